@@ -1,0 +1,342 @@
+//! Fetches the four files of MNIST into the cache folder, checked by SHA-256.
+//!
+//! A file appears under its name only when it is complete and right. There is no resuming and no
+//! other data set; finding and reading the files is the business of `mnist`.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use sha2::{Digest, Sha256};
+use ureq::Agent;
+
+use crate::error::{Error, Result};
+
+/// Where the files lie, first choice first. Each ends in a slash.
+const MIRRORS: [&str; 2] = [
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+];
+
+/// A file and the SHA-256 of its contents in lower-case hexadecimal digits.
+type Wanted<'a> = (&'a str, &'a str);
+
+const FILES: [Wanted; 4] = [
+    (
+        "train-images-idx3-ubyte.gz",
+        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    ),
+    (
+        "train-labels-idx1-ubyte.gz",
+        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    ),
+    (
+        "t10k-images-idx3-ubyte.gz",
+        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    ),
+    (
+        "t10k-labels-idx1-ubyte.gz",
+        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    ),
+];
+
+/// The most that a file may weigh; the largest of MNIST has 10 MB.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// Downloads what `dir` lacks of MNIST and shows the progress on the standard error stream.
+///
+/// # Errors
+/// [`Error::Data`] if no mirror gave the right file, [`Error::Io`] if `dir` cannot be written.
+pub(super) fn fetch_mnist(dir: &Path) -> Result<()> {
+    let agent = Agent::config_builder()
+        .timeout_connect(Some(Duration::from_secs(15)))
+        .timeout_recv_response(Some(Duration::from_secs(30)))
+        .timeout_recv_body(Some(Duration::from_secs(300)))
+        // The files are packed already, and what is checked are the packed bytes.
+        .accept_encoding("identity")
+        .build();
+    fetch_all(&agent.into(), &MIRRORS, &FILES, dir)
+}
+
+fn fetch_all(agent: &Agent, mirrors: &[&str], files: &[Wanted], dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).map_err(|error| Error::io(dir, error))?;
+    for &(name, sha256) in files {
+        if !is_right(&dir.join(name), sha256) {
+            fetch_from_any(agent, mirrors, (name, sha256), dir)?;
+        }
+    }
+    Ok(())
+}
+
+fn fetch_from_any(agent: &Agent, mirrors: &[&str], wanted: Wanted, dir: &Path) -> Result<()> {
+    let mut said = Vec::new();
+    for mirror in mirrors {
+        match fetch(agent, mirror, wanted, dir) {
+            Ok(()) => return Ok(()),
+            Err(Failure::Here(error)) => return Err(error),
+            Err(Failure::There(what)) => {
+                log::info!("{mirror}{}: {what}", wanted.0);
+                said.push(format!("{mirror} said: {what}"));
+            }
+        }
+    }
+    Err(Error::Data(format!(
+        "{}: no mirror gave the file. {}. Check the network (a proxy is taken from HTTPS_PROXY), or \
+         fetch the four files of MNIST some other way and name their folder with --data or MNIST_DIR.",
+        wanted.0,
+        said.join("; ")
+    )))
+}
+
+/// Why a file was not fetched.
+enum Failure {
+    /// The mirror's fault, or that of the way to it: the next one may do better.
+    There(String),
+    /// This machine's fault, which no mirror mends.
+    Here(Error),
+}
+
+fn fetch(agent: &Agent, mirror: &str, wanted: Wanted, dir: &Path) -> Result<(), Failure> {
+    let (name, sha256) = wanted;
+    let response = agent.get(format!("{mirror}{name}")).call();
+    let mut body = response.map_err(|error| Failure::There(error.to_string()))?.into_body();
+    let length = body.content_length();
+    if let Some(length) = length.filter(|&length| length > MAX_BYTES) {
+        return Err(Failure::There(format!("the file has {length} bytes, more than {MAX_BYTES}")));
+    }
+    let part = Part::new(dir, name);
+    let bar = progress(name, length);
+    let reader = body.with_config().limit(MAX_BYTES).reader();
+    let found = copy(reader, &part.0, &bar);
+    bar.finish_and_clear();
+    let (found, bytes) = found?;
+    if found != sha256 {
+        return Err(Failure::There(format!(
+            "the {bytes} bytes that came have the SHA-256 {found}, and it should be {sha256}"
+        )));
+    }
+    let path = dir.join(name);
+    fs::rename(&part.0, &path).map_err(|error| Failure::Here(Error::io(&path, error)))
+}
+
+/// Copies all of `reader` into a new file; gives the SHA-256 and the count of the bytes.
+fn copy(mut reader: impl Read, part: &Path, bar: &ProgressBar) -> Result<(String, u64), Failure> {
+    let here = |error| Failure::Here(Error::io(part, error));
+    let mut file = File::create(part).map_err(here)?;
+    let mut sha256 = Sha256::new();
+    let mut buffer = vec![0; 64 << 10];
+    let mut total = 0;
+    loop {
+        let count = reader.read(&mut buffer).map_err(|error| {
+            Failure::There(format!("the transfer broke off after {total} bytes: {error}"))
+        })?;
+        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
+        file.write_all(bytes).map_err(here)?;
+        sha256.update(bytes);
+        total += count as u64;
+        bar.inc(count as u64);
+    }
+    // Only what has reached the disk may get its final name.
+    file.sync_all().map_err(here)?;
+    Ok((hexadecimal(&sha256.finalize()), total))
+}
+
+/// The file while it is being written, which goes away with this value unless it was renamed.
+struct Part(PathBuf);
+
+impl Part {
+    /// A name that no other download uses, in the same folder so that it can be renamed.
+    fn new(dir: &Path, name: &str) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Part(dir.join(format!(".{name}.{}-{count}.part", std::process::id())))
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // Usually it is gone, being renamed; otherwise there is no one to tell that it stays.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn is_right(path: &Path, sha256: &str) -> bool {
+    fs::read(path).is_ok_and(|bytes| hexadecimal(&Sha256::digest(bytes)) == sha256)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A bar that indicatif draws on the standard error stream, and hides where that is no terminal.
+fn progress(name: &str, length: Option<u64>) -> ProgressBar {
+    let (bar, template) = match length {
+        Some(length) => (ProgressBar::new(length), "{msg} [{bar:30}] {bytes}/{total_bytes} {eta}"),
+        None => (ProgressBar::new_spinner(), "{msg} {spinner} {bytes}"),
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_message(name.to_owned());
+    bar
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::net::{TcpListener, TcpStream};
+
+    const HELLO: Wanted =
+        ("hello.gz", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
+    const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    const WRONG: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhullo";
+    const TRUNCATED: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel";
+    const MISSING: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    const HUGE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\nhello";
+
+    /// A mirror on this machine that answers every request alike; gives its address.
+    fn mirror(answer: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/mnist/", listener.local_addr().unwrap());
+        let serve = move |mut stream: TcpStream| {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            assert_eq!(lines.next().unwrap().unwrap(), "GET /mnist/hello.gz HTTP/1.1");
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            stream.write_all(answer.as_bytes()).unwrap();
+        };
+        std::thread::spawn(move || listener.incoming().flatten().for_each(serve));
+        address
+    }
+
+    /// A folder of this test's own, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Self {
+            let name = format!("wgrad-download-{test}-{}", std::process::id());
+            Folder(std::env::temp_dir().join(name))
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).unwrap();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn fetch_hello(mirrors: &[&str], dir: &Path) -> Result<()> {
+        // Without the proxy that the machine may have set for the outside world.
+        let agent = Agent::config_builder()
+            .proxy(None)
+            .timeout_global(Some(Duration::from_secs(20)))
+            .build();
+        fetch_all(&agent.into(), mirrors, &[HELLO], dir)
+    }
+
+    /// Fetches from one mirror that fails; gives its message and checks that nothing is left behind.
+    fn refused(test: &str, answer: &'static str) -> String {
+        let folder = Folder::new(test);
+        let address = mirror(answer);
+        let error = fetch_hello(&[&address], &folder.0).unwrap_err();
+        assert_eq!(folder.names(), [""; 0]);
+        let Error::Data(message) = error else { panic!("{error:?}") };
+        assert!(message.contains(&format!("{address} said: ")), "{message}");
+        assert!(message.contains("--data or MNIST_DIR"), "{message}");
+        message
+    }
+
+    #[test]
+    fn a_good_file_is_fetched_once() {
+        let folder = Folder::new("good");
+        fetch_hello(&[&mirror(GOOD)], &folder.0.join("deep")).unwrap();
+        assert_eq!(fs::read(folder.0.join("deep/hello.gz")).unwrap(), b"hello");
+        assert_eq!(folder.names(), ["deep"]);
+        // What is there and right needs no mirror.
+        fetch_hello(&[], &folder.0.join("deep")).unwrap();
+    }
+
+    #[test]
+    fn a_wrong_file_in_the_way_is_replaced() {
+        let folder = Folder::new("replaced");
+        fs::create_dir_all(&folder.0).unwrap();
+        fs::write(folder.0.join("hello.gz"), "hel").unwrap();
+        fetch_hello(&[&mirror(GOOD)], &folder.0).unwrap();
+        assert_eq!(fs::read(folder.0.join("hello.gz")).unwrap(), b"hello");
+    }
+
+    #[test]
+    fn a_wrong_checksum_is_refused() {
+        let message = refused("checksum", WRONG);
+        assert!(message.contains("the 5 bytes that came have the SHA-256 "), "{message}");
+        assert!(message.contains(&format!("should be {}", HELLO.1)), "{message}");
+    }
+
+    #[test]
+    fn a_truncated_body_is_refused() {
+        assert!(refused("truncated", TRUNCATED).contains("broke off after 3 bytes"));
+    }
+
+    #[test]
+    fn an_http_error_is_reported() {
+        assert!(refused("missing", MISSING).contains("404"));
+    }
+
+    #[test]
+    fn a_file_beyond_the_cap_is_not_even_begun() {
+        assert!(refused("huge", HUGE).contains("99999999999 bytes, more than 16777216"));
+    }
+
+    #[test]
+    fn the_second_mirror_steps_in() {
+        for (test, answer) in [("second-a", MISSING), ("second-b", WRONG), ("second-c", TRUNCATED)]
+        {
+            let folder = Folder::new(test);
+            fetch_hello(&[&mirror(answer), &mirror(GOOD)], &folder.0).unwrap();
+            assert_eq!(fs::read(folder.0.join("hello.gz")).unwrap(), b"hello");
+            assert_eq!(folder.names(), ["hello.gz"]);
+        }
+    }
+
+    #[test]
+    fn every_mirror_is_quoted_when_all_fail() {
+        let folder = Folder::new("all-fail");
+        let (first, second) = (mirror(MISSING), mirror(WRONG));
+        let message = fetch_hello(&[&first, &second], &folder.0).unwrap_err().to_string();
+        for part in ["hello.gz: no mirror", &first, "404", &second, "SHA-256"] {
+            assert!(message.contains(part), "{part} is not in: {message}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_an_io_error() {
+        let folder = Folder::new("unwritable");
+        fs::create_dir_all(folder.0.join("hello.gz")).unwrap();
+        // A folder bears the file's name, so that the last step fails.
+        let error = fetch_hello(&[&mirror(GOOD)], &folder.0).unwrap_err();
+        assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("hello.gz")), "{error}");
+        assert_eq!(folder.names(), ["hello.gz"]);
+        // A file bears the folder's name.
+        fs::write(folder.0.join("file"), "").unwrap();
+        let error = fetch_hello(&[], &folder.0.join("file")).unwrap_err();
+        assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("file")), "{error}");
+    }
+
+    #[test]
+    fn the_lists_are_well_formed() {
+        assert!(MIRRORS.iter().all(|m| m.starts_with("https://") && m.ends_with('/')));
+        for (name, sha256) in FILES {
+            assert!(name.ends_with("-ubyte.gz"));
+            assert!(sha256.len() == 64 && sha256.bytes().all(|b| b.is_ascii_hexdigit()));
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! The MNIST digits: from the files if they can be found, downloaded if that is wanted, else drawn.
+//!
+//! It finds, reads and checks. It neither shuffles nor batches nor scales: the pixels stay the bytes
+//! of the files, 0 for paper and 255 for ink.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::drawn_digits::draw_digits;
+use super::idx::read_idx;
+use crate::error::{Error, Result};
+
+/// Pixels along one side of an image.
+const SIDE: usize = 28;
+/// Kinds of digits.
+const CLASSES: u8 = 10;
+const TRAIN: [&str; 2] = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"];
+const TEST: [&str; 2] = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
+
+/// The training and the test images, and where they come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mnist {
+    /// To learn from; 60,000 in the real files.
+    pub train: Images,
+    /// To measure with; 10,000 in the real files.
+    pub test: Images,
+    /// Where they come from. Its text is one line to show to a person.
+    pub source: Source,
+}
+
+/// Grey images of 28 by 28 pixels, and the digit that each shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Images {
+    /// `[images, 28, 28]` in row-major order, 0 for paper and 255 for ink.
+    pub pixels: Vec<u8>,
+    /// `[images]`, each from 0 to 9.
+    pub labels: Vec<u8>,
+}
+
+/// Where images come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// From the files in this folder.
+    Files(PathBuf),
+    /// Downloaded just now into this folder.
+    Downloaded(PathBuf),
+    /// Drawn by [`draw_digits`], as the real ones were not at hand.
+    Drawn {
+        /// What the drawing was seeded with.
+        seed: u64,
+    },
+}
+
+/// Where to look for MNIST and what to do without it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MnistOptions {
+    /// The folder with the four files, which then must be there.
+    pub dir: Option<PathBuf>,
+    /// Whether to download what is not found; works only if built with the feature `download`.
+    pub download: bool,
+    /// What drawn digits are seeded with.
+    pub seed: u64,
+    /// How many training images to draw if none are found; 60,000 by default.
+    pub train_count: usize,
+    /// How many test images to draw if none are found; 10,000 by default.
+    pub test_count: usize,
+}
+
+impl Default for MnistOptions {
+    fn default() -> Self {
+        Self { dir: None, download: false, seed: 0, train_count: 60_000, test_count: 10_000 }
+    }
+}
+
+impl Mnist {
+    /// Finds MNIST and reads it, or draws digits in its place and logs a warning that says so.
+    ///
+    /// It looks in `options.dir`; if that is not given, in the folder that the environment variable
+    /// `MNIST_DIR` names; if that is not set, in the folder `mnist` of the cache, which is
+    /// `$WGRAD_CACHE`, else `wgrad` in the system's place for caches (`$XDG_CACHE_HOME` or
+    /// `~/.cache`, `~/Library/Caches`, `%LOCALAPPDATA%`). Each of the four files may be packed
+    /// (`.gz`) or plain.
+    ///
+    /// ```
+    /// use wgrad::data::mnist::{Mnist, MnistOptions};
+    /// let mnist = Mnist::load(&MnistOptions { train_count: 100, test_count: 10, ..Default::default() })?;
+    /// println!("{} images, {}", mnist.train.len(), mnist.source);
+    /// assert_eq!(mnist.train.pixels.len(), mnist.train.len() * 28 * 28);
+    /// # Ok::<(), wgrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if a named folder lacks files, a file is broken, or the download failed from
+    /// every mirror; [`Error::Io`] if a file cannot be read or written. A broken file is never
+    /// passed over in favour of drawn digits.
+    pub fn load(options: &MnistOptions) -> Result<Self> {
+        load(options, &|name| std::env::var_os(name))
+    }
+}
+
+impl Images {
+    /// How many images there are.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// True if there is no image.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The 784 pixels of image `i`, row by row; empty if there are not so many images.
+    pub fn image(&self, i: usize) -> &[u8] {
+        self.pixels.chunks_exact(SIDE * SIDE).nth(i).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Files(dir) => write!(f, "MNIST from {}", dir.display()),
+            Source::Downloaded(dir) => write!(f, "MNIST, downloaded to {}", dir.display()),
+            Source::Drawn { seed } => write!(f, "drawn digits in place of MNIST, seed {seed}"),
+        }
+    }
+}
+
+/// Values of environment variables; a parameter, so that tests need not change the real ones.
+type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+fn load(options: &MnistOptions, env: Env) -> Result<Mnist> {
+    let named = match &options.dir {
+        Some(dir) => Some((dir.clone(), "the folder that was asked for")),
+        None => folder(env, "MNIST_DIR").map(|dir| (dir, "the folder that MNIST_DIR names")),
+    };
+    if let Some((dir, who)) = named {
+        return match find(&dir) {
+            Some(files) => read(&files, Source::Files(dir)),
+            None => Err(lacking(&dir, who)),
+        };
+    }
+    let cache = cache(env);
+    if let Some((dir, files)) = cache.as_ref().and_then(|dir| Some((dir, find(dir)?))) {
+        return read(&files, Source::Files(dir.clone()));
+    }
+    #[cfg(all(feature = "download", not(target_family = "wasm")))]
+    if options.download {
+        return download(cache.as_deref());
+    }
+    Ok(draw(options, cache.as_deref()))
+}
+
+#[cfg(all(feature = "download", not(target_family = "wasm")))]
+fn download(cache: Option<&Path>) -> Result<Mnist> {
+    let Some(dir) = cache else {
+        return Err(Error::Data(
+            "MNIST: there is no folder to download to, as neither a home nor a cache folder is set. \
+             Name one with the environment variable WGRAD_CACHE."
+                .into(),
+        ));
+    };
+    super::download::fetch_mnist(dir)?;
+    match find(dir) {
+        Some(files) => read(&files, Source::Downloaded(dir.into())),
+        None => Err(lacking(dir, "the folder of the download")),
+    }
+}
+
+fn draw(options: &MnistOptions, cache: Option<&Path>) -> Mnist {
+    let seed = options.seed;
+    let place = match cache {
+        Some(dir) => format!(" in {}", dir.display()),
+        None => String::new(),
+    };
+    let remedy = match (cfg!(target_family = "wasm"), cfg!(feature = "download")) {
+        (true, _) => "load them with data::idx",
+        (_, true) => "allow the download, or name their folder (dir or MNIST_DIR)",
+        _ => "build with the feature \"download\", or name their folder (dir or MNIST_DIR)",
+    };
+    log::warn!(
+        "MNIST was not found{place}, so digits are drawn in its place with seed {seed}; for the real \
+         ones {remedy}"
+    );
+    Mnist {
+        train: draw_digits(options.train_count, seed),
+        test: draw_digits(options.test_count, !seed),
+        source: Source::Drawn { seed },
+    }
+}
+
+/// The folder that a variable names, if it is set and not empty.
+fn folder(env: Env, name: &str) -> Option<PathBuf> {
+    env(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Where downloaded files are kept.
+fn cache(env: Env) -> Option<PathBuf> {
+    let system = || {
+        let caches = if cfg!(windows) {
+            folder(env, "LOCALAPPDATA")
+        } else if cfg!(target_os = "macos") {
+            folder(env, "HOME").map(|home| home.join("Library").join("Caches"))
+        } else {
+            folder(env, "XDG_CACHE_HOME")
+                .or_else(|| folder(env, "HOME").map(|home| home.join(".cache")))
+        };
+        Some(caches?.join("wgrad"))
+    };
+    Some(folder(env, "WGRAD_CACHE").or_else(system)?.join("mnist"))
+}
+
+/// Images and labels of the training and of the test set.
+type Files = [[PathBuf; 2]; 2];
+
+/// The four files in a folder, plain or packed, if all are there.
+fn find(dir: &Path) -> Option<Files> {
+    let file = |name: &str| {
+        let candidates = [dir.join(name), dir.join(format!("{name}.gz"))];
+        candidates.into_iter().find(|path| path.is_file())
+    };
+    let pair = |[images, labels]: [&str; 2]| Some([file(images)?, file(labels)?]);
+    Some([pair(TRAIN)?, pair(TEST)?])
+}
+
+fn lacking(dir: &Path, who: &str) -> Error {
+    let found = match std::fs::read_dir(dir) {
+        Ok(entries) => {
+            let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+            let mut names: Vec<_> = entries.flatten().map(name).collect();
+            names.sort();
+            let more = names.len().saturating_sub(8);
+            names.truncate(8);
+            match (names.is_empty(), more) {
+                (true, _) => "it is empty".into(),
+                (_, 0) => format!("it holds {}", names.join(", ")),
+                _ => format!("it holds {} and {more} more", names.join(", ")),
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => "it does not exist".into(),
+        Err(error) => return Error::io(dir, error),
+    };
+    let [[a, b], [c, d]] = [TRAIN, TEST];
+    Error::Data(format!(
+        "{}: {who} should hold {a}, {b}, {c} and {d}, each plain or with .gz, and {found}. Put the \
+         four files there, or name no folder to have them downloaded or digits drawn.",
+        dir.display()
+    ))
+}
+
+fn read(files: &Files, source: Source) -> Result<Mnist> {
+    let [train, test] = files;
+    Ok(Mnist { train: read_images(train)?, test: read_images(test)?, source })
+}
+
+fn read_images([images, labels]: &[PathBuf; 2]) -> Result<Images> {
+    let refuse = |path: &Path, what: String| {
+        let advice = "Check that it is a file of MNIST, and fetch it again.";
+        Err(Error::Data(format!("{}: {what}. {advice}", path.display())))
+    };
+    let (pixels, digits) = (read_idx(images)?, read_idx(labels)?);
+    let &[count, SIDE, SIDE] = pixels.shape.as_slice() else {
+        let what = format!("the values are {:?}, not [images, 28, 28]", pixels.shape);
+        return refuse(images, what);
+    };
+    if count == 0 {
+        return refuse(images, "there is not a single image in it".into());
+    }
+    if digits.shape != [count] {
+        let (found, images) = (&digits.shape, images.display());
+        return refuse(
+            labels,
+            format!("the labels are {found:?}, and {images} has {count} images"),
+        );
+    }
+    if let Some(i) = digits.data.iter().position(|&digit| digit >= CLASSES) {
+        return refuse(labels, format!("label {i} is {}, and digits end at 9", digits.data[i]));
+    }
+    Ok(Images { pixels: pixels.data, labels: digits.data })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A folder of one test's own, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Self {
+            let dir =
+                std::env::temp_dir().join(format!("wgrad-mnist-{test}-{}", std::process::id()));
+            fs::create_dir_all(&dir).unwrap();
+            Folder(dir)
+        }
+
+        /// One with two training images and one test image.
+        fn filled(test: &str) -> Self {
+            let folder = Self::new(test);
+            folder.write(TRAIN[0], &[2051, 2, 28, 28], &[1; 2 * 784]);
+            folder.write(TRAIN[1], &[2049, 2], &[3, 9]);
+            folder.write(TEST[0], &[2051, 1, 28, 28], &[2; 784]);
+            folder.write(TEST[1], &[2049, 1], &[0]);
+            folder
+        }
+
+        fn write(&self, name: &str, header: &[u32], values: &[u8]) {
+            let mut bytes: Vec<u8> = header.iter().flat_map(|word| word.to_be_bytes()).collect();
+            bytes.extend(values);
+            fs::write(self.0.join(name), bytes).unwrap();
+        }
+
+        fn load(&self) -> Result<Mnist> {
+            let options = MnistOptions { dir: Some(self.0.clone()), ..few() };
+            load(&options, &|_| None)
+        }
+
+        fn message(&self) -> String {
+            match self.load() {
+                Err(Error::Data(message)) => message,
+                other => panic!("a data error was expected, and it is {other:?}"),
+            }
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Options that draw quickly.
+    fn few() -> MnistOptions {
+        MnistOptions { seed: 5, train_count: 20, test_count: 10, ..MnistOptions::default() }
+    }
+
+    fn variables<'a>(pairs: &'a [(&str, &Path)]) -> impl Fn(&str) -> Option<OsString> + 'a {
+        move |name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.into())
+    }
+
+    #[test]
+    fn the_four_files_are_read() {
+        let folder = Folder::filled("read");
+        let mnist = folder.load().unwrap();
+        assert_eq!(mnist.source, Source::Files(folder.0.clone()));
+        assert_eq!((mnist.train.len(), mnist.test.len()), (2, 1));
+        assert_eq!(mnist.train.labels, [3, 9]);
+        assert_eq!((mnist.train.image(1), mnist.test.image(0)), (&[1; 784][..], &[2; 784][..]));
+        assert!(mnist.train.image(2).is_empty() && !mnist.train.is_empty());
+    }
+
+    #[cfg(feature = "gzip")]
+    #[test]
+    fn packed_and_plain_files_may_be_mixed() {
+        use std::io::Write;
+        let folder = Folder::filled("mixed");
+        let plain = folder.0.join(TEST[1]);
+        let packed = fs::File::create(folder.0.join("t10k-labels-idx1-ubyte.gz")).unwrap();
+        let mut packed = flate2::write::GzEncoder::new(packed, flate2::Compression::fast());
+        packed.write_all(&fs::read(&plain).unwrap()).unwrap();
+        packed.finish().unwrap();
+        fs::remove_file(plain).unwrap();
+        assert_eq!(folder.load().unwrap().test.labels, [0]);
+    }
+
+    #[test]
+    fn a_named_folder_without_the_files_is_an_error() {
+        let folder = Folder::new("lacking");
+        assert!(folder.message().contains("it is empty"));
+        for i in 0..10 {
+            fs::write(folder.0.join(format!("other-{i}")), "").unwrap();
+        }
+        let message = folder.message();
+        for part in [TRAIN[0], TRAIN[1], TEST[0], TEST[1], "other-0, other-1", "and 2 more", ".gz"]
+        {
+            assert!(message.contains(part), "{part} is not in: {message}");
+        }
+        let gone = folder.0.join("gone");
+        let error = load(&few(), &variables(&[("MNIST_DIR", &gone)])).unwrap_err().to_string();
+        assert!(error.contains("the folder that MNIST_DIR names"), "{error}");
+        assert!(error.contains("it does not exist"), "{error}");
+    }
+
+    #[test]
+    fn the_option_comes_before_the_variable_and_that_before_the_cache() {
+        let (option, variable, cache) =
+            (Folder::filled("option"), Folder::filled("variable"), Folder::new("cache"));
+        fs::create_dir(cache.0.join("mnist")).unwrap();
+        for name in TRAIN.iter().chain(&TEST) {
+            fs::copy(option.0.join(name), cache.0.join("mnist").join(name)).unwrap();
+        }
+        let env = [("MNIST_DIR", &*variable.0), ("WGRAD_CACHE", &*cache.0)];
+        let named = MnistOptions { dir: Some(option.0.clone()), ..few() };
+        fn source(options: &MnistOptions, env: &[(&str, &Path)]) -> Source {
+            load(options, &variables(env)).unwrap().source
+        }
+        assert_eq!(source(&named, &env), Source::Files(option.0.clone()));
+        assert_eq!(source(&few(), &env), Source::Files(variable.0.clone()));
+        assert_eq!(source(&few(), &env[1..]), Source::Files(cache.0.join("mnist")));
+        // An empty variable counts as one that is not set.
+        let unset = [("MNIST_DIR", Path::new("")), env[1]];
+        assert_eq!(source(&few(), &unset), Source::Files(cache.0.join("mnist")));
+    }
+
+    #[test]
+    fn the_cache_folder_follows_the_system() {
+        let of = |pairs: &[(&str, &Path)]| cache(&variables(pairs));
+        let (a, b) = (Path::new("a"), Path::new("b"));
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("WGRAD_CACHE", a), ("HOME", b)]), Some(a.join("mnist")));
+        let home = of(&[("HOME", a), ("LOCALAPPDATA", b)]);
+        if cfg!(windows) {
+            assert_eq!(home, Some(b.join("wgrad").join("mnist")));
+        } else if cfg!(target_os = "macos") {
+            assert_eq!(home, Some(a.join("Library/Caches/wgrad/mnist")));
+        } else {
+            assert_eq!(home, Some(a.join(".cache/wgrad/mnist")));
+            let both = [("XDG_CACHE_HOME", b), ("HOME", a)];
+            assert_eq!(of(&both), Some(b.join("wgrad/mnist")));
+        }
+    }
+
+    #[test]
+    fn digits_are_drawn_when_there_is_nothing_else() {
+        let mnist = load(&few(), &|_| None).unwrap();
+        assert_eq!(mnist.source, Source::Drawn { seed: 5 });
+        assert_eq!((mnist.train.len(), mnist.test.len()), (20, 10));
+        assert_eq!(mnist.train, draw_digits(20, 5));
+        assert_ne!(mnist.train.pixels[..10 * 784], mnist.test.pixels);
+    }
+
+    #[cfg(all(feature = "download", not(target_family = "wasm")))]
+    #[test]
+    fn a_download_needs_a_folder() {
+        let options = MnistOptions { download: true, ..few() };
+        let error = load(&options, &|_| None).unwrap_err().to_string();
+        assert!(error.contains("WGRAD_CACHE"), "{error}");
+    }
+
+    #[test]
+    fn a_broken_file_is_never_passed_over() {
+        let folder = Folder::filled("broken");
+        fs::write(folder.0.join(TEST[0]), [0, 0, 8, 3, 0]).unwrap();
+        let message = folder.message();
+        assert!(message.contains(TEST[0]) && message.contains("truncated"), "{message}");
+    }
+
+    #[test]
+    fn files_that_do_not_fit_are_refused() {
+        let cases: [(&str, &[u32], &[u8], &str); 6] = [
+            (TRAIN[1], &[2049, 3], &[1, 2, 3], "the labels are [3], and "),
+            (TRAIN[1], &[2051, 2, 1, 1], &[1, 2], "the labels are [2, 1, 1], and "),
+            (TRAIN[1], &[2049, 2], &[9, 10], "label 1 is 10"),
+            (TEST[0], &[2051, 1, 2, 2], &[0; 4], "[1, 2, 2], not [images, 28, 28]"),
+            (TEST[0], &[2049, 784], &[0; 784], "[784], not [images, 28, 28]"),
+            (TEST[0], &[2051, 0, 28, 28], &[], "not a single image"),
+        ];
+        for (i, (name, header, values, expected)) in cases.into_iter().enumerate() {
+            let folder = Folder::filled(&format!("unfit-{i}"));
+            folder.write(name, header, values);
+            let message = folder.message();
+            assert!(message.contains(expected) && message.contains(name), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_source_is_one_clear_line() {
+        assert_eq!(Source::Files("data".into()).to_string(), "MNIST from data");
+        assert_eq!(Source::Downloaded("data".into()).to_string(), "MNIST, downloaded to data");
+        let drawn = Source::Drawn { seed: 7 }.to_string();
+        assert_eq!(drawn, "drawn digits in place of MNIST, seed 7");
+    }
+}

@@ -1,0 +1,12 @@
+//! Data sets: readers, the real MNIST, and digits drawn on the fly.
+//!
+//! Host code only; what it reads becomes tensors a batch at a time.
+
+mod batches;
+#[cfg(all(feature = "download", not(target_family = "wasm")))]
+mod download;
+pub mod drawn_digits;
+pub mod idx;
+pub mod mnist;
+
+pub use batches::Batches;

@@ -1,0 +1,225 @@
+//! Which adapter is taken, and what is asked of it.
+//!
+//! Discrete before integrated before virtual before software, unless the caller, `WGRAD_ADAPTER` (a name
+//! fragment or an index) or wgpu's `WGPU_BACKEND` says otherwise.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::error::{DeviceFault, Error, Result};
+
+/// How to open a [`Device`](crate::Device).
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Device, DeviceOptions};
+/// let device = Device::open(&DeviceOptions { memory_limit: Some(1 << 30), ..Default::default() })?;
+/// println!("{}", device.adapter());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct DeviceOptions {
+    /// A fragment of the adapter's name (any case) or its index in [`Device::adapters`](crate::Device::adapters).
+    /// `None` looks at the environment variable `WGRAD_ADAPTER`, then takes the fastest kind.
+    pub adapter: Option<String>,
+    /// Bytes that buffers may take on the device; beyond it calls return an out-of-memory error.
+    pub memory_limit: Option<u64>,
+}
+
+/// What is known of an adapter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AdapterInfo {
+    /// The adapter's name, as its driver gives it.
+    pub name: String,
+    /// Discrete, integrated, virtual or software (`Cpu`).
+    pub kind: wgpu::DeviceType,
+    /// The interface below: Vulkan, Metal, DX12 or the browser's WebGPU.
+    pub backend: wgpu::Backend,
+    /// The driver and its version.
+    pub driver: String,
+}
+
+impl AdapterInfo {
+    pub(crate) fn new(info: &wgpu::AdapterInfo) -> Self {
+        AdapterInfo {
+            name: info.name.clone(),
+            kind: info.device_type,
+            backend: info.backend,
+            driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Self {
+        AdapterInfo {
+            name: "test".into(),
+            kind: wgpu::DeviceType::Other,
+            backend: wgpu::Backend::Noop,
+            driver: String::new(),
+        }
+    }
+}
+
+impl fmt::Display for AdapterInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            wgpu::DeviceType::DiscreteGpu => "discrete GPU",
+            wgpu::DeviceType::IntegratedGpu => "integrated GPU",
+            wgpu::DeviceType::VirtualGpu => "virtual GPU",
+            wgpu::DeviceType::Cpu => "software",
+            wgpu::DeviceType::Other => "unknown kind",
+        };
+        write!(f, "{} ({kind}, {:?}", self.name, self.backend)?;
+        if !self.driver.is_empty() {
+            write!(f, ", {}", self.driver)?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// All adapters that this process can see, in the driver's order.
+pub(crate) async fn list() -> Vec<wgpu::Adapter> {
+    let backends = wgpu::Backends::from_env().unwrap_or(wgpu::Backends::PRIMARY);
+    #[cfg(not(target_family = "wasm"))]
+    let adapters = instance().enumerate_adapters(backends).await;
+    #[cfg(target_family = "wasm")]
+    let adapters = {
+        // A browser shows one adapter, and only to a request.
+        let _ = backends;
+        let options = wgpu::RequestAdapterOptions::default();
+        instance().request_adapter(&options).await.into_iter().collect()
+    };
+    adapters
+}
+
+/// Chooses an adapter and opens a device with the adapter's own limits and the features that pay.
+pub(super) async fn open(
+    options: &DeviceOptions,
+) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue)> {
+    let adapters = list().await;
+    let infos: Vec<AdapterInfo> = adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect();
+    let wanted = options.adapter.clone().or_else(|| std::env::var("WGRAD_ADAPTER").ok());
+    let index = choose(&infos, wanted.as_deref())?;
+    let adapter = &adapters[index];
+
+    let useful = wgpu::Features::SHADER_F16
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::TIMESTAMP_QUERY
+        | wgpu::Features::IMMEDIATES;
+    let features = adapter.features() & useful;
+    let descriptor = wgpu::DeviceDescriptor {
+        label: Some("wgrad"),
+        required_features: features,
+        required_limits: adapter.limits(),
+        // The pool allocates seldom and in whole buffers, so large driver blocks would only be waste.
+        memory_hints: wgpu::MemoryHints::MemoryUsage,
+        ..Default::default()
+    };
+    let (device, queue) = adapter.request_device(&descriptor).await.map_err(|e| {
+        Error::Device(
+            DeviceFault::NoAdapter,
+            format!("Device: {} refused to open: {e}. Try another one with WGRAD_ADAPTER.", infos[index]),
+        )
+    })?;
+    log::info!("wgrad runs on {} with {features:?}", infos[index]);
+    Ok((adapter.clone(), device, queue))
+}
+
+fn instance() -> &'static wgpu::Instance {
+    // Loading the drivers takes tens of milliseconds, so every device of the process shares one.
+    static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
+    INSTANCE.get_or_init(|| {
+        wgpu::Instance::new(wgpu::InstanceDescriptor {
+            backends: wgpu::Backends::from_env().unwrap_or(wgpu::Backends::PRIMARY),
+            flags: wgpu::InstanceFlags::empty().with_env(),
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        })
+    })
+}
+
+/// The index of the adapter to take: the one that `wanted` names, or the first of the fastest kind.
+fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
+    if adapters.is_empty() {
+        return Err(Error::Device(DeviceFault::NoAdapter, NO_ADAPTER.to_string()));
+    }
+    let Some(wanted) = wanted.map(str::trim).filter(|w| !w.is_empty()) else {
+        let rank = |info: &AdapterInfo| match info.kind {
+            wgpu::DeviceType::DiscreteGpu => 0,
+            wgpu::DeviceType::IntegratedGpu => 1,
+            wgpu::DeviceType::VirtualGpu => 2,
+            wgpu::DeviceType::Other => 3,
+            wgpu::DeviceType::Cpu => 4,
+        };
+        let best = (0..adapters.len()).min_by_key(|&i| rank(&adapters[i]));
+        return Ok(best.unwrap_or(0));
+    };
+    let by_index = wanted.parse::<usize>().ok().filter(|&i| i < adapters.len());
+    let lower = wanted.to_lowercase();
+    let by_name = || adapters.iter().position(|info| info.name.to_lowercase().contains(&lower));
+    by_index.or_else(by_name).ok_or_else(|| {
+        let list: Vec<String> =
+            adapters.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
+        Error::Device(
+            DeviceFault::NoAdapter,
+            format!(
+                "Device: no adapter is called {wanted:?}. Name one of these by its index or by a part of its name: {}.",
+                list.join("; ")
+            ),
+        )
+    })
+}
+
+const NO_ADAPTER: &str = "Device: no GPU adapter was found. Install a driver: on Debian and Ubuntu \
+`sudo apt install mesa-vulkan-drivers` (it has a software adapter too), on Fedora `sudo dnf install \
+mesa-vulkan-drivers vulkan-loader`; on macOS Metal is part of the system (10.13 or newer); on Windows \
+install the graphics driver of the GPU's vendor (DX12 or Vulkan; WARP is the software adapter). If WGPU_BACKEND, \
+VK_ICD_FILENAMES or VK_DRIVER_FILES is set, check that it names what exists.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adapter(name: &str, kind: wgpu::DeviceType) -> AdapterInfo {
+        AdapterInfo { name: name.into(), kind, ..AdapterInfo::for_tests() }
+    }
+
+    fn some() -> Vec<AdapterInfo> {
+        vec![
+            adapter("llvmpipe (LLVM 15.0.6, 256 bits)", wgpu::DeviceType::Cpu),
+            adapter("Intel(R) Arc(tm) Graphics", wgpu::DeviceType::IntegratedGpu),
+            adapter("NVIDIA GeForce RTX 4070", wgpu::DeviceType::DiscreteGpu),
+        ]
+    }
+
+    #[test]
+    fn the_fastest_kind_is_taken() {
+        assert_eq!(choose(&some(), None).unwrap(), 2);
+        assert_eq!(choose(&some()[..2], Some("")).unwrap(), 1);
+    }
+
+    #[test]
+    fn an_adapter_is_named_by_fragment_or_index() {
+        assert_eq!(choose(&some(), Some("LLVM")).unwrap(), 0);
+        assert_eq!(choose(&some(), Some("1")).unwrap(), 1);
+        // An index that does not exist may still be part of a name.
+        assert_eq!(choose(&some(), Some("4070")).unwrap(), 2);
+    }
+
+    #[test]
+    fn an_unknown_adapter_lists_the_known_ones() {
+        let error = choose(&some(), Some("radeon")).unwrap_err().to_string();
+        assert!(error.contains("no adapter is called \"radeon\""), "{error}");
+        assert!(error.contains("1: Intel(R) Arc(tm) Graphics (integrated GPU, Noop)"), "{error}");
+    }
+
+    #[test]
+    fn no_adapter_names_the_packages() {
+        let error = choose(&[], None).unwrap_err();
+        assert!(matches!(error, Error::Device(DeviceFault::NoAdapter, _)));
+        for word in ["Debian", "mesa-vulkan-drivers", "Fedora", "macOS", "Windows"] {
+            assert!(error.to_string().contains(word), "{word} is missing");
+        }
+    }
+}

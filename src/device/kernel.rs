@@ -1,0 +1,19 @@
+//! What a kernel is to the device: a WGSL text and which of its bindings are written.
+
+use std::sync::Arc;
+
+/// How a kernel uses one binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// A complete WGSL module with the entry point `main`. Its storage bindings stand in group 0 in the order
+/// of `accesses`; the uniform with the parameters follows them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Source {
+    pub(crate) label: String,
+    pub(crate) wgsl: Arc<str>,
+    pub(crate) accesses: Vec<Access>,
+}

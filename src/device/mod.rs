@@ -1,0 +1,148 @@
+//! One GPU as `wgpu` shows it: adapters and limits, buffers, transfers, pipelines, submission, faults.
+//!
+//! This room knows bytes and kernels. It knows no op, no tensor and no layer: those are above it.
+
+mod adapter;
+mod faults;
+mod kernel;
+mod pipeline;
+mod pool;
+mod stats;
+mod submit;
+mod transfer;
+mod trusted;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use adapter::{AdapterInfo, DeviceOptions};
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use adapter::list as list_adapters;
+pub(crate) use kernel::{Access, Source};
+pub(crate) use pipeline::{Pipeline, Pipelines};
+pub(crate) use pool::{Buffer, Pool};
+pub use stats::DeviceStats;
+pub(crate) use stats::{Counter, Counters};
+pub(crate) use submit::Launch;
+pub(crate) use transfer::Staging;
+
+use crate::error::{DeviceFault, Error, Result};
+use faults::Faults;
+
+/// A device, its queue and everything that is shared between the plans that run on it.
+pub(crate) struct Gpu {
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    pub(crate) info: AdapterInfo,
+    pub(crate) caps: Caps,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) pipelines: Pipelines,
+    pub(crate) counters: Counters,
+    faults: Arc<Faults>,
+    transfer: transfer::Transfer,
+    in_flight: submit::InFlight,
+}
+
+/// What kernels may count on: the limits and features that choose between variants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Caps {
+    /// A driver that runs shaders on the processor: dispatches are dear, workgroup memory does not pay.
+    pub(crate) cpu: bool,
+    pub(crate) f16: bool,
+    /// Storage buffers one kernel may bind.
+    pub(crate) storage_buffers: usize,
+    /// Bytes one binding may cover.
+    pub(crate) binding_bytes: u64,
+    pub(crate) buffer_bytes: u64,
+    /// Workgroups along one axis of a dispatch.
+    pub(crate) groups: u32,
+    pub(crate) uniform_alignment: u64,
+}
+
+impl Caps {
+    fn new(info: &AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> Self {
+        Caps {
+            cpu: info.kind == wgpu::DeviceType::Cpu,
+            f16: features.contains(wgpu::Features::SHADER_F16),
+            storage_buffers: limits.max_storage_buffers_per_shader_stage as usize,
+            binding_bytes: limits.max_storage_buffer_binding_size,
+            buffer_bytes: limits.max_buffer_size,
+            groups: limits.max_compute_workgroups_per_dimension,
+            uniform_alignment: u64::from(limits.min_uniform_buffer_offset_alignment),
+        }
+    }
+
+    /// WebGPU's guaranteed minimum, which tests of lowering and generated code run under.
+    #[cfg(test)]
+    pub(crate) fn portable() -> Self {
+        let info = AdapterInfo::for_tests();
+        let features = wgpu::Features::SHADER_F16;
+        Caps::new(&info, features, &wgpu::Limits::default())
+    }
+}
+
+impl Gpu {
+    pub(crate) async fn open(options: &DeviceOptions) -> Result<Self> {
+        let (adapter, device, queue) = adapter::open(options).await?;
+        Ok(Gpu::new(&adapter, device, queue, options.memory_limit))
+    }
+
+    /// Takes over a device that an application made.
+    pub(crate) fn new(
+        adapter: &wgpu::Adapter,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        memory_limit: Option<u64>,
+    ) -> Self {
+        let info = AdapterInfo::new(&adapter.get_info());
+        let limits = device.limits();
+        let caps = Caps::new(&info, device.features(), &limits);
+        let faults = Faults::watch(&device);
+        Gpu {
+            pool: Arc::new(Pool::new(device.clone(), faults.clone(), memory_limit)),
+            pipelines: Pipelines::new(),
+            counters: Counters::default(),
+            transfer: transfer::Transfer::new(device.clone()),
+            in_flight: submit::InFlight::default(),
+            device,
+            queue,
+            info,
+            caps,
+            faults,
+        }
+    }
+
+    /// The first error the driver has reported and nobody has been told of; a lost device stays lost.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.faults.check()
+    }
+
+    /// Refuses a tensor that no binding of this adapter can cover.
+    pub(crate) fn check_size(&self, op: &str, shape: &crate::shape::Shape, bytes: Option<u64>) -> Result<()> {
+        let limit = self.caps.binding_bytes.min(self.caps.buffer_bytes);
+        match bytes {
+            Some(bytes) if bytes <= limit => Ok(()),
+            _ => Err(Error::Device(
+                DeviceFault::Limit,
+                format!(
+                    "{op}: a tensor of shape {shape} takes {} bytes, and {} binds at most {limit} bytes at once. \
+                     Split it along an axis (a smaller batch), or use an adapter with larger limits.",
+                    bytes.map_or("more than 2^64".to_string(), |b| b.to_string()),
+                    self.info.name,
+                ),
+            )),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> DeviceStats {
+        let mut stats = self.counters.read();
+        self.pool.read_stats(&mut stats);
+        stats
+    }
+}
+
+/// A number that no other buffer, tensor or variable of this process has had.
+pub(crate) fn fresh_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

@@ -1,0 +1,207 @@
+//! Device buffers, reused: a freed buffer waits here for the next value of its size class.
+//!
+//! Reuse needs no waiting: all work goes through one queue, so whatever still reads a freed buffer was
+//! submitted before whatever writes it next.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::faults::{Faults, out_of_memory};
+use super::stats::DeviceStats;
+use crate::error::Result;
+
+/// A device buffer; goes back to its pool when the last holder drops it.
+pub(crate) struct Buffer {
+    raw: wgpu::Buffer,
+    id: u64,
+    /// Bytes taken from the pool; for an application's own buffer, its size.
+    bytes: u64,
+    pool: Option<Arc<Pool>>,
+}
+
+impl Buffer {
+    /// Wraps an application's buffer, which no pool may reuse.
+    pub(crate) fn foreign(raw: wgpu::Buffer) -> Self {
+        Buffer { bytes: raw.size(), raw, id: super::fresh_id(), pool: None }
+    }
+
+    pub(crate) fn raw(&self) -> &wgpu::Buffer {
+        &self.raw
+    }
+
+    /// Identifies the buffer in caches: never given to another one, but kept through reuse.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.release(Idle { raw: self.raw.clone(), id: self.id }, self.bytes);
+        }
+    }
+}
+
+struct Idle {
+    raw: wgpu::Buffer,
+    id: u64,
+}
+
+pub(crate) struct Pool {
+    device: wgpu::Device,
+    faults: Arc<Faults>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Size class to the buffers of that size, the most recently freed last.
+    idle: BTreeMap<u64, Vec<Idle>>,
+    limit: Option<u64>,
+    created: u64,
+    live: u64,
+    pooled: u64,
+    peak: u64,
+}
+
+/// Freed memory beyond what is live, plus this, is given back to the driver.
+const SPARE_BYTES: u64 = 256 << 20;
+
+impl Pool {
+    pub(super) fn new(device: wgpu::Device, faults: Arc<Faults>, limit: Option<u64>) -> Self {
+        Pool { device, faults, state: Mutex::new(State { limit, ..State::default() }) }
+    }
+
+    /// A buffer of at least `bytes`, the one with the id `prefer` if it is free: a plan that gets the same
+    /// buffers again finds its bind groups again.
+    pub(crate) fn acquire(self: &Arc<Self>, bytes: u64, prefer: &[u64]) -> Result<Arc<Buffer>> {
+        let class = size_class(bytes);
+        let mut state = self.lock();
+        let reused = state.idle.get_mut(&class).and_then(|list| {
+            let known = list.iter().position(|idle| prefer.contains(&idle.id));
+            known.map(|i| list.remove(i)).or_else(|| list.pop())
+        });
+        let idle = match reused {
+            Some(idle) => {
+                state.pooled -= class;
+                idle
+            }
+            None => self.create(&mut state, class)?,
+        };
+        state.live += class;
+        state.peak = state.peak.max(state.live + state.pooled);
+        drop(state);
+        let pool = Some(self.clone());
+        Ok(Arc::new(Buffer { raw: idle.raw, id: idle.id, bytes: class, pool }))
+    }
+
+    /// Gives freed buffers back to the driver. Returns how many bytes that were.
+    pub(crate) fn trim(&self) -> u64 {
+        self.lock().trim_to(0)
+    }
+
+    pub(crate) fn set_limit(&self, limit: Option<u64>) {
+        self.lock().limit = limit;
+    }
+
+    pub(super) fn read_stats(&self, stats: &mut DeviceStats) {
+        let state = self.lock();
+        stats.buffers = state.created;
+        stats.live_bytes = state.live;
+        stats.pooled_bytes = state.pooled;
+        stats.peak_bytes = state.peak;
+    }
+
+    fn create(&self, state: &mut State, class: u64) -> Result<Idle> {
+        if state.pooled > state.live + SPARE_BYTES {
+            state.trim_to(state.live);
+        }
+        if let Some(limit) = state.limit {
+            if state.live + state.pooled + class > limit {
+                state.trim_to(limit.saturating_sub(state.live + class));
+            }
+            if state.live + class > limit {
+                return Err(out_of_memory(&format!(
+                    "{class} bytes are asked for, {} are in use and the limit is {limit}",
+                    state.live
+                )));
+            }
+        }
+        let raw = match self.try_create(class) {
+            Ok(raw) => raw,
+            Err(_) if state.trim_to(0) > 0 => self.try_create(class)?,
+            Err(error) => return Err(error),
+        };
+        state.created += 1;
+        Ok(Idle { raw, id: super::fresh_id() })
+    }
+
+    fn try_create(&self, bytes: u64) -> Result<wgpu::Buffer> {
+        let usage = wgpu::BufferUsages::STORAGE
+            | wgpu::BufferUsages::COPY_SRC
+            | wgpu::BufferUsages::COPY_DST;
+        let raw = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("wgrad tensor"),
+            size: bytes,
+            usage,
+            mapped_at_creation: false,
+        });
+        // Natively the driver's answer is here already; a browser's comes with a later call.
+        self.faults.check()?;
+        Ok(raw)
+    }
+
+    fn release(&self, idle: Idle, class: u64) {
+        let mut state = self.lock();
+        state.live -= class;
+        state.pooled += class;
+        state.idle.entry(class).or_default().push(idle);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Destroys freed buffers, the largest first, until at most `keep` bytes of them are left.
+    fn trim_to(&mut self, keep: u64) -> u64 {
+        let before = self.pooled;
+        for (class, list) in self.idle.iter_mut().rev() {
+            while self.pooled > keep {
+                let Some(idle) = list.pop() else { break };
+                // Cached bind groups may still name the buffer; its memory goes all the same.
+                idle.raw.destroy();
+                self.pooled -= class;
+            }
+        }
+        self.idle.retain(|_, list| !list.is_empty());
+        before - self.pooled
+    }
+}
+
+/// Rounds up to an eighth of the next power of two, so that at most an eighth is wasted and sizes that
+/// differ a little share their buffers.
+fn size_class(bytes: u64) -> u64 {
+    let step = (bytes.max(1).next_power_of_two() / 8).max(256);
+    bytes.max(1).next_multiple_of(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_classes_waste_little() {
+        assert_eq!(size_class(0), 256);
+        assert_eq!(size_class(256), 256);
+        assert_eq!(size_class(257), 512);
+        assert_eq!(size_class(313_600), 327_680);
+        for bytes in (1..5_000_000u64).step_by(7919) {
+            let class = size_class(bytes);
+            assert!(class >= bytes && class - bytes <= (bytes / 4).max(256), "{bytes} -> {class}");
+            assert_eq!(size_class(class), class);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Counters of what a device has done, for tests, tuning and the curious.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a device has done since it was opened, and the memory it holds now. Sizes are bytes.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Device, Tensor};
+/// let before = Device::current()?.stats();
+/// let x = Tensor::from_slice(&[1.0, 2.0], [2])?;
+/// let y = (&x * 3.0).to_vec::<f32>()?;
+/// assert_eq!(y, [3.0, 6.0]);
+/// let after = Device::current()?.stats();
+/// assert!(after.kernels > before.kernels);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceStats {
+    /// Ops called.
+    pub nodes: u64,
+    /// Times the waiting ops were turned into a plan and run.
+    pub flushes: u64,
+    /// Kernels launched.
+    pub kernels: u64,
+    /// Command buffers handed to the queue.
+    pub submits: u64,
+    /// Flushes whose plan was known already.
+    pub plan_hits: u64,
+    /// Flushes that had to be planned.
+    pub plan_misses: u64,
+    /// Pipelines compiled.
+    pub pipelines: u64,
+    /// Bind groups made.
+    pub bind_groups: u64,
+    /// Values read back to the host.
+    pub reads: u64,
+    /// Bytes uploaded.
+    pub uploaded_bytes: u64,
+    /// Device buffers created.
+    pub buffers: u64,
+    /// Bytes in buffers that a tensor or a running plan holds.
+    pub live_bytes: u64,
+    /// Bytes in freed buffers that wait for reuse.
+    pub pooled_bytes: u64,
+    /// The most bytes that were ever held at once, live and pooled together.
+    pub peak_bytes: u64,
+}
+
+/// The counters that are not the pool's.
+#[derive(Default)]
+pub(crate) struct Counters([AtomicU64; 10]);
+
+#[derive(Clone, Copy)]
+pub(crate) enum Counter {
+    Nodes,
+    Flushes,
+    Kernels,
+    Submits,
+    PlanHits,
+    PlanMisses,
+    Pipelines,
+    BindGroups,
+    Reads,
+    UploadedBytes,
+}
+
+impl Counters {
+    pub(crate) fn add(&self, counter: Counter, n: u64) {
+        self.0[counter as usize].fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> DeviceStats {
+        let get = |counter: Counter| self.0[counter as usize].load(Ordering::Relaxed);
+        DeviceStats {
+            nodes: get(Counter::Nodes),
+            flushes: get(Counter::Flushes),
+            kernels: get(Counter::Kernels),
+            submits: get(Counter::Submits),
+            plan_hits: get(Counter::PlanHits),
+            plan_misses: get(Counter::PlanMisses),
+            pipelines: get(Counter::Pipelines),
+            bind_groups: get(Counter::BindGroups),
+            reads: get(Counter::Reads),
+            uploaded_bytes: get(Counter::UploadedBytes),
+            ..DeviceStats::default()
+        }
+    }
+}

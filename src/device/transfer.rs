@@ -1,0 +1,222 @@
+//! Bytes to the device and back.
+//!
+//! Uploads go through wgpu's staging memory and never wait. A read is a copy into a mappable buffer in the
+//! same submission as the work before it, then a map: `async` everywhere, with a blocking twin natively.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::channel::oneshot;
+
+use super::stats::Counter;
+use super::{Buffer, Gpu};
+use crate::error::{DeviceFault, Error, Result};
+
+pub(super) struct Transfer {
+    idle: Mutex<Vec<wgpu::Buffer>>,
+    /// Uploaded since the last submission.
+    pending_bytes: AtomicU64,
+    #[cfg(not(target_family = "wasm"))]
+    poller: poller::Poller,
+}
+
+/// A mappable buffer that a submission copies `bytes` into.
+pub(crate) struct Staging {
+    raw: wgpu::Buffer,
+    bytes: usize,
+}
+
+impl Staging {
+    pub(super) fn raw(&self) -> &wgpu::Buffer {
+        &self.raw
+    }
+
+    /// Copies move whole words.
+    pub(super) fn copy_bytes(&self) -> u64 {
+        (self.bytes as u64).next_multiple_of(4)
+    }
+}
+
+/// Uploads wait in host memory until a submission takes them along; beyond this much one is made for them.
+const PENDING_LIMIT: u64 = 64 << 20;
+/// Staging buffers of read-backs that are kept for the next ones.
+const IDLE_LIMIT: usize = 8;
+
+impl Transfer {
+    /// A submission has taken the pending uploads along.
+    pub(super) fn uploads_submitted(&self) {
+        self.pending_bytes.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn new(device: wgpu::Device) -> Self {
+        let _ = &device;
+        Transfer {
+            idle: Mutex::new(Vec::new()),
+            pending_bytes: AtomicU64::new(0),
+            #[cfg(not(target_family = "wasm"))]
+            poller: poller::Poller::new(device),
+        }
+    }
+}
+
+impl Gpu {
+    /// Writes `bytes` to the start of `buffer`, before everything that is submitted from now on.
+    pub(crate) fn upload(&self, buffer: &Buffer, bytes: &[u8]) -> Result<()> {
+        self.check()?;
+        let whole = bytes.len() & !3;
+        if whole > 0 {
+            self.queue.write_buffer(buffer.raw(), 0, &bytes[..whole]);
+        }
+        if whole < bytes.len() {
+            let mut tail = [0u8; 4];
+            tail[..bytes.len() - whole].copy_from_slice(&bytes[whole..]);
+            self.queue.write_buffer(buffer.raw(), whole as u64, &tail);
+        }
+        self.counters.add(Counter::UploadedBytes, bytes.len() as u64);
+        let pending = &self.transfer.pending_bytes;
+        if pending.fetch_add(bytes.len() as u64, Ordering::Relaxed) > PENDING_LIMIT {
+            self.submit(&[], &[])?;
+        }
+        self.check()
+    }
+
+    /// A buffer to read `bytes` into.
+    pub(crate) fn staging(&self, bytes: usize) -> Result<Staging> {
+        let size = (bytes as u64).next_multiple_of(4).max(4);
+        let mut idle = self.transfer.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |b: &wgpu::Buffer| b.size() >= size && b.size() <= size.saturating_mul(2).max(4096);
+        let reused = idle.iter().position(fits).map(|i| idle.swap_remove(i));
+        drop(idle);
+        let raw = match reused {
+            Some(raw) => raw,
+            None => self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("wgrad read-back"),
+                size: size.max(4096),
+                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            }),
+        };
+        self.check()?;
+        Ok(Staging { raw, bytes })
+    }
+
+    /// The bytes of `staging` once the submission that fills it is done.
+    pub(crate) async fn read(&self, staging: Staging) -> Result<Vec<u8>> {
+        let mapped = self.start_map(&staging);
+        #[cfg(not(target_family = "wasm"))]
+        self.transfer.poller.wake();
+        let result = mapped.await;
+        self.finish_read(staging, result)
+    }
+
+    /// As [`Gpu::read`], blocking the thread.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn read_blocking(
+        &self,
+        staging: Staging,
+        index: wgpu::SubmissionIndex,
+    ) -> Result<Vec<u8>> {
+        let mut mapped = self.start_map(&staging);
+        self.wait(Some(index))?;
+        let result = match mapped.try_recv() {
+            Ok(Some(result)) => Ok(result),
+            // The wait may end just before the callback runs.
+            Ok(None) => self.wait(None).map(|()| pollster::block_on(mapped))?,
+            Err(canceled) => Err(canceled),
+        };
+        self.finish_read(staging, result)
+    }
+
+    fn start_map(
+        &self,
+        staging: &Staging,
+    ) -> oneshot::Receiver<std::result::Result<(), wgpu::BufferAsyncError>> {
+        let (sender, receiver) = oneshot::channel();
+        let range = 0..staging.copy_bytes().max(4);
+        staging.raw.slice(range).map_async(wgpu::MapMode::Read, move |result| {
+            // A reader that was dropped no longer wants to know.
+            let _ = sender.send(result);
+        });
+        receiver
+    }
+
+    fn finish_read(
+        &self,
+        staging: Staging,
+        result: std::result::Result<
+            std::result::Result<(), wgpu::BufferAsyncError>,
+            oneshot::Canceled,
+        >,
+    ) -> Result<Vec<u8>> {
+        // A map on a lost device can report success, so the device is asked first.
+        self.check()?;
+        let failed = |what: String| {
+            Error::Device(DeviceFault::Lost, format!("Device: reading back: {what}."))
+        };
+        result
+            .map_err(|_| failed("the device went away before the value arrived".into()))?
+            .map_err(|e| failed(e.to_string()))?;
+        let view = staging
+            .raw
+            .slice(0..staging.copy_bytes().max(4))
+            .get_mapped_range()
+            .map_err(|e| failed(e.to_string()))?;
+        let bytes = view[..staging.bytes].to_vec();
+        drop(view);
+        staging.raw.unmap();
+        let mut idle = self.transfer.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_LIMIT {
+            idle.push(staging.raw);
+        }
+        self.counters.add(Counter::Reads, 1);
+        Ok(bytes)
+    }
+
+    /// A new buffer for the parameters of a plan.
+    pub(crate) fn uniform_buffer(&self, bytes: u64) -> Result<Arc<Buffer>> {
+        let raw = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("wgrad parameters"),
+            size: bytes.max(16),
+            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        self.check()?;
+        Ok(Arc::new(Buffer::foreign(raw)))
+    }
+}
+
+/// Natively a map callback runs only while some thread polls; asynchronous readers have this one.
+#[cfg(not(target_family = "wasm"))]
+mod poller {
+    use std::sync::mpsc::{Sender, channel};
+    use std::sync::{Mutex, PoisonError};
+
+    pub(super) struct Poller {
+        device: wgpu::Device,
+        thread: Mutex<Option<Sender<()>>>,
+    }
+
+    impl Poller {
+        pub(super) fn new(device: wgpu::Device) -> Self {
+            Poller { device, thread: Mutex::new(None) }
+        }
+
+        /// Makes the thread, started at the first call, wait for all that has been submitted. It ends when
+        /// the device it serves is dropped.
+        pub(super) fn wake(&self) {
+            let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            let sender = thread.get_or_insert_with(|| {
+                let (sender, receiver) = channel();
+                let device = self.device.clone();
+                std::thread::spawn(move || {
+                    while receiver.recv().is_ok() {
+                        // A lost device calls the callbacks with an error; nothing is left to do here.
+                        let _ = device.poll(wgpu::PollType::wait_indefinitely());
+                    }
+                });
+                sender
+            });
+            let _ = sender.send(());
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Element types: how each is stored, what it becomes in a register, how a scalar joins it.
+//!
+//! There is no promotion between tensors, as in TensorFlow: two dtypes in one call are an error. Only a
+//! plain Rust number is weak and takes the dtype of the tensor it meets.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// The element type of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum DType {
+    /// 32-bit float, the default.
+    F32,
+    /// 16-bit float, where the adapter has it; arithmetic and sums are done in `f32`.
+    F16,
+    /// 32-bit signed integer.
+    I32,
+    /// 32-bit unsigned integer.
+    U32,
+    /// Stored bytes (pixels); cast before doing arithmetic.
+    U8,
+    /// True or false; stored as one `u32` an element.
+    Bool,
+}
+
+/// What an element is while a kernel computes with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Register {
+    F32,
+    I32,
+    U32,
+    Bool,
+}
+
+impl DType {
+    /// Every dtype, for tests and tables.
+    pub const ALL: [DType; 6] =
+        [DType::F32, DType::F16, DType::I32, DType::U32, DType::U8, DType::Bool];
+
+    /// The Rust name, as error messages use it: `f32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DType::F32 => "f32",
+            DType::F16 => "f16",
+            DType::I32 => "i32",
+            DType::U32 => "u32",
+            DType::U8 => "u8",
+            DType::Bool => "bool",
+        }
+    }
+
+    /// TensorFlow's name, as a printed tensor shows it: `float32`.
+    pub fn tensorflow_name(self) -> &'static str {
+        match self {
+            DType::F32 => "float32",
+            DType::F16 => "float16",
+            DType::I32 => "int32",
+            DType::U32 => "uint32",
+            DType::U8 => "uint8",
+            DType::Bool => "bool",
+        }
+    }
+
+    /// True for `f32` and `f16`: the dtypes that have gradients.
+    pub fn is_float(self) -> bool {
+        matches!(self, DType::F32 | DType::F16)
+    }
+
+    /// True for `i32`, `u32` and `u8`.
+    pub fn is_int(self) -> bool {
+        matches!(self, DType::I32 | DType::U32 | DType::U8)
+    }
+
+    /// Bytes of one element in a device buffer (`bool` takes four).
+    pub fn size(self) -> usize {
+        match self {
+            DType::F32 | DType::I32 | DType::U32 | DType::Bool => 4,
+            DType::F16 => 2,
+            DType::U8 => 1,
+        }
+    }
+
+    /// Bytes a buffer of `elements` binds: whole vectors of four elements, and at least one of 16 bytes.
+    pub(crate) fn bytes(self, elements: usize) -> u64 {
+        ((elements as u64 * self.size() as u64).next_multiple_of(16)).max(16)
+    }
+
+    pub(crate) fn register(self) -> Register {
+        match self {
+            DType::F32 | DType::F16 => Register::F32,
+            DType::I32 => Register::I32,
+            DType::U32 | DType::U8 => Register::U32,
+            DType::Bool => Register::Bool,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Register {
+    /// The WGSL scalar type.
+    pub(crate) fn scalar(self) -> &'static str {
+        match self {
+            Register::F32 => "f32",
+            Register::I32 => "i32",
+            Register::U32 => "u32",
+            Register::Bool => "bool",
+        }
+    }
+}
+
+/// A plain number beside a tensor. It takes the tensor's dtype if its value fits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Scalar {
+    /// A floating-point number; joins float tensors only.
+    Float(f64),
+    /// An integer; joins every numeric tensor.
+    Int(i64),
+    /// A truth value; joins `bool` tensors only.
+    Bool(bool),
+}
+
+impl Scalar {
+    /// The dtype it has where there is no tensor to take one from.
+    pub(crate) fn default_dtype(self) -> DType {
+        match self {
+            Scalar::Float(_) => DType::F32,
+            Scalar::Int(_) => DType::I32,
+            Scalar::Bool(_) => DType::Bool,
+        }
+    }
+
+    /// The bits of the value in the register of `dtype`.
+    pub(crate) fn bits(self, op: &str, dtype: DType) -> Result<u32> {
+        let refused = |what: &str| {
+            Err(Error::DType(format!(
+                "{op}: the scalar {self} cannot join a tensor of dtype {dtype}: {what}."
+            )))
+        };
+        match (self, dtype) {
+            (Scalar::Float(v), DType::F32 | DType::F16) => Ok((v as f32).to_bits()),
+            (Scalar::Int(v), DType::F32 | DType::F16) => Ok((v as f32).to_bits()),
+            (Scalar::Bool(v), DType::Bool) => Ok(u32::from(v)),
+            (Scalar::Int(v), DType::I32) => match i32::try_from(v) {
+                Ok(v) => Ok(v as u32),
+                Err(_) => refused("it is outside -2147483648 to 2147483647"),
+            },
+            (Scalar::Int(v), DType::U32) => match u32::try_from(v) {
+                Ok(v) => Ok(v),
+                Err(_) => refused("it is outside 0 to 4294967295"),
+            },
+            (Scalar::Int(v), DType::U8) => match u8::try_from(v) {
+                Ok(v) => Ok(u32::from(v)),
+                Err(_) => refused("it is outside 0 to 255"),
+            },
+            (Scalar::Float(_), _) => refused("cast the tensor to f32 first"),
+            _ => refused("cast the tensor first"),
+        }
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Float(v) => write!(f, "{v:?}"),
+            Scalar::Int(v) => write!(f, "{v}"),
+            Scalar::Bool(v) => write!(f, "{v}"),
+        }
+    }
+}
+
+macro_rules! scalar_from {
+    ($($t:ty => $variant:ident as $wide:ty),*) => {$(
+        impl From<$t> for Scalar {
+            fn from(value: $t) -> Self {
+                Scalar::$variant(value as $wide)
+            }
+        }
+    )*};
+}
+// For example: `impl From<f32> for Scalar { fn from(value: f32) -> Self { Scalar::Float(value as f64) } }`.
+scalar_from!(f32 => Float as f64, f64 => Float as f64, i32 => Int as i64, u32 => Int as i64,
+             i64 => Int as i64, u8 => Int as i64, usize => Int as i64, bool => Bool as bool);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_hold_whole_vectors() {
+        assert_eq!(DType::F32.bytes(0), 16);
+        assert_eq!(DType::F32.bytes(5), 32);
+        assert_eq!(DType::U8.bytes(17), 32);
+        assert_eq!(DType::F16.bytes(8), 16);
+    }
+
+    #[test]
+    fn scalars_take_a_dtype_only_if_they_fit() {
+        assert_eq!(Scalar::from(2).bits("AddV2", DType::F32).ok(), Some(2f32.to_bits()));
+        assert_eq!(Scalar::from(-1).bits("AddV2", DType::I32).ok(), Some(u32::MAX));
+        let error = Scalar::from(0.5).bits("AddV2", DType::I32).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "AddV2: the scalar 0.5 cannot join a tensor of dtype i32: cast the tensor to f32 first."
+        );
+        assert!(Scalar::from(300).bits("AddV2", DType::U8).is_err());
+        assert!(Scalar::from(-1).bits("AddV2", DType::U32).is_err());
+    }
+}

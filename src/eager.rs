@@ -1,0 +1,94 @@
+//! The one door: every op, forward or backward, eager or traced, is called through [`dispatch`].
+//!
+//! It checks, puts a node into the device's stream, and tells those who watch (tapes). It never launches.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::error::{DeviceFault, Error, Result};
+use crate::graph::Spec;
+use crate::ops::Operation;
+use crate::runtime::Device;
+use crate::tensor::Tensor;
+
+/// Calls `op` on tensors of one device.
+pub(crate) fn dispatch(op: impl Operation, inputs: &[&Tensor]) -> Result<Tensor> {
+    let device = common_device(op.name(), inputs)?;
+    let specs: SmallVec<[&Spec; 3]> = inputs.iter().map(|x| x.spec()).collect();
+    let spec = op.infer(&specs)?;
+    let op: Arc<dyn Operation> = Arc::new(op);
+    let values: SmallVec<[_; 3]> = inputs.iter().map(|x| x.value()).collect();
+    let value = device.push(op.clone(), &values, spec)?;
+    let output = Tensor::new(device, value);
+    OBSERVERS.with_borrow(|observers| {
+        for observer in observers {
+            observer.called(&op, inputs, &output);
+        }
+    });
+    Ok(output)
+}
+
+/// Calls an op that has no inputs on the current device, or on `device`.
+pub(crate) fn create(op: impl Operation, device: Option<&Device>) -> Result<Tensor> {
+    let device = match device {
+        Some(device) => device.clone(),
+        None => Device::current()?,
+    };
+    // No tape cares for a value that depends on nothing.
+    let spec = op.infer(&[])?;
+    let value = device.push(Arc::new(op), &[], spec)?;
+    Ok(Tensor::new(device, value))
+}
+
+/// What is told of every call on this thread.
+pub(crate) trait Observer {
+    fn called(&self, op: &Arc<dyn Operation>, inputs: &[&Tensor], output: &Tensor);
+
+    /// A variable was read; `tensor` is its value.
+    fn read(&self, variable: u64, trainable: bool, tensor: &Tensor);
+}
+
+thread_local! {
+    static OBSERVERS: RefCell<Vec<Rc<dyn Observer>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Begins to tell `observer` of this thread's calls.
+pub(crate) fn observe(observer: Rc<dyn Observer>) {
+    OBSERVERS.with_borrow_mut(|observers| observers.push(observer));
+}
+
+/// Stops telling `observer`.
+pub(crate) fn ignore(observer: &Rc<dyn Observer>) {
+    // During the thread's end the list may be gone already.
+    let _ = OBSERVERS.try_with(|observers| {
+        let mut observers = observers.borrow_mut();
+        observers.retain(|o| !std::ptr::addr_eq(Rc::as_ptr(o), Rc::as_ptr(observer)));
+    });
+}
+
+pub(crate) fn variable_read(variable: u64, trainable: bool, tensor: &Tensor) {
+    OBSERVERS.with_borrow(|observers| {
+        for observer in observers {
+            observer.read(variable, trainable, tensor);
+        }
+    });
+}
+
+fn common_device(op: &str, inputs: &[&Tensor]) -> Result<Device> {
+    let Some(first) = inputs.first() else { return Device::current() };
+    match inputs.iter().find(|x| !x.device().same(first.device())) {
+        None => Ok(first.device().clone()),
+        Some(other) => Err(Error::Device(
+            DeviceFault::Mismatch,
+            format!(
+                "{op}: one tensor is on {:?} and another on {:?}. Make them on one device (Device::scope, \
+                 Device::set_default), or bring one over through the host: to_vec and from_slice.",
+                first.device(),
+                other.device()
+            ),
+        )),
+    }
+}

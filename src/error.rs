@@ -1,0 +1,91 @@
+//! What can go wrong, in few variants whose sentences say what happened and what to do.
+//!
+//! A message names the op as TensorFlow does, the rule that was broken, the values that broke it and
+//! a remedy. Nothing here knows a tensor: modules above build their own sentences.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The result of every fallible call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a call was refused or a device gave up. The text is meant to be read by a person.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Error, Tensor};
+/// let a = Tensor::zeros([2, 3])?;
+/// let b = Tensor::zeros([4, 5])?;
+/// let error = a.matmul(&b).unwrap_err();
+/// assert!(matches!(error, Error::Shape(_)));
+/// assert!(error.to_string().starts_with("MatMul: a is [2, 3] and b is [4, 5]"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Shapes, ranks, axes or sizes do not fit the op.
+    #[error("{0}")]
+    Shape(String),
+    /// An element type does not fit the op, or the adapter lacks it.
+    #[error("{0}")]
+    DType(String),
+    /// An index or a range lies outside its tensor.
+    #[error("{0}")]
+    Index(String),
+    /// The adapter, the device or its memory; [`DeviceFault`] says which.
+    #[error("{1}")]
+    Device(DeviceFault, String),
+    /// A tape was asked for what it did not record.
+    #[error("{0}")]
+    Gradient(String),
+    /// Saved values do not fit what they are restored into.
+    #[error("{0}")]
+    Checkpoint(String),
+    /// A data file's contents are broken or not what was asked for.
+    #[error("{0}")]
+    Data(String),
+    /// The operating system refused a file operation.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: Arc<std::io::Error>,
+    },
+}
+
+/// What is wrong with a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeviceFault {
+    /// No adapter was found, or none fits what was asked for.
+    NoAdapter,
+    /// The device is gone (driver reset, unplugged, destroyed). Make a new one and go on from host values.
+    Lost,
+    /// The memory limit or the adapter's memory is used up.
+    OutOfMemory,
+    /// The tensor or kernel is beyond a limit of the adapter.
+    Limit,
+    /// Tensors of two devices met in one call.
+    Mismatch,
+    /// The driver or its validation refused a command: a defect in wgrad or in the driver.
+    Validation,
+}
+
+impl Error {
+    /// True if the device is gone and a new one has to be made.
+    pub fn is_device_lost(&self) -> bool {
+        matches!(self, Error::Device(DeviceFault::Lost, _))
+    }
+
+    /// True if memory ran out; the device itself goes on working.
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self, Error::Device(DeviceFault::OutOfMemory, _))
+    }
+
+    pub(crate) fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        Error::Io { path: path.as_ref().to_path_buf(), source: Arc::new(source) }
+    }
+}

@@ -1,0 +1,322 @@
+//! The vocabulary in which an op tells the planner how it becomes code.
+//!
+//! Three kinds are enough: no code at all ([`Lowering::Alias`]), one value for each output element from
+//! values of the inputs ([`Pointwise`], which the planner may fuse), and kernels with a shader of their
+//! own ([`Kernel`]).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Spec;
+use crate::device::{Access, Caps, Source};
+use crate::dtype::DType;
+
+/// What an op sees when it is lowered.
+pub(crate) struct Site<'a> {
+    pub(crate) inputs: &'a [&'a Spec],
+    pub(crate) output: &'a Spec,
+    pub(crate) caps: &'a Caps,
+}
+
+pub(crate) enum Lowering {
+    /// The elements of the first input, in the same order: the result shares its buffer.
+    Alias,
+    Pointwise(Pointwise),
+    Kernels(Kernels),
+}
+
+/// One value for each output element.
+pub(crate) struct Pointwise {
+    /// Names the WGSL function; two ops may share a name only with the same body.
+    pub(crate) name: &'static str,
+    /// An expression over the arguments' names, or statements with a `return`. All values are vectors of
+    /// four elements; `V` stands for the vector type of the first argument.
+    pub(crate) body: Cow<'static, str>,
+    pub(crate) args: SmallVec<[(Cow<'static, str>, Arg); 4]>,
+}
+
+pub(crate) enum Arg {
+    /// The element of an input that `view` assigns to the output element.
+    Input { input: usize, view: View },
+    /// Whether the view of that input has an element there (`vec4<bool>`).
+    Inside { input: usize },
+    /// The flat indices of the four output elements (`vec4<u32>`).
+    Index,
+    /// A word of the op (`u32`).
+    Word(usize),
+}
+
+/// Which element of an input belongs to an output element.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum View {
+    /// The one at the same place; the shapes are equal.
+    Same,
+    Strided(Strided),
+}
+
+/// Input index = offset + sum over output axes of stride * coordinate.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Strided {
+    pub(crate) offset: i64,
+    pub(crate) axes: SmallVec<[ViewAxis; 6]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ViewAxis {
+    pub(crate) stride: i64,
+    pub(crate) window: Option<Window>,
+}
+
+/// The input has elements only where `(coordinate - low)` is one of `0, dilation, ..., (len - 1) * dilation`;
+/// its coordinate there is the quotient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Window {
+    pub(crate) low: i64,
+    pub(crate) len: i64,
+    pub(crate) dilation: i64,
+}
+
+impl View {
+    /// Reads `from` as if it had the shape of `to`, by broadcasting.
+    pub(crate) fn broadcast(from: &Spec, to: &Spec) -> Self {
+        if from.shape == to.shape {
+            return View::Same;
+        }
+        View::strided(0, &from.shape.broadcast_strides(&to.shape))
+    }
+
+    pub(crate) fn strided(offset: i64, strides: &[i64]) -> Self {
+        let axes = strides.iter().map(|&stride| ViewAxis { stride, window: None }).collect();
+        View::Strided(Strided { offset, axes })
+    }
+}
+
+impl Pointwise {
+    pub(crate) fn new(name: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
+        Pointwise { name, body: body.into(), args: SmallVec::new() }
+    }
+
+    pub(crate) fn arg(mut self, name: impl Into<Cow<'static, str>>, arg: Arg) -> Self {
+        self.args.push((name.into(), arg));
+        self
+    }
+
+    /// Adds an input read through `view`.
+    pub(crate) fn input(self, name: impl Into<Cow<'static, str>>, input: usize, view: View) -> Self {
+        self.arg(name, Arg::Input { input, view })
+    }
+
+    /// True if the same value stands everywhere: it needs no buffer to be used by others.
+    pub(crate) fn is_uniform(&self) -> bool {
+        self.args.iter().all(|(_, arg)| matches!(arg, Arg::Word(_)))
+    }
+}
+
+impl From<Pointwise> for Lowering {
+    fn from(pointwise: Pointwise) -> Self {
+        Lowering::Pointwise(pointwise)
+    }
+}
+
+/// Kernels that run one after another, with buffers of their own between them.
+#[derive(Default)]
+pub(crate) struct Kernels {
+    /// Bytes of each temporary buffer.
+    pub(crate) temps: Vec<u64>,
+    pub(crate) kernels: Vec<Kernel>,
+}
+
+impl From<Kernel> for Lowering {
+    fn from(kernel: Kernel) -> Self {
+        Lowering::Kernels(Kernels { temps: Vec::new(), kernels: vec![kernel] })
+    }
+}
+
+/// What a binding of a kernel is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Bind {
+    Input(usize),
+    Output,
+    Temp(usize),
+}
+
+/// One dispatch of a shader under `shaders/`.
+#[derive(Debug, Clone)]
+pub(crate) struct Kernel {
+    label: &'static str,
+    file: &'static str,
+    declarations: String,
+    f16: bool,
+    pub(crate) binds: Vec<(Bind, Access)>,
+    pub(crate) params: Vec<(Cow<'static, str>, u32)>,
+    /// Parameters that are words of the op: index among `params`, index of the word.
+    pub(crate) words: Vec<(usize, usize)>,
+    groups: u64,
+}
+
+/// Workgroups along x before a grid is folded into rows: the least that WebGPU guarantees.
+const ROW: u64 = 65_535;
+
+impl Kernel {
+    pub(crate) fn new(label: &'static str, file: &'static str) -> Self {
+        Kernel {
+            label,
+            file,
+            declarations: String::new(),
+            f16: false,
+            binds: Vec::new(),
+            params: Vec::new(),
+            words: Vec::new(),
+            groups: 1,
+        }
+    }
+
+    /// Puts a WGSL declaration in front of the file.
+    pub(crate) fn declare(mut self, wgsl: impl AsRef<str>) -> Self {
+        self.declarations.push_str(wgsl.as_ref());
+        self.declarations.push('\n');
+        self
+    }
+
+    pub(crate) fn constant(self, name: &str, value: u32) -> Self {
+        self.declare(format!("const {name}: u32 = {value}u;"))
+    }
+
+    /// Declares `name` as the type in which elements of `dtype` are stored.
+    pub(crate) fn alias(mut self, name: &str, dtype: DType) -> Self {
+        self.f16 |= dtype == DType::F16;
+        let stored = match dtype {
+            DType::Bool | DType::U8 => "u32",
+            other => other.name(),
+        };
+        self.declare(format!("alias {name} = {stored};"))
+    }
+
+    pub(crate) fn read(mut self, bind: Bind) -> Self {
+        self.binds.push((bind, Access::Read));
+        self
+    }
+
+    pub(crate) fn write(mut self, bind: Bind) -> Self {
+        self.binds.push((bind, Access::Write));
+        self
+    }
+
+    pub(crate) fn param(mut self, name: impl Into<Cow<'static, str>>, value: usize) -> Self {
+        self.params.push((name.into(), value as u32));
+        self
+    }
+
+    /// As [`Kernel::param`] for a number that may be negative; the shader sees its bits.
+    pub(crate) fn signed(mut self, name: impl Into<Cow<'static, str>>, value: i64) -> Self {
+        self.params.push((name.into(), value as u32));
+        self
+    }
+
+    /// A parameter that is word `word` of the op at every run.
+    pub(crate) fn word(mut self, name: &'static str, word: usize) -> Self {
+        self.words.push((self.params.len(), word));
+        self.params.push((name.into(), 0));
+        self
+    }
+
+    /// Launches `groups` workgroups. The shader finds its own with the parameter `row`, which stands last:
+    /// the number of workgroups along x.
+    pub(crate) fn groups(mut self, groups: usize) -> Self {
+        self.groups = (groups as u64).max(1);
+        let row = self.grid()[0];
+        self.params.push(("row".into(), row));
+        self
+    }
+
+    pub(crate) fn grid(&self) -> [u32; 3] {
+        fold(self.groups)
+    }
+
+    /// The complete WGSL module.
+    pub(crate) fn source(&self) -> Source {
+        let enable = if self.f16 { "enable f16;\n" } else { "" };
+        let mut wgsl = format!("{enable}{}\n{}", self.declarations, self.file);
+        link_prelude(&mut wgsl);
+        Source {
+            label: self.label.to_string(),
+            wgsl: Arc::from(wgsl),
+            accesses: self.binds.iter().map(|(_, access)| *access).collect(),
+        }
+    }
+}
+
+/// A grid of at least `groups` workgroups whose axes stay within every adapter's limit.
+pub(crate) fn fold(groups: u64) -> [u32; 3] {
+    let x = groups.clamp(1, ROW);
+    // The largest binding has fewer than 2^32 bytes, so two axes are enough.
+    let y = groups.div_ceil(x).clamp(1, ROW);
+    [x as u32, y as u32, 1]
+}
+
+const PRELUDE: &str = include_str!("../../shaders/prelude.wgsl");
+
+/// Appends the functions of `shaders/prelude.wgsl` that `wgsl` calls, and those that they call.
+pub(crate) fn link_prelude(wgsl: &mut String) {
+    let functions: Vec<(&str, &str)> = PRELUDE
+        .split("\n\n")
+        .filter_map(|block| {
+            let start = block.find("fn ")? + 3;
+            let end = start + block[start..].find('(')?;
+            Some((&block[start..end], block))
+        })
+        .collect();
+    let mut linked = vec![false; functions.len()];
+    let mut from = 0;
+    // What is appended is searched in its turn, until nothing new turns up.
+    while from < wgsl.len() {
+        let searched = wgsl[from..].to_string();
+        from = wgsl.len();
+        for (i, (name, block)) in functions.iter().enumerate() {
+            if !linked[i] && calls(&searched, name) {
+                linked[i] = true;
+                wgsl.push_str("\n\n");
+                wgsl.push_str(block.trim_end());
+                wgsl.push('\n');
+            }
+        }
+    }
+}
+
+fn calls(wgsl: &str, name: &str) -> bool {
+    wgsl.match_indices(name).any(|(at, _)| {
+        let before = wgsl[..at].chars().next_back();
+        let own = before.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+        own && wgsl[at + name.len()..].starts_with('(')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grids_fold_within_the_limit() {
+        assert_eq!(fold(0), [1, 1, 1]);
+        assert_eq!(fold(65_535), [65_535, 1, 1]);
+        assert_eq!(fold(65_536), [65_535, 2, 1]);
+        for groups in [1u64, 1000, 70_000, 10_000_000, 4_294_836_225] {
+            let [x, y, z] = fold(groups);
+            assert!(u64::from(x) * u64::from(y) * u64::from(z) >= groups);
+            assert!(x <= 65_535 && y <= 65_535 && z <= 65_535);
+        }
+    }
+
+    #[test]
+    fn the_prelude_is_linked_by_need() {
+        let mut wgsl = String::from("fn f(x: vec4<f32>) -> vec4<f32> { return erfc4(x); }");
+        link_prelude(&mut wgsl);
+        assert_eq!(wgsl.matches("fn erfc4(").count(), 1);
+        assert!(!wgsl.contains("fn philox"));
+        let mut none = String::from("fn my_erfc4() {}");
+        link_prelude(&mut none);
+        assert_eq!(none, "fn my_erfc4() {}");
+    }
+}

@@ -1,0 +1,131 @@
+//! The one representation of work: nodes that wait in a device's stream, and the graph a flush makes.
+//!
+//! A node is an op applied to values. What an op must know to be planned and run is the trait [`Op`]; its
+//! gradient is the business of the rooms above.
+
+pub(crate) mod lower;
+mod stream;
+mod value;
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::shape::Shape;
+use lower::{Lowering, Site};
+pub(crate) use stream::Stream;
+pub(crate) use value::{State, Value};
+
+/// What is known of a value before it is computed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Spec {
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+}
+
+impl Spec {
+    pub(crate) fn new(shape: impl Into<Shape>, dtype: DType) -> Self {
+        Spec { shape: shape.into(), dtype }
+    }
+
+    pub(crate) fn elements(&self) -> usize {
+        self.shape.elements()
+    }
+
+    /// Bytes that a binding of the value covers.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.dtype.bytes(self.elements())
+    }
+}
+
+/// Numbers of a node that may change from call to call without a new plan: the value of a scalar, the
+/// counter of a random generator. They travel in the plan's parameters.
+pub(crate) type Words = SmallVec<[u32; 6]>;
+
+/// What the graph and the planner ask of an op. Attributes are fields of the implementing struct.
+pub(crate) trait Op: Any + Debug + Send + Sync {
+    /// TensorFlow's name, which error messages begin with.
+    fn name(&self) -> &'static str;
+
+    /// The shape and dtype of the result, or why the inputs do not fit. Never touches the device.
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec>;
+
+    /// Feeds every attribute that shapes the plan to `state`.
+    fn attributes(&self, state: &mut dyn Hasher);
+
+    /// Attributes that may change without a new plan.
+    fn words(&self) -> Words {
+        Words::new()
+    }
+
+    /// How the op becomes code. Called once for a plan, after `infer` has agreed.
+    fn lower(&self, site: &Site) -> Lowering;
+}
+
+/// Where a node's input comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Input {
+    /// The result of an earlier node of the graph.
+    Node(u32),
+    /// A value that was there before the graph.
+    Leaf(u32),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) op: Arc<dyn Op>,
+    pub(crate) inputs: SmallVec<[Input; 3]>,
+    pub(crate) spec: Spec,
+    /// Somebody holds the result, so it must outlive the run.
+    pub(crate) wanted: bool,
+}
+
+/// Nodes in an order in which they can run, every one of them needed for a wanted one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Graph {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) leaves: Vec<Spec>,
+}
+
+impl Graph {
+    pub(crate) fn spec(&self, input: Input) -> &Spec {
+        match input {
+            Input::Node(i) => &self.nodes[i as usize].spec,
+            Input::Leaf(i) => &self.leaves[i as usize],
+        }
+    }
+
+    /// The graph's structure as bytes: equal for two graphs exactly if one plan serves both.
+    pub(crate) fn key(&self) -> Box<[u8]> {
+        let mut key = KeyWriter(Vec::with_capacity(48 * self.nodes.len() + 32));
+        self.leaves.hash(&mut key);
+        for node in &self.nodes {
+            let op: &dyn Any = &*node.op;
+            op.type_id().hash(&mut key);
+            node.op.attributes(&mut key);
+            node.inputs.hash(&mut key);
+            node.wanted.hash(&mut key);
+            // Ops without inputs carry their shape as an attribute; that of the others follows from `infer`.
+        }
+        key.0.into_boxed_slice()
+    }
+}
+
+/// Collects what is hashed instead of mixing it, so that keys are compared exactly: a collision would be a
+/// wrong answer.
+struct KeyWriter(Vec<u8>);
+
+impl Hasher for KeyWriter {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,35 @@
+//! A value: what a tensor handle points to. It waits in a stream, is ready in a buffer, or has failed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Spec;
+use crate::device::Buffer;
+use crate::error::Error;
+
+pub(crate) struct Value {
+    pub(crate) spec: Spec,
+    state: Mutex<State>,
+}
+
+#[derive(Clone)]
+pub(crate) enum State {
+    /// The node of this index in its device's stream will compute it.
+    Waiting(u32),
+    Ready(Arc<Buffer>),
+    /// The run that should have computed it failed.
+    Failed(Error),
+}
+
+impl Value {
+    pub(crate) fn new(spec: Spec, state: State) -> Arc<Self> {
+        Arc::new(Value { spec, state: Mutex::new(state) })
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set(&self, state: State) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+}

@@ -1,0 +1,136 @@
+//! The place of the largest or smallest element along an axis.
+
+use std::hash::{Hash, Hasher};
+
+use super::reduce::{Walk, reduced_shape, walk_functions};
+use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads};
+use crate::dtype::DType;
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
+use crate::graph::{Op, Spec};
+use crate::shape::axis_index;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The index of the largest element along `axis`, as `i32`; of equals the first.
+    ///
+    /// # Errors
+    /// [`Error::Index`] if the axis does not exist; [`Error::Shape`] if it is empty.
+    pub fn argmax(&self, axis: i64) -> Result<Tensor> {
+        let axis = axis_index("ArgMax", axis, self.rank())?;
+        dispatch(ArgMax { axis, smallest: false }, &[self])
+    }
+
+    /// The index of the smallest element along `axis`, as `i32`; of equals the first.
+    ///
+    /// # Errors
+    /// As [`Tensor::argmax`].
+    pub fn argmin(&self, axis: i64) -> Result<Tensor> {
+        let axis = axis_index("ArgMin", axis, self.rank())?;
+        dispatch(ArgMax { axis, smallest: true }, &[self])
+    }
+}
+
+#[derive(Debug, Hash)]
+struct ArgMax {
+    axis: usize,
+    smallest: bool,
+}
+
+/// Elements that one thread looks through.
+const CHUNK: usize = 4096;
+
+impl Op for ArgMax {
+    fn name(&self) -> &'static str {
+        if self.smallest { "ArgMin" } else { "ArgMax" }
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let x = inputs[0];
+        expect_dtype(self.name(), x, NUMERIC)?;
+        if x.shape[self.axis] == 0 {
+            return Err(Error::Shape(format!(
+                "{}: axis {} of {} is empty, so no element is the largest.",
+                self.name(),
+                self.axis,
+                x.shape
+            )));
+        }
+        Ok(Spec::new(reduced_shape(&x.shape, &[self.axis], false), DType::I32))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let walk = Walk::new(&site.inputs[0].shape, &[self.axis]);
+        let chunks = walk.len.div_ceil(CHUNK);
+        let dtype = site.inputs[0].dtype;
+        if chunks == 1 {
+            return self.kernel(&walk, dtype, 1, None, Bind::Output).into();
+        }
+        let kernels = vec![
+            self.kernel(&walk, dtype, chunks, None, Bind::Temp(0)),
+            self.kernel(&walk, dtype, 1, Some((Bind::Temp(0), chunks)), Bind::Output),
+        ];
+        let temps = vec![DType::I32.bytes(walk.outputs * chunks)];
+        Lowering::Kernels(Kernels { temps, kernels })
+    }
+}
+
+impl ArgMax {
+    /// Looks through all elements, or through the places that an earlier kernel found.
+    fn kernel(
+        &self,
+        walk: &Walk,
+        dtype: DType,
+        chunks: usize,
+        places: Option<(Bind, usize)>,
+        to: Bind,
+    ) -> Kernel {
+        let len = places.map_or(walk.len, |(_, found)| found);
+        let mut kernel = Kernel::new("argmax", include_str!("../../shaders/argmax.wgsl"))
+            .alias("T", dtype)
+            .constant("WG", 64)
+            .declare(format!(
+                "fn better(a: T, b: T) -> bool {{ return a {} b; }}",
+                if self.smallest { '<' } else { '>' }
+            ))
+            .declare("@group(0) @binding(0) var<storage, read> x: array<T>;")
+            .read(Bind::Input(0));
+        kernel = match places {
+            None => kernel.declare(
+                "@group(0) @binding(1) var<storage, read_write> y: array<i32>;\n\
+                 @group(0) @binding(2) var<uniform> p: Params;\n\
+                 fn place(o: u32, r: u32) -> u32 { return r; }",
+            ),
+            Some((bind, _)) => kernel
+                .declare(
+                    "@group(0) @binding(1) var<storage, read> places: array<i32>;\n\
+                     @group(0) @binding(2) var<storage, read_write> y: array<i32>;\n\
+                     @group(0) @binding(3) var<uniform> p: Params;\n\
+                     fn place(o: u32, c: u32) -> u32 { return u32(places[o * p.len + c]); }",
+                )
+                .read(bind),
+        };
+        kernel = kernel
+            .write(to)
+            .param("outputs", walk.outputs)
+            .param("len", len)
+            .param("chunks", chunks)
+            .param("chunk", len.div_ceil(chunks));
+        walk_functions(kernel, walk).groups((walk.outputs * chunks).div_ceil(64))
+    }
+}
+
+impl Operation for ArgMax {
+    fn keep(&self) -> Keep {
+        Keep::NoGradient("ArgMax: an index")
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        no_grads(back)
+    }
+}

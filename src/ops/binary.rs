@@ -1,0 +1,282 @@
+//! Elementwise ops of two tensors, with broadcasting: a row each.
+//!
+//! A row reads: documentation, method, TensorFlow's name, the WGSL for floats (and for integers or `bool`),
+//! the reference in `f64`, and either the gradients `da` and `db` from the inputs `a` and `b`, the result `y`
+//! and `dy`, or why there are none. The tape sums a gradient over the axes that were broadcast.
+
+use std::hash::Hasher;
+
+use super::{Backward, Grads, Keep, Operation, same_dtype};
+use crate::dtype::{DType, Register};
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::{Op, Spec};
+use crate::shape::broadcast;
+use crate::tensor::{Operand, Tensor};
+
+/// A row of the table.
+pub(crate) struct Row {
+    pub(crate) method: &'static str,
+    pub(crate) name: &'static str,
+    float: Option<&'static str>,
+    int: Option<&'static str>,
+    bool: Option<&'static str>,
+    /// The result is `bool`.
+    test: bool,
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub(crate) reference: fn(f64, f64) -> f64,
+    keep: Keep,
+    grad: fn(&Backward) -> Result<Grads>,
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $method:ident, $name:literal, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
+       |$a:ident, $b:ident| $reference:expr, $how:ident $what:tt
+       $(, |$ga:ident, $gb:ident, $y:ident, $dy:ident| ($da:expr, $db:expr))?;)*) => {
+        /// All rows, for the loops that test them.
+        #[cfg_attr(not(test), allow(dead_code))]
+        pub(crate) static ROWS: &[Row] = &[$(Row {
+            method: stringify!($method),
+            name: $name,
+            float: binary!(@wgsl float $($kind $wgsl)+),
+            int: binary!(@wgsl int $($kind $wgsl)+),
+            bool: binary!(@wgsl bool $($kind $wgsl)+),
+            test: binary!(@test $($test)?),
+            reference: |$a: f64, $b: f64| $reference,
+            keep: binary!(@keep $how $what),
+            grad: binary!(@grad $how $what $(, |$ga, $gb, $y, $dy| ($da, $db))?),
+        }),*];
+
+        /// Elementwise ops of two tensors. `other` is a tensor, a variable or a number; shapes are broadcast as in
+        /// NumPy. They return [`Error::Shape`] if the shapes do not fit together and [`Error::DType`] if the dtypes
+        /// differ or the op is not defined for them.
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ or
+            /// the op is not defined for them.
+            pub fn $method(&self, other: impl Into<Operand>) -> Result<Tensor> {
+                let row = row(stringify!($method));
+                let other = other.into().beside(row.name, self)?;
+                dispatch(Binary { row }, &[self, &other])
+            }
+        )*}
+    };
+    (@wgsl float float $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl int int $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl bool bool $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl $want:ident $kind:ident $wgsl:literal $($rest:tt)*) => { binary!(@wgsl $want $($rest)*) };
+    (@wgsl $want:ident) => { None };
+    (@test test) => { true };
+    (@test) => { false };
+    (@keep keep nothing) => { Keep::Nothing };
+    (@keep keep inputs) => { Keep::Inputs };
+    (@keep keep both) => { Keep::Both };
+    (@keep none $reason:literal) => { Keep::NoGradient($reason) };
+    (@grad keep nothing, |$a:ident, $b:ident, $y:ident, $dy:ident| ($da:expr, $db:expr)) => {
+        |back: &Backward| {
+            let $dy = back.dy;
+            binary!(@both back, $da, $db)
+        }
+    };
+    (@grad keep inputs, |$a:ident, $b:ident, $y:ident, $dy:ident| ($da:expr, $db:expr)) => {
+        |back: &Backward| {
+            let ($a, $b, $dy) = (back.x(0), back.x(1), back.dy);
+            binary!(@both back, $da, $db)
+        }
+    };
+    (@grad keep both, |$a:ident, $b:ident, $y:ident, $dy:ident| ($da:expr, $db:expr)) => {
+        |back: &Backward| {
+            let ($a, $b, $y, $dy) = (back.x(0), back.x(1), back.y(), back.dy);
+            binary!(@both back, $da, $db)
+        }
+    };
+    (@grad none $reason:literal) => { super::no_grads };
+    (@both $back:ident, $da:expr, $db:expr) => {{
+        let da: Option<Tensor> = if $back.needs(0) { Some($da) } else { None };
+        let db: Option<Tensor> = if $back.needs(1) { Some($db) } else { None };
+        Ok(smallvec::smallvec![da, db])
+    }};
+}
+
+// The first row becomes `Row { method: "add", ... }` in `ROWS` and the method `Tensor::add`.
+binary! {
+    /// `a + b`.
+    add, "AddV2", [float "a + b", int "a + b"], |a, b| a + b,
+        keep nothing, |_a, _b, _y, dy| (dy.clone(), dy.clone());
+    /// `a - b`.
+    subtract, "Sub", [float "a - b", int "a - b"], |a, b| a - b,
+        keep nothing, |_a, _b, _y, dy| (dy.clone(), -dy);
+    /// `a * b`.
+    multiply, "Mul", [float "a * b", int "a * b"], |a, b| a * b,
+        keep inputs, |a, b, _y, dy| (dy * b, dy * a);
+    /// `a / b`, for floats.
+    real_divide, "RealDiv", [float "divide_4(a, b)"], |a, b| a / b,
+        keep inputs, |a, b, _y, dy| (dy / b, dy * (-a / b / b));
+    /// `a / b`, and 0 where `b` is 0.
+    divide_no_nan, "DivNoNan", [float "select(a / b, V(0), b == V(0))"],
+        |a, b| if b == 0.0 { 0.0 } else { a / b },
+        keep inputs, |a, b, _y, dy| (dy.divide_no_nan(b)?, dy * (-a).divide_no_nan(b)?.divide_no_nan(b)?);
+    // Integers: the quotient is one less where the remainder's sign is not the divisor's.
+    /// `floor(a / b)`. Integer division by 0 gives the dividend, as WGSL defines it.
+    floordiv, "FloorDiv", [float "floor(a / b)",
+            int "a / b - select(V(0), V(1), (a % b != V(0)) & ((a < V(0)) != (b < V(0))))"],
+        |a, b| (a / b).floor(), none "FloorDiv: piecewise constant";
+    /// `a - floor(a / b) * b`, with the sign of `b`. Modulo 0 gives 0 for integers.
+    floormod, "FloorMod", [float "floormod_4(a, b)",
+            int "a % b + select(V(0), b, (a % b != V(0)) & ((a < V(0)) != (b < V(0))))"],
+        |a, b| a - (a / b).floor() * b,
+        keep inputs, |a, b, _y, dy| (dy.clone(), -dy * a.floordiv(b)?);
+    // The gradient for b counts log(a) only where a > 0, as TensorFlow does.
+    /// `a^b`. Integer powers by repeated squaring, 0 for negative exponents.
+    pow, "Pow", [float "pow_4(a, b)", int "var y = V(1);\n    var base = a;\n    var n = vec4<u32>(b);\n    for (var i = 0; i < 32; i++) {\n        y = select(y, y * base, (n & vec4<u32>(1u)) == vec4<u32>(1u));\n        base = base * base;\n        n = n >> vec4<u32>(1u);\n    }\n    return select(y, V(0), b < V(0));"], |a, b| a.powf(b),
+        keep both, |a, b, y, dy| (
+            dy * b * a.pow(&(b - 1.0))?,
+            dy * y * super::select(&a.greater(0.0)?, &super::select(&a.greater(0.0)?, a, &a.ones_like()?)?.log()?, &a.zeros_like()?)?);
+    // Of equals, a gets the gradient.
+    /// The larger of `a` and `b`; NaN if one of them is.
+    maximum, "Maximum", [float "max_4(a, b)", int "max(a, b)"], |a, b| if a.is_nan() { a } else { b.max(a) },
+        keep inputs, |a, b, _y, dy| (
+            super::select(&a.greater_equal(b)?, dy, &dy.zeros_like()?)?,
+            super::select(&a.greater_equal(b)?, &dy.zeros_like()?, dy)?);
+    /// The smaller of `a` and `b`; NaN if one of them is.
+    minimum, "Minimum", [float "-max_4(-a, -b)", int "min(a, b)"], |a, b| if a.is_nan() { a } else { b.min(a) },
+        keep inputs, |a, b, _y, dy| (
+            super::select(&a.less_equal(b)?, dy, &dy.zeros_like()?)?,
+            super::select(&a.less_equal(b)?, &dy.zeros_like()?, dy)?);
+    /// `(a - b)^2`.
+    squared_difference, "SquaredDifference", [float "(a - b) * (a - b)", int "(a - b) * (a - b)"],
+        |a, b| (a - b) * (a - b),
+        keep inputs, |a, b, _y, dy| (dy * 2.0 * (a - b), dy * -2.0 * (a - b));
+    /// The angle in radians of the point with ordinate `a` and abscissa `b`.
+    atan2, "Atan2", [float "atan2_4(a, b)"], |a, b| a.atan2(b),
+        keep inputs, |a, b, _y, dy| (dy * b / (a * a + b * b), -dy * a / (a * a + b * b));
+    /// `a log(b)`, and 0 where `a` is 0.
+    xlogy, "Xlogy", [float "select(a * log_4(b), V(0), a == V(0))"], |a, b| if a == 0.0 { 0.0 } else { a * b.ln() },
+        keep inputs, |a, b, _y, dy| (
+            dy * a.not_equal(0.0)?.cast(a.dtype())?.xlogy(b)?, dy * a.divide_no_nan(b)?);
+    /// `a < b`.
+    less, "Less", [float "a < b", int "a < b"] => test, |a, b| f64::from(a < b), none "Less: a comparison";
+    /// `a <= b`.
+    less_equal, "LessEqual", [float "a <= b", int "a <= b"] => test, |a, b| f64::from(a <= b),
+        none "LessEqual: a comparison";
+    /// `a > b`.
+    greater, "Greater", [float "a > b", int "a > b"] => test, |a, b| f64::from(a > b),
+        none "Greater: a comparison";
+    /// `a >= b`.
+    greater_equal, "GreaterEqual", [float "a >= b", int "a >= b"] => test, |a, b| f64::from(a >= b),
+        none "GreaterEqual: a comparison";
+    /// `a == b`.
+    equal, "Equal", [float "a == b", int "a == b", bool "a == b"] => test, |a, b| f64::from(a == b),
+        none "Equal: a comparison";
+    /// `a != b`.
+    not_equal, "NotEqual", [float "(a != b) | is_nan_4(a) | is_nan_4(b)", int "a != b", bool "a != b"] => test,
+        |a, b| f64::from(a != b), none "NotEqual: a comparison";
+    /// `a && b`, for `bool`.
+    logical_and, "LogicalAnd", [bool "a & b"] => test, |a, b| a * b, none "LogicalAnd: a test";
+    /// `a || b`, for `bool`.
+    logical_or, "LogicalOr", [bool "a | b"] => test, |a, b| a.max(b), none "LogicalOr: a test";
+    /// `a != b`, for `bool`.
+    logical_xor, "LogicalXor", [bool "a != b"] => test, |a, b| f64::from(a != b), none "LogicalXor: a test";
+}
+
+impl Tensor {
+    /// `a / b`. Integers are cast to `f32` first, as TensorFlow's true division does; see
+    /// [`floordiv`](Tensor::floordiv) for the integer quotient.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ.
+    pub fn divide(&self, other: impl Into<Operand>) -> Result<Tensor> {
+        let other = other.into();
+        if !matches!(self.dtype(), DType::I32 | DType::U32) {
+            return self.real_divide(other);
+        }
+        match other {
+            Operand::Scalar(_) => self.cast(DType::F32)?.real_divide(other),
+            Operand::Tensor(b) => {
+                same_dtype("RealDiv", self.spec(), b.spec())?;
+                self.cast(DType::F32)?.real_divide(b.cast(DType::F32)?)
+            }
+        }
+    }
+}
+
+/// The row of a method. The table is short and the comparison cheap beside a call.
+fn row(method: &str) -> &'static Row {
+    ROWS.iter().find(|row| row.method == method).expect("every method has a row")
+}
+
+impl Row {
+    fn wgsl(&self, register: Register) -> Option<&'static str> {
+        match register {
+            Register::F32 => self.float,
+            Register::I32 | Register::U32 => self.int,
+            Register::Bool => self.bool,
+        }
+    }
+
+    /// True if the op is defined for `dtype`; bytes are storage only.
+    pub(crate) fn takes(&self, dtype: DType) -> bool {
+        dtype != DType::U8 && self.wgsl(dtype.register()).is_some()
+    }
+}
+
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.method)
+    }
+}
+
+/// A call of a row.
+#[derive(Debug)]
+pub(crate) struct Binary {
+    pub(crate) row: &'static Row,
+}
+
+impl Op for Binary {
+    fn name(&self) -> &'static str {
+        self.row.name
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let (a, b) = (inputs[0], inputs[1]);
+        same_dtype(self.row.name, a, b)?;
+        if !self.row.takes(a.dtype) {
+            let fits: Vec<&str> =
+                DType::ALL.iter().filter(|d| self.row.takes(**d)).map(|d| d.name()).collect();
+            return Err(Error::DType(format!(
+                "{}: not defined for {} (a is {} and b is {}); use {}. Cast both first.",
+                self.row.name,
+                a.dtype,
+                a.shape,
+                b.shape,
+                fits.join(", ")
+            )));
+        }
+        let shape = broadcast(self.row.name, &a.shape, &b.shape)?;
+        Ok(Spec::new(shape, if self.row.test { DType::Bool } else { a.dtype }))
+    }
+
+    fn attributes(&self, state: &mut dyn Hasher) {
+        state.write(self.row.method.as_bytes());
+        state.write_u8(0);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let wgsl = self.row.wgsl(site.inputs[0].dtype.register()).unwrap_or("a");
+        let view = |i: usize| View::broadcast(site.inputs[i], site.output);
+        Pointwise::new(self.row.method, wgsl).input("a", 0, view(0)).input("b", 1, view(1)).into()
+    }
+}
+
+impl Operation for Binary {
+    fn keep(&self) -> Keep {
+        self.row.keep
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        (self.row.grad)(back)
+    }
+}

@@ -1,0 +1,71 @@
+//! Repeats a tensor along axes of size 1, and new leading ones, to a larger shape.
+
+use std::hash::{Hash, Hasher};
+
+use super::{Backward, Grads, Keep, Operation, only};
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::{Op, Spec};
+use crate::shape::{Shape, broadcast};
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The tensor repeated to `shape`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if an axis is neither 1 nor the wanted size.
+    pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Result<Tensor> {
+        let shape = shape.into();
+        if shape == self.spec().shape {
+            return Ok(self.clone());
+        }
+        dispatch(BroadcastTo { shape }, &[self])
+    }
+}
+
+#[derive(Debug)]
+struct BroadcastTo {
+    shape: Shape,
+}
+
+impl Op for BroadcastTo {
+    fn name(&self) -> &'static str {
+        "BroadcastTo"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let x = inputs[0];
+        let fits = x.shape.len() <= self.shape.len()
+            && broadcast("BroadcastTo", &x.shape, &self.shape).is_ok_and(|s| s == self.shape);
+        if !fits {
+            return Err(Error::Shape(format!(
+                "BroadcastTo: {} cannot be broadcast to {}; every axis, aligned at the last, must be 1 or have the \
+                 wanted size.",
+                x.shape, self.shape
+            )));
+        }
+        Ok(Spec::new(self.shape.clone(), x.dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.shape.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        Pointwise::new("copy", "x")
+            .input("x", 0, View::broadcast(site.inputs[0], site.output))
+            .into()
+    }
+}
+
+impl Operation for BroadcastTo {
+    fn keep(&self) -> Keep {
+        Keep::Nothing
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        // The tape sums over the axes that were broadcast.
+        only(back.dy.clone())
+    }
+}

@@ -1,0 +1,79 @@
+//! `y = dtype(x)`. Floats become integers by cutting off, anything becomes `bool` by comparison with 0.
+
+use std::hash::{Hash, Hasher};
+
+use super::{Backward, Grads, Keep, Operation, check_dtype, only};
+use crate::dtype::{DType, Register};
+use crate::eager::dispatch;
+use crate::error::Result;
+use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::{Op, Spec};
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The same numbers in another dtype; the tensor itself if it has it already.
+    ///
+    /// Floats outside an integer's range become its nearest end.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant([1.9, -1.9])?.cast(tf::DType::I32)?;
+    /// assert_eq!(x.to_vec::<i32>()?, [1, -1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DType`](crate::Error::DType) if the adapter lacks `f16`.
+    pub fn cast(&self, dtype: DType) -> Result<Tensor> {
+        if dtype == self.dtype() {
+            return Ok(self.clone());
+        }
+        check_dtype(self.device(), "Cast", dtype)?;
+        dispatch(Cast { dtype }, &[self])
+    }
+}
+
+#[derive(Debug)]
+struct Cast {
+    dtype: DType,
+}
+
+impl Op for Cast {
+    fn name(&self) -> &'static str {
+        "Cast"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(Spec::new(inputs[0].shape.clone(), self.dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.dtype.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let body = match (site.inputs[0].dtype.register(), self.dtype.register()) {
+            (Register::Bool, Register::F32) => "select(vec4<f32>(0.0), vec4<f32>(1.0), x)",
+            (Register::Bool, Register::I32) => "select(vec4<i32>(0i), vec4<i32>(1i), x)",
+            (Register::Bool, Register::U32) => "select(vec4<u32>(0u), vec4<u32>(1u), x)",
+            (Register::Bool, Register::Bool) => "x",
+            (_, Register::Bool) => "x != V(0)",
+            (_, Register::F32) => "vec4<f32>(x)",
+            (_, Register::I32) => "vec4<i32>(x)",
+            (_, Register::U32) => "vec4<u32>(x)",
+        };
+        Pointwise::new("cast", body).input("x", 0, View::Same).into()
+    }
+}
+
+impl Operation for Cast {
+    fn keep(&self) -> Keep {
+        if self.dtype.is_float() { Keep::Nothing } else { Keep::NoGradient("Cast: to a dtype without gradients") }
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        only(back.dy.cast(back.specs[0].dtype)?)
+    }
+}

@@ -1,0 +1,277 @@
+//! Ops made of other ops: no shader, no rule; their gradients come from their parts.
+
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::shape::{Axes, axis_index, axis_list};
+use crate::tensor::{Operand, Tensor};
+
+use super::iota::iota;
+use super::{concat, select};
+
+/// The sum of tensors of one shape.
+///
+/// # Errors
+/// [`Error::Shape`] if there is no tensor or the shapes do not fit together.
+pub fn add_n(values: &[&Tensor]) -> Result<Tensor> {
+    let Some((first, rest)) = values.split_first() else {
+        return Err(Error::Shape("AddN: no tensors were given; it needs at least one.".into()));
+    };
+    rest.iter().try_fold((*first).clone(), |sum, x| sum.add(*x))
+}
+
+/// Tensors of one shape side by side along a new axis.
+///
+/// # Errors
+/// [`Error::Shape`] if there is no tensor or the shapes differ.
+pub fn stack(values: &[&Tensor], axis: i64) -> Result<Tensor> {
+    if let Some(other) = values.iter().find(|x| x.shape() != values[0].shape()) {
+        return Err(Error::Shape(format!(
+            "Pack: the first tensor is {:?} and another is {:?}; all must have one shape.",
+            values[0].shape(),
+            other.shape()
+        )));
+    }
+    let rank = values.first().map_or(0, |x| x.rank());
+    let at = axis_index("Pack", axis, rank + 1)? as i64;
+    let columns: Result<Vec<Tensor>> = values.iter().map(|x| x.expand_dims(at)).collect();
+    concat(&columns?.iter().collect::<Vec<_>>(), at)
+}
+
+/// `on` in the place that `indices` name along a new last axis of size `depth`, elsewhere `off`; all `off` for an
+/// index outside it.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let y = tf::one_hot(&tf::constant([2, 0])?, 3, 1.0, 0.0)?;
+/// assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::DType`] if `indices` is not an integer tensor.
+pub fn one_hot(
+    indices: &Tensor,
+    depth: usize,
+    on: impl Into<Scalar>,
+    off: impl Into<Scalar>,
+) -> Result<Tensor> {
+    let (on, off) = (on.into(), off.into());
+    let places = iota(Some(indices.device()), depth, 0.into(), 1.into(), indices.dtype())?;
+    let hit = indices.expand_dims(-1)?.equal(&places)?;
+    let value = |v| super::fill(indices.device(), "OneHot", Default::default(), v, on.default_dtype());
+    select(&hit, &value(on)?, &value(off)?)
+}
+
+/// The `rows x columns` matrix with ones on its diagonal, in `f32`.
+///
+/// # Errors
+/// [`Error::Device`] if there is no device or no memory.
+pub fn eye_of(rows: usize, columns: usize) -> Result<Tensor> {
+    eye(rows, columns)
+}
+
+pub(crate) fn eye(rows: usize, columns: usize) -> Result<Tensor> {
+    let line = |n| iota(None, n, 0.into(), 1.into(), DType::I32);
+    line(rows)?.expand_dims(-1)?.equal(line(columns)?)?.cast(DType::F32)
+}
+
+pub(crate) fn arange(start: Scalar, limit: Scalar, delta: Scalar) -> Result<Tensor> {
+    let value = |s: Scalar| match s {
+        Scalar::Float(v) => v,
+        Scalar::Int(v) => v as f64,
+        Scalar::Bool(v) => f64::from(u8::from(v)),
+    };
+    let count = ((value(limit) - value(start)) / value(delta)).ceil();
+    if !count.is_finite() {
+        return Err(Error::Index(format!(
+            "Range: from {start} to {limit} in steps of {delta} never ends; delta must not be 0, and all three finite."
+        )));
+    }
+    let float = [start, limit, delta].iter().any(|s| matches!(s, Scalar::Float(_)));
+    let dtype = if float { DType::F32 } else { DType::I32 };
+    iota(None, count.max(0.0) as usize, start, delta, dtype)
+}
+
+/// Composed ops of one tensor.
+impl Tensor {
+    /// The mean over `axes`; NaN for none.
+    ///
+    /// # Errors
+    /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the dtype is not numeric.
+    pub fn reduce_mean(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
+        let axes = axes.into();
+        let list = axis_list("Mean", &axes, self.rank())?;
+        let count: usize = list.iter().map(|&axis| self.shape()[axis]).product();
+        let sum = self.reduce_sum(&axes, keepdims)?;
+        if self.dtype().is_float() { sum.divide(count) } else { sum.floordiv(count.max(1)) }
+    }
+
+    /// The mean squared distance from the mean over `axes`.
+    ///
+    /// # Errors
+    /// As [`Tensor::reduce_mean`].
+    pub fn reduce_variance(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
+        let axes = axes.into();
+        self.squared_difference(self.reduce_mean(&axes, true)?)?.reduce_mean(&axes, keepdims)
+    }
+
+    /// The square root of [`Tensor::reduce_variance`].
+    ///
+    /// # Errors
+    /// As [`Tensor::reduce_mean`].
+    pub fn reduce_std(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
+        self.reduce_variance(axes, keepdims)?.sqrt()
+    }
+
+    /// The square root of the sum of squares over `axes`.
+    ///
+    /// # Errors
+    /// As [`Tensor::reduce_mean`].
+    pub fn reduce_euclidean_norm(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
+        self.square()?.reduce_sum(axes, keepdims)?.sqrt()
+    }
+
+    /// `log(sum(exp(x)))` over `axes`, stable for large `x`.
+    ///
+    /// # Errors
+    /// As [`Tensor::reduce_mean`].
+    pub fn reduce_logsumexp(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
+        let axes = axes.into();
+        // An infinite maximum would make inf - inf; 0 serves as well.
+        let max = self.detached().reduce_max(&axes, true)?;
+        let max = select(&max.is_finite()?, &max, &max.zeros_like()?)?.detached();
+        let sum = self.subtract(&max)?.exp()?.reduce_sum(&axes, true)?.log()?.add(&max)?;
+        if keepdims { return Ok(sum) }
+        let list = axis_list("Logsumexp", &axes, self.rank())?;
+        sum.reshape_to(super::reduce::reduced_shape(&self.spec().shape, &list, false))
+    }
+
+    /// `e^x / sum(e^x)` along `axis`.
+    ///
+    /// # Errors
+    /// [`Error::Index`] if the axis does not exist; [`Error::DType`] if the dtype is not float.
+    pub fn softmax(&self, axis: i64) -> Result<Tensor> {
+        // The shift cancels, so it has no gradient.
+        let e = self.subtract(self.detached().reduce_max(axis, true)?.detached())?.exp()?;
+        e.divide(e.reduce_sum(axis, true)?)
+    }
+
+    /// `log(softmax(x))` along `axis`, without the loss of digits that taking both would bring.
+    ///
+    /// # Errors
+    /// As [`Tensor::softmax`].
+    pub fn log_softmax(&self, axis: i64) -> Result<Tensor> {
+        let shifted = self.subtract(self.detached().reduce_max(axis, true)?.detached())?;
+        shifted.subtract(shifted.exp()?.reduce_sum(axis, true)?.log()?)
+    }
+
+    /// `x sigmoid(x)`, also called swish.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the dtype is not float.
+    pub fn silu(&self) -> Result<Tensor> {
+        self.multiply(self.sigmoid()?)
+    }
+
+    /// `log(sigmoid(x))`, stable for every `x`.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the dtype is not float.
+    pub fn log_sigmoid(&self) -> Result<Tensor> {
+        self.negative()?.softplus()?.negative()
+    }
+
+    /// `x` cut to 0 to 6; the gradient at both ends is 0.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the dtype is not float.
+    pub fn relu6(&self) -> Result<Tensor> {
+        let six = self.multiply(0.0)?.detached().add(6.0)?;
+        select(&self.less(6.0)?.logical_or(self.is_nan()?)?, &self.relu()?, &six)
+    }
+
+    /// `x` above 0, `alpha x` below.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the dtype is not float.
+    pub fn leaky_relu(&self, alpha: f32) -> Result<Tensor> {
+        select(&self.greater(0.0)?, self, &self.multiply(alpha)?)
+    }
+
+    /// `x Phi(x)`, `Phi` the normal distribution; `approximate` uses tanh (Hendrycks and Gimpel 2016).
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the dtype is not float.
+    pub fn gelu(&self, approximate: bool) -> Result<Tensor> {
+        let cdf = if approximate {
+            let cubic = self.square()?.multiply(self)?.multiply(0.044_715)?.add(self)?;
+            cubic.multiply(0.797_884_560_802_865_4)?.tanh()?.add(1.0)?
+        } else {
+            self.multiply(-std::f64::consts::FRAC_1_SQRT_2)?.erfc()?
+        };
+        self.multiply(0.5)?.multiply(cdf)
+    }
+
+    /// `x tanh(softplus(x))`.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the dtype is not float.
+    pub fn mish(&self) -> Result<Tensor> {
+        self.multiply(self.softplus()?.tanh()?)
+    }
+
+    /// `x / 6 + 1/2` cut to 0 to 1.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the dtype is not float.
+    pub fn hard_sigmoid(&self) -> Result<Tensor> {
+        self.add(3.0)?.relu6()?.divide(6.0)
+    }
+
+    /// The elements cut to `low` to `high`.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the bounds do not fit the dtype.
+    pub fn clip_by_value(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Result<Tensor> {
+        self.minimum(high)?.maximum(low)
+    }
+
+    /// The tensor repeated `multiples[axis]` times along each axis.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there is not one number an axis.
+    pub fn tile(&self, multiples: &[usize]) -> Result<Tensor> {
+        if multiples.len() != self.rank() {
+            return Err(Error::Shape(format!(
+                "Tile: {} multiples for a tensor of rank {} ({:?}); give one an axis.",
+                multiples.len(),
+                self.rank(),
+                self.shape()
+            )));
+        }
+        let pairs = || multiples.iter().zip(self.shape());
+        let apart: Vec<usize> = self.shape().iter().flat_map(|&size| [1, size]).collect();
+        let wide: Vec<usize> = pairs().flat_map(|(&n, &size)| [n, size]).collect();
+        let flat: Vec<usize> = pairs().map(|(n, size)| n * size).collect();
+        self.reshape_to(apart.into())?.broadcast_to(wide)?.reshape_to(flat.into())
+    }
+
+    /// The same value, through which no gradient passes.
+    pub fn stop_gradient(&self) -> Tensor {
+        self.detached()
+    }
+
+    /// Elements set to 0 with probability `rate`, the others scaled by `1 / (1 - rate)`, drawn from `generator`.
+    ///
+    /// # Errors
+    /// [`Error::Index`] if `rate` is not in 0 to 1 (without 1); [`Error::DType`] if the dtype is not float.
+    pub fn dropout(&self, rate: f32, generator: &crate::random::Generator) -> Result<Tensor> {
+        if !(0.0..1.0).contains(&rate) {
+            return Err(Error::Index(format!("Dropout: the rate is {rate}; it must be at least 0 and below 1.")));
+        }
+        let keep = generator.uniform_on(self.device(), self.shape())?.greater_equal(rate)?;
+        select(&keep, &self.divide(1.0 - rate)?, &self.zeros_like()?)
+    }
+}

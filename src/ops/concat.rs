@@ -1,0 +1,126 @@
+//! Tensors one after another along an axis.
+
+use std::fmt::Write;
+use std::hash::{Hash, Hasher};
+
+use super::{Backward, Grads, Keep, Operation, same_dtype};
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Arg, Lowering, Pointwise, Site, Strided, View, ViewAxis, Window};
+use crate::graph::{Op, Spec};
+use crate::shape::axis_index;
+use crate::tensor::Tensor;
+
+/// The tensors one after another along `axis`; their other axes must agree.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let y = tf::concat(&[&tf::constant([[1, 2]])?, &tf::constant([[3, 4]])?], 0)?;
+/// assert_eq!(y.shape(), [2, 2]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Shape`] if there is no tensor or the other axes differ; [`Error::DType`] if the dtypes differ;
+/// [`Error::Index`] if the axis does not exist.
+pub fn concat(values: &[&Tensor], axis: i64) -> Result<Tensor> {
+    let Some(first) = values.first() else {
+        return Err(Error::Shape("ConcatV2: no tensors were given; it needs at least one.".into()));
+    };
+    let axis = axis_index("ConcatV2", axis, first.rank())?;
+    if values.len() == 1 {
+        return Ok((*first).clone());
+    }
+    if values.len() > AT_ONCE {
+        let parts: Result<Vec<Tensor>> =
+            values.chunks(AT_ONCE).map(|chunk| concat(chunk, axis as i64)).collect();
+        return concat(&parts?.iter().collect::<Vec<_>>(), axis as i64);
+    }
+    dispatch(Concat { axis }, values)
+}
+
+/// Inputs of one kernel: WebGPU guarantees eight storage buffers, and one is the result.
+const AT_ONCE: usize = 7;
+
+#[derive(Debug)]
+struct Concat {
+    axis: usize,
+}
+
+impl Op for Concat {
+    fn name(&self) -> &'static str {
+        "ConcatV2"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let first = inputs[0];
+        let mut sizes = first.shape.to_vec();
+        sizes[self.axis] = 0;
+        for x in inputs {
+            same_dtype("ConcatV2", first, x)?;
+            let fits = x.shape.len() == sizes.len()
+                && (0..sizes.len()).all(|k| k == self.axis || x.shape[k] == first.shape[k]);
+            if !fits {
+                return Err(Error::Shape(format!(
+                    "ConcatV2: along axis {} the first tensor is {} and another is {}; all axes but axis {0} must \
+                     agree.",
+                    self.axis, first.shape, x.shape
+                )));
+            }
+            sizes[self.axis] += x.shape[self.axis];
+        }
+        Ok(Spec::new(sizes, first.dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.axis.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        const NAMES: [(&str, &str); AT_ONCE] = [
+            ("a", "in_a"),
+            ("b", "in_b"),
+            ("c", "in_c"),
+            ("d", "in_d"),
+            ("e", "in_e"),
+            ("f", "in_f"),
+            ("g", "in_g"),
+        ];
+        let mut body = String::from("a");
+        let mut pointwise = Pointwise::new("concat", "");
+        let mut low = 0;
+        for (i, x) in site.inputs.iter().enumerate() {
+            let len = x.shape[self.axis] as i64;
+            let strides = x.shape.strides();
+            let axes = strides.iter().enumerate().map(|(axis, &stride)| ViewAxis {
+                stride,
+                window: (axis == self.axis).then_some(Window { low, len, dilation: 1 }),
+            });
+            let view = View::Strided(Strided { offset: 0, axes: axes.collect() });
+            let (name, inside) = NAMES[i];
+            pointwise = pointwise.input(name, i, view);
+            if i > 0 {
+                pointwise = pointwise.arg(inside, Arg::Inside { input: i });
+                body.insert_str(0, "select(");
+                let _ = write!(body, ", {name}, {inside})");
+            }
+            low += len;
+        }
+        pointwise.body = body.into();
+        pointwise.into()
+    }
+}
+
+impl Operation for Concat {
+    fn keep(&self) -> Keep {
+        Keep::Nothing
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let sizes: Vec<usize> = back.specs.iter().map(|x| x.shape[self.axis]).collect();
+        let parts = back.dy.split_sizes(&sizes, self.axis as i64)?;
+        Ok(parts.into_iter().map(Some).collect())
+    }
+}

@@ -1,0 +1,359 @@
+//! Convolution of images with filters, and its two gradients, as products of gathered patches.
+//!
+//! y[n,i,j,o] = sum over u,v,c of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * w[u,v,c,o]
+//! (a cross-correlation, as in TensorFlow). Images are `[N,H,W,C]`, filters `[KH,KW,C,O]`.
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::smallvec;
+
+use super::gemm::{Columns, Gemm};
+use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Lowering, Site};
+use crate::graph::{Op, Spec};
+use crate::shape::Shape;
+use crate::tensor::{Operand, Tensor};
+
+/// How far a window may leave the image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Padding {
+    /// Not at all: `ceil((in - window + 1) / stride)` results along an axis.
+    #[default]
+    Valid,
+    /// So far that there are `ceil(in / stride)` results; the odd place is added at the end.
+    Same,
+}
+
+/// Strides, padding and dilations of a convolution, each as (rows, columns).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Conv2dOptions {
+    /// Steps between windows.
+    pub strides: [usize; 2],
+    /// How far windows may leave the image.
+    pub padding: Padding,
+    /// Distance between the elements that a window takes.
+    pub dilations: [usize; 2],
+}
+
+impl Default for Conv2dOptions {
+    fn default() -> Self {
+        Conv2dOptions { strides: [1, 1], padding: Padding::Valid, dilations: [1, 1] }
+    }
+}
+
+impl Tensor {
+    /// Convolves images `[N,H,W,C]` with `filters` `[KH,KW,C,O]` to `[N,OH,OW,O]`.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Conv2dOptions, Padding, Tensor};
+    /// let image = Tensor::ones([1, 3, 3, 1])?;
+    /// let filter = Tensor::ones([2, 2, 1, 1])?;
+    /// let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
+    /// let y = image.conv2d(&filter, same)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [4.0, 4.0, 2.0, 4.0, 4.0, 2.0, 2.0, 2.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if a rank is not 4, the channels differ, or a stride or dilation is 0;
+    /// [`Error::DType`] if the dtypes differ or are not float.
+    pub fn conv2d(&self, filters: impl Into<Operand>, options: Conv2dOptions) -> Result<Tensor> {
+        let filters = filters.into().beside("Conv2D", self)?;
+        dispatch(Conv2d { options }, &[self, &filters])
+    }
+}
+
+/// Output size and leading padding along one axis.
+pub(super) fn windows(size: usize, window: usize, stride: usize, dilation: usize, padding: Padding) -> (usize, usize) {
+    let span = window.saturating_sub(1) * dilation + 1;
+    match padding {
+        Padding::Valid => ((size + 1).saturating_sub(span).div_ceil(stride), 0),
+        Padding::Same => {
+            let out = size.div_ceil(stride);
+            let total = (out.saturating_sub(1) * stride + span).saturating_sub(size);
+            (out, total / 2)
+        }
+    }
+}
+
+/// All sizes of a convolution.
+struct Geometry {
+    image: [usize; 4],
+    filter: [usize; 4],
+    out: [usize; 4],
+    top: usize,
+    left: usize,
+    options: Conv2dOptions,
+}
+
+impl Geometry {
+    fn new(op: &str, image: &Shape, filter: &Shape, options: Conv2dOptions) -> Result<Self> {
+        let (&[n, h, w, c], &[kh, kw, fc, o]) = (&image[..], &filter[..]) else {
+            return Err(Error::Shape(format!(
+                "{op}: the images are {image} and the filters {filter}; images need the four axes [N,H,W,C] and filters \
+                 [KH,KW,C,O]. Use expand_dims or reshape."
+            )));
+        };
+        if c != fc {
+            return Err(Error::Shape(format!(
+                "{op}: the images {image} have {c} channels and the filters {filter} expect {fc}; the last axis of the \
+                 images must equal the third of the filters."
+            )));
+        }
+        let [sh, sw] = options.strides;
+        let [dh, dw] = options.dilations;
+        if sh * sw * dh * dw == 0 || kh * kw == 0 {
+            return Err(Error::Shape(format!(
+                "{op}: strides {:?}, dilations {:?} and the filter's size ({kh}, {kw}) must all be at least 1.",
+                options.strides, options.dilations
+            )));
+        }
+        let (oh, top) = windows(h, kh, sh, dh, options.padding);
+        let (ow, left) = windows(w, kw, sw, dw, options.padding);
+        Ok(Geometry {
+            image: [n, h, w, c],
+            filter: [kh, kw, c, o],
+            out: [n, oh, ow, o],
+            top,
+            left,
+            options,
+        })
+    }
+
+    fn params(&self) -> Vec<(&'static str, usize)> {
+        let ([_, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (self.image, self.filter, self.out);
+        let ([sh, sw], [dh, dw]) = (self.options.strides, self.options.dilations);
+        vec![
+            ("h", h), ("w", w), ("c", c), ("kh", kh), ("kw", kw), ("o", o), ("oh", oh), ("ow", ow),
+            ("sh", sh), ("sw", sw), ("dh", dh), ("dw", dw), ("top", self.top), ("left", self.left),
+        ]
+    }
+}
+
+#[derive(Debug, Hash)]
+struct Conv2d {
+    options: Conv2dOptions,
+}
+
+impl Op for Conv2d {
+    fn name(&self) -> &'static str {
+        "Conv2D"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        same_dtype("Conv2D", inputs[0], inputs[1])?;
+        expect_dtype("Conv2D", inputs[0], FLOATS)?;
+        let g = Geometry::new("Conv2D", &inputs[0].shape, &inputs[1].shape, self.options)?;
+        Ok(Spec::new(g.out, inputs[0].dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let g = Geometry::new("Conv2D", &site.inputs[0].shape, &site.inputs[1].shape, self.options)
+            .expect("infer has agreed");
+        let ([_, _, _, c], [kh, kw, _, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
+        // Row: the image and corner of a window. Step: the place in the window and the channel.
+        let a = "@group(0) @binding(0) var<storage, read> a: array<T>;\n\
+            struct Row { image: u32, y: u32, x: u32 }\n\
+            struct Step { y: u32, x: u32, c: u32 }\n\
+            fn a_row(batch: u32, m: u32) -> Row {\n    \
+            let i = (m / p.ow) % p.oh;\n    \
+            return Row(m / (p.ow * p.oh) * p.h * p.w * p.c, i * p.sh - p.top, (m % p.ow) * p.sw - p.left);\n}\n\
+            fn a_step(k: u32) -> Step {\n    \
+            return Step(k / (p.c * p.kw) * p.dh, (k / p.c) % p.kw * p.dw, k % p.c);\n}\n\
+            fn a_load(row: Row, step: Step) -> A {\n    \
+            // Above and left of the image the sums wrap to large numbers.\n    \
+            let y = row.y + step.y;\n    let x = row.x + step.x;\n    \
+            if (y >= p.h || x >= p.w) { return A(0); }\n    \
+            return A(a[row.image + (y * p.w + x) * p.c + step.c]);\n}";
+        let gemm = Gemm {
+            label: "conv2d",
+            dtype: site.output.dtype,
+            batch: 1,
+            m: n * oh * ow,
+            n: o,
+            k: kh * kw * c,
+            a: a.to_string(),
+            b: Columns::Strided { batch: 0, k: o, n: 1 },
+            params: g.params(),
+        };
+        gemm.lower(site.caps)
+    }
+}
+
+impl Operation for Conv2d {
+    fn keep(&self) -> Keep {
+        Keep::Inputs
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let options = self.options;
+        let (x, w) = (&back.specs[0].shape, &back.specs[1].shape);
+        let dx = |_| dispatch(InputGradient { image: x.clone(), options }, &[back.dy, back.x(1)]);
+        let dw = |_| dispatch(FilterGradient { filter: w.clone(), options }, &[back.x(0), back.dy]);
+        let want = |i: usize| back.needs(i).then_some(());
+        Ok(smallvec![want(0).map(dx).transpose()?, want(1).map(dw).transpose()?])
+    }
+}
+
+/// dx[n,y,x,c] = sum over u,v,o of dy[n, (y + top - u*dh) / sh, (x + left - v*dw) / sw, o] * w[u,v,c,o], where the
+/// divisions leave no rest.
+#[derive(Debug, Hash)]
+struct InputGradient {
+    image: Shape,
+    options: Conv2dOptions,
+}
+
+impl Op for InputGradient {
+    fn name(&self) -> &'static str {
+        "Conv2DBackpropInput"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(Spec::new(self.image.clone(), inputs[0].dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let g = Geometry::new(self.name(), &self.image, &site.inputs[1].shape, self.options)
+            .expect("the forward op has agreed");
+        let ([n, h, w, c], [kh, kw, _, o]) = (g.image, g.filter);
+        let a = "@group(0) @binding(0) var<storage, read> a: array<T>;\n\
+            struct Row { image: u32, y: u32, x: u32 }\n\
+            struct Step { y: u32, x: u32, o: u32 }\n\
+            fn a_row(batch: u32, m: u32) -> Row {\n    \
+            let y = (m / p.w) % p.h;\n    \
+            return Row(m / (p.w * p.h) * p.oh * p.ow * p.o, y + p.top, m % p.w + p.left);\n}\n\
+            fn a_step(k: u32) -> Step {\n    \
+            return Step(k / (p.o * p.kw) * p.dh, (k / p.o) % p.kw * p.dw, k % p.o);\n}\n\
+            fn a_load(row: Row, step: Step) -> A {\n    \
+            // A negative difference wraps to a large number, whose quotient lies beyond the last window.\n    \
+            let y = row.y - step.y;\n    let x = row.x - step.x;\n    \
+            let i = y / p.sh;\n    let j = x / p.sw;\n    \
+            if (i >= p.oh || j >= p.ow || i * p.sh != y || j * p.sw != x) { return A(0); }\n    \
+            return A(a[row.image + (i * p.ow + j) * p.o + step.o]);\n}";
+        let index = "fn b_index(n: u32, k: u32) -> u32 { return (k / p.o * p.c + n) * p.o + k % p.o; }";
+        let gemm = Gemm {
+            label: "conv2d_input_gradient",
+            dtype: site.output.dtype,
+            batch: 1,
+            m: n * h * w,
+            n: c,
+            k: kh * kw * o,
+            a: a.to_string(),
+            b: Columns::Indexed(index.to_string()),
+            params: g.params(),
+        };
+        gemm.lower(site.caps)
+    }
+}
+
+impl Operation for InputGradient {
+    fn keep(&self) -> Keep {
+        Keep::Inputs
+    }
+
+    // The op is linear in dy and in w, as the convolution is in x and w.
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let filter = back.specs[1].shape.clone();
+        let d_dy = back.dy.conv2d(back.x(1), self.options)?;
+        let dw = dispatch(FilterGradient { filter, options: self.options }, &[back.dy, back.x(0)])?;
+        Ok(smallvec![Some(d_dy), Some(dw)])
+    }
+}
+
+/// dw[u,v,c,o] = sum over n,i,j of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * dy[n,i,j,o].
+#[derive(Debug, Hash)]
+struct FilterGradient {
+    filter: Shape,
+    options: Conv2dOptions,
+}
+
+impl Op for FilterGradient {
+    fn name(&self) -> &'static str {
+        "Conv2DBackpropFilter"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(Spec::new(self.filter.clone(), inputs[0].dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let g = Geometry::new(self.name(), &site.inputs[0].shape, &self.filter, self.options)
+            .expect("the forward op has agreed");
+        let ([kh, kw, c, o], [n, oh, ow, _]) = (g.filter, g.out);
+        let a = "@group(0) @binding(0) var<storage, read> a: array<T>;\n\
+            struct Row { y: u32, x: u32, c: u32 }\n\
+            struct Step { image: u32, y: u32, x: u32 }\n\
+            fn a_row(batch: u32, m: u32) -> Row {\n    \
+            return Row(m / (p.c * p.kw) * p.dh, (m / p.c) % p.kw * p.dw, m % p.c);\n}\n\
+            fn a_step(k: u32) -> Step {\n    \
+            let i = (k / p.ow) % p.oh;\n    \
+            return Step(k / (p.ow * p.oh) * p.h * p.w * p.c, i * p.sh - p.top, (k % p.ow) * p.sw - p.left);\n}\n\
+            fn a_load(row: Row, step: Step) -> A {\n    \
+            let y = row.y + step.y;\n    let x = row.x + step.x;\n    \
+            if (y >= p.h || x >= p.w) { return A(0); }\n    \
+            return A(a[step.image + (y * p.w + x) * p.c + row.c]);\n}";
+        let gemm = Gemm {
+            label: "conv2d_filter_gradient",
+            dtype: site.output.dtype,
+            batch: 1,
+            m: kh * kw * c,
+            n: o,
+            k: n * oh * ow,
+            a: a.to_string(),
+            b: Columns::Strided { batch: 0, k: o, n: 1 },
+            params: g.params(),
+        };
+        gemm.lower(site.caps)
+    }
+}
+
+impl Operation for FilterGradient {
+    fn keep(&self) -> Keep {
+        Keep::Inputs
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let image = back.specs[0].shape.clone();
+        let dx = dispatch(InputGradient { image, options: self.options }, &[back.x(1), back.dy])?;
+        let d_dy = back.x(0).conv2d(back.dy, self.options)?;
+        Ok(smallvec![Some(dx), Some(d_dy)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_counted_as_tensorflow_does() {
+        assert_eq!(windows(28, 5, 1, 1, Padding::Same), (28, 2));
+        assert_eq!(windows(28, 5, 1, 1, Padding::Valid), (24, 0));
+        assert_eq!(windows(5, 2, 2, 1, Padding::Same), (3, 0));
+        assert_eq!(windows(7, 3, 2, 2, Padding::Valid), (2, 0));
+        assert_eq!(windows(2, 3, 1, 1, Padding::Valid), (0, 0));
+    }
+
+    #[test]
+    fn channels_must_agree() {
+        let op = Conv2d { options: Conv2dOptions::default() };
+        let spec = |sizes: [usize; 4]| Spec::new(sizes, crate::DType::F32);
+        let error = op.infer(&[&spec([1, 5, 5, 3]), &spec([3, 3, 2, 4])]).unwrap_err().to_string();
+        assert!(error.starts_with("Conv2D: the images [1, 5, 5, 3] have 3 channels"), "{error}");
+    }
+}

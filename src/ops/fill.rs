@@ -1,0 +1,72 @@
+//! `y[i] = value`. The value is a word of the op, so another value needs no other plan.
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::smallvec;
+
+use super::{Backward, Grads, Keep, Operation, check_dtype, no_grads};
+use crate::dtype::{DType, Register, Scalar};
+use crate::eager;
+use crate::error::Result;
+use crate::graph::lower::{Arg, Lowering, Pointwise, Site};
+use crate::graph::{Op, Spec, Words};
+use crate::runtime::Device;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// A tensor of one value. Errors speak of `op`, for which the value was wanted.
+pub(crate) fn fill(
+    device: &Device,
+    op: &str,
+    shape: Shape,
+    value: Scalar,
+    dtype: DType,
+) -> Result<Tensor> {
+    check_dtype(device, op, dtype)?;
+    let bits = value.bits(op, dtype)?;
+    eager::create(Fill { spec: Spec { shape, dtype }, bits }, Some(device))
+}
+
+#[derive(Debug)]
+struct Fill {
+    spec: Spec,
+    bits: u32,
+}
+
+impl Op for Fill {
+    fn name(&self) -> &'static str {
+        "Fill"
+    }
+
+    fn infer(&self, _: &[&Spec]) -> Result<Spec> {
+        Ok(self.spec.clone())
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.spec.hash(&mut state);
+    }
+
+    fn words(&self) -> Words {
+        smallvec![self.bits]
+    }
+
+    fn lower(&self, _: &Site) -> Lowering {
+        let body = match self.spec.dtype.register() {
+            Register::F32 => "vec4<f32>(bitcast<f32>(value))",
+            Register::I32 => "vec4<i32>(bitcast<i32>(value))",
+            Register::U32 => "vec4<u32>(value)",
+            Register::Bool => "vec4<bool>(value != 0u)",
+        };
+        Pointwise::new("fill", body).arg("value", Arg::Word(0)).into()
+    }
+}
+
+impl Operation for Fill {
+    fn keep(&self) -> Keep {
+        Keep::NoGradient("Fill: a constant")
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        no_grads(back)
+    }
+}

@@ -1,0 +1,135 @@
+//! Slices of a tensor by their numbers along an axis.
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::smallvec;
+
+use super::segment_sum::segment_sum;
+use super::{Backward, Grads, Keep, Operation, expect_dtype};
+use crate::dtype::DType;
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+use crate::graph::{Op, Spec};
+use crate::shape::axis_index;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The slices that `indices` (`i32`, any shape) number along `axis`; the result has the shape of `indices` in
+    /// the place of the axis. A number outside the axis gives zeros, as on TensorFlow's GPUs: seeing it would
+    /// need the values on the host.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let rows = tf::constant([[1, 2], [3, 4], [5, 6]])?;
+    /// assert_eq!(rows.gather(&tf::constant([2, 0])?, 0)?.to_vec::<i32>()?, [5, 6, 1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DType`] if `indices` is not `i32`; [`Error::Index`] if the axis does not exist.
+    pub fn gather(&self, indices: &Tensor, axis: i64) -> Result<Tensor> {
+        self.gather_batch(indices, axis, 0)
+    }
+
+    /// As [`Tensor::gather`], separately for each of the leading `batch_dims` axes, which both tensors share.
+    ///
+    /// # Errors
+    /// As [`Tensor::gather`], and [`Error::Shape`] if the leading axes differ.
+    pub fn gather_batch(&self, indices: &Tensor, axis: i64, batch_dims: usize) -> Result<Tensor> {
+        let axis = axis_index("GatherV2", axis, self.rank())?;
+        dispatch(Gather { axis, batch_dims }, &[self, indices])
+    }
+}
+
+#[derive(Debug, Hash)]
+struct Gather {
+    axis: usize,
+    batch_dims: usize,
+}
+
+impl Gather {
+    /// B, O, R, N as the shader has them.
+    fn sizes(&self, x: &Spec) -> [usize; 4] {
+        let product = |range: std::ops::Range<usize>| x.shape[range].iter().product();
+        let rank = x.shape.len();
+        [
+            product(0..self.batch_dims),
+            product(self.batch_dims..self.axis),
+            x.shape[self.axis],
+            product(self.axis + 1..rank),
+        ]
+    }
+}
+
+impl Op for Gather {
+    fn name(&self) -> &'static str {
+        "GatherV2"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let (x, indices) = (inputs[0], inputs[1]);
+        expect_dtype("GatherV2 (the indices)", indices, &[DType::I32])?;
+        expect_dtype("GatherV2", x, &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool])?;
+        let batch = self.batch_dims;
+        if batch > indices.shape.len()
+            || batch > self.axis
+            || x.shape[..batch] != indices.shape[..batch]
+        {
+            return Err(Error::Shape(format!(
+                "GatherV2: with batch_dims {batch} the first {batch} axes of params {} and indices {} must agree, and \
+                 the axis ({}) must come after them.",
+                x.shape, indices.shape, self.axis
+            )));
+        }
+        let mut sizes = x.shape[..self.axis].to_vec();
+        sizes.extend_from_slice(&indices.shape[batch..]);
+        sizes.extend_from_slice(&x.shape[self.axis + 1..]);
+        Ok(Spec::new(sizes, x.dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let [_, outer, rows, inner] = self.sizes(site.inputs[0]);
+        let count: usize = site.inputs[1].shape[self.batch_dims..].iter().product();
+        let total = site.output.elements();
+        Kernel::new("gather", include_str!("../../shaders/gather.wgsl"))
+            .alias("T", site.output.dtype)
+            .constant("WG", 64)
+            .read(Bind::Input(0))
+            .read(Bind::Input(1))
+            .write(Bind::Output)
+            .param("outer", outer)
+            .param("rows", rows)
+            .param("count", count)
+            .param("inner", inner)
+            .param("total", total)
+            .groups(total.div_ceil(64))
+            .into()
+    }
+}
+
+impl Operation for Gather {
+    fn keep(&self) -> Keep {
+        Keep::Inputs
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        // d/dx[b,o,r,n] = sum over i with index[b,i] = r of dy[b,o,i,n]
+        let x = &back.specs[0];
+        let [batch, outer, rows, inner] = self.sizes(x);
+        let count = back.specs[1].shape[self.batch_dims..].iter().product::<usize>();
+        let indices = back.x(1).reshape_to([batch, count].into())?;
+        let dy = back.dy.reshape_to([batch, outer, count, inner].into())?;
+        // The summed axis goes to the front of a batch's rows.
+        let dy = dy.transpose(&[0, 2, 1, 3])?.reshape_to([batch, count, outer * inner].into())?;
+        let dx = segment_sum(&dy, &indices, rows)?;
+        let dx = dx.reshape_to([batch, rows, outer, inner].into())?.transpose(&[0, 2, 1, 3])?;
+        Ok(smallvec![Some(dx.reshape_to(x.shape.clone())?), None])
+    }
+}

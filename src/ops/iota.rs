@@ -1,0 +1,73 @@
+//! `y[i] = start + delta * i`.
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::smallvec;
+
+use super::{Backward, Grads, Keep, Operation, no_grads};
+use crate::dtype::{DType, Register, Scalar};
+use crate::eager;
+use crate::error::Result;
+use crate::graph::lower::{Arg, Lowering, Pointwise, Site};
+use crate::graph::{Op, Spec, Words};
+use crate::runtime::Device;
+use crate::tensor::Tensor;
+
+/// `n` numbers from `start` in steps of `delta`.
+pub(crate) fn iota(
+    device: Option<&Device>,
+    n: usize,
+    start: Scalar,
+    delta: Scalar,
+    dtype: DType,
+) -> Result<Tensor> {
+    let words = [start.bits("Range", dtype)?, delta.bits("Range", dtype)?];
+    eager::create(Iota { spec: Spec::new([n], dtype), words }, device)
+}
+
+#[derive(Debug)]
+struct Iota {
+    spec: Spec,
+    words: [u32; 2],
+}
+
+impl Op for Iota {
+    fn name(&self) -> &'static str {
+        "Range"
+    }
+
+    fn infer(&self, _: &[&Spec]) -> Result<Spec> {
+        Ok(self.spec.clone())
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.spec.hash(&mut state);
+    }
+
+    fn words(&self) -> Words {
+        smallvec![self.words[0], self.words[1]]
+    }
+
+    fn lower(&self, _: &Site) -> Lowering {
+        let body = match self.spec.dtype.register() {
+            Register::F32 => "bitcast<f32>(start) + bitcast<f32>(delta) * vec4<f32>(i)",
+            Register::I32 => "bitcast<i32>(start) + bitcast<i32>(delta) * vec4<i32>(i)",
+            _ => "start + delta * i",
+        };
+        Pointwise::new("iota", body)
+            .arg("i", Arg::Index)
+            .arg("start", Arg::Word(0))
+            .arg("delta", Arg::Word(1))
+            .into()
+    }
+}
+
+impl Operation for Iota {
+    fn keep(&self) -> Keep {
+        Keep::NoGradient("Range: a constant")
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        no_grads(back)
+    }
+}

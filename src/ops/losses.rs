@@ -1,0 +1,68 @@
+//! Cross-entropies from logits, stable for logits of any size.
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+use super::{expect_dtype, select};
+
+/// `-log softmax(logits)[label]` for each row: labels `[..]` (`i32`), logits `[.., C]`, result `[..]`. A label outside
+/// `0..C` gives NaN, as on TensorFlow's GPUs.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let loss = tf::sparse_softmax_cross_entropy_with_logits(
+///     &tf::constant([1])?, &tf::constant([[0.0, 0.0]])?)?;
+/// assert!((loss.item::<f32>()? - 2f32.ln()).abs() < 1e-6);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Shape`] if labels and logits do not fit together; [`Error::DType`] if labels are not `i32`.
+pub fn sparse_softmax_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Result<Tensor> {
+    const OP: &str = "SparseSoftmaxCrossEntropyWithLogits";
+    expect_dtype(&format!("{OP} (the labels)"), labels.spec(), &[DType::I32])?;
+    let Some((&classes, rows)) = logits.shape().split_last() else {
+        return Err(Error::Shape(format!("{OP}: the logits are a scalar; they need a last axis of classes.")));
+    };
+    if labels.shape() != rows {
+        return Err(Error::Shape(format!(
+            "{OP}: the labels are {:?} and the logits {:?}; labels need the shape of the logits without the last axis.",
+            labels.shape(),
+            logits.shape()
+        )));
+    }
+    let picked = logits.gather_batch(&labels.expand_dims(-1)?, -1, rows.len())?.squeeze(&[-1])?;
+    let loss = logits.reduce_logsumexp(-1, false)?.subtract(picked)?;
+    let known = labels.greater_equal(0)?.logical_and(labels.less(classes)?)?;
+    select(&known, &loss, &super::fill(logits.device(), OP, Default::default(), f64::NAN.into(), logits.dtype())?)
+}
+
+/// `-sum of labels * log softmax(logits)` along the last axis; labels are distributions of the logits' shape.
+///
+/// # Errors
+/// [`Error::Shape`] if the shapes differ.
+pub fn softmax_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Result<Tensor> {
+    if labels.shape() != logits.shape() {
+        return Err(Error::Shape(format!(
+            "SoftmaxCrossEntropyWithLogits: the labels are {:?} and the logits {:?}; both need one shape.",
+            labels.shape(),
+            logits.shape()
+        )));
+    }
+    // A class without weight adds nothing, even where its log-probability is -inf.
+    let log = logits.log_softmax(-1)?;
+    let term = select(&labels.equal(0.0)?, &log.zeros_like()?, &labels.multiply(&log)?)?;
+    term.reduce_sum(-1, false)?.negative()
+}
+
+/// `max(x, 0) - x z + log(1 + e^-|x|)` for each logit `x` and label `z` in 0 to 1.
+///
+/// # Errors
+/// [`Error::Shape`] if the shapes cannot be broadcast together.
+pub fn sigmoid_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Result<Tensor> {
+    // log(1 + e^x) - x z is the same, and softplus is stable.
+    logits.softplus()?.subtract(logits.multiply(labels)?)
+}

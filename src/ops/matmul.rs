@@ -1,0 +1,184 @@
+//! `y[b,m,n] = sum over k of a[b,m,k] * b[b,k,n]`, either operand transposed, leading axes broadcast.
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::smallvec;
+
+use super::gemm::{Columns, Gemm};
+use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, same_dtype};
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Lowering, Site};
+use crate::graph::{Op, Spec};
+use crate::shape::{Shape, broadcast};
+use crate::tensor::{Operand, Tensor};
+
+impl Tensor {
+    /// The matrix product of the last two axes, `[.., M, K]` by `[.., K, N]`; axes before them are broadcast.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let a = tf::constant([[1.0, 2.0], [3.0, 4.0]])?;
+    /// let b = tf::constant([[5.0], [6.0]])?;
+    /// assert_eq!(a.matmul(&b)?.to_vec::<f32>()?, [17.0, 39.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if an operand has fewer than two axes, the inner sizes differ or the leading axes do not
+    /// fit together; [`Error::DType`] if the dtypes differ or are not numeric.
+    pub fn matmul(&self, other: impl Into<Operand>) -> Result<Tensor> {
+        self.matmul_transposed(other, false, false)
+    }
+
+    /// As [`Tensor::matmul`], with the last two axes of either operand exchanged first.
+    ///
+    /// # Errors
+    /// As [`Tensor::matmul`].
+    pub fn matmul_transposed(
+        &self,
+        other: impl Into<Operand>,
+        transpose_a: bool,
+        transpose_b: bool,
+    ) -> Result<Tensor> {
+        let other = other.into().beside("MatMul", self)?;
+        let op = MatMul { transpose_a, transpose_b };
+        let (Some((lead_a, _)), Some((lead_b, _))) = (leading(self.spec()), leading(other.spec())) else {
+            return dispatch(op, &[self, &other]);
+        };
+        // The kernel steps through whole batches or stays at one; what is broadcast in part is copied first.
+        let Ok(lead) = broadcast("MatMul", &lead_a, &lead_b) else {
+            return dispatch(op, &[self, &other]);
+        };
+        let spread = |x: &Tensor, own: &Shape| -> Result<Tensor> {
+            if *own == lead || own.elements() == 1 {
+                return Ok(x.clone());
+            }
+            let mut sizes = lead.to_vec();
+            sizes.extend_from_slice(&x.shape()[own.len()..]);
+            x.broadcast_to(sizes)
+        };
+        dispatch(op, &[&spread(self, &lead_a)?, &spread(&other, &lead_b)?])
+    }
+
+    /// The product of a matrix `[.., M, K]` and a vector `[.., K]`.
+    ///
+    /// # Errors
+    /// As [`Tensor::matmul`].
+    pub fn matvec(&self, vector: impl Into<Operand>) -> Result<Tensor> {
+        let vector = vector.into().beside("MatVec", self)?;
+        self.matmul(vector.expand_dims(-1)?)?.squeeze(&[-1])
+    }
+}
+
+/// The axes before the last two, and those two.
+fn leading(x: &Spec) -> Option<(Shape, [usize; 2])> {
+    let at = x.shape.len().checked_sub(2)?;
+    Some((Shape::new(&x.shape[..at]), [x.shape[at], x.shape[at + 1]]))
+}
+
+#[derive(Debug, Clone, Copy, Hash)]
+struct MatMul {
+    transpose_a: bool,
+    transpose_b: bool,
+}
+
+impl Op for MatMul {
+    fn name(&self) -> &'static str {
+        "MatMul"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let (a, b) = (inputs[0], inputs[1]);
+        same_dtype("MatMul", a, b)?;
+        expect_dtype("MatMul", a, NUMERIC)?;
+        let (Some((lead_a, mut ma)), Some((lead_b, mut mb))) = (leading(a), leading(b)) else {
+            return Err(Error::Shape(format!(
+                "MatMul: a is {} and b is {}; both need at least two axes. Use expand_dims, or matvec for a vector.",
+                a.shape, b.shape
+            )));
+        };
+        if self.transpose_a {
+            ma.reverse();
+        }
+        if self.transpose_b {
+            mb.reverse();
+        }
+        if ma[1] != mb[0] {
+            let axis = |transposed: bool, last: bool| if transposed != last { "last" } else { "second to last" };
+            return Err(Error::Shape(format!(
+                "MatMul: a is {} and b is {}; the {} axis of a ({}) must equal the {} of b ({}). Transpose one of them, \
+                 or check the units of the layer before.",
+                a.shape,
+                b.shape,
+                axis(self.transpose_a, true),
+                ma[1],
+                axis(self.transpose_b, false),
+                mb[0]
+            )));
+        }
+        let mut shape = broadcast("MatMul (leading axes)", &lead_a, &lead_b)?;
+        shape.push(ma[0]);
+        shape.push(mb[1]);
+        Ok(Spec::new(shape, a.dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let (a, b) = (site.inputs[0], site.inputs[1]);
+        let rank = site.output.shape.len();
+        let [mut m, n] = [site.output.shape[rank - 2], site.output.shape[rank - 1]];
+        let k = a.shape[a.shape.len() - if self.transpose_a { 2 } else { 1 }];
+        let mut batch = site.output.elements() / (m * n);
+        let each = |x: &Spec, size: usize| if x.elements() == size { 0 } else { size };
+        let (mut a_batch, b_batch) = (each(a, m * k), each(b, k * n));
+        if b_batch == 0 && !self.transpose_a && a_batch != 0 {
+            // One right side for all: the batch is but more rows.
+            (m, batch, a_batch) = (m * batch, 1, 0);
+        }
+        let [a_m, a_k] = if self.transpose_a { [1, m] } else { [k, 1] };
+        let [b_k, b_n] = if self.transpose_b { [1, k] } else { [n, 1] };
+        let loader = "@group(0) @binding(0) var<storage, read> a: array<T>;\n\
+             alias Row = u32;\n\
+             fn a_row(batch: u32, m: u32) -> u32 { return batch * p.a_batch + m * p.a_m; }\n\
+             fn a_step(k: u32) -> u32 { return k * p.a_k; }\n\
+             fn a_load(row: u32, step: u32) -> A { return A(a[row + step]); }";
+        let gemm = Gemm {
+            label: "matmul",
+            dtype: site.output.dtype,
+            batch,
+            m,
+            n,
+            k,
+            a: loader.to_string(),
+            b: Columns::Strided { batch: b_batch, k: b_k, n: b_n },
+            params: vec![("a_batch", a_batch), ("a_m", a_m), ("a_k", a_k)],
+        };
+        gemm.lower(site.caps)
+    }
+}
+
+impl Operation for MatMul {
+    fn keep(&self) -> Keep {
+        Keep::Inputs
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let (a, b, dy) = (back.x(0), back.x(1), back.dy);
+        let da = |_| match (self.transpose_a, self.transpose_b) {
+            (false, tb) => dy.matmul_transposed(b, false, !tb),
+            (true, tb) => b.matmul_transposed(dy, tb, true),
+        };
+        let db = |_| match (self.transpose_a, self.transpose_b) {
+            (ta, false) => a.matmul_transposed(dy, !ta, false),
+            (ta, true) => dy.matmul_transposed(a, true, ta),
+        };
+        let want = |i: usize| back.needs(i).then_some(());
+        Ok(smallvec![want(0).map(da).transpose()?, want(1).map(db).transpose()?])
+    }
+}

@@ -1,0 +1,153 @@
+//! What can be done with tensors.
+//!
+//! Three kinds of op, the first that fits being the right one: composed ones (`composed.rs`), rows of a table
+//! (`unary.rs`, `binary.rs`, `reduce.rs`), and ops with a file of their own, where the shape rule, the
+//! lowering, the gradient and the tests stand together.
+
+mod argmax;
+mod binary;
+mod broadcast;
+mod cast;
+mod composed;
+mod concat;
+mod conv2d;
+mod fill;
+mod gather;
+mod gemm;
+mod iota;
+mod losses;
+mod matmul;
+mod pad;
+mod pool;
+mod random;
+mod reduce;
+mod reference;
+mod reshape;
+mod reverse;
+mod segment_sum;
+mod select;
+mod slice;
+mod transpose;
+mod unary;
+
+use smallvec::SmallVec;
+
+pub use composed::{add_n, eye_of, one_hot, stack};
+pub(crate) use composed::{arange, eye};
+pub use concat::concat;
+pub use conv2d::{Conv2dOptions, Padding};
+pub(crate) use fill::fill;
+pub use losses::{
+    sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
+    sparse_softmax_cross_entropy_with_logits,
+};
+pub use pad::PadMode;
+pub use pool::Pool2dOptions;
+pub(crate) use random::{Distribution, philox_random};
+pub use select::select;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::graph::{Op, Spec};
+use crate::runtime::Device;
+use crate::tensor::Tensor;
+
+/// An op with its gradient.
+pub(crate) trait Operation: Op {
+    /// What the tape keeps for the rule, or why there is none.
+    fn keep(&self) -> Keep;
+
+    /// The gradients of the inputs from that of the result. A rule does not sum over axes that were
+    /// broadcast: the tape does that for all of them.
+    fn grad(&self, back: &Backward) -> Result<Grads>;
+}
+
+/// What a gradient rule needs of the forward call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Nothing,
+    Inputs,
+    Output,
+    Both,
+    /// There is no gradient, for this reason.
+    NoGradient(&'static str),
+}
+
+pub(crate) type Grads = SmallVec<[Option<Tensor>; 3]>;
+
+/// One call as its gradient rule sees it.
+pub(crate) struct Backward<'a> {
+    pub(crate) specs: &'a [Spec],
+    pub(crate) inputs: &'a [Option<Tensor>],
+    pub(crate) output: Option<&'a Tensor>,
+    /// The gradient of the result.
+    pub(crate) dy: &'a Tensor,
+    /// Which inputs' gradients are asked for.
+    pub(crate) needs: &'a [bool],
+}
+
+impl Backward<'_> {
+    /// Input `i`, which the op keeps.
+    pub(crate) fn x(&self, i: usize) -> &Tensor {
+        self.inputs[i].as_ref().expect("the op declares that it keeps its inputs")
+    }
+
+    /// The result, which the op keeps.
+    pub(crate) fn y(&self) -> &Tensor {
+        self.output.expect("the op declares that it keeps its output")
+    }
+
+    pub(crate) fn needs(&self, i: usize) -> bool {
+        self.needs[i]
+    }
+}
+
+/// The gradient of an op's only differentiable input.
+pub(crate) fn only(dx: Tensor) -> Result<Grads> {
+    Ok(smallvec::smallvec![Some(dx)])
+}
+
+/// Never called: the op has no gradient.
+pub(crate) fn no_grads(back: &Backward) -> Result<Grads> {
+    Ok(smallvec::smallvec![None; back.specs.len()])
+}
+
+/// Refuses `f16` where the adapter lacks it.
+pub(crate) fn check_dtype(device: &Device, op: &str, dtype: DType) -> Result<()> {
+    if dtype == DType::F16 && !device.caps().f16 {
+        return Err(Error::DType(format!(
+            "{op}: {} has no f16 (the feature SHADER_F16). Use f32 on this adapter.",
+            device.adapter()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses dtypes but the named ones.
+pub(crate) fn expect_dtype(op: &str, spec: &Spec, allowed: &[DType]) -> Result<()> {
+    if allowed.contains(&spec.dtype) {
+        return Ok(());
+    }
+    let names: Vec<&str> = allowed.iter().map(|d| d.name()).collect();
+    Err(Error::DType(format!(
+        "{op}: the dtype {} is not supported here; use {}. Cast the tensor first.",
+        spec.dtype,
+        names.join(", ")
+    )))
+}
+
+/// Refuses inputs of two dtypes.
+pub(crate) fn same_dtype(op: &str, a: &Spec, b: &Spec) -> Result<()> {
+    if a.dtype == b.dtype {
+        return Ok(());
+    }
+    Err(Error::DType(format!(
+        "{op}: a is {} {} and b is {} {}; both must have one dtype. Cast one of them: x.cast(DType::{:?}).",
+        a.dtype, a.shape, b.dtype, b.shape, a.dtype
+    )))
+}
+
+/// The float dtypes, which have gradients.
+pub(crate) const FLOATS: &[DType] = &[DType::F32, DType::F16];
+/// The dtypes that arithmetic is defined for.
+pub(crate) const NUMERIC: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32];

@@ -1,0 +1,175 @@
+//! Values around a tensor, and between its elements: `y[low + step * c] = x[c]`, elsewhere a constant.
+
+use std::hash::{Hash, Hasher};
+
+use ndarray::SliceInfoElem;
+use smallvec::{SmallVec, smallvec};
+
+use super::{Backward, Grads, Keep, Operation, concat, only};
+use crate::dtype::{DType, Scalar};
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Arg, Lowering, Pointwise, Site, Strided, View, ViewAxis, Window};
+use crate::graph::{Op, Spec, Words};
+use crate::tensor::Tensor;
+
+/// What stands in the new places.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PadMode {
+    /// This number.
+    Constant(Scalar),
+    /// The tensor mirrored at its edge elements, which are not repeated.
+    Reflect,
+    /// The tensor mirrored at its edges, the edge elements repeated.
+    Symmetric,
+}
+
+impl Tensor {
+    /// The tensor with `paddings[axis] = (before, after)` new places along each axis.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant([1, 2, 3])?;
+    /// assert_eq!(x.pad(&[(1, 2)], tf::PadMode::Constant(0.into()))?.to_vec::<i32>()?, [0, 1, 2, 3, 0, 0]);
+    /// assert_eq!(x.pad(&[(2, 0)], tf::PadMode::Reflect)?.to_vec::<i32>()?, [3, 2, 1, 2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there is not one pair an axis, or a mirror is asked for more than there is.
+    pub fn pad(&self, paddings: &[(usize, usize)], mode: PadMode) -> Result<Tensor> {
+        if paddings.len() != self.rank() {
+            return Err(Error::Shape(format!(
+                "Pad: {} pairs of paddings for a tensor of rank {} ({:?}); give one pair an axis.",
+                paddings.len(),
+                self.rank(),
+                self.shape()
+            )));
+        }
+        let repeat = match mode {
+            PadMode::Constant(value) => {
+                let edges = paddings.iter().map(|&(low, high)| (low as i64, high as i64, 1));
+                return pad_with(self, edges.collect(), value);
+            }
+            PadMode::Reflect => 0,
+            PadMode::Symmetric => 1,
+        };
+        let mut padded = self.clone();
+        for (axis, &(low, high)) in paddings.iter().enumerate() {
+            let size = self.shape()[axis];
+            if low.max(high) > (size + repeat).saturating_sub(1) && low.max(high) > 0 {
+                return Err(Error::Shape(format!(
+                    "MirrorPad: axis {axis} has the size {size}, so at most {} places can be mirrored; the paddings are \
+                     ({low}, {high}).",
+                    (size + repeat).saturating_sub(1)
+                )));
+            }
+            padded = mirror(&padded, axis, low, high, 1 - repeat)?;
+        }
+        Ok(padded)
+    }
+}
+
+/// One axis of a mirrored padding; `skip` edge elements are not repeated.
+fn mirror(x: &Tensor, axis: usize, low: usize, high: usize, skip: usize) -> Result<Tensor> {
+    let size = x.shape()[axis];
+    let part = |from: usize, len: usize| -> Result<Tensor> {
+        let all = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
+        let mut indices = vec![all; x.rank()];
+        indices[axis] =
+            SliceInfoElem::Slice { start: from as isize, end: Some((from + len) as isize), step: -1 };
+        x.strided_slice(indices)
+    };
+    let mut parts = Vec::new();
+    if low > 0 {
+        parts.push(part(skip, low)?);
+    }
+    parts.push(x.clone());
+    if high > 0 {
+        parts.push(part(size - skip - high, high)?);
+    }
+    concat(&parts.iter().collect::<Vec<_>>(), axis as i64)
+}
+
+/// Pads with `(low, high, step)` along each axis: `step - 1` places between neighbours; negative edges cut.
+pub(super) fn pad_with(
+    x: &Tensor,
+    edges: SmallVec<[(i64, i64, i64); 6]>,
+    value: Scalar,
+) -> Result<Tensor> {
+    if edges.iter().all(|&edge| edge == (0, 0, 1)) {
+        return Ok(x.clone());
+    }
+    let bits = value.bits("Pad", x.dtype())?;
+    dispatch(Pad { edges, bits }, &[x])
+}
+
+#[derive(Debug)]
+struct Pad {
+    edges: SmallVec<[(i64, i64, i64); 6]>,
+    bits: u32,
+}
+
+impl Op for Pad {
+    fn name(&self) -> &'static str {
+        "Pad"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let sizes = self.edges.iter().zip(inputs[0].shape.iter()).map(|(&(low, high, step), &size)| {
+            let span = if size == 0 { 0 } else { (size as i64 - 1) * step + 1 };
+            (low + span + high).max(0) as usize
+        });
+        Ok(Spec::new(sizes.collect::<Vec<_>>(), inputs[0].dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.edges.hash(&mut state);
+    }
+
+    fn words(&self) -> Words {
+        smallvec![self.bits]
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let x = site.inputs[0];
+        let axes = self.edges.iter().enumerate().map(|(axis, &(low, high, step))| {
+            let stride = x.shape.strides()[axis];
+            let window = Window { low, len: x.shape[axis] as i64, dilation: step };
+            ViewAxis { stride, window: ((low, high, step) != (0, 0, 1)).then_some(window) }
+        });
+        let view = View::Strided(Strided { offset: 0, axes: axes.collect() });
+        let body = match x.dtype {
+            DType::F32 | DType::F16 => "select(vec4<f32>(bitcast<f32>(value)), x, inside)",
+            DType::I32 => "select(vec4<i32>(bitcast<i32>(value)), x, inside)",
+            DType::U32 | DType::U8 => "select(vec4<u32>(value), x, inside)",
+            DType::Bool => "select(vec4<bool>(value != 0u), x, inside)",
+        };
+        Pointwise::new("pad", body)
+            .input("x", 0, view)
+            .arg("inside", Arg::Inside { input: 0 })
+            .arg("value", Arg::Word(0))
+            .into()
+    }
+}
+
+impl Operation for Pad {
+    fn keep(&self) -> Keep {
+        Keep::Nothing
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        // Cut the edges off again, then take every step-th place. A cut edge gets zeros back.
+        let zero = Scalar::Int(0);
+        let cut = self.edges.iter().map(|&(low, high, _)| (-low, -high, 1)).collect();
+        let inner = pad_with(back.dy, cut, zero)?;
+        let steps: Vec<SliceInfoElem> = self
+            .edges
+            .iter()
+            .map(|&(_, _, step)| SliceInfoElem::Slice { start: 0, end: None, step: step as isize })
+            .collect();
+        only(inner.strided_slice(steps)?)
+    }
+}

@@ -1,0 +1,123 @@
+//! Random numbers from a counter: Philox 4x32, as TensorFlow numbers its streams.
+//!
+//! Key and counter are words of the op, so a new draw needs no new plan. Uniform numbers are the same bits on
+//! every adapter; normal ones agree as far as the adapters' `log`, `sin` and `cos` do.
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::SmallVec;
+
+use super::{Backward, Grads, Keep, Operation, no_grads};
+use crate::dtype::DType;
+use crate::eager;
+use crate::error::Result;
+use crate::graph::lower::{Arg, Lowering, Pointwise, Site};
+use crate::graph::{Op, Spec, Words};
+use crate::runtime::Device;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// What is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Distribution {
+    /// `f32` in [0, 1), of 2^23 values.
+    Uniform,
+    /// Mean 0, deviation 1.
+    Normal,
+    /// Normal, drawn again where beyond two deviations.
+    TruncatedNormal,
+    /// 32 random bits, as `u32`.
+    Bits,
+}
+
+/// Draws a tensor of `shape` from the stream of `key` at `counter`.
+pub(crate) fn philox_random(
+    device: Option<&Device>,
+    distribution: Distribution,
+    shape: Shape,
+    key: [u32; 2],
+    counter: [u32; 4],
+) -> Result<Tensor> {
+    let dtype = if distribution == Distribution::Bits { DType::U32 } else { DType::F32 };
+    let mut words = Words::from_slice(&key);
+    words.extend_from_slice(&counter);
+    eager::create(Random { spec: Spec { shape, dtype }, distribution, words }, device)
+}
+
+#[derive(Debug)]
+struct Random {
+    spec: Spec,
+    distribution: Distribution,
+    words: SmallVec<[u32; 6]>,
+}
+
+impl Op for Random {
+    fn name(&self) -> &'static str {
+        match self.distribution {
+            Distribution::Uniform => "StatelessRandomUniformV2",
+            Distribution::Normal => "StatelessRandomNormalV2",
+            Distribution::TruncatedNormal => "StatelessTruncatedNormalV2",
+            Distribution::Bits => "StatelessRandomUniformFullIntV2",
+        }
+    }
+
+    fn infer(&self, _: &[&Spec]) -> Result<Spec> {
+        Ok(self.spec.clone())
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.spec.hash(&mut state);
+        self.distribution.hash(&mut state);
+    }
+
+    fn words(&self) -> Words {
+        self.words.clone()
+    }
+
+    fn lower(&self, _: &Site) -> Lowering {
+        // Four neighbouring elements come from one counter.
+        let counter = "advance(vec4<u32>(c0, c1, c2, c3), i.x / 4u)";
+        let (name, body) = match self.distribution {
+            Distribution::Uniform => {
+                ("random_uniform", format!("unit_floats(philox({counter}, vec2<u32>(k0, k1)))"))
+            }
+            Distribution::Bits => ("random_bits", format!("philox({counter}, vec2<u32>(k0, k1))")),
+            Distribution::Normal => (
+                "random_normal",
+                format!(
+                    "    let u = unit_floats(philox({counter}, vec2<u32>(k0, k1)));\n    \
+                     return vec4<f32>(box_muller(u.xy), box_muller(u.zw));"
+                ),
+            ),
+            // Each four elements own 256 counters. Half of 2^-8 draws need a second one; 64 never suffice
+            // with a chance of 1e-80.
+            Distribution::TruncatedNormal => (
+                "truncated_normal",
+                "    var y = vec4<f32>(0.0);\n    var found = 0u;\n    \
+                 let start = advance(vec4<u32>(c0, c1, c2, c3), i.x / 4u * 256u);\n    \
+                 for (var n = 0u; n < 64u && found < 4u; n++) {\n        \
+                 let u = unit_floats(philox(advance(start, n), vec2<u32>(k0, k1)));\n        \
+                 let z = vec4<f32>(box_muller(u.xy), box_muller(u.zw));\n        \
+                 for (var k = 0u; k < 4u; k++) {\n            \
+                 if (found < 4u && abs(z[k]) < 2.0) {\n                y[found] = z[k];\n                found += 1u;\n            }\n        \
+                 }\n    }\n    return y;"
+                    .to_string(),
+            ),
+        };
+        let mut pointwise = Pointwise::new(name, body).arg("i", Arg::Index);
+        for (word, name) in ["k0", "k1", "c0", "c1", "c2", "c3"].into_iter().enumerate() {
+            pointwise = pointwise.arg(name, Arg::Word(word));
+        }
+        pointwise.into()
+    }
+}
+
+impl Operation for Random {
+    fn keep(&self) -> Keep {
+        Keep::NoGradient("Random: a constant")
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        no_grads(back)
+    }
+}

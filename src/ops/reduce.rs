@@ -1,0 +1,384 @@
+//! Reductions over axes: a row each.
+//!
+//! A row reads: documentation, method, TensorFlow's name, for each kind of dtype the start value and the fold in
+//! WGSL, the start and fold in `f64`, what the tape keeps and the gradient. Elements are folded in a fixed
+//! order, long reductions in stages, so the result is the same every time.
+
+use std::fmt::Write;
+use std::hash::{Hash, Hasher};
+
+use smallvec::SmallVec;
+
+use super::{Backward, Grads, Keep, Operation, no_grads, only};
+use crate::device::Caps;
+use crate::dtype::{DType, Register};
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
+use crate::graph::{Op, Spec};
+use crate::shape::{Axes, Shape, axis_list};
+use crate::tensor::Tensor;
+
+/// A row of the table.
+pub(crate) struct Row {
+    method: &'static str,
+    name: &'static str,
+    /// Start and fold of `a` and `b`; `None` where the op is not defined.
+    float: Option<(&'static str, &'static str)>,
+    int: Option<(&'static str, &'static str)>,
+    bool: Option<(&'static str, &'static str)>,
+    keep: Keep,
+    grad: fn(&Reduce, &Backward) -> Result<Tensor>,
+}
+
+macro_rules! reduce {
+    ($($(#[$doc:meta])* $method:ident, $name:literal, [$($kind:ident $first:literal $fold:literal),+],
+       $how:ident $what:tt $(, |$op:ident, $back:ident| $grad:expr)?;)*) => {
+        static ROWS: &[Row] = &[$(Row {
+            method: stringify!($method),
+            name: $name,
+            float: reduce!(@kind float $($kind $first $fold)+),
+            int: reduce!(@kind int $($kind $first $fold)+),
+            bool: reduce!(@kind bool $($kind $first $fold)+),
+            keep: reduce!(@keep $how $what),
+            grad: reduce!(@grad $(|$op, $back| $grad)?),
+        }),*];
+
+        /// Reductions. `axes` is one axis, several, or `()` for all; negative ones count from the end. With
+        /// `keepdims` the reduced axes stay, with size 1.
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the op is not defined for the dtype.
+            pub fn $method(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
+                reduce(stringify!($method), self, &axes.into(), keepdims)
+            }
+        )*}
+    };
+    (@kind float float $first:literal $fold:literal $($rest:tt)*) => { Some(($first, $fold)) };
+    (@kind int int $first:literal $fold:literal $($rest:tt)*) => { Some(($first, $fold)) };
+    (@kind bool bool $first:literal $fold:literal $($rest:tt)*) => { Some(($first, $fold)) };
+    (@kind $want:ident $kind:ident $first:literal $fold:literal $($rest:tt)*) => { reduce!(@kind $want $($rest)*) };
+    (@kind $want:ident) => { None };
+    (@keep keep nothing) => { Keep::Nothing };
+    (@keep keep both) => { Keep::Both };
+    (@keep none $reason:literal) => { Keep::NoGradient($reason) };
+    (@grad |$op:ident, $back:ident| $grad:expr) => { |$op: &Reduce, $back: &Backward| $grad };
+    (@grad) => { |_: &Reduce, back: &Backward| Ok(back.dy.clone()) };
+}
+
+// The first row becomes `Row { method: "reduce_sum", ... }` and the method `Tensor::reduce_sum`.
+reduce! {
+    /// The sum of the elements; 0 for none.
+    reduce_sum, "Sum", [float "0.0" "a + b", int "A(0)" "a + b"],
+        keep nothing, |op, back| op.spread(back.dy, &back.specs[0]);
+    /// The product of the elements; 1 for none.
+    reduce_prod, "Prod", [float "1.0" "a * b", int "A(1)" "a * b"],
+        keep both, |op, back| op.product_of_others(back);
+    /// The largest element; NaN if there is one, the lowest number for none. Equals share the gradient.
+    reduce_max, "Max", [float "-inf()" "select(max(a, b), nan(), is_nan(a) || is_nan(b))",
+                        int "lowest()" "max(a, b)"],
+        keep both, |op, back| op.share_among_equals(back);
+    /// The smallest element; NaN if there is one, the highest number for none. Equals share the gradient.
+    reduce_min, "Min", [float "inf()" "select(min(a, b), nan(), is_nan(a) || is_nan(b))",
+                        int "highest()" "min(a, b)"],
+        keep both, |op, back| op.share_among_equals(back);
+    /// Whether any element is true.
+    reduce_any, "Any", [bool "false" "a || b"], none "Any: a test";
+    /// Whether all elements are true.
+    reduce_all, "All", [bool "true" "a && b"], none "All: a test";
+}
+
+fn reduce(method: &str, x: &Tensor, axes: &Axes, keepdims: bool) -> Result<Tensor> {
+    let row = ROWS.iter().find(|row| row.method == method).expect("every method has a row");
+    let axes = axis_list(row.name, axes, x.rank())?;
+    dispatch(Reduce { row, axes, keepdims }, &[x])
+}
+
+/// A call of a row.
+#[derive(Debug)]
+pub(crate) struct Reduce {
+    row: &'static Row,
+    axes: SmallVec<[usize; 6]>,
+    keepdims: bool,
+}
+
+impl Reduce {
+    /// A tensor of the result's shape, repeated over the reduced axes.
+    fn spread(&self, t: &Tensor, x: &Spec) -> Result<Tensor> {
+        t.reshape_to(reduced_shape(&x.shape, &self.axes, true))?.broadcast_to(&x.shape)
+    }
+
+    // d/dx max = dy / count where x is the largest, else 0
+    fn share_among_equals(&self, back: &Backward) -> Result<Tensor> {
+        let (x, spec) = (back.x(0), &back.specs[0]);
+        let best = x.equal(self.spread(back.y(), spec)?)?.cast(x.dtype())?;
+        let axes: Vec<i64> = self.axes.iter().map(|&axis| axis as i64).collect();
+        let count = best.reduce_sum(&axes[..], true)?;
+        Ok(self.spread(back.dy, spec)? * (best / count))
+    }
+
+    // d/dx prod = dy * product of the others. With one zero among them only its place has a gradient, with two
+    // none: x is replaced by 1 at zeros and the cases are told apart by their count.
+    fn product_of_others(&self, back: &Backward) -> Result<Tensor> {
+        let (x, spec) = (back.x(0), &back.specs[0]);
+        let axes: Vec<i64> = self.axes.iter().map(|&axis| axis as i64).collect();
+        let zero = x.equal(0.0)?;
+        let filled = super::select(&zero, &x.ones_like()?, x)?;
+        let rest = filled.reduce_prod(&axes[..], true)?.broadcast_to(&spec.shape)?;
+        let zeros = zero.cast(x.dtype())?.reduce_sum(&axes[..], true)?;
+        let others = &zeros - zero.cast(x.dtype())?;
+        let product = super::select(&others.equal(0.0)?, &(rest / filled), &x.zeros_like()?)?;
+        Ok(self.spread(back.dy, spec)? * product)
+    }
+}
+
+impl Row {
+    fn of(&self, register: Register) -> Option<(&'static str, &'static str)> {
+        match register {
+            Register::F32 => self.float,
+            Register::I32 | Register::U32 => self.int,
+            Register::Bool => self.bool,
+        }
+    }
+
+    fn takes(&self, dtype: DType) -> bool {
+        dtype != DType::U8 && self.of(dtype.register()).is_some()
+    }
+}
+
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.method)
+    }
+}
+
+impl Op for Reduce {
+    fn name(&self) -> &'static str {
+        self.row.name
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let x = inputs[0];
+        if !self.row.takes(x.dtype) {
+            let fits: Vec<&str> =
+                DType::ALL.iter().filter(|d| self.row.takes(**d)).map(|d| d.name()).collect();
+            return Err(Error::DType(format!(
+                "{}: not defined for {} (the tensor is {}); use {}. Cast the tensor first.",
+                self.row.name,
+                x.dtype,
+                x.shape,
+                fits.join(", ")
+            )));
+        }
+        Ok(Spec::new(reduced_shape(&x.shape, &self.axes, self.keepdims), x.dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        state.write(self.row.method.as_bytes());
+        self.axes.hash(&mut state);
+        self.keepdims.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        if self.axes.iter().all(|&axis| site.inputs[0].shape[axis] == 1) {
+            return Lowering::Alias;
+        }
+        let walk = Walk::new(&site.inputs[0].shape, &self.axes);
+        Lowering::Kernels(self.stages(walk, site.output.dtype, site.caps))
+    }
+}
+
+impl Operation for Reduce {
+    fn keep(&self) -> Keep {
+        self.row.keep
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        match self.row.keep {
+            Keep::NoGradient(_) => no_grads(back),
+            _ => only((self.row.grad)(self, back)?),
+        }
+    }
+}
+
+impl Reduce {
+    /// Folds chunks until one fold is short enough for a thread.
+    fn stages(&self, mut walk: Walk, dtype: DType, caps: &Caps) -> Kernels {
+        let mut out = Kernels::default();
+        let mut from = Bind::Input(0);
+        loop {
+            let chunks = walk.chunks(caps);
+            let to = if chunks == 1 { Bind::Output } else { Bind::Temp(out.temps.len()) };
+            out.kernels.push(self.kernel(&walk, chunks, dtype, from, to));
+            if chunks == 1 {
+                return out;
+            }
+            out.temps.push(dtype.bytes(walk.outputs * chunks));
+            walk = walk.next_stage(chunks);
+            from = to;
+        }
+    }
+
+    fn kernel(&self, walk: &Walk, chunks: usize, dtype: DType, from: Bind, to: Bind) -> Kernel {
+        let register = dtype.register();
+        let (first, fold) = self.row.of(register).unwrap_or(("A()", "a"));
+        let (load, store) = match register {
+            Register::Bool => ("t != 0u", "select(0u, 1u, a)"),
+            _ => ("A(t)", "T(a)"),
+        };
+        let (lowest, highest) = match register {
+            Register::U32 => ("0u", "4294967295u"),
+            _ => ("i32(-2147483648)", "2147483647i"),
+        };
+        let first = first.replace("lowest()", lowest).replace("highest()", highest);
+        let mut kernel = Kernel::new(self.row.method, include_str!("../../shaders/reduce.wgsl"))
+            .alias("T", dtype)
+            .declare(format!("alias A = {};", register.scalar()))
+            .constant("WG", 64)
+            .constant("INTERLEAVED", u32::from(walk.interleaved()))
+            .declare(format!("fn first() -> A {{ return {first}; }}"))
+            .declare(format!("fn fold(a: A, b: A) -> A {{ return {fold}; }}"))
+            .declare(format!("fn load(t: T) -> A {{ return {load}; }}"))
+            .declare(format!("fn store(a: A) -> T {{ return {store}; }}"))
+            .read(from)
+            .write(to)
+            .param("outputs", walk.outputs)
+            .param("len", walk.len)
+            .param("chunks", chunks)
+            .param("chunk", walk.len.div_ceil(chunks));
+        kernel = walk_functions(kernel, walk);
+        kernel.groups((walk.outputs * chunks).div_ceil(64))
+    }
+}
+
+/// Declares `Params` and the functions from a result, and from a place in its fold, to indices.
+pub(super) fn walk_functions(mut kernel: Kernel, walk: &Walk) -> Kernel {
+    let mut text = String::new();
+    for (function, prefix, axes) in [("base", 'k', &walk.kept), ("offset", 'r', &walk.reduced)] {
+        let mut body = String::from("    var rest = i;\n    var at = 0u;\n");
+        for (n, axis) in axes.iter().enumerate().rev() {
+            let (size, stride) = (format!("{prefix}_size{n}"), format!("{prefix}_stride{n}"));
+            kernel = kernel.param(size.clone(), axis.0).signed(stride.clone(), axis.1);
+            if n == 0 {
+                let _ = writeln!(body, "    at += rest * p.{stride};");
+            } else {
+                let _ = writeln!(body, "    at += (rest % p.{size}) * p.{stride};\n    rest = rest / p.{size};");
+            }
+        }
+        let _ = write!(text, "fn {function}(i: u32) -> u32 {{\n{body}    return at;\n}}\n");
+    }
+    let fields: String =
+        kernel.params.iter().map(|(name, _)| format!("    {name}: u32,\n")).collect();
+    kernel.declare(format!("struct Params {{\n{fields}    row: u32,\n}}\n{text}"))
+}
+
+/// The shape of a reduction's result.
+pub(super) fn reduced_shape(shape: &Shape, axes: &[usize], keepdims: bool) -> Shape {
+    let sizes: Vec<usize> = (0..shape.len())
+        .filter(|axis| keepdims || !axes.contains(axis))
+        .map(|axis| if axes.contains(&axis) { 1 } else { shape[axis] })
+        .collect();
+    sizes.into()
+}
+
+/// How a reduction walks its input: the kept and the reduced axes as (size, stride), neighbours merged.
+pub(super) struct Walk {
+    pub(super) outputs: usize,
+    pub(super) len: usize,
+    kept: Vec<(usize, i64)>,
+    reduced: Vec<(usize, i64)>,
+}
+
+impl Walk {
+    pub(super) fn new(shape: &Shape, axes: &[usize]) -> Self {
+        let strides = shape.strides();
+        let side = |wanted: bool| {
+            let mut merged: Vec<(usize, i64)> = Vec::new();
+            for axis in (0..shape.len()).filter(|a| axes.contains(a) == wanted && shape[*a] != 1) {
+                let (size, stride) = (shape[axis], strides[axis]);
+                match merged.last_mut() {
+                    Some(outer) if outer.1 == stride * size as i64 => {
+                        *outer = (outer.0 * size, stride);
+                    }
+                    _ => merged.push((size, stride)),
+                }
+            }
+            merged
+        };
+        let (kept, reduced) = (side(false), side(true));
+        let product = |axes: &[(usize, i64)]| axes.iter().map(|(size, _)| size).product();
+        Walk { outputs: product(&kept), len: product(&reduced), kept, reduced }
+    }
+
+    /// True if neighbouring elements of one result lie nearer than neighbouring results.
+    fn interleaved(&self) -> bool {
+        let last = |axes: &[(usize, i64)]| axes.last().map_or(i64::MAX, |(_, stride)| *stride);
+        last(&self.reduced) < last(&self.kept)
+    }
+
+    /// Into how many chunks each fold is cut; 1 if it is short enough.
+    fn chunks(&self, caps: &Caps) -> usize {
+        // On a processor a dispatch costs as much as reading some ten thousand elements.
+        let (threads, short, longest) = if caps.cpu { (1024, 4096, 16_384) } else { (16_384, 64, 4096) };
+        let enough = self.outputs >= threads / 2;
+        if self.len <= short || (enough && self.len <= longest) {
+            return 1;
+        }
+        let by_threads = threads / self.outputs.max(1);
+        let by_length = self.len.div_ceil(longest);
+        by_threads.max(by_length).clamp(2, self.len.div_ceil(32))
+    }
+
+    /// The fold of the chunks' results.
+    fn next_stage(&self, chunks: usize) -> Walk {
+        let (outputs, n) = (self.outputs, chunks as i64);
+        let (kept, reduced) = if self.interleaved() {
+            (vec![(outputs, n)], vec![(chunks, 1)])
+        } else {
+            (vec![(outputs, 1)], vec![(chunks, outputs as i64)])
+        };
+        Walk { outputs, len: chunks, kept, reduced }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_axes_merge() {
+        let walk = Walk::new(&Shape::from([2, 3, 4, 5]), &[1, 2]);
+        assert_eq!((walk.outputs, walk.len), (10, 12));
+        assert_eq!(walk.kept, [(2, 60), (5, 1)]);
+        assert_eq!(walk.reduced, [(12, 5)]);
+        assert!(!walk.interleaved());
+        let rows = Walk::new(&Shape::from([4, 6]), &[1]);
+        assert!(rows.interleaved());
+        assert_eq!(rows.reduced, [(6, 1)]);
+    }
+
+    #[test]
+    fn long_reductions_end() {
+        for cpu in [false, true] {
+            let caps = Caps { cpu, ..Caps::portable() };
+            for (shape, axes) in
+                [([8_000_003, 1], vec![0]), ([3, 1_000_000], vec![1]), ([1_000_000, 3], vec![0])]
+            {
+                let mut walk = Walk::new(&Shape::from(shape), &axes);
+                let mut stages = 0;
+                loop {
+                    let chunks = walk.chunks(&caps);
+                    stages += 1;
+                    if chunks == 1 {
+                        break;
+                    }
+                    assert!(chunks < walk.len);
+                    walk = walk.next_stage(chunks);
+                }
+                assert!(stages <= 4, "{shape:?}: {stages} stages");
+            }
+        }
+    }
+}

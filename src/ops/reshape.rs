@@ -1,0 +1,153 @@
+//! The same elements in the same order under another shape: no copy.
+
+use std::hash::{Hash, Hasher};
+
+use super::{Backward, Grads, Keep, Operation, only};
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Lowering, Site};
+use crate::graph::{Op, Spec};
+use crate::shape::{Shape, axis_index};
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The elements, in row-major order, as a tensor of `shape`. One size may be -1 and is then computed.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// # use wgrad::Tensor;
+    /// let x = Tensor::zeros([50, 28, 28])?;
+    /// assert_eq!(x.reshape([50, -1])?.shape(), [50, 784]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the shape has another number of elements, or more than one -1.
+    pub fn reshape(&self, shape: impl AsRef<[i64]>) -> Result<Tensor> {
+        let shape = resolve(&self.spec().shape, shape.as_ref())?;
+        self.reshape_to(shape)
+    }
+
+    pub(crate) fn reshape_to(&self, shape: Shape) -> Result<Tensor> {
+        if shape == self.spec().shape {
+            return Ok(self.clone());
+        }
+        dispatch(Reshape { shape }, &[self])
+    }
+
+    /// A new axis of size 1 before `axis`; -1 puts it last.
+    ///
+    /// # Errors
+    /// [`Error::Index`] if there is no such place.
+    pub fn expand_dims(&self, axis: i64) -> Result<Tensor> {
+        let at = axis_index("ExpandDims", axis, self.rank() + 1)?;
+        let mut sizes = self.shape().to_vec();
+        sizes.insert(at, 1);
+        self.reshape_to(sizes.into())
+    }
+
+    /// Without the named axes, which must have size 1; without all axes of size 1 if none is named.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if a named axis has another size; [`Error::Index`] if it does not exist.
+    pub fn squeeze(&self, axes: &[i64]) -> Result<Tensor> {
+        let mut drop = vec![false; self.rank()];
+        for &axis in axes {
+            let at = axis_index("Squeeze", axis, self.rank())?;
+            if self.shape()[at] != 1 {
+                return Err(Error::Shape(format!(
+                    "Squeeze: axis {axis} of {:?} has the size {}; only axes of size 1 can be dropped.",
+                    self.shape(),
+                    self.shape()[at]
+                )));
+            }
+            drop[at] = true;
+        }
+        let gone = |at: usize, size: usize| if axes.is_empty() { size == 1 } else { drop[at] };
+        let sizes: Vec<usize> = (0..self.rank())
+            .filter(|&at| !gone(at, self.shape()[at]))
+            .map(|at| self.shape()[at])
+            .collect();
+        self.reshape_to(sizes.into())
+    }
+}
+
+/// Puts the computed size in the place of -1.
+fn resolve(from: &Shape, to: &[i64]) -> Result<Shape> {
+    let bad = |why: String| Err(Error::Shape(format!("Reshape: {from} to {to:?}: {why}")));
+    let mut known = 1usize;
+    let mut open = None;
+    for (axis, &size) in to.iter().enumerate() {
+        match usize::try_from(size) {
+            Ok(size) => match known.checked_mul(size) {
+                Some(n) => known = n,
+                None => return bad("the shape has more than 2^64 elements.".into()),
+            },
+            Err(_) if size == -1 && open.is_none() => open = Some(axis),
+            Err(_) if size == -1 => return bad("only one size may be -1.".into()),
+            Err(_) => return bad(format!("the size {size} is negative; only -1 stands for a computed size.")),
+        }
+    }
+    let elements = from.elements();
+    let mut sizes: Vec<usize> = to.iter().map(|&size| usize::try_from(size).unwrap_or(1)).collect();
+    match open {
+        Some(axis) if known > 0 && elements % known == 0 => sizes[axis] = elements / known,
+        Some(_) => return bad(format!("{elements} elements cannot be divided into rows of {known}.")),
+        None if known != elements => {
+            return bad(format!("the tensor has {elements} elements and the shape {known}; they must be equal."));
+        }
+        None => {}
+    }
+    Ok(sizes.into())
+}
+
+#[derive(Debug)]
+struct Reshape {
+    shape: Shape,
+}
+
+impl Op for Reshape {
+    fn name(&self) -> &'static str {
+        "Reshape"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(Spec::new(self.shape.clone(), inputs[0].dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.shape.hash(&mut state);
+    }
+
+    fn lower(&self, _: &Site) -> Lowering {
+        Lowering::Alias
+    }
+}
+
+impl Operation for Reshape {
+    fn keep(&self) -> Keep {
+        Keep::Nothing
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        only(back.dy.reshape_to(back.specs[0].shape.clone())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_size_is_computed() {
+        let from = Shape::from([2, 3, 4]);
+        assert_eq!(resolve(&from, &[-1, 4]).unwrap(), Shape::from([6, 4]));
+        assert_eq!(resolve(&from, &[24]).unwrap(), Shape::from([24]));
+        assert_eq!(resolve(&Shape::from([]), &[1, -1]).unwrap(), Shape::from([1, 1]));
+        assert_eq!(resolve(&Shape::from([0, 3]), &[0]).unwrap(), Shape::from([0]));
+        for bad in [&[5][..], &[-1, -1], &[-1, 5], &[-2, 12], &[0, -1]] {
+            assert!(resolve(&from, bad).is_err(), "{bad:?}");
+        }
+    }
+}

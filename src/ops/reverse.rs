@@ -1,0 +1,68 @@
+//! `y[.., c, ..] = x[.., n - 1 - c, ..]` along the named axes.
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::SmallVec;
+
+use super::{Backward, Grads, Keep, Operation, only};
+use crate::eager::dispatch;
+use crate::error::Result;
+use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::{Op, Spec};
+use crate::shape::{Axes, axis_list};
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The elements backwards along `axes`.
+    ///
+    /// # Errors
+    /// [`Error::Index`](crate::Error::Index) if an axis does not exist or is named twice.
+    pub fn reverse(&self, axes: &[i64]) -> Result<Tensor> {
+        let axes = axis_list("ReverseV2", &Axes::from(axes), self.rank())?;
+        if axes.is_empty() {
+            return Ok(self.clone());
+        }
+        dispatch(Reverse { axes }, &[self])
+    }
+}
+
+#[derive(Debug)]
+struct Reverse {
+    axes: SmallVec<[usize; 6]>,
+}
+
+impl Op for Reverse {
+    fn name(&self) -> &'static str {
+        "ReverseV2"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(inputs[0].clone())
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.axes.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let shape = &site.inputs[0].shape;
+        let mut strides = shape.strides();
+        let mut offset = 0;
+        for &axis in &self.axes {
+            offset += (shape[axis] as i64 - 1) * strides[axis];
+            strides[axis] = -strides[axis];
+        }
+        Pointwise::new("copy", "x").input("x", 0, View::strided(offset, &strides)).into()
+    }
+}
+
+impl Operation for Reverse {
+    fn keep(&self) -> Keep {
+        Keep::Nothing
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let axes: Vec<i64> = self.axes.iter().map(|&axis| axis as i64).collect();
+        only(back.dy.reverse(&axes)?)
+    }
+}

@@ -1,0 +1,104 @@
+//! Sums of rows that belong together; the gradient of `gather`.
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::smallvec;
+
+use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype};
+use crate::dtype::DType;
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+use crate::graph::{Op, Spec};
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// `y[r] = sum of the rows whose number in `ids` is r`. `ids` (`i32`) has the shape of the tensor's leading
+    /// axes; rows with a number outside `0..segments` are left out.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let y = tf::constant([1.0, 2.0, 4.0])?.unsorted_segment_sum(&tf::constant([1, 0, 1])?, 3)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 5.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if `ids` is not a prefix of the shape; [`Error::DType`] if it is not `i32`.
+    pub fn unsorted_segment_sum(&self, ids: &Tensor, segments: usize) -> Result<Tensor> {
+        let lead = ids.rank();
+        if !self.shape().starts_with(ids.shape()) {
+            return Err(Error::Shape(format!(
+                "UnsortedSegmentSum: segment_ids is {:?} and data {:?}; the ids need the shape of data's first axes.",
+                ids.shape(),
+                self.shape()
+            )));
+        }
+        let tail = &self.shape()[lead..];
+        let inner: usize = tail.iter().product();
+        let mut sizes = vec![segments];
+        sizes.extend_from_slice(tail);
+        let rows = self.reshape_to([1, ids.len(), inner].into())?;
+        let sums = segment_sum(&rows, &ids.reshape_to([1, ids.len()].into())?, segments)?;
+        sums.reshape_to(sizes.into())
+    }
+}
+
+/// `[B, S, N]` by `ids` `[B, S]` to `[B, rows, N]`.
+pub(super) fn segment_sum(x: &Tensor, ids: &Tensor, rows: usize) -> Result<Tensor> {
+    dispatch(SegmentSum { rows }, &[x, ids])
+}
+
+#[derive(Debug)]
+struct SegmentSum {
+    rows: usize,
+}
+
+impl Op for SegmentSum {
+    fn name(&self) -> &'static str {
+        "UnsortedSegmentSum"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        expect_dtype("UnsortedSegmentSum", inputs[0], NUMERIC)?;
+        expect_dtype("UnsortedSegmentSum (the ids)", inputs[1], &[DType::I32])?;
+        let shape = &inputs[0].shape;
+        Ok(Spec::new([shape[0], self.rows, shape[2]], inputs[0].dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.rows.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let shape = &site.inputs[0].shape;
+        let total = site.output.elements();
+        let dtype = site.output.dtype;
+        Kernel::new("segment_sum", include_str!("../../shaders/segment_sum.wgsl"))
+            .alias("T", dtype)
+            .declare(format!("alias A = {};", dtype.register().scalar()))
+            .constant("WG", 64)
+            .read(Bind::Input(0))
+            .read(Bind::Input(1))
+            .write(Bind::Output)
+            .param("count", shape[1])
+            .param("rows", self.rows)
+            .param("inner", shape[2])
+            .param("total", total)
+            .groups(total.div_ceil(64))
+            .into()
+    }
+}
+
+impl Operation for SegmentSum {
+    fn keep(&self) -> Keep {
+        Keep::Inputs
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        // Every row gets the gradient of its segment; one that was left out gets 0.
+        Ok(smallvec![Some(back.dy.gather_batch(back.x(1), 1, 1)?), None])
+    }
+}

@@ -1,0 +1,76 @@
+//! `y = condition ? a : b`, elementwise with broadcasting; TensorFlow's `tf.where`.
+
+use std::hash::Hasher;
+
+use smallvec::smallvec;
+
+use super::{Backward, Grads, Keep, Operation, expect_dtype, same_dtype};
+use crate::dtype::DType;
+use crate::eager::dispatch;
+use crate::error::Result;
+use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::{Op, Spec};
+use crate::shape::broadcast;
+use crate::tensor::Tensor;
+
+/// The elements of `a` where `condition` is true, those of `b` elsewhere; all three are broadcast together.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let x = tf::constant([-1.0, 2.0])?;
+/// let y = tf::select(&x.greater(0.0)?, &x, &(&x * 10.0))?;
+/// assert_eq!(y.to_vec::<f32>()?, [-10.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::DType`](crate::Error::DType) if `condition` is not `bool` or `a` and `b` differ in dtype;
+/// [`Error::Shape`](crate::Error::Shape) if the shapes cannot be broadcast together.
+pub fn select(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    dispatch(Select, &[condition, a, b])
+}
+
+#[derive(Debug)]
+struct Select;
+
+impl Op for Select {
+    fn name(&self) -> &'static str {
+        "SelectV2"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let (condition, a, b) = (inputs[0], inputs[1], inputs[2]);
+        expect_dtype("SelectV2 (the condition)", condition, &[DType::Bool])?;
+        same_dtype("SelectV2", a, b)?;
+        let values = broadcast("SelectV2", &a.shape, &b.shape)?;
+        let shape = broadcast("SelectV2 (condition and values)", &condition.shape, &values)?;
+        Ok(Spec::new(shape, a.dtype))
+    }
+
+    fn attributes(&self, _: &mut dyn Hasher) {}
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let view = |i: usize| View::broadcast(site.inputs[i], site.output);
+        Pointwise::new("select_by", "select(b, a, condition)")
+            .input("condition", 0, view(0))
+            .input("a", 1, view(1))
+            .input("b", 2, view(2))
+            .into()
+    }
+}
+
+impl Operation for Select {
+    fn keep(&self) -> Keep {
+        Keep::Inputs
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let (condition, dy) = (back.x(0), back.dy);
+        let zero = super::fill(dy.device(), "Fill", Default::default(), 0.into(), dy.dtype())?;
+        let da = back.needs(1).then(|| select(condition, dy, &zero)).transpose()?;
+        let db = back.needs(2).then(|| select(condition, &zero, dy)).transpose()?;
+        Ok(smallvec![None, da, db])
+    }
+}

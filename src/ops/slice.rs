@@ -1,0 +1,285 @@
+//! `y[c] = x[begin + step * c]`: a box of a tensor, with steps.
+
+use std::hash::{Hash, Hasher};
+
+use ndarray::SliceInfoElem;
+use smallvec::SmallVec;
+
+use super::pad::pad_with;
+use super::{Backward, Grads, Keep, Operation, only};
+use crate::dtype::{DType, Scalar};
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::{Op, Spec};
+use crate::shape::axis_index;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// The box that begins at `begin` and has the size `size`; a size of -1 goes to the end of its axis.
+    ///
+    /// # Errors
+    /// [`Error::Index`] if the box leaves the tensor; [`Error::Shape`] if a list has not one number an axis.
+    pub fn slice(&self, begin: &[usize], size: &[i64]) -> Result<Tensor> {
+        let rank = self.rank();
+        if begin.len() != rank || size.len() != rank {
+            return Err(Error::Shape(format!(
+                "Slice: begin {begin:?} and size {size:?} need one number for each of the {rank} axes of {:?}.",
+                self.shape()
+            )));
+        }
+        let mut ranges: SmallVec<[Range; 6]> = SmallVec::new();
+        for axis in 0..rank {
+            let (have, start) = (self.shape()[axis], begin[axis]);
+            let wanted = match size[axis] {
+                -1 => have.checked_sub(start),
+                n => usize::try_from(n).ok(),
+            };
+            match wanted {
+                Some(len) if start.checked_add(len).is_some_and(|end| end <= have) => {
+                    ranges.push(Range { begin: start, len, step: 1 });
+                }
+                _ => {
+                    return Err(Error::Index(format!(
+                        "Slice: axis {axis} has the size {have}; begin {start} and size {} leave it.",
+                        size[axis]
+                    )));
+                }
+            }
+        }
+        self.take_ranges(ranges)
+    }
+
+    /// Indexing as NumPy does it, written with ndarray's [`s!`](ndarray::s): indices drop their axis, ranges may
+    /// have negative ends and steps and are cut at the tensor's edge, `NewAxis` adds an axis, and axes that are
+    /// not named are kept whole.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use ndarray::s;
+    /// let x = tf::constant([[1, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.strided_slice(s![.., -1])?.to_vec::<i32>()?, [3, 6]);
+    /// assert_eq!(x.strided_slice(s![0, ..;-1])?.to_vec::<i32>()?, [3, 2, 1]);
+    /// assert_eq!(x.strided_slice(s![1..10])?.shape(), [1, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Index`] if an index does not exist or there are more of them than axes.
+    pub fn strided_slice(&self, indices: impl AsRef<[SliceInfoElem]>) -> Result<Tensor> {
+        let indices = indices.as_ref();
+        let named = indices.iter().filter(|i| !matches!(i, SliceInfoElem::NewAxis)).count();
+        if named > self.rank() {
+            return Err(Error::Index(format!(
+                "StridedSlice: {named} indices for a tensor of rank {} ({:?}).",
+                self.rank(),
+                self.shape()
+            )));
+        }
+        let mut ranges: SmallVec<[Range; 6]> = SmallVec::new();
+        let mut backwards = Vec::new();
+        let mut shape = Vec::new();
+        for index in indices {
+            let axis = ranges.len();
+            match *index {
+                SliceInfoElem::NewAxis => shape.push(1),
+                SliceInfoElem::Index(i) => {
+                    let at = self.index_at(axis, i)?;
+                    ranges.push(Range { begin: at, len: 1, step: 1 });
+                }
+                SliceInfoElem::Slice { start, end, step } => {
+                    let range = python_range(self.shape()[axis], start, end, step)?;
+                    shape.push(range.len);
+                    if step < 0 {
+                        backwards.push(axis as i64);
+                    }
+                    ranges.push(range);
+                }
+            }
+        }
+        for &size in &self.shape()[ranges.len()..] {
+            ranges.push(Range { begin: 0, len: size, step: 1 });
+            shape.push(size);
+        }
+        let mut taken = self.take_ranges(ranges)?;
+        if !backwards.is_empty() {
+            taken = taken.reverse(&backwards)?;
+        }
+        taken.reshape_to(shape.into())
+    }
+
+    /// `num` tensors of equal size along `axis`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if `num` does not divide the axis.
+    pub fn split(&self, num: usize, axis: i64) -> Result<Vec<Tensor>> {
+        let at = axis_index("Split", axis, self.rank())?;
+        let size = self.shape()[at];
+        if num == 0 || !size.is_multiple_of(num) {
+            return Err(Error::Shape(format!(
+                "Split: axis {axis} has the size {size}, which cannot be divided into {num} equal parts. Use \
+                 split_sizes for unequal ones."
+            )));
+        }
+        self.split_sizes(&vec![size / num; num], axis)
+    }
+
+    /// Tensors of the given sizes along `axis`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the sizes do not add up to the axis.
+    pub fn split_sizes(&self, sizes: &[usize], axis: i64) -> Result<Vec<Tensor>> {
+        let at = axis_index("SplitV", axis, self.rank())?;
+        let have = self.shape()[at];
+        if sizes.iter().sum::<usize>() != have {
+            return Err(Error::Shape(format!(
+                "SplitV: the sizes {sizes:?} add up to {} and axis {axis} has {have}.",
+                sizes.iter().sum::<usize>()
+            )));
+        }
+        let mut start = 0;
+        let part = |&len: &usize| {
+            let mut ranges = whole(self.shape());
+            ranges[at] = Range { begin: start, len, step: 1 };
+            start += len;
+            self.take_ranges(ranges)
+        };
+        sizes.iter().map(part).collect()
+    }
+
+    /// The tensors along `axis`, without it.
+    ///
+    /// # Errors
+    /// [`Error::Index`] if the axis does not exist.
+    pub fn unstack(&self, axis: i64) -> Result<Vec<Tensor>> {
+        let at = axis_index("Unpack", axis, self.rank())?;
+        let parts = self.split_sizes(&vec![1; self.shape()[at]], axis)?;
+        parts.iter().map(|part| part.squeeze(&[at as i64])).collect()
+    }
+
+    fn take_ranges(&self, ranges: SmallVec<[Range; 6]>) -> Result<Tensor> {
+        if ranges == whole(self.shape()) {
+            return Ok(self.clone());
+        }
+        dispatch(Slice { ranges }, &[self])
+    }
+
+    fn index_at(&self, axis: usize, index: isize) -> Result<usize> {
+        let size = self.shape()[axis] as isize;
+        let at = if index < 0 { index + size } else { index };
+        if at < 0 || at >= size {
+            return Err(Error::Index(format!(
+                "StridedSlice: index {index} of axis {axis} is out of bounds; the tensor is {:?}.",
+                self.shape()
+            )));
+        }
+        Ok(at as usize)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Range {
+    begin: usize,
+    len: usize,
+    step: usize,
+}
+
+fn whole(shape: &[usize]) -> SmallVec<[Range; 6]> {
+    shape.iter().map(|&len| Range { begin: 0, len, step: 1 }).collect()
+}
+
+/// What Python's `start:end:step` takes of an axis, in ascending order. Ends are cut at the edge. A negative
+/// step counts as ndarray has it: the range first, then backwards through it.
+fn python_range(size: usize, start: isize, end: Option<isize>, step: isize) -> Result<Range> {
+    if step == 0 {
+        return Err(Error::Index("StridedSlice: the step is 0; it must be positive or negative.".into()));
+    }
+    let n = size as isize;
+    let from_end = |i: isize| (if i < 0 { i + n } else { i }).clamp(0, n);
+    let (low, high) = (from_end(start), end.map_or(n, from_end));
+    let stride = step.unsigned_abs();
+    let len = (high - low).max(0).unsigned_abs().div_ceil(stride);
+    let begin = match (step < 0, len) {
+        // Backwards the last element is always taken.
+        (true, 1..) => high.unsigned_abs() - 1 - (len - 1) * stride,
+        _ => low.unsigned_abs(),
+    };
+    Ok(Range { begin, len, step: stride })
+}
+
+#[derive(Debug)]
+struct Slice {
+    ranges: SmallVec<[Range; 6]>,
+}
+
+impl Op for Slice {
+    fn name(&self) -> &'static str {
+        "StridedSlice"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let sizes: Vec<usize> = self.ranges.iter().map(|range| range.len).collect();
+        Ok(Spec::new(sizes, inputs[0].dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.ranges.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let own = site.inputs[0].shape.strides();
+        let mut offset = 0;
+        let mut strides: SmallVec<[i64; 6]> = SmallVec::new();
+        for (range, stride) in self.ranges.iter().zip(own) {
+            offset += range.begin as i64 * stride;
+            strides.push(range.step as i64 * stride);
+        }
+        Pointwise::new("copy", "x").input("x", 0, View::strided(offset, &strides)).into()
+    }
+}
+
+impl Operation for Slice {
+    fn keep(&self) -> Keep {
+        Keep::Nothing
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        // What was not taken gets 0; what was skipped lies between the elements of dy.
+        let edges = self.ranges.iter().zip(back.specs[0].shape.iter()).map(|(range, &size)| {
+            let span = range.len.saturating_sub(1) * range.step + usize::from(range.len > 0);
+            (range.begin as i64, size as i64 - range.begin as i64 - span as i64, range.step as i64)
+        });
+        let zero = if back.dy.dtype() == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) };
+        only(pad_with(back.dy, edges.collect(), zero)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_follow_ndarray() {
+        let reference = ndarray::Array1::from_iter(0..7usize);
+        for start in -8isize..8 {
+            for end in [None, Some(-8), Some(-3), Some(0), Some(2), Some(5), Some(7)] {
+                for step in [-3isize, -2, -1, 1, 2, 3] {
+                    let range = python_range(7, start, end, step).unwrap();
+                    let mut got: Vec<usize> =
+                        (0..range.len).map(|k| range.begin + k * range.step).collect();
+                    if step < 0 {
+                        got.reverse();
+                    }
+                    let clamp = |i: isize| (if i < 0 { i + 7 } else { i }).clamp(0, 7);
+                    let (low, high) = (clamp(start), clamp(end.unwrap_or(7)).max(clamp(start)));
+                    let slice = ndarray::Slice::new(low, Some(high), step);
+                    let want = reference.slice_axis(ndarray::Axis(0), slice).to_vec();
+                    assert_eq!(got, want, "{start}..{end:?};{step}");
+                }
+            }
+        }
+        assert!(python_range(7, 0, None, 0).is_err());
+    }
+}

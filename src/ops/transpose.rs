@@ -1,0 +1,94 @@
+//! `y[.., c_perm[k], ..] = x[.., c_k, ..]`: the axes in another order.
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::SmallVec;
+
+use super::{Backward, Grads, Keep, Operation, only};
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::{Op, Spec};
+use crate::shape::axis_index;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// Axis `k` of the result is axis `perm[k]` of the tensor; an empty `perm` turns the order around.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant([[1, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.transpose(&[])?.to_vec::<i32>()?, [1, 4, 2, 5, 3, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if `perm` is not an order of the axes.
+    pub fn transpose(&self, perm: &[i64]) -> Result<Tensor> {
+        let rank = self.rank();
+        let mut order: SmallVec<[usize; 6]> = SmallVec::new();
+        if perm.is_empty() {
+            order.extend((0..rank).rev());
+        }
+        for &axis in perm {
+            let axis = axis_index("Transpose", axis, rank)?;
+            if order.contains(&axis) {
+                return Err(Error::Shape(format!(
+                    "Transpose: axis {axis} stands twice in the order {perm:?}; name each of the {rank} axes once."
+                )));
+            }
+            order.push(axis);
+        }
+        if order.len() != rank {
+            return Err(Error::Shape(format!(
+                "Transpose: the order {perm:?} names {} axes and the tensor {:?} has {rank}; name each once.",
+                order.len(),
+                self.shape()
+            )));
+        }
+        dispatch(Transpose { order }, &[self])
+    }
+}
+
+#[derive(Debug)]
+struct Transpose {
+    order: SmallVec<[usize; 6]>,
+}
+
+impl Op for Transpose {
+    fn name(&self) -> &'static str {
+        "Transpose"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let sizes: Vec<usize> = self.order.iter().map(|&axis| inputs[0].shape[axis]).collect();
+        Ok(Spec::new(sizes, inputs[0].dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.order.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let own = site.inputs[0].shape.strides();
+        let strides: SmallVec<[i64; 6]> = self.order.iter().map(|&axis| own[axis]).collect();
+        Pointwise::new("copy", "x").input("x", 0, View::strided(0, &strides)).into()
+    }
+}
+
+impl Operation for Transpose {
+    fn keep(&self) -> Keep {
+        Keep::Nothing
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let mut inverse = vec![0i64; self.order.len()];
+        for (k, &axis) in self.order.iter().enumerate() {
+            inverse[axis] = k as i64;
+        }
+        // An empty order would mean the reverse; a scalar has nothing to put back.
+        only(if inverse.is_empty() { back.dy.clone() } else { back.dy.transpose(&inverse)? })
+    }
+}

@@ -1,0 +1,277 @@
+//! Elementwise ops of one tensor: a row each.
+//!
+//! A row reads: documentation, method, TensorFlow's name, the WGSL for floats (and for integers or `bool` where
+//! it is defined for those), the reference in `f64`, and either what the tape keeps and the gradient, or
+//! why there is none. `x` is the input, `y` the result, `dy` the gradient of the result. Registers hold
+//! floats as `f32`, so one text serves `f16` too.
+
+use std::hash::Hasher;
+
+use super::{Backward, Grads, Keep, Operation, no_grads, only, reference};
+use crate::dtype::{DType, Register};
+use crate::eager::dispatch;
+use crate::error::{Error, Result};
+use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::{Op, Spec};
+use crate::tensor::Tensor;
+
+/// A row of the table.
+pub(crate) struct Row {
+    pub(crate) method: &'static str,
+    pub(crate) name: &'static str,
+    /// WGSL by register type; `None` where the op is not defined.
+    float: Option<&'static str>,
+    int: Option<&'static str>,
+    bool: Option<&'static str>,
+    /// The result is `bool`.
+    test: bool,
+    /// The result in `f64`, for tests.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub(crate) reference: fn(f64) -> f64,
+    keep: Keep,
+    grad: fn(&Tensor, &Tensor) -> Result<Tensor>,
+}
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $method:ident, $name:literal, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
+       |$x:ident| $reference:expr, $how:ident $what:tt $(, |$k:ident, $dy:ident| $grad:expr)?;)*) => {
+        /// All rows, for the loops that test them.
+        #[cfg_attr(not(test), allow(dead_code))]
+        pub(crate) static ROWS: &[Row] = &[$(Row {
+            method: stringify!($method),
+            name: $name,
+            float: unary!(@wgsl float $($kind $wgsl)+),
+            int: unary!(@wgsl int $($kind $wgsl)+),
+            bool: unary!(@wgsl bool $($kind $wgsl)+),
+            test: unary!(@test $($test)?),
+            reference: |$x: f64| $reference,
+            keep: unary!(@keep $how $what),
+            grad: unary!(@grad $(|$k, $dy| $grad)?),
+        }),*];
+
+        /// Elementwise ops. Each takes a tensor of any shape and returns one of the same shape and, unless it
+        /// says otherwise, the same dtype. They return [`Error::DType`] for a dtype they are not defined for.
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// [`Error::DType`] if the op is not defined for the tensor's dtype.
+            pub fn $method(&self) -> Result<Tensor> {
+                const AT: usize = position(stringify!($method));
+                dispatch(Unary { row: &ROWS[AT] }, &[self])
+            }
+        )*}
+
+        const METHODS: &[&str] = &[$(stringify!($method)),*];
+    };
+    (@wgsl float float $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl int int $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl bool bool $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl $want:ident $kind:ident $wgsl:literal $($rest:tt)*) => { unary!(@wgsl $want $($rest)*) };
+    (@wgsl $want:ident) => { None };
+    (@test test) => { true };
+    (@test) => { false };
+    (@keep keep x) => { Keep::Inputs };
+    (@keep keep y) => { Keep::Output };
+    (@keep keep nothing) => { Keep::Nothing };
+    (@keep none $reason:literal) => { Keep::NoGradient($reason) };
+    (@grad |$k:ident, $dy:ident| $grad:expr) => { |$k: &Tensor, $dy: &Tensor| Ok($grad) };
+    (@grad) => { |_: &Tensor, dy: &Tensor| Ok(dy.clone()) };
+}
+
+// The first row becomes `Row { method: "abs", name: "Abs", float: Some("abs(x)"), ... }` in `ROWS` and the
+// method `Tensor::abs`, which dispatches `Unary { row: &ROWS[0] }`.
+unary! {
+    /// `|x|`; the gradient at 0 is 0.
+    abs, "Abs", [float "abs(x)", int "abs(x)"], |x| x.abs(), keep x, |x, dy| dy * x.sign()?;
+    /// `-x`.
+    negative, "Neg", [float "-x", int "V(0) - x"], |x| -x, keep nothing, |_y, dy| -dy;
+    /// `e^x`.
+    exp, "Exp", [float "exp(x)"], |x| x.exp(), keep y, |y, dy| dy * y;
+    /// `e^x - 1`, exact near 0.
+    expm1, "Expm1", [float "expm1_4(x)"], |x| x.exp_m1(), keep y, |y, dy| dy * (y + 1.0);
+    /// The natural logarithm; NaN below 0.
+    log, "Log", [float "log_4(x)"], |x| x.ln(), keep x, |x, dy| dy / x;
+    /// `log(1 + x)`, exact near 0.
+    log1p, "Log1p", [float "log1p_4(x)"], |x| x.ln_1p(), keep x, |x, dy| dy / (x + 1.0);
+    /// `sqrt(x)`; NaN below 0.
+    sqrt, "Sqrt", [float "sqrt_4(x)"], |x| x.sqrt(), keep y, |y, dy| dy * 0.5 / y;
+    /// `1 / sqrt(x)`.
+    rsqrt, "Rsqrt", [float "1 / sqrt_4(x)"], |x| 1.0 / x.sqrt(), keep y, |y, dy| dy * -0.5 * (y * y * y);
+    /// `x^2`.
+    square, "Square", [float "x * x", int "x * x"], |x| x * x, keep x, |x, dy| dy * (x * 2.0);
+    /// `1 / x`.
+    reciprocal, "Reciprocal", [float "1 / x"], |x| 1.0 / x, keep y, |y, dy| -dy * (y * y);
+    /// `sin(x)`, `x` in radians.
+    sin, "Sin", [float "sin(x)"], |x| x.sin(), keep x, |x, dy| dy * x.cos()?;
+    /// `cos(x)`, `x` in radians.
+    cos, "Cos", [float "cos(x)"], |x| x.cos(), keep x, |x, dy| -dy * x.sin()?;
+    /// `tan(x)`, `x` in radians.
+    tan, "Tan", [float "sin(x) / cos(x)"], |x| x.tan(), keep y, |y, dy| dy * (y * y + 1.0);
+    /// The angle in radians whose sine is `x`.
+    asin, "Asin", [float "asin_4(x)"], |x| x.asin(), keep x, |x, dy| dy * (1.0 - x * x).rsqrt()?;
+    /// The angle in radians whose cosine is `x`.
+    acos, "Acos", [float "acos_4(x)"], |x| x.acos(), keep x, |x, dy| -dy * (1.0 - x * x).rsqrt()?;
+    /// The angle in radians whose tangent is `x`.
+    atan, "Atan", [float "atan_4(x)"], |x| x.atan(), keep x, |x, dy| dy / (x * x + 1.0);
+    /// `(e^x - e^-x) / 2`.
+    sinh, "Sinh", [float "sinh_4(x)"], |x| x.sinh(), keep x, |x, dy| dy * x.cosh()?;
+    /// `(e^x + e^-x) / 2`.
+    cosh, "Cosh", [float "0.5 * (exp(x) + exp(-x))"], |x| x.cosh(), keep x, |x, dy| dy * x.sinh()?;
+    // d/dx tanh(x) = 1 - tanh(x)^2
+    /// `tanh(x)`.
+    tanh, "Tanh", [float "tanh_4(x)"], |x| x.tanh(), keep y, |y, dy| dy * (1.0 - y * y);
+    /// The inverse of `sinh`.
+    asinh, "Asinh", [float "asinh_4(x)"], |x| x.asinh(), keep x, |x, dy| dy * (x * x + 1.0).rsqrt()?;
+    /// The inverse of `cosh`; NaN below 1.
+    acosh, "Acosh", [float "acosh_4(x)"], |x| x.acosh(), keep y, |y, dy| dy / y.sinh()?;
+    /// The inverse of `tanh`.
+    atanh, "Atanh", [float "atanh_4(x)"], |x| x.atanh(), keep x, |x, dy| dy / (1.0 - x * x);
+    /// Logistic sigmoid, `1 / (1 + e^-x)`.
+    sigmoid, "Sigmoid", [float "1 / (1 + exp(-x))"], |x| 1.0 / (1.0 + (-x).exp()),
+        keep y, |y, dy| dy * y * (1.0 - y);
+    /// `log(1 + e^x)`, stable for every `x`.
+    softplus, "Softplus", [float "softplus_4(x)"], |x| x.max(0.0) + (-x.abs()).exp().ln_1p(),
+        keep x, |x, dy| dy * x.sigmoid()?;
+    /// `max(x, 0)`; the gradient at 0 is 0.
+    relu, "Relu", [float "select(max(x, V(0)), x, is_nan_4(x))", int "max(x, V(0))"], |x| x.max(0.0),
+        keep y, |y, dy| super::select(&y.greater(0.0)?, dy, &dy.zeros_like()?)?;
+    /// `x` above 0, `e^x - 1` below.
+    elu, "Elu", [float "select(expm1_4(x), x, x > V(0))"], |x| if x > 0.0 { x } else { x.exp_m1() },
+        keep y, |y, dy| super::select(&y.less(0.0)?, &(dy * (y + 1.0)), dy)?;
+    /// `1.0507 x` above 0, `1.7581 (e^x - 1)` below (Klambauer et al. 2017).
+    selu, "Selu", [float "select(1.7580993408473766 * expm1_4(x), 1.0507009873554805 * x, x > V(0))"],
+        |x| if x > 0.0 { 1.050_700_987_355_480_5 * x } else { 1.758_099_340_847_376_6 * x.exp_m1() },
+        keep y, |y, dy| super::select(&y.less(0.0)?, &(dy * (y + 1.758_099_340_847_376_6)),
+                                      &(dy * 1.050_700_987_355_480_5))?;
+    /// `x / (1 + |x|)`.
+    softsign, "Softsign", [float "x / (1 + abs(x))"], |x| x / (1.0 + x.abs()),
+        keep x, |x, dy| dy / (x.abs()? + 1.0).square()?;
+    /// The error function.
+    erf, "Erf", [float "erf_4(x)"], |x| reference::erf(x), keep x,
+        |x, dy| dy * 1.128_379_167_095_512_6 * (-(x * x)).exp()?;
+    /// `1 - erf(x)`.
+    erfc, "Erfc", [float "erfc_4(x)"], |x| reference::erfc(x), keep x,
+        |x, dy| dy * -1.128_379_167_095_512_6 * (-(x * x)).exp()?;
+    /// The largest integer that is not above `x`.
+    floor, "Floor", [float "floor(x)", int "x"], |x| x.floor(), none "Floor: piecewise constant";
+    /// The smallest integer that is not below `x`.
+    ceil, "Ceil", [float "ceil(x)", int "x"], |x| x.ceil(), none "Ceil: piecewise constant";
+    /// The nearest integer; halves go to the even one.
+    round, "Round", [float "round(x)", int "x"], |x| x.round_ties_even(), none "Round: piecewise constant";
+    /// -1, 0 or 1.
+    sign, "Sign", [float "select(sign(x), x, is_nan_4(x))", int "select(V(1), V(0), x == V(0)) - 2 * select(V(0), V(1), x < V(0))"],
+        |x| if x == 0.0 { 0.0 } else { x.signum() },
+        keep nothing, |_y, dy| dy.zeros_like()?;
+    /// Whether `x` is NaN; the result is `bool`.
+    is_nan, "IsNan", [float "is_nan_4(x)"] => test, |x| f64::from(x.is_nan()), none "IsNan: a test";
+    /// Whether `x` is infinite; the result is `bool`.
+    is_inf, "IsInf", [float "is_inf_4(x)"] => test, |x| f64::from(x.is_infinite()), none "IsInf: a test";
+    /// Whether `x` is neither NaN nor infinite; the result is `bool`.
+    is_finite, "IsFinite", [float "!(is_nan_4(x) | is_inf_4(x))"] => test, |x| f64::from(x.is_finite()),
+        none "IsFinite: a test";
+    /// `!x`, for `bool`.
+    logical_not, "LogicalNot", [bool "!x"] => test, |x| 1.0 - x, none "LogicalNot: a test";
+}
+
+/// The index of a method's row, found when the crate is compiled.
+const fn position(method: &str) -> usize {
+    let mut i = 0;
+    while i < METHODS.len() {
+        if same(METHODS[i].as_bytes(), method.as_bytes()) {
+            return i;
+        }
+        i += 1;
+    }
+    panic!("every method has a row")
+}
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+impl Row {
+    fn wgsl(&self, register: Register) -> Option<&'static str> {
+        match register {
+            Register::F32 => self.float,
+            Register::I32 | Register::U32 => self.int,
+            Register::Bool => self.bool,
+        }
+    }
+
+    /// True if the op is defined for `dtype`; bytes are storage only.
+    pub(crate) fn takes(&self, dtype: DType) -> bool {
+        dtype != DType::U8 && self.wgsl(dtype.register()).is_some()
+    }
+}
+
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.method)
+    }
+}
+
+/// A call of a row.
+#[derive(Debug)]
+pub(crate) struct Unary {
+    pub(crate) row: &'static Row,
+}
+
+impl Op for Unary {
+    fn name(&self) -> &'static str {
+        self.row.name
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let x = inputs[0];
+        if !self.row.takes(x.dtype) {
+            let fits: Vec<&str> =
+                DType::ALL.iter().filter(|d| self.row.takes(**d)).map(|d| d.name()).collect();
+            return Err(Error::DType(format!(
+                "{}: not defined for {} (the tensor is {}); use {}. Cast the tensor first.",
+                self.row.name,
+                x.dtype,
+                x.shape,
+                fits.join(", ")
+            )));
+        }
+        let dtype = if self.row.test { DType::Bool } else { x.dtype };
+        Ok(Spec::new(x.shape.clone(), dtype))
+    }
+
+    fn attributes(&self, state: &mut dyn Hasher) {
+        state.write(self.row.method.as_bytes());
+        state.write_u8(0);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let wgsl = self.row.wgsl(site.inputs[0].dtype.register()).unwrap_or("x");
+        Pointwise::new(self.row.method, wgsl).input("x", 0, View::Same).into()
+    }
+}
+
+impl Operation for Unary {
+    fn keep(&self) -> Keep {
+        self.row.keep
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        match self.row.keep {
+            Keep::Inputs => only((self.row.grad)(back.x(0), back.dy)?),
+            Keep::Output => only((self.row.grad)(back.y(), back.dy)?),
+            // The rule looks at `dy` alone.
+            Keep::Nothing => only((self.row.grad)(back.dy, back.dy)?),
+            Keep::Both | Keep::NoGradient(_) => no_grads(back),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Random tensors: [`Generator`], the global one, and the stateless functions, with TensorFlow's Philox streams.
+//!
+//! The same seed gives the same numbers on every adapter, and those that TensorFlow gives for it.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::dtype::Scalar;
+use crate::error::Result;
+use crate::ops::{Distribution, philox_random};
+use crate::runtime::Device;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// A stream of random numbers; each draw moves it on.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::random::Generator;
+/// let first = Generator::from_seed(7).normal([4])?.to_vec::<f32>()?;
+/// let again = Generator::from_seed(7).normal([4])?.to_vec::<f32>()?;
+/// assert_eq!(first, again);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Generator(Mutex<State>);
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    counter: u128,
+    key: u64,
+}
+
+/// Counters that a draw of one number may use, as in TensorFlow.
+const PER_NUMBER: u128 = 256;
+
+impl Generator {
+    /// The stream that `tf.random.Generator.from_seed(seed, alg="philox")` has.
+    pub const fn from_seed(seed: u64) -> Self {
+        Generator(Mutex::new(State { counter: seed as u128, key: 0 }))
+    }
+
+    /// Starts again from `seed`.
+    pub fn reset_from_seed(&self, seed: u64) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            State { counter: u128::from(seed), key: 0 };
+    }
+
+    /// A generator of its own for a part of a program, at a place of this stream that this one leaves out.
+    pub fn split(&self) -> Generator {
+        let State { counter, key } = self.take(1);
+        let mixed = philox(counter_words(counter), key_words(key));
+        let state = State {
+            counter: u128::from(mixed[2]) | u128::from(mixed[3]) << 32,
+            key: u64::from(mixed[0]) | u64::from(mixed[1]) << 32,
+        };
+        Generator(Mutex::new(state))
+    }
+
+    /// Numbers in [0, 1).
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if there is no device or no memory.
+    pub fn uniform(&self, shape: impl Into<Shape>) -> Result<Tensor> {
+        self.draw(None, Distribution::Uniform, shape.into())
+    }
+
+    /// Numbers in [`low`, `high`).
+    ///
+    /// # Errors
+    /// As [`Generator::uniform`].
+    pub fn uniform_range(&self, shape: impl Into<Shape>, low: f32, high: f32) -> Result<Tensor> {
+        in_range(&self.uniform(shape)?, low, high)
+    }
+
+    /// Numbers of mean 0 and deviation 1.
+    ///
+    /// # Errors
+    /// As [`Generator::uniform`].
+    pub fn normal(&self, shape: impl Into<Shape>) -> Result<Tensor> {
+        self.draw(None, Distribution::Normal, shape.into())
+    }
+
+    /// Normal numbers, drawn again where beyond two deviations.
+    ///
+    /// # Errors
+    /// As [`Generator::uniform`].
+    pub fn truncated_normal(&self, shape: impl Into<Shape>) -> Result<Tensor> {
+        self.draw(None, Distribution::TruncatedNormal, shape.into())
+    }
+
+    /// 32 random bits an element, as `u32`.
+    ///
+    /// # Errors
+    /// As [`Generator::uniform`].
+    pub fn bits(&self, shape: impl Into<Shape>) -> Result<Tensor> {
+        self.draw(None, Distribution::Bits, shape.into())
+    }
+
+    /// The numbers `0..n` in random order, on the host: an order in which to go through data.
+    pub fn permutation(&self, n: usize) -> Vec<usize> {
+        let State { counter, key } = self.take(n.max(1));
+        let mut order: Vec<usize> = (0..n).collect();
+        // Fisher and Yates, with 64 bits a step, so that the remainder's bias is below 2^-32.
+        for (step, i) in (1..n).rev().enumerate() {
+            let word = philox(counter_words(counter.wrapping_add(step as u128 / 2)), key_words(key));
+            let at = 2 * (step % 2);
+            let bits = u64::from(word[at]) | u64::from(word[at + 1]) << 32;
+            order.swap(i, (bits % (i as u64 + 1)) as usize);
+        }
+        order
+    }
+
+    pub(crate) fn uniform_on(&self, device: &Device, shape: &[usize]) -> Result<Tensor> {
+        self.draw(Some(device), Distribution::Uniform, shape.into())
+    }
+
+    fn draw(&self, device: Option<&Device>, what: Distribution, shape: Shape) -> Result<Tensor> {
+        let State { counter, key } = self.take(shape.checked_elements().unwrap_or(0));
+        philox_random(device, what, shape, key_words(key), counter_words(counter))
+    }
+
+    /// The state before `numbers` are drawn; moves it on.
+    fn take(&self, numbers: usize) -> State {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *state;
+        state.counter = state.counter.wrapping_add(numbers as u128 * PER_NUMBER);
+        before
+    }
+}
+
+static GLOBAL: Generator = Generator::from_seed(0);
+
+/// The generator that initializers, dropout and shuffles take their seeds from.
+pub fn global() -> &'static Generator {
+    &GLOBAL
+}
+
+/// Starts the global generator again, so that what follows is the same at every run.
+pub fn set_seed(seed: u64) {
+    GLOBAL.reset_from_seed(seed);
+}
+
+/// Numbers in [`low`, `high`) that depend on `seed` alone (`tf.random.stateless_uniform`).
+///
+/// # Errors
+/// As [`Generator::uniform`].
+pub fn stateless_uniform(shape: impl Into<Shape>, seed: [i32; 2], low: f32, high: f32) -> Result<Tensor> {
+    in_range(&stateless(Distribution::Uniform, shape.into(), seed)?, low, high)
+}
+
+/// Integers in [`low`, `high`) that depend on `seed` alone.
+///
+/// # Errors
+/// As [`Generator::uniform`].
+pub fn stateless_uniform_int(shape: impl Into<Shape>, seed: [i32; 2], low: i32, high: i32) -> Result<Tensor> {
+    let bits = stateless(Distribution::Bits, shape.into(), seed)?;
+    let span = Scalar::Int(i64::from(high.wrapping_sub(low) as u32));
+    let span = crate::ops::fill(bits.device(), "StatelessRandomUniformIntV2", Default::default(), span, bits.dtype())?;
+    bits.floormod(span)?.cast(crate::DType::I32)?.add(low)
+}
+
+/// Normal numbers that depend on `seed` alone.
+///
+/// # Errors
+/// As [`Generator::uniform`].
+pub fn stateless_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tensor> {
+    stateless(Distribution::Normal, shape.into(), seed)
+}
+
+/// Truncated normal numbers that depend on `seed` alone.
+///
+/// # Errors
+/// As [`Generator::uniform`].
+pub fn stateless_truncated_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tensor> {
+    stateless(Distribution::TruncatedNormal, shape.into(), seed)
+}
+
+fn in_range(unit: &Tensor, low: f32, high: f32) -> Result<Tensor> {
+    if (low, high) == (0.0, 1.0) {
+        return Ok(unit.clone());
+    }
+    unit.multiply(high - low)?.add(low)
+}
+
+/// TensorFlow scrambles a seed with Philox itself: key 0x02461e293ec8f720, the seed as the counter.
+fn stateless(what: Distribution, shape: Shape, seed: [i32; 2]) -> Result<Tensor> {
+    let wide = |s: i32| i64::from(s) as u64;
+    let [a, b] = [wide(seed[0]), wide(seed[1])];
+    let counter = u128::from(a) | u128::from(b) << 64;
+    let mixed = philox(counter_words(counter), [0x3ec8_f720, 0x0246_1e29]);
+    philox_random(None, what, shape, [mixed[0], mixed[1]], [0, 0, mixed[2], mixed[3]])
+}
+
+fn counter_words(counter: u128) -> [u32; 4] {
+    std::array::from_fn(|i| (counter >> (32 * i)) as u32)
+}
+
+fn key_words(key: u64) -> [u32; 2] {
+    [key as u32, (key >> 32) as u32]
+}
+
+/// Philox 4x32-10, as in `shaders/prelude.wgsl`.
+fn philox(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let a = 0xD251_1F53u64 * u64::from(c[0]);
+        let b = 0xCD9E_8D57u64 * u64::from(c[2]);
+        c = [(b >> 32) as u32 ^ c[1] ^ k[0], b as u32, (a >> 32) as u32 ^ c[3] ^ k[1], a as u32];
+        k = [k[0].wrapping_add(0x9E37_79B9), k[1].wrapping_add(0xBB67_AE85)];
+    }
+    c
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Known answers of the Random123 distribution's test vectors.
+    #[test]
+    fn philox_matches_its_test_vectors() {
+        assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        assert_eq!(
+            philox([u32::MAX; 4], [u32::MAX; 2]),
+            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
+        );
+    }
+
+    #[test]
+    fn permutations_hold_every_number_once() {
+        let generator = Generator::from_seed(3);
+        let first = generator.permutation(1000);
+        let mut sorted = first.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..1000).collect::<Vec<_>>());
+        assert_ne!(first, generator.permutation(1000));
+        assert_eq!(first, Generator::from_seed(3).permutation(1000));
+        assert!(generator.permutation(0).is_empty());
+    }
+}

@@ -1,0 +1,348 @@
+//! [`Device`], the handle a program holds: one GPU, its stream of waiting ops, and its plans.
+//!
+//! A flush is here: the stream becomes a graph, the graph finds or gets a plan, the plan runs. The rooms it
+//! joins (`graph`, `plan`, `device`) know nothing of each other's users.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::device::{AdapterInfo, Buffer, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging};
+use crate::error::{DeviceFault, Error, Result};
+use crate::graph::{Op, Spec, State, Stream, Value};
+use crate::plan::{self, PlanCache};
+
+/// A GPU that tensors live on. Cloning it gives another handle to the same device.
+///
+/// Programs that are content with the fastest adapter never name one: the first tensor opens it. Others
+/// open their own and make it the default, or work inside [`Device::scope`].
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Device, Tensor};
+/// let device = Device::new()?;
+/// let sum = device.scope(|| Tensor::ones([2, 3])?.reduce_sum((), false))?;
+/// assert_eq!(sum.item::<f32>()?, 6.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Device(Arc<Shared>);
+
+struct Shared {
+    gpu: Gpu,
+    lane: Mutex<Lane>,
+    /// Run every op at once (`WGRAD_EAGER_SYNC=1`).
+    sync: bool,
+}
+
+/// What a call and a flush change together.
+#[derive(Default)]
+struct Lane {
+    stream: Stream,
+    plans: PlanCache,
+}
+
+/// Ops that wait before a flush is made without being asked for. Long enough for a training step of a deep
+/// model, short enough to keep a GPU busy in a long loop.
+const STREAM_LIMIT: usize = 2048;
+
+static DEFAULT: Mutex<Option<Device>> = Mutex::new(None);
+
+thread_local! {
+    static SCOPES: RefCell<Vec<Device>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Device {
+    /// Opens the fastest adapter, or the one that `WGRAD_ADAPTER` names. Blocks.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if there is no adapter (with the packages to install) or it refuses to open.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn new() -> Result<Self> {
+        Self::open(&DeviceOptions::default())
+    }
+
+    /// Opens an adapter as `options` say. Blocks.
+    ///
+    /// # Errors
+    /// As [`Device::new`]; an adapter that is asked for but missing is an error that lists those present.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn open(options: &DeviceOptions) -> Result<Self> {
+        pollster::block_on(Self::open_async(options))
+    }
+
+    /// As [`Device::open`], on every target.
+    ///
+    /// # Errors
+    /// As [`Device::open`].
+    pub async fn open_async(options: &DeviceOptions) -> Result<Self> {
+        Ok(Device::with(Gpu::open(options).await?))
+    }
+
+    /// Shares a device that the application has made. Its own limits and features hold.
+    ///
+    /// wgrad replaces the device's handlers for uncaptured errors and for loss.
+    pub fn from_wgpu(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Self {
+        Device::with(Gpu::new(adapter, device, queue, None))
+    }
+
+    fn with(gpu: Gpu) -> Self {
+        let sync = std::env::var("WGRAD_EAGER_SYNC").is_ok_and(|v| v != "0" && !v.is_empty());
+        Device(Arc::new(Shared { gpu, lane: Mutex::default(), sync }))
+    }
+
+    /// The adapters that [`DeviceOptions::adapter`] can name, in the order of their indices. Blocks.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn adapters() -> Vec<AdapterInfo> {
+        let adapters = pollster::block_on(crate::device::list_adapters());
+        adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect()
+    }
+
+    /// The device that new tensors are made on: that of the innermost [`Device::scope`] on this thread, else
+    /// the default device, which is opened now if there is none (natively).
+    ///
+    /// # Errors
+    /// As [`Device::new`]; in a browser, an error if no default was set.
+    pub fn current() -> Result<Self> {
+        if let Some(device) = SCOPES.with_borrow(|scopes| scopes.last().cloned()) {
+            return Ok(device);
+        }
+        let mut default = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(device) = &*default {
+            return Ok(device.clone());
+        }
+        #[cfg(not(target_family = "wasm"))]
+        {
+            let device = Device::new()?;
+            Ok(default.insert(device).clone())
+        }
+        #[cfg(target_family = "wasm")]
+        {
+            let _ = &mut default;
+            Err(Error::Device(
+                DeviceFault::NoAdapter,
+                "Device: a browser opens devices asynchronously; await Device::open_async and give the \
+                 device to Device::set_default first."
+                    .to_string(),
+            ))
+        }
+    }
+
+    /// Makes `device` the one that new tensors are made on, in every thread.
+    pub fn set_default(device: &Device) {
+        *DEFAULT.lock().unwrap_or_else(PoisonError::into_inner) = Some(device.clone());
+    }
+
+    /// Runs `f` with this device as the one that new tensors are made on, in this thread.
+    pub fn scope<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Leave;
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                SCOPES.with_borrow_mut(|scopes| drop(scopes.pop()));
+            }
+        }
+        SCOPES.with_borrow_mut(|scopes| scopes.push(self.clone()));
+        let _leave = Leave;
+        f()
+    }
+
+    /// The adapter below.
+    pub fn adapter(&self) -> &AdapterInfo {
+        &self.0.gpu.info
+    }
+
+    /// wgpu's device and queue, for applications that share them.
+    pub fn wgpu(&self) -> (&wgpu::Device, &wgpu::Queue) {
+        (&self.0.gpu.device, &self.0.gpu.queue)
+    }
+
+    /// Counters of work and memory.
+    pub fn stats(&self) -> DeviceStats {
+        self.0.gpu.stats()
+    }
+
+    /// Sends the waiting ops to the GPU; does not wait for them.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the device is lost or out of memory. The values that were to be computed then
+    /// return the same error when they are read.
+    pub fn flush(&self) -> Result<()> {
+        self.flush_lane(&mut self.lane(), None).map(drop)
+    }
+
+    /// Flushes and blocks until the GPU has finished.
+    ///
+    /// # Errors
+    /// As [`Device::flush`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn synchronize(&self) -> Result<()> {
+        self.flush()?;
+        self.0.gpu.wait(None)
+    }
+
+    /// Limits the bytes that buffers may take; `None` lifts the limit. What is held already stays.
+    pub fn set_memory_limit(&self, bytes: Option<u64>) {
+        self.0.gpu.pool.set_limit(bytes);
+    }
+
+    /// Gives memory that no tensor uses back to the driver and forgets all plans. Returns the bytes freed.
+    ///
+    /// # Errors
+    /// As [`Device::flush`].
+    pub fn trim(&self) -> Result<u64> {
+        let mut lane = self.lane();
+        self.flush_lane(&mut lane, None)?;
+        lane.plans.clear();
+        Ok(self.0.gpu.pool.trim())
+    }
+
+    pub(crate) fn same(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(crate) fn caps(&self) -> &Caps {
+        &self.0.gpu.caps
+    }
+
+    /// Puts an op into the stream.
+    pub(crate) fn push(&self, op: Arc<dyn Op>, inputs: &[&Arc<Value>], spec: Spec) -> Result<Arc<Value>> {
+        self.check_size(op.name(), &spec)?;
+        let mut lane = self.lane();
+        let value = lane.stream.push(op, inputs, spec)?;
+        self.0.gpu.counters.add(Counter::Nodes, 1);
+        if self.0.sync || lane.stream.len() >= STREAM_LIMIT {
+            self.flush_lane(&mut lane, None)?;
+        }
+        Ok(value)
+    }
+
+    /// A value with `bytes` in it, laid out as the dtype is stored.
+    pub(crate) fn upload(&self, op: &str, spec: Spec, bytes: &[u8]) -> Result<Arc<Value>> {
+        self.check_size(op, &spec)?;
+        let gpu = &self.0.gpu;
+        let buffer = gpu.pool.acquire(spec.bytes(), &[])?;
+        gpu.upload(&buffer, bytes)?;
+        Ok(Value::new(spec, State::Ready(buffer)))
+    }
+
+    /// A value in a buffer of the application's.
+    pub(crate) fn adopt(&self, spec: Spec, buffer: wgpu::Buffer) -> Arc<Value> {
+        Value::new(spec, State::Ready(Arc::new(Buffer::foreign(buffer))))
+    }
+
+    /// The buffer of `value`, after a flush if it was waiting.
+    pub(crate) fn buffer(&self, value: &Arc<Value>) -> Result<Arc<Buffer>> {
+        if matches!(value.state(), State::Waiting(_)) {
+            self.flush()?;
+        }
+        match value.state() {
+            State::Ready(buffer) => Ok(buffer),
+            State::Failed(error) => Err(error),
+            State::Waiting(_) => Err(never_ran()),
+        }
+    }
+
+    /// The stored bytes of `value`.
+    pub(crate) async fn read(&self, value: &Arc<Value>) -> Result<Vec<u8>> {
+        let (staging, _) = self.start_read(value)?;
+        self.0.gpu.read(staging).await
+    }
+
+    /// As [`Device::read`], blocking.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn read_blocking(&self, value: &Arc<Value>) -> Result<Vec<u8>> {
+        let (staging, index) = self.start_read(value)?;
+        self.0.gpu.read_blocking(staging, index)
+    }
+
+    /// Submits the copy of `value` to the host, in the same submission as the work it waits for.
+    fn start_read(&self, value: &Arc<Value>) -> Result<(Staging, wgpu::SubmissionIndex)> {
+        let gpu = &self.0.gpu;
+        let bytes = value.spec.dtype.size() * value.spec.elements();
+        let staging = gpu.staging(bytes)?;
+        let mut lane = self.lane();
+        let index = match value.state() {
+            State::Ready(buffer) => gpu.submit(&[], &[(buffer, &staging)])?,
+            State::Failed(error) => return Err(error),
+            State::Waiting(_) => match self.flush_lane(&mut lane, Some((value, &staging)))? {
+                Some(index) => index,
+                None => return Err(never_ran()),
+            },
+        };
+        Ok((staging, index))
+    }
+
+    /// Runs what waits. Values that it should have made fail with its error.
+    fn flush_lane(
+        &self,
+        lane: &mut Lane,
+        read: Option<(&Arc<Value>, &Staging)>,
+    ) -> Result<Option<wgpu::SubmissionIndex>> {
+        if lane.stream.len() == 0 {
+            return self.0.gpu.check().map(|()| None);
+        }
+        let taken = lane.stream.take();
+        if taken.graph.nodes.is_empty() {
+            return Ok(None);
+        }
+        let gpu = &self.0.gpu;
+        let key = taken.graph.key();
+        let (plan, known) = lane.plans.get(key, || plan::plan(&taken.graph, &gpu.caps));
+        gpu.counters.add(Counter::Flushes, 1);
+        gpu.counters.add(if known { Counter::PlanHits } else { Counter::PlanMisses }, 1);
+
+        let read: Option<(u32, &Staging)> = read.and_then(|(value, staging)| {
+            let output = taken.outputs.iter().find(|(_, v)| Arc::ptr_eq(v, value))?;
+            Some((output.0, staging))
+        });
+        let reads: &[_] = read.as_slice();
+        match plan.run(gpu, &taken.graph.nodes, &taken.leaves, reads) {
+            Ok((buffers, index)) => {
+                debug_assert!(plan.outputs().eq(taken.outputs.iter().map(|(node, _)| *node)));
+                for ((_, value), buffer) in taken.outputs.iter().zip(buffers) {
+                    value.set(State::Ready(buffer));
+                }
+                Ok(Some(index))
+            }
+            Err(error) => {
+                for (_, value) in &taken.outputs {
+                    value.set(State::Failed(error.clone()));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn check_size(&self, op: &str, spec: &Spec) -> Result<()> {
+        // Counted in 64 bits, as a browser's usize has 32.
+        let elements = spec.shape.checked_elements();
+        let bytes = elements.and_then(|n| (n as u64).checked_mul(spec.dtype.size() as u64));
+        self.0.gpu.check_size(op, &spec.shape, bytes)
+    }
+
+    fn lane(&self) -> MutexGuard<'_, Lane> {
+        self.0.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn never_ran() -> Error {
+    Error::Device(
+        DeviceFault::Validation,
+        "Device: a value was dropped from its stream before it ran; this is a defect in wgrad.".to_string(),
+    )
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.adapter())
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        self.same(other)
+    }
+}
+
+impl Eq for Device {}

@@ -1,0 +1,263 @@
+//! Shapes: broadcasting, strides and axes. Pure arithmetic; nothing here touches a device.
+
+use std::fmt;
+use std::ops::Deref;
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+
+/// The sizes of a tensor's axes, outermost first; a scalar has none.
+///
+/// Made from arrays, slices and vectors: functions that take `impl Into<Shape>` are called with `[2, 3]`,
+/// `[]` or `vec![n, 28, 28]`.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Shape(SmallVec<[usize; 6]>);
+
+impl Shape {
+    /// A shape of these sizes.
+    pub fn new(sizes: &[usize]) -> Self {
+        Shape(SmallVec::from_slice(sizes))
+    }
+
+    /// How many elements a tensor of this shape has; 1 for a scalar.
+    pub fn elements(&self) -> usize {
+        self.0.iter().product()
+    }
+
+    /// As [`Shape::elements`], or `None` where the product is beyond `usize`.
+    pub(crate) fn checked_elements(&self) -> Option<usize> {
+        // A zero anywhere makes an empty tensor, however large the other axes.
+        if self.0.contains(&0) {
+            return Some(0);
+        }
+        self.0.iter().try_fold(1usize, |n, &size| n.checked_mul(size))
+    }
+
+    pub(crate) fn push(&mut self, size: usize) {
+        self.0.push(size);
+    }
+
+    /// Row-major strides, in elements.
+    pub(crate) fn strides(&self) -> SmallVec<[i64; 6]> {
+        let mut strides = SmallVec::from_elem(1, self.len());
+        for axis in (1..self.len()).rev() {
+            strides[axis - 1] = strides[axis] * self.0[axis] as i64;
+        }
+        strides
+    }
+
+    /// Strides with which an array of this shape is read as if it had the shape `to`: zero along every
+    /// axis that is broadcast. `self` must broadcast to `to`.
+    pub(crate) fn broadcast_strides(&self, to: &Shape) -> SmallVec<[i64; 6]> {
+        let own = self.strides();
+        let lead = to.len() - self.len();
+        let mut strides = SmallVec::from_elem(0, to.len());
+        for axis in 0..self.len() {
+            if self.0[axis] != 1 || to[lead + axis] == 1 {
+                strides[lead + axis] = own[axis];
+            }
+        }
+        strides
+    }
+}
+
+impl Deref for Shape {
+    type Target = [usize];
+
+    fn deref(&self) -> &[usize] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0[..], f)
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Shape {
+    fn from(sizes: [usize; N]) -> Self {
+        Shape::new(&sizes)
+    }
+}
+
+impl From<&[usize]> for Shape {
+    fn from(sizes: &[usize]) -> Self {
+        Shape::new(sizes)
+    }
+}
+
+impl From<Vec<usize>> for Shape {
+    fn from(sizes: Vec<usize>) -> Self {
+        Shape(SmallVec::from_vec(sizes))
+    }
+}
+
+impl From<&Vec<usize>> for Shape {
+    fn from(sizes: &Vec<usize>) -> Self {
+        Shape::new(sizes)
+    }
+}
+
+impl From<&Shape> for Shape {
+    fn from(shape: &Shape) -> Self {
+        shape.clone()
+    }
+}
+
+/// The shape that two shapes broadcast to, as NumPy and TensorFlow define it.
+///
+/// Axes are aligned at the end; sizes must be equal or one of them 1.
+pub(crate) fn broadcast(op: &str, a: &Shape, b: &Shape) -> Result<Shape> {
+    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
+    let lead = long.len() - short.len();
+    let mut out = long.clone();
+    for axis in 0..short.len() {
+        let (l, s) = (long[lead + axis], short[axis]);
+        if l != s && l != 1 && s != 1 {
+            return Err(Error::Shape(format!(
+                "{op}: a is {a} and b is {b}; they cannot be broadcast together, as axis {} has {} and {}. \
+                 Sizes must be equal or 1, aligned at the last axis: reshape or expand_dims one of them.",
+                lead + axis,
+                if a.len() >= b.len() { l } else { s },
+                if a.len() >= b.len() { s } else { l },
+            )));
+        }
+        out.0[lead + axis] = if l == 1 { s } else { l };
+    }
+    Ok(out)
+}
+
+/// An axis counted from the end if negative, as an index below `rank`.
+pub(crate) fn axis_index(op: &str, axis: i64, rank: usize) -> Result<usize> {
+    let index = if axis < 0 { axis + rank as i64 } else { axis };
+    if index < 0 || index >= rank as i64 {
+        let allowed = match rank {
+            0 => "a scalar has no axes".to_string(),
+            _ => format!("it must be in -{rank} to {}", rank - 1),
+        };
+        return Err(Error::Index(format!(
+            "{op}: axis {axis} does not exist in a tensor of rank {rank}; {allowed}."
+        )));
+    }
+    Ok(index as usize)
+}
+
+/// Axes as a sorted list without doubles; `None` in `axes` stands for all.
+pub(crate) fn axis_list(op: &str, axes: &Axes, rank: usize) -> Result<SmallVec<[usize; 6]>> {
+    let Some(axes) = &axes.0 else { return Ok((0..rank).collect()) };
+    let mut list: SmallVec<[usize; 6]> = SmallVec::new();
+    for &axis in axes {
+        let index = axis_index(op, axis, rank)?;
+        if list.contains(&index) {
+            return Err(Error::Index(format!("{op}: axis {axis} is named twice in {axes:?}.")));
+        }
+        list.push(index);
+    }
+    list.sort_unstable();
+    Ok(list)
+}
+
+/// Which axes a reduction runs over: one, several, or all of them.
+///
+/// Made from `1`, `-1`, `[0, 2]`, a slice, `()` or [`Axes::ALL`] (every axis).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Axes(pub(crate) Option<SmallVec<[i64; 6]>>);
+
+impl Axes {
+    /// Every axis: the result is a scalar (or all ones with `keepdims`).
+    pub const ALL: Axes = Axes(None);
+}
+
+impl From<()> for Axes {
+    fn from((): ()) -> Self {
+        Axes::ALL
+    }
+}
+
+impl From<i64> for Axes {
+    fn from(axis: i64) -> Self {
+        Axes(Some(SmallVec::from_slice(&[axis])))
+    }
+}
+
+impl From<&[i64]> for Axes {
+    fn from(axes: &[i64]) -> Self {
+        Axes(Some(SmallVec::from_slice(axes)))
+    }
+}
+
+impl<const N: usize> From<[i64; N]> for Axes {
+    fn from(axes: [i64; N]) -> Self {
+        Axes(Some(SmallVec::from_slice(&axes)))
+    }
+}
+
+impl From<&Axes> for Axes {
+    fn from(axes: &Axes) -> Self {
+        axes.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(sizes: &[usize]) -> Shape {
+        Shape::new(sizes)
+    }
+
+    #[test]
+    fn broadcasting_follows_numpy() {
+        let cases: [(&[usize], &[usize], &[usize]); 6] = [
+            (&[2, 3], &[3], &[2, 3]),
+            (&[], &[4], &[4]),
+            (&[2, 1], &[1, 5], &[2, 5]),
+            (&[0], &[1], &[0]),
+            (&[4, 1, 3], &[2, 1], &[4, 2, 3]),
+            (&[1, 1, 1, 1, 2], &[3, 1, 1], &[1, 1, 3, 1, 2]),
+        ];
+        for (a, b, want) in cases {
+            assert_eq!(broadcast("AddV2", &shape(a), &shape(b)).unwrap(), shape(want));
+            assert_eq!(broadcast("AddV2", &shape(b), &shape(a)).unwrap(), shape(want));
+        }
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_named() {
+        let error = broadcast("AddV2", &shape(&[2, 3]), &shape(&[2, 4])).unwrap_err().to_string();
+        assert!(error.starts_with("AddV2: a is [2, 3] and b is [2, 4]"), "{error}");
+        assert!(error.contains("axis 1 has 3 and 4"), "{error}");
+        assert!(broadcast("AddV2", &shape(&[0]), &shape(&[2])).is_err());
+    }
+
+    #[test]
+    fn strides_of_broadcast_axes_are_zero() {
+        assert_eq!(shape(&[2, 3, 4]).strides()[..], [12, 4, 1]);
+        assert_eq!(shape(&[3, 1]).broadcast_strides(&shape(&[2, 3, 4]))[..], [0, 1, 0]);
+        assert_eq!(shape(&[]).broadcast_strides(&shape(&[2]))[..], [0]);
+    }
+
+    #[test]
+    fn axes_count_from_the_end() {
+        assert_eq!(axis_index("Sum", -1, 3).unwrap(), 2);
+        let error = axis_index("Sum", 2, 2).unwrap_err().to_string();
+        assert_eq!(error, "Sum: axis 2 does not exist in a tensor of rank 2; it must be in -2 to 1.");
+        assert_eq!(axis_list("Sum", &[2, 0].into(), 3).unwrap()[..], [0, 2]);
+        assert!(axis_list("Sum", &[1, -1].into(), 2).is_err());
+        assert_eq!(axis_list("Sum", &Axes::ALL, 2).unwrap()[..], [0, 1]);
+    }
+
+    #[test]
+    fn element_counts_do_not_overflow() {
+        assert_eq!(shape(&[usize::MAX, 2]).checked_elements(), None);
+        assert_eq!(shape(&[usize::MAX, 2, 0]).checked_elements(), Some(0));
+    }
+}

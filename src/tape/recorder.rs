@@ -1,0 +1,126 @@
+//! What a tape writes down: for each differentiable call on something watched, the op, who its inputs and its
+//! result are, and the values that the op's rule declares.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::eager::Observer;
+use crate::graph::Spec;
+use crate::ops::{Keep, Operation};
+use crate::tensor::Tensor;
+
+#[doc(hidden)]
+pub struct Recorder {
+    state: RefCell<State>,
+    paused: Cell<usize>,
+    watch_variables: bool,
+}
+
+#[derive(Default)]
+struct State {
+    /// Ids of the tensors that are watched or follow from watched ones.
+    tracked: HashSet<u64>,
+    entries: Vec<Rc<Entry>>,
+    /// The ids under which a variable was read.
+    reads: HashMap<u64, SmallVec<[u64; 1]>>,
+    watched_variables: HashSet<u64>,
+    /// Why gradients ended: ops without one that took something tracked.
+    stops: Vec<&'static str>,
+}
+
+pub(super) struct Entry {
+    pub(super) op: Arc<dyn Operation>,
+    pub(super) ids: SmallVec<[u64; 3]>,
+    pub(super) specs: SmallVec<[Spec; 3]>,
+    pub(super) inputs: SmallVec<[Option<Tensor>; 3]>,
+    pub(super) output_id: u64,
+    pub(super) output: Option<Tensor>,
+}
+
+/// Reasons that are kept for a message.
+const STOPS: usize = 8;
+
+impl Recorder {
+    pub(super) fn new(watch_variables: bool) -> Self {
+        Recorder { state: RefCell::default(), paused: Cell::new(0), watch_variables }
+    }
+
+    pub(super) fn watch(&self, tensor: u64) {
+        self.state.borrow_mut().tracked.insert(tensor);
+    }
+
+    pub(super) fn watch_variable(&self, variable: u64) {
+        self.state.borrow_mut().watched_variables.insert(variable);
+    }
+
+    pub(super) fn paused<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Resume<'a>(&'a Cell<usize>);
+        impl Drop for Resume<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.0.get() - 1);
+            }
+        }
+        self.paused.set(self.paused.get() + 1);
+        let _resume = Resume(&self.paused);
+        f()
+    }
+
+    /// The entries so far; handed over for good if `take`.
+    pub(super) fn entries(&self, take: bool) -> Vec<Rc<Entry>> {
+        let mut state = self.state.borrow_mut();
+        if take { std::mem::take(&mut state.entries) } else { state.entries.clone() }
+    }
+
+    /// The ids under which `variable` was read while it was watched.
+    pub(super) fn reads_of(&self, variable: u64) -> SmallVec<[u64; 1]> {
+        self.state.borrow().reads.get(&variable).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn stops(&self) -> Vec<&'static str> {
+        self.state.borrow().stops.clone()
+    }
+}
+
+impl Observer for Recorder {
+    fn called(&self, op: &Arc<dyn Operation>, inputs: &[&Tensor], output: &Tensor) {
+        if self.paused.get() > 0 {
+            return;
+        }
+        let mut state = self.state.borrow_mut();
+        if !inputs.iter().any(|x| state.tracked.contains(&x.id())) {
+            return;
+        }
+        let keep = op.keep();
+        if let Keep::NoGradient(reason) = keep {
+            if !state.stops.contains(&reason) && state.stops.len() < STOPS {
+                state.stops.push(reason);
+            }
+            return;
+        }
+        let kept = matches!(keep, Keep::Inputs | Keep::Both);
+        state.tracked.insert(output.id());
+        state.entries.push(Rc::new(Entry {
+            op: op.clone(),
+            ids: inputs.iter().map(|x| x.id()).collect(),
+            specs: inputs.iter().map(|x| x.spec().clone()).collect(),
+            inputs: inputs.iter().map(|x| kept.then(|| (*x).clone())).collect(),
+            output_id: output.id(),
+            output: matches!(keep, Keep::Output | Keep::Both).then(|| output.clone()),
+        }));
+    }
+
+    fn read(&self, variable: u64, trainable: bool, tensor: &Tensor) {
+        if self.paused.get() > 0 {
+            return;
+        }
+        let mut state = self.state.borrow_mut();
+        let watched = (trainable && self.watch_variables) || state.watched_variables.contains(&variable);
+        if watched && tensor.dtype().is_float() && state.tracked.insert(tensor.id()) {
+            state.reads.entry(variable).or_default().push(tensor.id());
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What gradients are asked of and for: tensors, variables, and lists of them.
+
+use crate::error::{Error, Result};
+use crate::graph::Spec;
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+use super::recorder::Recorder;
+
+/// One thing that a gradient is asked for.
+#[doc(hidden)]
+#[derive(Clone)]
+pub struct Source {
+    pub(super) kind: Kind,
+    pub(super) spec: Spec,
+    pub(super) label: String,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Tensor(u64),
+    Variable(u64),
+}
+
+/// What [`GradientTape::watch`](super::GradientTape::watch) takes: `&Tensor` and `&Variable`.
+pub trait Watchable {
+    #[doc(hidden)]
+    fn watch(self, recorder: &Recorder) -> Result<()>;
+}
+
+impl Watchable for &Tensor {
+    fn watch(self, recorder: &Recorder) -> Result<()> {
+        check_float("watch", "a tensor", self.spec())?;
+        recorder.watch(self.id());
+        Ok(())
+    }
+}
+
+impl Watchable for &Variable {
+    fn watch(self, recorder: &Recorder) -> Result<()> {
+        check_float("watch", &format!("the variable '{}'", self.name()), self.spec())?;
+        recorder.watch_variable(self.id());
+        Ok(())
+    }
+}
+
+pub(super) fn check_float(call: &str, what: &str, spec: &Spec) -> Result<()> {
+    if spec.dtype.is_float() {
+        return Ok(());
+    }
+    Err(Error::Gradient(format!(
+        "GradientTape.{call}: {what} of shape {} is {}; only float tensors have gradients. Cast it to f32 first.",
+        spec.shape, spec.dtype
+    )))
+}
+
+/// What a gradient is asked of: a tensor or a list of tensors.
+pub trait Targets {
+    #[doc(hidden)]
+    fn list(&self) -> Vec<Tensor>;
+}
+
+impl Targets for &Tensor {
+    fn list(&self) -> Vec<Tensor> {
+        vec![(*self).clone()]
+    }
+}
+
+impl Targets for &[&Tensor] {
+    fn list(&self) -> Vec<Tensor> {
+        self.iter().map(|t| (*t).clone()).collect()
+    }
+}
+
+impl Targets for &[Tensor] {
+    fn list(&self) -> Vec<Tensor> {
+        self.to_vec()
+    }
+}
+
+impl<const N: usize> Targets for [&Tensor; N] {
+    fn list(&self) -> Vec<Tensor> {
+        self.iter().map(|t| (*t).clone()).collect()
+    }
+}
+
+/// What gradients are asked for: `&Tensor`, `&Variable`, or arrays, slices and vectors of them.
+pub trait Sources {
+    /// The gradients, in the form of the sources; `None` where there is no path.
+    type Gradients;
+    /// The gradients where all are required.
+    type Required;
+
+    #[doc(hidden)]
+    fn list(&self) -> Vec<Source>;
+
+    #[doc(hidden)]
+    fn pack(grads: Vec<Option<Tensor>>) -> Self::Gradients;
+
+    #[doc(hidden)]
+    fn pack_required(grads: Vec<Tensor>) -> Self::Required;
+}
+
+/// One tensor or variable.
+#[doc(hidden)]
+pub trait OneSource {
+    fn source(&self) -> Source;
+}
+
+impl OneSource for Tensor {
+    fn source(&self) -> Source {
+        Source {
+            kind: Kind::Tensor(self.id()),
+            spec: self.spec().clone(),
+            label: format!("the tensor of shape {:?}", self.shape()),
+        }
+    }
+}
+
+impl OneSource for Variable {
+    fn source(&self) -> Source {
+        Source {
+            kind: Kind::Variable(self.id()),
+            spec: self.spec().clone(),
+            label: format!("the variable '{}' {:?}", self.name(), self.shape()),
+        }
+    }
+}
+
+impl<T: OneSource> OneSource for &T {
+    fn source(&self) -> Source {
+        (*self).source()
+    }
+}
+
+macro_rules! one {
+    ($($t:ty),*) => {$(
+        impl Sources for &$t {
+            type Gradients = Option<Tensor>;
+            type Required = Tensor;
+
+            fn list(&self) -> Vec<Source> {
+                vec![self.source()]
+            }
+
+            fn pack(grads: Vec<Option<Tensor>>) -> Option<Tensor> {
+                grads.into_iter().next().flatten()
+            }
+
+            fn pack_required(mut grads: Vec<Tensor>) -> Tensor {
+                grads.swap_remove(0)
+            }
+        }
+    )*};
+}
+// One source gives one gradient.
+one!(Tensor, Variable);
+
+macro_rules! many {
+    ($([$($generic:tt)*] $t:ty),*) => {$(
+        impl<$($generic)*> Sources for $t {
+            type Gradients = Vec<Option<Tensor>>;
+            type Required = Vec<Tensor>;
+
+            fn list(&self) -> Vec<Source> {
+                self.iter().map(|s| s.source()).collect()
+            }
+
+            fn pack(grads: Vec<Option<Tensor>>) -> Self::Gradients {
+                grads
+            }
+
+            fn pack_required(grads: Vec<Tensor>) -> Vec<Tensor> {
+                grads
+            }
+        }
+    )*};
+}
+// Lists of any length give vectors.
+many!([T: OneSource] &[T], [T: OneSource] &Vec<T>, [T: OneSource] Vec<T>);
+
+impl<T: OneSource, const N: usize> Sources for [T; N] {
+    type Gradients = [Option<Tensor>; N];
+    type Required = [Tensor; N];
+
+    fn list(&self) -> Vec<Source> {
+        self.iter().map(OneSource::source).collect()
+    }
+
+    fn pack(grads: Vec<Option<Tensor>>) -> Self::Gradients {
+        let mut grads = grads.into_iter();
+        std::array::from_fn(|_| grads.next().flatten())
+    }
+
+    fn pack_required(grads: Vec<Tensor>) -> Self::Required {
+        let mut grads = grads.into_iter();
+        std::array::from_fn(|_| grads.next().expect("one gradient for each source"))
+    }
+}

@@ -1,0 +1,190 @@
+//! The walk back: from the targets through the recorded calls to the sources.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+use crate::ops::{Backward, fill};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+use super::recorder::{Entry, Recorder};
+use super::sources::{Kind, Source, check_float};
+
+/// The gradient of each source, the entries being freed on the way if `once`.
+pub(super) fn backward(
+    recorder: &Recorder,
+    once: bool,
+    targets: &[Tensor],
+    output_gradients: Option<&[&Tensor]>,
+    sources: &[Source],
+) -> Result<Vec<Option<Tensor>>> {
+    let ids: Vec<SmallVec<[u64; 1]>> = sources
+        .iter()
+        .map(|source| match source.kind {
+            Kind::Tensor(id) => smallvec::smallvec![id],
+            Kind::Variable(id) => recorder.reads_of(id),
+        })
+        .collect();
+    let mut entries = recorder.entries(once);
+    let reached = reach(&entries, ids.iter().flatten());
+    let mut grads = seed(targets, output_gradients, &reached)?;
+    let wanted: HashSet<u64> = ids.iter().flatten().copied().collect();
+
+    while let Some(entry) = entries.pop() {
+        if !reached.contains(&entry.output_id) {
+            continue;
+        }
+        let dy = match wanted.contains(&entry.output_id) {
+            true => grads.get(&entry.output_id).cloned(),
+            false => grads.remove(&entry.output_id),
+        };
+        if let Some(dy) = dy {
+            step_back(&entry, &dy, &reached, &mut grads)?;
+        }
+    }
+    ids.iter()
+        .map(|ids| {
+            let mut parts = ids.iter().filter_map(|id| grads.get(id));
+            let Some(first) = parts.next() else { return Ok(None) };
+            parts.try_fold(first.clone(), |sum, part| sum.add(part)).map(Some)
+        })
+        .collect()
+}
+
+/// Turns a missing gradient into an error that says why it is missing.
+pub(super) fn require(
+    recorder: &Recorder,
+    grads: Vec<Option<Tensor>>,
+    targets: &[Tensor],
+    sources: &[Source],
+) -> Result<Vec<Tensor>> {
+    grads
+        .into_iter()
+        .zip(sources)
+        .map(|(grad, source)| {
+            grad.ok_or_else(|| {
+                let shapes: Vec<&[usize]> = targets.iter().map(|t| t.shape()).collect();
+                let unread = match source.kind {
+                    Kind::Variable(id) if recorder.reads_of(id).is_empty() => {
+                        " It was not read while the tape was open, or is not trainable: use it in the model, or watch it."
+                    }
+                    Kind::Tensor(_) => " Watch it before it is used.",
+                    Kind::Variable(_) => "",
+                };
+                let stops = recorder.stops();
+                let stopped = match stops.is_empty() {
+                    true => String::new(),
+                    false => format!(" Gradients ended at {}.", stops.join("; ")),
+                };
+                Error::Gradient(format!(
+                    "GradientTape.gradient: no path of differentiable ops leads from {} to the target {}.{unread}{stopped}",
+                    source.label,
+                    shapes.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", "),
+                ))
+            })
+        })
+        .collect()
+}
+
+/// The ids that depend on the sources; rules are asked for these alone.
+fn reach<'a>(entries: &[Rc<Entry>], sources: impl Iterator<Item = &'a u64>) -> HashSet<u64> {
+    let mut reached: HashSet<u64> = sources.copied().collect();
+    for entry in entries {
+        if entry.ids.iter().any(|id| reached.contains(id)) {
+            reached.insert(entry.output_id);
+        }
+    }
+    reached
+}
+
+/// The targets' own gradients.
+fn seed(
+    targets: &[Tensor],
+    output_gradients: Option<&[&Tensor]>,
+    reached: &HashSet<u64>,
+) -> Result<HashMap<u64, Tensor>> {
+    if let Some(given) = output_gradients {
+        let fits = given.len() == targets.len()
+            && given.iter().zip(targets).all(|(g, t)| g.spec() == t.spec());
+        if !fits {
+            return Err(Error::Gradient(format!(
+                "GradientTape.gradient: {} output_gradients for {} targets; give one of the same shape and dtype for each \
+                 target.",
+                given.len(),
+                targets.len()
+            )));
+        }
+    }
+    let mut grads = HashMap::new();
+    for (i, target) in targets.iter().enumerate() {
+        check_float("gradient", "a target", target.spec())?;
+        if !reached.contains(&target.id()) {
+            continue;
+        }
+        let grad = match output_gradients {
+            Some(given) => given[i].clone(),
+            None => target.ones_like()?,
+        };
+        accumulate(&mut grads, target.id(), grad)?;
+    }
+    Ok(grads)
+}
+
+fn step_back(
+    entry: &Entry,
+    dy: &Tensor,
+    reached: &HashSet<u64>,
+    grads: &mut HashMap<u64, Tensor>,
+) -> Result<()> {
+    let needs: SmallVec<[bool; 3]> = entry
+        .ids
+        .iter()
+        .zip(&entry.specs)
+        .map(|(id, spec)| reached.contains(id) && spec.dtype.is_float())
+        .collect();
+    let back = Backward {
+        specs: &entry.specs,
+        inputs: &entry.inputs,
+        output: entry.output.as_ref(),
+        dy,
+        needs: &needs,
+    };
+    for (i, grad) in entry.op.grad(&back)?.into_iter().enumerate() {
+        if let (true, Some(grad)) = (needs[i], grad) {
+            accumulate(grads, entry.ids[i], unbroadcast(&grad, &entry.specs[i].shape)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn accumulate(grads: &mut HashMap<u64, Tensor>, id: u64, grad: Tensor) -> Result<()> {
+    let sum = match grads.get(&id) {
+        Some(known) => known.add(&grad)?,
+        None => grad,
+    };
+    grads.insert(id, sum);
+    Ok(())
+}
+
+/// Sums over the axes along which an input of `shape` was broadcast, or spreads a gradient that a rule gave
+/// without broadcasting it.
+fn unbroadcast(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
+    if grad.spec().shape == *shape {
+        return Ok(grad.clone());
+    }
+    let lead = grad.rank().saturating_sub(shape.len());
+    let axes: Vec<i64> = (0..grad.rank())
+        .filter(|&axis| axis < lead || (shape[axis - lead] == 1 && grad.shape()[axis] != 1))
+        .map(|axis| axis as i64)
+        .collect();
+    let summed = if axes.is_empty() { grad.clone() } else { grad.reduce_sum(&axes[..], false)? };
+    if summed.len() == shape.elements() {
+        return summed.reshape_to(shape.clone());
+    }
+    // A rule's result may be smaller than the input, where a constant stands for a whole tensor.
+    let zero = fill(grad.device(), "BroadcastTo", shape.clone(), 0.into(), grad.dtype())?;
+    summed.add(&zero)
+}

@@ -1,0 +1,59 @@
+//! `ndarray` arrays in and out.
+
+use ndarray::{ArrayBase, ArrayD, Data, Dimension, IxDyn};
+
+use crate::error::{Error, Result};
+
+use super::{Element, Tensor};
+
+impl Tensor {
+    /// A tensor with the values of an `ndarray` array of any layout.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// # use wgrad::Tensor;
+    /// let x = Tensor::from_array(&ndarray::arr2(&[[1.0f32, 2.0], [3.0, 4.0]]).t())?;
+    /// assert_eq!(x.to_array::<f32>()?[[0, 1]], 3.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice`].
+    pub fn from_array<S, D>(array: &ArrayBase<S, D>) -> Result<Self>
+    where
+        S: Data,
+        S::Elem: Element,
+        D: Dimension,
+    {
+        match array.as_slice() {
+            Some(values) => Tensor::from_slice(values, array.shape()),
+            None => {
+                let values: Vec<S::Elem> = array.iter().copied().collect();
+                Tensor::from_slice(&values, array.shape())
+            }
+        }
+    }
+
+    /// The values as an `ndarray` array. Blocks.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn to_array<T: Element>(&self) -> Result<ArrayD<T>> {
+        self.shaped(self.to_vec()?)
+    }
+
+    /// The values as an `ndarray` array.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec_async`].
+    pub async fn to_array_async<T: Element>(&self) -> Result<ArrayD<T>> {
+        self.shaped(self.to_vec_async().await?)
+    }
+
+    fn shaped<T>(&self, values: Vec<T>) -> Result<ArrayD<T>> {
+        ArrayD::from_shape_vec(IxDyn(self.shape()), values)
+            .map_err(|e| Error::Shape(format!("to_array: {e}.")))
+    }
+}

@@ -1,0 +1,281 @@
+//! Making tensors: from host values, constants, ranges, buffers.
+
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::graph::Spec;
+use crate::ops;
+use crate::runtime::Device;
+use crate::shape::Shape;
+
+use super::{Element, Tensor};
+
+/// A tensor of the values in a number, an array or nested arrays and vectors, as `tf.constant` makes it.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let x = tf::constant([[1, 2, 3], [4, 5, 6]])?;
+/// assert_eq!(x.shape(), [2, 3]);
+/// assert_eq!(x.dtype(), tf::DType::I32);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Shape`] if nested vectors differ in length; [`Error::Device`] as [`Device::current`].
+pub fn constant<N: Nested>(values: N) -> Result<Tensor> {
+    let mut shape = Vec::new();
+    values.shape(&mut shape);
+    let mut flat = Vec::new();
+    values.flatten(&shape, &mut flat)?;
+    Tensor::from_slice(&flat, shape)
+}
+
+/// Numbers in nested arrays, slices or vectors; what [`constant`] takes.
+pub trait Nested {
+    /// The type of the numbers.
+    type Item: Element;
+
+    /// Appends the sizes of this level and those below.
+    #[doc(hidden)]
+    fn shape(&self, shape: &mut Vec<usize>);
+
+    /// Appends the numbers; every level must have the size that `shape` says.
+    #[doc(hidden)]
+    fn flatten(&self, shape: &[usize], out: &mut Vec<Self::Item>) -> Result<()>;
+}
+
+macro_rules! nested_number {
+    ($($t:ty),*) => {$(
+        impl Nested for $t {
+            type Item = $t;
+
+            fn shape(&self, _: &mut Vec<usize>) {}
+
+            fn flatten(&self, _: &[usize], out: &mut Vec<$t>) -> Result<()> {
+                out.push(*self);
+                Ok(())
+            }
+        }
+    )*};
+}
+// A number is the innermost level: it adds no size and pushes itself.
+nested_number!(f32, half::f16, i32, u32, u8, bool);
+
+impl<T: Nested> Nested for [T] {
+    type Item = T::Item;
+
+    fn shape(&self, shape: &mut Vec<usize>) {
+        shape.push(self.len());
+        if let Some(first) = self.first() {
+            first.shape(shape);
+        }
+    }
+
+    fn flatten(&self, shape: &[usize], out: &mut Vec<T::Item>) -> Result<()> {
+        if self.len() != shape[0] {
+            return Err(Error::Shape(format!(
+                "Const: nested values differ in length: one has {} items, another {}. Every row must be as long \
+                 as the first.",
+                shape[0],
+                self.len()
+            )));
+        }
+        self.iter().try_for_each(|item| item.flatten(&shape[1..], out))
+    }
+}
+
+macro_rules! nested_list {
+    ($([$($generic:tt)*] $t:ty),*) => {$(
+        impl<$($generic)*> Nested for $t {
+            type Item = T::Item;
+
+            fn shape(&self, shape: &mut Vec<usize>) {
+                self[..].shape(shape);
+            }
+
+            fn flatten(&self, shape: &[usize], out: &mut Vec<T::Item>) -> Result<()> {
+                self[..].flatten(shape, out)
+            }
+        }
+    )*};
+}
+// Lists of every kind behave as their slices.
+nested_list!([T: Nested] Vec<T>, [T: Nested] &[T], [T: Nested, const N: usize] [T; N], [T: Nested] &Vec<T>,
+             [T: Nested, const N: usize] &[T; N]);
+
+impl Tensor {
+    /// A tensor of `values` in row-major order on the current device.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// # use wgrad::Tensor;
+    /// let x = Tensor::from_slice(&[1, 2, 3, 4, 5, 6], [2, 3])?;
+    /// assert_eq!(x.reduce_sum(1, false)?.to_vec::<i32>()?, [6, 15]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the shape has another number of elements; [`Error::DType`] if the adapter lacks `f16`;
+    /// [`Error::Device`] if there is no device, no memory, or the tensor is beyond the adapter's limits.
+    pub fn from_slice<T: Element>(values: &[T], shape: impl Into<Shape>) -> Result<Self> {
+        let shape = shape.into();
+        if shape.checked_elements() != Some(values.len()) {
+            return Err(Error::Shape(format!(
+                "Const: {} values do not fill the shape {shape}, which has {} elements.",
+                values.len(),
+                shape.checked_elements().map_or("more than 2^64".to_string(), |n| n.to_string())
+            )));
+        }
+        let device = Device::current()?;
+        let spec = Spec::new(shape, T::DTYPE);
+        ops::check_dtype(&device, "Const", spec.dtype)?;
+        let value = device.upload("Const", spec, &T::store(values))?;
+        Ok(Tensor::new(device, value))
+    }
+
+    /// A scalar.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice`].
+    pub fn scalar<T: Element>(value: T) -> Result<Self> {
+        Tensor::from_slice(&[value], [])
+    }
+
+    /// All elements `value`; `f32` for a float, `i32` for an integer, `bool` for a truth value.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// # use wgrad::Tensor;
+    /// assert_eq!(Tensor::full([2], 7)?.to_vec::<i32>()?, [7, 7]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice`].
+    pub fn full(shape: impl Into<Shape>, value: impl Into<Scalar>) -> Result<Self> {
+        let value = value.into();
+        Tensor::full_of(shape, value, value.default_dtype())
+    }
+
+    /// All elements `value`, in a dtype that can hold it.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice`], and [`Error::DType`] if the value does not fit.
+    pub fn full_of(
+        shape: impl Into<Shape>,
+        value: impl Into<Scalar>,
+        dtype: DType,
+    ) -> Result<Self> {
+        let device = Device::current()?;
+        ops::fill(&device, "Fill", shape.into(), value.into(), dtype)
+    }
+
+    /// All elements 0, in `f32`. See [`Tensor::full_of`] for other dtypes.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice`].
+    pub fn zeros(shape: impl Into<Shape>) -> Result<Self> {
+        Tensor::full(shape, 0.0)
+    }
+
+    /// All elements 1, in `f32`.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice`].
+    pub fn ones(shape: impl Into<Shape>) -> Result<Self> {
+        Tensor::full(shape, 1.0)
+    }
+
+    /// Zeros of this tensor's shape, dtype and device.
+    ///
+    /// # Errors
+    /// [`Error::Device`] as [`Tensor::from_slice`].
+    pub fn zeros_like(&self) -> Result<Self> {
+        self.full_like(if self.dtype() == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) })
+    }
+
+    /// Ones of this tensor's shape, dtype and device.
+    ///
+    /// # Errors
+    /// [`Error::Device`] as [`Tensor::from_slice`].
+    pub fn ones_like(&self) -> Result<Self> {
+        self.full_like(if self.dtype() == DType::Bool { Scalar::Bool(true) } else { Scalar::Int(1) })
+    }
+
+    fn full_like(&self, value: Scalar) -> Result<Self> {
+        ops::fill(self.device(), "Fill", self.spec().shape.clone(), value, self.dtype())
+    }
+
+    /// `start, start + delta, ...` up to but without `limit`: `f32` if one of them is a float, else `i32`.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// # use wgrad::Tensor;
+    /// assert_eq!(Tensor::arange(3, 18, 3)?.to_vec::<i32>()?, [3, 6, 9, 12, 15]);
+    /// assert_eq!(Tensor::arange(1.0, 0.0, -0.5)?.to_vec::<f32>()?, [1.0, 0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Index`] if `delta` is 0 or not finite.
+    pub fn arange(
+        start: impl Into<Scalar>,
+        limit: impl Into<Scalar>,
+        delta: impl Into<Scalar>,
+    ) -> Result<Self> {
+        ops::arange(start.into(), limit.into(), delta.into())
+    }
+
+    /// The `n x n` identity matrix in `f32`.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice`].
+    pub fn eye(n: usize) -> Result<Self> {
+        ops::eye(n, n)
+    }
+
+    /// A tensor over an application's buffer, without a copy. The buffer must have the usages `STORAGE`,
+    /// `COPY_SRC` and `COPY_DST`, hold whole vectors of four elements (16-byte multiples), and not change
+    /// while a tensor uses it.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the buffer is too small or lacks a usage.
+    pub fn from_buffer(
+        device: &Device,
+        buffer: wgpu::Buffer,
+        shape: impl Into<Shape>,
+        dtype: DType,
+    ) -> Result<Self> {
+        let spec = Spec::new(shape, dtype);
+        let usages = wgpu::BufferUsages::STORAGE
+            | wgpu::BufferUsages::COPY_SRC
+            | wgpu::BufferUsages::COPY_DST;
+        if buffer.size() < spec.bytes() || !buffer.usage().contains(usages) {
+            return Err(Error::Device(
+                crate::error::DeviceFault::Limit,
+                format!(
+                    "Const: a buffer of {} bytes with {:?} cannot hold a {dtype} tensor of shape {}; it needs {} bytes \
+                     and {usages:?}.",
+                    buffer.size(),
+                    buffer.usage(),
+                    spec.shape,
+                    spec.bytes()
+                ),
+            ));
+        }
+        let value = device.adopt(spec, buffer);
+        Ok(Tensor::new(device.clone(), value))
+    }
+
+    /// The wgpu buffer that holds the value, in row-major order. It must not be written.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if computing the value failed.
+    pub fn buffer(&self) -> Result<wgpu::Buffer> {
+        Ok(self.device().buffer(self.value())?.raw().clone())
+    }
+}

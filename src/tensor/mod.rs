@@ -1,0 +1,95 @@
+//! The handle [`Tensor`]: a value that never changes, on one device.
+//!
+//! The handle is cheap to clone. What can be done with tensors is in `ops`; this room makes, reads and
+//! prints them.
+
+mod array;
+mod create;
+mod display;
+mod element;
+mod operators;
+mod read;
+
+use std::sync::Arc;
+
+pub use create::{Nested, constant};
+pub use element::Element;
+pub use operators::Operand;
+
+use crate::device::fresh_id;
+use crate::dtype::DType;
+use crate::graph::{Spec, Value};
+use crate::runtime::Device;
+
+/// An n-dimensional array on a device. Its value never changes; ops make new tensors.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let a = tf::constant([[1.0, 2.0], [3.0, 4.0]])?;
+/// let b = a.matmul(&a)? + 1.0;
+/// assert_eq!(b.shape(), [2, 2]);
+/// assert_eq!(b.to_vec::<f32>()?, [8.0, 11.0, 16.0, 23.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Tensor {
+    /// What a tape knows the tensor by. Clones share it.
+    id: u64,
+    value: Arc<Value>,
+    device: Device,
+}
+
+impl Tensor {
+    pub(crate) fn new(device: Device, value: Arc<Value>) -> Self {
+        Tensor { id: fresh_id(), value, device }
+    }
+
+    /// The same value under a new identity, so that no tape connects the two.
+    pub(crate) fn detached(&self) -> Self {
+        Tensor { id: fresh_id(), ..self.clone() }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn value(&self) -> &Arc<Value> {
+        &self.value
+    }
+
+    pub(crate) fn spec(&self) -> &Spec {
+        &self.value.spec
+    }
+
+    /// The sizes of the axes, outermost first; empty for a scalar.
+    pub fn shape(&self) -> &[usize] {
+        &self.value.spec.shape
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.value.spec.dtype
+    }
+
+    /// How many axes there are.
+    pub fn rank(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.value.spec.elements()
+    }
+
+    /// True if an axis has the size 0.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The device the tensor is on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}

@@ -1,0 +1,179 @@
+//! Operators, and the numbers that may stand beside a tensor.
+//!
+//! `+ - * / %` and unary minus are sugar that panics with the op's own words at the caller's line; the
+//! methods `add`, `subtract`, ... return a [`Result`].
+
+use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
+
+use crate::dtype::Scalar;
+use crate::error::Result;
+use crate::ops;
+use crate::variable::Variable;
+
+use super::Tensor;
+
+/// A tensor, a variable or a plain number: what binary ops take beside a tensor.
+#[derive(Debug, Clone)]
+pub enum Operand {
+    /// A tensor, or a variable's value.
+    Tensor(Tensor),
+    /// A number, which takes the dtype of the tensor beside it.
+    Scalar(Scalar),
+}
+
+impl Operand {
+    /// The operand as a tensor that can stand beside `other`.
+    pub(crate) fn beside(self, op: &str, other: &Tensor) -> Result<Tensor> {
+        match self {
+            Operand::Tensor(tensor) => Ok(tensor),
+            Operand::Scalar(value) => {
+                ops::fill(other.device(), op, Default::default(), value, other.dtype())
+            }
+        }
+    }
+}
+
+impl From<Tensor> for Operand {
+    fn from(tensor: Tensor) -> Self {
+        Operand::Tensor(tensor)
+    }
+}
+
+impl From<&Tensor> for Operand {
+    fn from(tensor: &Tensor) -> Self {
+        Operand::Tensor(tensor.clone())
+    }
+}
+
+impl From<&Variable> for Operand {
+    fn from(variable: &Variable) -> Self {
+        Operand::Tensor(variable.read())
+    }
+}
+
+macro_rules! operand_number {
+    ($($t:ty),*) => {$(
+        impl From<$t> for Operand {
+            fn from(value: $t) -> Self {
+                Operand::Scalar(value.into())
+            }
+        }
+    )*};
+}
+// A number becomes a `Scalar`.
+operand_number!(f32, f64, i32, u32, i64, u8, usize, bool);
+
+#[track_caller]
+fn sugar(result: Result<Tensor>) -> Tensor {
+    match result {
+        Ok(tensor) => tensor,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident :: $method:ident => $op:ident, $name:literal;)*) => {$(
+        impl<R: Into<Operand>> $trait<R> for &Tensor {
+            type Output = Tensor;
+
+            /// Panics where the method of the same name returns an error.
+            #[track_caller]
+            fn $method(self, other: R) -> Tensor {
+                sugar(Tensor::$op(&self, other))
+            }
+        }
+
+        impl<R: Into<Operand>> $trait<R> for Tensor {
+            type Output = Tensor;
+
+            /// Panics where the method of the same name returns an error.
+            #[track_caller]
+            fn $method(self, other: R) -> Tensor {
+                sugar(Tensor::$op(&self, other))
+            }
+        }
+
+        impl<R: Into<Operand>> $trait<R> for &Variable {
+            type Output = Tensor;
+
+            /// Panics where the method of the same name returns an error.
+            #[track_caller]
+            fn $method(self, other: R) -> Tensor {
+                sugar(Tensor::$op(&self.read(), other))
+            }
+        }
+
+        operators!(@number $trait::$method => $op, $name; f32 i32);
+    )*};
+    (@number $trait:ident :: $method:ident => $op:ident, $name:literal; $($t:ty)*) => {$(
+        impl $trait<&Tensor> for $t {
+            type Output = Tensor;
+
+            /// Panics where the method of the same name returns an error.
+            #[track_caller]
+            fn $method(self, other: &Tensor) -> Tensor {
+                sugar(Operand::from(self).beside($name, other).and_then(|x| Tensor::$op(&x, other)))
+            }
+        }
+
+        impl $trait<Tensor> for $t {
+            type Output = Tensor;
+
+            /// Panics where the method of the same name returns an error.
+            #[track_caller]
+            fn $method(self, other: Tensor) -> Tensor {
+                $trait::$method(self, &other)
+            }
+        }
+
+        impl $trait<&Variable> for $t {
+            type Output = Tensor;
+
+            /// Panics where the method of the same name returns an error.
+            #[track_caller]
+            fn $method(self, other: &Variable) -> Tensor {
+                $trait::$method(self, &other.read())
+            }
+        }
+    )*};
+}
+// For `Add::add => add`: `&Tensor + R`, `Tensor + R`, `&Variable + R` for whatever becomes an `Operand`, and
+// `f32 + &Tensor` and the like. A
+// literal on the left must have one type to become, so there are no more than `f32` and `i32`.
+operators! {
+    Add::add => add, "AddV2";
+    Sub::sub => subtract, "Sub";
+    Mul::mul => multiply, "Mul";
+    Div::div => divide, "RealDiv";
+    Rem::rem => floormod, "FloorMod";
+}
+
+impl Neg for &Tensor {
+    type Output = Tensor;
+
+    /// Panics where `negative` returns an error.
+    #[track_caller]
+    fn neg(self) -> Tensor {
+        sugar(self.negative())
+    }
+}
+
+impl Neg for Tensor {
+    type Output = Tensor;
+
+    /// Panics where `negative` returns an error.
+    #[track_caller]
+    fn neg(self) -> Tensor {
+        sugar(self.negative())
+    }
+}
+
+impl Neg for &Variable {
+    type Output = Tensor;
+
+    /// Panics where `negative` returns an error.
+    #[track_caller]
+    fn neg(self) -> Tensor {
+        sugar(self.read().negative())
+    }
+}

@@ -1,0 +1,170 @@
+//! [`Variable`]: a cell that holds a tensor. `assign` swaps the tensor; the old one lives on where it is held.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::device::fresh_id;
+use crate::dtype::DType;
+use crate::eager;
+use crate::error::{Error, Result};
+use crate::graph::Spec;
+use crate::tensor::{Operand, Tensor};
+
+/// A value that training changes. Cloning it gives another handle to the same cell.
+///
+/// Trainable variables are watched by every tape that is open when they are read.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let v = tf::Variable::new(&tf::constant([1.0, 2.0])?);
+/// v.assign_add(&tf::constant([0.5, 0.5])?)?;
+/// assert_eq!(v.read().to_vec::<f32>()?, [1.5, 2.5]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Variable(Arc<Cell>);
+
+struct Cell {
+    id: u64,
+    name: String,
+    trainable: bool,
+    spec: Spec,
+    tensor: Mutex<Tensor>,
+}
+
+impl Variable {
+    /// A trainable variable with this start value.
+    pub fn new(value: &Tensor) -> Self {
+        Variable::named("Variable", value)
+    }
+
+    /// A trainable variable that messages and files call `name`.
+    pub fn named(name: impl Into<String>, value: &Tensor) -> Self {
+        Variable::make(name.into(), value, true)
+    }
+
+    /// A variable that tapes do not watch by themselves: a counter, a running mean.
+    pub fn untrainable(name: impl Into<String>, value: &Tensor) -> Self {
+        Variable::make(name.into(), value, false)
+    }
+
+    fn make(name: String, value: &Tensor, trainable: bool) -> Self {
+        let cell = Cell {
+            id: fresh_id(),
+            name,
+            trainable,
+            spec: value.spec().clone(),
+            tensor: Mutex::new(value.detached()),
+        };
+        Variable(Arc::new(cell))
+    }
+
+    /// The value now. Open tapes note the read.
+    pub fn read(&self) -> Tensor {
+        let tensor = self.peek();
+        eager::variable_read(self.0.id, self.0.trainable, &tensor);
+        tensor
+    }
+
+    /// Puts `value` in the place of the old one. The variable is then on `value`'s device, which is how one
+    /// moves to a new device after a loss.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] or [`Error::DType`] if they differ from the variable's.
+    pub fn assign(&self, value: &Tensor) -> Result<()> {
+        self.check("AssignVariableOp", value)?;
+        *self.0.tensor.lock().unwrap_or_else(PoisonError::into_inner) = value.detached();
+        Ok(())
+    }
+
+    /// Adds `delta`, a tensor of the same shape or a number.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] or [`Error::DType`] if `delta` does not fit.
+    pub fn assign_add(&self, delta: impl Into<Operand>) -> Result<()> {
+        let value = self.peek().detached();
+        let delta = delta.into().beside("AssignAddVariableOp", &value)?;
+        self.assign(&value.add(&delta)?)
+    }
+
+    /// Subtracts `delta`, a tensor of the same shape or a number.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] or [`Error::DType`] if `delta` does not fit.
+    pub fn assign_sub(&self, delta: impl Into<Operand>) -> Result<()> {
+        let value = self.peek().detached();
+        let delta = delta.into().beside("AssignSubVariableOp", &value)?;
+        self.assign(&value.subtract(&delta)?)
+    }
+
+    /// What messages and files call it.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// True if tapes watch it by themselves.
+    pub fn trainable(&self) -> bool {
+        self.0.trainable
+    }
+
+    /// The shape, which never changes.
+    pub fn shape(&self) -> &[usize] {
+        &self.0.spec.shape
+    }
+
+    /// The dtype, which never changes.
+    pub fn dtype(&self) -> DType {
+        self.0.spec.dtype
+    }
+
+    pub(crate) fn spec(&self) -> &Spec {
+        &self.0.spec
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// The value, without telling the tapes.
+    pub(crate) fn peek(&self) -> Tensor {
+        self.0.tensor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn check(&self, op: &str, value: &Tensor) -> Result<()> {
+        let spec = &self.0.spec;
+        if value.spec().shape != spec.shape {
+            return Err(Error::Shape(format!(
+                "{op}: the variable '{}' is {} and the value is {:?}; a variable keeps its shape. Make a new \
+                 variable, or reshape the value.",
+                self.0.name,
+                spec.shape,
+                value.shape()
+            )));
+        }
+        if value.dtype() != spec.dtype {
+            return Err(Error::DType(format!(
+                "{op}: the variable '{}' is {} and the value is {}; a variable keeps its dtype. Cast the value.",
+                self.0.name,
+                spec.dtype,
+                value.dtype()
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Variable('{}', {}, {})", self.0.name, self.0.spec.shape, self.0.spec.dtype)
+    }
+}
+
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spec = &self.0.spec;
+        write!(f, "<Variable '{}' shape={} dtype={}, ", self.0.name, spec.shape, spec.dtype)?;
+        write!(f, "value={}>", self.peek())
+    }
+}

@@ -1,0 +1,498 @@
+//! Reads the golden cases in `tests/data/oracle` (or in the folder that `WGRAD_ORACLE` names).
+//!
+//! `tests/data/README.md` has the format. This is test code: what cannot be read panics, with the
+//! file, the case and the key in the message.
+
+// Every integration test compiles its own copy of this module and uses only a part of it.
+#![allow(dead_code)]
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use ndarray::{ArrayD, IxDyn};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+use serde_json::{Map, Value};
+
+/// A stored tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Array {
+    F32(ArrayD<f32>),
+    I32(ArrayD<i32>),
+    U8(ArrayD<u8>),
+    Bool(ArrayD<bool>),
+}
+
+impl Array {
+    pub fn shape(&self) -> &[usize] {
+        match self {
+            Array::F32(a) => a.shape(),
+            Array::I32(a) => a.shape(),
+            Array::U8(a) => a.shape(),
+            Array::Bool(a) => a.shape(),
+        }
+    }
+
+    /// The same numbers in f64 (exact for every type); false is 0, true is 1.
+    pub fn as_f64(&self) -> ArrayD<f64> {
+        match self {
+            Array::F32(a) => a.mapv(f64::from),
+            Array::I32(a) => a.mapv(f64::from),
+            Array::U8(a) => a.mapv(f64::from),
+            Array::Bool(a) => a.mapv(|b| f64::from(u8::from(b))),
+        }
+    }
+
+    /// `"f32"`, `"i32"`, `"u8"` or `"bool"`.
+    pub fn dtype(&self) -> &'static str {
+        match self {
+            Array::F32(_) => "f32",
+            Array::I32(_) => "i32",
+            Array::U8(_) => "u8",
+            Array::Bool(_) => "bool",
+        }
+    }
+
+    pub fn f32(&self) -> &ArrayD<f32> {
+        match self {
+            Array::F32(a) => a,
+            other => panic!("an f32 tensor is wanted, this is {}", other.dtype()),
+        }
+    }
+
+    pub fn i32(&self) -> &ArrayD<i32> {
+        match self {
+            Array::I32(a) => a,
+            other => panic!("an i32 tensor is wanted, this is {}", other.dtype()),
+        }
+    }
+
+    pub fn bool(&self) -> &ArrayD<bool> {
+        match self {
+            Array::Bool(a) => a,
+            other => panic!("a bool tensor is wanted, this is {}", other.dtype()),
+        }
+    }
+
+    /// int8 is widened to i32: only a trajectory's packed weights have it.
+    fn from_view(name: &str, view: &TensorView<'_>) -> Array {
+        let data = view.data();
+        match view.dtype() {
+            Dtype::F32 => Array::F32(shaped(name, view, four(data, f32::from_le_bytes))),
+            Dtype::I32 => Array::I32(shaped(name, view, four(data, i32::from_le_bytes))),
+            Dtype::I8 => {
+                let wide = data.iter().map(|&b| i32::from(i8::from_le_bytes([b]))).collect();
+                Array::I32(shaped(name, view, wide))
+            }
+            Dtype::U8 => Array::U8(shaped(name, view, data.to_vec())),
+            Dtype::BOOL => Array::Bool(shaped(name, view, data.iter().map(|&b| b != 0).collect())),
+            other => panic!("tensor {name}: no reader for {other:?}"),
+        }
+    }
+}
+
+fn four<T>(data: &[u8], of: impl Fn([u8; 4]) -> T) -> Vec<T> {
+    data.chunks_exact(4).map(|b| of([b[0], b[1], b[2], b[3]])).collect()
+}
+
+fn shaped<T>(name: &str, view: &TensorView<'_>, data: Vec<T>) -> ArrayD<T> {
+    ArrayD::from_shape_vec(IxDyn(view.shape()), data)
+        .unwrap_or_else(|e| panic!("tensor {name}: {e}"))
+}
+
+/// All tensors of a safetensors file.
+pub fn read_safetensors(path: &Path) -> HashMap<String, Array> {
+    let bytes =
+        std::fs::read(path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
+    let file = SafeTensors::deserialize(&bytes)
+        .unwrap_or_else(|e| panic!("{} is not a safetensors file: {e}", path.display()));
+    file.iter().map(|(name, view)| (name.to_owned(), Array::from_view(name, &view))).collect()
+}
+
+/// A JSON file.
+pub fn read_json(path: &Path) -> Value {
+    parse_json(path, &read_text(path))
+}
+
+fn read_text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()))
+}
+
+fn parse_json(path: &Path, text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{} is not JSON: {e}", path.display()))
+}
+
+/// `|got - want| <= atol + rtol * |want|`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    pub atol: f64,
+    pub rtol: f64,
+}
+
+/// A key with the name of its tensor.
+pub type Named = (String, String);
+/// An argument with the names of its tensors: one, or the elements of a list.
+pub type NamedList = (String, Vec<String>);
+
+/// One call of a TensorFlow function: what went in, what came out, its gradients.
+///
+/// The lists have the order of the file (`x` before `w`, `"2"` before `"10"`) and are empty where
+/// the case has no such key. The names are those that [`Oracle::tensor`] takes.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub name: String,
+    pub family: String,
+    pub op: String,
+    pub attrs: Map<String, Value>,
+    pub inputs: Vec<NamedList>,
+    pub outputs: Vec<Named>,
+    /// Output key to the gradient that goes in there. An output without one takes no part.
+    pub upstream: Vec<Named>,
+    /// Argument (or `weight:<name>`) to the gradient that comes out.
+    pub grads: Vec<NamedList>,
+    /// Float arguments without a gradient.
+    pub none_grads: Vec<String>,
+    /// Second order: argument to the gradient handed to that argument's gradient.
+    pub upstream2: Vec<Named>,
+    pub grads2: Vec<Named>,
+    pub none_grads2: Vec<String>,
+    /// Layers: the weights, in Keras' order.
+    pub weights: Vec<Named>,
+    /// Optimizers: the variables after the last step.
+    pub state: Vec<Named>,
+    /// Layers: variables that the call changes, after it.
+    pub state_after: Vec<Named>,
+    /// Metrics: the result after each update.
+    pub results: Vec<f64>,
+    pub tol: Tolerance,
+    /// NaN or an infinity goes in or comes out.
+    pub special_values: bool,
+    pub note: Option<String>,
+    /// The whole case, for keys that have no field here (`defaults`, `values`, `steps`, ...).
+    pub raw: Map<String, Value>,
+}
+
+impl Case {
+    /// The tensor names of an argument: one, or the elements of a list.
+    pub fn input(&self, argument: &str) -> &[String] {
+        match self.inputs.iter().find(|(key, _)| key == argument) {
+            Some((_, names)) => names,
+            None => panic!("case {}: no argument {argument:?}", self.name),
+        }
+    }
+
+    pub fn has_input(&self, argument: &str) -> bool {
+        self.inputs.iter().any(|(key, _)| key == argument)
+    }
+
+    /// Whether an argument is absent or given as `None`.
+    pub fn attr_is_null(&self, key: &str) -> bool {
+        self.attr(key).is_none()
+    }
+
+    /// `None` where [`Case::attr_is_null`]; so do all of these.
+    pub fn attr_i64(&self, key: &str) -> Option<i64> {
+        self.attr(key).map(|v| v.as_i64().unwrap_or_else(|| self.not("an integer", key)))
+    }
+
+    /// Accepts integers and the texts `"inf"`, `"-inf"` and `"nan"`.
+    pub fn attr_f64(&self, key: &str) -> Option<f64> {
+        self.attr(key).map(|v| number(v).unwrap_or_else(|| self.not("a number", key)))
+    }
+
+    pub fn attr_bool(&self, key: &str) -> Option<bool> {
+        self.attr(key).map(|v| v.as_bool().unwrap_or_else(|| self.not("a bool", key)))
+    }
+
+    pub fn attr_str(&self, key: &str) -> Option<&str> {
+        self.attr(key).map(|v| v.as_str().unwrap_or_else(|| self.not("a text", key)))
+    }
+
+    /// A list, or a single number as a list of one.
+    pub fn attr_i64_list(&self, key: &str) -> Option<Vec<i64>> {
+        self.attr(key).map(|v| {
+            one_or_many(v)
+                .iter()
+                .map(|v| v.as_i64().unwrap_or_else(|| self.not("a list of integers", key)))
+                .collect()
+        })
+    }
+
+    /// As [`Case::attr_i64_list`], with numbers as [`Case::attr_f64`] has them.
+    pub fn attr_f64_list(&self, key: &str) -> Option<Vec<f64>> {
+        self.attr(key).map(|v| {
+            one_or_many(v)
+                .iter()
+                .map(|v| number(v).unwrap_or_else(|| self.not("a list of numbers", key)))
+                .collect()
+        })
+    }
+
+    /// A list of lists, as paddings are.
+    pub fn attr_i64_rows(&self, key: &str) -> Option<Vec<Vec<i64>>> {
+        let rows = |v: &Value| -> Option<Vec<Vec<i64>>> {
+            v.as_array()?
+                .iter()
+                .map(|row| row.as_array()?.iter().map(Value::as_i64).collect())
+                .collect()
+        };
+        self.attr(key).map(|v| rows(v).unwrap_or_else(|| self.not("a list of lists", key)))
+    }
+
+    /// The argument as it is in the file; `None` where it is absent or null.
+    pub fn attr(&self, key: &str) -> Option<&Value> {
+        self.attrs.get(key).filter(|v| !v.is_null())
+    }
+
+    fn not(&self, wanted: &str, key: &str) -> ! {
+        let found = self.attrs.get(key).unwrap_or(&Value::Null);
+        panic!("case {}: attribute {key:?} is {found}, not {wanted}", self.name)
+    }
+
+    fn from_json(value: &Value, order: &HashMap<&str, usize>) -> Case {
+        let raw = value.as_object().unwrap_or_else(|| panic!("a case is no object: {value}"));
+        let name = text(raw.get("name")).unwrap_or_else(|| panic!("a case has no name: {value}"));
+        let bad = |key: &str| -> ! { panic!("case {name}: {key:?} is absent or malformed") };
+
+        // serde_json may sort an object's keys; a tensor is named once in the file, so its place
+        // there gives the written order back.
+        let place = |tensor: &str| order.get(tensor).copied().unwrap_or(usize::MAX);
+        let lists = |key: &str| -> Vec<NamedList> {
+            let Some(entries) = raw.get(key) else { return Vec::new() };
+            let entries = entries.as_object().unwrap_or_else(|| bad(key));
+            let mut all: Vec<NamedList> = entries
+                .iter()
+                .map(|(argument, tensors)| {
+                    let names = one_or_many(tensors)
+                        .iter()
+                        .map(|v| text(Some(v)).unwrap_or_else(|| bad(key)))
+                        .collect();
+                    (argument.clone(), names)
+                })
+                .collect();
+            all.sort_by_key(|(_, names)| names.first().map_or(usize::MAX, |n| place(n)));
+            all
+        };
+        let single = |key: &str| -> Vec<Named> {
+            lists(key)
+                .into_iter()
+                .map(|(argument, mut names)| match (names.pop(), names.is_empty()) {
+                    (Some(tensor), true) => (argument, tensor),
+                    _ => bad(key),
+                })
+                .collect()
+        };
+        let texts = |key: &str| -> Vec<String> {
+            let Some(list) = raw.get(key) else { return Vec::new() };
+            one_or_many(list).iter().map(|v| text(Some(v)).unwrap_or_else(|| bad(key))).collect()
+        };
+        let tol = |key: &str| -> f64 {
+            let tol = raw.get("tol").and_then(|t| t.get(key));
+            tol.and_then(number).unwrap_or_else(|| bad("tol"))
+        };
+        let results = match raw.get("results") {
+            Some(list) => one_or_many(list)
+                .iter()
+                .map(|v| number(v).unwrap_or_else(|| bad("results")))
+                .collect(),
+            None => Vec::new(),
+        };
+
+        let mut weights = single("weights");
+        let weight_order = texts("weight_order");
+        weights.sort_by_key(|(key, _)| weight_order.iter().position(|k| k == key));
+
+        Case {
+            family: text(raw.get("family")).unwrap_or_else(|| bad("family")),
+            op: text(raw.get("op")).unwrap_or_else(|| bad("op")),
+            attrs: raw
+                .get("attrs")
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_else(|| bad("attrs")),
+            inputs: lists("inputs"),
+            outputs: single("outputs"),
+            upstream: single("upstream"),
+            grads: lists("grads"),
+            none_grads: texts("none_grads"),
+            upstream2: single("upstream2"),
+            grads2: single("grads2"),
+            none_grads2: texts("none_grads2"),
+            weights,
+            state: single("state"),
+            state_after: single("state_after"),
+            results,
+            tol: Tolerance { atol: tol("atol"), rtol: tol("rtol") },
+            special_values: raw.get("special_values").and_then(Value::as_bool).unwrap_or(false),
+            note: text(raw.get("note")),
+            raw: raw.clone(),
+            name,
+        }
+    }
+}
+
+fn text(value: Option<&Value>) -> Option<String> {
+    value.and_then(Value::as_str).map(str::to_owned)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value.as_str() {
+        Some("inf") => Some(f64::INFINITY),
+        Some("-inf") => Some(f64::NEG_INFINITY),
+        Some("nan") => Some(f64::NAN),
+        Some(_) => None,
+        None => value.as_f64(),
+    }
+}
+
+fn one_or_many(value: &Value) -> &[Value] {
+    value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice)
+}
+
+/// Where each quoted text of a JSON file first occurs.
+fn places(json: &str) -> HashMap<&str, usize> {
+    let bytes = json.as_bytes();
+    let mut places = HashMap::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] == b'"' {
+            let start = at + 1;
+            at = start;
+            while at < bytes.len() && bytes[at] != b'"' {
+                at += if bytes[at] == b'\\' { 2 } else { 1 };
+            }
+            if let Some(text) = json.get(start..at) {
+                places.entry(text).or_insert(start);
+            }
+        }
+        at += 1;
+    }
+    places
+}
+
+/// A folder of golden cases.
+pub struct Oracle {
+    dir: PathBuf,
+    cases: Vec<Case>,
+    tensors: BTreeMap<String, OnceLock<HashMap<String, Array>>>,
+}
+
+impl Oracle {
+    /// Reads the index; a family's tensors are read when the first of them is asked for.
+    pub fn open(dir: &Path) -> Oracle {
+        let path = dir.join("index.json");
+        let json = read_text(&path);
+        let index = parse_json(&path, &json);
+        let format = index.get("format").and_then(Value::as_i64);
+        assert_eq!(format, Some(1), "{}: the format of the index", path.display());
+        let order = places(&json);
+        let cases: Vec<Case> = index
+            .get("cases")
+            .and_then(Value::as_array)
+            .unwrap_or_else(|| panic!("{} has no list of cases", path.display()))
+            .iter()
+            .map(|case| Case::from_json(case, &order))
+            .collect();
+        let tensors = cases.iter().map(|case| (case.family.clone(), OnceLock::new())).collect();
+        Oracle { dir: dir.to_owned(), cases, tensors }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Every case, in the order of the file.
+    pub fn all(&self) -> &[Case] {
+        &self.cases
+    }
+
+    pub fn families(&self) -> Vec<&str> {
+        self.tensors.keys().map(String::as_str).collect()
+    }
+
+    /// The cases of a family; panics where there is none, for then a test would check nothing.
+    pub fn cases(&self, family: &str) -> Vec<&Case> {
+        let cases: Vec<&Case> = self.cases.iter().filter(|case| case.family == family).collect();
+        assert!(!cases.is_empty(), "{} has no family {family:?}", self.dir.display());
+        cases
+    }
+
+    /// `name` as the case's lists have it, or without the leading `<case>/` ("in.x", "out.0").
+    pub fn tensor(&self, case: &Case, name: &str) -> Array {
+        let own = name.strip_prefix(&case.name).is_some_and(|rest| rest.starts_with('/'));
+        if own {
+            self.tensor_named(&case.family, name)
+        } else {
+            self.tensor_named(&case.family, &format!("{}/{name}", case.name))
+        }
+    }
+
+    /// `name` in full, "<case>/<role>.<key>".
+    pub fn tensor_named(&self, family: &str, name: &str) -> Array {
+        match self.family(family).get(name) {
+            Some(array) => array.clone(),
+            None => panic!("{}: no tensor {name:?}", self.file(family).display()),
+        }
+    }
+
+    fn family(&self, family: &str) -> &HashMap<String, Array> {
+        match self.tensors.get(family) {
+            Some(cell) => cell.get_or_init(|| read_safetensors(&self.file(family))),
+            None => panic!("{} has no family {family:?}", self.dir.display()),
+        }
+    }
+
+    fn file(&self, family: &str) -> PathBuf {
+        self.dir.join(format!("{family}.safetensors"))
+    }
+}
+
+/// `$WGRAD_ORACLE` where that is set, else the cases in the repository.
+pub fn default_dir() -> PathBuf {
+    match std::env::var_os("WGRAD_ORACLE") {
+        Some(dir) if !dir.is_empty() => dir.into(),
+        _ => data_dir().join("oracle"),
+    }
+}
+
+/// `tests/data`.
+pub fn data_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("data")
+}
+
+/// `None` where the shapes agree and `|got - want| <= atol + rtol * |want|` everywhere; NaN
+/// matches NaN and an infinity the same infinity. Else what to print.
+pub fn mismatch(got: &ArrayD<f64>, want: &ArrayD<f64>, atol: f64, rtol: f64) -> Option<String> {
+    if got.shape() != want.shape() {
+        return Some(format!("shape {:?}, wanted {:?}", got.shape(), want.shape()));
+    }
+    let mut misses = 0;
+    let mut worst: Option<(f64, IxDyn, f64, f64, f64)> = None;
+    for ((index, &w), &g) in want.indexed_iter().zip(got.iter()) {
+        if g == w || (g.is_nan() && w.is_nan()) {
+            continue;
+        }
+        // An infinity on either side is a miss by now, which the formula would not see.
+        let finite = g.is_finite() && w.is_finite();
+        let allowed = if w.is_finite() { atol + rtol * w.abs() } else { 0.0 };
+        let excess = if finite { (g - w).abs() - allowed } else { f64::INFINITY };
+        if excess <= 0.0 {
+            continue;
+        }
+        misses += 1;
+        if worst.as_ref().is_none_or(|(most, ..)| excess > *most) {
+            worst = Some((excess, index, g, w, allowed));
+        }
+    }
+    worst.map(|(_, index, g, w, allowed)| {
+        use ndarray::Dimension;
+        format!(
+            "{misses} of {} differ; worst at {:?}: got {g:e}, want {w:e}, off by {:e}, \
+             allowed {allowed:e}",
+            want.len(),
+            index.slice(),
+            (g - w).abs(),
+        )
+    })
+}

@@ -1,0 +1,187 @@
+//! `cargo xtask COMMAND`: wgrad's developer commands, in plain Rust so that they run alike on
+//! Linux, macOS and Windows.
+//!
+//! A command is one row of [`COMMANDS`]: its name, its line in the help and its function. The
+//! exit status of the child process that ended a command is the exit status of `cargo xtask`.
+
+mod run;
+mod setup;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::run::{CommandLine, Status};
+
+/// Exit status for a command line that names no command of ours.
+const USAGE_ERROR: u8 = 2;
+
+/// One command of `cargo xtask`.
+struct Command {
+    name: &'static str,
+    /// What the help shows behind the name; empty for a command that takes no arguments.
+    arguments: &'static str,
+    summary: &'static str,
+    run: fn(&[String]) -> Result<Status>,
+}
+
+/// Every command, in the order in which the help lists them. New ones are added here.
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "setup",
+        arguments: "",
+        summary: "make this machine able to run wgrad, or name what it lacks",
+        run: |_| setup::run().map(|()| Status::SUCCESS),
+    },
+    Command {
+        name: "mnist",
+        arguments: "[ARGS...]",
+        summary: "setup, then train the MNIST example (ARGS go to the example)",
+        run: mnist,
+    },
+    Command {
+        name: "test",
+        arguments: "[ARGS...]",
+        summary: "setup, then run the whole test suite (ARGS go to cargo test)",
+        run: test,
+    },
+    Command {
+        name: "check",
+        arguments: "",
+        summary: "formatting, clippy and documentation, with warnings as errors",
+        run: |_| check(),
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
+    match dispatch(&arguments) {
+        Action::Help => {
+            print!("{}", help());
+            ExitCode::SUCCESS
+        }
+        Action::Misuse(problem) => {
+            eprintln!("error: {problem}\n");
+            eprint!("{}", help());
+            ExitCode::from(USAGE_ERROR)
+        }
+        Action::Run(command, rest) => match (command.run)(rest) {
+            Ok(status) => status.into(),
+            Err(error) => {
+                eprintln!("error: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+/// What a command line asks for.
+enum Action<'a> {
+    Help,
+    Misuse(String),
+    Run(&'static Command, &'a [String]),
+}
+
+fn dispatch(arguments: &[String]) -> Action<'_> {
+    let Some((name, rest)) = arguments.split_first() else {
+        return Action::Help;
+    };
+    if matches!(name.as_str(), "help" | "-h" | "--help") {
+        return Action::Help;
+    }
+    match COMMANDS.iter().find(|command| command.name == name) {
+        None => Action::Misuse(format!("`cargo xtask` has no command `{name}`.")),
+        Some(command) if command.arguments.is_empty() && !rest.is_empty() => {
+            Action::Misuse(format!("`cargo xtask {name}` takes no arguments."))
+        }
+        Some(command) => Action::Run(command, rest),
+    }
+}
+
+fn help() -> String {
+    let usages: Vec<String> = COMMANDS
+        .iter()
+        .map(|command| format!("{} {}", command.name, command.arguments).trim_end().to_owned())
+        .collect();
+    let width = usages.iter().map(String::len).max().unwrap_or(0);
+    let mut text = String::from("Usage: cargo xtask COMMAND\n\nCommands:\n");
+    for (usage, command) in usages.iter().zip(COMMANDS) {
+        text.push_str(&format!("  {usage:width$}  {}\n", command.summary));
+    }
+    text
+}
+
+fn mnist(arguments: &[String]) -> Result<Status> {
+    setup::run()?;
+    CommandLine::cargo(["run", "--release", "--features", "download", "--example", "mnist", "--"])
+        .args(arguments)
+        .run()
+}
+
+fn test(arguments: &[String]) -> Result<Status> {
+    setup::run()?;
+    CommandLine::cargo(["test", "--workspace"]).args(arguments).run()
+}
+
+/// Runs the static checks in turn and stops at the first one that fails.
+fn check() -> Result<Status> {
+    let steps = [
+        CommandLine::cargo(["fmt", "--all", "--", "--check"]),
+        CommandLine::cargo(["clippy", "--workspace", "--all-targets", "--all-features"])
+            .args(["--", "-D", "warnings"]),
+        CommandLine::cargo(["doc", "--workspace", "--no-deps", "--all-features"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    ];
+    for step in steps {
+        let status = step.run()?;
+        if !status.is_success() {
+            return Ok(status);
+        }
+    }
+    Ok(Status::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn no_command_and_help_ask_for_the_help() {
+        for line in ["", "help", "-h", "--help"] {
+            assert!(matches!(dispatch(&words(line)), Action::Help), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_gets_the_arguments_behind_its_name() {
+        let line = words("test --release -- --nocapture");
+        let Action::Run(command, rest) = dispatch(&line) else {
+            panic!("`test` was not recognised");
+        };
+        assert_eq!(command.name, "test");
+        assert_eq!(rest, ["--release", "--", "--nocapture"]);
+    }
+
+    #[test]
+    fn an_unknown_command_and_needless_arguments_are_misuse() {
+        for line in ["bake", "setup now", "check --fix"] {
+            assert!(matches!(dispatch(&words(line)), Action::Misuse(_)), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn the_help_has_one_line_for_each_command() {
+        let text = help();
+        for command in COMMANDS {
+            let lines = text.lines().filter(|line| {
+                line.starts_with("  ") && line.split_whitespace().next() == Some(command.name)
+            });
+            assert_eq!(lines.count(), 1, "{}", command.name);
+        }
+    }
+}

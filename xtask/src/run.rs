@@ -1,0 +1,177 @@
+//! Running child processes: each command line is echoed before it runs, in the workspace root,
+//! with this process's own standard streams.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+use anyhow::{Context, Result};
+
+/// A child process to be: what is echoed is what runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine {
+    program: String,
+    args: Vec<String>,
+    envs: Vec<(String, String)>,
+}
+
+impl CommandLine {
+    /// `program` without arguments.
+    pub fn new(program: impl Into<String>) -> Self {
+        Self { program: program.into(), args: Vec::new(), envs: Vec::new() }
+    }
+
+    /// `cargo` with `args`.
+    pub fn cargo<S: AsRef<str>>(args: impl IntoIterator<Item = S>) -> Self {
+        Self::new("cargo").args(args)
+    }
+
+    /// Appends arguments.
+    pub fn args<S: AsRef<str>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets an environment variable of the child.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.envs.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Echoes the command line, runs it in the workspace root and waits for its end.
+    pub fn run(&self) -> Result<Status> {
+        eprintln!("$ {self}");
+        let status = self.command().status().with_context(|| self.start_failure())?;
+        Ok(Status::of(status))
+    }
+
+    /// Runs without echo or streams and returns what the child wrote to its standard output, or
+    /// `None` where it could not start or failed.
+    pub fn probe(&self) -> Option<String> {
+        let output = self.command().stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn command(&self) -> Command {
+        // Cargo tells which of the installed cargos started this process.
+        let program = match std::env::var_os("CARGO") {
+            Some(cargo) if self.program == "cargo" => cargo,
+            _ => (&self.program).into(),
+        };
+        let mut command = Command::new(program);
+        command.args(&self.args).current_dir(workspace_root());
+        command.envs(self.envs.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    fn start_failure(&self) -> String {
+        format!("`{}` could not be started; check that it is installed and on PATH", self.program)
+    }
+}
+
+/// The command line as a shell would take it.
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.envs {
+            write!(f, "{name}={} ", quoted(value))?;
+        }
+        write!(f, "{}", quoted(&self.program))?;
+        for arg in &self.args {
+            write!(f, " {}", quoted(arg))?;
+        }
+        Ok(())
+    }
+}
+
+/// How a child process ended, as the exit status to pass on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status(u8);
+
+impl Status {
+    /// The status of a process that did what it was asked.
+    pub const SUCCESS: Self = Self(0);
+
+    /// Whether the process did what it was asked.
+    pub fn is_success(self) -> bool {
+        self == Self::SUCCESS
+    }
+
+    fn of(status: ExitStatus) -> Self {
+        if status.success() {
+            return Self::SUCCESS;
+        }
+        // Windows has statuses beyond a byte; a failure must not wrap round to a success.
+        let code = status.code().or_else(|| signal_code(status)).unwrap_or(1);
+        Self(u8::try_from(code).unwrap_or(1).max(1))
+    }
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        ExitCode::from(status.0)
+    }
+}
+
+/// The status that shells give to a process ended by a signal.
+#[cfg(unix)]
+fn signal_code(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal)
+}
+
+#[cfg(not(unix))]
+fn signal_code(_status: ExitStatus) -> Option<i32> {
+    None
+}
+
+/// The folder of the workspace's `Cargo.toml`.
+fn workspace_root() -> PathBuf {
+    // Cargo sets the variable when it runs this program; the built-in path serves a bare start.
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    xtask.parent().map(Path::to_path_buf).unwrap_or(xtask)
+}
+
+/// `word`, in quotes where a shell would take it apart.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%\\".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("\"{}\"", word.replace('"', "\\\""))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_echo_reads_like_a_shell_line() {
+        let line = CommandLine::cargo(["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+        assert_eq!(line.to_string(), "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps");
+        assert_eq!(CommandLine::new("a").args([""]).to_string(), "a \"\"");
+    }
+
+    #[test]
+    fn the_workspace_root_holds_the_manifest_of_the_workspace() {
+        let text = std::fs::read_to_string(workspace_root().join("Cargo.toml")).unwrap();
+        assert!(text.contains("[workspace]"));
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_named() {
+        let error = CommandLine::new("no-such-program-of-wgrad").run().unwrap_err();
+        assert!(error.to_string().contains("`no-such-program-of-wgrad`"));
+        assert_eq!(CommandLine::new("no-such-program-of-wgrad").probe(), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_childs_status_is_passed_on() {
+        use std::os::unix::process::ExitStatusExt;
+        assert_eq!(Status::of(ExitStatus::from_raw(0)), Status::SUCCESS);
+        assert_eq!(Status::of(ExitStatus::from_raw(101 << 8)), Status(101));
+        assert_eq!(Status::of(ExitStatus::from_raw(9)), Status(128 + 9));
+    }
+}
