@@ -103,7 +103,8 @@ impl Generator {
         let mut order: Vec<usize> = (0..n).collect();
         // Fisher and Yates, with 64 bits a step, so that the remainder's bias is below 2^-32.
         for (step, i) in (1..n).rev().enumerate() {
-            let word = philox(counter_words(counter.wrapping_add(step as u128 / 2)), key_words(key));
+            let word =
+                philox(counter_words(counter.wrapping_add(step as u128 / 2)), key_words(key));
             let at = 2 * (step % 2);
             let bits = u64::from(word[at]) | u64::from(word[at + 1]) << 32;
             order.swap(i, (bits % (i as u64 + 1)) as usize);
@@ -145,7 +146,12 @@ pub fn set_seed(seed: u64) {
 ///
 /// # Errors
 /// As [`Generator::uniform`].
-pub fn stateless_uniform(shape: impl Into<Shape>, seed: [i32; 2], low: f32, high: f32) -> Result<Tensor> {
+pub fn stateless_uniform(
+    shape: impl Into<Shape>,
+    seed: [i32; 2],
+    low: f32,
+    high: f32,
+) -> Result<Tensor> {
     in_range(&stateless(Distribution::Uniform, shape.into(), seed)?, low, high)
 }
 
@@ -153,10 +159,21 @@ pub fn stateless_uniform(shape: impl Into<Shape>, seed: [i32; 2], low: f32, high
 ///
 /// # Errors
 /// As [`Generator::uniform`].
-pub fn stateless_uniform_int(shape: impl Into<Shape>, seed: [i32; 2], low: i32, high: i32) -> Result<Tensor> {
+pub fn stateless_uniform_int(
+    shape: impl Into<Shape>,
+    seed: [i32; 2],
+    low: i32,
+    high: i32,
+) -> Result<Tensor> {
     let bits = stateless(Distribution::Bits, shape.into(), seed)?;
     let span = Scalar::Int(i64::from(high.wrapping_sub(low) as u32));
-    let span = crate::ops::fill(bits.device(), "StatelessRandomUniformIntV2", Default::default(), span, bits.dtype())?;
+    let span = crate::ops::fill(
+        bits.device(),
+        "StatelessRandomUniformIntV2",
+        Default::default(),
+        span,
+        bits.dtype(),
+    )?;
     bits.floormod(span)?.cast(crate::DType::I32)?.add(low)
 }
 

@@ -41,6 +41,9 @@ struct Shared {
 struct Lane {
     stream: Stream,
     plans: PlanCache,
+    /// An error that nobody has been told of: a flush that no caller had asked for went wrong, or a call took
+    /// a value that had failed.
+    failure: Option<Error>,
 }
 
 /// Ops that wait before a flush is made without being asked for. Long enough for a training step of a deep
@@ -168,7 +171,13 @@ impl Device {
     /// [`Error::Device`] if the device is lost or out of memory. The values that were to be computed then
     /// return the same error when they are read.
     pub fn flush(&self) -> Result<()> {
-        self.flush_lane(&mut self.lane(), None).map(drop)
+        let mut lane = self.lane();
+        let flushed = self.flush_lane(&mut lane, None).map(drop);
+        // What has failed before is told first, and once.
+        match lane.failure.take() {
+            Some(error) => Err(error),
+            None => flushed,
+        }
     }
 
     /// Flushes and blocks until the GPU has finished.
@@ -197,6 +206,12 @@ impl Device {
         Ok(self.0.gpu.pool.trim())
     }
 
+    /// Takes the ops that wait, without running them, for tests that plan them.
+    #[cfg(test)]
+    pub(crate) fn take_waiting(&self) -> crate::graph::Graph {
+        self.lane().stream.take().graph
+    }
+
     pub(crate) fn same(&self, other: &Device) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -205,14 +220,29 @@ impl Device {
         &self.0.gpu.caps
     }
 
-    /// Puts an op into the stream.
-    pub(crate) fn push(&self, op: Arc<dyn Op>, inputs: &[&Arc<Value>], spec: Spec) -> Result<Arc<Value>> {
+    /// Puts an op into the stream. A failed input makes a failed result, as NaN makes NaN: what the device
+    /// cannot do is told by the next read, flush or optimizer step, so gradient rules and operators need not
+    /// expect it.
+    pub(crate) fn push(
+        &self,
+        op: Arc<dyn Op>,
+        inputs: &[&Arc<Value>],
+        spec: Spec,
+    ) -> Result<Arc<Value>> {
         self.check_size(op.name(), &spec)?;
         let mut lane = self.lane();
-        let value = lane.stream.push(op, inputs, spec)?;
         self.0.gpu.counters.add(Counter::Nodes, 1);
+        let value = match lane.stream.push(op, inputs, spec.clone()) {
+            Ok(value) => value,
+            Err(error) => {
+                lane.failure.get_or_insert_with(|| error.clone());
+                return Ok(Value::new(spec, State::Failed(error)));
+            }
+        };
         if self.0.sync || lane.stream.len() >= STREAM_LIMIT {
-            self.flush_lane(&mut lane, None)?;
+            if let Err(error) = self.flush_lane(&mut lane, None) {
+                lane.failure.get_or_insert(error);
+            }
         }
         Ok(value)
     }
@@ -264,7 +294,10 @@ impl Device {
         let mut lane = self.lane();
         let index = match value.state() {
             State::Ready(buffer) => gpu.submit(&[], &[(buffer, &staging)])?,
-            State::Failed(error) => return Err(error),
+            State::Failed(error) => {
+                lane.failure = None;
+                return Err(error);
+            }
             State::Waiting(_) => match self.flush_lane(&mut lane, Some((value, &staging)))? {
                 Some(index) => index,
                 None => return Err(never_ran()),
@@ -329,7 +362,8 @@ impl Device {
 fn never_ran() -> Error {
     Error::Device(
         DeviceFault::Validation,
-        "Device: a value was dropped from its stream before it ran; this is a defect in wgrad.".to_string(),
+        "Device: a value was dropped from its stream before it ran; this is a defect in wgrad."
+            .to_string(),
     )
 }
 

@@ -249,7 +249,10 @@ mod tests {
     fn axes_count_from_the_end() {
         assert_eq!(axis_index("Sum", -1, 3).unwrap(), 2);
         let error = axis_index("Sum", 2, 2).unwrap_err().to_string();
-        assert_eq!(error, "Sum: axis 2 does not exist in a tensor of rank 2; it must be in -2 to 1.");
+        assert_eq!(
+            error,
+            "Sum: axis 2 does not exist in a tensor of rank 2; it must be in -2 to 1."
+        );
         assert_eq!(axis_list("Sum", &[2, 0].into(), 3).unwrap()[..], [0, 2]);
         assert!(axis_list("Sum", &[1, -1].into(), 2).is_err());
         assert_eq!(axis_list("Sum", &Axes::ALL, 2).unwrap()[..], [0, 1]);

@@ -99,7 +99,8 @@ pub(super) async fn open(
     options: &DeviceOptions,
 ) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue)> {
     let adapters = list().await;
-    let infos: Vec<AdapterInfo> = adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect();
+    let infos: Vec<AdapterInfo> =
+        adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect();
     let wanted = options.adapter.clone().or_else(|| std::env::var("WGRAD_ADAPTER").ok());
     let index = choose(&infos, wanted.as_deref())?;
     let adapter = &adapters[index];
@@ -120,7 +121,10 @@ pub(super) async fn open(
     let (device, queue) = adapter.request_device(&descriptor).await.map_err(|e| {
         Error::Device(
             DeviceFault::NoAdapter,
-            format!("Device: {} refused to open: {e}. Try another one with WGRAD_ADAPTER.", infos[index]),
+            format!(
+                "Device: {} refused to open: {e}. Try another one with WGRAD_ADAPTER.",
+                infos[index]
+            ),
         )
     })?;
     log::info!("wgrad runs on {} with {features:?}", infos[index]);

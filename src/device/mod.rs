@@ -15,9 +15,9 @@ mod trusted;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use adapter::{AdapterInfo, DeviceOptions};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use adapter::list as list_adapters;
+pub use adapter::{AdapterInfo, DeviceOptions};
 pub(crate) use kernel::{Access, Source};
 pub(crate) use pipeline::{Pipeline, Pipelines};
 pub(crate) use pool::{Buffer, Pool};
@@ -118,7 +118,12 @@ impl Gpu {
     }
 
     /// Refuses a tensor that no binding of this adapter can cover.
-    pub(crate) fn check_size(&self, op: &str, shape: &crate::shape::Shape, bytes: Option<u64>) -> Result<()> {
+    pub(crate) fn check_size(
+        &self,
+        op: &str,
+        shape: &crate::shape::Shape,
+        bytes: Option<u64>,
+    ) -> Result<()> {
         let limit = self.caps.binding_bytes.min(self.caps.buffer_bytes);
         match bytes {
             Some(bytes) if bytes <= limit => Ok(()),

@@ -84,7 +84,8 @@ impl Gpu {
     pub(crate) fn staging(&self, bytes: usize) -> Result<Staging> {
         let size = (bytes as u64).next_multiple_of(4).max(4);
         let mut idle = self.transfer.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |b: &wgpu::Buffer| b.size() >= size && b.size() <= size.saturating_mul(2).max(4096);
+        let fits =
+            |b: &wgpu::Buffer| b.size() >= size && b.size() <= size.saturating_mul(2).max(4096);
         let reused = idle.iter().position(fits).map(|i| idle.swap_remove(i));
         drop(idle);
         let raw = match reused {

@@ -7,8 +7,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::Spec;
 use crate::device::{Access, Caps, Source};
 use crate::dtype::DType;
@@ -34,7 +32,7 @@ pub(crate) struct Pointwise {
     /// An expression over the arguments' names, or statements with a `return`. All values are vectors of
     /// four elements; `V` stands for the vector type of the first argument.
     pub(crate) body: Cow<'static, str>,
-    pub(crate) args: SmallVec<[(Cow<'static, str>, Arg); 4]>,
+    pub(crate) args: Vec<(Cow<'static, str>, Arg)>,
 }
 
 pub(crate) enum Arg {
@@ -60,7 +58,7 @@ pub(crate) enum View {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Strided {
     pub(crate) offset: i64,
-    pub(crate) axes: SmallVec<[ViewAxis; 6]>,
+    pub(crate) axes: Vec<ViewAxis>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,6 +74,19 @@ pub(crate) struct Window {
     pub(crate) low: i64,
     pub(crate) len: i64,
     pub(crate) dilation: i64,
+}
+
+impl Arg {
+    /// True if the argument depends on where the view of input `k` has elements.
+    pub(crate) fn asks_inside(&self, k: usize) -> bool {
+        match self {
+            Arg::Inside { input } => *input == k,
+            Arg::Input { input, view: View::Strided(strided) } => {
+                *input == k && strided.axes.iter().any(|axis| axis.window.is_some())
+            }
+            _ => false,
+        }
+    }
 }
 
 impl View {
@@ -95,7 +106,7 @@ impl View {
 
 impl Pointwise {
     pub(crate) fn new(name: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
-        Pointwise { name, body: body.into(), args: SmallVec::new() }
+        Pointwise { name, body: body.into(), args: Vec::new() }
     }
 
     pub(crate) fn arg(mut self, name: impl Into<Cow<'static, str>>, arg: Arg) -> Self {
@@ -104,7 +115,12 @@ impl Pointwise {
     }
 
     /// Adds an input read through `view`.
-    pub(crate) fn input(self, name: impl Into<Cow<'static, str>>, input: usize, view: View) -> Self {
+    pub(crate) fn input(
+        self,
+        name: impl Into<Cow<'static, str>>,
+        input: usize,
+        view: View,
+    ) -> Self {
         self.arg(name, Arg::Input { input, view })
     }
 
@@ -151,8 +167,6 @@ pub(crate) struct Kernel {
     f16: bool,
     pub(crate) binds: Vec<(Bind, Access)>,
     pub(crate) params: Vec<(Cow<'static, str>, u32)>,
-    /// Parameters that are words of the op: index among `params`, index of the word.
-    pub(crate) words: Vec<(usize, usize)>,
     groups: u64,
 }
 
@@ -168,7 +182,6 @@ impl Kernel {
             f16: false,
             binds: Vec::new(),
             params: Vec::new(),
-            words: Vec::new(),
             groups: 1,
         }
     }
@@ -212,13 +225,6 @@ impl Kernel {
     /// As [`Kernel::param`] for a number that may be negative; the shader sees its bits.
     pub(crate) fn signed(mut self, name: impl Into<Cow<'static, str>>, value: i64) -> Self {
         self.params.push((name.into(), value as u32));
-        self
-    }
-
-    /// A parameter that is word `word` of the op at every run.
-    pub(crate) fn word(mut self, name: &'static str, word: usize) -> Self {
-        self.words.push((self.params.len(), word));
-        self.params.push((name.into(), 0));
         self
     }
 
@@ -311,12 +317,15 @@ mod tests {
 
     #[test]
     fn the_prelude_is_linked_by_need() {
-        let mut wgsl = String::from("fn f(x: vec4<f32>) -> vec4<f32> { return erfc4(x); }");
+        let mut wgsl = String::from("fn f(x: vec4<f32>) -> vec4<f32> { return erf_4(x); }");
         link_prelude(&mut wgsl);
-        assert_eq!(wgsl.matches("fn erfc4(").count(), 1);
+        // erf_4 calls erfc_4, which calls is_nan_4.
+        for name in ["erf_4", "erfc_4", "is_nan_4"] {
+            assert_eq!(wgsl.matches(&format!("fn {name}(")).count(), 1, "{name}");
+        }
         assert!(!wgsl.contains("fn philox"));
-        let mut none = String::from("fn my_erfc4() {}");
+        let mut none = String::from("fn my_erf_4() {}");
         link_prelude(&mut none);
-        assert_eq!(none, "fn my_erfc4() {}");
+        assert_eq!(none, "fn my_erf_4() {}");
     }
 }

@@ -44,7 +44,7 @@ impl Stream {
         self.nodes.len()
     }
 
-    /// Appends `op`; its inputs are values of the same device.
+    /// Appends `op`; its inputs are values of the same device. An input that has failed is returned as the error.
     pub(crate) fn push(
         &mut self,
         op: Arc<dyn Op>,

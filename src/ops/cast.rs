@@ -70,7 +70,11 @@ impl Op for Cast {
 
 impl Operation for Cast {
     fn keep(&self) -> Keep {
-        if self.dtype.is_float() { Keep::Nothing } else { Keep::NoGradient("Cast: to a dtype without gradients") }
+        if self.dtype.is_float() {
+            Keep::Nothing
+        } else {
+            Keep::NoGradient("Cast: to a dtype without gradients")
+        }
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {

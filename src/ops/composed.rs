@@ -60,7 +60,8 @@ pub fn one_hot(
     let (on, off) = (on.into(), off.into());
     let places = iota(Some(indices.device()), depth, 0.into(), 1.into(), indices.dtype())?;
     let hit = indices.expand_dims(-1)?.equal(&places)?;
-    let value = |v| super::fill(indices.device(), "OneHot", Default::default(), v, on.default_dtype());
+    let value =
+        |v| super::fill(indices.device(), "OneHot", Default::default(), v, on.default_dtype());
     select(&hit, &value(on)?, &value(off)?)
 }
 
@@ -143,7 +144,9 @@ impl Tensor {
         let max = self.detached().reduce_max(&axes, true)?;
         let max = select(&max.is_finite()?, &max, &max.zeros_like()?)?.detached();
         let sum = self.subtract(&max)?.exp()?.reduce_sum(&axes, true)?.log()?.add(&max)?;
-        if keepdims { return Ok(sum) }
+        if keepdims {
+            return Ok(sum);
+        }
         let list = axis_list("Logsumexp", &axes, self.rank())?;
         sum.reshape_to(super::reduce::reduced_shape(&self.spec().shape, &list, false))
     }
@@ -234,7 +237,11 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::DType`] if the bounds do not fit the dtype.
-    pub fn clip_by_value(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Result<Tensor> {
+    pub fn clip_by_value(
+        &self,
+        low: impl Into<Operand>,
+        high: impl Into<Operand>,
+    ) -> Result<Tensor> {
         self.minimum(high)?.maximum(low)
     }
 
@@ -269,7 +276,9 @@ impl Tensor {
     /// [`Error::Index`] if `rate` is not in 0 to 1 (without 1); [`Error::DType`] if the dtype is not float.
     pub fn dropout(&self, rate: f32, generator: &crate::random::Generator) -> Result<Tensor> {
         if !(0.0..1.0).contains(&rate) {
-            return Err(Error::Index(format!("Dropout: the rate is {rate}; it must be at least 0 and below 1.")));
+            return Err(Error::Index(format!(
+                "Dropout: the rate is {rate}; it must be at least 0 and below 1."
+            )));
         }
         let keep = generator.uniform_on(self.device(), self.shape())?.greater_equal(rate)?;
         select(&keep, &self.divide(1.0 - rate)?, &self.zeros_like()?)

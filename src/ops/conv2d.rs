@@ -68,7 +68,13 @@ impl Tensor {
 }
 
 /// Output size and leading padding along one axis.
-pub(super) fn windows(size: usize, window: usize, stride: usize, dilation: usize, padding: Padding) -> (usize, usize) {
+pub(super) fn windows(
+    size: usize,
+    window: usize,
+    stride: usize,
+    dilation: usize,
+    padding: Padding,
+) -> (usize, usize) {
     let span = window.saturating_sub(1) * dilation + 1;
     match padding {
         Padding::Valid => ((size + 1).saturating_sub(span).div_ceil(stride), 0),
@@ -128,8 +134,20 @@ impl Geometry {
         let ([_, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (self.image, self.filter, self.out);
         let ([sh, sw], [dh, dw]) = (self.options.strides, self.options.dilations);
         vec![
-            ("h", h), ("w", w), ("c", c), ("kh", kh), ("kw", kw), ("o", o), ("oh", oh), ("ow", ow),
-            ("sh", sh), ("sw", sw), ("dh", dh), ("dw", dw), ("top", self.top), ("left", self.left),
+            ("h", h),
+            ("w", w),
+            ("c", c),
+            ("kh", kh),
+            ("kw", kw),
+            ("o", o),
+            ("oh", oh),
+            ("ow", ow),
+            ("sh", sh),
+            ("sw", sw),
+            ("dh", dh),
+            ("dw", dw),
+            ("top", self.top),
+            ("left", self.left),
         ]
     }
 }
@@ -242,7 +260,8 @@ impl Op for InputGradient {
             let i = y / p.sh;\n    let j = x / p.sw;\n    \
             if (i >= p.oh || j >= p.ow || i * p.sh != y || j * p.sw != x) { return A(0); }\n    \
             return A(a[row.image + (i * p.ow + j) * p.o + step.o]);\n}";
-        let index = "fn b_index(n: u32, k: u32) -> u32 { return (k / p.o * p.c + n) * p.o + k % p.o; }";
+        let index =
+            "fn b_index(n: u32, k: u32) -> u32 { return (k / p.o * p.c + n) * p.o + k % p.o; }";
         let gemm = Gemm {
             label: "conv2d_input_gradient",
             dtype: site.output.dtype,

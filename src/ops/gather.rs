@@ -72,7 +72,11 @@ impl Op for Gather {
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         let (x, indices) = (inputs[0], inputs[1]);
         expect_dtype("GatherV2 (the indices)", indices, &[DType::I32])?;
-        expect_dtype("GatherV2", x, &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool])?;
+        expect_dtype(
+            "GatherV2",
+            x,
+            &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool],
+        )?;
         let batch = self.batch_dims;
         if batch > indices.shape.len()
             || batch > self.axis

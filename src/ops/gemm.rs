@@ -39,7 +39,8 @@ impl Gemm {
         let parts = parts(groups, self.k, caps);
         let part = self.k.div_ceil(parts).max(1);
 
-        let vector_b = self.n.is_multiple_of(4) && matches!(self.b, Columns::Strided { n: 1, batch, k }
+        let vector_b = self.n.is_multiple_of(4)
+            && matches!(self.b, Columns::Strided { n: 1, batch, k }
             if batch % 4 == 0 && k % 4 == 0);
         let out = if parts == 1 { Bind::Output } else { Bind::Temp(0) };
         let sums = match self.dtype.register() {
@@ -79,7 +80,8 @@ impl Gemm {
         for (name, value) in self.params {
             kernel = kernel.param(name, value);
         }
-        let fields: String = kernel.params.iter().map(|(name, _)| format!("    {name}: u32,\n")).collect();
+        let fields: String =
+            kernel.params.iter().map(|(name, _)| format!("    {name}: u32,\n")).collect();
         kernel = kernel
             .declare(format!("struct Params {{\n{fields}    row: u32,\n}}"))
             .declare("@group(0) @binding(3) var<uniform> p: Params;")
@@ -97,7 +99,10 @@ impl Gemm {
             .param("len", len)
             .param("parts", parts)
             .groups(len.div_ceil(64));
-        Lowering::Kernels(Kernels { temps: vec![sums.bytes(len * parts)], kernels: vec![kernel, add] })
+        Lowering::Kernels(Kernels {
+            temps: vec![sums.bytes(len * parts)],
+            kernels: vec![kernel, add],
+        })
     }
 }
 

@@ -21,11 +21,16 @@ use super::{expect_dtype, select};
 ///
 /// # Errors
 /// [`Error::Shape`] if labels and logits do not fit together; [`Error::DType`] if labels are not `i32`.
-pub fn sparse_softmax_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Result<Tensor> {
+pub fn sparse_softmax_cross_entropy_with_logits(
+    labels: &Tensor,
+    logits: &Tensor,
+) -> Result<Tensor> {
     const OP: &str = "SparseSoftmaxCrossEntropyWithLogits";
     expect_dtype(&format!("{OP} (the labels)"), labels.spec(), &[DType::I32])?;
     let Some((&classes, rows)) = logits.shape().split_last() else {
-        return Err(Error::Shape(format!("{OP}: the logits are a scalar; they need a last axis of classes.")));
+        return Err(Error::Shape(format!(
+            "{OP}: the logits are a scalar; they need a last axis of classes."
+        )));
     };
     if labels.shape() != rows {
         return Err(Error::Shape(format!(
@@ -37,7 +42,11 @@ pub fn sparse_softmax_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor
     let picked = logits.gather_batch(&labels.expand_dims(-1)?, -1, rows.len())?.squeeze(&[-1])?;
     let loss = logits.reduce_logsumexp(-1, false)?.subtract(picked)?;
     let known = labels.greater_equal(0)?.logical_and(labels.less(classes)?)?;
-    select(&known, &loss, &super::fill(logits.device(), OP, Default::default(), f64::NAN.into(), logits.dtype())?)
+    select(
+        &known,
+        &loss,
+        &super::fill(logits.device(), OP, Default::default(), f64::NAN.into(), logits.dtype())?,
+    )
 }
 
 /// `-sum of labels * log softmax(logits)` along the last axis; labels are distributions of the logits' shape.

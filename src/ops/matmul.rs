@@ -45,7 +45,8 @@ impl Tensor {
     ) -> Result<Tensor> {
         let other = other.into().beside("MatMul", self)?;
         let op = MatMul { transpose_a, transpose_b };
-        let (Some((lead_a, _)), Some((lead_b, _))) = (leading(self.spec()), leading(other.spec())) else {
+        let (Some((lead_a, _)), Some((lead_b, _))) = (leading(self.spec()), leading(other.spec()))
+        else {
             return dispatch(op, &[self, &other]);
         };
         // The kernel steps through whole batches or stays at one; what is broadcast in part is copied first.
@@ -107,7 +108,9 @@ impl Op for MatMul {
             mb.reverse();
         }
         if ma[1] != mb[0] {
-            let axis = |transposed: bool, last: bool| if transposed != last { "last" } else { "second to last" };
+            let axis = |transposed: bool, last: bool| {
+                if transposed != last { "last" } else { "second to last" }
+            };
             return Err(Error::Shape(format!(
                 "MatMul: a is {} and b is {}; the {} axis of a ({}) must equal the {} of b ({}). Transpose one of them, \
                  or check the units of the layer before.",

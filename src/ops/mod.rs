@@ -8,6 +8,8 @@ mod argmax;
 mod binary;
 mod broadcast;
 mod cast;
+#[cfg(test)]
+mod catalog;
 mod composed;
 mod concat;
 mod conv2d;

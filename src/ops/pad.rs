@@ -78,8 +78,11 @@ fn mirror(x: &Tensor, axis: usize, low: usize, high: usize, skip: usize) -> Resu
     let part = |from: usize, len: usize| -> Result<Tensor> {
         let all = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
         let mut indices = vec![all; x.rank()];
-        indices[axis] =
-            SliceInfoElem::Slice { start: from as isize, end: Some((from + len) as isize), step: -1 };
+        indices[axis] = SliceInfoElem::Slice {
+            start: from as isize,
+            end: Some((from + len) as isize),
+            step: -1,
+        };
         x.strided_slice(indices)
     };
     let mut parts = Vec::new();
@@ -118,10 +121,11 @@ impl Op for Pad {
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
-        let sizes = self.edges.iter().zip(inputs[0].shape.iter()).map(|(&(low, high, step), &size)| {
-            let span = if size == 0 { 0 } else { (size as i64 - 1) * step + 1 };
-            (low + span + high).max(0) as usize
-        });
+        let sizes =
+            self.edges.iter().zip(inputs[0].shape.iter()).map(|(&(low, high, step), &size)| {
+                let span = if size == 0 { 0 } else { (size as i64 - 1) * step + 1 };
+                (low + span + high).max(0) as usize
+            });
         Ok(Spec::new(sizes.collect::<Vec<_>>(), inputs[0].dtype))
     }
 

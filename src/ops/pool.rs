@@ -94,9 +94,14 @@ fn geometry(op: &str, image: &Shape, options: Pool2dOptions) -> Result<([usize; 
 }
 
 /// The kernel of `body`, which computes one element of an output of `total`.
-fn kernel(label: &'static str, body: &str, image: &Shape, options: Pool2dOptions, total: usize) -> Kernel {
-    let ([_, oh, ow, c], [top, left]) =
-        geometry(label, image, options).expect("infer has agreed");
+fn kernel(
+    label: &'static str,
+    body: &str,
+    image: &Shape,
+    options: Pool2dOptions,
+    total: usize,
+) -> Kernel {
+    let ([_, oh, ow, c], [top, left]) = geometry(label, image, options).expect("infer has agreed");
     Kernel::new(label, include_str!("../../shaders/pool.wgsl"))
         .constant("WG", 64)
         .declare(body)

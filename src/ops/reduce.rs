@@ -264,7 +264,10 @@ pub(super) fn walk_functions(mut kernel: Kernel, walk: &Walk) -> Kernel {
             if n == 0 {
                 let _ = writeln!(body, "    at += rest * p.{stride};");
             } else {
-                let _ = writeln!(body, "    at += (rest % p.{size}) * p.{stride};\n    rest = rest / p.{size};");
+                let _ = writeln!(
+                    body,
+                    "    at += (rest % p.{size}) * p.{stride};\n    rest = rest / p.{size};"
+                );
             }
         }
         let _ = write!(text, "fn {function}(i: u32) -> u32 {{\n{body}    return at;\n}}\n");
@@ -321,7 +324,8 @@ impl Walk {
     /// Into how many chunks each fold is cut; 1 if it is short enough.
     fn chunks(&self, caps: &Caps) -> usize {
         // On a processor a dispatch costs as much as reading some ten thousand elements.
-        let (threads, short, longest) = if caps.cpu { (1024, 4096, 16_384) } else { (16_384, 64, 4096) };
+        let (threads, short, longest) =
+            if caps.cpu { (1024, 4096, 16_384) } else { (16_384, 64, 4096) };
         let enough = self.outputs >= threads / 2;
         if self.len <= short || (enough && self.len <= longest) {
             return 1;

@@ -86,16 +86,24 @@ fn resolve(from: &Shape, to: &[i64]) -> Result<Shape> {
             },
             Err(_) if size == -1 && open.is_none() => open = Some(axis),
             Err(_) if size == -1 => return bad("only one size may be -1.".into()),
-            Err(_) => return bad(format!("the size {size} is negative; only -1 stands for a computed size.")),
+            Err(_) => {
+                return bad(format!(
+                    "the size {size} is negative; only -1 stands for a computed size."
+                ));
+            }
         }
     }
     let elements = from.elements();
     let mut sizes: Vec<usize> = to.iter().map(|&size| usize::try_from(size).unwrap_or(1)).collect();
     match open {
-        Some(axis) if known > 0 && elements % known == 0 => sizes[axis] = elements / known,
-        Some(_) => return bad(format!("{elements} elements cannot be divided into rows of {known}.")),
+        Some(axis) if known > 0 && elements.is_multiple_of(known) => sizes[axis] = elements / known,
+        Some(_) => {
+            return bad(format!("{elements} elements cannot be divided into rows of {known}."));
+        }
         None if known != elements => {
-            return bad(format!("the tensor has {elements} elements and the shape {known}; they must be equal."));
+            return bad(format!(
+                "the tensor has {elements} elements and the shape {known}; they must be equal."
+            ));
         }
         None => {}
     }

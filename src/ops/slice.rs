@@ -194,7 +194,9 @@ fn whole(shape: &[usize]) -> SmallVec<[Range; 6]> {
 /// step counts as ndarray has it: the range first, then backwards through it.
 fn python_range(size: usize, start: isize, end: Option<isize>, step: isize) -> Result<Range> {
     if step == 0 {
-        return Err(Error::Index("StridedSlice: the step is 0; it must be positive or negative.".into()));
+        return Err(Error::Index(
+            "StridedSlice: the step is 0; it must be positive or negative.".into(),
+        ));
     }
     let n = size as isize;
     let from_end = |i: isize| (if i < 0 { i + n } else { i }).clamp(0, n);
@@ -251,7 +253,8 @@ impl Operation for Slice {
             let span = range.len.saturating_sub(1) * range.step + usize::from(range.len > 0);
             (range.begin as i64, size as i64 - range.begin as i64 - span as i64, range.step as i64)
         });
-        let zero = if back.dy.dtype() == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) };
+        let zero =
+            if back.dy.dtype() == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) };
         only(pad_with(back.dy, edges.collect(), zero)?)
     }
 }

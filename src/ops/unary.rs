@@ -149,10 +149,10 @@ unary! {
         keep x, |x, dy| dy / (x.abs()? + 1.0).square()?;
     /// The error function.
     erf, "Erf", [float "erf_4(x)"], |x| reference::erf(x), keep x,
-        |x, dy| dy * 1.128_379_167_095_512_6 * (-(x * x)).exp()?;
+        |x, dy| dy * std::f32::consts::FRAC_2_SQRT_PI * (-(x * x)).exp()?;
     /// `1 - erf(x)`.
     erfc, "Erfc", [float "erfc_4(x)"], |x| reference::erfc(x), keep x,
-        |x, dy| dy * -1.128_379_167_095_512_6 * (-(x * x)).exp()?;
+        |x, dy| dy * -std::f32::consts::FRAC_2_SQRT_PI * (-(x * x)).exp()?;
     /// The largest integer that is not above `x`.
     floor, "Floor", [float "floor(x)", int "x"], |x| x.floor(), none "Floor: piecewise constant";
     /// The smallest integer that is not below `x`.

@@ -108,6 +108,12 @@ impl Plan {
         Ok((outputs, index))
     }
 
+    /// The kernels' texts, for tests that validate them.
+    #[cfg(test)]
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> + '_ {
+        self.steps.iter().map(|step| &step.source)
+    }
+
     pub(crate) fn outputs(&self) -> impl Iterator<Item = u32> + '_ {
         self.outputs.iter().map(|(node, _)| *node)
     }
@@ -168,7 +174,8 @@ impl Step {
             let size = std::num::NonZeroU64::new(bytes);
             wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
         };
-        let storage = self.binds.iter().map(|(place, bytes)| range(buffer(*place).raw(), 0, *bytes));
+        let storage =
+            self.binds.iter().map(|(place, bytes)| range(buffer(*place).raw(), 0, *bytes));
         let uniform = range(params.raw(), self.params_at, self.params_bytes);
         let entries: Vec<wgpu::BindGroupEntry> = storage
             .chain([uniform])

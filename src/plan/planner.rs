@@ -151,15 +151,15 @@ impl Planner<'_> {
         for kernel in &kernels.kernels {
             debug_assert!(kernel.binds.len() <= self.caps.storage_buffers.max(8));
             let binds = kernel.binds.iter().map(|(bind, _)| match *bind {
-                Bind::Input(k) => (self.place(node.inputs[k]), self.graph.spec(node.inputs[k]).bytes()),
+                Bind::Input(k) => {
+                    (self.place(node.inputs[k]), self.graph.spec(node.inputs[k]).bytes())
+                }
                 Bind::Output => (self.place(Input::Node(i as u32)), node.spec.bytes()),
                 Bind::Temp(k) => (Place::Slot(temps[k]), kernels.temps[k]),
             });
             let binds = binds.collect();
             let params: Vec<u32> = kernel.params.iter().map(|(_, word)| *word).collect();
-            let words: Vec<(usize, u32, usize)> =
-                kernel.words.iter().map(|&(at, word)| (at, i as u32, word)).collect();
-            self.push_step(kernel.source(), kernel.grid(), binds, &params, &words);
+            self.push_step(kernel.source(), kernel.grid(), binds, &params, &[]);
         }
         for slot in temps {
             self.slots.release(slot);
@@ -194,7 +194,8 @@ impl Planner<'_> {
     }
 }
 
-/// Nodes without inputs of their own whose readers are all pointwise: a scalar never takes a kernel.
+/// Nodes without inputs of their own whose readers are all pointwise: a scalar never takes a kernel. A reader
+/// that asks where its input ends needs one to look at.
 fn find_inlined(graph: &Graph, lowerings: &[Lowering]) -> Vec<bool> {
     let mut inlined: Vec<bool> = lowerings
         .iter()
@@ -204,11 +205,13 @@ fn find_inlined(graph: &Graph, lowerings: &[Lowering]) -> Vec<bool> {
         })
         .collect();
     for (node, lowering) in graph.nodes.iter().zip(lowerings) {
-        if !matches!(lowering, Lowering::Pointwise(_)) {
-            for input in &node.inputs {
-                if let Input::Node(i) = *input {
-                    inlined[i as usize] = false;
-                }
+        for (k, input) in node.inputs.iter().enumerate() {
+            let everywhere = match lowering {
+                Lowering::Pointwise(p) => !p.args.iter().any(|(_, arg)| arg.asks_inside(k)),
+                _ => false,
+            };
+            if let (false, Input::Node(i)) = (everywhere, *input) {
+                inlined[i as usize] = false;
             }
         }
     }

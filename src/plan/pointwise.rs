@@ -84,7 +84,8 @@ impl<'a> Group<'a> {
         let Lowering::Pointwise(pointwise) = &lowerings[i] else {
             unreachable!("only pointwise nodes are grouped");
         };
-        let mut of_input: SmallVec<[Option<Operand>; 4]> = smallvec::smallvec![None; node.inputs.len()];
+        let mut of_input: SmallVec<[Option<Operand>; 4]> =
+            smallvec::smallvec![None; node.inputs.len()];
         for (_, arg) in &pointwise.args {
             let Arg::Input { input, view } = arg else { continue };
             let operand = match node.inputs[*input] {
@@ -209,9 +210,10 @@ fn members(
             Some((name, _)) => name.clone(),
             None => {
                 // The same op on other types, or another op of the same name.
-                let base = member.pointwise.name;
-                let taken = functions.iter().filter(|(n, _)| n.starts_with(base)).count();
-                let name = if taken == 0 { base.to_string() } else { format!("{base}_{taken}") };
+                // The prefix keeps clear of WGSL's own functions.
+                let base = format!("op_{}", member.pointwise.name);
+                let taken = functions.iter().filter(|(n, _)| n.starts_with(&base)).count();
+                let name = if taken == 0 { base } else { format!("{base}_{taken}") };
                 functions.push((name.clone(), text));
                 name
             }
@@ -248,16 +250,17 @@ fn function_text(group: &Group, member: &Member) -> String {
         member.pointwise.args.iter().zip(&member.operands).enumerate()
     {
         let register = group.register(*operand).scalar();
-        let ty = if matches!(arg, Arg::Word(_)) { "u32".into() } else { format!("vec4<{register}>") };
+        let ty =
+            if matches!(arg, Arg::Word(_)) { "u32".into() } else { format!("vec4<{register}>") };
         let _ = write!(text, "{}{name}: {ty}", if k > 0 { ", " } else { "" });
     }
     let first = member.operands.first().map_or(member.result, |o| group.register(*o));
     let body = with_vector_type(&member.pointwise.body, first);
-    let _ = write!(text, ") -> vec4<{}> {{\n", member.result.scalar());
+    let _ = writeln!(text, ") -> vec4<{}> {{", member.result.scalar());
     if body.contains("return ") {
-        let _ = write!(text, "{}\n}}\n", body.trim_end());
+        let _ = writeln!(text, "{}\n}}", body.trim_end());
     } else {
-        let _ = write!(text, "    return {body};\n}}\n");
+        let _ = writeln!(text, "    return {body};\n}}");
     }
     text
 }
@@ -468,7 +471,10 @@ impl Space {
             params.add("last", elements as u32 - 1);
             // The last quad may reach beyond the end; it reads the last element again.
             for lane in 0..4 {
-                let _ = writeln!(reads, "    let c{lane} = coordinates(min(4u * q + {lane}u, p.last));");
+                let _ = writeln!(
+                    reads,
+                    "    let c{lane} = coordinates(min(4u * q + {lane}u, p.last));"
+                );
             }
         }
     }
@@ -568,7 +574,8 @@ impl Space {
             params.add(&format!("s{i}_{k}"), axis.stride as u32);
             let _ = write!(sum, " + {coordinate} * p.s{i}_{k}");
         }
-        let _ = write!(helpers, "fn at{i}(c: array<u32, RANK>) -> u32 {{\n    return {sum};\n}}\n\n");
+        let _ =
+            write!(helpers, "fn at{i}(c: array<u32, RANK>) -> u32 {{\n    return {sum};\n}}\n\n");
         let register = load.dtype.register();
         let mut guard = String::new();
         if !conditions.is_empty() {

@@ -144,7 +144,8 @@ impl GradientTape {
     ) -> Result<S::Gradients> {
         let Open { recorder, .. } = &self.0;
         eager::ignore(&self.0.observer);
-        let grads = walk::backward(recorder, true, &target.list(), output_gradients, &sources.list())?;
+        let grads =
+            walk::backward(recorder, true, &target.list(), output_gradients, &sources.list())?;
         Ok(S::pack(grads))
     }
 
@@ -153,7 +154,11 @@ impl GradientTape {
     ///
     /// # Errors
     /// [`Error::Gradient`](crate::Error::Gradient) if a source has no path.
-    pub fn required_gradient<S: Sources>(self, target: impl Targets, sources: S) -> Result<S::Required> {
+    pub fn required_gradient<S: Sources>(
+        self,
+        target: impl Targets,
+        sources: S,
+    ) -> Result<S::Required> {
         eager::ignore(&self.0.observer);
         let (targets, list) = (target.list(), sources.list());
         let grads = walk::backward(&self.0.recorder, true, &targets, None, &list)?;

@@ -118,7 +118,8 @@ impl Observer for Recorder {
             return;
         }
         let mut state = self.state.borrow_mut();
-        let watched = (trainable && self.watch_variables) || state.watched_variables.contains(&variable);
+        let watched =
+            (trainable && self.watch_variables) || state.watched_variables.contains(&variable);
         if watched && tensor.dtype().is_float() && state.tracked.insert(tensor.id()) {
             state.reads.entry(variable).or_default().push(tensor.id());
         }

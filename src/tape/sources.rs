@@ -12,7 +12,6 @@ use super::recorder::Recorder;
 #[derive(Clone)]
 pub struct Source {
     pub(super) kind: Kind,
-    pub(super) spec: Spec,
     pub(super) label: String,
 }
 
@@ -111,7 +110,6 @@ impl OneSource for Tensor {
     fn source(&self) -> Source {
         Source {
             kind: Kind::Tensor(self.id()),
-            spec: self.spec().clone(),
             label: format!("the tensor of shape {:?}", self.shape()),
         }
     }
@@ -121,7 +119,6 @@ impl OneSource for Variable {
     fn source(&self) -> Source {
         Source {
             kind: Kind::Variable(self.id()),
-            spec: self.spec().clone(),
             label: format!("the variable '{}' {:?}", self.name(), self.shape()),
         }
     }

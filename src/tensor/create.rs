@@ -194,7 +194,11 @@ impl Tensor {
     /// # Errors
     /// [`Error::Device`] as [`Tensor::from_slice`].
     pub fn zeros_like(&self) -> Result<Self> {
-        self.full_like(if self.dtype() == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) })
+        self.full_like(if self.dtype() == DType::Bool {
+            Scalar::Bool(false)
+        } else {
+            Scalar::Int(0)
+        })
     }
 
     /// Ones of this tensor's shape, dtype and device.
@@ -202,7 +206,11 @@ impl Tensor {
     /// # Errors
     /// [`Error::Device`] as [`Tensor::from_slice`].
     pub fn ones_like(&self) -> Result<Self> {
-        self.full_like(if self.dtype() == DType::Bool { Scalar::Bool(true) } else { Scalar::Int(1) })
+        self.full_like(if self.dtype() == DType::Bool {
+            Scalar::Bool(true)
+        } else {
+            Scalar::Int(1)
+        })
     }
 
     fn full_like(&self, value: Scalar) -> Result<Self> {

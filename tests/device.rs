@@ -1,0 +1,389 @@
+//! What a program sees of the device: counters in a loop, memory, faults, adapters, shared devices, threads.
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+use wgrad as tf;
+use wgrad::{Device, DeviceFault, DeviceOptions, Error, Tensor, Variable};
+
+/// One step of a small training loop: forward, backward, update, flush.
+fn step(device: &Device, w: &Variable, b: &Variable, xs: &[f32], t: i32) -> tf::Result<Tensor> {
+    let x = Tensor::from_slice(xs, [8, 16])?;
+    let tape = tf::GradientTape::new();
+    let loss = (x.matmul(w)? + b).tanh()?.square()?.reduce_mean((), false)?;
+    let [dw, db] = tape.required_gradient(&loss, [w, b])?;
+    // The rate changes at every step, as in a schedule.
+    let rate = 0.1 / (t as f32 + 1.0);
+    w.assign_sub(dw * rate)?;
+    b.assign_sub(db * rate)?;
+    device.flush()?;
+    Ok(loss)
+}
+
+fn start() -> tf::Result<(Variable, Variable, Vec<f32>)> {
+    let w = Variable::new(&tf::random::Generator::from_seed(1).normal([16, 4])?);
+    let b = Variable::new(&Tensor::zeros([4])?);
+    Ok((w, b, (0..128).map(|i| (i % 7) as f32 / 7.0).collect()))
+}
+
+#[test]
+fn a_steady_loop_plans_compiles_and_allocates_nothing() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let (w, b, xs) = start()?;
+        for t in 0..20 {
+            step(&device, &w, &b, &xs, t)?;
+        }
+        let before = device.stats();
+        for t in 20..120 {
+            step(&device, &w, &b, &xs, t)?;
+        }
+        let after = device.stats();
+        assert_eq!(after.flushes - before.flushes, 100);
+        assert_eq!(after.plan_hits - before.plan_hits, 100);
+        assert_eq!(after.plan_misses, before.plan_misses);
+        assert_eq!(after.pipelines, before.pipelines);
+        assert_eq!(after.buffers, before.buffers);
+        assert_eq!(after.bind_groups, before.bind_groups);
+        assert_eq!(after.submits - before.submits, 100, "one submission a step");
+        Ok(())
+    })
+}
+
+#[test]
+fn memory_is_flat_over_two_thousand_steps() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let (w, b, xs) = start()?;
+        for t in 0..100 {
+            step(&device, &w, &b, &xs, t)?;
+        }
+        let before = device.stats();
+        let host = resident_bytes();
+        for t in 100..2100 {
+            step(&device, &w, &b, &xs, t)?;
+        }
+        let after = device.stats();
+        assert!(w.read().reduce_sum((), false)?.item::<f32>()?.is_finite());
+        assert_eq!(after.live_bytes, before.live_bytes);
+        assert_eq!(after.peak_bytes, before.peak_bytes);
+        assert_eq!(after.buffers, before.buffers);
+        if let (Some(host), Some(now)) = (host, resident_bytes()) {
+            assert!(now < host + (16 << 20), "the host grew from {host} to {now} bytes");
+        }
+        Ok(())
+    })
+}
+
+/// What this process holds in memory, where the system says so.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}
+
+#[test]
+fn dead_ops_launch_nothing() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let x = tf::constant([1.0, 2.0])?;
+        let before = device.stats();
+        drop(x.exp()?.log()?);
+        let y = &x + 1.0;
+        assert_eq!(y.to_vec::<f32>()?, [2.0, 3.0]);
+        let after = device.stats();
+        assert_eq!(after.kernels - before.kernels, 1);
+        // exp, log, the scalar, add.
+        assert_eq!(after.nodes - before.nodes, 4);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_long_stream_is_flushed_by_itself() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let mut x = Tensor::zeros([16])?;
+        for _ in 0..5000 {
+            x = x + 1.0;
+        }
+        assert!(device.stats().flushes >= 2);
+        assert_eq!(x.to_vec::<f32>()?, [5000.0; 16]);
+        Ok(())
+    })
+}
+
+#[test]
+fn buffers_are_shared_by_values_that_never_meet() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let megabyte = 1 << 20;
+        let mut x = Tensor::ones([megabyte / 4])?;
+        for _ in 0..20 {
+            x = x * 1.0;
+        }
+        assert_eq!(x.reduce_sum((), false)?.item::<f32>()?, (megabyte / 4) as f32);
+        let peak = device.stats().peak_bytes;
+        assert!(peak < 6 * megabyte as u64, "20 steps of a chain took {peak} bytes");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_memory_limit_is_an_error_and_the_device_goes_on() -> tf::Result<()> {
+    let device =
+        Device::open(&DeviceOptions { memory_limit: Some(8 << 20), ..Default::default() })?;
+    device.scope(|| {
+        let kept = tf::constant([1.0, 2.0, 3.0])?;
+        let big = Tensor::ones([4 << 20])?;
+        let error = big.to_vec::<f32>().unwrap_err();
+        assert!(error.is_out_of_memory(), "{error}");
+        assert!(error.to_string().contains("the limit is 8388608"), "{error}");
+        // What follows from the failed value fails with the same words; nothing panics.
+        let error = (&big + 1.0).to_vec::<f32>().unwrap_err();
+        assert!(error.is_out_of_memory(), "{error}");
+        assert_eq!((&kept * 2.0).to_vec::<f32>()?, [2.0, 4.0, 6.0]);
+        assert!(device.flush().is_ok());
+        // Uploads meet the limit at once.
+        let error = Tensor::from_slice(&vec![0f32; 4 << 20], [4 << 20]).unwrap_err();
+        assert!(error.is_out_of_memory(), "{error}");
+        device.set_memory_limit(None);
+        assert_eq!(Tensor::ones([4 << 20])?.reduce_max((), false)?.item::<f32>()?, 1.0);
+        Ok(())
+    })
+}
+
+#[test]
+fn freed_memory_is_trimmed_for_a_limit() -> tf::Result<()> {
+    let device =
+        Device::open(&DeviceOptions { memory_limit: Some(8 << 20), ..Default::default() })?;
+    device.scope(|| {
+        // Each size has a class of its own, so only trimming makes room for the next.
+        for n in [1_000_000usize, 1_200_000, 1_400_000, 1_600_000] {
+            let sum = Tensor::ones([n])?.reduce_sum((), false)?.item::<f32>()?;
+            assert_eq!(sum, n as f32);
+        }
+        assert!(device.trim()? > 0);
+        assert_eq!(device.stats().pooled_bytes, 0);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_lost_device_is_an_error_and_training_goes_on_elsewhere() -> tf::Result<()> {
+    let device = Device::new()?;
+    let (w, b, xs) = device.scope(start)?;
+    device.scope(|| -> tf::Result<()> {
+        for t in 0..3 {
+            step(&device, &w, &b, &xs, t)?;
+        }
+        Ok(())
+    })?;
+    let kept = (w.read().to_array::<f32>()?, b.read().to_array::<f32>()?);
+
+    device.wgpu().0.destroy();
+    let error = device.scope(|| step(&device, &w, &b, &xs, 3)).unwrap_err();
+    assert!(error.is_device_lost(), "{error}");
+    let error = w.read().to_vec::<f32>().unwrap_err();
+    assert!(error.is_device_lost(), "{error}");
+    assert!(error.to_string().contains("Device::new"), "{error}");
+    // Sugar on values of a lost device does not panic: the loss is told by the read.
+    assert!((w.read() + 1.0).to_vec::<f32>().is_err());
+
+    let fresh = Device::new()?;
+    fresh.scope(|| {
+        w.assign(&Tensor::from_array(&kept.0)?)?;
+        b.assign(&Tensor::from_array(&kept.1)?)?;
+        let first = step(&fresh, &w, &b, &xs, 3)?.item::<f32>()?;
+        let later = (4..20).map(|t| step(&fresh, &w, &b, &xs, t)).last().unwrap()?.item::<f32>()?;
+        assert!(later < first, "{first} then {later}");
+        Ok(())
+    })
+}
+
+#[test]
+fn an_unknown_adapter_is_named_with_those_there_are() {
+    let options = DeviceOptions { adapter: Some("no such adapter".into()), ..Default::default() };
+    let error = Device::open(&options).unwrap_err();
+    assert!(matches!(error, Error::Device(DeviceFault::NoAdapter, _)));
+    let known = Device::adapters();
+    assert!(!known.is_empty());
+    assert!(error.to_string().contains(&known[0].name), "{error}");
+    // By index and by fragment.
+    let fragment = known[0].name[1..5].to_uppercase();
+    for adapter in ["0".to_string(), fragment] {
+        let device = Device::open(&DeviceOptions { adapter: Some(adapter), ..Default::default() });
+        assert_eq!(device.unwrap().adapter().name, known[0].name);
+    }
+}
+
+/// Runs this test program again for `name` alone, in another environment.
+fn in_environment(name: &str, variables: &[(&str, &str)]) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--ignored", "--nocapture"])
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{name}: {text}");
+}
+
+#[test]
+fn environment_variables_are_heeded() {
+    in_environment(
+        "without_an_adapter",
+        &[
+            ("VK_ICD_FILENAMES", "/nowhere/icd.json"),
+            ("VK_DRIVER_FILES", "/nowhere/icd.json"),
+            ("WGPU_BACKEND", "vulkan"),
+        ],
+    );
+    in_environment("with_an_unknown_adapter", &[("WGRAD_ADAPTER", "zx81")]);
+    in_environment("synchronously", &[("WGRAD_EAGER_SYNC", "1")]);
+}
+
+#[test]
+#[ignore = "run by environment_variables_are_heeded"]
+fn without_an_adapter() {
+    let error = Tensor::zeros([2]).unwrap_err();
+    assert!(matches!(error, Error::Device(DeviceFault::NoAdapter, _)), "{error}");
+    assert!(error.to_string().contains("mesa-vulkan-drivers"), "{error}");
+}
+
+#[test]
+#[ignore = "run by environment_variables_are_heeded"]
+fn with_an_unknown_adapter() {
+    let error = Device::new().unwrap_err();
+    assert!(error.to_string().contains("no adapter is called \"zx81\""), "{error}");
+}
+
+#[test]
+#[ignore = "run by environment_variables_are_heeded"]
+fn synchronously() {
+    let device = Device::new().unwrap();
+    device.scope(|| {
+        let x = tf::constant([1.0, 2.0]).unwrap();
+        let y = &x + &x;
+        // It has run before anybody asked.
+        assert_eq!(device.stats().kernels, 1);
+        assert_eq!(y.to_vec::<f32>().unwrap(), [2.0, 4.0]);
+        let (w, b, xs) = start().unwrap();
+        assert!(step(&device, &w, &b, &xs, 0).unwrap().item::<f32>().unwrap().is_finite());
+    });
+}
+
+#[test]
+fn an_applications_device_is_shared() -> tf::Result<()> {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends: wgpu::Backends::PRIMARY,
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    });
+    let options = wgpu::RequestAdapterOptions::default();
+    let adapter = pollster::block_on(instance.request_adapter(&options)).unwrap();
+    let (raw, queue) = pollster::block_on(adapter.request_device(&Default::default())).unwrap();
+    let device = Device::from_wgpu(&adapter, raw.clone(), queue.clone());
+    device.scope(|| {
+        let buffer = raw.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: 16,
+            usage: wgpu::BufferUsages::STORAGE
+                | wgpu::BufferUsages::COPY_SRC
+                | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&[1f32, 2.0, 3.0, 4.0]));
+        let x = Tensor::from_buffer(&device, buffer.clone(), [2, 2], tf::DType::F32)?;
+        assert_eq!((&x * 2.0).to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0]);
+        assert_eq!(x.buffer()?, buffer, "no copy");
+        // A value of ours is there for the application without a read-back.
+        assert!((&x + 1.0).buffer()?.size() >= 16);
+        let small = Tensor::from_buffer(&device, buffer, [5], tf::DType::F32).unwrap_err();
+        assert!(matches!(small, Error::Device(DeviceFault::Limit, _)), "{small}");
+        Ok(())
+    })
+}
+
+#[test]
+fn the_noop_backend_takes_every_call() -> tf::Result<()> {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends: wgpu::Backends::NOOP,
+        backend_options: wgpu::BackendOptions {
+            noop: wgpu::NoopBackendOptions { enable: true, ..Default::default() },
+            ..Default::default()
+        },
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    });
+    let options = wgpu::RequestAdapterOptions::default();
+    let adapter = pollster::block_on(instance.request_adapter(&options)).unwrap();
+    let (raw, queue) = pollster::block_on(adapter.request_device(&Default::default())).unwrap();
+    let device = Device::from_wgpu(&adapter, raw, queue);
+    device.scope(|| {
+        let (w, b, xs) = start()?;
+        for t in 0..3 {
+            step(&device, &w, &b, &xs, t)?;
+        }
+        assert_eq!(w.read().to_vec::<f32>()?.len(), 64);
+        Ok(())
+    })
+}
+
+#[test]
+fn tensors_cross_threads() -> tf::Result<()> {
+    let device = Device::new()?;
+    let x = device.scope(|| tf::constant([1.0, 2.0, 3.0]))?;
+    let sums: Vec<f32> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|k| {
+                let x = &x;
+                scope.spawn(move || {
+                    let mut y = x.clone();
+                    for _ in 0..50 {
+                        y = y + k as f32;
+                    }
+                    y.reduce_sum((), false).unwrap().item::<f32>().unwrap()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert_eq!(sums, [6.0, 156.0, 306.0, 456.0]);
+    Ok(())
+}
+
+#[test]
+fn values_are_read_asynchronously() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let x = tf::constant([1.0, 2.0])?;
+        let (y, z) = (&x + 1.0, &x * 10.0);
+        let both = futures::future::try_join(y.to_vec_async::<f32>(), z.to_vec_async::<f32>());
+        let (y, z) = pollster::block_on(both)?;
+        assert_eq!((y, z), (vec![2.0, 3.0], vec![10.0, 20.0]));
+        assert!(pollster::block_on(x.item_async::<f32>()).is_err());
+        Ok(())
+    })
+}
+
+#[test]
+fn large_uploads_arrive_whole() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        // More than the staging memory that may wait for a submission.
+        let tensors: Vec<Tensor> = (0..12)
+            .map(|k| Tensor::from_slice(&vec![k as f32; 2 << 20], [2 << 20]))
+            .collect::<tf::Result<_>>()?;
+        for (k, tensor) in tensors.iter().enumerate() {
+            let (low, high) = (tensor.reduce_min((), false)?, tensor.reduce_max((), false)?);
+            assert_eq!((low.item::<f32>()?, high.item::<f32>()?), (k as f32, k as f32));
+        }
+        // Every dtype, also with odd lengths.
+        assert_eq!(tf::constant([1u8, 2, 3, 4, 5])?.to_vec::<u8>()?, [1, 2, 3, 4, 5]);
+        assert_eq!(tf::constant([true, false, true])?.to_vec::<bool>()?, [true, false, true]);
+        assert_eq!(tf::constant([7u32, u32::MAX])?.to_vec::<u32>()?, [7, u32::MAX]);
+        let half = [tf::f16::from_f32(0.5), tf::f16::from_f32(-2.0), tf::f16::from_f32(3.0)];
+        if device.adapter().kind == wgpu::DeviceType::Cpu {
+            assert_eq!(tf::constant(half)?.to_vec::<tf::f16>()?, half);
+        }
+        Ok(())
+    })
+}
