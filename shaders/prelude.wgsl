@@ -65,10 +65,17 @@ fn log1p_4(x: vec4<f32>) -> vec4<f32> {
     return select(log_4(1.0 + x), 2.0 * s * sum, abs(x) < vec4<f32>(0.5));
 }
 
-// tanh x = (e^2x - 1) / (e^2x + 1); beyond 10 it is 1 in f32, and e^2x would overflow.
+// tanh x = (e^2x - 1) / (e^2x + 1); beyond 10 it is 1 in f32, and e^2x would overflow. Computed for |x|, so that
+// it is odd to the last digit.
 fn tanh_4(x: vec4<f32>) -> vec4<f32> {
-    let t = expm1_4(2.0 * clamp(x, vec4<f32>(-10.0), vec4<f32>(10.0)));
-    return select(t / (t + 2.0), x, is_nan_4(x));
+    let t = expm1_4(2.0 * min(abs(x), vec4<f32>(10.0)));
+    let y = t / (t + 2.0);
+    return select(select(y, -y, is_negative_4(x)), x, is_nan_4(x));
+}
+
+// By the sign bit, so that -0 counts.
+fn is_negative_4(x: vec4<f32>) -> vec4<bool> {
+    return (bitcast<vec4<u32>>(x) >> vec4<u32>(31u)) == vec4<u32>(1u);
 }
 
 // Halves of e^x before they are added, so that the sum overflows no sooner than the result.
@@ -117,7 +124,7 @@ fn atan_4(x: vec4<f32>) -> vec4<f32> {
     }
     let y = 4.0 * t * s;
     let angle = select(y, 1.5707963267948966 - y, inverted);
-    return select(select(angle, -angle, x < vec4<f32>(0.0)), x, is_nan_4(x));
+    return select(select(angle, -angle, is_negative_4(x)), x, is_nan_4(x));
 }
 
 // asin x = atan(x / sqrt(1 - x^2)), with 1 - x^2 as (1 - x)(1 + x) to keep the digits near 1.
@@ -132,12 +139,12 @@ fn acos_4(x: vec4<f32>) -> vec4<f32> {
 }
 
 fn atan2_4(y: vec4<f32>, x: vec4<f32>) -> vec4<f32> {
-    let first = atan_4(abs(y) / abs(x));
+    // Two infinities make an angle of 45 degrees.
+    let ratio = select(abs(y) / abs(x), vec4<f32>(1.0), is_inf_4(y) & is_inf_4(x));
+    let first = atan_4(ratio);
     let flat = select(first, vec4<f32>(0.0), y == vec4<f32>(0.0));
-    let behind = (bitcast<vec4<u32>>(x) >> vec4<u32>(31u)) == vec4<u32>(1u);
-    let angle = select(flat, 3.141592653589793 - flat, behind);
-    let below = (bitcast<vec4<u32>>(y) >> vec4<u32>(31u)) == vec4<u32>(1u);
-    return select(select(angle, -angle, below), vec4<f32>(nan()), is_nan_4(x) | is_nan_4(y));
+    let angle = select(flat, 3.141592653589793 - flat, is_negative_4(x));
+    return select(select(angle, -angle, is_negative_4(y)), vec4<f32>(nan()), is_nan_4(x) | is_nan_4(y));
 }
 
 fn softplus_4(x: vec4<f32>) -> vec4<f32> {
@@ -180,7 +187,7 @@ fn pow_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     let size = exp2(b * log2(abs(a)));
     let whole = floor(b) == b;
     let odd = whole & ((b - 2.0 * floor(0.5 * b)) == vec4<f32>(1.0));
-    let negative = (bitcast<vec4<u32>>(a) >> vec4<u32>(31u)) == vec4<u32>(1u);
+    let negative = is_negative_4(a);
     var y = select(size, -size, negative & odd);
     y = select(y, vec4<f32>(nan()), (a < vec4<f32>(0.0)) & !whole & !is_inf_4(a) & !is_inf_4(b));
     let zero = a == vec4<f32>(0.0);

@@ -84,7 +84,8 @@ impl DType {
 
     /// Bytes a buffer of `elements` binds: whole vectors of four elements, and at least one of 16 bytes.
     pub(crate) fn bytes(self, elements: usize) -> u64 {
-        ((elements as u64 * self.size() as u64).next_multiple_of(16)).max(16)
+        let bytes = (elements as u64).saturating_mul(self.size() as u64);
+        bytes.checked_next_multiple_of(16).unwrap_or(u64::MAX).max(16)
     }
 
     pub(crate) fn register(self) -> Register {

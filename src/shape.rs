@@ -20,9 +20,9 @@ impl Shape {
         Shape(SmallVec::from_slice(sizes))
     }
 
-    /// How many elements a tensor of this shape has; 1 for a scalar.
+    /// How many elements a tensor of this shape has; 1 for a scalar, `usize::MAX` for more than there are numbers.
     pub fn elements(&self) -> usize {
-        self.0.iter().product()
+        self.checked_elements().unwrap_or(usize::MAX)
     }
 
     /// As [`Shape::elements`], or `None` where the product is beyond `usize`.

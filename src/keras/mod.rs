@@ -1,1 +1,42 @@
-//! Keras.
+//! Keras's parts for training by hand: layers, models, losses, metrics, optimizers.
+//!
+//! They are tensors, variables and tapes with names and memory; nothing here knows a shader or a buffer, and
+//! whatever a layer does could be written with [`Tensor`](crate::Tensor)'s methods. A training loop is the
+//! program's own: there is no `compile` and no `fit`.
+//!
+//! ```
+//! # fn main() -> wgrad::Result<()> {
+//! use wgrad as tf;
+//! use tf::keras::{Activation, Layer, Sequential, layers::Dense, losses, optimizers::{Optimizer, Sgd}};
+//!
+//! let model = Sequential::new()
+//!     .add(Dense::new(8).activation(Activation::Relu))
+//!     .add(Dense::new(2));
+//! let loss_of = losses::SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+//! let optimizer = Sgd::new(0.5);
+//! let x = tf::constant([[0.0, 1.0], [1.0, 0.0]])?;
+//! let y = tf::constant([0, 1])?;
+//! let mut last = f32::INFINITY;
+//! for _ in 0..3 {
+//!     let tape = tf::GradientTape::new();
+//!     let loss = loss_of.call(&y, &model.call(&x, true)?)?;
+//!     optimizer.minimize(&loss, tape, &model.trainable_variables())?;
+//!     assert!(loss.item::<f32>()? < last);
+//!     last = loss.item()?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod activations;
+pub mod initializers;
+pub mod layers;
+pub mod losses;
+pub mod metrics;
+pub mod optimizers;
+mod sequential;
+
+pub use activations::Activation;
+pub use initializers::Initializer;
+pub use layers::Layer;
+pub use sequential::Sequential;

@@ -1,4 +1,5 @@
-//! `y = dtype(x)`. Floats become integers by cutting off, anything becomes `bool` by comparison with 0.
+//! `y = dtype(x)`. Floats become integers as Rust's `as` makes them: cut off, NaN as 0, and what is outside the
+//! range as its nearest end. Integers among themselves wrap. Anything becomes `bool` by comparison with 0.
 
 use std::hash::{Hash, Hasher};
 
@@ -13,7 +14,7 @@ use crate::tensor::Tensor;
 impl Tensor {
     /// The same numbers in another dtype; the tensor itself if it has it already.
     ///
-    /// Floats outside an integer's range become its nearest end.
+    /// Floats are cut off on their way to integers; NaN becomes 0 and what is outside the range its nearest end.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -60,6 +61,15 @@ impl Op for Cast {
             (Register::Bool, Register::U32) => "select(vec4<u32>(0u), vec4<u32>(1u), x)",
             (Register::Bool, Register::Bool) => "x",
             (_, Register::Bool) => "x != V(0)",
+            (Register::F32, Register::I32) => {
+                "select(select(vec4<i32>(x), vec4<i32>(2147483647i), x >= V(2147483648.0)), vec4<i32>(0i), is_nan_4(x))"
+            }
+            (Register::F32, Register::U32) if self.dtype == DType::U8 => {
+                "select(vec4<u32>(clamp(x, V(0.0), V(255.0))), vec4<u32>(0u), is_nan_4(x))"
+            }
+            (Register::F32, Register::U32) => {
+                "select(select(vec4<u32>(x), vec4<u32>(4294967295u), x >= V(4294967296.0)), vec4<u32>(0u), is_nan_4(x))"
+            }
             (_, Register::F32) => "vec4<f32>(x)",
             (_, Register::I32) => "vec4<i32>(x)",
             (_, Register::U32) => "vec4<u32>(x)",

@@ -58,6 +58,9 @@ pub fn one_hot(
     off: impl Into<Scalar>,
 ) -> Result<Tensor> {
     let (on, off) = (on.into(), off.into());
+    super::expect_dtype("OneHot (the indices)", indices.spec(), &[DType::I32, DType::U32, DType::U8])?;
+    let bytes = indices.dtype() == DType::U8;
+    let indices = if bytes { &indices.cast(DType::I32)? } else { indices };
     let places = iota(Some(indices.device()), depth, 0.into(), 1.into(), indices.dtype())?;
     let hit = indices.expand_dims(-1)?.equal(&places)?;
     let value =
@@ -106,7 +109,11 @@ impl Tensor {
         let list = axis_list("Mean", &axes, self.rank())?;
         let count: usize = list.iter().map(|&axis| self.shape()[axis]).product();
         let sum = self.reduce_sum(&axes, keepdims)?;
-        if self.dtype().is_float() { sum.divide(count) } else { sum.floordiv(count.max(1)) }
+        if self.dtype().is_float() {
+            return sum.divide(count);
+        }
+        // Integer means are cut off, not rounded down.
+        sum.abs()?.floordiv(count.max(1))?.multiply(sum.sign()?)
     }
 
     /// The mean squared distance from the mean over `axes`.
@@ -191,7 +198,7 @@ impl Tensor {
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
     pub fn relu6(&self) -> Result<Tensor> {
-        let six = self.multiply(0.0)?.detached().add(6.0)?;
+        let six = super::fill(self.device(), "Relu6", Default::default(), 6.into(), self.dtype())?;
         select(&self.less(6.0)?.logical_or(self.is_nan()?)?, &self.relu()?, &six)
     }
 
@@ -261,7 +268,13 @@ impl Tensor {
         let pairs = || multiples.iter().zip(self.shape());
         let apart: Vec<usize> = self.shape().iter().flat_map(|&size| [1, size]).collect();
         let wide: Vec<usize> = pairs().flat_map(|(&n, &size)| [n, size]).collect();
-        let flat: Vec<usize> = pairs().map(|(n, size)| n * size).collect();
+        let flat: Option<Vec<usize>> = pairs().map(|(n, size)| n.checked_mul(*size)).collect();
+        let Some(flat) = flat else {
+            return Err(Error::Shape(format!(
+                "Tile: {:?} repeated {multiples:?} times has an axis of more than 2^64 elements.",
+                self.shape()
+            )));
+        };
         self.reshape_to(apart.into())?.broadcast_to(wide)?.reshape_to(flat.into())
     }
 

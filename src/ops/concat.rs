@@ -69,7 +69,8 @@ impl Op for Concat {
                     self.axis, first.shape, x.shape
                 )));
             }
-            sizes[self.axis] += x.shape[self.axis];
+            // Beyond the numbers there are, the tensor is refused for its size.
+            sizes[self.axis] = sizes[self.axis].saturating_add(x.shape[self.axis]);
         }
         Ok(Spec::new(sizes, first.dtype))
     }

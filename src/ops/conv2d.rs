@@ -86,6 +86,9 @@ pub(super) fn windows(
     }
 }
 
+/// Places in an image have 32 bits in a kernel, and differences of them a sign.
+pub(super) const FARTHEST: usize = i32::MAX as usize / 2;
+
 /// All sizes of a convolution.
 struct Geometry {
     image: [usize; 4],
@@ -112,9 +115,13 @@ impl Geometry {
         }
         let [sh, sw] = options.strides;
         let [dh, dw] = options.dilations;
-        if sh * sw * dh * dw == 0 || kh * kw == 0 {
+        let reach = |size: usize, dilation: usize| size.checked_mul(dilation).unwrap_or(usize::MAX);
+        if [sh, sw, dh, dw, kh, kw].contains(&0)
+            || [sh, sw, reach(kh, dh), reach(kw, dw)].iter().any(|n| *n > FARTHEST)
+        {
             return Err(Error::Shape(format!(
-                "{op}: strides {:?}, dilations {:?} and the filter's size ({kh}, {kw}) must all be at least 1.",
+                "{op}: strides {:?}, dilations {:?} and the filter's size ({kh}, {kw}) must all be at least 1, and neither a \
+                 stride nor a dilated filter may span more than {FARTHEST} places.",
                 options.strides, options.dilations
             )));
         }

@@ -36,7 +36,8 @@ impl Gemm {
         let tiles_m = self.m.div_ceil(8 * tm);
         let tiles_n = self.n.div_ceil(8 * 4 * tn4);
         let groups = self.batch * tiles_m * tiles_n;
-        let parts = parts(groups, self.k, caps);
+        let results = self.batch * self.m * self.n;
+        let parts = parts(groups, self.k, results, caps);
         let part = self.k.div_ceil(parts).max(1);
 
         let vector_b = self.n.is_multiple_of(4)
@@ -86,7 +87,6 @@ impl Gemm {
             .declare(format!("struct Params {{\n{fields}    row: u32,\n}}"))
             .declare("@group(0) @binding(3) var<uniform> p: Params;")
             .groups(groups * parts);
-        let len = self.batch * self.m * self.n;
         if parts == 1 {
             return kernel.into();
         }
@@ -96,22 +96,26 @@ impl Gemm {
             .constant("WG", 64)
             .read(Bind::Temp(0))
             .write(Bind::Output)
-            .param("len", len)
+            .param("len", results)
             .param("parts", parts)
-            .groups(len.div_ceil(64));
+            .groups(results.div_ceil(64));
         Lowering::Kernels(Kernels {
-            temps: vec![sums.bytes(len * parts)],
+            temps: vec![sums.bytes(results * parts)],
             kernels: vec![kernel, add],
         })
     }
 }
 
-/// Into how many parts the sums are cut so that enough workgroups have work.
-fn parts(groups: usize, k: usize, caps: &Caps) -> usize {
+/// Into how many parts the sums are cut: so many that enough workgroups have work, and that no part is so long
+/// that rounding errors pile up, as long as the parts' results take little memory.
+fn parts(groups: usize, k: usize, results: usize, caps: &Caps) -> usize {
+    const LONGEST: usize = 2048;
+    const MOST_RESULTS: usize = 4 << 20;
     // A second kernel costs a processor as much as a thousand or so steps of the sum.
     let (wanted, shortest) = if caps.cpu { (4, 1024) } else { (128, 128) };
-    let by_groups = wanted / groups.max(1);
-    by_groups.min(k / shortest).clamp(1, 64)
+    let by_groups = (wanted / groups.max(1)).min(k / shortest).min(64);
+    let by_length = k.div_ceil(LONGEST).min(MOST_RESULTS / results.max(1));
+    by_groups.max(by_length).max(1)
 }
 
 impl Columns {
@@ -165,11 +169,12 @@ mod tests {
     #[test]
     fn long_sums_of_few_results_are_cut() {
         let gpu = Caps::portable();
-        assert_eq!(parts(1, 39_200, &gpu), 64);
-        assert_eq!(parts(64, 1024, &gpu), 2);
-        assert_eq!(parts(1000, 39_200, &gpu), 1);
+        assert_eq!(parts(1, 39_200, 800, &gpu), 64);
+        assert_eq!(parts(64, 1024, 1 << 18, &gpu), 2);
+        assert_eq!(parts(1000, 4096, 1 << 24, &gpu), 1, "too many results to keep twice");
         let cpu = Caps { cpu: true, ..gpu };
-        assert_eq!(parts(1, 39_200, &cpu), 4);
-        assert_eq!(parts(1, 784, &cpu), 1);
+        assert_eq!(parts(1, 784, 5000, &cpu), 1);
+        assert_eq!(parts(1, 39_200, 800, &cpu), 20);
+        assert_eq!(parts(13, 9800, 51_200, &cpu), 5);
     }
 }

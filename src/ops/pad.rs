@@ -48,6 +48,11 @@ impl Tensor {
                 self.shape()
             )));
         }
+        if let Some(far) = paddings.iter().find(|(low, high)| *low.max(high) > FARTHEST) {
+            return Err(Error::Shape(format!(
+                "Pad: the paddings {far:?} are wider than any tensor; an axis has at most {FARTHEST} places."
+            )));
+        }
         let repeat = match mode {
             PadMode::Constant(value) => {
                 let edges = paddings.iter().map(|&(low, high)| (low as i64, high as i64, 1));
@@ -71,6 +76,9 @@ impl Tensor {
         Ok(padded)
     }
 }
+
+/// Indices have 32 bits in a kernel.
+const FARTHEST: usize = u32::MAX as usize / 4;
 
 /// One axis of a mirrored padding; `skip` edge elements are not repeated.
 fn mirror(x: &Tensor, axis: usize, low: usize, high: usize, skip: usize) -> Result<Tensor> {

@@ -5,7 +5,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::conv2d::{Padding, windows};
+use super::conv2d::{FARTHEST, Padding, windows};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, no_grads, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -82,9 +82,9 @@ fn geometry(op: &str, image: &Shape, options: Pool2dOptions) -> Result<([usize; 
         )));
     };
     let ([kh, kw], [sh, sw]) = (options.window, options.strides);
-    if kh * kw * sh * sw == 0 {
+    if [kh, kw, sh, sw].iter().any(|n| !(1..=FARTHEST).contains(n)) {
         return Err(Error::Shape(format!(
-            "{op}: the window {:?} and the strides {:?} must all be at least 1.",
+            "{op}: the window {:?} and the strides {:?} must all be in 1 to {FARTHEST}.",
             options.window, options.strides
         )));
     }

@@ -133,10 +133,11 @@ impl Tensor {
     pub fn split_sizes(&self, sizes: &[usize], axis: i64) -> Result<Vec<Tensor>> {
         let at = axis_index("SplitV", axis, self.rank())?;
         let have = self.shape()[at];
-        if sizes.iter().sum::<usize>() != have {
+        let sum = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
+        if sum != Some(have) {
             return Err(Error::Shape(format!(
-                "SplitV: the sizes {sizes:?} add up to {} and axis {axis} has {have}.",
-                sizes.iter().sum::<usize>()
+                "SplitV: the sizes {sizes:?} add up to {} and axis {axis} has {have}; both must be equal.",
+                sum.map_or("more than 2^64".to_string(), |n| n.to_string())
             )));
         }
         let mut start = 0;

@@ -17,6 +17,10 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps) -> Plan {
         .nodes
         .iter()
         .map(|node| {
+            if node.spec.elements() == 0 {
+                // Nothing to compute, and sizes of 0 are nothing that an op's tiles must cope with.
+                return Lowering::Kernels(Kernels::default());
+            }
             let inputs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
             node.op.lower(&Site { inputs: &inputs, output: &node.spec, caps })
         })
@@ -59,13 +63,11 @@ impl Planner<'_> {
             let spec = &self.graph.nodes[i].spec;
             let slot = self.slots.take(spec.bytes(), keep[i]);
             self.places[i] = Some(Place::Slot(slot));
-            if spec.elements() > 0 {
-                match &self.lowerings[i] {
-                    Lowering::Pointwise(_) => self.lay_pointwise(i),
-                    Lowering::Kernels(kernels) => self.lay_kernels(i, kernels),
-                    // An alias has another root.
-                    Lowering::Alias => {}
-                }
+            match &self.lowerings[i] {
+                Lowering::Pointwise(_) => self.lay_pointwise(i),
+                Lowering::Kernels(kernels) => self.lay_kernels(i, kernels),
+                // An alias has another root.
+                Lowering::Alias => {}
             }
             self.release_after(i, &last_reader, &keep);
         }

@@ -1,0 +1,155 @@
+//! [`Initializer`]: the numbers that weights start from, with Keras's formulas.
+//!
+//! Random ones draw from a [`Generator`]; which one, and so which seed, is the caller's choice.
+
+use crate::error::Result;
+use crate::random::Generator;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// How a weight starts.
+///
+/// The scaled ones depend on the fans: a kernel `[in, out]` has `fan_in = in` and `fan_out = out`, a convolution's
+/// `[KH,KW,C,O]` has `fan_in = KH KW C` and `fan_out = KH KW O`. Their normal forms are cut at two deviations and
+/// drawn wider by 1/0.8796, so that the deviation after the cut is the one stated.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{keras::Initializer, random::Generator};
+/// let kernel = Initializer::GlorotUniform.init([784, 100], &Generator::from_seed(1))?;
+/// let limit = (6.0f32 / 884.0).sqrt();
+/// assert!(kernel.to_vec::<f32>()?.iter().all(|w| w.abs() <= limit));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Initializer {
+    /// 0 everywhere.
+    Zeros,
+    /// 1 everywhere.
+    Ones,
+    /// This number everywhere.
+    Constant(f32),
+    /// Evenly spread in [`low`, `high`).
+    RandomUniform {
+        /// The least number.
+        low: f32,
+        /// The end, which is not drawn.
+        high: f32,
+    },
+    /// Normal numbers.
+    RandomNormal {
+        /// Their mean.
+        mean: f32,
+        /// Their deviation.
+        stddev: f32,
+    },
+    /// Normal numbers, drawn again where beyond two deviations; they end up less spread than `stddev`.
+    TruncatedNormal {
+        /// Their mean.
+        mean: f32,
+        /// Their deviation before the cut.
+        stddev: f32,
+    },
+    /// Uniform in `±sqrt(6 / (fan_in + fan_out))` (Glorot and Bengio 2010).
+    GlorotUniform,
+    /// Truncated normal of deviation `sqrt(2 / (fan_in + fan_out))`.
+    GlorotNormal,
+    /// Uniform in `±sqrt(6 / fan_in)` (He et al. 2015).
+    HeUniform,
+    /// Truncated normal of deviation `sqrt(2 / fan_in)`.
+    HeNormal,
+    /// Uniform in `±sqrt(3 / fan_in)` (LeCun et al. 1998).
+    LecunUniform,
+    /// Truncated normal of deviation `sqrt(1 / fan_in)`.
+    LecunNormal,
+}
+
+/// The deviation of the standard normal distribution cut at -2 and 2.
+const TRUNCATED_STDDEV: f64 = 0.879_625_661_034_239_8;
+
+impl Initializer {
+    /// A tensor of `shape` in `f32` on the current device.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if there is no device or no memory.
+    pub fn init(&self, shape: impl Into<Shape>, generator: &Generator) -> Result<Tensor> {
+        let shape = shape.into();
+        let variance = self.variance(&shape);
+        match *self {
+            Initializer::Zeros => Tensor::zeros(shape),
+            Initializer::Ones => Tensor::ones(shape),
+            Initializer::Constant(value) => Tensor::full(shape, value),
+            Initializer::RandomUniform { low, high } => generator.uniform_range(shape, low, high),
+            Initializer::RandomNormal { mean, stddev } => {
+                generator.normal(shape)?.multiply(stddev)?.add(mean)
+            }
+            Initializer::TruncatedNormal { mean, stddev } => {
+                generator.truncated_normal(shape)?.multiply(stddev)?.add(mean)
+            }
+            Initializer::GlorotUniform | Initializer::HeUniform | Initializer::LecunUniform => {
+                // A uniform distribution in ±a has the variance a^2 / 3.
+                let limit = (3.0 * variance).sqrt() as f32;
+                generator.uniform_range(shape, -limit, limit)
+            }
+            Initializer::GlorotNormal | Initializer::HeNormal | Initializer::LecunNormal => {
+                generator.truncated_normal(shape)?.multiply(variance.sqrt() / TRUNCATED_STDDEV)
+            }
+        }
+    }
+
+    /// The variance that the fans call for; 1 for the initializers that do not ask.
+    fn variance(&self, shape: &[usize]) -> f64 {
+        let (fan_in, fan_out) = fans(shape);
+        // A fan of 0 belongs to an empty tensor, whose variance no one sees.
+        match self {
+            Initializer::GlorotUniform | Initializer::GlorotNormal => {
+                1.0 / ((fan_in + fan_out) / 2.0).max(1.0)
+            }
+            Initializer::HeUniform | Initializer::HeNormal => 2.0 / fan_in.max(1.0),
+            Initializer::LecunUniform | Initializer::LecunNormal => 1.0 / fan_in.max(1.0),
+            _ => 1.0,
+        }
+    }
+}
+
+/// How many inputs an output sums, and how many outputs an input reaches.
+fn fans(shape: &[usize]) -> (f64, f64) {
+    match *shape {
+        [] => (1.0, 1.0),
+        [n] => (n as f64, n as f64),
+        [ref field @ .., inputs, outputs] => {
+            let field = field.iter().product::<usize>() as f64;
+            (field * inputs as f64, field * outputs as f64)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fans_count_the_receptive_field() {
+        assert_eq!(fans(&[784, 100]), (784.0, 100.0));
+        assert_eq!(fans(&[5, 5, 8, 16]), (200.0, 400.0));
+        assert_eq!(fans(&[7]), (7.0, 7.0));
+        assert_eq!(fans(&[]), (1.0, 1.0));
+    }
+
+    // Numbers of Keras for fan_in 784 and fan_out 100.
+    #[test]
+    fn variances_are_those_of_keras() {
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        let variance = |i: Initializer| i.variance(&[784, 100]);
+        near((3.0 * variance(Initializer::GlorotUniform)).sqrt(), 0.082_385_255_457_163_46);
+        near((3.0 * variance(Initializer::HeUniform)).sqrt(), 0.087_481_776_527_970_65);
+        near((3.0 * variance(Initializer::LecunUniform)).sqrt(), 0.061_858_957_413_174_19);
+        near(
+            variance(Initializer::GlorotNormal).sqrt() / TRUNCATED_STDDEV,
+            0.054_074_308_563_853_87,
+        );
+        near(variance(Initializer::HeNormal).sqrt() / TRUNCATED_STDDEV, 0.057_419_456_326_711_804);
+    }
+}

@@ -1,0 +1,216 @@
+//! Metrics: numbers gathered over many batches, without reading anything back on the way.
+//!
+//! The total lives on the device, the count on the host, for a shape tells it. [`Metric::result`] is a tensor;
+//! whoever wants to see it reads it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::losses::class_labels;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::graph;
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// A number gathered from pairs of truth and prediction.
+pub trait Metric: Send + Sync {
+    /// What messages and logs call it.
+    fn name(&self) -> &str;
+
+    /// Counts a batch in.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] or [`Error::DType`] if truth and predictions do not fit together.
+    fn update_state(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<()>;
+
+    /// The value over all batches since the last reset, a scalar; 0 before the first.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if there is no device.
+    fn result(&self) -> Result<Tensor>;
+
+    /// Begins anew.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the device's memory is used up.
+    fn reset_state(&self) -> Result<()>;
+}
+
+/// The mean of all values counted in, each of the same weight.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let mean = tf::keras::metrics::Mean::new("loss");
+/// mean.update_state(&tf::constant([1.0, 2.0])?)?;
+/// mean.update_state(&tf::constant(6.0)?)?;
+/// assert_eq!(mean.result()?.item::<f32>()?, 3.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Mean {
+    name: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Made on the device of the first values.
+    total: Option<Variable>,
+    count: usize,
+    /// The last total that is known to be computed, and its count.
+    safe: Option<(Tensor, usize)>,
+}
+
+impl Mean {
+    /// A mean of nothing.
+    pub fn new(name: impl Into<String>) -> Self {
+        Mean { name: name.into(), state: Mutex::default() }
+    }
+
+    /// What messages and logs call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Counts in all elements of `values`, whatever their shape.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the dtype is not numeric; [`Error::Device`] if values of two devices meet between resets.
+    pub fn update_state(&self, values: &Tensor) -> Result<()> {
+        // No gradient goes through a metric.
+        let values = values.detached().cast(DType::F32)?;
+        self.count_in(values.reduce_sum((), false)?, values.len())
+    }
+
+    /// The mean, a scalar; 0 before the first value.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if there is no device.
+    pub fn result(&self) -> Result<Tensor> {
+        let state = self.state();
+        match &state.total {
+            Some(total) if state.count > 0 => total.peek().detached().divide(state.count),
+            _ => Tensor::zeros([]),
+        }
+    }
+
+    /// Begins anew.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the device's memory is used up.
+    pub fn reset_state(&self) -> Result<()> {
+        let mut state = self.state();
+        state.count = 0;
+        state.safe = None;
+        match &state.total {
+            Some(total) => total.assign(&total.peek().zeros_like()?),
+            None => Ok(()),
+        }
+    }
+
+    /// The total, once there is one: what a checkpoint would keep.
+    pub fn variables(&self) -> Vec<Variable> {
+        self.state().total.iter().cloned().collect()
+    }
+
+    fn count_in(&self, sum: Tensor, count: usize) -> Result<()> {
+        let mut state = self.state();
+        state.heal(&self.name)?;
+        match &state.total {
+            Some(total) if state.count > 0 => total.assign(&total.peek().detached().add(sum)?)?,
+            // After a reset the values' device is the one to be on.
+            Some(total) => total.assign(&sum)?,
+            None => state.total = Some(Variable::untrainable(format!("{}/total", self.name), &sum)),
+        }
+        state.count += count;
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// A total is computed along with the training step that follows. If that fails, the metric goes on from the
+    /// total before, so that one failed step does not spoil every later one.
+    fn heal(&mut self, name: &str) -> Result<()> {
+        let Some(total) = &self.total else { return Ok(()) };
+        let now = total.peek();
+        match now.value().state() {
+            graph::State::Ready(_) => self.safe = Some((now, self.count)),
+            graph::State::Waiting(_) => {}
+            graph::State::Failed(error) => {
+                log::warn!("{name}: a step failed ({error}); its values are not counted.");
+                match &self.safe {
+                    Some((safe, count)) => {
+                        total.assign(safe)?;
+                        self.count = *count;
+                    }
+                    None => self.count = 0,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The part of rows whose largest prediction is that of the label: labels `[..]` or `[..,1]`, predictions `[..,C]`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::metrics::{Metric, SparseCategoricalAccuracy};
+/// let accuracy = SparseCategoricalAccuracy::new("accuracy");
+/// accuracy.update_state(&tf::constant([0, 1])?, &tf::constant([[0.9, 0.1], [0.8, 0.2]])?)?;
+/// assert_eq!(accuracy.result()?.item::<f32>()?, 0.5);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct SparseCategoricalAccuracy {
+    mean: Mean,
+}
+
+impl SparseCategoricalAccuracy {
+    /// An accuracy of nothing.
+    pub fn new(name: impl Into<String>) -> Self {
+        SparseCategoricalAccuracy { mean: Mean::new(name) }
+    }
+
+    /// The count of hits, once there is one: what a checkpoint would keep.
+    pub fn variables(&self) -> Vec<Variable> {
+        self.mean.variables()
+    }
+}
+
+impl Metric for SparseCategoricalAccuracy {
+    fn name(&self) -> &str {
+        self.mean.name()
+    }
+
+    fn update_state(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<()> {
+        let labels = class_labels(y_true, y_pred)?;
+        let places = y_pred.detached().argmax(-1)?;
+        if labels.shape() != places.shape() {
+            return Err(Error::Shape(format!(
+                "SparseCategoricalAccuracy: y_true is {:?} and y_pred is {:?}; labels need the shape of the predictions \
+                 without the last axis.",
+                y_true.shape(),
+                y_pred.shape()
+            )));
+        }
+        let hits = places.equal(&labels)?.cast(DType::F32)?.reduce_sum((), false)?;
+        self.mean.count_in(hits, labels.len())
+    }
+
+    fn result(&self) -> Result<Tensor> {
+        self.mean.result()
+    }
+
+    fn reset_state(&self) -> Result<()> {
+        self.mean.reset_state()
+    }
+}

@@ -1,0 +1,105 @@
+//! [`Adam`]: steps of a size that each element's own gradients set.
+
+use super::{Optimizer, OptimizerState, Step};
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// Adam (Kingma and Ba 2015) in Keras's form, at step `t` from 1:
+/// `m += (g - m)(1 - b1)`, `v += (g^2 - v)(1 - b2)`, `w -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + epsilon)`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::optimizers::{Adam, Optimizer};
+/// let w = tf::Variable::new(&tf::constant(3.0)?);
+/// let adam = Adam::new(0.1);
+/// adam.apply_gradients(&[Some(tf::constant(50.0)?)], &[w.clone()])?;
+/// // The first step has the size of the learning rate, whatever the gradient's.
+/// assert!((w.read().item::<f32>()? - 2.9).abs() < 1e-5);
+/// assert_eq!(adam.iterations(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Adam {
+    state: OptimizerState,
+    beta_1: f64,
+    beta_2: f64,
+    epsilon: f64,
+}
+
+impl Adam {
+    /// This learning rate (Keras's is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
+    pub fn new(learning_rate: f32) -> Self {
+        let state = OptimizerState::new("adam", learning_rate);
+        Adam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }
+    }
+
+    /// How slowly the mean of gradients forgets, from 0 to below 1.
+    pub fn beta_1(mut self, beta_1: f64) -> Self {
+        self.beta_1 = beta_1;
+        self
+    }
+
+    /// How slowly the mean of squared gradients forgets, from 0 to below 1.
+    pub fn beta_2(mut self, beta_2: f64) -> Self {
+        self.beta_2 = beta_2;
+        self
+    }
+
+    /// What keeps the division from blowing up where gradients are tiny.
+    pub fn epsilon(mut self, epsilon: f64) -> Self {
+        self.epsilon = epsilon;
+        self
+    }
+
+    /// The step's size with the correction for means that started at 0.
+    fn alpha(&self, step: &Step) -> f64 {
+        let t = step.number as f64;
+        f64::from(step.learning_rate) * (1.0 - self.beta_2.powf(t)).sqrt()
+            / (1.0 - self.beta_1.powf(t))
+    }
+}
+
+impl Optimizer for Adam {
+    fn state(&self) -> &OptimizerState {
+        &self.state
+    }
+
+    fn slot_names(&self) -> Vec<&'static str> {
+        vec!["m", "v"]
+    }
+
+    fn update(
+        &self,
+        step: &Step,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let [m, v] = slots else {
+            return Err(Error::Shape(format!(
+                "adam: update was given {} slots; it needs m and v.",
+                slots.len()
+            )));
+        };
+        let m = m.add(g.subtract(m)?.multiply(1.0 - self.beta_1)?)?;
+        let v = v.add(g.square()?.subtract(v)?.multiply(1.0 - self.beta_2)?)?;
+        let down = m.multiply(self.alpha(step))?.divide(v.sqrt()?.add(self.epsilon)?)?;
+        Ok((w.subtract(down)?, vec![m, v]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_correction_fades() {
+        let adam = Adam::new(1e-3);
+        let alpha = |number| adam.alpha(&Step { number, learning_rate: 1e-3 });
+        // sqrt(1 - 0.999) / (1 - 0.9) = 0.31623
+        assert!((alpha(1) / 1e-3 - 0.316_227_766).abs() < 1e-6);
+        assert!((alpha(100_000) / 1e-3 - 1.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,139 @@
+//! [`Optimizer`]: steps downhill along gradients.
+//!
+//! An optimizer is a formula for one variable; everything around it (slots, the count of steps, what happens when
+//! a step fails) is here. What varies from step to step is computed on the host and handed in as a number, so
+//! every step runs the same plan. Schedules of the learning rate are the program's: call `set_learning_rate`.
+
+mod adam;
+mod sgd;
+mod state;
+mod step;
+
+pub use adam::Adam;
+pub use sgd::Sgd;
+pub use state::OptimizerState;
+
+use crate::error::Result;
+use crate::tape::GradientTape;
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// Changes variables so that a loss falls.
+///
+/// A new one gives its state, its slots' names and the formula; the rest follows:
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::optimizers::{Optimizer, OptimizerState, Step};
+///
+/// /// `w -= lr sign(g)`.
+/// struct SignDescent(OptimizerState);
+///
+/// impl Optimizer for SignDescent {
+///     fn state(&self) -> &OptimizerState {
+///         &self.0
+///     }
+///     fn slot_names(&self) -> Vec<&'static str> {
+///         vec![]
+///     }
+///     fn update(&self, step: &Step, w: &tf::Tensor, g: &tf::Tensor, _: &[tf::Tensor])
+///         -> tf::Result<(tf::Tensor, Vec<tf::Tensor>)>
+///     {
+///         Ok((w.subtract(g.sign()?.multiply(step.learning_rate)?)?, vec![]))
+///     }
+/// }
+///
+/// let w = tf::Variable::new(&tf::constant(2.0)?);
+/// let optimizer = SignDescent(OptimizerState::new("sign", 0.5));
+/// let tape = tf::GradientTape::new();
+/// let loss = &w * &w;
+/// optimizer.minimize(&loss, tape, &[w.clone()])?;
+/// assert_eq!(w.read().item::<f32>()?, 1.5);
+/// # Ok(())
+/// # }
+/// ```
+pub trait Optimizer: Send + Sync {
+    /// Learning rate, count of steps and slots.
+    fn state(&self) -> &OptimizerState;
+
+    /// The names of the tensors that are kept for each variable; they start at 0.
+    fn slot_names(&self) -> Vec<&'static str>;
+
+    /// The variable's new value and its slots', from the value `w`, the gradient `g` and the slots as they are, all
+    /// of one shape.
+    ///
+    /// # Errors
+    /// Those of the ops it calls.
+    fn update(
+        &self,
+        step: &Step,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)>;
+
+    /// Makes a step: `grads[i]` belongs to `variables[i]`; where it is `None` the variable stays, with a warning.
+    ///
+    /// The device's stream is flushed. If anything goes wrong, variables, slots and the count of steps are as they
+    /// were before, so that training can go on.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if numbers or shapes differ; [`Error::Gradient`](crate::Error::Gradient)
+    /// if there is no gradient at all; [`Error::Device`](crate::Error::Device) if the step could not be run.
+    fn apply_gradients(&self, grads: &[Option<Tensor>], variables: &[Variable]) -> Result<()> {
+        step::run(self, grads.to_vec(), variables)
+    }
+
+    /// Makes a step down the gradient of `loss`, which `tape` has recorded.
+    ///
+    /// # Errors
+    /// As [`GradientTape::gradient`] and [`Optimizer::apply_gradients`].
+    fn minimize(&self, loss: &Tensor, tape: GradientTape, variables: &[Variable]) -> Result<()> {
+        // The gradients are handed over, so that none is kept beyond its use in the step.
+        step::run(self, tape.gradient(loss, variables)?, variables)
+    }
+
+    /// Makes the slots of `variables` now and not at the first step, for instance to restore them.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if there is no memory.
+    fn build(&self, variables: &[Variable]) -> Result<()> {
+        step::build(self, variables)
+    }
+
+    /// The slots of all variables seen so far, variable by variable. The count of steps is [`Optimizer::iterations`].
+    fn variables(&self) -> Vec<Variable> {
+        self.state().variables()
+    }
+
+    /// How many steps were made.
+    fn iterations(&self) -> u64 {
+        self.state().iterations()
+    }
+
+    /// Sets how many steps were made, for instance to what a checkpoint says.
+    fn set_iterations(&self, iterations: u64) {
+        self.state().set_iterations(iterations);
+    }
+
+    /// The size of steps.
+    fn learning_rate(&self) -> f32 {
+        self.state().learning_rate()
+    }
+
+    /// Sets the size of the steps from now on.
+    fn set_learning_rate(&self, learning_rate: f32) {
+        self.state().set_learning_rate(learning_rate);
+    }
+}
+
+/// What a step's formula may depend on beside tensors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Step {
+    /// Which step this is, from 1.
+    pub number: u64,
+    /// The learning rate at this step.
+    pub learning_rate: f32,
+}

@@ -1,0 +1,70 @@
+//! [`Sgd`]: gradient descent, with momentum if wanted.
+
+use super::{Optimizer, OptimizerState, Step};
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// `w -= lr g`; with momentum `p`: `v = p v - lr g`, `w += v`; with Nesterov's: `w += p v - lr g` for the new `v`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::optimizers::{Optimizer, Sgd};
+/// let w = tf::Variable::new(&tf::constant(3.0)?);
+/// Sgd::new(0.1).apply_gradients(&[Some(tf::constant(2.0)?)], &[w.clone()])?;
+/// assert!((w.read().item::<f32>()? - 2.8).abs() < 1e-6);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Sgd {
+    state: OptimizerState,
+    momentum: f64,
+    nesterov: bool,
+}
+
+impl Sgd {
+    /// Plain descent with this learning rate; Keras's is 0.01.
+    pub fn new(learning_rate: f32) -> Self {
+        Sgd { state: OptimizerState::new("sgd", learning_rate), momentum: 0.0, nesterov: false }
+    }
+
+    /// How much of the last step is made again, from 0 to below 1.
+    pub fn momentum(mut self, momentum: f64) -> Self {
+        self.momentum = momentum;
+        self
+    }
+
+    /// Whether the gradient counts as taken after the momentum's part (Nesterov 1983).
+    pub fn nesterov(mut self, nesterov: bool) -> Self {
+        self.nesterov = nesterov;
+        self
+    }
+}
+
+impl Optimizer for Sgd {
+    fn state(&self) -> &OptimizerState {
+        &self.state
+    }
+
+    fn slot_names(&self) -> Vec<&'static str> {
+        if self.momentum == 0.0 { vec![] } else { vec!["momentum"] }
+    }
+
+    fn update(
+        &self,
+        step: &Step,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let down = g.multiply(step.learning_rate)?;
+        let [velocity] = slots else { return Ok((w.subtract(&down)?, vec![])) };
+        let velocity = velocity.multiply(self.momentum)?.subtract(&down)?;
+        let w = match self.nesterov {
+            true => velocity.multiply(self.momentum)?.subtract(&down)?.add(w)?,
+            false => w.add(&velocity)?,
+        };
+        Ok((w, vec![velocity]))
+    }
+}

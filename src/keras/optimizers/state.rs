@@ -1,0 +1,128 @@
+//! What an optimizer remembers between steps.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::{DeviceFault, Error, Result};
+use crate::variable::Variable;
+
+/// An optimizer's name, learning rate, count of steps and slots.
+#[derive(Debug)]
+pub struct OptimizerState {
+    name: String,
+    memory: Mutex<Memory>,
+    /// Held for the whole of a step, so that two threads' steps come one after the other. Apart from `memory`, so
+    /// that a formula may ask for the learning rate.
+    turn: Mutex<()>,
+}
+
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) learning_rate: f32,
+    pub(super) iterations: u64,
+    /// In the order in which the variables came, each with its own.
+    slots: Vec<Vec<Variable>>,
+    /// A variable's identity to its place in `slots`.
+    places: HashMap<u64, usize>,
+    /// Variables whose lack of a gradient was told.
+    pub(super) warned: HashSet<u64>,
+}
+
+impl OptimizerState {
+    /// A state before the first step. Slots' names begin with `name`.
+    pub fn new(name: impl Into<String>, learning_rate: f32) -> Self {
+        let memory = Memory {
+            learning_rate,
+            iterations: 0,
+            slots: Vec::new(),
+            places: HashMap::new(),
+            warned: HashSet::new(),
+        };
+        OptimizerState { name: name.into(), memory: Mutex::new(memory), turn: Mutex::default() }
+    }
+
+    /// The optimizer's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn variables(&self) -> Vec<Variable> {
+        self.memory().slots.iter().flatten().cloned().collect()
+    }
+
+    pub(super) fn iterations(&self) -> u64 {
+        self.memory().iterations
+    }
+
+    pub(super) fn set_iterations(&self, iterations: u64) {
+        self.memory().iterations = iterations;
+    }
+
+    pub(super) fn learning_rate(&self) -> f32 {
+        self.memory().learning_rate
+    }
+
+    pub(super) fn set_learning_rate(&self, learning_rate: f32) {
+        self.memory().learning_rate = learning_rate;
+    }
+
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Memory {
+    /// The slots of `variable`, made now if there are none.
+    pub(super) fn slots(
+        &mut self,
+        optimizer: &str,
+        names: &[&str],
+        variable: &Variable,
+    ) -> Result<Vec<Variable>> {
+        if let Some(&place) = self.places.get(&variable.id()) {
+            let slots = &self.slots[place];
+            slots.iter().try_for_each(|slot| same_device(optimizer, slot, variable))?;
+            return Ok(slots.clone());
+        }
+        let zeros = |name: &&str| {
+            let name = format!("{optimizer}/{name}/{}", variable.name());
+            Ok(Variable::untrainable(name, &variable.peek().zeros_like()?))
+        };
+        let slots: Vec<Variable> = names.iter().map(zeros).collect::<Result<_>>()?;
+        self.places.insert(variable.id(), self.slots.len());
+        self.slots.push(slots.clone());
+        Ok(slots)
+    }
+
+    /// How many variables have slots; for [`Memory::forget_after`].
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Drops the slots that were made after there were `len`.
+    pub(super) fn forget_after(&mut self, len: usize) {
+        self.slots.truncate(len);
+        self.places.retain(|_, place| *place < len);
+    }
+}
+
+fn same_device(optimizer: &str, slot: &Variable, variable: &Variable) -> Result<()> {
+    let (kept, wanted) = (slot.peek(), variable.peek());
+    if kept.device() == wanted.device() {
+        return Ok(());
+    }
+    Err(Error::Device(
+        DeviceFault::Mismatch,
+        format!(
+            "{optimizer}: the slot '{}' is on {:?} and its variable on {:?}. Assign values on the new device to the \
+             optimizer's variables too, or make a new optimizer.",
+            slot.name(),
+            kept.device(),
+            wanted.device()
+        ),
+    ))
+}

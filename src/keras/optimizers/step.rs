@@ -1,0 +1,155 @@
+//! A step, all of it or none: new values are computed, put in place, and taken back if the device refuses them.
+
+use super::{Optimizer, OptimizerState, Step};
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// Makes a step.
+pub(super) fn run<O: Optimizer + ?Sized>(
+    optimizer: &O,
+    grads: Vec<Option<Tensor>>,
+    variables: &[Variable],
+) -> Result<()> {
+    let state = optimizer.state();
+    let _turn = state.turn();
+    let pairs = pairs(state, grads, variables)?;
+    let known = state.memory().len();
+    let done = new_values(optimizer, pairs).and_then(commit);
+    let mut memory = state.memory();
+    match done {
+        Ok(()) => memory.iterations += 1,
+        // Slots of this step may hold values that were never computed.
+        Err(_) => memory.forget_after(known),
+    }
+    done
+}
+
+/// Makes slots.
+pub(super) fn build<O: Optimizer + ?Sized>(optimizer: &O, variables: &[Variable]) -> Result<()> {
+    let state = optimizer.state();
+    let _turn = state.turn();
+    let names = optimizer.slot_names();
+    let mut memory = state.memory();
+    let known = memory.len();
+    let made = variables.iter().try_for_each(|v| memory.slots(state.name(), &names, v).map(drop));
+    let made = made.and_then(|()| flush(variables.iter()));
+    if made.is_err() {
+        memory.forget_after(known);
+    }
+    made
+}
+
+/// The variables that have gradients, with them.
+fn pairs<'a>(
+    state: &OptimizerState,
+    grads: Vec<Option<Tensor>>,
+    variables: &'a [Variable],
+) -> Result<Vec<(&'a Variable, Tensor)>> {
+    let optimizer = state.name();
+    check(optimizer, &grads, variables)?;
+    let mut memory = state.memory();
+    let mut pairs = Vec::with_capacity(variables.len());
+    for (variable, grad) in variables.iter().zip(grads) {
+        match grad {
+            Some(grad) => pairs.push((variable, grad)),
+            None if memory.warned.insert(variable.id()) => log::warn!(
+                "{optimizer}: the loss does not depend on the variable '{}', which stays as it is.",
+                variable.name()
+            ),
+            None => {}
+        }
+    }
+    Ok(pairs)
+}
+
+fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &[Variable]) -> Result<()> {
+    if grads.len() != variables.len() {
+        return Err(Error::Shape(format!(
+            "{optimizer}: {} gradients were given for {} variables; there must be one for each.",
+            grads.len(),
+            variables.len()
+        )));
+    }
+    if grads.iter().all(Option::is_none) {
+        let names: Vec<String> = variables.iter().map(|v| format!("'{}'", v.name())).collect();
+        return Err(Error::Gradient(format!(
+            "{optimizer}: no variable has a gradient; the loss depends on none of [{}]. Compute it from them while the \
+             tape is open.",
+            names.join(", ")
+        )));
+    }
+    let wrong = variables.iter().zip(grads).find_map(|(v, g)| {
+        let grad = g.as_ref()?;
+        (grad.shape() != v.shape()).then_some((v, grad))
+    });
+    match wrong {
+        None => Ok(()),
+        Some((variable, grad)) => Err(Error::Shape(format!(
+            "{optimizer}: the variable '{}' is {:?} and its gradient {:?}; they must have one shape. Give the gradients \
+             in the order of the variables.",
+            variable.name(),
+            variable.shape(),
+            grad.shape()
+        ))),
+    }
+}
+
+/// A cell, and what it is to hold.
+type Change = (Variable, Tensor);
+
+fn new_values<O: Optimizer + ?Sized>(
+    optimizer: &O,
+    pairs: Vec<(&Variable, Tensor)>,
+) -> Result<Vec<Change>> {
+    let state = optimizer.state();
+    let names = optimizer.slot_names();
+    let step = Step { number: state.iterations() + 1, learning_rate: state.learning_rate() };
+    let mut changes = Vec::with_capacity(pairs.len() * (1 + names.len()));
+    // A gradient is dropped once it is used: what nobody holds need not be kept in memory.
+    for (variable, grad) in pairs {
+        let slots = state.memory().slots(state.name(), &names, variable)?;
+        // Detached, for an outer tape has no business with a step.
+        let before: Vec<Tensor> = slots.iter().map(|slot| slot.peek().detached()).collect();
+        let (value, after) =
+            optimizer.update(&step, &variable.peek().detached(), &grad.detached(), &before)?;
+        if after.len() != slots.len() {
+            return Err(Error::Shape(format!(
+                "{}: update gave {} slots; slot_names lists {}.",
+                state.name(),
+                after.len(),
+                slots.len()
+            )));
+        }
+        changes.push((variable.clone(), value));
+        changes.extend(slots.into_iter().zip(after));
+    }
+    Ok(changes)
+}
+
+/// Puts the new values in place and sends the work off; on an error everything is as it was.
+fn commit(changes: Vec<Change>) -> Result<()> {
+    let old: Vec<Tensor> = changes.iter().map(|(variable, _)| variable.peek()).collect();
+    let assigned = changes.iter().try_for_each(|(variable, value)| variable.assign(value));
+    let cells: Vec<Variable> = changes.into_iter().map(|(variable, _)| variable).collect();
+    let sent = assigned.and_then(|()| flush(cells.iter()));
+    if sent.is_err() {
+        for (variable, value) in cells.iter().zip(&old) {
+            // The shape and dtype are its own, so this cannot be refused.
+            let _ = variable.assign(value);
+        }
+    }
+    sent
+}
+
+/// Flushes the devices of `variables`, each once; as a rule there is one.
+fn flush<'a>(variables: impl Iterator<Item = &'a Variable>) -> Result<()> {
+    let mut devices = Vec::new();
+    for variable in variables {
+        let tensor = variable.peek();
+        if !devices.contains(tensor.device()) {
+            devices.push(tensor.device().clone());
+        }
+    }
+    devices.iter().try_for_each(|device| device.flush())
+}

@@ -1,0 +1,234 @@
+//! What each text of the catalog is checked for.
+
+use super::{Text, catalog};
+use crate::device::{Access, Source};
+use crate::error::Result;
+
+/// Parses, validates and translates a text; the first complaint, or the module.
+fn check(source: &Source) -> Result<naga::Module, String> {
+    use naga::valid::{Capabilities, ValidationFlags, Validator};
+    let module = naga::front::wgsl::parse_str(&source.wgsl)
+        .map_err(|e| format!("WGSL: {}", e.emit_to_string(&source.wgsl)))?;
+    let mut capabilities = Capabilities::empty();
+    capabilities.set(Capabilities::SHADER_FLOAT16, source.wgsl.starts_with("enable f16;"));
+    let info = Validator::new(ValidationFlags::all(), capabilities)
+        .validate(&module)
+        .map_err(|e| format!("validation: {}", e.emit_to_string(&source.wgsl)))?;
+    spirv(&module, &info).map_err(|e| format!("SPIR-V: {e}"))?;
+    msl(&module, &info).map_err(|e| format!("MSL: {e}"))?;
+    hlsl(&module, &info).map_err(|e| format!("HLSL: {e}"))?;
+    Ok(module)
+}
+
+type Info = naga::valid::ModuleInfo;
+
+fn bindings(module: &naga::Module) -> impl Iterator<Item = naga::ResourceBinding> + '_ {
+    module.global_variables.iter().filter_map(|(_, global)| global.binding)
+}
+
+fn spirv(module: &naga::Module, info: &Info) -> Result<(), String> {
+    use naga::back::spv;
+    let words = spv::write_vec(module, info, &spv::Options::default(), None);
+    words.map(drop).map_err(|e| e.to_string())
+}
+
+fn msl(module: &naga::Module, info: &Info) -> Result<(), String> {
+    use naga::back::msl;
+    let mut resources = msl::EntryPointResources { sizes_buffer: Some(30), ..Default::default() };
+    for binding in bindings(module) {
+        let target = msl::BindTarget {
+            buffer: Some(binding.binding as u8),
+            mutable: true,
+            ..Default::default()
+        };
+        resources.resources.insert(binding, target);
+    }
+    let options = msl::Options {
+        lang_version: (2, 4),
+        per_entry_point_map: [("main".to_string(), resources)].into(),
+        fake_missing_bindings: false,
+        ..Default::default()
+    };
+    let written = msl::write_string(module, info, &options, &Default::default());
+    let (_, translation) = written.map_err(|e| e.to_string())?;
+    translation.entry_point_names.into_iter().try_for_each(|name| match name {
+        Ok(_) => Ok(()),
+        Err(e) => Err(e.to_string()),
+    })
+}
+
+fn hlsl(module: &naga::Module, info: &Info) -> Result<(), String> {
+    use naga::back::hlsl;
+    let target = |binding: naga::ResourceBinding| hlsl::BindTarget {
+        register: binding.binding,
+        restrict_indexing: true,
+        ..Default::default()
+    };
+    let options = hlsl::Options {
+        shader_model: hlsl::ShaderModel::V6_2,
+        binding_map: bindings(module).map(|binding| (binding, target(binding))).collect(),
+        fake_missing_bindings: false,
+        ..Default::default()
+    };
+    let pipeline = hlsl::PipelineOptions::default();
+    let mut text = String::new();
+    let mut writer = hlsl::Writer::new(&mut text, &options, &pipeline);
+    let written = writer.write(module, info, None).map_err(|e| e.to_string())?;
+    written.entry_point_names.into_iter().try_for_each(|name| match name {
+        Ok(_) => Ok(()),
+        Err(e) => Err(e.to_string()),
+    })
+}
+
+/// What of the text does not agree with what the host says of it.
+fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let accesses = &text.source.accesses;
+    match &module.entry_points[..] {
+        [entry] if entry.name == "main" && entry.stage == naga::ShaderStage::Compute => {
+            if entry.workgroup_size.iter().product::<u32>() > 256 {
+                wrong.push(format!("the workgroup is {:?}", entry.workgroup_size));
+            }
+        }
+        _ => wrong.push("there must be one entry point, a compute shader called main".into()),
+    }
+    if accesses.len() > 8 {
+        wrong.push(format!("{} storage buffers; WebGPU guarantees 8", accesses.len()));
+    }
+    let mut storage = vec![None; accesses.len()];
+    let mut uniform = None;
+    for (_, global) in module.global_variables.iter() {
+        let Some(binding) = global.binding else { continue };
+        let at = binding.binding as usize;
+        match global.space {
+            _ if binding.group != 0 => wrong.push(format!("group {}", binding.group)),
+            naga::AddressSpace::Storage { access } if at < accesses.len() => {
+                let write = access.contains(naga::StorageAccess::STORE);
+                storage[at] = Some(if write { Access::Write } else { Access::Read });
+            }
+            naga::AddressSpace::Uniform if at == accesses.len() => uniform = Some(global.ty),
+            space => wrong.push(format!("binding {at} is {space:?}")),
+        }
+    }
+    for (at, (found, said)) in storage.iter().zip(accesses).enumerate() {
+        if *found != Some(*said) {
+            wrong.push(format!("binding {at} is {found:?} in the text and {said:?} on the host"));
+        }
+    }
+    let Some(uniform) = uniform else {
+        wrong.push("the uniform with the parameters is missing".into());
+        return wrong;
+    };
+    let naga::TypeInner::Struct { members, .. } = &module.types[uniform].inner else {
+        wrong.push("the parameters are no struct".into());
+        return wrong;
+    };
+    let scalar = |member: &naga::StructMember| matches!(module.types[member.ty].inner, naga::TypeInner::Scalar(scalar) if scalar.width == 4);
+    for member in members.iter().filter(|member| !scalar(member)) {
+        wrong.push(format!("the parameter {:?} is no 4-byte scalar", member.name));
+    }
+    let names: Vec<String> = members.iter().filter_map(|member| member.name.clone()).collect();
+    if text.params.as_ref().is_some_and(|params| *params != names) {
+        wrong.push(format!("Params has {names:?} and the host gives {:?}", text.params));
+    }
+    wrong
+}
+
+/// Fails with all complaints, each with the call and the text it is about.
+fn report(complaints: Vec<(&Text, String)>, what: &str) {
+    let count = complaints.len();
+    for (text, complaint) in complaints.into_iter().take(10) {
+        eprintln!("{} ({}): {complaint}\n{}", text.source.label, text.call, text.source.wgsl);
+    }
+    assert_eq!(count, 0, "{count} of {} texts {what}", catalog().len());
+}
+
+#[test]
+fn every_kernel_is_valid_on_every_backend() {
+    let wrong = catalog().iter().filter_map(|text| Some((text, check(&text.source).err()?)));
+    report(wrong.collect(), "are refused by naga");
+    // A broken walk through the ops would leave nothing to check.
+    assert!(catalog().len() > 500, "{} texts", catalog().len());
+}
+
+#[test]
+fn bindings_and_parameters_are_what_the_host_says() {
+    let mut wrong = Vec::new();
+    for text in catalog() {
+        let Ok(module) = naga::front::wgsl::parse_str(&text.source.wgsl) else { continue };
+        wrong.extend(disagreements(text, &module).into_iter().map(|complaint| (text, complaint)));
+    }
+    report(wrong, "disagree with the host");
+    let known = catalog().iter().filter(|text| text.params.is_some()).count();
+    assert!(known > 100, "{known} texts with known parameters");
+}
+
+#[test]
+fn loops_count_to_an_end() {
+    let unbounded = |wgsl: &str| {
+        let code = wgsl.lines().map(|line| line.split("//").next().unwrap_or(""));
+        let mut words =
+            code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'));
+        words.find(|word| ["while", "loop"].contains(word)).map(str::to_string)
+    };
+    let wrong = catalog().iter().filter_map(|text| Some((text, unbounded(&text.source.wgsl)?)));
+    report(wrong.collect(), "have loops without a count");
+}
+
+/// Chrome's compiler is stricter than naga in places (reserved words, constants). Where it is installed it has
+/// to agree.
+#[test]
+fn tint_agrees_where_it_is_installed() {
+    use std::process::Command;
+    if Command::new("tint").arg("--help").output().is_err() {
+        println!("tint is not installed: {} texts were checked by naga only", catalog().len());
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("wgrad-catalog-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = |(i, text): (usize, &'static Text)| {
+        let path = folder.join(format!("{i}.wgsl"));
+        std::fs::write(&path, &*text.source.wgsl).unwrap();
+        let output = Command::new("tint").args(["--format", "wgsl"]).arg(&path).output().unwrap();
+        let refused = !output.status.success();
+        refused.then(|| (text, String::from_utf8_lossy(&output.stderr).into_owned()))
+    };
+    let numbered: Vec<(usize, &Text)> = catalog().iter().enumerate().collect();
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let share = numbered.len().div_ceil(threads).max(1);
+    let wrong: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = numbered
+            .chunks(share)
+            .map(|chunk| scope.spawn(|| chunk.iter().copied().filter_map(run).collect::<Vec<_>>()))
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    std::fs::remove_dir_all(&folder).unwrap();
+    println!("tint has checked {} texts", catalog().len());
+    report(wrong, "are refused by tint");
+}
+
+#[test]
+fn the_checks_notice_mistakes() {
+    let gather = catalog().iter().find(|text| text.source.label == "gather").unwrap();
+    let altered = |from: &str, to: &str| {
+        let wgsl = gather.source.wgsl.replace(from, to);
+        assert_ne!(*wgsl, *gather.source.wgsl, "{from} is not in the text");
+        Source { wgsl: wgsl.into(), ..gather.source.clone() }
+    };
+    assert!(check(&altered("// Rows of a tensor", "// Lines of a tensor")).is_ok());
+    assert!(check(&altered("return;", "return 1;")).is_err());
+    for (from, to, complaint) in [
+        ("count: u32,", "counted: u32, count: u32,", "Params has"),
+        ("outer: u32,", "pair: vec2<u32>, outer: u32,", "no 4-byte scalar"),
+        ("<storage, read> index", "<storage, read_write> index", "binding 1 is Some(Write)"),
+        ("fn main(", "fn other(", "entry point"),
+        ("const WG: u32 = 64u;", "const WG: u32 = 512u;", "workgroup"),
+    ] {
+        let source = altered(from, to);
+        let module = naga::front::wgsl::parse_str(&source.wgsl).unwrap();
+        let text = Text { source, call: String::new(), params: gather.params.clone() };
+        let found = disagreements(&text, &module);
+        assert!(found.iter().any(|text| text.contains(complaint)), "{from} -> {to}: {found:?}");
+    }
+}

@@ -1,0 +1,811 @@
+//! Layers, models, losses, metrics and optimizers as a program sees them, beside TensorFlow's numbers.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/oracle.rs"]
+mod oracle;
+
+use ndarray::ArrayD;
+use oracle::{Array, Case, Oracle};
+use wgrad::keras::layers::{
+    Activate, AveragePooling2D, Conv2D, Dense, Dropout, Flatten, MaxPooling2D,
+};
+use wgrad::keras::losses::{
+    CategoricalCrossentropy, MeanSquaredError, Reduction, SparseCategoricalCrossentropy,
+};
+use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
+use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
+use wgrad::keras::{Activation, Initializer, Layer, Sequential};
+use wgrad::random::{self, Generator};
+use wgrad::{
+    Device, DeviceFault, Error, GradientTape, Padding, Tensor, Variable, concat, constant,
+};
+
+fn the_oracle() -> Oracle {
+    Oracle::open(&oracle::default_dir())
+}
+
+fn tensor(array: &Array) -> Tensor {
+    match array {
+        Array::F32(a) => Tensor::from_array(a).unwrap(),
+        Array::I32(a) => Tensor::from_array(a).unwrap(),
+        Array::U8(a) => Tensor::from_array(a).unwrap(),
+        Array::Bool(a) => Tensor::from_array(a).unwrap(),
+    }
+}
+
+fn wide(x: &Tensor) -> ArrayD<f64> {
+    x.to_array::<f32>().unwrap().mapv(f64::from)
+}
+
+#[track_caller]
+fn assert_near(case: &Case, what: &str, got: &Tensor, want: &Array) {
+    let miss = oracle::mismatch(&wide(got), &want.as_f64(), case.tol.atol, case.tol.rtol);
+    assert!(miss.is_none(), "{} {what}: {}", case.name, miss.unwrap());
+}
+
+fn values(x: &Tensor) -> Vec<f32> {
+    x.to_vec().unwrap()
+}
+
+fn scce() -> SparseCategoricalCrossentropy {
+    SparseCategoricalCrossentropy { from_logits: true, ..Default::default() }
+}
+
+// ---- layers -------------------------------------------------------------------------------------------------
+
+#[test]
+fn dense_sums_its_inputs() {
+    let layer = Dense::new(2).bias_initializer(Initializer::Constant(0.5));
+    layer.call(&Tensor::zeros([1, 3]).unwrap(), false).unwrap();
+    layer.variables()[0].assign(&constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).unwrap()).unwrap();
+    let x = constant([[1.0, 0.0, -1.0], [2.0, 1.0, 0.0]]).unwrap();
+    // [1 - 5, 2 - 6] + 0.5 and [2 + 3, 4 + 4] + 0.5
+    assert_eq!(values(&layer.call(&x, false).unwrap()), [-3.5, -3.5, 5.5, 8.5]);
+
+    let deep = x.reshape([1, 2, 1, 3]).unwrap();
+    let y = layer.call(&deep, false).unwrap();
+    assert_eq!(y.shape(), [1, 2, 1, 2]);
+    assert_eq!(values(&y), [-3.5, -3.5, 5.5, 8.5]);
+    assert_eq!(layer.call(&Tensor::zeros([0, 3]).unwrap(), false).unwrap().shape(), [0, 2]);
+}
+
+#[test]
+fn layers_size_themselves_at_their_first_input() {
+    let layer = Dense::new(4).named("hidden");
+    assert!(layer.variables().is_empty());
+    layer.call(&Tensor::zeros([2, 3]).unwrap(), false).unwrap();
+    let names: Vec<String> = layer.variables().iter().map(|v| v.name().to_string()).collect();
+    assert_eq!(names, ["hidden/kernel", "hidden/bias"]);
+    assert_eq!(layer.variables()[0].shape(), [3, 4]);
+
+    let error = layer.call(&Tensor::zeros([2, 5]).unwrap(), false).unwrap_err();
+    assert!(matches!(error, Error::Shape(_)));
+    assert_eq!(
+        error.to_string(),
+        "layer 'hidden': the input is [2, 5], and the layer's first input had 3 in its last axis, for which its \
+         kernel [3, 4] was made. Give it such inputs, or make a new layer."
+    );
+    let error = layer.call(&Tensor::zeros([3]).unwrap(), false).unwrap_err().to_string();
+    assert!(
+        error.starts_with("layer 'hidden': Dense: the input is [3]; it must be [.., D]"),
+        "{error}"
+    );
+
+    let conv = Conv2D::new(2, [3, 3]).use_bias(false);
+    conv.call(&Tensor::zeros([1, 5, 5, 4]).unwrap(), false).unwrap();
+    assert_eq!(conv.variables()[0].shape(), [3, 3, 4, 2]);
+    assert_eq!(conv.variables().len(), 1);
+    let error = conv.call(&Tensor::zeros([1, 5, 5, 3]).unwrap(), false).unwrap_err().to_string();
+    assert!(error.starts_with("layer 'conv2d': the input is [1, 5, 5, 3]"), "{error}");
+    let error = conv.call(&Tensor::zeros([5, 5, 4]).unwrap(), false).unwrap_err().to_string();
+    assert!(error.contains("must be [N, H, W, C]"), "{error}");
+}
+
+#[test]
+fn small_layers_do_what_they_say() {
+    let x = Tensor::arange(0.0, 16.0, 1.0).unwrap().reshape([1, 4, 4, 1]).unwrap();
+    let call = |layer: &dyn Layer| layer.call(&x, true).unwrap();
+    assert_eq!(values(&call(&MaxPooling2D::new([2, 2]))), [5.0, 7.0, 13.0, 15.0]);
+    assert_eq!(values(&call(&AveragePooling2D::new([2, 2]))), [2.5, 4.5, 10.5, 12.5]);
+    let overlapping = MaxPooling2D::new([2, 2]).strides([2, 1]).padding(Padding::Same);
+    assert_eq!(values(&call(&overlapping)), [5.0, 6.0, 7.0, 7.0, 13.0, 14.0, 15.0, 15.0]);
+    assert_eq!(call(&Flatten::new()).shape(), [1, 16]);
+    assert_eq!(Flatten::new().call(&constant([1.0, 2.0]).unwrap(), false).unwrap().shape(), [2, 1]);
+    assert!(Flatten::new().call(&constant(1.0).unwrap(), false).is_err());
+    let y =
+        Activate::new(Activation::Relu6).call(&constant([-1.0, 3.0, 9.0]).unwrap(), false).unwrap();
+    assert_eq!(values(&y), [0.0, 3.0, 6.0]);
+}
+
+#[test]
+fn activations_meet_their_formulas() {
+    let x = constant([-2.0, -0.5, 0.0, 1.5]).unwrap();
+    let near = |name: &str, f: fn(f32) -> f32| {
+        let got = values(&name.parse::<Activation>().unwrap().apply(&x).unwrap());
+        for (got, want) in got.iter().zip([-2.0f32, -0.5, 0.0, 1.5].map(f)) {
+            assert!((got - want).abs() < 1e-5, "{name}: {got} {want}");
+        }
+    };
+    near("linear", |x| x);
+    near("leaky_relu", |x| if x > 0.0 { x } else { 0.2 * x });
+    near("hard_sigmoid", |x| (x / 6.0 + 0.5).clamp(0.0, 1.0));
+    near("softplus", |x| x.exp().ln_1p());
+    near("softsign", |x| x / (1.0 + x.abs()));
+    near("silu", |x| x / (1.0 + (-x).exp()));
+    near("mish", |x| x * x.exp().ln_1p().tanh());
+    near("exponential", f32::exp);
+    let row = Activation::LogSoftmax.apply(&x.expand_dims(0).unwrap()).unwrap();
+    let shares: f32 = values(&row).iter().map(|v| v.exp()).sum();
+    assert!((shares - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn dropout_leaves_out_its_part() {
+    let n = 100_000;
+    let x = Tensor::ones([n]).unwrap();
+    let layer = Dropout::new(0.3).seed(5);
+    assert_eq!(values(&layer.call(&x, false).unwrap()), vec![1.0; n]);
+    let first = values(&layer.call(&x, true).unwrap());
+    let kept = first.iter().filter(|&&v| v != 0.0).count() as f64 / n as f64;
+    // Five deviations of a binomial share: 5 sqrt(0.3 0.7 / 1e5) = 0.0072.
+    assert!((kept - 0.7).abs() < 0.0073, "{kept}");
+    assert!(first.iter().all(|&v| v == 0.0 || (v - 1.0 / 0.7).abs() < 1e-6));
+    assert_ne!(first, values(&layer.call(&x, true).unwrap()));
+    assert_eq!(first, values(&Dropout::new(0.3).seed(5).call(&x, true).unwrap()));
+
+    let error = Dropout::new(1.5).call(&x, true).unwrap_err().to_string();
+    assert!(error.starts_with("layer 'dropout': Dropout: the rate is 1.5"), "{error}");
+}
+
+/// The layer of an oracle case, unbuilt.
+fn layer_of(case: &Case) -> Box<dyn Layer> {
+    let pair = |key: &str| case.attr_i64(key).map(|n| [n as usize, n as usize]);
+    let padding = match case.attr_str("padding") {
+        Some("same") => Padding::Same,
+        _ => Padding::Valid,
+    };
+    let activation: Activation = case.attr_str("activation").unwrap_or("linear").parse().unwrap();
+    let weight = |role: &str| case.weights.iter().find(|(key, _)| key == role);
+    let outputs = || {
+        let (_, name) = weight("kernel").unwrap();
+        *the_oracle().tensor(case, name).shape().last().unwrap()
+    };
+    match case.op.as_str() {
+        "keras.layers.Dense" => Box::new(
+            Dense::new(outputs()).activation(activation).use_bias(weight("bias").is_some()),
+        ),
+        "keras.layers.Conv2D" => Box::new(
+            Conv2D::new(outputs(), pair("kernel_size").unwrap())
+                .strides(pair("strides").unwrap_or([1, 1]))
+                .dilations(pair("dilation_rate").unwrap_or([1, 1]))
+                .padding(padding)
+                .activation(activation),
+        ),
+        "keras.layers.MaxPooling2D" => {
+            let size = pair("pool_size").unwrap();
+            Box::new(
+                MaxPooling2D::new(size).strides(pair("strides").unwrap_or(size)).padding(padding),
+            )
+        }
+        "keras.layers.AveragePooling2D" => {
+            let size = pair("pool_size").unwrap();
+            Box::new(
+                AveragePooling2D::new(size)
+                    .strides(pair("strides").unwrap_or(size))
+                    .padding(padding),
+            )
+        }
+        "keras.layers.Flatten" => Box::new(Flatten::new()),
+        "keras.layers.Dropout" => Box::new(Dropout::new(case.attr_f64("rate").unwrap() as f32)),
+        op => panic!("case {}: no layer for {op}", case.name),
+    }
+}
+
+#[test]
+fn layers_agree_with_keras() {
+    let oracle = the_oracle();
+    for case in oracle.cases("layers") {
+        let layer = layer_of(case);
+        let x = tensor(&oracle.tensor(case, "in.x"));
+        layer.call(&x, false).unwrap();
+        let variables = layer.variables();
+        assert_eq!(variables.len(), case.weights.len(), "{}", case.name);
+        for (variable, (_, name)) in variables.iter().zip(&case.weights) {
+            variable.assign(&tensor(&oracle.tensor(case, name))).unwrap();
+        }
+
+        let tape = GradientTape::persistent();
+        tape.watch(&x).unwrap();
+        let y = layer.call(&x, false).unwrap();
+        assert_near(case, "result", &y, &oracle.tensor(case, "out.0"));
+
+        let upstream = tensor(&oracle.tensor(case, "up.0"));
+        let dx = tape.gradient_from(&y, Some(&[&upstream]), &x).unwrap().unwrap();
+        assert_near(case, "gradient of x", &dx, &oracle.tensor(case, "grad.x"));
+        let grads = tape.gradient_from(&y, Some(&[&upstream]), &variables).unwrap();
+        for (grad, (key, _)) in grads.iter().zip(&case.weights) {
+            let want = oracle.tensor(case, &format!("grad.weight.{key}"));
+            assert_near(case, key, grad.as_ref().unwrap(), &want);
+        }
+    }
+}
+
+// ---- initializers -------------------------------------------------------------------------------------------
+
+#[test]
+fn initializers_keep_their_limits() {
+    let oracle = the_oracle();
+    let case = oracle.all().iter().find(|case| case.name == "initializer_limits").unwrap();
+    let shape =
+        [case.attr_i64("fan_in").unwrap() as usize, case.attr_i64("fan_out").unwrap() as usize];
+    let generator = Generator::from_seed(11);
+    let draw = |initializer: Initializer| values(&initializer.init(shape, &generator).unwrap());
+    let largest = |w: &[f32]| w.iter().fold(0f32, |a, b| a.max(b.abs())) as f64;
+
+    for (initializer, key) in [
+        (Initializer::GlorotUniform, "glorot_uniform_limit"),
+        (Initializer::HeUniform, "he_uniform_limit"),
+        (Initializer::LecunUniform, "lecun_uniform_limit"),
+    ] {
+        let (limit, got) = (case.attr_f64(key).unwrap(), largest(&draw(initializer)));
+        // 78,400 draws come within a thousandth of the end.
+        assert!(got <= limit * (1.0 + 1e-6) && got > 0.999 * limit, "{key}: {got} {limit}");
+    }
+    for (initializer, key) in [
+        (Initializer::GlorotNormal, "glorot_normal_std_before_truncation"),
+        (Initializer::HeNormal, "he_normal_std_before_truncation"),
+    ] {
+        let (stddev, weights) = (case.attr_f64(key).unwrap(), draw(initializer));
+        let got = largest(&weights);
+        assert!(got <= 2.0 * stddev * (1.0 + 1e-6) && got > 1.99 * stddev, "{key}: {got}");
+        let squares: f64 = weights.iter().map(|&w| f64::from(w).powi(2)).sum();
+        let after = (squares / weights.len() as f64).sqrt();
+        assert!((after / stddev - 0.8796).abs() < 0.01, "{key}: {after}");
+    }
+}
+
+#[test]
+fn plain_initializers_and_seeds() {
+    let draw = |i: Initializer, seed| values(&i.init([1000], &Generator::from_seed(seed)).unwrap());
+    assert_eq!(draw(Initializer::Zeros, 1), [0.0; 1000]);
+    assert_eq!(draw(Initializer::Ones, 1), [1.0; 1000]);
+    assert_eq!(draw(Initializer::Constant(2.5), 1), [2.5; 1000]);
+    let uniform = draw(Initializer::RandomUniform { low: 2.0, high: 3.0 }, 1);
+    assert!(uniform.iter().all(|&w| (2.0..3.0).contains(&w)));
+    let cut = draw(Initializer::TruncatedNormal { mean: 1.0, stddev: 0.5 }, 1);
+    assert!(cut.iter().all(|&w| (0.0..=2.0).contains(&w)));
+    let normal = draw(Initializer::RandomNormal { mean: 1.0, stddev: 0.5 }, 1);
+    assert!((normal.iter().sum::<f32>() / 1000.0 - 1.0).abs() < 0.08);
+    assert_eq!(draw(Initializer::HeNormal, 3), draw(Initializer::HeNormal, 3));
+    assert_ne!(draw(Initializer::HeNormal, 3), draw(Initializer::HeNormal, 4));
+}
+
+// ---- models -------------------------------------------------------------------------------------------------
+
+fn small_model() -> Sequential {
+    Sequential::new().add(Dense::new(4).activation(Activation::Relu)).add(Dense::new(3))
+}
+
+#[test]
+fn a_model_knows_its_parts() {
+    let model = Sequential::new()
+        .add(Conv2D::new(8, [5, 5]).padding(Padding::Same).activation(Activation::Relu))
+        .add(MaxPooling2D::new([2, 2]))
+        .add(Flatten::new())
+        .add(Dropout::new(0.5))
+        .add(Dense::new(64))
+        .add(Dense::new(10));
+    assert_eq!(model.count_params(), 0);
+    model.build([1, 28, 28, 1]).unwrap();
+    let names: Vec<&str> = model.layers().map(|l| l.name()).collect();
+    assert_eq!(names, ["conv2d", "max_pooling2d", "flatten", "dropout", "dense", "dense_1"]);
+    assert_eq!(model.variables().len(), 6);
+    assert_eq!(model.trainable_variables().len(), 6);
+    assert_eq!(model.variables()[4].name(), "dense_1/kernel");
+    // 5 5 8 + 8, 14 14 8 64 + 64, 64 10 + 10
+    assert_eq!(model.count_params(), 208 + 100_416 + 650);
+    let summary = model.summary();
+    for line in [
+        "conv2d (Conv2D)               [N, 28, 28, 8]     208",
+        "max_pooling2d (MaxPooling2D)  [N, 14, 14, 8]       0",
+        "dense (Dense)                 [N, 64]         100416",
+        "Total params: 101274",
+    ] {
+        assert!(summary.contains(line), "{summary}");
+    }
+}
+
+#[test]
+fn errors_name_the_layer() {
+    let model = small_model().add(MaxPooling2D::new([2, 2]));
+    let error = model.call(&Tensor::zeros([2, 5]).unwrap(), false).unwrap_err();
+    assert!(matches!(error, Error::Shape(_)));
+    assert!(error.to_string().starts_with("layer 'max_pooling2d': MaxPool"), "{error}");
+    let error = small_model().call(&constant([[1, 2]]).unwrap(), false).unwrap_err();
+    assert!(matches!(error, Error::DType(_)), "{error}");
+    assert!(error.to_string().starts_with("layer 'dense': "), "{error}");
+}
+
+#[test]
+fn weights_go_to_the_host_and_back() {
+    let (a, b) = (small_model(), small_model());
+    let x = constant([[1.0, -2.0]]).unwrap();
+    let y = values(&a.call(&x, false).unwrap());
+    let weights = a.get_weights().unwrap();
+    let error = b.set_weights(&weights).unwrap_err();
+    assert!(matches!(error, Error::Checkpoint(_)));
+    assert!(error.to_string().contains("has 0 variables, and 4 arrays were given"), "{error}");
+    b.build([1, 2]).unwrap();
+    b.set_weights(&weights).unwrap();
+    assert_eq!(values(&b.call(&x, false).unwrap()), y);
+
+    let mut wrong = weights.clone();
+    wrong.swap(0, 1);
+    let error = b.set_weights(&wrong).unwrap_err().to_string();
+    assert!(
+        error.starts_with("set_weights: the variable 'dense/kernel' is [2, 4] and its array [4]."),
+        "{error}"
+    );
+}
+
+#[test]
+fn training_goes_on_on_another_device() {
+    let (first, second) = (Device::new().unwrap(), Device::new().unwrap());
+    let model = small_model();
+    let optimizer = Adam::new(0.01);
+    let step = |optimizer: &Adam| {
+        let (x, y) = (constant([[1.0, 2.0]])?, constant([1])?);
+        let tape = GradientTape::new();
+        let loss = scce().call(&y, &model.call(&x, true)?)?;
+        optimizer.minimize(&loss, tape, &model.trainable_variables())?;
+        loss.item::<f32>()
+    };
+    let before = first.scope(|| step(&optimizer)).unwrap();
+    let weights = model.get_weights().unwrap();
+    second.scope(|| {
+        model.set_weights(&weights).unwrap();
+        let error = step(&optimizer).unwrap_err();
+        assert!(matches!(error, Error::Device(DeviceFault::Mismatch, _)), "{error}");
+        assert!(
+            error.to_string().starts_with("adam: the slot 'adam/m/dense/kernel' is on"),
+            "{error}"
+        );
+        for slot in optimizer.variables() {
+            slot.assign(&Tensor::zeros(slot.shape()).unwrap()).unwrap();
+        }
+        assert!(step(&optimizer).unwrap() < before);
+        assert_eq!(optimizer.iterations(), 2);
+    });
+}
+
+// ---- losses -------------------------------------------------------------------------------------------------
+
+fn reduction(case: &Case) -> Reduction {
+    match case.attr_str("reduction") {
+        Some("sum") => Reduction::Sum,
+        Some("none") => Reduction::None,
+        _ => Reduction::SumOverBatchSize,
+    }
+}
+
+#[test]
+fn losses_agree_with_keras() {
+    let oracle = the_oracle();
+    let mut seen = 0;
+    for case in oracle.cases("softmax") {
+        if case.op != "keras.losses.SparseCategoricalCrossentropy" {
+            continue;
+        }
+        seen += 1;
+        let from_logits = case.attr_bool("from_logits").unwrap_or(false);
+        let loss = SparseCategoricalCrossentropy { from_logits, reduction: reduction(case) };
+        let y_true = tensor(&oracle.tensor(case, "in.y_true"));
+        let y_pred = tensor(&oracle.tensor(case, "in.y_pred"));
+        let tape = GradientTape::new();
+        tape.watch(&y_pred).unwrap();
+        let value = loss.call(&y_true, &y_pred).unwrap();
+        assert_near(case, "loss", &value, &oracle.tensor(case, "out.0"));
+        let upstream = tensor(&oracle.tensor(case, "up.0"));
+        let grad = tape.gradient_from(&value, Some(&[&upstream]), &y_pred).unwrap().unwrap();
+        assert_near(case, "gradient", &grad, &oracle.tensor(case, "grad.y_pred"));
+    }
+    assert!(seen >= 7);
+}
+
+#[test]
+fn losses_by_hand() {
+    let truth = constant([[0.0, 1.0], [1.0, 0.0]]).unwrap();
+    // The second row is scaled to 0.2, 0.8 first.
+    let shares = constant([[0.5, 0.5], [0.1, 0.4]]).unwrap();
+    let want = (2f32.ln() + 5f32.ln()) / 2.0;
+    let loss = CategoricalCrossentropy::default().call(&truth, &shares).unwrap();
+    assert!((loss.item::<f32>().unwrap() - want).abs() < 1e-6);
+    let logits = CategoricalCrossentropy { from_logits: true, ..Default::default() };
+    let loss = logits.call(&truth, &shares.log().unwrap()).unwrap();
+    assert!((loss.item::<f32>().unwrap() - want).abs() < 1e-6);
+    // A certain and wrong prediction costs -ln(1e-7), no infinity.
+    let loss = CategoricalCrossentropy::default();
+    let loss =
+        loss.call(&constant([[1.0, 0.0]]).unwrap(), &constant([[0.0, 1.0]]).unwrap()).unwrap();
+    assert!((loss.item::<f32>().unwrap() - 16.118_095).abs() < 1e-3);
+
+    let apart = MeanSquaredError { reduction: Reduction::None };
+    let loss = apart.call(&truth, &constant([[1.0, 1.0], [1.0, 2.0]]).unwrap()).unwrap();
+    assert_eq!(values(&loss), [0.5, 2.0]);
+    let error = apart.call(&constant([1.0, 2.0]).unwrap(), &truth).unwrap_err().to_string();
+    assert!(error.starts_with("MeanSquaredError: y_true is [2] and y_pred is [2, 2]"), "{error}");
+
+    // Labels may be a column, as they come from files.
+    let column = scce().call(&constant([[1], [0]]).unwrap(), &truth).unwrap();
+    let flat = scce().call(&constant([1, 0]).unwrap(), &truth).unwrap();
+    assert_eq!(values(&column), values(&flat));
+}
+
+// ---- metrics ------------------------------------------------------------------------------------------------
+
+#[test]
+fn metrics_agree_with_keras() {
+    let oracle = the_oracle();
+    let case = |name: &str| *oracle.cases("metrics").iter().find(|c| c.name == name).unwrap();
+    let near = |case: &Case, i: usize, got: Tensor| {
+        let got = f64::from(got.item::<f32>().unwrap());
+        let want = case.results[i];
+        assert!(
+            (got - want).abs() <= case.tol.atol + case.tol.rtol * want.abs(),
+            "{}: {got} {want}",
+            case.name
+        );
+    };
+
+    let mean_case = case("Mean");
+    let rows = tensor(&oracle.tensor(mean_case, "in.values")).unstack(0).unwrap();
+    let mean = Mean::new("mean");
+    for (i, row) in rows.iter().enumerate() {
+        mean.update_state(row).unwrap();
+        near(mean_case, i, mean.result().unwrap());
+    }
+    let (accuracy_case, loss_case) =
+        (case("SparseCategoricalAccuracy"), case("SparseCategoricalCrossentropy"));
+    let (accuracy, mean_loss) = (SparseCategoricalAccuracy::new("accuracy"), Mean::new("loss"));
+    for i in 0..3 {
+        let input = |case: &Case, key: &str| tensor(&oracle.tensor(case, &format!("in.{key}{i}")));
+        accuracy
+            .update_state(&input(accuracy_case, "y_true"), &input(accuracy_case, "y_pred"))
+            .unwrap();
+        near(accuracy_case, i, accuracy.result().unwrap());
+        let each = SparseCategoricalCrossentropy { from_logits: false, reduction: Reduction::None };
+        let losses = each.call(&input(loss_case, "y_true"), &input(loss_case, "y_pred")).unwrap();
+        mean_loss.update_state(&losses).unwrap();
+        near(loss_case, i, mean_loss.result().unwrap());
+    }
+}
+
+#[test]
+fn metrics_begin_anew_and_stay_on_the_device() {
+    let device = Device::new().unwrap();
+    device.scope(|| {
+        let accuracy = SparseCategoricalAccuracy::new("accuracy");
+        assert_eq!(accuracy.result().unwrap().item::<f32>().unwrap(), 0.0);
+        let scores = constant([[0.1, 0.9], [0.9, 0.1]]).unwrap();
+        device.flush().unwrap();
+        let reads = device.stats().reads;
+        for _ in 0..10 {
+            accuracy.update_state(&constant([[1], [1]]).unwrap(), &scores).unwrap();
+        }
+        let result = accuracy.result().unwrap();
+        assert_eq!(device.stats().reads, reads);
+        assert_eq!(result.item::<f32>().unwrap(), 0.5);
+        assert_eq!(accuracy.variables()[0].name(), "accuracy/total");
+        accuracy.reset_state().unwrap();
+        assert_eq!(accuracy.result().unwrap().item::<f32>().unwrap(), 0.0);
+        accuracy.update_state(&constant([1, 0]).unwrap(), &scores).unwrap();
+        assert_eq!(accuracy.result().unwrap().item::<f32>().unwrap(), 1.0);
+        let error = accuracy.update_state(&constant([1]).unwrap(), &scores).unwrap_err();
+        assert!(matches!(error, Error::Shape(_)), "{error}");
+    });
+}
+
+#[test]
+fn a_metric_outlives_a_failed_step() {
+    let device = Device::new().unwrap();
+    device.scope(|| {
+        let mean = Mean::new("loss");
+        let [x, y, z] = [1.0, 2.0, 4.0].map(|v| Tensor::from_slice(&[v; 100], [100]).unwrap());
+        mean.update_state(&x).unwrap();
+        assert_eq!(mean.result().unwrap().item::<f32>().unwrap(), 1.0);
+        device.trim().unwrap();
+        device.set_memory_limit(Some(device.stats().live_bytes));
+        mean.update_state(&y).unwrap();
+        assert!(device.flush().unwrap_err().is_out_of_memory());
+        device.set_memory_limit(None);
+        mean.update_state(&z).unwrap();
+        assert_eq!(mean.result().unwrap().item::<f32>().unwrap(), 2.5);
+    });
+}
+
+// ---- optimizers ---------------------------------------------------------------------------------------------
+
+/// The optimizer of an oracle case; `None` for options that are not offered.
+fn optimizer_of(case: &Case) -> Option<Box<dyn Optimizer>> {
+    let missing =
+        ["weight_decay", "clipnorm", "clipvalue", "global_clipnorm", "amsgrad", "use_ema"];
+    if missing.iter().any(|key| case.attr(key).is_some()) {
+        return None;
+    }
+    let rate = case.attrs["learning_rate"].as_f64().unwrap_or(0.0) as f32;
+    let number = |key: &str, or: f64| case.attr_f64(key).unwrap_or(or);
+    Some(match case.op.as_str() {
+        "keras.optimizers.SGD" => Box::new(
+            Sgd::new(rate)
+                .momentum(number("momentum", 0.0))
+                .nesterov(case.attr_bool("nesterov").unwrap_or(false)),
+        ),
+        "keras.optimizers.Adam" => Box::new(
+            Adam::new(rate)
+                .beta_1(number("beta_1", 0.9))
+                .beta_2(number("beta_2", 0.999))
+                .epsilon(number("epsilon", 1e-7)),
+        ),
+        op => panic!("case {}: no optimizer for {op}", case.name),
+    })
+}
+
+/// The learning rate that the case's schedule has at a step from 0.
+fn scheduled(case: &Case, step: usize) -> Option<f32> {
+    let schedule = case.attrs["learning_rate"].as_object()?;
+    let (name, of) = schedule.iter().next()?;
+    let number = |key: &str| of[key].as_f64().unwrap();
+    Some(match name.as_str() {
+        "ExponentialDecay" => {
+            let power = step as f64 / number("decay_steps");
+            (number("initial_learning_rate") * number("decay_rate").powf(power)) as f32
+        }
+        "PiecewiseConstantDecay" => {
+            let passed = of["boundaries"].as_array().unwrap().iter();
+            let passed = passed.filter(|b| (step as f64) > b.as_f64().unwrap()).count();
+            of["values"][passed].as_f64().unwrap() as f32
+        }
+        other => panic!("case {}: no schedule {other}", case.name),
+    })
+}
+
+#[test]
+fn optimizers_agree_with_keras() {
+    let oracle = the_oracle();
+    let mut seen = 0;
+    for case in oracle.cases("optimizers") {
+        let Some(optimizer) = optimizer_of(case) else { continue };
+        seen += 1;
+        let read = |name: &str| tensor(&oracle.tensor(case, name));
+        let variables: Vec<Variable> =
+            ["p0", "p1"].map(|p| Variable::named(p, &read(&format!("in.{p}")))).to_vec();
+        let grads = ["g0", "g1"].map(|g| read(&format!("in.{g}")).unstack(0).unwrap());
+        let mut path = variables.iter().map(|v| vec![v.read()]).collect::<Vec<_>>();
+        for step in 0..10 {
+            if let Some(rate) = scheduled(case, step) {
+                optimizer.set_learning_rate(rate);
+            }
+            let now: Vec<_> = grads.iter().map(|g| Some(g[step].clone())).collect();
+            optimizer.apply_gradients(&now, &variables).unwrap();
+            path.iter_mut().zip(&variables).for_each(|(p, v)| p.push(v.read()));
+        }
+        assert_eq!(optimizer.iterations(), 10);
+        for (i, path) in path.iter().enumerate() {
+            let rows: Vec<Tensor> = path.iter().map(|x| x.expand_dims(0).unwrap()).collect();
+            let rows = concat(&rows.iter().collect::<Vec<_>>(), 0).unwrap();
+            assert_near(case, &format!("p{i}"), &rows, &oracle.tensor(case, &format!("out.p{i}")));
+        }
+        let slots = optimizer.variables();
+        let keys: Vec<_> = case.state.iter().filter(|(key, _)| key.starts_with('p')).collect();
+        assert_eq!(slots.len(), keys.len(), "{}", case.name);
+        for (slot, (key, name)) in slots.iter().zip(keys) {
+            assert_near(case, key, &slot.read(), &oracle.tensor(case, name));
+        }
+    }
+    assert_eq!(seen, 7);
+}
+
+#[test]
+fn slots_are_named_after_variables() {
+    let model = small_model();
+    model.build([1, 2]).unwrap();
+    let adam = Adam::new(1e-3);
+    adam.build(&model.trainable_variables()).unwrap();
+    let slots = adam.variables();
+    let names: Vec<&str> = slots.iter().map(Variable::name).collect();
+    assert_eq!(names[..3], ["adam/m/dense/kernel", "adam/v/dense/kernel", "adam/m/dense/bias"]);
+    assert!(slots.iter().all(|slot| !slot.trainable()));
+    assert_eq!(adam.learning_rate(), 1e-3);
+    adam.set_iterations(7);
+    assert_eq!(adam.iterations(), 7);
+}
+
+#[test]
+fn steps_without_gradients() {
+    let (a, b) = (
+        Variable::named("a", &constant(1.0).unwrap()),
+        Variable::named("b", &constant(2.0).unwrap()),
+    );
+    let both = [a.clone(), b.clone()];
+    let sgd = Sgd::new(0.5);
+    let error = sgd.apply_gradients(&[None, None], &both).unwrap_err();
+    assert!(matches!(error, Error::Gradient(_)));
+    assert!(error.to_string().contains("none of ['a', 'b']"), "{error}");
+    let error = sgd.apply_gradients(&[None], &both).unwrap_err();
+    assert!(matches!(error, Error::Shape(_)));
+    assert!(error.to_string().contains("1 gradients were given for 2 variables"), "{error}");
+    let error = sgd.apply_gradients(&[Some(constant([1.0]).unwrap()), None], &both).unwrap_err();
+    assert!(error.to_string().contains("the variable 'a' is [] and its gradient [1]"), "{error}");
+    assert_eq!(sgd.iterations(), 0);
+
+    let tape = GradientTape::new();
+    let loss = &b * &b;
+    sgd.minimize(&loss, tape, &both).unwrap();
+    assert_eq!([a, b].map(|v| v.read().item::<f32>().unwrap()), [1.0, 0.0]);
+    assert_eq!(sgd.iterations(), 1);
+}
+
+/// One step; the loss is counted in.
+fn step(
+    model: &Sequential,
+    adam: &Adam,
+    mean: &Mean,
+    x: &Tensor,
+    y: &Tensor,
+) -> wgrad::Result<f32> {
+    let tape = GradientTape::new();
+    let loss = scce().call(y, &model.call(x, true)?)?;
+    adam.minimize(&loss, tape, &model.trainable_variables())?;
+    mean.update_state(&loss)?;
+    loss.item::<f32>()
+}
+
+#[test]
+fn a_failed_step_changes_nothing() {
+    let device = Device::new().unwrap();
+    device.scope(|| {
+        let model = small_model();
+        let (adam, mean) = (Adam::new(0.01), Mean::new("loss"));
+        let x = Tensor::ones([64, 50]).unwrap();
+        let y = Tensor::full([64], 1).unwrap();
+        model.build([64, 50]).unwrap();
+        for done in 0..2 {
+            let state = || {
+                let slots = adam.variables().iter().map(|v| values(&v.read())).collect::<Vec<_>>();
+                (model.get_weights().unwrap(), slots)
+            };
+            let before = state();
+            // What is held fits, and nothing more.
+            device.trim().unwrap();
+            device.set_memory_limit(Some(device.stats().live_bytes));
+            for _ in 0..2 {
+                let error = step(&model, &adam, &mean, &x, &y).unwrap_err();
+                assert!(error.is_out_of_memory(), "{error}");
+            }
+            device.set_memory_limit(None);
+            assert_eq!(state(), before);
+            assert_eq!(adam.iterations(), done);
+            step(&model, &adam, &mean, &x, &y).unwrap();
+            assert_eq!(adam.iterations(), done + 1);
+            assert!(mean.result().unwrap().item::<f32>().unwrap().is_finite());
+        }
+    });
+}
+
+#[test]
+fn later_steps_plan_and_allocate_nothing() {
+    let device = Device::new().unwrap();
+    device.scope(|| {
+        let model = small_model();
+        let (adam, mean) = (Adam::new(0.01), Mean::new("loss"));
+        let (x, y) = (Tensor::ones([64, 50]).unwrap(), Tensor::full([64], 1).unwrap());
+        let once = || {
+            let before = device.stats();
+            step(&model, &adam, &mean, &x, &y).unwrap();
+            (before, device.stats())
+        };
+        for _ in 0..4 {
+            once();
+        }
+        for _ in 0..3 {
+            let (before, after) = once();
+            assert_eq!(after.plan_misses, before.plan_misses);
+            assert_eq!(after.pipelines, before.pipelines);
+            assert_eq!(after.buffers, before.buffers);
+            // The optimizer's, as the loss that is read afterwards is computed with it.
+            if std::env::var_os("WGRAD_EAGER_SYNC").is_none() {
+                assert_eq!(after.flushes, before.flushes + 1);
+            }
+        }
+    });
+}
+
+#[test]
+fn the_seed_decides_where_training_starts() {
+    // Other tests draw from the global generator too, so each start draws from one of its own.
+    let weights = |seed| {
+        let generator = Generator::from_seed(seed);
+        values(&Initializer::GlorotUniform.init([3, 4], &generator.split()).unwrap())
+    };
+    assert_eq!(weights(1), weights(1));
+    assert_ne!(weights(1), weights(2));
+    random::set_seed(1);
+    let layers = [Dense::new(2), Dense::new(2)];
+    let kernels = layers.map(|layer| {
+        layer.call(&Tensor::zeros([1, 8]).unwrap(), false).unwrap();
+        values(&layer.variables()[0].read())
+    });
+    assert_ne!(kernels[0], kernels[1]);
+}
+
+// ---- the same run as TensorFlow's ---------------------------------------------------------------------------
+
+/// 50 images `[50,28,28,1]` and their labels, as `tests/data/README.md` states them.
+fn formula_batch(step: u64) -> (Tensor, Tensor) {
+    let pixels: Vec<f32> = (50 * step * 784..50 * (step + 1) * 784)
+        .map(|i| ((i.wrapping_mul(2_654_435_761) & 0xFFFF_FFFF) >> 8) as f32 / 16_777_216.0)
+        .collect();
+    let labels: Vec<i32> =
+        (50 * step..50 * (step + 1)).map(|n| ((n * 7 + n / 10) % 10) as i32).collect();
+    (
+        Tensor::from_slice(&pixels, [50, 28, 28, 1]).unwrap(),
+        Tensor::from_slice(&labels, [50]).unwrap(),
+    )
+}
+
+/// Trains from TensorFlow's start and compares each loss.
+fn follow(name: &str, model: &Sequential, order: &[&str]) {
+    let dir = oracle::data_dir().join("formula_trajectory");
+    let want = oracle::read_json(&dir.join(format!("{name}.json")));
+    let start = oracle::read_safetensors(&dir.join(format!("{name}.safetensors")));
+    model.build([50, 28, 28, 1]).unwrap();
+    let weights: Vec<_> =
+        order.iter().map(|key| start[&format!("init.{key}")].f32().clone()).collect();
+    model.set_weights(&weights).unwrap();
+
+    let adam = Adam::new(1e-3);
+    for step in 0..20 {
+        let (x, y) = formula_batch(step);
+        let tape = GradientTape::new();
+        let loss = scce().call(&y, &model.call(&x, true).unwrap()).unwrap();
+        adam.minimize(&loss, tape, &model.trainable_variables()).unwrap();
+        let got = f64::from(loss.item::<f32>().unwrap());
+        let want = want["losses"][step as usize].as_f64().unwrap();
+        // f32 sums in another order differ by about 1e-6; Adam spreads that over the steps.
+        assert!(
+            (got - want).abs() <= 1e-4 * want,
+            "{name}, step {step}: {got}, TensorFlow has {want}"
+        );
+    }
+    for (variable, key) in model.variables().iter().zip(order) {
+        let Some(want) = start.get(&format!("after20.{key}")) else { continue };
+        // Adam divides tiny gradients by their own size, so single parameters agree less well.
+        let miss = oracle::mismatch(&wide(&variable.read()), &want.as_f64(), 3e-3, 0.0);
+        assert!(miss.is_none(), "{name} {key}: {}", miss.unwrap());
+    }
+}
+
+#[test]
+fn an_mlp_trains_as_in_tensorflow() {
+    let model = Sequential::new()
+        .add(Flatten::new())
+        .add(Dense::new(100).activation(Activation::Relu))
+        .add(Dense::new(10));
+    follow("mlp", &model, &["w1", "b1", "w2", "b2"]);
+}
+
+#[test]
+fn a_cnn_trains_as_in_tensorflow() {
+    let conv =
+        |filters| Conv2D::new(filters, [5, 5]).padding(Padding::Same).activation(Activation::Relu);
+    let model = Sequential::new()
+        .add(conv(8))
+        .add(MaxPooling2D::new([2, 2]))
+        .add(conv(16))
+        .add(MaxPooling2D::new([2, 2]))
+        .add(Flatten::new())
+        .add(Dense::new(64).activation(Activation::Relu))
+        .add(Dense::new(10));
+    follow("cnn", &model, &["k1", "c1", "k2", "c2", "w1", "b1", "w2", "b2"]);
+}
