@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use wgrad as tf;
 use wgrad::data::mnist::{Images, Mnist, MnistOptions};
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D};
-use wgrad::keras::metrics::{Mean, SparseCategoricalAccuracy};
+use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Sequential};
 
@@ -141,7 +141,8 @@ fn train_step(
 ) -> tf::Result<(tf::Tensor, tf::Tensor)> {
     let tape = tf::GradientTape::new();
     let logits = model.call(images, true)?;
-    let loss = tf::sparse_softmax_cross_entropy_with_logits(labels, &logits)?.reduce_mean((), false)?;
+    let loss =
+        tf::sparse_softmax_cross_entropy_with_logits(labels, &logits)?.reduce_mean((), false)?;
     let variables = model.trainable_variables();
     let gradients = tape.gradient(&loss, &variables)?;
     optimizer.apply_gradients(&gradients, &variables)?;
@@ -162,8 +163,8 @@ fn train(
     bar.set_style(ProgressStyle::with_template(
         "{bar:30} {pos}/{len} steps {elapsed}<{eta} {msg}",
     )?);
-    let accuracy = SparseCategoricalAccuracy::new();
-    let mean_loss = Mean::new();
+    let accuracy = SparseCategoricalAccuracy::new("accuracy");
+    let mean_loss = Mean::new("loss");
     let (mut losses, mut step_times) = (Vec::new(), Vec::new());
     // The losses stay on the device until the bar is drawn: reading one would wait for its step.
     let mut waiting = Vec::new();
@@ -186,7 +187,10 @@ fn train(
             if step == 1 {
                 waiting[0].item::<f32>()?;
                 first_step = started.elapsed();
-                bar.println(format!("first step {:.2} s after the start", first_step.as_secs_f64()));
+                bar.println(format!(
+                    "first step {:.2} s after the start",
+                    first_step.as_secs_f64()
+                ));
             }
             if step == 10.min(total) {
                 // By now every pipeline is compiled and every plan known.
@@ -194,14 +198,19 @@ fn train(
                 steady = (Instant::now(), device.stats(), step);
             }
             if step % 20 == 0 || step == total {
-                for loss in waiting.drain(..) {
-                    losses.push(loss.item::<f32>()?);
-                }
+                // One read for all that the bar shows.
+                waiting.push(mean_loss.result()?);
+                waiting.push(accuracy.result()?);
+                let mut values =
+                    tf::stack(&waiting.iter().collect::<Vec<_>>(), 0)?.to_vec::<f32>()?;
+                waiting.clear();
+                let (accuracy_now, loss_now) = (values.pop(), values.pop());
+                losses.extend(values);
                 let rate = (step - steady.2) as f64 / steady.0.elapsed().as_secs_f64();
                 bar.set_message(format!(
                     "loss {:.4} accuracy {:.3} {:.0} images/s",
-                    mean_loss.result()?.item::<f32>()?,
-                    accuracy.result()?.item::<f32>()?,
+                    loss_now.unwrap_or(f32::NAN),
+                    accuracy_now.unwrap_or(f32::NAN),
                     rate * flags.batch as f64
                 ));
                 mean_loss.reset_state()?;

@@ -178,7 +178,9 @@ fn the_cnn_learns_as_tensorflows_does() {
         .add(Dense::new(10));
     let loss = train(&data, &model, 60, 2);
     let accuracy = accuracy(&data, &model, 1000);
-    println!("after 60 steps: loss {loss}, accuracy {accuracy}; TensorFlow's mean loss over 100: {mean_100}");
+    println!(
+        "after 60 steps: loss {loss}, accuracy {accuracy}; TensorFlow's mean loss over 100: {mean_100}"
+    );
     // The mean of steps 41 to 60 lies below TensorFlow's mean of steps 1 to 100.
     assert!(f64::from(loss) < mean_100, "{loss} against {mean_100}");
     assert!(accuracy > 0.85, "{accuracy}");

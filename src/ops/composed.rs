@@ -58,7 +58,11 @@ pub fn one_hot(
     off: impl Into<Scalar>,
 ) -> Result<Tensor> {
     let (on, off) = (on.into(), off.into());
-    super::expect_dtype("OneHot (the indices)", indices.spec(), &[DType::I32, DType::U32, DType::U8])?;
+    super::expect_dtype(
+        "OneHot (the indices)",
+        indices.spec(),
+        &[DType::I32, DType::U32, DType::U8],
+    )?;
     let bytes = indices.dtype() == DType::U8;
     let indices = if bytes { &indices.cast(DType::I32)? } else { indices };
     let places = iota(Some(indices.device()), depth, 0.into(), 1.into(), indices.dtype())?;

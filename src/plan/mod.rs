@@ -6,7 +6,8 @@
 mod cache;
 mod memory;
 mod planner;
-pub(crate) mod pointwise;
+mod pointwise;
+mod space;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
