@@ -294,7 +294,12 @@ fn draw_losses(path: &Path, losses: &[f32]) -> Result<()> {
         .x_label_area_size(40)
         .y_label_area_size(50)
         .build_cartesian_2d(0..losses.len().max(2), 0f32..top)?;
-    chart.configure_mesh().x_desc("step").y_desc("mean cross-entropy of the batch").draw()?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .x_desc("step")
+        .y_desc("mean cross-entropy of the batch")
+        .draw()?;
     chart.draw_series(LineSeries::new(losses.iter().copied().enumerate(), BLUE.mix(0.35)))?;
     // The mean of the last 20 steps shows the trend.
     let smooth = (0..losses.len()).map(|i| {
@@ -318,7 +323,7 @@ fn draw_misread(path: &Path, images: &Images, misread: &[(usize, usize)]) -> Res
         for (i, &ink) in images.image(index).iter().enumerate() {
             let (x, y) = (left + 2 * (i as i32 % 28), top + 2 * (i as i32 / 28));
             let shade = RGBColor(255 - ink, 255 - ink, 255 - ink).filled();
-            root.draw(&Rectangle::new([(x, y), (x + 1, y + 1)], shade))?;
+            root.draw(&Rectangle::new([(x, y), (x + 2, y + 2)], shade))?;
         }
         let text = format!("{} read as {guess}", images.labels[index]);
         root.draw(&Text::new(text, (left, top - 16), ("sans-serif", 13)))?;

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 
 use oracle::{Array, data_dir, read_json, read_safetensors};
 use wgrad as tf;
-use wgrad::data::mnist::{Mnist, MnistOptions};
+use wgrad::data::drawn_digits::draw_digits;
+use wgrad::data::mnist::{Mnist, MnistOptions, Source};
 use wgrad::keras::layers::{Conv2D, Dense, Flatten, Layer, MaxPooling2D};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Sequential};
@@ -159,6 +160,27 @@ fn an_epoch_of_the_mlp_is_as_accurate_as_tensorflows() {
     println!("test accuracy {accuracy} (TensorFlow's lowest of three: {least})");
     // Half a percent is what seeds differ by.
     assert!(accuracy > least - 0.005, "{accuracy} against {least}");
+}
+
+/// The digits that stand in for the real ones teach a network to read those.
+#[test]
+#[ignore = "needs the real MNIST: set MNIST_DIR"]
+fn drawn_digits_teach_real_ones() {
+    let real = mnist();
+    let drawn = Mnist {
+        train: draw_digits(60_000, 1),
+        test: draw_digits(10_000, 2),
+        source: Source::Drawn { seed: 1 },
+    };
+    let model = Sequential::new()
+        .add(Flatten::new())
+        .add(Dense::new(100).activation(Activation::Relu))
+        .add(Dense::new(10));
+    train(&drawn, &model, 1200, 1);
+    let (on_drawn, on_real) = (accuracy(&drawn, &model, 10_000), accuracy(&real, &model, 10_000));
+    println!("an MLP trained on drawn digits reads {on_drawn} of drawn and {on_real} of real ones");
+    assert!(on_drawn > 0.88, "{on_drawn}");
+    assert!(on_real > 0.85, "{on_real}");
 }
 
 #[test]

@@ -217,6 +217,12 @@ impl Row {
         }
     }
 
+    /// What the tape keeps.
+    #[cfg(test)]
+    pub(crate) fn keep(&self) -> Keep {
+        self.keep
+    }
+
     /// True if the op is defined for `dtype`; bytes are storage only.
     pub(crate) fn takes(&self, dtype: DType) -> bool {
         dtype != DType::U8 && self.wgsl(dtype.register()).is_some()

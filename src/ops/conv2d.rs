@@ -115,7 +115,7 @@ impl Geometry {
         }
         let [sh, sw] = options.strides;
         let [dh, dw] = options.dilations;
-        let reach = |size: usize, dilation: usize| size.checked_mul(dilation).unwrap_or(usize::MAX);
+        let reach = |size: usize, dilation: usize| size.saturating_mul(dilation);
         if [sh, sw, dh, dw, kh, kw].contains(&0)
             || [sh, sw, reach(kh, dh), reach(kw, dw)].iter().any(|n| *n > FARTHEST)
         {

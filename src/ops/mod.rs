@@ -29,6 +29,8 @@ mod reverse;
 mod segment_sum;
 mod select;
 mod slice;
+#[cfg(test)]
+mod table_tests;
 mod transpose;
 mod unary;
 

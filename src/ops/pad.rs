@@ -77,8 +77,8 @@ impl Tensor {
     }
 }
 
-/// Indices have 32 bits in a kernel.
-const FARTHEST: usize = u32::MAX as usize / 4;
+/// Far beyond every adapter's limits, which refuse the tensor, and far below where sums of edges overflow.
+const FARTHEST: usize = usize::MAX >> 16;
 
 /// One axis of a mirrored padding; `skip` edge elements are not repeated.
 fn mirror(x: &Tensor, axis: usize, low: usize, high: usize, skip: usize) -> Result<Tensor> {

@@ -134,7 +134,8 @@ unary! {
     softplus, "Softplus", [float "softplus_4(x)"], |x| x.max(0.0) + (-x.abs()).exp().ln_1p(),
         keep x, |x, dy| dy * x.sigmoid()?;
     /// `max(x, 0)`; the gradient at 0 is 0.
-    relu, "Relu", [float "select(max(x, V(0)), x, is_nan_4(x))", int "max(x, V(0))"], |x| x.max(0.0),
+    relu, "Relu", [float "select(max(x, V(0)), x, is_nan_4(x))", int "max(x, V(0))"],
+        |x| if x.is_nan() { x } else { x.max(0.0) },
         keep y, |y, dy| super::select(&y.greater(0.0)?, dy, &dy.zeros_like()?)?;
     /// `x` above 0, `e^x - 1` below.
     elu, "Elu", [float "select(expm1_4(x), x, x > V(0))"], |x| if x > 0.0 { x } else { x.exp_m1() },
@@ -207,6 +208,12 @@ impl Row {
             Register::I32 | Register::U32 => self.int,
             Register::Bool => self.bool,
         }
+    }
+
+    /// What the tape keeps.
+    #[cfg(test)]
+    pub(crate) fn keep(&self) -> Keep {
+        self.keep
     }
 
     /// True if the op is defined for `dtype`; bytes are storage only.

@@ -1,0 +1,205 @@
+//! The one loop that tests every row of the elementwise tables: its values against its `f64` reference, its gradient
+//! against central differences of the reference, over shapes and extreme numbers.
+
+use super::{Keep, binary, unary};
+use crate::dtype::DType;
+use crate::tape::GradientTape;
+use crate::tensor::Tensor;
+
+/// Shapes: a scalar, nothing, one, odd sizes around a vector and a workgroup, more axes.
+const SHAPES: [&[usize]; 8] = [&[], &[0], &[1], &[3], &[4], &[65], &[257], &[2, 3, 5]];
+
+/// Numbers spread over -3 to 3, none of them near a whole or half number.
+fn spread(n: usize) -> Vec<f32> {
+    (0..n).map(|i| (i * 37 % 61) as f32 / 10.0 - 3.013).collect()
+}
+
+/// Numbers at the ends of what f32 holds, and at the edges of functions.
+const EXTREMES: [f32; 17] = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    1e-6,
+    -1e-6,
+    20.0,
+    -20.0,
+    80.0,
+    -80.0,
+    1e10,
+    -1e10,
+    f32::INFINITY,
+    f32::NEG_INFINITY,
+    f32::NAN,
+];
+
+/// f32 keeps 7 digits; a driver's exp and log lose up to two of them, and near 0 an absolute error counts.
+fn close(got: f64, want: f64) -> bool {
+    let want32 = f64::from(want as f32);
+    if want.is_nan() || want32.is_infinite() {
+        return got.is_nan() == want.is_nan() && (want.is_nan() || got == want32);
+    }
+    (got - want).abs() <= 2e-6 + 2e-5 * want.abs()
+}
+
+/// Values as `f64`, truth as 0 and 1.
+fn read(y: &Tensor) -> Vec<f64> {
+    let y = y.cast(DType::F32).unwrap();
+    y.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect()
+}
+
+/// bool rows take truth values, the others numbers.
+fn argument(values: &[f32], shape: &[usize], bools: bool) -> Tensor {
+    let x = Tensor::from_slice(values, shape).unwrap();
+    if bools { x.greater(0.0).unwrap() } else { x }
+}
+
+fn as_seen(value: f32, bools: bool) -> f64 {
+    if bools { f64::from(value > 0.0) } else { f64::from(value) }
+}
+
+/// Large angles and integer halves of huge numbers differ between drivers; WGSL leaves them open.
+fn is_open(method: &str, x: f32) -> bool {
+    matches!(method, "sin" | "cos" | "tan") && x.abs() > 100.0
+}
+
+#[test]
+fn unary_rows_match_their_references() {
+    let mut bad = Vec::new();
+    for row in unary::ROWS {
+        let bools = !row.takes(DType::F32);
+        let call = |values: &[f32], shape: &[usize]| {
+            let x = argument(values, shape, bools);
+            read(&crate::eager::dispatch(unary::Unary { row }, &[&x]).unwrap())
+        };
+        let cases = SHAPES.iter().map(|s| (spread(s.iter().product()), *s));
+        for (values, shape) in cases.chain([(EXTREMES.to_vec(), &[EXTREMES.len()][..])]) {
+            let got = call(&values, shape);
+            assert_eq!(got.len(), values.len(), "{} {shape:?}", row.method);
+            for (&x, &got) in values.iter().zip(&got) {
+                let want = (row.reference)(as_seen(x, bools));
+                if !close(got, want) && !is_open(row.method, x) {
+                    bad.push(format!("{}({x}) = {got}, not {want}", row.method));
+                }
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+#[test]
+fn unary_gradients_match_differences_of_the_reference() {
+    let mut bad = Vec::new();
+    for row in unary::ROWS {
+        if matches!(row.keep(), Keep::NoGradient(_)) {
+            continue;
+        }
+        let values = spread(61);
+        let x = argument(&values, &[61], false);
+        let tape = GradientTape::new();
+        tape.watch(&x).unwrap();
+        let y = crate::eager::dispatch(unary::Unary { row }, &[&x]).unwrap();
+        let dx = read(&tape.gradient(&y, &x).unwrap().expect("the row has a gradient"));
+        for (&x, &got) in values.iter().zip(&dx) {
+            let (x, h) = (f64::from(x), 1e-5);
+            let want = ((row.reference)(x + h) - (row.reference)(x - h)) / (2.0 * h);
+            // Outside a function's domain neither has a derivative.
+            let ok = if want.is_nan() {
+                !got.is_finite() || got == 0.0 || (row.reference)(x).is_nan()
+            } else {
+                (got - want).abs() <= 1e-5 + 2e-4 * want.abs()
+            };
+            if !ok {
+                bad.push(format!("d {}({x}) = {got}, not {want}", row.method));
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// Pairs of shapes: equal, broadcast on either side, scalars, nothing, odd sizes.
+const PAIRS: [(&[usize], &[usize]); 9] = [
+    (&[], &[]),
+    (&[0], &[1]),
+    (&[5], &[5]),
+    (&[67], &[]),
+    (&[], &[67]),
+    (&[4, 1], &[1, 6]),
+    (&[3, 8], &[8]),
+    (&[3, 7], &[3, 1]),
+    (&[2, 1, 5], &[3, 1]),
+];
+
+/// The flat index into `shape` that belongs to element `i` of the broadcast shape `out`.
+fn source(i: usize, out: &[usize], shape: &[usize]) -> usize {
+    let (mut rest, mut at, mut stride) = (i, 0, 1);
+    for k in 1..=out.len() {
+        let coordinate = rest % out[out.len() - k];
+        rest /= out[out.len() - k];
+        if k <= shape.len() && shape[shape.len() - k] != 1 {
+            at += coordinate * stride;
+        }
+        if k <= shape.len() {
+            stride *= shape[shape.len() - k];
+        }
+    }
+    at
+}
+
+#[test]
+fn binary_rows_match_their_references() {
+    let mut bad = Vec::new();
+    for row in binary::ROWS {
+        let bools = !row.takes(DType::F32);
+        for (sa, sb) in PAIRS {
+            let va = spread(sa.iter().product());
+            let vb: Vec<f32> =
+                spread(sb.iter().product::<usize>() + 7)[7..].iter().map(|v| v * 0.9).collect();
+            let (a, b) = (argument(&va, sa, bools), argument(&vb, sb, bools));
+            let y = crate::eager::dispatch(binary::Binary { row }, &[&a, &b]).unwrap();
+            for (i, got) in read(&y).into_iter().enumerate() {
+                let x = as_seen(va[source(i, y.shape(), sa)], bools);
+                let z = as_seen(vb[source(i, y.shape(), sb)], bools);
+                let want = (row.reference)(x, z);
+                if !close(got, want) {
+                    bad.push(format!("{}({x}, {z}) = {got}, not {want}", row.method));
+                }
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+#[test]
+fn binary_gradients_match_differences_of_the_reference() {
+    let mut bad = Vec::new();
+    for row in binary::ROWS {
+        if matches!(row.keep(), Keep::NoGradient(_)) {
+            continue;
+        }
+        let va = spread(61);
+        let vb: Vec<f32> = spread(61).iter().rev().map(|v| v * 0.9 + 0.05).collect();
+        let (a, b) = (argument(&va, &[61], false), argument(&vb, &[61], false));
+        let tape = GradientTape::new();
+        tape.watch(&a).unwrap();
+        tape.watch(&b).unwrap();
+        let y = crate::eager::dispatch(binary::Binary { row }, &[&a, &b]).unwrap();
+        let [da, db] = tape.gradient(&y, [&a, &b]).unwrap();
+        let da = da.map(|g| read(&g)).expect("the row has a gradient");
+        let db = db.map(|g| read(&g)).expect("the row has a gradient");
+        for i in 0..61 {
+            let (a, b, h) = (f64::from(va[i]), f64::from(vb[i]), 1e-6);
+            let f = row.reference;
+            let wants =
+                [(f(a + h, b) - f(a - h, b)) / (2.0 * h), (f(a, b + h) - f(a, b - h)) / (2.0 * h)];
+            for (got, want) in [da[i], db[i]].into_iter().zip(wants) {
+                if !want.is_nan() && (got - want).abs() > 1e-4 + 5e-4 * want.abs() {
+                    bad.push(format!("d {}({a}, {b}) = {got}, not {want}", row.method));
+                }
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
