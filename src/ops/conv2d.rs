@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 
 use smallvec::smallvec;
 
-use super::gemm::{Columns, Gemm};
+use super::gemm::{Columns, Gemm, Sum};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result};
@@ -184,29 +184,28 @@ impl Op for Conv2d {
         let g = Geometry::new("Conv2D", &site.inputs[0].shape, &site.inputs[1].shape, self.options)
             .expect("infer has agreed");
         let ([_, _, _, c], [kh, kw, _, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
-        // Row: the image and corner of a window. Step: the place in the window and the channel.
-        let a = "@group(0) @binding(0) var<storage, read> a: array<T>;\n\
-            struct Row { image: u32, y: u32, x: u32 }\n\
-            struct Step { y: u32, x: u32, c: u32 }\n\
+        // Row: the image and corner of a window. u, v: the place in the window. i: the channel.
+        let a = "struct Row { image: u32, y: u32, x: u32 }\n\
+            struct At { place: u32, inside: bool }\n\
             fn a_row(batch: u32, m: u32) -> Row {\n    \
             let i = (m / p.ow) % p.oh;\n    \
             return Row(m / (p.ow * p.oh) * p.h * p.w * p.c, i * p.sh - p.top, (m % p.ow) * p.sw - p.left);\n}\n\
-            fn a_step(k: u32) -> Step {\n    \
-            return Step(k / (p.c * p.kw) * p.dh, (k / p.c) % p.kw * p.dw, k % p.c);\n}\n\
-            fn a_load(row: Row, step: Step) -> A {\n    \
+            fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
             // Above and left of the image the sums wrap to large numbers.\n    \
-            let y = row.y + step.y;\n    let x = row.x + step.x;\n    \
-            if (y >= p.h || x >= p.w) { return A(0); }\n    \
-            return A(a[row.image + (y * p.w + x) * p.c + step.c]);\n}";
+            let y = row.y + u * p.dh;\n    let x = row.x + v * p.dw;\n    \
+            return At(row.image + (y * p.w + x) * p.c, y < p.h && x < p.w);\n}\n\
+            fn a_load(at: At, i: u32) -> A {\n    \
+            if (!at.inside) { return A(0); }\n    \
+            return A(a[at.place + i]);\n}";
         let gemm = Gemm {
             label: "conv2d",
             dtype: site.output.dtype,
             batch: 1,
             m: n * oh * ow,
             n: o,
-            k: kh * kw * c,
+            sum: Sum::Nest([kh, kw, c]),
             a: a.to_string(),
-            b: Columns::Strided { batch: 0, k: o, n: 1 },
+            b: Columns { batch: 0, u: kw * c * o, v: c * o, k: o, n: 1 },
             params: g.params(),
         };
         gemm.lower(site.caps)
@@ -253,31 +252,30 @@ impl Op for InputGradient {
         let g = Geometry::new(self.name(), &self.image, &site.inputs[1].shape, self.options)
             .expect("the forward op has agreed");
         let ([n, h, w, c], [kh, kw, _, o]) = (g.image, g.filter);
-        let a = "@group(0) @binding(0) var<storage, read> a: array<T>;\n\
-            struct Row { image: u32, y: u32, x: u32 }\n\
-            struct Step { y: u32, x: u32, o: u32 }\n\
+        // Row: the image and place. u, v: the place in the window. i: the result's channel.
+        let a = "struct Row { image: u32, y: u32, x: u32 }\n\
+            struct At { place: u32, inside: bool }\n\
             fn a_row(batch: u32, m: u32) -> Row {\n    \
             let y = (m / p.w) % p.h;\n    \
             return Row(m / (p.w * p.h) * p.oh * p.ow * p.o, y + p.top, m % p.w + p.left);\n}\n\
-            fn a_step(k: u32) -> Step {\n    \
-            return Step(k / (p.o * p.kw) * p.dh, (k / p.o) % p.kw * p.dw, k % p.o);\n}\n\
-            fn a_load(row: Row, step: Step) -> A {\n    \
+            fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
             // A negative difference wraps to a large number, whose quotient lies beyond the last window.\n    \
-            let y = row.y - step.y;\n    let x = row.x - step.x;\n    \
+            let y = row.y - u * p.dh;\n    let x = row.x - v * p.dw;\n    \
             let i = y / p.sh;\n    let j = x / p.sw;\n    \
-            if (i >= p.oh || j >= p.ow || i * p.sh != y || j * p.sw != x) { return A(0); }\n    \
-            return A(a[row.image + (i * p.ow + j) * p.o + step.o]);\n}";
-        let index =
-            "fn b_index(n: u32, k: u32) -> u32 { return (k / p.o * p.c + n) * p.o + k % p.o; }";
+            let inside = i < p.oh && j < p.ow && i * p.sh == y && j * p.sw == x;\n    \
+            return At(row.image + (i * p.ow + j) * p.o, inside);\n}\n\
+            fn a_load(at: At, i: u32) -> A {\n    \
+            if (!at.inside) { return A(0); }\n    \
+            return A(a[at.place + i]);\n}";
         let gemm = Gemm {
             label: "conv2d_input_gradient",
             dtype: site.output.dtype,
             batch: 1,
             m: n * h * w,
             n: c,
-            k: kh * kw * o,
+            sum: Sum::Nest([kh, kw, o]),
             a: a.to_string(),
-            b: Columns::Indexed(index.to_string()),
+            b: Columns { batch: 0, u: kw * c * o, v: c * o, k: 1, n: o },
             params: g.params(),
         };
         gemm.lower(site.caps)
@@ -322,27 +320,28 @@ impl Op for FilterGradient {
         let g = Geometry::new(self.name(), &site.inputs[0].shape, &self.filter, self.options)
             .expect("the forward op has agreed");
         let ([kh, kw, c, o], [n, oh, ow, _]) = (g.filter, g.out);
-        let a = "@group(0) @binding(0) var<storage, read> a: array<T>;\n\
-            struct Row { y: u32, x: u32, c: u32 }\n\
-            struct Step { image: u32, y: u32, x: u32 }\n\
+        // Row: the place in the window and the channel. u: the image, v: the result's row, i: its column.
+        let a = "struct Row { y: u32, x: u32, c: u32 }\n\
+            struct At { line: u32, x: u32, inside: bool }\n\
             fn a_row(batch: u32, m: u32) -> Row {\n    \
-            return Row(m / (p.c * p.kw) * p.dh, (m / p.c) % p.kw * p.dw, m % p.c);\n}\n\
-            fn a_step(k: u32) -> Step {\n    \
-            let i = (k / p.ow) % p.oh;\n    \
-            return Step(k / (p.ow * p.oh) * p.h * p.w * p.c, i * p.sh - p.top, (k % p.ow) * p.sw - p.left);\n}\n\
-            fn a_load(row: Row, step: Step) -> A {\n    \
-            let y = row.y + step.y;\n    let x = row.x + step.x;\n    \
-            if (y >= p.h || x >= p.w) { return A(0); }\n    \
-            return A(a[step.image + (y * p.w + x) * p.c + row.c]);\n}";
+            return Row(m / (p.c * p.kw) * p.dh - p.top, (m / p.c) % p.kw * p.dw - p.left, m % p.c);\n}\n\
+            fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
+            let y = row.y + v * p.sh;\n    \
+            return At((u * p.h + y) * p.w * p.c + row.c, row.x, y < p.h);\n}\n\
+            fn a_load(at: At, i: u32) -> A {\n    \
+            // Above and left of the image the sums wrap to large numbers.\n    \
+            let x = at.x + i * p.sw;\n    \
+            if (!at.inside || x >= p.w) { return A(0); }\n    \
+            return A(a[at.line + x * p.c]);\n}";
         let gemm = Gemm {
             label: "conv2d_filter_gradient",
             dtype: site.output.dtype,
             batch: 1,
             m: kh * kw * c,
             n: o,
-            k: n * oh * ow,
+            sum: Sum::Nest([n, oh, ow]),
             a: a.to_string(),
-            b: Columns::Strided { batch: 0, k: o, n: 1 },
+            b: Columns { batch: 0, u: oh * ow * o, v: ow * o, k: o, n: 1 },
             params: g.params(),
         };
         gemm.lower(site.caps)

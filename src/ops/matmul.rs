@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use smallvec::smallvec;
 
-use super::gemm::{Columns, Gemm};
+use super::gemm::{Columns, Gemm, Sum};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result};
@@ -146,20 +146,20 @@ impl Op for MatMul {
         }
         let [a_m, a_k] = if self.transpose_a { [1, m] } else { [k, 1] };
         let [b_k, b_n] = if self.transpose_b { [1, k] } else { [n, 1] };
-        let loader = "@group(0) @binding(0) var<storage, read> a: array<T>;\n\
-             alias Row = u32;\n\
+        let loader = "alias Row = u32;\n\
+             alias At = u32;\n\
              fn a_row(batch: u32, m: u32) -> u32 { return batch * p.a_batch + m * p.a_m; }\n\
-             fn a_step(k: u32) -> u32 { return k * p.a_k; }\n\
-             fn a_load(row: u32, step: u32) -> A { return A(a[row + step]); }";
+             fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * p.inner * p.a_k; }\n\
+             fn a_load(at: u32, i: u32) -> A { return A(a[at + i * p.a_k]); }";
         let gemm = Gemm {
             label: "matmul",
             dtype: site.output.dtype,
             batch,
             m,
             n,
-            k,
+            sum: Sum::Run(k),
             a: loader.to_string(),
-            b: Columns::Strided { batch: b_batch, k: b_k, n: b_n },
+            b: Columns { batch: b_batch, u: 0, v: 0, k: b_k, n: b_n },
             params: vec![("a_batch", a_batch), ("a_m", a_m), ("a_k", a_k)],
         };
         gemm.lower(site.caps)
