@@ -234,6 +234,13 @@ fn advance(counter: vec4<u32>, n: u32) -> vec4<u32> {
     return c;
 }
 
+// counter + 256 n, over 128 bits.
+fn advance_256(counter: vec4<u32>, n: u32) -> vec4<u32> {
+    let low = advance(counter, n << 8u);
+    let high = advance(vec4<u32>(low.y, low.z, low.w, 0u), n >> 24u);
+    return vec4<u32>(low.x, high.x, high.y, high.z);
+}
+
 // 23 bits of each word as a float in [0, 1).
 fn unit_floats(bits: vec4<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>((bits & vec4<u32>(0x7fffffu)) | vec4<u32>(0x3f800000u)) - 1.0;

@@ -23,11 +23,7 @@ pub(crate) fn dispatch(op: impl Operation, inputs: &[&Tensor]) -> Result<Tensor>
     let values: SmallVec<[_; 3]> = inputs.iter().map(|x| x.value()).collect();
     let value = device.push(op.clone(), &values, spec)?;
     let output = Tensor::new(device, value);
-    OBSERVERS.with_borrow(|observers| {
-        for observer in observers {
-            observer.called(&op, inputs, &output);
-        }
-    });
+    each_observer(|observer| observer.called(&op, inputs, &output));
     Ok(output)
 }
 
@@ -62,7 +58,6 @@ pub(crate) fn observe(observer: Rc<dyn Observer>) {
 
 /// Stops telling `observer`.
 pub(crate) fn ignore(observer: &Rc<dyn Observer>) {
-    // During the thread's end the list may be gone already.
     let _ = OBSERVERS.try_with(|observers| {
         let mut observers = observers.borrow_mut();
         observers.retain(|o| !std::ptr::addr_eq(Rc::as_ptr(o), Rc::as_ptr(observer)));
@@ -70,11 +65,12 @@ pub(crate) fn ignore(observer: &Rc<dyn Observer>) {
 }
 
 pub(crate) fn variable_read(variable: u64, trainable: bool, tensor: &Tensor) {
-    OBSERVERS.with_borrow(|observers| {
-        for observer in observers {
-            observer.read(variable, trainable, tensor);
-        }
-    });
+    each_observer(|observer| observer.read(variable, trainable, tensor));
+}
+
+fn each_observer(f: impl Fn(&dyn Observer)) {
+    // While a thread ends, its list may be gone already, and nobody is left to be told.
+    let _ = OBSERVERS.try_with(|observers| observers.borrow().iter().for_each(|o| f(&**o)));
 }
 
 fn common_device(op: &str, inputs: &[&Tensor]) -> Result<Device> {

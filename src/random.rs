@@ -5,7 +5,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::dtype::Scalar;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::{Distribution, philox_random};
 use crate::runtime::Device;
 use crate::shape::Shape;
@@ -60,12 +60,12 @@ impl Generator {
     /// Numbers in [0, 1).
     ///
     /// # Errors
-    /// [`Error::Device`](crate::Error::Device) if there is no device or no memory.
+    /// [`Error::Device`] if there is no device or no memory.
     pub fn uniform(&self, shape: impl Into<Shape>) -> Result<Tensor> {
         self.draw(None, Distribution::Uniform, shape.into())
     }
 
-    /// Numbers in [`low`, `high`).
+    /// Numbers from `low` to `high`, which rounding may reach.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -142,7 +142,7 @@ pub fn set_seed(seed: u64) {
     GLOBAL.reset_from_seed(seed);
 }
 
-/// Numbers in [`low`, `high`) that depend on `seed` alone (`tf.random.stateless_uniform`).
+/// Numbers from `low` to `high` that depend on `seed` alone (`tf.random.stateless_uniform`).
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -158,13 +158,18 @@ pub fn stateless_uniform(
 /// Integers in [`low`, `high`) that depend on `seed` alone.
 ///
 /// # Errors
-/// As [`Generator::uniform`].
+/// [`Error::Index`] if `low` is not below `high`; else as [`Generator::uniform`].
 pub fn stateless_uniform_int(
     shape: impl Into<Shape>,
     seed: [i32; 2],
     low: i32,
     high: i32,
 ) -> Result<Tensor> {
+    if low >= high {
+        return Err(Error::Index(format!(
+            "StatelessRandomUniformIntV2: there is no integer from {low} up to but without {high}; low must be below high."
+        )));
+    }
     let bits = stateless(Distribution::Bits, shape.into(), seed)?;
     let span = Scalar::Int(i64::from(high.wrapping_sub(low) as u32));
     let span = crate::ops::fill(

@@ -44,11 +44,16 @@ struct Lane {
     /// An error that nobody has been told of: a flush that no caller had asked for went wrong, or a call took
     /// a value that had failed.
     failure: Option<Error>,
+    /// Uploaded since the last flush; waiting ops hold it on the device.
+    uploaded: u64,
 }
 
 /// Ops that wait before a flush is made without being asked for. Long enough for a training step of a deep
 /// model, short enough to keep a GPU busy in a long loop.
 const STREAM_LIMIT: usize = 2048;
+
+/// Bytes that may be uploaded before a flush is made without being asked for.
+const UPLOAD_LIMIT: u64 = 128 << 20;
 
 static DEFAULT: Mutex<Option<Device>> = Mutex::new(None);
 
@@ -108,7 +113,9 @@ impl Device {
     /// # Errors
     /// As [`Device::new`]; in a browser, an error if no default was set.
     pub fn current() -> Result<Self> {
-        if let Some(device) = SCOPES.with_borrow(|scopes| scopes.last().cloned()) {
+        // While a thread ends, its list of scopes may be gone already.
+        let scoped = SCOPES.try_with(|scopes| scopes.borrow().last().cloned());
+        if let Ok(Some(device)) = scoped {
             return Ok(device);
         }
         let mut default = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,6 +210,7 @@ impl Device {
         let mut lane = self.lane();
         self.flush_lane(&mut lane, None)?;
         lane.plans.clear();
+        self.0.gpu.trim_transfers();
         Ok(self.0.gpu.pool.trim())
     }
 
@@ -240,18 +248,37 @@ impl Device {
             }
         };
         if self.0.sync || lane.stream.len() >= STREAM_LIMIT {
-            if let Err(error) = self.flush_lane(&mut lane, None) {
-                lane.failure.get_or_insert(error);
-            }
+            self.flush_unasked(&mut lane);
         }
         Ok(value)
+    }
+
+    /// A flush whose error the next call that can tell one tells.
+    fn flush_unasked(&self, lane: &mut Lane) {
+        if let Err(error) = self.flush_lane(lane, None) {
+            lane.failure.get_or_insert(error);
+        }
     }
 
     /// A value with `bytes` in it, laid out as the dtype is stored.
     pub(crate) fn upload(&self, op: &str, spec: Spec, bytes: &[u8]) -> Result<Arc<Value>> {
         self.check_size(op, &spec)?;
         let gpu = &self.0.gpu;
-        let buffer = gpu.pool.acquire(spec.bytes(), &[])?;
+        let mut lane = self.lane();
+        lane.uploaded += spec.bytes();
+        // A flush needs memory itself, so it is made long before a limit is reached.
+        let quarter = gpu.pool.limit().map_or(UPLOAD_LIMIT, |limit| limit / 4);
+        if lane.uploaded > quarter.min(UPLOAD_LIMIT) {
+            self.flush_unasked(&mut lane);
+        }
+        let buffer = match gpu.pool.acquire(spec.bytes(), &[]) {
+            Err(error) if error.is_out_of_memory() => {
+                // What waits may hold what nobody else does.
+                self.flush_unasked(&mut lane);
+                gpu.pool.acquire(spec.bytes(), &[])?
+            }
+            acquired => acquired?,
+        };
         gpu.upload(&buffer, bytes)?;
         Ok(Value::new(spec, State::Ready(buffer)))
     }
@@ -263,8 +290,9 @@ impl Device {
 
     /// The buffer of `value`, after a flush if it was waiting.
     pub(crate) fn buffer(&self, value: &Arc<Value>) -> Result<Arc<Buffer>> {
+        let mut lane = self.lane();
         if matches!(value.state(), State::Waiting(_)) {
-            self.flush()?;
+            self.flush_unasked(&mut lane);
         }
         match value.state() {
             State::Ready(buffer) => Ok(buffer),
@@ -290,12 +318,15 @@ impl Device {
     fn start_read(&self, value: &Arc<Value>) -> Result<(Staging, wgpu::SubmissionIndex)> {
         let gpu = &self.0.gpu;
         let bytes = value.spec.dtype.size() * value.spec.elements();
-        let staging = gpu.staging(bytes)?;
         let mut lane = self.lane();
+        let staging = gpu.staging(bytes)?;
         let index = match value.state() {
             State::Ready(buffer) => gpu.submit(&[], &[(buffer, &staging)])?,
             State::Failed(error) => {
-                lane.failure = None;
+                // Told now, so not again by the next flush; the failure of another value still is.
+                if lane.failure.as_ref().is_some_and(|f| f.to_string() == error.to_string()) {
+                    lane.failure = None;
+                }
                 return Err(error);
             }
             State::Waiting(_) => match self.flush_lane(&mut lane, Some((value, &staging)))? {
@@ -312,6 +343,7 @@ impl Device {
         lane: &mut Lane,
         read: Option<(&Arc<Value>, &Staging)>,
     ) -> Result<Option<wgpu::SubmissionIndex>> {
+        lane.uploaded = 0;
         if lane.stream.len() == 0 {
             return self.0.gpu.check().map(|()| None);
         }
@@ -319,6 +351,7 @@ impl Device {
         if taken.graph.nodes.is_empty() {
             return Ok(None);
         }
+        let mut awaited = Awaited { outputs: &taken.outputs, error: never_ran() };
         let gpu = &self.0.gpu;
         let key = taken.graph.key();
         let (plan, known) = lane.plans.get(key, || plan::plan(&taken.graph, &gpu.caps));
@@ -339,15 +372,14 @@ impl Device {
                 Ok(Some(index))
             }
             Err(error) => {
-                for (_, value) in &taken.outputs {
-                    value.set(State::Failed(error.clone()));
-                }
+                awaited.error = error.clone();
                 Err(error)
             }
         }
     }
 
-    fn check_size(&self, op: &str, spec: &Spec) -> Result<()> {
+    /// Refuses what no binding of the adapter can cover.
+    pub(crate) fn check_size(&self, op: &str, spec: &Spec) -> Result<()> {
         // Counted in 64 bits, as a browser's usize has 32.
         let elements = spec.shape.checked_elements();
         let bytes = elements.and_then(|n| (n as u64).checked_mul(spec.dtype.size() as u64));
@@ -356,6 +388,23 @@ impl Device {
 
     fn lane(&self) -> MutexGuard<'_, Lane> {
         self.0.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Values that a flush has taken out of the stream. Those that still wait when it ends, be it by a panic in a
+/// driver, fail: their places in the stream belong to others now.
+struct Awaited<'a> {
+    outputs: &'a [(u32, Arc<Value>)],
+    error: Error,
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        for (_, value) in self.outputs {
+            if matches!(value.state(), State::Waiting(_)) {
+                value.set(State::Failed(self.error.clone()));
+            }
+        }
     }
 }
 

@@ -42,7 +42,8 @@ impl Shape {
     pub(crate) fn strides(&self) -> SmallVec<[i64; 6]> {
         let mut strides = SmallVec::from_elem(1, self.len());
         for axis in (1..self.len()).rev() {
-            strides[axis - 1] = strides[axis] * self.0[axis] as i64;
+            // Of an empty tensor the other axes may be beyond all numbers; nothing is read with its strides.
+            strides[axis - 1] = i64::wrapping_mul(strides[axis], self.0[axis] as i64);
         }
         strides
     }

@@ -61,9 +61,10 @@ impl Variable {
         Variable(Arc::new(cell))
     }
 
-    /// The value now. Open tapes note the read.
+    /// The value now. Open tapes note the read. Each read is a tensor of its own to them: what was read while no
+    /// tape was open stays a constant.
     pub fn read(&self) -> Tensor {
-        let tensor = self.peek();
+        let tensor = self.peek().detached();
         eager::variable_read(self.0.id, self.0.trainable, &tensor);
         tensor
     }
@@ -84,9 +85,7 @@ impl Variable {
     /// # Errors
     /// [`Error::Shape`] or [`Error::DType`] if `delta` does not fit.
     pub fn assign_add(&self, delta: impl Into<Operand>) -> Result<()> {
-        let value = self.peek().detached();
-        let delta = delta.into().beside("AssignAddVariableOp", &value)?;
-        self.assign(&value.add(&delta)?)
+        self.update("AssignAddVariableOp", delta.into(), |value, delta| value.add(delta))
     }
 
     /// Subtracts `delta`, a tensor of the same shape or a number.
@@ -94,9 +93,7 @@ impl Variable {
     /// # Errors
     /// [`Error::Shape`] or [`Error::DType`] if `delta` does not fit.
     pub fn assign_sub(&self, delta: impl Into<Operand>) -> Result<()> {
-        let value = self.peek().detached();
-        let delta = delta.into().beside("AssignSubVariableOp", &value)?;
-        self.assign(&value.subtract(&delta)?)
+        self.update("AssignSubVariableOp", delta.into(), |value, delta| value.subtract(delta))
     }
 
     /// What messages and files call it.
@@ -125,6 +122,21 @@ impl Variable {
 
     pub(crate) fn id(&self) -> u64 {
         self.0.id
+    }
+
+    /// Replaces the value by `f` of it, with no other thread's update between.
+    fn update(
+        &self,
+        op: &str,
+        delta: Operand,
+        f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+    ) -> Result<()> {
+        let mut tensor = self.0.tensor.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = tensor.detached();
+        let new = f(&value, &delta.beside(op, &value)?)?;
+        self.check(op, &new)?;
+        *tensor = new.detached();
+        Ok(())
     }
 
     /// The value, without telling the tapes.

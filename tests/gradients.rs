@@ -539,10 +539,8 @@ fn methods_with_gradients(source: &str) -> Vec<&str> {
     let mut current = None;
     for line in source.lines() {
         let row = line.strip_prefix("    ").filter(|row| !row.starts_with([' ', '/']));
-        if let Some((method, rest)) = row.and_then(|row| row.split_once(", \""))
-            && rest.contains("\", [")
-            && is_word(method)
-        {
+        let named = row.and_then(|row| row.split_once(", \""));
+        if let Some((method, _)) = named.filter(|(m, rest)| rest.contains("\", [") && is_word(m)) {
             current = Some(method);
         }
         let keeps = line.contains(", keep ") || line.trim_start().starts_with("keep ");

@@ -58,7 +58,8 @@ pub enum Source {
 pub struct MnistOptions {
     /// The folder with the four files, which then must be there.
     pub dir: Option<PathBuf>,
-    /// Whether to download what is not found; works only if built with the feature `download`.
+    /// Whether to download what is not found; works only if built with the feature `download`. Digits are drawn
+    /// if the download fails, with a warning that says why.
     pub download: bool,
     /// What drawn digits are seeded with.
     pub seed: u64,
@@ -92,9 +93,8 @@ impl Mnist {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if a named folder lacks files, a file is broken, or the download failed from
-    /// every mirror; [`Error::Io`] if a file cannot be read or written. A broken file is never
-    /// passed over in favour of drawn digits.
+    /// [`Error::Data`] if a named folder lacks files or a file is broken; [`Error::Io`] if a file cannot be
+    /// read. A broken file is never passed over in favour of drawn digits.
     pub fn load(options: &MnistOptions) -> Result<Self> {
         load(options, &|name| std::env::var_os(name))
     }
@@ -147,25 +147,29 @@ fn load(options: &MnistOptions, env: Env) -> Result<Mnist> {
     }
     #[cfg(all(feature = "download", not(target_family = "wasm")))]
     if options.download {
-        return download(cache.as_deref());
+        match fetch(cache.as_deref()) {
+            Ok(dir) => {
+                let files = find(dir).ok_or_else(|| lacking(dir, "the folder of the download"))?;
+                return read(&files, Source::Downloaded(dir.to_path_buf()));
+            }
+            Err(error) => log::warn!("{error}"),
+        }
     }
     Ok(draw(options, cache.as_deref()))
 }
 
+/// Downloads the files into the cache folder.
 #[cfg(all(feature = "download", not(target_family = "wasm")))]
-fn download(cache: Option<&Path>) -> Result<Mnist> {
+fn fetch(cache: Option<&Path>) -> Result<&Path> {
     let Some(dir) = cache else {
         return Err(Error::Data(
             "MNIST: there is no folder to download to, as neither a home nor a cache folder is set. \
-             Name one with the environment variable WGRAD_CACHE."
-                .into(),
+             Set WGRAD_CACHE to a folder that can be written."
+                .to_string(),
         ));
     };
     super::download::fetch_mnist(dir)?;
-    match find(dir) {
-        Some(files) => read(&files, Source::Downloaded(dir.into())),
-        None => Err(lacking(dir, "the folder of the download")),
-    }
+    Ok(dir)
 }
 
 fn draw(options: &MnistOptions, cache: Option<&Path>) -> Mnist {
@@ -176,7 +180,7 @@ fn draw(options: &MnistOptions, cache: Option<&Path>) -> Mnist {
     };
     let remedy = match (cfg!(target_family = "wasm"), cfg!(feature = "download")) {
         (true, _) => "load them with data::idx",
-        (_, true) => "allow the download, or name their folder (dir or MNIST_DIR)",
+        (_, true) => "let them be downloaded, or name their folder (dir or MNIST_DIR)",
         _ => "build with the feature \"download\", or name their folder (dir or MNIST_DIR)",
     };
     log::warn!(
@@ -434,10 +438,11 @@ mod tests {
 
     #[cfg(all(feature = "download", not(target_family = "wasm")))]
     #[test]
-    fn a_download_needs_a_folder() {
-        let options = MnistOptions { download: true, ..few() };
-        let error = load(&options, &|_| None).unwrap_err().to_string();
+    fn a_download_needs_a_folder_and_digits_are_drawn_without_one() {
+        let error = fetch(None).unwrap_err().to_string();
         assert!(error.contains("WGRAD_CACHE"), "{error}");
+        let options = MnistOptions { download: true, ..few() };
+        assert_eq!(load(&options, &|_| None).unwrap().source, Source::Drawn { seed: 5 });
     }
 
     #[test]

@@ -41,10 +41,12 @@ impl Faults {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
     }
 
+    pub(super) fn check_lost(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |reason| Err(lost(reason)))
+    }
+
     pub(super) fn check(&self) -> Result<()> {
-        if let Some(reason) = self.lost.get() {
-            return Err(lost(reason));
-        }
+        self.check_lost()?;
         match self.pending.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error),
             None => Ok(()),

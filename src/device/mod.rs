@@ -114,7 +114,13 @@ impl Gpu {
 
     /// The first error the driver has reported and nobody has been told of; a lost device stays lost.
     pub(crate) fn check(&self) -> Result<()> {
-        self.faults.check()
+        let checked = self.faults.check();
+        if checked.as_ref().is_err_and(|error| !error.is_device_lost()) {
+            // A refused command may be the first sign of a loss, which the driver tells when it is polled.
+            let _ = self.device.poll(wgpu::PollType::Poll);
+            self.faults.check_lost()?;
+        }
+        checked
     }
 
     /// Refuses a tensor that no binding of this adapter can cover.

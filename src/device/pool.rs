@@ -51,6 +51,8 @@ struct Idle {
 pub(crate) struct Pool {
     device: wgpu::Device,
     faults: Arc<Faults>,
+    /// The largest buffer of the adapter, in whole vectors.
+    largest: u64,
     state: Mutex<State>,
 }
 
@@ -70,13 +72,15 @@ const SPARE_BYTES: u64 = 256 << 20;
 
 impl Pool {
     pub(super) fn new(device: wgpu::Device, faults: Arc<Faults>, limit: Option<u64>) -> Self {
-        Pool { device, faults, state: Mutex::new(State { limit, ..State::default() }) }
+        let largest = device.limits().max_buffer_size & !15;
+        let state = Mutex::new(State { limit, ..State::default() });
+        Pool { device, faults, largest, state }
     }
 
     /// A buffer of at least `bytes`, the one with the id `prefer` if it is free: a plan that gets the same
     /// buffers again finds its bind groups again.
     pub(crate) fn acquire(self: &Arc<Self>, bytes: u64, prefer: &[u64]) -> Result<Arc<Buffer>> {
-        let class = size_class(bytes);
+        let class = size_class(bytes).min(self.largest.max(bytes));
         let mut state = self.lock();
         let reused = state.idle.get_mut(&class).and_then(|list| {
             let known = list.iter().position(|idle| prefer.contains(&idle.id));
@@ -103,6 +107,10 @@ impl Pool {
 
     pub(crate) fn set_limit(&self, limit: Option<u64>) {
         self.lock().limit = limit;
+    }
+
+    pub(crate) fn limit(&self) -> Option<u64> {
+        self.lock().limit
     }
 
     pub(super) fn read_stats(&self, stats: &mut DeviceStats) {

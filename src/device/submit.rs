@@ -71,6 +71,10 @@ impl Gpu {
     pub(crate) fn wait(&self, index: Option<wgpu::SubmissionIndex>) -> Result<()> {
         let wait = wgpu::PollType::Wait { submission_index: index, timeout: None };
         let polled = self.device.poll(wait);
+        if polled.is_err() {
+            // Of a lost device nothing can be awaited; polling it once more tells of the loss.
+            let _ = self.device.poll(wgpu::PollType::Poll);
+        }
         self.check()?;
         polled.map(|_| ()).map_err(|e| {
             Error::Device(DeviceFault::Validation, format!("Device: waiting for the queue: {e}."))

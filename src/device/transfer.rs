@@ -39,8 +39,9 @@ impl Staging {
 
 /// Uploads wait in host memory until a submission takes them along; beyond this much one is made for them.
 const PENDING_LIMIT: u64 = 64 << 20;
-/// Staging buffers of read-backs that are kept for the next ones.
+/// Staging buffers of read-backs that are kept for the next ones, and the largest that is.
 const IDLE_LIMIT: usize = 8;
+const IDLE_BYTES: u64 = 16 << 20;
 
 impl Transfer {
     /// A submission has taken the pending uploads along.
@@ -166,11 +167,16 @@ impl Gpu {
         drop(view);
         staging.raw.unmap();
         let mut idle = self.transfer.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_LIMIT {
+        if idle.len() < IDLE_LIMIT && staging.raw.size() <= IDLE_BYTES {
             idle.push(staging.raw);
         }
         self.counters.add(Counter::Reads, 1);
         Ok(bytes)
+    }
+
+    /// Drops the buffers that are kept for read-backs.
+    pub(crate) fn trim_transfers(&self) {
+        self.transfer.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// A new buffer for the parameters of a plan.

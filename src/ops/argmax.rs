@@ -13,7 +13,7 @@ use crate::shape::axis_index;
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// The index of the largest element along `axis`, as `i32`; of equals the first.
+    /// The index of the largest element along `axis`, as `i32`; of equals the first. NaN never is the largest.
     ///
     /// # Errors
     /// [`Error::Index`] if the axis does not exist; [`Error::Shape`] if it is empty.
@@ -22,7 +22,7 @@ impl Tensor {
         dispatch(ArgMax { axis, smallest: false }, &[self])
     }
 
-    /// The index of the smallest element along `axis`, as `i32`; of equals the first.
+    /// The index of the smallest element along `axis`, as `i32`; of equals the first. NaN never is the smallest.
     ///
     /// # Errors
     /// As [`Tensor::argmax`].
@@ -95,8 +95,10 @@ impl ArgMax {
             .alias("T", dtype)
             .constant("WG", 64)
             .declare(format!(
-                "fn better(a: T, b: T) -> bool {{ return a {} b; }}",
-                if self.smallest { '<' } else { '>' }
+                "fn better(a: T, b: T) -> bool {{ return a {} b{}; }}",
+                if self.smallest { '<' } else { '>' },
+                // Any number is better than none.
+                if dtype.is_float() { " || (is_nan(f32(b)) && !is_nan(f32(a)))" } else { "" }
             ))
             .declare("@group(0) @binding(0) var<storage, read> x: array<T>;")
             .read(Bind::Input(0));

@@ -2,7 +2,7 @@
 
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::shape::{Axes, axis_index, axis_list};
+use crate::shape::{Axes, Shape, axis_index, axis_list};
 use crate::tensor::{Operand, Tensor};
 
 use super::iota::iota;
@@ -111,7 +111,13 @@ impl Tensor {
     pub fn reduce_mean(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
         let axes = axes.into();
         let list = axis_list("Mean", &axes, self.rank())?;
-        let count: usize = list.iter().map(|&axis| self.shape()[axis]).product();
+        let reduced: Vec<usize> = list.iter().map(|&axis| self.shape()[axis]).collect();
+        let count = Shape::from(reduced).elements();
+        if self.dtype() == DType::F16 {
+            // A sum may be far beyond what f16 holds where the mean is not.
+            let mean = self.cast(DType::F32)?.reduce_mean(&axes, keepdims)?;
+            return mean.cast(DType::F16);
+        }
         let sum = self.reduce_sum(&axes, keepdims)?;
         if self.dtype().is_float() {
             return sum.divide(count);

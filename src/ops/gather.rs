@@ -11,7 +11,7 @@ use crate::eager::dispatch;
 use crate::error::{Error, Result};
 use crate::graph::lower::{Bind, Kernel, Lowering, Site};
 use crate::graph::{Op, Spec};
-use crate::shape::axis_index;
+use crate::shape::{Shape, axis_index};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -53,7 +53,7 @@ struct Gather {
 impl Gather {
     /// B, O, R, N as the shader has them.
     fn sizes(&self, x: &Spec) -> [usize; 4] {
-        let product = |range: std::ops::Range<usize>| x.shape[range].iter().product();
+        let product = |range: std::ops::Range<usize>| Shape::new(&x.shape[range]).elements();
         let rank = x.shape.len();
         [
             product(0..self.batch_dims),
@@ -127,7 +127,7 @@ impl Operation for Gather {
         // d/dx[b,o,r,n] = sum over i with index[b,i] = r of dy[b,o,i,n]
         let x = &back.specs[0];
         let [batch, outer, rows, inner] = self.sizes(x);
-        let count = back.specs[1].shape[self.batch_dims..].iter().product::<usize>();
+        let count = Shape::new(&back.specs[1].shape[self.batch_dims..]).elements();
         let indices = back.x(1).reshape_to([batch, count].into())?;
         let dy = back.dy.reshape_to([batch, outer, count, inner].into())?;
         // The summed axis goes to the front of a batch's rows.

@@ -39,8 +39,10 @@ pub fn sparse_softmax_cross_entropy_with_logits(
             logits.shape()
         )));
     }
-    let picked = logits.gather_batch(&labels.expand_dims(-1)?, -1, rows.len())?.squeeze(&[-1])?;
-    let loss = logits.reduce_logsumexp(-1, false)?.subtract(picked)?;
+    // Shifted before anything is added, so that large logits cost no digits.
+    let shifted = logits.subtract(logits.detached().reduce_max(-1, true)?.detached())?;
+    let picked = shifted.gather_batch(&labels.expand_dims(-1)?, -1, rows.len())?.squeeze(&[-1])?;
+    let loss = shifted.exp()?.reduce_sum(-1, false)?.log()?.subtract(picked)?;
     let known = labels.greater_equal(0)?.logical_and(labels.less(classes)?)?;
     select(
         &known,
@@ -63,8 +65,9 @@ pub fn softmax_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Re
     }
     // A class without weight adds nothing, even where its log-probability is -inf.
     let log = logits.log_softmax(-1)?;
-    let term = select(&labels.equal(0.0)?, &log.zeros_like()?, &labels.multiply(&log)?)?;
-    term.reduce_sum(-1, false)?.negative()
+    let absent = labels.equal(0.0)?.logical_and(log.is_inf()?)?;
+    let log = select(&absent, &log.zeros_like()?, &log)?;
+    labels.multiply(&log)?.reduce_sum(-1, false)?.negative()
 }
 
 /// `max(x, 0) - x z + log(1 + e^-|x|)` for each logit `x` and label `z` in 0 to 1.
@@ -72,6 +75,9 @@ pub fn softmax_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Re
 /// # Errors
 /// [`Error::Shape`] if the shapes cannot be broadcast together.
 pub fn sigmoid_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Result<Tensor> {
-    // log(1 + e^x) - x z is the same, and softplus is stable.
-    logits.softplus()?.subtract(logits.multiply(labels)?)
+    // Both |x| and max(x, 0) by the same choice: the gradient at 0 is then sigmoid(0) - z, as it should be.
+    let right = logits.greater_equal(0.0)?;
+    let positive = select(&right, logits, &logits.zeros_like()?)?;
+    let tail = select(&right, &logits.negative()?, logits)?.exp()?.log1p()?;
+    positive.subtract(logits.multiply(labels)?)?.add(tail)
 }

@@ -94,7 +94,7 @@ impl Op for Random {
             Distribution::TruncatedNormal => (
                 "truncated_normal",
                 "    var y = vec4<f32>(0.0);\n    var found = 0u;\n    \
-                 let start = advance(vec4<u32>(c0, c1, c2, c3), i.x / 4u * 256u);\n    \
+                 let start = advance_256(vec4<u32>(c0, c1, c2, c3), i.x / 4u);\n    \
                  for (var n = 0u; n < 64u && found < 4u; n++) {\n        \
                  let u = unit_floats(philox(advance(start, n), vec2<u32>(k0, k1)));\n        \
                  let z = vec4<f32>(box_muller(u.xy), box_muller(u.zw));\n        \

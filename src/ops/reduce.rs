@@ -119,20 +119,43 @@ impl Reduce {
         Ok(self.spread(back.dy, spec)? * (best / count))
     }
 
-    // d/dx prod = dy * product of the others. With one zero among them only its place has a gradient, with two
-    // none: x is replaced by 1 at zeros and the cases are told apart by their count.
+    // d/dx_i prod = dy * product of the others
     fn product_of_others(&self, back: &Backward) -> Result<Tensor> {
         let (x, spec) = (back.x(0), &back.specs[0]);
-        let axes: Vec<i64> = self.axes.iter().map(|&axis| axis as i64).collect();
-        let zero = x.equal(0.0)?;
-        let filled = super::select(&zero, &x.ones_like()?, x)?;
-        let rest = filled.reduce_prod(&axes[..], true)?.broadcast_to(&spec.shape)?;
-        let zeros = zero.cast(x.dtype())?.reduce_sum(&axes[..], true)?;
-        let others = &zeros - zero.cast(x.dtype())?;
-        let product = super::select(&others.equal(0.0)?, &(rest / filled), &x.zeros_like()?)?;
-        Ok(self.spread(back.dy, spec)? * product)
+        // The reduced axes last, as one: [rows, n].
+        let kept: Vec<i64> =
+            (0..x.rank()).filter(|a| !self.axes.contains(a)).map(|a| a as i64).collect();
+        let order: Vec<i64> =
+            kept.iter().copied().chain(self.axes.iter().map(|&axis| axis as i64)).collect();
+        let n: usize = self.axes.iter().map(|&axis| x.shape()[axis]).product();
+        if x.is_empty() || n == 0 {
+            return x.zeros_like();
+        }
+        let turned = if order.is_empty() { x.clone() } else { x.transpose(&order)? };
+        let rows = turned.reshape_to([x.len() / n, n].into())?;
+        let others = match x.len().checked_mul(n) {
+            // All but one, written out: right for zeros, and for the second derivative at them.
+            Some(products) if products <= MOST_PRODUCTS => {
+                let line = super::iota::iota(Some(x.device()), n, 0.into(), 1.into(), DType::I32)?;
+                let own = line.expand_dims(-1)?.equal(&line)?;
+                let wide = rows.expand_dims(1)?;
+                super::select(&own, &wide.ones_like()?, &wide)?.reduce_prod(-1, false)?
+            }
+            // Too many for that: the product divided by each, where none is zero.
+            _ => rows.reduce_prod(-1, true)?.divide(&rows)?,
+        };
+        let mut inverse = vec![0i64; order.len()];
+        for (at, &axis) in order.iter().enumerate() {
+            inverse[axis as usize] = at as i64;
+        }
+        let others = others.reshape_to(turned.spec().shape.clone())?;
+        let others = if order.is_empty() { others } else { others.transpose(&inverse)? };
+        Ok(self.spread(back.dy, spec)? * others)
     }
 }
+
+/// Elements of the table in which `reduce_prod`'s gradient leaves one factor out at a time.
+const MOST_PRODUCTS: usize = 1 << 24;
 
 impl Row {
     fn of(&self, register: Register) -> Option<(&'static str, &'static str)> {
@@ -302,8 +325,9 @@ impl Walk {
             for axis in (0..shape.len()).filter(|a| axes.contains(a) == wanted && shape[*a] != 1) {
                 let (size, stride) = (shape[axis], strides[axis]);
                 match merged.last_mut() {
-                    Some(outer) if outer.1 == stride * size as i64 => {
-                        *outer = (outer.0 * size, stride);
+                    // Of an empty tensor the other axes may be beyond all numbers.
+                    Some(outer) if outer.1 == stride.wrapping_mul(size as i64) => {
+                        *outer = (outer.0.saturating_mul(size), stride);
                     }
                     _ => merged.push((size, stride)),
                 }
@@ -311,7 +335,10 @@ impl Walk {
             merged
         };
         let (kept, reduced) = (side(false), side(true));
-        let product = |axes: &[(usize, i64)]| axes.iter().map(|(size, _)| size).product();
+        let product = |axes: &[(usize, i64)]| {
+            let sizes: Vec<usize> = axes.iter().map(|(size, _)| *size).collect();
+            Shape::from(sizes).elements()
+        };
         Walk { outputs: product(&kept), len: product(&reduced), kept, reduced }
     }
 

@@ -10,6 +10,7 @@ use crate::eager::dispatch;
 use crate::error::{Error, Result};
 use crate::graph::lower::{Bind, Kernel, Lowering, Site};
 use crate::graph::{Op, Spec};
+use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -37,7 +38,7 @@ impl Tensor {
             )));
         }
         let tail = &self.shape()[lead..];
-        let inner: usize = tail.iter().product();
+        let inner = Shape::new(tail).elements();
         let mut sizes = vec![segments];
         sizes.extend_from_slice(tail);
         let rows = self.reshape_to([1, ids.len(), inner].into())?;

@@ -209,7 +209,8 @@ fn python_range(size: usize, start: isize, end: Option<isize>, step: isize) -> R
         (true, 1..) => high.unsigned_abs() - 1 - (len - 1) * stride,
         _ => low.unsigned_abs(),
     };
-    Ok(Range { begin, len, step: stride })
+    // One element needs no step, and a step far beyond the axis no arithmetic.
+    Ok(Range { begin, len, step: if len > 1 { stride } else { 1 } })
 }
 
 #[derive(Debug)]

@@ -251,7 +251,7 @@ impl Tensor {
     /// while a tensor uses it.
     ///
     /// # Errors
-    /// [`Error::Device`] if the buffer is too small or lacks a usage.
+    /// [`Error::Device`] if the buffer is too small or lacks a usage, or the tensor is beyond the adapter's limits.
     pub fn from_buffer(
         device: &Device,
         buffer: wgpu::Buffer,
@@ -259,6 +259,8 @@ impl Tensor {
         dtype: DType,
     ) -> Result<Self> {
         let spec = Spec::new(shape, dtype);
+        ops::check_dtype(device, "Const", dtype)?;
+        device.check_size("Const", &spec)?;
         let usages = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
@@ -279,7 +281,8 @@ impl Tensor {
         Ok(Tensor::new(device.clone(), value))
     }
 
-    /// The wgpu buffer that holds the value, in row-major order. It must not be written.
+    /// The wgpu buffer that holds the value, in row-major order. It must not be written, and holds the value only
+    /// while the tensor (or a clone) lives: afterwards it is used for other values.
     ///
     /// # Errors
     /// [`Error::Device`] if computing the value failed.

@@ -1,0 +1,196 @@
+//! Edges of ops and of the runtime: numbers, sizes and orders of calls at which something could go wrong unseen.
+#![allow(clippy::unwrap_used)]
+
+use ndarray::s;
+use wgrad as tf;
+use wgrad::{Device, DeviceOptions, Error, GradientTape, Tensor, Variable};
+
+#[test]
+fn cross_entropy_keeps_its_digits_for_large_logits() -> tf::Result<()> {
+    let label = tf::constant([0])?;
+    for size in [1e2f32, 1e4, 1e6, 1e8] {
+        let logits = tf::constant([[size, size]])?;
+        let loss = tf::sparse_softmax_cross_entropy_with_logits(&label, &logits)?;
+        assert!((loss.item::<f32>()? - 2f32.ln()).abs() < 1e-6, "{size}");
+        let apart = tf::constant([[size, -size]])?;
+        let loss = tf::sparse_softmax_cross_entropy_with_logits(&label, &apart)?;
+        assert_eq!(loss.item::<f32>()?, 0.0);
+    }
+    Ok(())
+}
+
+#[test]
+fn sigmoid_cross_entropy_keeps_its_digits() -> tf::Result<()> {
+    let logits = tf::constant([10.0, 15.0, 20.0, -20.0, 0.0])?;
+    let labels = tf::constant([1.0, 1.0, 1.0, 0.0, 0.25])?;
+    let tape = GradientTape::new();
+    tape.watch(&logits)?;
+    let loss = tf::sigmoid_cross_entropy_with_logits(&labels, &logits)?;
+    // log(1 + e^-x) for label 1, log(1 + e^x) for label 0
+    let want = [4.539_89e-5, 3.059_02e-7, 2.061_15e-9, 2.061_15e-9, 2f32.ln()];
+    for (got, want) in loss.to_vec::<f32>()?.into_iter().zip(want) {
+        assert!((got - want).abs() < 1e-5 * want, "{got} and {want}");
+    }
+    // sigmoid(0) - 0.25
+    let grad = tape.required_gradient(&loss, &logits)?.to_vec::<f32>()?;
+    assert!((grad[4] - 0.25).abs() < 1e-6, "{}", grad[4]);
+    Ok(())
+}
+
+#[test]
+fn cross_entropy_of_distributions_has_gradients_for_both() -> tf::Result<()> {
+    let labels = tf::constant([[0.0, 1.0]])?;
+    let logits = tf::constant([[1.0, 2.0]])?;
+    let tape = GradientTape::new();
+    tape.watch(&labels)?;
+    let loss = tf::softmax_cross_entropy_with_logits(&labels, &logits)?;
+    // -log softmax: log(1 + e), log(1 + 1/e)
+    let grad = tape.required_gradient(&loss, &labels)?.to_vec::<f32>()?;
+    assert!((grad[0] - 1.313_262).abs() < 1e-5 && (grad[1] - 0.313_262).abs() < 1e-5, "{grad:?}");
+    // A class that cannot be, and is not: no NaN.
+    let logits = tf::constant([[f32::NEG_INFINITY, 2.0]])?;
+    let loss = tf::softmax_cross_entropy_with_logits(&labels, &logits)?;
+    assert_eq!(loss.to_vec::<f32>()?, [0.0]);
+    Ok(())
+}
+
+#[test]
+fn a_mean_of_f16_is_summed_in_f32() -> tf::Result<()> {
+    let x = Tensor::full([100], 1000.0)?;
+    match x.cast(tf::DType::F16) {
+        Ok(x) => assert_eq!(x.reduce_mean((), false)?.item::<tf::f16>()?.to_f32(), 1000.0),
+        Err(error) => assert!(error.to_string().contains("has no f16"), "{error}"),
+    }
+    Ok(())
+}
+
+#[test]
+fn argmax_passes_over_nan() -> tf::Result<()> {
+    let nan = f32::NAN;
+    assert_eq!(tf::constant([nan, 1.0, 3.0])?.argmax(0)?.item::<i32>()?, 2);
+    assert_eq!(tf::constant([0.0, nan, -3.0])?.argmin(0)?.item::<i32>()?, 2);
+    assert_eq!(tf::constant([nan, nan])?.argmax(0)?.item::<i32>()?, 0);
+    // More than one thread looks through these; a NaN begins the second part.
+    let mut values = vec![0f32; 8192];
+    (values[4096], values[5000]) = (nan, 100.0);
+    assert_eq!(Tensor::from_slice(&values, [8192])?.argmax(0)?.item::<i32>()?, 5000);
+    Ok(())
+}
+
+#[test]
+fn steps_beyond_an_axis_take_one_element() -> tf::Result<()> {
+    let x = tf::constant([[1, 2], [3, 4]])?;
+    assert_eq!(x.strided_slice(s![..;isize::MAX, ..])?.to_vec::<i32>()?, [1, 2]);
+    assert_eq!(x.strided_slice(s![..;isize::MIN + 1, ..])?.to_vec::<i32>()?, [3, 4]);
+    Ok(())
+}
+
+#[test]
+fn empty_tensors_may_have_huge_axes() -> tf::Result<()> {
+    let x = Tensor::zeros([0, 1 << 40, 1 << 40])?;
+    assert_eq!(x.reduce_sum((), false)?.item::<f32>()?, 0.0);
+    assert_eq!(x.reduce_max((), false)?.item::<f32>()?, f32::NEG_INFINITY);
+    assert!(x.reduce_mean((), false)?.item::<f32>()?.is_nan());
+    assert!(x.transpose(&[])?.is_empty());
+    let ids = Tensor::from_slice::<i32>(&[], [0])?;
+    assert!(matches!(x.unsorted_segment_sum(&ids, 0), Ok(y) if y.is_empty()));
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_a_product_is_right_at_zeros() -> tf::Result<()> {
+    let x = tf::constant([0.0, 2.0, 3.0])?;
+    let outer = GradientTape::persistent();
+    outer.watch(&x)?;
+    let inner = GradientTape::new();
+    inner.watch(&x)?;
+    let grad = inner.required_gradient(&x.reduce_prod((), false)?, &x)?;
+    assert_eq!(grad.to_vec::<f32>()?, [6.0, 0.0, 0.0]);
+    // The Hessian of x0 x1 x2: off the diagonal the third number, on it 0.
+    let rows = [[0.0, 3.0, 2.0], [3.0, 0.0, 0.0], [2.0, 0.0, 0.0]];
+    for (element, row) in grad.unstack(0)?.iter().zip(rows) {
+        assert_eq!(outer.gradient(element, &x)?.unwrap().to_vec::<f32>()?, row);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_earlier_read_of_a_variable_is_a_constant() -> tf::Result<()> {
+    let v = Variable::new(&tf::constant(3.0)?);
+    let old = v.read();
+    let tape = GradientTape::new();
+    let y = v.read() * &old;
+    assert_eq!(tape.required_gradient(&y, &v)?.item::<f32>()?, 3.0);
+
+    let tape = GradientTape::new();
+    let still = tape.stop_recording(|| v.read());
+    let y = v.read() * &still;
+    assert_eq!(tape.required_gradient(&y, &v)?.item::<f32>()?, 3.0);
+
+    let tape = GradientTape::new();
+    tape.watch(&old)?;
+    let y = &v * &v;
+    assert_eq!(tape.required_gradient(&y, &v)?.item::<f32>()?, 6.0);
+    Ok(())
+}
+
+#[test]
+fn updates_from_several_threads_are_all_counted() -> tf::Result<()> {
+    let device = Device::new()?;
+    let count = device.scope(|| tf::constant(0))?;
+    let count = Variable::untrainable("count", &count);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    count.assign_add(1).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(count.read().item::<i32>()?, 1000);
+    Ok(())
+}
+
+#[test]
+fn uploads_in_a_loop_make_room_for_themselves() -> tf::Result<()> {
+    let options = DeviceOptions { memory_limit: Some(64 << 20), ..Default::default() };
+    let device = Device::open(&options)?;
+    device.scope(|| {
+        let mut sum = Tensor::zeros([])?;
+        for _ in 0..40 {
+            // 4 MiB each, held by nothing but the op that waits for it.
+            let x = Tensor::from_slice(&vec![1f32; 1 << 20], [1 << 20])?;
+            sum = sum + x.reduce_sum((), false)?;
+        }
+        assert_eq!(sum.item::<f32>()?, (40 << 20) as f32);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_loss_is_told_as_a_loss_whoever_meets_it_first() -> tf::Result<()> {
+    for asynchronous in [false, true] {
+        let device = Device::new()?;
+        device.scope(|| {
+            let x = tf::constant([1.0, 2.0])?;
+            device.flush()?;
+            device.wgpu().0.destroy();
+            let error = match asynchronous {
+                true => pollster::block_on(x.to_vec_async::<f32>()).unwrap_err(),
+                false => x.to_vec::<f32>().unwrap_err(),
+            };
+            assert!(error.is_device_lost(), "{error}");
+            tf::Result::Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn empty_ranges_of_random_integers_are_refused() {
+    for (low, high) in [(5, 5), (5, 3)] {
+        let error = tf::random::stateless_uniform_int([3], [1, 2], low, high).unwrap_err();
+        assert!(matches!(error, Error::Index(_)), "{error}");
+    }
+}
