@@ -10,6 +10,8 @@ mod device;
 mod dtype;
 mod eager;
 mod error;
+#[cfg(unix)]
+mod farewell;
 mod graph;
 pub mod keras;
 mod ops;

@@ -118,6 +118,8 @@ impl Device {
         if let Ok(Some(device)) = scoped {
             return Ok(device);
         }
+        #[cfg(unix)]
+        crate::farewell::wait_at_thread_end(wait_for_default);
         let mut default = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(device) = &*default {
             return Ok(device.clone());
@@ -388,6 +390,16 @@ impl Device {
 
     fn lane(&self) -> MutexGuard<'_, Lane> {
         self.0.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Blocks until the default device is idle.
+#[cfg(unix)]
+fn wait_for_default() {
+    let device = DEFAULT.try_lock().ok().and_then(|device| device.clone());
+    if let Some(device) = device {
+        // Nobody is left to be told of an error.
+        let _ = device.0.gpu.wait(None);
     }
 }
 

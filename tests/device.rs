@@ -246,6 +246,22 @@ fn environment_variables_are_heeded() {
 }
 
 #[test]
+fn a_program_may_end_while_the_device_works() {
+    for _ in 0..5 {
+        in_environment("leaving_work_behind", &[]);
+    }
+}
+
+#[test]
+#[ignore = "run by a_program_may_end_while_the_device_works"]
+fn leaving_work_behind() {
+    let x = tf::random::global().normal([300, 300]).unwrap();
+    let y = x.matmul(&x).unwrap().tanh().unwrap().softmax(-1).unwrap();
+    Device::current().unwrap().flush().unwrap();
+    drop(y);
+}
+
+#[test]
 #[ignore = "run by environment_variables_are_heeded"]
 fn without_an_adapter() {
     let error = Tensor::zeros([2]).unwrap_err();

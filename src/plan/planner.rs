@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
+use super::fusion::{Role, roles};
 use super::memory::Slots;
 use super::pointwise::{self, Group};
 use super::{Params, Place, Plan, Slot, Step};
@@ -26,7 +27,7 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps) -> Plan {
         })
         .collect();
     let planner = Planner {
-        inlined: find_inlined(graph, &lowerings),
+        roles: roles(graph, &lowerings, caps),
         roots: find_roots(graph, &lowerings),
         graph,
         lowerings: &lowerings,
@@ -43,8 +44,7 @@ struct Planner<'a> {
     graph: &'a Graph,
     lowerings: &'a [Lowering],
     caps: &'a Caps,
-    /// Nodes that every reader computes for itself.
-    inlined: Vec<bool>,
+    roles: Vec<Role>,
     /// The node or leaf in whose buffer a node's value lies: itself, or what it is an alias of.
     roots: Vec<Input>,
     places: Vec<Option<Place>>,
@@ -55,9 +55,9 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn run(mut self) -> Plan {
-        let (last_reader, keep) = self.lifetimes();
+        let (ends, keep) = self.lifetimes();
         for i in 0..self.graph.nodes.len() {
-            if self.inlined[i] || self.roots[i] != Input::Node(i as u32) {
+            if self.roles[i] != Role::Own || self.roots[i] != Input::Node(i as u32) {
                 continue;
             }
             let spec = &self.graph.nodes[i].spec;
@@ -69,7 +69,11 @@ impl Planner<'_> {
                 // An alias has another root.
                 Lowering::Alias => {}
             }
-            self.release_after(i, &last_reader, &keep);
+            for &root in &ends[i] {
+                if let Some(Place::Slot(slot)) = self.places[root] {
+                    self.slots.release(slot);
+                }
+            }
         }
         let outputs = (0..self.graph.nodes.len())
             .filter(|&i| self.graph.nodes[i].wanted)
@@ -84,40 +88,38 @@ impl Planner<'_> {
         }
     }
 
-    /// For each root node the last node that reads it, and whether it outlives the run.
-    fn lifetimes(&self) -> (Vec<usize>, Vec<bool>) {
+    /// The values that are read for the last time when each node is laid down, and which outlive the run.
+    fn lifetimes(&self) -> (Vec<Vec<usize>>, Vec<bool>) {
         let nodes = &self.graph.nodes;
-        let mut last_reader: Vec<usize> = (0..nodes.len()).collect();
+        // Where each node is computed: in its own place, or in that of the node it is computed inside.
+        let mut laid: Vec<usize> = (0..nodes.len()).collect();
+        for i in (0..nodes.len()).rev() {
+            if let Role::Inside(reader) = self.roles[i] {
+                laid[i] = laid[reader as usize];
+            }
+        }
+        let mut last_reader = laid.clone();
         let mut keep = vec![false; nodes.len()];
         for (i, node) in nodes.iter().enumerate() {
             for input in &node.inputs {
                 if let Input::Node(root) = self.root(*input) {
-                    last_reader[root as usize] = i;
+                    let last = &mut last_reader[root as usize];
+                    *last = (*last).max(laid[i]);
                 }
             }
             if let (true, Input::Node(root)) = (node.wanted, self.roots[i]) {
                 keep[root as usize] = true;
             }
         }
-        (last_reader, keep)
-    }
-
-    /// Frees the slots whose last reader was node `i`.
-    fn release_after(&mut self, i: usize, last_reader: &[usize], keep: &[bool]) {
-        let mut done: SmallVec<[usize; 4]> = SmallVec::new();
-        for input in &self.graph.nodes[i].inputs {
-            if let Input::Node(root) = self.root(*input) {
-                let root = root as usize;
-                if last_reader[root] == i && !keep[root] && !done.contains(&root) {
-                    done.push(root);
-                }
+        let mut ends = vec![Vec::new(); nodes.len()];
+        for (root, last) in last_reader.into_iter().enumerate() {
+            // An alias is laid down nowhere, so what it reads last lives until its readers have it; those
+            // count as readers of the root.
+            if self.roles[root] == Role::Own && !keep[root] {
+                ends[last].push(root);
             }
         }
-        for root in done {
-            if let Some(Place::Slot(slot)) = self.places[root] {
-                self.slots.release(slot);
-            }
-        }
+        (ends, keep)
     }
 
     fn root(&self, input: Input) -> Input {
@@ -137,7 +139,7 @@ impl Planner<'_> {
     }
 
     fn lay_pointwise(&mut self, i: usize) {
-        let group = Group::single(self.graph, self.lowerings, &self.inlined, i);
+        let group = Group::new(self.graph, self.lowerings, &self.roles, i);
         let code = pointwise::generate(&group);
         let mut binds: SmallVec<[(Place, u64); 4]> = group
             .loads()
@@ -194,30 +196,6 @@ impl Planner<'_> {
             bind_groups: VecDeque::new(),
         });
     }
-}
-
-/// Nodes without inputs of their own whose readers are all pointwise: a scalar never takes a kernel. A reader
-/// that asks where its input ends needs one to look at.
-fn find_inlined(graph: &Graph, lowerings: &[Lowering]) -> Vec<bool> {
-    let mut inlined: Vec<bool> = lowerings
-        .iter()
-        .zip(&graph.nodes)
-        .map(|(lowering, node)| {
-            matches!(lowering, Lowering::Pointwise(p) if p.is_uniform()) && !node.wanted
-        })
-        .collect();
-    for (node, lowering) in graph.nodes.iter().zip(lowerings) {
-        for (k, input) in node.inputs.iter().enumerate() {
-            let everywhere = match lowering {
-                Lowering::Pointwise(p) => !p.args.iter().any(|(_, arg)| arg.asks_inside(k)),
-                _ => false,
-            };
-            if let (false, Input::Node(i)) = (everywhere, *input) {
-                inlined[i as usize] = false;
-            }
-        }
-    }
-    inlined
 }
 
 fn find_roots(graph: &Graph, lowerings: &[Lowering]) -> Vec<Input> {

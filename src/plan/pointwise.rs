@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use smallvec::SmallVec;
 
+use super::fusion::Role;
 use super::space::{Fields, Kind, Space, pack, stored};
 use crate::device::{Access, Source};
 use crate::dtype::{DType, Register};
@@ -57,13 +58,8 @@ pub(crate) struct Code {
 const WORKGROUP: u32 = 64;
 
 impl<'a> Group<'a> {
-    /// Node `i` and the scalars it takes.
-    pub(crate) fn single(
-        graph: &Graph,
-        lowerings: &'a [Lowering],
-        inlined: &[bool],
-        i: usize,
-    ) -> Self {
+    /// Node `i` and the nodes that are computed inside it.
+    pub(super) fn new(graph: &Graph, lowerings: &'a [Lowering], roles: &[Role], i: usize) -> Self {
         let node = &graph.nodes[i];
         let mut group = Group {
             shape: node.spec.shape.clone(),
@@ -71,17 +67,14 @@ impl<'a> Group<'a> {
             loads: Vec::new(),
             store: node.spec.dtype,
         };
-        group.add(graph, lowerings, inlined, i);
+        group.add(graph, lowerings, roles, i);
         group
     }
 
-    fn add(
-        &mut self,
-        graph: &Graph,
-        lowerings: &'a [Lowering],
-        inlined: &[bool],
-        i: usize,
-    ) -> usize {
+    fn add(&mut self, graph: &Graph, lowerings: &'a [Lowering], roles: &[Role], i: usize) -> usize {
+        if let Some(known) = self.members.iter().position(|member| member.node == i as u32) {
+            return known;
+        }
         let node = &graph.nodes[i];
         let Lowering::Pointwise(pointwise) = &lowerings[i] else {
             unreachable!("only pointwise nodes are grouped");
@@ -91,8 +84,8 @@ impl<'a> Group<'a> {
         for (_, arg) in &pointwise.args {
             let Arg::Input { input, view } = arg else { continue };
             let operand = match node.inputs[*input] {
-                Input::Node(j) if inlined[j as usize] => {
-                    Operand::Member(self.add(graph, lowerings, inlined, j as usize))
+                Input::Node(j) if roles[j as usize] != Role::Own => {
+                    Operand::Member(self.add(graph, lowerings, roles, j as usize))
                 }
                 from => Operand::Load(self.load(from, graph.spec(from).dtype, view)),
             };
