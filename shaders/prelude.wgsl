@@ -45,13 +45,40 @@ fn sqrt_4(x: vec4<f32>) -> vec4<f32> {
     return select(sqrt(x), vec4<f32>(nan()), (x < vec4<f32>(0.0)) | is_nan_4(x));
 }
 
+// Some drivers make infinity of e^NaN.
+fn exp_4(x: vec4<f32>) -> vec4<f32> {
+    return select(exp(x), x, is_nan_4(x));
+}
+
+// Drivers may be off by 2^-11. Quarter turns are taken off in three parts (Cody and Waite 1980), the rest goes into
+// the Taylor series. Beyond 8192 the driver's own is as good as any.
+fn sin_4(x: vec4<f32>) -> vec4<f32> {
+    return select(turn_4(x, 0), sin(x), abs(x) > vec4<f32>(8192.0)) + 0.0 * x;
+}
+
+fn cos_4(x: vec4<f32>) -> vec4<f32> {
+    return select(turn_4(x, 1), cos(x), abs(x) > vec4<f32>(8192.0)) + 0.0 * x;
+}
+
+// The sine of x plus so many quarter turns.
+fn turn_4(x: vec4<f32>, quarters: i32) -> vec4<f32> {
+    let k = round(clamp(x, vec4<f32>(-8192.0), vec4<f32>(8192.0)) * 0.6366197723675814);
+    let r = ((x - k * 1.5703125) - k * 4.837512969970703e-4) - k * 7.54978995489188e-8;
+    let r2 = r * r;
+    let s = r * (1.0 - r2 / 6.0 * (1.0 - r2 / 20.0 * (1.0 - r2 / 42.0 * (1.0 - r2 / 72.0))));
+    let c = 1.0 - r2 / 2.0 * (1.0 - r2 / 12.0 * (1.0 - r2 / 30.0 * (1.0 - r2 / 56.0 * (1.0 - r2 / 90.0))));
+    let q = (vec4<i32>(k) + quarters) & vec4<i32>(3);
+    let y = select(s, c, (q & vec4<i32>(1)) == vec4<i32>(1));
+    return select(y, -y, q > vec4<i32>(1));
+}
+
 // e^x - 1: the Taylor series where exp(x) would lose digits.
 fn expm1_4(x: vec4<f32>) -> vec4<f32> {
     var s = vec4<f32>(1.0);
     for (var n = 9; n > 1; n--) {
         s = 1.0 + s * x / f32(n);
     }
-    return select(exp(x) - 1.0, x * s, abs(x) < vec4<f32>(0.5));
+    return select(exp_4(x) - 1.0, x * s, abs(x) < vec4<f32>(0.5));
 }
 
 // log(1 + x) = 2 atanh(s), s = x / (2 + x), by its series near 0.
@@ -249,6 +276,6 @@ fn unit_floats(bits: vec4<u32>) -> vec4<f32> {
 // Two normal numbers from two uniform ones (Box and Muller 1958).
 fn box_muller(u: vec2<f32>) -> vec2<f32> {
     let radius = sqrt(-2.0 * log(max(u.x, 1e-7)));
-    let angle = 6.283185307179586 * u.y;
-    return radius * vec2<f32>(sin(angle), cos(angle));
+    let angle = vec4<f32>(6.283185307179586 * u.y);
+    return radius * vec2<f32>(sin_4(angle).x, cos_4(angle).x);
 }

@@ -169,7 +169,7 @@ fn lists_name_nothing_that_is_not_so() {
         let case = golden.all().iter().find(|case| case.name == *name);
         let case = case.unwrap_or_else(|| panic!("EXCEPTIONS: there is no {name}"));
         assert!(
-            run_case(&golden, case).excused.contains(*role) || !on_a_processor(),
+            run_case(&golden, case).excused.contains(*role) || !on_lavapipe(),
             "EXCEPTIONS: {name} {role} agrees by now"
         );
     }
@@ -200,10 +200,9 @@ fn report(failures: Vec<String>) {
     assert!(failures.is_empty(), "{} failures:\n  {}", failures.len(), failures.join("\n  "));
 }
 
-/// Whether the adapter is a processor, on which the lists were made.
-fn on_a_processor() -> bool {
-    let kind = Device::current().unwrap().adapter().kind;
-    kind == wgrad::wgpu::DeviceType::Cpu
+/// The driver on which the exceptions were seen; others flush subnormals or turn huge angles in ways of their own.
+fn on_lavapipe() -> bool {
+    Device::current().is_ok_and(|device| device.adapter().name.contains("llvmpipe"))
 }
 
 fn is(case: &Case, op_or_name: &str) -> bool {

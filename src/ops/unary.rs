@@ -87,7 +87,7 @@ unary! {
     /// `-x`.
     negative, "Neg", [float "-x", int "V(0) - x"], |x| -x, keep nothing, |_y, dy| -dy;
     /// `e^x`.
-    exp, "Exp", [float "exp(x)"], |x| x.exp(), keep y, |y, dy| dy * y;
+    exp, "Exp", [float "exp_4(x)"], |x| x.exp(), keep y, |y, dy| dy * y;
     /// `e^x - 1`, exact near 0.
     expm1, "Expm1", [float "expm1_4(x)"], |x| x.exp_m1(), keep y, |y, dy| dy * (y + 1.0);
     /// The natural logarithm; NaN below 0.
@@ -103,11 +103,11 @@ unary! {
     /// `1 / x`.
     reciprocal, "Reciprocal", [float "1 / x"], |x| 1.0 / x, keep y, |y, dy| -dy * (y * y);
     /// `sin(x)`, `x` in radians.
-    sin, "Sin", [float "sin(x)"], |x| x.sin(), keep x, |x, dy| dy * x.cos()?;
+    sin, "Sin", [float "sin_4(x)"], |x| x.sin(), keep x, |x, dy| dy * x.cos()?;
     /// `cos(x)`, `x` in radians.
-    cos, "Cos", [float "cos(x)"], |x| x.cos(), keep x, |x, dy| -dy * x.sin()?;
+    cos, "Cos", [float "cos_4(x)"], |x| x.cos(), keep x, |x, dy| -dy * x.sin()?;
     /// `tan(x)`, `x` in radians.
-    tan, "Tan", [float "sin(x) / cos(x)"], |x| x.tan(), keep y, |y, dy| dy * (y * y + 1.0);
+    tan, "Tan", [float "sin_4(x) / cos_4(x)"], |x| x.tan(), keep y, |y, dy| dy * (y * y + 1.0);
     /// The angle in radians whose sine is `x`.
     asin, "Asin", [float "asin_4(x)"], |x| x.asin(), keep x, |x, dy| dy * (1.0 - x * x).rsqrt()?;
     /// The angle in radians whose cosine is `x`.
@@ -117,7 +117,7 @@ unary! {
     /// `(e^x - e^-x) / 2`.
     sinh, "Sinh", [float "sinh_4(x)"], |x| x.sinh(), keep x, |x, dy| dy * x.cosh()?;
     /// `(e^x + e^-x) / 2`.
-    cosh, "Cosh", [float "0.5 * (exp(x) + exp(-x))"], |x| x.cosh(), keep x, |x, dy| dy * x.sinh()?;
+    cosh, "Cosh", [float "0.5 * (exp_4(x) + exp_4(-x))"], |x| x.cosh(), keep x, |x, dy| dy * x.sinh()?;
     // d/dx tanh(x) = 1 - tanh(x)^2
     /// `tanh(x)`.
     tanh, "Tanh", [float "tanh_4(x)"], |x| x.tanh(), keep y, |y, dy| dy * (1.0 - y * y);
@@ -128,7 +128,7 @@ unary! {
     /// The inverse of `tanh`.
     atanh, "Atanh", [float "atanh_4(x)"], |x| x.atanh(), keep x, |x, dy| dy / (1.0 - x * x);
     /// Logistic sigmoid, `1 / (1 + e^-x)`.
-    sigmoid, "Sigmoid", [float "1 / (1 + exp(-x))"], |x| 1.0 / (1.0 + (-x).exp()),
+    sigmoid, "Sigmoid", [float "1 / (1 + exp_4(-x))"], |x| 1.0 / (1.0 + (-x).exp()),
         keep y, |y, dy| dy * y * (1.0 - y);
     /// `log(1 + e^x)`, stable for every `x`.
     softplus, "Softplus", [float "softplus_4(x)"], |x| x.max(0.0) + (-x.abs()).exp().ln_1p(),
