@@ -65,6 +65,20 @@ fn a_mean_of_f16_is_summed_in_f32() -> tf::Result<()> {
 }
 
 #[test]
+fn a_narrow_dtype_between_two_ops_narrows() -> tf::Result<()> {
+    // What is never stored by itself is still rounded or wrapped as if it were.
+    let x = tf::constant([300, -1])?.cast(tf::DType::U8)?.cast(tf::DType::I32)?;
+    assert_eq!(x.to_vec::<i32>()?, [44, 255]);
+    match tf::constant([2049.0, 0.1])?.cast(tf::DType::F16) {
+        Ok(half) => {
+            assert_eq!(half.cast(tf::DType::F32)?.to_vec::<f32>()?, [2048.0, 0.099_975_586])
+        }
+        Err(error) => assert!(error.to_string().contains("has no f16"), "{error}"),
+    }
+    Ok(())
+}
+
+#[test]
 fn argmax_passes_over_nan() -> tf::Result<()> {
     let nan = f32::NAN;
     assert_eq!(tf::constant([nan, 1.0, 3.0])?.argmax(0)?.item::<i32>()?, 2);

@@ -4,6 +4,7 @@
 //! leaves the registers. Constants are computed by every reader for itself.
 
 use crate::device::Caps;
+use crate::dtype::DType;
 use crate::graph::lower::{Arg, Lowering, View};
 use crate::graph::{Graph, Input};
 
@@ -46,6 +47,8 @@ pub(super) fn roles(graph: &Graph, lowerings: &[Lowering], caps: &Caps) -> Vec<R
             let fits = roles[j] == Role::Own
                 && readers[j] == Some(i as u32)
                 && !graph.nodes[j].wanted
+                // Storing these rounds or wraps what a register holds.
+                && !matches!(graph.nodes[j].spec.dtype, DType::F16 | DType::U8)
                 && matches!(lowerings[j], Lowering::Pointwise(_))
                 && element_by_element(pointwise, graph, i, j)
                 && sizes[i] + sizes[j] <= LARGEST;
