@@ -34,6 +34,8 @@ struct Shared {
     lane: Mutex<Lane>,
     /// Run every op at once (`WGRAD_EAGER_SYNC=1`).
     sync: bool,
+    /// Nodes share kernels (unless `WGRAD_FUSION=0`).
+    fusion: bool,
 }
 
 /// What a call and a flush change together.
@@ -97,7 +99,8 @@ impl Device {
 
     fn with(gpu: Gpu) -> Self {
         let sync = std::env::var("WGRAD_EAGER_SYNC").is_ok_and(|v| v != "0" && !v.is_empty());
-        Device(Arc::new(Shared { gpu, lane: Mutex::default(), sync }))
+        let fusion = !std::env::var("WGRAD_FUSION").is_ok_and(|v| v == "0");
+        Device(Arc::new(Shared { gpu, lane: Mutex::default(), sync, fusion }))
     }
 
     /// The adapters that [`DeviceOptions::adapter`] can name, in the order of their indices. Blocks.
@@ -356,7 +359,7 @@ impl Device {
         let mut awaited = Awaited { outputs: &taken.outputs, error: never_ran() };
         let gpu = &self.0.gpu;
         let key = taken.graph.key();
-        let (plan, known) = lane.plans.get(key, || plan::plan(&taken.graph, &gpu.caps));
+        let (plan, known) = lane.plans.get(key, || plan::plan(&taken.graph, &gpu.caps, self.0.fusion));
         gpu.counters.add(Counter::Flushes, 1);
         gpu.counters.add(if known { Counter::PlanHits } else { Counter::PlanMisses }, 1);
 

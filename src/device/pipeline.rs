@@ -44,16 +44,19 @@ impl Gpu {
             ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
             count: None,
         };
-        let mut entries: Vec<_> = source
+        let entries: Vec<_> = source
             .accesses
             .iter()
             .enumerate()
             .map(|(i, access)| {
-                let read_only = *access == Access::Read;
-                entry(i, wgpu::BufferBindingType::Storage { read_only })
+                let ty = match access {
+                    Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
+                    Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
+                    Access::Uniform => wgpu::BufferBindingType::Uniform,
+                };
+                entry(i, ty)
             })
             .collect();
-        entries.push(entry(source.accesses.len(), wgpu::BufferBindingType::Uniform));
         let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some(&source.label),
             entries: &entries,

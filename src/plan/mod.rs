@@ -3,12 +3,17 @@
 //! A plan is made once for a structure and kept; running it again costs a look-up, the bind groups it has
 //! kept, and an encode. The planner asks an op to lower itself and knows none by name.
 
+mod body;
 mod cache;
-mod fusion;
+mod cluster;
+mod code;
+mod epilogue;
+mod map;
 mod memory;
 mod planner;
-mod pointwise;
+mod rows;
 mod space;
+mod view;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +23,7 @@ use smallvec::SmallVec;
 pub(crate) use cache::PlanCache;
 pub(crate) use planner::plan;
 
-use crate::device::{Buffer, Counter, Gpu, Launch, Pipeline, Source, Staging};
+use crate::device::{Access, Buffer, Counter, Gpu, Launch, Pipeline, Source, Staging};
 use crate::error::Result;
 use crate::graph::Node;
 
@@ -37,9 +42,8 @@ pub(crate) struct Step {
     grid: [u32; 3],
     /// Storage bindings in order: what is bound and how many bytes of it.
     binds: SmallVec<[(Place, u64); 4]>,
-    /// The step's part of the parameter buffer.
-    params_at: u64,
-    params_bytes: u64,
+    /// The step's parts of the parameter buffer, in the order of its uniforms: offset and bytes.
+    params: SmallVec<[(u64, u64); 2]>,
     pipeline: Option<Arc<Pipeline>>,
     /// Bind groups by the ids of the buffers they name, the latest first.
     bind_groups: VecDeque<(SmallVec<[u64; 4]>, wgpu::BindGroup)>,
@@ -176,13 +180,18 @@ impl Step {
             let size = std::num::NonZeroU64::new(bytes);
             wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
         };
-        let storage =
+        let mut storage =
             self.binds.iter().map(|(place, bytes)| range(buffer(*place).raw(), 0, *bytes));
-        let uniform = range(params.raw(), self.params_at, self.params_bytes);
-        let entries: Vec<wgpu::BindGroupEntry> = storage
-            .chain([uniform])
-            .enumerate()
-            .map(|(i, resource)| wgpu::BindGroupEntry { binding: i as u32, resource })
+        let mut uniforms = self.params.iter().map(|(at, bytes)| range(params.raw(), *at, *bytes));
+        let accesses = self.source.accesses.iter().enumerate();
+        let entries: Vec<wgpu::BindGroupEntry> = accesses
+            .filter_map(|(i, access)| {
+                let resource = match access {
+                    Access::Uniform => uniforms.next(),
+                    _ => storage.next(),
+                };
+                resource.map(|resource| wgpu::BindGroupEntry { binding: i as u32, resource })
+            })
             .collect();
         gpu.counters.add(Counter::BindGroups, 1);
         gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
