@@ -1,13 +1,11 @@
 //! Makes a plan: lowers every node, groups pointwise ones, lays down the steps, assigns slots.
 
-use std::collections::VecDeque;
-
 use smallvec::SmallVec;
 
 use super::fusion::{Role, roles};
 use super::memory::Slots;
 use super::pointwise::{self, Group};
-use super::{Params, Place, Plan, Slot, Step};
+use super::{Binds, Note, Params, Place, Plan, Step};
 use crate::device::Caps;
 use crate::graph::lower::{Bind, Kernels, Lowering, Site};
 use crate::graph::{Graph, Input, Spec};
@@ -79,13 +77,7 @@ impl Planner<'_> {
             .filter(|&i| self.graph.nodes[i].wanted)
             .map(|i| (i as u32, self.place(Input::Node(i as u32))))
             .collect();
-        let slots = self.slots.into_bytes();
-        Plan {
-            steps: self.steps,
-            slots: slots.into_iter().map(|bytes| Slot { bytes, recent: VecDeque::new() }).collect(),
-            outputs,
-            params: self.params,
-        }
+        Plan::new(self.steps, self.slots.into_bytes(), outputs, self.params)
     }
 
     /// The values that are read for the last time when each node is laid down, and which outlive the run.
@@ -141,12 +133,13 @@ impl Planner<'_> {
     fn lay_pointwise(&mut self, i: usize) {
         let group = Group::new(self.graph, self.lowerings, &self.roles, i);
         let code = pointwise::generate(&group);
-        let mut binds: SmallVec<[(Place, u64); 4]> = group
+        let mut binds: Binds = group
             .loads()
             .map(|input| (self.place(input), self.graph.spec(input).bytes()))
             .collect();
         binds.push((self.place(Input::Node(i as u32)), self.graph.nodes[i].spec.bytes()));
-        self.push_step(code.source, code.grid, binds, &code.params, &code.words);
+        let note = self.note(i, group.nodes());
+        self.push_step(code.source, code.grid, binds, &code.params, &code.words, note);
     }
 
     fn lay_kernels(&mut self, i: usize, kernels: &Kernels) {
@@ -163,10 +156,22 @@ impl Planner<'_> {
             });
             let binds = binds.collect();
             let params: Vec<u32> = kernel.params.iter().map(|(_, word)| *word).collect();
-            self.push_step(kernel.source(), kernel.grid(), binds, &params, &[]);
+            let note = self.note(i, [i as u32]);
+            self.push_step(kernel.source(), kernel.grid(), binds, &params, &[], note);
         }
         for slot in temps {
             self.slots.release(slot);
+        }
+    }
+
+    /// What is said of a step that computes `nodes` for the result of node `i`.
+    fn note(&self, i: usize, nodes: impl IntoIterator<Item = u32>) -> Note {
+        let mut nodes: Vec<u32> = nodes.into_iter().collect();
+        nodes.sort_unstable();
+        Note {
+            ops: nodes.iter().map(|&k| self.graph.nodes[k as usize].op.name()).collect(),
+            outputs: vec![self.graph.nodes[i].spec.shape.clone()],
+            ..Note::default()
         }
     }
 
@@ -175,9 +180,10 @@ impl Planner<'_> {
         &mut self,
         source: crate::device::Source,
         grid: [u32; 3],
-        binds: SmallVec<[(Place, u64); 4]>,
+        binds: Binds,
         params: &[u32],
         words: &[(usize, u32, usize)],
+        note: Note,
     ) {
         let aligned = (self.caps.uniform_alignment / 4).max(4) as usize;
         let start = self.params.words.len().next_multiple_of(aligned);
@@ -186,15 +192,7 @@ impl Planner<'_> {
         self.params.words[start..start + params.len()].copy_from_slice(params);
         let varying = words.iter().map(|&(at, node, word)| (start + at, node, word));
         self.params.varying.extend(varying);
-        self.steps.push(Step {
-            source,
-            grid,
-            binds,
-            params_at: 4 * start as u64,
-            params_bytes: 4 * len as u64,
-            pipeline: None,
-            bind_groups: VecDeque::new(),
-        });
+        self.steps.push(Step::new(source, grid, binds, 4 * start as u64, 4 * len as u64, note));
     }
 }
 

@@ -123,6 +123,11 @@ impl<'a> Group<'a> {
         self.loads.iter().map(|load| load.input)
     }
 
+    /// The nodes that the kernel computes.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.members.iter().map(|member| member.node)
+    }
+
     fn register(&self, operand: Operand) -> Register {
         match operand {
             Operand::Load(i) => self.loads[i].dtype.register(),
