@@ -3,6 +3,8 @@
 //! A flush is here: the stream becomes a graph, the graph finds or gets a plan, the plan runs. The rooms it
 //! joins (`graph`, `plan`, `device`) know nothing of each other's users.
 
+mod inspect;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +13,7 @@ use crate::device::{AdapterInfo, Buffer, Caps, Counter, DeviceOptions, DeviceSta
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Op, Spec, State, Stream, Value};
 use crate::plan::{self, PlanCache};
+pub use inspect::Profiler;
 
 /// A GPU that tensors live on. Cloning it gives another handle to the same device.
 ///

@@ -20,6 +20,8 @@ pub(super) struct Kernel {
     pub(super) params: Vec<Vec<u32>>,
     /// Which words of the last uniform are words of nodes: position, node, word.
     pub(super) words: Vec<(usize, u32, usize)>,
+    /// Additions and multiplications of its inner loops; 0 if nobody has counted them.
+    pub(super) flops: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,6 +240,7 @@ pub(super) fn module(
         binds,
         params: vec![writer.params.values],
         words: writer.words,
+        flops: 0,
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
     wgsl.push_str(&writer.helpers);
     wgsl.push_str(&text);
     let source = kernel.source_with(&wgsl, writer.uses_f16(), accesses);
-    Kernel { source, grid: kernel.grid(), binds, params, words: writer.words }
+    Kernel { source, grid: kernel.grid(), binds, params, words: writer.words, flops: kernel.flops }
 }
 
 /// The function that takes four results and stores what becomes of them.

@@ -1,7 +1,6 @@
 //! Makes a plan: lowers every node, forms clusters, lays down their kernels, assigns slots.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
@@ -10,7 +9,7 @@ use super::cluster::{self, Cluster};
 use super::code::{Bound, Kernel};
 use super::memory::Slots;
 use super::rows::{self, Shares};
-use super::{Params, Place, Plan, Slot, Step, epilogue, map};
+use super::{Note, Params, Place, Plan, Ranges, Step, epilogue, map};
 use crate::device::Caps;
 use crate::graph::lower::{self, Arg, Bind, Kernels, Lowering, Pointwise, Site};
 use crate::graph::{Graph, Input, Spec};
@@ -89,13 +88,7 @@ impl Planner<'_, '_> {
             .filter(|&i| nodes[i].wanted)
             .map(|i| (i as u32, self.place(Input::Node(i as u32))))
             .collect();
-        let slots = self.slots.into_bytes();
-        Plan {
-            steps: self.steps,
-            slots: slots.into_iter().map(|bytes| Slot { bytes, recent: VecDeque::new() }).collect(),
-            outputs,
-            params: self.params,
-        }
+        Plan::new(self.steps, self.slots.into_bytes(), outputs, self.params)
     }
 
     /// The values that are read for the last time by each cluster, and which outlive the run.
@@ -142,11 +135,11 @@ impl Planner<'_, '_> {
             _ => None,
         });
         match (anchor, &cluster.body) {
-            (Some((node, kernels)), body) => self.lay_kernels(node, kernels, body.as_ref()),
+            (Some((node, kernels)), _) => self.lay_kernels(cluster, node, kernels),
             (None, Some(body)) if body.levels() > 0 => self.lay_rows(cluster, body),
             (None, Some(body)) => {
                 let kernel = map::generate(scope.graph, body);
-                self.push(kernel, Some(body), &[], &[]);
+                self.push(cluster, kernel, Some(body), &[], &[]);
             }
             (None, None) => {}
         }
@@ -157,7 +150,7 @@ impl Planner<'_, '_> {
         let shares = Shares::new(body, scope.caps);
         if shares.chunks == 1 {
             let kernel = rows::generate(scope.graph, body, shares);
-            self.push(kernel, Some(body), &[], &[]);
+            self.push(cluster, kernel, Some(body), &[], &[]);
             return;
         }
         let folds = rows::folds(body);
@@ -171,20 +164,21 @@ impl Planner<'_, '_> {
             })
             .collect();
         let kernel = rows::generate(scope.graph, body, shares);
-        self.push(kernel, Some(body), &temps, &[]);
+        self.push(cluster, kernel, Some(body), &temps, &[]);
         let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).collect();
         let second = scope
             .second(&cluster.members, &rows, &folds, shares.chunks)
             .expect("clusters are joined only if it exists");
         let kernel = rows::generate(scope.graph, &second, Shares::whole(&second, scope.caps));
-        self.push(kernel, Some(&second), &temps, &[]);
+        self.push(cluster, kernel, Some(&second), &temps, &[]);
         for (slot, _) in temps {
             self.slots.release(slot);
         }
     }
 
-    fn lay_kernels(&mut self, node: u32, kernels: &Kernels, body: Option<&Body>) {
+    fn lay_kernels(&mut self, cluster: &Cluster, node: u32, kernels: &Kernels) {
         let scope = self.scope;
+        let body = cluster.body.as_ref();
         let temps: Vec<(u32, u64)> =
             kernels.temps.iter().map(|&b| (self.slots.take(b, false), b)).collect();
         for (k, kernel) in kernels.kernels.iter().enumerate() {
@@ -193,9 +187,9 @@ impl Planner<'_, '_> {
             match body {
                 Some(body) if k + 1 == kernels.kernels.len() => {
                     let kernel = epilogue::generate(scope.graph, body, kernel);
-                    self.push(kernel, Some(body), &[], &own);
+                    self.push(cluster, kernel, Some(body), &[], &own);
                 }
-                _ => self.push(plain(kernel), None, &[], &own),
+                _ => self.push(cluster, plain(kernel), None, &[], &own),
             }
         }
         for (slot, _) in temps {
@@ -219,6 +213,7 @@ impl Planner<'_, '_> {
 
     fn push(
         &mut self,
+        cluster: &Cluster,
         kernel: Kernel,
         body: Option<&Body>,
         temps: &[(u32, u64)],
@@ -241,7 +236,7 @@ impl Planner<'_, '_> {
             (_, None) => unreachable!("only bodies have loads and outputs"),
         });
         let binds = binds.collect();
-        let mut params = SmallVec::new();
+        let mut params = Ranges::new();
         for (k, words) in kernel.params.iter().enumerate() {
             let aligned = (self.scope.caps.uniform_alignment / 4).max(4) as usize;
             let start = self.params.words.len().next_multiple_of(aligned);
@@ -254,14 +249,26 @@ impl Planner<'_, '_> {
                 self.params.varying.extend(kernel.words.iter().map(of));
             }
         }
-        self.steps.push(Step {
-            source: kernel.source,
-            grid: kernel.grid,
-            binds,
-            params,
-            pipeline: None,
-            bind_groups: VecDeque::new(),
-        });
+        let note = self.note(cluster, body, &kernel);
+        self.steps.push(Step::new(kernel.source, kernel.grid, binds, params, note));
+    }
+
+    /// What is said of a kernel of `cluster`.
+    fn note(&self, cluster: &Cluster, body: Option<&Body>, kernel: &Kernel) -> Note {
+        let nodes = &self.scope.graph.nodes;
+        let mut computed: Vec<u32> = match body {
+            Some(body) => body.instances.iter().map(|instance| instance.node).collect(),
+            None => cluster.members.clone(),
+        };
+        computed.sort_unstable();
+        computed.dedup();
+        let outputs = cluster.outputs.iter().map(|&node| nodes[node as usize].spec.shape.clone());
+        Note {
+            label: kernel.source.label.clone(),
+            ops: computed.iter().map(|&node| nodes[node as usize].op.name()).collect(),
+            outputs: outputs.collect(),
+            flops: kernel.flops,
+        }
     }
 }
 
@@ -273,6 +280,7 @@ fn plain(kernel: &lower::Kernel) -> Kernel {
         binds: (0..kernel.binds.len()).map(Bound::Own).collect(),
         params: vec![kernel.params.iter().map(|(_, word)| *word).collect()],
         words: Vec::new(),
+        flops: kernel.flops,
     }
 }
 
