@@ -9,8 +9,9 @@ mod programs;
 
 use programs::check::{Promise, cases, check};
 use programs::flavours::{
-    EMPTY, INDICES, LONG, MIXED, MOTIFS, POINTWISE, PRODUCTS, REDUCES, VIEWS,
+    EMPTY, INDICES, LONG, MIXED, MOTIFS, POINTWISE, PRODUCTS, REDUCES, SMOOTH, VIEWS,
 };
+use programs::gradients;
 
 #[test]
 fn elementwise_programs() {
@@ -55,4 +56,15 @@ fn empty_tensors() {
 #[test]
 fn everything_together() {
     check(MIXED, 0..cases(4), Promise::Certain);
+}
+
+#[test]
+fn gradients_of_programs() {
+    gradients::check(SMOOTH, 0..cases(6), "gradients_one_by_one");
+}
+
+#[test]
+#[ignore = "run by gradients_of_programs"]
+fn gradients_one_by_one() {
+    gradients::print(SMOOTH, 0..cases(6));
 }

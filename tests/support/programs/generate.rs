@@ -5,7 +5,7 @@ use wgrad::DType;
 
 use super::eval::{Against, Evaluator, Value, broadcast_shape};
 use super::flavours::Flavour;
-use super::table::{BINARY, Fold, REDUCTIONS, UNARY};
+use super::table::{BINARY, Fold, REDUCTIONS, UNARY, binary, reduction};
 use super::{Node, Op, Program, Rng};
 
 /// Tries to append a call, or a few.
@@ -30,6 +30,37 @@ pub fn generate(flavour: Flavour, seed: u64) -> Program {
         tries += 1;
     }
     g.choose_wanted();
+    g.program
+}
+
+/// A random differentiable program whose last value is a scalar: the weighted sum of its ends.
+pub fn generate_loss(flavour: Flavour, seed: u64) -> Program {
+    let mut g = Generator::new(flavour, seed);
+    let mut tries = 0;
+    while g.program.nodes.len() < flavour.calls && tries < 40 * flavour.calls {
+        g.step();
+        tries += 1;
+    }
+    g.choose_wanted();
+    let last = g.program.last_readers();
+    let ends: Vec<usize> =
+        (0..last.len()).filter(|&i| last[i].is_none() && g.dtype(i) == DType::F32).collect();
+    let mut loss = None;
+    for end in ends {
+        let weights = g.input(&g.shape_of(end), DType::F32);
+        let axes = (0..g.values[end].shape.len()).collect();
+        let sum = g.push(Op::Binary(binary("multiply")), &[end, weights]).and_then(|weighted| {
+            g.push(Op::Reduce(reduction(Fold::Sum), axes, false), &[weighted])
+        });
+        if let Some(sum) = sum {
+            let mut all = |loss| g.push(Op::Binary(binary("add")), &[loss, sum]);
+            loss = loss.map_or(Some(sum), &mut all).or(loss);
+        }
+    }
+    g.program.nodes.truncate(loss.map_or(0, |i| i + 1));
+    if let Some(node) = g.program.nodes.last_mut() {
+        node.wanted = true;
+    }
     g.program
 }
 
@@ -84,7 +115,11 @@ impl Generator {
             && value.all(f64::is_finite)
             && size <= most
             && value.v.len() <= self.flavour.largest;
-        if !certain {
+        // The gradient of a root at 0 is infinite.
+        let steep = self.flavour.smooth
+            && matches!(&op, Op::Reduce(row, ..) if matches!(row.fold, Fold::Std | Fold::Norm))
+            && !value.all(|v| v > 0.05);
+        if !certain || steep {
             return None;
         }
         let flush = self.rng.chance(0.01);

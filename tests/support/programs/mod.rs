@@ -10,6 +10,7 @@ pub mod check;
 pub mod eval;
 pub mod flavours;
 pub mod generate;
+pub mod gradients;
 pub mod kernels;
 pub mod motifs;
 pub mod run;

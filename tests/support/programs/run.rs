@@ -183,34 +183,34 @@ fn finish(program: &Program, device: &Device, values: &[Option<Tensor>]) -> Resu
     Ok(outcome)
 }
 
-/// Runs `program`, whose last node is a scalar, and reads its gradients for all `f32` inputs too.
+/// Runs `program`, whose last value is a scalar, and reads its gradients for all `f32` inputs too. All of them are
+/// computed by one flush, unless the program has its own.
 pub fn run_with_gradients(program: &Program, device: &Device, mode: Mode) -> Result<Outcome> {
     device.scope(|| {
         let tape = GradientTape::new();
         let mut sources: Vec<(usize, Tensor)> = Vec::new();
-        let is_source =
-            |i: usize| matches!(program.nodes[i].op, Op::Input { dtype: DType::F32, .. });
-        let mut program = program.clone();
-        let end = program.nodes.len() - 1;
-        program.nodes[end].wanted = true;
-        let values = calls(&program, device, mode, |i, y| {
-            if is_source(i) {
+        let values = calls(program, device, mode, |i, y| {
+            if is_source(program, i) {
                 tape.watch(y)?;
                 sources.push((i, y.clone()));
             }
             Ok(())
         })?;
-        let loss = values[end].clone().expect("the loss is wanted");
-        let tensors: Vec<Tensor> = sources.iter().map(|(_, x)| x.clone()).collect();
-        let gradients = tape.gradient(&loss, &tensors[..])?;
-        drop((sources.drain(..).map(|(i, _)| i).collect::<Vec<_>>(), loss));
-        let mut outcome = finish(&program, device, &values)?;
-        let ids = (0..program.nodes.len()).filter(|&i| is_source(i));
-        for (i, gradient) in ids.zip(gradients) {
+        let loss = values.last().cloned().flatten().expect("the last value is wanted");
+        let (nodes, tensors): (Vec<usize>, Vec<Tensor>) = sources.into_iter().unzip();
+        let gradients = tape.gradient(&loss, &tensors)?;
+        drop((loss, tensors));
+        let mut outcome = finish(program, device, &values)?;
+        for (i, gradient) in nodes.into_iter().zip(gradients) {
             if let Some(gradient) = gradient {
                 outcome.gradients.push((i, read(&gradient)?));
             }
         }
         Ok(outcome)
     })
+}
+
+/// Whether a gradient is asked for this node.
+pub fn is_source(program: &Program, i: usize) -> bool {
+    matches!(program.nodes[i].op, Op::Input { dtype: DType::F32, .. })
 }
