@@ -9,7 +9,7 @@ mod programs;
 
 use programs::check::{Promise, cases, check};
 use programs::flavours::{
-    EMPTY, INDICES, LONG, MIXED, MOTIFS, POINTWISE, PRODUCTS, REDUCES, SMOOTH, VIEWS,
+    EMPTY, INDICES, LONG, MIXED, MOTIFS, POINTWISE, PRODUCTS, REDUCES, SMOOTH, SPECIAL, VIEWS,
 };
 use programs::gradients;
 
@@ -56,6 +56,11 @@ fn empty_tensors() {
 #[test]
 fn everything_together() {
     check(MIXED, 0..cases(4), Promise::Certain);
+}
+
+#[test]
+fn nan_and_infinities() {
+    check(SPECIAL, 0..cases(3), Promise::Special);
 }
 
 #[test]

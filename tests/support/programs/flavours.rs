@@ -25,6 +25,8 @@ pub struct Flavour {
     pub calls: usize,
     /// Only what has a gradient.
     pub smooth: bool,
+    /// NaN and infinities among the inputs, and ops whose results for them are documented.
+    pub special: bool,
 }
 
 const SMALL: &[usize] = &[1, 2, 3, 4, 5, 7, 8, 10];
@@ -48,6 +50,7 @@ const PLAIN: Flavour = Flavour {
     largest: 4000,
     calls: 36,
     smooth: false,
+    special: false,
 };
 
 /// Chains and bushes of elementwise ops over every kind of broadcasting.
@@ -167,5 +170,22 @@ pub const SMOOTH: Flavour = Flavour {
     largest: 200,
     calls: 16,
     smooth: true,
+    ..PLAIN
+};
+
+/// Rows with NaN and infinities.
+pub const SPECIAL: Flavour = Flavour {
+    name: "special",
+    unary: 6,
+    binary: 6,
+    scalar: 3,
+    choose: 1,
+    view: 3,
+    reduce: 6,
+    softmax: 4,
+    index: 3,
+    most_axes: 3,
+    calls: 30,
+    special: true,
     ..PLAIN
 };

@@ -9,6 +9,7 @@
 pub mod check;
 pub mod eval;
 pub mod flavours;
+pub mod folds;
 pub mod generate;
 pub mod gradients;
 pub mod kernels;
@@ -16,6 +17,7 @@ pub mod motifs;
 pub mod run;
 pub mod shrink;
 pub mod table;
+pub mod views;
 
 use std::fmt;
 

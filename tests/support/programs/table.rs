@@ -162,8 +162,8 @@ binary! {
     floordiv FI Step(1e-5), false, |a, b| (a / b).floor(), |_a, b| b.abs() > 0.2;
     floormod FI Step(1e-5), true, |a, b| a - (a / b).floor() * b, |_a, b| b.abs() > 0.2;
     pow F Function, true, |a, b| a.powf(b), |a, b| a > 0.2 && a < 8.0 && b.abs() < 3.0;
-    maximum FI Exact, true, |a, b| if a.is_nan() { a } else { b.max(a) }, |_a, _b| true;
-    minimum FI Exact, true, |a, b| if a.is_nan() { a } else { b.min(a) }, |_a, _b| true;
+    maximum FI Exact, true, |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }, |_a, _b| true;
+    minimum FI Exact, true, |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }, |_a, _b| true;
     squared_difference FI Units(2.0), true, |a, b| (a - b) * (a - b), |a, b| (a - b).abs() < 100.0;
     atan2 F Function, true, |a, b| a.atan2(b), |a, b| a.abs() > 0.1 || b > 0.1;
     xlogy F Function, true, |a, b| if a == 0.0 { 0.0 } else { a * b.ln() }, |a, b| a.abs() < 4.0 && b > 0.1;
