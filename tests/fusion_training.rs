@@ -199,8 +199,11 @@ fn trajectory(
     Ok(values)
 }
 
+/// A name, losses and weights.
+type Run = (&'static str, Vec<Vec<f32>>);
+
 /// The runs that are compared: a network of each kind with an optimizer of each kind.
-fn runs() -> tf::Result<Vec<(&'static str, Vec<Vec<f32>>)>> {
+fn runs() -> tf::Result<Vec<Run>> {
     Device::new()?.scope(|| {
         Ok(vec![
             ("mlp", trajectory(&mlp(), &Adam::new(1e-3), 20)?),
@@ -211,7 +214,7 @@ fn runs() -> tf::Result<Vec<(&'static str, Vec<Vec<f32>>)>> {
 
 #[test]
 fn two_runs_give_the_same_bits() -> tf::Result<()> {
-    let bits = |runs: Vec<(&str, Vec<Vec<f32>>)>| -> Vec<Vec<u32>> {
+    let bits = |runs: Vec<Run>| -> Vec<Vec<u32>> {
         let all = runs.into_iter().flat_map(|(_, values)| values);
         all.map(|values| values.into_iter().map(f32::to_bits).collect()).collect()
     };

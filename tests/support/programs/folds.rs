@@ -149,7 +149,7 @@ impl Evaluator {
                 y.v[i] = if nan { f64::NAN } else { v };
                 let own = self.rounded(Rounding::Function, 1.0, false) * 4.0;
                 let n = (row.len() as f64).sqrt();
-                y.e[i] = v * (2.0 * error + own + ULP * (d.abs() + n + 4.0)) + TINY;
+                y.e[i] = v * (2.0 * error + own + ULP * (d.abs().min(1e4) + n + 4.0)) + TINY;
             }
         }
         Some(y)

@@ -164,7 +164,7 @@ impl fmt::Display for Program {
                 Op::Range { start, step, n } => {
                     format!("Tensor::arange({start}, {}, {step})?", start + step * *n as i64)
                 }
-                Op::Unary(row) => format!("{}.{}?", x(0), row.text),
+                Op::Unary(row) => format!("{}.{}?", x(0), row.text.replace(" (", "(")),
                 Op::Binary(row) => format!("{}.{}(&{})?", x(0), row.name, x(1)),
                 Op::Scalar(row, v) => format!("{}.{}({v:?} /* a number */)?", x(0), row.name),
                 Op::Select => format!("select(&{}, &{}, &{})?", x(0), x(1), x(2)),
