@@ -1,0 +1,148 @@
+//! Judges programs: every value against the evaluation in `f64`, and fused kernels against single ops.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use wgrad::{Device, Result};
+
+use super::Program;
+use super::eval::{Against, Evaluator, Value};
+use super::flavours::Flavour;
+use super::generate::generate;
+use super::run::{Mode, Outcome, Read, run};
+use super::shrink::shrink;
+
+/// What is promised of a program's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// Values stay where ops are smooth and `f32` has its digits.
+    Certain,
+    /// There are NaN and infinities; they are compared by their class.
+    Special,
+}
+
+/// Runs `program` and turns a panic into words.
+pub fn guarded(
+    what: &str,
+    f: impl FnOnce() -> Result<Outcome>,
+) -> std::result::Result<Outcome, String> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(Ok(outcome)) => Ok(outcome),
+        Ok(Err(error)) => Err(format!("{what}: {error}")),
+        Err(panic) => {
+            let words = panic.downcast_ref::<String>().cloned();
+            let words = words.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
+            Err(format!("{what}: panicked: {}", words.unwrap_or_default()))
+        }
+    }
+}
+
+/// Says where `got` is farther from `want` than `bound` allows.
+pub fn differs(got: &[f64], want: &[f64], bound: impl Fn(usize) -> f64) -> Option<String> {
+    for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
+        // The largest f32 rounds up where the true value overflows only just.
+        let same = if w.is_nan() || g.is_nan() {
+            g.is_nan() && w.is_nan()
+        } else if w.is_infinite() || g.is_infinite() {
+            g == w
+        } else {
+            (g - w).abs() <= bound(i)
+        };
+        if !same {
+            let by = bound(i);
+            return Some(format!("element {i} is {g:?}, not {w:?}; the bound is {by:e}"));
+        }
+    }
+    None
+}
+
+fn compare(what: &str, outcome: &Outcome, truth: &[Value]) -> std::result::Result<(), String> {
+    for (i, read) in outcome.wanted.iter().chain(&outcome.kept) {
+        let want = &truth[*i];
+        if read.shape != want.shape || read.dtype != want.dtype {
+            return Err(format!(
+                "{what}: v{i} is {} {:?}, not {} {:?}",
+                read.dtype, read.shape, want.dtype, want.shape
+            ));
+        }
+        if let Some(words) = differs(&read.v, &want.v, |k| 2.0 * want.e[k]) {
+            return Err(format!("{what}: v{i}, {words}"));
+        }
+    }
+    Ok(())
+}
+
+fn between(
+    what: &str,
+    a: &[(usize, Read)],
+    b: &[(usize, Read)],
+    bound: impl Fn(usize, usize) -> f64,
+) -> std::result::Result<(), String> {
+    for ((i, x), (_, y)) in a.iter().zip(b) {
+        if let Some(words) = differs(&x.v, &y.v, |k| bound(*i, k)) {
+            return Err(format!("{what}: v{i}, {words}"));
+        }
+    }
+    Ok(())
+}
+
+/// Runs `program` in both modes, the fused one twice, and compares all values.
+pub fn judge(
+    program: &Program,
+    device: &Device,
+    promise: Promise,
+) -> std::result::Result<(), String> {
+    let evaluate = |against| {
+        let evaluator = Evaluator { against, strict: promise == Promise::Certain };
+        evaluator.run(program)
+    };
+    let (Some(truth), Some(twin)) = (evaluate(Against::Truth), evaluate(Against::Twin)) else {
+        // Only a program that is being shrunk comes here.
+        return Ok(());
+    };
+    let apart = guarded("one by one", || run(program, device, Mode::Apart))?;
+    compare("one by one", &apart, &truth)?;
+    let fused = guarded("fused", || run(program, device, Mode::Fused))?;
+    compare("fused", &fused, &truth)?;
+    let bound = |i: usize, k: usize| 2.0 * twin[i].e[k];
+    between("fused against one by one", &fused.wanted, &apart.wanted, bound)?;
+    // With the plan that is kept now.
+    let again = guarded("fused again", || run(program, device, Mode::Fused))?;
+    between("fused again, of the same bits", &again.wanted, &fused.wanted, |_, _| 0.0)?;
+    compare("fused again", &again, &truth)
+}
+
+/// How many programs of each flavour are tried: `share` of them, or as `WGRAD_PROPERTY_CASES` multiplies.
+pub fn cases(share: u64) -> u64 {
+    let factor = std::env::var("WGRAD_PROPERTY_CASES").ok().map(|v| {
+        v.parse::<u64>()
+            .unwrap_or_else(|_| panic!("WGRAD_PROPERTY_CASES is {v:?}, which is no number"))
+    });
+    share * factor.unwrap_or(1)
+}
+
+/// Judges programs of a flavour, and shrinks and prints those that fail.
+pub fn check(flavour: Flavour, seeds: std::ops::Range<u64>, promise: Promise) {
+    let device = Device::new().unwrap();
+    let mut failures = Vec::new();
+    let mut calls = 0;
+    for seed in seeds.clone() {
+        let program = generate(flavour, seed);
+        calls += program.nodes.len();
+        let Err(why) = judge(&program, &device, promise) else { continue };
+        // A panic may have left the device in any state.
+        let small = shrink(&program, |p| judge(p, &Device::new().unwrap(), promise).is_err());
+        let now = judge(&small, &Device::new().unwrap(), promise).err();
+        failures.push(format!(
+            "{} {seed}: {why}\nshrunk: {}\n{small}",
+            flavour.name,
+            now.as_deref().unwrap_or("(does not fail on a new device)")
+        ));
+        if failures.len() >= 3 {
+            break;
+        }
+    }
+    // A generator that makes next to nothing would pass everything.
+    let least = (seeds.end - seeds.start) as usize * flavour.calls / 2;
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(calls >= least, "only {calls} calls in {} programs", seeds.end - seeds.start);
+}
