@@ -100,7 +100,7 @@ impl Catalog {
                     }
                 }
             }
-            for source in plan(&graph, &caps).sources() {
+            for source in plan(&graph, &caps, true).sources() {
                 self.insert(source.clone(), &call, None);
             }
         }

@@ -102,7 +102,7 @@ fn only_readers(graph: &Graph) -> Vec<Option<u32>> {
 
 /// Nodes without inputs of their own whose readers are all pointwise: a scalar never takes a kernel. A reader
 /// that asks where its input ends needs one to look at.
-fn constants(graph: &Graph, lowerings: &[Lowering]) -> Vec<Role> {
+pub(super) fn constants(graph: &Graph, lowerings: &[Lowering]) -> Vec<Role> {
     let mut constant: Vec<bool> = lowerings
         .iter()
         .zip(&graph.nodes)

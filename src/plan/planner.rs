@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use super::fusion::{Role, roles};
+use super::fusion::{Role, constants, roles};
 use super::memory::Slots;
 use super::pointwise::{self, Group};
 use super::{Params, Place, Plan, Slot, Step};
@@ -12,8 +12,8 @@ use crate::device::Caps;
 use crate::graph::lower::{Bind, Kernels, Lowering, Site};
 use crate::graph::{Graph, Input, Spec};
 
-/// Plans `graph` for a device with `caps`.
-pub(crate) fn plan(graph: &Graph, caps: &Caps) -> Plan {
+/// Plans `graph` for a device with `caps`. Without `fusion` every op but a scalar is a kernel of its own.
+pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool) -> Plan {
     let lowerings: Vec<Lowering> = graph
         .nodes
         .iter()
@@ -27,7 +27,7 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps) -> Plan {
         })
         .collect();
     let planner = Planner {
-        roles: roles(graph, &lowerings, caps),
+        roles: if fusion { roles(graph, &lowerings, caps) } else { constants(graph, &lowerings) },
         roots: find_roots(graph, &lowerings),
         graph,
         lowerings: &lowerings,
