@@ -61,7 +61,7 @@ impl Device {
         let reads: &[_] = read.as_slice();
         match plan.run(gpu, &graph.nodes, &taken.leaves, reads) {
             Ok((buffers, index)) => {
-                awaited.error = given_up();
+                awaited.ran = Some(Ok(()));
                 debug_assert!(plan.outputs().eq(taken.outputs.iter().map(|(node, _)| *node)));
                 for ((_, value), buffer) in taken.outputs.iter().zip(buffers) {
                     value.set(State::Ready(buffer));
@@ -69,7 +69,7 @@ impl Device {
                 Ok(Some(index))
             }
             Err(error) => {
-                awaited.error = error.clone();
+                awaited.ran = Some(Err(error.clone()));
                 Err(error)
             }
         }
@@ -82,7 +82,8 @@ impl Device {
 struct Awaited<'a> {
     gpu: &'a Gpu,
     taken: &'a Taken,
-    error: Error,
+    /// What became of the run, if it came to an end.
+    ran: Option<Result<()>>,
     /// Submissions before the run.
     submits: u64,
 }
@@ -90,21 +91,32 @@ struct Awaited<'a> {
 impl<'a> Awaited<'a> {
     fn new(gpu: &'a Gpu, taken: &'a Taken) -> Self {
         let submits = if taken.lent.is_empty() { 0 } else { gpu.stats().submits };
-        Awaited { gpu, taken, error: never_ran(), submits }
+        Awaited { gpu, taken, ran: None, submits }
+    }
+
+    /// What a value that the run should have made or has taken fails with.
+    fn error(&self) -> Error {
+        match &self.ran {
+            Some(Err(error)) => error.clone(),
+            Some(Ok(())) => given_up(),
+            None => never_ran(),
+        }
     }
 }
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
-        for (_, value) in &self.taken.outputs {
-            if matches!(value.state(), State::Waiting(_)) {
-                value.set(State::Failed(self.error.clone()));
+        if !matches!(self.ran, Some(Ok(()))) {
+            for (_, value) in &self.taken.outputs {
+                if matches!(value.state(), State::Waiting(_)) {
+                    value.set(State::Failed(self.error()));
+                }
             }
         }
         // All submissions of a device are made with its lane locked, so another one can only be this run's.
         if !self.taken.lent.is_empty() && self.gpu.stats().submits != self.submits {
             for value in &self.taken.lent {
-                value.set(State::Failed(self.error.clone()));
+                value.set(State::Failed(self.error()));
             }
         }
     }
