@@ -25,6 +25,11 @@ impl Buffer {
         Buffer { bytes: raw.size(), raw, id: super::fresh_id(), pool: None }
     }
 
+    /// False for an application's buffer, which only the application writes.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.pool.is_some()
+    }
+
     pub(crate) fn raw(&self) -> &wgpu::Buffer {
         &self.raw
     }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::{Plan, PlanReport};
+use crate::graph::Key;
 
 #[derive(Default)]
 pub(crate) struct PlanCache {
-    plans: HashMap<Box<[u8]>, (u64, Plan)>,
+    plans: HashMap<Key, (u64, Plan)>,
     clock: u64,
     last: Option<PlanReport>,
 }
@@ -17,7 +18,7 @@ const LIMIT: usize = 256;
 
 impl PlanCache {
     /// The plan for `key` and whether it was known; `make` is asked if it was not.
-    pub(crate) fn get(&mut self, key: Box<[u8]>, make: impl FnOnce() -> Plan) -> (&mut Plan, bool) {
+    pub(crate) fn get(&mut self, key: Key, make: impl FnOnce() -> Plan) -> (&mut Plan, bool) {
         self.clock += 1;
         let known = self.plans.contains_key(&key);
         if !known && self.plans.len() >= LIMIT {
