@@ -1,28 +1,89 @@
-//! Speed of calls, kernels and a training step. `cargo bench`; ratios to other libraries come with their own harness.
+//! Speed of the host's part of a call, of ops, kernels and a training step. `cargo bench`; ratios to other libraries come with their own harness.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, Bencher, Criterion, Throughput, criterion_group, criterion_main};
 use wgrad as tf;
 use wgrad::keras::layers::{Dense, Flatten, Layer};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Sequential};
 use wgrad::{Device, Tensor};
 
-/// The host's cost of a call: a hundred small ops that are never waited for.
-fn calls(c: &mut Criterion) {
-    let device = Device::current().unwrap();
-    let x = Tensor::ones([16]).unwrap();
-    let mut group = c.benchmark_group("calls");
-    group.throughput(Throughput::Elements(100));
-    group.bench_function("100 adds on 16 floats, not flushed", |b| {
-        b.iter_batched(
-            || device.synchronize().unwrap(),
-            |()| (0..100).fold(x.clone(), |y, _| y + &x),
-            BatchSize::PerIteration,
-        );
+/// A device that runs nothing: what is left is the host's own work.
+fn idle_device() -> Device {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::NOOP;
+    descriptor.backend_options.noop.enable = true;
+    let instance = wgpu::Instance::new(descriptor);
+    let adapter = pollster::block_on(instance.request_adapter(&Default::default())).unwrap();
+    let (device, queue) = pollster::block_on(adapter.request_device(&Default::default())).unwrap();
+    Device::from_wgpu(&adapter, device, queue)
+}
+
+/// Ops in one chain, as many as a training step of a deep model has.
+const CHAIN: usize = 1000;
+
+fn chain(x: &Tensor, b: &Tensor) -> Tensor {
+    (0..CHAIN).fold(x.clone(), |y, _| y.add(b).unwrap())
+}
+
+/// The host's cost of an op, without a driver's.
+fn overhead(c: &mut Criterion) {
+    let device = idle_device();
+    let made = device.scope(|| (Tensor::zeros([16]).unwrap(), Tensor::ones([16]).unwrap()));
+    let (x, b) = &made;
+    let mut group = c.benchmark_group("host");
+    group.throughput(Throughput::Elements(CHAIN as u64));
+    // What was called before is dropped unseen, so the flush between has nothing to run.
+    let calls = |c: &mut Bencher, call: &dyn Fn() -> Tensor| {
+        c.iter_batched(|| device.flush().unwrap(), |()| call(), BatchSize::PerIteration);
+    };
+    group.bench_function("1000 adds, called", |c| calls(c, &|| chain(x, b)));
+    group.bench_function("1000 adds of a number, called", |c| {
+        calls(c, &|| (0..CHAIN).fold(x.clone(), |y, _| y.add(1.0).unwrap()));
     });
-    group.bench_function("100 adds on 16 floats, read", |b| {
-        b.iter(|| (0..100).fold(x.clone(), |y, _| y + &x).to_vec::<f32>().unwrap());
+    for fusion in [true, false] {
+        device.set_fusion(fusion);
+        let how = if fusion { "fused" } else { "not fused" };
+        group.bench_function(format!("1000 adds, called and flushed, {how}"), |c| {
+            c.iter(|| {
+                let y = chain(x, b);
+                device.flush().unwrap();
+                y
+            });
+        });
+    }
+    group.bench_function("1000 adds, each flushed", |c| {
+        c.iter(|| {
+            (0..CHAIN).fold(x.clone(), |y, _| {
+                let y = y.add(b).unwrap();
+                device.flush().unwrap();
+                y
+            })
+        });
+    });
+}
+
+/// Small and large ops, each waited for, and a chain that is read.
+fn ops(c: &mut Criterion) {
+    let device = Device::current().unwrap();
+    let mut group = c.benchmark_group("ops");
+    group.sample_size(20);
+    for n in [16usize, 1 << 20] {
+        let (x, b) = (Tensor::ones([n]).unwrap(), Tensor::ones([n]).unwrap());
+        device.synchronize().unwrap();
+        group.throughput(Throughput::Elements(n as u64));
+        group.bench_function(format!("add of {n} floats"), |c| {
+            c.iter(|| {
+                let y = x.add(&b).unwrap();
+                device.synchronize().unwrap();
+                y
+            });
+        });
+    }
+    let (x, b) = (Tensor::zeros([16]).unwrap(), Tensor::ones([16]).unwrap());
+    group.throughput(Throughput::Elements(CHAIN as u64));
+    group.bench_function("1000 adds of 16 floats, read", |c| {
+        c.iter(|| assert_eq!(chain(&x, &b).to_vec::<f32>().unwrap(), [CHAIN as f32; 16]));
     });
 }
 
@@ -78,5 +139,5 @@ fn step(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, calls, kernels, step);
+criterion_group!(benches, overhead, ops, kernels, step);
 criterion_main!(benches);

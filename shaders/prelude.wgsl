@@ -22,6 +22,10 @@ fn max_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return select(max(a, b), vec4<f32>(nan()), is_nan_4(a) | is_nan_4(b));
 }
 
+fn min_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+    return select(min(a, b), vec4<f32>(nan()), is_nan_4(a) | is_nan_4(b));
+}
+
 // Division by zero written out: a driver may multiply by an approximate reciprocal.
 fn divide_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return a / b;

@@ -12,6 +12,7 @@ mod eager;
 mod error;
 #[cfg(unix)]
 mod farewell;
+mod folders;
 mod graph;
 pub mod keras;
 mod ops;
@@ -23,7 +24,7 @@ mod tape;
 mod tensor;
 mod variable;
 
-pub use device::{AdapterInfo, DeviceOptions, DeviceStats};
+pub use device::{AdapterInfo, DeviceOptions, DeviceStats, Profile, ProfiledKernel};
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, Result};
 pub use half::f16;
@@ -32,7 +33,8 @@ pub use ops::{
     sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits, stack,
 };
-pub use runtime::Device;
+pub use plan::{PlanReport, PlannedKernel};
+pub use runtime::{Device, Profiler};
 pub use shape::{Axes, Shape};
 pub use tape::{GradientTape, PersistentTape, Sources, Targets, Watchable};
 pub use tensor::{Element, Nested, Operand, Tensor, constant};

@@ -3,14 +3,21 @@
 //! A flush is here: the stream becomes a graph, the graph finds or gets a plan, the plan runs. The rooms it
 //! joins (`graph`, `plan`, `device`) know nothing of each other's users.
 
+mod flush;
+#[cfg(test)]
+mod flush_tests;
+mod inspect;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::{AdapterInfo, Buffer, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging};
-use crate::error::{DeviceFault, Error, Result};
-use crate::graph::{Op, Spec, State, Stream, Value};
-use crate::plan::{self, PlanCache};
+use crate::error::{Error, Result};
+use crate::graph::{Coincidences, Op, Spec, State, Stream, Value};
+use crate::plan::PlanCache;
+use flush::never_ran;
+pub use inspect::Profiler;
 
 /// A GPU that tensors live on. Cloning it gives another handle to the same device.
 ///
@@ -41,6 +48,9 @@ struct Shared {
 struct Lane {
     stream: Stream,
     plans: PlanCache,
+    coincidences: Coincidences,
+    /// Plans may compute several ops in one kernel (unless `WGRAD_FUSION=0`).
+    fusion: bool,
     /// An error that nobody has been told of: a flush that no caller had asked for went wrong, or a call took
     /// a value that had failed.
     failure: Option<Error>,
@@ -97,7 +107,9 @@ impl Device {
 
     fn with(gpu: Gpu) -> Self {
         let sync = std::env::var("WGRAD_EAGER_SYNC").is_ok_and(|v| v != "0" && !v.is_empty());
-        Device(Arc::new(Shared { gpu, lane: Mutex::default(), sync }))
+        let fusion = std::env::var("WGRAD_FUSION").map_or(true, |v| v != "0");
+        let lane = Mutex::new(Lane { fusion, ..Lane::default() });
+        Device(Arc::new(Shared { gpu, lane, sync }))
     }
 
     /// The adapters that [`DeviceOptions::adapter`] can name, in the order of their indices. Blocks.
@@ -133,7 +145,7 @@ impl Device {
         {
             let _ = &mut default;
             Err(Error::Device(
-                DeviceFault::NoAdapter,
+                crate::error::DeviceFault::NoAdapter,
                 "Device: a browser opens devices asynchronously; await Device::open_async and give the \
                  device to Device::set_default first."
                     .to_string(),
@@ -181,7 +193,7 @@ impl Device {
     /// return the same error when they are read.
     pub fn flush(&self) -> Result<()> {
         let mut lane = self.lane();
-        let flushed = self.flush_lane(&mut lane, None).map(drop);
+        let flushed = self.flush_lane(&mut lane, None, &[]).map(drop);
         // What has failed before is told first, and once.
         match lane.failure.take() {
             Some(error) => Err(error),
@@ -204,13 +216,36 @@ impl Device {
         self.0.gpu.pool.set_limit(bytes);
     }
 
+    /// Whether several ops may become one kernel; so it is unless `WGRAD_FUSION=0` is set. Without, every op
+    /// has a kernel of its own, with which one finds the op that is slow or wrong. The ops that wait heed it
+    /// already.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// # use wgrad::{Device, Tensor};
+    /// let device = Device::new()?;
+    /// device.set_fusion(false);
+    /// let y = device.scope(|| Tensor::ones([2])?.exp()?.log())?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 1.0]);
+    /// assert_eq!(device.stats().kernels, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_fusion(&self, on: bool) {
+        let mut lane = self.lane();
+        if lane.fusion != on {
+            lane.fusion = on;
+            lane.plans.clear();
+        }
+    }
+
     /// Gives memory that no tensor uses back to the driver and forgets all plans. Returns the bytes freed.
     ///
     /// # Errors
     /// As [`Device::flush`].
     pub fn trim(&self) -> Result<u64> {
         let mut lane = self.lane();
-        self.flush_lane(&mut lane, None)?;
+        self.flush_lane(&mut lane, None, &[])?;
         lane.plans.clear();
         self.0.gpu.trim_transfers();
         Ok(self.0.gpu.pool.trim())
@@ -219,7 +254,10 @@ impl Device {
     /// Takes the ops that wait, without running them, for tests that plan them.
     #[cfg(test)]
     pub(crate) fn take_waiting(&self) -> crate::graph::Graph {
-        self.lane().stream.take().graph
+        let mut graph = self.lane().stream.take(&[]).graph;
+        // Names the nodes of equal words.
+        graph.key(&mut Coincidences::default());
+        graph
     }
 
     pub(crate) fn same(&self, other: &Device) -> bool {
@@ -242,13 +280,11 @@ impl Device {
         self.check_size(op.name(), &spec)?;
         let mut lane = self.lane();
         self.0.gpu.counters.add(Counter::Nodes, 1);
-        let value = match lane.stream.push(op, inputs, spec.clone()) {
-            Ok(value) => value,
-            Err(error) => {
-                lane.failure.get_or_insert_with(|| error.clone());
-                return Ok(Value::new(spec, State::Failed(error)));
-            }
-        };
+        let (value, failed) = lane.stream.push(op, inputs, spec);
+        if let Some(error) = failed {
+            lane.failure.get_or_insert(error);
+            return Ok(value);
+        }
         if self.0.sync || lane.stream.len() >= STREAM_LIMIT {
             self.flush_unasked(&mut lane);
         }
@@ -257,7 +293,7 @@ impl Device {
 
     /// A flush whose error the next call that can tell one tells.
     fn flush_unasked(&self, lane: &mut Lane) {
-        if let Err(error) = self.flush_lane(lane, None) {
+        if let Err(error) = self.flush_lane(lane, None, &[]) {
             lane.failure.get_or_insert(error);
         }
     }
@@ -331,53 +367,12 @@ impl Device {
                 }
                 return Err(error);
             }
-            State::Waiting(_) => match self.flush_lane(&mut lane, Some((value, &staging)))? {
+            State::Waiting(_) => match self.flush_lane(&mut lane, Some((value, &staging)), &[])? {
                 Some(index) => index,
                 None => return Err(never_ran()),
             },
         };
         Ok((staging, index))
-    }
-
-    /// Runs what waits. Values that it should have made fail with its error.
-    fn flush_lane(
-        &self,
-        lane: &mut Lane,
-        read: Option<(&Arc<Value>, &Staging)>,
-    ) -> Result<Option<wgpu::SubmissionIndex>> {
-        lane.uploaded = 0;
-        if lane.stream.len() == 0 {
-            return self.0.gpu.check().map(|()| None);
-        }
-        let taken = lane.stream.take();
-        if taken.graph.nodes.is_empty() {
-            return Ok(None);
-        }
-        let mut awaited = Awaited { outputs: &taken.outputs, error: never_ran() };
-        let gpu = &self.0.gpu;
-        let key = taken.graph.key();
-        let (plan, known) = lane.plans.get(key, || plan::plan(&taken.graph, &gpu.caps));
-        gpu.counters.add(Counter::Flushes, 1);
-        gpu.counters.add(if known { Counter::PlanHits } else { Counter::PlanMisses }, 1);
-
-        let read: Option<(u32, &Staging)> = read.and_then(|(value, staging)| {
-            let output = taken.outputs.iter().find(|(_, v)| Arc::ptr_eq(v, value))?;
-            Some((output.0, staging))
-        });
-        let reads: &[_] = read.as_slice();
-        match plan.run(gpu, &taken.graph.nodes, &taken.leaves, reads) {
-            Ok((buffers, index)) => {
-                debug_assert!(plan.outputs().eq(taken.outputs.iter().map(|(node, _)| *node)));
-                for ((_, value), buffer) in taken.outputs.iter().zip(buffers) {
-                    value.set(State::Ready(buffer));
-                }
-                Ok(Some(index))
-            }
-            Err(error) => {
-                awaited.error = error.clone();
-                Err(error)
-            }
-        }
     }
 
     /// Refuses what no binding of the adapter can cover.
@@ -401,31 +396,6 @@ fn wait_for_default() {
         // Nobody is left to be told of an error.
         let _ = device.0.gpu.wait(None);
     }
-}
-
-/// Values that a flush has taken out of the stream. Those that still wait when it ends, be it by a panic in a
-/// driver, fail: their places in the stream belong to others now.
-struct Awaited<'a> {
-    outputs: &'a [(u32, Arc<Value>)],
-    error: Error,
-}
-
-impl Drop for Awaited<'_> {
-    fn drop(&mut self) {
-        for (_, value) in self.outputs {
-            if matches!(value.state(), State::Waiting(_)) {
-                value.set(State::Failed(self.error.clone()));
-            }
-        }
-    }
-}
-
-fn never_ran() -> Error {
-    Error::Device(
-        DeviceFault::Validation,
-        "Device: a value was dropped from its stream before it ran; this is a defect in wgrad."
-            .to_string(),
-    )
 }
 
 impl fmt::Debug for Device {

@@ -11,8 +11,15 @@ use crate::error::{Error, Result};
 ///
 /// Made from arrays, slices and vectors: functions that take `impl Into<Shape>` are called with `[2, 3]`,
 /// `[]` or `vec![n, 28, 28]`.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(PartialEq, Eq, Hash, Default)]
 pub struct Shape(SmallVec<[usize; 6]>);
+
+impl Clone for Shape {
+    fn clone(&self) -> Self {
+        // Copies the sizes at once, where a derived clone appends them one by one; every call clones shapes.
+        Shape::new(&self.0)
+    }
+}
 
 impl Shape {
     /// A shape of these sizes.

@@ -243,6 +243,8 @@ fn environment_variables_are_heeded() {
     );
     in_environment("with_an_unknown_adapter", &[("WGRAD_ADAPTER", "zx81")]);
     in_environment("synchronously", &[("WGRAD_EAGER_SYNC", "1")]);
+    in_environment("without_fusion", &[("WGRAD_FUSION", "0")]);
+    in_environment("with_fusion", &[("WGRAD_FUSION", "1")]);
 }
 
 #[test]
@@ -289,6 +291,51 @@ fn synchronously() {
         let (w, b, xs) = start().unwrap();
         assert!(step(&device, &w, &b, &xs, 0).unwrap().item::<f32>().unwrap().is_finite());
     });
+}
+
+/// Kernels of a chain of two ops, and its value.
+fn chain(device: &Device) -> (u64, Vec<f32>) {
+    let before = device.stats().kernels;
+    let y = device.scope(|| {
+        let x = tf::constant([1.0, 2.0])?;
+        let y = (&x + 1.0).square()?;
+        y.to_vec::<f32>()
+    });
+    (device.stats().kernels - before, y.unwrap())
+}
+
+#[test]
+#[ignore = "run by environment_variables_are_heeded"]
+fn without_fusion() {
+    let device = Device::new().unwrap();
+    assert_eq!(chain(&device), (2, vec![4.0, 9.0]));
+    device.set_fusion(true);
+    assert_eq!(chain(&device), (1, vec![4.0, 9.0]));
+}
+
+#[test]
+#[ignore = "run by environment_variables_are_heeded"]
+fn with_fusion() {
+    assert_eq!(chain(&Device::new().unwrap()).0, 1);
+}
+
+#[test]
+fn fusion_is_switched_for_one_device() {
+    let (device, other) = (Device::new().unwrap(), Device::new().unwrap());
+    device.set_fusion(true);
+    other.set_fusion(true);
+    assert_eq!(chain(&device), (1, vec![4.0, 9.0]));
+    device.set_fusion(false);
+    // The plan that was made with fusion is not taken for the same structure.
+    assert_eq!(chain(&device), (2, vec![4.0, 9.0]));
+    assert_eq!(chain(&other), (1, vec![4.0, 9.0]));
+    // Setting what is set keeps the plans.
+    let misses = device.stats().plan_misses;
+    device.set_fusion(false);
+    assert_eq!(chain(&device), (2, vec![4.0, 9.0]));
+    assert_eq!(device.stats().plan_misses, misses);
+    device.set_fusion(true);
+    assert_eq!(chain(&device), (1, vec![4.0, 9.0]));
 }
 
 #[test]

@@ -3,7 +3,6 @@
 //! It finds, reads and checks. It neither shuffles nor batches nor scales: the pixels stay the bytes
 //! of the files, 0 for paper and 255 for ink.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::drawn_digits::draw_digits;
 use super::idx::read_idx;
 use crate::error::{Error, Result};
+use crate::folders::{Env, folder};
 
 /// Pixels along one side of an image.
 const SIDE: usize = 28;
@@ -128,8 +128,6 @@ impl fmt::Display for Source {
 }
 
 /// Values of environment variables; a parameter, so that tests need not change the real ones.
-type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
-
 fn load(options: &MnistOptions, env: Env) -> Result<Mnist> {
     let named = match &options.dir {
         Some(dir) => Some((dir.clone(), "the folder that was asked for")),
@@ -194,25 +192,9 @@ fn draw(options: &MnistOptions, cache: Option<&Path>) -> Mnist {
     }
 }
 
-/// The folder that a variable names, if it is set and not empty.
-fn folder(env: Env, name: &str) -> Option<PathBuf> {
-    env(name).filter(|value| !value.is_empty()).map(PathBuf::from)
-}
-
 /// Where downloaded files are kept.
 fn cache(env: Env) -> Option<PathBuf> {
-    let system = || {
-        let caches = if cfg!(windows) {
-            folder(env, "LOCALAPPDATA")
-        } else if cfg!(target_os = "macos") {
-            folder(env, "HOME").map(|home| home.join("Library").join("Caches"))
-        } else {
-            folder(env, "XDG_CACHE_HOME")
-                .or_else(|| folder(env, "HOME").map(|home| home.join(".cache")))
-        };
-        Some(caches?.join("wgrad"))
-    };
-    Some(folder(env, "WGRAD_CACHE").or_else(system)?.join("mnist"))
+    Some(crate::folders::cache(env)?.join("mnist"))
 }
 
 /// Images and labels of the training and of the test set.
@@ -288,6 +270,7 @@ fn read_images([images, labels]: &[PathBuf; 2]) -> Result<Images> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
     use std::fs;
 
     /// A folder of one test's own, removed at its end.

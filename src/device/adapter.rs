@@ -108,6 +108,8 @@ pub(super) async fn open(
     let useful = wgpu::Features::SHADER_F16
         | wgpu::Features::SUBGROUP
         | wgpu::Features::TIMESTAMP_QUERY
+        | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES
+        | wgpu::Features::PIPELINE_CACHE
         | wgpu::Features::IMMEDIATES;
     let features = adapter.features() & useful;
     let descriptor = wgpu::DeviceDescriptor {

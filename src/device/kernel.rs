@@ -7,10 +7,11 @@ use std::sync::Arc;
 pub(crate) enum Access {
     Read,
     Write,
+    /// Parameters.
+    Uniform,
 }
 
-/// A complete WGSL module with the entry point `main`. Its storage bindings stand in group 0 in the order
-/// of `accesses`; the uniform with the parameters follows them.
+/// A complete WGSL module with the entry point `main`. Its bindings stand in group 0 in the order of `accesses`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Source {
     pub(crate) label: String,

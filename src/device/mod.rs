@@ -1,4 +1,4 @@
-//! One GPU as `wgpu` shows it: adapters and limits, buffers, transfers, pipelines, submission, faults.
+//! One GPU as `wgpu` shows it: adapters and limits, buffers, transfers, pipelines, submission, faults, profiles.
 //!
 //! This room knows bytes and kernels. It knows no op, no tensor and no layer: those are above it.
 
@@ -6,9 +6,13 @@ mod adapter;
 mod faults;
 mod kernel;
 mod pipeline;
+mod pipeline_cache;
 mod pool;
+mod profile;
+mod recorder;
 mod stats;
 mod submit;
+pub(crate) mod table;
 mod transfer;
 mod trusted;
 
@@ -21,6 +25,7 @@ pub use adapter::{AdapterInfo, DeviceOptions};
 pub(crate) use kernel::{Access, Source};
 pub(crate) use pipeline::{Pipeline, Pipelines};
 pub(crate) use pool::{Buffer, Pool};
+pub use profile::{Profile, ProfiledKernel};
 pub use stats::DeviceStats;
 pub(crate) use stats::{Counter, Counters};
 pub(crate) use submit::Launch;
@@ -41,6 +46,7 @@ pub(crate) struct Gpu {
     faults: Arc<Faults>,
     transfer: transfer::Transfer,
     in_flight: submit::InFlight,
+    profiling: recorder::Profiling,
 }
 
 /// What kernels may count on: the limits and features that choose between variants.
@@ -100,10 +106,11 @@ impl Gpu {
         let faults = Faults::watch(&device);
         Gpu {
             pool: Arc::new(Pool::new(device.clone(), faults.clone(), memory_limit)),
-            pipelines: Pipelines::new(),
+            pipelines: Pipelines::new(&device, &adapter.get_info()),
             counters: Counters::default(),
             transfer: transfer::Transfer::new(device.clone()),
             in_flight: submit::InFlight::default(),
+            profiling: recorder::Profiling::default(),
             device,
             queue,
             info,

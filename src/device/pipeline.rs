@@ -1,9 +1,10 @@
 //! Compute pipelines, compiled once for each WGSL text.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::kernel::{Access, Source};
+use super::pipeline_cache::PipelineCache;
 use super::stats::Counter;
 use super::{Gpu, trusted};
 use crate::error::Result;
@@ -15,25 +16,92 @@ pub(crate) struct Pipeline {
 
 pub(crate) struct Pipelines {
     by_text: Mutex<HashMap<Arc<str>, Arc<Pipeline>>>,
+    /// What the driver made of them, kept for the next process.
+    kept: Option<PipelineCache>,
 }
 
 impl Pipelines {
-    pub(super) fn new() -> Self {
-        Pipelines { by_text: Mutex::new(HashMap::new()) }
+    pub(super) fn new(device: &wgpu::Device, adapter: &wgpu::AdapterInfo) -> Self {
+        let kept = PipelineCache::open(device, adapter);
+        Pipelines { by_text: Mutex::new(HashMap::new()), kept }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pipeline>>> {
+        self.by_text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Gpu {
-    /// The pipeline of `source`, compiled at its first use.
-    pub(crate) fn pipeline(&self, source: &Source) -> Result<Arc<Pipeline>> {
-        let mut known = self.pipelines.by_text.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipeline) = known.get(&source.wgsl) {
-            return Ok(pipeline.clone());
+    /// The pipelines of `sources`, in order. Those that are new are compiled side by side, on as many threads
+    /// as there are processors.
+    pub(crate) fn pipelines(&self, sources: &[&Source]) -> Result<Vec<Arc<Pipeline>>> {
+        let mut missing: Vec<&Source> = Vec::new();
+        {
+            let known = self.pipelines.known();
+            for source in sources {
+                let new = !known.contains_key(&source.wgsl);
+                if new && !missing.iter().any(|other| other.wgsl == source.wgsl) {
+                    missing.push(source);
+                }
+            }
         }
-        let pipeline = Arc::new(self.compile(source)?);
-        known.insert(source.wgsl.clone(), pipeline.clone());
-        self.counters.add(Counter::Pipelines, 1);
-        Ok(pipeline)
+        // If one cannot be compiled none is kept: the driver's report does not say reliably which it was.
+        let compiled = self.compile_all(&missing)?;
+        self.check()?;
+        let mut known = self.pipelines.known();
+        for (source, pipeline) in missing.iter().zip(compiled) {
+            known.insert(source.wgsl.clone(), Arc::new(pipeline));
+        }
+        let all = sources.iter().map(|source| known[&source.wgsl].clone()).collect();
+        drop(known);
+        if !missing.is_empty() {
+            self.counters.add(Counter::Pipelines, missing.len() as u64);
+            if let Some(kept) = &self.pipelines.kept {
+                kept.save();
+            }
+        }
+        Ok(all)
+    }
+
+    #[cfg(target_family = "wasm")]
+    fn compile_all(&self, sources: &[&Source]) -> Result<Vec<Pipeline>> {
+        // A browser compiles in processes of its own; the call returns before that is done.
+        sources.iter().map(|source| self.compile(source)).collect()
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn compile_all(&self, sources: &[&Source]) -> Result<Vec<Pipeline>> {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        // Texts differ much in what they cost, so each thread takes the next one that nobody has taken.
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            while let Some((at, source)) = {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                sources.get(at).map(|source| (at, source))
+            } {
+                done.push((at, self.compile(source)));
+            }
+            done
+        };
+        let mut compiled = std::thread::scope(|scope| {
+            // One of the threads is this one. Where the system gives no more, this one does it all.
+            let others: Vec<_> = (1..threads.min(sources.len()))
+                .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
+                .collect();
+            let mut compiled = work();
+            for thread in others {
+                match thread.join() {
+                    Ok(done) => compiled.extend(done),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            compiled
+        });
+        compiled.sort_unstable_by_key(|(at, _)| *at);
+        compiled.into_iter().map(|(_, pipeline)| pipeline).collect()
     }
 
     fn compile(&self, source: &Source) -> Result<Pipeline> {
@@ -44,16 +112,19 @@ impl Gpu {
             ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
             count: None,
         };
-        let mut entries: Vec<_> = source
+        let entries: Vec<_> = source
             .accesses
             .iter()
             .enumerate()
             .map(|(i, access)| {
-                let read_only = *access == Access::Read;
-                entry(i, wgpu::BufferBindingType::Storage { read_only })
+                let ty = match access {
+                    Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
+                    Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
+                    Access::Uniform => wgpu::BufferBindingType::Uniform,
+                };
+                entry(i, ty)
             })
             .collect();
-        entries.push(entry(source.accesses.len(), wgpu::BufferBindingType::Uniform));
         let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some(&source.label),
             entries: &entries,
@@ -73,7 +144,7 @@ impl Gpu {
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()
             },
-            cache: None,
+            cache: self.pipelines.kept.as_ref().map(PipelineCache::raw),
         });
         self.check()?;
         Ok(Pipeline { raw, layout })

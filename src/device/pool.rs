@@ -25,6 +25,11 @@ impl Buffer {
         Buffer { bytes: raw.size(), raw, id: super::fresh_id(), pool: None }
     }
 
+    /// False for an application's buffer, which only the application writes.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.pool.is_some()
+    }
+
     pub(crate) fn raw(&self) -> &wgpu::Buffer {
         &self.raw
     }
@@ -77,25 +82,46 @@ impl Pool {
         Pool { device, faults, largest, state }
     }
 
-    /// A buffer of at least `bytes`, the one with the id `prefer` if it is free: a plan that gets the same
-    /// buffers again finds its bind groups again.
+    /// A buffer of at least `bytes`, one with the ids `prefer` if it is free.
     pub(crate) fn acquire(self: &Arc<Self>, bytes: u64, prefer: &[u64]) -> Result<Arc<Buffer>> {
-        let class = size_class(bytes).min(self.largest.max(bytes));
+        self.take(&mut self.lock(), bytes, prefer)
+    }
+
+    /// Appends to `taken` a buffer for each of `wanted`: at least so many bytes, one with these ids if it is
+    /// free. A plan that gets the same buffers again finds its bind groups again.
+    pub(crate) fn acquire_all<'a>(
+        self: &Arc<Self>,
+        wanted: impl Iterator<Item = (u64, &'a [u64])>,
+        taken: &mut Vec<Arc<Buffer>>,
+    ) -> Result<()> {
+        // After an error the caller drops what was taken; here that would lock the pool twice.
         let mut state = self.lock();
+        for (bytes, prefer) in wanted {
+            taken.push(self.take(&mut state, bytes, prefer)?);
+        }
+        Ok(())
+    }
+
+    fn take(
+        self: &Arc<Self>,
+        state: &mut State,
+        bytes: u64,
+        prefer: &[u64],
+    ) -> Result<Arc<Buffer>> {
+        let class = size_class(bytes).min(self.largest.max(bytes));
         let reused = state.idle.get_mut(&class).and_then(|list| {
             let known = list.iter().position(|idle| prefer.contains(&idle.id));
             known.map(|i| list.remove(i)).or_else(|| list.pop())
         });
-        let idle = match reused {
+        let (idle, class) = match reused {
             Some(idle) => {
                 state.pooled -= class;
-                idle
+                (idle, class)
             }
-            None => self.create(&mut state, class)?,
+            None => self.create(state, bytes, class)?,
         };
         state.live += class;
         state.peak = state.peak.max(state.live + state.pooled);
-        drop(state);
         let pool = Some(self.clone());
         Ok(Arc::new(Buffer { raw: idle.raw, id: idle.id, bytes: class, pool }))
     }
@@ -105,8 +131,11 @@ impl Pool {
         self.lock().trim_to(0)
     }
 
+    /// Limits what is live and pooled together. What is live already stays.
     pub(crate) fn set_limit(&self, limit: Option<u64>) {
-        self.lock().limit = limit;
+        let mut state = self.lock();
+        state.limit = limit;
+        state.heed_limit();
     }
 
     pub(crate) fn limit(&self) -> Option<u64> {
@@ -121,28 +150,36 @@ impl Pool {
         stats.peak_bytes = state.peak;
     }
 
-    fn create(&self, state: &mut State, class: u64) -> Result<Idle> {
+    /// A new buffer of `class` bytes, or of just `bytes` if the limit has no room for the rounding.
+    fn create(&self, state: &mut State, bytes: u64, class: u64) -> Result<(Idle, u64)> {
         if state.pooled > state.live + SPARE_BYTES {
             state.trim_to(state.live);
         }
+        let mut class = class;
         if let Some(limit) = state.limit {
-            if state.live + state.pooled + class > limit {
-                state.trim_to(limit.saturating_sub(state.live + class));
+            let room = limit.saturating_sub(state.live);
+            if class > room {
+                class = bytes.max(1).next_multiple_of(256);
             }
-            if state.live + class > limit {
+            if class > room {
                 return Err(out_of_memory(&format!(
                     "{class} bytes are asked for, {} are in use and the limit is {limit}",
                     state.live
                 )));
             }
+            state.trim_to(room - class);
         }
         let raw = match self.try_create(class) {
             Ok(raw) => raw,
-            Err(_) if state.trim_to(0) > 0 => self.try_create(class)?,
+            Err(error) if error.is_out_of_memory() && state.trim_to(0) > 0 => {
+                // The driver has the memory back when the work that uses it is done.
+                let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
+                self.try_create(class)?
+            }
             Err(error) => return Err(error),
         };
         state.created += 1;
-        Ok(Idle { raw, id: super::fresh_id() })
+        Ok((Idle { raw, id: super::fresh_id() }, class))
     }
 
     fn try_create(&self, bytes: u64) -> Result<wgpu::Buffer> {
@@ -165,6 +202,7 @@ impl Pool {
         state.live -= class;
         state.pooled += class;
         state.idle.entry(class).or_default().push(idle);
+        state.heed_limit();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -173,8 +211,18 @@ impl Pool {
 }
 
 impl State {
+    /// Gives back what is pooled beyond the limit, which may have been lowered below what was live.
+    fn heed_limit(&mut self) {
+        if let Some(limit) = self.limit {
+            self.trim_to(limit.saturating_sub(self.live));
+        }
+    }
+
     /// Destroys freed buffers, the largest first, until at most `keep` bytes of them are left.
     fn trim_to(&mut self, keep: u64) -> u64 {
+        if self.pooled <= keep {
+            return 0;
+        }
         let before = self.pooled;
         for (class, list) in self.idle.iter_mut().rev() {
             while self.pooled > keep {

@@ -2,18 +2,30 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::pipeline::Pipeline;
+use super::recorder::{Clock, Marks};
 use super::stats::Counter;
 use super::{Buffer, Gpu, Staging};
 use crate::error::{DeviceFault, Error, Result};
 
 /// One dispatch, ready to encode.
-pub(crate) struct Launch {
-    pub(crate) pipeline: Arc<Pipeline>,
-    pub(crate) bind_group: wgpu::BindGroup,
+#[derive(Clone, Copy)]
+pub(crate) struct Launch<'a> {
+    pub(crate) pipeline: &'a Pipeline,
+    pub(crate) bind_group: &'a wgpu::BindGroup,
     pub(crate) grid: [u32; 3],
+    /// Names the kernel in profiles.
+    pub(crate) label: &'a str,
+    /// Bytes of the storage that is bound.
+    pub(crate) bytes: u64,
+    /// Additions and multiplications; 0 if they are not known.
+    pub(crate) flops: u64,
 }
+
+/// Buffers to copy to the host after the kernels.
+pub(crate) type Reads<'a> = [(Arc<Buffer>, &'a Staging)];
 
 /// Submissions that the queue may still be working on, oldest first.
 #[derive(Default)]
@@ -23,34 +35,125 @@ pub(super) struct InFlight(Mutex<VecDeque<wgpu::SubmissionIndex>>);
 /// are enough to keep a device busy.
 const AHEAD: usize = 4;
 
+/// Kernels from which on work for an idle device is submitted in parts. A submission costs about as much as the
+/// encoding of ten to twenty kernels, so what is shorter gains nothing.
+const LONG: usize = 96;
+
+/// Kernels of the first part. Each part after it may be twice as long: the device works on one for longer than
+/// the host encodes the next.
+const FIRST: usize = 32;
+
+/// Bytes that a part moves at most, if it has at least `FEW` kernels: these take a device longer than the host
+/// takes to encode what follows.
+const PART_BYTES: u64 = 256 << 20;
+const FEW: usize = 8;
+
 impl Gpu {
-    /// Runs `launches` in order in one pass, then copies buffers to `reads`, all in one submission.
+    /// Runs `launches` in order, then copies buffers to `reads`: in one submission, unless there are many
+    /// kernels and the device has nothing else to do meanwhile.
     pub(crate) fn submit(
         &self,
-        launches: &[Launch],
-        reads: &[(Arc<Buffer>, &Staging)],
+        launches: &[Launch<'_>],
+        reads: &Reads<'_>,
     ) -> Result<wgpu::SubmissionIndex> {
         self.check()?;
+        let mut rest = launches;
+        if let Some(clock) = self.profiling.clock().filter(|_| !launches.is_empty()) {
+            self.submit_marked(launches, clock)?;
+            rest = &[];
+        } else if launches.len() >= LONG && self.is_idle() {
+            let mut most = FIRST;
+            while let Some(len) = first_part(rest.iter().map(|launch| launch.bytes), most) {
+                let (part, later) = rest.split_at(len);
+                self.send(part, &[]);
+                (rest, most) = (later, 2 * most);
+            }
+        }
+        let index = self.send(rest, reads);
+        self.counters.add(Counter::Kernels, launches.len() as u64);
+        self.check()?;
+        self.hold_back(index.clone())?;
+        Ok(index)
+    }
+
+    fn send(&self, launches: &[Launch<'_>], reads: &Reads<'_>) -> wgpu::SubmissionIndex {
         let mut encoder = self.device.create_command_encoder(&Default::default());
         if !launches.is_empty() {
             let mut pass = encoder.begin_compute_pass(&Default::default());
             for launch in launches {
-                pass.set_pipeline(&launch.pipeline.raw);
-                pass.set_bind_group(0, &launch.bind_group, &[]);
-                let [x, y, z] = launch.grid;
-                pass.dispatch_workgroups(x, y, z);
+                launch.encode(&mut pass);
             }
         }
         for (buffer, staging) in reads {
             encoder.copy_buffer_to_buffer(buffer.raw(), 0, staging.raw(), 0, staging.copy_bytes());
         }
+        self.finish(encoder)
+    }
+
+    fn finish(&self, encoder: wgpu::CommandEncoder) -> wgpu::SubmissionIndex {
         let index = self.queue.submit([encoder.finish()]);
         self.transfer.uploads_submitted();
         self.counters.add(Counter::Submits, 1);
-        self.counters.add(Counter::Kernels, launches.len() as u64);
-        self.check()?;
-        self.hold_back(index.clone())?;
-        Ok(index)
+        index
+    }
+
+    /// Runs `launches` with a mark of the time before and after each.
+    fn submit_marked(&self, launches: &[Launch<'_>], clock: Clock) -> Result<()> {
+        for part in launches.chunks(Marks::MOST) {
+            if clock == Clock::Host {
+                for launch in part {
+                    let began = std::time::Instant::now();
+                    let index = self.send(std::slice::from_ref(launch), &[]);
+                    self.wait(Some(index))?;
+                    self.profiling.measured(launch, began);
+                }
+                continue;
+            }
+            let marks = Marks::new(self, part.len())?;
+            let mut encoder = self.device.create_command_encoder(&Default::default());
+            if clock == Clock::InsidePass {
+                let mut pass = encoder.begin_compute_pass(&Default::default());
+                for (i, launch) in (0..).zip(part) {
+                    pass.write_timestamp(&marks.queries, 2 * i);
+                    launch.encode(&mut pass);
+                    pass.write_timestamp(&marks.queries, 2 * i + 1);
+                }
+            } else {
+                for (i, launch) in (0..).zip(part) {
+                    let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+                        label: None,
+                        timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
+                            query_set: &marks.queries,
+                            beginning_of_pass_write_index: Some(2 * i),
+                            end_of_pass_write_index: Some(2 * i + 1),
+                        }),
+                    });
+                    launch.encode(&mut pass);
+                }
+            }
+            marks.resolve(&mut encoder, part.len());
+            self.finish(encoder);
+            self.profiling.marked(self, part, marks)?;
+        }
+        Ok(())
+    }
+
+    /// Whether all that was submitted is done. A browser does not say.
+    fn is_idle(&self) -> bool {
+        if cfg!(target_family = "wasm") {
+            return false;
+        }
+        let newest = {
+            let queue = self.in_flight.0.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.back().cloned()
+        };
+        newest.is_none_or(|newest| {
+            let ask = wgpu::PollType::Wait {
+                submission_index: Some(newest),
+                timeout: Some(Duration::ZERO),
+            };
+            self.device.poll(ask).is_ok()
+        })
     }
 
     /// Waits for the oldest submission when too many are under way. A browser cannot block; there the
@@ -79,5 +182,60 @@ impl Gpu {
         polled.map(|_| ()).map_err(|e| {
             Error::Device(DeviceFault::Validation, format!("Device: waiting for the queue: {e}."))
         })
+    }
+}
+
+impl Launch<'_> {
+    fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
+        pass.set_pipeline(&self.pipeline.raw);
+        pass.set_bind_group(0, self.bind_group, &[]);
+        let [x, y, z] = self.grid;
+        pass.dispatch_workgroups(x, y, z);
+    }
+}
+
+/// How many kernels to submit before the others are encoded: at most `most`, fewer if these move many bytes;
+/// `None` if too few would be left to be worth a submission of their own.
+fn first_part(mut bytes: impl ExactSizeIterator<Item = u64>, most: usize) -> Option<usize> {
+    let all = bytes.len();
+    let mut moved = 0u64;
+    let heavy = bytes.position(|bytes| {
+        moved = moved.saturating_add(bytes);
+        moved >= PART_BYTES
+    });
+    let len = heavy.map_or(most, |at| (at + 1).clamp(FEW, most));
+    (all >= len + FIRST).then_some(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lengths of the parts in which kernels that move `bytes` each are submitted.
+    fn parts(kernels: usize, bytes: u64) -> Vec<usize> {
+        let (mut rest, mut most, mut parts) = (kernels, FIRST, Vec::new());
+        while let Some(len) = first_part(vec![bytes; rest].into_iter(), most) {
+            parts.push(len);
+            (rest, most) = (rest - len, 2 * most);
+        }
+        parts.push(rest);
+        parts
+    }
+
+    #[test]
+    fn parts_grow_and_the_last_is_worth_its_submission() {
+        assert_eq!(parts(96, 1000), [32, 64]);
+        assert_eq!(parts(127, 1000), [32, 95]);
+        assert_eq!(parts(128, 1000), [32, 64, 32]);
+        assert_eq!(parts(500, 1000), [32, 64, 128, 276]);
+        assert_eq!(parts(30, 1000), [30]);
+    }
+
+    #[test]
+    fn heavy_kernels_go_early() {
+        // Sixteen of them move 256 MiB.
+        assert_eq!(parts(96, 16 << 20), [16, 16, 16, 16, 32]);
+        // However heavy, a few go together.
+        assert_eq!(parts(50, u64::MAX), [8, 8, 34]);
     }
 }

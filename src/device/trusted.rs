@@ -1,4 +1,5 @@
-//! The crate's only `unsafe` block: shader modules without the counter that ends endless loops.
+//! The crate's only `unsafe` blocks: shader modules without the counter that ends endless loops, and pipelines
+//! that an earlier process compiled.
 //!
 //! wgpu adds to every loop a counter that breaks it after 2^64 turns. In the inner loop of a matmul that
 //! costs a quarter of the speed and doubles the time a driver compiles (measured on lavapipe: 16.7 against
@@ -22,4 +23,21 @@ pub(super) fn create_shader_module(
     // compile to undefined behaviour. All texts come from this crate, and all their loops are `for` loops
     // that count to a number read before they begin (`tests/tidy.rs` refuses `loop` and `while`).
     unsafe { device.create_shader_module_trusted(descriptor, checks) }
+}
+
+/// A cache that starts with `data`, which an earlier cache for the adapter of this device has returned.
+pub(super) fn create_pipeline_cache(
+    device: &wgpu::Device,
+    data: Option<&[u8]>,
+) -> wgpu::PipelineCache {
+    let descriptor = wgpu::PipelineCacheDescriptor {
+        label: Some("wgrad"),
+        data,
+        // Data of another driver version are left aside.
+        fallback: true,
+    };
+    // SAFETY: `data` must come from `PipelineCache::get_data`. The caller has read them from a file that this
+    // crate wrote for the same adapter and compared their checksum; wgpu compares the driver's own key. A file
+    // made to deceive could pass, but lies where only the user may write, beside what else the user runs.
+    unsafe { device.create_pipeline_cache(&descriptor) }
 }

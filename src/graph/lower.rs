@@ -1,11 +1,14 @@
 //! The vocabulary in which an op tells the planner how it becomes code.
 //!
-//! Three kinds are enough: no code at all ([`Lowering::Alias`]), one value for each output element from
-//! values of the inputs ([`Pointwise`], which the planner may fuse), and kernels with a shader of their
-//! own ([`Kernel`]).
+//! Four kinds are enough: no code at all ([`Lowering::Alias`]), one value for each output element from
+//! values of the inputs ([`Pointwise`]), a fold over axes ([`Reduction`]), and kernels with a shader of their
+//! own ([`Kernel`]). The planner fuses the second and third kind with each other, and the second into the end of
+//! the fourth.
 
 use std::borrow::Cow;
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::Spec;
 use crate::device::{Access, Caps, Source};
@@ -22,6 +25,7 @@ pub(crate) enum Lowering {
     /// The elements of the first input, in the same order: the result shares its buffer.
     Alias,
     Pointwise(Pointwise),
+    Reduce(Reduction),
     Kernels(Kernels),
 }
 
@@ -42,6 +46,8 @@ pub(crate) enum Arg {
     Inside { input: usize },
     /// The flat indices of the four output elements (`vec4<u32>`).
     Index,
+    /// As `Index`, for a body that counts on four neighbours that begin at a multiple of four.
+    Quad,
     /// A word of the op (`u32`).
     Word(usize),
 }
@@ -74,6 +80,19 @@ pub(crate) struct Window {
     pub(crate) low: i64,
     pub(crate) len: i64,
     pub(crate) dilation: i64,
+}
+
+impl Strided {
+    /// The same view, without strides along axes that have one place only.
+    pub(crate) fn normalized(&self, sizes: &[usize]) -> Self {
+        let mut view = self.clone();
+        for (axis, &size) in view.axes.iter_mut().zip(sizes) {
+            if size == 1 && axis.window.is_none() {
+                axis.stride = 0;
+            }
+        }
+        view
+    }
 }
 
 impl Arg {
@@ -124,10 +143,32 @@ impl Pointwise {
         self.arg(name, Arg::Input { input, view })
     }
 
+    /// An estimate of what the body costs, in characters: a function of the prelude counts as its inlined text.
+    pub(crate) fn weight(&self) -> usize {
+        let calls = self.body.matches("_4(").count() + 8 * self.body.matches("philox(").count();
+        self.body.len() + 120 * calls
+    }
+
+    /// True if the elements of the only input, elsewhere: a view, which costs its reader nothing but indices.
+    pub(crate) fn is_view(&self) -> bool {
+        self.body == "x" && matches!(self.args[..], [(_, Arg::Input { .. })])
+    }
+
     /// True if the same value stands everywhere: it needs no buffer to be used by others.
     pub(crate) fn is_uniform(&self) -> bool {
         self.args.iter().all(|(_, arg)| matches!(arg, Arg::Word(_)))
     }
+}
+
+/// A fold of the elements of the only input over some of its axes.
+pub(crate) struct Reduction {
+    pub(crate) name: &'static str,
+    /// The input's axes that are folded; the result has the others, in order.
+    pub(crate) axes: SmallVec<[usize; 6]>,
+    /// The start value of one lane, in WGSL.
+    pub(crate) first: Cow<'static, str>,
+    /// The fold of two vectors of four, `a` and `b`, lane by lane.
+    pub(crate) fold: Cow<'static, str>,
 }
 
 impl From<Pointwise> for Lowering {
@@ -142,6 +183,13 @@ pub(crate) struct Kernels {
     /// Bytes of each temporary buffer.
     pub(crate) temps: Vec<u64>,
     pub(crate) kernels: Vec<Kernel>,
+}
+
+impl Kernels {
+    /// True if pointwise work can follow in the last kernel.
+    pub(crate) fn stores(&self) -> bool {
+        self.kernels.last().is_some_and(|kernel| kernel.stores)
+    }
 }
 
 impl From<Kernel> for Lowering {
@@ -168,6 +216,8 @@ pub(crate) struct Kernel {
     pub(crate) binds: Vec<(Bind, Access)>,
     pub(crate) params: Vec<(Cow<'static, str>, u32)>,
     groups: u64,
+    stores: bool,
+    pub(crate) flops: u64,
 }
 
 /// Workgroups along x before a grid is folded into rows: the least that WebGPU guarantees.
@@ -183,7 +233,24 @@ impl Kernel {
             binds: Vec::new(),
             params: Vec::new(),
             groups: 1,
+            stores: false,
+            flops: 0,
         }
+    }
+
+    /// Says that the shader writes [`Bind::Output`] by `c_store(at, count, v)` alone, once for each element: the `count`
+    /// results from index `at` on, up to four, in `v`, which is of a type `V` that the shader declares: four of the
+    /// output's register type. `at` is a multiple of four where the output's last axis is one. The planner writes
+    /// the function, and what else becomes of the results in it.
+    pub(crate) fn stores(mut self) -> Self {
+        self.stores = true;
+        self
+    }
+
+    /// Says how many additions and multiplications of numbers the kernel makes.
+    pub(crate) fn flops(mut self, flops: usize) -> Self {
+        self.flops = flops as u64;
+        self
     }
 
     /// Puts a WGSL declaration in front of the file.
@@ -241,16 +308,37 @@ impl Kernel {
         fold(self.groups)
     }
 
+    pub(crate) fn label(&self) -> &'static str {
+        self.label
+    }
+
     /// The complete WGSL module.
     pub(crate) fn source(&self) -> Source {
-        let enable = if self.f16 { "enable f16;\n" } else { "" };
-        let mut wgsl = format!("{enable}{}\n{}", self.declarations, self.file);
+        let mut accesses: Vec<Access> = self.binds.iter().map(|(_, access)| *access).collect();
+        accesses.push(Access::Uniform);
+        self.source_with("", false, accesses)
+    }
+
+    /// As [`Kernel::source`], with a plain `c_store` where the planner would write one.
+    #[cfg(test)]
+    pub(crate) fn source_alone(&self) -> Source {
+        let at = self.binds.iter().position(|(bind, _)| *bind == Bind::Output);
+        let (true, Some(at)) = (self.stores, at) else { return self.source() };
+        let store = format!(
+            "@group(0) @binding({at}) var<storage, read_write> y: array<V>;\n\
+             fn c_store(at: u32, count: u32, v: V) {{ y[at / 4u] = v; }}\n"
+        );
+        let mut accesses: Vec<Access> = self.binds.iter().map(|(_, access)| *access).collect();
+        accesses.push(Access::Uniform);
+        self.source_with(&store, false, accesses)
+    }
+
+    /// The module with `more` declarations, which may need `f16`.
+    pub(crate) fn source_with(&self, more: &str, f16: bool, accesses: Vec<Access>) -> Source {
+        let enable = if self.f16 || f16 { "enable f16;\n" } else { "" };
+        let mut wgsl = format!("{enable}{}\n{more}{}", self.declarations, self.file);
         link_prelude(&mut wgsl);
-        Source {
-            label: self.label.to_string(),
-            wgsl: Arc::from(wgsl),
-            accesses: self.binds.iter().map(|(_, access)| *access).collect(),
-        }
+        Source { label: self.label.to_string(), wgsl: Arc::from(wgsl), accesses }
     }
 }
 

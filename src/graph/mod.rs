@@ -3,13 +3,14 @@
 //! A node is an op applied to values. What an op must know to be planned and run is the trait [`Op`]; its
 //! gradient is the business of the rooms above.
 
+mod key;
 pub(crate) mod lower;
 mod stream;
 mod value;
 
 use std::any::Any;
 use std::fmt::Debug;
-use std::hash::{Hash, Hasher};
+use std::hash::Hasher;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -17,8 +18,9 @@ use smallvec::SmallVec;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
+pub(crate) use key::{Coincidences, Key};
 use lower::{Lowering, Site};
-pub(crate) use stream::Stream;
+pub(crate) use stream::{Stream, Taken};
 pub(crate) use value::{State, Value};
 
 /// What is known of a value before it is computed.
@@ -90,6 +92,14 @@ pub(crate) struct Node {
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
     pub(crate) leaves: Vec<Spec>,
+    /// Leaves that nobody will look at when the graph has run: a plan may write into their buffers once it has
+    /// read them.
+    pub(crate) donated: Vec<bool>,
+    /// For each node that carries words, the first node before it of the same op with the same words, if there
+    /// is one. Two nodes with words whose first ones are the same (a first node being its own) carry the same
+    /// words in every graph of this key, so a plan may compute them once if attributes and inputs agree too.
+    /// Filled by [`Graph::key`].
+    pub(crate) same_words: Vec<Option<u32>>,
 }
 
 impl Graph {
@@ -98,34 +108,5 @@ impl Graph {
             Input::Node(i) => &self.nodes[i as usize].spec,
             Input::Leaf(i) => &self.leaves[i as usize],
         }
-    }
-
-    /// The graph's structure as bytes: equal for two graphs exactly if one plan serves both.
-    pub(crate) fn key(&self) -> Box<[u8]> {
-        let mut key = KeyWriter(Vec::with_capacity(48 * self.nodes.len() + 32));
-        self.leaves.hash(&mut key);
-        for node in &self.nodes {
-            let op: &dyn Any = &*node.op;
-            op.type_id().hash(&mut key);
-            node.op.attributes(&mut key);
-            node.inputs.hash(&mut key);
-            node.wanted.hash(&mut key);
-            // Ops without inputs carry their shape as an attribute; that of the others follows from `infer`.
-        }
-        key.0.into_boxed_slice()
-    }
-}
-
-/// Collects what is hashed instead of mixing it, so that keys are compared exactly: a collision would be a
-/// wrong answer.
-struct KeyWriter(Vec<u8>);
-
-impl Hasher for KeyWriter {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        0
     }
 }

@@ -1,42 +1,50 @@
 //! The stream: nodes that were called and have not run yet.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::hash::BuildHasherDefault;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use smallvec::SmallVec;
 
+use super::key::Mixer;
 use super::{Graph, Input, Node, Op, Spec, State, Value};
 use crate::device::Buffer;
-use crate::error::Result;
+use crate::error::Error;
 
 #[derive(Default)]
 pub(crate) struct Stream {
     nodes: Vec<Waiting>,
-    leaves: Vec<Leaf>,
-    /// Address of a leaf's value to its index.
-    leaf_of: HashMap<usize, u32>,
+    /// Values that were there before. Held here, they are there until the nodes run, and their addresses are
+    /// given to no other value.
+    leaves: Vec<Arc<Value>>,
+    /// Address of a leaf to its index.
+    leaf_of: HashMap<usize, u32, BuildHasherDefault<Mixer>>,
 }
 
 struct Waiting {
     op: Arc<dyn Op>,
     inputs: SmallVec<[Input; 3]>,
-    spec: Spec,
-    /// Dead once no tensor holds the result.
-    value: Weak<Value>,
+    /// Dead once nobody but the stream holds it.
+    value: Arc<Value>,
 }
 
-struct Leaf {
-    /// Keeps the address in `leaf_of` from being given to another value.
-    value: Arc<Value>,
-    buffer: Arc<Buffer>,
-}
+/// Nobody needs it.
+const NOT: u32 = u32::MAX;
+/// A needed node reads it.
+const READ: u32 = u32::MAX - 1;
+/// Somebody holds it.
+const WANTED: u32 = u32::MAX - 2;
 
 /// What a flush takes out of the stream.
+#[derive(Default)]
 pub(crate) struct Taken {
     pub(crate) graph: Graph,
     pub(crate) leaves: Vec<Arc<Buffer>>,
     /// The wanted nodes of the graph and the values that wait for them.
     pub(crate) outputs: Vec<(u32, Arc<Value>)>,
+    /// The leaves that are donated although somebody holds them, who has lent them.
+    pub(crate) lent: Vec<Arc<Value>>,
 }
 
 impl Stream {
@@ -44,80 +52,125 @@ impl Stream {
         self.nodes.len()
     }
 
-    /// Appends `op`; its inputs are values of the same device. An input that has failed is returned as the error.
+    /// Appends `op`; its inputs are values of the same device. If one of them has failed, so has the result, and
+    /// the error comes with it.
     pub(crate) fn push(
         &mut self,
         op: Arc<dyn Op>,
         inputs: &[&Arc<Value>],
         spec: Spec,
-    ) -> Result<Arc<Value>> {
+    ) -> (Arc<Value>, Option<Error>) {
         let mut refs = SmallVec::with_capacity(inputs.len());
         for value in inputs {
-            refs.push(match value.state() {
-                State::Waiting(node) => Input::Node(node),
-                State::Ready(buffer) => Input::Leaf(self.leaf(value, buffer)),
-                State::Failed(error) => return Err(error),
-            });
+            let node = match &*value.lock() {
+                State::Waiting(node) => Some(*node),
+                State::Ready(_) => None,
+                State::Failed(error) => {
+                    let failed = Value::new(spec, State::Failed(error.clone()));
+                    return (failed, Some(error.clone()));
+                }
+            };
+            refs.push(node.map_or_else(|| Input::Leaf(self.leaf(value)), Input::Node));
         }
-        let value = Value::new(spec.clone(), State::Waiting(self.nodes.len() as u32));
-        self.nodes.push(Waiting { op, inputs: refs, spec, value: Arc::downgrade(&value) });
-        Ok(value)
+        let value = Value::new(spec, State::Waiting(self.nodes.len() as u32));
+        self.nodes.push(Waiting { op, inputs: refs, value: value.clone() });
+        (value, None)
     }
 
-    fn leaf(&mut self, value: &Arc<Value>, buffer: Arc<Buffer>) -> u32 {
+    fn leaf(&mut self, value: &Arc<Value>) -> u32 {
         *self.leaf_of.entry(Arc::as_ptr(value) as usize).or_insert_with(|| {
-            self.leaves.push(Leaf { value: value.clone(), buffer });
+            self.leaves.push(value.clone());
             self.leaves.len() as u32 - 1
         })
     }
 
     /// Empties the stream into a graph without dead nodes.
-    pub(crate) fn take(&mut self) -> Taken {
-        let waiting = std::mem::take(&mut self.nodes);
-        let leaves = std::mem::take(&mut self.leaves);
-        self.leaf_of.clear();
-
-        let values: Vec<Option<Arc<Value>>> = waiting.iter().map(|w| w.value.upgrade()).collect();
-        let mut needed: Vec<bool> = values.iter().map(Option::is_some).collect();
-        let mut leaf_needed = vec![false; leaves.len()];
-        for i in (0..waiting.len()).rev() {
-            if needed[i] {
-                for input in &waiting[i].inputs {
-                    match *input {
-                        Input::Node(j) => needed[j as usize] = true,
-                        Input::Leaf(j) => leaf_needed[j as usize] = true,
-                    }
+    ///
+    /// A leaf that nobody holds besides the stream is donated: the plan may write into its buffer. `lent` are
+    /// handles that do not count as holders, one for each time a value stands there; who lends promises not to
+    /// look at the value if the graph runs.
+    pub(crate) fn take(&mut self, lent: &[&Arc<Value>]) -> Taken {
+        // Why a node or a leaf is needed, and then its place in the graph.
+        let mut node_at = vec![NOT; self.nodes.len()];
+        let mut leaf_at = vec![NOT; self.leaves.len()];
+        let mut count = 0;
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            // No other thread makes a handle of a value that only the stream holds.
+            if Arc::strong_count(&node.value) > 1 {
+                node_at[i] = WANTED;
+            } else if node_at[i] == NOT {
+                continue;
+            }
+            count += 1;
+            for input in &node.inputs {
+                match *input {
+                    Input::Node(j) => node_at[j as usize] = READ,
+                    Input::Leaf(j) => leaf_at[j as usize] = READ,
                 }
             }
         }
 
-        let mut taken = Taken { graph: Graph::default(), leaves: Vec::new(), outputs: Vec::new() };
-        let mut leaf_at = vec![0u32; leaves.len()];
-        for (i, leaf) in leaves.into_iter().enumerate() {
-            if leaf_needed[i] {
-                leaf_at[i] = taken.leaves.len() as u32;
-                taken.graph.leaves.push(leaf.value.spec.clone());
-                taken.leaves.push(leaf.buffer);
-            }
+        let mut handles = Handles::default();
+        for value in lent {
+            *handles.entry(Arc::as_ptr(value) as usize).or_default() += 1;
         }
-        let mut node_at = vec![0u32; waiting.len()];
-        for (i, (node, value)) in waiting.into_iter().zip(values).enumerate() {
-            if !needed[i] {
+        let mut taken = Taken::default();
+        taken.graph.nodes.reserve_exact(count);
+        for (i, mut node) in self.nodes.drain(..).enumerate() {
+            if node_at[i] == NOT {
                 continue;
             }
+            let wanted = node_at[i] == WANTED;
             let at = taken.graph.nodes.len() as u32;
             node_at[i] = at;
-            let inputs = node.inputs.iter().map(|input| match *input {
-                Input::Node(j) => Input::Node(node_at[j as usize]),
-                Input::Leaf(j) => Input::Leaf(leaf_at[j as usize]),
-            });
-            let inputs = inputs.collect();
-            let wanted = value.is_some();
-            taken.graph.nodes.push(Node { op: node.op, inputs, spec: node.spec, wanted });
-            if let Some(value) = value {
-                taken.outputs.push((at, value));
+            for input in &mut node.inputs {
+                match input {
+                    Input::Node(j) => *j = node_at[*j as usize],
+                    // In the order in which needed nodes read them: the dead leave no trace in the graph.
+                    Input::Leaf(j) => {
+                        let at = &mut leaf_at[*j as usize];
+                        if *at == READ {
+                            *at = taken.add_leaf(&self.leaves[*j as usize], &handles);
+                        }
+                        *j = *at;
+                    }
+                }
             }
+            let spec = node.value.spec.clone();
+            if wanted {
+                taken.outputs.push((at, node.value));
+            }
+            taken.graph.nodes.push(Node { op: node.op, inputs: node.inputs, spec, wanted });
         }
+        self.leaves.clear();
+        self.leaf_of.clear();
+        // What other threads did with their handles happened before they dropped them.
+        fence(Ordering::Acquire);
         taken
+    }
+}
+
+/// How many handles of a value, by its address, do not count as holders.
+type Handles = HashMap<usize, usize, BuildHasherDefault<Mixer>>;
+
+impl Taken {
+    /// Adds a leaf that the stream still holds.
+    fn add_leaf(&mut self, value: &Arc<Value>, lent: &Handles) -> u32 {
+        let State::Ready(buffer) = value.state() else {
+            unreachable!("a leaf is ready, and stays so until the nodes that read it have run");
+        };
+        let lent = lent.get(&(Arc::as_ptr(value) as usize)).copied().unwrap_or(0);
+        // A reshape shares its buffer with what it was made from: the buffer's holders are this function, the
+        // value, and whoever else. An application's buffer is not ours to write.
+        let donated = Arc::strong_count(value) == 1 + lent
+            && Arc::strong_count(&buffer) == 2
+            && buffer.is_pooled();
+        if donated && lent > 0 {
+            self.lent.push(value.clone());
+        }
+        self.graph.leaves.push(value.spec.clone());
+        self.graph.donated.push(donated);
+        self.leaves.push(buffer);
+        self.leaves.len() as u32 - 1
     }
 }

@@ -1,6 +1,6 @@
 //! A value: what a tensor handle points to. It waits in a stream, is ready in a buffer, or has failed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Spec;
 use crate::device::Buffer;
@@ -26,10 +26,15 @@ impl Value {
     }
 
     pub(crate) fn state(&self) -> State {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().clone()
     }
 
     pub(crate) fn set(&self, state: State) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        *self.lock() = state;
+    }
+
+    /// The state, to be looked at without a copy.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

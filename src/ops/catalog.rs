@@ -96,12 +96,14 @@ impl Catalog {
                 if let Lowering::Kernels(kernels) = node.op.lower(&site) {
                     for kernel in &kernels.kernels {
                         let params = kernel.params.iter().map(|(name, _)| name.to_string());
-                        self.insert(kernel.source(), &call, Some(params.collect()));
+                        self.insert(kernel.source_alone(), &call, Some(params.collect()));
                     }
                 }
             }
-            for source in plan(&graph, &caps).sources() {
-                self.insert(source.clone(), &call, None);
+            for fusion in [true, false] {
+                for source in plan(&graph, &caps, fusion).sources() {
+                    self.insert(source.clone(), &call, None);
+                }
             }
         }
     }

@@ -87,7 +87,6 @@ impl Gemm {
             .declare("@group(0) @binding(0) var<storage, read> a: array<T>;")
             .declare(&self.a)
             .declare(columns(vector_b))
-            .declare(store(whole))
             .read(Bind::Input(0))
             .read(Bind::Input(1))
             .write(out)
@@ -117,8 +116,9 @@ impl Gemm {
             .declare("@group(0) @binding(3) var<uniform> p: Params;")
             .groups(groups * cut.parts);
         if cut.parts == 1 {
-            return kernel.into();
+            return kernel.stores().into();
         }
+        kernel = kernel.declare(store(whole));
         let add = Kernel::new("sum_parts", include_str!("../../shaders/sum_parts.wgsl"))
             .alias("T", self.dtype)
             .alias("A", sums)

@@ -104,7 +104,7 @@ impl Op for Random {
                     .to_string(),
             ),
         };
-        let mut pointwise = Pointwise::new(name, body).arg("i", Arg::Index);
+        let mut pointwise = Pointwise::new(name, body).arg("i", Arg::Quad);
         for (word, name) in ["k0", "k1", "c0", "c1", "c2", "c3"].into_iter().enumerate() {
             pointwise = pointwise.arg(name, Arg::Word(word));
         }

@@ -1,7 +1,7 @@
 //! Reductions over axes: a row each.
 //!
 //! A row reads: documentation, method, TensorFlow's name, for each kind of dtype the start value and the fold in
-//! WGSL, the start and fold in `f64`, what the tape keeps and the gradient. Elements are folded in a fixed
+//! WGSL, what the tape keeps and the gradient. Elements are folded in a fixed
 //! order, long reductions in stages, so the result is the same every time.
 
 use std::fmt::Write;
@@ -10,11 +10,10 @@ use std::hash::{Hash, Hasher};
 use smallvec::SmallVec;
 
 use super::{Backward, Grads, Keep, Operation, no_grads, only};
-use crate::device::Caps;
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::{Error, Result};
-use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
+use crate::graph::lower::{Kernel, Lowering, Reduction, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::{Axes, Shape, axis_list};
 use crate::tensor::Tensor;
@@ -77,17 +76,17 @@ reduce! {
     reduce_prod, "Prod", [float "1.0" "a * b", int "A(1)" "a * b"],
         keep both, |op, back| op.product_of_others(back);
     /// The largest element; NaN if there is one, the lowest number for none. Equals share the gradient.
-    reduce_max, "Max", [float "-inf()" "select(max(a, b), nan(), is_nan(a) || is_nan(b))",
+    reduce_max, "Max", [float "-inf()" "max_4(a, b)",
                         int "lowest()" "max(a, b)"],
         keep both, |op, back| op.share_among_equals(back);
     /// The smallest element; NaN if there is one, the highest number for none. Equals share the gradient.
-    reduce_min, "Min", [float "inf()" "select(min(a, b), nan(), is_nan(a) || is_nan(b))",
+    reduce_min, "Min", [float "inf()" "min_4(a, b)",
                         int "highest()" "min(a, b)"],
         keep both, |op, back| op.share_among_equals(back);
     /// Whether any element is true.
-    reduce_any, "Any", [bool "false" "a || b"], none "Any: a test";
+    reduce_any, "Any", [bool "false" "a | b"], none "Any: a test";
     /// Whether all elements are true.
-    reduce_all, "All", [bool "true" "a && b"], none "All: a test";
+    reduce_all, "All", [bool "true" "a & b"], none "All: a test";
 }
 
 fn reduce(method: &str, x: &Tensor, axes: &Axes, keepdims: bool) -> Result<Tensor> {
@@ -208,8 +207,22 @@ impl Op for Reduce {
         if self.axes.iter().all(|&axis| site.inputs[0].shape[axis] == 1) {
             return Lowering::Alias;
         }
-        let walk = Walk::new(&site.inputs[0].shape, &self.axes);
-        Lowering::Kernels(self.stages(walk, site.output.dtype, site.caps))
+        let register = site.output.dtype.register();
+        let (first, fold) = self.row.of(register).unwrap_or(("A()", "a"));
+        let (lowest, highest) = match register {
+            Register::U32 => ("0u", "4294967295u"),
+            _ => ("i32(-2147483648)", "2147483647i"),
+        };
+        Lowering::Reduce(Reduction {
+            name: self.row.method,
+            axes: self.axes.clone(),
+            first: first
+                .replace("A(", &format!("{}(", register.scalar()))
+                .replace("lowest()", lowest)
+                .replace("highest()", highest)
+                .into(),
+            fold: fold.into(),
+        })
     }
 }
 
@@ -223,56 +236,6 @@ impl Operation for Reduce {
             Keep::NoGradient(_) => no_grads(back),
             _ => only((self.row.grad)(self, back)?),
         }
-    }
-}
-
-impl Reduce {
-    /// Folds chunks until one fold is short enough for a thread.
-    fn stages(&self, mut walk: Walk, dtype: DType, caps: &Caps) -> Kernels {
-        let mut out = Kernels::default();
-        let mut from = Bind::Input(0);
-        loop {
-            let chunks = walk.chunks(caps);
-            let to = if chunks == 1 { Bind::Output } else { Bind::Temp(out.temps.len()) };
-            out.kernels.push(self.kernel(&walk, chunks, dtype, from, to));
-            if chunks == 1 {
-                return out;
-            }
-            out.temps.push(dtype.bytes(walk.outputs * chunks));
-            walk = walk.next_stage(chunks);
-            from = to;
-        }
-    }
-
-    fn kernel(&self, walk: &Walk, chunks: usize, dtype: DType, from: Bind, to: Bind) -> Kernel {
-        let register = dtype.register();
-        let (first, fold) = self.row.of(register).unwrap_or(("A()", "a"));
-        let (load, store) = match register {
-            Register::Bool => ("t != 0u", "select(0u, 1u, a)"),
-            _ => ("A(t)", "T(a)"),
-        };
-        let (lowest, highest) = match register {
-            Register::U32 => ("0u", "4294967295u"),
-            _ => ("i32(-2147483648)", "2147483647i"),
-        };
-        let first = first.replace("lowest()", lowest).replace("highest()", highest);
-        let mut kernel = Kernel::new(self.row.method, include_str!("../../shaders/reduce.wgsl"))
-            .alias("T", dtype)
-            .declare(format!("alias A = {};", register.scalar()))
-            .constant("WG", 64)
-            .constant("INTERLEAVED", u32::from(walk.interleaved()))
-            .declare(format!("fn first() -> A {{ return {first}; }}"))
-            .declare(format!("fn fold(a: A, b: A) -> A {{ return {fold}; }}"))
-            .declare(format!("fn load(t: T) -> A {{ return {load}; }}"))
-            .declare(format!("fn store(a: A) -> T {{ return {store}; }}"))
-            .read(from)
-            .write(to)
-            .param("outputs", walk.outputs)
-            .param("len", walk.len)
-            .param("chunks", chunks)
-            .param("chunk", walk.len.div_ceil(chunks));
-        kernel = walk_functions(kernel, walk);
-        kernel.groups((walk.outputs * chunks).div_ceil(64))
     }
 }
 
@@ -341,37 +304,6 @@ impl Walk {
         };
         Walk { outputs: product(&kept), len: product(&reduced), kept, reduced }
     }
-
-    /// True if neighbouring elements of one result lie nearer than neighbouring results.
-    fn interleaved(&self) -> bool {
-        let last = |axes: &[(usize, i64)]| axes.last().map_or(i64::MAX, |(_, stride)| *stride);
-        last(&self.reduced) < last(&self.kept)
-    }
-
-    /// Into how many chunks each fold is cut; 1 if it is short enough.
-    fn chunks(&self, caps: &Caps) -> usize {
-        // On a processor a dispatch costs as much as reading some ten thousand elements.
-        let (threads, short, longest) =
-            if caps.cpu { (1024, 4096, 16_384) } else { (16_384, 64, 4096) };
-        let enough = self.outputs >= threads / 2;
-        if self.len <= short || (enough && self.len <= longest) {
-            return 1;
-        }
-        let by_threads = threads / self.outputs.max(1);
-        let by_length = self.len.div_ceil(longest);
-        by_threads.max(by_length).clamp(2, self.len.div_ceil(32))
-    }
-
-    /// The fold of the chunks' results.
-    fn next_stage(&self, chunks: usize) -> Walk {
-        let (outputs, n) = (self.outputs, chunks as i64);
-        let (kept, reduced) = if self.interleaved() {
-            (vec![(outputs, n)], vec![(chunks, 1)])
-        } else {
-            (vec![(outputs, 1)], vec![(chunks, outputs as i64)])
-        };
-        Walk { outputs, len: chunks, kept, reduced }
-    }
 }
 
 #[cfg(test)]
@@ -384,32 +316,7 @@ mod tests {
         assert_eq!((walk.outputs, walk.len), (10, 12));
         assert_eq!(walk.kept, [(2, 60), (5, 1)]);
         assert_eq!(walk.reduced, [(12, 5)]);
-        assert!(!walk.interleaved());
         let rows = Walk::new(&Shape::from([4, 6]), &[1]);
-        assert!(rows.interleaved());
         assert_eq!(rows.reduced, [(6, 1)]);
-    }
-
-    #[test]
-    fn long_reductions_end() {
-        for cpu in [false, true] {
-            let caps = Caps { cpu, ..Caps::portable() };
-            for (shape, axes) in
-                [([8_000_003, 1], vec![0]), ([3, 1_000_000], vec![1]), ([1_000_000, 3], vec![0])]
-            {
-                let mut walk = Walk::new(&Shape::from(shape), &axes);
-                let mut stages = 0;
-                loop {
-                    let chunks = walk.chunks(&caps);
-                    stages += 1;
-                    if chunks == 1 {
-                        break;
-                    }
-                    assert!(chunks < walk.len);
-                    walk = walk.next_stage(chunks);
-                }
-                assert!(stages <= 4, "{shape:?}: {stages} stages");
-            }
-        }
     }
 }

@@ -3,12 +3,18 @@
 //! A plan is made once for a structure and kept; running it again costs a look-up, the bind groups it has
 //! kept, and an encode. The planner asks an op to lower itself and knows none by name.
 
+mod body;
 mod cache;
-mod fusion;
+mod cluster;
+mod code;
+mod epilogue;
+mod map;
 mod memory;
 mod planner;
-mod pointwise;
+mod report;
+mod rows;
 mod space;
+mod view;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,8 +23,10 @@ use smallvec::SmallVec;
 
 pub(crate) use cache::PlanCache;
 pub(crate) use planner::plan;
+pub(crate) use report::Note;
+pub use report::{PlanReport, PlannedKernel};
 
-use crate::device::{Buffer, Counter, Gpu, Launch, Pipeline, Source, Staging};
+use crate::device::{Access, Buffer, Counter, Gpu, Launch, Pipeline, Source, Staging};
 use crate::error::Result;
 use crate::graph::Node;
 
@@ -29,21 +37,33 @@ pub(crate) struct Plan {
     /// Where each wanted node's result lies, by node index.
     outputs: Vec<(u32, Place)>,
     params: Params,
+    report: PlanReport,
+    /// All steps have their pipelines.
+    compiled: bool,
+    /// The slots' buffers while the plan runs; kept for its memory.
+    taken: Vec<Arc<Buffer>>,
 }
 
 /// One dispatch.
 pub(crate) struct Step {
     source: Source,
     grid: [u32; 3],
-    /// Storage bindings in order: what is bound and how many bytes of it.
-    binds: SmallVec<[(Place, u64); 4]>,
-    /// The step's part of the parameter buffer.
-    params_at: u64,
-    params_bytes: u64,
+    binds: Binds,
+    /// The step's parts of the parameter buffer, in the order of its uniforms.
+    params: Ranges,
+    note: Note,
+    /// Bytes of all storage bindings.
+    bytes: u64,
     pipeline: Option<Arc<Pipeline>>,
     /// Bind groups by the ids of the buffers they name, the latest first.
-    bind_groups: VecDeque<(SmallVec<[u64; 4]>, wgpu::BindGroup)>,
+    bind_groups: SmallVec<[(SmallVec<[u64; 4]>, wgpu::BindGroup); 2]>,
 }
+
+/// Storage bindings in order: what is bound and how many bytes of it.
+pub(crate) type Binds = SmallVec<[(Place, u64); 4]>;
+
+/// Parts of a buffer: offset and bytes.
+pub(crate) type Ranges = SmallVec<[(u64, u64); 2]>;
 
 /// A buffer as the plan knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +95,19 @@ const BIND_GROUPS: usize = 4;
 const RECENT: usize = 3;
 
 impl Plan {
+    /// `slots` are the sizes of the buffers that a run takes.
+    fn new(steps: Vec<Step>, slots: Vec<u64>, outputs: Vec<(u32, Place)>, params: Params) -> Self {
+        Plan {
+            report: PlanReport::new(&steps, slots.iter().sum()),
+            compiled: false,
+            taken: Vec::with_capacity(slots.len()),
+            slots: slots.into_iter().map(|bytes| Slot { bytes, recent: VecDeque::new() }).collect(),
+            steps,
+            outputs,
+            params,
+        }
+    }
+
     /// Encodes and submits the plan. `reads` are places whose contents are copied out afterwards. Returns
     /// the buffers of the outputs, in the order of [`Plan::outputs`].
     pub(crate) fn run(
@@ -84,22 +117,38 @@ impl Plan {
         leaves: &[Arc<Buffer>],
         reads: &[(u32, &Staging)],
     ) -> Result<(Vec<Arc<Buffer>>, wgpu::SubmissionIndex)> {
+        let result = self.run_in_slots(gpu, nodes, leaves, reads);
+        // Back to the pool with them, also after an error.
+        self.taken.clear();
+        result
+    }
+
+    fn run_in_slots(
+        &mut self,
+        gpu: &Gpu,
+        nodes: &[Node],
+        leaves: &[Arc<Buffer>],
+        reads: &[(u32, &Staging)],
+    ) -> Result<(Vec<Arc<Buffer>>, wgpu::SubmissionIndex)> {
+        self.compile(gpu)?;
         self.params.refresh(gpu, nodes)?;
-        let slots = self.take_slots(gpu)?;
+        self.take_slots(gpu)?;
+        let slots = &self.taken;
         let buffer = |place: Place| match place {
             Place::Leaf(i) => &leaves[i as usize],
             Place::Slot(i) => &slots[i as usize],
         };
-        let params = self.params.buffer.as_ref();
-        let mut launches = Vec::with_capacity(self.steps.len());
-        for step in &mut self.steps {
-            // A plan without parameters has no steps.
-            let Some(params) = params else { break };
-            launches.push(step.launch(gpu, params, buffer)?);
+        // A plan without parameters has no steps.
+        if let Some(params) = &self.params.buffer {
+            for step in &mut self.steps {
+                step.bind(gpu, params, buffer);
+            }
         }
+        let launches: Vec<Launch> = self.steps.iter().filter_map(Step::launch).collect();
+        debug_assert_eq!(launches.len(), self.steps.len());
         let outputs: Vec<Arc<Buffer>> =
             self.outputs.iter().map(|(_, place)| buffer(*place).clone()).collect();
-        let reads: Vec<(Arc<Buffer>, &Staging)> = reads
+        let reads: SmallVec<[(Arc<Buffer>, &Staging); 1]> = reads
             .iter()
             .filter_map(|(node, staging)| {
                 let at = self.outputs.iter().position(|(n, _)| n == node)?;
@@ -120,52 +169,88 @@ impl Plan {
         self.outputs.iter().map(|(node, _)| *node)
     }
 
-    fn take_slots(&mut self, gpu: &Gpu) -> Result<Vec<Arc<Buffer>>> {
-        let mut buffers = Vec::with_capacity(self.slots.len());
-        for slot in &mut self.slots {
-            let buffer = gpu.pool.acquire(slot.bytes, slot.recent.make_contiguous())?;
+    /// Gets the steps' pipelines, all at once: those that are new are compiled side by side.
+    fn compile(&mut self, gpu: &Gpu) -> Result<()> {
+        if self.compiled {
+            return Ok(());
+        }
+        let sources: Vec<&Source> = self.steps.iter().map(|step| &step.source).collect();
+        let pipelines = gpu.pipelines(&sources)?;
+        for (step, pipeline) in self.steps.iter_mut().zip(pipelines) {
+            step.pipeline = Some(pipeline);
+        }
+        self.compiled = true;
+        Ok(())
+    }
+
+    fn take_slots(&mut self, gpu: &Gpu) -> Result<()> {
+        let wanted =
+            self.slots.iter_mut().map(|slot| (slot.bytes, &*slot.recent.make_contiguous()));
+        gpu.pool.acquire_all(wanted, &mut self.taken)?;
+        for (slot, buffer) in self.slots.iter_mut().zip(&self.taken) {
             if slot.recent.front() != Some(&buffer.id()) {
                 slot.recent.retain(|id| *id != buffer.id());
                 slot.recent.push_front(buffer.id());
                 slot.recent.truncate(RECENT);
             }
-            buffers.push(buffer);
         }
-        Ok(buffers)
+        Ok(())
     }
 }
 
 impl Step {
-    fn launch<'a>(
-        &mut self,
-        gpu: &Gpu,
-        params: &Buffer,
-        buffer: impl Fn(Place) -> &'a Arc<Buffer>,
-    ) -> Result<Launch> {
-        let pipeline = match &self.pipeline {
-            Some(pipeline) => pipeline.clone(),
-            None => self.pipeline.insert(gpu.pipeline(&self.source)?).clone(),
-        };
-        let ids: SmallVec<[u64; 4]> =
-            self.binds.iter().map(|(place, _)| buffer(*place).id()).collect();
-        let known = self.bind_groups.iter().position(|(key, _)| *key == ids);
-        let bind_group = match known {
-            Some(0) => self.bind_groups[0].1.clone(),
-            Some(i) => {
-                self.bind_groups.swap(0, i);
-                self.bind_groups[0].1.clone()
-            }
-            None => {
-                let group = self.bind(gpu, &pipeline, params, &buffer);
-                self.bind_groups.push_front((ids, group.clone()));
-                self.bind_groups.truncate(BIND_GROUPS);
-                group
-            }
-        };
-        Ok(Launch { pipeline, bind_group, grid: self.grid })
+    pub(crate) fn new(
+        source: Source,
+        grid: [u32; 3],
+        binds: Binds,
+        params: Ranges,
+        note: Note,
+    ) -> Self {
+        Step {
+            bytes: binds.iter().map(|(_, bytes)| bytes).sum(),
+            source,
+            grid,
+            binds,
+            params,
+            note,
+            pipeline: None,
+            bind_groups: SmallVec::new(),
+        }
     }
 
-    fn bind<'a>(
+    fn label(&self) -> &str {
+        if self.note.label.is_empty() { &self.source.label } else { &self.note.label }
+    }
+
+    /// The dispatch, once there are a pipeline and a bind group.
+    fn launch(&self) -> Option<Launch<'_>> {
+        Some(Launch {
+            pipeline: self.pipeline.as_deref()?,
+            bind_group: &self.bind_groups.first()?.1,
+            grid: self.grid,
+            label: self.label(),
+            bytes: self.bytes,
+            flops: self.note.flops,
+        })
+    }
+
+    /// Puts the bind group of this run's buffers in front of the others.
+    fn bind<'a>(&mut self, gpu: &Gpu, params: &Buffer, buffer: impl Fn(Place) -> &'a Arc<Buffer>) {
+        let Some(pipeline) = &self.pipeline else { return };
+        let ids = || self.binds.iter().map(|(place, _)| buffer(*place).id());
+        match self.bind_groups.iter().position(|(known, _)| ids().eq(known.iter().copied())) {
+            Some(0) => {}
+            Some(at) => self.bind_groups[..=at].rotate_right(1),
+            None => {
+                let group = self.bind_group(gpu, pipeline, params, &buffer);
+                let ids = ids().collect();
+                self.bind_groups.truncate(BIND_GROUPS - 1);
+                self.bind_groups.insert(0, (ids, group));
+            }
+        }
+    }
+
+    fn bind_group<'a>(
         &self,
         gpu: &Gpu,
         pipeline: &Pipeline,
@@ -176,13 +261,18 @@ impl Step {
             let size = std::num::NonZeroU64::new(bytes);
             wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
         };
-        let storage =
+        let mut storage =
             self.binds.iter().map(|(place, bytes)| range(buffer(*place).raw(), 0, *bytes));
-        let uniform = range(params.raw(), self.params_at, self.params_bytes);
-        let entries: Vec<wgpu::BindGroupEntry> = storage
-            .chain([uniform])
-            .enumerate()
-            .map(|(i, resource)| wgpu::BindGroupEntry { binding: i as u32, resource })
+        let mut uniforms = self.params.iter().map(|(at, bytes)| range(params.raw(), *at, *bytes));
+        let accesses = self.source.accesses.iter().enumerate();
+        let entries: SmallVec<[wgpu::BindGroupEntry; 12]> = accesses
+            .filter_map(|(i, access)| {
+                let resource = match access {
+                    Access::Uniform => uniforms.next(),
+                    _ => storage.next(),
+                };
+                resource.map(|resource| wgpu::BindGroupEntry { binding: i as u32, resource })
+            })
             .collect();
         gpu.counters.add(Counter::BindGroups, 1);
         gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {

@@ -1,37 +1,30 @@
-//! Makes a plan: lowers every node, groups pointwise ones, lays down the steps, assigns slots.
+//! Makes a plan: lowers every node, forms clusters, lays down their kernels, assigns slots.
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use super::fusion::{Role, roles};
+use super::body::{Body, Scope, Source};
+use super::cluster::{self, Cluster};
+use super::code::{Bound, Kernel};
 use super::memory::Slots;
-use super::pointwise::{self, Group};
-use super::{Params, Place, Plan, Slot, Step};
+use super::rows::{self, Shares};
+use super::{Note, Params, Place, Plan, Ranges, Step, epilogue, map};
 use crate::device::Caps;
-use crate::graph::lower::{Bind, Kernels, Lowering, Site};
+use crate::graph::lower::{self, Arg, Bind, Kernels, Lowering, Pointwise, Site};
 use crate::graph::{Graph, Input, Spec};
 
-/// Plans `graph` for a device with `caps`.
-pub(crate) fn plan(graph: &Graph, caps: &Caps) -> Plan {
-    let lowerings: Vec<Lowering> = graph
-        .nodes
-        .iter()
-        .map(|node| {
-            if node.spec.elements() == 0 {
-                // Nothing to compute, and sizes of 0 are nothing that an op's tiles must cope with.
-                return Lowering::Kernels(Kernels::default());
-            }
-            let inputs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
-            node.op.lower(&Site { inputs: &inputs, output: &node.spec, caps })
-        })
-        .collect();
+/// Plans `graph` for a device with `caps`; without `fusion` every node has a kernel of its own.
+pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool) -> Plan {
+    let lowerings: Vec<Lowering> =
+        (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps)).collect();
+    let roots = find_roots(graph, &lowerings);
+    let free = cluster::free(graph, &lowerings, fusion);
+    let scope =
+        Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
     let planner = Planner {
-        roles: roles(graph, &lowerings, caps),
-        roots: find_roots(graph, &lowerings),
-        graph,
-        lowerings: &lowerings,
-        caps,
+        clusters: cluster::clusters(&scope, fusion),
+        scope: &scope,
         places: vec![None; graph.nodes.len()],
         slots: Slots::default(),
         steps: Vec::new(),
@@ -40,161 +33,254 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps) -> Plan {
     planner.run()
 }
 
-struct Planner<'a> {
-    graph: &'a Graph,
-    lowerings: &'a [Lowering],
-    caps: &'a Caps,
-    roles: Vec<Role>,
-    /// The node or leaf in whose buffer a node's value lies: itself, or what it is an alias of.
-    roots: Vec<Input>,
+fn lower_node(graph: &Graph, i: usize, caps: &Caps) -> Lowering {
+    let node = &graph.nodes[i];
+    if node.spec.elements() == 0 {
+        // Nothing to compute, and sizes of 0 are nothing that an op's tiles must cope with.
+        return Lowering::Kernels(Kernels::default());
+    }
+    let inputs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
+    let lowering = node.op.lower(&Site { inputs: &inputs, output: &node.spec, caps });
+    match lowering {
+        // A fold of nothing is its start value everywhere.
+        Lowering::Reduce(reduction) if inputs[0].elements() == 0 => {
+            let scalar = node.spec.dtype.register().scalar();
+            let first = reduction.first;
+            // Written so that no compiler knows it: one that does may take 0 / x for 0, whatever x is.
+            let body = format!(
+                "select(vec4<{scalar}>({first}), vec4<{scalar}>({scalar}(1)), i == vec4<u32>(4294967295u))"
+            );
+            let start = Pointwise::new("fold_of_nothing", Cow::Owned(body)).arg("i", Arg::Index);
+            Lowering::Pointwise(start)
+        }
+        other => other,
+    }
+}
+
+struct Planner<'a, 'b> {
+    scope: &'b Scope<'a>,
+    clusters: Vec<Cluster<'a>>,
     places: Vec<Option<Place>>,
     slots: Slots,
     steps: Vec<Step>,
     params: Params,
 }
 
-impl Planner<'_> {
+impl Planner<'_, '_> {
     fn run(mut self) -> Plan {
+        let nodes = &self.scope.graph.nodes;
         let (ends, keep) = self.lifetimes();
-        for i in 0..self.graph.nodes.len() {
-            if self.roles[i] != Role::Own || self.roots[i] != Input::Node(i as u32) {
-                continue;
+        let clusters = std::mem::take(&mut self.clusters);
+        for (cluster, ends) in clusters.iter().zip(ends) {
+            for &node in &cluster.outputs {
+                let bytes = nodes[node as usize].spec.bytes();
+                let slot = self.slots.take(bytes, keep[node as usize]);
+                self.places[node as usize] = Some(Place::Slot(slot));
             }
-            let spec = &self.graph.nodes[i].spec;
-            let slot = self.slots.take(spec.bytes(), keep[i]);
-            self.places[i] = Some(Place::Slot(slot));
-            match &self.lowerings[i] {
-                Lowering::Pointwise(_) => self.lay_pointwise(i),
-                Lowering::Kernels(kernels) => self.lay_kernels(i, kernels),
-                // An alias has another root.
-                Lowering::Alias => {}
-            }
-            for &root in &ends[i] {
-                if let Some(Place::Slot(slot)) = self.places[root] {
+            self.lay(cluster);
+            for node in ends {
+                if let Some(Place::Slot(slot)) = self.places[node as usize] {
                     self.slots.release(slot);
                 }
             }
         }
-        let outputs = (0..self.graph.nodes.len())
-            .filter(|&i| self.graph.nodes[i].wanted)
+        let outputs = (0..nodes.len())
+            .filter(|&i| nodes[i].wanted)
             .map(|i| (i as u32, self.place(Input::Node(i as u32))))
             .collect();
-        let slots = self.slots.into_bytes();
-        Plan {
-            steps: self.steps,
-            slots: slots.into_iter().map(|bytes| Slot { bytes, recent: VecDeque::new() }).collect(),
-            outputs,
-            params: self.params,
-        }
+        Plan::new(self.steps, self.slots.into_bytes(), outputs, self.params)
     }
 
-    /// The values that are read for the last time when each node is laid down, and which outlive the run.
-    fn lifetimes(&self) -> (Vec<Vec<usize>>, Vec<bool>) {
-        let nodes = &self.graph.nodes;
-        // Where each node is computed: in its own place, or in that of the node it is computed inside.
-        let mut laid: Vec<usize> = (0..nodes.len()).collect();
-        for i in (0..nodes.len()).rev() {
-            if let Role::Inside(reader) = self.roles[i] {
-                laid[i] = laid[reader as usize];
-            }
-        }
-        let mut last_reader = laid.clone();
+    /// The values that are read for the last time by each cluster, and which outlive the run.
+    fn lifetimes(&self) -> (Vec<Vec<u32>>, Vec<bool>) {
+        let nodes = &self.scope.graph.nodes;
         let mut keep = vec![false; nodes.len()];
         for (i, node) in nodes.iter().enumerate() {
-            for input in &node.inputs {
-                if let Input::Node(root) = self.root(*input) {
-                    let last = &mut last_reader[root as usize];
-                    *last = (*last).max(laid[i]);
-                }
-            }
-            if let (true, Input::Node(root)) = (node.wanted, self.roots[i]) {
+            if let (true, Input::Node(root)) = (node.wanted, self.scope.roots[i]) {
                 keep[root as usize] = true;
             }
         }
-        let mut ends = vec![Vec::new(); nodes.len()];
-        for (root, last) in last_reader.into_iter().enumerate() {
-            // An alias is laid down nowhere, so what it reads last lives until its readers have it; those
-            // count as readers of the root.
-            if self.roles[root] == Role::Own && !keep[root] {
-                ends[last].push(root);
+        let mut last: Vec<Option<usize>> = vec![None; nodes.len()];
+        for (at, cluster) in self.clusters.iter().enumerate() {
+            let read = cluster.reads.iter().filter_map(|input| match input {
+                Input::Node(j) => Some(j),
+                Input::Leaf(_) => None,
+            });
+            for &node in read.chain(&cluster.outputs) {
+                last[node as usize] = Some(at);
+            }
+        }
+        let mut ends = vec![Vec::new(); self.clusters.len()];
+        for (node, last) in last.into_iter().enumerate() {
+            if let (Some(at), false) = (last, keep[node]) {
+                ends[at].push(node as u32);
             }
         }
         (ends, keep)
     }
 
-    fn root(&self, input: Input) -> Input {
-        match input {
-            Input::Node(i) => self.roots[i as usize],
-            leaf => leaf,
-        }
-    }
-
     fn place(&self, input: Input) -> Place {
-        match self.root(input) {
+        match self.scope.root(input) {
             Input::Leaf(i) => Place::Leaf(i),
             Input::Node(i) => {
-                self.places[i as usize].expect("nodes are laid down before their readers")
+                self.places[i as usize].expect("values are laid down before their readers")
             }
         }
     }
 
-    fn lay_pointwise(&mut self, i: usize) {
-        let group = Group::new(self.graph, self.lowerings, &self.roles, i);
-        let code = pointwise::generate(&group);
-        let mut binds: SmallVec<[(Place, u64); 4]> = group
-            .loads()
-            .map(|input| (self.place(input), self.graph.spec(input).bytes()))
-            .collect();
-        binds.push((self.place(Input::Node(i as u32)), self.graph.nodes[i].spec.bytes()));
-        self.push_step(code.source, code.grid, binds, &code.params, &code.words);
+    fn lay(&mut self, cluster: &Cluster) {
+        let scope = self.scope;
+        let anchor = cluster.members.iter().find_map(|&m| match &scope.lowerings[m as usize] {
+            Lowering::Kernels(kernels) => Some((m, kernels)),
+            _ => None,
+        });
+        match (anchor, &cluster.body) {
+            (Some((node, kernels)), _) => self.lay_kernels(cluster, node, kernels),
+            (None, Some(body)) if body.levels() > 0 => self.lay_rows(cluster, body),
+            (None, Some(body)) => {
+                let kernel = map::generate(scope.graph, body);
+                self.push(cluster, kernel, Some(body), &[], &[]);
+            }
+            (None, None) => {}
+        }
     }
 
-    fn lay_kernels(&mut self, i: usize, kernels: &Kernels) {
-        let node = &self.graph.nodes[i];
-        let temps: Vec<u32> = kernels.temps.iter().map(|b| self.slots.take(*b, false)).collect();
-        for kernel in &kernels.kernels {
-            debug_assert!(kernel.binds.len() <= self.caps.storage_buffers.max(8));
-            let binds = kernel.binds.iter().map(|(bind, _)| match *bind {
-                Bind::Input(k) => {
-                    (self.place(node.inputs[k]), self.graph.spec(node.inputs[k]).bytes())
-                }
-                Bind::Output => (self.place(Input::Node(i as u32)), node.spec.bytes()),
-                Bind::Temp(k) => (Place::Slot(temps[k]), kernels.temps[k]),
-            });
-            let binds = binds.collect();
-            let params: Vec<u32> = kernel.params.iter().map(|(_, word)| *word).collect();
-            self.push_step(kernel.source(), kernel.grid(), binds, &params, &[]);
+    fn lay_rows(&mut self, cluster: &Cluster, body: &Body) {
+        let scope = self.scope;
+        let shares = Shares::new(body, scope.caps);
+        if shares.chunks == 1 {
+            let kernel = rows::generate(scope.graph, body, shares);
+            self.push(cluster, kernel, Some(body), &[], &[]);
+            return;
         }
-        for slot in temps {
+        let folds = rows::folds(body);
+        let count = body.space.count(false) * shares.chunks;
+        let temps: Vec<(u32, u64)> = folds
+            .iter()
+            .map(|&node| {
+                let dtype = rows::partial(scope.graph.nodes[node as usize].spec.dtype);
+                let bytes = dtype.bytes(count);
+                (self.slots.take(bytes, false), bytes)
+            })
+            .collect();
+        let kernel = rows::generate(scope.graph, body, shares);
+        self.push(cluster, kernel, Some(body), &temps, &[]);
+        let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).collect();
+        let second = scope
+            .second(&cluster.members, &rows, &folds, shares.chunks)
+            .expect("clusters are joined only if it exists");
+        let kernel = rows::generate(scope.graph, &second, Shares::whole(&second, scope.caps));
+        self.push(cluster, kernel, Some(&second), &temps, &[]);
+        for (slot, _) in temps {
             self.slots.release(slot);
         }
     }
 
-    /// `words` are (position in `params`, node, word of the node).
-    fn push_step(
+    fn lay_kernels(&mut self, cluster: &Cluster, node: u32, kernels: &Kernels) {
+        let scope = self.scope;
+        let body = cluster.body.as_ref();
+        let temps: Vec<(u32, u64)> =
+            kernels.temps.iter().map(|&b| (self.slots.take(b, false), b)).collect();
+        for (k, kernel) in kernels.kernels.iter().enumerate() {
+            let own: Vec<(Place, u64)> =
+                kernel.binds.iter().map(|(bind, _)| self.bound(node, *bind, &temps)).collect();
+            match body {
+                Some(body) if k + 1 == kernels.kernels.len() => {
+                    let kernel = epilogue::generate(scope.graph, body, kernel);
+                    self.push(cluster, kernel, Some(body), &[], &own);
+                }
+                _ => self.push(cluster, plain(kernel), None, &[], &own),
+            }
+        }
+        for (slot, _) in temps {
+            self.slots.release(slot);
+        }
+    }
+
+    /// What a kernel of `node` binds.
+    fn bound(&self, node: u32, bind: Bind, temps: &[(u32, u64)]) -> (Place, u64) {
+        let graph = self.scope.graph;
+        let spec = &graph.nodes[node as usize];
+        match bind {
+            Bind::Input(k) => (self.place(spec.inputs[k]), graph.spec(spec.inputs[k]).bytes()),
+            // Nobody may want the bare result; then another output takes its place.
+            Bind::Output => {
+                (self.places[node as usize].unwrap_or(Place::Slot(0)), spec.spec.bytes())
+            }
+            Bind::Temp(k) => (Place::Slot(temps[k].0), temps[k].1),
+        }
+    }
+
+    fn push(
         &mut self,
-        source: crate::device::Source,
-        grid: [u32; 3],
-        binds: SmallVec<[(Place, u64); 4]>,
-        params: &[u32],
-        words: &[(usize, u32, usize)],
+        cluster: &Cluster,
+        kernel: Kernel,
+        body: Option<&Body>,
+        temps: &[(u32, u64)],
+        own: &[(Place, u64)],
     ) {
-        let aligned = (self.caps.uniform_alignment / 4).max(4) as usize;
-        let start = self.params.words.len().next_multiple_of(aligned);
-        let len = params.len().next_multiple_of(4);
-        self.params.words.resize(start + len, 0);
-        self.params.words[start..start + params.len()].copy_from_slice(params);
-        let varying = words.iter().map(|&(at, node, word)| (start + at, node, word));
-        self.params.varying.extend(varying);
-        self.steps.push(Step {
-            source,
-            grid,
-            binds,
-            params_at: 4 * start as u64,
-            params_bytes: 4 * len as u64,
-            pipeline: None,
-            bind_groups: VecDeque::new(),
+        let graph = self.scope.graph;
+        let binds = kernel.binds.iter().map(|bound| match (*bound, body) {
+            (Bound::Own(i), _) => own[i],
+            (Bound::Temp(i), _) => (Place::Slot(temps[i].0), temps[i].1),
+            (Bound::Load(i), Some(body)) => match body.loads[i].source {
+                Source::Value(input) => (self.place(input), graph.spec(input).bytes()),
+                Source::Temp(i) => (Place::Slot(temps[i].0), temps[i].1),
+                Source::Index => unreachable!("an index has no binding"),
+            },
+            (Bound::Output(k), Some(body)) => {
+                let node = body.outputs[k].node;
+                let spec = &graph.nodes[node as usize].spec;
+                (self.place(Input::Node(node)), spec.bytes())
+            }
+            (_, None) => unreachable!("only bodies have loads and outputs"),
         });
+        let binds = binds.collect();
+        let mut params = Ranges::new();
+        for (k, words) in kernel.params.iter().enumerate() {
+            let aligned = (self.scope.caps.uniform_alignment / 4).max(4) as usize;
+            let start = self.params.words.len().next_multiple_of(aligned);
+            let len = words.len().next_multiple_of(4);
+            self.params.words.resize(start + len, 0);
+            self.params.words[start..start + words.len()].copy_from_slice(words);
+            params.push((4 * start as u64, 4 * len as u64));
+            if k + 1 == kernel.params.len() {
+                let of = |&(at, node, word): &(usize, u32, usize)| (start + at, node, word);
+                self.params.varying.extend(kernel.words.iter().map(of));
+            }
+        }
+        let note = self.note(cluster, body, &kernel);
+        self.steps.push(Step::new(kernel.source, kernel.grid, binds, params, note));
+    }
+
+    /// What is said of a kernel of `cluster`.
+    fn note(&self, cluster: &Cluster, body: Option<&Body>, kernel: &Kernel) -> Note {
+        let nodes = &self.scope.graph.nodes;
+        let mut computed: Vec<u32> = match body {
+            Some(body) => body.instances.iter().map(|instance| instance.node).collect(),
+            None => cluster.members.clone(),
+        };
+        computed.sort_unstable();
+        computed.dedup();
+        let outputs = cluster.outputs.iter().map(|&node| nodes[node as usize].spec.shape.clone());
+        Note {
+            label: kernel.source.label.clone(),
+            ops: computed.iter().map(|&node| nodes[node as usize].op.name()).collect(),
+            outputs: outputs.collect(),
+            flops: kernel.flops,
+        }
+    }
+}
+
+/// A kernel as its op wrote it.
+fn plain(kernel: &lower::Kernel) -> Kernel {
+    Kernel {
+        source: kernel.source(),
+        grid: kernel.grid(),
+        binds: (0..kernel.binds.len()).map(Bound::Own).collect(),
+        params: vec![kernel.params.iter().map(|(_, word)| *word).collect()],
+        words: Vec::new(),
+        flops: kernel.flops,
     }
 }
 

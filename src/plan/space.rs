@@ -1,15 +1,14 @@
-//! How a pointwise kernel walks its inputs: the output's axes merged where all loads agree, and the WGSL that reads
-//! each load at an output element. Views become index arithmetic here.
+//! How a kernel walks its inputs: its axes merged where all loads agree, and the WGSL that reads each load at a
+//! place. Views become index arithmetic here.
 
 use std::fmt::Write;
 
-use super::pointwise::Load;
+use super::body::{Axis, Load, Source};
 use crate::dtype::{DType, Register};
-use crate::graph::lower::{Strided, View, ViewAxis};
-use crate::shape::Shape;
+use crate::graph::lower::{Strided, ViewAxis};
 
-/// How a load's buffer is declared.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// How a buffer is declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Vector,
     Scalar,
@@ -56,17 +55,26 @@ pub(super) fn pack(dtype: DType, value: &str) -> String {
     }
 }
 
-/// The uniform struct: named words.
-#[derive(Default)]
+/// The uniform struct of a kernel: named words.
 pub(super) struct Fields {
+    /// The variable's name and a point.
+    pub(super) prefix: &'static str,
     names: Vec<String>,
     pub(super) values: Vec<u32>,
 }
 
 impl Fields {
-    pub(super) fn add(&mut self, name: &str, value: u32) {
-        self.names.push(name.to_string());
-        self.values.push(value);
+    pub(super) fn new(prefix: &'static str) -> Self {
+        Fields { prefix, names: Vec::new(), values: Vec::new() }
+    }
+
+    /// Adds a word and returns the expression that reads it.
+    pub(super) fn add(&mut self, name: &str, value: u32) -> String {
+        if !self.names.iter().any(|known| known == name) {
+            self.names.push(name.to_string());
+            self.values.push(value);
+        }
+        format!("{}{name}", self.prefix)
     }
 
     pub(super) fn declarations(&self) -> String {
@@ -74,77 +82,73 @@ impl Fields {
     }
 }
 
-/// The output's axes after those that every load walks alike are merged.
-pub(super) struct Space {
-    sizes: Vec<usize>,
-    /// For each load the stride and window along each axis.
-    axes: Vec<Vec<ViewAxis>>,
-    offsets: Vec<i64>,
-    walk: Walk,
+/// Where a thread stands when it reads.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) flat: Flat<'a>,
+    pub(super) coordinates: Coordinates,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Walk {
-    /// Every load is read at the output's own index, or is one element.
-    Flat,
-    /// Coordinates are needed; four consecutive elements lie in one row.
-    Rows,
-    /// Coordinates are needed for each element.
+/// The index in row-major order of all elements.
+#[derive(Clone, Copy)]
+pub(super) enum Flat<'a> {
+    /// Four neighbours that begin at four times this.
+    Quad(&'a str),
+    /// Four elements with the indices `e0` to `e3`.
     Lanes,
+    /// Only coordinates are known.
+    Unknown,
+}
+
+/// Names of the coordinates: `c`, or `c0` to `c3` for each of four elements.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coordinates {
+    One,
+    Four,
+}
+
+/// The kernel's axes after neighbours that every load walks alike are merged.
+#[derive(Clone)]
+pub(super) struct Space {
+    pub(super) axes: Vec<Axis>,
+    /// For each load the stride and window along each axis.
+    loads: Vec<Vec<ViewAxis>>,
+    offsets: Vec<i64>,
 }
 
 impl Space {
-    pub(super) fn new(shape: &Shape, loads: &[Load]) -> Self {
-        let own = shape.strides();
-        let axes: Vec<Vec<ViewAxis>> = loads
-            .iter()
-            .map(|load| match load.view {
-                View::Same => own.iter().map(|&stride| ViewAxis { stride, window: None }).collect(),
-                View::Strided(Strided { axes, .. }) => axes.to_vec(),
-            })
-            .collect();
-        let offsets = loads
-            .iter()
-            .map(|load| match load.view {
-                View::Same => 0,
-                View::Strided(strided) => strided.offset,
-            })
-            .collect();
-        let mut space = Space { sizes: shape.to_vec(), axes, offsets, walk: Walk::Lanes };
+    pub(super) fn new(axes: &[Axis], views: &[&Strided]) -> Self {
+        let loads = views.iter().map(|view| view.axes.clone()).collect();
+        let offsets = views.iter().map(|view| view.offset).collect();
+        let mut space = Space { axes: axes.to_vec(), loads, offsets };
         space.merge();
-        let flat = |i: usize| space.is_flat(i) || space.is_single(i);
-        space.walk = if (0..space.axes.len()).all(flat) {
-            Walk::Flat
-        } else if space.sizes.last().is_some_and(|size| size % 4 == 0) {
-            Walk::Rows
-        } else {
-            Walk::Lanes
-        };
         space
     }
 
     fn merge(&mut self) {
         // Axes of size 1 have no coordinate to walk, unless a window may leave even that one out.
-        for axis in (0..self.sizes.len()).rev() {
-            if self.sizes[axis] == 1 && self.axes.iter().all(|a| a[axis].window.is_none()) {
-                self.sizes.remove(axis);
-                for a in &mut self.axes {
+        for axis in (0..self.axes.len()).rev() {
+            if self.axes[axis].size == 1 && self.loads.iter().all(|a| a[axis].window.is_none()) {
+                self.axes.remove(axis);
+                for a in &mut self.loads {
                     a.remove(axis);
                 }
             }
         }
-        for axis in (1..self.sizes.len()).rev() {
-            let size = self.sizes[axis] as i64;
-            let together = self.axes.iter().all(|a| {
-                let (outer, inner) = (a[axis - 1], a[axis]);
-                outer.window.is_none()
-                    && inner.window.is_none()
-                    && outer.stride == inner.stride * size
-            });
+        for axis in (1..self.axes.len()).rev() {
+            let (outer, inner) = (self.axes[axis - 1], self.axes[axis]);
+            let size = inner.size as i64;
+            let together = outer.reduced == inner.reduced
+                && self.loads.iter().all(|a| {
+                    let (outer, inner) = (a[axis - 1], a[axis]);
+                    outer.window.is_none()
+                        && inner.window.is_none()
+                        && outer.stride == inner.stride * size
+                });
             if together {
-                self.sizes[axis - 1] *= self.sizes[axis];
-                self.sizes.remove(axis);
-                for a in &mut self.axes {
+                self.axes[axis - 1].size *= inner.size;
+                self.axes.remove(axis);
+                for a in &mut self.loads {
                     a[axis - 1].stride = a[axis].stride;
                     a.remove(axis);
                 }
@@ -152,36 +156,55 @@ impl Space {
         }
     }
 
-    fn is_flat(&self, load: usize) -> bool {
-        match &self.axes[load][..] {
-            [] => self.offsets[load] == 0,
-            [axis] => axis.stride == 1 && axis.window.is_none() && self.offsets[load] == 0,
-            _ => false,
-        }
+    pub(super) fn rank(&self) -> usize {
+        self.axes.len()
     }
 
-    fn is_single(&self, load: usize) -> bool {
-        self.axes[load].iter().all(|axis| axis.stride == 0 && axis.window.is_none())
+    /// Elements along the axes that are folded, or along the others.
+    pub(super) fn count(&self, reduced: bool) -> usize {
+        self.axes.iter().filter(|axis| axis.reduced == reduced).map(|axis| axis.size).product()
     }
 
-    /// Writes what all loads share: the sizes and the function from an index to coordinates.
-    pub(super) fn declare(
-        &self,
-        elements: usize,
-        params: &mut Fields,
-        helpers: &mut String,
-        reads: &mut String,
-    ) {
-        if self.walk == Walk::Flat {
-            return;
-        }
-        let rank = self.sizes.len();
-        for (axis, size) in self.sizes.iter().enumerate() {
-            params.add(&format!("d{axis}"), *size as u32);
-        }
+    /// True if neighbouring elements are folded together.
+    pub(super) fn folds_inner(&self) -> bool {
+        self.axes.last().is_some_and(|axis| axis.reduced)
+    }
+
+    /// True if four elements that begin at a multiple of four lie in one row of the innermost axis.
+    pub(super) fn aligned(&self) -> bool {
+        self.axes.last().is_some_and(|axis| axis.size % 4 == 0)
+    }
+
+    /// Elements that a step along `axis` passes.
+    fn stride(&self, axis: usize) -> i64 {
+        self.axes[axis + 1..].iter().map(|axis| axis.size as i64).product()
+    }
+
+    /// True if load `i` is read at the kernel's own index.
+    fn is_flat(&self, i: usize) -> bool {
+        let own = |(axis, step): (usize, &ViewAxis)| {
+            step.window.is_none() && (step.stride == self.stride(axis) || self.axes[axis].size == 1)
+        };
+        self.offsets[i] == 0 && self.loads[i].iter().enumerate().all(own)
+    }
+
+    /// True if load `i` is one element, wherever it is read.
+    fn is_single(&self, i: usize) -> bool {
+        self.loads[i].iter().all(|axis| axis.stride == 0 && axis.window.is_none())
+    }
+
+    /// True if some load asks for coordinates where the flat index is known.
+    pub(super) fn walks(&self) -> bool {
+        (0..self.loads.len()).any(|i| !self.is_flat(i) && !self.is_single(i))
+    }
+
+    /// Declares `RANK`, the sizes, and `coordinates(e)` of element e.
+    pub(super) fn declare(&self, params: &mut Fields, helpers: &mut String) {
+        let rank = self.rank();
         let mut body = String::from("    var r = e;\n    var c: array<u32, RANK>;\n");
         for axis in (1..rank).rev() {
-            let _ = writeln!(body, "    c[{axis}] = r % p.d{axis};\n    r = r / p.d{axis};");
+            let size = params.add(&format!("d{axis}"), self.axes[axis].size as u32);
+            let _ = writeln!(body, "    c[{axis}] = r % {size};\n    r = r / {size};");
         }
         let _ = write!(
             helpers,
@@ -189,117 +212,215 @@ impl Space {
              // Coordinates of element e of the output.\n\
              fn coordinates(e: u32) -> array<u32, RANK> {{\n{body}    c[0] = r;\n    return c;\n}}\n\n"
         );
-        if self.walk == Walk::Rows {
-            reads.push_str("    let c = coordinates(4u * q);\n");
-        } else {
-            params.add("last", elements as u32 - 1);
-            // The last quad may reach beyond the end; it reads the last element again.
-            for lane in 0..4 {
-                let _ = writeln!(
-                    reads,
-                    "    let c{lane} = coordinates(min(4u * q + {lane}u, p.last));"
-                );
+    }
+
+    /// Declares `RANK`, `kept(o)`, the coordinates of row o at the first element that is folded, and
+    /// `along(c, r)`, those of the element r of that row.
+    pub(super) fn declare_rows(&self, params: &mut Fields, helpers: &mut String) {
+        let rank = self.rank();
+        let _ = write!(helpers, "const RANK: u32 = {rank}u;\n\n");
+        for (reduced, head, note) in [
+            (false, "fn kept(o: u32) -> array<u32, RANK> {\n    var s: array<u32, RANK>;\n    var rest = o;\n",
+             "// Coordinates of the first element of row o."),
+            (true, "fn along(c: array<u32, RANK>, r: u32) -> array<u32, RANK> {\n    var s = c;\n    var rest = r;\n",
+             "// Coordinates of element r of a row."),
+        ] {
+            let mut body = String::new();
+            let own: Vec<usize> = (0..rank).filter(|&a| self.axes[a].reduced == reduced).collect();
+            for (at, &axis) in own.iter().enumerate().rev() {
+                if at == 0 {
+                    let _ = writeln!(body, "    s[{axis}] = rest;");
+                } else {
+                    let size = params.add(&format!("d{axis}"), self.axes[axis].size as u32);
+                    let _ = writeln!(
+                        body,
+                        "    s[{axis}] = rest % {size};\n    rest = rest / {size};"
+                    );
+                }
             }
+            let _ = write!(helpers, "{note}\n{head}{body}    return s;\n}}\n\n");
         }
     }
 
-    /// Writes how load `i` is read into `v<i>` (and `in<i>`), and says how its buffer is declared.
+    /// Reads load `i` into `v<i>` (and `in<i>`) and says how its buffer is declared. Functions that the statement
+    /// calls are added to `helpers`.
     pub(super) fn read(
         &self,
         i: usize,
         load: &Load,
+        place: Place,
         params: &mut Fields,
         helpers: &mut String,
-        reads: &mut String,
-    ) -> Kind {
+    ) -> (String, Kind) {
         let register = load.dtype.register().scalar();
+        let buffer = format!("x{i}");
+        if load.source == Source::Index {
+            return (self.index(i, place, params, helpers), Kind::Scalar);
+        }
         if self.is_single(i) {
-            params.add(&format!("o{i}"), self.offsets[i] as u32);
-            let element = unpack_scalar(load.dtype, &format!("x{i}"), &format!("p.o{i}"));
-            let _ = writeln!(reads, "    let v{i} = vec4<{register}>({element});");
-            return Kind::Scalar;
+            let at = params.add(&format!("o{i}"), self.offsets[i] as u32);
+            let element = unpack_scalar(load.dtype, &buffer, &at);
+            return (format!("let v{i} = vec4<{register}>({element});\n"), Kind::Scalar);
         }
-        if self.walk == Walk::Flat {
-            let vector = unpack_vector(load.dtype, &format!("x{i}[q]"));
-            let _ = writeln!(reads, "    let v{i} = {vector};");
-            return Kind::Vector;
+        if self.is_flat(i) {
+            match place.flat {
+                Flat::Quad(q) => {
+                    let vector = unpack_vector(load.dtype, &format!("{buffer}[{q}]"));
+                    return (format!("let v{i} = {vector};\n"), Kind::Vector);
+                }
+                Flat::Lanes => {
+                    let four = four(|k| unpack_scalar(load.dtype, &buffer, &format!("e{k}")));
+                    return (format!("let v{i} = vec4<{register}>({four});\n"), Kind::Scalar);
+                }
+                Flat::Unknown => {}
+            }
         }
-        self.declare_load(i, load, params, helpers);
-        let windowed = self.axes[i].iter().any(|axis| axis.window.is_some());
-        if self.walk == Walk::Rows && self.reads_vectors(i) {
-            let vector = unpack_vector(load.dtype, &format!("x{i}[at{i}(c) / 4u]"));
+        let vectors = place.coordinates == Coordinates::One && self.reads_vectors(i);
+        self.declare_load(i, load, vectors, params, helpers);
+        let windowed = self.loads[i].iter().any(|axis| axis.window.is_some());
+        let inner = self.loads[i].last().copied();
+        let mut text = String::new();
+        if place.coordinates == Coordinates::Four {
+            if windowed {
+                let _ = writeln!(
+                    text,
+                    "let in{i} = vec4<bool>({});",
+                    four(|k| format!("inside{i}(c{k})"))
+                );
+            }
+            let _ = writeln!(
+                text,
+                "let v{i} = vec4<{register}>({});",
+                four(|k| format!("get{i}(c{k})"))
+            );
+            return (text, Kind::Scalar);
+        }
+        if vectors {
+            let vector = unpack_vector(load.dtype, &format!("{buffer}[at{i}(c) / 4u]"));
             if windowed {
                 let zero = zero(load.dtype.register());
-                let _ = writeln!(
-                    reads,
-                    "    let in{i} = vec4<bool>(inside{i}(c));\n    var v{i} = vec4<{register}>({zero});\n    \
-                     if (in{i}.x) {{ v{i} = {vector}; }}"
+                let _ = write!(
+                    text,
+                    "let in{i} = vec4<bool>(inside{i}(c));\nvar v{i} = vec4<{register}>({zero});\n\
+                     if (in{i}.x) {{ v{i} = {vector}; }}\n"
                 );
             } else {
-                let _ = writeln!(reads, "    let v{i} = {vector};");
+                let _ = writeln!(text, "let v{i} = {vector};");
             }
-            return Kind::Vector;
+            return (text, Kind::Vector);
         }
-        let lane = |k: usize| match self.walk {
-            Walk::Rows => format!("shifted(c, {k}u)"),
-            _ => format!("c{k}"),
-        };
-        if self.walk == Walk::Rows && !helpers.contains("fn shifted(") {
+        if inner.is_none_or(|axis| axis.stride == 0 && axis.window.is_none()) {
+            // The four read one element.
+            if windowed {
+                let _ = writeln!(text, "let in{i} = vec4<bool>(inside{i}(c));");
+            }
+            let _ = writeln!(text, "let v{i} = vec4<{register}>(get{i}(c));");
+            return (text, Kind::Scalar);
+        }
+        if !helpers.contains("fn shifted(") {
             helpers.push_str(
                 "fn shifted(c: array<u32, RANK>, by: u32) -> array<u32, RANK> {\n    \
                  var s = c;\n    s[RANK - 1u] += by;\n    return s;\n}\n\n",
             );
         }
-        let four = |f: &str| -> String {
-            (0..4).map(|k| format!("{f}{i}({})", lane(k))).collect::<Vec<_>>().join(", ")
-        };
         if windowed {
-            let _ = writeln!(reads, "    let in{i} = vec4<bool>({});", four("inside"));
+            let _ = writeln!(
+                text,
+                "let in{i} = vec4<bool>({});",
+                four(|k| format!("inside{i}(shifted(c, {k}u))"))
+            );
         }
-        let _ = writeln!(reads, "    let v{i} = vec4<{register}>({});", four("get"));
-        Kind::Scalar
+        let _ = writeln!(
+            text,
+            "let v{i} = vec4<{register}>({});",
+            four(|k| format!("get{i}(shifted(c, {k}u))"))
+        );
+        (text, Kind::Scalar)
+    }
+
+    /// As [`Space::read`] for an index that is computed.
+    fn index(&self, i: usize, place: Place, params: &mut Fields, helpers: &mut String) -> String {
+        const STEPS: &str = "vec4<u32>(0u, 1u, 2u, 3u)";
+        if self.is_flat(i) {
+            match place.flat {
+                Flat::Quad(q) => return format!("let v{i} = vec4<u32>(4u * {q}) + {STEPS};\n"),
+                Flat::Lanes => return format!("let v{i} = vec4<u32>(e0, e1, e2, e3);\n"),
+                Flat::Unknown => {}
+            }
+        }
+        self.declare_at(i, params, helpers);
+        match place.coordinates {
+            Coordinates::Four => {
+                format!("let v{i} = vec4<u32>({});\n", four(|k| format!("at{i}(c{k})")))
+            }
+            Coordinates::One => {
+                let step = self.loads[i].last().map_or(0, |axis| axis.stride);
+                let step = params.add(&format!("t{i}"), step as u32);
+                format!("let v{i} = vec4<u32>(at{i}(c)) + {step} * {STEPS};\n")
+            }
+        }
     }
 
     /// True if the four elements of a quad lie together in the buffer of load `i`, at a multiple of four.
     fn reads_vectors(&self, i: usize) -> bool {
-        let Some((inner, outer)) = self.axes[i].split_last() else { return false };
+        let Some((inner, outer)) = self.loads[i].split_last() else { return false };
         inner.stride == 1
             && inner.window.is_none()
             && self.offsets[i] % 4 == 0
             && outer.iter().all(|axis| axis.stride % 4 == 0)
     }
 
-    /// Writes `at<i>` (coordinates to index), `inside<i>` if there are windows, and `get<i>`.
-    fn declare_load(&self, i: usize, load: &Load, params: &mut Fields, helpers: &mut String) {
-        params.add(&format!("o{i}"), self.offsets[i] as u32);
-        let mut sum = format!("p.o{i}");
+    /// Writes `at<i>` (coordinates to index) and returns the conditions under which there is an element.
+    fn declare_at(&self, i: usize, params: &mut Fields, helpers: &mut String) -> Vec<String> {
+        let mut sum = params.add(&format!("o{i}"), self.offsets[i] as u32);
         let mut conditions = Vec::new();
-        for (k, axis) in self.axes[i].iter().enumerate() {
+        for (k, axis) in self.loads[i].iter().enumerate() {
             if axis.stride == 0 && axis.window.is_none() {
                 continue;
             }
             let mut coordinate = format!("c[{k}]");
             if let Some(window) = axis.window {
-                params.add(&format!("l{i}_{k}"), window.low as u32);
-                params.add(&format!("n{i}_{k}"), window.len as u32);
+                let low = params.add(&format!("l{i}_{k}"), window.low as u32);
+                let len = params.add(&format!("n{i}_{k}"), window.len as u32);
                 // Below the window the difference wraps to a number beyond its length.
-                let from_low = format!("(c[{k}] - p.l{i}_{k})");
+                let from_low = format!("(c[{k}] - {low})");
                 if window.dilation == 1 {
-                    conditions.push(format!("{from_low} < p.n{i}_{k}"));
+                    conditions.push(format!("{from_low} < {len}"));
                     coordinate = from_low;
                 } else {
-                    params.add(&format!("g{i}_{k}"), window.dilation as u32);
-                    let step = format!("p.g{i}_{k}");
+                    let step = params.add(&format!("g{i}_{k}"), window.dilation as u32);
                     conditions.push(format!("{from_low} % {step} == 0u"));
-                    conditions.push(format!("{from_low} / {step} < p.n{i}_{k}"));
+                    conditions.push(format!("{from_low} / {step} < {len}"));
                     coordinate = format!("({from_low} / {step})");
                 }
             }
-            params.add(&format!("s{i}_{k}"), axis.stride as u32);
-            let _ = write!(sum, " + {coordinate} * p.s{i}_{k}");
+            let stride = params.add(&format!("s{i}_{k}"), axis.stride as u32);
+            let _ = write!(sum, " + {coordinate} * {stride}");
         }
-        let _ =
-            write!(helpers, "fn at{i}(c: array<u32, RANK>) -> u32 {{\n    return {sum};\n}}\n\n");
+        // A load is read once in each pass of a kernel.
+        if !helpers.contains(&format!("fn at{i}(")) {
+            let _ = write!(
+                helpers,
+                "fn at{i}(c: array<u32, RANK>) -> u32 {{\n    return {sum};\n}}\n\n"
+            );
+        }
+        conditions
+    }
+
+    /// Writes `at<i>`, `inside<i>` if there are windows, and `get<i>` unless vectors are read.
+    fn declare_load(
+        &self,
+        i: usize,
+        load: &Load,
+        vectors: bool,
+        params: &mut Fields,
+        helpers: &mut String,
+    ) {
+        let known = helpers.contains(&format!("fn at{i}("));
+        let conditions = self.declare_at(i, params, helpers);
+        if known {
+            return;
+        }
         let register = load.dtype.register();
         let mut guard = String::new();
         if !conditions.is_empty() {
@@ -310,15 +431,20 @@ impl Space {
             );
             guard = format!("    if (!inside{i}(c)) {{ return {}; }}\n", zero(register));
         }
-        if !(self.walk == Walk::Rows && self.reads_vectors(i)) {
-            let element = unpack_scalar(load.dtype, &format!("x{i}"), "at");
-            let _ = write!(
-                helpers,
-                "fn get{i}(c: array<u32, RANK>) -> {} {{\n{guard}    let at = at{i}(c);\n    return {element};\n}}\n\n",
-                register.scalar()
-            );
+        if vectors {
+            return;
         }
+        let element = unpack_scalar(load.dtype, &format!("x{i}"), "at");
+        let _ = write!(
+            helpers,
+            "fn get{i}(c: array<u32, RANK>) -> {} {{\n{guard}    let at = at{i}(c);\n    return {element};\n}}\n\n",
+            register.scalar()
+        );
     }
+}
+
+fn four(f: impl Fn(usize) -> String) -> String {
+    (0..4).map(f).collect::<Vec<_>>().join(", ")
 }
 
 fn zero(register: Register) -> &'static str {

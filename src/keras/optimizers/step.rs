@@ -132,7 +132,7 @@ fn commit(changes: Vec<Change>) -> Result<()> {
     let old: Vec<Tensor> = changes.iter().map(|(variable, _)| variable.peek()).collect();
     let assigned = changes.iter().try_for_each(|(variable, value)| variable.assign(value));
     let cells: Vec<Variable> = changes.into_iter().map(|(variable, _)| variable).collect();
-    let sent = assigned.and_then(|()| flush(cells.iter()));
+    let sent = assigned.and_then(|()| send(&cells, &old));
     if sent.is_err() {
         for (variable, value) in cells.iter().zip(&old) {
             // The shape and dtype are its own, so this cannot be refused.
@@ -140,6 +140,18 @@ fn commit(changes: Vec<Change>) -> Result<()> {
         }
     }
     sent
+}
+
+/// Flushes. The old values are kept for the way back only, so the step may be computed in their buffers.
+fn send(cells: &[Variable], old: &[Tensor]) -> Result<()> {
+    let Some(first) = cells.first().map(Variable::peek) else { return Ok(()) };
+    // Of several devices one may fail after another has done its part, and there must be a way back from that.
+    let one = cells.iter().all(|cell| cell.peek().device() == first.device());
+    if !one {
+        return flush(cells.iter());
+    }
+    let lent: Vec<_> = old.iter().map(Tensor::value).collect();
+    first.device().flush_replacing(&lent)
 }
 
 /// Flushes the devices of `variables`, each once; as a rule there is one.

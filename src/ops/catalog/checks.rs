@@ -92,8 +92,9 @@ fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
         }
         _ => wrong.push("there must be one entry point, a compute shader called main".into()),
     }
-    if accesses.len() > 8 {
-        wrong.push(format!("{} storage buffers; WebGPU guarantees 8", accesses.len()));
+    let buffers = accesses.iter().filter(|access| **access != Access::Uniform).count();
+    if buffers > 8 {
+        wrong.push(format!("{buffers} storage buffers; WebGPU guarantees 8"));
     }
     let mut storage = vec![None; accesses.len()];
     let mut uniform = None;
@@ -106,7 +107,13 @@ fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
                 let write = access.contains(naga::StorageAccess::STORE);
                 storage[at] = Some(if write { Access::Write } else { Access::Read });
             }
-            naga::AddressSpace::Uniform if at == accesses.len() => uniform = Some(global.ty),
+            naga::AddressSpace::Uniform if at < accesses.len() => {
+                storage[at] = Some(Access::Uniform);
+                // The first holds the parameters of the kernel's own text.
+                if accesses.iter().position(|a| *a == Access::Uniform) == Some(at) {
+                    uniform = Some(global.ty);
+                }
+            }
             space => wrong.push(format!("binding {at} is {space:?}")),
         }
     }

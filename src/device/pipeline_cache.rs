@@ -1,0 +1,226 @@
+//! What the driver made of kernels, kept on disk for the next process, where the backend hands it out (Vulkan).
+//!
+//! Nothing here is needed: a file that is missing, broken or another driver's is left aside, and a folder that
+//! cannot be written costs a warning. `WGRAD_CACHE=off` turns it off, any other value moves it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::{fresh_id, trusted};
+use crate::folders;
+
+pub(super) struct PipelineCache {
+    raw: wgpu::PipelineCache,
+    key: String,
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Of the data in the file.
+    checksum: u64,
+    /// A folder that could not be written once is not tried again.
+    writable: bool,
+}
+
+/// A file beyond this is left aside and replaced: caches only grow, also by kernels that no program has any more.
+const LARGEST: u64 = 256 << 20;
+
+/// A driver that keeps nothing returns no more than a header (Vulkan's has 32 bytes, wgpu's before it 64).
+const HEADERS: usize = 96;
+
+impl PipelineCache {
+    pub(super) fn open(device: &wgpu::Device, adapter: &wgpu::AdapterInfo) -> Option<Self> {
+        if cfg!(target_family = "wasm")
+            || !device.features().contains(wgpu::Features::PIPELINE_CACHE)
+        {
+            return None;
+        }
+        let env = |name: &str| std::env::var_os(name);
+        if folders::is_off(&env) {
+            return None;
+        }
+        let key = wgpu::util::pipeline_cache_key(adapter)?;
+        let path = folders::cache(&env)?.join("pipelines").join(&key);
+        let kept = match load(&path, &key) {
+            Ok(kept) => kept,
+            Err(error) => {
+                log::warn!("{}: {error}; kernels are compiled anew.", path.display());
+                None
+            }
+        };
+        let raw = trusted::create_pipeline_cache(device, kept.as_deref());
+        let state = State { checksum: kept.map_or(0, |data| checksum(&data)), writable: true };
+        Some(PipelineCache { raw, key, path, state: Mutex::new(state) })
+    }
+
+    pub(super) fn raw(&self) -> &wgpu::PipelineCache {
+        &self.raw
+    }
+
+    /// Brings the file up to date if the driver has more to keep than it has.
+    pub(super) fn save(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.writable {
+            return;
+        }
+        let Some(data) = self.raw.get_data().filter(|data| data.len() > HEADERS) else { return };
+        let checksum = checksum(&data);
+        if checksum == state.checksum {
+            return;
+        }
+        match store(&self.path, &self.key, &data) {
+            Ok(()) => state.checksum = checksum,
+            Err(error) => {
+                state.writable = false;
+                log::warn!(
+                    "{}: {error}; compiled kernels are not kept. Set WGRAD_CACHE to a folder that can be \
+                     written, or to `off`.",
+                    self.path.display()
+                );
+            }
+        }
+    }
+}
+
+/// The data in the file, if there is one.
+fn load(path: &Path, key: &str) -> io::Result<Option<Vec<u8>>> {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(file) if file.len() > LARGEST => return Err(broken("larger than a cache should be")),
+        Ok(_) => {}
+    }
+    unpack(std::fs::read(path)?, key).map(Some)
+}
+
+/// Replaces the file in one step, so that another process never reads half of it.
+fn store(path: &Path, key: &str, data: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let temporary = path.with_extension(format!("{}-{}.tmp", std::process::id(), fresh_id()));
+    let written = std::fs::write(&temporary, pack(key, data))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// `wgradpip`, the version, the key's length, the checksum; then the key and the data. Little-endian.
+const MAGIC: &[u8; 8] = b"wgradpip";
+const VERSION: u32 = 1;
+const FIXED: usize = 24;
+
+fn pack(key: &str, data: &[u8]) -> Vec<u8> {
+    let mut body = key.as_bytes().to_vec();
+    body.extend_from_slice(data);
+    let mut file = MAGIC.to_vec();
+    file.extend_from_slice(&VERSION.to_le_bytes());
+    file.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    file.extend_from_slice(&checksum(&body).to_le_bytes());
+    file.extend_from_slice(&body);
+    file
+}
+
+fn unpack(mut file: Vec<u8>, key: &str) -> io::Result<Vec<u8>> {
+    let header = file.get(..FIXED).ok_or_else(|| broken("too short"))?;
+    if &header[..8] != MAGIC {
+        return Err(broken("not a cache of wgrad"));
+    }
+    if header[8..12] != VERSION.to_le_bytes() {
+        return Err(broken("of another version"));
+    }
+    let body = &file[FIXED..];
+    if header[16..24] != checksum(body).to_le_bytes() {
+        return Err(broken("damaged"));
+    }
+    if header[12..16] != (key.len() as u32).to_le_bytes() || !body.starts_with(key.as_bytes()) {
+        return Err(broken("of another adapter"));
+    }
+    file.drain(..FIXED + key.len());
+    Ok(file)
+}
+
+fn broken(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the file is {what}"))
+}
+
+/// FNV-1a over words of eight bytes and what is left: fast, and enough against accidents.
+fn checksum(data: &[u8]) -> u64 {
+    let words = data.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    words.chain([data.len() as u64]).fold(0xcbf2_9ce4_8422_2325, |hash, word| {
+        let mixed = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        mixed ^ (mixed >> 29)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            let name = format!("wgrad-pipelines-{}-{}", std::process::id(), fresh_id());
+            Folder(std::env::temp_dir().join(name))
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_loaded() {
+        let folder = Folder::new();
+        let path = folder.0.join("deeper").join("adapter_1_2");
+        assert_eq!(load(&path, "key").unwrap(), None);
+        let data: Vec<u8> = (0..1003u32).map(|i| (i * i) as u8).collect();
+        store(&path, "key", &data).unwrap();
+        assert_eq!(load(&path, "key").unwrap(), Some(data.clone()));
+        store(&path, "key", &data[..7]).unwrap();
+        assert_eq!(load(&path, "key").unwrap(), Some(data[..7].to_vec()));
+        // Nothing else is left behind.
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_does_not_fit_is_refused() {
+        let good = pack("key", b"some bytes of a driver");
+        assert_eq!(unpack(good.clone(), "key").unwrap(), b"some bytes of a driver");
+        let refused = |file: Vec<u8>, key: &str| unpack(file, key).unwrap_err().to_string();
+        assert_eq!(refused(vec![], "key"), "the file is too short");
+        assert_eq!(refused(good[..20].to_vec(), "key"), "the file is too short");
+        assert_eq!(refused(good[..30].to_vec(), "key"), "the file is damaged");
+        assert_eq!(refused(vec![7; 100], "key"), "the file is not a cache of wgrad");
+        assert_eq!(refused(good.clone(), "other"), "the file is of another adapter");
+        assert_eq!(refused(good.clone(), "ke"), "the file is of another adapter");
+        let mut newer = good.clone();
+        newer[8] = 2;
+        assert_eq!(refused(newer, "key"), "the file is of another version");
+        // Any bit that flips behind the header is noticed.
+        for at in FIXED..good.len() {
+            let mut flipped = good.clone();
+            flipped[at] ^= 0x10;
+            assert_eq!(refused(flipped, "key"), "the file is damaged", "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_an_error() {
+        let folder = Folder::new();
+        std::fs::write(&folder.0, b"a file").unwrap();
+        assert!(store(&folder.0.join("pipelines").join("key"), "key", b"data").is_err());
+        std::fs::remove_file(&folder.0).unwrap();
+    }
+}

@@ -1,0 +1,236 @@
+//! Takes the time of every kernel while somebody asks for it: marks of the device's clock around dispatches.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::profile::{Profile, ProfiledKernel};
+use super::submit::Launch;
+use super::{Gpu, Staging};
+use crate::error::{DeviceFault, Error, Result};
+
+/// Where the times come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// The device's, between the dispatches of one pass.
+    InsidePass = 1,
+    /// The device's, around passes of one dispatch each.
+    Pass,
+    /// The host's, around submissions of one dispatch each.
+    Host,
+}
+
+impl Clock {
+    /// The best one that the device has.
+    fn of(device: &wgpu::Device) -> Option<Self> {
+        let features = device.features();
+        if features.contains(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES) {
+            Some(Clock::InsidePass)
+        } else if features.contains(wgpu::Features::TIMESTAMP_QUERY) {
+            Some(Clock::Pass)
+        } else if cfg!(not(target_family = "wasm")) {
+            Some(Clock::Host)
+        } else {
+            // A browser neither waits nor tells the time that precisely.
+            None
+        }
+    }
+}
+
+/// The recording of a device, if one is under way.
+#[derive(Default)]
+pub(super) struct Profiling {
+    /// 0, or the clock: what every submission looks at.
+    clock: AtomicU8,
+    recording: Mutex<Recording>,
+}
+
+#[derive(Default)]
+struct Recording {
+    /// Times that are known. Starts are ticks or nanoseconds since an arbitrary moment.
+    kernels: Vec<Record>,
+    /// Times that are still on the device.
+    pending: Vec<(Vec<Record>, Marks)>,
+    began: Option<Instant>,
+}
+
+struct Record {
+    label: String,
+    start: u64,
+    end: u64,
+    bytes: u64,
+    flops: u64,
+}
+
+impl Record {
+    fn new(launch: &Launch<'_>) -> Self {
+        Record {
+            label: launch.label.to_string(),
+            start: 0,
+            end: 0,
+            bytes: launch.bytes,
+            flops: launch.flops,
+        }
+    }
+}
+
+/// The marks of one submission.
+pub(super) struct Marks {
+    pub(super) queries: wgpu::QuerySet,
+    resolved: wgpu::Buffer,
+    staging: Staging,
+}
+
+/// Submissions whose marks may wait on the device before they are read.
+const PENDING: usize = 32;
+
+impl Marks {
+    /// Kernels whose marks, two each, fit one query set.
+    pub(super) const MOST: usize = wgpu::QUERY_SET_MAX_QUERIES as usize / 2;
+
+    pub(super) fn new(gpu: &Gpu, kernels: usize) -> Result<Self> {
+        let count = 2 * kernels as u32;
+        let queries = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
+            label: Some("wgrad profile"),
+            ty: wgpu::QueryType::Timestamp,
+            count,
+        });
+        let resolved = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("wgrad profile"),
+            size: u64::from(count) * 8,
+            usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
+            mapped_at_creation: false,
+        });
+        let staging = gpu.staging(8 * count as usize)?;
+        Ok(Marks { queries, resolved, staging })
+    }
+
+    pub(super) fn resolve(&self, encoder: &mut wgpu::CommandEncoder, kernels: usize) {
+        encoder.resolve_query_set(&self.queries, 0..2 * kernels as u32, &self.resolved, 0);
+        let bytes = self.staging.copy_bytes();
+        encoder.copy_buffer_to_buffer(&self.resolved, 0, self.staging.raw(), 0, bytes);
+    }
+}
+
+impl Profiling {
+    /// The clock to use, if a recording is under way.
+    pub(super) fn clock(&self) -> Option<Clock> {
+        match self.clock.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(Clock::InsidePass),
+            2 => Some(Clock::Pass),
+            _ => Some(Clock::Host),
+        }
+    }
+
+    /// Takes down a kernel that ran from `began` until now.
+    pub(super) fn measured(&self, launch: &Launch<'_>, began: Instant) {
+        let mut recording = self.lock();
+        let zero = *recording.began.get_or_insert(began);
+        let start = began.saturating_duration_since(zero).as_nanos() as u64;
+        let end = zero.elapsed().as_nanos() as u64;
+        recording.kernels.push(Record { start, end, ..Record::new(launch) });
+    }
+
+    /// Takes down kernels whose times will be in `marks`.
+    pub(super) fn marked(&self, gpu: &Gpu, launches: &[Launch<'_>], marks: Marks) -> Result<()> {
+        let mut recording = self.lock();
+        recording.pending.push((launches.iter().map(Record::new).collect(), marks));
+        if recording.pending.len() < PENDING || cfg!(target_family = "wasm") {
+            return Ok(());
+        }
+        let pending = std::mem::take(&mut recording.pending);
+        drop(recording);
+        let known = pollster::block_on(read_marks(gpu, pending))?;
+        self.lock().kernels.extend(known);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Recording> {
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gpu {
+    /// Begins to take down every kernel that is submitted.
+    pub(crate) fn start_profile(&self) -> Result<()> {
+        let Some(clock) = Clock::of(&self.device) else {
+            return Err(Error::Device(
+                DeviceFault::Limit,
+                format!("Device: {} has no timestamps, so kernels cannot be profiled.", self.info),
+            ));
+        };
+        let begun = self.profiling.clock.compare_exchange(
+            0,
+            clock as u8,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        begun.map(drop).map_err(|_| {
+            Error::Device(
+                DeviceFault::Limit,
+                "Device: a profile is being recorded already. Finish it or drop it first."
+                    .to_string(),
+            )
+        })
+    }
+
+    /// Ends the recording and returns it.
+    pub(crate) async fn finish_profile(&self) -> Result<Profile> {
+        let (clock, recording) = self.stop_profile();
+        let mut kernels = recording.kernels;
+        kernels.extend(read_marks(self, recording.pending).await?);
+        // Ticks of the device, or nanoseconds already.
+        let period = match clock {
+            Some(Clock::Host) => 1.0,
+            _ => f64::from(self.queue.get_timestamp_period()),
+        };
+        let time =
+            |ticks: u64| Duration::from_nanos((ticks as f64 * period).round().max(0.0) as u64);
+        let zero = kernels.iter().map(|record| record.start).min().unwrap_or(0);
+        let kernels = kernels.into_iter().map(|record| ProfiledKernel {
+            label: record.label,
+            start: time(record.start - zero),
+            duration: time(record.end.saturating_sub(record.start)),
+            bytes: record.bytes,
+            flops: Some(record.flops).filter(|flops| *flops > 0),
+        });
+        let clock = clock.unwrap_or(Clock::Host);
+        Ok(Profile::new(self.info.to_string(), clock, kernels.collect()))
+    }
+
+    /// Ends the recording and forgets it.
+    pub(crate) fn drop_profile(&self) {
+        drop(self.stop_profile());
+    }
+
+    fn stop_profile(&self) -> (Option<Clock>, Recording) {
+        let clock = self.profiling.clock();
+        self.profiling.clock.store(0, Ordering::Relaxed);
+        (clock, std::mem::take(&mut *self.profiling.lock()))
+    }
+}
+
+/// Reads the marks of submissions and puts them into the records.
+async fn read_marks(gpu: &Gpu, pending: Vec<(Vec<Record>, Marks)>) -> Result<Vec<Record>> {
+    let mut known = Vec::new();
+    for (mut records, marks) in pending {
+        let bytes = gpu.read(marks.staging).await?;
+        let ticks: &[[u64; 2]] = &bytes
+            .chunks_exact(16)
+            .map(|pair| {
+                let word = |at: usize| {
+                    let mut word = [0; 8];
+                    word.copy_from_slice(&pair[at..at + 8]);
+                    u64::from_le_bytes(word)
+                };
+                [word(0), word(8)]
+            })
+            .collect::<Vec<_>>();
+        for (record, [start, end]) in records.iter_mut().zip(ticks) {
+            (record.start, record.end) = (*start, *end);
+        }
+        known.append(&mut records);
+    }
+    Ok(known)
+}

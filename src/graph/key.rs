@@ -1,0 +1,177 @@
+//! What makes two graphs one plan: the key, and which nodes carry the same numbers.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use super::{Graph, Input, Words};
+
+/// A graph's structure as bytes: equal for two graphs exactly if one plan serves both. The hash is made with
+/// the bytes and finds the plan; the bytes are compared in full, for a collision would be a wrong answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    hash: u64,
+    bytes: Box<[u8]>,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+impl Graph {
+    /// The graph's key. Sets [`Graph::same_words`], which is part of it, unless `coincidences` has seen too
+    /// many variants of this structure.
+    pub(crate) fn key(&mut self, coincidences: &mut Coincidences) -> Key {
+        let mut key = KeyWriter(Vec::with_capacity(48 * self.nodes.len() + 64));
+        for (leaf, donated) in self.leaves.iter().zip(&self.donated) {
+            leaf.hash(&mut key);
+            key.write_u8(u8::from(*donated));
+        }
+        self.same_words.clear();
+        let mut first_with = FirstWith::default();
+        for (i, node) in self.nodes.iter().enumerate() {
+            // Ops without inputs carry their shape as an attribute; that of the others follows from `infer`.
+            key.write_u32(((node.inputs.len() as u32) << 1) | u32::from(node.wanted));
+            for input in &node.inputs {
+                key.write_u32(match *input {
+                    Input::Node(i) => i << 1,
+                    Input::Leaf(i) => (i << 1) | 1,
+                });
+            }
+            let op: &dyn Any = &*node.op;
+            op.type_id().hash(&mut key);
+            // With their length, so that no op's attributes are taken for another's and what follows.
+            let at = key.0.len();
+            key.write_u32(0);
+            node.op.attributes(&mut key);
+            let bytes = (key.0.len() - at - 4) as u32;
+            key.0[at..at + 4].copy_from_slice(&bytes.to_ne_bytes());
+
+            let words = node.op.words();
+            let same = if words.is_empty() {
+                None
+            } else {
+                let first = *first_with.entry((op.type_id(), words)).or_insert(i as u32);
+                (first != i as u32).then_some(first)
+            };
+            self.same_words.push(same);
+        }
+        let structure = hash_bytes(&key.0);
+        if !coincidences.heeds(structure, &self.same_words) {
+            self.same_words.fill(None);
+        }
+        for (i, same) in self.same_words.iter().enumerate() {
+            if let Some(first) = same {
+                key.write_u32(i as u32);
+                key.write_u32(*first);
+            }
+        }
+        Key { hash: hash_bytes(&key.0), bytes: key.0.into_boxed_slice() }
+    }
+}
+
+type FirstWith = HashMap<(TypeId, Words), u32, BuildHasherDefault<Mixer>>;
+
+/// How often numbers of one structure have coincided in another way.
+///
+/// A plan may compute nodes with equal numbers once, so which numbers are equal is part of its key. In a program
+/// whose numbers are random they coincide in ever new ways, and each would be planned; after a few, such a
+/// structure gets the plan that takes no numbers for equal, which is right for all of them.
+#[derive(Default)]
+pub(crate) struct Coincidences(HashMap<u64, Vec<u64>, BuildHasherDefault<Mixer>>);
+
+/// Ways in which a loop's numbers coincide before they are taken to be random.
+const WAYS: usize = 8;
+/// Structures that are remembered.
+const STRUCTURES: usize = 1024;
+
+impl Coincidences {
+    /// True if the plan for the structure of this hash may count on `same_words`. A collision of hashes costs
+    /// speed only, for the key has the bytes.
+    fn heeds(&mut self, structure: u64, same_words: &[Option<u32>]) -> bool {
+        if same_words.iter().all(Option::is_none) {
+            return true;
+        }
+        if self.0.len() >= STRUCTURES && !self.0.contains_key(&structure) {
+            self.0.clear();
+        }
+        let mut way = Mixer::default();
+        same_words.hash(&mut way);
+        let ways = self.0.entry(structure).or_default();
+        if ways.contains(&way.finish()) {
+            return true;
+        }
+        let room = ways.len() < WAYS;
+        if room {
+            ways.push(way.finish());
+        }
+        room
+    }
+}
+
+/// Collects what is hashed instead of mixing it.
+struct KeyWriter(Vec<u8>);
+
+impl Hasher for KeyWriter {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        hash_bytes(&self.0)
+    }
+}
+
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    let mut mixer = Mixer::default();
+    mixer.write(bytes);
+    mixer.finish()
+}
+
+/// A fast hash for tables that hold nothing hostile: a multiplication for eight bytes.
+#[derive(Default)]
+pub(crate) struct Mixer(u64);
+
+impl Mixer {
+    fn mix(&mut self, word: u64) {
+        // An odd number with bits all over; the rotation keeps zeros from being absorbed.
+        let product = u128::from(self.0.rotate_left(23) ^ word ^ 0x9e37_79b9_7f4a_7c15)
+            * u128::from(0xd6e8_feb8_6659_fd93u64);
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+}
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        let mut words = bytes.chunks_exact(8);
+        for word in &mut words {
+            self.mix(u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+        }
+        let rest = words.remainder();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        self.mix(u64::from_ne_bytes(last) ^ (bytes.len() as u64).rotate_right(8));
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.mix(u64::from(n));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.mix(n);
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.mix(n as u64);
+    }
+
+    fn write_isize(&mut self, n: isize) {
+        self.mix(n as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,372 @@
+//! Which nodes share a kernel.
+//!
+//! Every node begins as a cluster of its own. Clusters are joined where one kernel can do the work of both: first each
+//! node with its only reader, so that its value never leaves the registers; then the rest of those that read each
+//! other, whose values are stored as well; then those that read the same. What must not be joined is found by trying:
+//! a [`Body`] exists or not.
+
+use std::collections::HashSet;
+
+use smallvec::SmallVec;
+
+use super::body::{Body, Code, Scope};
+use super::rows::Shares;
+use crate::graph::Input;
+use crate::graph::lower::{Bind, Kernels, Lowering};
+
+/// Nodes that become one kernel, or two where a fold is long.
+pub(super) struct Cluster<'a> {
+    pub(super) members: Vec<u32>,
+    /// `None` for kernels that nothing can be computed behind.
+    pub(super) body: Option<Body<'a>>,
+    pub(super) outputs: Vec<u32>,
+    /// Values that the kernels read, nodes and leaves.
+    pub(super) reads: Vec<Input>,
+}
+
+/// Clusters that cover all wanted nodes, in an order in which they can run.
+pub(super) fn clusters<'a>(scope: &Scope<'a>, fusion: bool) -> Vec<Cluster<'a>> {
+    let mut former = Former::new(scope);
+    if fusion {
+        former.join_only_readers();
+        former.join_readers();
+        former.join_siblings();
+    }
+    former.finish()
+}
+
+/// Nodes that any reader may compute for itself: constants, and views if nodes are fused at all.
+pub(super) fn free(graph: &crate::graph::Graph, lowerings: &[Lowering], fusion: bool) -> Vec<bool> {
+    let nodes = graph.nodes.iter().zip(lowerings);
+    nodes
+        .map(|(_, lowering)| match lowering {
+            Lowering::Pointwise(p) => p.is_uniform() || (fusion && p.is_view()),
+            _ => false,
+        })
+        .collect()
+}
+
+struct Former<'a, 'b> {
+    scope: &'b Scope<'a>,
+    /// The cluster of each node; aliases have none.
+    of: Vec<Option<u32>>,
+    members: Vec<Vec<u32>>,
+    /// Nodes that read each node, through aliases.
+    readers: Vec<SmallVec<[u32; 4]>>,
+    /// Somebody holds the node's value, or that of an alias of it.
+    keep: Vec<bool>,
+    /// Clusters that each cluster leads to.
+    reach: Vec<Bits>,
+    /// Pairs that were tried in vain, with the numbers of their members then.
+    failed: HashSet<[usize; 4]>,
+}
+
+impl<'a, 'b> Former<'a, 'b> {
+    fn new(scope: &'b Scope<'a>) -> Self {
+        let nodes = &scope.graph.nodes;
+        let count = nodes.len();
+        let mut former = Former {
+            scope,
+            of: vec![None; count],
+            members: vec![Vec::new(); count],
+            readers: vec![SmallVec::new(); count],
+            keep: vec![false; count],
+            reach: vec![Bits::new(count); count],
+            failed: HashSet::new(),
+        };
+        for (i, node) in nodes.iter().enumerate() {
+            if let (true, Input::Node(root)) = (node.wanted, scope.roots[i]) {
+                former.keep[root as usize] = true;
+            }
+            if scope.roots[i] != Input::Node(i as u32) {
+                continue;
+            }
+            former.of[i] = Some(i as u32);
+            former.members[i].push(i as u32);
+            for input in &node.inputs {
+                if let Input::Node(j) = scope.root(*input) {
+                    let readers = &mut former.readers[j as usize];
+                    if !readers.contains(&(i as u32)) {
+                        readers.push(i as u32);
+                    }
+                }
+            }
+        }
+        for i in (0..count).rev() {
+            for at in 0..former.readers[i].len() {
+                let reader = former.readers[i][at] as usize;
+                let further = former.reach[reader].clone();
+                former.reach[i].add(&further);
+                former.reach[i].set(reader);
+            }
+        }
+        former
+    }
+
+    /// Each node into the cluster that alone reads it.
+    fn join_only_readers(&mut self) {
+        for i in (0..self.of.len()).rev() {
+            let Some(own) = self.of[i] else { continue };
+            if self.keep[i] || self.is_constant(i) {
+                continue;
+            }
+            let mut clusters = self.readers[i].iter().filter_map(|&r| self.of[r as usize]);
+            let Some(first) = clusters.next() else { continue };
+            if first != own && clusters.all(|cluster| cluster == first) {
+                self.try_join(own, first);
+            }
+        }
+    }
+
+    /// Clusters into those that read them.
+    fn join_readers(&mut self) {
+        for i in 0..self.of.len() {
+            for k in 0..self.scope.graph.nodes[i].inputs.len() {
+                let Input::Node(j) = self.scope.root(self.scope.graph.nodes[i].inputs[k]) else {
+                    continue;
+                };
+                if let (Some(a), Some(b)) = (self.of[j as usize], self.of[i]) {
+                    if a != b && !self.is_constant(j as usize) {
+                        self.try_join(a, b);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Clusters that read the same value.
+    fn join_siblings(&mut self) {
+        let nodes = &self.scope.graph.nodes;
+        let leaves = self.scope.graph.leaves.len();
+        let mut reading: Vec<SmallVec<[u32; 4]>> = vec![SmallVec::new(); leaves + nodes.len()];
+        for (i, node) in nodes.iter().enumerate().filter(|(i, _)| self.of[*i].is_some()) {
+            for input in &node.inputs {
+                let at = match self.scope.root(*input) {
+                    Input::Leaf(leaf) => leaf as usize,
+                    Input::Node(j) if self.is_constant(j as usize) => continue,
+                    Input::Node(j) => leaves + j as usize,
+                };
+                reading[at].push(i as u32);
+            }
+        }
+        for list in reading {
+            for pair in list.windows(2) {
+                if let (Some(a), Some(b)) = (self.of[pair[0] as usize], self.of[pair[1] as usize]) {
+                    if a != b && self.size(a) == self.size(b) {
+                        self.try_join(a, b);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Elements of a cluster's largest member.
+    fn size(&self, cluster: u32) -> usize {
+        let nodes = &self.scope.graph.nodes;
+        let members = self.members[cluster as usize].iter();
+        members.map(|&m| nodes[m as usize].spec.elements()).max().unwrap_or(0)
+    }
+
+    fn is_constant(&self, node: usize) -> bool {
+        matches!(&self.scope.lowerings[node], Lowering::Pointwise(p) if p.is_uniform())
+    }
+
+    fn try_join(&mut self, a: u32, b: u32) {
+        let (from, to) = if self.reach[b as usize].get(a as usize) { (b, a) } else { (a, b) };
+        let (from, to) = (from as usize, to as usize);
+        let key = [from, self.members[from].len(), to, self.members[to].len()];
+        if self.failed.contains(&key) {
+            return;
+        }
+        if !self.joins(from, to) {
+            self.failed.insert(key);
+            return;
+        }
+        let moved = std::mem::take(&mut self.members[to]);
+        for &node in &moved {
+            self.of[node as usize] = Some(from as u32);
+        }
+        self.members[from].extend(moved);
+        self.members[from].sort_unstable();
+        let further = std::mem::take(&mut self.reach[to]);
+        self.reach[from].add(&further);
+        self.reach[from].clear(to);
+        let further = self.reach[from].clone();
+        for reach in &mut self.reach {
+            if reach.get(from) || reach.get(to) {
+                reach.add(&further);
+                reach.set(from);
+                reach.clear(to);
+            }
+        }
+    }
+
+    /// True if the clusters can become one, where `from` may lead to `to`.
+    fn joins(&self, from: usize, to: usize) -> bool {
+        // A way through a third cluster would make a circle.
+        if self.reach[from].iter().any(|x| x != to && self.reach[x].get(to)) {
+            return false;
+        }
+        let mut members = [&self.members[from][..], &self.members[to][..]].concat();
+        members.sort_unstable();
+        let kernels = |m: &&u32| matches!(self.scope.lowerings[**m as usize], Lowering::Kernels(_));
+        let anchors: SmallVec<[&u32; 2]> = members.iter().filter(kernels).collect();
+        let anchor = match anchors[..] {
+            [] => None,
+            [&one] => match &self.scope.lowerings[one as usize] {
+                Lowering::Kernels(kernels) if kernels.stores() => Some(kernels),
+                _ => return false,
+            },
+            _ => return false,
+        };
+        let outputs: Vec<u32> = members
+            .iter()
+            .copied()
+            .filter(|&m| {
+                let outside = |r: &u32| members.binary_search(r).is_err();
+                self.keep[m as usize] || self.readers[m as usize].iter().any(outside)
+            })
+            .collect();
+        let Some(body) = self.scope.body(&members, &outputs) else { return false };
+        self.fits(&body, &members, anchor)
+    }
+
+    /// True if the adapter can bind what `body` needs, and its folds can be spread over threads.
+    fn fits(&self, body: &Body, members: &[u32], anchor: Option<&Kernels>) -> bool {
+        let own = anchor.and_then(|kernels| kernels.kernels.last());
+        let own = own.map_or(0, |k| k.binds.iter().filter(|(b, _)| *b != Bind::Output).count());
+        let folds = body.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_))).count();
+        if own + body.bindings() + folds > self.scope.caps.storage_buffers.max(4) {
+            return false;
+        }
+        if folds == 0 {
+            return true;
+        }
+        let shares = Shares::new(body, self.scope.caps);
+        if shares.chunks == 1 {
+            return true;
+        }
+        // Of a row that is cut into chunks the fold is known to the second kernel only.
+        let first = |o: &super::body::Output| o.row || body.instances[o.instance].level == 0;
+        if body.levels() > 1 || !body.outputs.iter().all(first) {
+            return false;
+        }
+        let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).collect();
+        let partials = super::rows::folds(body);
+        self.scope.second(members, &rows, &partials, shares.chunks).is_some()
+    }
+
+    /// Builds what is asked for, from the end to the beginning.
+    fn finish(self) -> Vec<Cluster<'a>> {
+        let mut demanded = self.keep.clone();
+        let order = self.order();
+        let mut clusters = Vec::with_capacity(order.len());
+        for cluster in order.into_iter().rev() {
+            let members = &self.members[cluster];
+            let outputs: Vec<u32> =
+                members.iter().copied().filter(|&m| demanded[m as usize]).collect();
+            if outputs.is_empty() {
+                continue;
+            }
+            let lowering = |m: &u32| &self.scope.lowerings[*m as usize];
+            let kernels = members.iter().find_map(|m| match lowering(m) {
+                Lowering::Kernels(kernels) => Some((*m, kernels)),
+                _ => None,
+            });
+            let body = match kernels {
+                Some((_, kernels)) if !kernels.stores() => None,
+                _ => Some(
+                    self.scope
+                        .body(members, &outputs)
+                        .expect("what was joined can be built, and a node alone always can"),
+                ),
+            };
+            let mut reads: Vec<Input> = Vec::new();
+            if let Some((anchor, _)) = kernels {
+                let inputs = &self.scope.graph.nodes[anchor as usize].inputs;
+                reads.extend(inputs.iter().map(|input| self.scope.root(*input)));
+            }
+            if let Some(body) = &body {
+                reads.extend(body.reads().filter_map(|(_, load)| match load.source {
+                    super::body::Source::Value(input) => Some(input),
+                    _ => None,
+                }));
+            }
+            for input in &reads {
+                if let Input::Node(j) = *input {
+                    demanded[j as usize] = true;
+                }
+            }
+            clusters.push(Cluster { members: members.clone(), body, outputs, reads });
+        }
+        clusters.reverse();
+        clusters
+    }
+
+    /// The clusters in an order in which they can run: the earliest first that is ready.
+    fn order(&self) -> Vec<usize> {
+        let count = self.of.len();
+        let mut waiting = vec![0usize; count];
+        let mut leads: Vec<SmallVec<[u32; 4]>> = vec![SmallVec::new(); count];
+        for (i, readers) in self.readers.iter().enumerate() {
+            let Some(from) = self.of[i] else { continue };
+            for to in readers.iter().filter_map(|&r| self.of[r as usize]) {
+                if to != from && !leads[from as usize].contains(&to) {
+                    leads[from as usize].push(to);
+                    waiting[to as usize] += 1;
+                }
+            }
+        }
+        // A cluster stands where its last member stood.
+        let place = |c: usize| self.members[c].last().copied();
+        let mut ready: std::collections::BTreeSet<(Option<u32>, usize)> = (0..count)
+            .filter(|&c| !self.members[c].is_empty() && waiting[c] == 0)
+            .map(|c| (place(c), c))
+            .collect();
+        let mut order = Vec::new();
+        while let Some((_, cluster)) = ready.pop_first() {
+            order.push(cluster);
+            for &to in &leads[cluster] {
+                waiting[to as usize] -= 1;
+                if waiting[to as usize] == 0 {
+                    ready.insert((place(to as usize), to as usize));
+                }
+            }
+        }
+        order
+    }
+}
+
+/// A set of small numbers.
+#[derive(Clone, Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(count: usize) -> Self {
+        Bits(vec![0; count.div_ceil(64)])
+    }
+
+    fn get(&self, i: usize) -> bool {
+        self.0.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1)
+    }
+
+    fn set(&mut self, i: usize) {
+        self.0[i / 64] |= 1 << (i % 64);
+    }
+
+    fn clear(&mut self, i: usize) {
+        self.0[i / 64] &= !(1 << (i % 64));
+    }
+
+    fn add(&mut self, other: &Bits) {
+        for (word, more) in self.0.iter_mut().zip(&other.0) {
+            *word |= more;
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().enumerate().flat_map(|(at, &word)| {
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * at + bit)
+        })
+    }
+}

@@ -1,0 +1,315 @@
+//! WGSL for the nodes of a body: one function an op, one call a node, and the reads that the calls need.
+//!
+//! The text depends on what is computed and on how inputs are strided, never on plain sizes: those are parameters.
+
+use std::fmt::Write;
+
+use super::body::{Body, Code, Instance, Operand, Source};
+use super::space::{Fields, Kind, Place, stored};
+use crate::device::{Access, Source as Module};
+use crate::dtype::{DType, Register};
+use crate::graph::lower::{Pointwise, link_prelude};
+
+/// A generated kernel.
+pub(super) struct Kernel {
+    pub(super) source: Module,
+    pub(super) grid: [u32; 3],
+    /// What its storage bindings are bound to, in order.
+    pub(super) binds: Vec<Bound>,
+    /// The contents of its uniforms.
+    pub(super) params: Vec<Vec<u32>>,
+    /// Which words of the last uniform are words of nodes: position, node, word.
+    pub(super) words: Vec<(usize, u32, usize)>,
+    /// Additions and multiplications of its inner loops; 0 if nobody has counted them.
+    pub(super) flops: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// A load of the body.
+    Load(usize),
+    /// An output of the body.
+    Output(usize),
+    /// A partial result.
+    Temp(usize),
+    /// Binding of the anchor's own kernel.
+    Own(usize),
+}
+
+/// What a piece of code can name already.
+#[derive(Clone)]
+pub(super) struct Defined {
+    loads: Vec<bool>,
+    instances: Vec<bool>,
+}
+
+impl Defined {
+    pub(super) fn nothing(body: &Body) -> Self {
+        Defined {
+            loads: vec![false; body.loads.len()],
+            instances: vec![false; body.instances.len()],
+        }
+    }
+
+    pub(super) fn instance(&mut self, i: usize) {
+        self.instances[i] = true;
+    }
+}
+
+/// Writes the code of one body.
+pub(super) struct Writer<'b, 'a> {
+    pub(super) body: &'b Body<'a>,
+    pub(super) params: Fields,
+    pub(super) helpers: String,
+    pub(super) words: Vec<(usize, u32, usize)>,
+    functions: Vec<(String, String)>,
+    kinds: Vec<Kind>,
+}
+
+impl<'b, 'a> Writer<'b, 'a> {
+    pub(super) fn new(body: &'b Body<'a>, prefix: &'static str) -> Self {
+        Writer {
+            body,
+            params: Fields::new(prefix),
+            helpers: String::new(),
+            words: Vec::new(),
+            functions: Vec::new(),
+            kinds: vec![Kind::Scalar; body.loads.len()],
+        }
+    }
+
+    /// Statements after which every one of `wanted` has a name.
+    pub(super) fn compute(
+        &mut self,
+        place: Place,
+        wanted: impl IntoIterator<Item = Operand>,
+        defined: &mut Defined,
+    ) -> String {
+        let mut text = String::new();
+        for operand in wanted {
+            self.define(operand, place, defined, &mut text);
+        }
+        text
+    }
+
+    fn define(&mut self, operand: Operand, place: Place, defined: &mut Defined, text: &mut String) {
+        let body = self.body;
+        match operand {
+            Operand::Load(i) | Operand::Inside(i) => {
+                if !std::mem::replace(&mut defined.loads[i], true) {
+                    let (params, helpers) = (&mut self.params, &mut self.helpers);
+                    let (read, kind) = body.space.read(i, &body.loads[i], place, params, helpers);
+                    self.kinds[i] = kind;
+                    text.push_str(&read);
+                }
+            }
+            Operand::Instance(i) => {
+                if std::mem::replace(&mut defined.instances[i], true) {
+                    return;
+                }
+                let instance = &body.instances[i];
+                for &operand in &instance.operands {
+                    self.define(operand, place, defined, text);
+                }
+                if let Code::Pointwise(pointwise) = instance.code {
+                    let call = self.call(instance, pointwise);
+                    let _ = writeln!(text, "let t{i} = {};", rounded(instance.dtype, &call));
+                }
+            }
+            Operand::Word(_) => {}
+        }
+    }
+
+    fn call(&mut self, instance: &Instance, pointwise: &Pointwise) -> String {
+        let text = self.function_text(instance, pointwise);
+        let name = match self.functions.iter().find(|(_, known)| *known == text) {
+            Some((name, _)) => name.clone(),
+            None => {
+                // The same op on other types, or another op of the same name.
+                // The prefix keeps clear of WGSL's own functions.
+                let base = format!("op_{}", pointwise.name);
+                let taken = self.functions.iter().filter(|(n, _)| n.starts_with(&base)).count();
+                let name = if taken == 0 { base } else { format!("{base}_{taken}") };
+                self.functions.push((name.clone(), text));
+                name
+            }
+        };
+        let mut list = String::new();
+        for (k, operand) in instance.operands.iter().enumerate() {
+            if k > 0 {
+                list.push_str(", ");
+            }
+            if let Operand::Word(word) = *operand {
+                let field = format!("w{}", self.words.len());
+                self.words.push((self.params.values.len(), instance.node, word));
+                list.push_str(&self.params.add(&field, 0));
+            } else {
+                list.push_str(&operand_name(*operand));
+            }
+        }
+        format!("{name}({list})")
+    }
+
+    /// Everything of a node's function but its name.
+    fn function_text(&self, instance: &Instance, pointwise: &Pointwise) -> String {
+        let mut text = String::from("(");
+        for (k, ((name, _), operand)) in pointwise.args.iter().zip(&instance.operands).enumerate() {
+            let ty = match operand {
+                Operand::Word(_) => "u32".to_string(),
+                other => vector(self.body.register(*other)),
+            };
+            let _ = write!(text, "{}{name}: {ty}", if k > 0 { ", " } else { "" });
+        }
+        let result = instance.dtype.register();
+        let first = instance.operands.first().map_or(result, |o| self.body.register(*o));
+        let body = with_vector_type(&pointwise.body, first);
+        let _ = writeln!(text, ") -> {} {{", vector(result));
+        if body.contains("return ") {
+            let _ = writeln!(text, "{}\n}}", body.trim_end());
+        } else {
+            let _ = writeln!(text, "    return {body};\n}}");
+        }
+        text
+    }
+
+    /// Declares a function under a name of its own, if it is not there.
+    pub(super) fn function(&mut self, name: &str, text: String) {
+        if !self.functions.iter().any(|(known, _)| known == name) {
+            self.functions.push((name.to_string(), text));
+        }
+    }
+
+    /// The buffers that the code reads, as bindings from `first` on.
+    pub(super) fn declare_loads(&self, first: usize, out: &mut String) -> Vec<Bound> {
+        let mut binds = Vec::new();
+        for (i, load) in self.body.reads() {
+            let ty = stored(load.dtype, self.kinds[i]);
+            declare(out, first + binds.len(), "read", &format!("x{i}"), ty);
+            binds.push(Bound::Load(i));
+        }
+        binds
+    }
+
+    pub(super) fn uses_f16(&self) -> bool {
+        let loads = self.body.reads().any(|(_, load)| load.dtype == DType::F16);
+        loads || self.body.instances.iter().any(|i| i.dtype == DType::F16)
+    }
+
+    pub(super) fn functions(&self) -> String {
+        self.functions.iter().map(|(name, text)| format!("fn {name}{text}\n")).collect()
+    }
+
+    /// The name of the kernel: that of its last op.
+    pub(super) fn label(&self, graph: &crate::graph::Graph) -> String {
+        let last = self.body.outputs.last().map(|output| output.node);
+        last.map_or("kernel", |node| graph.nodes[node as usize].op.name()).to_string()
+    }
+}
+
+/// Puts a module together: buffers, the uniform `p`, functions, and the entry point.
+pub(super) fn module(
+    writer: Writer,
+    label: String,
+    stores: &[(Bound, String, &'static str)],
+    globals: &str,
+    main: &str,
+    grid: [u32; 3],
+) -> Kernel {
+    let mut wgsl = String::new();
+    if writer.uses_f16() {
+        wgsl.push_str("enable f16;\n");
+    }
+    let _ = writeln!(wgsl, "struct Params {{\n{}}}\n", writer.params.declarations());
+    let mut binds = writer.declare_loads(0, &mut wgsl);
+    let mut accesses = vec![Access::Read; binds.len()];
+    for (bound, name, ty) in stores {
+        declare(&mut wgsl, binds.len(), "read_write", name, ty);
+        binds.push(*bound);
+        accesses.push(Access::Write);
+    }
+    let _ = writeln!(wgsl, "@group(0) @binding({}) var<uniform> p: Params;\n", binds.len());
+    accesses.push(Access::Uniform);
+    wgsl.push_str(globals);
+    wgsl.push_str(&writer.functions());
+    wgsl.push_str(&writer.helpers);
+    wgsl.push_str(main);
+    link_prelude(&mut wgsl);
+    Kernel {
+        source: Module { label, wgsl: wgsl.into(), accesses },
+        grid,
+        binds,
+        params: vec![writer.params.values],
+        words: writer.words,
+        flops: 0,
+    }
+}
+
+pub(super) fn declare(out: &mut String, binding: usize, access: &str, name: &str, ty: &str) {
+    let _ = writeln!(
+        out,
+        "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{ty}>;"
+    );
+}
+
+pub(super) fn operand_name(operand: Operand) -> String {
+    match operand {
+        Operand::Load(i) => format!("v{i}"),
+        Operand::Inside(i) => format!("in{i}"),
+        Operand::Instance(i) => format!("t{i}"),
+        Operand::Word(word) => format!("w{word}"),
+    }
+}
+
+pub(super) fn vector(register: Register) -> String {
+    format!("vec4<{}>", register.scalar())
+}
+
+/// The value as it would come back from a buffer: registers are wider than some dtypes.
+pub(super) fn rounded(dtype: DType, value: &str) -> String {
+    match dtype {
+        DType::F16 => format!("vec4<f32>(vec4<f16>({value}))"),
+        DType::U8 => format!("{value} & vec4<u32>(255u)"),
+        _ => value.to_string(),
+    }
+}
+
+/// One lane of a vector as a buffer holds it.
+pub(super) fn pack_lane(dtype: DType, value: &str) -> String {
+    match dtype {
+        DType::F16 => format!("f16({value})"),
+        DType::Bool => format!("select(0u, 1u, {value})"),
+        _ => value.to_string(),
+    }
+}
+
+pub(super) const LANES: [&str; 4] = ["x", "y", "z", "w"];
+
+/// Moves lines to the right.
+pub(super) fn indented(text: &str, by: usize) -> String {
+    text.lines().map(|line| format!("{:by$}{line}\n", "")).collect()
+}
+
+/// True if the load comes from memory that an earlier kernel of the same body wrote.
+pub(super) fn temp_of(source: Source) -> Option<usize> {
+    match source {
+        Source::Temp(i) => Some(i),
+        _ => None,
+    }
+}
+
+/// Puts the vector type of `register` in the place of the word `V`.
+fn with_vector_type(body: &str, register: Register) -> String {
+    let mut out = String::with_capacity(body.len() + 16);
+    let mut before = ' ';
+    let mut chars = body.chars().peekable();
+    while let Some(c) = chars.next() {
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        if c == 'V' && !word(before) && !chars.peek().copied().is_some_and(word) {
+            let _ = write!(out, "vec4<{}>", register.scalar());
+        } else {
+            out.push(c);
+        }
+        before = c;
+    }
+    out
+}

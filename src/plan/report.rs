@@ -1,0 +1,147 @@
+//! What a plan looks like to a person: its kernels, what each computes, and their texts.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Step;
+use crate::device::table::{self, Column};
+use crate::shape::Shape;
+
+/// What the planner says of a step, for reports and profiles. Nothing that runs depends on it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Note {
+    /// Names the kernel in tables; empty stands for the source's label.
+    pub(crate) label: String,
+    /// The ops that the kernel computes, by TensorFlow's names, in the order in which they were called.
+    pub(crate) ops: Vec<&'static str>,
+    /// The shapes of the results that the kernel writes.
+    pub(crate) outputs: Vec<Shape>,
+    /// Additions and multiplications of one run; 0 if nobody has counted them.
+    pub(crate) flops: u64,
+}
+
+/// The plan of a flush: which kernels run in which order, and what each of them computes.
+///
+/// Prints as a table. [`Device::last_plan`](crate::Device::last_plan) returns one, and with the environment
+/// variable `WGRAD_PRINT_PLANS=1` every new plan is logged at the level `info`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Device, Tensor};
+/// let x = Tensor::ones([2, 3])?;
+/// let y = (&x * 2.0 + 1.0).exp()?.to_vec::<f32>()?;
+/// let plan = Device::current()?.last_plan().expect("the read has run one");
+/// println!("{plan}");
+/// let kernel = &plan.kernels()[plan.kernels().len() - 1];
+/// assert!(kernel.ops.contains(&"Exp"));
+/// assert_eq!(kernel.outputs, [[2, 3].into()]);
+/// assert!(plan.wgsl().contains("fn main("));
+/// # assert_eq!(y, [3f32.exp(); 6]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PlanReport(Arc<Inner>);
+
+struct Inner {
+    kernels: Vec<PlannedKernel>,
+    buffer_bytes: u64,
+}
+
+/// One dispatch of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedKernel {
+    /// The kernel's name.
+    pub label: String,
+    /// The ops that it computes, by TensorFlow's names, in the order in which they were called.
+    pub ops: Vec<&'static str>,
+    /// The shapes of the results that it writes.
+    pub outputs: Vec<Shape>,
+    /// Bytes of the tensors that it is bound to: what it reads and writes at least, if it uses all of them.
+    pub bytes: u64,
+    /// Additions and multiplications of one run, if they are known.
+    pub flops: Option<u64>,
+    /// Workgroups along x, y and z.
+    pub workgroups: [u32; 3],
+    /// The complete shader.
+    pub wgsl: Arc<str>,
+}
+
+impl PlanReport {
+    pub(super) fn new(steps: &[Step], buffer_bytes: u64) -> Self {
+        let kernels = steps.iter().map(|step| PlannedKernel {
+            label: step.label().to_string(),
+            ops: step.note.ops.clone(),
+            outputs: step.note.outputs.clone(),
+            bytes: step.bytes,
+            flops: Some(step.note.flops).filter(|flops| *flops > 0),
+            workgroups: step.grid,
+            wgsl: step.source.wgsl.clone(),
+        });
+        PlanReport(Arc::new(Inner { kernels: kernels.collect(), buffer_bytes }))
+    }
+
+    /// The kernels in the order in which they run.
+    pub fn kernels(&self) -> &[PlannedKernel] {
+        &self.0.kernels
+    }
+
+    /// Bytes of the buffers that a run takes from the device's pool, for results and for what lies between.
+    pub fn buffer_bytes(&self) -> u64 {
+        self.0.buffer_bytes
+    }
+
+    /// The shaders of all kernels, each text once, under a comment with the kernel's numbers and ops.
+    pub fn wgsl(&self) -> String {
+        let kernels = self.kernels();
+        let mut text = String::new();
+        for (i, kernel) in kernels.iter().enumerate() {
+            if kernels[..i].iter().any(|other| other.wgsl == kernel.wgsl) {
+                continue;
+            }
+            let same = kernels.iter().enumerate().skip(i).filter(|(_, k)| k.wgsl == kernel.wgsl);
+            for (at, kernel) in same {
+                text += &format!("// {} {}: {}\n", at + 1, kernel.label, kernel.ops.join(", "));
+            }
+            text += kernel.wgsl.trim_end();
+            text += "\n\n";
+        }
+        text
+    }
+}
+
+impl fmt::Display for PlanReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernels = self.kernels();
+        let plural = if kernels.len() == 1 { "" } else { "s" };
+        let bytes = table::bytes(self.buffer_bytes());
+        writeln!(f, "plan of {} kernel{plural}, {bytes} of buffers", kernels.len())?;
+        let columns = [
+            Column::right("#"),
+            Column::left("kernel"),
+            Column::left("ops"),
+            Column::left("result"),
+            Column::right("bytes"),
+            Column::right("flops"),
+        ];
+        let rows = kernels.iter().enumerate().map(|(i, kernel)| {
+            let outputs: Vec<String> = kernel.outputs.iter().map(Shape::to_string).collect();
+            [
+                (i + 1).to_string(),
+                kernel.label.clone(),
+                kernel.ops.join(" "),
+                outputs.join(" "),
+                table::bytes(kernel.bytes),
+                kernel.flops.map_or("-".to_string(), |flops| flops.to_string()),
+            ]
+        });
+        table::write(f, &columns, &rows.collect::<Vec<_>>())
+    }
+}
+
+impl fmt::Debug for PlanReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PlanReport({} kernels)", self.kernels().len())
+    }
+}

@@ -1,0 +1,177 @@
+//! Arithmetic on views: a view of a view as one, and shapes cut so finely that several fit one set of axes.
+
+use smallvec::SmallVec;
+
+use crate::graph::lower::{Strided, View, ViewAxis};
+
+/// The view of all elements in row-major order over axes of these sizes.
+pub(super) fn natural(sizes: &[usize]) -> Strided {
+    natural_over(sizes, |_| true)
+}
+
+/// As [`natural`], over those axes that `counts` names; along the others the element stays the same.
+pub(super) fn natural_over(sizes: &[usize], counts: impl Fn(usize) -> bool) -> Strided {
+    let mut axes = vec![ViewAxis { stride: 0, window: None }; sizes.len()];
+    let mut stride = 1;
+    for axis in (0..sizes.len()).rev() {
+        if counts(axis) && sizes[axis] != 1 {
+            axes[axis].stride = stride;
+            stride *= sizes[axis] as i64;
+        }
+    }
+    Strided { offset: 0, axes }
+}
+
+/// The view that reads, through `inner` over a node of shape `shape`, the elements that `outer` takes of the node.
+/// `outer` is over axes of `sizes` and has no windows. `None` if no strides can say it.
+pub(super) fn compose(
+    sizes: &[usize],
+    outer: &Strided,
+    shape: &[usize],
+    inner: &View,
+) -> Option<Strided> {
+    let View::Strided(inner) = inner else { return Some(outer.clone()) };
+    let mut out =
+        Strided { offset: inner.offset, axes: vec![ViewAxis { stride: 0, window: None }; sizes.len()] };
+    let own = natural(shape);
+    // The node's coordinates at the first element.
+    let mut rest = outer.offset;
+    let mut coordinates: SmallVec<[Coordinate; 6]> = SmallVec::new();
+    for axis in &own.axes {
+        let start = if axis.stride == 0 { 0 } else { rest / axis.stride };
+        rest -= start * axis.stride;
+        coordinates.push(Coordinate { start, low: start, high: start, moves: SmallVec::new() });
+    }
+    if rest != 0 {
+        return None;
+    }
+    for (at, (axis, &size)) in outer.axes.iter().zip(sizes).enumerate() {
+        if axis.stride == 0 || size == 1 {
+            continue;
+        }
+        // The outermost axis of the node that a step does not overshoot.
+        let along = own.axes.iter().position(|a| a.stride != 0 && a.stride <= axis.stride.abs())?;
+        let by = axis.stride / own.axes[along].stride;
+        if by * own.axes[along].stride != axis.stride {
+            return None;
+        }
+        let reach = by * (size as i64 - 1);
+        let coordinate = &mut coordinates[along];
+        coordinate.low += reach.min(0);
+        coordinate.high += reach.max(0);
+        coordinate.moves.push((at, by));
+    }
+    for (along, coordinate) in coordinates.iter().enumerate() {
+        if coordinate.low < 0 || coordinate.high >= shape[along] as i64 {
+            return None;
+        }
+        let axis = inner.axes[along];
+        let Some(mut window) = axis.window else {
+            out.offset += coordinate.start * axis.stride;
+            for &(at, by) in &coordinate.moves {
+                out.axes[at].stride += by * axis.stride;
+            }
+            continue;
+        };
+        let &[(at, 1)] = &coordinate.moves[..] else { return None };
+        window.low -= coordinate.start;
+        out.axes[at] = ViewAxis { stride: axis.stride, window: Some(window) };
+    }
+    Some(out)
+}
+
+/// How one coordinate of a node follows from the coordinates of a kernel.
+struct Coordinate {
+    start: i64,
+    low: i64,
+    high: i64,
+    /// Axis of the kernel, and steps of this coordinate for each of its.
+    moves: SmallVec<[(usize, i64); 4]>,
+}
+
+/// Sizes whose products contain the axes of all `shapes`, which have one number of elements: of `[6, 4]` and `[2, 12]`
+/// they are `[2, 3, 4]`. `None` if the axes do not nest.
+pub(super) fn refine<'a>(shapes: impl Iterator<Item = &'a [usize]>) -> Option<Vec<usize>> {
+    let mut marks: SmallVec<[usize; 8]> = SmallVec::from_slice(&[1]);
+    for shape in shapes {
+        let mut product = 1;
+        for &size in shape.iter().rev() {
+            product *= size;
+            if let Err(at) = marks.binary_search(&product) {
+                marks.insert(at, product);
+            }
+        }
+    }
+    let mut sizes = Vec::with_capacity(marks.len());
+    for pair in marks.windows(2).rev() {
+        if pair[1] % pair[0] != 0 {
+            return None;
+        }
+        sizes.push(pair[1] / pair[0]);
+    }
+    Some(sizes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::lower::Window;
+
+    fn strides(view: &Strided) -> Vec<i64> {
+        view.axes.iter().map(|a| a.stride).collect()
+    }
+
+    #[test]
+    fn views_of_views_are_views() {
+        // The transpose of a slice: rows 1 and 2 of [4, 6], turned.
+        let slice = View::strided(6, &[6, 1]);
+        let turned = compose(&[6, 2], &natural(&[6, 2]), &[6, 2], &View::strided(0, &[1, 6]));
+        let turned = turned.unwrap();
+        assert_eq!(strides(&turned), [1, 6]);
+        let both = compose(&[6, 2], &turned, &[2, 6], &slice).unwrap();
+        assert_eq!((both.offset, strides(&both)), (6, vec![1, 6]));
+        // A row repeated, over finer axes.
+        let row = compose(&[2, 3, 4], &natural(&[2, 3, 4]), &[6, 4], &View::strided(0, &[0, 1]));
+        assert_eq!(strides(&row.unwrap()), [0, 0, 1]);
+        // Backwards through a reversed view.
+        let reversed = View::strided(5, &[-1]);
+        let twice = compose(&[6], &Strided { offset: 5, axes: vec![ViewAxis { stride: -1, window: None }] }, &[6], &reversed);
+        let twice = twice.unwrap();
+        assert_eq!((twice.offset, strides(&twice)), (0, vec![1]));
+    }
+
+    #[test]
+    fn what_no_strides_say_is_refused() {
+        // [4, 6] walked as 24 elements through a transpose.
+        assert!(compose(&[24], &natural(&[24]), &[4, 6], &View::strided(0, &[1, 4])).is_none());
+        // Every fifth element of rows of six.
+        let fifth = Strided { offset: 0, axes: vec![ViewAxis { stride: 5, window: None }] };
+        assert!(compose(&[4], &fifth, &[4, 6], &View::strided(0, &[1, 4])).is_none());
+    }
+
+    #[test]
+    fn windows_move_with_their_axis() {
+        let window = Window { low: 2, len: 3, dilation: 1 };
+        let axes = vec![
+            ViewAxis { stride: 3, window: None },
+            ViewAxis { stride: 1, window: Some(window) },
+        ];
+        let padded = View::Strided(Strided { offset: 0, axes });
+        let turned = Strided {
+            offset: 0,
+            axes: vec![ViewAxis { stride: 1, window: None }, ViewAxis { stride: 7, window: None }],
+        };
+        let both = compose(&[7, 2], &turned, &[2, 7], &padded).unwrap();
+        assert_eq!(both.axes[0], ViewAxis { stride: 1, window: Some(window) });
+        assert_eq!(both.axes[1], ViewAxis { stride: 3, window: None });
+    }
+
+    #[test]
+    fn shapes_are_refined_together() {
+        let refined = |shapes: &[&[usize]]| refine(shapes.iter().copied());
+        assert_eq!(refined(&[&[6, 4], &[2, 12]]), Some(vec![2, 3, 4]));
+        assert_eq!(refined(&[&[50, 1, 10], &[500]]), Some(vec![50, 10]));
+        assert_eq!(refined(&[&[1, 1]]), Some(vec![]));
+        assert_eq!(refined(&[&[6, 4], &[3, 8], &[4, 6]]), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! A flush: what waits becomes a graph, finds its plan, and runs.
+
+use std::sync::Arc;
+
+use super::{Device, Lane};
+use crate::device::{Counter, Gpu, Staging};
+use crate::error::{DeviceFault, Error, Result};
+use crate::graph::{State, Taken, Value};
+use crate::plan;
+
+impl Device {
+    /// Flushes, and lets the run write into the buffers of `old`, of which each stands for one handle that the
+    /// caller holds, if nobody else holds the value.
+    ///
+    /// After an error they are as they were, unless the driver reported it when it had the work already: then they
+    /// have failed, as has what was computed. After `Ok` the caller drops its handles; a value that was given up
+    /// and is looked at all the same tells so.
+    ///
+    /// # Errors
+    /// As [`Device::flush`].
+    pub(crate) fn flush_replacing(&self, old: &[&Arc<Value>]) -> Result<()> {
+        let mut lane = self.lane();
+        // With an error to tell the caller keeps what it has, so it has nothing to lend.
+        if let Some(error) = lane.failure.take() {
+            let _ = self.flush_lane(&mut lane, None, &[]);
+            return Err(error);
+        }
+        self.flush_lane(&mut lane, None, old).map(drop)
+    }
+
+    /// Runs what waits. Values that it should have made fail with its error. `lent` as in [`Stream::take`].
+    ///
+    /// [`Stream::take`]: crate::graph::Stream::take
+    pub(super) fn flush_lane(
+        &self,
+        lane: &mut Lane,
+        read: Option<(&Arc<Value>, &Staging)>,
+        lent: &[&Arc<Value>],
+    ) -> Result<Option<wgpu::SubmissionIndex>> {
+        lane.uploaded = 0;
+        if lane.stream.len() == 0 {
+            return self.0.gpu.check().map(|()| None);
+        }
+        let mut taken = lane.stream.take(lent);
+        if taken.graph.nodes.is_empty() {
+            return Ok(None);
+        }
+        let gpu = &self.0.gpu;
+        let key = taken.graph.key(&mut lane.coincidences);
+        let graph = &taken.graph;
+        let mut awaited = Awaited::new(gpu, &taken);
+        let fusion = lane.fusion;
+        let (plan, known) = lane.plans.get(key, || plan::plan(graph, &gpu.caps, fusion));
+        gpu.counters.add(Counter::Flushes, 1);
+        gpu.counters.add(if known { Counter::PlanHits } else { Counter::PlanMisses }, 1);
+
+        let read: Option<(u32, &Staging)> = read.and_then(|(value, staging)| {
+            let output = taken.outputs.iter().find(|(_, v)| Arc::ptr_eq(v, value))?;
+            Some((output.0, staging))
+        });
+        let reads: &[_] = read.as_slice();
+        match plan.run(gpu, &graph.nodes, &taken.leaves, reads) {
+            Ok((buffers, index)) => {
+                awaited.ran = Some(Ok(()));
+                debug_assert!(plan.outputs().eq(taken.outputs.iter().map(|(node, _)| *node)));
+                for ((_, value), buffer) in taken.outputs.iter().zip(buffers) {
+                    value.set(State::Ready(buffer));
+                }
+                Ok(Some(index))
+            }
+            Err(error) => {
+                awaited.ran = Some(Err(error.clone()));
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Values that a flush has taken out of the stream. Those that still wait when it ends, be it by a panic in a
+/// driver, fail: their places in the stream belong to others now. So do lent ones, if the run has reached the
+/// queue.
+struct Awaited<'a> {
+    gpu: &'a Gpu,
+    taken: &'a Taken,
+    /// What became of the run, if it came to an end.
+    ran: Option<Result<()>>,
+    /// Submissions before the run.
+    submits: u64,
+}
+
+impl<'a> Awaited<'a> {
+    fn new(gpu: &'a Gpu, taken: &'a Taken) -> Self {
+        let submits = if taken.lent.is_empty() { 0 } else { gpu.stats().submits };
+        Awaited { gpu, taken, ran: None, submits }
+    }
+
+    /// What a value that the run should have made or has taken fails with.
+    fn error(&self) -> Error {
+        match &self.ran {
+            Some(Err(error)) => error.clone(),
+            Some(Ok(())) => given_up(),
+            None => never_ran(),
+        }
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        if !matches!(self.ran, Some(Ok(()))) {
+            for (_, value) in &self.taken.outputs {
+                if matches!(value.state(), State::Waiting(_)) {
+                    value.set(State::Failed(self.error()));
+                }
+            }
+        }
+        // All submissions of a device are made with its lane locked, so another one can only be this run's.
+        if !self.taken.lent.is_empty() && self.gpu.stats().submits != self.submits {
+            for value in &self.taken.lent {
+                value.set(State::Failed(self.error()));
+            }
+        }
+    }
+}
+
+fn given_up() -> Error {
+    Error::Device(
+        DeviceFault::Validation,
+        "Device: a value was looked at after it had been given up; this is a defect in wgrad."
+            .to_string(),
+    )
+}
+
+pub(super) fn never_ran() -> Error {
+    Error::Device(
+        DeviceFault::Validation,
+        "Device: a value was dropped from its stream before it ran; this is a defect in wgrad."
+            .to_string(),
+    )
+}

@@ -1,0 +1,83 @@
+//! What a [`Device`] tells of its work: the plan it ran last, and how long kernels take.
+
+use super::Device;
+use crate::device::Profile;
+use crate::error::Result;
+use crate::plan::PlanReport;
+
+impl Device {
+    /// The plan that ran last: its kernels, what each computes, and their shaders. `None` before the first.
+    pub fn last_plan(&self) -> Option<PlanReport> {
+        self.lane().plans.last()
+    }
+
+    /// Takes the time of every kernel from now on, until the [`Profiler`] is asked for the result.
+    ///
+    /// Ops that were called before are not part of it. Times come from the device's own clock where the
+    /// adapter has timestamps (natively most do); else every kernel is submitted and waited for by itself,
+    /// and the table says so. Recording slows the host a little, and a device without timestamps much.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Device, Tensor};
+    /// let device = Device::current()?;
+    /// let x = Tensor::ones([64, 64])?;
+    ///
+    /// let profiler = device.profile()?;
+    /// let sum = x.matmul(&x)?.reduce_sum((), false)?.item::<f32>()?;
+    /// let profile = profiler.finish()?;
+    ///
+    /// println!("{profile}");                     // kernel, calls, total ms, mean us, share, GB/s, GFLOP/s
+    /// assert!(profile.kernels().len() >= 2);
+    /// profile.write_chrome_trace(std::env::temp_dir().join("trace.json"))?;
+    /// # assert_eq!(sum, 64.0 * 64.0 * 64.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::flush`]; [`Error::Device`](crate::Error::Device) if a profile is being recorded already, or
+    /// in a browser whose adapter has no timestamps.
+    pub fn profile(&self) -> Result<Profiler> {
+        self.flush()?;
+        self.0.gpu.start_profile()?;
+        Ok(Profiler { device: self.clone(), recording: true })
+    }
+}
+
+/// A recording that [`Device::profile`] has begun. Dropping it ends the recording without a result.
+#[derive(Debug)]
+#[must_use = "the recording ends when this is dropped"]
+pub struct Profiler {
+    device: Device,
+    recording: bool,
+}
+
+impl Profiler {
+    /// Flushes, waits for the device and returns what was recorded.
+    ///
+    /// # Errors
+    /// As [`Device::flush`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn finish(self) -> Result<Profile> {
+        pollster::block_on(self.finish_async())
+    }
+
+    /// As [`Profiler::finish`], on every target.
+    ///
+    /// # Errors
+    /// As [`Device::flush`].
+    pub async fn finish_async(mut self) -> Result<Profile> {
+        self.device.flush()?;
+        self.recording = false;
+        self.device.0.gpu.finish_profile().await
+    }
+}
+
+impl Drop for Profiler {
+    fn drop(&mut self) {
+        if self.recording {
+            self.device.0.gpu.drop_profile();
+        }
+    }
+}

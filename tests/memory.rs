@@ -1,0 +1,150 @@
+//! The pool of device memory: what counts, what a limit refuses, what is given back.
+#![allow(clippy::unwrap_used)]
+
+use wgrad as tf;
+use wgrad::{Device, DeviceOptions, Tensor};
+
+const KB: u64 = 1 << 10;
+const MB: u64 = 1 << 20;
+
+fn limited(bytes: u64) -> Device {
+    Device::open(&DeviceOptions { memory_limit: Some(bytes), ..Default::default() }).unwrap()
+}
+
+/// A tensor of so many bytes that is computed, not uploaded.
+fn ones(bytes: u64) -> tf::Result<Tensor> {
+    Tensor::ones([bytes as usize / 4])
+}
+
+fn computed(bytes: u64) -> tf::Result<Tensor> {
+    let x = ones(bytes)?;
+    x.device().flush()?;
+    Ok(x)
+}
+
+#[test]
+fn what_is_live_and_what_waits_for_reuse_add_up() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let stats = device.stats();
+        assert_eq!((stats.live_bytes, stats.pooled_bytes, stats.peak_bytes), (0, 0, 0));
+        let a = computed(MB)?;
+        let b = computed(3 * MB)?;
+        let stats = device.stats();
+        assert_eq!((stats.live_bytes, stats.pooled_bytes, stats.peak_bytes), (4 * MB, 0, 4 * MB));
+        drop(a);
+        let stats = device.stats();
+        assert_eq!((stats.live_bytes, stats.pooled_bytes, stats.peak_bytes), (3 * MB, MB, 4 * MB));
+        // The freed buffer serves again, so nothing grows.
+        let a = computed(MB)?;
+        let stats = device.stats();
+        assert_eq!((stats.live_bytes, stats.pooled_bytes, stats.peak_bytes), (4 * MB, 0, 4 * MB));
+        assert_eq!(stats.buffers, 2);
+        drop((a, b));
+        assert_eq!(device.trim()?, 4 * MB);
+        let stats = device.stats();
+        assert_eq!((stats.live_bytes, stats.pooled_bytes, stats.peak_bytes), (0, 0, 4 * MB));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_limit_that_is_far_too_small_refuses_everything_and_can_be_raised() -> tf::Result<()> {
+    for limit in [0, 100] {
+        let device = limited(limit);
+        device.scope(|| -> tf::Result<()> {
+            let error = tf::constant([1.0, 2.0]).unwrap_err();
+            assert!(error.is_out_of_memory(), "{error}");
+            let words = format!("256 bytes are asked for, 0 are in use and the limit is {limit}");
+            assert!(error.to_string().contains(&words), "{error}");
+            let error = Tensor::ones([2])?.to_vec::<f32>().unwrap_err();
+            assert!(error.is_out_of_memory(), "{error}");
+            assert_eq!(device.stats().peak_bytes, 0);
+            device.set_memory_limit(Some(512));
+            assert_eq!(Tensor::ones([2])?.to_vec::<f32>()?, [1.0, 1.0]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_limit_is_used_to_the_last_byte() -> tf::Result<()> {
+    // Buffers are rounded up to classes; where the limit has no room for that they are not. 4.25 MB would
+    // become 5 MB.
+    let bytes = 4 * MB + 256 * KB;
+    let device = limited(bytes);
+    device.scope(|| {
+        for _ in 0..2 {
+            let x = computed(bytes)?;
+            assert_eq!(device.stats().live_bytes, bytes);
+            let error = ones(256)?.to_vec::<f32>().unwrap_err();
+            assert!(error.to_string().contains("the limit is 4456448"), "{error}");
+            drop(x);
+        }
+        assert_eq!(device.stats().peak_bytes, bytes);
+        Ok(())
+    })
+}
+
+#[test]
+fn pooled_memory_counts_and_makes_room() -> tf::Result<()> {
+    let device = limited(8 * MB);
+    device.scope(|| {
+        let kept = computed(MB)?;
+        drop((computed(2 * MB)?, computed(3 * MB)?));
+        // 1 live; 3 pooled, in which the 2 lay as well or beside it.
+        assert!(device.stats().pooled_bytes >= 3 * MB);
+        let large = computed(7 * MB)?;
+        let stats = device.stats();
+        assert_eq!((stats.live_bytes, stats.pooled_bytes), (8 * MB, 0));
+        assert!(stats.peak_bytes <= 8 * MB, "{}", stats.peak_bytes);
+        assert_eq!(large.reduce_min((), false).and_then(|x| x.item::<f32>()).ok(), None);
+        drop(large);
+        assert_eq!(kept.reduce_sum((), false)?.item::<f32>()?, (MB / 4) as f32);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_limit_below_what_is_live_takes_effect_as_memory_is_freed() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let (a, b) = (computed(4 * MB)?, computed(2 * MB)?);
+        drop(computed(3 * MB)?);
+        assert_eq!(device.stats().pooled_bytes, 3 * MB);
+        device.set_memory_limit(Some(3 * MB));
+        // What waited for reuse is given back at once; what is live stays and stays readable.
+        let stats = device.stats();
+        assert_eq!((stats.live_bytes, stats.pooled_bytes), (6 * MB, 0));
+        assert!(computed(256).is_err());
+        assert_eq!(b.to_vec::<f32>()?[..2], [1.0, 1.0]);
+        // A buffer that is freed beyond the limit is not kept.
+        drop(a);
+        let stats = device.stats();
+        assert_eq!((stats.live_bytes, stats.pooled_bytes), (2 * MB, 0));
+        let c = computed(MB)?;
+        assert_eq!(device.stats().live_bytes, 3 * MB);
+        assert!(computed(256).is_err());
+        drop((b, c));
+        assert_eq!(device.stats().pooled_bytes, 3 * MB);
+        device.set_memory_limit(None);
+        assert_eq!(ones(16 * MB)?.reduce_max((), false)?.item::<f32>()?, 1.0);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_failed_flush_returns_what_it_took() -> tf::Result<()> {
+    let device = limited(4 * MB);
+    device.scope(|| {
+        // Results of 1, 2 and 3 MB in one plan; the third finds no room.
+        let all = (ones(MB)?, ones(2 * MB)?, ones(3 * MB)?);
+        let error = device.flush().unwrap_err();
+        assert!(error.is_out_of_memory(), "{error}");
+        assert_eq!(device.stats().live_bytes, 0);
+        assert!(all.0.to_vec::<f32>().unwrap_err().is_out_of_memory());
+        assert_eq!(ones(4 * MB)?.to_vec::<f32>()?.len() as u64, MB);
+        Ok(())
+    })
+}
