@@ -15,61 +15,61 @@ use programs::gradients;
 
 #[test]
 fn elementwise_programs() {
-    check(POINTWISE, 0..cases(4), Promise::Certain);
+    check(POINTWISE, 0..cases(12), Promise::Certain);
 }
 
 #[test]
 fn views() {
-    check(VIEWS, 0..cases(3), Promise::Certain);
+    check(VIEWS, 0..cases(9), Promise::Certain);
 }
 
 #[test]
 fn reductions() {
-    check(REDUCES, 0..cases(4), Promise::Certain);
+    check(REDUCES, 0..cases(12), Promise::Certain);
 }
 
 #[test]
 fn long_rows_and_columns() {
-    check(LONG, 0..cases(3), Promise::Certain);
+    check(LONG, 0..cases(9), Promise::Certain);
 }
 
 #[test]
 fn products_and_images() {
-    check(PRODUCTS, 0..cases(3), Promise::Certain);
+    check(PRODUCTS, 0..cases(9), Promise::Certain);
 }
 
 #[test]
 fn patterns_of_models() {
-    check(MOTIFS, 0..cases(4), Promise::Certain);
+    check(MOTIFS, 0..cases(12), Promise::Certain);
 }
 
 #[test]
 fn integers_truth_and_indices() {
-    check(INDICES, 0..cases(3), Promise::Certain);
+    check(INDICES, 0..cases(9), Promise::Certain);
 }
 
 #[test]
 fn empty_tensors() {
-    check(EMPTY, 0..cases(3), Promise::Certain);
+    check(EMPTY, 0..cases(9), Promise::Certain);
 }
 
 #[test]
 fn everything_together() {
-    check(MIXED, 0..cases(4), Promise::Certain);
+    check(MIXED, 0..cases(12), Promise::Certain);
 }
 
 #[test]
 fn nan_and_infinities() {
-    check(SPECIAL, 0..cases(3), Promise::Special);
+    check(SPECIAL, 0..cases(9), Promise::Special);
 }
 
 #[test]
 fn gradients_of_programs() {
-    gradients::check(SMOOTH, 0..cases(6), "gradients_one_by_one");
+    gradients::check(SMOOTH, 0..cases(12), "gradients_one_by_one");
 }
 
 #[test]
 #[ignore = "run by gradients_of_programs"]
 fn gradients_one_by_one() {
-    gradients::print(SMOOTH, 0..cases(6));
+    gradients::print(SMOOTH, 0..cases(12));
 }

@@ -161,7 +161,9 @@ impl Generator {
         if all.is_empty() {
             return None;
         }
-        let back = (self.rng.unit() * self.rng.unit() * all.len() as f64) as usize;
+        // Now and then one from far back, which must have lived as long.
+        let far = if self.rng.chance(0.3) { 1.0 } else { self.rng.unit() };
+        let back = (self.rng.unit() * far * all.len() as f64) as usize;
         Some(all[all.len() - 1 - back.min(all.len() - 1)])
     }
 
@@ -366,8 +368,9 @@ impl Generator {
                 self.push(Op::Cast(to), &[condition])
             }
             3 => {
-                let from = self.some(DType::F32);
-                let to = *self.rng.pick(&[DType::I32, DType::Bool, DType::U8]);
+                let from = *self.rng.pick(&[DType::F32, DType::I32]);
+                let from = self.some(from);
+                let to = *self.rng.pick(&[DType::I32, DType::Bool, DType::U8, DType::U8]);
                 let y = self.push(Op::Cast(to), &[from])?;
                 let back = *self.rng.pick(&[DType::I32, DType::F32]);
                 if to == back { Some(y) } else { self.push(Op::Cast(back), &[y]) }
