@@ -72,6 +72,29 @@ impl Graph {
     }
 }
 
+impl Graph {
+    /// What decides the value of node `i`, read from `inputs`: two nodes of a graph for which it is the same have the
+    /// same value whenever the plan of this graph runs.
+    pub(crate) fn signature(&self, i: usize, inputs: impl Iterator<Item = Input>) -> Vec<u8> {
+        let node = &self.nodes[i];
+        let mut key = KeyWriter(Vec::with_capacity(64));
+        let op: &dyn Any = &*node.op;
+        op.type_id().hash(&mut key);
+        node.op.attributes(&mut key);
+        for (input, read) in inputs.zip(&node.inputs) {
+            input.hash(&mut key);
+            // A reshape shares the elements, not the shape.
+            self.spec(*read).hash(&mut key);
+        }
+        node.spec.hash(&mut key);
+        if !node.op.words().is_empty() {
+            let first = self.same_words.get(i).copied().flatten();
+            key.write_u32(first.unwrap_or(i as u32));
+        }
+        key.0
+    }
+}
+
 type FirstWith = HashMap<(TypeId, Words), u32, BuildHasherDefault<Mixer>>;
 
 /// How often numbers of one structure have coincided in another way.

@@ -95,19 +95,6 @@ impl Strided {
     }
 }
 
-impl Arg {
-    /// True if the argument depends on where the view of input `k` has elements.
-    pub(crate) fn asks_inside(&self, k: usize) -> bool {
-        match self {
-            Arg::Inside { input } => *input == k,
-            Arg::Input { input, view: View::Strided(strided) } => {
-                *input == k && strided.axes.iter().any(|axis| axis.window.is_some())
-            }
-            _ => false,
-        }
-    }
-}
-
 impl View {
     /// Reads `from` as if it had the shape of `to`, by broadcasting.
     pub(crate) fn broadcast(from: &Spec, to: &Spec) -> Self {
@@ -306,10 +293,6 @@ impl Kernel {
 
     pub(crate) fn grid(&self) -> [u32; 3] {
         fold(self.groups)
-    }
-
-    pub(crate) fn label(&self) -> &'static str {
-        self.label
     }
 
     /// The complete WGSL module.

@@ -93,6 +93,8 @@ pub(super) struct Output {
     pub(super) dtype: DType,
     /// One for each row, not for each element.
     pub(super) row: bool,
+    /// The load into whose buffer it is written.
+    pub(super) replaces: Option<usize>,
 }
 
 /// How much text one kernel may hold: beyond it registers run out, and drivers take long.
@@ -167,7 +169,7 @@ impl<'a> Scope<'a> {
             let view = if row { builder.kept.clone() } else { builder.full.clone() };
             let instance = builder.instance(node, view)?;
             let dtype = self.graph.nodes[node as usize].spec.dtype;
-            stored.push(Output { node, instance, dtype, row });
+            stored.push(Output { node, instance, dtype, row, replaces: None });
         }
         if folds && builder.anchor.is_some() {
             return None;
@@ -177,7 +179,7 @@ impl<'a> Scope<'a> {
         // Bytes of one word belong to one thread, and some bodies make four neighbours at once.
         let bytes = stored.iter().any(|output| output.dtype == DType::U8);
         let split = match builder.anchor {
-            Some(anchor) => self.shape(anchor).last().is_none_or(|size| size % 4 != 0),
+            Some(anchor) => !last_axis_in_quads(self.graph, anchor),
             None => folds && !space.aligned(),
         };
         let narrow = bytes && folds && stored.iter().any(|o| o.row && o.dtype == DType::U8);
@@ -269,6 +271,11 @@ fn refined_flags(shape: &[usize], axes: &[usize], sizes: &[usize]) -> Vec<bool> 
         }
     }
     flags
+}
+
+/// True if the results of `node` lie in whole vectors of four along their last axis.
+pub(super) fn last_axis_in_quads(graph: &Graph, node: u32) -> bool {
+    graph.nodes[node as usize].spec.shape.last().is_some_and(|size| size % 4 == 0)
 }
 
 struct Builder<'a, 'b> {
@@ -473,6 +480,28 @@ impl Body<'_> {
     /// Values in memory that the kernel reads, in the order of their bindings.
     pub(super) fn reads(&self) -> impl Iterator<Item = (usize, &Load)> {
         self.loads.iter().enumerate().filter(|(_, load)| load.source != Source::Index)
+    }
+
+    /// Loads whose buffers output `k` may be written into: each thread reads there what it writes, and nothing else.
+    pub(super) fn replaceable(&self, k: usize, graph: &Graph) -> Vec<usize> {
+        let aligned = self.anchor.is_none_or(|anchor| last_axis_in_quads(graph, anchor));
+        if self.levels() > 0 || !aligned || self.outputs[k].replaces.is_some() {
+            return Vec::new();
+        }
+        let taken = |i: usize| self.outputs.iter().any(|output| output.replaces == Some(i));
+        let once = |source| self.loads.iter().filter(|load| load.source == source).count() == 1;
+        self.reads()
+            .filter(|(i, load)| self.space.is_own(*i) && once(load.source) && !taken(*i))
+            .map(|(i, _)| i)
+            .collect()
+    }
+
+    /// The name of the buffer that output `k` is written to.
+    pub(super) fn target(&self, k: usize) -> String {
+        match self.outputs[k].replaces {
+            Some(load) => format!("x{load}"),
+            None => format!("y{k}"),
+        }
     }
 
     /// Storage bindings beside those of an anchor.

@@ -183,6 +183,10 @@ impl<'b, 'a> Writer<'b, 'a> {
     pub(super) fn declare_loads(&self, first: usize, out: &mut String) -> Vec<Bound> {
         let mut binds = Vec::new();
         for (i, load) in self.body.reads() {
+            if self.body.outputs.iter().any(|output| output.replaces == Some(i)) {
+                // Declared where it is written.
+                continue;
+            }
             let ty = stored(load.dtype, self.kinds[i]);
             declare(out, first + binds.len(), "read", &format!("x{i}"), ty);
             binds.push(Bound::Load(i));

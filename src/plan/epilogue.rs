@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::body::{Body, Code, Operand};
+use super::body::{Body, Code, Operand, last_axis_in_quads};
 use super::code::{
     Bound, Defined, Kernel, LANES, Writer, declare, indented, pack_lane, rounded,
 };
@@ -18,9 +18,7 @@ use crate::graph::lower::{self, Bind};
 /// Writes `kernel`, the last of the body's anchor, with the rest of the body behind it.
 pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Kernel {
     let mut writer = Writer::new(body, "ep.");
-    let aligned = body.anchor.is_some_and(|anchor| {
-        graph.nodes[anchor as usize].spec.shape.last().is_some_and(|size| size % 4 == 0)
-    });
+    let aligned = body.anchor.is_some_and(|anchor| last_axis_in_quads(graph, anchor));
     let text = store(&mut writer, aligned);
 
     let mut wgsl = String::new();
@@ -47,7 +45,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
                 accesses.len() - 1
             }
         };
-        declare(&mut wgsl, at, "read_write", &format!("y{k}"), stored(output.dtype, kind));
+        declare(&mut wgsl, at, "read_write", &body.target(k), stored(output.dtype, kind));
     }
     let mut params = vec![kernel.params.iter().map(|(_, word)| *word).collect()];
     if !writer.params.values.is_empty() {
@@ -101,7 +99,7 @@ fn store(writer: &mut Writer, aligned: bool) -> String {
     for (k, output) in body.outputs.iter().enumerate() {
         let value = format!("t{}", output.instance);
         if aligned {
-            let _ = writeln!(text, "y{k}[q] = {};", pack(output.dtype, &value));
+            let _ = writeln!(text, "{}[q] = {};", body.target(k), pack(output.dtype, &value));
             continue;
         }
         debug_assert!(output.dtype != DType::U8, "bodies with bytes are aligned");

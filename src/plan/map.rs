@@ -39,8 +39,9 @@ pub(super) fn generate(graph: &Graph, body: &Body) -> Kernel {
     let mut stores = Vec::new();
     for (k, output) in body.outputs.iter().enumerate() {
         let value = pack(output.dtype, &format!("t{}", output.instance));
-        text.push_str(&format!("y{k}[q] = {value};\n"));
-        stores.push((Bound::Output(k), format!("y{k}"), stored(output.dtype, Kind::Vector)));
+        let target = body.target(k);
+        text.push_str(&format!("{target}[q] = {value};\n"));
+        stores.push((Bound::Output(k), target, stored(output.dtype, Kind::Vector)));
     }
     let main = format!(
         "@compute @workgroup_size({WORKGROUP})\n\

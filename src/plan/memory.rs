@@ -34,6 +34,10 @@ impl Slots {
         self.free.push(slot);
     }
 
+    pub(super) fn bytes(&self, slot: u32) -> u64 {
+        self.bytes[slot as usize]
+    }
+
     pub(super) fn into_bytes(self) -> Vec<u64> {
         self.bytes
     }

@@ -1,6 +1,7 @@
 //! Makes a plan: lowers every node, forms clusters, lays down their kernels, assigns slots.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
@@ -16,9 +17,9 @@ use crate::graph::{Graph, Input, Spec};
 
 /// Plans `graph` for a device with `caps`; without `fusion` every node has a kernel of its own.
 pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool) -> Plan {
-    let lowerings: Vec<Lowering> =
+    let mut lowerings: Vec<Lowering> =
         (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps)).collect();
-    let roots = find_roots(graph, &lowerings);
+    let roots = find_roots(graph, &mut lowerings, fusion);
     let free = cluster::free(graph, &lowerings, fusion);
     let scope =
         Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
@@ -69,13 +70,17 @@ struct Planner<'a, 'b> {
 impl Planner<'_, '_> {
     fn run(mut self) -> Plan {
         let nodes = &self.scope.graph.nodes;
-        let (ends, keep) = self.lifetimes();
-        let clusters = std::mem::take(&mut self.clusters);
-        for (cluster, ends) in clusters.iter().zip(ends) {
+        let lives = Lifetimes::new(self.scope, &self.clusters);
+        let mut clusters = std::mem::take(&mut self.clusters);
+        for (at, cluster) in clusters.iter_mut().enumerate() {
+            let mut ends = lives.ends(at);
+            self.write_in_place(cluster, at, &lives, &mut ends);
             for &node in &cluster.outputs {
-                let bytes = nodes[node as usize].spec.bytes();
-                let slot = self.slots.take(bytes, keep[node as usize]);
-                self.places[node as usize] = Some(Place::Slot(slot));
+                if self.places[node as usize].is_none() {
+                    let bytes = nodes[node as usize].spec.bytes();
+                    let slot = self.slots.take(bytes, lives.keep[node as usize]);
+                    self.places[node as usize] = Some(Place::Slot(slot));
+                }
             }
             self.lay(cluster);
             for node in ends {
@@ -91,32 +96,50 @@ impl Planner<'_, '_> {
         Plan::new(self.steps, self.slots.into_bytes(), outputs, self.params)
     }
 
-    /// The values that are read for the last time by each cluster, and which outlive the run.
-    fn lifetimes(&self) -> (Vec<Vec<u32>>, Vec<bool>) {
-        let nodes = &self.scope.graph.nodes;
-        let mut keep = vec![false; nodes.len()];
-        for (i, node) in nodes.iter().enumerate() {
-            if let (true, Input::Node(root)) = (node.wanted, self.scope.roots[i]) {
-                keep[root as usize] = true;
-            }
-        }
-        let mut last: Vec<Option<usize>> = vec![None; nodes.len()];
-        for (at, cluster) in self.clusters.iter().enumerate() {
-            let read = cluster.reads.iter().filter_map(|input| match input {
-                Input::Node(j) => Some(j),
-                Input::Leaf(_) => None,
+    /// Lets results of the cluster take the buffers of values that it is the last to read. The values of `ends` that
+    /// are so replaced are taken out of it.
+    fn write_in_place(
+        &mut self,
+        cluster: &mut Cluster,
+        at: usize,
+        lives: &Lifetimes,
+        ends: &mut Vec<u32>,
+    ) {
+        let Some(body) = &mut cluster.body else { return };
+        for k in 0..body.outputs.len() {
+            let output = &body.outputs[k];
+            let (node, dtype) = (output.node, output.dtype);
+            let bytes = self.scope.graph.nodes[node as usize].spec.bytes();
+            let fits = body.replaceable(k, self.scope.graph).into_iter().find_map(|i| {
+                let Source::Value(input) = body.loads[i].source else { return None };
+                let alone = cluster.reads.iter().filter(|read| **read == input).count() == 1;
+                let ends_here = lives.last(input) == Some(at) && alone;
+                let place = match input {
+                    Input::Leaf(leaf) => lives.donated[leaf as usize].then_some(Place::Leaf(leaf)),
+                    Input::Node(j) if lives.keep[j as usize] => None,
+                    Input::Node(j) => match self.places[j as usize] {
+                        // What outlives the run takes no more memory than it needs.
+                        Some(Place::Slot(slot)) if self.slots.bytes(slot) == bytes => {
+                            Some(Place::Slot(slot))
+                        }
+                        _ => None,
+                    },
+                };
+                let same = self.scope.graph.spec(input).bytes() == bytes && body.loads[i].dtype == dtype;
+                place.filter(|_| ends_here && same).map(|place| (i, input, place))
             });
-            for &node in read.chain(&cluster.outputs) {
-                last[node as usize] = Some(at);
+            if let Some((load, input, place)) = fits {
+                body.outputs[k].replaces = Some(load);
+                self.places[node as usize] = Some(place);
+                ends.retain(|&end| Input::Node(end) != input);
+                // Read nowhere, it is free again at once.
+                if !lives.keep[node as usize] && lives.last(Input::Node(node)) == Some(at) {
+                    ends.push(node);
+                }
             }
         }
-        let mut ends = vec![Vec::new(); self.clusters.len()];
-        for (node, last) in last.into_iter().enumerate() {
-            if let (Some(at), false) = (last, keep[node]) {
-                ends[at].push(node as u32);
-            }
-        }
-        (ends, keep)
+        ends.sort_unstable();
+        ends.dedup();
     }
 
     fn place(&self, input: Input) -> Place {
@@ -272,6 +295,63 @@ impl Planner<'_, '_> {
     }
 }
 
+/// Until when values are needed.
+struct Lifetimes {
+    /// The cluster that reads each node or leaf last.
+    nodes: Vec<Option<usize>>,
+    leaves: Vec<Option<usize>>,
+    /// Nodes that outlive the run.
+    keep: Vec<bool>,
+    /// Leaves that do not.
+    donated: Vec<bool>,
+}
+
+impl Lifetimes {
+    fn new(scope: &Scope, clusters: &[Cluster]) -> Self {
+        let graph = scope.graph;
+        let mut lives = Lifetimes {
+            nodes: vec![None; graph.nodes.len()],
+            leaves: vec![None; graph.leaves.len()],
+            keep: vec![false; graph.nodes.len()],
+            donated: (0..graph.leaves.len())
+                .map(|leaf| graph.donated.get(leaf).is_some_and(|donated| *donated))
+                .collect(),
+        };
+        for (i, _) in graph.nodes.iter().enumerate().filter(|(_, node)| node.wanted) {
+            match scope.roots[i] {
+                Input::Node(root) => lives.keep[root as usize] = true,
+                // An alias of it goes on.
+                Input::Leaf(leaf) => lives.donated[leaf as usize] = false,
+            }
+        }
+        for (at, cluster) in clusters.iter().enumerate() {
+            for input in &cluster.reads {
+                match *input {
+                    Input::Node(j) => lives.nodes[j as usize] = Some(at),
+                    Input::Leaf(j) => lives.leaves[j as usize] = Some(at),
+                }
+            }
+            for &node in &cluster.outputs {
+                lives.nodes[node as usize] = Some(at);
+            }
+        }
+        lives
+    }
+
+    fn last(&self, input: Input) -> Option<usize> {
+        match input {
+            Input::Node(j) => self.nodes[j as usize],
+            Input::Leaf(j) => self.leaves[j as usize],
+        }
+    }
+
+    /// The nodes that nobody needs after cluster `at`.
+    fn ends(&self, at: usize) -> Vec<u32> {
+        let ends = |&i: &usize| self.nodes[i] == Some(at) && !self.keep[i];
+        (0..self.nodes.len()).filter(ends).map(|i| i as u32).collect()
+    }
+}
+
 /// A kernel as its op wrote it.
 fn plain(kernel: &lower::Kernel) -> Kernel {
     Kernel {
@@ -284,15 +364,28 @@ fn plain(kernel: &lower::Kernel) -> Kernel {
     }
 }
 
-fn find_roots(graph: &Graph, lowerings: &[Lowering]) -> Vec<Input> {
+/// Where each node's value lies. With `fusion` a node that repeats an earlier one becomes an alias of it.
+fn find_roots(graph: &Graph, lowerings: &mut [Lowering], fusion: bool) -> Vec<Input> {
     let mut roots: Vec<Input> = Vec::with_capacity(graph.nodes.len());
-    for (i, (node, lowering)) in graph.nodes.iter().zip(lowerings).enumerate() {
-        let root = match (lowering, node.inputs.first()) {
-            (Lowering::Alias, Some(Input::Node(j))) => roots[*j as usize],
-            (Lowering::Alias, Some(leaf)) => *leaf,
+    let mut known: HashMap<Vec<u8>, u32> = HashMap::new();
+    for (i, node) in graph.nodes.iter().enumerate() {
+        let root = |input: &Input| match *input {
+            Input::Node(j) => roots[j as usize],
+            leaf => leaf,
+        };
+        let own = match (&lowerings[i], node.inputs.first()) {
+            (Lowering::Alias, Some(input)) => root(input),
+            _ if fusion => {
+                let signature = graph.signature(i, node.inputs.iter().map(root));
+                let first = *known.entry(signature).or_insert(i as u32);
+                if first != i as u32 {
+                    lowerings[i] = Lowering::Alias;
+                }
+                Input::Node(first)
+            }
             _ => Input::Node(i as u32),
         };
-        roots.push(root);
+        roots.push(own);
     }
     roots
 }

@@ -188,6 +188,11 @@ impl Space {
         self.offsets[i] == 0 && self.loads[i].iter().enumerate().all(own)
     }
 
+    /// True if each thread reads of load `i` what stands at its own index.
+    pub(super) fn is_own(&self, i: usize) -> bool {
+        self.is_flat(i) && !self.is_single(i)
+    }
+
     /// True if load `i` is one element, wherever it is read.
     fn is_single(&self, i: usize) -> bool {
         self.loads[i].iter().all(|axis| axis.stride == 0 && axis.window.is_none())
