@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use wgrad as tf;
 use wgrad::{Device, PlanReport, Tensor};
@@ -179,6 +180,51 @@ fn long_plans_start_early_and_short_ones_stay_whole() -> tf::Result<()> {
         assert!((2..=6).contains(&submits), "{kernels} in {submits}");
         Ok(())
     })
+}
+
+/// A device of an application, with these features if the adapter has them.
+fn with_features(wanted: wgpu::Features) -> (Device, wgpu::Features) {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends: wgpu::Backends::PRIMARY,
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    });
+    let adapter = pollster::block_on(instance.request_adapter(&Default::default())).unwrap();
+    let required_features = adapter.features() & wanted;
+    let descriptor = wgpu::DeviceDescriptor { required_features, ..Default::default() };
+    let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).unwrap();
+    (Device::from_wgpu(&adapter, device, queue), required_features)
+}
+
+#[test]
+fn a_profile_says_by_which_clock_it_was_taken() -> tf::Result<()> {
+    let (inside, around) =
+        (wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES, wgpu::Features::TIMESTAMP_QUERY);
+    for wanted in [wgpu::Features::empty(), around, around | inside] {
+        let (device, features) = with_features(wanted);
+        let clock = match features {
+            has if has.contains(inside) => "clock between kernels",
+            has if has.contains(around) => "clock around passes of one kernel each",
+            _ => "no timestamps: the host's clock",
+        };
+        device.scope(|| -> tf::Result<()> {
+            let x = Tensor::ones([64, 64])?;
+            let profiler = device.profile()?;
+            let y = x.matmul(&x)?.matmul(&x)?;
+            assert_eq!(y.to_vec::<f32>()?, vec![4096.0; 64 * 64]);
+            let profile = profiler.finish()?;
+            assert!(profile.to_string().contains(clock), "{profile}");
+            let kernels = profile.kernels();
+            assert!(kernels.len() >= 2, "{profile}");
+            for pair in kernels.windows(2) {
+                let end = pair[0].start + pair[0].duration;
+                // Each time is rounded to nanoseconds by itself.
+                assert!(pair[1].start + Duration::from_nanos(1) >= end, "{kernels:?}");
+            }
+            assert!(profile.total().as_nanos() > 0, "{profile}");
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
 /// Runs this test program again for `name` alone, in another environment, and returns what it printed.
