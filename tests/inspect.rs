@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use wgrad as tf;
 use wgrad::{Device, PlanReport, Tensor};
@@ -15,14 +16,14 @@ fn a_plan_tells_its_kernels() -> tf::Result<()> {
         let a = Tensor::from_slice(&[1.0; 20], [4, 5])?;
         let b = Tensor::from_slice(&[1.0; 15], [5, 3])?;
         let y = a.matmul(&b)?;
-        let z = y.exp()?;
+        let z = y.square()?;
         assert!(device.last_plan().is_none(), "nothing has run");
         let values = (y.to_vec::<f32>()?, z.to_vec::<f32>()?);
-        assert_eq!(values, (vec![5.0; 12], vec![5f32.exp(); 12]));
+        assert_eq!(values, (vec![5.0; 12], vec![25.0; 12]));
 
         let plan = device.last_plan().unwrap();
         let ops: Vec<&str> = plan.kernels().iter().flat_map(|k| k.ops.clone()).collect();
-        assert_eq!(ops, ["MatMul", "Exp"]);
+        assert_eq!(ops, ["MatMul", "Square"]);
         for kernel in plan.kernels() {
             assert_eq!(kernel.outputs.last(), Some(&[4, 3].into()));
             assert!(kernel.wgsl.contains("fn main("));
@@ -35,7 +36,7 @@ fn a_plan_tells_its_kernels() -> tf::Result<()> {
 
         let table = plan.to_string();
         assert!(table.starts_with("plan of "), "{table}");
-        for word in ["MatMul", "Exp", "[4, 3]", "96 B of buffers"] {
+        for word in ["MatMul", "Square", "[4, 3]", "96 B of buffers"] {
             assert!(table.contains(word), "{word}: {table}");
         }
         assert_eq!(table.lines().count(), 2 + plan.kernels().len());
@@ -144,7 +145,7 @@ fn chain(x: &Tensor, kernels: usize) -> tf::Result<Tensor> {
 }
 
 #[test]
-fn more_kernels_than_a_query_set_holds_are_profiled() -> tf::Result<()> {
+fn more_kernels_than_one_query_set_holds_are_profiled() -> tf::Result<()> {
     let device = Device::new()?;
     device.scope(|| {
         let x = Tensor::from_slice(&[0.5, 0.5, 0.5, 0.5], [2, 2])?;
@@ -179,6 +180,51 @@ fn long_plans_start_early_and_short_ones_stay_whole() -> tf::Result<()> {
         assert!((2..=6).contains(&submits), "{kernels} in {submits}");
         Ok(())
     })
+}
+
+/// A device of an application, with these features if the adapter has them.
+fn with_features(wanted: wgpu::Features) -> (Device, wgpu::Features) {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends: wgpu::Backends::PRIMARY,
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    });
+    let adapter = pollster::block_on(instance.request_adapter(&Default::default())).unwrap();
+    let required_features = adapter.features() & wanted;
+    let descriptor = wgpu::DeviceDescriptor { required_features, ..Default::default() };
+    let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).unwrap();
+    (Device::from_wgpu(&adapter, device, queue), required_features)
+}
+
+#[test]
+fn a_profile_says_by_which_clock_it_was_taken() -> tf::Result<()> {
+    let (inside, around) =
+        (wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES, wgpu::Features::TIMESTAMP_QUERY);
+    for wanted in [wgpu::Features::empty(), around, around | inside] {
+        let (device, features) = with_features(wanted);
+        let clock = match features {
+            has if has.contains(inside) => "clock between kernels",
+            has if has.contains(around) => "clock around passes of one kernel each",
+            _ => "no timestamps: the host's clock",
+        };
+        device.scope(|| -> tf::Result<()> {
+            let x = Tensor::ones([64, 64])?;
+            let profiler = device.profile()?;
+            let y = x.matmul(&x)?.matmul(&x)?;
+            assert_eq!(y.to_vec::<f32>()?, vec![4096.0; 64 * 64]);
+            let profile = profiler.finish()?;
+            assert!(profile.to_string().contains(clock), "{profile}");
+            let kernels = profile.kernels();
+            assert!(kernels.len() >= 2, "{profile}");
+            for pair in kernels.windows(2) {
+                let end = pair[0].start + pair[0].duration;
+                // Each time is rounded to nanoseconds by itself.
+                assert!(pair[1].start + Duration::from_nanos(1) >= end, "{kernels:?}");
+            }
+            assert!(profile.total().as_nanos() > 0, "{profile}");
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
 /// Runs this test program again for `name` alone, in another environment, and returns what it printed.

@@ -23,7 +23,12 @@ pub struct DeviceOptions {
     /// A fragment of the adapter's name (any case) or its index in [`Device::adapters`](crate::Device::adapters).
     /// `None` looks at the environment variable `WGRAD_ADAPTER`, then takes the fastest kind.
     pub adapter: Option<String>,
-    /// Bytes that buffers may take on the device; beyond it calls return an out-of-memory error.
+    /// Bytes that tensors may take on the device, those in use and those kept for reuse together; beyond it
+    /// calls return an out-of-memory error. `None` leaves it to the driver.
+    ///
+    /// Memory is taken as it is needed, as TensorFlow does after `tf.config.experimental.set_memory_growth`,
+    /// and nothing is set aside. Not counted is what transfers and the parameters of kernels pass through:
+    /// a few MB, or twice the size of what is being read.
     pub memory_limit: Option<u64>,
 }
 

@@ -16,14 +16,60 @@ pub(crate) struct Pipeline {
 
 pub(crate) struct Pipelines {
     by_text: Mutex<HashMap<Arc<str>, Arc<Pipeline>>>,
+    /// Layouts by what is done with each binding. Pipelines share them, as a change of layout is an eighth of what
+    /// wgpu does for a dispatch.
+    layouts: Mutex<HashMap<Vec<Access>, Layout>>,
     /// What the driver made of them, kept for the next process.
     kept: Option<PipelineCache>,
+}
+
+#[derive(Clone)]
+struct Layout {
+    group: wgpu::BindGroupLayout,
+    pipeline: wgpu::PipelineLayout,
 }
 
 impl Pipelines {
     pub(super) fn new(device: &wgpu::Device, adapter: &wgpu::AdapterInfo) -> Self {
         let kept = PipelineCache::open(device, adapter);
-        Pipelines { by_text: Mutex::new(HashMap::new()), kept }
+        Pipelines { by_text: Mutex::default(), layouts: Mutex::default(), kept }
+    }
+
+    fn layout(&self, device: &wgpu::Device, accesses: &[Access]) -> Layout {
+        let mut layouts = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(layout) = layouts.get(accesses) {
+            return layout.clone();
+        }
+        let entry = |binding: usize, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
+            binding: binding as u32,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+            count: None,
+        };
+        let entries: Vec<_> = accesses
+            .iter()
+            .enumerate()
+            .map(|(i, access)| {
+                let ty = match access {
+                    Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
+                    Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
+                    Access::Uniform => wgpu::BufferBindingType::Uniform,
+                };
+                entry(i, ty)
+            })
+            .collect();
+        let group = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+            label: Some("wgrad"),
+            entries: &entries,
+        });
+        let pipeline = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: Some("wgrad"),
+            bind_group_layouts: &[Some(&group)],
+            immediate_size: 0,
+        });
+        let layout = Layout { group, pipeline };
+        layouts.insert(accesses.to_vec(), layout.clone());
+        layout
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pipeline>>> {
@@ -106,37 +152,10 @@ impl Gpu {
 
     fn compile(&self, source: &Source) -> Result<Pipeline> {
         let module = trusted::create_shader_module(&self.device, &source.label, &source.wgsl);
-        let entry = |binding: usize, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
-            binding: binding as u32,
-            visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
-            count: None,
-        };
-        let entries: Vec<_> = source
-            .accesses
-            .iter()
-            .enumerate()
-            .map(|(i, access)| {
-                let ty = match access {
-                    Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
-                    Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
-                    Access::Uniform => wgpu::BufferBindingType::Uniform,
-                };
-                entry(i, ty)
-            })
-            .collect();
-        let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
-            label: Some(&source.label),
-            entries: &entries,
-        });
-        let pipeline_layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            label: Some(&source.label),
-            bind_group_layouts: &[Some(&layout)],
-            immediate_size: 0,
-        });
+        let layout = self.pipelines.layout(&self.device, &source.accesses);
         let raw = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(&source.label),
-            layout: Some(&pipeline_layout),
+            layout: Some(&layout.pipeline),
             module: &module,
             entry_point: Some("main"),
             compilation_options: wgpu::PipelineCompilationOptions {
@@ -147,6 +166,56 @@ impl Gpu {
             cache: self.pipelines.kept.as_ref().map(PipelineCache::raw),
         });
         self.check()?;
-        Ok(Pipeline { raw, layout })
+        Ok(Pipeline { raw, layout: layout.group })
+    }
+}
+
+#[cfg(all(test, not(target_family = "wasm")))]
+mod tests {
+    use super::*;
+    use crate::device::DeviceOptions;
+
+    fn source(body: &str) -> Source {
+        let wgsl = format!(
+            "@group(0) @binding(0) var<storage, read_write> y: array<f32>;\n\
+             @group(0) @binding(1) var<uniform> p: vec4<u32>;\n\
+             @compute @workgroup_size(1) fn main() {{ y[p.x] = {body}; }}\n"
+        );
+        Source { label: "test".into(), wgsl: wgsl.into(), accesses: vec![Access::Write] }
+    }
+
+    #[test]
+    fn many_are_compiled_at_once_and_each_text_once() {
+        let gpu = pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap();
+        let texts: Vec<Source> = (0..20).map(|i| source(&format!("{}.5", i % 10))).collect();
+        let texts: Vec<&Source> = texts.iter().collect();
+        let pipelines = gpu.pipelines(&texts).unwrap();
+        for i in 0..10 {
+            assert!(Arc::ptr_eq(&pipelines[i], &pipelines[i + 10]));
+            assert!(!Arc::ptr_eq(&pipelines[i], &pipelines[(i + 1) % 10]));
+        }
+        assert_eq!(gpu.stats().pipelines, 10);
+        // In the order that was asked for, though compiled in any.
+        let turned: Vec<&Source> = texts.iter().rev().copied().collect();
+        let again = gpu.pipelines(&turned).unwrap();
+        assert!(again.iter().rev().zip(&pipelines).all(|(a, b)| Arc::ptr_eq(a, b)));
+        assert_eq!(gpu.stats().pipelines, 10);
+    }
+
+    #[test]
+    fn a_text_that_does_not_compile_is_an_error_and_none_is_kept() {
+        let gpu = pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap();
+        let good: Vec<Source> = (0..6).map(|i| source(&format!("{i}.0"))).collect();
+        let bad = source("no_such_function(1.0)");
+        let mut all: Vec<&Source> = good.iter().collect();
+        all.insert(3, &bad);
+        for _ in 0..2 {
+            let error = gpu.pipelines(&all).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("no_such_function"), "{error}");
+            assert_eq!(gpu.stats().pipelines, 0);
+        }
+        all.remove(3);
+        assert_eq!(gpu.pipelines(&all).unwrap().len(), 6);
+        assert!(gpu.check().is_ok(), "the error was told once");
     }
 }

@@ -85,8 +85,8 @@ pub(super) struct Marks {
 const PENDING: usize = 32;
 
 impl Marks {
-    /// Kernels whose marks, two each, fit one query set.
-    pub(super) const MOST: usize = wgpu::QUERY_SET_MAX_QUERIES as usize / 2;
+    /// Kernels in one query set, two marks each. wgpu allows 4096 queries; a quarter keeps what waits small.
+    pub(super) const MOST: usize = wgpu::QUERY_SET_MAX_QUERIES as usize / 8;
 
     pub(super) fn new(gpu: &Gpu, kernels: usize) -> Result<Self> {
         let count = 2 * kernels as u32;

@@ -41,9 +41,11 @@ pub struct DeviceStats {
     pub uploaded_bytes: u64,
     /// Device buffers created.
     pub buffers: u64,
-    /// Bytes in buffers that a tensor or a running plan holds.
+    /// Bytes in buffers that a tensor or a running plan holds; sizes are rounded up by a quarter at most, so
+    /// that buffers can be reused. What one plan takes while it runs is
+    /// [`PlanReport::buffer_bytes`](crate::PlanReport::buffer_bytes); between runs plans hold nothing.
     pub live_bytes: u64,
-    /// Bytes in freed buffers that wait for reuse.
+    /// Bytes in freed buffers that wait for reuse. [`Device::trim`](crate::Device::trim) gives them back.
     pub pooled_bytes: u64,
     /// The most bytes that were ever held at once, live and pooled together.
     pub peak_bytes: u64,

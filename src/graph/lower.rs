@@ -6,7 +6,8 @@
 //! the fourth.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -337,37 +338,42 @@ const PRELUDE: &str = include_str!("../../shaders/prelude.wgsl");
 
 /// Appends the functions of `shaders/prelude.wgsl` that `wgsl` calls, and those that they call.
 pub(crate) fn link_prelude(wgsl: &mut String) {
-    let functions: Vec<(&str, &str)> = PRELUDE
-        .split("\n\n")
-        .filter_map(|block| {
+    static FUNCTIONS: OnceLock<HashMap<&str, &str>> = OnceLock::new();
+    let functions = FUNCTIONS.get_or_init(|| {
+        let named = |block: &'static str| {
             let start = block.find("fn ")? + 3;
             let end = start + block[start..].find('(')?;
             Some((&block[start..end], block))
-        })
-        .collect();
-    let mut linked = vec![false; functions.len()];
+        };
+        PRELUDE.split("\n\n").filter_map(named).collect()
+    });
+    let mut linked: Vec<&str> = Vec::new();
     let mut from = 0;
     // What is appended is searched in its turn, until nothing new turns up.
     while from < wgsl.len() {
-        let searched = wgsl[from..].to_string();
-        from = wgsl.len();
-        for (i, (name, block)) in functions.iter().enumerate() {
-            if !linked[i] && calls(&searched, name) {
-                linked[i] = true;
-                wgsl.push_str("\n\n");
-                wgsl.push_str(block.trim_end());
-                wgsl.push('\n');
+        let mut blocks = Vec::new();
+        for name in calls(&wgsl[from..]) {
+            if let Some((name, block)) = functions.get_key_value(name) {
+                if !linked.contains(name) {
+                    linked.push(name);
+                    blocks.push(*block);
+                }
             }
+        }
+        from = wgsl.len();
+        for block in blocks {
+            wgsl.push_str("\n\n");
+            wgsl.push_str(block.trim_end());
+            wgsl.push('\n');
         }
     }
 }
 
-fn calls(wgsl: &str, name: &str) -> bool {
-    wgsl.match_indices(name).any(|(at, _)| {
-        let before = wgsl[..at].chars().next_back();
-        let own = before.is_none_or(|c| !c.is_alphanumeric() && c != '_');
-        own && wgsl[at + name.len()..].starts_with('(')
-    })
+/// The words before an opening parenthesis.
+fn calls(wgsl: &str) -> impl Iterator<Item = &str> {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    wgsl.match_indices('(')
+        .map(move |(end, _)| wgsl[..end].rsplit(|c| !word(c)).next().unwrap_or_default())
 }
 
 #[cfg(test)]

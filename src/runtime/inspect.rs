@@ -20,8 +20,8 @@ impl Device {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::{Device, Tensor};
-    /// let device = Device::current()?;
-    /// let x = Tensor::ones([64, 64])?;
+    /// let device = Device::new()?;
+    /// let x = device.scope(|| Tensor::ones([64, 64]))?;
     ///
     /// let profiler = device.profile()?;
     /// let sum = x.matmul(&x)?.reduce_sum((), false)?.item::<f32>()?;
@@ -29,7 +29,7 @@ impl Device {
     ///
     /// println!("{profile}");                     // kernel, calls, total ms, mean us, share, GB/s, GFLOP/s
     /// assert!(profile.kernels().len() >= 2);
-    /// profile.write_chrome_trace(std::env::temp_dir().join("trace.json"))?;
+    /// profile.write_chrome_trace(std::env::temp_dir().join("wgrad-trace.json"))?;
     /// # assert_eq!(sum, 64.0 * 64.0 * 64.0);
     /// # Ok(())
     /// # }
