@@ -18,19 +18,6 @@ struct Params {
     row: u32,     // workgroups along x
 }
 
-// Rows (or columns) of the image that window i takes: from, to.
-fn reach(i: u32, stride: u32, lead: u32, window: u32, size: u32) -> vec2<u32> {
-    let from_edge = i * stride;
-    return vec2<u32>(max(from_edge, lead) - lead, min(from_edge + window - lead, size));
-}
-
-// Windows that hold row (or column) y of the image: from, to.
-fn holders(y: u32, stride: u32, lead: u32, window: u32, count: u32) -> vec2<u32> {
-    let at = y + lead;
-    let first = select(0u, (at - window) / stride + 1u, at >= window);
-    return vec2<u32>(first, min(at / stride + 1u, count));
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
     let e = (group.y * p.row + group.x) * WG + local;

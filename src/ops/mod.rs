@@ -20,6 +20,7 @@ mod iota;
 mod losses;
 mod matmul;
 mod pad;
+mod patches;
 mod pool;
 mod random;
 mod reduce;
@@ -33,6 +34,7 @@ mod slice;
 mod table_tests;
 mod transpose;
 mod unary;
+mod unroll;
 
 use smallvec::SmallVec;
 
