@@ -179,7 +179,7 @@ fn windows_of_images(c: usize, by_row: bool) -> Rows {
         let y = row.y + u * p.dh;\n    let x = row.x + v * p.dw;\n    \
         let inside = y < p.h && x < p.w;\n    \
         return At(select(0u, row.image + (y * p.w + x) * p.c, inside), inside);\n}\n";
-    let vector = c % 4 == 0;
+    let vector = c.is_multiple_of(4);
     let load = if vector {
         format!(
             "{place}fn a_quad(at: At, i: u32) -> V {{ return select(V(A(0)), V(a[(at.place + i) / 4u]), at.inside); }}"
