@@ -40,6 +40,8 @@ pub(crate) enum Variant {
     Registers { tm: usize, tn4: usize, wx: usize, wy: usize },
     /// `shaders/gemm_lanes.wgsl`: tiles of `8 * tm8` rows by `32 * tn4` columns.
     Lanes { tm8: usize, tn4: usize },
+    /// `shaders/gemm_tiled.wgsl`: tiles of 64 by 64 in workgroup memory.
+    Tiled,
 }
 
 /// What the choice of a variant depends on.
@@ -47,11 +49,13 @@ pub(crate) enum Variant {
 pub(crate) struct Problem {
     pub(crate) m: usize,
     pub(crate) n: usize,
+    /// How long a run of the sum is.
+    pub(crate) inner: usize,
 }
 
 /// The variants that can compute `problem`, the one that the table prefers first.
 pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
-    let Problem { m, n } = problem;
+    let Problem { m, n, inner } = problem;
     let mut list = Vec::new();
     // Broadcasts spare loads, which are dear on processors; that a workgroup is one subgroup is certain only there.
     if caps.cpu && caps.subgroup == Some(8) {
@@ -67,8 +71,14 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
             list.push(preferred);
         }
     }
-    let tm = if m >= 8 { 8 } else { m.next_power_of_two().min(4) };
-    let tn4 = if n > 4 { 2 } else { 1 };
+    // Workgroup memory is ordinary memory on processors, and a tile pays where it is mostly filled.
+    if !caps.cpu && m > 32 && n > 32 && inner >= 16 {
+        list.push(Variant::Tiled);
+    }
+    // Without lanes to share loads, a processor's driver takes long to compile large tiles.
+    let most = if caps.cpu && list.is_empty() && caps.subgroup != Some(8) { 4 } else { 8 };
+    let tm = if m >= 8 { most } else { m.next_power_of_two().min(4) };
+    let tn4 = if n > 4 && most == 8 { 2 } else { 1 };
     let wx = n.div_ceil(4 * tn4).next_power_of_two().min(8);
     list.push(Variant::Registers { tm, tn4, wx, wy: 64 / wx });
     list
@@ -80,6 +90,7 @@ impl Variant {
         match self {
             Variant::Registers { tm, tn4, wx, wy } => [tm * wy, 4 * tn4 * wx],
             Variant::Lanes { tm8, tn4 } => [8 * tm8, 32 * tn4],
+            Variant::Tiled => [64, 64],
         }
     }
 
@@ -97,6 +108,9 @@ impl Variant {
                 include_str!("../../shaders/gemm_lanes.wgsl"),
                 &[("TM8", tm8), ("TN4", tn4), tail],
             )),
+            Variant::Tiled => {
+                kernel.declare(unroll(include_str!("../../shaders/gemm_tiled.wgsl"), &[]))
+            }
         }
     }
 }
@@ -131,7 +145,11 @@ struct Cut {
 
 impl Gemm {
     pub(super) fn lower(self, caps: &Caps) -> Lowering {
-        let variant = candidates(Problem { m: self.m, n: self.n }, caps)[0];
+        let inner = match self.sum {
+            Sum::Run(k) => k,
+            Sum::Nest([_, _, inner]) => inner,
+        };
+        let variant = candidates(Problem { m: self.m, n: self.n, inner }, caps)[0];
         self.lower_with(variant, caps)
     }
 

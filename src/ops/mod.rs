@@ -16,6 +16,8 @@ mod conv2d;
 mod fill;
 mod gather;
 mod gemm;
+#[cfg(test)]
+mod gemm_tests;
 mod iota;
 mod losses;
 mod matmul;
