@@ -1,7 +1,8 @@
 // Pooling over windows of images, and its gradient from the windows that hold a place.
-// Host declares: T, WG, and one of the bodies below as pool(e).   Grid: ceil(total / WG) workgroups.
 // 0 x: read (1 more input read where the body has one), then y: read and write, then p: uniform
-// One thread per element of y.
+// Host declares: V (four elements of y), LANES (what is added to an index for each of the four elements at it), WG, the
+// bindings with a loader for each input, four(e), which calls pool for the elements e to e + 3, c_store(at, count, v),
+// and one of the bodies as pool(e).   Grid: ceil(total / 4 / WG) workgroups.   One thread per four elements of y.
 struct Params {
     total: u32,   // elements of y
     h: u32,       // image [N,H,W,C]
@@ -18,22 +19,9 @@ struct Params {
     row: u32,     // workgroups along x
 }
 
-// Rows (or columns) of the image that window i takes: from, to.
-fn reach(i: u32, stride: u32, lead: u32, window: u32, size: u32) -> vec2<u32> {
-    let from_edge = i * stride;
-    return vec2<u32>(max(from_edge, lead) - lead, min(from_edge + window - lead, size));
-}
-
-// Windows that hold row (or column) y of the image: from, to.
-fn holders(y: u32, stride: u32, lead: u32, window: u32, count: u32) -> vec2<u32> {
-    let at = y + lead;
-    let first = select(0u, (at - window) / stride + 1u, at >= window);
-    return vec2<u32>(first, min(at / stride + 1u, count));
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    let e = (group.y * p.row + group.x) * WG + local;
+    let e = ((group.y * p.row + group.x) * WG + local) * 4u;
     if (e >= p.total) { return; }
-    pool(e);
+    c_store(e, p.total - e, four(e));
 }

@@ -283,3 +283,16 @@ fn box_muller(u: vec2<f32>) -> vec2<f32> {
     let angle = vec4<f32>(6.283185307179586 * u.y);
     return radius * vec2<f32>(sin_4(angle).x, cos_4(angle).x);
 }
+
+// Rows (or columns) of the image that window i takes: from, to.
+fn reach(i: u32, stride: u32, lead: u32, window: u32, size: u32) -> vec2<u32> {
+    let from_edge = i * stride;
+    return vec2<u32>(max(from_edge, lead) - lead, min(from_edge + window - lead, size));
+}
+
+// Windows that hold row (or column) y of the image: from, to.
+fn holders(y: u32, stride: u32, lead: u32, window: u32, count: u32) -> vec2<u32> {
+    let at = y + lead;
+    let first = select(0u, (at - window) / stride + 1u, at >= window);
+    return vec2<u32>(first, min(at / stride + 1u, count));
+}

@@ -1,9 +1,8 @@
 // The second pass of a product whose sums were cut into parts: the parts are added in order.
 // y[i] = sum over s of x[s,i]
 // 0 x: [S,L] read    1 y: [L] read and write    2 p: uniform
-// Host declares: T (y), A (x), WG.   Grid: ceil(L / WG) workgroups.   One thread per element of y.
-@group(0) @binding(0) var<storage, read> x: array<A>;
-@group(0) @binding(1) var<storage, read_write> y: array<T>;
+// Host declares: V (vector of four sums), WG, load(at) for the elements at to at + 3 of x, and c_store(at, count, v).
+// Grid: ceil(L / 4 / WG) workgroups.   One thread per four elements of y.
 @group(0) @binding(2) var<uniform> p: Params;
 
 struct Params {
@@ -14,11 +13,11 @@ struct Params {
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    let i = (group.y * p.row + group.x) * WG + local;
+    let i = ((group.y * p.row + group.x) * WG + local) * 4u;
     if (i >= p.len) { return; }
-    var sum = A(0);
-    for (var s = 0u; s < p.parts; s++) {
-        sum += x[s * p.len + i];
+    var sum = load(i);
+    for (var s = 1u; s < p.parts; s++) {
+        sum += load(s * p.len + i);
     }
-    y[i] = T(sum);
+    c_store(i, p.len - i, sum);
 }

@@ -55,6 +55,8 @@ pub(crate) struct Caps {
     /// A driver that runs shaders on the processor: dispatches are dear, workgroup memory does not pay.
     pub(crate) cpu: bool,
     pub(crate) f16: bool,
+    /// Threads of a subgroup, where kernels may use subgroups and all have the same size.
+    pub(crate) subgroup: Option<u32>,
     /// Storage buffers one kernel may bind.
     pub(crate) storage_buffers: usize,
     /// Bytes one binding may cover.
@@ -70,6 +72,7 @@ impl Caps {
         Caps {
             cpu: info.kind == wgpu::DeviceType::Cpu,
             f16: features.contains(wgpu::Features::SHADER_F16),
+            subgroup: None,
             storage_buffers: limits.max_storage_buffers_per_shader_stage as usize,
             binding_bytes: limits.max_storage_buffer_binding_size,
             buffer_bytes: limits.max_buffer_size,
@@ -100,9 +103,15 @@ impl Gpu {
         queue: wgpu::Queue,
         memory_limit: Option<u64>,
     ) -> Self {
-        let info = AdapterInfo::new(&adapter.get_info());
+        let raw = adapter.get_info();
+        let info = AdapterInfo::new(&raw);
         let limits = device.limits();
-        let caps = Caps::new(&info, device.features(), &limits);
+        let mut caps = Caps::new(&info, device.features(), &limits);
+        if device.features().contains(wgpu::Features::SUBGROUP)
+            && raw.subgroup_min_size == raw.subgroup_max_size
+        {
+            caps.subgroup = Some(raw.subgroup_min_size);
+        }
         let faults = Faults::watch(&device);
         Gpu {
             pool: Arc::new(Pool::new(device.clone(), faults.clone(), memory_limit)),

@@ -35,7 +35,7 @@ struct Catalog {
     device: Device,
     /// Stands for the contents of every input.
     buffer: wgpu::Buffer,
-    caps: [Caps; 2],
+    caps: [Caps; 3],
     texts: BTreeMap<Arc<str>, Text>,
 }
 
@@ -68,10 +68,11 @@ impl Catalog {
         });
         let gpu = Caps::portable();
         let cpu = Caps { cpu: true, ..gpu.clone() };
+        let lanes = Caps { subgroup: Some(8), ..cpu.clone() };
         Catalog {
             device: Device::from_wgpu(&adapter, device, queue),
             buffer,
-            caps: [gpu, cpu],
+            caps: [gpu, cpu, lanes],
             texts: BTreeMap::new(),
         }
     }

@@ -7,7 +7,9 @@ use std::hash::{Hash, Hasher};
 
 use smallvec::smallvec;
 
-use super::gemm::{Columns, Gemm, Sum};
+use super::gemm::{Columns, Gemm, Rows, Sum};
+use super::matmul::Product;
+use super::patches;
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result};
@@ -90,13 +92,13 @@ pub(super) fn windows(
 pub(super) const FARTHEST: usize = i32::MAX as usize / 2;
 
 /// All sizes of a convolution.
-struct Geometry {
-    image: [usize; 4],
-    filter: [usize; 4],
-    out: [usize; 4],
-    top: usize,
-    left: usize,
-    options: Conv2dOptions,
+pub(super) struct Geometry {
+    pub(super) image: [usize; 4],
+    pub(super) filter: [usize; 4],
+    pub(super) out: [usize; 4],
+    pub(super) top: usize,
+    pub(super) left: usize,
+    pub(super) options: Conv2dOptions,
 }
 
 impl Geometry {
@@ -137,6 +139,11 @@ impl Geometry {
         })
     }
 
+    /// True if every window is one place and every place has one: the product of all places with the filter.
+    fn is_product(&self) -> bool {
+        self.filter[..2] == [1, 1] && self.options.strides == [1, 1]
+    }
+
     fn params(&self) -> Vec<(&'static str, usize)> {
         let ([_, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (self.image, self.filter, self.out);
         let ([sh, sw], [dh, dw]) = (self.options.strides, self.options.dilations);
@@ -157,6 +164,70 @@ impl Geometry {
             ("left", self.left),
         ]
     }
+}
+
+/// The windows of images as rows. Row: the image and corner of a window. u: the row within. With `by_row` the elements of
+/// a window's row are one run: i is the column and channel, and v is 0. Otherwise v is the column and i the channel.
+fn windows_of_images(c: usize, by_row: bool) -> Rows {
+    let corner = "struct Row { image: u32, y: u32, x: u32 }\n\
+        fn a_row(batch: u32, m: u32) -> Row {\n    \
+        let i = (m / p.ow) % p.oh;\n    \
+        return Row(m / (p.ow * p.oh) * p.h * p.w * p.c, i * p.sh - p.top, (m % p.ow) * p.sw - p.left);\n}\n\
+        // Above and left of the image the sums wrap to large numbers.\n";
+    let place = "struct At { place: u32, inside: bool }\n\
+        fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
+        let y = row.y + u * p.dh;\n    let x = row.x + v * p.dw;\n    \
+        let inside = y < p.h && x < p.w;\n    \
+        return At(select(0u, row.image + (y * p.w + x) * p.c, inside), inside);\n}\n";
+    let vector = c.is_multiple_of(4);
+    let load = if vector {
+        format!(
+            "{place}fn a_quad(at: At, i: u32) -> V {{ return select(V(A(0)), V(a[(at.place + i) / 4u]), at.inside); }}"
+        )
+    } else if by_row {
+        "struct At { line: u32, x: u32, inside: bool }\n\
+         fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
+         let y = row.y + u * p.dh;\n    \
+         return At(row.image + y * p.w * p.c, row.x * p.c, y < p.h);\n}\n\
+         fn a_load(at: At, i: u32) -> A {\n    \
+         let x = at.x + i;\n    \
+         let inside = at.inside && x < p.w * p.c;\n    \
+         return select(A(0), A(a[select(0u, at.line + x, inside)]), inside);\n}"
+            .to_string()
+    } else {
+        format!(
+            "{place}fn a_load(at: At, i: u32) -> A {{ return select(A(0), A(a[at.place + i]), at.inside); }}"
+        )
+    };
+    Rows { text: format!("{corner}{load}"), vector }
+}
+
+/// What the windows over each place have as gradients. Row: the image and place. u, v: the place in the window. i: the
+/// result's channel.
+fn windows_over_places(vector: bool, dense: bool) -> Rows {
+    let window = if dense {
+        "let i = y;\n    let j = x;\n    let inside = i < p.oh && j < p.ow;\n    "
+    } else {
+        "let i = y / p.sh;\n    let j = x / p.sw;\n    \
+         let inside = i < p.oh && j < p.ow && i * p.sh == y && j * p.sw == x;\n    "
+    };
+    let load = if vector {
+        "fn a_quad(at: At, i: u32) -> V { return select(V(A(0)), V(a[(at.place + i) / 4u]), at.inside); }"
+    } else {
+        "fn a_load(at: At, i: u32) -> A { return select(A(0), A(a[at.place + i]), at.inside); }"
+    };
+    let text = format!(
+        "struct Row {{ image: u32, y: u32, x: u32 }}\n\
+         struct At {{ place: u32, inside: bool }}\n\
+         fn a_row(batch: u32, m: u32) -> Row {{\n    \
+         let y = (m / p.w) % p.h;\n    \
+         return Row(m / (p.w * p.h) * p.oh * p.ow * p.o, y + p.top, m % p.w + p.left);\n}}\n\
+         fn a_at(row: Row, u: u32, v: u32) -> At {{\n    \
+         // A negative difference wraps to a large number, whose quotient lies beyond the last window.\n    \
+         let y = row.y - u * p.dh;\n    let x = row.x - v * p.dw;\n    {window}\
+         return At(select(0u, row.image + (i * p.ow + j) * p.o, inside), inside);\n}}\n{load}"
+    );
+    Rows { text, vector }
 }
 
 #[derive(Debug, Hash)]
@@ -184,28 +255,22 @@ impl Op for Conv2d {
         let g = Geometry::new("Conv2D", &site.inputs[0].shape, &site.inputs[1].shape, self.options)
             .expect("infer has agreed");
         let ([_, _, _, c], [kh, kw, _, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
-        // Row: the image and corner of a window. u, v: the place in the window. i: the channel.
-        let a = "struct Row { image: u32, y: u32, x: u32 }\n\
-            struct At { place: u32, inside: bool }\n\
-            fn a_row(batch: u32, m: u32) -> Row {\n    \
-            let i = (m / p.ow) % p.oh;\n    \
-            return Row(m / (p.ow * p.oh) * p.h * p.w * p.c, i * p.sh - p.top, (m % p.ow) * p.sw - p.left);\n}\n\
-            fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
-            // Above and left of the image the sums wrap to large numbers.\n    \
-            let y = row.y + u * p.dh;\n    let x = row.x + v * p.dw;\n    \
-            return At(row.image + (y * p.w + x) * p.c, y < p.h && x < p.w);\n}\n\
-            fn a_load(at: At, i: u32) -> A {\n    \
-            if (!at.inside) { return A(0); }\n    \
-            return A(a[at.place + i]);\n}";
+        if g.is_product() {
+            let size = Product { m: n * oh * ow, k: c, n: o, ..Product::default() };
+            return size.gemm("conv2d", site.output.dtype).lower(site.caps);
+        }
+        let by_row = c % 4 != 0 && self.options.dilations[1] == 1;
+        let (sum, v) = if by_row { ([kh, 1, kw * c], 0) } else { ([kh, kw, c], c * o) };
         let gemm = Gemm {
             label: "conv2d",
             dtype: site.output.dtype,
+            result: site.output.dtype,
             batch: 1,
             m: n * oh * ow,
             n: o,
-            sum: Sum::Nest([kh, kw, c]),
-            a: a.to_string(),
-            b: Columns { batch: 0, u: kw * c * o, v: c * o, k: o, n: 1 },
+            sum: Sum::Nest(sum),
+            a: windows_of_images(c, by_row),
+            b: Columns { batch: 0, u: kw * c * o, v, k: o, n: 1 },
             params: g.params(),
         };
         gemm.lower(site.caps)
@@ -251,30 +316,36 @@ impl Op for InputGradient {
     fn lower(&self, site: &Site) -> Lowering {
         let g = Geometry::new(self.name(), &self.image, &site.inputs[1].shape, self.options)
             .expect("the forward op has agreed");
-        let ([n, h, w, c], [kh, kw, _, o]) = (g.image, g.filter);
-        // Row: the image and place. u, v: the place in the window. i: the result's channel.
-        let a = "struct Row { image: u32, y: u32, x: u32 }\n\
-            struct At { place: u32, inside: bool }\n\
-            fn a_row(batch: u32, m: u32) -> Row {\n    \
-            let y = (m / p.w) % p.h;\n    \
-            return Row(m / (p.w * p.h) * p.oh * p.ow * p.o, y + p.top, m % p.w + p.left);\n}\n\
-            fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
-            // A negative difference wraps to a large number, whose quotient lies beyond the last window.\n    \
-            let y = row.y - u * p.dh;\n    let x = row.x - v * p.dw;\n    \
-            let i = y / p.sh;\n    let j = x / p.sw;\n    \
-            let inside = i < p.oh && j < p.ow && i * p.sh == y && j * p.sw == x;\n    \
-            return At(row.image + (i * p.ow + j) * p.o, inside);\n}\n\
-            fn a_load(at: At, i: u32) -> A {\n    \
-            if (!at.inside) { return A(0); }\n    \
-            return A(a[at.place + i]);\n}";
+        let ([n, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (g.image, g.filter, g.out);
+        let dtype = site.output.dtype;
+        if g.is_product() {
+            let size =
+                Product { m: n * h * w, k: o, n: c, transpose_b: true, ..Product::default() };
+            return size.gemm("conv2d_input_gradient", dtype).lower(site.caps);
+        }
+        let given = Product {
+            m: n * oh * ow,
+            k: o,
+            n: kh * kw * c,
+            transpose_b: true,
+            ..Product::default()
+        };
+        if self.options.dilations == [1, 1]
+            && (c < 8 || self.options.strides != [1, 1])
+            && given.m * given.n <= patches::MOST
+        {
+            return patches::input_gradient(&g, &given, site);
+        }
+        let vector = o % 4 == 0;
         let gemm = Gemm {
             label: "conv2d_input_gradient",
-            dtype: site.output.dtype,
+            dtype,
+            result: dtype,
             batch: 1,
             m: n * h * w,
             n: c,
             sum: Sum::Nest([kh, kw, o]),
-            a: a.to_string(),
+            a: windows_over_places(vector, self.options.strides == [1, 1]),
             b: Columns { batch: 0, u: kw * c * o, v: c * o, k: 1, n: o },
             params: g.params(),
         };
@@ -320,6 +391,11 @@ impl Op for FilterGradient {
         let g = Geometry::new(self.name(), &site.inputs[0].shape, &self.filter, self.options)
             .expect("the forward op has agreed");
         let ([kh, kw, c, o], [n, oh, ow, _]) = (g.filter, g.out);
+        if g.is_product() {
+            let size =
+                Product { m: c, k: n * oh * ow, n: o, transpose_a: true, ..Product::default() };
+            return size.gemm("conv2d_filter_gradient", site.output.dtype).lower(site.caps);
+        }
         // Row: the place in the window and the channel. u: the image, v: the result's row, i: its column.
         let a = "struct Row { y: u32, x: u32, c: u32 }\n\
             struct At { line: u32, x: u32, inside: bool }\n\
@@ -331,16 +407,17 @@ impl Op for FilterGradient {
             fn a_load(at: At, i: u32) -> A {\n    \
             // Above and left of the image the sums wrap to large numbers.\n    \
             let x = at.x + i * p.sw;\n    \
-            if (!at.inside || x >= p.w) { return A(0); }\n    \
-            return A(a[at.line + x * p.c]);\n}";
+            let inside = at.inside && x < p.w;\n    \
+            return select(A(0), A(a[select(0u, at.line + x * p.c, inside)]), inside);\n}";
         let gemm = Gemm {
             label: "conv2d_filter_gradient",
             dtype: site.output.dtype,
+            result: site.output.dtype,
             batch: 1,
             m: kh * kw * c,
             n: o,
             sum: Sum::Nest([n, oh, ow]),
-            a: a.to_string(),
+            a: Rows { text: a.to_string(), vector: false },
             b: Columns { batch: 0, u: oh * ow * o, v: ow * o, k: o, n: 1 },
             params: g.params(),
         };

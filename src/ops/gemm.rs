@@ -2,6 +2,7 @@
 //!
 //! Not an op: the ops say how their operands are read (as WGSL functions) and this says the rest.
 
+use super::unroll::unroll;
 use crate::device::Caps;
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering};
@@ -9,16 +10,109 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering};
 /// A product of `batch` times `[m,k]` by `[k,n]`, the summed index being a triple (u, v, i).
 pub(super) struct Gemm {
     pub(super) label: &'static str,
+    /// Of the operands.
     pub(super) dtype: DType,
+    /// Of the result.
+    pub(super) result: DType,
     pub(super) batch: usize,
     pub(super) m: usize,
     pub(super) n: usize,
     pub(super) sum: Sum,
-    /// Declares `Row`, `At`, `a_row(b, m)`, `a_at(row, u, v)` and `a_load(at, i)` over `a: array<T>`.
-    pub(super) a: String,
+    pub(super) a: Rows,
     pub(super) b: Columns,
     /// Parameters that the loaders read.
     pub(super) params: Vec<(&'static str, usize)>,
+}
+
+/// How the first operand is read.
+pub(super) struct Rows {
+    /// Declares `Row`, `At`, `a_row(b, m)`, `a_at(row, u, v)` and `a_load(at, i)` over `a: array<T>`, or instead of the
+    /// last `a_quad(at, i)` for i to i + 3 over `a: array<vec4<T>>`.
+    pub(super) text: String,
+    /// Whether four i lie together at a multiple of four. Then i ends at a multiple of four.
+    pub(super) vector: bool,
+}
+
+/// One way to compute a product. All give the same result but for rounding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Variant {
+    /// `shaders/gemm.wgsl`: `wx` by `wy` threads, each with `tm` rows by `4 * tn4` columns.
+    Registers { tm: usize, tn4: usize, wx: usize, wy: usize },
+    /// `shaders/gemm_lanes.wgsl`: tiles of `8 * tm8` rows by `32 * tn4` columns.
+    Lanes { tm8: usize, tn4: usize },
+    /// `shaders/gemm_tiled.wgsl`: tiles of 64 by 64 in workgroup memory.
+    Tiled,
+}
+
+/// What the choice of a variant depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    /// How long a run of the sum is.
+    pub(crate) inner: usize,
+}
+
+/// The variants that can compute `problem`, the one that the table prefers first.
+pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
+    let Problem { m, n, inner } = problem;
+    let mut list = Vec::new();
+    // Broadcasts spare loads, which are dear on processors; that a workgroup is one subgroup is certain only there.
+    if caps.cpu && caps.subgroup == Some(8) {
+        let lanes = |tm8, tn4| Variant::Lanes { tm8, tn4 };
+        let preferred = match (m, n) {
+            (0..=8, 0..=32) => lanes(1, 1),
+            (0..=8, _) => lanes(1, 2),
+            (9..=16, 0..=32) => lanes(2, 1),
+            (_, 0..=32) => lanes(4, 1),
+            _ => lanes(2, 2),
+        };
+        if m > 4 && n > 16 {
+            list.push(preferred);
+        }
+    }
+    // Workgroup memory is ordinary memory on processors, and a tile pays where it is mostly filled.
+    if !caps.cpu && m > 32 && n > 32 && inner >= 16 {
+        list.push(Variant::Tiled);
+    }
+    // Without lanes to share loads, a processor's driver takes long to compile large tiles.
+    let most = if caps.cpu && list.is_empty() && caps.subgroup != Some(8) { 4 } else { 8 };
+    let tm = if m >= 8 { most } else { m.next_power_of_two().min(4) };
+    let tn4 = if n > 4 && most == 8 { 2 } else { 1 };
+    let wx = n.div_ceil(4 * tn4).next_power_of_two().min(8);
+    list.push(Variant::Registers { tm, tn4, wx, wy: 64 / wx });
+    list
+}
+
+impl Variant {
+    /// Rows and columns of a workgroup's tile.
+    fn tile(self) -> [usize; 2] {
+        match self {
+            Variant::Registers { tm, tn4, wx, wy } => [tm * wy, 4 * tn4 * wx],
+            Variant::Lanes { tm8, tn4 } => [8 * tm8, 32 * tn4],
+            Variant::Tiled => [64, 64],
+        }
+    }
+
+    fn kernel(self, label: &'static str, tail: bool) -> Kernel {
+        let tail = ("TAIL", usize::from(tail));
+        let kernel = Kernel::new(label, "");
+        match self {
+            Variant::Registers { tm, tn4, wx, wy } => {
+                kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(unroll(
+                    include_str!("../../shaders/gemm.wgsl"),
+                    &[("TM", tm), ("TN4", tn4), tail],
+                ))
+            }
+            Variant::Lanes { tm8, tn4 } => kernel.declare(unroll(
+                include_str!("../../shaders/gemm_lanes.wgsl"),
+                &[("TM8", tm8), ("TN4", tn4), tail],
+            )),
+            Variant::Tiled => {
+                kernel.declare(unroll(include_str!("../../shaders/gemm_tiled.wgsl"), &[]))
+            }
+        }
+    }
 }
 
 /// What is summed over.
@@ -51,10 +145,18 @@ struct Cut {
 
 impl Gemm {
     pub(super) fn lower(self, caps: &Caps) -> Lowering {
-        let tm = if self.m >= 8 { 8 } else { self.m.next_power_of_two().min(4) };
-        let tn4 = if self.n > 4 { 2 } else { 1 };
-        let tiles_m = self.m.div_ceil(8 * tm);
-        let tiles_n = self.n.div_ceil(8 * 4 * tn4);
+        let inner = match self.sum {
+            Sum::Run(k) => k,
+            Sum::Nest([_, _, inner]) => inner,
+        };
+        let variant = candidates(Problem { m: self.m, n: self.n, inner }, caps)[0];
+        self.lower_with(variant, caps)
+    }
+
+    pub(super) fn lower_with(self, variant: Variant, caps: &Caps) -> Lowering {
+        let [tile_m, tile_n] = variant.tile();
+        let tiles_m = self.m.div_ceil(tile_m);
+        let tiles_n = self.n.div_ceil(tile_n);
         let groups = self.batch * tiles_m * tiles_n;
         let results = self.batch * self.m * self.n;
         let cut = cut(self.sum, groups, results, caps);
@@ -64,29 +166,32 @@ impl Gemm {
         }
 
         let whole = self.n.is_multiple_of(4);
-        let vector_b = whole && b.n == 1 && [b.batch, b.u, b.v, b.k].iter().all(|s| s % 4 == 0);
+        // Runs are cut at multiples of four, so only their end may be ragged.
+        let tail = match self.sum {
+            Sum::Run(k) => k % 4 != 0,
+            Sum::Nest([_, _, i]) => i % 4 != 0,
+        };
+        let columns = b.loader(whole, tail);
         let out = if cut.parts == 1 { Bind::Output } else { Bind::Temp(0) };
         let sums = match self.dtype.register() {
             Register::F32 => DType::F32,
             Register::I32 => DType::I32,
             _ => DType::U32,
         };
-        let stored = if cut.parts == 1 { self.dtype } else { sums };
+        let stored = if cut.parts == 1 { self.result } else { sums };
         let [u, v, inner] = cut.sizes;
-        let mut kernel = Kernel::new(self.label, include_str!("../../shaders/gemm.wgsl"))
+        let mut kernel = variant
+            .kernel(self.label, tail)
             .alias("T", self.dtype)
             .alias("A", sums)
             .alias("C", stored)
             .declare("alias V = vec4<A>;")
-            .constant("TM", tm as u32)
-            .constant("TN4", tn4 as u32)
             .declare(match sums {
                 DType::F32 => "fn mad(x: A, v: V, c: V) -> V { return fma(V(x), v, c); }",
                 _ => "fn mad(x: A, v: V, c: V) -> V { return V(x) * v + c; }",
             })
-            .declare("@group(0) @binding(0) var<storage, read> a: array<T>;")
-            .declare(&self.a)
-            .declare(columns(vector_b))
+            .declare(self.a.declaration())
+            .declare(columns)
             .read(Bind::Input(0))
             .read(Bind::Input(1))
             .write(out)
@@ -114,20 +219,31 @@ impl Gemm {
         kernel = kernel
             .declare(format!("struct Params {{\n{fields}    row: u32,\n}}"))
             .declare("@group(0) @binding(3) var<uniform> p: Params;")
+            .flops(2 * self.batch * self.m * self.n * self.sum.len())
             .groups(groups * cut.parts);
         if cut.parts == 1 {
             return kernel.stores().into();
         }
-        kernel = kernel.declare(store(whole));
+        kernel = kernel.declare(store(2, whole));
+        let quads = results.is_multiple_of(4);
         let add = Kernel::new("sum_parts", include_str!("../../shaders/sum_parts.wgsl"))
-            .alias("T", self.dtype)
             .alias("A", sums)
+            .alias("C", self.result)
             .constant("WG", 64)
+            .declare("alias V = vec4<A>;")
+            .declare(if quads {
+                "@group(0) @binding(0) var<storage, read> x: array<V>;\n\
+                 fn load(at: u32) -> V { return x[at / 4u]; }"
+            } else {
+                "@group(0) @binding(0) var<storage, read> x: array<A>;\n\
+                 fn load(at: u32) -> V { return V(x[at], x[at + 1u], x[at + 2u], x[at + 3u]); }"
+            })
+            .stores()
             .read(Bind::Temp(0))
             .write(Bind::Output)
             .param("len", results)
             .param("parts", cut.parts)
-            .groups(results.div_ceil(64));
+            .groups(results.div_ceil(4 * 64));
         let temps = vec![sums.bytes(results * cut.parts)];
         Lowering::Kernels(Kernels { temps, kernels: vec![kernel, add] })
     }
@@ -154,7 +270,15 @@ fn cut(sum: Sum, groups: usize, results: usize, caps: &Caps) -> Cut {
     let by_length = k.div_ceil(LONGEST).min(MOST_RESULTS / results.max(1));
     let parts = by_groups.max(by_length).max(1);
     match sum {
-        Sum::Run(_) => Cut { parts, part: 1, sizes: [parts, 1, k.div_ceil(parts).max(1)] },
+        Sum::Run(_) => {
+            // Where vectors are read, they must not be torn.
+            let inner = k.div_ceil(parts).next_multiple_of(4).max(4);
+            Cut {
+                parts: k.div_ceil(inner).max(1),
+                part: 1,
+                sizes: [k.div_ceil(inner).max(1), 1, inner],
+            }
+        }
         Sum::Nest(sizes) => {
             let part = (sizes[0] / parts).max(1);
             Cut { parts: sizes[0].div_ceil(part).max(1), part, sizes }
@@ -162,35 +286,80 @@ fn cut(sum: Sum, groups: usize, results: usize, caps: &Caps) -> Cut {
     }
 }
 
-/// Declares the second operand and its loaders.
-fn columns(vector: bool) -> &'static str {
-    if vector {
-        "@group(0) @binding(1) var<storage, read> b: array<vec4<T>>;\n\
-         fn b_column(batch: u32, n: u32) -> u32 { return batch * p.b_batch + n; }\n\
-         fn b_at(column: u32, u: u32, v: u32) -> u32 { return (column + u * p.b_u + v * p.b_v) / 4u; }\n\
-         fn b_load(at: u32, i: u32) -> V { return V(b[at + i * (p.b_k / 4u)]); }"
-    } else {
-        "@group(0) @binding(1) var<storage, read> b: array<T>;\n\
-         fn b_column(batch: u32, n: u32) -> u32 { return batch * p.b_batch + n * p.b_n; }\n\
-         fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * p.b_u + v * p.b_v; }\n\
-         fn b_load(at: u32, i: u32) -> V {\n    \
-         let x = at + i * p.b_k;\n    \
-         return V(A(b[x]), A(b[x + p.b_n]), A(b[x + 2u * p.b_n]), A(b[x + 3u * p.b_n]));\n}"
+impl Rows {
+    fn declaration(&self) -> String {
+        let text = &self.text;
+        if self.vector {
+            // There is no tail, but every loader has both functions.
+            format!(
+                "@group(0) @binding(0) var<storage, read> a: array<vec4<T>>;\n{text}\n\
+                 fn a_load(at: At, i: u32) -> A {{ return a_quad(at, i - i % 4u)[i % 4u]; }}"
+            )
+        } else {
+            format!(
+                "@group(0) @binding(0) var<storage, read> a: array<T>;\n{text}\n\
+                 fn a_quad(at: At, i: u32) -> V {{\n    \
+                 return V(a_load(at, i), a_load(at, i + 1u), a_load(at, i + 2u), a_load(at, i + 3u));\n}}"
+            )
+        }
     }
 }
 
-/// Declares the result and how four of its columns are written, of which `count` exist.
-fn store(vector: bool) -> &'static str {
-    if vector {
-        "@group(0) @binding(2) var<storage, read_write> y: array<vec4<C>>;\n\
-         fn c_store(at: u32, count: u32, v: V) { y[at / 4u] = vec4<C>(v); }"
+impl Columns {
+    /// Declares the second operand and its loaders: four columns at once, four i at once, or one by one.
+    fn loader(&self, whole: bool, tail: bool) -> &'static str {
+        let aligned = |strides: &[usize]| strides.iter().all(|s| s % 4 == 0);
+        if whole && self.n == 1 && aligned(&[self.batch, self.u, self.v, self.k]) {
+            "@group(0) @binding(1) var<storage, read> b: array<vec4<T>>;\n\
+             fn b_column(batch: u32, n: u32) -> u32 { return (batch * p.b_batch + n) / 4u; }\n\
+             fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * (p.b_u / 4u) + v * (p.b_v / 4u); }\n\
+             fn b_load(at: u32, i: u32) -> V { return V(b[at + i * (p.b_k / 4u)]); }\n\
+             fn b_quad(at: u32, i: u32) -> array<V, 4> {\n    \
+             let step = p.b_k / 4u;\n    \
+             let x = at + i * step;\n    \
+             return array<V, 4>(V(b[x]), V(b[x + step]), V(b[x + 2u * step]), V(b[x + 3u * step]));\n}"
+        } else if !tail && self.k == 1 && aligned(&[self.batch, self.u, self.v, self.n]) {
+            "@group(0) @binding(1) var<storage, read> b: array<vec4<T>>;\n\
+             fn b_column(batch: u32, n: u32) -> u32 { return (batch * p.b_batch + n * p.b_n) / 4u; }\n\
+             fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * (p.b_u / 4u) + v * (p.b_v / 4u); }\n\
+             fn b_load(at: u32, i: u32) -> V { return b_quad(at, i - i % 4u)[i % 4u]; }\n\
+             fn b_quad(at: u32, i: u32) -> array<V, 4> {\n    \
+             let step = p.b_n / 4u;\n    \
+             let at_i = at + i / 4u;\n    \
+             let x = V(b[at_i]);\n    let y = V(b[at_i + step]);\n    \
+             let z = V(b[at_i + 2u * step]);\n    let w = V(b[at_i + 3u * step]);\n    \
+             return array<V, 4>(V(x.x, y.x, z.x, w.x), V(x.y, y.y, z.y, w.y), V(x.z, y.z, z.z, w.z), \
+             V(x.w, y.w, z.w, w.w));\n}"
+        } else {
+            "@group(0) @binding(1) var<storage, read> b: array<T>;\n\
+             fn b_column(batch: u32, n: u32) -> u32 { return batch * p.b_batch + n * p.b_n; }\n\
+             fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * p.b_u + v * p.b_v; }\n\
+             fn b_load(at: u32, i: u32) -> V {\n    \
+             let x = at + i * p.b_k;\n    \
+             return V(A(b[x]), A(b[x + p.b_n]), A(b[x + 2u * p.b_n]), A(b[x + 3u * p.b_n]));\n}\n\
+             fn b_quad(at: u32, i: u32) -> array<V, 4> {\n    \
+             return array<V, 4>(b_load(at, i), b_load(at, i + 1u), b_load(at, i + 2u), b_load(at, i + 3u));\n}"
+        }
+    }
+}
+
+/// Declares the result, which holds `C`, at a binding, and how four consecutive elements are written, of which the first
+/// `count` exist. `whole` if there always are four, at a multiple of four.
+fn store(binding: usize, whole: bool) -> String {
+    if whole {
+        format!(
+            "@group(0) @binding({binding}) var<storage, read_write> y: array<vec4<C>>;\n\
+             fn c_store(at: u32, count: u32, v: V) {{ y[at / 4u] = vec4<C>(v); }}"
+        )
     } else {
-        "@group(0) @binding(2) var<storage, read_write> y: array<C>;\n\
-         fn c_store(at: u32, count: u32, v: V) {\n    \
-         y[at] = C(v.x);\n    \
-         if (count > 1u) { y[at + 1u] = C(v.y); }\n    \
-         if (count > 2u) { y[at + 2u] = C(v.z); }\n    \
-         if (count > 3u) { y[at + 3u] = C(v.w); }\n}"
+        format!(
+            "@group(0) @binding({binding}) var<storage, read_write> y: array<C>;\n\
+             fn c_store(at: u32, count: u32, v: V) {{\n    \
+             y[at] = C(v.x);\n    \
+             if (count > 1u) {{ y[at + 1u] = C(v.y); }}\n    \
+             if (count > 2u) {{ y[at + 2u] = C(v.z); }}\n    \
+             if (count > 3u) {{ y[at + 3u] = C(v.w); }}\n}}"
+        )
     }
 }
 

@@ -4,8 +4,9 @@ use std::hash::{Hash, Hasher};
 
 use smallvec::smallvec;
 
-use super::gemm::{Columns, Gemm, Sum};
+use super::gemm::{Columns, Gemm, Rows, Sum};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, same_dtype};
+use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result};
 use crate::graph::lower::{Lowering, Site};
@@ -144,25 +145,74 @@ impl Op for MatMul {
             // One right side for all: the batch is but more rows.
             (m, batch, a_batch) = (m * batch, 1, 0);
         }
+        let MatMul { transpose_a, transpose_b } = *self;
+        let size = Product { batch, m, k, n, a_batch, b_batch, transpose_a, transpose_b };
+        size.gemm("matmul", site.output.dtype).lower(site.caps)
+    }
+}
+
+/// `batch` products of matrices that lie in rows, or of such transposed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Product {
+    pub(super) batch: usize,
+    pub(super) m: usize,
+    pub(super) k: usize,
+    pub(super) n: usize,
+    /// Elements from one left side to the next; 0 if there is one for all.
+    pub(super) a_batch: usize,
+    pub(super) b_batch: usize,
+    pub(super) transpose_a: bool,
+    pub(super) transpose_b: bool,
+}
+
+impl Default for Product {
+    fn default() -> Self {
+        let (batch, size, stride) = (1, 0, 0);
+        Product {
+            batch,
+            m: size,
+            k: size,
+            n: size,
+            a_batch: stride,
+            b_batch: stride,
+            transpose_a: false,
+            transpose_b: false,
+        }
+    }
+}
+
+impl Product {
+    pub(super) fn gemm(&self, label: &'static str, dtype: DType) -> Gemm {
+        let &Product { batch, m, k, n, a_batch, b_batch, .. } = self;
         let [a_m, a_k] = if self.transpose_a { [1, m] } else { [k, 1] };
         let [b_k, b_n] = if self.transpose_b { [1, k] } else { [n, 1] };
-        let loader = "alias Row = u32;\n\
+        // Four k of a row lie together, so that one load brings them.
+        let vector = !self.transpose_a && k % 4 == 0;
+        let a = if vector {
+            "alias Row = u32;\n\
+             alias At = u32;\n\
+             fn a_row(batch: u32, m: u32) -> u32 { return (batch * p.a_batch + m * p.a_m) / 4u; }\n\
+             fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * (p.inner / 4u); }\n\
+             fn a_quad(at: u32, i: u32) -> V { return V(a[at + i / 4u]); }"
+        } else {
+            "alias Row = u32;\n\
              alias At = u32;\n\
              fn a_row(batch: u32, m: u32) -> u32 { return batch * p.a_batch + m * p.a_m; }\n\
              fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * p.inner * p.a_k; }\n\
-             fn a_load(at: u32, i: u32) -> A { return A(a[at + i * p.a_k]); }";
-        let gemm = Gemm {
-            label: "matmul",
-            dtype: site.output.dtype,
+             fn a_load(at: u32, i: u32) -> A { return A(a[at + i * p.a_k]); }"
+        };
+        Gemm {
+            label,
+            dtype,
+            result: dtype,
             batch,
             m,
             n,
             sum: Sum::Run(k),
-            a: loader.to_string(),
+            a: Rows { text: a.to_string(), vector },
             b: Columns { batch: b_batch, u: 0, v: 0, k: b_k, n: b_n },
             params: vec![("a_batch", a_batch), ("a_m", a_m), ("a_k", a_k)],
-        };
-        gemm.lower(site.caps)
+        }
     }
 }
 

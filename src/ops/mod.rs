@@ -16,10 +16,13 @@ mod conv2d;
 mod fill;
 mod gather;
 mod gemm;
+#[cfg(test)]
+mod gemm_tests;
 mod iota;
 mod losses;
 mod matmul;
 mod pad;
+mod patches;
 mod pool;
 mod random;
 mod reduce;
@@ -33,6 +36,7 @@ mod slice;
 mod table_tests;
 mod transpose;
 mod unary;
+mod unroll;
 
 use smallvec::SmallVec;
 

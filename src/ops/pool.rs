@@ -93,18 +93,56 @@ fn geometry(op: &str, image: &Shape, options: Pool2dOptions) -> Result<([usize; 
     Ok(([n, oh, ow, c], [top, left]))
 }
 
-/// The kernel of `body`, which computes one element of an output of `total`.
+/// The kernel of `body`, which computes four elements of `output` from those of `inputs`, given by name.
 fn kernel(
     label: &'static str,
     body: &str,
     image: &Shape,
     options: Pool2dOptions,
-    total: usize,
+    inputs: &[(&str, DType)],
+    output: &Spec,
 ) -> Kernel {
     let ([_, oh, ow, c], [top, left]) = geometry(label, image, options).expect("infer has agreed");
-    Kernel::new(label, include_str!("../../shaders/pool.wgsl"))
+    let total = output.elements();
+    let mut kernel = Kernel::new(label, include_str!("../../shaders/pool.wgsl"))
+        .alias("C", output.dtype)
         .constant("WG", 64)
+        .declare(if output.dtype == DType::I32 {
+            "alias V = vec4<i32>;"
+        } else {
+            "alias V = vec4<f32>;"
+        });
+    // Four channels of a place lie together, or each element is computed for itself.
+    let vector = c.is_multiple_of(4);
+    kernel = kernel.declare(if vector {
+        "const LANES = vec4<u32>(0u, 1u, 2u, 3u);\n\
+         fn four(e: u32) -> V { return pool(e); }"
+    } else {
+        "const LANES = vec4<u32>(0u);\n\
+         fn four(e: u32) -> V {\n    \
+         let last = p.total - 1u;\n    \
+         return V(pool(e).x, pool(min(e + 1u, last)).x, pool(min(e + 2u, last)).x, pool(min(e + 3u, last)).x);\n}"
+    });
+    for (i, (name, dtype)) in inputs.iter().enumerate() {
+        let stored = if *dtype == DType::I32 { "i32" } else { "f32" };
+        let element = format!("T{i}");
+        kernel = kernel.alias(&element, *dtype).read(Bind::Input(i)).declare(if vector {
+            format!(
+                "@group(0) @binding({i}) var<storage, read> {name}: array<vec4<{element}>>;\n\
+                 fn load_{name}(at: u32) -> vec4<{stored}> {{ return vec4<{stored}>({name}[at / 4u]); }}"
+            )
+        } else {
+            format!(
+                "@group(0) @binding({i}) var<storage, read> {name}: array<{element}>;\n\
+                 fn load_{name}(at: u32) -> vec4<{stored}> {{ return vec4<{stored}>({stored}({name}[at])); }}"
+            )
+        });
+    }
+    kernel
+        .stores()
+        .declare(format!("@group(0) @binding({}) var<uniform> p: Params;", inputs.len() + 1))
         .declare(body)
+        .write(Bind::Output)
         .param("total", total)
         .param("h", image[1])
         .param("w", image[2])
@@ -117,25 +155,23 @@ fn kernel(
         .param("sw", options.strides[1])
         .param("top", top)
         .param("left", left)
-        .groups(total.div_ceil(64))
+        .groups(total.div_ceil(4 * 64))
 }
 
 /// Walks the window of output element e and ends with `finish`.
 fn over_window(first: &str, visit: &str, finish: &str) -> String {
     format!(
-        "@group(0) @binding(0) var<storage, read> x: array<T>;\n\
-         @group(0) @binding(1) var<storage, read_write> y: array<Y>;\n\
-         @group(0) @binding(2) var<uniform> p: Params;\n\
-         fn pool(e: u32) {{\n    \
+        "fn pool(e: u32) -> V {{\n    \
          let c = e % p.c;\n    \
-         let rows = reach((e / (p.c * p.ow)) % p.oh, p.sh, p.top, p.kh, p.h);\n    \
-         let columns = reach((e / p.c) % p.ow, p.sw, p.left, p.kw, p.w);\n    \
-         let image = e / (p.c * p.ow * p.oh) * p.h * p.w * p.c;\n    \
+         let window = e / p.c;\n    \
+         let rows = reach((window / p.ow) % p.oh, p.sh, p.top, p.kh, p.h);\n    \
+         let columns = reach(window % p.ow, p.sw, p.left, p.kw, p.w);\n    \
+         let image = window / (p.ow * p.oh) * p.h * p.w * p.c + c;\n    \
          {first}\n    \
          for (var i = rows.x; i < rows.y; i++) {{\n        \
          for (var j = columns.x; j < columns.y; j++) {{\n            \
-         let at = image + (i * p.w + j) * p.c + c;\n            \
-         let v = f32(x[at]);\n            \
+         let at = image + (i * p.w + j) * p.c;\n            \
+         let v = load_x(at);\n            \
          {visit}\n        \
          }}\n    }}\n    \
          {finish}\n}}"
@@ -163,28 +199,34 @@ impl Op for Pool {
     }
 
     fn lower(&self, site: &Site) -> Lowering {
-        // NaN wins, and once it has won it stays.
-        let better = "if (at == first || v > best || (is_nan(v) && !is_nan(best))) { best = v; place = at; }";
-        let start = "var best = -inf();\n    var place = 0u;\n    \
-             let first = image + (rows.x * p.w + columns.x) * p.c + c;";
         let (label, body) = match self.kind {
-            Kind::Max => ("max_pool", over_window(start, better, "y[e] = Y(best);")),
-            Kind::ArgMax => ("max_pool_argmax", over_window(start, better, "y[e] = i32(place);")),
+            Kind::Max => (
+                "max_pool",
+                over_window("var best = V(-inf());", "best = max_4(best, v);", "return best;"),
+            ),
+            Kind::ArgMax => (
+                "max_pool_argmax",
+                over_window(
+                    "var best = vec4<f32>(-inf());\n    \
+                     var place = vec4<u32>(image + (rows.x * p.w + columns.x) * p.c) + LANES;",
+                    // NaN wins, and once it has won it stays.
+                    "let better = (v > best) | (is_nan_4(v) & !is_nan_4(best));\n            \
+                     best = select(best, v, better);\n            \
+                     place = select(place, vec4<u32>(at) + LANES, better);",
+                    "return V(place);",
+                ),
+            ),
             Kind::Average => (
                 "avg_pool",
                 over_window(
-                    "var sum = 0.0;",
+                    "var sum = V(0.0);",
                     "sum += v;",
-                    "y[e] = Y(sum / f32((rows.y - rows.x) * (columns.y - columns.x)));",
+                    "return sum / f32((rows.y - rows.x) * (columns.y - columns.x));",
                 ),
             ),
         };
-        kernel(label, &body, &site.inputs[0].shape, self.options, site.output.elements())
-            .alias("T", site.inputs[0].dtype)
-            .alias("Y", site.output.dtype)
-            .read(Bind::Input(0))
-            .write(Bind::Output)
-            .into()
+        let inputs = [("x", site.inputs[0].dtype)];
+        kernel(label, &body, &site.inputs[0].shape, self.options, &inputs, site.output).into()
     }
 }
 
@@ -211,21 +253,21 @@ impl Operation for Pool {
 }
 
 /// Walks the windows that hold element e of the image and adds up `term`.
-fn over_holders(bindings: &str, term: &str) -> String {
+fn over_holders(term: &str) -> String {
     format!(
-        "{bindings}\n\
-         fn pool(e: u32) {{\n    \
+        "fn pool(e: u32) -> V {{\n    \
          let c = e % p.c;\n    \
-         let rows = holders((e / (p.c * p.w)) % p.h, p.sh, p.top, p.kh, p.oh);\n    \
-         let columns = holders((e / p.c) % p.w, p.sw, p.left, p.kw, p.ow);\n    \
-         let image = e / (p.c * p.w * p.h) * p.oh * p.ow * p.c;\n    \
-         var sum = 0.0;\n    \
+         let pixel = e / p.c;\n    \
+         let rows = holders((pixel / p.w) % p.h, p.sh, p.top, p.kh, p.oh);\n    \
+         let columns = holders(pixel % p.w, p.sw, p.left, p.kw, p.ow);\n    \
+         let image = pixel / (p.w * p.h) * p.oh * p.ow * p.c + c;\n    \
+         var sum = V(0.0);\n    \
          for (var i = rows.x; i < rows.y; i++) {{\n        \
          for (var j = columns.x; j < columns.y; j++) {{\n            \
-         let at = image + (i * p.ow + j) * p.c + c;\n            \
+         let at = image + (i * p.ow + j) * p.c;\n            \
          {term}\n        \
          }}\n    }}\n    \
-         y[e] = T(sum);\n}}"
+         return sum;\n}}"
     )
 }
 
@@ -251,18 +293,11 @@ impl Op for MaxPoolGrad {
 
     fn lower(&self, site: &Site) -> Lowering {
         let body = over_holders(
-            "@group(0) @binding(0) var<storage, read> dy: array<T>;\n\
-             @group(0) @binding(1) var<storage, read> places: array<i32>;\n\
-             @group(0) @binding(2) var<storage, read_write> y: array<T>;\n\
-             @group(0) @binding(3) var<uniform> p: Params;",
-            "if (u32(places[at]) == e) { sum += f32(dy[at]); }",
+            "let here = vec4<u32>(load_places(at)) == vec4<u32>(e) + LANES;\n            \
+             sum += select(V(0.0), load_dy(at), here);",
         );
-        kernel("max_pool_grad", &body, &self.image, self.options, site.output.elements())
-            .alias("T", site.output.dtype)
-            .read(Bind::Input(0))
-            .read(Bind::Input(1))
-            .write(Bind::Output)
-            .into()
+        let inputs = [("dy", site.inputs[0].dtype), ("places", DType::I32)];
+        kernel("max_pool_grad", &body, &self.image, self.options, &inputs, site.output).into()
     }
 }
 
@@ -301,18 +336,12 @@ impl Op for AvgPoolGrad {
 
     fn lower(&self, site: &Site) -> Lowering {
         let body = over_holders(
-            "@group(0) @binding(0) var<storage, read> dy: array<T>;\n\
-             @group(0) @binding(1) var<storage, read_write> y: array<T>;\n\
-             @group(0) @binding(2) var<uniform> p: Params;",
             "let high = reach(i, p.sh, p.top, p.kh, p.h);\n            \
              let wide = reach(j, p.sw, p.left, p.kw, p.w);\n            \
-             sum += f32(dy[at]) / f32((high.y - high.x) * (wide.y - wide.x));",
+             sum += load_dy(at) / f32((high.y - high.x) * (wide.y - wide.x));",
         );
-        kernel("avg_pool_grad", &body, &self.image, self.options, site.output.elements())
-            .alias("T", site.output.dtype)
-            .read(Bind::Input(0))
-            .write(Bind::Output)
-            .into()
+        let inputs = [("dy", site.inputs[0].dtype)];
+        kernel("avg_pool_grad", &body, &self.image, self.options, &inputs, site.output).into()
     }
 }
 

@@ -279,10 +279,18 @@ impl Planner<'_, '_> {
     /// What is said of a kernel of `cluster`.
     fn note(&self, cluster: &Cluster, body: Option<&Body>, kernel: &Kernel) -> Note {
         let nodes = &self.scope.graph.nodes;
+        let lowering = |node: u32| &self.scope.lowerings[node as usize];
+        let constant = |node: u32| matches!(lowering(node), Lowering::Pointwise(p) if p.is_uniform());
         let mut computed: Vec<u32> = match body {
             Some(body) => body.instances.iter().map(|instance| instance.node).collect(),
+            // The first kernels of an op that has several.
             None => cluster.members.clone(),
         };
+        match body {
+            Some(_) if computed.len() > 1 => computed.retain(|&node| !constant(node)),
+            Some(_) => {}
+            None => computed.retain(|&node| matches!(lowering(node), Lowering::Kernels(_))),
+        }
         computed.sort_unstable();
         computed.dedup();
         let outputs = cluster.outputs.iter().map(|&node| nodes[node as usize].spec.shape.clone());

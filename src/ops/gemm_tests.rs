@@ -1,0 +1,105 @@
+//! Every variant of the product computes the same as the plain sum, on shapes that fill no tile.
+
+#![allow(clippy::unwrap_used)]
+
+use std::hash::{Hash, Hasher};
+
+use super::gemm::Variant;
+use super::matmul::Product;
+use super::{Backward, Grads, Keep, Operation, no_grads};
+use crate::dtype::DType;
+use crate::eager::dispatch;
+use crate::error::Result;
+use crate::graph::lower::{Lowering, Site};
+use crate::graph::{Op, Spec};
+use crate::runtime::Device;
+use crate::tensor::Tensor;
+
+/// A product by one variant.
+#[derive(Debug)]
+struct Fixed {
+    product: Product,
+    variant: Variant,
+}
+
+impl Op for Fixed {
+    fn name(&self) -> &'static str {
+        "Fixed"
+    }
+
+    fn infer(&self, _: &[&Spec]) -> Result<Spec> {
+        Ok(Spec::new([self.product.batch, self.product.m, self.product.n], DType::F32))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        format!("{self:?}").hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        self.product.gemm("fixed", DType::F32).lower_with(self.variant, site.caps)
+    }
+}
+
+impl Operation for Fixed {
+    fn keep(&self) -> Keep {
+        Keep::NoGradient("Fixed: a test")
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        no_grads(back)
+    }
+}
+
+/// Small whole numbers, so that every order of the sum gives the same.
+fn numbers(count: usize, step: usize) -> Vec<f32> {
+    (0..count).map(|i| ((i * step) % 11) as f32 - 5.0).collect()
+}
+
+#[test]
+fn variants_agree_with_the_plain_sum() {
+    let mut variants = vec![
+        Variant::Registers { tm: 8, tn4: 2, wx: 8, wy: 8 },
+        Variant::Registers { tm: 4, tn4: 1, wx: 2, wy: 32 },
+        Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 },
+        Variant::Tiled,
+    ];
+    let caps = Device::current().unwrap().caps().clone();
+    if caps.cpu && caps.subgroup == Some(8) {
+        variants.extend([1, 2, 4].map(|tm8| Variant::Lanes { tm8, tn4: 2 / tm8.min(2) }));
+    }
+    for (batch, m, k, n) in
+        [(1, 1, 1, 1), (2, 9, 20, 12), (1, 67, 37, 70), (3, 65, 16, 5), (1, 20, 4100, 36)]
+    {
+        let (a, b) = (numbers(batch * m * k, 7), numbers(batch * k * n, 5));
+        for (transpose_a, transpose_b) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let at = |t: usize, i: usize, l: usize| {
+                if transpose_a { a[(t * k + l) * m + i] } else { a[(t * m + i) * k + l] }
+            };
+            let bt = |t: usize, l: usize, j: usize| {
+                if transpose_b { b[(t * n + j) * k + l] } else { b[(t * k + l) * n + j] }
+            };
+            let mut want = Vec::new();
+            for (t, i, j) in (0..batch * m * n).map(|e| (e / (m * n), e / n % m, e % n)) {
+                want.push((0..k).map(|l| at(t, i, l) * bt(t, l, j)).sum::<f32>());
+            }
+            let product = Product {
+                batch,
+                m,
+                k,
+                n,
+                a_batch: m * k,
+                b_batch: k * n,
+                transpose_a,
+                transpose_b,
+            };
+            for &variant in &variants {
+                let x = Tensor::from_slice(&a, [a.len()]).unwrap();
+                let y = Tensor::from_slice(&b, [b.len()]).unwrap();
+                let got = dispatch(Fixed { product, variant }, &[&x, &y]).unwrap();
+                assert_eq!(got.to_vec::<f32>().unwrap(), want, "{variant:?} {product:?}");
+            }
+        }
+    }
+}

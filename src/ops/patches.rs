@@ -1,0 +1,65 @@
+//! The input gradient of a convolution in two steps: what every window gives to its places by one product, then for
+//! each place the sum of what it gets. No zeros are multiplied where windows are apart, and few channels make no
+//! narrow product.
+
+use super::conv2d::Geometry;
+use super::matmul::Product;
+use crate::dtype::DType;
+use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
+
+/// Elements that all patches together may have.
+pub(super) const MOST: usize = 16 << 20;
+
+/// `given` is the product of the windows' gradients and the filter, `[N*OH*OW, KH*KW*C]`.
+pub(super) fn input_gradient(g: &Geometry, given: &Product, site: &Site) -> Lowering {
+    let mut gemm = given.gemm("conv2d_patches", site.output.dtype);
+    // Sums that are to be added up are not rounded before.
+    gemm.result = DType::F32;
+    let Lowering::Kernels(Kernels { mut temps, mut kernels }) = gemm.lower(site.caps) else {
+        unreachable!("a product becomes kernels");
+    };
+    let patches = Bind::Temp(temps.len());
+    temps.push(DType::F32.bytes(given.m * given.n));
+    for (bind, _) in kernels.iter_mut().flat_map(|kernel| &mut kernel.binds) {
+        if *bind == Bind::Output {
+            *bind = patches;
+        }
+    }
+    let ([_, h, w, c], [kh, kw, ..], [_, oh, ow, _]) = (g.image, g.filter, g.out);
+    let total = site.output.elements();
+    let add = Kernel::new("conv2d_add_patches", include_str!("../../shaders/add_patches.wgsl"))
+        .alias("C", site.output.dtype)
+        .constant("WG", 64)
+        .declare("alias V = vec4<f32>;")
+        .declare(if c % 4 == 0 {
+            "alias X = V;\n\
+             @group(0) @binding(0) var<storage, read> x: array<V>;\n\
+             fn load(at: u32) -> X { return x[at / 4u]; }\n\
+             fn four(e: u32) -> V { return place(e); }"
+        } else {
+            "alias X = f32;\n\
+             @group(0) @binding(0) var<storage, read> x: array<f32>;\n\
+             fn load(at: u32) -> X { return x[at]; }\n\
+             fn four(e: u32) -> V {\n    \
+             let last = p.total - 1u;\n    \
+             return V(place(e), place(min(e + 1u, last)), place(min(e + 2u, last)), place(min(e + 3u, last)));\n}"
+        })
+        .stores()
+        .read(patches)
+        .write(Bind::Output)
+        .param("total", total)
+        .param("h", h)
+        .param("w", w)
+        .param("c", c)
+        .param("oh", oh)
+        .param("ow", ow)
+        .param("kh", kh)
+        .param("kw", kw)
+        .param("sh", g.options.strides[0])
+        .param("sw", g.options.strides[1])
+        .param("top", g.top)
+        .param("left", g.left)
+        .groups(total.div_ceil(4 * 64));
+    kernels.push(add);
+    Lowering::Kernels(Kernels { temps, kernels })
+}
