@@ -4,11 +4,12 @@ use std::hash::{Hash, Hasher};
 
 use smallvec::smallvec;
 
+use super::gemm::store;
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result};
-use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -74,22 +75,48 @@ impl Op for SegmentSum {
     }
 
     fn lower(&self, site: &Site) -> Lowering {
-        let shape = &site.inputs[0].shape;
-        let total = site.output.elements();
+        let &[batch, count, inner] = &site.inputs[0].shape[..] else {
+            unreachable!("segment_sum makes three axes");
+        };
+        let (segments, total) = (batch * self.rows, site.output.elements());
         let dtype = site.output.dtype;
-        Kernel::new("segment_sum", include_str!("../../shaders/segment_sum.wgsl"))
+        let (range, places) = (Bind::Temp(0), Bind::Temp(1));
+        let find = Kernel::new("segment_places", include_str!("../../shaders/segment_places.wgsl"))
+            .constant("WG", 64)
+            .read(Bind::Input(1))
+            .write(range)
+            .write(places)
+            .param("count", count)
+            .param("rows", self.rows)
+            .param("total", segments)
+            .groups(segments.div_ceil(64));
+        let add = Kernel::new("segment_sum", include_str!("../../shaders/segment_sum.wgsl"))
             .alias("T", dtype)
-            .declare(format!("alias A = {};", dtype.register().scalar()))
+            .alias("C", dtype)
+            .declare(format!("alias V = vec4<{}>;", dtype.register().scalar()))
+            .declare(if inner.is_multiple_of(4) {
+                "@group(0) @binding(0) var<storage, read> x: array<vec4<T>>;\n\
+                 fn load(at: u32) -> V { return V(x[at / 4u]); }\n\
+                 fn four(e: u32) -> V { return segment(e); }"
+            } else {
+                "@group(0) @binding(0) var<storage, read> x: array<T>;\n\
+                 fn load(at: u32) -> V { return V(vec4<T>(x[at])); }\n\
+                 fn four(e: u32) -> V {\n    \
+                 let last = p.total - 1u;\n    \
+                 return V(segment(e).x, segment(min(e + 1u, last)).x, segment(min(e + 2u, last)).x, \
+                 segment(min(e + 3u, last)).x);\n}"
+            })
+            .declare(store(3, total.is_multiple_of(4)))
             .constant("WG", 64)
             .read(Bind::Input(0))
-            .read(Bind::Input(1))
+            .read(range)
+            .read(places)
             .write(Bind::Output)
-            .param("count", shape[1])
-            .param("rows", self.rows)
-            .param("inner", shape[2])
+            .param("inner", inner)
             .param("total", total)
-            .groups(total.div_ceil(64))
-            .into()
+            .groups(total.div_ceil(4 * 64));
+        let temps = vec![DType::U32.bytes(2 * segments), DType::U32.bytes((batch * count).max(1))];
+        Lowering::Kernels(Kernels { temps, kernels: vec![find, add] })
     }
 }
 

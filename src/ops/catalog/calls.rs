@@ -233,7 +233,10 @@ impl Catalog {
         }
         for dtype in NUMERIC {
             self.add(format!("unsorted_segment_sum {dtype}"), |c| {
-                c.tensor([6, 3], dtype).unsorted_segment_sum(&c.tensor([6], I32), 4)
+                Ok([
+                    c.tensor([6, 3], dtype).unsorted_segment_sum(&c.tensor([6], I32), 4)?,
+                    c.tensor([6, 8], dtype).unsorted_segment_sum(&c.tensor([6], I32), 4)?,
+                ])
             });
             for (shape, axis) in [
                 (&[7][..], 0),
