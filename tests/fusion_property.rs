@@ -65,11 +65,5 @@ fn nan_and_infinities() {
 
 #[test]
 fn gradients_of_programs() {
-    gradients::check(SMOOTH, 0..cases(12), "gradients_one_by_one");
-}
-
-#[test]
-#[ignore = "run by gradients_of_programs"]
-fn gradients_one_by_one() {
-    gradients::print(SMOOTH, 0..cases(12));
+    gradients::check(SMOOTH, 0..cases(12));
 }
