@@ -454,3 +454,115 @@ fn large_uploads_arrive_whole() -> tf::Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn what_is_held_is_never_overwritten() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        // Of each pair of steps one reads a value for the last time and one that somebody holds.
+        let start = tf::constant([1.0, 2.0, 3.0, 4.0])?;
+        let (matrix, mut x) = (start.reshape([2, 2])?, start.clone());
+        let mut held = Vec::new();
+        for i in 0..6 {
+            x = x.add(1.0)?;
+            if i % 2 == 0 {
+                held.push(x.clone());
+            }
+            device.flush()?;
+        }
+        for (k, x) in held.iter().enumerate() {
+            assert_eq!(x.to_vec::<f32>()?[0], 2.0 + 2.0 * k as f32);
+        }
+        assert_eq!(start.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+        // A value whose buffer another one shares.
+        drop(start);
+        let sum = matrix.add(&matrix)?;
+        let flat = matrix.reshape([4])?;
+        drop(matrix);
+        device.flush()?;
+        let next = sum.multiply(3.0)?;
+        drop(sum);
+        assert_eq!(next.to_vec::<f32>()?, [6.0, 12.0, 18.0, 24.0]);
+        assert_eq!(flat.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+        // A variable's value from before a step, in a clone and on a tape.
+        let w = Variable::new(&tf::constant([1.0, 2.0])?);
+        let adam = tf::keras::optimizers::Adam::new(0.5);
+        let before = w.read();
+        let tape = tf::GradientTape::new();
+        let loss = w.read().square()?.reduce_sum((), false)?;
+        let [grad] = tape.required_gradient(&loss, [&w])?;
+        for _ in 0..3 {
+            tf::keras::optimizers::Optimizer::apply_gradients(
+                &adam,
+                &[Some(grad.clone())],
+                std::slice::from_ref(&w),
+            )?;
+        }
+        assert_eq!(before.to_vec::<f32>()?, [1.0, 2.0]);
+        assert_eq!(grad.to_vec::<f32>()?, [2.0, 4.0]);
+        let after = w.read().to_vec::<f32>()?;
+        assert!(after.iter().zip([-0.5, 0.5]).all(|(a, b)| (a - b).abs() < 1e-3), "{after:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_step_knows_whether_the_old_value_is_held() -> tf::Result<()> {
+    use tf::keras::optimizers::{Adam, Optimizer};
+    let device = Device::new()?;
+    device.scope(|| {
+        let adam = Adam::new(0.5);
+        let w = Variable::new(&tf::constant([1.0, 2.0])?);
+        let step = || {
+            let tape = tf::GradientTape::new();
+            let loss = w.read().square()?.reduce_sum((), false)?;
+            let [grad] = tape.required_gradient(&loss, [&w])?;
+            adam.apply_gradients(&[Some(grad)], std::slice::from_ref(&w))
+        };
+        for _ in 0..4 {
+            step()?;
+        }
+        let misses = || device.stats().plan_misses;
+        let steady = misses();
+        step()?;
+        assert_eq!(misses(), steady);
+        // One plan may write where the old value was, another must not.
+        let held = w.read();
+        let value = held.to_vec::<f32>()?;
+        step()?;
+        assert_eq!(misses(), steady + 1);
+        assert_eq!(held.to_vec::<f32>()?, value);
+        drop(held);
+        step()?;
+        assert_eq!(misses(), steady + 1);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_step_after_one_that_failed_is_as_without_it() -> tf::Result<()> {
+    use tf::keras::optimizers::{Optimizer, Sgd};
+    let device = Device::new()?;
+    device.scope(|| {
+        let sgd = Sgd::new(0.5).momentum(0.9);
+        let w = Variable::new(&tf::constant([1.0, 2.0])?);
+        let grad = tf::constant([1.0, 1.0])?;
+        sgd.apply_gradients(&[Some(grad.clone())], std::slice::from_ref(&w))?;
+        let once = w.read().to_vec::<f32>()?;
+        // The gradient needs more memory than there is.
+        let big = Tensor::ones([4 << 20])?;
+        let wild = big.add(&big)?.reduce_sum((), false)?.add(&grad)?;
+        device.set_memory_limit(Some(1 << 20));
+        let error = sgd.apply_gradients(&[Some(wild)], std::slice::from_ref(&w)).unwrap_err();
+        assert!(error.is_out_of_memory(), "{error}");
+        assert_eq!(w.read().to_vec::<f32>()?, once);
+        device.set_memory_limit(None);
+        sgd.apply_gradients(&[Some(grad)], std::slice::from_ref(&w))?;
+        // The momentum is that of the step before the failed one: 0.9 * -0.5 - 0.5.
+        for (now, before) in w.read().to_vec::<f32>()?.iter().zip(once) {
+            assert!((now - before + 0.95).abs() < 1e-6, "{before} to {now}");
+        }
+        drop(big);
+        Ok(())
+    })
+}

@@ -41,13 +41,18 @@ pub fn sparse_softmax_cross_entropy_with_logits(
     }
     // Shifted before anything is added, so that large logits cost no digits.
     let shifted = logits.subtract(logits.detached().reduce_max(-1, true)?.detached())?;
-    let picked = shifted.gather_batch(&labels.expand_dims(-1)?, -1, rows.len())?.squeeze(&[-1])?;
+    // The label's own logit by looking at each: the row is in registers, and the gradient needs no scatter.
+    let device = logits.device();
+    let places = super::iota::iota(Some(device), classes, 0.into(), 1.into(), DType::I32)?;
+    let own = places.equal(labels.expand_dims(-1)?)?;
+    let zero = super::fill(device, OP, Default::default(), 0.into(), logits.dtype())?;
+    let picked = select(&own, &shifted, &zero)?.reduce_sum(-1, false)?;
     let loss = shifted.exp()?.reduce_sum(-1, false)?.log()?.subtract(picked)?;
     let known = labels.greater_equal(0)?.logical_and(labels.less(classes)?)?;
     select(
         &known,
         &loss,
-        &super::fill(logits.device(), OP, Default::default(), f64::NAN.into(), logits.dtype())?,
+        &super::fill(device, OP, Default::default(), f64::NAN.into(), logits.dtype())?,
     )
 }
 

@@ -345,6 +345,10 @@ impl Space {
     /// As [`Space::read`] for an index that is computed.
     fn index(&self, i: usize, place: Place, params: &mut Fields, helpers: &mut String) -> String {
         const STEPS: &str = "vec4<u32>(0u, 1u, 2u, 3u)";
+        if self.is_single(i) {
+            let at = params.add(&format!("o{i}"), self.offsets[i] as u32);
+            return format!("let v{i} = vec4<u32>({at});\n");
+        }
         if self.is_flat(i) {
             match place.flat {
                 Flat::Quad(q) => return format!("let v{i} = vec4<u32>(4u * {q}) + {STEPS};\n"),
