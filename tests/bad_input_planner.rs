@@ -214,13 +214,13 @@ fn reduced(shape: &[usize], axis: usize) {
 #[test]
 fn a_row_of_three_million() {
     reduced(&[1, 3_000_001], 1);
-    reduced(&[1, 3_000_001], 0);
+    reduced(&[1, 100_001], 0);
 }
 
 #[test]
 fn a_column_of_three_million() {
     reduced(&[3_000_001, 1], 0);
-    reduced(&[3_000_001, 1], 1);
+    reduced(&[100_001, 1], 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod programs;
 
 use programs::check::{Promise, cases, check};
 use programs::flavours::{
-    EMPTY, INDICES, LONG, MIXED, MOTIFS, POINTWISE, PRODUCTS, REDUCES, SMOOTH, SPECIAL, VIEWS,
+    EMPTY, INDICES, LONG, MIXED, MOTIFS, POINTWISE, PRODUCTS, REDUCES, SMOOTH, SPECIAL, VIEWS, WIDE,
 };
 use programs::gradients;
 
@@ -56,6 +56,11 @@ fn empty_tensors() {
 #[test]
 fn everything_together() {
     check(MIXED, 0..cases(12), Promise::Certain);
+}
+
+#[test]
+fn wide_graphs() {
+    check(WIDE, 0..cases(4), Promise::Certain);
 }
 
 #[test]

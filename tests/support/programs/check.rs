@@ -2,14 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use wgrad::Result;
+use wgrad::{DType, Result};
 
-use super::Program;
 use super::eval::{Against, Evaluator, Value};
 use super::flavours::Flavour;
 use super::generate::generate;
 use super::run::{Devices, Mode, Outcome, Read, run};
 use super::shrink::shrink;
+use super::{Op, Program};
 
 /// What is promised of a program's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,10 +92,8 @@ pub fn judge(
     devices: &Devices,
     promise: Promise,
 ) -> std::result::Result<(), String> {
-    let evaluate = |against| {
-        let evaluator = Evaluator { against, strict: promise == Promise::Certain };
-        evaluator.run(program)
-    };
+    let evaluator = |against| Evaluator { against, strict: promise == Promise::Certain };
+    let evaluate = |against| evaluator(against).run(program);
     let (Some(truth), Some(twin)) = (evaluate(Against::Truth), evaluate(Against::Twin)) else {
         // Only a program that is being shrunk comes here.
         return Ok(());
@@ -109,7 +107,34 @@ pub fn judge(
     // With the plan that is kept now.
     let again = guarded("fused again", || run(program, devices, Mode::Fused))?;
     between("fused again, of the same bits", &again.wanted, &fused.wanted, |_, _| 0.0)?;
-    compare("fused again", &again, &truth)
+    compare("fused again", &again, &truth)?;
+    // Other numbers in the same structure: what a kept plan takes for granted must not be one of them.
+    let other = varied(program, &evaluator(Against::Truth));
+    let truth = evaluator(Against::Truth).run(&other).expect("it was tried");
+    let numbers = guarded("other numbers", || run(&other, devices, Mode::Fused))?;
+    compare("fused, with other numbers in the same calls", &numbers, &truth)
+}
+
+/// The program with other scalars and other inputs, as far as its values stay certain.
+fn varied(program: &Program, evaluator: &Evaluator) -> Program {
+    let mut best = program.clone();
+    for i in 0..program.nodes.len() {
+        let mut other = best.clone();
+        let step = if i % 2 == 0 { 1.0 } else { -1.0 };
+        match &mut other.nodes[i].op {
+            Op::Scalar(_, v) => *v = f64::from((*v + step) as f32),
+            Op::Full { value, dtype, .. } if *dtype != DType::Bool => *value += step,
+            Op::Input { values, .. } if values.len() > 1 => values.rotate_left(1),
+            _ => continue,
+        }
+        if evaluator
+            .run(&other)
+            .is_some_and(|values| values.iter().all(|x| x.certain(evaluator.strict)))
+        {
+            best = other;
+        }
+    }
+    best
 }
 
 /// How many programs of each flavour are tried: `share` of them, or as `WGRAD_PROPERTY_CASES` multiplies.
