@@ -7,6 +7,7 @@
 mod programs;
 
 use programs::check::{Promise, judge};
+use programs::run::Devices;
 use programs::table::{Fold, binary, reduction, unary};
 use programs::{Node, Op, Program};
 use wgrad as tf;
@@ -53,8 +54,7 @@ impl Writer {
         for (node, last) in self.0.last_readers().into_iter().enumerate() {
             self.0.nodes[node].wanted |= last.is_none();
         }
-        let device = Device::new().unwrap();
-        if let Err(words) = judge(&self.0, &device, promise) {
+        if let Err(words) = judge(&self.0, &Devices::new(), promise) {
             panic!("{words}\n{}", self.0);
         }
     }
@@ -214,13 +214,13 @@ fn reduced(shape: &[usize], axis: usize) {
 #[test]
 fn a_row_of_three_million() {
     reduced(&[1, 3_000_001], 1);
-    reduced(&[1, 3_000_001], 0);
+    reduced(&[1, 100_001], 0);
 }
 
 #[test]
 fn a_column_of_three_million() {
     reduced(&[3_000_001, 1], 0);
-    reduced(&[3_000_001, 1], 1);
+    reduced(&[100_001, 1], 1);
 }
 
 #[test]

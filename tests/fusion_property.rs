@@ -9,7 +9,7 @@ mod programs;
 
 use programs::check::{Promise, cases, check};
 use programs::flavours::{
-    EMPTY, INDICES, LONG, MIXED, MOTIFS, POINTWISE, PRODUCTS, REDUCES, SMOOTH, SPECIAL, VIEWS,
+    EMPTY, INDICES, LONG, MIXED, MOTIFS, POINTWISE, PRODUCTS, REDUCES, SMOOTH, SPECIAL, VIEWS, WIDE,
 };
 use programs::gradients;
 
@@ -59,17 +59,16 @@ fn everything_together() {
 }
 
 #[test]
+fn wide_graphs() {
+    check(WIDE, 0..cases(4), Promise::Certain);
+}
+
+#[test]
 fn nan_and_infinities() {
     check(SPECIAL, 0..cases(9), Promise::Special);
 }
 
 #[test]
 fn gradients_of_programs() {
-    gradients::check(SMOOTH, 0..cases(12), "gradients_one_by_one");
-}
-
-#[test]
-#[ignore = "run by gradients_of_programs"]
-fn gradients_one_by_one() {
-    gradients::print(SMOOTH, 0..cases(12));
+    gradients::check(SMOOTH, 0..cases(12));
 }

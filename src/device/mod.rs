@@ -81,6 +81,14 @@ impl Caps {
         }
     }
 
+    /// Forgets what lies beyond any GPU in any browser (`WGRAD_PORTABLE=1`), so that kernels are made and chosen as
+    /// there. Sizes of buffers stay the adapter's.
+    fn forget_the_adapter(&mut self) {
+        self.cpu = false;
+        self.subgroup = None;
+        self.storage_buffers = wgpu::Limits::default().max_storage_buffers_per_shader_stage as usize;
+    }
+
     /// WebGPU's guaranteed minimum, which tests of lowering and generated code run under.
     #[cfg(test)]
     pub(crate) fn portable() -> Self {
@@ -111,6 +119,9 @@ impl Gpu {
             && raw.subgroup_min_size == raw.subgroup_max_size
         {
             caps.subgroup = Some(raw.subgroup_min_size);
+        }
+        if std::env::var("WGRAD_PORTABLE").is_ok_and(|v| v != "0" && !v.is_empty()) {
+            caps.forget_the_adapter();
         }
         let faults = Faults::watch(&device);
         Gpu {

@@ -60,6 +60,8 @@ impl Op for Cast {
             (Register::Bool, Register::I32) => "select(vec4<i32>(0i), vec4<i32>(1i), x)",
             (Register::Bool, Register::U32) => "select(vec4<u32>(0u), vec4<u32>(1u), x)",
             (Register::Bool, Register::Bool) => "x",
+            // A driver may compare so that NaN is not unequal.
+            (Register::F32, Register::Bool) => "(x != V(0)) | is_nan_4(x)",
             (_, Register::Bool) => "x != V(0)",
             (Register::F32, Register::I32) => {
                 "select(select(vec4<i32>(x), vec4<i32>(2147483647i), x >= V(2147483648.0)), vec4<i32>(0i), is_nan_4(x))"

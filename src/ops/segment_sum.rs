@@ -4,7 +4,6 @@ use std::hash::{Hash, Hasher};
 
 use smallvec::smallvec;
 
-use super::gemm::store;
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -106,7 +105,7 @@ impl Op for SegmentSum {
                  return V(segment(e).x, segment(min(e + 1u, last)).x, segment(min(e + 2u, last)).x, \
                  segment(min(e + 3u, last)).x);\n}"
             })
-            .declare(store(3, total.is_multiple_of(4)))
+            .stores()
             .constant("WG", 64)
             .read(Bind::Input(0))
             .read(range)

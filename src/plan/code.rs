@@ -249,10 +249,8 @@ pub(super) fn module(
 }
 
 pub(super) fn declare(out: &mut String, binding: usize, access: &str, name: &str, ty: &str) {
-    let _ = writeln!(
-        out,
-        "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{ty}>;"
-    );
+    let _ =
+        writeln!(out, "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{ty}>;");
 }
 
 pub(super) fn operand_name(operand: Operand) -> String {

@@ -21,8 +21,7 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool) -> Plan {
         (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps)).collect();
     let roots = find_roots(graph, &mut lowerings, fusion);
     let free = cluster::free(graph, &lowerings, fusion);
-    let scope =
-        Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
+    let scope = Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
     let planner = Planner {
         clusters: cluster::clusters(&scope, fusion),
         scope: &scope,

@@ -47,7 +47,9 @@ impl Shares {
         let chunks = if turns <= 64 || (rows * len <= small && turns <= longest) {
             1
         } else {
-            (wanted / lines.max(1)).max(turns.div_ceil(longest)).clamp(1, (turns / 32).clamp(1, 1024))
+            (wanted / lines.max(1))
+                .max(turns.div_ceil(longest))
+                .clamp(1, (turns / 32).clamp(1, 1024))
         };
         Shares { chunks, threads }
     }
@@ -90,7 +92,8 @@ pub(super) fn generate(graph: &Graph, body: &Body, shares: Shares) -> Kernel {
     let mut globals = String::new();
     for register in &pass.shared {
         let scalar = register.scalar();
-        let _ = writeln!(globals, "var<workgroup> shared_{scalar}: array<{scalar}, {WORKGROUP}>;\n");
+        let _ =
+            writeln!(globals, "var<workgroup> shared_{scalar}: array<{scalar}, {WORKGROUP}>;\n");
     }
     let main = format!(
         "@compute @workgroup_size({WORKGROUP})\n\
@@ -157,7 +160,8 @@ impl Passes {
             (false, true) => text.push_str("let c = kept(4u * o);\n"),
             (false, false) => {
                 for lane in 0..4 {
-                    let _ = writeln!(text, "let c{lane} = kept(min(4u * o + {lane}u, p.rows - 1u));");
+                    let _ =
+                        writeln!(text, "let c{lane} = kept(min(4u * o + {lane}u, p.rows - 1u));");
                 }
             }
         }
@@ -189,10 +193,17 @@ impl Passes {
     }
 
     /// One walk along the row.
-    fn pass(&mut self, writer: &mut Writer, defined: &mut Defined, folds: &[usize], stored: &[usize]) {
+    fn pass(
+        &mut self,
+        writer: &mut Writer,
+        defined: &mut Defined,
+        folds: &[usize],
+        stored: &[usize],
+    ) {
         let body = writer.body;
         let Shape { inner, aligned, chunked, threads } = self.shape;
-        let mut wanted: Vec<Operand> = folds.iter().map(|&i| body.instances[i].operands[0]).collect();
+        let mut wanted: Vec<Operand> =
+            folds.iter().map(|&i| body.instances[i].operands[0]).collect();
         wanted.extend(stored.iter().map(|&k| Operand::Instance(body.outputs[k].instance)));
         let mut of_row = Vec::new();
         wanted.iter().for_each(|&operand| row_operands(body, operand, &mut of_row));
@@ -204,7 +215,8 @@ impl Passes {
             let first = &reduction.first;
             let ty = vector(register);
             let _ = writeln!(self.text, "var a{i} = {ty}({first});");
-            let text = format!("(a: {ty}, b: {ty}) -> {ty} {{\n    return {};\n}}\n", reduction.fold);
+            let text =
+                format!("(a: {ty}, b: {ty}) -> {ty} {{\n    return {};\n}}\n", reduction.fold);
             writer.function(&fold_name(reduction, register), text);
         }
         let (from, to) = if chunked { ("first", "end") } else { ("0u", "p.steps") };
@@ -308,7 +320,10 @@ impl Passes {
         let mut sum = Vec::new();
         let mut stride = 1;
         for axis in (0..rank).rev() {
-            sum.push(format!("c[{axis}] * {}", writer.params.add(&format!("f{axis}"), stride as u32)));
+            sum.push(format!(
+                "c[{axis}] * {}",
+                writer.params.add(&format!("f{axis}"), stride as u32)
+            ));
             stride *= body.space.axes[axis].size;
         }
         sum.reverse();
@@ -328,7 +343,11 @@ impl Passes {
                 1 => text.push_str(&format!("{store}\n")),
                 _ => text.push_str(&format!("if ({live}) {{ {store} }}\n")),
             }
-            self.stores.push((Bound::Output(k), format!("y{k}"), stored(output.dtype, Kind::Vector)));
+            self.stores.push((
+                Bound::Output(k),
+                format!("y{k}"),
+                stored(output.dtype, Kind::Vector),
+            ));
             return;
         }
         for (lane, name) in LANES.iter().enumerate() {
@@ -365,7 +384,8 @@ impl Passes {
             let value = format!("t{instance}");
             let row = if self.shape.chunked { "chunk * p.rows + " } else { "" };
             let kind = if self.shape.inner {
-                let store = format!("{name}[{row}o] = {};", pack_lane(dtype, &format!("{value}.x")));
+                let store =
+                    format!("{name}[{row}o] = {};", pack_lane(dtype, &format!("{value}.x")));
                 match self.shape.threads {
                     1 => self.text.push_str(&format!("{store}\n")),
                     _ => self.text.push_str(&format!("if (live && share == 0u) {{ {store} }}\n")),
@@ -407,7 +427,9 @@ pub(super) fn folds(body: &Body) -> Vec<u32> {
 /// What `operand` needs that is the same for a whole row.
 fn row_operands(body: &Body, operand: Operand, out: &mut Vec<Operand>) {
     let row = match operand {
-        Operand::Load(i) | Operand::Inside(i) => body.loads[i].row && temp_of(body.loads[i].source).is_none(),
+        Operand::Load(i) | Operand::Inside(i) => {
+            body.loads[i].row && temp_of(body.loads[i].source).is_none()
+        }
         Operand::Instance(i) => body.instances[i].row,
         Operand::Word(_) => false,
     };

@@ -225,10 +225,16 @@ impl Space {
         let rank = self.rank();
         let _ = write!(helpers, "const RANK: u32 = {rank}u;\n\n");
         for (reduced, head, note) in [
-            (false, "fn kept(o: u32) -> array<u32, RANK> {\n    var s: array<u32, RANK>;\n    var rest = o;\n",
-             "// Coordinates of the first element of row o."),
-            (true, "fn along(c: array<u32, RANK>, r: u32) -> array<u32, RANK> {\n    var s = c;\n    var rest = r;\n",
-             "// Coordinates of element r of a row."),
+            (
+                false,
+                "fn kept(o: u32) -> array<u32, RANK> {\n    var s: array<u32, RANK>;\n    var rest = o;\n",
+                "// Coordinates of the first element of row o.",
+            ),
+            (
+                true,
+                "fn along(c: array<u32, RANK>, r: u32) -> array<u32, RANK> {\n    var s = c;\n    var rest = r;\n",
+                "// Coordinates of element r of a row.",
+            ),
         ] {
             let mut body = String::new();
             let own: Vec<usize> = (0..rank).filter(|&a| self.axes[a].reduced == reduced).collect();
@@ -237,10 +243,8 @@ impl Space {
                     let _ = writeln!(body, "    s[{axis}] = rest;");
                 } else {
                     let size = params.add(&format!("d{axis}"), self.axes[axis].size as u32);
-                    let _ = writeln!(
-                        body,
-                        "    s[{axis}] = rest % {size};\n    rest = rest / {size};"
-                    );
+                    let _ =
+                        writeln!(body, "    s[{axis}] = rest % {size};\n    rest = rest / {size};");
                 }
             }
             let _ = write!(helpers, "{note}\n{head}{body}    return s;\n}}\n\n");

@@ -31,8 +31,10 @@ pub(super) fn compose(
     inner: &View,
 ) -> Option<Strided> {
     let View::Strided(inner) = inner else { return Some(outer.clone()) };
-    let mut out =
-        Strided { offset: inner.offset, axes: vec![ViewAxis { stride: 0, window: None }; sizes.len()] };
+    let mut out = Strided {
+        offset: inner.offset,
+        axes: vec![ViewAxis { stride: 0, window: None }; sizes.len()],
+    };
     let own = natural(shape);
     // The node's coordinates at the first element.
     let mut rest = outer.offset;
@@ -135,7 +137,12 @@ mod tests {
         assert_eq!(strides(&row.unwrap()), [0, 0, 1]);
         // Backwards through a reversed view.
         let reversed = View::strided(5, &[-1]);
-        let twice = compose(&[6], &Strided { offset: 5, axes: vec![ViewAxis { stride: -1, window: None }] }, &[6], &reversed);
+        let twice = compose(
+            &[6],
+            &Strided { offset: 5, axes: vec![ViewAxis { stride: -1, window: None }] },
+            &[6],
+            &reversed,
+        );
         let twice = twice.unwrap();
         assert_eq!((twice.offset, strides(&twice)), (0, vec![1]));
     }

@@ -2,14 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use wgrad::{Device, Result};
+use wgrad::{DType, Result};
 
-use super::Program;
 use super::eval::{Against, Evaluator, Value};
 use super::flavours::Flavour;
 use super::generate::generate;
-use super::run::{Mode, Outcome, Read, run};
+use super::run::{Devices, Mode, Outcome, Read, run};
 use super::shrink::shrink;
+use super::{Op, Program};
 
 /// What is promised of a program's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub fn guarded(
 }
 
 /// Says where `got` is farther from `want` than `bound` allows.
-pub fn differs(got: &[f64], want: &[f64], bound: impl Fn(usize) -> f64) -> Option<String> {
+fn differs(got: &[f64], want: &[f64], bound: impl Fn(usize) -> f64) -> Option<String> {
     for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
         // The largest f32 rounds up where the true value overflows only just.
         let same = if w.is_nan() || g.is_nan() {
@@ -71,7 +71,8 @@ fn compare(what: &str, outcome: &Outcome, truth: &[Value]) -> std::result::Resul
     Ok(())
 }
 
-fn between(
+/// Compares the same values of two runs.
+pub fn between(
     what: &str,
     a: &[(usize, Read)],
     b: &[(usize, Read)],
@@ -88,27 +89,52 @@ fn between(
 /// Runs `program` in both modes, the fused one twice, and compares all values.
 pub fn judge(
     program: &Program,
-    device: &Device,
+    devices: &Devices,
     promise: Promise,
 ) -> std::result::Result<(), String> {
-    let evaluate = |against| {
-        let evaluator = Evaluator { against, strict: promise == Promise::Certain };
-        evaluator.run(program)
-    };
+    let evaluator = |against| Evaluator { against, strict: promise == Promise::Certain };
+    let evaluate = |against| evaluator(against).run(program);
     let (Some(truth), Some(twin)) = (evaluate(Against::Truth), evaluate(Against::Twin)) else {
         // Only a program that is being shrunk comes here.
         return Ok(());
     };
-    let apart = guarded("one by one", || run(program, device, Mode::Apart))?;
+    let apart = guarded("one by one", || run(program, devices, Mode::Apart))?;
     compare("one by one", &apart, &truth)?;
-    let fused = guarded("fused", || run(program, device, Mode::Fused))?;
+    let fused = guarded("fused", || run(program, devices, Mode::Fused))?;
     compare("fused", &fused, &truth)?;
     let bound = |i: usize, k: usize| 2.0 * twin[i].e[k];
     between("fused against one by one", &fused.wanted, &apart.wanted, bound)?;
     // With the plan that is kept now.
-    let again = guarded("fused again", || run(program, device, Mode::Fused))?;
+    let again = guarded("fused again", || run(program, devices, Mode::Fused))?;
     between("fused again, of the same bits", &again.wanted, &fused.wanted, |_, _| 0.0)?;
-    compare("fused again", &again, &truth)
+    compare("fused again", &again, &truth)?;
+    // Other numbers in the same structure: what a kept plan takes for granted must not be one of them.
+    let other = varied(program, &evaluator(Against::Truth));
+    let truth = evaluator(Against::Truth).run(&other).expect("it was tried");
+    let numbers = guarded("other numbers", || run(&other, devices, Mode::Fused))?;
+    compare("fused, with other numbers in the same calls", &numbers, &truth)
+}
+
+/// The program with other scalars and other inputs, as far as its values stay certain.
+fn varied(program: &Program, evaluator: &Evaluator) -> Program {
+    let mut best = program.clone();
+    for i in 0..program.nodes.len() {
+        let mut other = best.clone();
+        let step = if i % 2 == 0 { 1.0 } else { -1.0 };
+        match &mut other.nodes[i].op {
+            Op::Scalar(_, v) => *v = f64::from((*v + step) as f32),
+            Op::Full { value, dtype, .. } if *dtype != DType::Bool => *value += step,
+            Op::Input { values, .. } if values.len() > 1 => values.rotate_left(1),
+            _ => continue,
+        }
+        if evaluator
+            .run(&other)
+            .is_some_and(|values| values.iter().all(|x| x.certain(evaluator.strict)))
+        {
+            best = other;
+        }
+    }
+    best
 }
 
 /// How many programs of each flavour are tried: `share` of them, or as `WGRAD_PROPERTY_CASES` multiplies.
@@ -122,20 +148,20 @@ pub fn cases(share: u64) -> u64 {
 
 /// Judges programs of a flavour, and shrinks and prints those that fail.
 pub fn check(flavour: Flavour, seeds: std::ops::Range<u64>, promise: Promise) {
-    let device = Device::new().unwrap();
+    let devices = Devices::new();
     let mut failures = Vec::new();
     let mut calls = 0;
     for seed in seeds.clone() {
         let program = generate(flavour, seed);
         calls += program.nodes.len();
-        let Err(why) = judge(&program, &device, promise) else { continue };
+        let Err(why) = judge(&program, &devices, promise) else { continue };
         // A panic may have left the device in any state.
-        let small = shrink(&program, |p| judge(p, &Device::new().unwrap(), promise).is_err());
-        let now = judge(&small, &Device::new().unwrap(), promise).err();
+        let small = shrink(&program, |p| judge(p, &Devices::new(), promise).is_err());
+        let now = judge(&small, &Devices::new(), promise).err();
         failures.push(format!(
             "{} {seed}: {why}\nshrunk: {}\n{small}",
             flavour.name,
-            now.as_deref().unwrap_or("(does not fail on a new device)")
+            now.as_deref().unwrap_or("(does not fail on new devices)")
         ));
         if failures.len() >= 3 {
             break;

@@ -39,6 +39,13 @@ impl Value {
         self.v.iter().fold(0.0, |m, v| m.max(v.abs()))
     }
 
+    /// Whether the bounds are small beside the values, which are finite if they must be.
+    pub fn certain(&self, finite: bool) -> bool {
+        let size = self.v.iter().filter(|v| v.is_finite()).fold(1.0, |m: f64, v| m.max(v.abs()));
+        let all = !finite || self.all(f64::is_finite);
+        all && self.e.iter().all(|&e| e <= 1e-3 * size)
+    }
+
     pub fn all(&self, f: impl Fn(f64) -> bool) -> bool {
         self.v.iter().all(|&v| f(v))
     }

@@ -189,3 +189,16 @@ pub const SPECIAL: Flavour = Flavour {
     special: true,
     ..PLAIN
 };
+
+/// More calls, inputs and results than one kernel can bind.
+pub const WIDE: Flavour = Flavour {
+    name: "wide",
+    view: 1,
+    reduce: 1,
+    motif: 1,
+    sizes: &[1, 3, 4, 8],
+    most_axes: 2,
+    largest: 500,
+    calls: 150,
+    ..PLAIN
+};

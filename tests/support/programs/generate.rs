@@ -113,10 +113,8 @@ impl Generator {
         }
         let value = self.evaluator.apply(&op, &x)?;
         let most = if value.dtype == DType::F32 { 300.0 } else { 1e6 };
-        let finite = |v: f64| self.flavour.special || v.is_finite();
         let size = value.v.iter().filter(|v| v.is_finite()).fold(0.0, |m: f64, v| m.max(v.abs()));
-        let certain = value.e.iter().all(|&e| e <= 1e-3 * size.max(1.0))
-            && value.all(finite)
+        let certain = value.certain(!self.flavour.special)
             && size <= most
             && value.v.len() <= self.flavour.largest;
         // The gradient of a root at 0 is infinite.

@@ -17,6 +17,29 @@ pub enum Mode {
     Apart,
 }
 
+/// A device for each mode. Both keep their pipelines from program to program.
+pub struct Devices {
+    fused: Device,
+    apart: Device,
+}
+
+impl Devices {
+    pub fn new() -> Self {
+        let (fused, apart) = (Device::new().unwrap(), Device::new().unwrap());
+        fused.set_fusion(true);
+        // Composed ops are several; those take a kernel each too.
+        apart.set_fusion(false);
+        Devices { fused, apart }
+    }
+
+    fn of(&self, mode: Mode) -> &Device {
+        match mode {
+            Mode::Fused => &self.fused,
+            Mode::Apart => &self.apart,
+        }
+    }
+}
+
 /// A value that was read: its shape and its elements.
 #[derive(Clone, Debug)]
 pub struct Read {
@@ -127,8 +150,9 @@ fn slice((from, n, step): (usize, usize, i64), size: usize) -> SliceInfoElem {
     SliceInfoElem::Slice { start: low, end: Some(high + 1), step: step as isize }
 }
 
-/// Runs `program` on `device`.
-pub fn run(program: &Program, device: &Device, mode: Mode) -> Result<Outcome> {
+/// Runs `program`.
+pub fn run(program: &Program, devices: &Devices, mode: Mode) -> Result<Outcome> {
+    let device = devices.of(mode);
     device.scope(|| {
         let values = calls(program, device, mode, |_, _| Ok(()))?;
         finish(program, device, &values)
@@ -185,7 +209,8 @@ fn finish(program: &Program, device: &Device, values: &[Option<Tensor>]) -> Resu
 
 /// Runs `program`, whose last value is a scalar, and reads its gradients for all `f32` inputs too. All of them are
 /// computed by one flush, unless the program has its own.
-pub fn run_with_gradients(program: &Program, device: &Device, mode: Mode) -> Result<Outcome> {
+pub fn run_with_gradients(program: &Program, devices: &Devices, mode: Mode) -> Result<Outcome> {
+    let device = devices.of(mode);
     device.scope(|| {
         let tape = GradientTape::new();
         let mut sources: Vec<(usize, Tensor)> = Vec::new();

@@ -165,7 +165,7 @@ binary! {
     maximum FI Exact, true, |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }, |_a, _b| true;
     minimum FI Exact, true, |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }, |_a, _b| true;
     squared_difference FI Units(2.0), true, |a, b| (a - b) * (a - b), |a, b| (a - b).abs() < 100.0;
-    atan2 F Function, true, |a, b| a.atan2(b), |a, b| a.abs() > 0.1 || b > 0.1;
+    atan2 F Function, true, |a, b| a.atan2(b), |a, b| (a.abs() > 0.1 || b > 0.1) && b.abs() > 1e-3;
     xlogy F Function, true, |a, b| if a == 0.0 { 0.0 } else { a * b.ln() }, |a, b| a.abs() < 4.0 && b > 0.1;
     less FI Step(0.0), false, |a, b| f64::from(a < b), |_a, _b| true => test;
     less_equal FI Step(0.0), false, |a, b| f64::from(a <= b), |_a, _b| true => test;
