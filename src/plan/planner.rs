@@ -124,7 +124,8 @@ impl Planner<'_, '_> {
                         _ => None,
                     },
                 };
-                let same = self.scope.graph.spec(input).bytes() == bytes && body.loads[i].dtype == dtype;
+                let same =
+                    self.scope.graph.spec(input).bytes() == bytes && body.loads[i].dtype == dtype;
                 place.filter(|_| ends_here && same).map(|place| (i, input, place))
             });
             if let Some((load, input, place)) = fits {
@@ -279,7 +280,8 @@ impl Planner<'_, '_> {
     fn note(&self, cluster: &Cluster, body: Option<&Body>, kernel: &Kernel) -> Note {
         let nodes = &self.scope.graph.nodes;
         let lowering = |node: u32| &self.scope.lowerings[node as usize];
-        let constant = |node: u32| matches!(lowering(node), Lowering::Pointwise(p) if p.is_uniform());
+        let constant =
+            |node: u32| matches!(lowering(node), Lowering::Pointwise(p) if p.is_uniform());
         let mut computed: Vec<u32> = match body {
             Some(body) => body.instances.iter().map(|instance| instance.node).collect(),
             // The first kernels of an op that has several.
