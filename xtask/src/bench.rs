@@ -1,0 +1,73 @@
+//! `cargo xtask bench`: builds the program in `benches/peers` that measures wgrad beside other libraries, and runs it.
+//!
+//! The program is a workspace of its own, so that nobody builds Burn who does not ask for it.
+
+use anyhow::{Result, bail};
+
+use crate::run::{CommandLine, Status};
+use crate::setup;
+
+/// The manifest of the program, from the workspace's root.
+pub const MANIFEST: &str = "benches/peers/Cargo.toml";
+
+/// Handled here, as it decides what is built.
+const WITHOUT_BURN: &str = "--without-burn";
+
+/// Measures. The arguments are the program's own, and `--without-burn`.
+pub fn run(arguments: &[String]) -> Result<Status> {
+    setup::run()?;
+    let Commands { build, measure } = commands(arguments);
+    if !build.run()?.is_success() {
+        bail!(
+            "the benchmarks in benches/peers did not build; the compiler's words stand above. Burn needs Rust 1.95 or \
+             newer (`rustup update stable`), access to the crates' registry and about 4 GB of disk, and takes 10 to \
+             30 minutes on two cores. `cargo xtask bench {WITHOUT_BURN}` measures wgrad alone."
+        );
+    }
+    measure.run()
+}
+
+/// What is run, in this order.
+#[derive(Debug, PartialEq, Eq)]
+struct Commands {
+    build: CommandLine,
+    measure: CommandLine,
+}
+
+fn commands(arguments: &[String]) -> Commands {
+    let (alone, rest): (Vec<&String>, Vec<&String>) =
+        arguments.iter().partition(|argument| *argument == WITHOUT_BURN);
+    let cargo = |command: &str| {
+        let line = CommandLine::cargo([command, "--release", "--manifest-path", MANIFEST]);
+        if alone.is_empty() { line } else { line.args(["--no-default-features"]) }
+    };
+    Commands { build: cargo("build"), measure: cargo("run").args(["--quiet", "--"]).args(rest) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(arguments: &[&str]) -> [String; 2] {
+        let arguments: Vec<String> = arguments.iter().map(|&a| a.to_owned()).collect();
+        let Commands { build, measure } = commands(&arguments);
+        [build.to_string(), measure.to_string()]
+    }
+
+    #[test]
+    fn arguments_go_to_the_program() {
+        let common = format!("--release --manifest-path {MANIFEST}");
+        let expected = [
+            format!("cargo build {common}"),
+            format!("cargo run {common} --quiet -- --only matmul"),
+        ];
+        assert_eq!(lines(&["--only", "matmul"]), expected);
+    }
+
+    #[test]
+    fn without_burn_changes_what_is_built() {
+        let [build, measure] = lines(&["--quick", "--without-burn"]);
+        assert!(build.ends_with("--no-default-features"), "{build}");
+        assert!(measure.ends_with("--no-default-features --quiet -- --quick"), "{measure}");
+    }
+}
