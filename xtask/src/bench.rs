@@ -10,10 +10,11 @@ use crate::setup;
 /// The manifest of the program, from the workspace's root.
 pub const MANIFEST: &str = "benches/peers/Cargo.toml";
 
-/// Handled here, as it decides what is built.
+/// Arguments that decide what is built, and are therefore handled here.
 const WITHOUT_BURN: &str = "--without-burn";
+const SPIRV: &str = "--spirv";
 
-/// Measures. The arguments are the program's own, and `--without-burn`.
+/// Measures. The arguments are the program's own, `--without-burn` and `--spirv`.
 pub fn run(arguments: &[String]) -> Result<Status> {
     setup::run()?;
     let Commands { build, measure } = commands(arguments);
@@ -35,11 +36,17 @@ struct Commands {
 }
 
 fn commands(arguments: &[String]) -> Commands {
-    let (alone, rest): (Vec<&String>, Vec<&String>) =
-        arguments.iter().partition(|argument| *argument == WITHOUT_BURN);
+    let (ours, rest): (Vec<&String>, Vec<&String>) =
+        arguments.iter().partition(|a| [WITHOUT_BURN, SPIRV].contains(&a.as_str()));
+    let asked = |name: &str| ours.iter().any(|argument| *argument == name);
     let cargo = |command: &str| {
-        let line = CommandLine::cargo([command, "--release", "--manifest-path", MANIFEST]);
-        if alone.is_empty() { line } else { line.args(["--no-default-features"]) }
+        let mut line = CommandLine::cargo([command, "--release", "--manifest-path", MANIFEST]);
+        if asked(WITHOUT_BURN) {
+            line = line.args(["--no-default-features"]);
+        } else if asked(SPIRV) {
+            line = line.args(["--features", "spirv"]);
+        }
+        line
     };
     Commands { build: cargo("build"), measure: cargo("run").args(["--quiet", "--"]).args(rest) }
 }
@@ -65,9 +72,12 @@ mod tests {
     }
 
     #[test]
-    fn without_burn_changes_what_is_built() {
+    fn some_arguments_change_what_is_built() {
         let [build, measure] = lines(&["--quick", "--without-burn"]);
         assert!(build.ends_with("--no-default-features"), "{build}");
         assert!(measure.ends_with("--no-default-features --quiet -- --quick"), "{measure}");
+        let [build, measure] = lines(&["--spirv", "--json", "a.json"]);
+        assert!(build.ends_with("--features spirv"), "{build}");
+        assert!(measure.ends_with("--features spirv --quiet -- --json a.json"), "{measure}");
     }
 }

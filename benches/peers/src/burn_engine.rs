@@ -23,7 +23,7 @@ use crate::child::{Job, Prepared, timed};
 use crate::inputs::{self, BATCH, Batches, PIXELS, Weight};
 
 /// The release in `Cargo.toml`.
-const VERSION: &str = "Burn 0.22.1";
+const VERSION: &str = if cfg!(feature = "spirv") { "Burn 0.22.1 (SPIR-V)" } else { "Burn 0.22.1" };
 
 /// `adapter` is the name and the interface of the one to take: the one that wgrad took.
 pub fn open(work: Work, adapter: Option<(String, String)>) -> Result<Job> {

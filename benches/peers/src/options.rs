@@ -125,6 +125,7 @@ Options:
   --limit SECONDS        how long an engine may take for one answer (1200)
   --no-docs              leave docs/benchmarks.md alone
   --without-burn         do not build Burn: wgrad's figures alone
+  --spirv                build Burn with its own SPIR-V compiler for Vulkan, in place of WGSL; crashes in lavapipe
 
 Cases:
 ",
