@@ -16,8 +16,11 @@ const SPIRV: &str = "--spirv";
 
 /// Measures. The arguments are the program's own, `--without-burn` and `--spirv`.
 pub fn run(arguments: &[String]) -> Result<Status> {
-    setup::run()?;
     let Commands { build, measure } = commands(arguments);
+    if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
+        return measure.run();
+    }
+    setup::run()?;
     if !build.run()?.is_success() {
         bail!(
             "the benchmarks in benches/peers did not build; the compiler's words stand above. Burn needs Rust 1.95 or \
@@ -36,18 +39,18 @@ struct Commands {
 }
 
 fn commands(arguments: &[String]) -> Commands {
-    let (ours, rest): (Vec<&String>, Vec<&String>) =
-        arguments.iter().partition(|a| [WITHOUT_BURN, SPIRV].contains(&a.as_str()));
-    let asked = |name: &str| ours.iter().any(|argument| *argument == name);
+    let given = |name: &str| arguments.iter().any(|argument| argument == name);
     let cargo = |command: &str| {
         let mut line = CommandLine::cargo([command, "--release", "--manifest-path", MANIFEST]);
-        if asked(WITHOUT_BURN) {
+        // The help is the same without Burn, and sooner there.
+        if given(WITHOUT_BURN) || given("--help") || given("-h") {
             line = line.args(["--no-default-features"]);
-        } else if asked(SPIRV) {
+        } else if given(SPIRV) {
             line = line.args(["--features", "spirv"]);
         }
         line
     };
+    let rest = arguments.iter().filter(|a| ![WITHOUT_BURN, SPIRV].contains(&a.as_str()));
     Commands { build: cargo("build"), measure: cargo("run").args(["--quiet", "--"]).args(rest) }
 }
 

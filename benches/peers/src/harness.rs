@@ -80,7 +80,7 @@ fn repository() -> PathBuf {
 struct Bench<'a> {
     options: &'a Options,
     setting: Setting,
-    /// The engines that are there, wgrad first.
+    /// The engines that are there and asked for.
     recipes: Vec<Recipe>,
 }
 
@@ -109,7 +109,10 @@ impl<'a> Bench<'a> {
         let mut setting = Setting::of_machine(&repository(), &adapter, &said("driver"), &api);
         drop(probe);
 
-        let mut recipes = vec![wgrad];
+        let mut recipes = Vec::new();
+        if options.admits("wgrad") {
+            recipes.push(wgrad);
+        }
         for name in ["burn", "copy"] {
             if (name == "burn" && !cfg!(feature = "burn")) || !options.admits(name) {
                 continue;
