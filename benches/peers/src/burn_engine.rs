@@ -82,7 +82,7 @@ fn select(name: &str, api: &str) -> Result<(DeviceKind, WgpuBackend)> {
 type Held = Box<dyn FnOnce() -> Result<Vec<f32>>>;
 
 fn held<const D: usize>(tensor: Tensor<D>) -> Held {
-    Box::new(move || Ok(tensor.try_into_data_as::<f32>()?.to_vec::<f32>().map_err(text)?))
+    Box::new(move || Ok(tensor.try_into_data_as::<f32>()?.try_into_vec::<f32>().map_err(text)?))
 }
 
 fn text(error: impl std::fmt::Debug) -> String {
