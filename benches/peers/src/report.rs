@@ -122,7 +122,9 @@ impl fmt::Display for Setting {
 
 /// The day that lies `days` after 1970-01-01, in the Gregorian calendar.
 fn date(days: u64) -> String {
-    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     let (mut year, mut rest) = (1970, days);
     while rest >= 365 + u64::from(leap(year)) {
         rest -= 365 + u64::from(leap(year));
