@@ -15,16 +15,12 @@ pub(super) fn input_gradient(g: &Geometry, given: &Product, site: &Site) -> Lowe
     let mut gemm = given.gemm("conv2d_patches", site.output.dtype);
     // Sums that are to be added up are not rounded before.
     gemm.result = DType::F32;
-    let Lowering::Kernels(Kernels { mut temps, mut kernels }) = gemm.lower(site.caps) else {
+    let (patches, variant) = (Bind::Temp(0), gemm.preferred(site.caps));
+    let lowered = gemm.lower_to(patches, variant, site.caps);
+    let Lowering::Kernels(Kernels { mut temps, mut kernels }) = lowered else {
         unreachable!("a product becomes kernels");
     };
-    let patches = Bind::Temp(temps.len());
-    temps.push(DType::F32.bytes(given.m * given.n));
-    for (bind, _) in kernels.iter_mut().flat_map(|kernel| &mut kernel.binds) {
-        if *bind == Bind::Output {
-            *bind = patches;
-        }
-    }
+    temps.insert(0, DType::F32.bytes(given.m * given.n));
     let ([_, h, w, c], [kh, kw, ..], [_, oh, ow, _]) = (g.image, g.filter, g.out);
     let total = site.output.elements();
     let add = Kernel::new("conv2d_add_patches", include_str!("../../shaders/add_patches.wgsl"))

@@ -311,6 +311,11 @@ impl Catalog {
             [33, 65, 30],
             [4, 5000, 8],
             [3, 5000, 5],
+            // Few columns of long sums, which threads share; few rows.
+            [300, 600, 1],
+            [301, 601, 3],
+            [200, 8000, 4],
+            [1, 600, 300],
         ];
         for dtype in NUMERIC {
             for [m, k, n] in sizes {
