@@ -365,6 +365,23 @@ impl Catalog {
                     });
                 }
             }
+            for (image, filter) in [
+                ([2, 7, 8, 4], [3, 2, 4, 1]),
+                ([2, 7, 8, 3], [3, 2, 3, 4]),
+                ([2, 7, 8, 3], [3, 2, 3, 1]),
+                // A sum of parts.
+                ([1, 60, 60, 4], [2, 2, 4, 1]),
+                ([1, 60, 60, 1], [2, 2, 1, 3]),
+            ] {
+                self.add(format!("depthwise_conv2d {dtype} {image:?} {filter:?}"), |c| {
+                    let (x, w) = (c.tensor(image, dtype), c.tensor(filter, dtype));
+                    let tape = GradientTape::new();
+                    tape.watch(&x)?;
+                    tape.watch(&w)?;
+                    let y = x.depthwise_conv2d(&w, plain)?;
+                    tape.gradient(&y, [&x, &w])
+                });
+            }
             for options in [
                 Pool2dOptions::default(),
                 Pool2dOptions { window: [3, 2], strides: [1, 2], padding: Padding::Same },
