@@ -13,6 +13,7 @@ mod catalog;
 mod composed;
 mod concat;
 mod conv2d;
+mod depthwise_conv2d;
 mod fill;
 mod gather;
 mod gemm;

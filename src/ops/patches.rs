@@ -3,7 +3,6 @@
 //! narrow product.
 
 use super::conv2d::Geometry;
-use super::gemm;
 use super::matmul::Product;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
@@ -13,22 +12,15 @@ pub(super) const MOST: usize = 16 << 20;
 
 /// `given` is the product of the windows' gradients and the filter, `[N*OH*OW, KH*KW*C]`.
 pub(super) fn input_gradient(g: &Geometry, given: &Product, site: &Site) -> Lowering {
-    let mut product = given.gemm("conv2d_patches", site.output.dtype);
+    let mut gemm = given.gemm("conv2d_patches", site.output.dtype);
     // Sums that are to be added up are not rounded before.
-    product.result = DType::F32;
-    let Lowering::Kernels(Kernels { mut temps, mut kernels }) = product.lower(site.caps) else {
+    gemm.result = DType::F32;
+    let (patches, variant) = (Bind::Temp(0), gemm.preferred(site.caps));
+    let lowered = gemm.lower_to(patches, variant, site.caps);
+    let Lowering::Kernels(Kernels { mut temps, mut kernels }) = lowered else {
         unreachable!("a product becomes kernels");
     };
-    let patches = Bind::Temp(temps.len());
-    temps.push(DType::F32.bytes(given.m * given.n));
-    // The product's result is no result of the op.
-    if let Some(mut last) = kernels.pop() {
-        if let Some(at) = last.binds.iter().position(|(bind, _)| *bind == Bind::Output) {
-            last.binds[at].0 = patches;
-            last = last.stores_by(gemm::store(at, given.n.is_multiple_of(4)));
-        }
-        kernels.push(last);
-    }
+    temps.insert(0, DType::F32.bytes(given.m * given.n));
     let ([_, h, w, c], [kh, kw, ..], [_, oh, ow, _]) = (g.image, g.filter, g.out);
     let total = site.output.elements();
     let add = Kernel::new("conv2d_add_patches", include_str!("../../shaders/add_patches.wgsl"))

@@ -355,7 +355,8 @@ struct Level {
 impl Level {
     fn new(body: &Body, level: usize) -> Self {
         let folds = (0..body.instances.len()).filter(|&i| {
-            matches!(body.instances[i].code, Code::Reduce(_)) && body.instances[i].level == level + 1
+            matches!(body.instances[i].code, Code::Reduce(_))
+                && body.instances[i].level == level + 1
         });
         let stored = (0..body.outputs.len()).filter(|&k| {
             let output = &body.outputs[k];
