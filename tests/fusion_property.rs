@@ -72,3 +72,27 @@ fn nan_and_infinities() {
 fn gradients_of_programs() {
     gradients::check(SMOOTH, 0..cases(12));
 }
+
+/// Run by `as_on_any_gpu`.
+#[test]
+#[ignore = "run by as_on_any_gpu"]
+fn portable_kernels() {
+    check(REDUCES, 0..cases(9), Promise::Certain);
+    check(LONG, 0..cases(9), Promise::Certain);
+    check(MOTIFS, 0..cases(9), Promise::Certain);
+    gradients::check(SMOOTH, 0..cases(6));
+}
+
+/// A software driver gets kernels of its own; these are the ones that GPUs and browsers get.
+#[test]
+fn as_on_any_gpu() {
+    let program = std::env::current_exe().unwrap();
+    let output = std::process::Command::new(program)
+        .args(["portable_kernels", "--exact", "--ignored", "--nocapture"])
+        .env("WGRAD_PORTABLE", "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}

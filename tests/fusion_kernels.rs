@@ -1,0 +1,179 @@
+//! Which ops share a kernel: counted in the plans that ran, with the values that they must give all the same.
+
+#![allow(clippy::unwrap_used)]
+
+use wgrad as tf;
+use wgrad::{Conv2dOptions, Device, Padding, Pool2dOptions, Tensor};
+
+/// The number of kernels of the plan that computes what `f` returns, which is read.
+fn kernels(device: &Device, f: impl FnOnce() -> tf::Result<Tensor>) -> tf::Result<(usize, Vec<f32>)> {
+    device.synchronize()?;
+    let values = f()?.to_vec::<f32>()?;
+    let plan = device.last_plan().expect("the read has run one");
+    Ok((plan.kernels().len(), values))
+}
+
+fn device() -> Device {
+    let device = Device::new().unwrap();
+    // The counts are those of fusion, whatever the environment says.
+    device.set_fusion(true);
+    device
+}
+
+fn ramp(device: &Device, shape: impl Into<tf::Shape>) -> Tensor {
+    let shape = shape.into();
+    let values: Vec<f32> = (0..shape.elements()).map(|i| (i % 23) as f32 / 8.0 - 1.25).collect();
+    device.scope(|| Tensor::from_slice(&values, shape)).unwrap()
+}
+
+#[test]
+fn a_softmax_is_one_kernel() -> tf::Result<()> {
+    let device = device();
+    let x = ramp(&device, [6, 10]);
+    let (count, values) = kernels(&device, || x.softmax(-1))?;
+    assert_eq!(count, 1);
+    for row in values.chunks(10) {
+        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6, "{row:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_statistics_of_a_layer_normalization_are_one_kernel() -> tf::Result<()> {
+    let device = device();
+    let x = ramp(&device, [5, 64]);
+    let (count, values) = kernels(&device, || {
+        let mean = x.reduce_mean(-1, true)?;
+        let variance = x.squared_difference(&mean)?.reduce_mean(-1, true)?;
+        x.subtract(&mean)?.divide(variance.add(1e-5)?.sqrt()?)
+    })?;
+    assert_eq!(count, 1);
+    for row in values.chunks(64) {
+        assert!(row.iter().sum::<f32>().abs() < 1e-4);
+        assert!((row.iter().map(|v| v * v).sum::<f32>() / 64.0 - 1.0).abs() < 1e-3);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_mean_of_squares_and_a_logsumexp_are_one_kernel_each() -> tf::Result<()> {
+    let device = device();
+    let x = ramp(&device, [50, 7]);
+    let (count, values) = kernels(&device, || x.square()?.reduce_mean((), false))?;
+    assert_eq!(count, 1);
+    let expected = x.to_vec::<f32>()?.iter().map(|v| v * v).sum::<f32>() / 350.0;
+    assert!((values[0] - expected).abs() < 1e-6);
+    let (count, values) = kernels(&device, || x.reduce_logsumexp(-1, false))?;
+    assert_eq!(count, 1);
+    let row: f32 = x.to_vec::<f32>()?[..7].iter().map(|v| v.exp()).sum();
+    assert!((values[0] - row.ln()).abs() < 1e-6);
+    Ok(())
+}
+
+#[test]
+fn bias_activation_and_residual_follow_a_product_in_its_kernel() -> tf::Result<()> {
+    let device = device();
+    let (x, w) = (ramp(&device, [9, 12]), ramp(&device, [12, 6]));
+    let (bias, residual) = (ramp(&device, [6]), ramp(&device, [9, 6]));
+    let (count, values) =
+        kernels(&device, || x.matmul(&w)?.add(&bias)?.relu()?.multiply(0.5)?.add(&residual))?;
+    assert_eq!(count, 1);
+    let (a, b) = (x.to_vec::<f32>()?, w.to_vec::<f32>()?);
+    let (c, r) = (bias.to_vec::<f32>()?, residual.to_vec::<f32>()?);
+    for (at, value) in values.iter().enumerate() {
+        let (i, j) = (at / 6, at % 6);
+        let sum: f32 = (0..12).map(|k| a[12 * i + k] * b[6 * k + j]).sum();
+        let expected = (sum + c[j]).max(0.0) * 0.5 + r[at];
+        assert!((value - expected).abs() < 1e-5, "[{i}, {j}]: {value} and {expected}");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_activation_follows_a_convolution_and_a_pooling_in_their_kernels() -> tf::Result<()> {
+    let device = device();
+    let (x, w) = (ramp(&device, [2, 6, 6, 4]), ramp(&device, [3, 3, 4, 8]));
+    let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
+    let (count, values) = kernels(&device, || x.conv2d(&w, same)?.relu())?;
+    assert_eq!(count, 1);
+    assert!(values.iter().all(|v| *v >= 0.0) && values.iter().any(|v| *v > 0.0));
+    let (count, values) = kernels(&device, || x.max_pool2d(Pool2dOptions::default())?.negative())?;
+    assert_eq!(count, 1);
+    assert_eq!(values.len(), 2 * 3 * 3 * 4);
+    Ok(())
+}
+
+#[test]
+fn views_are_no_kernels() -> tf::Result<()> {
+    let device = device();
+    let x = ramp(&device, [8, 12]);
+    let (count, values) = kernels(&device, || {
+        let turned = x.transpose(&[1, 0])?.slice(&[2, 1], &[4, 6])?.expand_dims(0)?;
+        turned.broadcast_to([3, 4, 6])?.reverse(&[1])?.add(1.0)
+    })?;
+    assert_eq!(count, 1);
+    let host = x.to_vec::<f32>()?;
+    for (at, value) in values.iter().enumerate() {
+        let (i, j) = ((at / 6) % 4, at % 6);
+        assert_eq!(*value, host[12 * (j + 1) + 2 + (3 - i)] + 1.0);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_repeats_is_computed_once() -> tf::Result<()> {
+    let device = device();
+    let (x, w) = (ramp(&device, [5, 8]), ramp(&device, [8, 8]));
+    // Two products of the same operands, two activations, one sum.
+    let (count, values) =
+        kernels(&device, || x.matmul(&w)?.tanh()?.add(x.matmul(&w)?.tanh()?))?;
+    assert_eq!(count, 1);
+    let once = x.matmul(&w)?.tanh()?.to_vec::<f32>()?;
+    assert!(values.iter().zip(once).all(|(twice, once)| *twice == once + once));
+    // Other numbers are another thing.
+    let (_, values) = kernels(&device, || x.multiply(2.0)?.add(x.multiply(3.0)?))?;
+    let host = x.to_vec::<f32>()?;
+    assert!(values.iter().zip(host).all(|(v, x)| *v == x * 2.0 + x * 3.0));
+    Ok(())
+}
+
+#[test]
+fn a_thousand_dependent_adds_are_few_kernels() -> tf::Result<()> {
+    let device = device();
+    let b = ramp(&device, [16]);
+    let (count, values) = kernels(&device, || {
+        (0..1000).try_fold(b.zeros_like()?, |x, _| x.add(&b))
+    })?;
+    assert!(count <= 2, "{count} kernels");
+    let host = b.to_vec::<f32>()?;
+    for (value, b) in values.iter().zip(host) {
+        assert!((value - 1000.0 * b).abs() < 1e-2, "{value} and {}", 1000.0 * b);
+    }
+    Ok(())
+}
+
+#[test]
+fn results_take_the_buffers_of_what_nobody_reads_again() -> tf::Result<()> {
+    let device = device();
+    let mut x = ramp(&device, [1 << 16]);
+    for _ in 0..3 {
+        x = x.multiply(0.5)?;
+        device.flush()?;
+    }
+    let before = device.stats();
+    for _ in 0..5 {
+        x = x.multiply(0.5)?;
+        device.flush()?;
+        assert_eq!(device.last_plan().unwrap().buffer_bytes(), 0, "the run takes a buffer");
+    }
+    let after = device.stats();
+    assert_eq!((after.buffers, after.live_bytes), (before.buffers, before.live_bytes));
+    // A value that is held stays what it is.
+    let held = x.clone();
+    let was = held.to_vec::<f32>()?;
+    x = x.add(1.0)?;
+    device.flush()?;
+    assert_eq!(held.to_vec::<f32>()?, was);
+    assert!(x.to_vec::<f32>()?.iter().zip(was).all(|(new, old)| *new == old + 1.0));
+    Ok(())
+}
