@@ -86,7 +86,8 @@ impl Caps {
     fn forget_the_adapter(&mut self) {
         self.cpu = false;
         self.subgroup = None;
-        self.storage_buffers = wgpu::Limits::default().max_storage_buffers_per_shader_stage as usize;
+        self.storage_buffers =
+            wgpu::Limits::default().max_storage_buffers_per_shader_stage as usize;
     }
 
     /// WebGPU's guaranteed minimum, which tests of lowering and generated code run under.

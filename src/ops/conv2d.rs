@@ -13,7 +13,7 @@ use super::patches;
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result};
-use crate::graph::lower::{Lowering, Site};
+use crate::graph::lower::{Lowering, Site, Variants};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::{Operand, Tensor};
@@ -251,17 +251,27 @@ impl Op for Conv2d {
         self.hash(&mut state);
     }
 
+    fn variants(&self, site: &Site) -> Variants {
+        self.product(site).variants(site.caps)
+    }
+
     fn lower(&self, site: &Site) -> Lowering {
+        self.product(site).lower_at(site)
+    }
+}
+
+impl Conv2d {
+    fn product(&self, site: &Site) -> Gemm {
         let g = Geometry::new("Conv2D", &site.inputs[0].shape, &site.inputs[1].shape, self.options)
             .expect("infer has agreed");
         let ([_, _, _, c], [kh, kw, _, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
         if g.is_product() {
             let size = Product { m: n * oh * ow, k: c, n: o, ..Product::default() };
-            return size.gemm("conv2d", site.output.dtype).lower(site.caps);
+            return size.gemm("conv2d", site.output.dtype);
         }
         let by_row = c % 4 != 0 && self.options.dilations[1] == 1;
         let (sum, v) = if by_row { ([kh, 1, kw * c], 0) } else { ([kh, kw, c], c * o) };
-        let gemm = Gemm {
+        Gemm {
             label: "conv2d",
             dtype: site.output.dtype,
             result: site.output.dtype,
@@ -272,8 +282,7 @@ impl Op for Conv2d {
             a: windows_of_images(c, by_row),
             b: Columns { batch: 0, u: kw * c * o, v, k: o, n: 1 },
             params: g.params(),
-        };
-        gemm.lower(site.caps)
+        }
     }
 }
 
@@ -313,7 +322,21 @@ impl Op for InputGradient {
         self.hash(&mut state);
     }
 
+    fn variants(&self, site: &Site) -> Variants {
+        self.product(site).1.variants(site.caps)
+    }
+
     fn lower(&self, site: &Site) -> Lowering {
+        match self.product(site) {
+            (Some(patches), gemm) => patches::input_gradient(&patches, gemm, site),
+            (None, gemm) => gemm.lower_at(site),
+        }
+    }
+}
+
+impl InputGradient {
+    /// The product, and the sizes if what it makes are patches that are yet to be added up.
+    fn product(&self, site: &Site) -> (Option<Geometry>, Gemm) {
         let g = Geometry::new(self.name(), &self.image, &site.inputs[1].shape, self.options)
             .expect("the forward op has agreed");
         let ([n, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (g.image, g.filter, g.out);
@@ -321,7 +344,7 @@ impl Op for InputGradient {
         if g.is_product() {
             let size =
                 Product { m: n * h * w, k: o, n: c, transpose_b: true, ..Product::default() };
-            return size.gemm("conv2d_input_gradient", dtype).lower(site.caps);
+            return (None, size.gemm("conv2d_input_gradient", dtype));
         }
         let given = Product {
             m: n * oh * ow,
@@ -334,7 +357,7 @@ impl Op for InputGradient {
             && (c < 8 || self.options.strides != [1, 1])
             && given.m * given.n <= patches::MOST
         {
-            return patches::input_gradient(&g, &given, site);
+            return (Some(g), patches::product(&given, dtype));
         }
         let vector = o % 4 == 0;
         let gemm = Gemm {
@@ -349,7 +372,7 @@ impl Op for InputGradient {
             b: Columns { batch: 0, u: kw * c * o, v: c * o, k: 1, n: o },
             params: g.params(),
         };
-        gemm.lower(site.caps)
+        (None, gemm)
     }
 }
 
@@ -387,14 +410,24 @@ impl Op for FilterGradient {
         self.hash(&mut state);
     }
 
+    fn variants(&self, site: &Site) -> Variants {
+        self.product(site).variants(site.caps)
+    }
+
     fn lower(&self, site: &Site) -> Lowering {
+        self.product(site).lower_at(site)
+    }
+}
+
+impl FilterGradient {
+    fn product(&self, site: &Site) -> Gemm {
         let g = Geometry::new(self.name(), &site.inputs[0].shape, &self.filter, self.options)
             .expect("the forward op has agreed");
         let ([kh, kw, c, o], [n, oh, ow, _]) = (g.filter, g.out);
         if g.is_product() {
             let size =
                 Product { m: c, k: n * oh * ow, n: o, transpose_a: true, ..Product::default() };
-            return size.gemm("conv2d_filter_gradient", site.output.dtype).lower(site.caps);
+            return size.gemm("conv2d_filter_gradient", site.output.dtype);
         }
         // Row: the place in the window and the channel. u: the image, v: the result's row, i: its column.
         let a = "struct Row { y: u32, x: u32, c: u32 }\n\
@@ -409,7 +442,7 @@ impl Op for FilterGradient {
             let x = at.x + i * p.sw;\n    \
             let inside = at.inside && x < p.w;\n    \
             return select(A(0), A(a[select(0u, at.line + x * p.c, inside)]), inside);\n}";
-        let gemm = Gemm {
+        Gemm {
             label: "conv2d_filter_gradient",
             dtype: site.output.dtype,
             result: site.output.dtype,
@@ -420,8 +453,7 @@ impl Op for FilterGradient {
             a: Rows { text: a.to_string(), vector: false },
             b: Columns { batch: 0, u: oh * ow * o, v: ow * o, k: o, n: 1 },
             params: g.params(),
-        };
-        gemm.lower(site.caps)
+        }
     }
 }
 

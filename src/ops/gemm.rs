@@ -250,7 +250,7 @@ impl Gemm {
 }
 
 impl Sum {
-    fn len(self) -> usize {
+    pub(super) fn len(self) -> usize {
         match self {
             Sum::Run(len) => len,
             Sum::Nest([u, v, i]) => u * v * i,
@@ -345,7 +345,7 @@ impl Columns {
 
 /// Declares the result, which holds `C`, at a binding, and how four consecutive elements are written, of which the first
 /// `count` exist. `whole` if there always are four, at a multiple of four.
-fn store(binding: usize, whole: bool) -> String {
+pub(super) fn store(binding: usize, whole: bool) -> String {
     if whole {
         format!(
             "@group(0) @binding({binding}) var<storage, read_write> y: array<vec4<C>>;\n\

@@ -37,6 +37,7 @@ mod table_tests;
 mod transpose;
 mod unary;
 mod unroll;
+mod variants;
 
 use smallvec::SmallVec;
 

@@ -3,6 +3,7 @@
 //! narrow product.
 
 use super::conv2d::Geometry;
+use super::gemm::{self, Gemm};
 use super::matmul::Product;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
@@ -10,16 +11,25 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
 /// Elements that all patches together may have.
 pub(super) const MOST: usize = 16 << 20;
 
-/// `given` is the product of the windows' gradients and the filter, `[N*OH*OW, KH*KW*C]`.
-pub(super) fn input_gradient(g: &Geometry, given: &Product, site: &Site) -> Lowering {
-    let mut gemm = given.gemm("conv2d_patches", site.output.dtype);
+/// The product of the windows' gradients and the filter, `[N*OH*OW, KH*KW*C]`.
+pub(super) fn product(given: &Product, dtype: DType) -> Gemm {
+    let mut gemm = given.gemm("conv2d_patches", dtype);
     // Sums that are to be added up are not rounded before.
     gemm.result = DType::F32;
-    let Lowering::Kernels(Kernels { mut temps, mut kernels }) = gemm.lower(site.caps) else {
+    gemm
+}
+
+/// `gemm` is that of [`product`].
+pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, site: &Site) -> Lowering {
+    let (rows, columns) = (gemm.m, gemm.n);
+    let Lowering::Kernels(Kernels { mut temps, kernels }) = gemm.lower_at(site) else {
         unreachable!("a product becomes kernels");
     };
+    let whole = columns.is_multiple_of(4);
+    let store = |at| gemm::store(at, whole);
+    let mut kernels: Vec<Kernel> = kernels.into_iter().map(|k| k.stores_by(store)).collect();
     let patches = Bind::Temp(temps.len());
-    temps.push(DType::F32.bytes(given.m * given.n));
+    temps.push(DType::F32.bytes(rows * columns));
     for (bind, _) in kernels.iter_mut().flat_map(|kernel| &mut kernel.binds) {
         if *bind == Bind::Output {
             *bind = patches;

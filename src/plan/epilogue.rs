@@ -6,9 +6,7 @@
 use std::fmt::Write;
 
 use super::body::{Body, Code, Operand, last_axis_in_quads};
-use super::code::{
-    Bound, Defined, Kernel, LANES, Writer, declare, indented, pack_lane, rounded,
-};
+use super::code::{Bound, Defined, Kernel, LANES, Writer, declare, indented, pack_lane, rounded};
 use super::space::{Coordinates, Flat, Kind, Place, pack, stored};
 use crate::device::Access;
 use crate::dtype::DType;
