@@ -251,14 +251,10 @@ impl Kernel {
         self
     }
 
-    /// Takes [`Kernel::stores`] back for a kernel that is not the last of its op, and declares what `store` writes for
-    /// the result's binding.
-    pub(crate) fn stores_by(mut self, store: impl FnOnce(usize) -> String) -> Self {
-        let at = self.binds.iter().position(|(bind, _)| *bind == Bind::Output);
-        match (std::mem::take(&mut self.stores), at) {
-            (true, Some(at)) => self.declare(store(at)),
-            _ => self,
-        }
+    /// Takes [`Kernel::stores`] back and declares `c_store` and the output itself.
+    pub(crate) fn stores_by(mut self, wgsl: impl AsRef<str>) -> Self {
+        self.stores = false;
+        self.declare(wgsl)
     }
 
     /// Says how many additions and multiplications of numbers the kernel makes.

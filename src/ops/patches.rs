@@ -22,18 +22,18 @@ pub(super) fn product(given: &Product, dtype: DType) -> Gemm {
 /// `gemm` is that of [`product`].
 pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, site: &Site) -> Lowering {
     let (rows, columns) = (gemm.m, gemm.n);
-    let Lowering::Kernels(Kernels { mut temps, kernels }) = gemm.lower_at(site) else {
+    let Lowering::Kernels(Kernels { mut temps, mut kernels }) = gemm.lower_at(site) else {
         unreachable!("a product becomes kernels");
     };
-    let whole = columns.is_multiple_of(4);
-    let store = |at| gemm::store(at, whole);
-    let mut kernels: Vec<Kernel> = kernels.into_iter().map(|k| k.stores_by(store)).collect();
     let patches = Bind::Temp(temps.len());
     temps.push(DType::F32.bytes(rows * columns));
-    for (bind, _) in kernels.iter_mut().flat_map(|kernel| &mut kernel.binds) {
-        if *bind == Bind::Output {
-            *bind = patches;
+    // The product's result is no result of the op.
+    if let Some(mut last) = kernels.pop() {
+        if let Some(at) = last.binds.iter().position(|(bind, _)| *bind == Bind::Output) {
+            last.binds[at].0 = patches;
+            last = last.stores_by(gemm::store(at, columns.is_multiple_of(4)));
         }
+        kernels.push(last);
     }
     let ([_, h, w, c], [kh, kw, ..], [_, oh, ow, _]) = (g.image, g.filter, g.out);
     let total = site.output.elements();

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use smallvec::SmallVec;
 
-use super::body::{Body, Code, Scope};
+use super::body::{Body, Code, Scope, Source};
 use super::rows::Shares;
 use crate::graph::Input;
 use crate::graph::lower::{Bind, Kernels, Lowering};
@@ -17,6 +17,8 @@ use crate::graph::lower::{Bind, Kernels, Lowering};
 /// Nodes that become one kernel, or two where a fold is long.
 pub(super) struct Cluster<'a> {
     pub(super) members: Vec<u32>,
+    /// The node with kernels of its own.
+    pub(super) anchor: Option<u32>,
     /// `None` for kernels that nothing can be computed behind.
     pub(super) body: Option<Body<'a>>,
     pub(super) outputs: Vec<u32>,
@@ -259,48 +261,87 @@ impl<'a, 'b> Former<'a, 'b> {
     /// Builds what is asked for, from the end to the beginning.
     fn finish(self) -> Vec<Cluster<'a>> {
         let mut demanded = self.keep.clone();
-        let order = self.order();
-        let mut clusters = Vec::with_capacity(order.len());
-        for cluster in order.into_iter().rev() {
+        let mut clusters = Vec::new();
+        for cluster in self.order().into_iter().rev() {
             let members = &self.members[cluster];
-            let outputs: Vec<u32> =
-                members.iter().copied().filter(|&m| demanded[m as usize]).collect();
-            if outputs.is_empty() {
-                continue;
-            }
-            let lowering = |m: &u32| &self.scope.lowerings[*m as usize];
-            let kernels = members.iter().find_map(|m| match lowering(m) {
-                Lowering::Kernels(kernels) => Some((*m, kernels)),
-                _ => None,
-            });
-            let body = match kernels {
-                Some((_, kernels)) if !kernels.stores() => None,
-                _ => Some(
-                    self.scope
-                        .body(members, &outputs)
-                        .expect("what was joined can be built, and a node alone always can"),
-                ),
-            };
-            let mut reads: Vec<Input> = Vec::new();
-            if let Some((anchor, _)) = kernels {
-                let inputs = &self.scope.graph.nodes[anchor as usize].inputs;
-                reads.extend(inputs.iter().map(|input| self.scope.root(*input)));
-            }
-            if let Some(body) = &body {
-                reads.extend(body.reads().filter_map(|(_, load)| match load.source {
-                    super::body::Source::Value(input) => Some(input),
-                    _ => None,
-                }));
-            }
-            for input in &reads {
-                if let Input::Node(j) = *input {
-                    demanded[j as usize] = true;
+            let mut built = vec![false; members.len()];
+            loop {
+                let wanted = |(at, _): &(usize, &u32)| !built[*at] && demanded[members[*at] as usize];
+                let outputs: Vec<u32> =
+                    members.iter().enumerate().filter(wanted).map(|(_, &m)| m).collect();
+                if outputs.is_empty() {
+                    break;
                 }
+                let cluster = self.build(members, outputs);
+                for input in &cluster.reads {
+                    if let Input::Node(j) = *input {
+                        demanded[j as usize] = true;
+                    }
+                }
+                for output in &cluster.outputs {
+                    if let Ok(at) = members.binary_search(output) {
+                        built[at] = true;
+                    }
+                }
+                clusters.push(cluster);
             }
-            clusters.push(Cluster { members: members.clone(), body, outputs, reads });
         }
         clusters.reverse();
         clusters
+    }
+
+    /// A kernel for the last of `outputs`, and for as many of the others as it can have. More may be asked of a cluster
+    /// than when it was joined: who computes a view for himself asks for what is behind it.
+    fn build(&self, members: &[u32], outputs: Vec<u32>) -> Cluster<'a> {
+        let kernels = members.iter().find_map(|&m| match &self.scope.lowerings[m as usize] {
+            Lowering::Kernels(kernels) => Some((m, kernels)),
+            _ => None,
+        });
+        if let Some((anchor, kernels)) = kernels {
+            if !kernels.stores() {
+                let inputs = &self.scope.graph.nodes[anchor as usize].inputs;
+                let reads = inputs.iter().map(|input| self.scope.root(*input)).collect();
+                let members = members.to_vec();
+                return Cluster { members, anchor: Some(anchor), body: None, outputs, reads };
+            }
+        }
+        let body = |outputs: &[u32]| {
+            let body = self.scope.body(members, outputs)?;
+            self.fits(&body, members, kernels.map(|(_, kernels)| kernels)).then_some(body)
+        };
+        let (members, outputs, body) = match body(&outputs) {
+            Some(all) => (members.to_vec(), outputs, all),
+            None => {
+                let mut chosen: Vec<u32> = Vec::new();
+                let mut best = None;
+                for &output in outputs.iter().rev() {
+                    chosen.insert(0, output);
+                    match body(&chosen) {
+                        Some(more) => best = Some(more),
+                        None if best.is_some() => drop(chosen.remove(0)),
+                        None => break,
+                    }
+                }
+                match best {
+                    Some(best) => (members.to_vec(), chosen, best),
+                    None => {
+                        let last = outputs[outputs.len() - 1..].to_vec();
+                        let alone = self.scope.body(&last, &last);
+                        (last.clone(), last, alone.expect("a node alone can always be built"))
+                    }
+                }
+            }
+        };
+        let mut reads: Vec<Input> = Vec::new();
+        if let Some(anchor) = body.anchor {
+            let inputs = &self.scope.graph.nodes[anchor as usize].inputs;
+            reads.extend(inputs.iter().map(|input| self.scope.root(*input)));
+        }
+        reads.extend(body.reads().filter_map(|(_, load)| match load.source {
+            Source::Value(input) => Some(input),
+            _ => None,
+        }));
+        Cluster { members, anchor: body.anchor, body: Some(body), outputs, reads }
     }
 
     /// The clusters in an order in which they can run: the earliest first that is ready.

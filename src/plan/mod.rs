@@ -4,6 +4,7 @@
 //! kept, and an encode. The planner asks an op to lower itself and knows none by name.
 
 mod body;
+mod builder;
 mod cache;
 mod cluster;
 mod code;

@@ -164,8 +164,8 @@ impl Planner<'_, '_> {
 
     fn lay(&mut self, cluster: &Cluster) {
         let scope = self.scope;
-        let anchor = cluster.members.iter().find_map(|&m| match &scope.lowerings[m as usize] {
-            Lowering::Kernels(kernels) => Some((m, kernels)),
+        let anchor = cluster.anchor.and_then(|node| match &scope.lowerings[node as usize] {
+            Lowering::Kernels(kernels) => Some((node, kernels)),
             _ => None,
         });
         match (anchor, &cluster.body) {

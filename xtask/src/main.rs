@@ -4,6 +4,7 @@
 //! A command is one row of [`COMMANDS`]: its name, its line in the help and its function. The
 //! exit status of the child process that ended a command is the exit status of `cargo xtask`.
 
+mod bench;
 mod run;
 mod setup;
 
@@ -44,6 +45,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[ARGS...]",
         summary: "setup, then run the whole test suite (ARGS go to cargo test)",
         run: test,
+    },
+    Command {
+        name: "bench",
+        arguments: "[ARGS...]",
+        summary: "setup, then measure wgrad beside Burn on this adapter (--help lists ARGS)",
+        run: bench::run,
     },
     Command {
         name: "check",
@@ -128,6 +135,8 @@ fn test(arguments: &[String]) -> Result<Status> {
 fn check() -> Result<Status> {
     let steps = [
         CommandLine::cargo(["fmt", "--all", "--", "--check"]),
+        // Only its looks: building it means building Burn.
+        CommandLine::cargo(["fmt", "--manifest-path", bench::MANIFEST, "--", "--check"]),
         CommandLine::cargo(["clippy", "--workspace", "--all-targets", "--all-features"])
             .args(["--", "-D", "warnings"]),
         CommandLine::cargo(["doc", "--workspace", "--no-deps", "--all-features"])

@@ -1,0 +1,245 @@
+//! What is measured: one row for each case. Sizes stand here once; every engine reads them from here.
+
+/// A kind of work with its sizes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Work {
+    /// `[N,N] x [N,N]`.
+    Matmul { n: usize, half: bool },
+    /// `[B,M,K] x [B,K,N]`.
+    BatchedMatmul { b: usize, m: usize, k: usize, n: usize },
+    /// Images `[64,S,S,C]`, filters `[5,5,C,O]`, SAME. With gradients: of `sum(y^2)` to images and filters.
+    Conv2d { side: usize, channels: usize, filters: usize, gradients: bool },
+    /// `tanh(a*b+c) * sigmoid(a)` on vectors.
+    Pointwise { len: usize },
+    /// The sum of all of `[R,C]`.
+    Sum { rows: usize, columns: usize },
+    /// Softmax over the last axis of `[R,C]`.
+    Softmax { rows: usize, columns: usize },
+    /// Training steps on MNIST-like digits, batch 50, Adam, sparse cross-entropy; each uploads its batch and reads
+    /// its loss.
+    Train(Model),
+    /// Additions on 16 floats, each of the result of the one before.
+    DependentAdds { count: usize },
+    /// The host's time for calling an addition on 16 floats; nothing is waited for.
+    Calls { count: usize },
+    /// The host's time for an addition on 16 floats from the call to its submission, each a kernel of its own.
+    Submissions { count: usize },
+}
+
+/// The networks that are trained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Model {
+    /// 784-100-10.
+    Mlp,
+    /// Two convolutions 5x5 with pooling, two dense layers.
+    Cnn,
+}
+
+/// What a case's figure means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Unit {
+    /// Billions of floating-point operations a second, of this many operations.
+    Gflops(f64),
+    /// Milliseconds.
+    Milliseconds,
+    /// Training steps a second.
+    StepsPerSecond,
+    /// Microseconds for each of this many calls.
+    MicrosecondsEach(usize),
+}
+
+impl Unit {
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Gflops(_) => "GFLOP/s",
+            Unit::Milliseconds => "ms",
+            Unit::StepsPerSecond => "steps/s",
+            Unit::MicrosecondsEach(_) => "us",
+        }
+    }
+
+    /// The figure for one iteration of `seconds`.
+    pub fn figure(self, seconds: f64) -> f64 {
+        match self {
+            Unit::Gflops(operations) => operations / seconds / 1e9,
+            Unit::Milliseconds => seconds * 1e3,
+            Unit::StepsPerSecond => 1.0 / seconds,
+            Unit::MicrosecondsEach(calls) => seconds * 1e6 / calls as f64,
+        }
+    }
+}
+
+/// Who takes part in a case beside wgrad.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Peers {
+    /// Burn and the Python libraries.
+    All,
+    /// Burn alone.
+    Burn,
+    /// Burn, and a plain copy of this many bytes for scale.
+    BurnAndCopy(usize),
+    /// Nobody: a figure of wgrad's own.
+    None,
+}
+
+/// One row of the table.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub name: String,
+    pub title: String,
+    pub work: Work,
+    pub unit: Unit,
+    pub peers: Peers,
+    /// Set for wgrad's process.
+    pub env: Option<(&'static str, &'static str)>,
+}
+
+/// The largest relative difference between two engines' results that passes as rounding.
+pub fn tolerance(work: Work) -> f64 {
+    match work {
+        Work::Matmul { half: true, .. } => 2e-2,
+        // Three steps of training enlarge what differs by rounding.
+        Work::Train(_) => 1e-2,
+        _ => 1e-3,
+    }
+}
+
+/// All cases, in the order of the table. `gpu` adds sizes that only a graphics card does in reasonable time.
+pub fn all(gpu: bool) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for n in [256, 512, 1024, 2048] {
+        cases.push(matmul(n, false));
+    }
+    if gpu {
+        cases.extend([matmul(2048, true), matmul(4096, false), matmul(4096, true)]);
+    }
+    let (b, m, k, n) = (32, 128, 64, 128);
+    cases.push(case(
+        "batched_matmul",
+        format!("matmul [{b},{m},{k}] x [{b},{k},{n}]"),
+        Work::BatchedMatmul { b, m, k, n },
+        Unit::Gflops(2.0 * (b * m * k * n) as f64),
+        Peers::Burn,
+    ));
+    for (side, channels, filters) in [(28, 1, 32), (14, 32, 64)] {
+        for gradients in [false, true] {
+            let what = if gradients { "forward, both gradients" } else { "forward" };
+            cases.push(case(
+                &format!("conv2d_{side}{}", if gradients { "_gradients" } else { "" }),
+                format!("conv2d [64,{side},{side},{channels}] -> {filters}, 5x5 SAME, {what}"),
+                Work::Conv2d { side, channels, filters, gradients },
+                Unit::Milliseconds,
+                Peers::Burn,
+            ));
+        }
+    }
+    cases.extend(memory_bound("", 4 << 20, 4096));
+    if gpu {
+        cases.extend(memory_bound("_large", 64 << 20, 65_536));
+    }
+    for (name, title, model) in [
+        ("mlp", "MNIST MLP 784-100-10, batch 50", Model::Mlp),
+        ("cnn", "MNIST CNN, batch 50", Model::Cnn),
+    ] {
+        let work = Work::Train(model);
+        cases.push(case(name, title.into(), work, Unit::StepsPerSecond, Peers::All));
+    }
+    cases.push(case(
+        "dependent_adds",
+        "1,000 dependent adds on 16 floats".into(),
+        Work::DependentAdds { count: 1000 },
+        Unit::Milliseconds,
+        Peers::Burn,
+    ));
+    cases.push(case(
+        "calls",
+        "host time of a call, an add on 16 floats".into(),
+        Work::Calls { count: 100 },
+        Unit::MicrosecondsEach(100),
+        Peers::Burn,
+    ));
+    let count = 1000;
+    cases.push(Case {
+        env: Some(("WGRAD_FUSION", "0")),
+        ..case(
+            "eager_op",
+            "host time of an add on 16 floats with its launch, fusion off".into(),
+            Work::Submissions { count },
+            Unit::MicrosecondsEach(count),
+            Peers::None,
+        )
+    });
+    cases
+}
+
+fn matmul(n: usize, half: bool) -> Case {
+    let (suffix, dtype) = if half { ("_f16", ", f16") } else { ("", "") };
+    // The Python libraries run on the processor, where f16 is emulated.
+    let peers = if half { Peers::Burn } else { Peers::All };
+    case(
+        &format!("matmul_{n}{suffix}"),
+        format!("matmul {n} x {n} x {n}{dtype}"),
+        Work::Matmul { n, half },
+        Unit::Gflops(2.0 * (n as f64).powi(3)),
+        peers,
+    )
+}
+
+/// Cases whose time is that of moving their bytes, with what a copy of those bytes moves.
+fn memory_bound(suffix: &str, len: usize, rows: usize) -> [Case; 3] {
+    let columns = 1024;
+    let bytes = 4 * rows * columns;
+    let millions = len >> 20;
+    [
+        case(
+            &format!("pointwise{suffix}"),
+            format!("tanh(a*b+c) * sigmoid(a) on {millions} M floats"),
+            Work::Pointwise { len },
+            Unit::Milliseconds,
+            // Three vectors are read and one written: twice what a copy of one vector moves.
+            Peers::BurnAndCopy(2 * 4 * len),
+        ),
+        case(
+            &format!("sum{suffix}"),
+            format!("sum of [{rows},{columns}]"),
+            Work::Sum { rows, columns },
+            Unit::Milliseconds,
+            Peers::BurnAndCopy(bytes),
+        ),
+        case(
+            &format!("softmax{suffix}"),
+            format!("softmax of [{rows},{columns}]"),
+            Work::Softmax { rows, columns },
+            Unit::Milliseconds,
+            Peers::BurnAndCopy(bytes),
+        ),
+    ]
+}
+
+fn case(name: &str, title: String, work: Work, unit: Unit, peers: Peers) -> Case {
+    Case { name: name.to_owned(), title, work, unit, peers, env: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<String> = all(true).into_iter().map(|case| case.name).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(all(true).len() > all(false).len());
+    }
+
+    #[test]
+    fn figures_are_what_their_unit_says() {
+        // 2 GFLOP in half a second are 4 GFLOP/s.
+        assert_eq!(Unit::Gflops(2e9).figure(0.5), 4.0);
+        assert_eq!(Unit::Milliseconds.figure(0.5), 500.0);
+        assert_eq!(Unit::StepsPerSecond.figure(0.5), 2.0);
+        assert_eq!(Unit::MicrosecondsEach(1000).figure(0.5), 500.0);
+    }
+}

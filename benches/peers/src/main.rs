@@ -1,0 +1,47 @@
+//! wgrad beside other libraries: the same work on the same adapter, in turn, in one run.
+//!
+//! Started plainly (by `cargo xtask bench`), this program is the harness: it starts itself as one child process
+//! for each library and case, lets the children repeat the case alternately, and prints ratios. Started as
+//! `wgrad-peers engine NAME --case CASE`, it is such a child.
+
+#[cfg(feature = "burn")]
+mod burn_engine;
+mod cases;
+mod child;
+mod copy_engine;
+mod harness;
+mod inputs;
+mod options;
+mod process;
+mod report;
+mod wgrad_engine;
+
+use std::process::ExitCode;
+
+/// Any error, as text for a person.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.first().map(String::as_str) {
+        Some("engine") => child::run(&arguments[1..]),
+        _ => match options::Options::parse(&arguments) {
+            Ok(options::Parsed::Help) => {
+                print!("{}", options::help());
+                Ok(())
+            }
+            Ok(options::Parsed::Run(options)) => harness::run(&options),
+            Err(problem) => {
+                eprintln!("error: {problem}\n\n{}", options::help());
+                return ExitCode::from(2);
+            }
+        },
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

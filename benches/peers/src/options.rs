@@ -1,0 +1,180 @@
+//! The command line of the harness.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a run is to do.
+#[derive(Debug)]
+pub struct Options {
+    /// Names of cases, or their beginnings; empty for all.
+    pub only: Vec<String>,
+    /// Where to write the figures as JSON.
+    pub json: Option<PathBuf>,
+    /// Fewer and shorter repetitions.
+    pub quick: bool,
+    /// Also the sizes for graphics cards.
+    pub gpu: bool,
+    /// Engines to take part; empty for all that are there.
+    pub engines: Vec<String>,
+    /// Where Burn keeps its choices between runs.
+    pub cache: PathBuf,
+    /// The Python to look for PyTorch and TensorFlow in.
+    pub python: String,
+    /// Repetitions of a case, in place of the usual number.
+    pub repetitions: Option<usize>,
+    /// How long an engine may take for an answer.
+    pub limit: Duration,
+    /// Whether a full run rewrites the table in `docs/benchmarks.md`.
+    pub docs: bool,
+}
+
+pub enum Parsed {
+    Help,
+    Run(Box<Options>),
+}
+
+impl Options {
+    pub fn parse(arguments: &[String]) -> Result<Parsed, String> {
+        let mut options = Options {
+            only: Vec::new(),
+            json: None,
+            quick: false,
+            gpu: false,
+            engines: Vec::new(),
+            cache: std::env::temp_dir().join("wgrad-peers"),
+            python: "python3".to_owned(),
+            repetitions: None,
+            limit: Duration::from_secs(1200),
+            docs: true,
+        };
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let mut value = || {
+                rest.next().cloned().ok_or_else(|| format!("`{argument}` needs a value behind it"))
+            };
+            match argument.as_str() {
+                "--only" => options.only.extend(list(&value()?)),
+                "--json" => options.json = Some(absolute(&value()?)?),
+                "--quick" => options.quick = true,
+                "--sizes" => match value()?.as_str() {
+                    "gpu" => options.gpu = true,
+                    other => return Err(format!("`--sizes` takes `gpu`, not `{other}`")),
+                },
+                "--engines" => options.engines.extend(list(&value()?)),
+                "--cache" => options.cache = absolute(&value()?)?,
+                "--python" => options.python = value()?,
+                "--repetitions" => options.repetitions = Some(number(&value()?)?.max(1)),
+                "--limit" => options.limit = Duration::from_secs(number(&value()?)? as u64),
+                "--no-docs" => options.docs = false,
+                "--help" | "-h" => return Ok(Parsed::Help),
+                other => return Err(format!("`{other}` is not an option")),
+            }
+        }
+        // Burn keeps its choices in the outermost cargo project around the folder it runs in, if there is one.
+        if let Some(project) = options.cache.ancestors().find(|f| f.join("Cargo.toml").exists()) {
+            let (cache, project) = (options.cache.display(), project.display());
+            return Err(format!(
+                "`--cache {cache}` is inside the cargo project {project}; name a folder outside"
+            ));
+        }
+        Ok(Parsed::Run(Box::new(options)))
+    }
+
+    /// Whether the case of this name is asked for.
+    pub fn wants(&self, name: &str) -> bool {
+        let chosen = |only: &String| {
+            name.strip_prefix(only.as_str()).is_some_and(|r| r.is_empty() || r.starts_with('_'))
+        };
+        self.only.is_empty() || self.only.iter().any(chosen)
+    }
+
+    /// Whether this engine may take part.
+    pub fn admits(&self, engine: &str) -> bool {
+        self.engines.is_empty() || self.engines.iter().any(|e| e == engine)
+    }
+}
+
+fn list(text: &str) -> Vec<String> {
+    text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+fn number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a whole number"))
+}
+
+fn absolute(path: &str) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| format!("`{path}`: {error}"))
+}
+
+pub fn help() -> String {
+    let mut text = String::from(
+        "Usage: cargo xtask bench [OPTIONS]
+
+Measures wgrad beside Burn on the same adapter, case by case and in turn, and prints ratios. WGRAD_ADAPTER chooses the
+adapter of both. A run of all cases also rewrites the adapter's table in docs/benchmarks.md.
+
+Options:
+  --only CASE[,CASE]     these cases, or those whose names begin so (`--only matmul`)
+  --json FILE            write the figures to FILE
+  --quick                fewer and shorter repetitions; the documentation is left alone
+  --sizes gpu            also sizes that only a graphics card does in reasonable time
+  --engines LIST         of wgrad,burn,copy,torch,tensorflow; all that are there by default
+  --cache DIR            where Burn keeps its tuning between runs; outside of any cargo project
+  --python PROGRAM       the Python to look for PyTorch and TensorFlow in (python3)
+  --repetitions N        repetitions of a case (7, or 3 with --quick)
+  --limit SECONDS        how long an engine may take for one answer (1200)
+  --no-docs              leave docs/benchmarks.md alone
+  --without-burn         do not build Burn: wgrad's figures alone
+  --spirv                build Burn with its own SPIR-V compiler for Vulkan, in place of WGSL; crashes in lavapipe
+
+Cases:
+",
+    );
+    for case in crate::cases::all(true) {
+        text.push_str(&format!("  {:<24} {}\n", case.name, case.title));
+    }
+    for (name, what) in crate::harness::EXTRAS {
+        text.push_str(&format!("  {name:<24} {what}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Box<Options>, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        match Options::parse(&words)? {
+            Parsed::Run(options) => Ok(options),
+            Parsed::Help => Err("help".to_owned()),
+        }
+    }
+
+    #[test]
+    fn cases_are_chosen_by_whole_words_of_their_names() {
+        let options = parse("--only matmul,cnn").unwrap();
+        assert!(options.wants("matmul_256") && options.wants("cnn") && options.wants("cnn_memory"));
+        assert!(!options.wants("batched_matmul") && !options.wants("matmuls"));
+        assert!(parse("").unwrap().wants("anything"));
+    }
+
+    #[test]
+    fn wrong_lines_are_refused_with_their_reason() {
+        for (line, reason) in [
+            ("--onyl x", "`--onyl` is not an option"),
+            ("--json", "`--json` needs a value behind it"),
+            ("--sizes huge", "`--sizes` takes `gpu`, not `huge`"),
+            ("--repetitions many", "`many` is not a whole number"),
+        ] {
+            assert_eq!(parse(line).unwrap_err(), reason);
+        }
+    }
+
+    #[test]
+    fn the_cache_stays_outside_of_cargo_projects() {
+        let inside = concat!("--cache ", env!("CARGO_MANIFEST_DIR"), "/target/cache");
+        assert!(parse(inside).unwrap_err().contains("inside the cargo project"));
+    }
+}

@@ -1,0 +1,225 @@
+//! The cases in wgrad.
+
+use std::time::Duration;
+
+use wgrad as tf;
+use wgrad::keras::layers::{Conv2D, Dense, Flatten, Layer, MaxPooling2D};
+use wgrad::keras::optimizers::{Adam, Optimizer};
+use wgrad::keras::{Activation, Sequential};
+use wgrad::{Conv2dOptions, DType, Device, Padding, Tensor};
+
+use crate::Result;
+use crate::cases::{Model, Work};
+use crate::child::{Job, Prepared, timed};
+use crate::inputs::{self, Batches};
+
+pub fn open(work: Work) -> Result<Job> {
+    let device = Device::current()?;
+    let info = device.adapter();
+    Ok(Job {
+        adapter: info.name.clone(),
+        driver: info.driver.clone(),
+        api: info.backend.to_string(),
+        version: "wgrad".to_owned(),
+        work: match work {
+            Work::Train(model) => Box::new(Training::new(device, model)?),
+            Work::Calls { count } => Box::new(Adds::new(device, count, false)?),
+            Work::Submissions { count } => Box::new(Adds::new(device, count, true)?),
+            _ => Box::new(Computation { device, results: computation(work)? }),
+        },
+    })
+}
+
+type Results = Box<dyn Fn() -> Result<Vec<Tensor>>>;
+
+/// A function of inputs that are on the device already.
+fn computation(work: Work) -> Result<Results> {
+    let uniform = |shape: &[usize], seed| {
+        Tensor::from_slice(&inputs::uniform(shape.iter().product(), seed), shape)
+    };
+    Ok(match work {
+        Work::Matmul { n, half } => {
+            let dtype = if half { DType::F16 } else { DType::F32 };
+            let a = uniform(&[n, n], 1)?.cast(dtype)?;
+            let b = uniform(&[n, n], 2)?.cast(dtype)?;
+            Box::new(move || Ok(vec![a.matmul(&b)?]))
+        }
+        Work::BatchedMatmul { b, m, k, n } => {
+            let (x, y) = (uniform(&[b, m, k], 1)?, uniform(&[b, k, n], 2)?);
+            Box::new(move || Ok(vec![x.matmul(&y)?]))
+        }
+        Work::Conv2d { side, channels, filters, gradients } => {
+            let x = uniform(&[64, side, side, channels], 1)?;
+            let w = uniform(&[5, 5, channels, filters], 2)?;
+            let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
+            if !gradients {
+                return Ok(Box::new(move || Ok(vec![x.conv2d(&w, same)?])));
+            }
+            Box::new(move || {
+                let tape = tf::GradientTape::new();
+                tape.watch(&x)?;
+                tape.watch(&w)?;
+                let loss = x.conv2d(&w, same)?.square()?.reduce_sum((), false)?;
+                let [dx, dw] = tape.required_gradient(&loss, [&x, &w])?;
+                Ok(vec![loss, dx, dw])
+            })
+        }
+        Work::Pointwise { len } => {
+            let (a, b, c) = (uniform(&[len], 1)?, uniform(&[len], 2)?, uniform(&[len], 3)?);
+            Box::new(move || Ok(vec![(&a * &b + &c).tanh()?.multiply(a.sigmoid()?)?]))
+        }
+        Work::Sum { rows, columns } => {
+            let x = Tensor::from_slice(&inputs::positive(rows * columns, 1), [rows, columns])?;
+            Box::new(move || Ok(vec![x.reduce_sum((), false)?]))
+        }
+        Work::Softmax { rows, columns } => {
+            let x = uniform(&[rows, columns], 1)?;
+            Box::new(move || Ok(vec![x.softmax(-1)?]))
+        }
+        Work::DependentAdds { count } => {
+            let x = uniform(&[16], 1)?;
+            Box::new(move || Ok(vec![(0..count).fold(x.clone(), |y, _| y + &x)]))
+        }
+        Work::Train(_) | Work::Calls { .. } | Work::Submissions { .. } => {
+            return Err("this work is not a plain function of its inputs".into());
+        }
+    })
+}
+
+struct Computation {
+    device: Device,
+    results: Results,
+}
+
+impl Prepared for Computation {
+    fn run(&mut self) -> Result<Duration> {
+        // The results are held until the device has made them: what nobody holds is not computed.
+        let (time, _results) = timed(|| {
+            let results = (self.results)()?;
+            self.device.synchronize()?;
+            Ok(results)
+        })?;
+        Ok(time)
+    }
+
+    fn check(&mut self) -> Result<Vec<f64>> {
+        let mut summary = Vec::new();
+        for result in (self.results)()? {
+            summary.extend(inputs::summary(&result.cast(DType::F32)?.to_vec::<f32>()?));
+        }
+        Ok(summary)
+    }
+
+    fn device_bytes(&self) -> Option<u64> {
+        Some(self.device.stats().peak_bytes)
+    }
+}
+
+/// Additions of which the host's part is timed.
+struct Adds {
+    device: Device,
+    x: Tensor,
+    count: usize,
+    /// Whether launching them is part of it.
+    launch: bool,
+}
+
+impl Adds {
+    fn new(device: Device, count: usize, launch: bool) -> Result<Self> {
+        let x = Tensor::from_slice(&inputs::uniform(16, 1), [16])?;
+        Ok(Self { device, x, count, launch })
+    }
+
+    fn add(&self) -> Tensor {
+        (0..self.count).fold(self.x.clone(), |y, _| y + &self.x)
+    }
+}
+
+impl Prepared for Adds {
+    fn run(&mut self) -> Result<Duration> {
+        self.device.synchronize()?;
+        let (time, _result) = timed(|| {
+            let result = self.add();
+            if self.launch {
+                self.device.flush()?;
+            }
+            Ok(result)
+        })?;
+        self.device.synchronize()?;
+        Ok(time)
+    }
+
+    fn check(&mut self) -> Result<Vec<f64>> {
+        Ok(inputs::summary(&self.add().to_vec::<f32>()?).to_vec())
+    }
+
+    fn device_bytes(&self) -> Option<u64> {
+        Some(self.device.stats().peak_bytes)
+    }
+}
+
+struct Training {
+    device: Device,
+    model: Sequential,
+    adam: Adam,
+    batches: Batches,
+}
+
+impl Training {
+    fn new(device: Device, model: Model) -> Result<Self> {
+        let conv = |filters| {
+            Conv2D::new(filters, [5, 5]).padding(Padding::Same).activation(Activation::Relu)
+        };
+        let relu = |units| Dense::new(units).activation(Activation::Relu);
+        let network = match model {
+            Model::Mlp => Sequential::new().add(Flatten::new()).add(relu(100)),
+            Model::Cnn => Sequential::new()
+                .add(conv(32))
+                .add(MaxPooling2D::new([2, 2]))
+                .add(conv(64))
+                .add(MaxPooling2D::new([2, 2]))
+                .add(Flatten::new())
+                .add(relu(1024)),
+        };
+        let network = network.add(Dense::new(10));
+        network.build([inputs::BATCH, 28, 28, 1])?;
+        for (variable, weight) in network.trainable_variables().iter().zip(inputs::weights(model)) {
+            variable.assign(&Tensor::from_slice(&weight.values, weight.shape)?)?;
+        }
+        let adam = Adam::new(inputs::LEARNING_RATE).epsilon(f64::from(inputs::EPSILON));
+        Ok(Self { device, model: network, adam, batches: Batches::new() })
+    }
+
+    /// One step, from the batch on the host to the loss on the host.
+    fn step(&mut self) -> Result<f32> {
+        let (images, labels) = self.batches.next();
+        let x = Tensor::from_slice(images, [inputs::BATCH, 28, 28, 1])?;
+        let y = Tensor::from_slice(labels, [inputs::BATCH])?;
+        let tape = tf::GradientTape::new();
+        let logits = self.model.call(&x, true)?;
+        let loss = tf::sparse_softmax_cross_entropy_with_logits(&y, &logits)?;
+        let loss = loss.reduce_mean((), false)?;
+        self.adam.minimize(&loss, tape, &self.model.trainable_variables())?;
+        let value = loss.item::<f32>()?;
+        self.device.synchronize()?;
+        Ok(value)
+    }
+}
+
+impl Prepared for Training {
+    fn run(&mut self) -> Result<Duration> {
+        let (time, loss) = timed(|| self.step())?;
+        if !loss.is_finite() {
+            return Err(format!("the loss became {loss}").into());
+        }
+        Ok(time)
+    }
+
+    fn check(&mut self) -> Result<Vec<f64>> {
+        (0..3).map(|_| Ok(f64::from(self.step()?))).collect()
+    }
+
+    fn device_bytes(&self) -> Option<u64> {
+        Some(self.device.stats().peak_bytes)
+    }
+}

@@ -1,0 +1,227 @@
+//! Builds a body: from what is stored back to what is read, each node at the places at which it is needed.
+
+use smallvec::SmallVec;
+
+use super::body::{Axis, Code, Instance, Load, Operand, Scope, Source};
+use super::view::{compose, natural, natural_over};
+use crate::dtype::DType;
+use crate::graph::Input;
+use crate::graph::lower::{Arg, Lowering, Pointwise, Strided, View};
+
+/// How much text one kernel may hold: beyond it registers run out, and drivers take long.
+const LARGEST: usize = 12_000;
+/// Nodes lighter than this are computed again where their value is repeated.
+const CHEAP: usize = 48;
+
+pub(super) struct Builder<'a, 'b> {
+    scope: &'b Scope<'a>,
+    members: &'b [u32],
+    partials: &'b [u32],
+    axes: &'b [Axis],
+    pub(super) sizes: Vec<usize>,
+    /// All elements in order, and all rows in order.
+    pub(super) full: Strided,
+    pub(super) kept: Strided,
+    pub(super) instances: Vec<Instance<'a>>,
+    pub(super) loads: Vec<Load>,
+    pub(super) anchor: Option<u32>,
+    pub(super) quads: bool,
+    weight: usize,
+}
+
+impl<'a, 'b> Builder<'a, 'b> {
+    pub(super) fn new(
+        scope: &'b Scope<'a>,
+        members: &'b [u32],
+        axes: &'b [Axis],
+        partials: &'b [u32],
+    ) -> Self {
+        let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
+        Builder {
+            scope,
+            members,
+            partials,
+            full: natural(&sizes),
+            kept: natural_over(&sizes, |axis| !axes[axis].reduced),
+            sizes,
+            axes,
+            instances: Vec::new(),
+            loads: Vec::new(),
+            anchor: None,
+            quads: false,
+            weight: 0,
+        }
+    }
+
+    /// The instance of `node` at the places that `view` takes of it.
+    pub(super) fn instance(&mut self, node: u32, view: Strided) -> Option<usize> {
+        let known = |i: &Instance| i.node == node && i.view == view;
+        if let Some(at) = self.instances.iter().position(known) {
+            return Some(at);
+        }
+        let scope = self.scope;
+        let at = node as usize;
+        let lowering = &scope.lowerings[at];
+        let mut operands = SmallVec::new();
+        let mut level = 0;
+        let code = match lowering {
+            Lowering::Pointwise(pointwise) => {
+                self.check_weight(node, pointwise, &view)?;
+                for (_, arg) in &pointwise.args {
+                    let operand = self.argument(node, pointwise, arg, &view)?;
+                    if let Operand::Instance(i) = operand {
+                        level = level.max(self.instances[i].level);
+                    }
+                    operands.push(operand);
+                }
+                Code::Pointwise(pointwise)
+            }
+            Lowering::Reduce(reduction) => {
+                if view != self.kept {
+                    return None;
+                }
+                let operand = match self.partials.iter().position(|&p| p == node) {
+                    Some(temp) => {
+                        let stored = match scope.graph.nodes[at].spec.dtype {
+                            DType::F16 => DType::F32,
+                            other => other,
+                        };
+                        Operand::Load(self.load(Source::Temp(temp), stored, self.full.clone()))
+                    }
+                    None => {
+                        let input = scope.graph.nodes[at].inputs[0];
+                        self.operand(input, self.full.clone())?
+                    }
+                };
+                if let Operand::Instance(i) = operand {
+                    level = self.instances[i].level;
+                }
+                level += 1;
+                operands.push(operand);
+                Code::Reduce(reduction)
+            }
+            Lowering::Kernels(_) => {
+                if view != self.full || self.anchor.is_some() {
+                    return None;
+                }
+                let own = scope.graph.nodes[at].inputs.iter().map(|input| scope.root(*input));
+                for input in own {
+                    if matches!(input, Input::Node(j) if self.members.contains(&j)) {
+                        return None;
+                    }
+                }
+                self.anchor = Some(node);
+                Code::Anchor
+            }
+            Lowering::Alias => return None,
+        };
+        let row = self.is_row(&view);
+        let dtype = scope.graph.nodes[at].spec.dtype;
+        self.instances.push(Instance { node, view, code, operands, dtype, level, row });
+        Some(self.instances.len() - 1)
+    }
+
+    /// Refuses what would make the kernel too large, or repeat much work.
+    fn check_weight(&mut self, node: u32, pointwise: &Pointwise, view: &Strided) -> Option<()> {
+        let weight = pointwise.weight();
+        self.weight += weight;
+        let again = *view != self.full && *view != self.kept;
+        let scope = self.scope;
+        let light = weight <= CHEAP || scope.free[node as usize] || scope.elements(node) == 1;
+        // A body of one node must fit, however long it is.
+        (self.instances.is_empty() || (self.weight <= LARGEST && (!again || light))).then_some(())
+    }
+
+    fn argument(
+        &mut self,
+        node: u32,
+        pointwise: &Pointwise,
+        arg: &Arg,
+        view: &Strided,
+    ) -> Option<Operand> {
+        let shape = self.scope.shape(node);
+        match arg {
+            Arg::Input { input, view: inner } => {
+                let composed = if *view == self.full && self.sizes == shape {
+                    // The node's own axes are the kernel's.
+                    match inner {
+                        View::Same => self.full.clone(),
+                        View::Strided(own) => own.normalized(&self.sizes),
+                    }
+                } else {
+                    compose(&self.sizes, view, shape, inner)?
+                };
+                self.operand(self.scope.graph.nodes[node as usize].inputs[*input], composed)
+            }
+            Arg::Inside { input } => {
+                let read = pointwise.args.iter().find(
+                    |(_, arg)| matches!(arg, Arg::Input { input: other, .. } if other == input),
+                )?;
+                match self.argument(node, pointwise, &read.1, view)? {
+                    Operand::Load(load) => Some(Operand::Inside(load)),
+                    _ => None,
+                }
+            }
+            Arg::Index => Some(Operand::Load(self.load(Source::Index, DType::U32, view.clone()))),
+            Arg::Quad => {
+                if *view != self.full {
+                    return None;
+                }
+                self.quads = true;
+                Some(Operand::Load(self.load(Source::Index, DType::U32, view.clone())))
+            }
+            Arg::Word(word) => Some(Operand::Word(*word)),
+        }
+    }
+
+    fn operand(&mut self, input: Input, view: Strided) -> Option<Operand> {
+        let root = self.scope.root(input);
+        let windowed = view.axes.iter().any(|axis| axis.window.is_some());
+        if let Input::Node(j) = root {
+            let member = self.members.contains(&j);
+            if member || self.scope.free[j as usize] {
+                if !windowed {
+                    let before = (self.instances.len(), self.loads.len(), self.weight);
+                    let uniform = matches!(&self.scope.lowerings[j as usize],
+                        Lowering::Pointwise(p) if p.is_uniform());
+                    let view = match uniform {
+                        true => natural_over(&self.sizes, |_| false),
+                        false => view.clone(),
+                    };
+                    if let Some(instance) = self.instance(j, view) {
+                        return Some(Operand::Instance(instance));
+                    }
+                    self.instances.truncate(before.0);
+                    self.loads.truncate(before.1);
+                    self.weight = before.2;
+                }
+                if member {
+                    return None;
+                }
+            }
+        }
+        let dtype = self.scope.graph.spec(root).dtype;
+        Some(Operand::Load(self.load(Source::Value(root), dtype, view)))
+    }
+
+    fn load(&mut self, source: Source, dtype: DType, view: Strided) -> usize {
+        let same = |l: &Load| l.source == source && l.view == view;
+        self.loads.iter().position(same).unwrap_or_else(|| {
+            let row = self.is_row(&view);
+            self.loads.push(Load { source, dtype, view, row });
+            self.loads.len() - 1
+        })
+    }
+
+    /// True if the view stays where it is along all reduced axes, of which there are some.
+    fn is_row(&self, view: &Strided) -> bool {
+        let mut folds = false;
+        for (axis, step) in self.axes.iter().zip(&view.axes) {
+            folds |= axis.reduced;
+            if axis.reduced && (step.stride != 0 || step.window.is_some()) {
+                return false;
+            }
+        }
+        folds
+    }
+}
