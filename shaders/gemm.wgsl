@@ -1,12 +1,12 @@
-// The product that matmul and the convolutions share, for any adapter. Each thread keeps TM rows by 4*TN4 columns in
-// registers, so that every number that is loaded is used TM or 4*TN4 times. The summed index k is a triple (u, v, i),
+// The product that matmul and the convolutions share, for any adapter. Each thread keeps TM = TR*TM4 rows by 4*TN4 columns
+// in registers, so that every number that is loaded is used TM or 4*TN4 times. The summed index k is a triple (u, v, i),
 // so that the inner loop needs no division; it takes four i at once.
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
 // Lines from "//for x in N" to "//end" are written out N times by the host, with the number for $x.
 // Host declares: A (sums), V (vector of four A), WX, WY, mad(x, v, c), the bindings, Params with m, n, k, batch, tiles_m,
 // tiles_n, splits, part, u_count, v_count, inner, row, and the loaders: a_row(b, m), a_at(row, u, v), a_load(at, i) and
-// a_quad(at, i) for i to i + 3; b_column(b, n), b_at(column, u, v), b_load(at, i) for the four columns n to n + 3 and
+// a_quad(at, i) for i to i + 3, and a_block(at of m to m + 3, i) for the four rows m to m + 3 at i to i + 3; b_column(b, n), b_at(column, u, v), b_load(at, i) for the four columns n to n + 3 and
 // b_quad(at, i) for i to i + 3 of these; and c_store(at, count, v).
 // Grid: S*B*tiles_n*tiles_m workgroups of WX x WY threads.
 @compute @workgroup_size(WX, WY)
@@ -17,16 +17,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     let sb = tile / (p.tiles_n * p.tiles_m);
     let b = sb % p.batch;
     let s = sb / p.batch;
-    let m0 = (tile_m * WY + local.y) * TMu;
+    let m0 = (tile_m * WY + local.y) * TRu * TM4u;
     let n0 = (tile_n * WX + local.x) * 4u * TN4u;
     // The grid may be folded, so the last row of workgroups may lie beyond the end.
     if (s >= p.splits || m0 >= p.m || n0 >= p.n) { return; }
 
     // Rows and columns beyond the edge repeat the last one; they are not stored.
-    //for i in TM
-    let row_$i = a_row(b, min(m0 + $iu, p.m - 1u));
+    //for q in TM4
+    //for r in TR
+    let row_$q_$r = a_row(b, min(m0 + 4u * $qu + $ru, p.m - 1u));
     //for j in TN4
-    var sum_$i_$j = V(A(0));
+    var sum_$q_$r_$j = V(A(0));
+    //end
     //end
     //end
     //for j in TN4
@@ -37,46 +39,68 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
         let inner = min(p.inner, p.k - min(u * p.inner, p.k));
         let quads = inner / 4u * 4u;
         for (var v = 0u; v < p.v_count; v++) {
-            //for i in TM
-            let a_$i = a_at(row_$i, u, v);
+            //for q in TM4
+            //for r in TR
+            let a_$q_$r = a_at(row_$q_$r, u, v);
+            //end
             //end
             //for j in TN4
             let b_$j = b_at(column_$j, u, v);
             //end
             for (var k = 0u; k < quads; k += 4u) {
-                //for i in TM
-                let x_$i = a_quad(a_$i, k);
+                //for q in TM4
+                //for t in BLOCKS
+                let x_$q = a_block(a_$q_0, a_$q_1, a_$q_2, a_$q_3, k);
+                //end
+                //for t in QUADS
+                //for r in TR
+                let x_$q_$r = a_quad(a_$q_$r, k);
+                //end
+                //end
                 //end
                 //for j in TN4
                 let w_$j = b_quad(b_$j, k);
                 //for c in 4
-                //for i in TM
-                sum_$i_$j = mad(x_$i[$c], w_$j[$c], sum_$i_$j);
+                //for q in TM4
+                //for r in TR
+                //for t in BLOCKS
+                sum_$q_$r_$j = mad(x_$q[$c][$r], w_$j[$c], sum_$q_$r_$j);
+                //end
+                //for t in QUADS
+                sum_$q_$r_$j = mad(x_$q_$r[$c], w_$j[$c], sum_$q_$r_$j);
+                //end
+                //end
                 //end
                 //end
                 //end
             }
             //for t in TAIL
             for (var k = quads; k < inner; k++) {
-                //for i in TM
-                let x_$i = a_load(a_$i, k);
+                //for q in TM4
+                //for r in TR
+                let x_$q_$r = a_load(a_$q_$r, k);
+                //end
                 //end
                 //for j in TN4
                 let w_$j = b_load(b_$j, k);
-                //for i in TM
-                sum_$i_$j = mad(x_$i, w_$j, sum_$i_$j);
+                //for q in TM4
+                //for r in TR
+                sum_$q_$r_$j = mad(x_$q_$r, w_$j, sum_$q_$r_$j);
+                //end
                 //end
                 //end
             }
             //end
         }
     }
-    //for i in TM
-    if (m0 + $iu < p.m) {
-        let first = (sb * p.m + m0 + $iu) * p.n + n0;
+    //for q in TM4
+    //for r in TR
+    if (m0 + 4u * $qu + $ru < p.m) {
+        let first = (sb * p.m + m0 + 4u * $qu + $ru) * p.n + n0;
         //for j in TN4
-        if (n0 + 4u * $ju < p.n) { c_store(first + 4u * $ju, p.n - n0 - 4u * $ju, sum_$i_$j); }
+        if (n0 + 4u * $ju < p.n) { c_store(first + 4u * $ju, p.n - n0 - 4u * $ju, sum_$q_$r_$j); }
         //end
     }
+    //end
     //end
 }

@@ -48,15 +48,12 @@ fn main(
             let b_place = b_at(column, u, v);
             for (var k = 0u; k < inner; k += 16u) {
                 let i = k + first;
-                //for i in 4
-                let x_$i = a_quad(a_$i, i);
-                //end
+                let x = a_block(a_0, a_1, a_2, a_3, i);
                 let w = b_quad(b_place, i);
                 // What lies beyond the end of i counts as 0 on both sides, for it might be NaN.
                 //for c in 4
                 let inside_$c = i + $cu < inner;
-                tile_a[(first + $cu) * 16u + part] =
-                    select(V(A(0)), V(x_0[$c], x_1[$c], x_2[$c], x_3[$c]), inside_$c);
+                tile_a[(first + $cu) * 16u + part] = select(V(A(0)), x[$c], inside_$c);
                 tile_b[(first + $cu) * 16u + part] = select(V(A(0)), w[$c], inside_$c);
                 //end
                 workgroupBarrier();

@@ -425,6 +425,22 @@ fn product_rules() -> Vec<Rule> {
         let inputs: [Input; 2] = [(&[2, 6, 7, 2], ANY), (&[3, 2, 2, 3], ANY)];
         rules.push(rule(name, &inputs, move |x| x[0].conv2d(&x[1], options)));
     }
+    let both = [(Padding::Same, [2, 3], [2, 2]), (Padding::Valid, [1, 2], [2, 3])];
+    for (padding, strides, dilations) in convolutions.into_iter().chain(both) {
+        let options = Conv2dOptions { padding, strides, dilations };
+        // Four channels to a thread, four filters of one to a thread, and neither.
+        let shapes: [[&'static [usize]; 2]; 3] = [
+            [&[1, 4, 5, 4], &[2, 2, 4, 1]],
+            [&[1, 4, 5, 1], &[2, 2, 1, 4]],
+            [&[2, 4, 5, 3], &[3, 2, 3, 2]],
+        ];
+        for [image, filter] in shapes {
+            let how = format!("{padding:?} strides {strides:?} dilations {dilations:?}");
+            let name = format!("depthwise_conv2d {image:?} {filter:?} {how}");
+            let inputs: [Input; 2] = [(image, ANY), (filter, ANY)];
+            rules.push(rule(name, &inputs, move |x| x[0].depthwise_conv2d(&x[1], options)));
+        }
+    }
     let pools = [
         (Padding::Valid, [2, 2], [2, 2]),
         (Padding::Same, [2, 2], [2, 2]),
@@ -582,6 +598,7 @@ fn no_rule_is_forgotten() {
         include_str!("../src/ops/composed.rs"),
         include_str!("../src/ops/concat.rs"),
         include_str!("../src/ops/conv2d.rs"),
+        include_str!("../src/ops/depthwise_conv2d.rs"),
         include_str!("../src/ops/gather.rs"),
         include_str!("../src/ops/losses.rs"),
         include_str!("../src/ops/matmul.rs"),

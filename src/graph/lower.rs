@@ -251,12 +251,6 @@ impl Kernel {
         self
     }
 
-    /// Takes [`Kernel::stores`] back and declares `c_store` and the output itself.
-    pub(crate) fn stores_by(mut self, wgsl: impl AsRef<str>) -> Self {
-        self.stores = false;
-        self.declare(wgsl)
-    }
-
     /// Says how many additions and multiplications of numbers the kernel makes.
     pub(crate) fn flops(mut self, flops: usize) -> Self {
         self.flops = flops as u64;

@@ -10,6 +10,7 @@ use smallvec::smallvec;
 use super::gemm::{Columns, Gemm, Rows, Sum};
 use super::matmul::Product;
 use super::patches;
+use super::windows::{windows_of_images, windows_over_places};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result};
@@ -102,7 +103,12 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    fn new(op: &str, image: &Shape, filter: &Shape, options: Conv2dOptions) -> Result<Self> {
+    pub(super) fn new(
+        op: &str,
+        image: &Shape,
+        filter: &Shape,
+        options: Conv2dOptions,
+    ) -> Result<Self> {
         let (&[n, h, w, c], &[kh, kw, fc, o]) = (&image[..], &filter[..]) else {
             return Err(Error::Shape(format!(
                 "{op}: the images are {image} and the filters {filter}; images need the four axes [N,H,W,C] and filters \
@@ -164,70 +170,6 @@ impl Geometry {
             ("left", self.left),
         ]
     }
-}
-
-/// The windows of images as rows. Row: the image and corner of a window. u: the row within. With `by_row` the elements of
-/// a window's row are one run: i is the column and channel, and v is 0. Otherwise v is the column and i the channel.
-fn windows_of_images(c: usize, by_row: bool) -> Rows {
-    let corner = "struct Row { image: u32, y: u32, x: u32 }\n\
-        fn a_row(batch: u32, m: u32) -> Row {\n    \
-        let i = (m / p.ow) % p.oh;\n    \
-        return Row(m / (p.ow * p.oh) * p.h * p.w * p.c, i * p.sh - p.top, (m % p.ow) * p.sw - p.left);\n}\n\
-        // Above and left of the image the sums wrap to large numbers.\n";
-    let place = "struct At { place: u32, inside: bool }\n\
-        fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
-        let y = row.y + u * p.dh;\n    let x = row.x + v * p.dw;\n    \
-        let inside = y < p.h && x < p.w;\n    \
-        return At(select(0u, row.image + (y * p.w + x) * p.c, inside), inside);\n}\n";
-    let vector = c.is_multiple_of(4);
-    let load = if vector {
-        format!(
-            "{place}fn a_quad(at: At, i: u32) -> V {{ return select(V(A(0)), V(a[(at.place + i) / 4u]), at.inside); }}"
-        )
-    } else if by_row {
-        "struct At { line: u32, x: u32, inside: bool }\n\
-         fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
-         let y = row.y + u * p.dh;\n    \
-         return At(row.image + y * p.w * p.c, row.x * p.c, y < p.h);\n}\n\
-         fn a_load(at: At, i: u32) -> A {\n    \
-         let x = at.x + i;\n    \
-         let inside = at.inside && x < p.w * p.c;\n    \
-         return select(A(0), A(a[select(0u, at.line + x, inside)]), inside);\n}"
-            .to_string()
-    } else {
-        format!(
-            "{place}fn a_load(at: At, i: u32) -> A {{ return select(A(0), A(a[at.place + i]), at.inside); }}"
-        )
-    };
-    Rows { text: format!("{corner}{load}"), vector }
-}
-
-/// What the windows over each place have as gradients. Row: the image and place. u, v: the place in the window. i: the
-/// result's channel.
-fn windows_over_places(vector: bool, dense: bool) -> Rows {
-    let window = if dense {
-        "let i = y;\n    let j = x;\n    let inside = i < p.oh && j < p.ow;\n    "
-    } else {
-        "let i = y / p.sh;\n    let j = x / p.sw;\n    \
-         let inside = i < p.oh && j < p.ow && i * p.sh == y && j * p.sw == x;\n    "
-    };
-    let load = if vector {
-        "fn a_quad(at: At, i: u32) -> V { return select(V(A(0)), V(a[(at.place + i) / 4u]), at.inside); }"
-    } else {
-        "fn a_load(at: At, i: u32) -> A { return select(A(0), A(a[at.place + i]), at.inside); }"
-    };
-    let text = format!(
-        "struct Row {{ image: u32, y: u32, x: u32 }}\n\
-         struct At {{ place: u32, inside: bool }}\n\
-         fn a_row(batch: u32, m: u32) -> Row {{\n    \
-         let y = (m / p.w) % p.h;\n    \
-         return Row(m / (p.w * p.h) * p.oh * p.ow * p.o, y + p.top, m % p.w + p.left);\n}}\n\
-         fn a_at(row: Row, u: u32, v: u32) -> At {{\n    \
-         // A negative difference wraps to a large number, whose quotient lies beyond the last window.\n    \
-         let y = row.y - u * p.dh;\n    let x = row.x - v * p.dw;\n    {window}\
-         return At(select(0u, row.image + (i * p.ow + j) * p.o, inside), inside);\n}}\n{load}"
-    );
-    Rows { text, vector }
 }
 
 #[derive(Debug, Hash)]
@@ -430,18 +372,24 @@ impl FilterGradient {
             return size.gemm("conv2d_filter_gradient", site.output.dtype);
         }
         // Row: the place in the window and the channel. u: the image, v: the result's row, i: its column.
+        // Above and left of the image the sums wrap to large numbers.
         let a = "struct Row { y: u32, x: u32, c: u32 }\n\
             struct At { line: u32, x: u32, inside: bool }\n\
             fn a_row(batch: u32, m: u32) -> Row {\n    \
             return Row(m / (p.c * p.kw) * p.dh - p.top, (m / p.c) % p.kw * p.dw - p.left, m % p.c);\n}\n\
             fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
             let y = row.y + v * p.sh;\n    \
-            return At((u * p.h + y) * p.w * p.c + row.c, row.x, y < p.h);\n}\n\
-            fn a_load(at: At, i: u32) -> A {\n    \
-            // Above and left of the image the sums wrap to large numbers.\n    \
+            return At((u * p.h + y) * p.w * p.c + row.c, row.x, y < p.h);\n}";
+        let load = "fn a_load(at: At, i: u32) -> A {\n    \
             let x = at.x + i * p.sw;\n    \
             let inside = at.inside && x < p.w;\n    \
             return select(A(0), A(a[select(0u, at.line + x * p.c, inside)]), inside);\n}";
+        let columns = "fn a_load(at: At, i: u32) -> A { return a_column(at, i)[at.line % 4u]; }\n\
+            fn a_column(at: At, i: u32) -> V {\n    \
+            let x = at.x + i * p.sw;\n    \
+            let inside = at.inside && x < p.w;\n    \
+            return select(V(A(0)), V(a[select(0u, at.line + x * p.c, inside) / 4u]), inside);\n}";
+        let columns = (c % 4 == 0).then_some(columns);
         Gemm {
             label: "conv2d_filter_gradient",
             dtype: site.output.dtype,
@@ -450,7 +398,7 @@ impl FilterGradient {
             m: kh * kw * c,
             n: o,
             sum: Sum::Nest([n, oh, ow]),
-            a: Rows { text: a.to_string(), vector: false },
+            a: Rows { text: a.to_string(), load, vector: false, columns },
             b: Columns { batch: 0, u: oh * ow * o, v: ow * o, k: o, n: 1 },
             params: g.params(),
         }

@@ -26,11 +26,15 @@ pub(super) struct Gemm {
 
 /// How the first operand is read.
 pub(super) struct Rows {
-    /// Declares `Row`, `At`, `a_row(b, m)`, `a_at(row, u, v)` and `a_load(at, i)` over `a: array<T>`, or instead of the
-    /// last `a_quad(at, i)` for i to i + 3 over `a: array<vec4<T>>`.
+    /// Declares `Row`, `At`, `a_row(b, m)` and `a_at(row, u, v)`.
     pub(super) text: String,
-    /// Whether four i lie together at a multiple of four. Then i ends at a multiple of four.
+    /// Declares `a_load(at, i)` over `a: array<T>`, or `a_quad(at, i)` for i to i + 3 over `a: array<vec4<T>>`.
+    pub(super) load: &'static str,
+    /// Whether four i lie together at a multiple of four. Then i ends at a multiple of four, and `load` has `a_quad`.
     pub(super) vector: bool,
+    /// Where instead four m lie together at a multiple of four, and m ends at one: declares `a_load` and
+    /// `a_column(at, i)` for m to m + 3 over `a: array<vec4<T>>`, `at` being the place of m.
+    pub(super) columns: Option<&'static str>,
 }
 
 /// One way to compute a product. All give the same result but for rounding.
@@ -42,6 +46,8 @@ pub(crate) enum Variant {
     Lanes { tm8: usize, tn4: usize },
     /// `shaders/gemm_tiled.wgsl`: tiles of 64 by 64 in workgroup memory.
     Tiled,
+    /// `shaders/gemm_dots.wgsl`: `wx` threads share the sum of `4 * tm4` rows by `tn` columns: four, or all there are.
+    Dots { tm4: usize, tn: usize, wx: usize },
 }
 
 /// What the choice of a variant depends on.
@@ -57,6 +63,12 @@ pub(crate) struct Problem {
 pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     let Problem { m, n, inner } = problem;
     let mut list = Vec::new();
+    // Few columns give few threads work, unless they share the sum.
+    let shared = if caps.cpu { 8 } else { 64 };
+    if (1..=4).contains(&n) && inner >= 8 * shared {
+        let tm4 = if caps.cpu && m > 4 { 2 } else { 1 };
+        list.push(Variant::Dots { tm4, tn: n, wx: shared });
+    }
     // Broadcasts spare loads, which are dear on processors; that a workgroup is one subgroup is certain only there.
     if caps.cpu && caps.subgroup == Some(8) {
         let lanes = |tm8, tn4| Variant::Lanes { tm8, tn4 };
@@ -77,9 +89,15 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     }
     // Without lanes to share loads, a processor's driver takes long to compile large tiles.
     let most = if caps.cpu && list.is_empty() && caps.subgroup != Some(8) { 4 } else { 8 };
-    let tm = if m >= 8 { most } else { m.next_power_of_two().min(4) };
-    let tn4 = if n > 4 && most == 8 { 2 } else { 1 };
-    let wx = n.div_ceil(4 * tn4).next_power_of_two().min(8);
+    let mut tm = if m >= 8 { most } else { m.next_power_of_two().min(4) };
+    let mut tn4 = if n > 4 && most == 8 { 2 } else { 1 };
+    // A GPU needs many threads more than it needs large tiles.
+    while !caps.cpu && tm > 1 && m.div_ceil(tm) * n.div_ceil(4 * tn4) < 4096 {
+        (tm, tn4) = if tn4 > 1 { (tm, 1) } else { (tm / 2, 1) };
+    }
+    // Few rows leave threads for more columns.
+    let most = 64 / m.div_ceil(tm).next_power_of_two().min(8);
+    let wx = n.div_ceil(4 * tn4).next_power_of_two().min(most);
     list.push(Variant::Registers { tm, tn4, wx, wy: 64 / wx });
     list
 }
@@ -91,6 +109,7 @@ impl Variant {
             Variant::Registers { tm, tn4, wx, wy } => [tm * wy, 4 * tn4 * wx],
             Variant::Lanes { tm8, tn4 } => [8 * tm8, 32 * tn4],
             Variant::Tiled => [64, 64],
+            Variant::Dots { tm4, tn, .. } => [4 * tm4, tn],
         }
     }
 
@@ -101,7 +120,14 @@ impl Variant {
             Variant::Registers { tm, tn4, wx, wy } => {
                 kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(unroll(
                     include_str!("../../shaders/gemm.wgsl"),
-                    &[("TM", tm), ("TN4", tn4), tail],
+                    &[
+                        ("TM4", tm.div_ceil(4)),
+                        ("TR", tm.min(4)),
+                        ("TN4", tn4),
+                        ("BLOCKS", usize::from(tm >= 4)),
+                        ("QUADS", usize::from(tm < 4)),
+                        tail,
+                    ],
                 ))
             }
             Variant::Lanes { tm8, tn4 } => kernel.declare(unroll(
@@ -111,6 +137,16 @@ impl Variant {
             Variant::Tiled => {
                 kernel.declare(unroll(include_str!("../../shaders/gemm_tiled.wgsl"), &[]))
             }
+            Variant::Dots { tm4, tn, wx } => kernel.constant("WX", wx as u32).declare(unroll(
+                include_str!("../../shaders/gemm_dots.wgsl"),
+                &[
+                    ("TM4", tm4),
+                    ("TN", tn),
+                    ("ONE", usize::from(tn == 1)),
+                    ("MANY", usize::from(tn > 1)),
+                    tail,
+                ],
+            )),
         }
     }
 }
@@ -144,16 +180,25 @@ struct Cut {
 }
 
 impl Gemm {
-    pub(super) fn lower(self, caps: &Caps) -> Lowering {
+    pub(super) fn lower_with(self, variant: Variant, caps: &Caps) -> Lowering {
+        self.lower_to(Bind::Output, variant, caps)
+    }
+
+    /// The variant that the table prefers.
+    pub(super) fn preferred(&self, caps: &Caps) -> Variant {
         let inner = match self.sum {
             Sum::Run(k) => k,
             Sum::Nest([_, _, inner]) => inner,
         };
-        let variant = candidates(Problem { m: self.m, n: self.n, inner }, caps)[0];
-        self.lower_with(variant, caps)
+        let list = candidates(Problem { m: self.m, n: self.n, inner }, caps);
+        // Neighbours along a row are far apart where those along a column lie together.
+        let near = |v: &&Variant| self.a.columns.is_none() || !matches!(v, Variant::Dots { .. });
+        *list.iter().find(near).unwrap_or(&list[0])
     }
 
-    pub(super) fn lower_with(self, variant: Variant, caps: &Caps) -> Lowering {
+    /// As [`Gemm::lower_with`], with the result in `out`: the op's output, or the first temporary buffer, which the
+    /// caller puts before those that are returned.
+    pub(super) fn lower_to(self, out: Bind, variant: Variant, caps: &Caps) -> Lowering {
         let [tile_m, tile_n] = variant.tile();
         let tiles_m = self.m.div_ceil(tile_m);
         let tiles_n = self.n.div_ceil(tile_n);
@@ -171,8 +216,11 @@ impl Gemm {
             Sum::Run(k) => k % 4 != 0,
             Sum::Nest([_, _, i]) => i % 4 != 0,
         };
-        let columns = b.loader(whole, tail);
-        let out = if cut.parts == 1 { Bind::Output } else { Bind::Temp(0) };
+        let columns = match variant {
+            Variant::Dots { .. } => b.line_loader(self.n, tail),
+            _ => b.loader(whole, tail),
+        };
+        let sums_at = Bind::Temp(usize::from(out != Bind::Output));
         let sums = match self.dtype.register() {
             Register::F32 => DType::F32,
             Register::I32 => DType::I32,
@@ -190,11 +238,14 @@ impl Gemm {
                 DType::F32 => "fn mad(x: A, v: V, c: V) -> V { return fma(V(x), v, c); }",
                 _ => "fn mad(x: A, v: V, c: V) -> V { return V(x) * v + c; }",
             })
-            .declare(self.a.declaration())
+            .declare(match sums {
+                DType::F32 => "fn mad_4(x: V, v: V, c: V) -> V { return fma(x, v, c); }",
+                _ => "fn mad_4(x: V, v: V, c: V) -> V { return x * v + c; }",
+            })
+            .declare(self.a.declaration(variant))
             .declare(columns)
             .read(Bind::Input(0))
             .read(Bind::Input(1))
-            .write(out)
             .param("m", self.m)
             .param("n", self.n)
             .param("k", self.sum.len())
@@ -222,30 +273,53 @@ impl Gemm {
             .flops(2 * self.batch * self.m * self.n * self.sum.len())
             .groups(groups * cut.parts);
         if cut.parts == 1 {
-            return kernel.stores().into();
+            return stored_in(out, kernel, whole).into();
         }
-        kernel = kernel.declare(store(2, whole));
-        let quads = results.is_multiple_of(4);
-        let add = Kernel::new("sum_parts", include_str!("../../shaders/sum_parts.wgsl"))
-            .alias("A", sums)
-            .alias("C", self.result)
-            .constant("WG", 64)
-            .declare("alias V = vec4<A>;")
-            .declare(if quads {
-                "@group(0) @binding(0) var<storage, read> x: array<V>;\n\
-                 fn load(at: u32) -> V { return x[at / 4u]; }"
-            } else {
-                "@group(0) @binding(0) var<storage, read> x: array<A>;\n\
-                 fn load(at: u32) -> V { return V(x[at], x[at + 1u], x[at + 2u], x[at + 3u]); }"
-            })
-            .stores()
-            .read(Bind::Temp(0))
-            .write(Bind::Output)
-            .param("len", results)
-            .param("parts", cut.parts)
-            .groups(results.div_ceil(4 * 64));
+        let kernel = stored_in(sums_at, kernel, whole);
+        let add = sum_parts([sums_at, out], sums, self.result, results, cut.parts);
         let temps = vec![sums.bytes(results * cut.parts)];
         Lowering::Kernels(Kernels { temps, kernels: vec![kernel, add] })
+    }
+}
+
+/// Writes the results of a kernel with two inputs and an alias `C` to `out`.
+fn stored_in(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
+    match out {
+        Bind::Output => kernel.stores(),
+        _ => kernel.declare(store(2, whole)),
+    }
+    .write(out)
+}
+
+/// Adds up `parts` times `results` sums.
+pub(super) fn sum_parts(
+    [from, out]: [Bind; 2],
+    sums: DType,
+    result: DType,
+    results: usize,
+    parts: usize,
+) -> Kernel {
+    let quads = results.is_multiple_of(4);
+    let kernel = Kernel::new("sum_parts", include_str!("../../shaders/sum_parts.wgsl"))
+        .alias("A", sums)
+        .alias("C", result)
+        .constant("WG", 64)
+        .declare("alias V = vec4<A>;")
+        .declare(if quads {
+            "@group(0) @binding(0) var<storage, read> x: array<V>;\n\
+             fn load(at: u32) -> V { return x[at / 4u]; }"
+        } else {
+            "@group(0) @binding(0) var<storage, read> x: array<A>;\n\
+             fn load(at: u32) -> V { return V(x[at], x[at + 1u], x[at + 2u], x[at + 3u]); }"
+        })
+        .read(from)
+        .write(out)
+        .param("len", results)
+        .param("parts", parts)
+        .groups(results.div_ceil(4 * 64));
+    match out {
+        Bind::Output => kernel.stores(),
+        _ => kernel.declare(store(1, quads)),
     }
 }
 
@@ -287,25 +361,54 @@ fn cut(sum: Sum, groups: usize, results: usize, caps: &Caps) -> Cut {
 }
 
 impl Rows {
-    fn declaration(&self) -> String {
-        let text = &self.text;
-        if self.vector {
-            // There is no tail, but every loader has both functions.
-            format!(
-                "@group(0) @binding(0) var<storage, read> a: array<vec4<T>>;\n{text}\n\
-                 fn a_load(at: At, i: u32) -> A {{ return a_quad(at, i - i % 4u)[i % 4u]; }}"
-            )
+    fn declaration(&self, variant: Variant) -> String {
+        // The other kernels read rows by themselves.
+        let blocks = matches!(variant, Variant::Tiled | Variant::Registers { tm: 4.., .. });
+        let columns = self.columns.filter(|_| blocks);
+        let (text, load) = (&self.text, columns.unwrap_or(self.load));
+        let element = if self.vector || columns.is_some() { "vec4<T>" } else { "T" };
+        // Every loader has all of the functions.
+        let quad = if self.vector {
+            "fn a_load(at: At, i: u32) -> A { return a_quad(at, i - i % 4u)[i % 4u]; }"
         } else {
-            format!(
-                "@group(0) @binding(0) var<storage, read> a: array<T>;\n{text}\n\
-                 fn a_quad(at: At, i: u32) -> V {{\n    \
-                 return V(a_load(at, i), a_load(at, i + 1u), a_load(at, i + 2u), a_load(at, i + 3u));\n}}"
-            )
-        }
+            "fn a_quad(at: At, i: u32) -> V {\n    \
+             return V(a_load(at, i), a_load(at, i + 1u), a_load(at, i + 2u), a_load(at, i + 3u));\n}"
+        };
+        let block = if columns.is_some() {
+            "return array<V, 4>(a_column(m0, i), a_column(m0, i + 1u), a_column(m0, i + 2u), a_column(m0, i + 3u));"
+        } else {
+            "let x = a_quad(m0, i);\n    let y = a_quad(m1, i);\n    \
+             let z = a_quad(m2, i);\n    let w = a_quad(m3, i);\n    \
+             return array<V, 4>(V(x.x, y.x, z.x, w.x), V(x.y, y.y, z.y, w.y), V(x.z, y.z, z.z, w.z), \
+             V(x.w, y.w, z.w, w.w));"
+        };
+        format!(
+            "@group(0) @binding(0) var<storage, read> a: array<{element}>;\n{text}\n{load}\n{quad}\n\
+             fn a_block(m0: At, m1: At, m2: At, m3: At, i: u32) -> array<V, 4> {{\n    {block}\n}}"
+        )
     }
 }
 
 impl Columns {
+    /// Declares the second operand and its loaders for single columns: four i at once, or one.
+    fn line_loader(&self, n: usize, tail: bool) -> &'static str {
+        let aligned = [self.batch, self.u, self.v].iter().all(|s| s % 4 == 0);
+        if self.k == 1 && !tail && aligned && (n == 1 || self.n % 4 == 0) {
+            "@group(0) @binding(1) var<storage, read> b: array<vec4<T>>;\n\
+             fn b_column(batch: u32, n: u32) -> u32 { return (batch * p.b_batch + n * p.b_n) / 4u; }\n\
+             fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * (p.b_u / 4u) + v * (p.b_v / 4u); }\n\
+             fn b_one(at: u32, i: u32) -> A { return A(b[at + i / 4u][i % 4u]); }\n\
+             fn b_line(at: u32, i: u32) -> V { return V(b[at + i / 4u]); }"
+        } else {
+            "@group(0) @binding(1) var<storage, read> b: array<T>;\n\
+             fn b_column(batch: u32, n: u32) -> u32 { return batch * p.b_batch + n * p.b_n; }\n\
+             fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * p.b_u + v * p.b_v; }\n\
+             fn b_one(at: u32, i: u32) -> A { return A(b[at + i * p.b_k]); }\n\
+             fn b_line(at: u32, i: u32) -> V {\n    \
+             return V(b_one(at, i), b_one(at, i + 1u), b_one(at, i + 2u), b_one(at, i + 3u));\n}"
+        }
+    }
+
     /// Declares the second operand and its loaders: four columns at once, four i at once, or one by one.
     fn loader(&self, whole: bool, tail: bool) -> &'static str {
         let aligned = |strides: &[usize]| strides.iter().all(|s| s % 4 == 0);

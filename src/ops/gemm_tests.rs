@@ -62,15 +62,24 @@ fn variants_agree_with_the_plain_sum() {
         Variant::Registers { tm: 4, tn4: 1, wx: 2, wy: 32 },
         Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 },
         Variant::Registers { tm: 4, tn4: 2, wx: 16, wy: 16 },
+        Variant::Registers { tm: 2, tn4: 1, wx: 64, wy: 1 },
         Variant::Tiled,
+        Variant::Dots { tm4: 1, tn: 4, wx: 64 },
+        Variant::Dots { tm4: 2, tn: 4, wx: 8 },
     ];
     let caps = Device::current().unwrap().caps().clone();
     if caps.cpu && caps.subgroup == Some(8) {
         variants.extend([1, 2, 4].map(|tm8| Variant::Lanes { tm8, tn4: 2 / tm8.min(2) }));
     }
-    for (batch, m, k, n) in
-        [(1, 1, 1, 1), (2, 9, 20, 12), (1, 67, 37, 70), (3, 65, 16, 5), (1, 20, 4100, 36)]
-    {
+    for (batch, m, k, n) in [
+        (1, 1, 1, 1),
+        (2, 9, 20, 12),
+        (1, 67, 37, 70),
+        (3, 65, 16, 5),
+        (1, 20, 4100, 36),
+        (2, 67, 300, 1),
+        (2, 12, 77, 3),
+    ] {
         let (a, b) = (numbers(batch * m * k, 7), numbers(batch * k * n, 5));
         for (transpose_a, transpose_b) in
             [(false, false), (true, false), (false, true), (true, true)]
@@ -95,7 +104,8 @@ fn variants_agree_with_the_plain_sum() {
                 transpose_a,
                 transpose_b,
             };
-            for &variant in &variants {
+            let few = (n < 4).then_some(Variant::Dots { tm4: 2, tn: n, wx: 8 });
+            for variant in variants.iter().copied().chain(few) {
                 let x = Tensor::from_slice(&a, [a.len()]).unwrap();
                 let y = Tensor::from_slice(&b, [b.len()]).unwrap();
                 let got = dispatch(Fixed { product, variant }, &[&x, &y]).unwrap();

@@ -195,21 +195,28 @@ impl Product {
         let &Product { batch, m, k, n, a_batch, b_batch, .. } = self;
         let [a_m, a_k] = if self.transpose_a { [1, m] } else { [k, 1] };
         let [b_k, b_n] = if self.transpose_b { [1, k] } else { [n, 1] };
-        // Four k of a row lie together, so that one load brings them.
+        // Four k of a row lie together, so that one load brings them; or else four rows at one k.
         let vector = !self.transpose_a && k % 4 == 0;
-        let a = if vector {
-            "alias Row = u32;\n\
-             alias At = u32;\n\
-             fn a_row(batch: u32, m: u32) -> u32 { return (batch * p.a_batch + m * p.a_m) / 4u; }\n\
-             fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * (p.inner / 4u); }\n\
-             fn a_quad(at: u32, i: u32) -> V { return V(a[at + i / 4u]); }"
+        let (text, load) = if vector {
+            (
+                "alias Row = u32;\n\
+                 alias At = u32;\n\
+                 fn a_row(batch: u32, m: u32) -> u32 { return (batch * p.a_batch + m * p.a_m) / 4u; }\n\
+                 fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * (p.inner / 4u); }",
+                "fn a_quad(at: u32, i: u32) -> V { return V(a[at + i / 4u]); }",
+            )
         } else {
-            "alias Row = u32;\n\
-             alias At = u32;\n\
-             fn a_row(batch: u32, m: u32) -> u32 { return batch * p.a_batch + m * p.a_m; }\n\
-             fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * p.inner * p.a_k; }\n\
-             fn a_load(at: u32, i: u32) -> A { return A(a[at + i * p.a_k]); }"
+            (
+                "alias Row = u32;\n\
+                 alias At = u32;\n\
+                 fn a_row(batch: u32, m: u32) -> u32 { return batch * p.a_batch + m * p.a_m; }\n\
+                 fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * p.inner * p.a_k; }",
+                "fn a_load(at: u32, i: u32) -> A { return A(a[at + i * p.a_k]); }",
+            )
         };
+        let columns = "fn a_load(at: u32, i: u32) -> A { return A(a[(at + i * p.a_k) / 4u][at % 4u]); }\n\
+            fn a_column(at: u32, i: u32) -> V { return V(a[(at + i * p.a_k) / 4u]); }";
+        let columns = (self.transpose_a && m % 4 == 0).then_some(columns);
         Gemm {
             label,
             dtype,
@@ -218,7 +225,7 @@ impl Product {
             m,
             n,
             sum: Sum::Run(k),
-            a: Rows { text: a.to_string(), vector },
+            a: Rows { text: text.to_string(), load, vector, columns },
             b: Columns { batch: b_batch, u: 0, v: 0, k: b_k, n: b_n },
             params: vec![("a_batch", a_batch), ("a_m", a_m), ("a_k", a_k)],
         }

@@ -13,6 +13,7 @@ mod catalog;
 mod composed;
 mod concat;
 mod conv2d;
+mod depthwise_conv2d;
 mod fill;
 mod gather;
 mod gemm;
@@ -38,6 +39,7 @@ mod transpose;
 mod unary;
 mod unroll;
 mod variants;
+mod windows;
 
 use smallvec::SmallVec;
 

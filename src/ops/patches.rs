@@ -3,7 +3,7 @@
 //! narrow product.
 
 use super::conv2d::Geometry;
-use super::gemm::{self, Gemm};
+use super::gemm::Gemm;
 use super::matmul::Product;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
@@ -21,20 +21,13 @@ pub(super) fn product(given: &Product, dtype: DType) -> Gemm {
 
 /// `gemm` is that of [`product`].
 pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, site: &Site) -> Lowering {
-    let (rows, columns) = (gemm.m, gemm.n);
-    let Lowering::Kernels(Kernels { mut temps, mut kernels }) = gemm.lower_at(site) else {
+    let bytes = DType::F32.bytes(gemm.m * gemm.n);
+    let (patches, variant) = (Bind::Temp(0), gemm.variant_at(site));
+    let lowered = gemm.lower_to(patches, variant, site.caps);
+    let Lowering::Kernels(Kernels { mut temps, mut kernels }) = lowered else {
         unreachable!("a product becomes kernels");
     };
-    let patches = Bind::Temp(temps.len());
-    temps.push(DType::F32.bytes(rows * columns));
-    // The product's result is no result of the op.
-    if let Some(mut last) = kernels.pop() {
-        if let Some(at) = last.binds.iter().position(|(bind, _)| *bind == Bind::Output) {
-            last.binds[at].0 = patches;
-            last = last.stores_by(gemm::store(at, columns.is_multiple_of(4)));
-        }
-        kernels.push(last);
-    }
+    temps.insert(0, bytes);
     let ([_, h, w, c], [kh, kw, ..], [_, oh, ow, _]) = (g.image, g.filter, g.out);
     let total = site.output.elements();
     let add = Kernel::new("conv2d_add_patches", include_str!("../../shaders/add_patches.wgsl"))

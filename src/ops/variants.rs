@@ -24,6 +24,11 @@ fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
             add(Variant::Lanes { tm8, tn4 });
         }
     }
+    if (1..=4).contains(&n) && inner >= 64 {
+        for (tm4, wx) in [(1, 8), (2, 8), (1, 64)] {
+            add(Variant::Dots { tm4, tn: n, wx });
+        }
+    }
     if !caps.cpu && m > 32 && n > 32 && inner >= 16 {
         add(Variant::Tiled);
     }
@@ -52,6 +57,7 @@ impl Variant {
             Variant::Registers { tm, tn4, wx, wy } => format!("registers {tm}x{tn4} {wx}x{wy}"),
             Variant::Lanes { tm8, tn4 } => format!("lanes {tm8}x{tn4}"),
             Variant::Tiled => "tiled".to_string(),
+            Variant::Dots { tm4, tn, wx } => format!("dots {tm4}x{tn} {wx}"),
         }
     }
 
@@ -61,6 +67,7 @@ impl Variant {
             Variant::Registers { tm, tn4, .. } => [tm, 4 * tn4],
             Variant::Lanes { tm8, tn4 } => [8 * tm8, 32 * tn4],
             Variant::Tiled => [64, 64],
+            Variant::Dots { tm4, tn, .. } => [4 * tm4, tn],
         }
     }
 }
@@ -71,7 +78,18 @@ impl Gemm {
             Sum::Run(k) => k,
             Sum::Nest([_, _, inner]) => inner,
         };
-        alternatives(Problem { m: self.m, n: self.n, inner }, caps)
+        let first = self.preferred(caps);
+        let mut list = alternatives(Problem { m: self.m, n: self.n, inner }, caps);
+        list.sort_by_key(|variant| *variant != first);
+        list
+    }
+
+    /// The variant that the site names, or the table's choice.
+    pub(super) fn variant_at(&self, site: &Site) -> Variant {
+        let named = site.variant.and_then(|name| {
+            self.alternatives(site.caps).into_iter().find(|variant| variant.name() == name)
+        });
+        named.unwrap_or_else(|| self.preferred(site.caps))
     }
 
     pub(super) fn variants(&self, caps: &Caps) -> Variants {
@@ -81,15 +99,9 @@ impl Gemm {
         Variants { names, plain, terms: self.sum.len() }
     }
 
-    /// Lowers to the variant that the site names, or to the table's choice.
     pub(super) fn lower_at(self, site: &Site) -> Lowering {
-        let named = site.variant.and_then(|name| {
-            self.alternatives(site.caps).into_iter().find(|variant| variant.name() == name)
-        });
-        match named {
-            Some(variant) => self.lower_with(variant, site.caps),
-            None => self.lower(site.caps),
-        }
+        let variant = self.variant_at(site);
+        self.lower_with(variant, site.caps)
     }
 }
 
@@ -114,7 +126,7 @@ mod tests {
                 assert_eq!(list[0], candidates(problem, &caps)[0]);
                 assert!(list.contains(&PLAIN));
                 let mut names: Vec<String> = list.iter().map(|v| v.name()).collect();
-                assert!(names.len() <= 10, "{names:?}");
+                assert!(names.len() <= 11, "{names:?}");
                 names.sort();
                 names.dedup();
                 assert_eq!(names.len(), list.len(), "{list:?}");

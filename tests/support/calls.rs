@@ -220,6 +220,12 @@ fn call_products(case: &Case, args: &Args) -> Result<Option<Vec<Tensor>>> {
             hidden.matmul(arg("w2"))?.square()?.reduce_mean((), false)
         }
         "tf.nn.conv2d" => convolve(case, arg("x"), arg("w")),
+        "tf.nn.depthwise_conv2d" => arg("x").depthwise_conv2d(arg("w"), conv2d_options(case)),
+        "tf.nn.separable_conv2d" => {
+            let pointwise = Conv2dOptions::default();
+            let channels = arg("x").depthwise_conv2d(arg("dw"), conv2d_options(case))?;
+            channels.conv2d(arg("pw"), pointwise)
+        }
         "conv2d SAME" => {
             let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
             arg("x").conv2d(arg("w"), same)
@@ -483,8 +489,9 @@ fn two(case: &Case, key: &str) -> Option<[usize; 2]> {
 }
 
 fn padding(case: &Case) -> Padding {
-    match case.attr_str("padding").unwrap() {
-        "SAME" => Padding::Same,
+    // Places that are given are padded before.
+    match case.attr("padding").and_then(Value::as_str) {
+        Some("SAME") => Padding::Same,
         _ => Padding::Valid,
     }
 }
@@ -495,13 +502,19 @@ fn pool_options(case: &Case) -> Pool2dOptions {
 }
 
 fn convolve(case: &Case, x: &Tensor, w: &Tensor) -> Result<Tensor> {
-    let strides = two(case, "strides").unwrap_or([1, 1]);
-    let dilations = two(case, "dilations").unwrap_or([1, 1]);
     if case.attr("padding").is_some_and(Value::is_array) {
         let padded = x.pad(&pairs(case, "padding"), PadMode::Constant(0.into()))?;
-        return padded.conv2d(w, Conv2dOptions { strides, padding: Padding::Valid, dilations });
+        return padded.conv2d(w, conv2d_options(case));
     }
-    x.conv2d(w, Conv2dOptions { strides, padding: padding(case), dilations })
+    x.conv2d(w, conv2d_options(case))
+}
+
+fn conv2d_options(case: &Case) -> Conv2dOptions {
+    Conv2dOptions {
+        strides: two(case, "strides").unwrap_or([1, 1]),
+        padding: padding(case),
+        dilations: two(case, "dilations").unwrap_or([1, 1]),
+    }
 }
 
 fn norm(x: &Tensor, ord: &str, axes: &Axes) -> Result<Tensor> {

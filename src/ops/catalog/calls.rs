@@ -311,6 +311,11 @@ impl Catalog {
             [33, 65, 30],
             [4, 5000, 8],
             [3, 5000, 5],
+            // Few columns of long sums, which threads share; few rows.
+            [300, 600, 1],
+            [301, 601, 3],
+            [200, 8000, 4],
+            [1, 600, 300],
         ];
         for dtype in NUMERIC {
             for [m, k, n] in sizes {
@@ -359,6 +364,23 @@ impl Catalog {
                         tape.gradient(&y, [&x, &w])
                     });
                 }
+            }
+            for (image, filter) in [
+                ([2, 7, 8, 4], [3, 2, 4, 1]),
+                ([2, 7, 8, 3], [3, 2, 3, 4]),
+                ([2, 7, 8, 3], [3, 2, 3, 1]),
+                // A sum of parts.
+                ([1, 60, 60, 4], [2, 2, 4, 1]),
+                ([1, 60, 60, 1], [2, 2, 1, 3]),
+            ] {
+                self.add(format!("depthwise_conv2d {dtype} {image:?} {filter:?}"), |c| {
+                    let (x, w) = (c.tensor(image, dtype), c.tensor(filter, dtype));
+                    let tape = GradientTape::new();
+                    tape.watch(&x)?;
+                    tape.watch(&w)?;
+                    let y = x.depthwise_conv2d(&w, plain)?;
+                    tape.gradient(&y, [&x, &w])
+                });
             }
             for options in [
                 Pool2dOptions::default(),

@@ -1,0 +1,56 @@
+// Convolution of every channel with filters of its own, and its two gradients.
+// 0 x: read    1 w: read    2 y: read and write    3 p: uniform
+// Host declares: V (four sums), X (V where four elements of y have four channels of x, else a sum), WG, the loaders
+// load_x(at) and load_w(at) over bindings 0 and 1, four(e) that calls element(e) for the elements e to e + 3,
+// c_store(at, count, v), and one of the bodies as element(e).
+// Grid: ceil(total / 4 / WG) workgroups.   One thread per four elements of y.
+struct Params {
+    total: u32,   // elements of y
+    h: u32,       // image [N,H,W,C]
+    w: u32,
+    c: u32,
+    kh: u32,      // filter [KH,KW,C,M]
+    kw: u32,
+    m: u32,
+    oh: u32,      // result [N,OH,OW,C*M]
+    ow: u32,
+    cm: u32,
+    sh: u32,      // strides
+    sw: u32,
+    dh: u32,      // dilations
+    dw: u32,
+    top: u32,     // places that windows reach out of the image
+    left: u32,
+    next_h: u32,  // from a window over a place to the next, in windows and in the filter
+    next_w: u32,
+    back_h: u32,
+    back_w: u32,
+    rows: u32,    // the filter's gradient: rows of all images' results, and of a part
+    part: u32,
+    row: u32,     // workgroups along x
+}
+
+// The values i from first to end, of those below count, for which begin + i * step lies in the image, of this size.
+fn inside(begin: u32, step: u32, lead: u32, count: u32, size: u32) -> vec2<u32> {
+    let first = (max(begin, lead) - begin + step - 1u) / step;
+    let end = (max(size + lead, begin) - begin + step - 1u) / step;
+    return vec2<u32>(first, min(end, count));
+}
+
+// Windows that take place y of the image: the first of them, where they end, and which element of the filter the first
+// takes there. Between two of them lie `next` windows.
+fn takers(y: u32, stride: u32, dilation: u32, lead: u32, window: u32, count: u32, next: u32) -> vec3<u32> {
+    let range = holders(y, stride, lead, (window - 1u) * dilation + 1u, count);
+    var first = range.y;
+    for (var i = range.x; i < min(range.x + next, range.y); i++) {
+        if ((y + lead - i * stride) % dilation == 0u) { first = i; }
+    }
+    return vec3<u32>(first, range.y, (y + lead - min(first, (y + lead) / stride) * stride) / dilation);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
+    let e = ((group.y * p.row + group.x) * WG + local) * 4u;
+    if (e >= p.total) { return; }
+    c_store(e, p.total - e, four(e));
+}
