@@ -181,7 +181,11 @@ mod tests {
              @group(0) @binding(1) var<uniform> p: vec4<u32>;\n\
              @compute @workgroup_size(1) fn main() {{ y[p.x] = {body}; }}\n"
         );
-        Source { label: "test".into(), wgsl: wgsl.into(), accesses: vec![Access::Write] }
+        Source {
+            label: "test".into(),
+            wgsl: wgsl.into(),
+            accesses: vec![Access::Write, Access::Uniform],
+        }
     }
 
     #[test]

@@ -393,7 +393,7 @@ impl Columns {
     /// Declares the second operand and its loaders for single columns: four i at once, or one.
     fn line_loader(&self, n: usize, tail: bool) -> &'static str {
         let aligned = [self.batch, self.u, self.v].iter().all(|s| s % 4 == 0);
-        if self.k == 1 && !tail && aligned && (n == 1 || self.n % 4 == 0) {
+        if self.k == 1 && !tail && aligned && (n == 1 || self.n.is_multiple_of(4)) {
             "@group(0) @binding(1) var<storage, read> b: array<vec4<T>>;\n\
              fn b_column(batch: u32, n: u32) -> u32 { return (batch * p.b_batch + n * p.b_n) / 4u; }\n\
              fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * (p.b_u / 4u) + v * (p.b_v / 4u); }\n\

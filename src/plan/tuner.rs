@@ -214,6 +214,11 @@ impl Tuner {
     }
 }
 
+/// The page about tuning, whose example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/tuning.md")]
+struct Page;
+
 #[cfg(test)]
 mod tests {
     use super::*;

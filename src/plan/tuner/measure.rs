@@ -14,7 +14,8 @@ use super::report::{TunedOp, TunedVariant};
 use super::{Choice, Task, Tuner, Tuning, TuningReport};
 use crate::device::{Buffer, Gpu};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{DeviceFault, Error, Result};
+use crate::graph::lower::Variants;
 use crate::graph::{Graph, Input, Node, Spec};
 
 /// Turns that every variant gets which is not left behind.
@@ -107,8 +108,15 @@ impl Measurement {
         let plain = self.task.variants.plain;
         if self.plain.is_none() {
             let entry = &mut self.entries[plain];
-            self.plain = Some(entry.result(gpu, &self.graph, leaves)?);
+            let result = entry.result(gpu, &self.graph, leaves)?;
+            let Variants { names, terms, .. } = &self.task.variants;
+            // A NaN is not even near itself.
+            agree(self.task.output.dtype, *terms, &result, &result).map_err(|why| {
+                let what = format!("{}, variant {:?}: {why}", self.task.key, names[plain]);
+                Error::Device(DeviceFault::Validation, what)
+            })?;
             entry.state = State::Right;
+            self.plain = Some(result);
             return Ok(Some(()));
         }
         if let Some(at) = self.entries.iter().position(|entry| entry.state == State::Untried) {
@@ -346,8 +354,8 @@ fn agree(
     let root = (terms.max(1) as f64).sqrt();
     let tolerance = 8.0 * (stored + root * f64::from(f32::EPSILON)) * scale;
     // A NaN is as wrong as any difference.
-    let wrong = |(_, (a, b)): &(usize, (&f64, &f64))| !((*a - *b).abs() <= tolerance);
-    match plain.iter().zip(&other).enumerate().find(wrong) {
+    let near = |a: f64, b: f64| (a - b).abs() <= tolerance;
+    match plain.iter().zip(&other).enumerate().find(|(_, (a, b))| !near(**a, **b)) {
         Some((at, (a, b))) => Err(format!(
             "element {at} is {b:e} and that of the plain variant {a:e}, beyond rounding ({tolerance:.1e})."
         )),

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use super::*;
 use crate::device::DeviceOptions;
 use crate::graph::Op;
-use crate::graph::lower::{Bind, Kernel, Lowering, Site, Variants};
+use crate::graph::lower::{Bind, Kernel, Lowering, Site};
 
 /// `y = 2 x`, by kernels most of which are wrong.
 #[derive(Debug)]
@@ -107,6 +107,19 @@ fn a_wrong_variant_is_set_aside() {
     // What is known is not measured again.
     tuner.saw(&[task(&gpu)]);
     assert!(tuner.measure_all(&gpu).unwrap().ops().is_empty());
+}
+
+#[test]
+fn where_the_plain_one_fails_nothing_is_chosen() {
+    let gpu = gpu();
+    for (plain, what) in [(3, "writes nothing, which leaves NaN"), (4, "has no shader")] {
+        let mut task = Arc::into_inner(task(&gpu)).unwrap();
+        task.variants.plain = plain;
+        let mut tuner = Tuner::default();
+        tuner.saw(&[Arc::new(task)]);
+        assert!(tuner.measure_all(&gpu).unwrap().ops().is_empty(), "it {what}");
+        assert_eq!(tuner.findings().len(), 0);
+    }
 }
 
 #[test]
