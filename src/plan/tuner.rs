@@ -86,7 +86,6 @@ pub(crate) enum Choice<'a> {
     Unasked,
     Findings(&'a Findings),
     /// This one, for every op that has it.
-    #[cfg_attr(target_family = "wasm", expect(dead_code))]
     Forced(&'a str),
 }
 

@@ -38,7 +38,6 @@ pub struct TunedVariant {
 }
 
 impl TuningReport {
-    #[cfg_attr(target_family = "wasm", expect(dead_code))]
     pub(crate) fn new(ops: Vec<TunedOp>) -> Self {
         TuningReport { ops }
     }
