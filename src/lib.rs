@@ -41,3 +41,8 @@ pub use tensor::{Element, Nested, Operand, Tensor, constant};
 pub use variable::Variable;
 /// The version of wgpu whose devices and buffers can be shared.
 pub use wgpu;
+
+/// The examples of the guide pages are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/how-it-runs.md")]
+struct HowItRuns;

@@ -302,6 +302,15 @@ impl Body<'_> {
         self.reads().count() + self.outputs.len()
     }
 
+    /// An estimate of its text's length, with what it calls.
+    pub(super) fn weight(&self) -> usize {
+        let weights = self.instances.iter().map(|instance| match instance.code {
+            Code::Pointwise(pointwise) => pointwise.weight(),
+            Code::Reduce(_) | Code::Anchor => 0,
+        });
+        weights.sum::<usize>() + 40 * self.loads.len()
+    }
+
     /// How many folds follow on each other.
     pub(super) fn levels(&self) -> usize {
         let folds = self.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_)));

@@ -266,7 +266,8 @@ impl<'a, 'b> Former<'a, 'b> {
             let members = &self.members[cluster];
             let mut built = vec![false; members.len()];
             loop {
-                let wanted = |(at, _): &(usize, &u32)| !built[*at] && demanded[members[*at] as usize];
+                let wanted =
+                    |(at, _): &(usize, &u32)| !built[*at] && demanded[members[*at] as usize];
                 let outputs: Vec<u32> =
                     members.iter().enumerate().filter(wanted).map(|(_, &m)| m).collect();
                 if outputs.is_empty() {

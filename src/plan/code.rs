@@ -54,6 +54,15 @@ impl Defined {
     pub(super) fn instance(&mut self, i: usize) {
         self.instances[i] = true;
     }
+
+    /// The operand has a name already.
+    pub(super) fn know(&mut self, operand: Operand) {
+        match operand {
+            Operand::Load(i) | Operand::Inside(i) => self.loads[i] = true,
+            Operand::Instance(i) => self.instances[i] = true,
+            Operand::Word(_) => {}
+        }
+    }
 }
 
 /// Writes the code of one body.

@@ -11,6 +11,7 @@ mod code;
 mod epilogue;
 mod map;
 mod memory;
+mod passes;
 mod planner;
 mod report;
 mod rows;

@@ -1,0 +1,446 @@
+//! The passes of a kernel that folds: walks along a row, each of which computes what the next needs.
+
+use std::fmt::Write;
+
+use super::body::{Body, Code, Operand, Source};
+use super::code::{
+    Bound, Defined, LANES, Writer, indented, operand_name, pack_lane, rounded, temp_of, vector,
+};
+use super::rows::{Join, partial};
+use super::space::{Coordinates, Flat, Kind, Place, pack, stored};
+use crate::dtype::{DType, Register};
+use crate::graph::lower::Reduction;
+
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    /// Neighbouring elements are folded together; else they belong to neighbouring rows.
+    pub(super) inner: bool,
+    /// Four neighbours always lie together.
+    pub(super) aligned: bool,
+    pub(super) chunked: bool,
+    pub(super) threads: usize,
+    pub(super) join: Join,
+}
+
+impl Shape {
+    fn place(self, row: bool) -> Place<'static> {
+        // A row's own values are the same in all lanes where the lanes are folded together.
+        let one = self.aligned || (row && self.inner);
+        let coordinates = if one { Coordinates::One } else { Coordinates::Four };
+        Place { flat: Flat::Unknown, coordinates }
+    }
+}
+
+pub(super) struct Passes {
+    pub(super) shape: Shape,
+    pub(super) turns: Option<usize>,
+    /// What earlier passes have left in registers, for each turn.
+    pub(super) kept: Vec<Operand>,
+    /// Types of workgroup memory in use.
+    pub(super) shared: Vec<Register>,
+    pub(super) stores: Vec<(Bound, String, &'static str)>,
+    pub(super) text: String,
+}
+
+impl Passes {
+    /// Which row, and which part of it.
+    pub(super) fn begin(&mut self) {
+        let Shape { inner, aligned, chunked, threads, .. } = self.shape;
+        let text = &mut self.text;
+        text.push_str("let thread = id.y * p.width + id.x;\n");
+        if threads > 1 {
+            let _ = writeln!(text, "let share = local % {threads}u;");
+            // All threads stay, as they meet at barriers; those beyond the end store nothing.
+            let _ = writeln!(text, "let live = thread / {threads}u < p.total;");
+            let _ = writeln!(text, "let line = min(thread / {threads}u, p.total - 1u);");
+        } else {
+            text.push_str("let line = thread;\nif (line >= p.total) { return; }\n");
+        }
+        if chunked {
+            text.push_str("let chunk = line / p.lines;\n");
+            text.push_str("let o = line % p.lines;\n");
+            text.push_str("let first = chunk * p.chunk;\n");
+            text.push_str("let end = min(first + p.chunk, p.steps);\n");
+        } else {
+            text.push_str("let o = line;\n");
+        }
+        match (inner, aligned) {
+            (true, _) => text.push_str("let c = kept(o);\n"),
+            (false, true) => text.push_str("let c = kept(4u * o);\n"),
+            (false, false) => {
+                for lane in 0..4 {
+                    let _ =
+                        writeln!(text, "let c{lane} = kept(min(4u * o + {lane}u, p.rows - 1u));");
+                }
+            }
+        }
+    }
+
+    pub(super) fn run(&mut self, writer: &mut Writer) {
+        let body = writer.body;
+        let mut defined = Defined::nothing(body);
+        let levels: Vec<Level> = (0..=body.levels()).map(|level| Level::new(body, level)).collect();
+        for (at, level) in levels.iter().enumerate().filter(|(_, level)| !level.is_empty()) {
+            let later: Vec<Operand> =
+                levels[at + 1..].iter().flat_map(|level| level.wanted(body)).collect();
+            self.pass(writer, &mut defined, level, &later);
+        }
+        self.store_rows(writer, &mut defined);
+    }
+
+    /// One walk along the row.
+    fn pass(
+        &mut self,
+        writer: &mut Writer,
+        defined: &mut Defined,
+        level: &Level,
+        later: &[Operand],
+    ) {
+        let body = writer.body;
+        let Level { folds, stored } = level;
+        let Shape { inner, aligned, chunked, threads, .. } = self.shape;
+        let wanted = level.wanted(body);
+        let mut of_row = Vec::new();
+        wanted.iter().for_each(|&operand| row_operands(body, operand, &mut of_row));
+        let row = writer.compute(self.shape.place(true), of_row, defined);
+        self.text.push_str(&row);
+
+        for &i in folds {
+            let (register, reduction) = fold_of(body, i);
+            let first = &reduction.first;
+            let ty = vector(register);
+            let _ = writeln!(self.text, "var a{i} = {ty}({first});");
+            let text =
+                format!("(a: {ty}, b: {ty}) -> {ty} {{\n    return {};\n}}\n", reduction.fold);
+            writer.function(&fold_name(reduction, register), text);
+        }
+        let mut inside = String::new();
+        match (inner, aligned) {
+            (true, true) => inside.push_str("let c = along(c, 4u * i);\n"),
+            (true, false) => {
+                for lane in 0..4 {
+                    let _ = writeln!(
+                        inside,
+                        "let c{lane} = along(c, min(4u * i + {lane}u, p.len - 1u));"
+                    );
+                }
+            }
+            (false, true) => inside.push_str("let c = along(c, i);\n"),
+            (false, false) => {
+                for lane in 0..4 {
+                    let _ = writeln!(inside, "let c{lane} = along(c{lane}, i);");
+                }
+            }
+        }
+        let mut here = defined.clone();
+        for &operand in &self.kept {
+            let name = operand_name(operand);
+            let _ = writeln!(inside, "let {name} = kept_{name}[$turn];");
+            here.know(operand);
+        }
+        inside.push_str(&writer.compute(self.shape.place(false), wanted.clone(), &mut here));
+        if let Some(turns) = self.turns {
+            for operand in keepable(body, &wanted, later) {
+                if !self.kept.contains(&operand) {
+                    let (name, ty) = (operand_name(operand), vector(body.register(operand)));
+                    let _ = writeln!(self.text, "var kept_{name}: array<{ty}, {turns}>;");
+                    let _ = writeln!(inside, "kept_{name}[$turn] = {name};");
+                    self.kept.push(operand);
+                }
+            }
+        }
+        for &i in folds {
+            let (register, reduction) = fold_of(body, i);
+            let mut value = operand_name(body.instances[i].operands[0]);
+            if inner && !aligned {
+                let first = &reduction.first;
+                let ty = vector(register);
+                value = format!(
+                    "select({ty}({first}), {value}, vec4<u32>(4u * i) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(p.len))"
+                );
+            }
+            let name = fold_name(reduction, register);
+            let _ = writeln!(inside, "a{i} = {name}(a{i}, {value});");
+        }
+        for &k in stored {
+            self.store_element(writer, k, &mut inside);
+        }
+        self.turn(&indented(&inside, 4), chunked, threads);
+        for &i in folds {
+            self.join(body, i, defined);
+        }
+    }
+
+    /// Writes the walk along the row, of which each step is `inside`.
+    fn turn(&mut self, inside: &str, chunked: bool, threads: usize) {
+        if let Some(turns) = self.turns {
+            for turn in 0..turns {
+                let inside = inside.replace("$turn", &turn.to_string());
+                let from = turn * threads;
+                let _ = write!(
+                    self.text,
+                    "if (share + {from}u < p.steps) {{\n    let i = share + {from}u;\n{inside}}}\n"
+                );
+            }
+            return;
+        }
+        let (from, to) = if chunked { ("first", "end") } else { ("0u", "p.steps") };
+        let (from, by) = match threads {
+            1 => (from.to_string(), "i++".to_string()),
+            n => (format!("{from} + share"), format!("i += {n}u")),
+        };
+        let _ = writeln!(self.text, "for (var i = {from}; i < {to}; {by}) {{\n{inside}}}");
+    }
+
+    /// Makes one value of the lanes and threads of fold `i`.
+    fn join(&mut self, body: &Body, i: usize, defined: &mut Defined) {
+        let (register, reduction) = fold_of(body, i);
+        let (name, ty) = (fold_name(reduction, register), vector(register));
+        let mut value = format!("a{i}");
+        if self.shape.inner {
+            let lane = |l: &str| format!("{ty}(a{i}.{l})");
+            value = format!(
+                "{name}({name}({}, {}), {name}({}, {}))",
+                lane("x"),
+                lane("y"),
+                lane("z"),
+                lane("w")
+            );
+        }
+        if self.shape.join == Join::Shuffle {
+            let _ = writeln!(self.text, "var j{i} = {value}.x;");
+            let mut step = 1;
+            while step < self.shape.threads {
+                let _ = writeln!(
+                    self.text,
+                    "j{i} = {name}({ty}(j{i}), {ty}({})).x;",
+                    shuffled(register, &format!("j{i}"), step)
+                );
+                step *= 2;
+            }
+            value = format!("{ty}(j{i})");
+        } else if self.shape.threads > 1 {
+            let scalar = register.scalar();
+            if !self.shared.contains(&register) {
+                self.shared.push(register);
+            }
+            let half = self.shape.threads / 2;
+            let _ = write!(
+                self.text,
+                "workgroupBarrier();\n\
+                 shared_{scalar}[local] = {value}.x;\n\
+                 workgroupBarrier();\n\
+                 for (var step = {half}u; step > 0u; step = step >> 1u) {{\n    \
+                 if (share < step) {{\n        \
+                 shared_{scalar}[local] = {name}({ty}(shared_{scalar}[local]), {ty}(shared_{scalar}[local + step])).x;\n    \
+                 }}\n    \
+                 workgroupBarrier();\n\
+                 }}\n"
+            );
+            value = format!("{ty}(shared_{scalar}[local - share])");
+        }
+        // A partial result keeps all its digits until the second kernel has folded it.
+        let value = match self.shape.chunked {
+            true => value,
+            false => rounded(body.instances[i].dtype, &value),
+        };
+        let _ = writeln!(self.text, "let t{i} = {value};");
+        defined.instance(i);
+    }
+
+    /// Stores output `k` for the element or the four elements at hand.
+    fn store_element(&mut self, writer: &mut Writer, k: usize, text: &mut String) {
+        let body = writer.body;
+        let output = &body.outputs[k];
+        let rank = body.space.rank();
+        let mut sum = Vec::new();
+        let mut stride = 1;
+        for axis in (0..rank).rev() {
+            sum.push(format!(
+                "c[{axis}] * {}",
+                writer.params.add(&format!("f{axis}"), stride as u32)
+            ));
+            stride *= body.space.axes[axis].size;
+        }
+        sum.reverse();
+        if !writer.helpers.contains("fn flat(") {
+            let _ = write!(
+                writer.helpers,
+                "// The index in row-major order.\n\
+                 fn flat(c: array<u32, RANK>) -> u32 {{\n    return {};\n}}\n\n",
+                sum.join(" + ")
+            );
+        }
+        let value = format!("t{}", output.instance);
+        let live = if self.shape.threads > 1 { "live" } else { "true" };
+        if self.shape.aligned {
+            let store = format!("y{k}[flat(c) / 4u] = {};", pack(output.dtype, &value));
+            match self.shape.threads {
+                1 => text.push_str(&format!("{store}\n")),
+                _ => text.push_str(&format!("if ({live}) {{ {store} }}\n")),
+            }
+            self.stores.push((
+                Bound::Output(k),
+                format!("y{k}"),
+                stored(output.dtype, Kind::Vector),
+            ));
+            return;
+        }
+        for (lane, name) in LANES.iter().enumerate() {
+            let inside = match self.shape.inner {
+                true => format!("4u * i + {lane}u < p.len"),
+                false => format!("4u * o + {lane}u < p.rows"),
+            };
+            let value = pack_lane(output.dtype, &format!("{value}.{name}"));
+            let _ = writeln!(text, "if ({live} && {inside}) {{ y{k}[flat(c{lane})] = {value}; }}");
+        }
+        self.stores.push((Bound::Output(k), format!("y{k}"), stored(output.dtype, Kind::Scalar)));
+    }
+
+    /// Stores what there is one of for each row: outputs, or partial results.
+    fn store_rows(&mut self, writer: &mut Writer, defined: &mut Defined) {
+        let body = writer.body;
+        let mut items: Vec<(Bound, String, DType, usize)> = Vec::new();
+        if self.shape.chunked {
+            let folds = (0..body.instances.len())
+                .filter(|&i| matches!(body.instances[i].code, Code::Reduce(_)));
+            for (n, i) in folds.enumerate() {
+                let dtype = partial(body.instances[i].dtype);
+                items.push((Bound::Temp(n), format!("z{n}"), dtype, i));
+            }
+        } else {
+            for (k, output) in body.outputs.iter().enumerate().filter(|(_, output)| output.row) {
+                items.push((Bound::Output(k), format!("y{k}"), output.dtype, output.instance));
+            }
+        }
+        let wanted: Vec<Operand> = items.iter().map(|item| Operand::Instance(item.3)).collect();
+        let text = writer.compute(self.shape.place(true), wanted, defined);
+        self.text.push_str(&text);
+        for (bound, name, dtype, instance) in items {
+            let value = format!("t{instance}");
+            let row = if self.shape.chunked { "chunk * p.rows + " } else { "" };
+            let kind = if self.shape.inner {
+                let store =
+                    format!("{name}[{row}o] = {};", pack_lane(dtype, &format!("{value}.x")));
+                match self.shape.threads {
+                    1 => self.text.push_str(&format!("{store}\n")),
+                    _ => self.text.push_str(&format!("if (live && share == 0u) {{ {store} }}\n")),
+                }
+                Kind::Scalar
+            } else if self.shape.aligned {
+                let row = if self.shape.chunked { "chunk * p.lines + " } else { "" };
+                let _ = writeln!(self.text, "{name}[{row}o] = {};", pack(dtype, &value));
+                Kind::Vector
+            } else {
+                for (lane, l) in LANES.iter().enumerate() {
+                    let value = pack_lane(dtype, &format!("{value}.{l}"));
+                    let _ = writeln!(
+                        self.text,
+                        "if (4u * o + {lane}u < p.rows) {{ {name}[{row}4u * o + {lane}u] = {value}; }}"
+                    );
+                }
+                Kind::Scalar
+            };
+            self.stores.push((bound, name, stored(dtype, kind)));
+        }
+    }
+}
+
+/// What one pass does: folds, and outputs that are stored for each element.
+struct Level {
+    folds: Vec<usize>,
+    stored: Vec<usize>,
+}
+
+impl Level {
+    fn new(body: &Body, level: usize) -> Self {
+        let folds = (0..body.instances.len()).filter(|&i| {
+            matches!(body.instances[i].code, Code::Reduce(_))
+                && body.instances[i].level == level + 1
+        });
+        let stored = (0..body.outputs.len()).filter(|&k| {
+            let output = &body.outputs[k];
+            !output.row && body.instances[output.instance].level == level
+        });
+        Level { folds: folds.collect(), stored: stored.collect() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.folds.is_empty() && self.stored.is_empty()
+    }
+
+    /// What it needs for each element.
+    fn wanted(&self, body: &Body) -> Vec<Operand> {
+        let folded = self.folds.iter().map(|&i| body.instances[i].operands[0]);
+        let stored = self.stored.iter().map(|&k| Operand::Instance(body.outputs[k].instance));
+        folded.chain(stored).collect()
+    }
+}
+
+/// What `now` computes for each element and `later` needs again, so far as it is worth a register: loads, and what is
+/// folded.
+fn keepable(body: &Body, now: &[Operand], later: &[Operand]) -> Vec<Operand> {
+    fn reach(body: &Body, operand: Operand, out: &mut Vec<Operand>) {
+        let row = match operand {
+            Operand::Load(i) | Operand::Inside(i) => body.loads[i].row,
+            Operand::Instance(i) => body.instances[i].row,
+            Operand::Word(_) => true,
+        };
+        if !row && !out.contains(&operand) {
+            out.push(operand);
+            if let Operand::Instance(i) = operand {
+                body.instances[i].operands.iter().for_each(|&o| reach(body, o, out));
+            }
+        }
+    }
+    let (mut here, mut again) = (Vec::new(), Vec::new());
+    now.iter().for_each(|&operand| reach(body, operand, &mut here));
+    later.iter().for_each(|&operand| reach(body, operand, &mut again));
+    let windowed: Vec<bool> = (0..body.loads.len())
+        .map(|i| here.contains(&Operand::Inside(i)) || again.contains(&Operand::Inside(i)))
+        .collect();
+    here.retain(|operand| {
+        again.contains(operand)
+            && match *operand {
+                Operand::Load(i) => body.loads[i].source != Source::Index && !windowed[i],
+                Operand::Instance(_) => now.contains(operand),
+                _ => false,
+            }
+    });
+    here
+}
+
+/// The value of the thread whose number differs by `step`.
+fn shuffled(register: Register, value: &str, step: usize) -> String {
+    match register {
+        Register::Bool => format!("subgroupShuffleXor(select(0u, 1u, {value}), {step}u) != 0u"),
+        _ => format!("subgroupShuffleXor({value}, {step}u)"),
+    }
+}
+
+/// What `operand` needs that is the same for a whole row.
+fn row_operands(body: &Body, operand: Operand, out: &mut Vec<Operand>) {
+    let row = match operand {
+        Operand::Load(i) | Operand::Inside(i) => {
+            body.loads[i].row && temp_of(body.loads[i].source).is_none()
+        }
+        Operand::Instance(i) => body.instances[i].row,
+        Operand::Word(_) => false,
+    };
+    if row {
+        out.push(operand);
+    } else if let Operand::Instance(i) = operand {
+        body.instances[i].operands.iter().for_each(|&operand| row_operands(body, operand, out));
+    }
+}
+
+fn fold_of<'a>(body: &Body<'a>, i: usize) -> (Register, &'a Reduction) {
+    match body.instances[i].code {
+        Code::Reduce(reduction) => (body.instances[i].dtype.register(), reduction),
+        _ => unreachable!("only folds are asked for"),
+    }
+}
+
+fn fold_name(reduction: &Reduction, register: Register) -> String {
+    format!("{}_{}", reduction.name, register.scalar())
+}
