@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use smallvec::smallvec;
 
 use super::conv2d::{Conv2dOptions, Geometry};
-use super::gemm::{store, sum_parts};
+use super::parts::{stored_in, sum_parts};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -376,7 +376,7 @@ impl Op for FilterGradient {
         if parts == 1 {
             return sums.stores().write(Bind::Output).into();
         }
-        let sums = sums.alias("C", DType::F32).declare(store(2, four)).write(Bind::Temp(0));
+        let sums = stored_in(Bind::Temp(0), sums.alias("C", DType::F32), four);
         let add = sum_parts([Bind::Temp(0), Bind::Output], DType::F32, dtype, results, parts);
         let temps = vec![DType::F32.bytes(total)];
         Lowering::Kernels(Kernels { temps, kernels: vec![sums, add] })

@@ -2,6 +2,7 @@
 //!
 //! Not an op: the ops say how their operands are read (as WGSL functions) and this says the rest.
 
+use super::parts::{stored_in, sum_parts};
 use super::unroll::unroll;
 use crate::device::Caps;
 use crate::dtype::{DType, Register};
@@ -98,7 +99,12 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     // Few rows leave threads for more columns.
     let most = 64 / m.div_ceil(tm).next_power_of_two().min(8);
     let wx = n.div_ceil(4 * tn4).next_power_of_two().min(most);
-    list.push(Variant::Registers { tm, tn4, wx, wy: 64 / wx });
+    let mut wy = 64 / wx;
+    // A processor's cores share workgroups, of which a large one would leave a small product too few.
+    while caps.cpu && wy > 1 && wx * wy > 8 && m.div_ceil(tm * wy) * n.div_ceil(4 * tn4 * wx) < 4 {
+        wy /= 2;
+    }
+    list.push(Variant::Registers { tm, tn4, wx, wy });
     list
 }
 
@@ -282,47 +288,6 @@ impl Gemm {
     }
 }
 
-/// Writes the results of a kernel with two inputs and an alias `C` to `out`.
-fn stored_in(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
-    match out {
-        Bind::Output => kernel.stores(),
-        _ => kernel.declare(store(2, whole)),
-    }
-    .write(out)
-}
-
-/// Adds up `parts` times `results` sums.
-pub(super) fn sum_parts(
-    [from, out]: [Bind; 2],
-    sums: DType,
-    result: DType,
-    results: usize,
-    parts: usize,
-) -> Kernel {
-    let quads = results.is_multiple_of(4);
-    let kernel = Kernel::new("sum_parts", include_str!("../../shaders/sum_parts.wgsl"))
-        .alias("A", sums)
-        .alias("C", result)
-        .constant("WG", 64)
-        .declare("alias V = vec4<A>;")
-        .declare(if quads {
-            "@group(0) @binding(0) var<storage, read> x: array<V>;\n\
-             fn load(at: u32) -> V { return x[at / 4u]; }"
-        } else {
-            "@group(0) @binding(0) var<storage, read> x: array<A>;\n\
-             fn load(at: u32) -> V { return V(x[at], x[at + 1u], x[at + 2u], x[at + 3u]); }"
-        })
-        .read(from)
-        .write(out)
-        .param("len", results)
-        .param("parts", parts)
-        .groups(results.div_ceil(4 * 64));
-    match out {
-        Bind::Output => kernel.stores(),
-        _ => kernel.declare(store(1, quads)),
-    }
-}
-
 impl Sum {
     pub(super) fn len(self) -> usize {
         match self {
@@ -392,7 +357,7 @@ impl Rows {
 impl Columns {
     /// Declares the second operand and its loaders for single columns: four i at once, or one.
     fn line_loader(&self, n: usize, tail: bool) -> &'static str {
-        let aligned = [self.batch, self.u, self.v].iter().all(|s| s % 4 == 0);
+        let aligned = [self.batch, self.u, self.v].iter().all(|s| s.is_multiple_of(4));
         if self.k == 1 && !tail && aligned && (n == 1 || self.n.is_multiple_of(4)) {
             "@group(0) @binding(1) var<storage, read> b: array<vec4<T>>;\n\
              fn b_column(batch: u32, n: u32) -> u32 { return (batch * p.b_batch + n * p.b_n) / 4u; }\n\
@@ -446,29 +411,34 @@ impl Columns {
     }
 }
 
-/// Declares the result, which holds `C`, at a binding, and how four consecutive elements are written, of which the first
-/// `count` exist. `whole` if there always are four, at a multiple of four.
-pub(super) fn store(binding: usize, whole: bool) -> String {
-    if whole {
-        format!(
-            "@group(0) @binding({binding}) var<storage, read_write> y: array<vec4<C>>;\n\
-             fn c_store(at: u32, count: u32, v: V) {{ y[at / 4u] = vec4<C>(v); }}"
-        )
-    } else {
-        format!(
-            "@group(0) @binding({binding}) var<storage, read_write> y: array<C>;\n\
-             fn c_store(at: u32, count: u32, v: V) {{\n    \
-             y[at] = C(v.x);\n    \
-             if (count > 1u) {{ y[at + 1u] = C(v.y); }}\n    \
-             if (count > 2u) {{ y[at + 2u] = C(v.z); }}\n    \
-             if (count > 3u) {{ y[at + 3u] = C(v.w); }}\n}}"
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_shape_has_a_variant_with_threads() {
+        let gpu = Caps::portable();
+        let cpu = Caps { cpu: true, ..gpu.clone() };
+        let lanes = Caps { subgroup: Some(8), ..cpu.clone() };
+        let sizes = [1, 2, 3, 5, 10, 50, 64, 100, 1000, 100_000];
+        for caps in [gpu, cpu, lanes] {
+            for (m, n) in sizes.iter().flat_map(|m| sizes.map(|n| (*m, n))) {
+                for inner in [1, 10, 64, 512, 1000] {
+                    for variant in candidates(Problem { m, n, inner }, &caps) {
+                        let fits = match variant {
+                            Variant::Registers { tm, tn4, wx, wy } => {
+                                (8..=64).contains(&(wx * wy)) && tm.is_power_of_two() && tn4 <= 2
+                            }
+                            Variant::Dots { tn, wx, .. } => tn == n && inner >= 8 * wx,
+                            Variant::Lanes { .. } => caps.subgroup == Some(8),
+                            Variant::Tiled => !caps.cpu,
+                        };
+                        assert!(fits, "{m}x{inner}x{n}: {variant:?}");
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn long_sums_of_few_results_are_cut() {

@@ -4,6 +4,7 @@
 
 use std::hash::{Hash, Hasher};
 
+use super::conv2d::Conv2dOptions;
 use super::gemm::Variant;
 use super::matmul::Product;
 use super::{Backward, Grads, Keep, Operation, no_grads};
@@ -112,5 +113,27 @@ fn variants_agree_with_the_plain_sum() {
                 assert_eq!(got.to_vec::<f32>().unwrap(), want, "{variant:?} {product:?}");
             }
         }
+    }
+}
+
+/// Filters so few that threads share the sums, over more channels than the threads take at once.
+#[test]
+fn few_filters_agree_with_the_plain_sum() {
+    let (size, c) = (5, 516);
+    for o in [1, 3, 4] {
+        let (x, w) = (numbers(size * size * c, 7), numbers(4 * c * o, 5));
+        let mut want = Vec::new();
+        for e in 0..(size - 1) * (size - 1) * o {
+            let (i, j, o_at) = (e / o / (size - 1), e / o % (size - 1), e % o);
+            let term = |t: usize| {
+                let (u, v, l) = (t / c / 2, t / c % 2, t % c);
+                x[((i + u) * size + j + v) * c + l] * w[((u * 2 + v) * c + l) * o + o_at]
+            };
+            want.push((0..4 * c).map(term).sum::<f32>());
+        }
+        let x = Tensor::from_slice(&x, [1, size, size, c]).unwrap();
+        let w = Tensor::from_slice(&w, [2, 2, c, o]).unwrap();
+        let got = x.conv2d(&w, Conv2dOptions::default()).unwrap();
+        assert_eq!(got.to_vec::<f32>().unwrap(), want, "{o} filters");
     }
 }

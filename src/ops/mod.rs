@@ -23,6 +23,7 @@ mod iota;
 mod losses;
 mod matmul;
 mod pad;
+mod parts;
 mod patches;
 mod pool;
 mod random;
