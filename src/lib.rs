@@ -33,7 +33,7 @@ pub use ops::{
     sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits, stack,
 };
-pub use plan::{PlanReport, PlannedKernel};
+pub use plan::{PlanReport, PlannedKernel, TunedOp, TunedVariant, Tuning, TuningReport};
 pub use runtime::{Device, Profiler};
 pub use shape::{Axes, Shape};
 pub use tape::{GradientTape, PersistentTape, Sources, Targets, Watchable};

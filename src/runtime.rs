@@ -7,6 +7,7 @@ mod flush;
 #[cfg(test)]
 mod flush_tests;
 mod inspect;
+mod tuning;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::device::{AdapterInfo, Buffer, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging};
 use crate::error::{Error, Result};
 use crate::graph::{Coincidences, Op, Spec, State, Stream, Value};
-use crate::plan::PlanCache;
+use crate::plan::{Identity, PlanCache, Tuner};
 use flush::never_ran;
 pub use inspect::Profiler;
 
@@ -49,6 +50,7 @@ struct Lane {
     stream: Stream,
     plans: PlanCache,
     coincidences: Coincidences,
+    tuner: Tuner,
     /// Plans may compute several ops in one kernel (unless `WGRAD_FUSION=0`).
     fusion: bool,
     /// An error that nobody has been told of: a flush that no caller had asked for went wrong, or a call took
@@ -108,7 +110,8 @@ impl Device {
     fn with(gpu: Gpu) -> Self {
         let sync = std::env::var("WGRAD_EAGER_SYNC").is_ok_and(|v| v != "0" && !v.is_empty());
         let fusion = std::env::var("WGRAD_FUSION").map_or(true, |v| v != "0");
-        let lane = Mutex::new(Lane { fusion, ..Lane::default() });
+        let tuner = Tuner::new(Identity::new(&gpu.info, &gpu.caps));
+        let lane = Mutex::new(Lane { fusion, tuner, ..Lane::default() });
         Device(Arc::new(Shared { gpu, lane, sync }))
     }
 

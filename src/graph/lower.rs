@@ -20,6 +20,23 @@ pub(crate) struct Site<'a> {
     pub(crate) inputs: &'a [&'a Spec],
     pub(crate) output: &'a Spec,
     pub(crate) caps: &'a Caps,
+    /// Which of [`Op::variants`] to take, by its name. The op chooses where there is none, or one that it does not
+    /// have here.
+    ///
+    /// [`Op::variants`]: super::Op::variants
+    pub(crate) variant: Option<&'a str>,
+}
+
+/// The ways in which an op can be computed, which differ in speed and rounding.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(target_family = "wasm", allow(dead_code))]
+pub(crate) struct Variants {
+    /// Their names, which mean the same in every run. The first is what the op takes unasked.
+    pub(crate) names: Vec<String>,
+    /// The simplest of them, with whose results the others' are compared.
+    pub(crate) plain: usize,
+    /// How many products or numbers a result adds up: their order is what the variants differ in.
+    pub(crate) terms: usize,
 }
 
 pub(crate) enum Lowering {

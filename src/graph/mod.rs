@@ -19,7 +19,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
 pub(crate) use key::{Coincidences, Key};
-use lower::{Lowering, Site};
+use lower::{Lowering, Site, Variants};
 pub(crate) use stream::{Stream, Taken};
 pub(crate) use value::{State, Value};
 
@@ -63,6 +63,12 @@ pub(crate) trait Op: Any + Debug + Send + Sync {
     /// Attributes that may change without a new plan.
     fn words(&self) -> Words {
         Words::new()
+    }
+
+    /// The ways in which the op can be computed at `site`, if there is a choice. Its attributes are what `Debug`
+    /// shows: measurements are kept by it.
+    fn variants(&self, _site: &Site) -> Variants {
+        Variants::default()
     }
 
     /// How the op becomes code. Called once for a plan, after `infer` has agreed.

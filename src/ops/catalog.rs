@@ -17,7 +17,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::Spec;
 use crate::graph::lower::{Lowering, Site};
-use crate::plan::plan;
+use crate::plan::{Choice, plan};
 use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -93,7 +93,7 @@ impl Catalog {
         for caps in self.caps.clone() {
             for node in &graph.nodes {
                 let inputs: Vec<&Spec> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
-                let site = Site { inputs: &inputs, output: &node.spec, caps: &caps };
+                let site = Site { inputs: &inputs, output: &node.spec, caps: &caps, variant: None };
                 if let Lowering::Kernels(kernels) = node.op.lower(&site) {
                     for kernel in &kernels.kernels {
                         let params = kernel.params.iter().map(|(name, _)| name.to_string());
@@ -102,7 +102,7 @@ impl Catalog {
                 }
             }
             for fusion in [true, false] {
-                for source in plan(&graph, &caps, fusion).sources() {
+                for source in plan(&graph, &caps, fusion, &Choice::Unasked).sources() {
                     self.insert(source.clone(), &call, None);
                 }
             }

@@ -10,10 +10,11 @@ use smallvec::smallvec;
 use super::gemm::{Columns, Gemm, Rows, Sum};
 use super::matmul::Product;
 use super::patches;
+use super::windows::{windows_of_images, windows_over_places};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result};
-use crate::graph::lower::{Lowering, Site};
+use crate::graph::lower::{Lowering, Site, Variants};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::{Operand, Tensor};
@@ -171,68 +172,6 @@ impl Geometry {
     }
 }
 
-/// The windows of images as rows. Row: the image and corner of a window. u: the row within. With `by_row` the elements of
-/// a window's row are one run: i is the column and channel, and v is 0. Otherwise v is the column and i the channel.
-fn windows_of_images(c: usize, by_row: bool) -> Rows {
-    let corner = "struct Row { image: u32, y: u32, x: u32 }\n\
-        fn a_row(batch: u32, m: u32) -> Row {\n    \
-        let i = (m / p.ow) % p.oh;\n    \
-        return Row(m / (p.ow * p.oh) * p.h * p.w * p.c, i * p.sh - p.top, (m % p.ow) * p.sw - p.left);\n}\n\
-        // Above and left of the image the sums wrap to large numbers.\n";
-    let place = "struct At { place: u32, inside: bool }\n\
-        fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
-        let y = row.y + u * p.dh;\n    let x = row.x + v * p.dw;\n    \
-        let inside = y < p.h && x < p.w;\n    \
-        return At(select(0u, row.image + (y * p.w + x) * p.c, inside), inside);\n}\n";
-    let vector = c.is_multiple_of(4);
-    let line = "struct At { line: u32, x: u32, inside: bool }\n\
-        fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
-        let y = row.y + u * p.dh;\n    \
-        return At(row.image + y * p.w * p.c, row.x * p.c, y < p.h);\n}";
-    let (at, load) = if vector {
-        (place, PLACE_QUAD)
-    } else if by_row {
-        (
-            line,
-            "fn a_load(at: At, i: u32) -> A {\n    \
-             let x = at.x + i;\n    \
-             let inside = at.inside && x < p.w * p.c;\n    \
-             return select(A(0), A(a[select(0u, at.line + x, inside)]), inside);\n}",
-        )
-    } else {
-        (place, PLACE_LOAD)
-    };
-    Rows { text: format!("{corner}{at}"), load, vector, columns: None }
-}
-
-const PLACE_QUAD: &str = "fn a_quad(at: At, i: u32) -> V { return select(V(A(0)), V(a[(at.place + i) / 4u]), at.inside); }";
-const PLACE_LOAD: &str =
-    "fn a_load(at: At, i: u32) -> A { return select(A(0), A(a[at.place + i]), at.inside); }";
-
-/// What the windows over each place have as gradients. Row: the image and place. u, v: the place in the window. i: the
-/// result's channel.
-fn windows_over_places(vector: bool, dense: bool) -> Rows {
-    let window = if dense {
-        "let i = y;\n    let j = x;\n    let inside = i < p.oh && j < p.ow;\n    "
-    } else {
-        "let i = y / p.sh;\n    let j = x / p.sw;\n    \
-         let inside = i < p.oh && j < p.ow && i * p.sh == y && j * p.sw == x;\n    "
-    };
-    let text = format!(
-        "struct Row {{ image: u32, y: u32, x: u32 }}\n\
-         struct At {{ place: u32, inside: bool }}\n\
-         fn a_row(batch: u32, m: u32) -> Row {{\n    \
-         let y = (m / p.w) % p.h;\n    \
-         return Row(m / (p.w * p.h) * p.oh * p.ow * p.o, y + p.top, m % p.w + p.left);\n}}\n\
-         fn a_at(row: Row, u: u32, v: u32) -> At {{\n    \
-         // A negative difference wraps to a large number, whose quotient lies beyond the last window.\n    \
-         let y = row.y - u * p.dh;\n    let x = row.x - v * p.dw;\n    {window}\
-         return At(select(0u, row.image + (i * p.ow + j) * p.o, inside), inside);\n}}"
-    );
-    let load = if vector { PLACE_QUAD } else { PLACE_LOAD };
-    Rows { text, load, vector, columns: None }
-}
-
 #[derive(Debug, Hash)]
 struct Conv2d {
     options: Conv2dOptions,
@@ -254,17 +193,27 @@ impl Op for Conv2d {
         self.hash(&mut state);
     }
 
+    fn variants(&self, site: &Site) -> Variants {
+        self.product(site).variants(site.caps)
+    }
+
     fn lower(&self, site: &Site) -> Lowering {
+        self.product(site).lower_at(site)
+    }
+}
+
+impl Conv2d {
+    fn product(&self, site: &Site) -> Gemm {
         let g = Geometry::new("Conv2D", &site.inputs[0].shape, &site.inputs[1].shape, self.options)
             .expect("infer has agreed");
         let ([_, _, _, c], [kh, kw, _, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
         if g.is_product() {
             let size = Product { m: n * oh * ow, k: c, n: o, ..Product::default() };
-            return size.gemm("conv2d", site.output.dtype).lower(site.caps);
+            return size.gemm("conv2d", site.output.dtype);
         }
         let by_row = c % 4 != 0 && self.options.dilations[1] == 1;
         let (sum, v) = if by_row { ([kh, 1, kw * c], 0) } else { ([kh, kw, c], c * o) };
-        let gemm = Gemm {
+        Gemm {
             label: "conv2d",
             dtype: site.output.dtype,
             result: site.output.dtype,
@@ -275,8 +224,7 @@ impl Op for Conv2d {
             a: windows_of_images(c, by_row),
             b: Columns { batch: 0, u: kw * c * o, v, k: o, n: 1 },
             params: g.params(),
-        };
-        gemm.lower(site.caps)
+        }
     }
 }
 
@@ -316,7 +264,21 @@ impl Op for InputGradient {
         self.hash(&mut state);
     }
 
+    fn variants(&self, site: &Site) -> Variants {
+        self.product(site).1.variants(site.caps)
+    }
+
     fn lower(&self, site: &Site) -> Lowering {
+        match self.product(site) {
+            (Some(patches), gemm) => patches::input_gradient(&patches, gemm, site),
+            (None, gemm) => gemm.lower_at(site),
+        }
+    }
+}
+
+impl InputGradient {
+    /// The product, and the sizes if what it makes are patches that are yet to be added up.
+    fn product(&self, site: &Site) -> (Option<Geometry>, Gemm) {
         let g = Geometry::new(self.name(), &self.image, &site.inputs[1].shape, self.options)
             .expect("the forward op has agreed");
         let ([n, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (g.image, g.filter, g.out);
@@ -324,7 +286,7 @@ impl Op for InputGradient {
         if g.is_product() {
             let size =
                 Product { m: n * h * w, k: o, n: c, transpose_b: true, ..Product::default() };
-            return size.gemm("conv2d_input_gradient", dtype).lower(site.caps);
+            return (None, size.gemm("conv2d_input_gradient", dtype));
         }
         let given = Product {
             m: n * oh * ow,
@@ -337,7 +299,7 @@ impl Op for InputGradient {
             && (c < 8 || self.options.strides != [1, 1])
             && given.m * given.n <= patches::MOST
         {
-            return patches::input_gradient(&g, &given, site);
+            return (Some(g), patches::product(&given, dtype));
         }
         let vector = o % 4 == 0;
         let gemm = Gemm {
@@ -352,7 +314,7 @@ impl Op for InputGradient {
             b: Columns { batch: 0, u: kw * c * o, v: c * o, k: 1, n: o },
             params: g.params(),
         };
-        gemm.lower(site.caps)
+        (None, gemm)
     }
 }
 
@@ -390,14 +352,24 @@ impl Op for FilterGradient {
         self.hash(&mut state);
     }
 
+    fn variants(&self, site: &Site) -> Variants {
+        self.product(site).variants(site.caps)
+    }
+
     fn lower(&self, site: &Site) -> Lowering {
+        self.product(site).lower_at(site)
+    }
+}
+
+impl FilterGradient {
+    fn product(&self, site: &Site) -> Gemm {
         let g = Geometry::new(self.name(), &site.inputs[0].shape, &self.filter, self.options)
             .expect("the forward op has agreed");
         let ([kh, kw, c, o], [n, oh, ow, _]) = (g.filter, g.out);
         if g.is_product() {
             let size =
                 Product { m: c, k: n * oh * ow, n: o, transpose_a: true, ..Product::default() };
-            return size.gemm("conv2d_filter_gradient", site.output.dtype).lower(site.caps);
+            return size.gemm("conv2d_filter_gradient", site.output.dtype);
         }
         // Row: the place in the window and the channel. u: the image, v: the result's row, i: its column.
         // Above and left of the image the sums wrap to large numbers.
@@ -418,7 +390,7 @@ impl Op for FilterGradient {
             let inside = at.inside && x < p.w;\n    \
             return select(V(A(0)), V(a[select(0u, at.line + x * p.c, inside) / 4u]), inside);\n}";
         let columns = (c % 4 == 0).then_some(columns);
-        let gemm = Gemm {
+        Gemm {
             label: "conv2d_filter_gradient",
             dtype: site.output.dtype,
             result: site.output.dtype,
@@ -429,8 +401,7 @@ impl Op for FilterGradient {
             a: Rows { text: a.to_string(), load, vector: false, columns },
             b: Columns { batch: 0, u: oh * ow * o, v: ow * o, k: o, n: 1 },
             params: g.params(),
-        };
-        gemm.lower(site.caps)
+        }
     }
 }
 

@@ -186,11 +186,6 @@ struct Cut {
 }
 
 impl Gemm {
-    pub(super) fn lower(self, caps: &Caps) -> Lowering {
-        let variant = self.preferred(caps);
-        self.lower_with(variant, caps)
-    }
-
     pub(super) fn lower_with(self, variant: Variant, caps: &Caps) -> Lowering {
         self.lower_to(Bind::Output, variant, caps)
     }
@@ -294,7 +289,7 @@ impl Gemm {
 }
 
 impl Sum {
-    fn len(self) -> usize {
+    pub(super) fn len(self) -> usize {
         match self {
             Sum::Run(len) => len,
             Sum::Nest([u, v, i]) => u * v * i,

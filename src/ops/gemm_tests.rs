@@ -62,6 +62,7 @@ fn variants_agree_with_the_plain_sum() {
         Variant::Registers { tm: 8, tn4: 2, wx: 8, wy: 8 },
         Variant::Registers { tm: 4, tn4: 1, wx: 2, wy: 32 },
         Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 },
+        Variant::Registers { tm: 4, tn4: 2, wx: 16, wy: 16 },
         Variant::Registers { tm: 2, tn4: 1, wx: 64, wy: 1 },
         Variant::Tiled,
         Variant::Dots { tm4: 1, tn: 4, wx: 64 },

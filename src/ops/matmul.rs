@@ -9,7 +9,7 @@ use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, same_dtype}
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result};
-use crate::graph::lower::{Lowering, Site};
+use crate::graph::lower::{Lowering, Site, Variants};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, broadcast};
 use crate::tensor::{Operand, Tensor};
@@ -133,7 +133,17 @@ impl Op for MatMul {
         self.hash(&mut state);
     }
 
+    fn variants(&self, site: &Site) -> Variants {
+        self.product(site).gemm("matmul", site.output.dtype).variants(site.caps)
+    }
+
     fn lower(&self, site: &Site) -> Lowering {
+        self.product(site).gemm("matmul", site.output.dtype).lower_at(site)
+    }
+}
+
+impl MatMul {
+    fn product(&self, site: &Site) -> Product {
         let (a, b) = (site.inputs[0], site.inputs[1]);
         let rank = site.output.shape.len();
         let [mut m, n] = [site.output.shape[rank - 2], site.output.shape[rank - 1]];
@@ -146,8 +156,7 @@ impl Op for MatMul {
             (m, batch, a_batch) = (m * batch, 1, 0);
         }
         let MatMul { transpose_a, transpose_b } = *self;
-        let size = Product { batch, m, k, n, a_batch, b_batch, transpose_a, transpose_b };
-        size.gemm("matmul", site.output.dtype).lower(site.caps)
+        Product { batch, m, k, n, a_batch, b_batch, transpose_a, transpose_b }
     }
 }
 

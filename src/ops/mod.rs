@@ -39,6 +39,8 @@ mod table_tests;
 mod transpose;
 mod unary;
 mod unroll;
+mod variants;
+mod windows;
 
 use smallvec::SmallVec;
 

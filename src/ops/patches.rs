@@ -3,6 +3,7 @@
 //! narrow product.
 
 use super::conv2d::Geometry;
+use super::gemm::Gemm;
 use super::matmul::Product;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
@@ -10,17 +11,23 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
 /// Elements that all patches together may have.
 pub(super) const MOST: usize = 16 << 20;
 
-/// `given` is the product of the windows' gradients and the filter, `[N*OH*OW, KH*KW*C]`.
-pub(super) fn input_gradient(g: &Geometry, given: &Product, site: &Site) -> Lowering {
-    let mut gemm = given.gemm("conv2d_patches", site.output.dtype);
+/// The product of the windows' gradients and the filter, `[N*OH*OW, KH*KW*C]`.
+pub(super) fn product(given: &Product, dtype: DType) -> Gemm {
+    let mut gemm = given.gemm("conv2d_patches", dtype);
     // Sums that are to be added up are not rounded before.
     gemm.result = DType::F32;
-    let (patches, variant) = (Bind::Temp(0), gemm.preferred(site.caps));
+    gemm
+}
+
+/// `gemm` is that of [`product`].
+pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, site: &Site) -> Lowering {
+    let bytes = DType::F32.bytes(gemm.m * gemm.n);
+    let (patches, variant) = (Bind::Temp(0), gemm.variant_at(site));
     let lowered = gemm.lower_to(patches, variant, site.caps);
     let Lowering::Kernels(Kernels { mut temps, mut kernels }) = lowered else {
         unreachable!("a product becomes kernels");
     };
-    temps.insert(0, DType::F32.bytes(given.m * given.n));
+    temps.insert(0, bytes);
     let ([_, h, w, c], [kh, kw, ..], [_, oh, ow, _]) = (g.image, g.filter, g.out);
     let total = site.output.elements();
     let add = Kernel::new("conv2d_add_patches", include_str!("../../shaders/add_patches.wgsl"))

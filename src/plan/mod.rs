@@ -16,6 +16,9 @@ mod planner;
 mod report;
 mod rows;
 mod space;
+// A browser measures nothing.
+#[cfg_attr(target_family = "wasm", allow(dead_code))]
+mod tuner;
 mod view;
 
 use std::collections::VecDeque;
@@ -27,6 +30,10 @@ pub(crate) use cache::PlanCache;
 pub(crate) use planner::plan;
 pub(crate) use report::Note;
 pub use report::{PlanReport, PlannedKernel};
+#[cfg(test)]
+pub(crate) use tuner::Choice;
+pub(crate) use tuner::{Identity, Tuner};
+pub use tuner::{TunedOp, TunedVariant, Tuning, TuningReport};
 
 use crate::device::{Access, Buffer, Counter, Gpu, Launch, Pipeline, Source, Staging};
 use crate::error::Result;
@@ -40,6 +47,10 @@ pub(crate) struct Plan {
     outputs: Vec<(u32, Place)>,
     params: Params,
     report: PlanReport,
+    /// Ops of which no measurement says how to compute them best.
+    pub(crate) tasks: Vec<Arc<tuner::Task>>,
+    /// How often it has run.
+    runs: u32,
     /// All steps have their pipelines.
     compiled: bool,
     /// The slots' buffers while the plan runs; kept for its memory.
@@ -101,6 +112,8 @@ impl Plan {
     fn new(steps: Vec<Step>, slots: Vec<u64>, outputs: Vec<(u32, Place)>, params: Params) -> Self {
         Plan {
             report: PlanReport::new(&steps, slots.iter().sum()),
+            tasks: Vec::new(),
+            runs: 0,
             compiled: false,
             taken: Vec::with_capacity(slots.len()),
             slots: slots.into_iter().map(|bytes| Slot { bytes, recent: VecDeque::new() }).collect(),
@@ -159,6 +172,12 @@ impl Plan {
             .collect();
         let index = gpu.submit(&launches, &reads)?;
         Ok((outputs, index))
+    }
+
+    /// Counts a run, and tells of which it is.
+    pub(crate) fn ran(&mut self) -> u32 {
+        self.runs = self.runs.saturating_add(1);
+        self.runs
     }
 
     /// The kernels' texts, for tests that validate them.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -10,15 +11,17 @@ use super::cluster::{self, Cluster};
 use super::code::{Bound, Kernel};
 use super::memory::Slots;
 use super::rows::{self, Shares};
+use super::tuner::{Choice, Task};
 use super::{Note, Params, Place, Plan, Ranges, Step, epilogue, map};
 use crate::device::Caps;
 use crate::graph::lower::{self, Arg, Bind, Kernels, Lowering, Pointwise, Site};
 use crate::graph::{Graph, Input, Spec};
 
 /// Plans `graph` for a device with `caps`; without `fusion` every node has a kernel of its own.
-pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool) -> Plan {
+pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) -> Plan {
+    let mut tasks = Vec::new();
     let mut lowerings: Vec<Lowering> =
-        (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps)).collect();
+        (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps, choice, &mut tasks)).collect();
     let roots = find_roots(graph, &mut lowerings, fusion);
     let free = cluster::free(graph, &lowerings, fusion);
     let scope = Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
@@ -30,17 +33,25 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool) -> Plan {
         steps: Vec::new(),
         params: Params::default(),
     };
-    planner.run()
+    Plan { tasks, ..planner.run() }
 }
 
-fn lower_node(graph: &Graph, i: usize, caps: &Caps) -> Lowering {
+fn lower_node(
+    graph: &Graph,
+    i: usize,
+    caps: &Caps,
+    choice: &Choice,
+    tasks: &mut Vec<Arc<Task>>,
+) -> Lowering {
     let node = &graph.nodes[i];
     if node.spec.elements() == 0 {
         // Nothing to compute, and sizes of 0 are nothing that an op's tiles must cope with.
         return Lowering::Kernels(Kernels::default());
     }
     let inputs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
-    let lowering = node.op.lower(&Site { inputs: &inputs, output: &node.spec, caps });
+    let site = Site { inputs: &inputs, output: &node.spec, caps, variant: None };
+    let variant = choice.variant(node, &site, tasks);
+    let lowering = node.op.lower(&Site { variant: variant.as_deref(), ..site });
     match lowering {
         // A fold of nothing is its start value everywhere.
         Lowering::Reduce(reduction) if inputs[0].elements() == 0 => {

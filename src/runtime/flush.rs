@@ -41,6 +41,12 @@ impl Device {
         if lane.stream.len() == 0 {
             return self.0.gpu.check().map(|()| None);
         }
+        #[cfg(not(target_family = "wasm"))]
+        match lane.tuner.slice(&self.0.gpu) {
+            Ok(false) => {}
+            Ok(true) => lane.plans.clear(),
+            Err(error) => drop(lane.failure.get_or_insert(error)),
+        }
         let mut taken = lane.stream.take(lent);
         if taken.graph.nodes.is_empty() {
             return Ok(None);
@@ -50,7 +56,12 @@ impl Device {
         let graph = &taken.graph;
         let mut awaited = Awaited::new(gpu, &taken);
         let fusion = lane.fusion;
-        let (plan, known) = lane.plans.get(key, || plan::plan(graph, &gpu.caps, fusion));
+        let tuner = &mut lane.tuner;
+        let (plan, known) =
+            lane.plans.get(key, || plan::plan(graph, &gpu.caps, fusion, &tuner.choice()));
+        if !known {
+            lane.tuner.saw(&plan.tasks);
+        }
         gpu.counters.add(Counter::Flushes, 1);
         gpu.counters.add(if known { Counter::PlanHits } else { Counter::PlanMisses }, 1);
 
@@ -62,6 +73,8 @@ impl Device {
         match plan.run(gpu, &graph.nodes, &taken.leaves, reads) {
             Ok((buffers, index)) => {
                 awaited.ran = Some(Ok(()));
+                let runs = plan.ran();
+                lane.tuner.ran(&plan.tasks, runs);
                 debug_assert!(plan.outputs().eq(taken.outputs.iter().map(|(node, _)| *node)));
                 for ((_, value), buffer) in taken.outputs.iter().zip(buffers) {
                     value.set(State::Ready(buffer));

@@ -1,0 +1,65 @@
+//! How a convolution's products read their first operand: WGSL that finds the windows of images, and over places.
+
+use super::gemm::Rows;
+
+/// The windows of images as rows. Row: the image and corner of a window. u: the row within. With `by_row` the elements of
+/// a window's row are one run: i is the column and channel, and v is 0. Otherwise v is the column and i the channel.
+pub(super) fn windows_of_images(c: usize, by_row: bool) -> Rows {
+    let corner = "struct Row { image: u32, y: u32, x: u32 }\n\
+        fn a_row(batch: u32, m: u32) -> Row {\n    \
+        let i = (m / p.ow) % p.oh;\n    \
+        return Row(m / (p.ow * p.oh) * p.h * p.w * p.c, i * p.sh - p.top, (m % p.ow) * p.sw - p.left);\n}\n\
+        // Above and left of the image the sums wrap to large numbers.\n";
+    let place = "struct At { place: u32, inside: bool }\n\
+        fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
+        let y = row.y + u * p.dh;\n    let x = row.x + v * p.dw;\n    \
+        let inside = y < p.h && x < p.w;\n    \
+        return At(select(0u, row.image + (y * p.w + x) * p.c, inside), inside);\n}\n";
+    let vector = c.is_multiple_of(4);
+    let line = "struct At { line: u32, x: u32, inside: bool }\n\
+        fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
+        let y = row.y + u * p.dh;\n    \
+        return At(row.image + y * p.w * p.c, row.x * p.c, y < p.h);\n}";
+    let (at, load) = if vector {
+        (place, PLACE_QUAD)
+    } else if by_row {
+        (
+            line,
+            "fn a_load(at: At, i: u32) -> A {\n    \
+             let x = at.x + i;\n    \
+             let inside = at.inside && x < p.w * p.c;\n    \
+             return select(A(0), A(a[select(0u, at.line + x, inside)]), inside);\n}",
+        )
+    } else {
+        (place, PLACE_LOAD)
+    };
+    Rows { text: format!("{corner}{at}"), load, vector, columns: None }
+}
+
+const PLACE_QUAD: &str = "fn a_quad(at: At, i: u32) -> V { return select(V(A(0)), V(a[(at.place + i) / 4u]), at.inside); }";
+const PLACE_LOAD: &str =
+    "fn a_load(at: At, i: u32) -> A { return select(A(0), A(a[at.place + i]), at.inside); }";
+
+/// What the windows over each place have as gradients. Row: the image and place. u, v: the place in the window. i: the
+/// result's channel.
+pub(super) fn windows_over_places(vector: bool, dense: bool) -> Rows {
+    let window = if dense {
+        "let i = y;\n    let j = x;\n    let inside = i < p.oh && j < p.ow;\n    "
+    } else {
+        "let i = y / p.sh;\n    let j = x / p.sw;\n    \
+         let inside = i < p.oh && j < p.ow && i * p.sh == y && j * p.sw == x;\n    "
+    };
+    let text = format!(
+        "struct Row {{ image: u32, y: u32, x: u32 }}\n\
+         struct At {{ place: u32, inside: bool }}\n\
+         fn a_row(batch: u32, m: u32) -> Row {{\n    \
+         let y = (m / p.w) % p.h;\n    \
+         return Row(m / (p.w * p.h) * p.oh * p.ow * p.o, y + p.top, m % p.w + p.left);\n}}\n\
+         fn a_at(row: Row, u: u32, v: u32) -> At {{\n    \
+         // A negative difference wraps to a large number, whose quotient lies beyond the last window.\n    \
+         let y = row.y - u * p.dh;\n    let x = row.x - v * p.dw;\n    {window}\
+         return At(select(0u, row.image + (i * p.ow + j) * p.o, inside), inside);\n}}"
+    );
+    let load = if vector { PLACE_QUAD } else { PLACE_LOAD };
+    Rows { text, load, vector, columns: None }
+}

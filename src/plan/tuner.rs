@@ -1,0 +1,234 @@
+//! Which variant of an op a plan takes: the op's own choice, or what a measurement on this adapter has found.
+//!
+//! An op's first choice comes from a small table by kind of adapter. Measuring is done when it is asked for, or bit by
+//! bit while a program runs; what is found is kept on disk. Variants differ in rounding, so by default findings are
+//! used but never made: then the same program gives the same bits in every run.
+
+mod findings;
+#[cfg(not(target_family = "wasm"))]
+mod measure;
+mod report;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) use findings::{Findings, Identity};
+pub use report::{TunedOp, TunedVariant, TuningReport};
+
+use crate::graph::lower::{Site, Variants};
+use crate::graph::{Node, Op, Spec};
+
+/// Whether plans use what was measured on this adapter, and whether they may be measured.
+///
+/// The environment variable `WGRAD_TUNE` sets it for new devices: `off`, `found` or `background`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Tuning {
+    /// Every op takes the table's choice for this kind of adapter.
+    Off,
+    /// Findings are used, be they on disk or made by [`Device::tune`](crate::Device::tune); nothing is measured unasked.
+    #[default]
+    Found,
+    /// As `Found`, and ops of plans that run often are measured between flushes. When a plan changes over depends on
+    /// time, so two runs may differ in rounding.
+    Background,
+}
+
+impl Tuning {
+    /// What `WGRAD_TUNE` says.
+    fn named(value: &str) -> Option<Self> {
+        match value {
+            "off" | "0" => Some(Tuning::Off),
+            "found" | "" => Some(Tuning::Found),
+            "background" => Some(Tuning::Background),
+            _ => None,
+        }
+    }
+}
+
+/// An op at a place where it can be computed in several ways.
+#[derive(Debug)]
+pub(crate) struct Task {
+    /// Op, attributes and specs as text: what findings are kept by.
+    key: String,
+    op: Arc<dyn Op>,
+    inputs: Vec<Spec>,
+    output: Spec,
+    variants: Variants,
+}
+
+impl Task {
+    fn new(node: &Node, site: &Site, variants: Variants) -> Self {
+        let op = node.op.clone();
+        let mut key = format!("{op:?}");
+        if !key.starts_with(op.name()) {
+            key = format!("{} {key}", op.name());
+        }
+        for spec in site.inputs {
+            key += &format!(" {}{}", spec.dtype.name(), spec.shape);
+        }
+        // Findings are lines with tabs.
+        let key = key.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let inputs = site.inputs.iter().map(|spec| (*spec).clone()).collect();
+        Task { key, op, inputs, output: site.output.clone(), variants }
+    }
+
+    /// What was found for it, if it is one of its variants.
+    fn found<'a>(&self, findings: &'a Findings) -> Option<&'a str> {
+        let name = findings.get(&self.key)?;
+        self.variants.names.iter().any(|known| known == name).then_some(name)
+    }
+}
+
+/// How a plan's variants are chosen.
+pub(crate) enum Choice<'a> {
+    /// By the ops themselves.
+    Unasked,
+    Findings(&'a Findings),
+    /// This one, for every op that has it.
+    Forced(&'a str),
+}
+
+impl Choice<'_> {
+    /// The name of the variant that `node` is to take, or `None` for its own choice. Ops about which nothing was found
+    /// are added to `tasks`.
+    pub(super) fn variant(
+        &self,
+        node: &Node,
+        site: &Site,
+        tasks: &mut Vec<Arc<Task>>,
+    ) -> Option<String> {
+        if let Choice::Forced(name) = self {
+            return Some((*name).to_string());
+        }
+        let variants = node.op.variants(site);
+        // A sum of nothing is not worth measuring.
+        if variants.names.len() < 2 || site.inputs.iter().any(|spec| spec.elements() == 0) {
+            return None;
+        }
+        let task = Task::new(node, site, variants);
+        let found = match self {
+            Choice::Findings(findings) => task.found(findings).map(str::to_string),
+            _ => None,
+        };
+        if found.is_none() && tasks.iter().all(|known| known.key != task.key) {
+            tasks.push(Arc::new(task));
+        }
+        found
+    }
+}
+
+/// What a device knows of variants.
+#[derive(Default)]
+pub(crate) struct Tuner {
+    mode: Tuning,
+    identity: Identity,
+    findings: Findings,
+    /// The file has been looked at.
+    loaded: bool,
+    /// Ops of plans about which nothing was found, by their keys.
+    seen: BTreeMap<String, Arc<Task>>,
+    #[cfg(not(target_family = "wasm"))]
+    background: measure::Background,
+}
+
+/// Ops that are remembered for a measurement.
+const MOST_SEEN: usize = 1024;
+/// Runs after which a plan is worth measuring in the background.
+const OFTEN: u32 = 20;
+
+impl Tuner {
+    pub(crate) fn new(identity: Identity) -> Self {
+        let value = std::env::var("WGRAD_TUNE").unwrap_or_default();
+        let mode = Tuning::named(&value).unwrap_or_else(|| {
+            log::warn!("WGRAD_TUNE is {value:?}; it is `off`, `found` or `background`.");
+            Tuning::default()
+        });
+        Tuner { mode, identity, ..Tuner::default() }
+    }
+
+    pub(crate) fn mode(&self) -> Tuning {
+        self.mode
+    }
+
+    pub(crate) fn set_mode(&mut self, mode: Tuning) {
+        self.mode = mode;
+        #[cfg(not(target_family = "wasm"))]
+        if mode != Tuning::Background {
+            self.background = measure::Background::default();
+        }
+    }
+
+    /// How plans choose now.
+    pub(crate) fn choice(&mut self) -> Choice<'_> {
+        if self.mode == Tuning::Off {
+            return Choice::Unasked;
+        }
+        Choice::Findings(self.findings())
+    }
+
+    /// What was found, also by other processes that have ended.
+    pub(crate) fn findings(&mut self) -> &Findings {
+        if !self.loaded {
+            self.loaded = true;
+            // What the program itself has brought is newer.
+            let own = std::mem::replace(&mut self.findings, Findings::of_file(&self.identity));
+            self.findings.take_over(own);
+        }
+        &self.findings
+    }
+
+    /// All findings as text, for [`Tuner::load`].
+    pub(crate) fn text(&mut self) -> String {
+        self.findings();
+        self.findings.text(&self.identity)
+    }
+
+    /// Adds the findings of `text`. Returns how many there are in it.
+    pub(crate) fn load(&mut self, text: &str) -> Result<usize, String> {
+        self.findings();
+        let findings = Findings::parse(text.as_bytes(), &self.identity)?;
+        let count = findings.len();
+        self.findings.take_over(findings);
+        Ok(count)
+    }
+
+    /// Remembers the ops of a new plan.
+    pub(crate) fn saw(&mut self, tasks: &[Arc<Task>]) {
+        for task in tasks {
+            if self.seen.len() < MOST_SEEN {
+                self.seen.entry(task.key.clone()).or_insert_with(|| task.clone());
+            }
+        }
+    }
+
+    /// Told of every run of a plan: the `runs`th of one with `tasks`.
+    pub(crate) fn ran(&mut self, tasks: &[Arc<Task>], runs: u32) {
+        #[cfg(not(target_family = "wasm"))]
+        if runs == OFTEN && self.mode == Tuning::Background {
+            self.background.queue(tasks);
+        }
+        #[cfg(target_family = "wasm")]
+        let _ = (tasks, runs, OFTEN);
+    }
+}
+
+/// The page about tuning, whose example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/tuning.md")]
+struct Page;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_names_the_modes() {
+        assert_eq!(Tuning::named("off"), Some(Tuning::Off));
+        assert_eq!(Tuning::named("found"), Some(Tuning::Found));
+        assert_eq!(Tuning::named(""), Some(Tuning::Found));
+        assert_eq!(Tuning::named("background"), Some(Tuning::Background));
+        assert_eq!(Tuning::named("often"), None);
+        assert_eq!(Tuning::default(), Tuning::Found);
+    }
+}

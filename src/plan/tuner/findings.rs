@@ -1,0 +1,242 @@
+//! Findings: an op's key to the name of its fastest variant, as text and as a file in the cache folder.
+//!
+//! A file that is missing, broken or another adapter's is left aside: what it said can be measured again.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::device::{AdapterInfo, Caps, fresh_id};
+use crate::folders;
+
+/// What findings hold for: an adapter with its driver, what of it is used, and the crate's version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Identity {
+    adapter: String,
+    driver: String,
+    used: String,
+}
+
+/// Variants by the keys of ops.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Findings(BTreeMap<String, String>);
+
+const MAGIC: &str = "wgrad tuning 1";
+
+/// A file beyond this is not ours.
+const LARGEST: u64 = 16 << 20;
+
+impl Identity {
+    pub(crate) fn new(info: &AdapterInfo, caps: &Caps) -> Self {
+        let line =
+            |text: String| text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Identity {
+            adapter: line(format!("{} ({:?})", info.name, info.backend)),
+            driver: line(info.driver.clone()),
+            used: format!("processor {}, subgroup {:?}", caps.cpu, caps.subgroup),
+        }
+    }
+
+    fn header(&self) -> String {
+        format!(
+            "{MAGIC}\nversion {}\nadapter {}\ndriver {}\nused {}\n",
+            env!("CARGO_PKG_VERSION"),
+            self.adapter,
+            self.driver,
+            self.used
+        )
+    }
+
+    /// The file in the cache folder, if there is to be one.
+    fn path(&self) -> Option<PathBuf> {
+        let env = |name: &str| std::env::var_os(name);
+        if cfg!(target_family = "wasm") || self.adapter.is_empty() || folders::is_off(&env) {
+            return None;
+        }
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let name: String = self.adapter.chars().take(40).map(plain).collect();
+        let name = format!("{name}-{:016x}.txt", checksum(self.header().as_bytes()));
+        Some(folders::cache(&env)?.join("tuning").join(name))
+    }
+}
+
+impl Findings {
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    pub(super) fn set(&mut self, key: &str, variant: &str) {
+        self.0.insert(key.to_string(), variant.to_string());
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds `other`, which is newer.
+    pub(super) fn take_over(&mut self, other: Findings) {
+        self.0.extend(other.0);
+    }
+
+    /// A header, a checksum of the rest, and a line for each finding.
+    pub(super) fn text(&self, identity: &Identity) -> String {
+        let header = identity.header();
+        let lines: String = self.0.iter().map(|(key, name)| format!("{name}\t{key}\n")).collect();
+        let sum = checksum(format!("{header}{lines}").as_bytes());
+        format!("{header}checksum {sum:016x}\n{lines}")
+    }
+
+    /// Reads what [`Findings::text`] has written, or says why it cannot be used.
+    pub(super) fn parse(text: &[u8], identity: &Identity) -> Result<Self, String> {
+        let text = std::str::from_utf8(text).map_err(|_| "it is not text".to_string())?;
+        if !text.starts_with(&format!("{MAGIC}\n")) {
+            return Err("it holds no findings of this version".to_string());
+        }
+        let header = identity.header();
+        let rest = text.strip_prefix(header.as_str()).ok_or_else(|| {
+            "its findings are of another adapter, driver or version of wgrad".to_string()
+        })?;
+        let damaged = || "it is damaged".to_string();
+        let (sum, lines) = rest.split_once('\n').ok_or_else(damaged)?;
+        let sum = sum.strip_prefix("checksum ").ok_or_else(damaged)?;
+        if sum != format!("{:016x}", checksum(format!("{header}{lines}").as_bytes())) {
+            return Err(damaged());
+        }
+        let finding = |line: &str| {
+            let (name, key) = line.split_once('\t')?;
+            Some((key.to_string(), name.to_string()))
+        };
+        lines.lines().map(finding).collect::<Option<_>>().map(Findings).ok_or_else(damaged)
+    }
+
+    /// What the file in the cache folder says; nothing if there is none that can be used.
+    pub(super) fn of_file(identity: &Identity) -> Self {
+        identity.path().map(|path| Findings::read(&path, identity)).unwrap_or_default()
+    }
+
+    fn read(path: &Path, identity: &Identity) -> Self {
+        let text = match std::fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Findings::default(),
+            Ok(file) if file.len() > LARGEST => Err("it is larger than findings are".to_string()),
+            _ => std::fs::read(path).map_err(|error| error.to_string()),
+        };
+        text.and_then(|text| Findings::parse(&text, identity)).unwrap_or_else(|why| {
+            log::warn!("{}: {why}; its findings are not used.", path.display());
+            Findings::default()
+        })
+    }
+
+    /// Writes the file, with what another process has found meanwhile.
+    pub(super) fn save(&self, identity: &Identity) {
+        let Some(path) = identity.path() else { return };
+        if let Err(error) = self.write(&path, identity) {
+            log::warn!(
+                "{}: {error}; what was measured is not kept. Set WGRAD_CACHE to a folder that can be written, or to \
+                 `off`.",
+                path.display()
+            );
+        }
+    }
+
+    fn write(&self, path: &Path, identity: &Identity) -> io::Result<()> {
+        let mut all = Findings::read(path, identity);
+        all.take_over(self.clone());
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        // In one step, so that another process never reads half of it.
+        let temporary = path.with_extension(format!("{}-{}.tmp", std::process::id(), fresh_id()));
+        let written = std::fs::write(&temporary, all.text(identity))
+            .and_then(|()| std::fs::rename(&temporary, path));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&temporary);
+        }
+        written
+    }
+}
+
+/// FNV-1a: enough against accidents.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(adapter: &str) -> Identity {
+        let info = AdapterInfo { name: adapter.into(), ..AdapterInfo::for_tests() };
+        Identity::new(&info, &Caps::portable())
+    }
+
+    fn findings(pairs: &[(&str, &str)]) -> Findings {
+        Findings(pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect())
+    }
+
+    #[test]
+    fn text_is_read_back() {
+        let some =
+            findings(&[("MatMul: float32[2, 3]", "tiled"), ("Conv2D: x", "registers 8x2 8x8")]);
+        let text = some.text(&identity("one"));
+        assert_eq!(Findings::parse(text.as_bytes(), &identity("one")), Ok(some));
+        let none = Findings::default();
+        assert_eq!(
+            Findings::parse(none.text(&identity("a\nb")).as_bytes(), &identity("a\nb")),
+            Ok(none)
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let good = findings(&[("a key", "tiled"), ("b", "lanes 1x1")]).text(&identity("one"));
+        let refused = |text: &[u8]| Findings::parse(text, &identity("one")).unwrap_err();
+        assert_eq!(refused(b""), "it holds no findings of this version");
+        assert_eq!(refused(&[0xff, 0xfe, 0]), "it is not text");
+        assert_eq!(
+            refused(good.replace("tuning 1", "tuning 2").as_bytes()),
+            "it holds no findings of this version"
+        );
+        let foreign = "its findings are of another adapter, driver or version of wgrad";
+        assert_eq!(Findings::parse(good.as_bytes(), &identity("two")), Err(foreign.to_string()));
+        let version = concat!("version ", env!("CARGO_PKG_VERSION"));
+        assert_eq!(refused(good.replace(version, "version 0").as_bytes()), foreign);
+        // Cut anywhere, and any letter behind the header that differs.
+        for end in 0..good.len() {
+            assert!(
+                Findings::parse(&good.as_bytes()[..end], &identity("one")).is_err(),
+                "{end} bytes"
+            );
+        }
+        for at in good.find("checksum").unwrap()..good.len() {
+            let mut flipped = good.clone().into_bytes();
+            flipped[at] ^= 1;
+            assert_eq!(refused(&flipped), "it is damaged", "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_file_gathers_what_several_write() {
+        let folder = std::env::temp_dir().join(format!(
+            "wgrad-tuning-{}-{}",
+            std::process::id(),
+            fresh_id()
+        ));
+        let path = folder.join("deeper").join("adapter.txt");
+        let one = identity("one");
+        assert_eq!(Findings::read(&path, &one), Findings::default());
+        findings(&[("a", "x"), ("b", "x")]).write(&path, &one).unwrap();
+        findings(&[("b", "y"), ("c", "y")]).write(&path, &one).unwrap();
+        assert_eq!(Findings::read(&path, &one), findings(&[("a", "x"), ("b", "y"), ("c", "y")]));
+        // A broken one is replaced, and nothing else is left behind.
+        std::fs::write(&path, b"\x00\x01garbage").unwrap();
+        assert_eq!(Findings::read(&path, &one), Findings::default());
+        findings(&[("d", "z")]).write(&path, &one).unwrap();
+        assert_eq!(Findings::read(&path, &one), findings(&[("d", "z")]));
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        // A folder that cannot be made is an error, not a panic.
+        assert!(findings(&[]).write(&path.join("below a file"), &one).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,491 @@
+//! Measuring: each variant of an op alone, on random numbers, compared with the plain one before it is timed.
+//!
+//! A measurement is made in small steps, so that it can be done at once or bit by bit between flushes. It holds no
+//! device memory between those.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use half::f16;
+
+use super::super::{Plan, plan};
+use super::report::{TunedOp, TunedVariant};
+use super::{Choice, Task, Tuner, Tuning, TuningReport};
+use crate::device::{Buffer, Gpu};
+use crate::dtype::DType;
+use crate::error::{DeviceFault, Error, Result};
+use crate::graph::lower::Variants;
+use crate::graph::{Graph, Input, Node, Spec};
+
+/// Turns that every variant gets which is not left behind.
+const ROUNDS: usize = 7;
+/// What is this much slower than the fastest is left behind; after one turn, which chance may have slowed down, more.
+const LEFT_BEHIND: f64 = 1.5;
+const FAR_BEHIND: f64 = 3.0;
+/// Rounds in which the first choice stays, and which there are however long they take.
+const LEAST: usize = 3;
+/// The first choice stays unless another one is faster by this much: less may be noise.
+const WORTH: f64 = 1.05;
+/// After this much time with one op there is no further round.
+const LONGEST: Duration = Duration::from_millis(1500);
+/// What takes so much longer than the others when it is verified is not timed: more than any driver takes to compile.
+const HOPELESS: Duration = Duration::from_millis(300);
+/// A turn runs a short kernel several times, for about this long.
+const TURN: Duration = Duration::from_millis(2);
+/// Times a turn runs a kernel at most.
+const RUNS: u32 = 10;
+/// How much of the time measuring in the background may take: one part in so many.
+const SHARE: u32 = 20;
+
+/// One op being measured.
+pub(super) struct Measurement {
+    task: Arc<Task>,
+    graph: Graph,
+    entries: Vec<Entry>,
+    /// What the plain variant gives, once it has run.
+    plain: Option<Vec<u8>>,
+    round: usize,
+    /// The entry whose turn it is.
+    turn: usize,
+    spent: Duration,
+}
+
+struct Entry {
+    plan: Plan,
+    /// How long it took to verify it, compiling included.
+    tried: Duration,
+    times: Vec<Duration>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Untried,
+    /// It agrees with the plain variant.
+    Right,
+    Slow,
+    /// It does not agree, or the driver refuses it.
+    Wrong,
+}
+
+impl Measurement {
+    pub(super) fn new(task: Arc<Task>, gpu: &Gpu) -> Self {
+        let inputs = (0..task.inputs.len() as u32).map(Input::Leaf).collect();
+        let spec = task.output.clone();
+        let graph = Graph {
+            nodes: vec![Node { op: task.op.clone(), inputs, spec, wanted: true }],
+            leaves: task.inputs.clone(),
+            donated: vec![false; task.inputs.len()],
+            same_words: vec![None],
+        };
+        let entry = |name: &String| Entry {
+            plan: plan(&graph, &gpu.caps, true, &Choice::Forced(name)),
+            tried: Duration::ZERO,
+            times: Vec::new(),
+            state: State::Untried,
+        };
+        let entries = task.variants.names.iter().map(entry).collect();
+        Measurement { entries, graph, plain: None, round: 0, turn: 0, spent: Duration::ZERO, task }
+    }
+
+    /// Does the next step. `None` when there is none left.
+    ///
+    /// # Errors
+    /// If there is no memory, the device is lost, or the plain variant does not run.
+    pub(super) fn step(&mut self, gpu: &Gpu, scratch: &mut Option<Scratch>) -> Result<Option<()>> {
+        let began = Instant::now();
+        let stepped = self.next(gpu, scratch);
+        self.spent += began.elapsed();
+        stepped
+    }
+
+    fn next(&mut self, gpu: &Gpu, scratch: &mut Option<Scratch>) -> Result<Option<()>> {
+        let leaves = match scratch {
+            Some(leaves) => leaves,
+            None => scratch.insert(fill(gpu, &self.task.inputs)?),
+        };
+        let plain = self.task.variants.plain;
+        if self.plain.is_none() {
+            let entry = &mut self.entries[plain];
+            let result = entry.result(gpu, &self.graph, leaves)?;
+            let Variants { names, terms, .. } = &self.task.variants;
+            // A NaN is not even near itself.
+            agree(self.task.output.dtype, *terms, &result, &result).map_err(|why| {
+                let what = format!("{}, variant {:?}: {why}", self.task.key, names[plain]);
+                Error::Device(DeviceFault::Validation, what)
+            })?;
+            entry.state = State::Right;
+            self.plain = Some(result);
+            return Ok(Some(()));
+        }
+        if let Some(at) = self.entries.iter().position(|entry| entry.state == State::Untried) {
+            self.verify(at, gpu, leaves)?;
+            return Ok(Some(()));
+        }
+        if self.round == 0 && self.turn == 0 {
+            // Verifying was not a round.
+            self.spent = Duration::ZERO;
+            self.give_up_hopeless();
+        }
+        let in_race = |entry: &Entry| entry.state == State::Right;
+        let racing = self.entries.iter().filter(|entry| in_race(entry)).count();
+        if self.round >= ROUNDS || (racing < 2 && self.round > 0) {
+            return Ok(None);
+        }
+        if let Some(at) = (self.turn..self.entries.len()).find(|&i| in_race(&self.entries[i])) {
+            self.turn = at + 1;
+            self.time(at, gpu, leaves)?;
+            return Ok(Some(()));
+        }
+        self.turn = 0;
+        self.round += 1;
+        self.leave_behind();
+        if self.spent > LONGEST && self.round >= LEAST {
+            self.round = ROUNDS;
+        }
+        Ok(Some(()))
+    }
+
+    /// Compares a variant with the plain one.
+    fn verify(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
+        let entry = &mut self.entries[at];
+        let plain = self.plain.as_deref().unwrap_or_default();
+        let verdict = match entry.result(gpu, &self.graph, leaves) {
+            Ok(result) => agree(self.task.output.dtype, self.task.variants.terms, plain, &result),
+            Err(error) if is_grave(&error) => return Err(error),
+            Err(error) => Err(error.to_string()),
+        };
+        entry.state = match verdict {
+            Ok(()) => State::Right,
+            Err(why) => {
+                let name = &self.task.variants.names[at];
+                log::warn!("{}, variant {name:?}: {why} It is not used.", self.task.key);
+                State::Wrong
+            }
+        };
+        Ok(())
+    }
+
+    fn time(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
+        let entry = &mut self.entries[at];
+        // The first turn tells how long a run takes.
+        let runs = match median(&entry.times) {
+            Some(time) => (TURN.as_nanos() / time.as_nanos().max(1)).clamp(1, RUNS.into()) as u32,
+            None => 1,
+        };
+        match entry.run_timed(gpu, &self.graph, leaves, runs) {
+            Ok(times) => entry.times.extend(times),
+            Err(error) if is_grave(&error) => return Err(error),
+            Err(error) => {
+                log::warn!("{}: {error} The variant is not used.", self.task.key);
+                entry.state = State::Wrong;
+            }
+        }
+        Ok(())
+    }
+
+    fn give_up_hopeless(&mut self) {
+        let right = self.entries.iter().filter(|entry| entry.state == State::Right);
+        let Some(best) = right.map(|entry| entry.tried).min() else { return };
+        for entry in self.entries.iter_mut().skip(1) {
+            if entry.state == State::Right && entry.tried > 2 * best + HOPELESS {
+                entry.state = State::Slow;
+            }
+        }
+    }
+
+    /// Compares the shortest times: chance only makes them longer.
+    fn leave_behind(&mut self) {
+        let shortest = |entry: &Entry| entry.times.iter().min().map(Duration::as_secs_f64);
+        let right = self.entries.iter().filter(|entry| entry.state == State::Right);
+        let Some(best) = right.filter_map(shortest).min_by(f64::total_cmp) else { return };
+        let most = best * if self.round < 2 { FAR_BEHIND } else { LEFT_BEHIND };
+        let spared = usize::from(self.round < LEAST);
+        for entry in self.entries.iter_mut().skip(spared) {
+            if entry.state == State::Right && shortest(entry).is_some_and(|time| time > most) {
+                entry.state = State::Slow;
+            }
+        }
+    }
+
+    /// What was found. `None` if not even the plain variant could be timed.
+    pub(super) fn finish(self) -> Option<TunedOp> {
+        let time = |i: usize| match self.entries[i].state {
+            State::Right => median(&self.entries[i].times),
+            _ => None,
+        };
+        let best =
+            (0..self.entries.len()).filter(|&i| time(i).is_some()).min_by_key(|&i| time(i))?;
+        let first = time(0)
+            .zip(time(best))
+            .is_some_and(|(first, best)| first.as_secs_f64() < WORTH * best.as_secs_f64());
+        let names = &self.task.variants.names;
+        let variants = self.entries.iter().zip(names).map(|(entry, name)| TunedVariant {
+            name: name.clone(),
+            time: median(&entry.times),
+            wrong: entry.state == State::Wrong,
+        });
+        Some(TunedOp {
+            op: self.task.key.clone(),
+            chosen: names[if first { 0 } else { best }].clone(),
+            variants: variants.collect(),
+        })
+    }
+}
+
+/// Inputs with random numbers in them.
+pub(super) type Scratch = Vec<Arc<Buffer>>;
+
+fn fill(gpu: &Gpu, inputs: &[Spec]) -> Result<Scratch> {
+    let mut random = fastrand::Rng::with_seed(1);
+    let fill = |spec: &Spec| {
+        let buffer = gpu.pool.acquire(spec.bytes(), &[])?;
+        gpu.upload(&buffer, &numbers(spec, &mut random))?;
+        Ok(buffer)
+    };
+    inputs.iter().map(fill).collect()
+}
+
+/// Random elements of `spec`, and behind them what makes numbers wrong that take them in.
+fn numbers(spec: &Spec, random: &mut fastrand::Rng) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(spec.bytes() as usize);
+    for _ in 0..spec.elements() {
+        match spec.dtype {
+            DType::F32 => bytes.extend((random.f32() * 2.0 - 1.0).to_ne_bytes()),
+            DType::F16 => bytes.extend(f16::from_f32(random.f32() * 2.0 - 1.0).to_ne_bytes()),
+            DType::I32 => bytes.extend(random.i32(-9..10).to_ne_bytes()),
+            DType::U32 => bytes.extend(random.u32(0..10).to_ne_bytes()),
+            DType::U8 => bytes.push(random.u8(0..10)),
+            DType::Bool => bytes.extend(random.u32(0..2).to_ne_bytes()),
+        }
+    }
+    bytes.resize(spec.bytes() as usize, 0xff);
+    bytes
+}
+
+impl Entry {
+    /// Runs the variant and reads its result.
+    fn result(&mut self, gpu: &Gpu, graph: &Graph, leaves: &[Arc<Buffer>]) -> Result<Vec<u8>> {
+        let began = Instant::now();
+        let spec = &graph.nodes[0].spec;
+        // The run takes the buffers that were freed last. What another variant has left in them would pass for the
+        // result of one that writes nothing.
+        let mut taken = Vec::new();
+        gpu.pool
+            .acquire_all(self.plan.slots.iter().map(|slot| (slot.bytes, &[][..])), &mut taken)?;
+        for (buffer, slot) in taken.iter().zip(&self.plan.slots) {
+            gpu.upload(buffer, &vec![0xff; slot.bytes as usize])?;
+        }
+        drop(taken);
+        let staging = gpu.staging(spec.dtype.size() * spec.elements())?;
+        let (_, index) = self.plan.run(gpu, &graph.nodes, leaves, &[(0, &staging)])?;
+        let read = gpu.read_blocking(staging, index);
+        self.tried = began.elapsed();
+        read
+    }
+
+    /// The times of `runs` runs, by the device's clock where it has one.
+    fn run_timed(
+        &mut self,
+        gpu: &Gpu,
+        graph: &Graph,
+        leaves: &[Arc<Buffer>],
+        runs: u32,
+    ) -> Result<Vec<Duration>> {
+        gpu.wait(None)?;
+        gpu.start_profile()?;
+        for _ in 0..runs {
+            if let Err(error) = self.plan.run(gpu, &graph.nodes, leaves, &[]) {
+                gpu.drop_profile();
+                return Err(error);
+            }
+        }
+        let profile = pollster::block_on(gpu.finish_profile())?;
+        let run = |kernels: &[crate::device::ProfiledKernel]| {
+            let end = kernels.iter().map(|kernel| kernel.start + kernel.duration).max();
+            let start = kernels.iter().map(|kernel| kernel.start).min();
+            end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start)
+        };
+        Ok(profile.kernels().chunks(self.plan.steps.len().max(1)).map(run).collect())
+    }
+}
+
+/// Errors that are not one variant's.
+fn is_grave(error: &Error) -> bool {
+    error.is_device_lost() || error.is_out_of_memory()
+}
+
+fn median(times: &[Duration]) -> Option<Duration> {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// Whether two results are the same but for the order in which `terms` products were added up: rounding errors grow
+/// as the root of their number, and eight times that is never reached by right ones. Says what differs.
+fn agree(
+    dtype: DType,
+    terms: usize,
+    plain: &[u8],
+    other: &[u8],
+) -> std::result::Result<(), String> {
+    let values = |bytes: &[u8]| -> Vec<f64> {
+        match dtype {
+            DType::F16 => {
+                let number = |b: &[u8]| f16::from_ne_bytes([b[0], b[1]]).to_f64();
+                bytes.chunks_exact(2).map(number).collect()
+            }
+            _ => {
+                let number = |b: &[u8]| f64::from(f32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+                bytes.chunks_exact(4).map(number).collect()
+            }
+        }
+    };
+    let stored = match dtype {
+        DType::F32 => f64::from(f32::EPSILON),
+        DType::F16 => f64::from(f16::EPSILON),
+        _ if plain == other => return Ok(()),
+        _ => return Err("its whole numbers are not those of the plain variant.".to_string()),
+    };
+    let (plain, other) = (values(plain), values(other));
+    let squares: f64 = plain.iter().map(|x| x * x).sum();
+    let scale = (squares / plain.len().max(1) as f64).sqrt();
+    let root = (terms.max(1) as f64).sqrt();
+    let tolerance = 8.0 * (stored + root * f64::from(f32::EPSILON)) * scale;
+    // A NaN is as wrong as any difference.
+    let near = |a: f64, b: f64| (a - b).abs() <= tolerance;
+    match plain.iter().zip(&other).enumerate().find(|(_, (a, b))| !near(**a, **b)) {
+        Some((at, (a, b))) => Err(format!(
+            "element {at} is {b:e} and that of the plain variant {a:e}, beyond rounding ({tolerance:.1e})."
+        )),
+        None if plain.len() != other.len() => Err("it has another number of elements.".to_string()),
+        None => Ok(()),
+    }
+}
+
+/// Measuring while the program runs.
+#[derive(Default)]
+pub(super) struct Background {
+    waiting: VecDeque<Arc<Task>>,
+    current: Option<Measurement>,
+    /// Not before.
+    next: Option<Instant>,
+    /// Something was found that plans do not use yet.
+    news: bool,
+}
+
+impl Background {
+    pub(super) fn queue(&mut self, tasks: &[Arc<Task>]) {
+        self.waiting.extend(tasks.iter().cloned());
+    }
+}
+
+impl Tuner {
+    /// Measures all ops that were seen and not measured yet.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    pub(crate) fn measure_all(&mut self, gpu: &Gpu) -> Result<TuningReport> {
+        self.findings();
+        let mut ops = Vec::new();
+        while let Some((_, task)) = self.seen.pop_first() {
+            if task.found(&self.findings).is_some() {
+                continue;
+            }
+            let mut measurement = Measurement::new(task.clone(), gpu);
+            let mut scratch = None;
+            let done = loop {
+                match measurement.step(gpu, &mut scratch) {
+                    Ok(Some(())) => {}
+                    Ok(None) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+            };
+            if let Some(op) = self.close(measurement, done)? {
+                ops.push(op);
+            }
+        }
+        if !ops.is_empty() {
+            self.findings.save(&self.identity);
+        }
+        Ok(TuningReport::new(ops))
+    }
+
+    /// Takes down what a measurement has found.
+    fn close(&mut self, measurement: Measurement, done: Result<()>) -> Result<Option<TunedOp>> {
+        match done {
+            Ok(()) => {}
+            Err(error) if error.is_device_lost() => return Err(error),
+            Err(error) => {
+                log::debug!("{} is not measured: {error}", measurement.task.key);
+                return Ok(None);
+            }
+        }
+        let found = measurement.finish();
+        if let Some(op) = &found {
+            self.findings.set(&op.op, &op.chosen);
+        }
+        Ok(found)
+    }
+
+    /// Does a little of the measuring that waits. True when all of it is done and plans should be made anew.
+    ///
+    /// # Errors
+    /// What the program's own work has met, not what measuring has.
+    pub(crate) fn slice(&mut self, gpu: &Gpu) -> Result<bool> {
+        let work = &mut self.background;
+        if self.mode != Tuning::Background
+            || (work.current.is_none() && work.waiting.is_empty())
+            || work.next.is_some_and(|next| Instant::now() < next)
+            // Somebody is profiling.
+            || gpu.start_profile().map(|()| gpu.drop_profile()).is_err()
+        {
+            return Ok(false);
+        }
+        // What is under way is the program's and not to be counted.
+        gpu.wait(None)?;
+        let began = Instant::now();
+        let stepped = self.small_step(gpu);
+        let work = &mut self.background;
+        if let Err(error) = stepped {
+            log::debug!("Measuring stops: {error}");
+            *work = Background::default();
+            return Ok(false);
+        }
+        work.next = Some(Instant::now() + began.elapsed() * (SHARE - 1));
+        let done = work.current.is_none() && work.waiting.is_empty() && work.news;
+        if done {
+            work.news = false;
+            self.findings.save(&self.identity);
+        }
+        Ok(done)
+    }
+
+    fn small_step(&mut self, gpu: &Gpu) -> Result<()> {
+        let Some(mut measurement) = self.background.current.take() else {
+            let Some(task) = self.background.waiting.pop_front() else { return Ok(()) };
+            self.seen.remove(&task.key);
+            self.findings();
+            if task.found(&self.findings).is_none() {
+                self.background.current = Some(Measurement::new(task, gpu));
+            }
+            return Ok(());
+        };
+        let done = match measurement.step(gpu, &mut None) {
+            Ok(Some(())) => {
+                self.background.current = Some(measurement);
+                return Ok(());
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        let first = measurement.task.variants.names[0].clone();
+        let found = self.close(measurement, done)?;
+        self.background.news |= found.is_some_and(|op| op.chosen != first);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! A variant that is wrong is never chosen, however it is wrong.
+
+use std::hash::{Hash, Hasher};
+
+use super::*;
+use crate::device::DeviceOptions;
+use crate::graph::Op;
+use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+
+/// `y = 2 x`, by kernels most of which are wrong.
+#[derive(Debug)]
+struct Doubling;
+
+const SHADER: &str = "
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<uniform> p: Params;
+struct Params { total: u32, row: u32 }
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
+    let i = (group.y * p.row + group.x) * 64u + local;
+    if (i < p.total && wanted(i)) { y[i] = value(i); }
+}
+";
+
+const NAMES: [&str; 7] =
+    ["close by", "last wrong", "half done", "nothing done", "no shader", "right", "plain"];
+
+impl Op for Doubling {
+    fn name(&self) -> &'static str {
+        "Doubling"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(inputs[0].clone())
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        "Doubling".hash(&mut state);
+    }
+
+    fn variants(&self, _: &Site) -> Variants {
+        Variants { names: NAMES.map(String::from).to_vec(), plain: 6, terms: 2 }
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        let (value, wanted) = match site.variant.unwrap_or(NAMES[0]) {
+            "close by" => ("x[i] * 2.0001", "true"),
+            "last wrong" => ("select(x[i] + x[i], x[i], i + 1u == p.total)", "true"),
+            "half done" => ("x[i] + x[i]", "i % 2u == 0u"),
+            "nothing done" => ("x[i] + x[i]", "p.total == 0u"),
+            "no shader" => ("nobody_knows(i)", "true"),
+            "right" => ("2.0 * x[i]", "true"),
+            _ => ("x[i] + x[i]", "true"),
+        };
+        let total = site.output.elements();
+        Kernel::new("doubling", SHADER)
+            .declare(format!("fn value(i: u32) -> f32 {{ return {value}; }}"))
+            .declare(format!("fn wanted(i: u32) -> bool {{ return {wanted}; }}"))
+            .read(Bind::Input(0))
+            .write(Bind::Output)
+            .param("total", total)
+            .groups(total.div_ceil(64))
+            .into()
+    }
+}
+
+fn gpu() -> Gpu {
+    pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap()
+}
+
+/// The op's task, as a plan makes it.
+fn task(gpu: &Gpu) -> Arc<Task> {
+    let spec = Spec::new([1003], DType::F32);
+    let inputs = [Input::Leaf(0)].into_iter().collect();
+    let node = Node { op: Arc::new(Doubling), inputs, spec: spec.clone(), wanted: true };
+    let graph = Graph {
+        nodes: vec![node],
+        leaves: vec![spec],
+        donated: vec![false],
+        same_words: vec![None],
+    };
+    let plan = plan(&graph, &gpu.caps, true, &Choice::Unasked);
+    let [task] = &plan.tasks[..] else { panic!("{:?}", plan.tasks) };
+    assert_eq!(task.key, "Doubling f32[1003]");
+    task.clone()
+}
+
+fn assert_only_right_ones_are_chosen(op: &TunedOp) {
+    let wrong: Vec<&str> =
+        op.variants.iter().filter(|v| v.wrong).map(|v| v.name.as_str()).collect();
+    assert_eq!(wrong, NAMES[..5]);
+    assert!(op.variants.iter().all(|v| v.wrong == v.time.is_none()), "{op:?}");
+    assert!(["right", "plain"].contains(&op.chosen.as_str()), "{op:?}");
+}
+
+#[test]
+fn a_wrong_variant_is_set_aside() {
+    let gpu = gpu();
+    let mut tuner = Tuner::default();
+    tuner.saw(&[task(&gpu)]);
+    let report = tuner.measure_all(&gpu).unwrap();
+    let [op] = report.ops() else { panic!("{report}") };
+    assert_only_right_ones_are_chosen(op);
+    assert_eq!(tuner.findings().get(&op.op), Some(op.chosen.as_str()));
+    // What is known is not measured again.
+    tuner.saw(&[task(&gpu)]);
+    assert!(tuner.measure_all(&gpu).unwrap().ops().is_empty());
+}
+
+#[test]
+fn where_the_plain_one_fails_nothing_is_chosen() {
+    let gpu = gpu();
+    for (plain, what) in [(3, "writes nothing, which leaves NaN"), (4, "has no shader")] {
+        let mut task = Arc::into_inner(task(&gpu)).unwrap();
+        task.variants.plain = plain;
+        let mut tuner = Tuner::default();
+        tuner.saw(&[Arc::new(task)]);
+        assert!(tuner.measure_all(&gpu).unwrap().ops().is_empty(), "it {what}");
+        assert_eq!(tuner.findings().len(), 0);
+    }
+}
+
+#[test]
+fn small_steps_find_the_same() {
+    let gpu = gpu();
+    let task = task(&gpu);
+    let mut tuner = Tuner { mode: Tuning::Background, ..Tuner::default() };
+    let tasks = [task.clone(), task.clone()];
+    tuner.ran(&tasks, 19);
+    assert!(!tuner.slice(&gpu).unwrap() && tuner.background.current.is_none());
+    tuner.ran(&tasks, 20);
+    let mut slices = 0;
+    while !tuner.slice(&gpu).unwrap() {
+        slices += 1;
+        assert!(slices < 1000, "it does not end");
+        assert!(tuner.findings.get(&task.key).is_none() || tuner.background.current.is_none());
+        // Nothing is held on the device between slices.
+        assert_eq!(gpu.stats().live_bytes, 0);
+        // The next is due at once.
+        assert!(tuner.background.next.take().is_some());
+    }
+    let chosen = tuner.findings.get(&task.key).unwrap();
+    assert!(["right", "plain"].contains(&chosen), "{chosen}");
+    assert!(slices > 7, "{slices}: one a variant at least");
+    tuner.background.next = None;
+    assert!(!tuner.slice(&gpu).unwrap());
+}
+
+#[test]
+fn without_memory_nothing_is_measured() {
+    let gpu = gpu();
+    gpu.pool.set_limit(Some(4096));
+    let mut tuner = Tuner::default();
+    tuner.saw(&[task(&gpu)]);
+    assert!(tuner.measure_all(&gpu).unwrap().ops().is_empty());
+    assert_eq!(tuner.findings().len(), 0);
+    gpu.check().unwrap();
+}
+
+#[test]
+fn results_agree_but_for_rounding() {
+    let bytes =
+        |values: &[f32]| -> Vec<u8> { values.iter().flat_map(|x| x.to_ne_bytes()).collect() };
+    let plain = bytes(&[1.0, -1.0, 1.0, -1.0]);
+    let same = |other: &[f32], terms| agree(DType::F32, terms, &plain, &bytes(other));
+    assert_eq!(same(&[1.0, -1.0, 1.0, -1.0], 1), Ok(()));
+    // 8 (1 + sqrt(terms)) ulps of 1.19e-7.
+    assert_eq!(same(&[1.0, -1.0, 1.0 + 1.8e-6, -1.0], 1), Ok(()));
+    let error = same(&[1.0, -1.0, 1.0 + 2.2e-6, -1.0], 1).unwrap_err();
+    assert!(error.starts_with("element 2 is "), "{error}");
+    assert_eq!(same(&[1.0, -1.0, 1.0 + 2.2e-6, -1.0], 4), Ok(()));
+    assert!(same(&[1.0, f32::NAN, 1.0, -1.0], 1000).is_err());
+    assert!(same(&[1.0, -1.0, 1.0], 1).is_err());
+    let half = |x: f32| f16::from_f32(x).to_ne_bytes();
+    assert_eq!(agree(DType::F16, 1, &half(1.0), &half(1.005)), Ok(()));
+    assert!(agree(DType::F16, 1, &half(1.0), &half(1.01)).is_err());
+    assert_eq!(agree(DType::I32, 100, &[1, 0, 0, 0], &[1, 0, 0, 0]), Ok(()));
+    assert!(agree(DType::I32, 100, &[1, 0, 0, 0], &[2, 0, 0, 0]).is_err());
+}

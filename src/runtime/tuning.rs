@@ -1,0 +1,109 @@
+//! Measuring which variants of ops are fastest, and what becomes of the findings.
+
+use super::Device;
+use crate::error::{Error, Result};
+use crate::plan::Tuning;
+#[cfg(not(target_family = "wasm"))]
+use crate::plan::TuningReport;
+
+impl Device {
+    /// Measures the ops that have run on this device, were not measured before and can be computed in several ways
+    /// (products and convolutions), and uses the fastest from now on. Blocks for up to a few seconds an op.
+    ///
+    /// Each variant runs alone, on random numbers, in buffers of its own. One whose results differ from those of the
+    /// plainest by more than rounding is set aside with a warning, however fast. An op for which there is no memory
+    /// is left out. What was found is kept in the cache folder (see [`Device::tuning_findings`]) for the next run.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Device, Tensor};
+    /// let device = Device::new()?;
+    /// let step = || Tensor::ones([48, 32])?.matmul(Tensor::ones([32, 64])?)?.to_vec::<f32>();
+    /// assert_eq!(device.scope(step)?[0], 32.0);     // what is to be measured runs once
+    ///
+    /// let report = device.tune()?;
+    /// println!("{report}");                         // op, chosen variant and its time, the first choice and its time
+    /// assert_eq!(device.scope(step)?[0], 32.0);
+    /// assert!(device.tune()?.ops().is_empty());     // nothing is measured twice
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::synchronize`]; [`Error::Device`] if a profile is being recorded.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn tune(&self) -> Result<TuningReport> {
+        self.synchronize()?;
+        let mut lane = self.lane();
+        let gpu = &self.0.gpu;
+        gpu.start_profile().map(|()| gpu.drop_profile())?;
+        let report = lane.tuner.measure_all(gpu);
+        // Also after an error there may be findings.
+        lane.plans.clear();
+        report
+    }
+
+    /// Whether plans use findings, and whether they may be made while the program runs. `WGRAD_TUNE` sets it for new
+    /// devices.
+    ///
+    /// Variants differ in rounding. With [`Tuning::Off`] results depend on the adapter and this crate alone, with
+    /// [`Tuning::Found`], the default, also on the findings that are there when a plan is made, and with
+    /// [`Tuning::Background`] on time as well.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Device, Tuning};
+    /// let device = Device::new()?;
+    /// device.set_tuning(Tuning::Off);
+    /// assert_eq!(device.tuning(), Tuning::Off);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_tuning(&self, tuning: Tuning) {
+        let mut lane = self.lane();
+        if lane.tuner.mode() != tuning {
+            lane.tuner.set_mode(tuning);
+            lane.plans.clear();
+        }
+    }
+
+    /// What [`Device::set_tuning`] has set.
+    pub fn tuning(&self) -> Tuning {
+        self.lane().tuner.mode()
+    }
+
+    /// What was found by measuring, as text: those of this process and those in the cache folder.
+    ///
+    /// Natively findings are kept there unless `WGRAD_CACHE` is `off`. A web page keeps this text where it likes and
+    /// gives it to [`Device::load_tuning_findings`] at the next visit.
+    pub fn tuning_findings(&self) -> String {
+        self.lane().tuner.text()
+    }
+
+    /// Uses findings that [`Device::tuning_findings`] has returned, from the next plan on. Returns how many they are.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::Device;
+    /// let device = Device::new()?;
+    /// let kept = device.tuning_findings();
+    /// device.load_tuning_findings(&kept)?;
+    /// let error = device.load_tuning_findings("something else").unwrap_err();
+    /// assert!(error.to_string().contains("no findings"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if they are damaged or those of another adapter, driver or version.
+    pub fn load_tuning_findings(&self, text: &str) -> Result<usize> {
+        let mut lane = self.lane();
+        let count = lane.tuner.load(text).map_err(|why| {
+            Error::Data(format!(
+                "Device: this text cannot be loaded as findings: {why}. Measure again."
+            ))
+        })?;
+        lane.plans.clear();
+        Ok(count)
+    }
+}
