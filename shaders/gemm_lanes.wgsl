@@ -5,6 +5,8 @@
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
 // Host declares: what gemm.wgsl needs but WX and WY.
 // Grid: S*B*tiles_n*tiles_m workgroups of 8 threads; a tile has 8*TM8 rows and 32*TN4 columns.
+var<workgroup> sums: array<V, TM8u * TN4u * 64u>;
+
 @compute @workgroup_size(8)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
     let tile = group.y * p.row + group.x;
@@ -78,14 +80,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
             //end
         }
     }
+    // Stored in one place, so that what is computed behind the product is compiled once. Each lane reads what it wrote.
     //for i in TM8
     //for r in 8
-    if (m0 + 8u * $iu + $ru < p.m) {
-        let first = (sb * p.m + m0 + 8u * $iu + $ru) * p.n + n0;
-        //for j in TN4
-        if (n0 + 4u * $ju < p.n) { c_store(first + 4u * $ju, p.n - n0 - 4u * $ju, sum_$i_$r_$j); }
-        //end
+    //for j in TN4
+    sums[((lane * TM8u + $iu) * 8u + $ru) * TN4u + $ju] = sum_$i_$r_$j;
+    //end
+    //end
+    //end
+    for (var i = 0u; i < p.sums; i++) {
+        let m = m0 + i / TN4u;
+        let n = n0 + 4u * (i % TN4u);
+        if (m < p.m && n < p.n) { c_store((sb * p.m + m) * p.n + n, p.n - n, sums[lane * p.sums + i]); }
     }
-    //end
-    //end
 }

@@ -6,7 +6,10 @@ use wgrad as tf;
 use wgrad::{Conv2dOptions, Device, Padding, Pool2dOptions, Tensor};
 
 /// The number of kernels of the plan that computes what `f` returns, which is read.
-fn kernels(device: &Device, f: impl FnOnce() -> tf::Result<Tensor>) -> tf::Result<(usize, Vec<f32>)> {
+fn kernels(
+    device: &Device,
+    f: impl FnOnce() -> tf::Result<Tensor>,
+) -> tf::Result<(usize, Vec<f32>)> {
     device.synchronize()?;
     let values = f()?.to_vec::<f32>()?;
     let plan = device.last_plan().expect("the read has run one");
@@ -125,8 +128,7 @@ fn what_repeats_is_computed_once() -> tf::Result<()> {
     let device = device();
     let (x, w) = (ramp(&device, [5, 8]), ramp(&device, [8, 8]));
     // Two products of the same operands, two activations, one sum.
-    let (count, values) =
-        kernels(&device, || x.matmul(&w)?.tanh()?.add(x.matmul(&w)?.tanh()?))?;
+    let (count, values) = kernels(&device, || x.matmul(&w)?.tanh()?.add(x.matmul(&w)?.tanh()?))?;
     assert_eq!(count, 1);
     let once = x.matmul(&w)?.tanh()?.to_vec::<f32>()?;
     assert!(values.iter().zip(once).all(|(twice, once)| *twice == once + once));
@@ -141,9 +143,8 @@ fn what_repeats_is_computed_once() -> tf::Result<()> {
 fn a_thousand_dependent_adds_are_few_kernels() -> tf::Result<()> {
     let device = device();
     let b = ramp(&device, [16]);
-    let (count, values) = kernels(&device, || {
-        (0..1000).try_fold(b.zeros_like()?, |x, _| x.add(&b))
-    })?;
+    let (count, values) =
+        kernels(&device, || (0..1000).try_fold(b.zeros_like()?, |x, _| x.add(&b)))?;
     assert!(count <= 2, "{count} kernels");
     let host = b.to_vec::<f32>()?;
     for (value, b) in values.iter().zip(host) {

@@ -119,9 +119,22 @@ impl Variant {
         }
     }
 
-    fn kernel(self, label: &'static str, tail: bool) -> Kernel {
+    /// Vectors of four results that each thread keeps. A processor's driver takes long to compile what follows a
+    /// product, so there it follows once, in a loop over results in workgroup memory, whose count is a parameter: no
+    /// driver writes that loop out.
+    fn sums(self) -> usize {
+        match self {
+            Variant::Registers { tm, tn4, .. } => tm.div_ceil(4) * tm.min(4) * tn4,
+            Variant::Lanes { tm8, tn4 } => 8 * tm8 * tn4,
+            Variant::Tiled | Variant::Dots { .. } => 0,
+        }
+    }
+
+    fn kernel(self, label: &'static str, tail: bool, caps: &Caps) -> Kernel {
         let tail = ("TAIL", usize::from(tail));
         let kernel = Kernel::new(label, "");
+        // Sixteen bytes for each vector, and every adapter has 16 KiB.
+        let once = |threads: usize| caps.cpu && threads * self.sums() <= 1024;
         match self {
             Variant::Registers { tm, tn4, wx, wy } => {
                 kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(unroll(
@@ -132,6 +145,8 @@ impl Variant {
                         ("TN4", tn4),
                         ("BLOCKS", usize::from(tm >= 4)),
                         ("QUADS", usize::from(tm < 4)),
+                        ("ONCE", usize::from(once(wx * wy))),
+                        ("DIRECT", usize::from(!once(wx * wy))),
                         tail,
                     ],
                 ))
@@ -235,7 +250,7 @@ impl Gemm {
         let stored = if cut.parts == 1 { self.result } else { sums };
         let [u, v, inner] = cut.sizes;
         let mut kernel = variant
-            .kernel(self.label, tail)
+            .kernel(self.label, tail, caps)
             .alias("T", self.dtype)
             .alias("A", sums)
             .alias("C", stored)
@@ -267,7 +282,8 @@ impl Gemm {
             .param("b_u", b.u)
             .param("b_v", b.v)
             .param("b_k", b.k)
-            .param("b_n", b.n);
+            .param("b_n", b.n)
+            .param("sums", variant.sums());
         for (name, value) in self.params {
             kernel = kernel.param(name, value);
         }
