@@ -264,24 +264,13 @@ impl<'a, 'b> Former<'a, 'b> {
         let mut clusters = Vec::new();
         for cluster in self.order().into_iter().rev() {
             let members = &self.members[cluster];
-            let mut built = vec![false; members.len()];
-            loop {
-                let wanted =
-                    |(at, _): &(usize, &u32)| !built[*at] && demanded[members[*at] as usize];
-                let outputs: Vec<u32> =
-                    members.iter().enumerate().filter(wanted).map(|(_, &m)| m).collect();
-                if outputs.is_empty() {
-                    break;
-                }
-                let cluster = self.build(members, outputs);
+            let built = self.build_all(members, &demanded, false);
+            // Then each node has a kernel of its own.
+            let built = built.or_else(|| self.build_all(members, &demanded, true));
+            for cluster in built.expect("a node alone can always be built") {
                 for input in &cluster.reads {
                     if let Input::Node(j) = *input {
                         demanded[j as usize] = true;
-                    }
-                }
-                for output in &cluster.outputs {
-                    if let Ok(at) = members.binary_search(output) {
-                        built[at] = true;
                     }
                 }
                 clusters.push(cluster);
@@ -291,58 +280,81 @@ impl<'a, 'b> Former<'a, 'b> {
         clusters
     }
 
-    /// A kernel for the last of `outputs`, and for as many of the others as it can have. More may be asked of a cluster
-    /// than when it was joined: who computes a view for himself asks for what is behind it.
-    fn build(&self, members: &[u32], outputs: Vec<u32>) -> Cluster<'a> {
+    /// Kernels for those of `members` that are demanded, the last to run first. More may be asked of a cluster than when
+    /// it was joined, as who computes a view for himself asks for what is behind it; then it takes several, which
+    /// compute again what they share. With `alone` each node is built for itself.
+    fn build_all(
+        &self,
+        members: &[u32],
+        demanded: &[bool],
+        alone: bool,
+    ) -> Option<Vec<Cluster<'a>>> {
+        let mut open: Vec<u32> =
+            members.iter().copied().filter(|&m| demanded[m as usize]).collect();
+        let mut clusters = Vec::new();
+        while let Some(&last) = open.last() {
+            let cluster = match alone {
+                true => self.build(&[last], vec![last], true)?,
+                false => self.build(members, open.clone(), false)?,
+            };
+            open.retain(|node| !cluster.outputs.contains(node));
+            // Only a node alone reads other members, which were called before it.
+            for input in &cluster.reads {
+                if let Input::Node(j) = *input {
+                    if members.contains(&j) && !open.contains(&j) {
+                        open.push(j);
+                    }
+                }
+            }
+            open.sort_unstable();
+            clusters.push(cluster);
+        }
+        Some(clusters)
+    }
+
+    /// A kernel for the last of `outputs`, and for as many of the others as it can have.
+    fn build(&self, members: &[u32], outputs: Vec<u32>, alone: bool) -> Option<Cluster<'a>> {
         let kernels = members.iter().find_map(|&m| match &self.scope.lowerings[m as usize] {
             Lowering::Kernels(kernels) => Some((m, kernels)),
             _ => None,
         });
+        let inputs = |node: u32| {
+            let inputs = self.scope.graph.nodes[node as usize].inputs.iter();
+            inputs.map(|input| self.scope.root(*input)).collect::<Vec<Input>>()
+        };
+        let members = members.to_vec();
         if let Some((anchor, kernels)) = kernels {
             if !kernels.stores() {
-                let inputs = &self.scope.graph.nodes[anchor as usize].inputs;
-                let reads = inputs.iter().map(|input| self.scope.root(*input)).collect();
-                let members = members.to_vec();
-                return Cluster { members, anchor: Some(anchor), body: None, outputs, reads };
+                let reads = inputs(anchor);
+                return Some(Cluster { members, anchor: Some(anchor), body: None, outputs, reads });
             }
         }
         let body = |outputs: &[u32]| {
-            let body = self.scope.body(members, outputs)?;
-            self.fits(&body, members, kernels.map(|(_, kernels)| kernels)).then_some(body)
+            let body = self.scope.body(&members, outputs)?;
+            let fits = self.fits(&body, &members, kernels.map(|(_, kernels)| kernels));
+            (alone || fits).then_some(body)
         };
-        let (members, outputs, body) = match body(&outputs) {
-            Some(all) => (members.to_vec(), outputs, all),
+        let (outputs, body) = match body(&outputs) {
+            Some(all) => (outputs, all),
             None => {
-                let mut chosen: Vec<u32> = Vec::new();
-                let mut best = None;
-                for &output in outputs.iter().rev() {
+                let last = *outputs.last()?;
+                let (mut chosen, mut best) = (vec![last], body(&[last])?);
+                for &output in outputs.iter().rev().skip(1) {
                     chosen.insert(0, output);
                     match body(&chosen) {
-                        Some(more) => best = Some(more),
-                        None if best.is_some() => drop(chosen.remove(0)),
-                        None => break,
+                        Some(more) => best = more,
+                        None => drop(chosen.remove(0)),
                     }
                 }
-                match best {
-                    Some(best) => (members.to_vec(), chosen, best),
-                    None => {
-                        let last = outputs[outputs.len() - 1..].to_vec();
-                        let alone = self.scope.body(&last, &last);
-                        (last.clone(), last, alone.expect("a node alone can always be built"))
-                    }
-                }
+                (chosen, best)
             }
         };
-        let mut reads: Vec<Input> = Vec::new();
-        if let Some(anchor) = body.anchor {
-            let inputs = &self.scope.graph.nodes[anchor as usize].inputs;
-            reads.extend(inputs.iter().map(|input| self.scope.root(*input)));
-        }
+        let mut reads = body.anchor.map(inputs).unwrap_or_default();
         reads.extend(body.reads().filter_map(|(_, load)| match load.source {
             Source::Value(input) => Some(input),
             _ => None,
         }));
-        Cluster { members, anchor: body.anchor, body: Some(body), outputs, reads }
+        Some(Cluster { members, anchor: body.anchor, body: Some(body), outputs, reads })
     }
 
     /// The clusters in an order in which they can run: the earliest first that is ready.
