@@ -214,6 +214,15 @@ impl Device {
         self.0.gpu.wait(None)
     }
 
+    /// As [`Device::synchronize`], on every target; does not block in a browser.
+    ///
+    /// # Errors
+    /// As [`Device::flush`].
+    pub async fn synchronize_async(&self) -> Result<()> {
+        self.flush()?;
+        self.0.gpu.settle().await
+    }
+
     /// Limits the bytes that buffers may take; `None` lifts the limit. What is held already stays.
     pub fn set_memory_limit(&self, bytes: Option<u64>) {
         self.0.gpu.pool.set_limit(bytes);

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+
+use web_time::{Duration, Instant};
 
 use super::profile::{Profile, ProfiledKernel};
 use super::submit::Launch;

@@ -102,7 +102,7 @@ impl Gpu {
         for part in launches.chunks(Marks::MOST) {
             if clock == Clock::Host {
                 for launch in part {
-                    let began = std::time::Instant::now();
+                    let began = web_time::Instant::now();
                     let index = self.send(std::slice::from_ref(launch), &[]);
                     self.wait(Some(index))?;
                     self.profiling.measured(launch, began);
@@ -168,6 +168,23 @@ impl Gpu {
             Some(oldest) if cfg!(not(target_family = "wasm")) => self.wait(Some(oldest)),
             _ => Ok(()),
         }
+    }
+
+    /// Waits until all that was submitted is done, on every target.
+    pub(crate) async fn settle(&self) -> Result<()> {
+        #[cfg(not(target_family = "wasm"))]
+        self.wait(None)?;
+        #[cfg(target_family = "wasm")]
+        {
+            let (sender, done) = futures::channel::oneshot::channel();
+            self.queue.on_submitted_work_done(move || {
+                // A waiter that was dropped no longer wants to know.
+                let _ = sender.send(());
+            });
+            // A device that is lost meanwhile may drop the callback.
+            let _ = done.await;
+        }
+        self.check()
     }
 
     /// Blocks until `index`, or all that was submitted, is done.

@@ -32,7 +32,7 @@ pub(crate) use report::Note;
 pub use report::{PlanReport, PlannedKernel};
 #[cfg(test)]
 pub(crate) use tuner::Choice;
-pub(crate) use tuner::{Identity, Tuner};
+pub(crate) use tuner::{Identity, Tuner, measure};
 pub use tuner::{TunedOp, TunedVariant, Tuning, TuningReport};
 
 use crate::device::{Access, Buffer, Counter, Gpu, Launch, Pipeline, Source, Staging};

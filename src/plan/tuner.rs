@@ -4,8 +4,9 @@
 //! bit while a program runs; what is found is kept on disk. Variants differ in rounding, so by default findings are
 //! used but never made: then the same program gives the same bits in every run.
 
-mod findings;
 #[cfg(not(target_family = "wasm"))]
+mod background;
+mod findings;
 mod measure;
 mod report;
 
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use findings::{Findings, Identity};
+pub(crate) use measure::measure;
 pub use report::{TunedOp, TunedVariant, TuningReport};
 
 use crate::graph::lower::{Site, Variants};
@@ -129,7 +131,7 @@ pub(crate) struct Tuner {
     /// Ops of plans about which nothing was found, by their keys.
     seen: BTreeMap<String, Arc<Task>>,
     #[cfg(not(target_family = "wasm"))]
-    background: measure::Background,
+    background: background::Background,
 }
 
 /// Ops that are remembered for a measurement.
@@ -155,7 +157,7 @@ impl Tuner {
         self.mode = mode;
         #[cfg(not(target_family = "wasm"))]
         if mode != Tuning::Background {
-            self.background = measure::Background::default();
+            self.background = background::Background::default();
         }
     }
 
@@ -200,6 +202,26 @@ impl Tuner {
                 self.seen.entry(task.key.clone()).or_insert_with(|| task.clone());
             }
         }
+    }
+
+    /// The ops that were seen and about which nothing is known.
+    pub(crate) fn take_unmeasured(&mut self) -> Vec<Arc<Task>> {
+        self.findings();
+        let seen = std::mem::take(&mut self.seen);
+        seen.into_values().filter(|task| task.found(&self.findings).is_none()).collect()
+    }
+
+    /// Takes down what was found, for plans and for the next run.
+    pub(crate) fn found(&mut self, ops: &[TunedOp]) {
+        for op in ops {
+            self.findings.set(&op.op, &op.chosen);
+        }
+    }
+
+    /// Writes the findings into the cache folder, where there is one.
+    pub(crate) fn save(&mut self) {
+        self.findings();
+        self.findings.save(&self.identity);
     }
 
     /// Told of every run of a plan: the `runs`th of one with `tasks`.

@@ -2,9 +2,7 @@
 
 use super::Device;
 use crate::error::{Error, Result};
-use crate::plan::Tuning;
-#[cfg(not(target_family = "wasm"))]
-use crate::plan::TuningReport;
+use crate::plan::{Tuning, TuningReport, measure};
 
 impl Device {
     /// Measures the ops that have run on this device, were not measured before and can be computed in several ways
@@ -33,14 +31,32 @@ impl Device {
     /// As [`Device::synchronize`]; [`Error::Device`] if a profile is being recorded.
     #[cfg(not(target_family = "wasm"))]
     pub fn tune(&self) -> Result<TuningReport> {
-        self.synchronize()?;
-        let mut lane = self.lane();
+        pollster::block_on(self.tune_async())
+    }
+
+    /// As [`Device::tune`], on every target. Between two measurements a page can draw and a program go on; what it
+    /// runs meanwhile makes the times longer. A future that is dropped leaves what it had measured unused.
+    ///
+    /// # Errors
+    /// As [`Device::tune`].
+    pub async fn tune_async(&self) -> Result<TuningReport> {
+        self.flush()?;
         let gpu = &self.0.gpu;
+        gpu.settle().await?;
+        // A browser's device may have no timestamps, which are not used there.
+        #[cfg(not(target_family = "wasm"))]
         gpu.start_profile().map(|()| gpu.drop_profile())?;
-        let report = lane.tuner.measure_all(gpu);
-        // Also after an error there may be findings.
-        lane.plans.clear();
-        report
+        let mut tasks = self.lane().tuner.take_unmeasured();
+        let mut ops = Vec::new();
+        let measured = measure(gpu, &mut tasks, &mut ops).await;
+        let mut lane = self.lane();
+        lane.tuner.saw(&tasks);
+        if !ops.is_empty() {
+            lane.tuner.found(&ops);
+            lane.tuner.save();
+            lane.plans.clear();
+        }
+        measured.map(|()| TuningReport::new(ops))
     }
 
     /// Whether plans use findings, and whether they may be made while the program runs. `WGRAD_TUNE` sets it for new

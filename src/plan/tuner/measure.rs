@@ -3,15 +3,14 @@
 //! A measurement is made in small steps, so that it can be done at once or bit by bit between flushes. It holds no
 //! device memory between those.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use half::f16;
+use web_time::{Duration, Instant};
 
 use super::super::{Plan, plan};
 use super::report::{TunedOp, TunedVariant};
-use super::{Choice, Task, Tuner, Tuning, TuningReport};
+use super::{Choice, Task};
 use crate::device::{Buffer, Gpu};
 use crate::dtype::DType;
 use crate::error::{DeviceFault, Error, Result};
@@ -31,12 +30,10 @@ const WORTH: f64 = 1.05;
 const LONGEST: Duration = Duration::from_millis(1500);
 /// What takes so much longer than the others when it is verified is not timed: more than any driver takes to compile.
 const HOPELESS: Duration = Duration::from_millis(300);
-/// A turn runs a short kernel several times, for about this long.
-const TURN: Duration = Duration::from_millis(2);
+/// A turn runs a short kernel several times, for about this long. A browser's answer alone takes about a millisecond.
+const TURN: Duration = Duration::from_millis(if cfg!(target_family = "wasm") { 20 } else { 2 });
 /// Times a turn runs a kernel at most.
-const RUNS: u32 = 10;
-/// How much of the time measuring in the background may take: one part in so many.
-const SHARE: u32 = 20;
+const RUNS: u32 = if cfg!(target_family = "wasm") { 100 } else { 10 };
 
 /// One op being measured.
 pub(super) struct Measurement {
@@ -93,14 +90,18 @@ impl Measurement {
     ///
     /// # Errors
     /// If there is no memory, the device is lost, or the plain variant does not run.
-    pub(super) fn step(&mut self, gpu: &Gpu, scratch: &mut Option<Scratch>) -> Result<Option<()>> {
+    pub(super) async fn step(
+        &mut self,
+        gpu: &Gpu,
+        scratch: &mut Option<Scratch>,
+    ) -> Result<Option<()>> {
         let began = Instant::now();
-        let stepped = self.next(gpu, scratch);
+        let stepped = self.next(gpu, scratch).await;
         self.spent += began.elapsed();
         stepped
     }
 
-    fn next(&mut self, gpu: &Gpu, scratch: &mut Option<Scratch>) -> Result<Option<()>> {
+    async fn next(&mut self, gpu: &Gpu, scratch: &mut Option<Scratch>) -> Result<Option<()>> {
         let leaves = match scratch {
             Some(leaves) => leaves,
             None => scratch.insert(fill(gpu, &self.task.inputs)?),
@@ -108,7 +109,7 @@ impl Measurement {
         let plain = self.task.variants.plain;
         if self.plain.is_none() {
             let entry = &mut self.entries[plain];
-            let result = entry.result(gpu, &self.graph, leaves)?;
+            let result = entry.result(gpu, &self.graph, leaves).await?;
             let Variants { names, terms, .. } = &self.task.variants;
             // A NaN is not even near itself.
             agree(self.task.output.dtype, *terms, &result, &result).map_err(|why| {
@@ -120,7 +121,7 @@ impl Measurement {
             return Ok(Some(()));
         }
         if let Some(at) = self.entries.iter().position(|entry| entry.state == State::Untried) {
-            self.verify(at, gpu, leaves)?;
+            self.verify(at, gpu, leaves).await?;
             return Ok(Some(()));
         }
         if self.round == 0 && self.turn == 0 {
@@ -135,7 +136,7 @@ impl Measurement {
         }
         if let Some(at) = (self.turn..self.entries.len()).find(|&i| in_race(&self.entries[i])) {
             self.turn = at + 1;
-            self.time(at, gpu, leaves)?;
+            self.time(at, gpu, leaves).await?;
             return Ok(Some(()));
         }
         self.turn = 0;
@@ -148,10 +149,10 @@ impl Measurement {
     }
 
     /// Compares a variant with the plain one.
-    fn verify(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
+    async fn verify(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
         let entry = &mut self.entries[at];
         let plain = self.plain.as_deref().unwrap_or_default();
-        let verdict = match entry.result(gpu, &self.graph, leaves) {
+        let verdict = match entry.result(gpu, &self.graph, leaves).await {
             Ok(result) => agree(self.task.output.dtype, self.task.variants.terms, plain, &result),
             Err(error) if is_grave(&error) => return Err(error),
             Err(error) => Err(error.to_string()),
@@ -167,14 +168,14 @@ impl Measurement {
         Ok(())
     }
 
-    fn time(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
+    async fn time(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
         let entry = &mut self.entries[at];
         // The first turn tells how long a run takes.
         let runs = match median(&entry.times) {
             Some(time) => (TURN.as_nanos() / time.as_nanos().max(1)).clamp(1, RUNS.into()) as u32,
             None => 1,
         };
-        match entry.run_timed(gpu, &self.graph, leaves, runs) {
+        match entry.run_timed(gpu, &self.graph, leaves, runs).await {
             Ok(times) => entry.times.extend(times),
             Err(error) if is_grave(&error) => return Err(error),
             Err(error) => {
@@ -209,8 +210,28 @@ impl Measurement {
         }
     }
 
-    /// What was found. `None` if not even the plain variant could be timed.
-    pub(super) fn finish(self) -> Option<TunedOp> {
+    /// What was found after steps that have ended so.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    pub(super) fn close(self, done: Result<()>) -> Result<Option<TunedOp>> {
+        match done {
+            Ok(()) => Ok(self.finish()),
+            Err(error) if error.is_device_lost() => Err(error),
+            Err(error) => {
+                log::debug!("{} is not measured: {error}", self.task.key);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The name of what would be taken without measuring.
+    pub(super) fn first(&self) -> &str {
+        &self.task.variants.names[0]
+    }
+
+    /// `None` if not even the plain variant could be timed.
+    fn finish(self) -> Option<TunedOp> {
         let time = |i: usize| match self.entries[i].state {
             State::Right => median(&self.entries[i].times),
             _ => None,
@@ -232,6 +253,31 @@ impl Measurement {
             variants: variants.collect(),
         })
     }
+}
+
+/// Measures `tasks` in turn, taking each out as it comes to it, and adds what was found to `found`. One for which there
+/// is no memory is left out.
+///
+/// # Errors
+/// If the device is lost; the tasks that are left were not measured.
+pub(crate) async fn measure(
+    gpu: &Gpu,
+    tasks: &mut Vec<Arc<Task>>,
+    found: &mut Vec<TunedOp>,
+) -> Result<()> {
+    while let Some(task) = tasks.pop() {
+        let mut measurement = Measurement::new(task, gpu);
+        let mut scratch = None;
+        let done = loop {
+            match measurement.step(gpu, &mut scratch).await {
+                Ok(Some(())) => {}
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        found.extend(measurement.close(done)?);
+    }
+    Ok(())
 }
 
 /// Inputs with random numbers in them.
@@ -266,7 +312,12 @@ fn numbers(spec: &Spec, random: &mut fastrand::Rng) -> Vec<u8> {
 
 impl Entry {
     /// Runs the variant and reads its result.
-    fn result(&mut self, gpu: &Gpu, graph: &Graph, leaves: &[Arc<Buffer>]) -> Result<Vec<u8>> {
+    async fn result(
+        &mut self,
+        gpu: &Gpu,
+        graph: &Graph,
+        leaves: &[Arc<Buffer>],
+    ) -> Result<Vec<u8>> {
         let began = Instant::now();
         let spec = &graph.nodes[0].spec;
         // The run takes the buffers that were freed last. What another variant has left in them would pass for the
@@ -279,21 +330,22 @@ impl Entry {
         }
         drop(taken);
         let staging = gpu.staging(spec.dtype.size() * spec.elements())?;
-        let (_, index) = self.plan.run(gpu, &graph.nodes, leaves, &[(0, &staging)])?;
-        let read = gpu.read_blocking(staging, index);
+        self.plan.run(gpu, &graph.nodes, leaves, &[(0, &staging)])?;
+        let read = gpu.read(staging).await;
         self.tried = began.elapsed();
         read
     }
 
-    /// The times of `runs` runs, by the device's clock where it has one.
-    fn run_timed(
+    /// The times of `runs` runs, by the device's clock where it has one. None if another thread's work came between.
+    #[cfg(not(target_family = "wasm"))]
+    async fn run_timed(
         &mut self,
         gpu: &Gpu,
         graph: &Graph,
         leaves: &[Arc<Buffer>],
         runs: u32,
     ) -> Result<Vec<Duration>> {
-        gpu.wait(None)?;
+        gpu.settle().await?;
         gpu.start_profile()?;
         for _ in 0..runs {
             if let Err(error) = self.plan.run(gpu, &graph.nodes, leaves, &[]) {
@@ -301,13 +353,35 @@ impl Entry {
                 return Err(error);
             }
         }
-        let profile = pollster::block_on(gpu.finish_profile())?;
+        let profile = gpu.finish_profile().await?;
+        let steps = self.plan.steps.len().max(1);
+        if profile.kernels().len() != runs as usize * steps {
+            return Ok(Vec::new());
+        }
         let run = |kernels: &[crate::device::ProfiledKernel]| {
             let end = kernels.iter().map(|kernel| kernel.start + kernel.duration).max();
             let start = kernels.iter().map(|kernel| kernel.start).min();
             end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start)
         };
-        Ok(profile.kernels().chunks(self.plan.steps.len().max(1)).map(run).collect())
+        Ok(profile.kernels().chunks(steps).map(run).collect())
+    }
+
+    /// The mean time of `runs` runs, by the page's clock: browsers make the device's too coarse for one kernel.
+    #[cfg(target_family = "wasm")]
+    async fn run_timed(
+        &mut self,
+        gpu: &Gpu,
+        graph: &Graph,
+        leaves: &[Arc<Buffer>],
+        runs: u32,
+    ) -> Result<Vec<Duration>> {
+        gpu.settle().await?;
+        let began = Instant::now();
+        for _ in 0..runs {
+            self.plan.run(gpu, &graph.nodes, leaves, &[])?;
+        }
+        gpu.settle().await?;
+        Ok(vec![began.elapsed() / runs.max(1)])
     }
 }
 
@@ -361,129 +435,6 @@ fn agree(
         )),
         None if plain.len() != other.len() => Err("it has another number of elements.".to_string()),
         None => Ok(()),
-    }
-}
-
-/// Measuring while the program runs.
-#[derive(Default)]
-pub(super) struct Background {
-    waiting: VecDeque<Arc<Task>>,
-    current: Option<Measurement>,
-    /// Not before.
-    next: Option<Instant>,
-    /// Something was found that plans do not use yet.
-    news: bool,
-}
-
-impl Background {
-    pub(super) fn queue(&mut self, tasks: &[Arc<Task>]) {
-        self.waiting.extend(tasks.iter().cloned());
-    }
-}
-
-impl Tuner {
-    /// Measures all ops that were seen and not measured yet.
-    ///
-    /// # Errors
-    /// If the device is lost.
-    pub(crate) fn measure_all(&mut self, gpu: &Gpu) -> Result<TuningReport> {
-        self.findings();
-        let mut ops = Vec::new();
-        while let Some((_, task)) = self.seen.pop_first() {
-            if task.found(&self.findings).is_some() {
-                continue;
-            }
-            let mut measurement = Measurement::new(task.clone(), gpu);
-            let mut scratch = None;
-            let done = loop {
-                match measurement.step(gpu, &mut scratch) {
-                    Ok(Some(())) => {}
-                    Ok(None) => break Ok(()),
-                    Err(error) => break Err(error),
-                }
-            };
-            if let Some(op) = self.close(measurement, done)? {
-                ops.push(op);
-            }
-        }
-        if !ops.is_empty() {
-            self.findings.save(&self.identity);
-        }
-        Ok(TuningReport::new(ops))
-    }
-
-    /// Takes down what a measurement has found.
-    fn close(&mut self, measurement: Measurement, done: Result<()>) -> Result<Option<TunedOp>> {
-        match done {
-            Ok(()) => {}
-            Err(error) if error.is_device_lost() => return Err(error),
-            Err(error) => {
-                log::debug!("{} is not measured: {error}", measurement.task.key);
-                return Ok(None);
-            }
-        }
-        let found = measurement.finish();
-        if let Some(op) = &found {
-            self.findings.set(&op.op, &op.chosen);
-        }
-        Ok(found)
-    }
-
-    /// Does a little of the measuring that waits. True when all of it is done and plans should be made anew.
-    ///
-    /// # Errors
-    /// What the program's own work has met, not what measuring has.
-    pub(crate) fn slice(&mut self, gpu: &Gpu) -> Result<bool> {
-        let work = &mut self.background;
-        if self.mode != Tuning::Background
-            || (work.current.is_none() && work.waiting.is_empty())
-            || work.next.is_some_and(|next| Instant::now() < next)
-            // Somebody is profiling.
-            || gpu.start_profile().map(|()| gpu.drop_profile()).is_err()
-        {
-            return Ok(false);
-        }
-        // What is under way is the program's and not to be counted.
-        gpu.wait(None)?;
-        let began = Instant::now();
-        let stepped = self.small_step(gpu);
-        let work = &mut self.background;
-        if let Err(error) = stepped {
-            log::debug!("Measuring stops: {error}");
-            *work = Background::default();
-            return Ok(false);
-        }
-        work.next = Some(Instant::now() + began.elapsed() * (SHARE - 1));
-        let done = work.current.is_none() && work.waiting.is_empty() && work.news;
-        if done {
-            work.news = false;
-            self.findings.save(&self.identity);
-        }
-        Ok(done)
-    }
-
-    fn small_step(&mut self, gpu: &Gpu) -> Result<()> {
-        let Some(mut measurement) = self.background.current.take() else {
-            let Some(task) = self.background.waiting.pop_front() else { return Ok(()) };
-            self.seen.remove(&task.key);
-            self.findings();
-            if task.found(&self.findings).is_none() {
-                self.background.current = Some(Measurement::new(task, gpu));
-            }
-            return Ok(());
-        };
-        let done = match measurement.step(gpu, &mut None) {
-            Ok(Some(())) => {
-                self.background.current = Some(measurement);
-                return Ok(());
-            }
-            Ok(None) => Ok(()),
-            Err(error) => Err(error),
-        };
-        let first = measurement.task.variants.names[0].clone();
-        let found = self.close(measurement, done)?;
-        self.background.news |= found.is_some_and(|op| op.chosen != first);
-        Ok(())
     }
 }
 

@@ -1,0 +1,91 @@
+//! Measuring while the program runs: a little between flushes, a small share of the time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::measure::Measurement;
+use super::{Task, Tuner, Tuning};
+use crate::device::Gpu;
+use crate::error::Result;
+
+/// How much of the time measuring may take: one part in so many.
+const SHARE: u32 = 20;
+
+/// The ops that wait to be measured.
+#[derive(Default)]
+pub(super) struct Background {
+    waiting: VecDeque<Arc<Task>>,
+    pub(super) current: Option<Measurement>,
+    /// Not before.
+    pub(super) next: Option<Instant>,
+    /// Something was found that plans do not use yet.
+    news: bool,
+}
+
+impl Background {
+    pub(super) fn queue(&mut self, tasks: &[Arc<Task>]) {
+        self.waiting.extend(tasks.iter().cloned());
+    }
+}
+
+impl Tuner {
+    /// Does a little of the measuring that waits. True when all of it is done and plans should be made anew.
+    ///
+    /// # Errors
+    /// What the program's own work has met, not what measuring has.
+    pub(crate) fn slice(&mut self, gpu: &Gpu) -> Result<bool> {
+        let work = &mut self.background;
+        if self.mode != Tuning::Background
+            || (work.current.is_none() && work.waiting.is_empty())
+            || work.next.is_some_and(|next| Instant::now() < next)
+            // Somebody is profiling.
+            || gpu.start_profile().map(|()| gpu.drop_profile()).is_err()
+        {
+            return Ok(false);
+        }
+        // What is under way is the program's and not to be counted.
+        gpu.wait(None)?;
+        let began = Instant::now();
+        let stepped = self.small_step(gpu);
+        let work = &mut self.background;
+        if let Err(error) = stepped {
+            log::debug!("Measuring stops: {error}");
+            *work = Background::default();
+            return Ok(false);
+        }
+        work.next = Some(Instant::now() + began.elapsed() * (SHARE - 1));
+        let done = work.current.is_none() && work.waiting.is_empty() && work.news;
+        if done {
+            work.news = false;
+            self.findings.save(&self.identity);
+        }
+        Ok(done)
+    }
+
+    fn small_step(&mut self, gpu: &Gpu) -> Result<()> {
+        let Some(mut measurement) = self.background.current.take() else {
+            let Some(task) = self.background.waiting.pop_front() else { return Ok(()) };
+            self.seen.remove(&task.key);
+            self.findings();
+            if task.found(&self.findings).is_none() {
+                self.background.current = Some(Measurement::new(task, gpu));
+            }
+            return Ok(());
+        };
+        let done = match pollster::block_on(measurement.step(gpu, &mut None)) {
+            Ok(Some(())) => {
+                self.background.current = Some(measurement);
+                return Ok(());
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        let first = measurement.first().to_string();
+        if let Some(op) = measurement.close(done)? {
+            self.background.news |= op.chosen != first;
+            self.found(&[op]);
+        }
+        Ok(())
+    }
+}
