@@ -74,3 +74,45 @@ fn a_range_of_one_beside_columns() -> tf::Result<()> {
     }
     Ok(())
 }
+
+/// What a fold reads is stored without the fold, as there are more results than one kernel binds.
+#[test]
+fn elements_that_are_kept_beside_a_fold_of_them() -> tf::Result<()> {
+    let values = [0.3f32, -1.2, 0.8, 2.1, 1.5];
+    for flushed_after in 0..=5 {
+        let device = Device::new()?;
+        let rows = device.scope(|| {
+            let x = tf::constant(values.to_vec())?;
+            let max = x.reduce_max(0, true)?;
+            device.flush()?;
+            let outer = GradientTape::persistent();
+            outer.watch(&x)?;
+            let tape = GradientTape::new();
+            tape.watch(&x)?;
+            let max = tf::select(&max.is_finite()?, &max, &max.zeros_like()?)?;
+            let sum = x.subtract(&max)?.exp()?.reduce_sum(0, true)?;
+            let y = sum.log()?.add(&max)?.reshape(&[])?;
+            let softmax = tape.required_gradient(&y, &x)?;
+            let mut rows = Vec::new();
+            for i in 0..5 {
+                if i == flushed_after {
+                    device.flush()?;
+                }
+                let seed = tf::one_hot(&Tensor::scalar(i)?, 5, 1.0, 0.0)?;
+                rows.push(outer.gradient_from(&softmax, Some(&[&seed]), &x)?.expect("connected"));
+            }
+            tf::stack(&rows.iter().collect::<Vec<_>>(), 0)?.to_vec::<f32>()
+        })?;
+        let sum: f32 = values.iter().map(|x| x.exp()).sum();
+        let p = values.map(|x| x.exp() / sum);
+        for (at, got) in rows.iter().enumerate() {
+            let (i, j) = (at / 5, at % 5);
+            let want = if i == j { p[i] - p[i] * p[i] } else { -p[i] * p[j] };
+            assert!(
+                (got - want).abs() < 1e-6,
+                "[{i}, {j}] after {flushed_after}: {got}, not {want}"
+            );
+        }
+    }
+    Ok(())
+}

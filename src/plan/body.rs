@@ -118,7 +118,14 @@ impl<'a> Scope<'a> {
     /// together.
     pub(super) fn body(&self, members: &[u32], outputs: &[u32]) -> Option<Body<'a>> {
         let axes = self.axes(members, outputs)?;
-        self.build(members, outputs, &axes, &[])
+        let body = self.build(members, outputs, &axes, &[])?;
+        let is_fold = |node: u32| matches!(self.lowerings[node as usize], Lowering::Reduce(_));
+        if axes.iter().any(|axis| axis.reduced) && !body.instances.iter().any(|i| is_fold(i.node)) {
+            // The outputs need none of the members' folds, so theirs are not the axes to walk along.
+            let others: Vec<u32> = members.iter().copied().filter(|&m| !is_fold(m)).collect();
+            return self.body(&others, outputs);
+        }
+        Some(body)
     }
 
     /// The second kernel of a long fold: `partials` names the folds whose partial results, `chunks` for each row, are
@@ -315,5 +322,69 @@ impl Body<'_> {
     pub(super) fn levels(&self) -> usize {
         let folds = self.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_)));
         folds.map(|i| i.level).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Result;
+    use crate::graph::lower::{Site, View};
+    use crate::graph::{Node, Op, Spec};
+
+    /// Stands for any op: the lowerings are given beside it.
+    #[derive(Debug)]
+    struct Any;
+
+    impl Op for Any {
+        fn name(&self) -> &'static str {
+            "Any"
+        }
+
+        fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+            Ok(inputs[0].clone())
+        }
+
+        fn attributes(&self, _: &mut dyn std::hash::Hasher) {}
+
+        fn lower(&self, _: &Site) -> Lowering {
+            Lowering::Alias
+        }
+    }
+
+    #[test]
+    fn results_that_need_no_fold_are_walked_by_elements() {
+        let node = |input, shape: [usize; 1]| Node {
+            op: std::sync::Arc::new(Any),
+            inputs: std::iter::once(input).collect(),
+            spec: Spec::new(shape, DType::F32),
+            wanted: true,
+        };
+        let graph = Graph {
+            nodes: vec![node(Input::Leaf(0), [5]), node(Input::Node(0), [1])],
+            leaves: vec![Spec::new([5], DType::F32)],
+            donated: vec![false],
+            same_words: vec![None; 2],
+        };
+        let sum = Reduction {
+            name: "sum",
+            axes: SmallVec::from_slice(&[0]),
+            first: "0.0".into(),
+            fold: "a + b".into(),
+        };
+        let lowerings = [
+            Pointwise::new("double", "x + x").input("x", 0, View::Same).into(),
+            Lowering::Reduce(sum),
+        ];
+        let roots = [Input::Node(0), Input::Node(1)];
+        let (free, caps) = ([false; 2], Caps::portable());
+        let scope =
+            Scope { graph: &graph, lowerings: &lowerings, roots: &roots, free: &free, caps: &caps };
+
+        let both = scope.body(&[0, 1], &[0, 1]).expect("they fit together");
+        assert_eq!((both.space.count(false), both.space.count(true)), (1, 5));
+        let alone = scope.body(&[0, 1], &[0]).expect("it is pointwise");
+        assert_eq!((alone.levels(), alone.space.count(false)), (0, 5));
+        assert!(!alone.outputs[0].row);
     }
 }
