@@ -55,8 +55,8 @@ pub(crate) struct Caps {
     /// A driver that runs shaders on the processor: dispatches are dear, workgroup memory does not pay.
     pub(crate) cpu: bool,
     pub(crate) f16: bool,
-    /// Threads of a subgroup, where kernels may use subgroups and all have the same size.
-    pub(crate) subgroup: Option<u32>,
+    /// The least and the most threads that a subgroup may have, where kernels may use subgroups.
+    pub(crate) subgroups: Option<[u32; 2]>,
     /// Storage buffers one kernel may bind.
     pub(crate) storage_buffers: usize,
     /// Bytes one binding may cover.
@@ -72,7 +72,7 @@ impl Caps {
         Caps {
             cpu: info.kind == wgpu::DeviceType::Cpu,
             f16: features.contains(wgpu::Features::SHADER_F16),
-            subgroup: None,
+            subgroups: None,
             storage_buffers: limits.max_storage_buffers_per_shader_stage as usize,
             binding_bytes: limits.max_storage_buffer_binding_size,
             buffer_bytes: limits.max_buffer_size,
@@ -81,11 +81,16 @@ impl Caps {
         }
     }
 
+    /// Threads of a subgroup, where all have the same size.
+    pub(crate) fn subgroup(&self) -> Option<u32> {
+        self.subgroups.filter(|[least, most]| least == most).map(|[size, _]| size)
+    }
+
     /// Forgets what lies beyond any GPU in any browser (`WGRAD_PORTABLE=1`), so that kernels are made and chosen as
     /// there. Sizes of buffers stay the adapter's.
     fn forget_the_adapter(&mut self) {
         self.cpu = false;
-        self.subgroup = None;
+        self.subgroups = None;
         self.storage_buffers =
             wgpu::Limits::default().max_storage_buffers_per_shader_stage as usize;
     }
@@ -116,10 +121,8 @@ impl Gpu {
         let info = AdapterInfo::new(&raw);
         let limits = device.limits();
         let mut caps = Caps::new(&info, device.features(), &limits);
-        if device.features().contains(wgpu::Features::SUBGROUP)
-            && raw.subgroup_min_size == raw.subgroup_max_size
-        {
-            caps.subgroup = Some(raw.subgroup_min_size);
+        if device.features().contains(wgpu::Features::SUBGROUP) {
+            caps.subgroups = Some([raw.subgroup_min_size, raw.subgroup_max_size]);
         }
         if std::env::var("WGRAD_PORTABLE").is_ok_and(|v| v != "0" && !v.is_empty()) {
             caps.forget_the_adapter();

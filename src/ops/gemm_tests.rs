@@ -5,8 +5,8 @@
 use std::hash::{Hash, Hasher};
 
 use super::conv2d::Conv2dOptions;
-use super::gemm::Variant;
 use super::matmul::Product;
+use super::variants::Variant;
 use super::{Backward, Grads, Keep, Operation, no_grads};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -69,8 +69,13 @@ fn variants_agree_with_the_plain_sum() {
         Variant::Dots { tm4: 2, tn: 4, wx: 8 },
     ];
     let caps = Device::current().unwrap().caps().clone();
-    if caps.cpu && caps.subgroup == Some(8) {
-        variants.extend([1, 2, 4].map(|tm8| Variant::Lanes { tm8, tn4: 2 / tm8.min(2) }));
+    if let Some([least, most]) = caps.subgroups {
+        // Subgroups that are the whole workgroup, many in one, and larger than what they count on.
+        for (lanes, wx) in [(least.min(8), most), (least.min(8), 64.max(most)), (4, 32.max(most))] {
+            let (lanes, wx) = (lanes as usize, wx as usize);
+            let sizes = [(1, 2), (2, 1), (4, 1)];
+            variants.extend(sizes.map(|(tm, tn4)| Variant::Lanes { lanes, tm, tn4, wx }));
+        }
     }
     for (batch, m, k, n) in [
         (1, 1, 1, 1),
