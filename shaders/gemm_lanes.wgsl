@@ -34,7 +34,7 @@ fn main(
     let row_$i = a_row(b, min(m0 + LANESu * $iu + lane, p.m - 1u));
     //for r in LANES
     //for j in TN4
-    var sum_$i_$r_$j = V(A(0));
+    var sum_$i_$r_$j = V(Sum(0));
     //end
     //end
     //end

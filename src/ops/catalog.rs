@@ -12,7 +12,7 @@ mod checks;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use crate::device::{Caps, Source};
+use crate::device::{Caps, Cooperative, MatmulPrecision, Source};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::Spec;
@@ -69,7 +69,14 @@ impl Catalog {
         let gpu = Caps::portable();
         let cpu = Caps { cpu: true, ..gpu.clone() };
         let lanes = Caps { subgroups: Some([8, 8]), ..cpu.clone() };
-        let warps = Caps { subgroups: Some([32, 64]), ..gpu.clone() };
+        let kind = |size, inputs| Cooperative { size, inputs, proven: true };
+        let warps = Caps {
+            subgroups: Some([32, 64]),
+            cooperative: vec![kind(16, DType::F16), kind(8, DType::F32)],
+            precision: MatmulPrecision::F16Inputs,
+            workgroup: [256, 32 << 10],
+            ..gpu.clone()
+        };
         Catalog {
             device: Device::from_wgpu(&adapter, device, queue),
             buffer,

@@ -3,7 +3,7 @@
 //! Not an op: the ops say how their operands are read (as WGSL functions) and this says the rest.
 
 use super::parts::{stored_in, sum_parts};
-use super::variants::{Problem, Variant, candidates};
+use super::variants::Variant;
 use crate::device::Caps;
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Bind, Kernels, Lowering};
@@ -71,18 +71,6 @@ impl Gemm {
         self.lower_to(Bind::Output, variant, caps)
     }
 
-    /// The variant that the table prefers.
-    pub(super) fn preferred(&self, caps: &Caps) -> Variant {
-        let inner = match self.sum {
-            Sum::Run(k) => k,
-            Sum::Nest([_, _, inner]) => inner,
-        };
-        let list = candidates(Problem { m: self.m, n: self.n, inner }, caps);
-        // Neighbours along a row are far apart where those along a column lie together.
-        let near = |v: &&Variant| self.a.columns.is_none() || !matches!(v, Variant::Dots { .. });
-        *list.iter().find(near).unwrap_or(&list[0])
-    }
-
     /// As [`Gemm::lower_with`], with the result in `out`: the op's output, or the first temporary buffer, which the
     /// caller puts before those that are returned.
     pub(super) fn lower_to(self, out: Bind, variant: Variant, caps: &Caps) -> Lowering {
@@ -118,12 +106,12 @@ impl Gemm {
         let mut kernel = variant
             .kernel(self.label, tail, caps)
             .alias("T", self.dtype)
-            .alias("A", sums)
-            .alias("C", stored)
-            .declare("alias V = vec4<A>;")
+            .alias("Sum", sums)
+            .alias("Out", stored)
+            .declare("alias V = vec4<Sum>;")
             .declare(match sums {
-                DType::F32 => "fn mad(x: A, v: V, c: V) -> V { return fma(V(x), v, c); }",
-                _ => "fn mad(x: A, v: V, c: V) -> V { return V(x) * v + c; }",
+                DType::F32 => "fn mad(x: Sum, v: V, c: V) -> V { return fma(V(x), v, c); }",
+                _ => "fn mad(x: Sum, v: V, c: V) -> V { return V(x) * v + c; }",
             })
             .declare(match sums {
                 DType::F32 => "fn mad_4(x: V, v: V, c: V) -> V { return fma(x, v, c); }",
@@ -210,13 +198,16 @@ fn cut(sum: Sum, groups: usize, results: usize, caps: &Caps) -> Cut {
 impl Rows {
     fn declaration(&self, variant: Variant) -> String {
         // The other kernels read rows by themselves.
-        let blocks = matches!(variant, Variant::Tiled | Variant::Registers { tm: 4.., .. });
+        let blocks = matches!(
+            variant,
+            Variant::Tiled | Variant::Cooperative { .. } | Variant::Registers { tm: 4.., .. }
+        );
         let columns = self.columns.filter(|_| blocks);
         let (text, load) = (&self.text, columns.unwrap_or(self.load));
         let element = if self.vector || columns.is_some() { "vec4<T>" } else { "T" };
         // Every loader has all of the functions.
         let quad = if self.vector {
-            "fn a_load(at: At, i: u32) -> A { return a_quad(at, i - i % 4u)[i % 4u]; }"
+            "fn a_load(at: At, i: u32) -> Sum { return a_quad(at, i - i % 4u)[i % 4u]; }"
         } else {
             "fn a_quad(at: At, i: u32) -> V {\n    \
              return V(a_load(at, i), a_load(at, i + 1u), a_load(at, i + 2u), a_load(at, i + 3u));\n}"
@@ -244,13 +235,13 @@ impl Columns {
             "@group(0) @binding(1) var<storage, read> b: array<vec4<T>>;\n\
              fn b_column(batch: u32, n: u32) -> u32 { return (batch * p.b_batch + n * p.b_n) / 4u; }\n\
              fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * (p.b_u / 4u) + v * (p.b_v / 4u); }\n\
-             fn b_one(at: u32, i: u32) -> A { return A(b[at + i / 4u][i % 4u]); }\n\
+             fn b_one(at: u32, i: u32) -> Sum { return Sum(b[at + i / 4u][i % 4u]); }\n\
              fn b_line(at: u32, i: u32) -> V { return V(b[at + i / 4u]); }"
         } else {
             "@group(0) @binding(1) var<storage, read> b: array<T>;\n\
              fn b_column(batch: u32, n: u32) -> u32 { return batch * p.b_batch + n * p.b_n; }\n\
              fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * p.b_u + v * p.b_v; }\n\
-             fn b_one(at: u32, i: u32) -> A { return A(b[at + i * p.b_k]); }\n\
+             fn b_one(at: u32, i: u32) -> Sum { return Sum(b[at + i * p.b_k]); }\n\
              fn b_line(at: u32, i: u32) -> V {\n    \
              return V(b_one(at, i), b_one(at, i + 1u), b_one(at, i + 2u), b_one(at, i + 3u));\n}"
         }
@@ -286,7 +277,7 @@ impl Columns {
              fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * p.b_u + v * p.b_v; }\n\
              fn b_load(at: u32, i: u32) -> V {\n    \
              let x = at + i * p.b_k;\n    \
-             return V(A(b[x]), A(b[x + p.b_n]), A(b[x + 2u * p.b_n]), A(b[x + 3u * p.b_n]));\n}\n\
+             return V(Sum(b[x]), Sum(b[x + p.b_n]), Sum(b[x + 2u * p.b_n]), Sum(b[x + 3u * p.b_n]));\n}\n\
              fn b_quad(at: u32, i: u32) -> array<V, 4> {\n    \
              return array<V, 4>(b_load(at, i), b_load(at, i + 1u), b_load(at, i + 2u), b_load(at, i + 3u));\n}"
         }

@@ -1,9 +1,14 @@
 //! The kernels of the product family: which there are, which the table prefers, and which are worth measuring.
 
+use std::sync::Arc;
+
 use super::gemm::{Gemm, Sum};
+use super::matmul::MatMul;
 use super::unroll::unroll;
-use crate::device::Caps;
-use crate::graph::lower::{Kernel, Lowering, Site, Variants};
+use crate::device::{Caps, Cooperative, MatmulPrecision};
+use crate::dtype::DType;
+use crate::graph::Spec;
+use crate::graph::lower::{Doubt, Kernel, Lowering, Site, Variants};
 
 /// One way to compute a product. All give the same result but for rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +19,8 @@ pub(crate) enum Variant {
     Lanes { lanes: usize, tm: usize, tn4: usize, wx: usize },
     /// `shaders/gemm_tiled.wgsl`: tiles of 64 by 64 in workgroup memory.
     Tiled,
+    /// `shaders/gemm_cooperative.wgsl`: tiles of `32 * side` rows and columns by `wx` threads, in matrices of `size`.
+    Cooperative { size: usize, half: bool, side: usize, wx: usize },
     /// `shaders/gemm_dots.wgsl`: `wx` threads share the sum of `4 * tm4` rows by `tn` columns: four, or all there are.
     Dots { tm4: usize, tn: usize, wx: usize },
 }
@@ -82,6 +89,7 @@ impl Variant {
             Variant::Registers { tm, tn4, wx, wy } => [tm * wy, 4 * tn4 * wx],
             Variant::Lanes { lanes, tm, tn4, wx } => [lanes * tm, 4 * tn4 * wx],
             Variant::Tiled => [64, 64],
+            Variant::Cooperative { side, .. } => [32 * side, 32 * side],
             Variant::Dots { tm4, tn, .. } => [4 * tm4, tn],
         }
     }
@@ -93,7 +101,16 @@ impl Variant {
         match self {
             Variant::Registers { tm, tn4, .. } => tm.div_ceil(4) * tm.min(4) * tn4,
             Variant::Lanes { lanes, tm, tn4, .. } => lanes * tm * tn4,
-            Variant::Tiled | Variant::Dots { .. } => 0,
+            Variant::Tiled | Variant::Cooperative { .. } | Variant::Dots { .. } => 0,
+        }
+    }
+
+    /// Of a tile of small matrices: how many i it is deep, and the elements from one i to the next.
+    fn staged(self) -> [usize; 2] {
+        match self {
+            Variant::Cooperative { half: true, side, .. } => [32, 32 * side + 8],
+            Variant::Cooperative { half: false, side, .. } => [16, 32 * side + 4],
+            _ => [0, 0],
         }
     }
 
@@ -133,6 +150,31 @@ impl Variant {
             }
             Variant::Tiled => {
                 kernel.declare(unroll(include_str!("../../shaders/gemm_tiled.wgsl"), &[]))
+            }
+            Variant::Cooperative { size, half, side, wx } => {
+                let [depth, line] = self.staged();
+                let (element, dtype) = if half { ("f16", DType::F16) } else { ("f32", DType::F32) };
+                let matrix = |name: &str, element: &str, role: &str| {
+                    format!("alias {name} = coop_mat{size}x{size}<{element}, {role}>;")
+                };
+                kernel
+                    .cooperative()
+                    .alias("E", dtype)
+                    .constant("WX", wx as u32)
+                    .declare(matrix("MatA", element, "A"))
+                    .declare(matrix("MatB", element, "B"))
+                    .declare(matrix("MatC", "f32", "C"))
+                    .declare(unroll(
+                        include_str!("../../shaders/gemm_cooperative.wgsl"),
+                        &[
+                            ("SIDE", side),
+                            ("SIZE", size),
+                            ("COUNT", 32 / size),
+                            ("DEPTH", depth),
+                            ("LINE", line),
+                            ("TURNS", (2 * depth * side).div_ceil(wx)),
+                        ],
+                    ))
             }
             Variant::Dots { tm4, tn, wx } => kernel.constant("WX", wx as u32).declare(unroll(
                 include_str!("../../shaders/gemm_dots.wgsl"),
@@ -209,6 +251,10 @@ impl Variant {
             Variant::Lanes { lanes: 8, tm, tn4, wx: 8 } => format!("lanes {tm}x{tn4}"),
             Variant::Lanes { lanes, tm, tn4, wx } => format!("lanes {lanes}*{tm}x{tn4} {wx}"),
             Variant::Tiled => "tiled".to_string(),
+            Variant::Cooperative { size, half, side, wx } => {
+                let inputs = if half { "f16" } else { "f32" };
+                format!("cooperative {inputs} {size} {side}x{side} {wx}")
+            }
             Variant::Dots { tm4, tn, wx } => format!("dots {tm4}x{tn} {wx}"),
         }
     }
@@ -219,21 +265,84 @@ impl Variant {
             Variant::Registers { tm, tn4, .. } => [tm, 4 * tn4],
             Variant::Lanes { lanes, tm, tn4, wx } => [lanes * tm, 4 * tn4 * wx],
             Variant::Tiled => [64, 64],
+            Variant::Cooperative { side, .. } => [32 * side, 32 * side],
             Variant::Dots { tm4, tn, .. } => [4 * tm4, tn],
         }
+    }
+
+    /// Products of small matrices of this kind, the largest tile that the adapter can hold first.
+    pub(super) fn of_kind(kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
+        let half = kind.inputs == DType::F16;
+        let size = kind.size as usize;
+        let (most, [threads, bytes]) = (caps.subgroups.map_or(0, |[_, most]| most), caps.workgroup);
+        let make = move |side: usize| {
+            let variant =
+                Variant::Cooperative { size, half, side, wx: side * side * most as usize };
+            let [depth, line] = variant.staged();
+            let staged = 2 * depth * line * if half { 2 } else { 4 };
+            let held = staged + 4 * (32 * side) * (32 * side);
+            let fits = most > 0 && side * side * most as usize <= threads as usize;
+            (fits && held <= bytes as usize).then_some(variant)
+        };
+        [2, 1].into_iter().filter_map(make)
     }
 }
 
 impl Gemm {
-    fn alternatives(&self, caps: &Caps) -> Vec<Variant> {
+    fn problem(&self) -> Problem {
         let inner = match self.sum {
             Sum::Run(k) => k,
             Sum::Nest([_, _, inner]) => inner,
         };
+        Problem { m: self.m, n: self.n, inner }
+    }
+
+    /// The variant that the table prefers.
+    pub(super) fn preferred(&self, caps: &Caps) -> Variant {
+        // Who allows rounded factors wants what they are for. Processors have no units for small matrices.
+        let kind = self.kinds(caps).find(|kind| kind.proven && kind.inputs == DType::F16);
+        if let Some(kind) = kind.filter(|_| !caps.cpu && self.m >= 32 && self.n >= 32) {
+            if let Some(variant) = self.cooperative(kind, caps).next() {
+                return variant;
+            }
+        }
+        let list = candidates(self.problem(), caps);
+        // Neighbours along a row are far apart where those along a column lie together.
+        let near = |v: &&Variant| self.a.columns.is_none() || !matches!(v, Variant::Dots { .. });
+        *list.iter().find(near).unwrap_or(&list[0])
+    }
+
+    fn alternatives(&self, caps: &Caps) -> Vec<Variant> {
         let first = self.preferred(caps);
-        let mut list = alternatives(Problem { m: self.m, n: self.n, inner }, caps);
+        let mut list = alternatives(self.problem(), caps);
+        for kind in self.kinds(caps).filter(|kind| kind.proven) {
+            list.splice(0..0, self.cooperative(kind, caps));
+        }
         list.sort_by_key(|variant| *variant != first);
         list
+    }
+
+    /// The kinds of small matrices that may compute this product.
+    fn kinds<'a>(&self, caps: &'a Caps) -> impl Iterator<Item = &'a Cooperative> {
+        let dtype = self.dtype;
+        let large = self.m > 16 && self.n > 16 && self.problem().inner >= 8;
+        let rounds = caps.precision == MatmulPrecision::F16Inputs;
+        caps.cooperative.iter().filter(move |kind| {
+            large
+                && match (dtype, kind.inputs) {
+                    (DType::F32, DType::F16) => rounds,
+                    (dtype, inputs) => dtype == inputs,
+                }
+        })
+    }
+
+    /// Those of a kind that are not mostly empty here.
+    fn cooperative(&self, kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
+        let (m, n) = (self.m, self.n);
+        Variant::of_kind(kind, caps).filter(move |variant| {
+            let [rows, columns] = variant.tile();
+            rows < 2 * m && columns < 2 * n
+        })
     }
 
     /// The variant that the site names, or the table's choice.
@@ -247,8 +356,26 @@ impl Gemm {
     pub(super) fn variants(&self, caps: &Caps) -> Variants {
         let list = self.alternatives(caps);
         let plain = list.iter().position(|variant| *variant == PLAIN).unwrap_or(0);
+        let half = |v: &&Variant| matches!(v, Variant::Cooperative { half: true, .. });
+        let half = list.iter().filter(half).map(|v| v.name()).collect();
         let names = list.into_iter().map(Variant::name).collect();
-        Variants { names, plain, terms: self.sum.len() }
+        let unproven = self.kinds(caps).filter(|kind| !kind.proven);
+        let doubts = unproven.flat_map(|kind| self.doubts(kind, caps)).collect();
+        Variants { names, plain, terms: self.sum.len(), half, doubts }
+    }
+
+    /// Products that fill no tile, one for each shape of a workgroup.
+    fn doubts(&self, kind: &Cooperative, caps: &Caps) -> Vec<Doubt> {
+        let [m, k, n] = [70, 77, 67];
+        let op = Arc::new(MatMul { transpose_a: false, transpose_b: false });
+        let doubt = |variant: Variant| Doubt {
+            kind: *kind,
+            op: op.clone(),
+            inputs: vec![Spec::new([m, k], self.dtype), Spec::new([k, n], self.dtype)],
+            output: Spec::new([m, n], self.dtype),
+            variant: variant.name(),
+        };
+        Variant::of_kind(kind, caps).map(doubt).collect()
     }
 
     pub(super) fn lower_at(self, site: &Site) -> Lowering {
@@ -265,7 +392,9 @@ mod tests {
         let gpu = Caps::portable();
         let cpu = Caps { cpu: true, ..gpu.clone() };
         let lanes = Caps { subgroups: Some([8, 8]), ..cpu.clone() };
-        let warps = Caps { subgroups: Some([16, 64]), ..gpu.clone() };
+        let kind = Cooperative { size: 16, inputs: DType::F16, proven: true };
+        let cooperative = vec![kind];
+        let warps = Caps { subgroups: Some([16, 64]), cooperative, ..gpu.clone() };
         [gpu, cpu, lanes, warps]
     }
 
@@ -286,6 +415,7 @@ mod tests {
                             Variant::Dots { tn, wx, .. } => tn == n && inner >= 8 * wx,
                             Variant::Lanes { .. } => caps.subgroups == Some([8, 8]),
                             Variant::Tiled => !caps.cpu,
+                            Variant::Cooperative { .. } => false,
                         };
                         assert!(fits, "{m}x{inner}x{n}: {variant:?}");
                     }

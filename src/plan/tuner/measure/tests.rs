@@ -2,10 +2,11 @@
 
 use std::hash::{Hash, Hasher};
 
+use super::super::proof;
 use super::*;
-use crate::device::DeviceOptions;
+use crate::device::{Caps, Cooperative, DeviceOptions};
 use crate::graph::Op;
-use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+use crate::graph::lower::{Bind, Doubt, Kernel, Lowering, Site};
 
 /// `y = 2 x`, by kernels most of which are wrong.
 #[derive(Debug)]
@@ -41,7 +42,12 @@ impl Op for Doubling {
     }
 
     fn variants(&self, _: &Site) -> Variants {
-        Variants { names: NAMES.map(String::from).to_vec(), plain: 6, terms: 2 }
+        Variants {
+            names: NAMES.map(String::from).to_vec(),
+            plain: 6,
+            terms: 2,
+            ..Variants::default()
+        }
     }
 
     fn lower(&self, site: &Site) -> Lowering {
@@ -82,7 +88,7 @@ fn task(gpu: &Gpu) -> Arc<Task> {
         same_words: vec![None],
     };
     let plan = plan(&graph, &gpu.caps, true, &Choice::Unasked);
-    let [task] = &plan.tasks[..] else { panic!("{:?}", plan.tasks) };
+    let [task] = plan.tasks() else { panic!("{:?}", plan.tasks()) };
     assert_eq!(task.key, "Doubling f32[1003]");
     task.clone()
 }
@@ -164,7 +170,7 @@ fn results_agree_but_for_rounding() {
     let bytes =
         |values: &[f32]| -> Vec<u8> { values.iter().flat_map(|x| x.to_ne_bytes()).collect() };
     let plain = bytes(&[1.0, -1.0, 1.0, -1.0]);
-    let same = |other: &[f32], terms| agree(DType::F32, terms, &plain, &bytes(other));
+    let same = |other: &[f32], terms| agree(DType::F32, false, terms, &plain, &bytes(other));
     assert_eq!(same(&[1.0, -1.0, 1.0, -1.0], 1), Ok(()));
     // 8 (1 + sqrt(terms)) ulps of 1.19e-7.
     assert_eq!(same(&[1.0, -1.0, 1.0 + 1.8e-6, -1.0], 1), Ok(()));
@@ -174,8 +180,40 @@ fn results_agree_but_for_rounding() {
     assert!(same(&[1.0, f32::NAN, 1.0, -1.0], 1000).is_err());
     assert!(same(&[1.0, -1.0, 1.0], 1).is_err());
     let half = |x: f32| f16::from_f32(x).to_ne_bytes();
-    assert_eq!(agree(DType::F16, 1, &half(1.0), &half(1.005)), Ok(()));
-    assert!(agree(DType::F16, 1, &half(1.0), &half(1.01)).is_err());
-    assert_eq!(agree(DType::I32, 100, &[1, 0, 0, 0], &[1, 0, 0, 0]), Ok(()));
-    assert!(agree(DType::I32, 100, &[1, 0, 0, 0], &[2, 0, 0, 0]).is_err());
+    assert_eq!(agree(DType::F16, false, 1, &half(1.0), &half(1.005)), Ok(()));
+    assert!(agree(DType::F16, false, 1, &half(1.0), &half(1.01)).is_err());
+    assert_eq!(agree(DType::I32, false, 100, &[1, 0, 0, 0], &[1, 0, 0, 0]), Ok(()));
+    assert!(agree(DType::I32, false, 100, &[1, 0, 0, 0], &[2, 0, 0, 0]).is_err());
+}
+
+/// The kind is an invention: what is proven is the variant.
+#[test]
+fn what_is_proven_wrong_is_gone() {
+    let gpu = gpu();
+    let kind = |size| Cooperative { size, inputs: DType::F32, proven: false };
+    let mut caps = Caps { cooperative: vec![kind(8), kind(16)], ..gpu.caps.clone() };
+    let spec = Spec::new([1003], DType::F32);
+    let doubt = |size, variant: &str| Doubt {
+        kind: kind(size),
+        op: Arc::new(Doubling),
+        inputs: vec![spec.clone()],
+        output: spec.clone(),
+        variant: variant.to_string(),
+    };
+    assert!(!proof::settle(&gpu, &mut caps, &[]));
+    assert_eq!(caps.cooperative, [kind(8), kind(16)]);
+    // One wrong case of several is enough, and what has no shader is wrong.
+    for wrong in ["last wrong", "half done", "nothing done", "no shader"] {
+        let mut caps = caps.clone();
+        assert!(!proof::settle(&gpu, &mut caps, &[doubt(8, wrong), doubt(8, "right")]));
+        assert_eq!(caps.cooperative, [kind(16)], "{wrong}");
+    }
+    assert!(proof::settle(&gpu, &mut caps, &[doubt(8, "close by"), doubt(16, "right")]));
+    assert_eq!(caps.cooperative, [Cooperative { proven: true, ..kind(16) }]);
+    // Without memory nothing is known.
+    gpu.pool.set_limit(Some(1));
+    let mut caps = Caps { cooperative: vec![kind(8)], ..gpu.caps.clone() };
+    assert!(!proof::settle(&gpu, &mut caps, &[doubt(8, "right")]));
+    assert_eq!(caps.cooperative, [kind(8)]);
+    gpu.check().unwrap();
 }
