@@ -5,6 +5,8 @@
 use super::*;
 use crate::device::MatmulPrecision;
 use crate::dtype::DType;
+use crate::ops::{Conv2dOptions, Padding};
+use crate::tape::GradientTape;
 use crate::tensor::Tensor;
 
 /// A device on which plans are made as for a GPU, and whether it has small matrices of `f16`.
@@ -30,6 +32,26 @@ fn layer(device: &Device, dtype: DType) -> Vec<f32> {
         device.flush().unwrap();
         let y = a.matmul(&b).unwrap().add(&bias).unwrap().relu().unwrap();
         y.cast(DType::F32).unwrap().to_vec::<f32>().unwrap()
+    })
+}
+
+/// A convolution of 36 channels to 40 and its two gradients.
+fn convolution(device: &Device) -> [Vec<f32>; 3] {
+    let numbers = |count: usize, step: usize| -> Vec<f32> {
+        (0..count).map(|i| ((i * step) % 8191) as f32 / 4096.0 - 1.0).collect()
+    };
+    device.scope(|| {
+        let x = Tensor::from_slice(&numbers(2 * 9 * 9 * 36, 7), [2, 9, 9, 36]).unwrap();
+        let w = Tensor::from_slice(&numbers(3 * 3 * 36 * 40, 31), [3, 3, 36, 40]).unwrap();
+        let dy = Tensor::from_slice(&numbers(2 * 9 * 9 * 40, 13), [2, 9, 9, 40]).unwrap();
+        let same = Conv2dOptions { padding: Padding::Same, ..Conv2dOptions::default() };
+        let tape = GradientTape::new();
+        tape.watch(&x).unwrap();
+        tape.watch(&w).unwrap();
+        let y = x.conv2d(&w, same).unwrap();
+        let loss = (&y * &dy).reduce_sum((), false).unwrap();
+        let [dx, dw] = tape.required_gradient(&loss, [&x, &w]).unwrap();
+        [y, dx, dw].map(|t| t.to_vec::<f32>().unwrap())
     })
 }
 
@@ -66,10 +88,26 @@ fn factors_are_rounded_on_request_only() {
 }
 
 #[test]
+fn convolutions_and_gradients_follow() {
+    let (device, can) = gpu();
+    let strict = convolution(&device);
+    device.set_matmul_precision(MatmulPrecision::F16Inputs);
+    let rounded = convolution(&device);
+    assert_eq!(uses_small_matrices(&device), can);
+    for (strict, rounded) in strict.iter().zip(&rounded) {
+        let squares: f32 = strict.iter().map(|x| x * x).sum();
+        let scale = (squares / strict.len() as f32).sqrt();
+        let error = farthest(strict, rounded) / scale;
+        assert!(error < 3e-3 && (error > 1e-5) == can, "{error}");
+    }
+}
+
+#[test]
 fn small_inputs_need_no_request() {
     let (device, can) = gpu();
     if !device.caps().f16 {
-        println!("{} has no f16", device.adapter());
+        let refused = device.scope(|| Tensor::ones([2]).unwrap().cast(DType::F16));
+        assert!(refused.unwrap_err().to_string().contains("f16"));
         return;
     }
     let y = layer(&device, DType::F16);
