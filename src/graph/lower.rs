@@ -39,7 +39,7 @@ pub(crate) struct Variants {
     pub(crate) terms: usize,
     /// Those that round factors to `f16` before they multiply them.
     pub(crate) half: Vec<String>,
-    /// Variants that there would be if they were proven.
+    /// Those that are not proven yet, which may be measured and no more.
     pub(crate) doubts: Vec<Doubt>,
 }
 
@@ -52,6 +52,8 @@ pub(crate) struct Doubt {
     pub(crate) inputs: Vec<Spec>,
     pub(crate) output: Spec,
     pub(crate) variant: String,
+    /// The op would take it unasked.
+    pub(crate) wanted: bool,
 }
 
 pub(crate) enum Lowering {

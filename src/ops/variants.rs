@@ -299,12 +299,9 @@ impl Gemm {
 
     /// The variant that the table prefers.
     pub(super) fn preferred(&self, caps: &Caps) -> Variant {
-        // Who allows rounded factors wants what they are for. Processors have no units for small matrices.
-        let kind = self.kinds(caps).find(|kind| kind.proven && kind.inputs == DType::F16);
-        if let Some(kind) = kind.filter(|_| !caps.cpu && self.m >= 32 && self.n >= 32) {
-            if let Some(variant) = self.cooperative(kind, caps).next() {
-                return variant;
-            }
+        let kind = self.kinds(caps).find(|kind| kind.proven && self.wants(kind));
+        if let Some(variant) = kind.and_then(|kind| self.cooperative(kind, caps).next()) {
+            return variant;
         }
         let list = candidates(self.problem(), caps);
         // Neighbours along a row are far apart where those along a column lie together.
@@ -315,17 +312,22 @@ impl Gemm {
     fn alternatives(&self, caps: &Caps) -> Vec<Variant> {
         let first = self.preferred(caps);
         let mut list = alternatives(self.problem(), caps);
-        for kind in self.kinds(caps).filter(|kind| kind.proven) {
+        for kind in self.kinds(caps) {
             list.splice(0..0, self.cooperative(kind, caps));
         }
         list.sort_by_key(|variant| *variant != first);
         list
     }
 
-    /// The kinds of small matrices that may compute this product.
+    /// Whether the table takes small matrices of a kind: who allows rounded factors wants what they are for.
+    fn wants(&self, kind: &Cooperative) -> bool {
+        kind.inputs == DType::F16 && self.m >= 32 && self.n >= 32
+    }
+
+    /// The kinds of small matrices that may compute this product. Processors have no units for them.
     fn kinds<'a>(&self, caps: &'a Caps) -> impl Iterator<Item = &'a Cooperative> {
         let dtype = self.dtype;
-        let large = self.m > 16 && self.n > 16 && self.problem().inner >= 8;
+        let large = !caps.cpu && self.m > 16 && self.n > 16 && self.problem().inner >= 8;
         let rounds = caps.precision == MatmulPrecision::F16Inputs;
         caps.cooperative.iter().filter(move |kind| {
             large
@@ -374,6 +376,7 @@ impl Gemm {
             inputs: vec![Spec::new([m, k], self.dtype), Spec::new([k, n], self.dtype)],
             output: Spec::new([m, n], self.dtype),
             variant: variant.name(),
+            wanted: self.wants(kind),
         };
         Variant::of_kind(kind, caps).map(doubt).collect()
     }

@@ -116,7 +116,7 @@ impl Choice<'_> {
             return Some((*name).to_string());
         }
         let mut variants = node.op.variants(site);
-        met.doubts.append(&mut variants.doubts);
+        let doubts = std::mem::take(&mut variants.doubts);
         // A sum of nothing is not worth measuring.
         if variants.names.len() < 2 || site.inputs.iter().any(|spec| spec.elements() == 0) {
             return None;
@@ -126,6 +126,14 @@ impl Choice<'_> {
             Choice::Findings(findings) => task.found(findings).map(str::to_string),
             _ => None,
         };
+        // Findings are of an earlier run, and no proof.
+        let doubted =
+            doubts.iter().find(|doubt| Some(&doubt.variant) == found.as_ref()).map(|d| d.kind);
+        met.doubts
+            .extend(doubts.into_iter().filter(|doubt| doubt.wanted || Some(doubt.kind) == doubted));
+        if doubted.is_some() {
+            return None;
+        }
         if found.is_none() && met.tasks.iter().all(|known| known.key != task.key) {
             met.tasks.push(Arc::new(task));
         }

@@ -199,6 +199,7 @@ fn what_is_proven_wrong_is_gone() {
         inputs: vec![spec.clone()],
         output: spec.clone(),
         variant: variant.to_string(),
+        wanted: true,
     };
     assert!(!proof::settle(&gpu, &mut caps, &[]));
     assert_eq!(caps.cooperative, [kind(8), kind(16)]);
