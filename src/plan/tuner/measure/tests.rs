@@ -41,13 +41,23 @@ impl Op for Doubling {
         "Doubling".hash(&mut state);
     }
 
-    fn variants(&self, _: &Site) -> Variants {
-        Variants {
-            names: NAMES.map(String::from).to_vec(),
-            plain: 6,
-            terms: 2,
-            ..Variants::default()
-        }
+    fn variants(&self, site: &Site) -> Variants {
+        let kinds = &site.caps.cooperative;
+        // Two of them count on small matrices.
+        let needs = |name: &str| match name {
+            "half done" => Some(8),
+            "right" => Some(16),
+            _ => None,
+        };
+        let has = |size| kinds.is_empty() || kinds.iter().any(|kind| kind.size == size);
+        let names = NAMES.into_iter().filter(|name| needs(name).is_none_or(has));
+        let names: Vec<String> = names.map(String::from).collect();
+        let unproven = |name: &&String| {
+            kinds.iter().any(|kind| !kind.proven && needs(name) == Some(kind.size))
+        };
+        let doubt = |name: &String| doubt(needs(name).unwrap(), name, false);
+        let doubts = names.iter().filter(unproven).map(doubt).collect();
+        Variants { plain: names.len() - 1, names, terms: 2, doubts, ..Variants::default() }
     }
 
     fn lower(&self, site: &Site) -> Lowering {
@@ -72,21 +82,33 @@ impl Op for Doubling {
     }
 }
 
+/// Without small matrices of its own, for the tests invent some.
 fn gpu() -> Gpu {
-    pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap()
+    let mut gpu = pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap();
+    gpu.caps.cooperative.clear();
+    gpu
+}
+
+fn graph() -> Graph {
+    let spec = Spec::new([1003], DType::F32);
+    let inputs = [Input::Leaf(0)].into_iter().collect();
+    let node = Node { op: Arc::new(Doubling), inputs, spec: spec.clone(), wanted: true };
+    Graph { nodes: vec![node], leaves: vec![spec], donated: vec![false], same_words: vec![None] }
+}
+
+fn kind(size: u32) -> Cooperative {
+    Cooperative { size, inputs: DType::F32, proven: false }
+}
+
+fn doubt(size: u32, variant: &str, wanted: bool) -> Doubt {
+    let spec = Spec::new([1003], DType::F32);
+    let (op, inputs) = (Arc::new(Doubling), vec![spec.clone()]);
+    Doubt { kind: kind(size), op, inputs, output: spec, variant: variant.to_string(), wanted }
 }
 
 /// The op's task, as a plan makes it.
 fn task(gpu: &Gpu) -> Arc<Task> {
-    let spec = Spec::new([1003], DType::F32);
-    let inputs = [Input::Leaf(0)].into_iter().collect();
-    let node = Node { op: Arc::new(Doubling), inputs, spec: spec.clone(), wanted: true };
-    let graph = Graph {
-        nodes: vec![node],
-        leaves: vec![spec],
-        donated: vec![false],
-        same_words: vec![None],
-    };
+    let graph = graph();
     let plan = plan(&graph, &gpu.caps, true, &Choice::Unasked);
     let [task] = plan.tasks() else { panic!("{:?}", plan.tasks()) };
     assert_eq!(task.key, "Doubling f32[1003]");
@@ -190,17 +212,8 @@ fn results_agree_but_for_rounding() {
 #[test]
 fn what_is_proven_wrong_is_gone() {
     let gpu = gpu();
-    let kind = |size| Cooperative { size, inputs: DType::F32, proven: false };
     let mut caps = Caps { cooperative: vec![kind(8), kind(16)], ..gpu.caps.clone() };
-    let spec = Spec::new([1003], DType::F32);
-    let doubt = |size, variant: &str| Doubt {
-        kind: kind(size),
-        op: Arc::new(Doubling),
-        inputs: vec![spec.clone()],
-        output: spec.clone(),
-        variant: variant.to_string(),
-        wanted: true,
-    };
+    let doubt = |size, variant| doubt(size, variant, true);
     assert!(!proof::settle(&gpu, &mut caps, &[]));
     assert_eq!(caps.cooperative, [kind(8), kind(16)]);
     // One wrong case of several is enough, and what has no shader is wrong.
@@ -217,4 +230,33 @@ fn what_is_proven_wrong_is_gone() {
     assert!(!proof::settle(&gpu, &mut caps, &[doubt(8, "right")]));
     assert_eq!(caps.cooperative, [kind(8)]);
     gpu.check().unwrap();
+}
+
+#[test]
+fn a_finding_is_no_proof() {
+    let gpu = gpu();
+    let both = Caps { cooperative: vec![kind(8), kind(16)], ..gpu.caps.clone() };
+    let takes = |plan: &Plan, text: &str| plan.sources().any(|s| s.wgsl.contains(text));
+    let with = |finding: &str, caps: &mut Caps| {
+        // What there is in the cache folder is not looked at.
+        let mut tuner = Tuner { loaded: true, ..Tuner::default() };
+        tuner.findings.set("Doubling f32[1003]", finding);
+        tuner.plan(&gpu, caps, &graph(), true)
+    };
+    // Nothing asks for them.
+    let mut caps = both.clone();
+    assert!(takes(&with("plain", &mut caps), "return x[i] + x[i];"));
+    assert_eq!(caps.cooperative, both.cooperative);
+
+    let mut caps = both.clone();
+    assert!(takes(&with("right", &mut caps), "return 2.0 * x[i];"));
+    assert_eq!(caps.cooperative, [kind(8), Cooperative { proven: true, ..kind(16) }]);
+
+    let mut caps = both.clone();
+    let plan = with("half done", &mut caps);
+    assert!(takes(&plan, "2.0001"), "the op's own choice");
+    assert_eq!(caps.cooperative, [kind(16)]);
+    // Proven or gone for good, and there is something to measure again.
+    let plan = with("half done", &mut caps);
+    assert!(takes(&plan, "2.0001") && plan.tasks().len() == 1);
 }
