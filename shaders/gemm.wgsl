@@ -4,7 +4,7 @@
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
 // Lines from "//for x in N" to "//end" are written out N times by the host, with the number for $x.
-// Host declares: A (sums), V (vector of four A), WX, WY, mad(x, v, c), the bindings, Params with m, n, k, batch, tiles_m,
+// Host declares: Sum, V (vector of four Sum), WX, WY, mad(x, v, c), the bindings, Params with m, n, k, batch, tiles_m,
 // tiles_n, splits, part, u_count, v_count, inner, row, and the loaders: a_row(b, m), a_at(row, u, v), a_load(at, i) and
 // a_quad(at, i) for i to i + 3, and a_block(at of m to m + 3, i) for the four rows m to m + 3 at i to i + 3; b_column(b, n), b_at(column, u, v), b_load(at, i) for the four columns n to n + 3 and
 // b_quad(at, i) for i to i + 3 of these; and c_store(at, count, v).
@@ -31,7 +31,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     //for r in TR
     let row_$q_$r = a_row(b, min(m0 + 4u * $qu + $ru, p.m - 1u));
     //for j in TN4
-    var sum_$q_$r_$j = V(A(0));
+    var sum_$q_$r_$j = V(Sum(0));
     //end
     //end
     //end

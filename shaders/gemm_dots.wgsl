@@ -9,7 +9,7 @@
 // By row quad, column and thread: four rows an element.
 var<workgroup> joined: array<V, TM4u * TNu * WX>;
 
-fn across(x: V) -> A { return (x.x + x.y) + (x.z + x.w); }
+fn across(x: V) -> Sum { return (x.x + x.y) + (x.z + x.w); }
 
 @compute @workgroup_size(WX)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -29,7 +29,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     //for r in 4
     let row_$q_$r = a_row(b, min(m0 + 4u * $qu + $ru, p.m - 1u));
     //for j in TN
-    var sum_$q_$r_$j = V(A(0));
+    var sum_$q_$r_$j = V(Sum(0));
     //end
     //end
     //end
@@ -65,7 +65,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             //for t in TAIL
             for (var k = quads + lane; k < inner; k += WX) {
                 //for j in TN
-                let w_$j = V(b_one(b_$j, k), A(0), A(0), A(0));
+                let w_$j = V(b_one(b_$j, k), Sum(0), Sum(0), Sum(0));
                 //for q in TM4
                 //for r in 4
                 sum_$q_$r_$j = mad(a_load(a_$q_$r, k), w_$j, sum_$q_$r_$j);
@@ -97,7 +97,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     //for t in MANY
     let m = m0 + lane;
     if (lane < 4u * TM4u && m < p.m) {
-        var row = V(A(0));
+        var row = V(Sum(0));
         //for j in TN
         row[$j] = joined[(lane / 4u * TNu + $ju) * WX][lane % 4u];
         //end

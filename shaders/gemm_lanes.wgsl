@@ -1,32 +1,40 @@
-// As gemm.wgsl, for adapters whose subgroups have exactly 8 threads: a workgroup is one subgroup, whose lanes stand side
-// by side along n. Each lane loads numbers of A for its own rows and the others get them by broadcast, so that a number
-// of A is loaded once for all columns of the tile. Pays where a load is as dear as many multiplications.
+// As gemm.wgsl, for adapters with subgroups, of whatever size, that have at least LANES threads: the threads of a
+// workgroup stand side by side along n and have the same rows, so each subgroup may lie anywhere among them. Each lane
+// loads numbers of A for one of LANES rows and the others get them by broadcast, so that a number of A is loaded once for
+// all columns of a subgroup. Pays where a load is as dear as many multiplications.
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
-// Host declares: what gemm.wgsl needs but WX and WY.
-// Grid: S*B*tiles_n*tiles_m workgroups of 8 threads; a tile has 8*TM8 rows and 32*TN4 columns.
-var<workgroup> sums: array<V, TM8u * TN4u * 64u>;
+// Host declares: what gemm.wgsl needs but WY. WX is a multiple of every size that a subgroup may have, so all are full.
+// Grid: S*B*tiles_n*tiles_m workgroups of WX threads; a tile has LANES*TM rows and 4*WX*TN4 columns.
+//for t in ONCE
+var<workgroup> sums: array<V, WX * LANESu * TMu * TN4u>;
 
-@compute @workgroup_size(8)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
+//end
+@compute @workgroup_size(WX)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+    @builtin(subgroup_invocation_id) invocation: u32,
+) {
+    let lane = invocation % LANESu;
     let tile = group.y * p.row + group.x;
     let tile_m = tile % p.tiles_m;
     let tile_n = (tile / p.tiles_m) % p.tiles_n;
     let sb = tile / (p.tiles_n * p.tiles_m);
     let b = sb % p.batch;
     let s = sb / p.batch;
-    let m0 = tile_m * 8u * TM8u;
-    let n0 = (tile_n * 8u + lane) * 4u * TN4u;
+    let m0 = tile_m * LANESu * TMu;
+    let n0 = (tile_n * WX + thread) * 4u * TN4u;
     // The grid may be folded, so the last row of workgroups may lie beyond the end. Otherwise all lanes go through the
     // loops, for each holds numbers that the others need.
     if (s >= p.splits) { return; }
 
     // Rows and columns beyond the edge repeat the last one; they are not stored.
-    //for i in TM8
-    let row_$i = a_row(b, min(m0 + 8u * $iu + lane, p.m - 1u));
-    //for r in 8
+    //for i in TM
+    let row_$i = a_row(b, min(m0 + LANESu * $iu + lane, p.m - 1u));
+    //for r in LANES
     //for j in TN4
-    var sum_$i_$r_$j = V(A(0));
+    var sum_$i_$r_$j = V(Sum(0));
     //end
     //end
     //end
@@ -38,22 +46,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
         let inner = min(p.inner, p.k - min(u * p.inner, p.k));
         let quads = inner / 4u * 4u;
         for (var v = 0u; v < p.v_count; v++) {
-            //for i in TM8
+            //for i in TM
             let a_$i = a_at(row_$i, u, v);
             //end
             //for j in TN4
             let b_$j = b_at(column_$j, u, v);
             //end
             for (var k = 0u; k < quads; k += 4u) {
-                //for i in TM8
+                //for i in TM
                 let x_$i = a_quad(a_$i, k);
                 //end
                 //for j in TN4
                 let w_$j = b_quad(b_$j, k);
                 //end
                 //for c in 4
-                //for i in TM8
-                //for r in 8
+                //for i in TM
+                //for r in LANES
                 let x_$c_$i_$r = subgroupBroadcast(x_$i[$c], $ru);
                 //for j in TN4
                 sum_$i_$r_$j = mad(x_$c_$i_$r, w_$j[$c], sum_$i_$r_$j);
@@ -67,9 +75,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
                 //for j in TN4
                 let w_$j = b_load(b_$j, k);
                 //end
-                //for i in TM8
+                //for i in TM
                 let x_$i = a_load(a_$i, k);
-                //for r in 8
+                //for r in LANES
                 let x_$i_$r = subgroupBroadcast(x_$i, $ru);
                 //for j in TN4
                 sum_$i_$r_$j = mad(x_$i_$r, w_$j, sum_$i_$r_$j);
@@ -80,17 +88,32 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
             //end
         }
     }
-    // Stored in one place, so that what is computed behind the product is compiled once. Each lane reads what it wrote.
-    //for i in TM8
-    //for r in 8
+    //for t in DIRECT
+    //for i in TM
+    //for r in LANES
+    if (m0 + LANESu * $iu + $ru < p.m) {
+        let first = (sb * p.m + m0 + LANESu * $iu + $ru) * p.n + n0;
+        //for j in TN4
+        if (n0 + 4u * $ju < p.n) { c_store(first + 4u * $ju, p.n - n0 - 4u * $ju, sum_$i_$r_$j); }
+        //end
+    }
+    //end
+    //end
+    //end
+    //for t in ONCE
+    // Stored in one place, so that what is computed behind the product is compiled once. Each thread reads its own.
+    let own = thread * LANESu * TMu * TN4u;
+    //for i in TM
+    //for r in LANES
     //for j in TN4
-    sums[((lane * TM8u + $iu) * 8u + $ru) * TN4u + $ju] = sum_$i_$r_$j;
+    sums[own + ($iu * LANESu + $ru) * TN4u + $ju] = sum_$i_$r_$j;
     //end
     //end
     //end
     for (var i = 0u; i < p.sums; i++) {
         let m = m0 + i / TN4u;
         let n = n0 + 4u * (i % TN4u);
-        if (m < p.m && n < p.n) { c_store((sb * p.m + m) * p.n + n, p.n - n, sums[lane * p.sums + i]); }
+        if (m < p.m && n < p.n) { c_store((sb * p.m + m) * p.n + n, p.n - n, sums[own + i]); }
     }
+    //end
 }

@@ -34,8 +34,8 @@ fn main(
     let column = b_column(b, min(tile_n * 64u + part * 4u, p.n - 1u));
     //for h in 2
     //for c in 4
-    var sum_$h_$c_0 = V(A(0));
-    var sum_$h_$c_1 = V(A(0));
+    var sum_$h_$c_0 = V(Sum(0));
+    var sum_$h_$c_1 = V(Sum(0));
     //end
     //end
     let u_end = min((s + 1u) * p.part, p.u_count);
@@ -53,8 +53,8 @@ fn main(
                 // What lies beyond the end of i counts as 0 on both sides, for it might be NaN.
                 //for c in 4
                 let inside_$c = i + $cu < inner;
-                tile_a[(first + $cu) * 16u + part] = select(V(A(0)), x[$c], inside_$c);
-                tile_b[(first + $cu) * 16u + part] = select(V(A(0)), w[$c], inside_$c);
+                tile_a[(first + $cu) * 16u + part] = select(V(Sum(0)), x[$c], inside_$c);
+                tile_b[(first + $cu) * 16u + part] = select(V(Sum(0)), w[$c], inside_$c);
                 //end
                 workgroupBarrier();
                 for (var step = 0u; step < 256u; step += 16u) {

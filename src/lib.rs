@@ -24,7 +24,9 @@ mod tape;
 mod tensor;
 mod variable;
 
-pub use device::{AdapterInfo, DeviceOptions, DeviceStats, Profile, ProfiledKernel};
+pub use device::{
+    AdapterInfo, DeviceOptions, DeviceStats, MatmulPrecision, Profile, ProfiledKernel,
+};
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, Result};
 pub use half::f16;

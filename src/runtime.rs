@@ -7,6 +7,8 @@ mod flush;
 #[cfg(test)]
 mod flush_tests;
 mod inspect;
+#[cfg(test)]
+mod precision_tests;
 mod tuning;
 
 use std::cell::RefCell;
@@ -45,12 +47,13 @@ struct Shared {
 }
 
 /// What a call and a flush change together.
-#[derive(Default)]
 struct Lane {
     stream: Stream,
     plans: PlanCache,
     coincidences: Coincidences,
     tuner: Tuner,
+    /// What plans may count on: that of the GPU, of which some has to be proven and some is the program's choice.
+    caps: Caps,
     /// Plans may compute several ops in one kernel (unless `WGRAD_FUSION=0`).
     fusion: bool,
     /// An error that nobody has been told of: a flush that no caller had asked for went wrong, or a call took
@@ -104,14 +107,23 @@ impl Device {
     ///
     /// wgrad replaces the device's handlers for uncaptured errors and for loss.
     pub fn from_wgpu(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Self {
-        Device::with(Gpu::new(adapter, device, queue, None))
+        Device::with(Gpu::new(adapter, device, queue, &DeviceOptions::default()))
     }
 
     fn with(gpu: Gpu) -> Self {
         let sync = std::env::var("WGRAD_EAGER_SYNC").is_ok_and(|v| v != "0" && !v.is_empty());
         let fusion = std::env::var("WGRAD_FUSION").map_or(true, |v| v != "0");
         let tuner = Tuner::new(Identity::new(&gpu.info, &gpu.caps));
-        let lane = Mutex::new(Lane { fusion, tuner, ..Lane::default() });
+        let lane = Mutex::new(Lane {
+            stream: Stream::default(),
+            plans: PlanCache::default(),
+            coincidences: Coincidences::default(),
+            tuner,
+            caps: gpu.caps.clone(),
+            fusion,
+            failure: None,
+            uploaded: 0,
+        });
         Device(Arc::new(Shared { gpu, lane, sync }))
     }
 

@@ -91,7 +91,7 @@ fn elements_that_are_kept_beside_a_fold_of_them() -> tf::Result<()> {
             tape.watch(&x)?;
             let max = tf::select(&max.is_finite()?, &max, &max.zeros_like()?)?;
             let sum = x.subtract(&max)?.exp()?.reduce_sum(0, true)?;
-            let y = sum.log()?.add(&max)?.reshape(&[])?;
+            let y = sum.log()?.add(&max)?.reshape([])?;
             let softmax = tape.required_gradient(&y, &x)?;
             let mut rows = Vec::new();
             for i in 0..5 {

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use super::{MatmulPrecision, trusted};
 use crate::error::{DeviceFault, Error, Result};
 
 /// How to open a [`Device`](crate::Device).
@@ -30,6 +31,10 @@ pub struct DeviceOptions {
     /// and nothing is set aside. Not counted is what transfers and the parameters of kernels pass through:
     /// a few MB, or twice the size of what is being read.
     pub memory_limit: Option<u64>,
+    /// How precisely products of `f32` tensors are computed; [`Device::set_matmul_precision`] changes it.
+    ///
+    /// [`Device::set_matmul_precision`]: crate::Device::set_matmul_precision
+    pub matmul_precision: MatmulPrecision,
 }
 
 /// What is known of an adapter.
@@ -116,16 +121,33 @@ pub(super) async fn open(
         | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES
         | wgpu::Features::PIPELINE_CACHE
         | wgpu::Features::IMMEDIATES;
-    let features = adapter.features() & useful;
-    let descriptor = wgpu::DeviceDescriptor {
-        label: Some("wgrad"),
-        required_features: features,
-        required_limits: adapter.limits(),
-        // The pool allocates seldom and in whole buffers, so large driver blocks would only be waste.
-        memory_hints: wgpu::MemoryHints::MemoryUsage,
-        ..Default::default()
+    let mut features = adapter.features() & useful;
+    let cooperative = adapter.features() & wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+    let request = |features, experimental_features| {
+        adapter.request_device(&wgpu::DeviceDescriptor {
+            label: Some("wgrad"),
+            required_features: features,
+            required_limits: adapter.limits(),
+            // The pool allocates seldom and in whole buffers, so large driver blocks would only be waste.
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
+            experimental_features,
+            ..Default::default()
+        })
     };
-    let (device, queue) = adapter.request_device(&descriptor).await.map_err(|e| {
+    let mut opened = Err(None);
+    if !cooperative.is_empty() {
+        opened =
+            request(features | cooperative, trusted::experimental_features()).await.map_err(Some);
+    }
+    // A device that does not open with what is experimental opens without.
+    let opened = match opened {
+        Ok(device) => {
+            features |= cooperative;
+            Ok(device)
+        }
+        Err(_) => request(features, wgpu::ExperimentalFeatures::disabled()).await,
+    };
+    let (device, queue) = opened.map_err(|e| {
         Error::Device(
             DeviceFault::NoAdapter,
             format!(

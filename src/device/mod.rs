@@ -3,6 +3,7 @@
 //! This room knows bytes and kernels. It knows no op, no tensor and no layer: those are above it.
 
 mod adapter;
+mod cooperative;
 mod faults;
 mod kernel;
 mod pipeline;
@@ -22,6 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use adapter::list as list_adapters;
 pub use adapter::{AdapterInfo, DeviceOptions};
+pub(crate) use cooperative::Cooperative;
+pub use cooperative::MatmulPrecision;
 pub(crate) use kernel::{Access, Source};
 pub(crate) use pipeline::{Pipeline, Pipelines};
 pub(crate) use pool::{Buffer, Pool};
@@ -55,8 +58,14 @@ pub(crate) struct Caps {
     /// A driver that runs shaders on the processor: dispatches are dear, workgroup memory does not pay.
     pub(crate) cpu: bool,
     pub(crate) f16: bool,
-    /// Threads of a subgroup, where kernels may use subgroups and all have the same size.
-    pub(crate) subgroup: Option<u32>,
+    /// The least and the most threads that a subgroup may have, where kernels may use subgroups.
+    pub(crate) subgroups: Option<[u32; 2]>,
+    /// Small matrices that subgroups multiply.
+    pub(crate) cooperative: Vec<Cooperative>,
+    /// How precise products of `f32` tensors are to be.
+    pub(crate) precision: MatmulPrecision,
+    /// Threads of a workgroup, and bytes that they may share.
+    pub(crate) workgroup: [u32; 2],
     /// Storage buffers one kernel may bind.
     pub(crate) storage_buffers: usize,
     /// Bytes one binding may cover.
@@ -72,7 +81,15 @@ impl Caps {
         Caps {
             cpu: info.kind == wgpu::DeviceType::Cpu,
             f16: features.contains(wgpu::Features::SHADER_F16),
-            subgroup: None,
+            subgroups: None,
+            cooperative: Vec::new(),
+            precision: MatmulPrecision::Strict,
+            workgroup: [
+                limits
+                    .max_compute_invocations_per_workgroup
+                    .min(limits.max_compute_workgroup_size_x),
+                limits.max_compute_workgroup_storage_size,
+            ],
             storage_buffers: limits.max_storage_buffers_per_shader_stage as usize,
             binding_bytes: limits.max_storage_buffer_binding_size,
             buffer_bytes: limits.max_buffer_size,
@@ -81,11 +98,17 @@ impl Caps {
         }
     }
 
+    /// Threads of a subgroup, where all have the same size.
+    pub(crate) fn subgroup(&self) -> Option<u32> {
+        self.subgroups.filter(|[least, most]| least == most).map(|[size, _]| size)
+    }
+
     /// Forgets what lies beyond any GPU in any browser (`WGRAD_PORTABLE=1`), so that kernels are made and chosen as
     /// there. Sizes of buffers stay the adapter's.
     fn forget_the_adapter(&mut self) {
         self.cpu = false;
-        self.subgroup = None;
+        self.subgroups = None;
+        self.cooperative.clear();
         self.storage_buffers =
             wgpu::Limits::default().max_storage_buffers_per_shader_stage as usize;
     }
@@ -102,7 +125,7 @@ impl Caps {
 impl Gpu {
     pub(crate) async fn open(options: &DeviceOptions) -> Result<Self> {
         let (adapter, device, queue) = adapter::open(options).await?;
-        Ok(Gpu::new(&adapter, device, queue, options.memory_limit))
+        Ok(Gpu::new(&adapter, device, queue, options))
     }
 
     /// Takes over a device that an application made.
@@ -110,23 +133,23 @@ impl Gpu {
         adapter: &wgpu::Adapter,
         device: wgpu::Device,
         queue: wgpu::Queue,
-        memory_limit: Option<u64>,
+        options: &DeviceOptions,
     ) -> Self {
         let raw = adapter.get_info();
         let info = AdapterInfo::new(&raw);
         let limits = device.limits();
         let mut caps = Caps::new(&info, device.features(), &limits);
-        if device.features().contains(wgpu::Features::SUBGROUP)
-            && raw.subgroup_min_size == raw.subgroup_max_size
-        {
-            caps.subgroup = Some(raw.subgroup_min_size);
+        if device.features().contains(wgpu::Features::SUBGROUP) {
+            caps.subgroups = Some([raw.subgroup_min_size, raw.subgroup_max_size]);
         }
+        caps.cooperative = Cooperative::declared(adapter, device.features());
+        caps.precision = options.matmul_precision;
         if std::env::var("WGRAD_PORTABLE").is_ok_and(|v| v != "0" && !v.is_empty()) {
             caps.forget_the_adapter();
         }
         let faults = Faults::watch(&device);
         Gpu {
-            pool: Arc::new(Pool::new(device.clone(), faults.clone(), memory_limit)),
+            pool: Arc::new(Pool::new(device.clone(), faults.clone(), options.memory_limit)),
             pipelines: Pipelines::new(&device, &adapter.get_info()),
             counters: Counters::default(),
             transfer: transfer::Transfer::new(device.clone()),

@@ -1,5 +1,5 @@
-//! The crate's only `unsafe` blocks: shader modules without the counter that ends endless loops, and pipelines
-//! that an earlier process compiled.
+//! The crate's only `unsafe` blocks: shader modules without the counter that ends endless loops, pipelines that an
+//! earlier process compiled, and a feature that wgpu calls experimental.
 //!
 //! wgpu adds to every loop a counter that breaks it after 2^64 turns. In the inner loop of a matmul that
 //! costs a quarter of the speed and doubles the time a driver compiles (measured on lavapipe: 16.7 against
@@ -40,4 +40,13 @@ pub(super) fn create_pipeline_cache(
     // crate wrote for the same adapter and compared their checksum; wgpu compares the driver's own key. A file
     // made to deceive could pass, but lies where only the user may write, beside what else the user runs.
     unsafe { device.create_pipeline_cache(&descriptor) }
+}
+
+/// Lets a device have experimental features; cooperative matrices are the only one that is asked for.
+pub(super) fn experimental_features() -> wgpu::ExperimentalFeatures {
+    // SAFETY: wgpu asks to acknowledge that the feature may have defects that are undefined behaviour. One shader uses it
+    // (`shaders/gemm_cooperative.wgsl`): its small matrices lie within arrays of its own, at places that are known when
+    // it is written, and naga's validator sees it in the tests. It runs only after a device has computed a known product
+    // with it rightly.
+    unsafe { wgpu::ExperimentalFeatures::enabled() }
 }

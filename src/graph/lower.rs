@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::Spec;
-use crate::device::{Access, Caps, Source};
+use crate::device::{Access, Caps, Cooperative, Source};
 use crate::dtype::DType;
 
 /// What an op sees when it is lowered.
@@ -28,7 +28,7 @@ pub(crate) struct Site<'a> {
 }
 
 /// The ways in which an op can be computed, which differ in speed and rounding.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 #[cfg_attr(target_family = "wasm", allow(dead_code))]
 pub(crate) struct Variants {
     /// Their names, which mean the same in every run. The first is what the op takes unasked.
@@ -37,6 +37,23 @@ pub(crate) struct Variants {
     pub(crate) plain: usize,
     /// How many products or numbers a result adds up: their order is what the variants differ in.
     pub(crate) terms: usize,
+    /// Those that round factors to `f16` before they multiply them.
+    pub(crate) half: Vec<String>,
+    /// Those that are not proven yet, which may be measured and no more.
+    pub(crate) doubts: Vec<Doubt>,
+}
+
+/// A variant that no op may use before it has computed a small case as the plain one does.
+#[derive(Debug, Clone)]
+#[cfg_attr(target_family = "wasm", allow(dead_code))]
+pub(crate) struct Doubt {
+    pub(crate) kind: Cooperative,
+    pub(crate) op: Arc<dyn super::Op>,
+    pub(crate) inputs: Vec<Spec>,
+    pub(crate) output: Spec,
+    pub(crate) variant: String,
+    /// The op would take it unasked.
+    pub(crate) wanted: bool,
 }
 
 pub(crate) enum Lowering {
@@ -218,6 +235,7 @@ pub(crate) struct Kernel {
     file: &'static str,
     declarations: String,
     f16: bool,
+    cooperative: bool,
     pub(crate) binds: Vec<(Bind, Access)>,
     pub(crate) params: Vec<(Cow<'static, str>, u32)>,
     groups: u64,
@@ -235,6 +253,7 @@ impl Kernel {
             file,
             declarations: String::new(),
             f16: false,
+            cooperative: false,
             binds: Vec::new(),
             params: Vec::new(),
             groups: 1,
@@ -277,6 +296,12 @@ impl Kernel {
             other => other.name(),
         };
         self.declare(format!("alias {name} = {stored};"))
+    }
+
+    /// Says that the shader multiplies small matrices.
+    pub(crate) fn cooperative(mut self) -> Self {
+        self.cooperative = true;
+        self
     }
 
     pub(crate) fn read(mut self, bind: Bind) -> Self {
@@ -336,8 +361,9 @@ impl Kernel {
 
     /// The module with `more` declarations, which may need `f16`.
     pub(crate) fn source_with(&self, more: &str, f16: bool, accesses: Vec<Access>) -> Source {
-        let enable = if self.f16 || f16 { "enable f16;\n" } else { "" };
-        let mut wgsl = format!("{enable}{}\n{more}{}", self.declarations, self.file);
+        let f16 = if self.f16 || f16 { "enable f16;\n" } else { "" };
+        let cooperative = if self.cooperative { "enable wgpu_cooperative_matrix;\n" } else { "" };
+        let mut wgsl = format!("{f16}{cooperative}{}\n{more}{}", self.declarations, self.file);
         link_prelude(&mut wgsl);
         Source { label: self.label.to_string(), wgsl: Arc::from(wgsl), accesses }
     }

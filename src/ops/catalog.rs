@@ -12,7 +12,7 @@ mod checks;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use crate::device::{Caps, Source};
+use crate::device::{Caps, Cooperative, MatmulPrecision, Source};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::Spec;
@@ -35,7 +35,7 @@ struct Catalog {
     device: Device,
     /// Stands for the contents of every input.
     buffer: wgpu::Buffer,
-    caps: [Caps; 3],
+    caps: [Caps; 4],
     texts: BTreeMap<Arc<str>, Text>,
 }
 
@@ -68,11 +68,19 @@ impl Catalog {
         });
         let gpu = Caps::portable();
         let cpu = Caps { cpu: true, ..gpu.clone() };
-        let lanes = Caps { subgroup: Some(8), ..cpu.clone() };
+        let lanes = Caps { subgroups: Some([8, 8]), ..cpu.clone() };
+        let kind = |size, inputs| Cooperative { size, inputs, proven: true };
+        let warps = Caps {
+            subgroups: Some([32, 64]),
+            cooperative: vec![kind(16, DType::F16), kind(8, DType::F32)],
+            precision: MatmulPrecision::F16Inputs,
+            workgroup: [256, 32 << 10],
+            ..gpu.clone()
+        };
         Catalog {
             device: Device::from_wgpu(&adapter, device, queue),
             buffer,
-            caps: [gpu, cpu, lanes],
+            caps: [gpu, cpu, lanes, warps],
             texts: BTreeMap::new(),
         }
     }
@@ -94,7 +102,12 @@ impl Catalog {
             for node in &graph.nodes {
                 let inputs: Vec<&Spec> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
                 let site = Site { inputs: &inputs, output: &node.spec, caps: &caps, variant: None };
-                if let Lowering::Kernels(kernels) = node.op.lower(&site) {
+                let names = node.op.variants(&site).names;
+                for variant in names.iter().map(|name| Some(name.as_str())).chain([None]) {
+                    let Lowering::Kernels(kernels) = node.op.lower(&Site { variant, ..site })
+                    else {
+                        break;
+                    };
                     for kernel in &kernels.kernels {
                         let params = kernel.params.iter().map(|(name, _)| name.to_string());
                         self.insert(kernel.source_alone(), &call, Some(params.collect()));

@@ -380,15 +380,15 @@ impl FilterGradient {
             fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
             let y = row.y + v * p.sh;\n    \
             return At((u * p.h + y) * p.w * p.c + row.c, row.x, y < p.h);\n}";
-        let load = "fn a_load(at: At, i: u32) -> A {\n    \
+        let load = "fn a_load(at: At, i: u32) -> Sum {\n    \
             let x = at.x + i * p.sw;\n    \
             let inside = at.inside && x < p.w;\n    \
-            return select(A(0), A(a[select(0u, at.line + x * p.c, inside)]), inside);\n}";
-        let columns = "fn a_load(at: At, i: u32) -> A { return a_column(at, i)[at.line % 4u]; }\n\
+            return select(Sum(0), Sum(a[select(0u, at.line + x * p.c, inside)]), inside);\n}";
+        let columns = "fn a_load(at: At, i: u32) -> Sum { return a_column(at, i)[at.line % 4u]; }\n\
             fn a_column(at: At, i: u32) -> V {\n    \
             let x = at.x + i * p.sw;\n    \
             let inside = at.inside && x < p.w;\n    \
-            return select(V(A(0)), V(a[select(0u, at.line + x * p.c, inside) / 4u]), inside);\n}";
+            return select(V(Sum(0)), V(a[select(0u, at.line + x * p.c, inside) / 4u]), inside);\n}";
         let columns = (c % 4 == 0).then_some(columns);
         Gemm {
             label: "conv2d_filter_gradient",

@@ -376,7 +376,7 @@ impl Op for FilterGradient {
         if parts == 1 {
             return sums.stores().write(Bind::Output).into();
         }
-        let sums = stored_in(Bind::Temp(0), sums.alias("C", DType::F32), four);
+        let sums = stored_in(Bind::Temp(0), sums.alias("Out", DType::F32), four);
         let add = sum_parts([Bind::Temp(0), Bind::Output], DType::F32, dtype, results, parts);
         let temps = vec![DType::F32.bytes(total)];
         Lowering::Kernels(Kernels { temps, kernels: vec![sums, add] })

@@ -3,10 +3,10 @@
 //! Not an op: the ops say how their operands are read (as WGSL functions) and this says the rest.
 
 use super::parts::{stored_in, sum_parts};
-use super::unroll::unroll;
+use super::variants::Variant;
 use crate::device::Caps;
 use crate::dtype::{DType, Register};
-use crate::graph::lower::{Bind, Kernel, Kernels, Lowering};
+use crate::graph::lower::{Bind, Kernels, Lowering};
 
 /// A product of `batch` times `[m,k]` by `[k,n]`, the summed index being a triple (u, v, i).
 pub(super) struct Gemm {
@@ -36,140 +36,6 @@ pub(super) struct Rows {
     /// Where instead four m lie together at a multiple of four, and m ends at one: declares `a_load` and
     /// `a_column(at, i)` for m to m + 3 over `a: array<vec4<T>>`, `at` being the place of m.
     pub(super) columns: Option<&'static str>,
-}
-
-/// One way to compute a product. All give the same result but for rounding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Variant {
-    /// `shaders/gemm.wgsl`: `wx` by `wy` threads, each with `tm` rows by `4 * tn4` columns.
-    Registers { tm: usize, tn4: usize, wx: usize, wy: usize },
-    /// `shaders/gemm_lanes.wgsl`: tiles of `8 * tm8` rows by `32 * tn4` columns.
-    Lanes { tm8: usize, tn4: usize },
-    /// `shaders/gemm_tiled.wgsl`: tiles of 64 by 64 in workgroup memory.
-    Tiled,
-    /// `shaders/gemm_dots.wgsl`: `wx` threads share the sum of `4 * tm4` rows by `tn` columns: four, or all there are.
-    Dots { tm4: usize, tn: usize, wx: usize },
-}
-
-/// What the choice of a variant depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) m: usize,
-    pub(crate) n: usize,
-    /// How long a run of the sum is.
-    pub(crate) inner: usize,
-}
-
-/// The variants that can compute `problem`, the one that the table prefers first.
-pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
-    let Problem { m, n, inner } = problem;
-    let mut list = Vec::new();
-    // Few columns give few threads work, unless they share the sum.
-    let shared = if caps.cpu { 8 } else { 64 };
-    if (1..=4).contains(&n) && inner >= 8 * shared {
-        let tm4 = if caps.cpu && m > 4 { 2 } else { 1 };
-        list.push(Variant::Dots { tm4, tn: n, wx: shared });
-    }
-    // Broadcasts spare loads, which are dear on processors; that a workgroup is one subgroup is certain only there.
-    if caps.cpu && caps.subgroup == Some(8) {
-        let lanes = |tm8, tn4| Variant::Lanes { tm8, tn4 };
-        let preferred = match (m, n) {
-            (0..=8, 0..=32) => lanes(1, 1),
-            (0..=8, _) => lanes(1, 2),
-            (9..=16, 0..=32) => lanes(2, 1),
-            (_, 0..=32) => lanes(4, 1),
-            _ => lanes(2, 2),
-        };
-        if m > 4 && n > 16 {
-            list.push(preferred);
-        }
-    }
-    // Workgroup memory is ordinary memory on processors, and a tile pays where it is mostly filled.
-    if !caps.cpu && m > 32 && n > 32 && inner >= 16 {
-        list.push(Variant::Tiled);
-    }
-    // Without lanes to share loads, a processor's driver takes long to compile large tiles.
-    let most = if caps.cpu && list.is_empty() && caps.subgroup != Some(8) { 4 } else { 8 };
-    let mut tm = if m >= 8 { most } else { m.next_power_of_two().min(4) };
-    let mut tn4 = if n > 4 && most == 8 { 2 } else { 1 };
-    // A GPU needs many threads more than it needs large tiles.
-    while !caps.cpu && tm > 1 && m.div_ceil(tm) * n.div_ceil(4 * tn4) < 4096 {
-        (tm, tn4) = if tn4 > 1 { (tm, 1) } else { (tm / 2, 1) };
-    }
-    // Few rows leave threads for more columns.
-    let most = 64 / m.div_ceil(tm).next_power_of_two().min(8);
-    let wx = n.div_ceil(4 * tn4).next_power_of_two().min(most);
-    let mut wy = 64 / wx;
-    // A processor's cores share workgroups, of which a large one would leave a small product too few.
-    while caps.cpu && wy > 1 && wx * wy > 8 && m.div_ceil(tm * wy) * n.div_ceil(4 * tn4 * wx) < 4 {
-        wy /= 2;
-    }
-    list.push(Variant::Registers { tm, tn4, wx, wy });
-    list
-}
-
-impl Variant {
-    /// Rows and columns of a workgroup's tile.
-    fn tile(self) -> [usize; 2] {
-        match self {
-            Variant::Registers { tm, tn4, wx, wy } => [tm * wy, 4 * tn4 * wx],
-            Variant::Lanes { tm8, tn4 } => [8 * tm8, 32 * tn4],
-            Variant::Tiled => [64, 64],
-            Variant::Dots { tm4, tn, .. } => [4 * tm4, tn],
-        }
-    }
-
-    /// Vectors of four results that each thread keeps. A processor's driver takes long to compile what follows a
-    /// product, so there it follows once, in a loop over results in workgroup memory, whose count is a parameter: no
-    /// driver writes that loop out.
-    fn sums(self) -> usize {
-        match self {
-            Variant::Registers { tm, tn4, .. } => tm.div_ceil(4) * tm.min(4) * tn4,
-            Variant::Lanes { tm8, tn4 } => 8 * tm8 * tn4,
-            Variant::Tiled | Variant::Dots { .. } => 0,
-        }
-    }
-
-    fn kernel(self, label: &'static str, tail: bool, caps: &Caps) -> Kernel {
-        let tail = ("TAIL", usize::from(tail));
-        let kernel = Kernel::new(label, "");
-        // Sixteen bytes for each vector, and every adapter has 16 KiB.
-        let once = |threads: usize| caps.cpu && threads * self.sums() <= 1024;
-        match self {
-            Variant::Registers { tm, tn4, wx, wy } => {
-                kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(unroll(
-                    include_str!("../../shaders/gemm.wgsl"),
-                    &[
-                        ("TM4", tm.div_ceil(4)),
-                        ("TR", tm.min(4)),
-                        ("TN4", tn4),
-                        ("BLOCKS", usize::from(tm >= 4)),
-                        ("QUADS", usize::from(tm < 4)),
-                        ("ONCE", usize::from(once(wx * wy))),
-                        ("DIRECT", usize::from(!once(wx * wy))),
-                        tail,
-                    ],
-                ))
-            }
-            Variant::Lanes { tm8, tn4 } => kernel.declare(unroll(
-                include_str!("../../shaders/gemm_lanes.wgsl"),
-                &[("TM8", tm8), ("TN4", tn4), tail],
-            )),
-            Variant::Tiled => {
-                kernel.declare(unroll(include_str!("../../shaders/gemm_tiled.wgsl"), &[]))
-            }
-            Variant::Dots { tm4, tn, wx } => kernel.constant("WX", wx as u32).declare(unroll(
-                include_str!("../../shaders/gemm_dots.wgsl"),
-                &[
-                    ("TM4", tm4),
-                    ("TN", tn),
-                    ("ONE", usize::from(tn == 1)),
-                    ("MANY", usize::from(tn > 1)),
-                    tail,
-                ],
-            )),
-        }
-    }
 }
 
 /// What is summed over.
@@ -203,18 +69,6 @@ struct Cut {
 impl Gemm {
     pub(super) fn lower_with(self, variant: Variant, caps: &Caps) -> Lowering {
         self.lower_to(Bind::Output, variant, caps)
-    }
-
-    /// The variant that the table prefers.
-    pub(super) fn preferred(&self, caps: &Caps) -> Variant {
-        let inner = match self.sum {
-            Sum::Run(k) => k,
-            Sum::Nest([_, _, inner]) => inner,
-        };
-        let list = candidates(Problem { m: self.m, n: self.n, inner }, caps);
-        // Neighbours along a row are far apart where those along a column lie together.
-        let near = |v: &&Variant| self.a.columns.is_none() || !matches!(v, Variant::Dots { .. });
-        *list.iter().find(near).unwrap_or(&list[0])
     }
 
     /// As [`Gemm::lower_with`], with the result in `out`: the op's output, or the first temporary buffer, which the
@@ -252,12 +106,12 @@ impl Gemm {
         let mut kernel = variant
             .kernel(self.label, tail, caps)
             .alias("T", self.dtype)
-            .alias("A", sums)
-            .alias("C", stored)
-            .declare("alias V = vec4<A>;")
+            .alias("Sum", sums)
+            .alias("Out", stored)
+            .declare("alias V = vec4<Sum>;")
             .declare(match sums {
-                DType::F32 => "fn mad(x: A, v: V, c: V) -> V { return fma(V(x), v, c); }",
-                _ => "fn mad(x: A, v: V, c: V) -> V { return V(x) * v + c; }",
+                DType::F32 => "fn mad(x: Sum, v: V, c: V) -> V { return fma(V(x), v, c); }",
+                _ => "fn mad(x: Sum, v: V, c: V) -> V { return V(x) * v + c; }",
             })
             .declare(match sums {
                 DType::F32 => "fn mad_4(x: V, v: V, c: V) -> V { return fma(x, v, c); }",
@@ -344,13 +198,16 @@ fn cut(sum: Sum, groups: usize, results: usize, caps: &Caps) -> Cut {
 impl Rows {
     fn declaration(&self, variant: Variant) -> String {
         // The other kernels read rows by themselves.
-        let blocks = matches!(variant, Variant::Tiled | Variant::Registers { tm: 4.., .. });
+        let blocks = matches!(
+            variant,
+            Variant::Tiled | Variant::Cooperative { .. } | Variant::Registers { tm: 4.., .. }
+        );
         let columns = self.columns.filter(|_| blocks);
         let (text, load) = (&self.text, columns.unwrap_or(self.load));
         let element = if self.vector || columns.is_some() { "vec4<T>" } else { "T" };
         // Every loader has all of the functions.
         let quad = if self.vector {
-            "fn a_load(at: At, i: u32) -> A { return a_quad(at, i - i % 4u)[i % 4u]; }"
+            "fn a_load(at: At, i: u32) -> Sum { return a_quad(at, i - i % 4u)[i % 4u]; }"
         } else {
             "fn a_quad(at: At, i: u32) -> V {\n    \
              return V(a_load(at, i), a_load(at, i + 1u), a_load(at, i + 2u), a_load(at, i + 3u));\n}"
@@ -378,13 +235,13 @@ impl Columns {
             "@group(0) @binding(1) var<storage, read> b: array<vec4<T>>;\n\
              fn b_column(batch: u32, n: u32) -> u32 { return (batch * p.b_batch + n * p.b_n) / 4u; }\n\
              fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * (p.b_u / 4u) + v * (p.b_v / 4u); }\n\
-             fn b_one(at: u32, i: u32) -> A { return A(b[at + i / 4u][i % 4u]); }\n\
+             fn b_one(at: u32, i: u32) -> Sum { return Sum(b[at + i / 4u][i % 4u]); }\n\
              fn b_line(at: u32, i: u32) -> V { return V(b[at + i / 4u]); }"
         } else {
             "@group(0) @binding(1) var<storage, read> b: array<T>;\n\
              fn b_column(batch: u32, n: u32) -> u32 { return batch * p.b_batch + n * p.b_n; }\n\
              fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * p.b_u + v * p.b_v; }\n\
-             fn b_one(at: u32, i: u32) -> A { return A(b[at + i * p.b_k]); }\n\
+             fn b_one(at: u32, i: u32) -> Sum { return Sum(b[at + i * p.b_k]); }\n\
              fn b_line(at: u32, i: u32) -> V {\n    \
              return V(b_one(at, i), b_one(at, i + 1u), b_one(at, i + 2u), b_one(at, i + 3u));\n}"
         }
@@ -420,7 +277,7 @@ impl Columns {
              fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * p.b_u + v * p.b_v; }\n\
              fn b_load(at: u32, i: u32) -> V {\n    \
              let x = at + i * p.b_k;\n    \
-             return V(A(b[x]), A(b[x + p.b_n]), A(b[x + 2u * p.b_n]), A(b[x + 3u * p.b_n]));\n}\n\
+             return V(Sum(b[x]), Sum(b[x + p.b_n]), Sum(b[x + 2u * p.b_n]), Sum(b[x + 3u * p.b_n]));\n}\n\
              fn b_quad(at: u32, i: u32) -> array<V, 4> {\n    \
              return array<V, 4>(b_load(at, i), b_load(at, i + 1u), b_load(at, i + 2u), b_load(at, i + 3u));\n}"
         }
@@ -430,31 +287,6 @@ impl Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_shape_has_a_variant_with_threads() {
-        let gpu = Caps::portable();
-        let cpu = Caps { cpu: true, ..gpu.clone() };
-        let lanes = Caps { subgroup: Some(8), ..cpu.clone() };
-        let sizes = [1, 2, 3, 5, 10, 50, 64, 100, 1000, 100_000];
-        for caps in [gpu, cpu, lanes] {
-            for (m, n) in sizes.iter().flat_map(|m| sizes.map(|n| (*m, n))) {
-                for inner in [1, 10, 64, 512, 1000] {
-                    for variant in candidates(Problem { m, n, inner }, &caps) {
-                        let fits = match variant {
-                            Variant::Registers { tm, tn4, wx, wy } => {
-                                (8..=64).contains(&(wx * wy)) && tm.is_power_of_two() && tn4 <= 2
-                            }
-                            Variant::Dots { tn, wx, .. } => tn == n && inner >= 8 * wx,
-                            Variant::Lanes { .. } => caps.subgroup == Some(8),
-                            Variant::Tiled => !caps.cpu,
-                        };
-                        assert!(fits, "{m}x{inner}x{n}: {variant:?}");
-                    }
-                }
-            }
-        }
-    }
 
     #[test]
     fn long_sums_of_few_results_are_cut() {

@@ -5,8 +5,8 @@
 use std::hash::{Hash, Hasher};
 
 use super::conv2d::Conv2dOptions;
-use super::gemm::Variant;
 use super::matmul::Product;
+use super::variants::Variant;
 use super::{Backward, Grads, Keep, Operation, no_grads};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -69,8 +69,17 @@ fn variants_agree_with_the_plain_sum() {
         Variant::Dots { tm4: 2, tn: 4, wx: 8 },
     ];
     let caps = Device::current().unwrap().caps().clone();
-    if caps.cpu && caps.subgroup == Some(8) {
-        variants.extend([1, 2, 4].map(|tm8| Variant::Lanes { tm8, tn4: 2 / tm8.min(2) }));
+    if let Some([least, most]) = caps.subgroups {
+        // Subgroups that are the whole workgroup, many in one, and larger than what they count on.
+        for (lanes, wx) in [(least.min(8), most), (least.min(8), 64.max(most)), (4, 32.max(most))] {
+            let (lanes, wx) = (lanes as usize, wx as usize);
+            let sizes = [(1, 2), (2, 1), (4, 1)];
+            variants.extend(sizes.map(|(tm, tn4)| Variant::Lanes { lanes, tm, tn4, wx }));
+        }
+    }
+    // Small matrices of every kind that is declared; the numbers are exact in f16.
+    for kind in &caps.cooperative {
+        variants.extend(Variant::of_kind(kind, &caps));
     }
     for (batch, m, k, n) in [
         (1, 1, 1, 1),
@@ -135,5 +144,37 @@ fn few_filters_agree_with_the_plain_sum() {
         let w = Tensor::from_slice(&w, [2, 2, c, o]).unwrap();
         let got = x.conv2d(&w, Conv2dOptions::default()).unwrap();
         assert_eq!(got.to_vec::<f32>().unwrap(), want, "{o} filters");
+    }
+}
+
+/// Random numbers, so that rounding shows: how far each kind of variant is from the sums in `f64`.
+#[test]
+fn rounding_is_what_a_variant_says() {
+    let (m, k, n) = (70, 301, 67);
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut numbers =
+        |count: usize| -> Vec<f32> { (0..count).map(|_| random.f32() * 2.0 - 1.0).collect() };
+    let (a, b) = (numbers(m * k), numbers(k * n));
+    let at = |e: usize, l: usize| f64::from(a[e / n * k + l]) * f64::from(b[l * n + e % n]);
+    let want: Vec<f64> = (0..m * n).map(|e| (0..k).map(|l| at(e, l)).sum()).collect();
+    let scale = (want.iter().map(|x| x * x).sum::<f64>() / want.len() as f64).sqrt();
+    let caps = Device::current().unwrap().caps().clone();
+    let mut variants = vec![Variant::Registers { tm: 4, tn4: 1, wx: 8, wy: 8 }, Variant::Tiled];
+    for kind in &caps.cooperative {
+        variants.extend(Variant::of_kind(kind, &caps));
+    }
+    let product = Product { batch: 1, m, k, n, ..Product::default() };
+    for variant in variants {
+        let x = Tensor::from_slice(&a, [m, k]).unwrap();
+        let y = Tensor::from_slice(&b, [k, n]).unwrap();
+        let got = dispatch(Fixed { product, variant }, &[&x, &y]).unwrap().to_vec::<f32>().unwrap();
+        let errors = got.iter().zip(&want).map(|(g, w)| (f64::from(*g) - w).abs() / scale);
+        let worst = errors.fold(0.0, f64::max);
+        println!("{variant:?}: {worst:.1e} of the root mean square");
+        match variant {
+            // Two factors, each rounded to 11 bits: 7e-4 a product at most, and sums of many are less far off.
+            Variant::Cooperative { half: true, .. } => assert!((1e-5..2e-3).contains(&worst)),
+            _ => assert!(worst < 3e-6, "{variant:?}: {worst:e}"),
+        }
     }
 }

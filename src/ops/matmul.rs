@@ -82,9 +82,9 @@ fn leading(x: &Spec) -> Option<(Shape, [usize; 2])> {
 }
 
 #[derive(Debug, Clone, Copy, Hash)]
-struct MatMul {
-    transpose_a: bool,
-    transpose_b: bool,
+pub(super) struct MatMul {
+    pub(super) transpose_a: bool,
+    pub(super) transpose_b: bool,
 }
 
 impl Op for MatMul {
@@ -211,10 +211,10 @@ impl Product {
                  alias At = u32;\n\
                  fn a_row(batch: u32, m: u32) -> u32 { return batch * p.a_batch + m * p.a_m; }\n\
                  fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * p.inner * p.a_k; }",
-                "fn a_load(at: u32, i: u32) -> A { return A(a[at + i * p.a_k]); }",
+                "fn a_load(at: u32, i: u32) -> Sum { return Sum(a[at + i * p.a_k]); }",
             )
         };
-        let columns = "fn a_load(at: u32, i: u32) -> A { return A(a[(at + i * p.a_k) / 4u][at % 4u]); }\n\
+        let columns = "fn a_load(at: u32, i: u32) -> Sum { return Sum(a[(at + i * p.a_k) / 4u][at % 4u]); }\n\
             fn a_column(at: u32, i: u32) -> V { return V(a[(at + i * p.a_k) / 4u]); }";
         let columns = (self.transpose_a && m % 4 == 0).then_some(columns);
         Gemm {

@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel};
 
-/// Writes the results of a kernel with two inputs and an alias `C` to `out`.
+/// Writes the results of a kernel with two inputs and an alias `Out` to `out`.
 pub(super) fn stored_in(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
     match out {
         Bind::Output => kernel.stores(),
@@ -22,15 +22,15 @@ pub(super) fn sum_parts(
 ) -> Kernel {
     let quads = results.is_multiple_of(4);
     let kernel = Kernel::new("sum_parts", include_str!("../../shaders/sum_parts.wgsl"))
-        .alias("A", sums)
-        .alias("C", result)
+        .alias("Sum", sums)
+        .alias("Out", result)
         .constant("WG", 64)
-        .declare("alias V = vec4<A>;")
+        .declare("alias V = vec4<Sum>;")
         .declare(if quads {
             "@group(0) @binding(0) var<storage, read> x: array<V>;\n\
              fn load(at: u32) -> V { return x[at / 4u]; }"
         } else {
-            "@group(0) @binding(0) var<storage, read> x: array<A>;\n\
+            "@group(0) @binding(0) var<storage, read> x: array<Sum>;\n\
              fn load(at: u32) -> V { return V(x[at], x[at + 1u], x[at + 2u], x[at + 3u]); }"
         })
         .read(from)
@@ -44,22 +44,22 @@ pub(super) fn sum_parts(
     }
 }
 
-/// Declares the result, which holds `C`, at a binding, and how four consecutive elements are written, of which the first
+/// Declares the result, which holds `Out`, at a binding, and how four consecutive elements are written, of which the first
 /// `count` exist. `whole` if there always are four, at a multiple of four.
 fn store(binding: usize, whole: bool) -> String {
     if whole {
         format!(
-            "@group(0) @binding({binding}) var<storage, read_write> y: array<vec4<C>>;\n\
-             fn c_store(at: u32, count: u32, v: V) {{ y[at / 4u] = vec4<C>(v); }}"
+            "@group(0) @binding({binding}) var<storage, read_write> y: array<vec4<Out>>;\n\
+             fn c_store(at: u32, count: u32, v: V) {{ y[at / 4u] = vec4<Out>(v); }}"
         )
     } else {
         format!(
-            "@group(0) @binding({binding}) var<storage, read_write> y: array<C>;\n\
+            "@group(0) @binding({binding}) var<storage, read_write> y: array<Out>;\n\
              fn c_store(at: u32, count: u32, v: V) {{\n    \
-             y[at] = C(v.x);\n    \
-             if (count > 1u) {{ y[at + 1u] = C(v.y); }}\n    \
-             if (count > 2u) {{ y[at + 2u] = C(v.z); }}\n    \
-             if (count > 3u) {{ y[at + 3u] = C(v.w); }}\n}}"
+             y[at] = Out(v.x);\n    \
+             if (count > 1u) {{ y[at + 1u] = Out(v.y); }}\n    \
+             if (count > 2u) {{ y[at + 2u] = Out(v.z); }}\n    \
+             if (count > 3u) {{ y[at + 3u] = Out(v.w); }}\n}}"
         )
     }
 }

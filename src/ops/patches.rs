@@ -31,7 +31,7 @@ pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, site: &Site) -> Lowering 
     let ([_, h, w, c], [kh, kw, ..], [_, oh, ow, _]) = (g.image, g.filter, g.out);
     let total = site.output.elements();
     let add = Kernel::new("conv2d_add_patches", include_str!("../../shaders/add_patches.wgsl"))
-        .alias("C", site.output.dtype)
+        .alias("Out", site.output.dtype)
         .constant("WG", 64)
         .declare("alias V = vec4<f32>;")
         .declare(if c % 4 == 0 {

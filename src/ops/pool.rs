@@ -105,7 +105,7 @@ fn kernel(
     let ([_, oh, ow, c], [top, left]) = geometry(label, image, options).expect("infer has agreed");
     let total = output.elements();
     let mut kernel = Kernel::new(label, include_str!("../../shaders/pool.wgsl"))
-        .alias("C", output.dtype)
+        .alias("Out", output.dtype)
         .constant("WG", 64)
         .declare(if output.dtype == DType::I32 {
             "alias V = vec4<i32>;"

@@ -1,8 +1,194 @@
-//! The product family's side of tuning: names of its variants, and which of them are worth measuring.
+//! The kernels of the product family: which there are, which the table prefers, and which are worth measuring.
 
-use super::gemm::{Gemm, Problem, Sum, Variant, candidates};
-use crate::device::Caps;
-use crate::graph::lower::{Lowering, Site, Variants};
+use std::sync::Arc;
+
+use super::gemm::{Gemm, Sum};
+use super::matmul::MatMul;
+use super::unroll::unroll;
+use crate::device::{Caps, Cooperative, MatmulPrecision};
+use crate::dtype::DType;
+use crate::graph::Spec;
+use crate::graph::lower::{Doubt, Kernel, Lowering, Site, Variants};
+
+/// One way to compute a product. All give the same result but for rounding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Variant {
+    /// `shaders/gemm.wgsl`: `wx` by `wy` threads, each with `tm` rows by `4 * tn4` columns.
+    Registers { tm: usize, tn4: usize, wx: usize, wy: usize },
+    /// `shaders/gemm_lanes.wgsl`: `wx` threads share the loads of `lanes * tm` rows, each with `4 * tn4` columns.
+    Lanes { lanes: usize, tm: usize, tn4: usize, wx: usize },
+    /// `shaders/gemm_tiled.wgsl`: tiles of 64 by 64 in workgroup memory.
+    Tiled,
+    /// `shaders/gemm_cooperative.wgsl`: tiles of `32 * side` rows and columns by `wx` threads, in matrices of `size`.
+    Cooperative { size: usize, half: bool, side: usize, wx: usize },
+    /// `shaders/gemm_dots.wgsl`: `wx` threads share the sum of `4 * tm4` rows by `tn` columns: four, or all there are.
+    Dots { tm4: usize, tn: usize, wx: usize },
+}
+
+/// What the choice of a variant depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    /// How long a run of the sum is.
+    pub(crate) inner: usize,
+}
+
+/// The variants that can compute `problem`, the one that the table prefers first.
+pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
+    let Problem { m, n, inner } = problem;
+    let mut list = Vec::new();
+    // Few columns give few threads work, unless they share the sum.
+    let shared = if caps.cpu { 8 } else { 64 };
+    if (1..=4).contains(&n) && inner >= 8 * shared {
+        let tm4 = if caps.cpu && m > 4 { 2 } else { 1 };
+        list.push(Variant::Dots { tm4, tn: n, wx: shared });
+    }
+    // Broadcasts spare loads, which are dear on processors.
+    if caps.cpu && caps.subgroup() == Some(8) {
+        let lanes = |tm, tn4| Variant::Lanes { lanes: 8, tm, tn4, wx: 8 };
+        let preferred = match (m, n) {
+            (0..=8, 0..=32) => lanes(1, 1),
+            (0..=8, _) => lanes(1, 2),
+            (9..=16, 0..=32) => lanes(2, 1),
+            (_, 0..=32) => lanes(4, 1),
+            _ => lanes(2, 2),
+        };
+        if m > 4 && n > 16 {
+            list.push(preferred);
+        }
+    }
+    // Workgroup memory is ordinary memory on processors, and a tile pays where it is mostly filled.
+    if !caps.cpu && m > 32 && n > 32 && inner >= 16 {
+        list.push(Variant::Tiled);
+    }
+    // Without lanes to share loads, a processor's driver takes long to compile large tiles.
+    let most = if caps.cpu && list.is_empty() && caps.subgroup() != Some(8) { 4 } else { 8 };
+    let mut tm = if m >= 8 { most } else { m.next_power_of_two().min(4) };
+    let mut tn4 = if n > 4 && most == 8 { 2 } else { 1 };
+    // A GPU needs many threads more than it needs large tiles.
+    while !caps.cpu && tm > 1 && m.div_ceil(tm) * n.div_ceil(4 * tn4) < 4096 {
+        (tm, tn4) = if tn4 > 1 { (tm, 1) } else { (tm / 2, 1) };
+    }
+    // Few rows leave threads for more columns.
+    let most = 64 / m.div_ceil(tm).next_power_of_two().min(8);
+    let wx = n.div_ceil(4 * tn4).next_power_of_two().min(most);
+    let mut wy = 64 / wx;
+    // A processor's cores share workgroups, of which a large one would leave a small product too few.
+    while caps.cpu && wy > 1 && wx * wy > 8 && m.div_ceil(tm * wy) * n.div_ceil(4 * tn4 * wx) < 4 {
+        wy /= 2;
+    }
+    list.push(Variant::Registers { tm, tn4, wx, wy });
+    list
+}
+
+impl Variant {
+    /// Rows and columns of a workgroup's tile.
+    pub(super) fn tile(self) -> [usize; 2] {
+        match self {
+            Variant::Registers { tm, tn4, wx, wy } => [tm * wy, 4 * tn4 * wx],
+            Variant::Lanes { lanes, tm, tn4, wx } => [lanes * tm, 4 * tn4 * wx],
+            Variant::Tiled => [64, 64],
+            Variant::Cooperative { side, .. } => [32 * side, 32 * side],
+            Variant::Dots { tm4, tn, .. } => [4 * tm4, tn],
+        }
+    }
+
+    /// Vectors of four results that each thread keeps. A processor's driver takes long to compile what follows a
+    /// product, so there it follows once, in a loop over results in workgroup memory, whose count is a parameter: no
+    /// driver writes that loop out.
+    pub(super) fn sums(self) -> usize {
+        match self {
+            Variant::Registers { tm, tn4, .. } => tm.div_ceil(4) * tm.min(4) * tn4,
+            Variant::Lanes { lanes, tm, tn4, .. } => lanes * tm * tn4,
+            Variant::Tiled | Variant::Cooperative { .. } | Variant::Dots { .. } => 0,
+        }
+    }
+
+    /// Of a tile of small matrices: how many i it is deep, and the elements from one i to the next.
+    fn staged(self) -> [usize; 2] {
+        match self {
+            Variant::Cooperative { half: true, side, .. } => [32, 32 * side + 8],
+            Variant::Cooperative { half: false, side, .. } => [16, 32 * side + 4],
+            _ => [0, 0],
+        }
+    }
+
+    pub(super) fn kernel(self, label: &'static str, tail: bool, caps: &Caps) -> Kernel {
+        let tail = ("TAIL", usize::from(tail));
+        let kernel = Kernel::new(label, "");
+        // Sixteen bytes for each vector, and every adapter has 16 KiB.
+        let once = |threads: usize| caps.cpu && threads * self.sums() <= 1024;
+        match self {
+            Variant::Registers { tm, tn4, wx, wy } => {
+                kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(unroll(
+                    include_str!("../../shaders/gemm.wgsl"),
+                    &[
+                        ("TM4", tm.div_ceil(4)),
+                        ("TR", tm.min(4)),
+                        ("TN4", tn4),
+                        ("BLOCKS", usize::from(tm >= 4)),
+                        ("QUADS", usize::from(tm < 4)),
+                        ("ONCE", usize::from(once(wx * wy))),
+                        ("DIRECT", usize::from(!once(wx * wy))),
+                        tail,
+                    ],
+                ))
+            }
+            Variant::Lanes { lanes, tm, tn4, wx } => {
+                kernel.constant("WX", wx as u32).declare(unroll(
+                    include_str!("../../shaders/gemm_lanes.wgsl"),
+                    &[
+                        ("LANES", lanes),
+                        ("TM", tm),
+                        ("TN4", tn4),
+                        ("ONCE", usize::from(once(wx))),
+                        ("DIRECT", usize::from(!once(wx))),
+                        tail,
+                    ],
+                ))
+            }
+            Variant::Tiled => {
+                kernel.declare(unroll(include_str!("../../shaders/gemm_tiled.wgsl"), &[]))
+            }
+            Variant::Cooperative { size, half, side, wx } => {
+                let [depth, line] = self.staged();
+                let (element, dtype) = if half { ("f16", DType::F16) } else { ("f32", DType::F32) };
+                let matrix = |name: &str, element: &str, role: &str| {
+                    format!("alias {name} = coop_mat{size}x{size}<{element}, {role}>;")
+                };
+                kernel
+                    .cooperative()
+                    .alias("E", dtype)
+                    .constant("WX", wx as u32)
+                    .declare(matrix("MatA", element, "A"))
+                    .declare(matrix("MatB", element, "B"))
+                    .declare(matrix("MatC", "f32", "C"))
+                    .declare(unroll(
+                        include_str!("../../shaders/gemm_cooperative.wgsl"),
+                        &[
+                            ("SIDE", side),
+                            ("SIZE", size),
+                            ("COUNT", 32 / size),
+                            ("DEPTH", depth),
+                            ("LINE", line),
+                            ("TURNS", (2 * depth * side).div_ceil(wx)),
+                        ],
+                    ))
+            }
+            Variant::Dots { tm4, tn, wx } => kernel.constant("WX", wx as u32).declare(unroll(
+                include_str!("../../shaders/gemm_dots.wgsl"),
+                &[
+                    ("TM4", tm4),
+                    ("TN", tn),
+                    ("ONE", usize::from(tn == 1)),
+                    ("MANY", usize::from(tn > 1)),
+                    tail,
+                ],
+            )),
+        }
+    }
+}
 
 /// The kernel without tiles that others are compared with.
 const PLAIN: Variant = Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 };
@@ -19,9 +205,16 @@ fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
             list.push(variant);
         }
     };
-    if caps.cpu && caps.subgroup == Some(8) {
-        for (tm8, tn4) in [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)] {
-            add(Variant::Lanes { tm8, tn4 });
+    for (tm, tn4) in [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)] {
+        match caps.subgroups {
+            Some([8, 8]) if caps.cpu => add(Variant::Lanes { lanes: 8, tm, tn4, wx: 8 }),
+            // A workgroup of the largest subgroup holds whole subgroups of every size, and the smallest says on how
+            // many lanes there is to count.
+            Some([least, most]) if !caps.cpu && least >= 4 && most <= 128 => {
+                let lanes = least.min(8) as usize;
+                add(Variant::Lanes { lanes, tm: tm * 8 / lanes, tn4, wx: most as usize });
+            }
+            _ => {}
         }
     }
     if (1..=4).contains(&n) && inner >= 64 {
@@ -33,7 +226,7 @@ fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
         add(Variant::Tiled);
     }
     // Large tiles take the drivers of other processors long to compile.
-    let small = caps.cpu && caps.subgroup != Some(8);
+    let small = caps.cpu && caps.subgroup() != Some(8);
     for (tm, tn4) in [(8, 2), (8, 1), (4, 2), (4, 1)] {
         if !small || tm * tn4 <= 4 {
             let wx = n.div_ceil(4 * tn4).next_power_of_two().min(8);
@@ -55,8 +248,13 @@ impl Variant {
     fn name(self) -> String {
         match self {
             Variant::Registers { tm, tn4, wx, wy } => format!("registers {tm}x{tn4} {wx}x{wy}"),
-            Variant::Lanes { tm8, tn4 } => format!("lanes {tm8}x{tn4}"),
+            Variant::Lanes { lanes: 8, tm, tn4, wx: 8 } => format!("lanes {tm}x{tn4}"),
+            Variant::Lanes { lanes, tm, tn4, wx } => format!("lanes {lanes}*{tm}x{tn4} {wx}"),
             Variant::Tiled => "tiled".to_string(),
+            Variant::Cooperative { size, half, side, wx } => {
+                let inputs = if half { "f16" } else { "f32" };
+                format!("cooperative {inputs} {size} {side}x{side} {wx}")
+            }
             Variant::Dots { tm4, tn, wx } => format!("dots {tm4}x{tn} {wx}"),
         }
     }
@@ -65,23 +263,88 @@ impl Variant {
     fn share(self) -> [usize; 2] {
         match self {
             Variant::Registers { tm, tn4, .. } => [tm, 4 * tn4],
-            Variant::Lanes { tm8, tn4 } => [8 * tm8, 32 * tn4],
+            Variant::Lanes { lanes, tm, tn4, wx } => [lanes * tm, 4 * tn4 * wx],
             Variant::Tiled => [64, 64],
+            Variant::Cooperative { side, .. } => [32 * side, 32 * side],
             Variant::Dots { tm4, tn, .. } => [4 * tm4, tn],
         }
+    }
+
+    /// Products of small matrices of this kind, the largest tile that the adapter can hold first.
+    pub(super) fn of_kind(kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
+        let half = kind.inputs == DType::F16;
+        let size = kind.size as usize;
+        let (most, [threads, bytes]) = (caps.subgroups.map_or(0, |[_, most]| most), caps.workgroup);
+        let make = move |side: usize| {
+            let variant =
+                Variant::Cooperative { size, half, side, wx: side * side * most as usize };
+            let [depth, line] = variant.staged();
+            let staged = 2 * depth * line * if half { 2 } else { 4 };
+            let held = staged + 4 * (32 * side) * (32 * side);
+            let fits = most > 0 && side * side * most as usize <= threads as usize;
+            (fits && held <= bytes as usize).then_some(variant)
+        };
+        [2, 1].into_iter().filter_map(make)
     }
 }
 
 impl Gemm {
-    fn alternatives(&self, caps: &Caps) -> Vec<Variant> {
+    fn problem(&self) -> Problem {
         let inner = match self.sum {
             Sum::Run(k) => k,
             Sum::Nest([_, _, inner]) => inner,
         };
+        Problem { m: self.m, n: self.n, inner }
+    }
+
+    /// The variant that the table prefers.
+    pub(super) fn preferred(&self, caps: &Caps) -> Variant {
+        let kind = self.kinds(caps).find(|kind| kind.proven && self.wants(kind));
+        if let Some(variant) = kind.and_then(|kind| self.cooperative(kind, caps).next()) {
+            return variant;
+        }
+        let list = candidates(self.problem(), caps);
+        // Neighbours along a row are far apart where those along a column lie together.
+        let near = |v: &&Variant| self.a.columns.is_none() || !matches!(v, Variant::Dots { .. });
+        *list.iter().find(near).unwrap_or(&list[0])
+    }
+
+    fn alternatives(&self, caps: &Caps) -> Vec<Variant> {
         let first = self.preferred(caps);
-        let mut list = alternatives(Problem { m: self.m, n: self.n, inner }, caps);
+        let mut list = alternatives(self.problem(), caps);
+        for kind in self.kinds(caps) {
+            list.splice(0..0, self.cooperative(kind, caps));
+        }
         list.sort_by_key(|variant| *variant != first);
         list
+    }
+
+    /// Whether the table takes small matrices of a kind: who allows rounded factors wants what they are for.
+    fn wants(&self, kind: &Cooperative) -> bool {
+        kind.inputs == DType::F16 && self.m >= 32 && self.n >= 32
+    }
+
+    /// The kinds of small matrices that may compute this product. Processors have no units for them.
+    fn kinds<'a>(&self, caps: &'a Caps) -> impl Iterator<Item = &'a Cooperative> {
+        let dtype = self.dtype;
+        let large = !caps.cpu && self.m > 16 && self.n > 16 && self.problem().inner >= 8;
+        let rounds = caps.precision == MatmulPrecision::F16Inputs;
+        caps.cooperative.iter().filter(move |kind| {
+            large
+                && match (dtype, kind.inputs) {
+                    (DType::F32, DType::F16) => rounds,
+                    (dtype, inputs) => dtype == inputs,
+                }
+        })
+    }
+
+    /// Those of a kind that are not mostly empty here.
+    fn cooperative(&self, kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
+        let (m, n) = (self.m, self.n);
+        Variant::of_kind(kind, caps).filter(move |variant| {
+            let [rows, columns] = variant.tile();
+            rows < 2 * m && columns < 2 * n
+        })
     }
 
     /// The variant that the site names, or the table's choice.
@@ -95,8 +358,27 @@ impl Gemm {
     pub(super) fn variants(&self, caps: &Caps) -> Variants {
         let list = self.alternatives(caps);
         let plain = list.iter().position(|variant| *variant == PLAIN).unwrap_or(0);
+        let half = |v: &&Variant| matches!(v, Variant::Cooperative { half: true, .. });
+        let half = list.iter().filter(half).map(|v| v.name()).collect();
         let names = list.into_iter().map(Variant::name).collect();
-        Variants { names, plain, terms: self.sum.len() }
+        let unproven = self.kinds(caps).filter(|kind| !kind.proven);
+        let doubts = unproven.flat_map(|kind| self.doubts(kind, caps)).collect();
+        Variants { names, plain, terms: self.sum.len(), half, doubts }
+    }
+
+    /// Products that fill no tile, one for each shape of a workgroup.
+    fn doubts(&self, kind: &Cooperative, caps: &Caps) -> Vec<Doubt> {
+        let [m, k, n] = [70, 77, 67];
+        let op = Arc::new(MatMul { transpose_a: false, transpose_b: false });
+        let doubt = |variant: Variant| Doubt {
+            kind: *kind,
+            op: op.clone(),
+            inputs: vec![Spec::new([m, k], self.dtype), Spec::new([k, n], self.dtype)],
+            output: Spec::new([m, n], self.dtype),
+            variant: variant.name(),
+            wanted: self.wants(kind),
+        };
+        Variant::of_kind(kind, caps).map(doubt).collect()
     }
 
     pub(super) fn lower_at(self, site: &Site) -> Lowering {
@@ -109,11 +391,40 @@ impl Gemm {
 mod tests {
     use super::*;
 
-    fn all_caps() -> [Caps; 3] {
+    fn all_caps() -> [Caps; 4] {
         let gpu = Caps::portable();
         let cpu = Caps { cpu: true, ..gpu.clone() };
-        let lanes = Caps { subgroup: Some(8), ..cpu.clone() };
-        [gpu, cpu, lanes]
+        let lanes = Caps { subgroups: Some([8, 8]), ..cpu.clone() };
+        let kind = Cooperative { size: 16, inputs: DType::F16, proven: true };
+        let cooperative = vec![kind];
+        let warps = Caps { subgroups: Some([16, 64]), cooperative, ..gpu.clone() };
+        [gpu, cpu, lanes, warps]
+    }
+
+    #[test]
+    fn every_shape_has_a_variant_with_threads() {
+        let gpu = Caps::portable();
+        let cpu = Caps { cpu: true, ..gpu.clone() };
+        let lanes = Caps { subgroups: Some([8, 8]), ..cpu.clone() };
+        let sizes = [1, 2, 3, 5, 10, 50, 64, 100, 1000, 100_000];
+        for caps in [gpu, cpu, lanes] {
+            for (m, n) in sizes.iter().flat_map(|m| sizes.map(|n| (*m, n))) {
+                for inner in [1, 10, 64, 512, 1000] {
+                    for variant in candidates(Problem { m, n, inner }, &caps) {
+                        let fits = match variant {
+                            Variant::Registers { tm, tn4, wx, wy } => {
+                                (8..=64).contains(&(wx * wy)) && tm.is_power_of_two() && tn4 <= 2
+                            }
+                            Variant::Dots { tn, wx, .. } => tn == n && inner >= 8 * wx,
+                            Variant::Lanes { .. } => caps.subgroups == Some([8, 8]),
+                            Variant::Tiled => !caps.cpu,
+                            Variant::Cooperative { .. } => false,
+                        };
+                        assert!(fits, "{m}x{inner}x{n}: {variant:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
@@ -126,7 +437,7 @@ mod tests {
                 assert_eq!(list[0], candidates(problem, &caps)[0]);
                 assert!(list.contains(&PLAIN));
                 let mut names: Vec<String> = list.iter().map(|v| v.name()).collect();
-                assert!(names.len() <= 11, "{names:?}");
+                assert!(names.len() <= 14, "{names:?}");
                 names.sort();
                 names.dedup();
                 assert_eq!(names.len(), list.len(), "{list:?}");
@@ -140,9 +451,11 @@ mod tests {
         let names = |caps: &Caps| -> Vec<String> {
             alternatives(large, caps).into_iter().map(Variant::name).collect()
         };
-        let [gpu, _, lanes] = all_caps();
+        let [gpu, _, lanes, warps] = all_caps();
         assert_eq!(names(&gpu)[..2], ["tiled", "registers 8x2 8x8"]);
         assert!(names(&lanes).contains(&"lanes 2x2".to_string()));
+        assert!(names(&warps).contains(&"lanes 8*2x2 64".to_string()));
+        assert!(!names(&gpu).iter().any(|name| name.starts_with("lanes")));
         assert_eq!(names(&gpu).last().unwrap(), "registers 1x1 8x8");
     }
 }

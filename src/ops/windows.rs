@@ -25,10 +25,10 @@ pub(super) fn windows_of_images(c: usize, by_row: bool) -> Rows {
     } else if by_row {
         (
             line,
-            "fn a_load(at: At, i: u32) -> A {\n    \
+            "fn a_load(at: At, i: u32) -> Sum {\n    \
              let x = at.x + i;\n    \
              let inside = at.inside && x < p.w * p.c;\n    \
-             return select(A(0), A(a[select(0u, at.line + x, inside)]), inside);\n}",
+             return select(Sum(0), Sum(a[select(0u, at.line + x, inside)]), inside);\n}",
         )
     } else {
         (place, PLACE_LOAD)
@@ -36,9 +36,9 @@ pub(super) fn windows_of_images(c: usize, by_row: bool) -> Rows {
     Rows { text: format!("{corner}{at}"), load, vector, columns: None }
 }
 
-const PLACE_QUAD: &str = "fn a_quad(at: At, i: u32) -> V { return select(V(A(0)), V(a[(at.place + i) / 4u]), at.inside); }";
+const PLACE_QUAD: &str = "fn a_quad(at: At, i: u32) -> V { return select(V(Sum(0)), V(a[(at.place + i) / 4u]), at.inside); }";
 const PLACE_LOAD: &str =
-    "fn a_load(at: At, i: u32) -> A { return select(A(0), A(a[at.place + i]), at.inside); }";
+    "fn a_load(at: At, i: u32) -> Sum { return select(Sum(0), Sum(a[at.place + i]), at.inside); }";
 
 /// What the windows over each place have as gradients. Row: the image and place. u, v: the place in the window. i: the
 /// result's channel.

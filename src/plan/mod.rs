@@ -47,8 +47,8 @@ pub(crate) struct Plan {
     outputs: Vec<(u32, Place)>,
     params: Params,
     report: PlanReport,
-    /// Ops of which no measurement says how to compute them best.
-    pub(crate) tasks: Vec<Arc<tuner::Task>>,
+    /// What is yet to be measured or proven of its ops.
+    met: tuner::Met,
     /// How often it has run.
     runs: u32,
     /// All steps have their pipelines.
@@ -112,7 +112,7 @@ impl Plan {
     fn new(steps: Vec<Step>, slots: Vec<u64>, outputs: Vec<(u32, Place)>, params: Params) -> Self {
         Plan {
             report: PlanReport::new(&steps, slots.iter().sum()),
-            tasks: Vec::new(),
+            met: tuner::Met::default(),
             runs: 0,
             compiled: false,
             taken: Vec::with_capacity(slots.len()),
@@ -175,6 +175,11 @@ impl Plan {
     }
 
     /// Counts a run, and tells of which it is.
+    /// Ops of which no measurement says how to compute them best.
+    pub(crate) fn tasks(&self) -> &[Arc<tuner::Task>] {
+        &self.met.tasks
+    }
+
     pub(crate) fn ran(&mut self) -> u32 {
         self.runs = self.runs.saturating_add(1);
         self.runs

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -11,7 +10,7 @@ use super::cluster::{self, Cluster};
 use super::code::{Bound, Kernel};
 use super::memory::Slots;
 use super::rows::{self, Shares};
-use super::tuner::{Choice, Task};
+use super::tuner::{Choice, Met};
 use super::{Note, Params, Place, Plan, Ranges, Step, epilogue, map};
 use crate::device::Caps;
 use crate::graph::lower::{self, Arg, Bind, Kernels, Lowering, Pointwise, Site};
@@ -19,9 +18,9 @@ use crate::graph::{Graph, Input, Spec};
 
 /// Plans `graph` for a device with `caps`; without `fusion` every node has a kernel of its own.
 pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) -> Plan {
-    let mut tasks = Vec::new();
+    let mut met = Met::default();
     let mut lowerings: Vec<Lowering> =
-        (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps, choice, &mut tasks)).collect();
+        (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps, choice, &mut met)).collect();
     let roots = find_roots(graph, &mut lowerings, fusion);
     let free = cluster::free(graph, &lowerings, fusion);
     let scope = Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
@@ -33,16 +32,10 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) ->
         steps: Vec::new(),
         params: Params::default(),
     };
-    Plan { tasks, ..planner.run() }
+    Plan { met, ..planner.run() }
 }
 
-fn lower_node(
-    graph: &Graph,
-    i: usize,
-    caps: &Caps,
-    choice: &Choice,
-    tasks: &mut Vec<Arc<Task>>,
-) -> Lowering {
+fn lower_node(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut Met) -> Lowering {
     let node = &graph.nodes[i];
     if node.spec.elements() == 0 {
         // Nothing to compute, and sizes of 0 are nothing that an op's tiles must cope with.
@@ -50,7 +43,7 @@ fn lower_node(
     }
     let inputs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
     let site = Site { inputs: &inputs, output: &node.spec, caps, variant: None };
-    let variant = choice.variant(node, &site, tasks);
+    let variant = choice.variant(node, &site, met);
     let lowering = node.op.lower(&Site { variant: variant.as_deref(), ..site });
     match lowering {
         // A fold of nothing is its start value everywhere.

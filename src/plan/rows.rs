@@ -46,7 +46,7 @@ impl Shares {
         let inner = body.space.folds_inner();
         let steps = if inner { len.div_ceil(4) } else { len };
         // Lanes of one vector read faster side by side than each in a row of its own.
-        let lanes = caps.subgroup.filter(|_| caps.cpu).map_or(1, |size| size as usize);
+        let lanes = caps.subgroup().filter(|_| caps.cpu).map_or(1, |size| size as usize);
         let threads = match (inner, caps.cpu) {
             (true, false) if steps >= 64 => 64,
             (true, false) if steps >= 16 => 16,

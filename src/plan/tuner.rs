@@ -4,10 +4,13 @@
 //! bit while a program runs; what is found is kept on disk. Variants differ in rounding, so by default findings are
 //! used but never made: then the same program gives the same bits in every run.
 
+mod agree;
 #[cfg(not(target_family = "wasm"))]
 mod background;
 mod findings;
 mod measure;
+#[cfg(not(target_family = "wasm"))]
+mod proof;
 mod report;
 
 use std::collections::BTreeMap;
@@ -17,8 +20,10 @@ pub(crate) use findings::{Findings, Identity};
 pub(crate) use measure::measure;
 pub use report::{TunedOp, TunedVariant, TuningReport};
 
-use crate::graph::lower::{Site, Variants};
-use crate::graph::{Node, Op, Spec};
+use super::{Plan, plan};
+use crate::device::{Caps, Gpu, MatmulPrecision};
+use crate::graph::lower::{Doubt, Site, Variants};
+use crate::graph::{Graph, Node, Op, Spec};
 
 /// Whether plans use what was measured on this adapter, and whether they may be measured.
 ///
@@ -57,6 +62,16 @@ pub(crate) struct Task {
     inputs: Vec<Spec>,
     output: Spec,
     variants: Variants,
+    /// With which it was planned.
+    #[cfg_attr(target_family = "wasm", allow(dead_code))]
+    caps: Caps,
+}
+
+/// What was met while a plan was made: ops about which nothing was found, and variants that are not proven.
+#[derive(Default)]
+pub(crate) struct Met {
+    pub(super) tasks: Vec<Arc<Task>>,
+    pub(super) doubts: Vec<Doubt>,
 }
 
 impl Task {
@@ -69,10 +84,13 @@ impl Task {
         for spec in site.inputs {
             key += &format!(" {}{}", spec.dtype.name(), spec.shape);
         }
+        if site.caps.precision != MatmulPrecision::Strict {
+            key += &format!(" {:?}", site.caps.precision);
+        }
         // Findings are lines with tabs.
         let key = key.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let inputs = site.inputs.iter().map(|spec| (*spec).clone()).collect();
-        Task { key, op, inputs, output: site.output.clone(), variants }
+        Task { key, op, inputs, output: site.output.clone(), variants, caps: site.caps.clone() }
     }
 
     /// What was found for it, if it is one of its variants.
@@ -94,16 +112,12 @@ pub(crate) enum Choice<'a> {
 impl Choice<'_> {
     /// The name of the variant that `node` is to take, or `None` for its own choice. Ops about which nothing was found
     /// are added to `tasks`.
-    pub(super) fn variant(
-        &self,
-        node: &Node,
-        site: &Site,
-        tasks: &mut Vec<Arc<Task>>,
-    ) -> Option<String> {
+    pub(super) fn variant(&self, node: &Node, site: &Site, met: &mut Met) -> Option<String> {
         if let Choice::Forced(name) = self {
             return Some((*name).to_string());
         }
-        let variants = node.op.variants(site);
+        let mut variants = node.op.variants(site);
+        let doubts = std::mem::take(&mut variants.doubts);
         // A sum of nothing is not worth measuring.
         if variants.names.len() < 2 || site.inputs.iter().any(|spec| spec.elements() == 0) {
             return None;
@@ -113,8 +127,16 @@ impl Choice<'_> {
             Choice::Findings(findings) => task.found(findings).map(str::to_string),
             _ => None,
         };
-        if found.is_none() && tasks.iter().all(|known| known.key != task.key) {
-            tasks.push(Arc::new(task));
+        // Findings are of an earlier run, and no proof.
+        let doubted =
+            doubts.iter().find(|doubt| Some(&doubt.variant) == found.as_ref()).map(|d| d.kind);
+        met.doubts
+            .extend(doubts.into_iter().filter(|doubt| doubt.wanted || Some(doubt.kind) == doubted));
+        if doubted.is_some() {
+            return None;
+        }
+        if found.is_none() && met.tasks.iter().all(|known| known.key != task.key) {
+            met.tasks.push(Arc::new(task));
         }
         found
     }
@@ -167,6 +189,18 @@ impl Tuner {
             return Choice::Unasked;
         }
         Choice::Findings(self.findings())
+    }
+
+    /// Plans `graph`. What is not proven is proven first, once on a device: `caps` say so from then on.
+    pub(crate) fn plan(&mut self, gpu: &Gpu, caps: &mut Caps, graph: &Graph, fusion: bool) -> Plan {
+        let plan = plan(graph, caps, fusion, &self.choice());
+        #[cfg(not(target_family = "wasm"))]
+        if proof::settle(gpu, caps, &plan.met.doubts) {
+            return super::plan(graph, caps, fusion, &self.choice());
+        }
+        #[cfg(target_family = "wasm")]
+        let _ = gpu;
+        plan
     }
 
     /// What was found, also by other processes that have ended.

@@ -6,7 +6,6 @@ use super::{Device, Lane};
 use crate::device::{Counter, Gpu, Staging};
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{State, Taken, Value};
-use crate::plan;
 
 impl Device {
     /// Flushes, and lets the run write into the buffers of `old`, of which each stands for one handle that the
@@ -56,11 +55,12 @@ impl Device {
         let graph = &taken.graph;
         let mut awaited = Awaited::new(gpu, &taken);
         let fusion = lane.fusion;
-        let tuner = &mut lane.tuner;
-        let (plan, known) =
-            lane.plans.get(key, || plan::plan(graph, &gpu.caps, fusion, &tuner.choice()));
+        let (tuner, caps) = (&mut lane.tuner, &mut lane.caps);
+        let (plan, known) = lane.plans.get(key, || tuner.plan(gpu, caps, graph, fusion));
         if !known {
-            lane.tuner.saw(&plan.tasks);
+            lane.tuner.saw(plan.tasks());
+            // Proofs are submissions, too.
+            awaited.count_submits();
         }
         gpu.counters.add(Counter::Flushes, 1);
         gpu.counters.add(if known { Counter::PlanHits } else { Counter::PlanMisses }, 1);
@@ -74,7 +74,7 @@ impl Device {
             Ok((buffers, index)) => {
                 awaited.ran = Some(Ok(()));
                 let runs = plan.ran();
-                lane.tuner.ran(&plan.tasks, runs);
+                lane.tuner.ran(plan.tasks(), runs);
                 debug_assert!(plan.outputs().eq(taken.outputs.iter().map(|(node, _)| *node)));
                 for ((_, value), buffer) in taken.outputs.iter().zip(buffers) {
                     value.set(State::Ready(buffer));
@@ -103,8 +103,16 @@ struct Awaited<'a> {
 
 impl<'a> Awaited<'a> {
     fn new(gpu: &'a Gpu, taken: &'a Taken) -> Self {
-        let submits = if taken.lent.is_empty() { 0 } else { gpu.stats().submits };
-        Awaited { gpu, taken, ran: None, submits }
+        let mut awaited = Awaited { gpu, taken, ran: None, submits: 0 };
+        awaited.count_submits();
+        awaited
+    }
+
+    /// The run begins after the submissions until now.
+    fn count_submits(&mut self) {
+        if !self.taken.lent.is_empty() {
+            self.submits = self.gpu.stats().submits;
+        }
     }
 
     /// What a value that the run should have made or has taken fails with.

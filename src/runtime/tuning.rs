@@ -1,6 +1,7 @@
 //! Measuring which variants of ops are fastest, and what becomes of the findings.
 
 use super::Device;
+use crate::device::MatmulPrecision;
 use crate::error::{Error, Result};
 use crate::plan::{Tuning, TuningReport, measure};
 
@@ -86,6 +87,33 @@ impl Device {
     /// What [`Device::set_tuning`] has set.
     pub fn tuning(&self) -> Tuning {
         self.lane().tuner.mode()
+    }
+
+    /// How precisely products of `f32` tensors are computed from now on: `matmul`, the convolutions and their gradients.
+    /// [`DeviceOptions::matmul_precision`] sets it for a new device.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Device, MatmulPrecision};
+    /// let device = Device::new()?;
+    /// assert_eq!(device.matmul_precision(), MatmulPrecision::Strict);
+    /// device.set_matmul_precision(MatmulPrecision::F16Inputs);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`DeviceOptions::matmul_precision`]: crate::DeviceOptions::matmul_precision
+    pub fn set_matmul_precision(&self, precision: MatmulPrecision) {
+        let mut lane = self.lane();
+        if lane.caps.precision != precision {
+            lane.caps.precision = precision;
+            lane.plans.clear();
+        }
+    }
+
+    /// What [`Device::set_matmul_precision`] has set.
+    pub fn matmul_precision(&self) -> MatmulPrecision {
+        self.lane().caps.precision
     }
 
     /// What was found by measuring, as text: those of this process and those in the cache folder.

@@ -69,7 +69,7 @@ impl Tuner {
             self.seen.remove(&task.key);
             self.findings();
             if task.found(&self.findings).is_none() {
-                self.background.current = Some(Measurement::new(task, gpu));
+                self.background.current = Some(Measurement::new(task));
             }
             return Ok(());
         };

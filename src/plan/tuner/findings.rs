@@ -33,7 +33,7 @@ impl Identity {
         Identity {
             adapter: line(format!("{} ({:?})", info.name, info.backend)),
             driver: line(info.driver.clone()),
-            used: format!("processor {}, subgroup {:?}", caps.cpu, caps.subgroup),
+            used: format!("processor {}, subgroups {:?}", caps.cpu, caps.subgroups),
         }
     }
 

@@ -9,6 +9,7 @@ use half::f16;
 use web_time::{Duration, Instant};
 
 use super::super::{Plan, plan};
+use super::agree::agree;
 use super::report::{TunedOp, TunedVariant};
 use super::{Choice, Task};
 use crate::device::{Buffer, Gpu};
@@ -67,7 +68,7 @@ enum State {
 }
 
 impl Measurement {
-    pub(super) fn new(task: Arc<Task>, gpu: &Gpu) -> Self {
+    pub(super) fn new(task: Arc<Task>) -> Self {
         let inputs = (0..task.inputs.len() as u32).map(Input::Leaf).collect();
         let spec = task.output.clone();
         let graph = Graph {
@@ -77,7 +78,7 @@ impl Measurement {
             same_words: vec![None],
         };
         let entry = |name: &String| Entry {
-            plan: plan(&graph, &gpu.caps, true, &Choice::Forced(name)),
+            plan: plan(&graph, &task.caps, true, &Choice::Forced(name)),
             tried: Duration::ZERO,
             times: Vec::new(),
             state: State::Untried,
@@ -112,7 +113,7 @@ impl Measurement {
             let result = entry.result(gpu, &self.graph, leaves).await?;
             let Variants { names, terms, .. } = &self.task.variants;
             // A NaN is not even near itself.
-            agree(self.task.output.dtype, *terms, &result, &result).map_err(|why| {
+            agree(self.task.output.dtype, false, *terms, &result, &result).map_err(|why| {
                 let what = format!("{}, variant {:?}: {why}", self.task.key, names[plain]);
                 Error::Device(DeviceFault::Validation, what)
             })?;
@@ -152,20 +153,34 @@ impl Measurement {
     async fn verify(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
         let entry = &mut self.entries[at];
         let plain = self.plain.as_deref().unwrap_or_default();
+        let Variants { names, terms, half, .. } = &self.task.variants;
+        let half = half.contains(&names[at]);
         let verdict = match entry.result(gpu, &self.graph, leaves).await {
-            Ok(result) => agree(self.task.output.dtype, self.task.variants.terms, plain, &result),
+            Ok(result) => agree(self.task.output.dtype, half, *terms, plain, &result),
             Err(error) if is_grave(&error) => return Err(error),
             Err(error) => Err(error.to_string()),
         };
         entry.state = match verdict {
             Ok(()) => State::Right,
             Err(why) => {
-                let name = &self.task.variants.names[at];
-                log::warn!("{}, variant {name:?}: {why} It is not used.", self.task.key);
+                log::warn!("{}, variant {:?}: {why} It is not used.", self.task.key, names[at]);
                 State::Wrong
             }
         };
         Ok(())
+    }
+
+    /// Whether the first variant gives what the plain one gives; `None` if there is no memory or no device to tell.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn proves_the_first(mut self, gpu: &Gpu) -> Option<bool> {
+        let mut scratch = None;
+        for _ in 0..2 {
+            if let Err(error) = pollster::block_on(self.step(gpu, &mut scratch)) {
+                log::debug!("{}: {error}", self.task.key);
+                return (!is_grave(&error)).then_some(false);
+            }
+        }
+        Some(self.entries[0].state == State::Right)
     }
 
     async fn time(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
@@ -266,7 +281,7 @@ pub(crate) async fn measure(
     found: &mut Vec<TunedOp>,
 ) -> Result<()> {
     while let Some(task) = tasks.pop() {
-        let mut measurement = Measurement::new(task, gpu);
+        let mut measurement = Measurement::new(task);
         let mut scratch = None;
         let done = loop {
             match measurement.step(gpu, &mut scratch).await {
@@ -394,48 +409,6 @@ fn median(times: &[Duration]) -> Option<Duration> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
     sorted.get(sorted.len() / 2).copied()
-}
-
-/// Whether two results are the same but for the order in which `terms` products were added up: rounding errors grow
-/// as the root of their number, and eight times that is never reached by right ones. Says what differs.
-fn agree(
-    dtype: DType,
-    terms: usize,
-    plain: &[u8],
-    other: &[u8],
-) -> std::result::Result<(), String> {
-    let values = |bytes: &[u8]| -> Vec<f64> {
-        match dtype {
-            DType::F16 => {
-                let number = |b: &[u8]| f16::from_ne_bytes([b[0], b[1]]).to_f64();
-                bytes.chunks_exact(2).map(number).collect()
-            }
-            _ => {
-                let number = |b: &[u8]| f64::from(f32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
-                bytes.chunks_exact(4).map(number).collect()
-            }
-        }
-    };
-    let stored = match dtype {
-        DType::F32 => f64::from(f32::EPSILON),
-        DType::F16 => f64::from(f16::EPSILON),
-        _ if plain == other => return Ok(()),
-        _ => return Err("its whole numbers are not those of the plain variant.".to_string()),
-    };
-    let (plain, other) = (values(plain), values(other));
-    let squares: f64 = plain.iter().map(|x| x * x).sum();
-    let scale = (squares / plain.len().max(1) as f64).sqrt();
-    let root = (terms.max(1) as f64).sqrt();
-    let tolerance = 8.0 * (stored + root * f64::from(f32::EPSILON)) * scale;
-    // A NaN is as wrong as any difference.
-    let near = |a: f64, b: f64| (a - b).abs() <= tolerance;
-    match plain.iter().zip(&other).enumerate().find(|(_, (a, b))| !near(**a, **b)) {
-        Some((at, (a, b))) => Err(format!(
-            "element {at} is {b:e} and that of the plain variant {a:e}, beyond rounding ({tolerance:.1e})."
-        )),
-        None if plain.len() != other.len() => Err("it has another number of elements.".to_string()),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::super::{Tuner, Tuning};
+use super::super::{Tuner, Tuning, proof};
 use super::*;
-use crate::device::DeviceOptions;
+use crate::device::{Caps, Cooperative, DeviceOptions};
 use crate::graph::Op;
-use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+use crate::graph::lower::{Bind, Doubt, Kernel, Lowering, Site};
 
 /// `y = 2 x`, by kernels most of which are wrong.
 #[derive(Debug)]
@@ -41,8 +41,23 @@ impl Op for Doubling {
         "Doubling".hash(&mut state);
     }
 
-    fn variants(&self, _: &Site) -> Variants {
-        Variants { names: NAMES.map(String::from).to_vec(), plain: 6, terms: 2 }
+    fn variants(&self, site: &Site) -> Variants {
+        let kinds = &site.caps.cooperative;
+        // Two of them count on small matrices.
+        let needs = |name: &str| match name {
+            "half done" => Some(8),
+            "right" => Some(16),
+            _ => None,
+        };
+        let has = |size| kinds.is_empty() || kinds.iter().any(|kind| kind.size == size);
+        let names = NAMES.into_iter().filter(|name| needs(name).is_none_or(has));
+        let names: Vec<String> = names.map(String::from).collect();
+        let unproven = |name: &&String| {
+            kinds.iter().any(|kind| !kind.proven && needs(name) == Some(kind.size))
+        };
+        let doubt = |name: &String| doubt(needs(name).unwrap(), name, false);
+        let doubts = names.iter().filter(unproven).map(doubt).collect();
+        Variants { plain: names.len() - 1, names, terms: 2, doubts, ..Variants::default() }
     }
 
     fn lower(&self, site: &Site) -> Lowering {
@@ -67,23 +82,35 @@ impl Op for Doubling {
     }
 }
 
+/// Without small matrices of its own, for the tests invent some.
 fn gpu() -> Gpu {
-    pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap()
+    let mut gpu = pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap();
+    gpu.caps.cooperative.clear();
+    gpu
+}
+
+fn graph() -> Graph {
+    let spec = Spec::new([1003], DType::F32);
+    let inputs = [Input::Leaf(0)].into_iter().collect();
+    let node = Node { op: Arc::new(Doubling), inputs, spec: spec.clone(), wanted: true };
+    Graph { nodes: vec![node], leaves: vec![spec], donated: vec![false], same_words: vec![None] }
+}
+
+fn kind(size: u32) -> Cooperative {
+    Cooperative { size, inputs: DType::F32, proven: false }
+}
+
+fn doubt(size: u32, variant: &str, wanted: bool) -> Doubt {
+    let spec = Spec::new([1003], DType::F32);
+    let (op, inputs) = (Arc::new(Doubling), vec![spec.clone()]);
+    Doubt { kind: kind(size), op, inputs, output: spec, variant: variant.to_string(), wanted }
 }
 
 /// The op's task, as a plan makes it.
 fn task(gpu: &Gpu) -> Arc<Task> {
-    let spec = Spec::new([1003], DType::F32);
-    let inputs = [Input::Leaf(0)].into_iter().collect();
-    let node = Node { op: Arc::new(Doubling), inputs, spec: spec.clone(), wanted: true };
-    let graph = Graph {
-        nodes: vec![node],
-        leaves: vec![spec],
-        donated: vec![false],
-        same_words: vec![None],
-    };
+    let graph = graph();
     let plan = plan(&graph, &gpu.caps, true, &Choice::Unasked);
-    let [task] = &plan.tasks[..] else { panic!("{:?}", plan.tasks) };
+    let [task] = plan.tasks() else { panic!("{:?}", plan.tasks()) };
     assert_eq!(task.key, "Doubling f32[1003]");
     task.clone()
 }
@@ -174,7 +201,7 @@ fn results_agree_but_for_rounding() {
     let bytes =
         |values: &[f32]| -> Vec<u8> { values.iter().flat_map(|x| x.to_ne_bytes()).collect() };
     let plain = bytes(&[1.0, -1.0, 1.0, -1.0]);
-    let same = |other: &[f32], terms| agree(DType::F32, terms, &plain, &bytes(other));
+    let same = |other: &[f32], terms| agree(DType::F32, false, terms, &plain, &bytes(other));
     assert_eq!(same(&[1.0, -1.0, 1.0, -1.0], 1), Ok(()));
     // 8 (1 + sqrt(terms)) ulps of 1.19e-7.
     assert_eq!(same(&[1.0, -1.0, 1.0 + 1.8e-6, -1.0], 1), Ok(()));
@@ -184,8 +211,61 @@ fn results_agree_but_for_rounding() {
     assert!(same(&[1.0, f32::NAN, 1.0, -1.0], 1000).is_err());
     assert!(same(&[1.0, -1.0, 1.0], 1).is_err());
     let half = |x: f32| f16::from_f32(x).to_ne_bytes();
-    assert_eq!(agree(DType::F16, 1, &half(1.0), &half(1.005)), Ok(()));
-    assert!(agree(DType::F16, 1, &half(1.0), &half(1.01)).is_err());
-    assert_eq!(agree(DType::I32, 100, &[1, 0, 0, 0], &[1, 0, 0, 0]), Ok(()));
-    assert!(agree(DType::I32, 100, &[1, 0, 0, 0], &[2, 0, 0, 0]).is_err());
+    assert_eq!(agree(DType::F16, false, 1, &half(1.0), &half(1.005)), Ok(()));
+    assert!(agree(DType::F16, false, 1, &half(1.0), &half(1.01)).is_err());
+    assert_eq!(agree(DType::I32, false, 100, &[1, 0, 0, 0], &[1, 0, 0, 0]), Ok(()));
+    assert!(agree(DType::I32, false, 100, &[1, 0, 0, 0], &[2, 0, 0, 0]).is_err());
+}
+
+/// The kind is an invention: what is proven is the variant.
+#[test]
+fn what_is_proven_wrong_is_gone() {
+    let gpu = gpu();
+    let mut caps = Caps { cooperative: vec![kind(8), kind(16)], ..gpu.caps.clone() };
+    let doubt = |size, variant| doubt(size, variant, true);
+    assert!(!proof::settle(&gpu, &mut caps, &[]));
+    assert_eq!(caps.cooperative, [kind(8), kind(16)]);
+    // One wrong case of several is enough, and what has no shader is wrong.
+    for wrong in ["last wrong", "half done", "nothing done", "no shader"] {
+        let mut caps = caps.clone();
+        assert!(!proof::settle(&gpu, &mut caps, &[doubt(8, wrong), doubt(8, "right")]));
+        assert_eq!(caps.cooperative, [kind(16)], "{wrong}");
+    }
+    assert!(proof::settle(&gpu, &mut caps, &[doubt(8, "close by"), doubt(16, "right")]));
+    assert_eq!(caps.cooperative, [Cooperative { proven: true, ..kind(16) }]);
+    // Without memory nothing is known.
+    gpu.pool.set_limit(Some(1));
+    let mut caps = Caps { cooperative: vec![kind(8)], ..gpu.caps.clone() };
+    assert!(!proof::settle(&gpu, &mut caps, &[doubt(8, "right")]));
+    assert_eq!(caps.cooperative, [kind(8)]);
+    gpu.check().unwrap();
+}
+
+#[test]
+fn a_finding_is_no_proof() {
+    let gpu = gpu();
+    let both = Caps { cooperative: vec![kind(8), kind(16)], ..gpu.caps.clone() };
+    let takes = |plan: &Plan, text: &str| plan.sources().any(|s| s.wgsl.contains(text));
+    let with = |finding: &str, caps: &mut Caps| {
+        // What there is in the cache folder is not looked at.
+        let mut tuner = Tuner { loaded: true, ..Tuner::default() };
+        tuner.findings.set("Doubling f32[1003]", finding);
+        tuner.plan(&gpu, caps, &graph(), true)
+    };
+    // Nothing asks for them.
+    let mut caps = both.clone();
+    assert!(takes(&with("plain", &mut caps), "return x[i] + x[i];"));
+    assert_eq!(caps.cooperative, both.cooperative);
+
+    let mut caps = both.clone();
+    assert!(takes(&with("right", &mut caps), "return 2.0 * x[i];"));
+    assert_eq!(caps.cooperative, [kind(8), Cooperative { proven: true, ..kind(16) }]);
+
+    let mut caps = both.clone();
+    let plan = with("half done", &mut caps);
+    assert!(takes(&plan, "2.0001"), "the op's own choice");
+    assert_eq!(caps.cooperative, [kind(16)]);
+    // Proven or gone for good, and there is something to measure again.
+    let plan = with("half done", &mut caps);
+    assert!(takes(&plan, "2.0001") && plan.tasks().len() == 1);
 }

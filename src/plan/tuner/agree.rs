@@ -1,0 +1,50 @@
+//! When the results of two variants are the same.
+
+use half::f16;
+
+use crate::dtype::DType;
+
+/// Whether two results are the same but for the order in which `terms` products were added up: rounding errors grow
+/// as the root of their number, and eight times that is never reached by right ones. With `half` factors may have been
+/// rounded to `f16`. Says what differs.
+pub(super) fn agree(
+    dtype: DType,
+    half: bool,
+    terms: usize,
+    plain: &[u8],
+    other: &[u8],
+) -> std::result::Result<(), String> {
+    let values = |bytes: &[u8]| -> Vec<f64> {
+        match dtype {
+            DType::F16 => {
+                let number = |b: &[u8]| f16::from_ne_bytes([b[0], b[1]]).to_f64();
+                bytes.chunks_exact(2).map(number).collect()
+            }
+            _ => {
+                let number = |b: &[u8]| f64::from(f32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+                bytes.chunks_exact(4).map(number).collect()
+            }
+        }
+    };
+    let stored = match dtype {
+        DType::F32 if !half => f64::from(f32::EPSILON),
+        DType::F32 => f64::from(f16::EPSILON),
+        DType::F16 => f64::from(f16::EPSILON),
+        _ if plain == other => return Ok(()),
+        _ => return Err("its whole numbers are not those of the plain variant.".to_string()),
+    };
+    let (plain, other) = (values(plain), values(other));
+    let squares: f64 = plain.iter().map(|x| x * x).sum();
+    let scale = (squares / plain.len().max(1) as f64).sqrt();
+    let root = (terms.max(1) as f64).sqrt();
+    let tolerance = 8.0 * (stored + root * f64::from(f32::EPSILON)) * scale;
+    // A NaN is as wrong as any difference.
+    let near = |a: f64, b: f64| (a - b).abs() <= tolerance;
+    match plain.iter().zip(&other).enumerate().find(|(_, (a, b))| !near(**a, **b)) {
+        Some((at, (a, b))) => Err(format!(
+            "element {at} is {b:e} and that of the plain variant {a:e}, beyond rounding ({tolerance:.1e})."
+        )),
+        None if plain.len() != other.len() => Err("it has another number of elements.".to_string()),
+        None => Ok(()),
+    }
+}

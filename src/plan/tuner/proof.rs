@@ -1,0 +1,54 @@
+//! Proofs: what drivers declare and some compute wrongly is compared with the plain kernel, on small cases, before any
+//! op may use it.
+
+use std::sync::Arc;
+
+use super::Task;
+use super::measure::Measurement;
+use crate::device::{Caps, Cooperative, Gpu};
+use crate::graph::lower::{Doubt, Site, Variants};
+
+/// Settles `doubts`: in `caps` their kinds are proven then, or gone. True if there is something new to plan with.
+pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, doubts: &[Doubt]) -> bool {
+    let mut news = false;
+    for kind in caps.cooperative.clone() {
+        let cases: Vec<&Doubt> = doubts.iter().filter(|doubt| doubt.kind == kind).collect();
+        if cases.is_empty() {
+            continue;
+        }
+        let proven = Cooperative { proven: true, ..kind };
+        let trusting = Caps { cooperative: vec![proven], ..caps.clone() };
+        // Without an answer nothing is known, and the next plan asks again.
+        let Some(right) =
+            cases.iter().try_fold(true, |right, case| Some(prove(gpu, &trusting, case)? && right))
+        else {
+            continue;
+        };
+        if right {
+            let known = caps.cooperative.iter_mut().filter(|known| **known == kind);
+            known.for_each(|known| *known = proven);
+        } else {
+            caps.cooperative.retain(|known| *known != kind);
+            log::warn!("{} declares {kind:?} and computes it wrongly; it is not used.", gpu.info);
+        }
+        news |= right;
+    }
+    news
+}
+
+/// Whether a variant computes its case as the plain one does. `None` if the device cannot tell now.
+fn prove(gpu: &Gpu, caps: &Caps, doubt: &Doubt) -> Option<bool> {
+    let inputs: Vec<_> = doubt.inputs.iter().collect();
+    let site = Site { inputs: &inputs, output: &doubt.output, caps, variant: None };
+    let all = doubt.op.variants(&site);
+    let names = vec![doubt.variant.clone(), all.names.get(all.plain)?.clone()];
+    let task = Task {
+        key: format!("The proof of {}", doubt.op.name()),
+        op: doubt.op.clone(),
+        inputs: doubt.inputs.clone(),
+        output: doubt.output.clone(),
+        variants: Variants { names, plain: 1, ..all },
+        caps: caps.clone(),
+    };
+    Measurement::new(Arc::new(task)).proves_the_first(gpu)
+}
