@@ -280,8 +280,10 @@ fn part_measures_convolutions() {
             let y = x.conv2d(&w, same)?;
             let square = &y * &y;
             let [dx, dw] = tape.required_gradient(&square, [&x, &w])?;
-            Ok([y.to_vec::<f32>()?, dx.to_vec::<f32>()?, dw.to_vec::<f32>()?])
+            let [y, dw] = [y.to_vec::<f32>()?, dw.to_vec::<f32>()?];
+            Ok([y, dw, dx.to_vec::<f32>()?])
         };
+        let adds_patches = || device.last_plan().unwrap().wgsl().contains("OH,OW,KH,KW,C]");
         let before = run().unwrap();
         let report = device.tune().unwrap();
         let names = ["Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"];
@@ -292,6 +294,19 @@ fn part_measures_convolutions() {
         }
         assert_eq!(report.ops().len(), names.len(), "{report}");
         assert_eq!(run().unwrap(), before);
+
+        // The input's gradient has two ways, and the table takes that of patches for so few channels.
+        let op = report.ops().iter().find(|op| op.op.starts_with("Conv2DBackpropInput")).unwrap();
+        let ways: Vec<&str> = op.variants.iter().map(|variant| variant.name.as_str()).collect();
+        let other: Vec<&&str> = ways.iter().filter(|n| n.starts_with("other way, ")).collect();
+        assert_eq!(other.len(), 1, "{ways:?}");
+        for (name, adds) in [(ways[0], true), (*other[0], false)] {
+            let findings = format!("{name}\t{}\n", op.op);
+            let text = with_findings(&device.tuning_findings(), &findings);
+            assert_eq!(device.load_tuning_findings(&text).unwrap(), 1);
+            assert_eq!(run().unwrap(), before, "{name}");
+            assert_eq!(adds_patches(), adds, "{name}");
+        }
     });
 }
 

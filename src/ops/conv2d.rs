@@ -265,56 +265,84 @@ impl Op for InputGradient {
     }
 
     fn variants(&self, site: &Site) -> Variants {
-        self.product(site).1.variants(site.caps)
+        let (first, other) = self.ways(site);
+        let mut variants = first.gemm.variants(site.caps);
+        // Of the other way what the table prefers.
+        if let Some(Way { gemm, .. }) = other {
+            let more = gemm.variants(site.caps);
+            let name = |name: &String| format!("{OTHER_WAY}{name}");
+            variants.half.extend(more.half.iter().map(name));
+            variants.names.extend(more.names.first().map(name));
+            variants.doubts.extend(more.doubts);
+            variants.terms = variants.terms.max(more.terms);
+        }
+        variants
     }
 
     fn lower(&self, site: &Site) -> Lowering {
-        match self.product(site) {
-            (Some(patches), gemm) => patches::input_gradient(&patches, gemm, site),
-            (None, gemm) => gemm.lower_at(site),
+        let (first, other) = self.ways(site);
+        let named = site.variant.and_then(|name| name.strip_prefix(OTHER_WAY));
+        match (other, named) {
+            (Some(other), Some(_)) => other.lower(&Site { variant: named, ..*site }),
+            _ => first.lower(site),
+        }
+    }
+}
+
+/// How the input's gradient is computed: as one product, or as one whose results are patches that are yet to be added up.
+struct Way {
+    patches: Option<Geometry>,
+    gemm: Gemm,
+}
+
+/// Begins the names of variants that take another way than the table.
+const OTHER_WAY: &str = "other way, ";
+
+impl Way {
+    fn lower(self, site: &Site) -> Lowering {
+        match self.patches {
+            Some(geometry) => patches::input_gradient(&geometry, self.gemm, site),
+            None => self.gemm.lower_at(site),
         }
     }
 }
 
 impl InputGradient {
-    /// The product, and the sizes if what it makes are patches that are yet to be added up.
-    fn product(&self, site: &Site) -> (Option<Geometry>, Gemm) {
+    /// The way that the table takes, and the other one where there is one.
+    fn ways(&self, site: &Site) -> (Way, Option<Way>) {
         let g = Geometry::new(self.name(), &self.image, &site.inputs[1].shape, self.options)
             .expect("the forward op has agreed");
         let ([n, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (g.image, g.filter, g.out);
         let dtype = site.output.dtype;
+        let label = "conv2d_input_gradient";
+        let by_o =
+            |m: usize, n: usize| Product { m, k: o, n, transpose_b: true, ..Product::default() };
         if g.is_product() {
-            let size =
-                Product { m: n * h * w, k: o, n: c, transpose_b: true, ..Product::default() };
-            return (None, size.gemm("conv2d_input_gradient", dtype));
+            return (Way { patches: None, gemm: by_o(n * h * w, c).gemm(label, dtype) }, None);
         }
-        let given = Product {
-            m: n * oh * ow,
-            k: o,
-            n: kh * kw * c,
-            transpose_b: true,
-            ..Product::default()
-        };
-        if self.options.dilations == [1, 1]
-            && (c < 8 || self.options.strides != [1, 1])
-            && given.m * given.n <= patches::MOST
-        {
-            return (Some(g), patches::product(&given, dtype));
-        }
-        let vector = o % 4 == 0;
-        let gemm = Gemm {
-            label: "conv2d_input_gradient",
+        let direct = Gemm {
+            label,
             dtype,
             result: dtype,
             batch: 1,
             m: n * h * w,
             n: c,
             sum: Sum::Nest([kh, kw, o]),
-            a: windows_over_places(vector, self.options.strides == [1, 1]),
+            a: windows_over_places(o % 4 == 0, self.options.strides == [1, 1]),
             b: Columns { batch: 0, u: kw * c * o, v: c * o, k: 1, n: o },
             params: g.params(),
         };
-        (None, gemm)
+        let direct = Way { patches: None, gemm: direct };
+        let given = by_o(n * oh * ow, kh * kw * c);
+        if self.options.dilations != [1, 1] || given.m * given.n > patches::MOST {
+            return (direct, None);
+        }
+        let patches = Way { patches: Some(g), gemm: patches::product(&given, dtype) };
+        if c < 8 || self.options.strides != [1, 1] {
+            (patches, Some(direct))
+        } else {
+            (direct, Some(patches))
+        }
     }
 }
 
