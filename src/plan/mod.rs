@@ -11,6 +11,8 @@ mod code;
 mod epilogue;
 mod map;
 mod memory;
+mod packs;
+mod parts;
 mod passes;
 mod planner;
 mod report;

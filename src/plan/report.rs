@@ -20,6 +20,22 @@ pub(crate) struct Note {
     pub(crate) flops: u64,
 }
 
+impl Note {
+    /// What is said of a kernel that does several things side by side; ops that several do are named once.
+    pub(super) fn of_parts(parts: Vec<Note>, label: &str) -> Note {
+        let mut all = Note { label: label.to_string(), ..Note::default() };
+        let mut known: Vec<Vec<&'static str>> = Vec::new();
+        for part in parts {
+            all.outputs.extend(part.outputs);
+            if !known.contains(&part.ops) {
+                all.ops.extend(&part.ops);
+                known.push(part.ops);
+            }
+        }
+        all
+    }
+}
+
 /// The plan of a flush: which kernels run in which order, and what each of them computes.
 ///
 /// Prints as a table. [`Device::last_plan`](crate::Device::last_plan) returns one, and with the environment

@@ -6,15 +6,13 @@
 //! computed again in each pass, which is cheaper than memory, or kept in registers where a thread's part of the row is
 //! short. The order of every fold is fixed.
 
-use std::fmt::Write;
-
 use super::body::{Body, Code};
-use super::code::{Kernel, Writer, indented, module};
+use super::code::{Common, Writer};
+use super::parts::Part;
 use super::passes::{Passes, Shape};
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::Graph;
-use crate::graph::lower::fold;
 
 /// How the work of a body with folds is spread over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +79,12 @@ impl Shares {
         Shares { chunks: 1, ..Shares::new(body, caps) }
     }
 
-    fn workgroup(self) -> usize {
+    /// How often the text of the body stands in the kernel.
+    pub(super) fn repeats(self, body: &Body) -> usize {
+        passes(body) * self.turns.unwrap_or(1)
+    }
+
+    pub(super) fn workgroup(self) -> usize {
         if self.join == Join::Shuffle { self.threads } else { 64 }
     }
 }
@@ -97,19 +100,24 @@ fn passes(body: &Body) -> usize {
 }
 
 /// Writes the kernel that folds rows whole (`chunks` is 1), or the first of two.
-pub(super) fn generate(graph: &Graph, body: &Body, shares: Shares) -> Kernel {
+pub(super) fn generate(
+    graph: &Graph,
+    body: &Body,
+    shares: Shares,
+    part: &str,
+    common: &mut Common,
+) -> Part {
     let rows = body.space.count(false);
     let len = body.space.count(true);
     let inner = body.space.folds_inner();
     let aligned = body.space.aligned();
     let chunked = shares.chunks > 1;
-    let mut writer = Writer::new(body, "p.");
+    let mut writer = Writer::new(body, "p.", part, common);
     // What a thread steps over: quads of a row, or whole elements of four neighbouring rows.
     let steps = if inner { len.div_ceil(4) } else { len };
     let lines = if inner { rows } else { rows.div_ceil(4) };
     let total = lines * shares.chunks * shares.threads;
     let workgroup = shares.workgroup();
-    let grid = fold((total as u64).div_ceil(workgroup as u64));
     for (name, value) in [
         ("rows", rows),
         ("len", len),
@@ -117,7 +125,6 @@ pub(super) fn generate(graph: &Graph, body: &Body, shares: Shares) -> Kernel {
         ("total", lines * shares.chunks),
         ("steps", steps),
         ("chunk", steps.div_ceil(shares.chunks)),
-        ("width", grid[0] as usize * workgroup),
     ] {
         writer.params.add(name, value as u32);
     }
@@ -125,6 +132,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, shares: Shares) -> Kernel {
     let shape = Shape { inner, aligned, chunked, threads: shares.threads, join: shares.join };
     let mut pass = Passes {
         shape,
+        part: part.to_string(),
         turns: shares.turns,
         kept: Vec::new(),
         shared: Vec::new(),
@@ -133,21 +141,9 @@ pub(super) fn generate(graph: &Graph, body: &Body, shares: Shares) -> Kernel {
     };
     pass.begin();
     pass.run(&mut writer);
-    let mut globals = String::new();
-    for register in &pass.shared {
-        let scalar = register.scalar();
-        let _ =
-            writeln!(globals, "var<workgroup> shared_{scalar}: array<{scalar}, {workgroup}>;\n");
-    }
-    let main = format!(
-        "@compute @workgroup_size({workgroup})\n\
-         fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) local: u32) {{\n\
-         {}}}\n",
-        indented(&pass.text, 4)
-    );
-    let label = writer.label(graph);
-    let stores = std::mem::take(&mut pass.stores);
-    module(writer, label, &stores, &globals, &main, grid)
+    let groups = (total as u64).div_ceil(workgroup as u64);
+    let Passes { shared, stores, text, .. } = pass;
+    Part::new(writer, graph, &stores, text, groups, workgroup).sharing(shared)
 }
 
 /// The dtype in which partial results of a fold lie in memory.
