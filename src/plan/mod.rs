@@ -48,6 +48,8 @@ pub(crate) struct Plan {
     /// Where each wanted node's result lies, by node index.
     outputs: Vec<(u32, Place)>,
     params: Params,
+    /// Bytes of the slots that hold no output.
+    arena_bytes: u64,
     report: PlanReport,
     /// Ops of which no measurement says how to compute them best.
     pub(crate) tasks: Vec<Arc<tuner::Task>>,
@@ -112,7 +114,10 @@ const RECENT: usize = 3;
 impl Plan {
     /// `slots` are the sizes of the buffers that a run takes.
     fn new(steps: Vec<Step>, slots: Vec<u64>, outputs: Vec<(u32, Place)>, params: Params) -> Self {
+        let inner = |slot: u32| outputs.iter().all(|(_, place)| *place != Place::Slot(slot));
+        let arena = slots.iter().zip(0..).filter(|&(_, slot)| inner(slot));
         Plan {
+            arena_bytes: arena.map(|(bytes, _)| bytes).sum(),
             report: PlanReport::new(&steps, slots.iter().sum()),
             tasks: Vec::new(),
             runs: 0,
@@ -173,6 +178,7 @@ impl Plan {
             })
             .collect();
         let index = gpu.submit(&launches, &reads)?;
+        gpu.counters.set(Counter::ArenaBytes, self.arena_bytes);
         Ok((outputs, index))
     }
 

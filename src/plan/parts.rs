@@ -67,15 +67,13 @@ pub(super) fn prefix(k: usize) -> String {
 }
 
 /// Puts a module together: buffers, the uniform `p`, functions, and the entry point. The names of several parts, all
-/// with workgroups of one size, begin with [`prefix`].
-pub(super) fn module(mut parts: Vec<Part>, common: &Common) -> Kernel {
-    let groups: u64 = parts.iter().map(|part| part.groups).sum();
+/// with workgroups of one size, begin with [`prefix`]. `cpu` says that a processor runs them.
+pub(super) fn module(mut parts: Vec<Part>, common: &Common, cpu: bool) -> Kernel {
     let workgroup = parts[0].workgroup;
     debug_assert!(parts.iter().all(|part| part.workgroup == workgroup));
-    let grid = fold(groups);
-    let main = match &mut parts[..] {
-        [one] => alone(one, grid),
-        several => in_ranges(several, grid, groups),
+    let (main, grid) = match &mut parts[..] {
+        [one] => alone(one),
+        several => side_by_side(several, cpu),
     };
 
     let mut wgsl = String::new();
@@ -127,25 +125,34 @@ pub(super) fn module(mut parts: Vec<Part>, common: &Common) -> Kernel {
 }
 
 /// The entry point of a kernel of one part.
-fn alone(part: &mut Part, grid: [u32; 3]) -> String {
+fn alone(part: &mut Part) -> (String, [u32; 3]) {
     let workgroup = part.workgroup;
+    let grid = fold(part.groups);
     let width = part.params.add("width", grid[0] * workgroup as u32);
     let local = match part.text.contains("local") {
         true => ", @builtin(local_invocation_index) local: u32",
         false => "",
     };
-    format!(
+    let main = format!(
         "@compute @workgroup_size({workgroup})\n\
          fn main(@builtin(global_invocation_id) id: vec3<u32>{local}) {{\n    \
          let thread = id.y * {width} + id.x;\n\
          {}}}\n",
         indented(&part.text, 4)
-    )
+    );
+    (main, grid)
 }
 
-/// A function for each part, and an entry point where each workgroup finds the one that is its own.
-fn in_ranges(parts: &mut [Part], grid: [u32; 3], groups: u64) -> String {
+/// A function for each part, and an entry point that calls them. On a GPU each part has a range of the workgroups for
+/// itself. A driver on a processor goes through the text of all parts in every workgroup, once more than they have
+/// work there: a few workgroups do all the work, part by part.
+fn side_by_side(parts: &mut [Part], cpu: bool) -> (String, [u32; 3]) {
     let workgroup = parts[0].workgroup;
+    let mut groups: u64 = parts.iter().map(|part| part.groups).sum();
+    if cpu {
+        groups = (groups / (TURNS * parts.len() as u64)).max(1);
+    }
+    let grid = fold(groups);
     let row = parts[0].params.add("row", grid[0]);
     let all = parts[0].params.add("all", groups as u32);
     let mut text = String::new();
@@ -153,29 +160,30 @@ fn in_ranges(parts: &mut [Part], grid: [u32; 3], groups: u64) -> String {
     let mut first = 0;
     for (k, part) in parts.iter_mut().enumerate() {
         let name = format!("{}part", prefix(k));
-        let _ = write!(
-            text,
-            "fn {name}(thread: u32, local: u32) {{\n{}}}\n\n",
-            indented(&part.text, 4)
-        );
+        let body = indented(&part.text, 4);
+        let _ = write!(text, "fn {name}(thread: u32, local: u32) {{\n{body}}}\n\n");
         let from = part.params.add("first", first);
-        let count = part.params.add("groups", part.groups as u32);
-        // Before the range the difference wraps to a number beyond its length.
+        let end = part.params.add("groups", part.groups as u32);
+        // Before a range the difference wraps to a number beyond its end.
         let _ = writeln!(
             calls,
-            "    for (var g = group - {from}; g < {count}; g += {all}) {{ {name}(g * {workgroup}u + local, local); }}"
+            "    for (var g = group - {from}; g < {end}; g += {all}) {{ {name}(g * {workgroup}u + local, local); }}"
         );
-        first += part.groups as u32;
+        if !cpu {
+            first += part.groups as u32;
+        }
     }
     let _ = write!(
         text,
-        "// Loops that make one turn or none: of a branch a driver on a processor runs both sides.\n\
-         @compute @workgroup_size({workgroup})\n\
+        "@compute @workgroup_size({workgroup})\n\
          fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) local: u32) {{\n    \
          let group = id.y * {row} + id.x;\n{calls}}}\n"
     );
-    text
+    (text, grid)
 }
+
+/// Turns that a workgroup on a processor makes in each part.
+const TURNS: u64 = 4;
 
 /// The parts' names, each with the number of those that have it.
 fn label(parts: &[Part]) -> String {

@@ -225,7 +225,7 @@ impl<'a> Planner<'a, '_> {
                 }
             });
             let parts = parts.collect();
-            let kernel = parts::module(parts, &common);
+            let kernel = parts::module(parts, &common, self.scope.caps.cpu);
             let notes = units.iter().map(|unit| self.note(unit.cluster, Some(unit.body)));
             let note = Note::of_parts(notes.collect(), &kernel.source.label);
             let binds = kernel.binds.iter().map(|&(k, bound)| {
