@@ -178,3 +178,27 @@ fn results_take_the_buffers_of_what_nobody_reads_again() -> tf::Result<()> {
     assert!(x.to_vec::<f32>()?.iter().zip(was).all(|(new, old)| *new == old + 1.0));
     Ok(())
 }
+
+#[test]
+fn values_that_never_live_together_share_their_place() -> tf::Result<()> {
+    let device = device();
+    let w = ramp(&device, [32, 32]).multiply(0.125)?;
+    let x = ramp(&device, [32, 32]);
+    device.flush()?;
+    let bytes = 32 * 32 * 4;
+    let chain = |n: usize| (0..n).try_fold(x.clone(), |x, _| x.matmul(&w));
+    // A product is read while the next one is written; the third may go where the first was.
+    for (products, between) in [(1, 0), (2, 1), (3, 2), (4, 2), (7, 2)] {
+        let (count, values) = kernels(&device, || chain(products))?;
+        assert_eq!((count, values.len()), (products, 32 * 32));
+        assert_eq!(device.stats().arena_bytes, between * bytes, "{products} products");
+        // What one plan takes for its result is no part of it.
+        assert_eq!(device.last_plan().unwrap().buffer_bytes(), (between + 1) * bytes);
+    }
+    // All of them are looked at later: they are results, and nothing lies between kernels.
+    let (a, b) = (x.matmul(&w)?, x.matmul(&w)?.matmul(&w)?);
+    device.flush()?;
+    assert_eq!(device.stats().arena_bytes, 0);
+    assert_eq!(a.matmul(&w)?.to_vec::<f32>()?, b.to_vec::<f32>()?);
+    Ok(())
+}

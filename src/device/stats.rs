@@ -47,13 +47,16 @@ pub struct DeviceStats {
     pub live_bytes: u64,
     /// Bytes in freed buffers that wait for reuse. [`Device::trim`](crate::Device::trim) gives them back.
     pub pooled_bytes: u64,
+    /// Bytes that the plan that ran last needs for what lies between its kernels and is no result: values that never
+    /// live at the same time lie in the same place. It takes them while it runs only.
+    pub arena_bytes: u64,
     /// The most bytes that were ever held at once, live and pooled together.
     pub peak_bytes: u64,
 }
 
 /// The counters that are not the pool's.
 #[derive(Default)]
-pub(crate) struct Counters([AtomicU64; 10]);
+pub(crate) struct Counters([AtomicU64; 11]);
 
 #[derive(Clone, Copy)]
 pub(crate) enum Counter {
@@ -67,11 +70,17 @@ pub(crate) enum Counter {
     BindGroups,
     Reads,
     UploadedBytes,
+    ArenaBytes,
 }
 
 impl Counters {
     pub(crate) fn add(&self, counter: Counter, n: u64) {
         self.0[counter as usize].fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// For a counter that tells how things stand.
+    pub(crate) fn set(&self, counter: Counter, n: u64) {
+        self.0[counter as usize].store(n, Ordering::Relaxed);
     }
 
     pub(super) fn read(&self) -> DeviceStats {
@@ -87,6 +96,7 @@ impl Counters {
             bind_groups: get(Counter::BindGroups),
             reads: get(Counter::Reads),
             uploaded_bytes: get(Counter::UploadedBytes),
+            arena_bytes: get(Counter::ArenaBytes),
             ..DeviceStats::default()
         }
     }

@@ -296,14 +296,6 @@ impl Body<'_> {
             .collect()
     }
 
-    /// The name of the buffer that output `k` is written to.
-    pub(super) fn target(&self, k: usize) -> String {
-        match self.outputs[k].replaces {
-            Some(load) => format!("x{load}"),
-            None => format!("y{k}"),
-        }
-    }
-
     /// Storage bindings beside those of an anchor.
     pub(super) fn bindings(&self) -> usize {
         self.reads().count() + self.outputs.len()

@@ -6,16 +6,17 @@ use std::fmt::Write;
 
 use super::body::{Body, Code, Instance, Operand, Source};
 use super::space::{Fields, Kind, Place, stored};
-use crate::device::{Access, Source as Module};
+use crate::device::Source as Module;
 use crate::dtype::{DType, Register};
-use crate::graph::lower::{Pointwise, link_prelude};
+use crate::graph::Input;
+use crate::graph::lower::Pointwise;
 
 /// A generated kernel.
 pub(super) struct Kernel {
     pub(super) source: Module,
     pub(super) grid: [u32; 3],
-    /// What its storage bindings are bound to, in order.
-    pub(super) binds: Vec<Bound>,
+    /// What its storage bindings are bound to, in order: things of its parts, by the parts' numbers.
+    pub(super) binds: Vec<(usize, Bound)>,
     /// The contents of its uniforms.
     pub(super) params: Vec<Vec<u32>>,
     /// Which words of the last uniform are words of nodes: position, node, word.
@@ -65,25 +66,72 @@ impl Defined {
     }
 }
 
+/// What all parts of a kernel use.
+#[derive(Default)]
+pub(super) struct Common {
+    /// Names and texts.
+    functions: Vec<(String, String)>,
+    /// Buffers of which one element is read.
+    singles: Vec<(Input, DType, String)>,
+}
+
+impl Common {
+    /// Declares a function under a name of its own, if it is not there.
+    pub(super) fn function(&mut self, name: &str, text: String) {
+        if !self.functions.iter().any(|(known, _)| known == name) {
+            self.functions.push((name.to_string(), text));
+        }
+    }
+
+    pub(super) fn functions(&self) -> String {
+        self.functions.iter().map(|(name, text)| format!("fn {name}{text}\n")).collect()
+    }
+}
+
 /// Writes the code of one body.
-pub(super) struct Writer<'b, 'a> {
+pub(super) struct Writer<'c, 'b, 'a> {
     pub(super) body: &'b Body<'a>,
     pub(super) params: Fields,
     pub(super) helpers: String,
     pub(super) words: Vec<(usize, u32, usize)>,
-    functions: Vec<(String, String)>,
+    pub(super) common: &'c mut Common,
     kinds: Vec<Kind>,
+    /// The buffers of loads, and whether their declaration is this body's.
+    buffers: Vec<(String, bool)>,
 }
 
-impl<'b, 'a> Writer<'b, 'a> {
-    pub(super) fn new(body: &'b Body<'a>, prefix: &'static str) -> Self {
+impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
+    /// `uniform` is the uniform's name and a point; all other names of a module begin with `part`.
+    pub(super) fn new(
+        body: &'b Body<'a>,
+        uniform: &'static str,
+        part: &str,
+        common: &'c mut Common,
+    ) -> Self {
+        let mut buffers = Vec::with_capacity(body.loads.len());
+        for (i, load) in body.loads.iter().enumerate() {
+            let own = format!("{part}x{i}");
+            let shared = match load.source {
+                Source::Value(input) if body.space.is_single(i) => {
+                    let same = |(i, d, _): &&(_, _, _)| *i == input && *d == load.dtype;
+                    let known = common.singles.iter().find(same).map(|(_, _, name)| name.clone());
+                    if known.is_none() {
+                        common.singles.push((input, load.dtype, own.clone()));
+                    }
+                    known
+                }
+                _ => None,
+            };
+            buffers.push(shared.map_or((own, true), |name| (name, false)));
+        }
         Writer {
             body,
-            params: Fields::new(prefix),
+            params: Fields::new(uniform, part),
             helpers: String::new(),
             words: Vec::new(),
-            functions: Vec::new(),
+            common,
             kinds: vec![Kind::Scalar; body.loads.len()],
+            buffers,
         }
     }
 
@@ -107,7 +155,8 @@ impl<'b, 'a> Writer<'b, 'a> {
             Operand::Load(i) | Operand::Inside(i) => {
                 if !std::mem::replace(&mut defined.loads[i], true) {
                     let (params, helpers) = (&mut self.params, &mut self.helpers);
-                    let (read, kind) = body.space.read(i, &body.loads[i], place, params, helpers);
+                    let (load, buffer) = (&body.loads[i], &self.buffers[i].0);
+                    let (read, kind) = body.space.read(i, load, buffer, place, params, helpers);
                     self.kinds[i] = kind;
                     text.push_str(&read);
                 }
@@ -131,15 +180,16 @@ impl<'b, 'a> Writer<'b, 'a> {
 
     fn call(&mut self, instance: &Instance, pointwise: &Pointwise) -> String {
         let text = self.function_text(instance, pointwise);
-        let name = match self.functions.iter().find(|(_, known)| *known == text) {
+        let functions = &mut self.common.functions;
+        let name = match functions.iter().find(|(_, known)| *known == text) {
             Some((name, _)) => name.clone(),
             None => {
                 // The same op on other types, or another op of the same name.
                 // The prefix keeps clear of WGSL's own functions.
                 let base = format!("op_{}", pointwise.name);
-                let taken = self.functions.iter().filter(|(n, _)| n.starts_with(&base)).count();
+                let taken = functions.iter().filter(|(n, _)| n.starts_with(&base)).count();
                 let name = if taken == 0 { base } else { format!("{base}_{taken}") };
-                self.functions.push((name.clone(), text));
+                functions.push((name.clone(), text));
                 name
             }
         };
@@ -181,26 +231,23 @@ impl<'b, 'a> Writer<'b, 'a> {
         text
     }
 
-    /// Declares a function under a name of its own, if it is not there.
-    pub(super) fn function(&mut self, name: &str, text: String) {
-        if !self.functions.iter().any(|(known, _)| known == name) {
-            self.functions.push((name.to_string(), text));
+    /// The name of the buffer that output `k` is written to.
+    pub(super) fn target(&self, k: usize) -> String {
+        match self.body.outputs[k].replaces {
+            Some(load) => self.buffers[load].0.clone(),
+            None => format!("{}y{k}", self.params.part),
         }
     }
 
-    /// The buffers that the code reads, as bindings from `first` on.
-    pub(super) fn declare_loads(&self, first: usize, out: &mut String) -> Vec<Bound> {
-        let mut binds = Vec::new();
-        for (i, load) in self.body.reads() {
-            if self.body.outputs.iter().any(|output| output.replaces == Some(i)) {
-                // Declared where it is written.
-                continue;
-            }
-            let ty = stored(load.dtype, self.kinds[i]);
-            declare(out, first + binds.len(), "read", &format!("x{i}"), ty);
-            binds.push(Bound::Load(i));
-        }
-        binds
+    /// The buffers that the code reads and nobody has declared: what they are, names, types. Those that it writes too
+    /// are declared there.
+    pub(super) fn loads(&self) -> Vec<(Bound, String, &'static str)> {
+        let replaced = |i: usize| self.body.outputs.iter().any(|o| o.replaces == Some(i));
+        let own = self.body.reads().filter(|(i, _)| !replaced(*i) && self.buffers[*i].1);
+        own.map(|(i, load)| {
+            (Bound::Load(i), self.buffers[i].0.clone(), stored(load.dtype, self.kinds[i]))
+        })
+        .collect()
     }
 
     pub(super) fn uses_f16(&self) -> bool {
@@ -208,52 +255,10 @@ impl<'b, 'a> Writer<'b, 'a> {
         loads || self.body.instances.iter().any(|i| i.dtype == DType::F16)
     }
 
-    pub(super) fn functions(&self) -> String {
-        self.functions.iter().map(|(name, text)| format!("fn {name}{text}\n")).collect()
-    }
-
     /// The name of the kernel: that of its last op.
     pub(super) fn label(&self, graph: &crate::graph::Graph) -> String {
         let last = self.body.outputs.last().map(|output| output.node);
         last.map_or("kernel", |node| graph.nodes[node as usize].op.name()).to_string()
-    }
-}
-
-/// Puts a module together: buffers, the uniform `p`, functions, and the entry point.
-pub(super) fn module(
-    writer: Writer,
-    label: String,
-    stores: &[(Bound, String, &'static str)],
-    globals: &str,
-    main: &str,
-    grid: [u32; 3],
-) -> Kernel {
-    let mut wgsl = String::new();
-    if writer.uses_f16() {
-        wgsl.push_str("enable f16;\n");
-    }
-    let _ = writeln!(wgsl, "struct Params {{\n{}}}\n", writer.params.declarations());
-    let mut binds = writer.declare_loads(0, &mut wgsl);
-    let mut accesses = vec![Access::Read; binds.len()];
-    for (bound, name, ty) in stores {
-        declare(&mut wgsl, binds.len(), "read_write", name, ty);
-        binds.push(*bound);
-        accesses.push(Access::Write);
-    }
-    let _ = writeln!(wgsl, "@group(0) @binding({}) var<uniform> p: Params;\n", binds.len());
-    accesses.push(Access::Uniform);
-    wgsl.push_str(globals);
-    wgsl.push_str(&writer.functions());
-    wgsl.push_str(&writer.helpers);
-    wgsl.push_str(main);
-    link_prelude(&mut wgsl);
-    Kernel {
-        source: Module { label, wgsl: wgsl.into(), accesses },
-        grid,
-        binds,
-        params: vec![writer.params.values],
-        words: writer.words,
-        flops: 0,
     }
 }
 

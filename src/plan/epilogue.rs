@@ -6,7 +6,9 @@
 use std::fmt::Write;
 
 use super::body::{Body, Code, Operand, last_axis_in_quads};
-use super::code::{Bound, Defined, Kernel, LANES, Writer, declare, indented, pack_lane, rounded};
+use super::code::{
+    Bound, Common, Defined, Kernel, LANES, Writer, declare, indented, pack_lane, rounded,
+};
 use super::space::{Coordinates, Flat, Kind, Place, pack, stored};
 use crate::device::Access;
 use crate::dtype::DType;
@@ -15,7 +17,8 @@ use crate::graph::lower::{self, Bind};
 
 /// Writes `kernel`, the last of the body's anchor, with the rest of the body behind it.
 pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Kernel {
-    let mut writer = Writer::new(body, "ep.");
+    let mut common = Common::default();
+    let mut writer = Writer::new(body, "ep.", "", &mut common);
     let aligned = body.anchor.is_some_and(|anchor| last_axis_in_quads(graph, anchor));
     let text = store(&mut writer, aligned);
 
@@ -25,9 +28,11 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
     accesses.push(Access::Uniform);
     // The uniform `p` of the kernel stands behind its own bindings.
     let first = accesses.len();
-    let loads = writer.declare_loads(first, &mut wgsl);
-    accesses.extend(loads.iter().map(|_| Access::Read));
-    binds.extend(loads);
+    for (k, (bound, name, ty)) in writer.loads().into_iter().enumerate() {
+        declare(&mut wgsl, first + k, "read", &name, ty);
+        accesses.push(Access::Read);
+        binds.push(bound);
+    }
     let own = kernel.binds.iter().position(|(bind, _)| *bind == Bind::Output);
     let kind = if aligned { Kind::Vector } else { Kind::Scalar };
     for (k, output) in body.outputs.iter().enumerate() {
@@ -43,7 +48,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
                 accesses.len() - 1
             }
         };
-        declare(&mut wgsl, at, "read_write", &body.target(k), stored(output.dtype, kind));
+        declare(&mut wgsl, at, "read_write", &writer.target(k), stored(output.dtype, kind));
     }
     let mut params = vec![kernel.params.iter().map(|(_, word)| *word).collect()];
     if !writer.params.values.is_empty() {
@@ -53,10 +58,11 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
         params.push(writer.params.values.clone());
     }
     wgsl.push('\n');
-    wgsl.push_str(&writer.functions());
+    wgsl.push_str(&writer.common.functions());
     wgsl.push_str(&writer.helpers);
     wgsl.push_str(&text);
     let source = kernel.source_with(&wgsl, writer.uses_f16(), accesses);
+    let binds = binds.into_iter().map(|bound| (0, bound)).collect();
     Kernel { source, grid: kernel.grid(), binds, params, words: writer.words, flops: kernel.flops }
 }
 
@@ -97,7 +103,7 @@ fn store(writer: &mut Writer, aligned: bool) -> String {
     for (k, output) in body.outputs.iter().enumerate() {
         let value = format!("t{}", output.instance);
         if aligned {
-            let _ = writeln!(text, "{}[q] = {};", body.target(k), pack(output.dtype, &value));
+            let _ = writeln!(text, "{}[q] = {};", writer.target(k), pack(output.dtype, &value));
             continue;
         }
         debug_assert!(output.dtype != DType::U8, "bodies with bytes are aligned");

@@ -1,5 +1,9 @@
 //! Lifetimes to slots: values that never live at the same time share a buffer.
 
+use super::body::Scope;
+use super::packs::Stage;
+use crate::graph::Input;
+
 /// Hands out slots while the steps are laid down in order.
 #[derive(Default)]
 pub(super) struct Slots {
@@ -40,6 +44,64 @@ impl Slots {
 
     pub(super) fn into_bytes(self) -> Vec<u64> {
         self.bytes
+    }
+}
+
+/// Until when values are needed.
+pub(super) struct Lifetimes {
+    /// The stage that reads each node or leaf last.
+    nodes: Vec<Option<usize>>,
+    leaves: Vec<Option<usize>>,
+    /// Nodes that outlive the run.
+    pub(super) keep: Vec<bool>,
+    /// Leaves that do not.
+    pub(super) donated: Vec<bool>,
+}
+
+impl Lifetimes {
+    pub(super) fn new(scope: &Scope, stages: &[Stage]) -> Self {
+        let graph = scope.graph;
+        let mut lives = Lifetimes {
+            nodes: vec![None; graph.nodes.len()],
+            leaves: vec![None; graph.leaves.len()],
+            keep: vec![false; graph.nodes.len()],
+            donated: (0..graph.leaves.len())
+                .map(|leaf| graph.donated.get(leaf).is_some_and(|donated| *donated))
+                .collect(),
+        };
+        for (i, _) in graph.nodes.iter().enumerate().filter(|(_, node)| node.wanted) {
+            match scope.roots[i] {
+                Input::Node(root) => lives.keep[root as usize] = true,
+                // An alias of it goes on.
+                Input::Leaf(leaf) => lives.donated[leaf as usize] = false,
+            }
+        }
+        let clusters = stages.iter().enumerate();
+        for (at, cluster) in clusters.flat_map(|(at, stage)| stage.iter().map(move |c| (at, c))) {
+            for input in &cluster.reads {
+                match *input {
+                    Input::Node(j) => lives.nodes[j as usize] = Some(at),
+                    Input::Leaf(j) => lives.leaves[j as usize] = Some(at),
+                }
+            }
+            for &node in &cluster.outputs {
+                lives.nodes[node as usize] = Some(at);
+            }
+        }
+        lives
+    }
+
+    pub(super) fn last(&self, input: Input) -> Option<usize> {
+        match input {
+            Input::Node(j) => self.nodes[j as usize],
+            Input::Leaf(j) => self.leaves[j as usize],
+        }
+    }
+
+    /// The nodes that nobody needs after stage `at`.
+    pub(super) fn ends(&self, at: usize) -> Vec<u32> {
+        let ends = |&i: &usize| self.nodes[i] == Some(at) && !self.keep[i];
+        (0..self.nodes.len()).filter(ends).map(|i| i as u32).collect()
     }
 }
 

@@ -11,6 +11,8 @@ mod code;
 mod epilogue;
 mod map;
 mod memory;
+mod packs;
+mod parts;
 mod passes;
 mod planner;
 mod report;
@@ -46,6 +48,8 @@ pub(crate) struct Plan {
     /// Where each wanted node's result lies, by node index.
     outputs: Vec<(u32, Place)>,
     params: Params,
+    /// Bytes of the slots that hold no output.
+    arena_bytes: u64,
     report: PlanReport,
     /// What is yet to be measured or proven of its ops.
     met: tuner::Met,
@@ -110,7 +114,10 @@ const RECENT: usize = 3;
 impl Plan {
     /// `slots` are the sizes of the buffers that a run takes.
     fn new(steps: Vec<Step>, slots: Vec<u64>, outputs: Vec<(u32, Place)>, params: Params) -> Self {
+        let inner = |slot: u32| outputs.iter().all(|(_, place)| *place != Place::Slot(slot));
+        let arena = slots.iter().zip(0..).filter(|&(_, slot)| inner(slot));
         Plan {
+            arena_bytes: arena.map(|(bytes, _)| bytes).sum(),
             report: PlanReport::new(&steps, slots.iter().sum()),
             met: tuner::Met::default(),
             runs: 0,
@@ -171,6 +178,7 @@ impl Plan {
             })
             .collect();
         let index = gpu.submit(&launches, &reads)?;
+        gpu.counters.set(Counter::ArenaBytes, self.arena_bytes);
         Ok((outputs, index))
     }
 

@@ -33,6 +33,8 @@ impl Shape {
 
 pub(super) struct Passes {
     pub(super) shape: Shape,
+    /// What names of the module begin with.
+    pub(super) part: String,
     pub(super) turns: Option<usize>,
     /// What earlier passes have left in registers, for each turn.
     pub(super) kept: Vec<Operand>,
@@ -46,31 +48,32 @@ impl Passes {
     /// Which row, and which part of it.
     pub(super) fn begin(&mut self) {
         let Shape { inner, aligned, chunked, threads, .. } = self.shape;
-        let text = &mut self.text;
-        text.push_str("let thread = id.y * p.width + id.x;\n");
+        let (text, part) = (&mut self.text, &self.part);
         if threads > 1 {
             let _ = writeln!(text, "let share = local % {threads}u;");
             // All threads stay, as they meet at barriers; those beyond the end store nothing.
-            let _ = writeln!(text, "let live = thread / {threads}u < p.total;");
-            let _ = writeln!(text, "let line = min(thread / {threads}u, p.total - 1u);");
+            let _ = writeln!(text, "let live = thread / {threads}u < p.{part}total;");
+            let _ = writeln!(text, "let line = min(thread / {threads}u, p.{part}total - 1u);");
         } else {
-            text.push_str("let line = thread;\nif (line >= p.total) { return; }\n");
+            let _ = writeln!(text, "let line = thread;\nif (line >= p.{part}total) {{ return; }}");
         }
         if chunked {
-            text.push_str("let chunk = line / p.lines;\n");
-            text.push_str("let o = line % p.lines;\n");
-            text.push_str("let first = chunk * p.chunk;\n");
-            text.push_str("let end = min(first + p.chunk, p.steps);\n");
+            let _ = writeln!(text, "let chunk = line / p.{part}lines;");
+            let _ = writeln!(text, "let o = line % p.{part}lines;");
+            let _ = writeln!(text, "let first = chunk * p.{part}chunk;");
+            let _ = writeln!(text, "let end = min(first + p.{part}chunk, p.{part}steps);");
         } else {
             text.push_str("let o = line;\n");
         }
         match (inner, aligned) {
-            (true, _) => text.push_str("let c = kept(o);\n"),
-            (false, true) => text.push_str("let c = kept(4u * o);\n"),
+            (true, _) => drop(writeln!(text, "let c = {part}kept(o);")),
+            (false, true) => drop(writeln!(text, "let c = {part}kept(4u * o);")),
             (false, false) => {
                 for lane in 0..4 {
-                    let _ =
-                        writeln!(text, "let c{lane} = kept(min(4u * o + {lane}u, p.rows - 1u));");
+                    let _ = writeln!(
+                        text,
+                        "let c{lane} = {part}kept(min(4u * o + {lane}u, p.{part}rows - 1u));"
+                    );
                 }
             }
         }
@@ -97,6 +100,7 @@ impl Passes {
         later: &[Operand],
     ) {
         let body = writer.body;
+        let part = self.part.clone();
         let Level { folds, stored } = level;
         let Shape { inner, aligned, chunked, threads, .. } = self.shape;
         let wanted = level.wanted(body);
@@ -112,23 +116,23 @@ impl Passes {
             let _ = writeln!(self.text, "var a{i} = {ty}({first});");
             let text =
                 format!("(a: {ty}, b: {ty}) -> {ty} {{\n    return {};\n}}\n", reduction.fold);
-            writer.function(&fold_name(reduction, register), text);
+            writer.common.function(&fold_name(reduction, register), text);
         }
         let mut inside = String::new();
         match (inner, aligned) {
-            (true, true) => inside.push_str("let c = along(c, 4u * i);\n"),
+            (true, true) => drop(writeln!(inside, "let c = {part}along(c, 4u * i);")),
             (true, false) => {
                 for lane in 0..4 {
                     let _ = writeln!(
                         inside,
-                        "let c{lane} = along(c, min(4u * i + {lane}u, p.len - 1u));"
+                        "let c{lane} = {part}along(c, min(4u * i + {lane}u, p.{part}len - 1u));"
                     );
                 }
             }
-            (false, true) => inside.push_str("let c = along(c, i);\n"),
+            (false, true) => drop(writeln!(inside, "let c = {part}along(c, i);")),
             (false, false) => {
                 for lane in 0..4 {
-                    let _ = writeln!(inside, "let c{lane} = along(c{lane}, i);");
+                    let _ = writeln!(inside, "let c{lane} = {part}along(c{lane}, i);");
                 }
             }
         }
@@ -156,7 +160,7 @@ impl Passes {
                 let first = &reduction.first;
                 let ty = vector(register);
                 value = format!(
-                    "select({ty}({first}), {value}, vec4<u32>(4u * i) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(p.len))"
+                    "select({ty}({first}), {value}, vec4<u32>(4u * i) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(p.{part}len))"
                 );
             }
             let name = fold_name(reduction, register);
@@ -173,18 +177,22 @@ impl Passes {
 
     /// Writes the walk along the row, of which each step is `inside`.
     fn turn(&mut self, inside: &str, chunked: bool, threads: usize) {
+        let part = &self.part;
         if let Some(turns) = self.turns {
             for turn in 0..turns {
                 let inside = inside.replace("$turn", &turn.to_string());
                 let from = turn * threads;
                 let _ = write!(
                     self.text,
-                    "if (share + {from}u < p.steps) {{\n    let i = share + {from}u;\n{inside}}}\n"
+                    "if (share + {from}u < p.{part}steps) {{\n    let i = share + {from}u;\n{inside}}}\n"
                 );
             }
             return;
         }
-        let (from, to) = if chunked { ("first", "end") } else { ("0u", "p.steps") };
+        let (from, to) = match chunked {
+            true => ("first", "end".to_string()),
+            false => ("0u", format!("p.{part}steps")),
+        };
         let (from, by) = match threads {
             1 => (from.to_string(), "i++".to_string()),
             n => (format!("{from} + share"), format!("i += {n}u")),
@@ -250,7 +258,7 @@ impl Passes {
 
     /// Stores output `k` for the element or the four elements at hand.
     fn store_element(&mut self, writer: &mut Writer, k: usize, text: &mut String) {
-        let body = writer.body;
+        let (body, part) = (writer.body, &self.part);
         let output = &body.outputs[k];
         let rank = body.space.rank();
         let mut sum = Vec::new();
@@ -263,54 +271,66 @@ impl Passes {
             stride *= body.space.axes[axis].size;
         }
         sum.reverse();
-        if !writer.helpers.contains("fn flat(") {
+        if !writer.helpers.contains(&format!("fn {part}flat(")) {
             let _ = write!(
                 writer.helpers,
                 "// The index in row-major order.\n\
-                 fn flat(c: array<u32, RANK>) -> u32 {{\n    return {};\n}}\n\n",
+                 fn {part}flat(c: array<u32, {part}RANK>) -> u32 {{\n    return {};\n}}\n\n",
                 sum.join(" + ")
             );
         }
         let value = format!("t{}", output.instance);
         let live = if self.shape.threads > 1 { "live" } else { "true" };
         if self.shape.aligned {
-            let store = format!("y{k}[flat(c) / 4u] = {};", pack(output.dtype, &value));
+            let store = format!("{part}y{k}[{part}flat(c) / 4u] = {};", pack(output.dtype, &value));
             match self.shape.threads {
                 1 => text.push_str(&format!("{store}\n")),
                 _ => text.push_str(&format!("if ({live}) {{ {store} }}\n")),
             }
             self.stores.push((
                 Bound::Output(k),
-                format!("y{k}"),
+                format!("{part}y{k}"),
                 stored(output.dtype, Kind::Vector),
             ));
             return;
         }
         for (lane, name) in LANES.iter().enumerate() {
             let inside = match self.shape.inner {
-                true => format!("4u * i + {lane}u < p.len"),
-                false => format!("4u * o + {lane}u < p.rows"),
+                true => format!("4u * i + {lane}u < p.{part}len"),
+                false => format!("4u * o + {lane}u < p.{part}rows"),
             };
             let value = pack_lane(output.dtype, &format!("{value}.{name}"));
-            let _ = writeln!(text, "if ({live} && {inside}) {{ y{k}[flat(c{lane})] = {value}; }}");
+            let _ = writeln!(
+                text,
+                "if ({live} && {inside}) {{ {part}y{k}[{part}flat(c{lane})] = {value}; }}"
+            );
         }
-        self.stores.push((Bound::Output(k), format!("y{k}"), stored(output.dtype, Kind::Scalar)));
+        self.stores.push((
+            Bound::Output(k),
+            format!("{part}y{k}"),
+            stored(output.dtype, Kind::Scalar),
+        ));
     }
 
     /// Stores what there is one of for each row: outputs, or partial results.
     fn store_rows(&mut self, writer: &mut Writer, defined: &mut Defined) {
-        let body = writer.body;
+        let (body, part) = (writer.body, self.part.clone());
         let mut items: Vec<(Bound, String, DType, usize)> = Vec::new();
         if self.shape.chunked {
             let folds = (0..body.instances.len())
                 .filter(|&i| matches!(body.instances[i].code, Code::Reduce(_)));
             for (n, i) in folds.enumerate() {
                 let dtype = partial(body.instances[i].dtype);
-                items.push((Bound::Temp(n), format!("z{n}"), dtype, i));
+                items.push((Bound::Temp(n), format!("{part}z{n}"), dtype, i));
             }
         } else {
             for (k, output) in body.outputs.iter().enumerate().filter(|(_, output)| output.row) {
-                items.push((Bound::Output(k), format!("y{k}"), output.dtype, output.instance));
+                items.push((
+                    Bound::Output(k),
+                    format!("{part}y{k}"),
+                    output.dtype,
+                    output.instance,
+                ));
             }
         }
         let wanted: Vec<Operand> = items.iter().map(|item| Operand::Instance(item.3)).collect();
@@ -318,7 +338,10 @@ impl Passes {
         self.text.push_str(&text);
         for (bound, name, dtype, instance) in items {
             let value = format!("t{instance}");
-            let row = if self.shape.chunked { "chunk * p.rows + " } else { "" };
+            let row = match self.shape.chunked {
+                true => format!("chunk * p.{part}rows + "),
+                false => String::new(),
+            };
             let kind = if self.shape.inner {
                 let store =
                     format!("{name}[{row}o] = {};", pack_lane(dtype, &format!("{value}.x")));
@@ -328,7 +351,10 @@ impl Passes {
                 }
                 Kind::Scalar
             } else if self.shape.aligned {
-                let row = if self.shape.chunked { "chunk * p.lines + " } else { "" };
+                let row = match self.shape.chunked {
+                    true => format!("chunk * p.{part}lines + "),
+                    false => String::new(),
+                };
                 let _ = writeln!(self.text, "{name}[{row}o] = {};", pack(dtype, &value));
                 Kind::Vector
             } else {
@@ -336,7 +362,7 @@ impl Passes {
                     let value = pack_lane(dtype, &format!("{value}.{l}"));
                     let _ = writeln!(
                         self.text,
-                        "if (4u * o + {lane}u < p.rows) {{ {name}[{row}4u * o + {lane}u] = {value}; }}"
+                        "if (4u * o + {lane}u < p.{part}rows) {{ {name}[{row}4u * o + {lane}u] = {value}; }}"
                     );
                 }
                 Kind::Scalar

@@ -7,11 +7,12 @@ use smallvec::SmallVec;
 
 use super::body::{Body, Scope, Source};
 use super::cluster::{self, Cluster};
-use super::code::{Bound, Kernel};
-use super::memory::Slots;
+use super::code::{Bound, Common, Kernel};
+use super::memory::{Lifetimes, Slots};
+use super::packs::{self, Stage, Unit};
 use super::rows::{self, Shares};
 use super::tuner::{Choice, Met};
-use super::{Note, Params, Place, Plan, Ranges, Step, epilogue, map};
+use super::{Binds, Note, Params, Place, Plan, Ranges, Step, epilogue, map, parts};
 use crate::device::Caps;
 use crate::graph::lower::{self, Arg, Bind, Kernels, Lowering, Pointwise, Site};
 use crate::graph::{Graph, Input, Spec};
@@ -25,7 +26,7 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) ->
     let free = cluster::free(graph, &lowerings, fusion);
     let scope = Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
     let planner = Planner {
-        clusters: cluster::clusters(&scope, fusion),
+        stages: packs::stages(&scope, cluster::clusters(&scope, fusion), fusion),
         scope: &scope,
         places: vec![None; graph.nodes.len()],
         slots: Slots::default(),
@@ -63,29 +64,32 @@ fn lower_node(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut M
 
 struct Planner<'a, 'b> {
     scope: &'b Scope<'a>,
-    clusters: Vec<Cluster<'a>>,
+    stages: Vec<Stage<'a>>,
     places: Vec<Option<Place>>,
     slots: Slots,
     steps: Vec<Step>,
     params: Params,
 }
 
-impl Planner<'_, '_> {
+impl<'a> Planner<'a, '_> {
     fn run(mut self) -> Plan {
         let nodes = &self.scope.graph.nodes;
-        let lives = Lifetimes::new(self.scope, &self.clusters);
-        let mut clusters = std::mem::take(&mut self.clusters);
-        for (at, cluster) in clusters.iter_mut().enumerate() {
+        let mut stages = std::mem::take(&mut self.stages);
+        let lives = Lifetimes::new(self.scope, &stages);
+        for (at, stage) in stages.iter_mut().enumerate() {
             let mut ends = lives.ends(at);
-            self.write_in_place(cluster, at, &lives, &mut ends);
-            for &node in &cluster.outputs {
+            let reads: Vec<Input> = stage.iter().flat_map(|c| &c.reads).copied().collect();
+            for cluster in &mut *stage {
+                self.write_in_place(cluster, &reads, at, &lives, &mut ends);
+            }
+            for &node in stage.iter().flat_map(|cluster| &cluster.outputs) {
                 if self.places[node as usize].is_none() {
                     let bytes = nodes[node as usize].spec.bytes();
                     let slot = self.slots.take(bytes, lives.keep[node as usize]);
                     self.places[node as usize] = Some(Place::Slot(slot));
                 }
             }
-            self.lay(cluster);
+            self.lay(stage);
             for node in ends {
                 if let Some(Place::Slot(slot)) = self.places[node as usize] {
                     self.slots.release(slot);
@@ -99,11 +103,12 @@ impl Planner<'_, '_> {
         Plan::new(self.steps, self.slots.into_bytes(), outputs, self.params)
     }
 
-    /// Lets results of the cluster take the buffers of values that it is the last to read. The values of `ends` that
-    /// are so replaced are taken out of it.
+    /// Lets results of the cluster take the buffers of values that it is the last to read: it alone, as the others of
+    /// its stage may run beside it. The values of `ends` that are so replaced are taken out of it.
     fn write_in_place(
         &mut self,
         cluster: &mut Cluster,
+        reads: &[Input],
         at: usize,
         lives: &Lifetimes,
         ends: &mut Vec<u32>,
@@ -115,7 +120,7 @@ impl Planner<'_, '_> {
             let bytes = self.scope.graph.nodes[node as usize].spec.bytes();
             let fits = body.replaceable(k, self.scope.graph).into_iter().find_map(|i| {
                 let Source::Value(input) = body.loads[i].source else { return None };
-                let alone = cluster.reads.iter().filter(|read| **read == input).count() == 1;
+                let alone = reads.iter().filter(|read| **read == input).count() == 1;
                 let ends_here = lives.last(input) == Some(at) && alone;
                 let place = match input {
                     Input::Leaf(leaf) => lives.donated[leaf as usize].then_some(Place::Leaf(leaf)),
@@ -155,51 +160,73 @@ impl Planner<'_, '_> {
         }
     }
 
-    fn lay(&mut self, cluster: &Cluster) {
+    fn lay(&mut self, stage: &[Cluster<'a>]) {
         let scope = self.scope;
-        let anchor = cluster.anchor.and_then(|node| match &scope.lowerings[node as usize] {
-            Lowering::Kernels(kernels) => Some((node, kernels)),
-            _ => None,
-        });
-        match (anchor, &cluster.body) {
-            (Some((node, kernels)), _) => self.lay_kernels(cluster, node, kernels),
-            (None, Some(body)) if body.levels() > 0 => self.lay_rows(cluster, body),
-            (None, Some(body)) => {
-                let kernel = map::generate(scope.graph, body);
-                self.push(cluster, kernel, Some(body), &[], &[]);
+        if let [cluster] = stage {
+            if let Some(node) = cluster.anchor {
+                if let Lowering::Kernels(kernels) = &scope.lowerings[node as usize] {
+                    self.lay_kernels(cluster, node, kernels);
+                }
+                return;
             }
-            (None, None) => {}
+        }
+        let bodies = stage.iter().filter_map(|cluster| Some((cluster, cluster.body.as_ref()?)));
+        let works: Vec<Work> = bodies.map(|(cluster, body)| self.work(cluster, body)).collect();
+        let first: Vec<Unit> = works.iter().map(Work::first).collect();
+        self.lay_units(&first);
+        // Long folds end in second kernels.
+        let second: Vec<Unit> = works.iter().filter_map(Work::second).collect();
+        self.lay_units(&second);
+        for (slot, _) in works.iter().flat_map(|work| &work.temps) {
+            self.slots.release(*slot);
         }
     }
 
-    fn lay_rows(&mut self, cluster: &Cluster, body: &Body) {
+    /// What the kernels of a cluster without an anchor do.
+    fn work<'c>(&mut self, cluster: &'c Cluster<'a>, body: &'c Body<'a>) -> Work<'c, 'a> {
         let scope = self.scope;
-        let shares = Shares::new(body, scope.caps);
-        if shares.chunks == 1 {
-            let kernel = rows::generate(scope.graph, body, shares);
-            self.push(cluster, kernel, Some(body), &[], &[]);
-            return;
-        }
+        let shares = (body.levels() > 0).then(|| Shares::new(body, scope.caps));
+        let mut work = Work { cluster, body, shares, temps: Vec::new(), second: None };
+        let Some(shares) = shares.filter(|shares| shares.chunks > 1) else { return work };
         let folds = rows::folds(body);
         let count = body.space.count(false) * shares.chunks;
-        let temps: Vec<(u32, u64)> = folds
-            .iter()
-            .map(|&node| {
-                let dtype = rows::partial(scope.graph.nodes[node as usize].spec.dtype);
-                let bytes = dtype.bytes(count);
-                (self.slots.take(bytes, false), bytes)
-            })
-            .collect();
-        let kernel = rows::generate(scope.graph, body, shares);
-        self.push(cluster, kernel, Some(body), &temps, &[]);
+        for &node in &folds {
+            let dtype = rows::partial(scope.graph.nodes[node as usize].spec.dtype);
+            let bytes = dtype.bytes(count);
+            work.temps.push((self.slots.take(bytes, false), bytes));
+        }
         let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).collect();
         let second = scope
             .second(&cluster.members, &rows, &folds, shares.chunks)
             .expect("clusters are joined only if it exists");
-        let kernel = rows::generate(scope.graph, &second, Shares::whole(&second, scope.caps));
-        self.push(cluster, kernel, Some(&second), &temps, &[]);
-        for (slot, _) in temps {
-            self.slots.release(slot);
+        let shares = Shares::whole(&second, scope.caps);
+        work.second = Some((second, shares));
+        work
+    }
+
+    /// Lays down kernels for units that do not depend on each other.
+    fn lay_units(&mut self, units: &[Unit]) {
+        let graph = self.scope.graph;
+        for kernel in packs::kernels(units, self.scope.caps.storage_buffers) {
+            let units: Vec<&Unit> = kernel.iter().map(|&at| &units[at]).collect();
+            let mut common = Common::default();
+            let parts = units.iter().enumerate().map(|(k, unit)| {
+                let part = if units.len() > 1 { parts::prefix(k) } else { String::new() };
+                match unit.shares {
+                    Some(shares) => rows::generate(graph, unit.body, shares, &part, &mut common),
+                    None => map::generate(graph, unit.body, &part, &mut common),
+                }
+            });
+            let parts = parts.collect();
+            let kernel = parts::module(parts, &common, self.scope.caps.cpu);
+            let notes = units.iter().map(|unit| self.note(unit.cluster, Some(unit.body)));
+            let note = Note::of_parts(notes.collect(), &kernel.source.label);
+            let binds = kernel.binds.iter().map(|&(k, bound)| {
+                let Unit { body, temps, .. } = units[k];
+                self.bind(bound, Some(body), temps, &[])
+            });
+            let binds = binds.collect();
+            self.push(kernel, binds, note);
         }
     }
 
@@ -209,14 +236,14 @@ impl Planner<'_, '_> {
         let temps: Vec<(u32, u64)> =
             kernels.temps.iter().map(|&b| (self.slots.take(b, false), b)).collect();
         for (k, kernel) in kernels.kernels.iter().enumerate() {
-            let own: Vec<(Place, u64)> =
+            let own: Vec<Option<(Place, u64)>> =
                 kernel.binds.iter().map(|(bind, _)| self.bound(node, *bind, &temps)).collect();
             match body {
                 Some(body) if k + 1 == kernels.kernels.len() => {
                     let kernel = epilogue::generate(scope.graph, body, kernel);
-                    self.push(cluster, kernel, Some(body), &[], &own);
+                    self.push_anchored(cluster, kernel, Some(body), &own);
                 }
-                _ => self.push(cluster, plain(kernel), None, &[], &own),
+                _ => self.push_anchored(cluster, plain(kernel), None, &own),
             }
         }
         for (slot, _) in temps {
@@ -224,31 +251,31 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// What a kernel of `node` binds.
-    fn bound(&self, node: u32, bind: Bind, temps: &[(u32, u64)]) -> (Place, u64) {
+    /// What a kernel of `node` binds, if it is anywhere.
+    fn bound(&self, node: u32, bind: Bind, temps: &[(u32, u64)]) -> Option<(Place, u64)> {
         let graph = self.scope.graph;
         let spec = &graph.nodes[node as usize];
         match bind {
-            Bind::Input(k) => (self.place(spec.inputs[k]), graph.spec(spec.inputs[k]).bytes()),
-            // Nobody may want the bare result; then another output takes its place.
-            Bind::Output => {
-                (self.places[node as usize].unwrap_or(Place::Slot(0)), spec.spec.bytes())
+            Bind::Input(k) => {
+                Some((self.place(spec.inputs[k]), graph.spec(spec.inputs[k]).bytes()))
             }
-            Bind::Temp(k) => (Place::Slot(temps[k].0), temps[k].1),
+            // Nobody may want the bare result; then another output takes its place.
+            Bind::Output => self.places[node as usize].map(|place| (place, spec.spec.bytes())),
+            Bind::Temp(k) => Some((Place::Slot(temps[k].0), temps[k].1)),
         }
     }
 
-    fn push(
-        &mut self,
-        cluster: &Cluster,
-        kernel: Kernel,
+    /// What is bound, and how many bytes of it. `own` are the bindings of an op's kernel.
+    fn bind(
+        &self,
+        bound: Bound,
         body: Option<&Body>,
         temps: &[(u32, u64)],
-        own: &[(Place, u64)],
-    ) {
+        own: &[Option<(Place, u64)>],
+    ) -> (Place, u64) {
         let graph = self.scope.graph;
-        let binds = kernel.binds.iter().map(|bound| match (*bound, body) {
-            (Bound::Own(i), _) => own[i],
+        match (bound, body) {
+            (Bound::Own(i), _) => own[i].expect("what is asked of nobody is not bound"),
             (Bound::Temp(i), _) => (Place::Slot(temps[i].0), temps[i].1),
             (Bound::Load(i), Some(body)) => match body.loads[i].source {
                 Source::Value(input) => (self.place(input), graph.spec(input).bytes()),
@@ -261,8 +288,24 @@ impl Planner<'_, '_> {
                 (self.place(Input::Node(node)), spec.bytes())
             }
             (_, None) => unreachable!("only bodies have loads and outputs"),
-        });
+        }
+    }
+
+    fn push_anchored(
+        &mut self,
+        cluster: &Cluster,
+        kernel: Kernel,
+        body: Option<&Body>,
+        own: &[Option<(Place, u64)>],
+    ) {
+        let binds = kernel.binds.iter().map(|&(_, bound)| self.bind(bound, body, &[], own));
         let binds = binds.collect();
+        let note = self.note(cluster, body);
+        let note = Note { label: kernel.source.label.clone(), flops: kernel.flops, ..note };
+        self.push(kernel, binds, note);
+    }
+
+    fn push(&mut self, kernel: Kernel, binds: Binds, note: Note) {
         let mut params = Ranges::new();
         for (k, words) in kernel.params.iter().enumerate() {
             let aligned = (self.scope.caps.uniform_alignment / 4).max(4) as usize;
@@ -276,12 +319,11 @@ impl Planner<'_, '_> {
                 self.params.varying.extend(kernel.words.iter().map(of));
             }
         }
-        let note = self.note(cluster, body, &kernel);
         self.steps.push(Step::new(kernel.source, kernel.grid, binds, params, note));
     }
 
-    /// What is said of a kernel of `cluster`.
-    fn note(&self, cluster: &Cluster, body: Option<&Body>, kernel: &Kernel) -> Note {
+    /// What a kernel of `cluster` computes.
+    fn note(&self, cluster: &Cluster, body: Option<&Body>) -> Note {
         let nodes = &self.scope.graph.nodes;
         let lowering = |node: u32| &self.scope.lowerings[node as usize];
         let constant =
@@ -300,68 +342,32 @@ impl Planner<'_, '_> {
         computed.dedup();
         let outputs = cluster.outputs.iter().map(|&node| nodes[node as usize].spec.shape.clone());
         Note {
-            label: kernel.source.label.clone(),
             ops: computed.iter().map(|&node| nodes[node as usize].op.name()).collect(),
             outputs: outputs.collect(),
-            flops: kernel.flops,
+            ..Note::default()
         }
     }
 }
 
-/// Until when values are needed.
-struct Lifetimes {
-    /// The cluster that reads each node or leaf last.
-    nodes: Vec<Option<usize>>,
-    leaves: Vec<Option<usize>>,
-    /// Nodes that outlive the run.
-    keep: Vec<bool>,
-    /// Leaves that do not.
-    donated: Vec<bool>,
+/// The kernels of a cluster without an anchor: one, or two where a fold is long.
+struct Work<'c, 'a> {
+    cluster: &'c Cluster<'a>,
+    body: &'c Body<'a>,
+    shares: Option<Shares>,
+    /// Slots of partial results, and their bytes.
+    temps: Vec<(u32, u64)>,
+    second: Option<(Body<'a>, Shares)>,
 }
 
-impl Lifetimes {
-    fn new(scope: &Scope, clusters: &[Cluster]) -> Self {
-        let graph = scope.graph;
-        let mut lives = Lifetimes {
-            nodes: vec![None; graph.nodes.len()],
-            leaves: vec![None; graph.leaves.len()],
-            keep: vec![false; graph.nodes.len()],
-            donated: (0..graph.leaves.len())
-                .map(|leaf| graph.donated.get(leaf).is_some_and(|donated| *donated))
-                .collect(),
-        };
-        for (i, _) in graph.nodes.iter().enumerate().filter(|(_, node)| node.wanted) {
-            match scope.roots[i] {
-                Input::Node(root) => lives.keep[root as usize] = true,
-                // An alias of it goes on.
-                Input::Leaf(leaf) => lives.donated[leaf as usize] = false,
-            }
-        }
-        for (at, cluster) in clusters.iter().enumerate() {
-            for input in &cluster.reads {
-                match *input {
-                    Input::Node(j) => lives.nodes[j as usize] = Some(at),
-                    Input::Leaf(j) => lives.leaves[j as usize] = Some(at),
-                }
-            }
-            for &node in &cluster.outputs {
-                lives.nodes[node as usize] = Some(at);
-            }
-        }
-        lives
+impl<'a> Work<'_, 'a> {
+    fn first(&self) -> Unit<'_, 'a> {
+        let Work { cluster, body, shares, ref temps, .. } = *self;
+        Unit { cluster, body, shares, temps }
     }
 
-    fn last(&self, input: Input) -> Option<usize> {
-        match input {
-            Input::Node(j) => self.nodes[j as usize],
-            Input::Leaf(j) => self.leaves[j as usize],
-        }
-    }
-
-    /// The nodes that nobody needs after cluster `at`.
-    fn ends(&self, at: usize) -> Vec<u32> {
-        let ends = |&i: &usize| self.nodes[i] == Some(at) && !self.keep[i];
-        (0..self.nodes.len()).filter(ends).map(|i| i as u32).collect()
+    fn second(&self) -> Option<Unit<'_, 'a>> {
+        let (body, shares) = self.second.as_ref()?;
+        Some(Unit { cluster: self.cluster, body, shares: Some(*shares), temps: &self.temps })
     }
 }
 
@@ -370,7 +376,7 @@ fn plain(kernel: &lower::Kernel) -> Kernel {
     Kernel {
         source: kernel.source(),
         grid: kernel.grid(),
-        binds: (0..kernel.binds.len()).map(Bound::Own).collect(),
+        binds: (0..kernel.binds.len()).map(|i| (0, Bound::Own(i))).collect(),
         params: vec![kernel.params.iter().map(|(_, word)| *word).collect()],
         words: Vec::new(),
         flops: kernel.flops,

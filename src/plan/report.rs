@@ -20,6 +20,22 @@ pub(crate) struct Note {
     pub(crate) flops: u64,
 }
 
+impl Note {
+    /// What is said of a kernel that does several things side by side; ops that several do are named once.
+    pub(super) fn of_parts(parts: Vec<Note>, label: &str) -> Note {
+        let mut all = Note { label: label.to_string(), ..Note::default() };
+        let mut known: Vec<Vec<&'static str>> = Vec::new();
+        for part in parts {
+            all.outputs.extend(part.outputs);
+            if !known.contains(&part.ops) {
+                all.ops.extend(&part.ops);
+                known.push(part.ops);
+            }
+        }
+        all
+    }
+}
+
 /// The plan of a flush: which kernels run in which order, and what each of them computes.
 ///
 /// Prints as a table. [`Device::last_plan`](crate::Device::last_plan) returns one, and with the environment
@@ -128,12 +144,11 @@ impl fmt::Display for PlanReport {
             Column::right("flops"),
         ];
         let rows = kernels.iter().enumerate().map(|(i, kernel)| {
-            let outputs: Vec<String> = kernel.outputs.iter().map(Shape::to_string).collect();
             [
                 (i + 1).to_string(),
                 kernel.label.clone(),
                 kernel.ops.join(" "),
-                outputs.join(" "),
+                shapes(&kernel.outputs),
                 table::bytes(kernel.bytes),
                 kernel.flops.map_or("-".to_string(), |flops| flops.to_string()),
             ]
@@ -142,8 +157,56 @@ impl fmt::Display for PlanReport {
     }
 }
 
+/// Shapes as a cell of the table: each with how often it follows on itself, not too many of them.
+fn shapes(all: &[Shape]) -> String {
+    let mut groups = all.chunk_by(|a, b| a == b);
+    let named: Vec<String> = groups
+        .by_ref()
+        .take(MOST_SHAPES)
+        .map(|group| match group.len() {
+            1 => group[0].to_string(),
+            n => format!("{} ({n} times)", group[0]),
+        })
+        .collect();
+    let rest = if groups.next().is_some() { " ..." } else { "" };
+    named.join(" ") + rest
+}
+
+/// Shapes that are named in a table.
+const MOST_SHAPES: usize = 4;
+
 impl fmt::Debug for PlanReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PlanReport({} kernels)", self.kernels().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_shapes_are_told_in_few_words() {
+        let of =
+            |all: &[&[usize]]| shapes(&all.iter().map(|s| Shape::from(*s)).collect::<Vec<_>>());
+        assert_eq!(of(&[&[4, 3]]), "[4, 3]");
+        assert_eq!(of(&[&[2], &[2], &[2], &[]]), "[2] (3 times) []");
+        assert_eq!(of(&[&[1], &[2], &[3], &[4]]), "[1] [2] [3] [4]");
+        assert_eq!(of(&[&[1], &[2], &[3], &[4], &[5]]), "[1] [2] [3] [4] ...");
+    }
+
+    #[test]
+    fn what_parts_have_in_common_is_named_once() {
+        let note = |ops: &[&'static str], shape: &[usize]| Note {
+            ops: ops.to_vec(),
+            outputs: vec![shape.into()],
+            ..Note::default()
+        };
+        let parts =
+            vec![note(&["Mul", "Sub"], &[2]), note(&["Sum"], &[]), note(&["Mul", "Sub"], &[3])];
+        let all = Note::of_parts(parts, "2 x Sub, Sum");
+        assert_eq!(all.ops, ["Mul", "Sub", "Sum"]);
+        assert_eq!(all.outputs, [Shape::from([2]), Shape::from(&[][..]), Shape::from([3])]);
+        assert_eq!(all.label, "2 x Sub, Sum");
     }
 }

@@ -6,15 +6,13 @@
 //! computed again in each pass, which is cheaper than memory, or kept in registers where a thread's part of the row is
 //! short. The order of every fold is fixed.
 
-use std::fmt::Write;
-
 use super::body::{Body, Code};
-use super::code::{Kernel, Writer, indented, module};
+use super::code::{Common, Writer};
+use super::parts::Part;
 use super::passes::{Passes, Shape};
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::Graph;
-use crate::graph::lower::fold;
 
 /// How the work of a body with folds is spread over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +79,12 @@ impl Shares {
         Shares { chunks: 1, ..Shares::new(body, caps) }
     }
 
-    fn workgroup(self) -> usize {
+    /// How often the text of the body stands in the kernel.
+    pub(super) fn repeats(self, body: &Body) -> usize {
+        passes(body) * self.turns.unwrap_or(1)
+    }
+
+    pub(super) fn workgroup(self) -> usize {
         if self.join == Join::Shuffle { self.threads } else { 64 }
     }
 }
@@ -97,19 +100,24 @@ fn passes(body: &Body) -> usize {
 }
 
 /// Writes the kernel that folds rows whole (`chunks` is 1), or the first of two.
-pub(super) fn generate(graph: &Graph, body: &Body, shares: Shares) -> Kernel {
+pub(super) fn generate(
+    graph: &Graph,
+    body: &Body,
+    shares: Shares,
+    part: &str,
+    common: &mut Common,
+) -> Part {
     let rows = body.space.count(false);
     let len = body.space.count(true);
     let inner = body.space.folds_inner();
     let aligned = body.space.aligned();
     let chunked = shares.chunks > 1;
-    let mut writer = Writer::new(body, "p.");
+    let mut writer = Writer::new(body, "p.", part, common);
     // What a thread steps over: quads of a row, or whole elements of four neighbouring rows.
     let steps = if inner { len.div_ceil(4) } else { len };
     let lines = if inner { rows } else { rows.div_ceil(4) };
     let total = lines * shares.chunks * shares.threads;
     let workgroup = shares.workgroup();
-    let grid = fold((total as u64).div_ceil(workgroup as u64));
     for (name, value) in [
         ("rows", rows),
         ("len", len),
@@ -117,7 +125,6 @@ pub(super) fn generate(graph: &Graph, body: &Body, shares: Shares) -> Kernel {
         ("total", lines * shares.chunks),
         ("steps", steps),
         ("chunk", steps.div_ceil(shares.chunks)),
-        ("width", grid[0] as usize * workgroup),
     ] {
         writer.params.add(name, value as u32);
     }
@@ -125,6 +132,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, shares: Shares) -> Kernel {
     let shape = Shape { inner, aligned, chunked, threads: shares.threads, join: shares.join };
     let mut pass = Passes {
         shape,
+        part: part.to_string(),
         turns: shares.turns,
         kept: Vec::new(),
         shared: Vec::new(),
@@ -133,21 +141,9 @@ pub(super) fn generate(graph: &Graph, body: &Body, shares: Shares) -> Kernel {
     };
     pass.begin();
     pass.run(&mut writer);
-    let mut globals = String::new();
-    for register in &pass.shared {
-        let scalar = register.scalar();
-        let _ =
-            writeln!(globals, "var<workgroup> shared_{scalar}: array<{scalar}, {workgroup}>;\n");
-    }
-    let main = format!(
-        "@compute @workgroup_size({workgroup})\n\
-         fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) local: u32) {{\n\
-         {}}}\n",
-        indented(&pass.text, 4)
-    );
-    let label = writer.label(graph);
-    let stores = std::mem::take(&mut pass.stores);
-    module(writer, label, &stores, &globals, &main, grid)
+    let groups = (total as u64).div_ceil(workgroup as u64);
+    let Passes { shared, stores, text, .. } = pass;
+    Part::new(writer, graph, &stores, text, groups, workgroup).sharing(shared)
 }
 
 /// The dtype in which partial results of a fold lie in memory.
@@ -162,4 +158,127 @@ pub(super) fn partial(dtype: DType) -> DType {
 pub(super) fn folds(body: &Body) -> Vec<u32> {
     let folds = body.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_)));
     folds.map(|i| i.node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::Hasher;
+    use std::sync::Arc;
+
+    use super::super::body::Scope;
+    use super::*;
+    use crate::error::Result;
+    use crate::graph::lower::{Lowering, Pointwise, Reduction, Site, View};
+    use crate::graph::{Input, Node, Op, Spec};
+
+    /// A sum over an axis, or what is left of each element without it.
+    #[derive(Debug)]
+    struct Centred {
+        shape: [usize; 2],
+        axis: usize,
+        folds: bool,
+    }
+
+    impl Op for Centred {
+        fn name(&self) -> &'static str {
+            "Centred"
+        }
+
+        fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+            let kept = [self.shape[1 - self.axis]];
+            let shape = if self.folds { &kept[..] } else { &self.shape[..] };
+            Ok(Spec::new(shape, inputs[0].dtype))
+        }
+
+        fn attributes(&self, _: &mut dyn Hasher) {}
+
+        fn lower(&self, _: &Site) -> Lowering {
+            if self.folds {
+                let (first, fold) = ("0.0".into(), "a + b".into());
+                let axes = [self.axis].into_iter().collect();
+                return Lowering::Reduce(Reduction { name: "sum", axes, first, fold });
+            }
+            let strides = if self.axis == 1 { [1, 0] } else { [0, 1] };
+            let rest = Pointwise::new("rest", "x - y").input("x", 0, View::Same);
+            rest.input("y", 1, View::strided(0, &strides)).into()
+        }
+    }
+
+    /// The shares of a sum of `shape` over `axis`; with `twice` each row is walked again after it.
+    fn shares(shape: [usize; 2], axis: usize, twice: bool, caps: &Caps) -> Shares {
+        let mut graph = Graph { leaves: vec![Spec::new(shape, DType::F32)], ..Graph::default() };
+        for folds in [true, false] {
+            let op = Centred { shape, axis, folds };
+            let spec = op.infer(&[&graph.leaves[0]]).unwrap();
+            let mut inputs = smallvec::smallvec![Input::Leaf(0)];
+            if !folds {
+                inputs.push(Input::Node(0));
+            }
+            graph.nodes.push(Node { op: Arc::new(op), inputs, spec, wanted: true });
+        }
+        let site = Site { inputs: &[], output: &graph.leaves[0], caps, variant: None };
+        let lowerings: Vec<Lowering> =
+            graph.nodes.iter().map(|node| node.op.lower(&site)).collect();
+        let roots = [Input::Node(0), Input::Node(1)];
+        let free = [false; 2];
+        let scope =
+            Scope { graph: &graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
+        let (members, output) = if twice { (&[0, 1][..], 1) } else { (&[0][..], 0) };
+        Shares::new(&scope.body(members, &[output]).unwrap(), caps)
+    }
+
+    fn processor() -> Caps {
+        Caps { cpu: true, subgroups: Some([8, 8]), ..Caps::portable() }
+    }
+
+    #[test]
+    fn short_rows_have_a_thread_each_and_longer_ones_several() {
+        let gpu = Caps::portable();
+        let one = Shares { chunks: 1, threads: 1, join: Join::Alone, turns: None };
+        assert_eq!(shares([50, 60], 1, false, &gpu), one);
+        let several = |threads| Shares { threads, join: Join::Memory, ..one };
+        assert_eq!(shares([50, 64], 1, false, &gpu), several(16));
+        assert_eq!(shares([50, 256], 1, false, &gpu), several(64));
+        // Columns are folded by the lanes of a vector.
+        assert_eq!(shares([60, 256], 0, false, &gpu), one);
+
+        assert_eq!(shares([50, 60], 1, false, &processor()), one);
+        let lanes = Shares { threads: 8, join: Join::Shuffle, ..one };
+        assert_eq!(shares([50, 64], 1, false, &processor()), lanes);
+        assert_eq!(lanes.workgroup(), 8);
+        let unknown = Caps { subgroups: None, ..processor() };
+        assert_eq!(shares([50, 64], 1, false, &unknown), one);
+        assert_eq!(one.workgroup(), 64);
+    }
+
+    #[test]
+    fn long_rows_are_cut_where_there_are_few() {
+        let gpu = Caps::portable();
+        let cut = |shape, axis, caps: &Caps| shares(shape, axis, false, caps).chunks;
+        // 64 threads make 64 turns, which is not long; or twice as many in a row that is small altogether.
+        assert_eq!(cut([1, 4 * 64 * 64], 1, &gpu), 1);
+        // 4096 turns of 64 threads: each chunk has 32 at least.
+        assert_eq!(cut([1, 1 << 20], 1, &gpu), 4096 / 32);
+        // Many rows keep the device busy as they are.
+        assert_eq!(cut([256, 1 << 16], 1, &gpu), 1);
+        // Two lines of four columns, 100 000 turns: as many chunks as there can be.
+        assert_eq!(cut([100_000, 8], 0, &gpu), 1024);
+        // A dispatch costs a processor more than a short row.
+        assert_eq!(cut([1, 1 << 16], 1, &processor()), 1);
+        assert_eq!(cut([1, 1 << 20], 1, &processor()), 512 / 8);
+        let long = shares([1, 1 << 20], 1, false, &gpu);
+        assert_eq!(long.threads, 64);
+    }
+
+    #[test]
+    fn few_turns_are_written_out_where_a_row_is_walked_again() {
+        let gpu = Caps::portable();
+        assert_eq!(shares([50, 1024], 1, false, &gpu).turns, None);
+        assert_eq!(shares([50, 1024], 1, true, &gpu).turns, Some(4));
+        // Five turns are written as eight, the last of them empty.
+        assert_eq!(shares([50, 1280], 1, true, &gpu).turns, Some(8));
+        assert_eq!(shares([50, 2304], 1, true, &gpu).turns, None);
+        assert_eq!(shares([50, 60], 1, true, &gpu).turns, None);
+        assert_eq!(shares([50, 1024], 1, true, &processor()).turns, Some(32));
+    }
 }

@@ -59,22 +59,26 @@ pub(super) fn pack(dtype: DType, value: &str) -> String {
 pub(super) struct Fields {
     /// The variable's name and a point.
     pub(super) prefix: &'static str,
+    /// What the names of a part of a kernel begin with; empty where the kernel has one part.
+    pub(super) part: String,
     names: Vec<String>,
     pub(super) values: Vec<u32>,
 }
 
 impl Fields {
-    pub(super) fn new(prefix: &'static str) -> Self {
-        Fields { prefix, names: Vec::new(), values: Vec::new() }
+    pub(super) fn new(prefix: &'static str, part: &str) -> Self {
+        Fields { prefix, part: part.to_string(), names: Vec::new(), values: Vec::new() }
     }
 
     /// Adds a word and returns the expression that reads it.
     pub(super) fn add(&mut self, name: &str, value: u32) -> String {
-        if !self.names.iter().any(|known| known == name) {
-            self.names.push(name.to_string());
+        let name = format!("{}{name}", self.part);
+        let field = format!("{}{name}", self.prefix);
+        if !self.names.contains(&name) {
+            self.names.push(name);
             self.values.push(value);
         }
-        format!("{}{name}", self.prefix)
+        field
     }
 
     pub(super) fn declarations(&self) -> String {
@@ -194,7 +198,7 @@ impl Space {
     }
 
     /// True if load `i` is one element, wherever it is read.
-    fn is_single(&self, i: usize) -> bool {
+    pub(super) fn is_single(&self, i: usize) -> bool {
         self.loads[i].iter().all(|axis| axis.stride == 0 && axis.window.is_none())
     }
 
@@ -206,16 +210,17 @@ impl Space {
     /// Declares `RANK`, the sizes, and `coordinates(e)` of element e.
     pub(super) fn declare(&self, params: &mut Fields, helpers: &mut String) {
         let rank = self.rank();
-        let mut body = String::from("    var r = e;\n    var c: array<u32, RANK>;\n");
+        let part = params.part.clone();
+        let mut body = format!("    var r = e;\n    var c: array<u32, {part}RANK>;\n");
         for axis in (1..rank).rev() {
             let size = params.add(&format!("d{axis}"), self.axes[axis].size as u32);
             let _ = writeln!(body, "    c[{axis}] = r % {size};\n    r = r / {size};");
         }
         let _ = write!(
             helpers,
-            "const RANK: u32 = {rank}u;\n\n\
+            "const {part}RANK: u32 = {rank}u;\n\n\
              // Coordinates of element e of the output.\n\
-             fn coordinates(e: u32) -> array<u32, RANK> {{\n{body}    c[0] = r;\n    return c;\n}}\n\n"
+             fn {part}coordinates(e: u32) -> array<u32, {part}RANK> {{\n{body}    c[0] = r;\n    return c;\n}}\n\n"
         );
     }
 
@@ -223,16 +228,22 @@ impl Space {
     /// `along(c, r)`, those of the element r of that row.
     pub(super) fn declare_rows(&self, params: &mut Fields, helpers: &mut String) {
         let rank = self.rank();
-        let _ = write!(helpers, "const RANK: u32 = {rank}u;\n\n");
+        let part = params.part.clone();
+        let _ = write!(helpers, "const {part}RANK: u32 = {rank}u;\n\n");
+        let coordinates = format!("array<u32, {part}RANK>");
         for (reduced, head, note) in [
             (
                 false,
-                "fn kept(o: u32) -> array<u32, RANK> {\n    var s: array<u32, RANK>;\n    var rest = o;\n",
+                format!(
+                    "fn {part}kept(o: u32) -> {coordinates} {{\n    var s: {coordinates};\n    var rest = o;\n"
+                ),
                 "// Coordinates of the first element of row o.",
             ),
             (
                 true,
-                "fn along(c: array<u32, RANK>, r: u32) -> array<u32, RANK> {\n    var s = c;\n    var rest = r;\n",
+                format!(
+                    "fn {part}along(c: {coordinates}, r: u32) -> {coordinates} {{\n    var s = c;\n    var rest = r;\n"
+                ),
                 "// Coordinates of element r of a row.",
             ),
         ] {
@@ -251,24 +262,24 @@ impl Space {
         }
     }
 
-    /// Reads load `i` into `v<i>` (and `in<i>`) and says how its buffer is declared. Functions that the statement
-    /// calls are added to `helpers`.
+    /// Reads load `i` from `buffer` into `v<i>` (and `in<i>`) and says how the buffer is declared. Functions that the
+    /// statement calls are added to `helpers`.
     pub(super) fn read(
         &self,
         i: usize,
         load: &Load,
+        buffer: &str,
         place: Place,
         params: &mut Fields,
         helpers: &mut String,
     ) -> (String, Kind) {
         let register = load.dtype.register().scalar();
-        let buffer = format!("x{i}");
         if load.source == Source::Index {
             return (self.index(i, place, params, helpers), Kind::Scalar);
         }
         if self.is_single(i) {
             let at = params.add(&format!("o{i}"), self.offsets[i] as u32);
-            let element = unpack_scalar(load.dtype, &buffer, &at);
+            let element = unpack_scalar(load.dtype, buffer, &at);
             return (format!("let v{i} = vec4<{register}>({element});\n"), Kind::Scalar);
         }
         if self.is_flat(i) {
@@ -278,14 +289,15 @@ impl Space {
                     return (format!("let v{i} = {vector};\n"), Kind::Vector);
                 }
                 Flat::Lanes => {
-                    let four = four(|k| unpack_scalar(load.dtype, &buffer, &format!("e{k}")));
+                    let four = four(|k| unpack_scalar(load.dtype, buffer, &format!("e{k}")));
                     return (format!("let v{i} = vec4<{register}>({four});\n"), Kind::Scalar);
                 }
                 Flat::Unknown => {}
             }
         }
         let vectors = place.coordinates == Coordinates::One && self.reads_vectors(i);
-        self.declare_load(i, load, vectors, params, helpers);
+        self.declare_load(i, load, buffer, vectors, params, helpers);
+        let part = &params.part;
         let windowed = self.loads[i].iter().any(|axis| axis.window.is_some());
         let inner = self.loads[i].last().copied();
         let mut text = String::new();
@@ -294,23 +306,23 @@ impl Space {
                 let _ = writeln!(
                     text,
                     "let in{i} = vec4<bool>({});",
-                    four(|k| format!("inside{i}(c{k})"))
+                    four(|k| format!("{part}inside{i}(c{k})"))
                 );
             }
             let _ = writeln!(
                 text,
                 "let v{i} = vec4<{register}>({});",
-                four(|k| format!("get{i}(c{k})"))
+                four(|k| format!("{part}get{i}(c{k})"))
             );
             return (text, Kind::Scalar);
         }
         if vectors {
-            let vector = unpack_vector(load.dtype, &format!("{buffer}[at{i}(c) / 4u]"));
+            let vector = unpack_vector(load.dtype, &format!("{buffer}[{part}at{i}(c) / 4u]"));
             if windowed {
                 let zero = zero(load.dtype.register());
                 let _ = write!(
                     text,
-                    "let in{i} = vec4<bool>(inside{i}(c));\nvar v{i} = vec4<{register}>({zero});\n\
+                    "let in{i} = vec4<bool>({part}inside{i}(c));\nvar v{i} = vec4<{register}>({zero});\n\
                      if (in{i}.x) {{ v{i} = {vector}; }}\n"
                 );
             } else {
@@ -321,28 +333,29 @@ impl Space {
         if inner.is_none_or(|axis| axis.stride == 0 && axis.window.is_none()) {
             // The four read one element.
             if windowed {
-                let _ = writeln!(text, "let in{i} = vec4<bool>(inside{i}(c));");
+                let _ = writeln!(text, "let in{i} = vec4<bool>({part}inside{i}(c));");
             }
-            let _ = writeln!(text, "let v{i} = vec4<{register}>(get{i}(c));");
+            let _ = writeln!(text, "let v{i} = vec4<{register}>({part}get{i}(c));");
             return (text, Kind::Scalar);
         }
-        if !helpers.contains("fn shifted(") {
-            helpers.push_str(
-                "fn shifted(c: array<u32, RANK>, by: u32) -> array<u32, RANK> {\n    \
-                 var s = c;\n    s[RANK - 1u] += by;\n    return s;\n}\n\n",
+        if !helpers.contains(&format!("fn {part}shifted(")) {
+            let _ = write!(
+                helpers,
+                "fn {part}shifted(c: array<u32, {part}RANK>, by: u32) -> array<u32, {part}RANK> {{\n    \
+                 var s = c;\n    s[{part}RANK - 1u] += by;\n    return s;\n}}\n\n"
             );
         }
         if windowed {
             let _ = writeln!(
                 text,
                 "let in{i} = vec4<bool>({});",
-                four(|k| format!("inside{i}(shifted(c, {k}u))"))
+                four(|k| format!("{part}inside{i}({part}shifted(c, {k}u))"))
             );
         }
         let _ = writeln!(
             text,
             "let v{i} = vec4<{register}>({});",
-            four(|k| format!("get{i}(shifted(c, {k}u))"))
+            four(|k| format!("{part}get{i}({part}shifted(c, {k}u))"))
         );
         (text, Kind::Scalar)
     }
@@ -362,14 +375,15 @@ impl Space {
             }
         }
         self.declare_at(i, params, helpers);
+        let part = params.part.clone();
         match place.coordinates {
             Coordinates::Four => {
-                format!("let v{i} = vec4<u32>({});\n", four(|k| format!("at{i}(c{k})")))
+                format!("let v{i} = vec4<u32>({});\n", four(|k| format!("{part}at{i}(c{k})")))
             }
             Coordinates::One => {
                 let step = self.loads[i].last().map_or(0, |axis| axis.stride);
                 let step = params.add(&format!("t{i}"), step as u32);
-                format!("let v{i} = vec4<u32>(at{i}(c)) + {step} * {STEPS};\n")
+                format!("let v{i} = vec4<u32>({part}at{i}(c)) + {step} * {STEPS};\n")
             }
         }
     }
@@ -411,10 +425,11 @@ impl Space {
             let _ = write!(sum, " + {coordinate} * {stride}");
         }
         // A load is read once in each pass of a kernel.
-        if !helpers.contains(&format!("fn at{i}(")) {
+        let part = &params.part;
+        if !helpers.contains(&format!("fn {part}at{i}(")) {
             let _ = write!(
                 helpers,
-                "fn at{i}(c: array<u32, RANK>) -> u32 {{\n    return {sum};\n}}\n\n"
+                "fn {part}at{i}(c: array<u32, {part}RANK>) -> u32 {{\n    return {sum};\n}}\n\n"
             );
         }
         conditions
@@ -425,11 +440,13 @@ impl Space {
         &self,
         i: usize,
         load: &Load,
+        buffer: &str,
         vectors: bool,
         params: &mut Fields,
         helpers: &mut String,
     ) {
-        let known = helpers.contains(&format!("fn at{i}("));
+        let part = params.part.clone();
+        let known = helpers.contains(&format!("fn {part}at{i}("));
         let conditions = self.declare_at(i, params, helpers);
         if known {
             return;
@@ -439,18 +456,18 @@ impl Space {
         if !conditions.is_empty() {
             let _ = write!(
                 helpers,
-                "fn inside{i}(c: array<u32, RANK>) -> bool {{\n    return {};\n}}\n\n",
+                "fn {part}inside{i}(c: array<u32, {part}RANK>) -> bool {{\n    return {};\n}}\n\n",
                 conditions.join(" && ")
             );
-            guard = format!("    if (!inside{i}(c)) {{ return {}; }}\n", zero(register));
+            guard = format!("    if (!{part}inside{i}(c)) {{ return {}; }}\n", zero(register));
         }
         if vectors {
             return;
         }
-        let element = unpack_scalar(load.dtype, &format!("x{i}"), "at");
+        let element = unpack_scalar(load.dtype, buffer, "at");
         let _ = write!(
             helpers,
-            "fn get{i}(c: array<u32, RANK>) -> {} {{\n{guard}    let at = at{i}(c);\n    return {element};\n}}\n\n",
+            "fn {part}get{i}(c: array<u32, {part}RANK>) -> {} {{\n{guard}    let at = {part}at{i}(c);\n    return {element};\n}}\n\n",
             register.scalar()
         );
     }

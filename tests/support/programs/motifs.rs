@@ -170,19 +170,40 @@ impl Generator {
         self.two("subtract", p, step)
     }
 
-    /// The same two calls for several tensors that have nothing to do with each other.
+    /// Small work on several tensors that have nothing to do with each other: the same for all, or each its own.
     fn side_by_side(&mut self) -> Option<usize> {
+        const NAMES: [&str; 4] = ["tanh", "abs", "sigmoid", "square"];
         let shape = self.shape_of(0);
-        let name = *self.rng.pick(&["tanh", "abs", "sigmoid", "square"]);
+        let (name, alike) = (*self.rng.pick(&NAMES), self.rng.chance(0.4));
+        // One number that some of them read, as an optimizer's step reads the norm of all gradients.
+        let scale = self.input(&[], DType::F32);
         let mut y = None;
-        for k in 0..2 + self.rng.below(3) {
+        for k in 0..2 + self.rng.below(7) {
             let mut shape = shape.clone();
             if let (Some(size), true) = (shape.first_mut(), k > 1) {
                 *size += k;
             }
             let x = self.input(&shape, DType::F32);
+            let name = if alike { name } else { *self.rng.pick(&NAMES) };
             let z = self.one(name, x)?;
-            y = self.with("add", z, 0.5);
+            y = match self.rng.below(if alike { 1 } else { 6 }) {
+                0 | 1 => self.with("add", z, 0.5),
+                2 => self.two("multiply", z, scale),
+                3 => {
+                    let rank = shape.len();
+                    let turned = self.push(Op::Transpose((0..rank).rev().collect()), &[z])?;
+                    self.with("multiply", turned, 0.5)
+                }
+                4 if !shape.is_empty() => {
+                    let axis = self.rng.below(shape.len());
+                    self.folded(Fold::Sum, z, axis, false)
+                }
+                _ => {
+                    let axes = (0..shape.len()).collect();
+                    let sum = self.push(Op::Reduce(reduction(Fold::Sum), axes, false), &[z])?;
+                    self.two("subtract", x, sum)
+                }
+            };
         }
         y
     }

@@ -1,0 +1,211 @@
+//! Which clusters run side by side in one kernel: those that have nothing to do with each other, and are so small that
+//! a dispatch of their own would cost more than their work.
+//!
+//! Clusters are brought into stages, whose clusters do not depend on each other. Small ones wait for company until
+//! somebody needs them; all others stay where they stood, so that large values live no longer than before.
+
+use super::body::{Body, Code, Scope, Source};
+use super::cluster::Cluster;
+use super::map;
+use super::rows::Shares;
+use crate::graph::Input;
+
+/// Bytes that a cluster with company reads and writes at most. A GPU moves as many in about the time that it needs to
+/// begin a kernel.
+const SMALL: u64 = 4 << 20;
+/// The same on a processor, where a kernel begins sooner and parts cost more: on Mesa's llvmpipe eight steps of Adam
+/// side by side took 0.7 of their time apart with 56 kB each, 0.8 with 112 kB, and more than it from 448 kB on.
+const SMALL_ON_CPU: u64 = 128 << 10;
+/// Bytes of clusters that wait: what they read cannot be given back.
+const WAITING: u64 = 64 << 20;
+/// Text of one kernel, with what it calls.
+const LONGEST_TEXT: usize = 32_000;
+/// Storage bindings of one kernel, however many the adapter has: each is a descriptor that the driver must write.
+const BINDINGS: usize = 64;
+
+/// Clusters that do not depend on each other.
+pub(super) type Stage<'a> = Vec<Cluster<'a>>;
+
+/// Brings `clusters` into stages.
+pub(super) fn stages<'a>(
+    scope: &Scope,
+    clusters: Vec<Cluster<'a>>,
+    fusion: bool,
+) -> Vec<Stage<'a>> {
+    if !fusion {
+        return clusters.into_iter().map(|cluster| vec![cluster]).collect();
+    }
+    let small = if scope.caps.cpu { SMALL_ON_CPU } else { SMALL };
+    let mut read = vec![false; scope.graph.nodes.len()];
+    for input in clusters.iter().flat_map(|cluster| &cluster.reads) {
+        if let Input::Node(j) = *input {
+            read[j as usize] = true;
+        }
+    }
+    let mut stages = Vec::new();
+    let mut waiting = Waiting { of: vec![None; read.len()], ..Waiting::default() };
+    for cluster in clusters {
+        let bytes = bytes(scope, &cluster);
+        if cluster.anchor.is_none() && cluster.body.is_some() && bytes <= small {
+            let needed = cluster.outputs.iter().any(|&node| read[node as usize]);
+            waiting.add(cluster, bytes, needed);
+            if waiting.bytes > WAITING {
+                waiting.leave(&mut stages, true);
+            }
+        } else {
+            if waiting.after(&cluster).is_some() {
+                waiting.leave(&mut stages, false);
+            }
+            stages.push(vec![cluster]);
+        }
+    }
+    waiting.leave(&mut stages, true);
+    stages
+}
+
+/// Bytes that the cluster reads and writes.
+fn bytes(scope: &Scope, cluster: &Cluster) -> u64 {
+    let reads = cluster.reads.iter().map(|input| scope.graph.spec(*input).bytes());
+    let writes = cluster.outputs.iter().map(|&node| scope.graph.spec(Input::Node(node)).bytes());
+    reads.chain(writes).sum()
+}
+
+/// Small clusters whose turn has not come.
+#[derive(Default)]
+struct Waiting<'a> {
+    /// Those of a level need results of levels before it only. With the bytes of each, and whether anybody reads it.
+    levels: Vec<Vec<(Cluster<'a>, u64, bool)>>,
+    /// The level that each node waits in.
+    of: Vec<Option<usize>>,
+    bytes: u64,
+}
+
+impl<'a> Waiting<'a> {
+    /// The last level that `cluster` needs results of.
+    fn after(&self, cluster: &Cluster) -> Option<usize> {
+        let levels = cluster.reads.iter().filter_map(|input| match *input {
+            Input::Node(j) => self.of[j as usize],
+            Input::Leaf(_) => None,
+        });
+        levels.max()
+    }
+
+    fn add(&mut self, cluster: Cluster<'a>, bytes: u64, needed: bool) {
+        let level = self.after(&cluster).map_or(0, |level| level + 1);
+        if level == self.levels.len() {
+            self.levels.push(Vec::new());
+        }
+        for &node in &cluster.outputs {
+            self.of[node as usize] = Some(level);
+        }
+        self.bytes += bytes;
+        self.levels[level].push((cluster, bytes, needed));
+    }
+
+    /// Those that others need run now; with `all` the rest too, such as the steps of an optimizer.
+    fn leave(&mut self, stages: &mut Vec<Stage<'a>>, all: bool) {
+        let levels = std::mem::take(&mut self.levels);
+        let mut rest = Vec::new();
+        self.bytes = 0;
+        for level in levels {
+            let (now, later): (Vec<_>, Vec<_>) =
+                level.into_iter().partition(|(_, _, needed)| all || *needed);
+            for node in now.iter().flat_map(|(cluster, _, _)| &cluster.outputs) {
+                self.of[*node as usize] = None;
+            }
+            if !now.is_empty() {
+                stages.push(now.into_iter().map(|(cluster, _, _)| cluster).collect());
+            }
+            rest.extend(later);
+        }
+        // Nobody reads these, so they do not depend on each other.
+        for (cluster, bytes, needed) in rest {
+            self.add(cluster, bytes, needed);
+        }
+    }
+}
+
+/// One kernel's work of a cluster.
+pub(super) struct Unit<'c, 'a> {
+    pub(super) cluster: &'c Cluster<'a>,
+    pub(super) body: &'c Body<'a>,
+    /// How folds are spread over threads; `None` where there are none.
+    pub(super) shares: Option<Shares>,
+    /// Slots of partial results, and their bytes.
+    pub(super) temps: &'c [(u32, u64)],
+}
+
+impl Unit<'_, '_> {
+    fn workgroup(&self) -> usize {
+        self.shares.map_or(map::WORKGROUP, Shares::workgroup)
+    }
+
+    fn text(&self) -> usize {
+        self.body.weight() * self.shares.map_or(1, |shares| shares.repeats(self.body)) + 100
+    }
+
+    /// Values of which it reads one element, whose bindings several units can share.
+    fn singles(&self) -> impl Iterator<Item = Source> + '_ {
+        let reads = self.body.reads().filter(|(i, _)| self.body.space.is_single(*i));
+        reads.map(|(_, load)| load.source)
+    }
+
+    /// Storage bindings beside those of [`Unit::singles`].
+    fn bindings(&self) -> usize {
+        let reads = self.body.reads().filter(|(i, _)| !self.body.space.is_single(*i)).count();
+        let replaced = self.body.outputs.iter().filter(|o| o.replaces.is_some()).count();
+        let writes = match self.shares {
+            Some(shares) if shares.chunks > 1 => {
+                let folds = self.body.instances.iter();
+                let folds = folds.filter(|i| matches!(i.code, Code::Reduce(_))).count();
+                folds + self.body.outputs.iter().filter(|output| !output.row).count()
+            }
+            _ => self.body.outputs.len(),
+        };
+        reads + writes - replaced
+    }
+}
+
+/// Units that become one kernel.
+struct Bin {
+    units: Vec<usize>,
+    bindings: usize,
+    singles: Vec<Source>,
+    text: usize,
+}
+
+/// Brings the units of a stage into kernels, each into the first that has room for it.
+pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>> {
+    let limit = storage_buffers.min(BINDINGS);
+    let mut bins: Vec<Bin> = Vec::new();
+    for (at, unit) in units.iter().enumerate() {
+        let mut own: Vec<Source> = Vec::new();
+        unit.singles().for_each(|single| {
+            if !own.contains(&single) {
+                own.push(single);
+            }
+        });
+        let fits = |bin: &&mut Bin| {
+            let more = own.iter().filter(|single| !bin.singles.contains(single)).count();
+            bin.bindings + unit.bindings() + bin.singles.len() + more <= limit
+                && bin.text + unit.text() <= LONGEST_TEXT
+                && units[bin.units[0]].workgroup() == unit.workgroup()
+        };
+        match bins.iter_mut().find(fits) {
+            Some(bin) => {
+                bin.units.push(at);
+                bin.bindings += unit.bindings();
+                bin.text += unit.text();
+                own.retain(|single| !bin.singles.contains(single));
+                bin.singles.extend(own);
+            }
+            None => bins.push(Bin {
+                units: vec![at],
+                bindings: unit.bindings(),
+                singles: own,
+                text: unit.text(),
+            }),
+        }
+    }
+    bins.into_iter().map(|bin| bin.units).collect()
+}
