@@ -250,3 +250,45 @@ fn truth_values_and_integers_are_kept_too() {
     let arrays: Vec<NamedArray> = pollster::block_on(from.named_arrays_async()).unwrap();
     assert_eq!((&*arrays[0].dtype, &*arrays[0].bytes), ("BOOL", &[1, 0, 1][..]));
 }
+
+#[test]
+fn many_values_are_read_together() {
+    use wgrad::{Device, Tensor, constant};
+    let device = Device::new().unwrap();
+    let read = |tensors: &[&Tensor]| pollster::block_on(Tensor::to_vecs_async::<u8>(tensors));
+    let values = device.scope(|| {
+        // Sizes that are no whole words, one that is empty, one that waits.
+        let a = constant([1u8, 2, 3]).unwrap();
+        let none = Tensor::from_slice::<u8>(&[], [0]).unwrap();
+        let c = constant([4u8, 5, 6, 7, 8]).unwrap();
+        let d = constant([9u8]).unwrap().reshape([1, 1]).unwrap();
+        read(&[&a, &none, &c, &d, &a]).unwrap()
+    });
+    assert_eq!(values, [vec![1, 2, 3], vec![], vec![4, 5, 6, 7, 8], vec![9], vec![1, 2, 3]]);
+    // One wait each for what the empty tensor parts.
+    assert_eq!(device.stats().reads, 2);
+    assert!(read(&[]).unwrap().is_empty());
+    let error = read(&[&constant(1.0).unwrap()]).unwrap_err();
+    assert!(matches!(error, Error::DType(_)), "{error}");
+}
+
+#[test]
+fn a_destroyed_device_is_lost_and_says_so() {
+    use wgrad::{Device, Tensor, constant};
+    let device = Device::new().unwrap();
+    let x = device.scope(|| constant([1.0, 2.0])).unwrap();
+    device.destroy();
+    let told = [
+        x.to_vec::<f32>().unwrap_err(),
+        device.flush().unwrap_err(),
+        device.synchronize().unwrap_err(),
+        pollster::block_on(device.synchronize_async()).unwrap_err(),
+        pollster::block_on(Tensor::to_vecs_async::<f32>(&[&x, &x])).unwrap_err(),
+        device.scope(|| constant(1.0)).unwrap_err(),
+    ];
+    for error in told {
+        assert!(error.is_device_lost(), "{error:?}");
+        assert!(error.to_string().contains("Destroyed"), "{error}");
+    }
+    assert!(pollster::block_on(device.lost()).starts_with("Destroyed"));
+}

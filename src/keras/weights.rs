@@ -5,8 +5,6 @@
 
 use std::borrow::Cow;
 
-use futures::future::try_join_all;
-
 use super::{Layer, Sequential};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -37,8 +35,7 @@ impl Sequential {
         let variables = self.variables();
         check_names("save", self.name(), &variables)?;
         let now: Vec<Tensor> = variables.iter().map(Variable::peek).collect();
-        // All are asked for at once, so that the device is waited for once.
-        let bytes = try_join_all(now.iter().map(Tensor::to_bytes_async)).await?;
+        let bytes = Tensor::all_bytes_async(&now.iter().collect::<Vec<_>>()).await?;
         let array = |(variable, mut bytes): (&Variable, Vec<u8>)| {
             if variable.dtype() == DType::Bool {
                 bytes = bytes.chunks_exact(4).map(|word| u8::from(word != [0; 4])).collect();

@@ -154,12 +154,12 @@ struct Read {
 impl Read {
     /// Asks for the values of `steps`, all losses before all accuracies.
     async fn start(steps: Vec<Stepped>, sizes: Vec<usize>) -> Result<Read> {
-        let accuracies = steps.iter().filter_map(|step| step.accuracy.as_ref());
-        let values: Vec<&wgrad::Tensor> =
-            steps.iter().map(|step| &step.loss).chain(accuracies).collect();
-        let values = wgrad::stack(&values, 0)?;
-        let mut values: Pin<Box<dyn Future<Output = _>>> =
-            Box::pin(async move { values.to_vec_async::<f32>().await });
+        let mut values: Pin<Box<dyn Future<Output = _>>> = Box::pin(async move {
+            let accuracies = steps.iter().filter_map(|step| step.accuracy.as_ref());
+            let values: Vec<&wgrad::Tensor> =
+                steps.iter().map(|step| &step.loss).chain(accuracies).collect();
+            Ok(wgrad::Tensor::to_vecs_async::<f32>(&values).await?.concat())
+        });
         // Polled once, the copy is on its way before the next run is called.
         let done = poll_fn(|context| match values.as_mut().poll(context) {
             Poll::Ready(values) => Poll::Ready(Some(values)),

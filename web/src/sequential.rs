@@ -173,11 +173,11 @@ impl Sequential {
             let step = step?;
             let values: Vec<&wgrad::Tensor> =
                 [Some(&step.loss), step.accuracy.as_ref()].into_iter().flatten().collect();
-            let values = wgrad::stack(&values, 0).map_err(Thrown::from)?;
-            let values = values.to_vec_async::<f32>().await.map_err(Thrown::from)?;
+            let values =
+                wgrad::Tensor::to_vecs_async::<f32>(&values).await.map_err(Thrown::from)?;
             let result = Object::new();
             for (key, value) in ["loss", "accuracy"].iter().zip(values) {
-                Reflect::set(&result, &(*key).into(), &value.into())?;
+                Reflect::set(&result, &(*key).into(), &value[0].into())?;
             }
             Ok(result.into())
         })
