@@ -232,7 +232,31 @@ impl Device {
     /// As [`Device::flush`].
     pub async fn synchronize_async(&self) -> Result<()> {
         self.flush()?;
-        self.0.gpu.settle().await
+        self.0.gpu.done().await
+    }
+
+    /// Waits until the device is lost, be it years, and tells the reason.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// let device = wgrad::Device::new()?;
+    /// let lost = std::thread::spawn({
+    ///     let device = device.clone();
+    ///     move || pollster::block_on(device.lost())
+    /// });
+    /// device.destroy();
+    /// assert!(lost.join().expect("the thread ends").starts_with("Destroyed"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lost(&self) -> String {
+        self.0.gpu.loss().await
+    }
+
+    /// Gives the device and all memory on it back to the driver. Its tensors are gone: every call that meets one
+    /// returns [`Error::Device`], as after any other loss. [`Device::current`] opens no other one by itself.
+    pub fn destroy(&self) {
+        self.0.gpu.destroy();
     }
 
     /// Limits the bytes that buffers may take; `None` lifts the limit. What is held already stays.
@@ -367,6 +391,35 @@ impl Device {
     pub(crate) async fn read(&self, value: &Arc<Value>) -> Result<Vec<u8>> {
         let (staging, _) = self.start_read(value)?;
         self.0.gpu.read(staging).await
+    }
+
+    /// The stored bytes of several values, which the device is waited for once.
+    pub(crate) async fn read_all(&self, values: &[&Arc<Value>]) -> Result<Vec<Vec<u8>>> {
+        let size = |value: &Arc<Value>| value.spec.dtype.size() * value.spec.elements();
+        let words = |value: &Arc<Value>| size(value).next_multiple_of(4);
+        let staging = {
+            let mut lane = self.lane();
+            if values.iter().any(|value| matches!(value.state(), State::Waiting(_))) {
+                self.flush_unasked(&mut lane);
+            }
+            let part = |value: &&Arc<Value>| match value.state() {
+                State::Ready(buffer) => Ok((buffer, words(value) as u64)),
+                State::Failed(error) => Err(error),
+                State::Waiting(_) => Err(never_ran()),
+            };
+            let parts = values.iter().map(part).collect::<Result<Vec<_>>>()?;
+            let staging = self.0.gpu.staging(values.iter().map(|value| words(value)).sum())?;
+            self.0.gpu.gather(&parts, &staging)?;
+            staging
+        };
+        let bytes = self.0.gpu.read(staging).await?;
+        let mut rest = &bytes[..];
+        let cut = |value: &&Arc<Value>| {
+            let (own, later) = rest.split_at(words(value));
+            rest = later;
+            own[..size(value)].to_vec()
+        };
+        Ok(values.iter().map(cut).collect())
     }
 
     /// As [`Device::read`], blocking.

@@ -3,6 +3,8 @@
 //! This room knows bytes and kernels. It knows no op, no tensor and no layer: those are above it.
 
 mod adapter;
+#[cfg(target_family = "wasm")]
+mod browser;
 mod cooperative;
 mod faults;
 mod kernel;
@@ -125,7 +127,16 @@ impl Caps {
 impl Gpu {
     pub(crate) async fn open(options: &DeviceOptions) -> Result<Self> {
         let (adapter, device, queue) = adapter::open(options).await?;
-        Ok(Gpu::new(&adapter, device, queue, options))
+        let gpu = Gpu::new(&adapter, device, queue, options);
+        #[cfg(target_family = "wasm")]
+        let gpu = match gpu.info.name.is_empty() {
+            true => {
+                let info = AdapterInfo { name: browser::adapter_name().await, ..gpu.info };
+                Gpu { info, ..gpu }
+            }
+            false => gpu,
+        };
+        Ok(gpu)
     }
 
     /// Takes over a device that an application made.
@@ -172,6 +183,18 @@ impl Gpu {
             self.faults.check_lost()?;
         }
         checked
+    }
+
+    /// Waits until the device is gone and tells why.
+    pub(crate) async fn loss(&self) -> String {
+        self.faults.loss().await
+    }
+
+    /// Gives the device back to the driver, with all that is on it.
+    pub(crate) fn destroy(&self) {
+        // Said at once, as the driver's own report comes later.
+        self.faults.lose("Destroyed: the program has given it back".to_string());
+        self.device.destroy();
     }
 
     /// Refuses a tensor that no binding of this adapter can cover.

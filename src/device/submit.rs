@@ -97,6 +97,25 @@ impl Gpu {
         index
     }
 
+    /// Copies several buffers into one staging buffer, each so many bytes (whole words), one behind the other.
+    pub(crate) fn gather(
+        &self,
+        parts: &[(Arc<Buffer>, u64)],
+        staging: &Staging,
+    ) -> Result<wgpu::SubmissionIndex> {
+        self.check()?;
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        let mut at = 0;
+        for (buffer, bytes) in parts {
+            encoder.copy_buffer_to_buffer(buffer.raw(), 0, staging.raw(), at, *bytes);
+            at += bytes;
+        }
+        let index = self.finish(encoder);
+        self.check()?;
+        self.hold_back(index.clone())?;
+        Ok(index)
+    }
+
     /// Runs `launches` with a mark of the time before and after each.
     fn submit_marked(&self, launches: &[Launch<'_>], clock: Clock) -> Result<()> {
         for part in launches.chunks(Marks::MOST) {
@@ -168,23 +187,6 @@ impl Gpu {
             Some(oldest) if cfg!(not(target_family = "wasm")) => self.wait(Some(oldest)),
             _ => Ok(()),
         }
-    }
-
-    /// Waits until all that was submitted is done, on every target.
-    pub(crate) async fn settle(&self) -> Result<()> {
-        #[cfg(not(target_family = "wasm"))]
-        self.wait(None)?;
-        #[cfg(target_family = "wasm")]
-        {
-            let (sender, done) = futures::channel::oneshot::channel();
-            self.queue.on_submitted_work_done(move || {
-                // A waiter that was dropped no longer wants to know.
-                let _ = sender.send(());
-            });
-            // A device that is lost meanwhile may drop the callback.
-            let _ = done.await;
-        }
-        self.check()
     }
 
     /// Blocks until `index`, or all that was submitted, is done.

@@ -43,7 +43,7 @@ impl Device {
     pub async fn tune_async(&self) -> Result<TuningReport> {
         self.flush()?;
         let gpu = &self.0.gpu;
-        gpu.settle().await?;
+        gpu.done().await?;
         // A browser's device may have no timestamps, which are not used there.
         #[cfg(not(target_family = "wasm"))]
         gpu.start_profile().map(|()| gpu.drop_profile())?;

@@ -4,6 +4,9 @@ use crate::error::{Error, Result};
 
 use super::{Element, Tensor};
 
+/// Bytes of tensors that are read together.
+const TOGETHER: usize = 64 << 20;
+
 impl Tensor {
     /// The elements in row-major order.
     ///
@@ -12,10 +15,7 @@ impl Tensor {
     /// memory while it computed the value.
     pub async fn to_vec_async<T: Element>(&self) -> Result<Vec<T>> {
         self.check_read::<T>()?;
-        if self.is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(T::load(&self.device().read(self.value()).await?))
+        Ok(T::load(&self.to_bytes_async().await?))
     }
 
     /// As [`Tensor::to_vec_async`]; blocks until the value is there.
@@ -25,10 +25,7 @@ impl Tensor {
     #[cfg(not(target_family = "wasm"))]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_read::<T>()?;
-        if self.is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(T::load(&self.device().read_blocking(self.value())?))
+        Ok(T::load(&self.to_bytes()?))
     }
 
     /// The only element of a tensor that has one.
@@ -64,6 +61,76 @@ impl Tensor {
     pub fn item<T: Element>(&self) -> Result<T> {
         self.check_item()?;
         Ok(self.to_vec::<T>()?[0])
+    }
+
+    /// The elements of several tensors, which the device is waited for once: losses of many steps, all weights.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// # use wgrad::{Tensor, constant};
+    /// let (a, b) = (constant([1.0, 2.0])?, constant(3.0)?.square()?);
+    /// let values = pollster::block_on(Tensor::to_vecs_async::<f32>(&[&a, &b]))?;
+    /// assert_eq!(values, [vec![1.0, 2.0], vec![9.0]]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec_async`].
+    pub async fn to_vecs_async<T: Element>(tensors: &[&Tensor]) -> Result<Vec<Vec<T>>> {
+        tensors.iter().try_for_each(|tensor| tensor.check_read::<T>())?;
+        let bytes = Tensor::all_bytes_async(tensors).await?;
+        Ok(bytes.iter().map(|bytes| T::load(bytes)).collect())
+    }
+
+    /// As [`Tensor::to_bytes_async`], of several at once.
+    pub(crate) async fn all_bytes_async(tensors: &[&Tensor]) -> Result<Vec<Vec<u8>>> {
+        let mut all = Vec::with_capacity(tensors.len());
+        let mut rest = tensors;
+        while let Some(first) = rest.first() {
+            // As many as are on one device and go into a buffer that any adapter has.
+            let mut bytes = 0;
+            let fits = |tensor: &&&Tensor| {
+                bytes += tensor.len().saturating_mul(4);
+                bytes <= TOGETHER && tensor.device().same(first.device()) && !tensor.is_empty()
+            };
+            let count = rest.iter().take_while(fits).count();
+            if count < 2 {
+                all.push(first.to_bytes_async().await?);
+                rest = &rest[1..];
+                continue;
+            }
+            let (now, later) = rest.split_at(count);
+            let values: Vec<_> = now.iter().map(|tensor| tensor.value()).collect();
+            all.extend(first.device().read_all(&values).await?);
+            rest = later;
+        }
+        Ok(all)
+    }
+
+    /// What `Display` prints, on every target; does not block.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec_async`].
+    pub async fn to_string_async(&self) -> Result<String> {
+        Ok(super::display::text(self, &self.to_bytes_async().await?))
+    }
+
+    /// The elements as the device stores them.
+    pub(crate) async fn to_bytes_async(&self) -> Result<Vec<u8>> {
+        match self.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.device().read(self.value()).await,
+        }
+    }
+
+    /// As [`Tensor::to_bytes_async`]; blocks.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        match self.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.device().read_blocking(self.value()),
+        }
     }
 
     fn check_read<T: Element>(&self) -> Result<()> {

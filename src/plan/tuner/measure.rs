@@ -360,7 +360,7 @@ impl Entry {
         leaves: &[Arc<Buffer>],
         runs: u32,
     ) -> Result<Vec<Duration>> {
-        gpu.settle().await?;
+        gpu.done().await?;
         gpu.start_profile()?;
         for _ in 0..runs {
             if let Err(error) = self.plan.run(gpu, &graph.nodes, leaves, &[]) {
@@ -390,12 +390,12 @@ impl Entry {
         leaves: &[Arc<Buffer>],
         runs: u32,
     ) -> Result<Vec<Duration>> {
-        gpu.settle().await?;
+        gpu.done().await?;
         let began = Instant::now();
         for _ in 0..runs {
             self.plan.run(gpu, &graph.nodes, leaves, &[])?;
         }
-        gpu.settle().await?;
+        gpu.done().await?;
         Ok(vec![began.elapsed() / runs.max(1)])
     }
 }
