@@ -4,7 +4,7 @@
 import init, { Device, onPanic } from '../pkg/wgrad.js';
 import { Files, drawn, kept as keptData, served, type Data } from './data';
 import { faultOf, notePanic } from './faults';
-import { kernelsOf, measured } from './kernels';
+import { measured } from './kernels';
 import * as look from './look';
 import type { AskName, Asks, Fault, Request, Send, State } from './protocol';
 import { Run } from './run';
@@ -39,8 +39,6 @@ export class Engine {
   #broken = false;
   #kept: Kept | undefined;
   #losses: number[] = [];
-  /** The run whose kernels were told to the page. */
-  #seen: Run | undefined;
 
   constructor(send: Send) {
     this.#send = send;
@@ -76,7 +74,6 @@ export class Engine {
         const trainer = this.#ready();
         trainer.expectFirstStep(this.#navigated);
         await trainer.train(1);
-        this.#sawKernels();
         this.#setState('paused');
       });
     },
@@ -182,9 +179,7 @@ export class Engine {
     this.#setState('training');
     trainer.expectFirstStep(this.#navigated);
     try {
-      await trainer.train(this.#seen === trainer.run ? Infinity : 1);
-      this.#sawKernels();
-      if (this.#wanted && !trainer.finished) await trainer.train();
+      await trainer.train();
     } catch (error) {
       await this.#failed(error);
     }
@@ -215,14 +210,6 @@ export class Engine {
     this.#broken = true;
     if (this.#state === 'training') this.#setState('paused');
     this.#fault(faultOf(error));
-  }
-
-  /** The plan of the last step, once for each run. */
-  #sawKernels(): void {
-    const run = this.#ready().run;
-    if (this.#seen === run) return;
-    this.#seen = run;
-    this.#send({ kind: 'kernels', kernels: kernelsOf(this.#device!) });
   }
 
   #mend(): void {

@@ -80,7 +80,7 @@ export type Event =
   | { kind: 'evaluation'; step: number; accuracy: number; count: number; of: number; confusion: Uint32Array;
       misread: Digits & { guesses: Uint8Array } }
   | { kind: 'filters'; count: number; height: number; width: number; of: number; layer: string; values: Uint8ClampedArray }
-  /** Those of the first step that was trained since the model was made. */
+  /** Those of a training step, once some have run. */
   | { kind: 'kernels'; kernels: Kernel[] }
   | { kind: 'kept'; step: number }
   | { kind: 'fault'; fault: Fault };

@@ -3,6 +3,7 @@
 
 import type { Device, Tensor } from '../pkg/wgrad.js';
 import type { Data } from './data';
+import { kernelsOf } from './kernels';
 import * as look from './look';
 import { Pace } from './pace';
 import type { Send } from './protocol';
@@ -16,6 +17,8 @@ const EVERY = { figures: 250, filters: 1000, evaluation: 4000, keep: 5000 };
 const SHARE = 0.1;
 /** An evaluation is worth as long as this, if the device is quick enough for all images. */
 const EVALUATION_MS = 600;
+/** The first step also makes what the optimizer keeps; by this one all steps have the same kernels. */
+const TELL = 3;
 
 export class Trainer {
   readonly #send: Send;
@@ -25,7 +28,10 @@ export class Trainer {
   data: Data;
   #going = false;
   #cancelled = false;
-  #pace = new Pace();
+  #told = 0;
+  readonly #pace = new Pace();
+  /** The first step compiles, so its time says nothing of the pace. */
+  #warm = false;
   #last = { figures: 0, filters: 0, evaluation: 0, keep: 0 };
   #cost = { evaluation: 0, keep: 0 };
   #count = 500;
@@ -59,8 +65,8 @@ export class Trainer {
   async train(most = Infinity): Promise<void> {
     this.#going = true;
     const end = Math.min(this.run.submitted + most, most === Infinity ? this.#stopsAt : Infinity);
-    const started = performance.now();
-    this.#last = { figures: 0, filters: started, evaluation: started, keep: started };
+    const now = performance.now();
+    this.#last = { figures: now, filters: now, evaluation: now, keep: now };
     let reading: Promise<void> | undefined;
     this.#pace.restart();
     try {
@@ -69,10 +75,11 @@ export class Trainer {
         const next = await this.#submit(steps);
         await reading;
         reading = next.read;
-        // The first step compiles, so it says nothing of the pace.
-        if (this.run.step === 0) {
+        if (!this.#warm) {
           await reading;
-          this.#pace = new Pace();
+          this.#warm = true;
+          const now = performance.now();
+          this.#last = { figures: now, filters: now, evaluation: now, keep: now };
           this.#pace.restart();
         }
         if (this.#due()) {
@@ -93,6 +100,7 @@ export class Trainer {
     const results: Tensor[] = [];
     for (let i = 0; i < steps; i++) {
       const { loss, accuracy } = this.run.trainStep();
+      if (this.#told < TELL) this.#tellKernels();
       results.push(loss, accuracy);
       await giveWay();
     }
@@ -102,12 +110,17 @@ export class Trainer {
     return { read };
   }
 
+  #tellKernels(): void {
+    this.#told += 1;
+    if (this.#told === 1 || this.#told === TELL) this.#send({ kind: 'kernels', kernels: kernelsOf(this.device) });
+  }
+
   async #read(from: number, results: Tensor[]): Promise<void> {
     const values = await readScalars(results);
     const losses = values.filter((_, i) => i % 2 === 0);
     const accuracies = values.filter((_, i) => i % 2 === 1);
     this.record(losses, accuracies);
-    this.#pace.done(losses.length);
+    if (this.#warm) this.#pace.done(losses.length);
     if (from === 0 && this.#begun) {
       const now = Date.now();
       this.#send({ kind: 'first-step', afterStart: now - this.#begun.start, afterNavigation: now - this.#begun.navigation });
