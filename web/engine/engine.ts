@@ -261,15 +261,14 @@ export class Engine {
         text: `The GPU was lost ${this.#losses.length} times within a minute. Close what else uses it, try a smaller batch or model, and load the page again.`,
       });
     }
-    const step = this.#kept?.step ?? 0;
     const wanted = this.#wanted;
     this.#setState('loading');
     await this.#openDevice();
-    this.#begin(this.#settings, this.#kept);
+    this.#begin(this.#settings, this.#kept, true);
     this.#wanted = wanted;
     this.#send({
       kind: 'fault',
-      fault: { kind: 'lost', goesOn: true, text: `The GPU was lost (${reason.replace(/\.$/, '')}). A new device was opened, and training goes on from step ${step}.` },
+      fault: { kind: 'lost', goesOn: true, text: `A new device was opened; ${wanted ? 'training goes on' : 'the weights are those'} from step ${this.#ready().run.step}. The browser's reason: ${reason}` },
     });
   }
 
@@ -282,7 +281,7 @@ export class Engine {
     } catch (error) {
       this.#fault({ ...faultOf(error), kind: 'file', goesOn: true });
     }
-    return drawn(settings.seed);
+    return drawn(settings.seed, 'this server offers no MNIST, so digits are drawn on the spot');
   }
 
   #useData(data: Data): void {
@@ -301,7 +300,7 @@ export class Engine {
   }
 
   /** A new run, from `kept` weights or from the seed. If the model cannot be, the old one stays. */
-  #begin(settings: Settings, kept?: Kept): void {
+  #begin(settings: Settings, kept?: Kept, replaced = false): void {
     const run = new Run(settings, this.#data!.train);
     let restored = false;
     if (kept) {
@@ -315,7 +314,7 @@ export class Engine {
     this.#trainer?.run.dispose();
     this.#broken = false;
     this.#trainer = new Trainer(this.#device!, run, this.#data!, this.#send, () => this.#keepRun());
-    this.#send({ kind: 'model', summary: run.model.summary(), params: run.model.countParams(), step: run.step, restored });
+    this.#send({ kind: 'model', summary: run.model.summary(), params: run.model.countParams(), step: run.step, restored: restored && !replaced });
     this.#send({ kind: 'curves', losses: run.losses.values(), accuracies: run.accuracies.values(), tests: run.tests });
     this.#setState(run.step > 0 ? 'paused' : 'ready');
   }

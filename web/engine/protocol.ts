@@ -71,6 +71,7 @@ export type Event =
   | { kind: 'progress'; what: string; loaded: number; total: number }
   | { kind: 'adapter'; adapter: Adapter }
   | { kind: 'data'; source: 'mnist' | 'files' | 'drawn'; text: string; train: number; test: number }
+  /** `restored`: it goes on from weights of an earlier visit. */
   | { kind: 'model'; summary: string; params: number; step: number; restored: boolean }
   | { kind: 'curves'; losses: Float32Array; accuracies: Float32Array; tests: [step: number, accuracy: number][] }
   | { kind: 'points'; from: number; losses: Float32Array; accuracies: Float32Array }

@@ -36,6 +36,7 @@ export class Trainer {
   #cost = { evaluation: 0, keep: 0 };
   #count = 500;
   #evaluated = -1;
+  #keeps = 0;
   #begun: { start: number; navigation: number } | undefined;
 
   constructor(device: Device, run: Run, data: Data, send: Send, keep: () => Promise<void>) {
@@ -193,7 +194,8 @@ export class Trainer {
     const result = await look.evaluate(this.run.model, this.data.test, count, cancelled);
     if (!result) return;
     const ms = performance.now() - begun;
-    this.#cost.evaluation = ms;
+    // The first of each kind compiles kernels, which says nothing of the next.
+    this.#cost.evaluation = this.#evaluated < 0 ? 0 : ms;
     this.#last.evaluation = performance.now();
     this.#evaluated = step;
     this.run.tests.push([step, result.accuracy]);
@@ -207,6 +209,7 @@ export class Trainer {
     const begun = performance.now();
     await this.#keep();
     this.#last.keep = performance.now();
-    this.#cost.keep = this.#last.keep - begun;
+    this.#cost.keep = this.#keeps === 0 ? 0 : this.#last.keep - begun;
+    this.#keeps += 1;
   }
 }

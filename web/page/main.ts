@@ -107,8 +107,8 @@ function hear(event: Event): void {
       root.dataset.kept = String(event.step);
       return say('kept-note', `Kept in this browser at step ${format.count(event.step)}. A reload goes on from there; the optimizer starts anew.`);
     case 'fault': return showFault(event.fault);
+    case 'curves': return compare(0, event.losses);
     case 'hello':
-    case 'curves':
   }
 }
 
@@ -175,15 +175,18 @@ function showModel(event: Event & { kind: 'model' }): void {
     { text: 'Start afresh', run: () => void attempt('reset', {}) });
 }
 
+function compare(from: number, losses: Float32Array): void {
+  if (compared.length !== from || from >= COMPARED) return;
+  compared.push(...losses.subarray(0, COMPARED - from));
+  root.dataset.losses = JSON.stringify(compared);
+}
+
 let planned = false;
 
 function showPoints(event: Event & { kind: 'points' }): void {
   step = event.from + event.losses.length;
   const [loss, accuracy] = [event.losses.at(-1)!, event.accuracies.at(-1)!];
-  if (compared.length === event.from && event.from < COMPARED) {
-    compared.push(...event.losses.subarray(0, COMPARED - event.from));
-    root.dataset.losses = JSON.stringify(compared);
-  }
+  compare(event.from, event.losses);
   Object.assign(root.dataset, { step: String(step), loss: String(loss), accuracy: String(accuracy) });
   if (planned) return;
   planned = true;

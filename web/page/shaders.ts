@@ -50,7 +50,8 @@ export function showKernels(list: Kernel[]): void {
   fill(byId<HTMLTableElement>('kernels').tBodies[0]!, list.length, row, (row, i) => {
     const { name, ops, result, bytes, flops, time } = list[i]!;
     row.querySelector('button')!.textContent = name;
-    row.querySelector('.ops')!.textContent = ops;
+    const made = row.querySelector<HTMLElement>('.ops')!;
+    made.textContent = made.title = ops;
     const texts = [result, format.bytes(bytes), flops === undefined ? '' : format.flops(flops), time === undefined ? '' : format.time(time / 1000)];
     for (const [at, text] of texts.entries()) row.cells[at + 2]!.textContent = text;
     row.cells[5]!.style.setProperty('--share', String((time ?? 0) / slowest));
