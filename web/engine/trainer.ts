@@ -13,6 +13,12 @@ import { giveWay } from './time';
 
 /** Milliseconds between filters, and at least between evaluations and between keeping weights. */
 const EVERY = { figures: 250, filters: 1000, evaluation: 4000, keep: 5000 };
+
+function startingNow() {
+  const now = performance.now();
+  return { figures: now, filters: now, evaluation: now, keep: now };
+}
+
 /** At most this share of the time goes into evaluations, or into keeping weights. */
 const SHARE = 0.1;
 /** An evaluation is worth as long as this, if the device is quick enough for all images. */
@@ -32,7 +38,7 @@ export class Trainer {
   readonly #pace = new Pace();
   /** The first step compiles, so its time says nothing of the pace. */
   #warm = false;
-  #last = { figures: 0, filters: 0, evaluation: 0, keep: 0 };
+  #last = startingNow();
   #cost = { evaluation: 0, keep: 0 };
   #count = 500;
   #evaluated = -1;
@@ -66,8 +72,6 @@ export class Trainer {
   async train(most = Infinity): Promise<void> {
     this.#going = true;
     const end = Math.min(this.run.submitted + most, most === Infinity ? this.#stopsAt : Infinity);
-    const now = performance.now();
-    this.#last = { figures: now, filters: now, evaluation: now, keep: now };
     let reading: Promise<void> | undefined;
     this.#pace.restart();
     try {
@@ -79,8 +83,7 @@ export class Trainer {
         if (!this.#warm) {
           await reading;
           this.#warm = true;
-          const now = performance.now();
-          this.#last = { figures: now, filters: now, evaluation: now, keep: now };
+          this.#last = startingNow();
           this.#pace.restart();
         }
         if (this.#due()) {
