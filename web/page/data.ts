@@ -8,7 +8,7 @@ import { showThumbnail, thumbnail } from './pictures';
 
 type Ask = <K extends AskName>(kind: K, input: Asks[K]['in'], transfer?: Transferable[]) => Promise<Asks[K]['out'] | undefined>;
 
-const SHOWN = 20;
+const SHOWN = 16;
 let ask: Ask;
 let from = 0;
 let total = 0;
