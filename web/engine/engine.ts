@@ -26,6 +26,7 @@ export class Engine {
   #settings!: Settings;
   #base = '';
   #navigated = 0;
+  #memory = 0;
   #files = new Files();
   #state: State = 'loading';
   /** Commands wait for each other here. */
@@ -87,7 +88,8 @@ export class Engine {
     },
     recover: ({ settings }) => this.#command(() => {
       this.#settings = settings;
-      this.#begin(settings, this.#kept);
+      this.#broken = true;
+      this.#mend();
     }),
     files: ({ files }) => this.#command(async () => {
       await this.#files.add(files);
@@ -195,8 +197,7 @@ export class Engine {
     this.#wanted = false;
     if (this.#state === 'training') this.#setState('paused');
     try {
-      if (trainer.run.step === 0) await trainer.filters();
-      else await trainer.look();
+      await trainer.look();
     } catch (error) {
       await this.#failed(error);
     }
@@ -213,13 +214,18 @@ export class Engine {
   }
 
   #mend(): void {
-    if (this.#broken) this.#begin(this.#settings, this.#kept);
+    if (!this.#broken) return;
+    // What failed may have been memory, so the old run goes first.
+    this.#trainer?.run.dispose();
+    this.#trainer = undefined;
+    this.#device?.trim();
+    this.#begin(this.#settings, this.#kept);
   }
 
   // Setting up
 
-  async #open({ settings, module, base, begun, resume }: Asks['open']['in']): Promise<void> {
-    [this.#settings, this.#base, this.#navigated] = [settings, base, begun];
+  async #open({ settings, module, base, begun, resume, memory }: Asks['open']['in']): Promise<void> {
+    [this.#settings, this.#base, this.#navigated, this.#memory] = [settings, base, begun, memory];
     await init({ module_or_path: module });
     onPanic((text) => {
       notePanic(text);
@@ -236,7 +242,7 @@ export class Engine {
   }
 
   async #openDevice(): Promise<void> {
-    const device = await Device.open();
+    const device = await Device.open(this.#memory > 0 ? { memoryLimit: this.#memory } : {});
     this.#device = device;
     void device.lost.then((reason) => {
       if (this.#device === device) void this.#command(() => this.#replace(reason)).catch((error) => this.#fault(faultOf(error)));
@@ -354,6 +360,7 @@ export class Engine {
       throw Object.assign(new Error(`${name}: ${text}`), { name: 'CheckpointError' });
     }
     this.#kept = undefined;
+    this.#trainer?.weightsChanged();
   }
 }
 
@@ -369,4 +376,5 @@ if (typeof document === 'undefined') {
   const receive = connect(send);
   self.onmessage = ({ data }: MessageEvent<Request>) => receive(data);
   send({ kind: 'hello', gpu: Boolean(navigator.gpu) });
+  self.onunhandledrejection = ({ reason }) => send({ kind: 'fault', fault: faultOf(reason) });
 }

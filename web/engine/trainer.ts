@@ -41,7 +41,9 @@ export class Trainer {
   #last = startingNow();
   #cost = { evaluation: 0, keep: 0 };
   #count = 500;
-  #evaluated = -1;
+  /** The step that was last evaluated; untrained weights are not worth it. */
+  #evaluated = 0;
+  #evaluations = 0;
   #keeps = 0;
   #begun: { start: number; navigation: number } | undefined;
 
@@ -166,7 +168,7 @@ export class Trainer {
   }
 
   async #look(): Promise<void> {
-    if (performance.now() > this.#last.filters + EVERY.filters) await this.filters();
+    if (performance.now() > this.#last.filters + EVERY.filters) await this.#filters();
     if (this.#going && performance.now() > this.#dueAt('evaluation')) await this.#evaluate(this.#count, () => !this.#going);
     if (this.#going && performance.now() > this.#dueAt('keep')) await this.keep();
     // What ran in between is no part of a step.
@@ -176,7 +178,7 @@ export class Trainer {
   /** What the page shows once training has come to rest. `all` test images, or as many as are quick. */
   async look(all = false): Promise<void> {
     this.#cancelled = false;
-    await this.filters();
+    await this.#filters();
     if (!this.#cancelled) await this.keep();
     if (!this.#cancelled && (all || this.#evaluated !== this.run.step)) {
       await this.#evaluate(all ? this.data.test.length : this.#count, () => this.#cancelled);
@@ -184,7 +186,12 @@ export class Trainer {
     this.#before = undefined;
   }
 
-  async filters(): Promise<void> {
+  /** By other means than training: what was seen of the model is no longer true. */
+  weightsChanged(): void {
+    this.#evaluated = -1;
+  }
+
+  async #filters(): Promise<void> {
     const filters = await look.filters(this.run.model);
     if (filters) this.#send({ kind: 'filters', ...filters }, [filters.values.buffer]);
     this.#last.filters = performance.now();
@@ -198,7 +205,8 @@ export class Trainer {
     if (!result) return;
     const ms = performance.now() - begun;
     // The first of each kind compiles kernels, which says nothing of the next.
-    this.#cost.evaluation = this.#evaluated < 0 ? 0 : ms;
+    this.#cost.evaluation = this.#evaluations === 0 ? 0 : ms;
+    this.#evaluations += 1;
     this.#last.evaluation = performance.now();
     this.#evaluated = step;
     this.run.tests.push([step, result.accuracy]);

@@ -16,7 +16,10 @@ const root = document.documentElement;
 /** The exact losses of the first steps are there to be compared with those of a native run. */
 const COMPARED = 100;
 
-const mayUseWorker = new URLSearchParams(location.search).get('worker') !== '0';
+const query = new URLSearchParams(location.search);
+/** `worker=0` trains beside the page, `memory=64` leaves the rest of the GPU's memory to others: 64 MB for this page. */
+const mayUseWorker = query.get('worker') !== '0';
+const memory = Math.max(0, Number(query.get('memory')) || 0) * 1e6;
 let link: Link | undefined;
 let state: State = 'loading';
 let step = 0;
@@ -60,7 +63,7 @@ async function open(resume: boolean): Promise<void> {
     const reached = await reach(listeners, mayUseWorker && 'Worker' in window);
     link = reached.link;
     root.dataset.engine = reached.where;
-    await link.ask('open', { settings: currentSettings(), module: await module, base: document.baseURI, begun, resume });
+    await link.ask('open', { settings: currentSettings(), module: await module, base: document.baseURI, begun, resume, memory });
   } catch (error) {
     setState('error');
     const fault: Fault = error instanceof Refused ? error.fault : { kind: 'error', text: error instanceof Error ? error.message : String(error), goesOn: false };
@@ -166,6 +169,7 @@ function showModel(event: Event & { kind: 'model' }): void {
   say('step', format.count(step));
   for (const id of ['loss', 'accuracy', 'test-accuracy', 'speed', 'step-time', 'first-step', 'kernels-per-step']) say(id, '–');
   say('kept-note', 'Kept in this browser while you train, so that a reload goes on.');
+  clearNotice('info');
   noKernels();
   forgetResults();
   readAgain();
@@ -305,6 +309,7 @@ function setUpControls(): void {
   byId('lose-device').addEventListener('click', () => void attempt('lose', {}));
 }
 
+addEventListener('unhandledrejection', ({ reason }) => notice('error', String(reason)));
 setUpCurves();
 setUpResults();
 setUpControls();
