@@ -7,6 +7,7 @@
 mod bench;
 mod run;
 mod setup;
+mod system;
 
 use std::process::ExitCode;
 
