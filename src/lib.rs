@@ -36,7 +36,7 @@ pub use ops::{
 pub use plan::{PlanReport, PlannedKernel, TunedOp, TunedVariant, Tuning, TuningReport};
 pub use runtime::{Device, Profiler};
 pub use shape::{Axes, Shape};
-pub use tape::{GradientTape, PersistentTape, Sources, Targets, Watchable};
+pub use tape::{GradientTape, PersistentTape, Sources, Targets, TensorOrVariable, Watchable};
 pub use tensor::{Element, Nested, Operand, Tensor, constant};
 pub use variable::Variable;
 /// The version of wgpu whose devices and buffers can be shared.

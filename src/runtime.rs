@@ -214,6 +214,39 @@ impl Device {
         self.0.gpu.wait(None)
     }
 
+    /// As [`Device::synchronize`], on every target; does not block.
+    ///
+    /// # Errors
+    /// As [`Device::flush`].
+    pub async fn synchronize_async(&self) -> Result<()> {
+        self.flush()?;
+        self.0.gpu.done().await
+    }
+
+    /// Waits until the device is lost, be it years, and tells the reason.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// let device = wgrad::Device::new()?;
+    /// let lost = std::thread::spawn({
+    ///     let device = device.clone();
+    ///     move || pollster::block_on(device.lost())
+    /// });
+    /// device.destroy();
+    /// assert!(lost.join().expect("the thread ends").starts_with("Destroyed"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lost(&self) -> String {
+        self.0.gpu.loss().await
+    }
+
+    /// Gives the device and all memory on it back to the driver. Its tensors are gone: every call that meets one
+    /// returns [`Error::Device`], as after any other loss. [`Device::current`] opens no other one by itself.
+    pub fn destroy(&self) {
+        self.0.gpu.destroy();
+    }
+
     /// Limits the bytes that buffers may take; `None` lifts the limit. What is held already stays.
     pub fn set_memory_limit(&self, bytes: Option<u64>) {
         self.0.gpu.pool.set_limit(bytes);

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::drawn_digits::draw_digits;
-use super::idx::read_idx;
+use super::idx::{Idx, parse_idx, read_idx};
 use crate::error::{Error, Result};
 use crate::folders::{Env, folder};
 
@@ -101,6 +101,24 @@ impl Mnist {
 }
 
 impl Images {
+    /// The images in the contents of two IDX files, plain or (with the feature `gzip`) packed.
+    ///
+    /// ```
+    /// use wgrad::data::mnist::Images;
+    /// let images = [&[0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 28, 0, 0, 0, 28][..], &[7; 784]].concat();
+    /// let labels = [0, 0, 8, 1, 0, 0, 0, 1, 5];
+    /// let digits = Images::from_idx(&images, &labels)?;
+    /// assert_eq!((digits.len(), digits.labels[0], digits.image(0)[783]), (1, 5, 7));
+    /// # Ok::<(), wgrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if one is broken, or they do not belong together.
+    pub fn from_idx(images: &[u8], labels: &[u8]) -> Result<Self> {
+        let (name, labels_name) = ("the file of images", "the file of labels");
+        match_up(parse_idx(images, name)?, parse_idx(labels, labels_name)?, name, labels_name)
+    }
+
     /// How many images there are.
     pub fn len(&self) -> usize {
         self.labels.len()
@@ -241,11 +259,16 @@ fn read(files: &Files, source: Source) -> Result<Mnist> {
 }
 
 fn read_images([images, labels]: &[PathBuf; 2]) -> Result<Images> {
-    let refuse = |path: &Path, what: String| {
-        let advice = "Check that it is a file of MNIST, and fetch it again.";
-        Err(Error::Data(format!("{}: {what}. {advice}", path.display())))
-    };
     let (pixels, digits) = (read_idx(images)?, read_idx(labels)?);
+    match_up(pixels, digits, &images.display().to_string(), &labels.display().to_string())
+}
+
+/// Images and labels that belong together; the names are those of the files.
+fn match_up(pixels: Idx, digits: Idx, images: &str, labels: &str) -> Result<Images> {
+    let refuse = |file: &str, what: String| {
+        let advice = "Check that it is a file of MNIST, and fetch it again.";
+        Err(Error::Data(format!("{file}: {what}. {advice}")))
+    };
     let &[count, SIDE, SIDE] = pixels.shape.as_slice() else {
         let what = format!("the values are {:?}, not [images, 28, 28]", pixels.shape);
         return refuse(images, what);
@@ -254,7 +277,7 @@ fn read_images([images, labels]: &[PathBuf; 2]) -> Result<Images> {
         return refuse(images, "there is not a single image in it".into());
     }
     if digits.shape != [count] {
-        let (found, images) = (&digits.shape, images.display());
+        let found = &digits.shape;
         return refuse(
             labels,
             format!("the labels are {found:?}, and {images} has {count} images"),

@@ -128,10 +128,7 @@ pub(super) async fn open(
     let (device, queue) = adapter.request_device(&descriptor).await.map_err(|e| {
         Error::Device(
             DeviceFault::NoAdapter,
-            format!(
-                "Device: {} refused to open: {e}. Try another one with WGRAD_ADAPTER.",
-                infos[index]
-            ),
+            format!("Device: {} refused to open: {e}. {TRY_ANOTHER}", infos[index]),
         )
     })?;
     log::info!("wgrad runs on {} with {features:?}", infos[index]);
@@ -182,6 +179,18 @@ fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
     })
 }
 
+#[cfg(target_family = "wasm")]
+const NO_ADAPTER: &str = "Device: the browser has WebGPU and offers no adapter. Turn on hardware acceleration in its \
+settings and bring the graphics driver up to date; Chrome on Linux may need --enable-unsafe-webgpu and \
+--enable-features=Vulkan. chrome://gpu or about:support tells what is blocked.";
+
+#[cfg(target_family = "wasm")]
+const TRY_ANOTHER: &str = "Load the page again; if that does not help, restart the browser.";
+
+#[cfg(not(target_family = "wasm"))]
+const TRY_ANOTHER: &str = "Try another one with WGRAD_ADAPTER.";
+
+#[cfg(not(target_family = "wasm"))]
 const NO_ADAPTER: &str = "Device: no GPU adapter was found. Install a driver: on Debian and Ubuntu \
 `sudo apt install mesa-vulkan-drivers` (it has a software adapter too), on Fedora `sudo dnf install \
 mesa-vulkan-drivers vulkan-loader`; on macOS Metal is part of the system (10.13 or newer); on Windows \

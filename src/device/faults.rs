@@ -4,11 +4,15 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use futures::channel::oneshot;
+
 use crate::error::{DeviceFault, Error, Result};
 
 #[derive(Default)]
 pub(super) struct Faults {
     lost: OnceLock<String>,
+    /// Those who want to know of the loss when it happens.
+    mourners: Mutex<Vec<oneshot::Sender<()>>>,
     pending: Mutex<Option<Error>>,
 }
 
@@ -18,11 +22,38 @@ impl Faults {
         let faults = Arc::new(Faults::default());
         let on_lost = faults.clone();
         device.set_device_lost_callback(move |reason, message| {
-            let _ = on_lost.lost.set(format!("{reason:?}: {message}"));
+            on_lost.lose(format!("{reason:?}: {message}"));
         });
         let on_error = faults.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| on_error.record(&error)));
         faults
+    }
+
+    /// The device is gone; the first reason counts.
+    pub(super) fn lose(&self, reason: String) {
+        let _ = self.lost.set(reason);
+        let mourners =
+            std::mem::take(&mut *self.mourners.lock().unwrap_or_else(PoisonError::into_inner));
+        for mourner in mourners {
+            // Who was dropped no longer wants to know.
+            let _ = mourner.send(());
+        }
+    }
+
+    /// Waits until the device is gone.
+    pub(super) async fn loss(&self) -> String {
+        let receiver = {
+            let mut mourners = self.mourners.lock().unwrap_or_else(PoisonError::into_inner);
+            let (sender, receiver) = oneshot::channel();
+            // Looked at with the list locked, so that no loss comes between.
+            if self.lost.get().is_none() {
+                mourners.push(sender);
+            }
+            receiver
+        };
+        // A sender that is dropped stands for a loss that was there before.
+        let _ = receiver.await;
+        self.lost.get().cloned().unwrap_or_default()
     }
 
     pub(super) fn record(&self, error: &wgpu::Error) {
@@ -64,12 +95,17 @@ pub(super) fn out_of_memory(what: &str) -> Error {
     )
 }
 
+#[cfg(not(target_family = "wasm"))]
+const OPEN_ANOTHER: &str = "Device::new, give it to Device::set_default";
+#[cfg(target_family = "wasm")]
+const OPEN_ANOTHER: &str = "Device.open";
+
 fn lost(reason: &str) -> Error {
     Error::Device(
         DeviceFault::Lost,
         format!(
-            "Device: the device is lost ({reason}); its tensors are gone. Make a new one with Device::new, \
-             give it to Device::set_default and go on from values kept on the host."
+            "Device: the device is lost ({reason}); its tensors are gone. Make a new one with {OPEN_ANOTHER} \
+             and go on from values kept on the host."
         ),
     )
 }

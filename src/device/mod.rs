@@ -151,6 +151,18 @@ impl Gpu {
         checked
     }
 
+    /// Waits until the device is gone and tells why.
+    pub(crate) async fn loss(&self) -> String {
+        self.faults.loss().await
+    }
+
+    /// Gives the device back to the driver, with all that is on it.
+    pub(crate) fn destroy(&self) {
+        // Said at once, as the driver's own report comes later.
+        self.faults.lose("Destroyed: the program has given it back".to_string());
+        self.device.destroy();
+    }
+
     /// Refuses a tensor that no binding of this adapter can cover.
     pub(crate) fn check_size(
         &self,

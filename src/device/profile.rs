@@ -60,7 +60,8 @@ impl Profile {
         std::fs::write(path, self.chrome_trace()).map_err(|error| Error::io(path, error))
     }
 
-    fn chrome_trace(&self) -> String {
+    /// The trace that [`Profile::write_chrome_trace`] writes, as text.
+    pub fn chrome_trace(&self) -> String {
         let mut text = String::from("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
         text += "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"tid\":1,\"args\":{\"name\":";
         json_string(&mut text, &self.adapter);

@@ -129,6 +129,20 @@ impl Gpu {
         self.finish_read(staging, result)
     }
 
+    /// Waits until all that was submitted is done, without blocking the thread.
+    pub(crate) async fn done(&self) -> Result<()> {
+        let (sender, receiver) = oneshot::channel();
+        self.queue.on_submitted_work_done(move || {
+            // Whoever was dropped meanwhile no longer wants to know.
+            let _ = sender.send(());
+        });
+        #[cfg(not(target_family = "wasm"))]
+        self.transfer.poller.wake();
+        // A device that is lost drops the callback; the check tells.
+        let _ = receiver.await;
+        self.check()
+    }
+
     fn start_map(
         &self,
         staging: &Staging,

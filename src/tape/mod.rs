@@ -9,7 +9,7 @@ mod walk;
 
 use std::rc::Rc;
 
-pub use sources::{Sources, Targets, Watchable};
+pub use sources::{Sources, Targets, TensorOrVariable, Watchable};
 
 use crate::eager;
 use crate::error::Result;

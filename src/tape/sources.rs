@@ -124,6 +124,47 @@ impl OneSource for Variable {
     }
 }
 
+/// A tensor or a variable, for lists that hold both.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{self as tf, TensorOrVariable};
+/// let (x, w) = (tf::constant(3.0)?, tf::Variable::new(&tf::constant(2.0)?));
+/// let tape = tf::GradientTape::new();
+/// tape.watch(&x)?;
+/// let y = &w * &x;
+/// let sources = [TensorOrVariable::Tensor(x), TensorOrVariable::Variable(w)];
+/// let [dx, dw] = tape.required_gradient(&y, sources)?;
+/// assert_eq!((dx.item::<f32>()?, dw.item::<f32>()?), (2.0, 3.0));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub enum TensorOrVariable {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A variable.
+    Variable(Variable),
+}
+
+impl Watchable for &TensorOrVariable {
+    fn watch(self, recorder: &Recorder) -> Result<()> {
+        match self {
+            TensorOrVariable::Tensor(tensor) => tensor.watch(recorder),
+            TensorOrVariable::Variable(variable) => variable.watch(recorder),
+        }
+    }
+}
+
+impl OneSource for TensorOrVariable {
+    fn source(&self) -> Source {
+        match self {
+            TensorOrVariable::Tensor(tensor) => tensor.source(),
+            TensorOrVariable::Variable(variable) => variable.source(),
+        }
+    }
+}
+
 impl<T: OneSource> OneSource for &T {
     fn source(&self) -> Source {
         (*self).source()

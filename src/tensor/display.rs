@@ -3,17 +3,13 @@
 //! Printing reads the value from the device and blocks; `Debug` never reads. This is text for people:
 //! values are rounded and long tensors abbreviated, so nothing here is meant to be parsed back.
 
-// Where reading cannot block, no host value ever gets here and the formatting below has no caller.
-#![cfg_attr(target_family = "wasm", allow(dead_code))]
-
 use std::fmt;
 
 use half::f16;
 
-#[cfg(not(target_family = "wasm"))]
 use crate::dtype::DType;
 
-use super::Tensor;
+use super::{Element, Tensor};
 
 /// Most digits after the point within an array; a scalar shows all it needs.
 const PRECISION: usize = 8;
@@ -26,12 +22,20 @@ const LINE_WIDTH: usize = 75;
 
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = value_text(self);
-        // The rows of a matrix line up only if the first one starts a line as the others do.
-        let start = if text.contains('\n') { "\n" } else { "" };
-        let (shape, dtype) = (shape_text(self.shape()), self.dtype().tensorflow_name());
-        write!(f, "tf.Tensor({start}{text}, shape={shape}, dtype={dtype})")
+        f.write_str(&framed(self, &value_text(self)))
     }
+}
+
+/// What `Display` prints of a tensor whose stored bytes these are.
+pub(super) fn text(tensor: &Tensor, bytes: &[u8]) -> String {
+    framed(tensor, &format_values(&Values::new(tensor.dtype(), bytes), tensor.shape()))
+}
+
+fn framed(tensor: &Tensor, text: &str) -> String {
+    // The rows of a matrix line up only if the first one starts a line as the others do.
+    let start = if text.contains('\n') { "\n" } else { "" };
+    let (shape, dtype) = (shape_text(tensor.shape()), tensor.dtype().tensorflow_name());
+    format!("tf.Tensor({start}{text}, shape={shape}, dtype={dtype})")
 }
 
 impl fmt::Debug for Tensor {
@@ -46,30 +50,15 @@ impl fmt::Debug for Tensor {
 
 #[cfg(not(target_family = "wasm"))]
 fn value_text(tensor: &Tensor) -> String {
-    match read(tensor) {
-        Ok(values) => format_values(&values, tensor.shape()),
+    match tensor.to_bytes() {
+        Ok(bytes) => format_values(&Values::new(tensor.dtype(), &bytes), tensor.shape()),
         Err(error) => format!("<not read: {error}>"),
     }
 }
 
 #[cfg(target_family = "wasm")]
 fn value_text(_: &Tensor) -> String {
-    "<not read: await to_vec_async>".to_owned()
-}
-
-#[cfg(not(target_family = "wasm"))]
-fn read(tensor: &Tensor) -> crate::error::Result<Values> {
-    fn wide<T: Into<i64>>(values: Vec<T>) -> Values {
-        Values::Int(values.into_iter().map(Into::into).collect())
-    }
-    Ok(match tensor.dtype() {
-        DType::F32 => Values::F32(tensor.to_vec()?),
-        DType::F16 => Values::F16(tensor.to_vec()?),
-        DType::I32 => wide(tensor.to_vec::<i32>()?),
-        DType::U32 => wide(tensor.to_vec::<u32>()?),
-        DType::U8 => wide(tensor.to_vec::<u8>()?),
-        DType::Bool => Values::Bool(tensor.to_vec()?),
-    })
+    "<not read: await to_string_async>".to_owned()
 }
 
 /// A shape as Python writes a tuple: `()`, `(3,)`, `(2, 3)`.
@@ -86,6 +75,22 @@ enum Values {
     F16(Vec<f16>),
     Int(Vec<i64>),
     Bool(Vec<bool>),
+}
+
+impl Values {
+    fn new(dtype: DType, bytes: &[u8]) -> Self {
+        fn wide<T: Element + Into<i64>>(bytes: &[u8]) -> Values {
+            Values::Int(T::load(bytes).into_iter().map(Into::into).collect())
+        }
+        match dtype {
+            DType::F32 => Values::F32(Element::load(bytes)),
+            DType::F16 => Values::F16(Element::load(bytes)),
+            DType::I32 => wide::<i32>(bytes),
+            DType::U32 => wide::<u32>(bytes),
+            DType::U8 => wide::<u8>(bytes),
+            DType::Bool => Values::Bool(Element::load(bytes)),
+        }
+    }
 }
 
 /// The text of `str(array)` with the default print options of NumPy 2.0 to 2.2; from 2.3 on NumPy goes

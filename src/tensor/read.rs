@@ -12,10 +12,7 @@ impl Tensor {
     /// memory while it computed the value.
     pub async fn to_vec_async<T: Element>(&self) -> Result<Vec<T>> {
         self.check_read::<T>()?;
-        if self.is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(T::load(&self.device().read(self.value()).await?))
+        Ok(T::load(&self.to_bytes_async().await?))
     }
 
     /// As [`Tensor::to_vec_async`]; blocks until the value is there.
@@ -25,10 +22,7 @@ impl Tensor {
     #[cfg(not(target_family = "wasm"))]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_read::<T>()?;
-        if self.is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(T::load(&self.device().read_blocking(self.value())?))
+        Ok(T::load(&self.to_bytes()?))
     }
 
     /// The only element of a tensor that has one.
@@ -64,6 +58,31 @@ impl Tensor {
     pub fn item<T: Element>(&self) -> Result<T> {
         self.check_item()?;
         Ok(self.to_vec::<T>()?[0])
+    }
+
+    /// What `Display` prints, on every target; does not block.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec_async`].
+    pub async fn to_string_async(&self) -> Result<String> {
+        Ok(super::display::text(self, &self.to_bytes_async().await?))
+    }
+
+    /// The elements as the device stores them.
+    pub(crate) async fn to_bytes_async(&self) -> Result<Vec<u8>> {
+        match self.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.device().read(self.value()).await,
+        }
+    }
+
+    /// As [`Tensor::to_bytes_async`]; blocks.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        match self.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.device().read_blocking(self.value()),
+        }
     }
 
     fn check_read<T: Element>(&self) -> Result<()> {

@@ -1,0 +1,150 @@
+//! Arguments that come as plain JavaScript values: options, shapes, numbers.
+
+use js_sys::{Array, Function, Object, Reflect};
+use wasm_bindgen::{JsCast, JsValue};
+
+use crate::error::{Result, bad_type};
+
+/// An object of options; `undefined` stands for none.
+pub(crate) struct Options {
+    /// Names it in messages.
+    what: &'static str,
+    object: Option<Object>,
+}
+
+impl Options {
+    /// `value` as options, of which no other than the `known` may be given.
+    pub(crate) fn new(what: &'static str, value: &JsValue, known: &[&str]) -> Result<Self> {
+        if value.is_undefined() || value.is_null() {
+            return Ok(Options { what, object: None });
+        }
+        let Some(object) = value.dyn_ref::<Object>().filter(|_| !value.is_function()) else {
+            return Err(bad_type(format!(
+                "{what}: the options must be an object, not {}.",
+                show(value)
+            )));
+        };
+        for key in Object::keys(object).iter() {
+            let key = key.as_string().unwrap_or_default();
+            if !known.contains(&key.as_str()) {
+                return Err(bad_type(format!(
+                    "{what}: there is no option '{key}'. The known ones are {}.",
+                    known.join(", ")
+                )));
+            }
+        }
+        Ok(Options { what, object: Some(object.clone()) })
+    }
+
+    /// An option that is given and not `undefined`.
+    pub(crate) fn get(&self, key: &str) -> Option<JsValue> {
+        let value = Reflect::get(self.object.as_ref()?, &key.into()).ok()?;
+        (!value.is_undefined() && !value.is_null()).then_some(value)
+    }
+
+    pub(crate) fn number(&self, key: &str) -> Result<Option<f64>> {
+        self.read(key, "a number", |value| value.as_f64())
+    }
+
+    pub(crate) fn bool(&self, key: &str) -> Result<Option<bool>> {
+        self.read(key, "true or false", |value| value.as_bool())
+    }
+
+    pub(crate) fn string(&self, key: &str) -> Result<Option<String>> {
+        self.read(key, "a string", |value| value.as_string())
+    }
+
+    pub(crate) fn function(&self, key: &str) -> Result<Option<Function>> {
+        self.read(key, "a function", |value| value.dyn_ref::<Function>().cloned())
+    }
+
+    /// A whole number from 0.
+    pub(crate) fn size(&self, key: &str) -> Result<Option<usize>> {
+        self.read(key, "a whole number from 0", |value| whole(value.as_f64()?))
+    }
+
+    /// A whole number from 1.
+    pub(crate) fn count(&self, key: &str) -> Result<Option<usize>> {
+        self.read(key, "a whole number from 1", |value| {
+            whole(value.as_f64()?).filter(|count| *count > 0)
+        })
+    }
+
+    /// A whole number from 1, or two of them: rows and columns.
+    pub(crate) fn pair(&self, key: &str) -> Result<Option<[usize; 2]>> {
+        self.read(key, "a whole number from 1 or two of them", |value| {
+            let positive = |value: JsValue| whole(value.as_f64()?).filter(|size| *size > 0);
+            match value.dyn_ref::<Array>() {
+                Some(pair) if pair.length() == 2 => {
+                    Some([positive(pair.get(0))?, positive(pair.get(1))?])
+                }
+                Some(_) => None,
+                None => positive(value.clone()).map(|size| [size, size]),
+            }
+        })
+    }
+
+    pub(crate) fn read<T>(
+        &self,
+        key: &str,
+        wanted: &str,
+        read: impl FnOnce(&JsValue) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match read(&value) {
+            Some(value) => Ok(Some(value)),
+            None => Err(bad_type(format!(
+                "{}: the option '{key}' is {}; it must be {wanted}.",
+                self.what,
+                show(&value)
+            ))),
+        }
+    }
+
+    /// The value of an option that must be given.
+    pub(crate) fn required<T>(&self, key: &str, value: Option<T>) -> Result<T> {
+        value.ok_or_else(|| bad_type(format!("{}: the option '{key}' is missing.", self.what)))
+    }
+}
+
+/// `value` as a size or a place, if it is a whole number that can be one.
+pub(crate) fn whole(value: f64) -> Option<usize> {
+    let size = value as usize;
+    (size as f64 == value).then_some(size)
+}
+
+/// Sizes of axes, from a list of whole numbers.
+pub(crate) fn shape(what: &str, value: &JsValue) -> Result<Vec<usize>> {
+    let sizes: Option<Vec<usize>> = value
+        .dyn_ref::<Array>()
+        .and_then(|list| list.iter().map(|size| whole(size.as_f64()?)).collect());
+    sizes.ok_or_else(|| {
+        bad_type(format!(
+            "{what}: the shape is {}; it must be a list of whole numbers from 0.",
+            show(value)
+        ))
+    })
+}
+
+/// Whole numbers of either sign.
+pub(crate) fn integers(what: &str, value: &JsValue) -> Result<Vec<i64>> {
+    let integer = |value: JsValue| {
+        let number = value.as_f64()?;
+        (number as i64 as f64 == number).then_some(number as i64)
+    };
+    let list: Option<Vec<i64>> =
+        value.dyn_ref::<Array>().and_then(|list| list.iter().map(integer).collect());
+    list.ok_or_else(|| bad_type(format!("{what}: {} is not a list of whole numbers.", show(value))))
+}
+
+/// How a value looks in a message; long ones are cut.
+pub(crate) fn show(value: &JsValue) -> String {
+    let text = match js_sys::JSON::stringify(value) {
+        Ok(text) if text.is_string() => String::from(text),
+        _ => format!("a value of type {}", value.js_typeof().as_string().unwrap_or_default()),
+    };
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,259 @@
+//! [`Device`]: the GPU of the page, and [`Plan`], what it ran last.
+
+use js_sys::{Array, Object, Promise, Reflect};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
+use wgrad::{DeviceFault, DeviceOptions, Error};
+
+use crate::args::{Options, whole};
+use crate::error::{Result, Thrown, bad_type};
+use crate::profile::Profiler;
+
+/// The GPU that tensors live on. A page opens one before its first tensor.
+#[wasm_bindgen]
+pub struct Device(wgrad::Device);
+
+/// An object with these properties.
+pub(crate) fn object<const N: usize>(properties: [(&str, JsValue); N]) -> Object {
+    let object = Object::new();
+    for (key, value) in properties {
+        // An object that was made just now takes any property.
+        let _ = Reflect::set(&object, &key.into(), &value);
+    }
+    object
+}
+
+fn no_webgpu() -> Option<Error> {
+    let global = js_sys::global();
+    let get = |object: &JsValue, key: &str| Reflect::get(object, &key.into()).unwrap_or_default();
+    if get(&get(&global, "navigator"), "gpu").is_object() {
+        return None;
+    }
+    let why = match get(&global, "isSecureContext").as_bool() {
+        Some(false) => {
+            "Device: browsers have WebGPU only on pages that come over https or from localhost, and this one does \
+             not. Load it from there."
+        }
+        _ => {
+            "Device: this browser has no WebGPU (navigator.gpu is missing). Use a newer one: Chrome or Edge 113, \
+             Safari 26, Firefox 141, or newer; on Linux and Android WebGPU may have to be turned on in its settings."
+        }
+    };
+    Some(Error::Device(DeviceFault::NoAdapter, why.to_string()))
+}
+
+#[wasm_bindgen]
+impl Device {
+    /// Opens the GPU and makes it the one that new tensors are made on. Rejects with a `DeviceError` that tells what
+    /// to do if there is no WebGPU or no adapter. `memoryLimit` is the most bytes that tensors may take.
+    #[wasm_bindgen(unchecked_return_type = "Promise<Device>")]
+    pub fn open(
+        #[wasm_bindgen(unchecked_optional_param_type = "{ memoryLimit?: number }")]
+        options: &JsValue,
+    ) -> Result<Promise> {
+        let options = Options::new("Device.open", options, &["memoryLimit"])?;
+        let memory_limit = options.size("memoryLimit")?.map(|bytes| bytes as u64);
+        Ok(future_to_promise(async move {
+            if let Some(error) = no_webgpu() {
+                return Err(Thrown::from(error).into());
+            }
+            let options = DeviceOptions { memory_limit, ..Default::default() };
+            let device = wgrad::Device::open_async(&options).await.map_err(Thrown::from)?;
+            wgrad::Device::set_default(&device);
+            Ok(Device(device).into())
+        }))
+    }
+
+    /// What is known of the adapter.
+    #[wasm_bindgen(getter, unchecked_return_type = "AdapterInfo")]
+    pub fn adapter(&self) -> Object {
+        let info = self.0.adapter();
+        object([
+            ("name", info.name.as_str().into()),
+            ("kind", format!("{:?}", info.kind).into()),
+            ("backend", format!("{:?}", info.backend).into()),
+            ("driver", info.driver.as_str().into()),
+            ("text", info.to_string().into()),
+        ])
+    }
+
+    /// The device's limits, by WebGPU's names.
+    #[wasm_bindgen(getter, unchecked_return_type = "Record<string, number>")]
+    pub fn limits(&self) -> Object {
+        let limits = self.0.wgpu().0.limits();
+        let number = |value: u64| JsValue::from(value as f64);
+        let small = |value: u32| JsValue::from(f64::from(value));
+        object([
+            ("maxBufferSize", number(limits.max_buffer_size)),
+            ("maxStorageBufferBindingSize", number(limits.max_storage_buffer_binding_size)),
+            ("maxStorageBuffersPerShaderStage", small(limits.max_storage_buffers_per_shader_stage)),
+            ("maxComputeWorkgroupStorageSize", small(limits.max_compute_workgroup_storage_size)),
+            (
+                "maxComputeInvocationsPerWorkgroup",
+                small(limits.max_compute_invocations_per_workgroup),
+            ),
+            (
+                "maxComputeWorkgroupsPerDimension",
+                small(limits.max_compute_workgroups_per_dimension),
+            ),
+        ])
+    }
+
+    /// The optional features that are in use, by WebGPU's names.
+    #[wasm_bindgen(getter, unchecked_return_type = "string[]")]
+    pub fn features(&self) -> Array {
+        use wgrad::wgpu::Features;
+        let features = self.0.wgpu().0.features();
+        let names = [
+            (Features::SHADER_F16, "shader-f16"),
+            (Features::TIMESTAMP_QUERY, "timestamp-query"),
+            (Features::SUBGROUP, "subgroups"),
+        ];
+        let has = |(feature, name): (Features, &str)| {
+            features.contains(feature).then(|| JsValue::from(name))
+        };
+        names.into_iter().filter_map(has).collect()
+    }
+
+    /// Resolves with the reason once the device is lost. Then make a new one with `Device.open`, and load the weights
+    /// that were kept.
+    #[wasm_bindgen(getter, unchecked_return_type = "Promise<string>")]
+    pub fn lost(&self) -> Promise {
+        let device = self.0.clone();
+        future_to_promise(async move { Ok(device.lost().await.into()) })
+    }
+
+    /// Counters of work and memory.
+    #[wasm_bindgen(unchecked_return_type = "DeviceStats")]
+    pub fn stats(&self) -> Object {
+        let stats = self.0.stats();
+        let number = |value: u64| JsValue::from(value as f64);
+        object([
+            ("nodes", number(stats.nodes)),
+            ("flushes", number(stats.flushes)),
+            ("kernels", number(stats.kernels)),
+            ("submits", number(stats.submits)),
+            ("planHits", number(stats.plan_hits)),
+            ("planMisses", number(stats.plan_misses)),
+            ("pipelines", number(stats.pipelines)),
+            ("bindGroups", number(stats.bind_groups)),
+            ("reads", number(stats.reads)),
+            ("uploadedBytes", number(stats.uploaded_bytes)),
+            ("buffers", number(stats.buffers)),
+            ("liveBytes", number(stats.live_bytes)),
+            ("pooledBytes", number(stats.pooled_bytes)),
+            ("peakBytes", number(stats.peak_bytes)),
+        ])
+    }
+
+    /// Sends the waiting ops to the GPU; does not wait for them.
+    pub fn flush(&self) -> Result<()> {
+        Ok(self.0.flush()?)
+    }
+
+    /// Flushes and resolves when the GPU has finished.
+    #[wasm_bindgen(unchecked_return_type = "Promise<void>")]
+    pub fn synchronize(&self) -> Promise {
+        let device = self.0.clone();
+        future_to_promise(async move {
+            device.synchronize_async().await.map_err(Thrown::from)?;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Gives memory that no tensor uses back to the driver. Returns the bytes freed.
+    pub fn trim(&self) -> Result<f64> {
+        Ok(self.0.trim()? as f64)
+    }
+
+    /// Limits the bytes that tensors may take; without `bytes` the limit is lifted. What is held already stays.
+    #[wasm_bindgen(js_name = setMemoryLimit)]
+    pub fn set_memory_limit(&self, bytes: Option<f64>) -> Result<()> {
+        let limit = match bytes {
+            None => None,
+            Some(bytes) => Some(whole(bytes).ok_or_else(|| {
+                bad_type(format!("Device.setMemoryLimit: {bytes} is not a whole number of bytes."))
+            })? as u64),
+        };
+        self.0.set_memory_limit(limit);
+        Ok(())
+    }
+
+    /// Whether several ops may become one kernel; so it is unless this is set to false, to find the op that is slow or
+    /// wrong.
+    #[wasm_bindgen(js_name = setFusion)]
+    pub fn set_fusion(&self, on: bool) {
+        self.0.set_fusion(on);
+    }
+
+    /// The plan that ran last; `undefined` before the first.
+    #[wasm_bindgen(js_name = lastPlan)]
+    pub fn last_plan(&self) -> Option<Plan> {
+        self.0.last_plan().map(Plan)
+    }
+
+    /// Takes the time of every kernel from now on. Throws where the browser has no timestamps, or a profile is being
+    /// recorded already.
+    pub fn profile(&self) -> Result<Profiler> {
+        Ok(Profiler::new(self.0.profile()?))
+    }
+
+    /// What measuring has found, as text to keep for the next visit.
+    pub fn findings(&self) -> String {
+        self.0.tuning_findings()
+    }
+
+    /// Uses what `findings` has returned; false if it is damaged or belongs to another adapter or version.
+    #[wasm_bindgen(js_name = setFindings)]
+    pub fn set_findings(&self, text: &str) -> bool {
+        self.0.load_tuning_findings(text).is_ok()
+    }
+
+    /// Gives the GPU back. Everything on it is gone: what uses it from now on throws a `DeviceError`.
+    pub fn destroy(&self) {
+        self.0.destroy();
+    }
+}
+
+/// The plan of a flush: which kernels run in which order, and what each of them computes.
+#[wasm_bindgen]
+pub struct Plan(wgrad::PlanReport);
+
+#[wasm_bindgen]
+impl Plan {
+    /// The kernels in the order in which they run.
+    #[wasm_bindgen(getter, unchecked_return_type = "PlannedKernel[]")]
+    pub fn kernels(&self) -> Array {
+        let kernel = |kernel: &wgrad::PlannedKernel| {
+            let results: Vec<String> = kernel.outputs.iter().map(ToString::to_string).collect();
+            let described = object([
+                ("name", kernel.label.as_str().into()),
+                ("ops", kernel.ops.join(", ").into()),
+                ("result", results.join(", ").into()),
+                ("bytes", (kernel.bytes as f64).into()),
+                (
+                    "workgroups",
+                    kernel.workgroups.iter().map(|n| JsValue::from(*n)).collect::<Array>().into(),
+                ),
+                ("wgsl", (&*kernel.wgsl).into()),
+            ]);
+            if let Some(flops) = kernel.flops {
+                let _ = Reflect::set(&described, &"flops".into(), &(flops as f64).into());
+            }
+            JsValue::from(described)
+        };
+        self.0.kernels().iter().map(kernel).collect()
+    }
+
+    /// A table of the kernels.
+    #[wasm_bindgen(getter)]
+    pub fn text(&self) -> String {
+        self.0.to_string()
+    }
+
+    /// The shaders of all kernels, each text once.
+    #[wasm_bindgen(getter)]
+    pub fn wgsl(&self) -> String {
+        self.0.wgsl()
+    }
+}

@@ -1,0 +1,59 @@
+//! Errors as JavaScript sees them: `Error` objects with the words of [`wgrad::Error`] and a name by its kind.
+
+use js_sys::Reflect;
+use wasm_bindgen::JsValue;
+use wgrad::{DeviceFault, Error};
+
+/// What a call throws.
+#[derive(Debug)]
+pub struct Thrown(JsValue);
+
+/// The result of a call that may throw.
+pub type Result<T, E = Thrown> = std::result::Result<T, E>;
+
+impl From<Error> for Thrown {
+    fn from(error: Error) -> Self {
+        let (name, fault) = match &error {
+            Error::Shape(_) => ("ShapeError", None),
+            Error::DType(_) => ("DTypeError", None),
+            Error::Index(_) => ("IndexError", None),
+            Error::Device(fault, _) => ("DeviceError", Some(fault)),
+            Error::Gradient(_) => ("GradientError", None),
+            Error::Checkpoint(_) => ("CheckpointError", None),
+            Error::Data(_) => ("DataError", None),
+            _ => ("Error", None),
+        };
+        let object = js_sys::Error::new(&error.to_string());
+        object.set_name(name);
+        if let Some(fault) = fault {
+            let fault = match fault {
+                DeviceFault::NoAdapter => "noAdapter",
+                DeviceFault::Lost => "lost",
+                DeviceFault::OutOfMemory => "outOfMemory",
+                DeviceFault::Limit => "limit",
+                DeviceFault::Mismatch => "mismatch",
+                _ => "validation",
+            };
+            // An object that was made just now takes any property.
+            let _ = Reflect::set(&object, &"fault".into(), &fault.into());
+        }
+        Thrown(object.into())
+    }
+}
+
+impl From<JsValue> for Thrown {
+    fn from(value: JsValue) -> Self {
+        Thrown(value)
+    }
+}
+
+impl From<Thrown> for JsValue {
+    fn from(thrown: Thrown) -> Self {
+        thrown.0
+    }
+}
+
+/// A call that the API itself refuses, before `wgrad` sees it.
+pub(crate) fn bad_type(text: String) -> Thrown {
+    Thrown(js_sys::TypeError::new(&text).into())
+}

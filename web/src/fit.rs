@@ -1,0 +1,1 @@
+//! Training and measuring over many batches without keeping the page from drawing.

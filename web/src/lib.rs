@@ -1,0 +1,40 @@
+//! wgrad's JavaScript API: what a web page sees of the crate `wgrad`, as an ES module with types.
+//!
+//! Every class here is a handle to the type of the same name in `wgrad`; nothing is computed here. What waits for
+//! the device is a `Promise`, and holds no borrow of its object meanwhile, so that callbacks may use everything.
+//! Elsewhere than in a browser the crate is empty.
+#![cfg(target_family = "wasm")]
+
+mod args;
+mod config;
+mod device;
+mod error;
+mod fit;
+mod images;
+mod ops;
+mod panics;
+mod profile;
+mod random;
+mod sequential;
+mod tape;
+mod tensor;
+mod types;
+mod variable;
+
+pub use device::{Device, Plan};
+pub use images::Images;
+pub use panics::on_panic;
+pub use profile::Profiler;
+pub use random::{random_normal, random_uniform, set_seed};
+pub use sequential::Sequential;
+pub use tape::{GradientTape, value_and_gradients};
+pub use tensor::Tensor;
+pub use variable::Variable;
+
+use wasm_bindgen::prelude::*;
+
+/// Runs when the module is loaded.
+#[wasm_bindgen(start)]
+fn start() {
+    panics::install();
+}

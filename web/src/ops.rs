@@ -1,0 +1,339 @@
+//! The ops of [`Tensor`]: each calls the method of `wgrad` that it stands for.
+
+use wasm_bindgen::prelude::*;
+use wgrad::{Axes, Conv2dOptions, Padding, Pool2dOptions};
+
+use crate::args::{Options, integers, show};
+use crate::error::{Result, bad_type};
+use crate::tensor::{Operand, Tensor, dtype};
+
+/// Methods without arguments.
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident = $js:literal;)*) => {
+        #[wasm_bindgen]
+        impl Tensor {$(
+            $(#[$doc])*
+            #[wasm_bindgen(js_name = $js)]
+            pub fn $name(&self) -> Result<Tensor> {
+                Ok(Tensor::new(self.get()?.$name()?))
+            }
+        )*}
+    };
+}
+// The first becomes `neg(): Tensor`, which calls `wgrad::Tensor::negative`.
+unary! {
+    /// `-x`.
+    negative = "neg";
+    /// The absolute value.
+    abs = "abs";
+    /// `e^x`.
+    exp = "exp";
+    /// The natural logarithm.
+    log = "log";
+    /// The square root.
+    sqrt = "sqrt";
+    /// `x^2`.
+    square = "square";
+    /// `1 / x`.
+    reciprocal = "reciprocal";
+    /// The sine.
+    sin = "sin";
+    /// The cosine.
+    cos = "cos";
+    /// The hyperbolic tangent.
+    tanh = "tanh";
+    /// `1 / (1 + e^-x)`.
+    sigmoid = "sigmoid";
+    /// `log(1 + e^x)`.
+    softplus = "softplus";
+    /// `max(x, 0)`.
+    relu = "relu";
+    /// `x` above 0, `e^x - 1` below.
+    elu = "elu";
+    /// The largest whole number that is not above.
+    floor = "floor";
+    /// The smallest whole number that is not below.
+    ceil = "ceil";
+    /// The nearest whole number; halves go to the even one.
+    round = "round";
+    /// -1, 0 or 1.
+    sign = "sign";
+    /// Whether elements are no numbers.
+    is_nan = "isNaN";
+    /// True where false.
+    logical_not = "not";
+}
+
+/// Methods of two tensors, broadcast against each other.
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident = $js:literal;)*) => {
+        #[wasm_bindgen]
+        impl Tensor {$(
+            $(#[$doc])*
+            #[wasm_bindgen(js_name = $js)]
+            pub fn $name(&self, other: &Operand) -> Result<Tensor> {
+                let tensor = self.get()?;
+                let other = other.beside(tensor.dtype())?;
+                Ok(Tensor::new(tensor.$name(other)?))
+            }
+        )*}
+    };
+}
+// The first becomes `add(other: Operand): Tensor`, which calls `wgrad::Tensor::add`.
+binary! {
+    /// The sum; a number, or a tensor whose shape broadcasts.
+    add = "add";
+    /// The difference.
+    subtract = "sub";
+    /// The product, element by element.
+    multiply = "mul";
+    /// The quotient.
+    divide = "div";
+    /// The power.
+    pow = "pow";
+    /// The remainder, with the sign of `other`.
+    floormod = "mod";
+    /// The larger of two elements.
+    maximum = "maximum";
+    /// The smaller of two elements.
+    minimum = "minimum";
+    /// `(x - other)^2`.
+    squared_difference = "squaredDifference";
+    /// Whether elements are equal.
+    equal = "equal";
+    /// Whether elements differ.
+    not_equal = "notEqual";
+    /// Whether elements are larger than the other's.
+    greater = "greater";
+    /// Whether elements are as large as the other's or larger.
+    greater_equal = "greaterEqual";
+    /// Whether elements are smaller than the other's.
+    less = "less";
+    /// Whether elements are as small as the other's or smaller.
+    less_equal = "lessEqual";
+    /// Whether both are true.
+    logical_and = "and";
+    /// Whether one of them is true.
+    logical_or = "or";
+}
+
+/// Folds along axes.
+macro_rules! reduce {
+    ($($(#[$doc:meta])* $name:ident = $js:literal;)*) => {
+        #[wasm_bindgen]
+        impl Tensor {$(
+            $(#[$doc])*
+            #[wasm_bindgen(js_name = $js)]
+            pub fn $name(
+                &self,
+                #[wasm_bindgen(unchecked_optional_param_type = "number | readonly number[] | null")]
+                axes: &JsValue,
+                #[wasm_bindgen(unchecked_optional_param_type = "boolean")] keepdims: Option<bool>,
+            ) -> Result<Tensor> {
+                let axes = self::axes($js, axes)?;
+                Ok(Tensor::new(self.get()?.$name(axes, keepdims.unwrap_or(false))?))
+            }
+        )*}
+    };
+}
+// The first becomes `sum(axes?, keepdims?): Tensor`, which calls `wgrad::Tensor::reduce_sum`.
+reduce! {
+    /// The sum along axes; over all of them unless some are named. `keepdims` leaves them with the size 1.
+    reduce_sum = "sum";
+    /// The mean along axes.
+    reduce_mean = "mean";
+    /// The largest element along axes.
+    reduce_max = "max";
+    /// The smallest element along axes.
+    reduce_min = "min";
+    /// The product along axes.
+    reduce_prod = "prod";
+    /// The deviation along axes.
+    reduce_std = "std";
+    /// Whether any element along axes is true.
+    reduce_any = "any";
+    /// Whether all elements along axes are true.
+    reduce_all = "all";
+}
+
+#[wasm_bindgen]
+impl Tensor {
+    /// `e^x / sum(e^x)` along an axis; the last unless given.
+    pub fn softmax(&self, axis: Option<i32>) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.softmax(axis.unwrap_or(-1).into())?))
+    }
+
+    /// The place of the largest element along an axis; the last unless given.
+    pub fn argmax(&self, axis: Option<i32>) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.argmax(axis.unwrap_or(-1).into())?))
+    }
+
+    /// The place of the smallest element along an axis; the last unless given.
+    pub fn argmin(&self, axis: Option<i32>) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.argmin(axis.unwrap_or(-1).into())?))
+    }
+
+    /// The matrix product along the last two axes, either side transposed first if asked for.
+    pub fn matmul(
+        &self,
+        other: &Operand,
+        #[wasm_bindgen(
+            unchecked_optional_param_type = "{ transposeA?: boolean; transposeB?: boolean }"
+        )]
+        options: &JsValue,
+    ) -> Result<Tensor> {
+        let options = Options::new("matmul", options, &["transposeA", "transposeB"])?;
+        let flag = |key| Ok::<_, crate::error::Thrown>(options.bool(key)?.unwrap_or(false));
+        let (a, b) = (flag("transposeA")?, flag("transposeB")?);
+        Ok(Tensor::new(self.get()?.matmul_transposed(other.get()?, a, b)?))
+    }
+
+    /// The same elements in another shape; one size may be -1, which stands for what is left.
+    pub fn reshape(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
+    ) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.reshape(integers("reshape", shape)?)?))
+    }
+
+    /// The axes in another order; reversed unless one is given.
+    pub fn transpose(
+        &self,
+        #[wasm_bindgen(unchecked_optional_param_type = "readonly number[]")] perm: &JsValue,
+    ) -> Result<Tensor> {
+        let perm = match perm.is_undefined() {
+            true => Vec::new(),
+            false => integers("transpose", perm)?,
+        };
+        Ok(Tensor::new(self.get()?.transpose(&perm)?))
+    }
+
+    /// The elements in another dtype.
+    pub fn cast(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "DType")] dtype: &str,
+    ) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.cast(self::dtype(dtype)?)?))
+    }
+
+    /// The box that begins at `begin` and has the size `size`; -1 goes to the end of an axis.
+    pub fn slice(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "readonly number[]")] begin: &JsValue,
+        #[wasm_bindgen(unchecked_param_type = "readonly number[]")] size: &JsValue,
+    ) -> Result<Tensor> {
+        let begin = crate::args::shape("slice", begin)?;
+        Ok(Tensor::new(self.get()?.slice(&begin, &integers("slice", size)?)?))
+    }
+
+    /// The slices that `indices` names along an axis; the first unless given.
+    pub fn gather(&self, indices: &Tensor, axis: Option<i32>) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.gather(&indices.get()?, axis.unwrap_or(0).into())?))
+    }
+
+    /// The elements of `a` where this tensor is true, elsewhere those of `b`.
+    pub fn select(&self, a: &Operand, b: &Operand) -> Result<Tensor> {
+        Ok(Tensor::new(wgrad::select(&self.get()?, &a.get()?, &b.get()?)?))
+    }
+
+    /// Rows with a one in the place that each element names, elsewhere 0.
+    #[wasm_bindgen(js_name = oneHot)]
+    pub fn one_hot(&self, depth: usize) -> Result<Tensor> {
+        Ok(Tensor::new(wgrad::one_hot(&self.get()?, depth, 1.0, 0.0)?))
+    }
+
+    /// Tensors joined along an axis.
+    pub fn concat(
+        #[wasm_bindgen(unchecked_param_type = "readonly (Tensor | Variable)[]")] values: &JsValue,
+        axis: i32,
+    ) -> Result<Tensor> {
+        let Some(values) = values.dyn_ref::<js_sys::Array>() else {
+            return Err(bad_type(format!("Tensor.concat: {} is not a list.", show(values))));
+        };
+        let values: Vec<wgrad::Tensor> = values
+            .iter()
+            .map(|value| value.unchecked_ref::<Operand>().get())
+            .collect::<Result<_>>()?;
+        let values: Vec<&wgrad::Tensor> = values.iter().collect();
+        Ok(Tensor::new(wgrad::concat(&values, axis.into())?))
+    }
+
+    /// Convolves images `[N,H,W,C]` with filters `[h,w,C,F]`.
+    pub fn conv2d(
+        &self,
+        filters: &Operand,
+        #[wasm_bindgen(
+            unchecked_optional_param_type = "{ strides?: Pair; padding?: Padding; dilations?: Pair }"
+        )]
+        options: &JsValue,
+    ) -> Result<Tensor> {
+        let options = Options::new("conv2d", options, &["strides", "padding", "dilations"])?;
+        let options = Conv2dOptions {
+            strides: options.pair("strides")?.unwrap_or([1, 1]),
+            padding: padding(&options)?,
+            dilations: options.pair("dilations")?.unwrap_or([1, 1]),
+        };
+        Ok(Tensor::new(self.get()?.conv2d(filters.get()?, options)?))
+    }
+
+    /// The largest element of each window and channel of images `[N,H,W,C]`; windows of 2 by 2 unless given.
+    #[wasm_bindgen(js_name = maxPool2d)]
+    pub fn max_pool2d(
+        &self,
+        #[wasm_bindgen(unchecked_optional_param_type = "Omit<PoolingOptions, 'name'>")]
+        options: &JsValue,
+    ) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.max_pool2d(pooling("maxPool2d", options)?)?))
+    }
+
+    /// The mean of each window and channel of images `[N,H,W,C]`; windows of 2 by 2 unless given.
+    #[wasm_bindgen(js_name = avgPool2d)]
+    pub fn avg_pool2d(
+        &self,
+        #[wasm_bindgen(unchecked_optional_param_type = "Omit<PoolingOptions, 'name'>")]
+        options: &JsValue,
+    ) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.avg_pool2d(pooling("avgPool2d", options)?)?))
+    }
+
+    /// `-log softmax(x)[label]` of each row of logits `[N,C]`, for labels `[N]`.
+    #[wasm_bindgen(js_name = sparseSoftmaxCrossEntropy)]
+    pub fn sparse_softmax_cross_entropy(&self, labels: &Tensor) -> Result<Tensor> {
+        let losses = wgrad::sparse_softmax_cross_entropy_with_logits(&labels.get()?, &self.get()?)?;
+        Ok(Tensor::new(losses))
+    }
+
+    /// The same value, through which no gradient goes.
+    #[wasm_bindgen(js_name = stopGradient)]
+    pub fn stop_gradient(&self) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.stop_gradient()))
+    }
+}
+
+fn axes(op: &str, value: &JsValue) -> Result<Axes> {
+    if value.is_undefined() || value.is_null() {
+        return Ok(Axes::ALL);
+    }
+    match value.as_f64() {
+        Some(axis) if axis as i64 as f64 == axis => Ok((axis as i64).into()),
+        Some(axis) => Err(bad_type(format!("{op}: {axis} is not an axis."))),
+        None => Ok(integers(op, value)?.as_slice().into()),
+    }
+}
+
+/// VALID unless given.
+pub(crate) fn padding(options: &Options) -> Result<Padding> {
+    let read = |value: &JsValue| match value.as_string()?.as_str() {
+        "same" => Some(Padding::Same),
+        "valid" => Some(Padding::Valid),
+        _ => None,
+    };
+    Ok(options.read("padding", "'same' or 'valid'", read)?.unwrap_or(Padding::Valid))
+}
+
+fn pooling(op: &'static str, value: &JsValue) -> Result<Pool2dOptions> {
+    let options = Options::new(op, value, &["poolSize", "strides", "padding"])?;
+    let window = options.pair("poolSize")?.unwrap_or([2, 2]);
+    let strides = options.pair("strides")?.unwrap_or(window);
+    Ok(Pool2dOptions { window, strides, padding: padding(&options)? })
+}

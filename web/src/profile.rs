@@ -1,0 +1,64 @@
+//! [`Profiler`]: the time of every kernel.
+
+use std::cell::RefCell;
+
+use js_sys::{Array, Promise, Reflect};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
+use wgrad::{DeviceFault, Error};
+
+use crate::device::object;
+use crate::error::Thrown;
+
+/// A recording that `Device.profile` has begun.
+#[wasm_bindgen]
+pub struct Profiler(RefCell<Option<wgrad::Profiler>>);
+
+impl Profiler {
+    pub(crate) fn new(profiler: wgrad::Profiler) -> Self {
+        Profiler(RefCell::new(Some(profiler)))
+    }
+}
+
+#[wasm_bindgen]
+impl Profiler {
+    /// Ends the recording, waits for the device and returns what was recorded.
+    #[wasm_bindgen(unchecked_return_type = "Promise<Profile>")]
+    pub fn finish(&self) -> Promise {
+        let profiler = self.0.borrow_mut().take();
+        future_to_promise(async move {
+            let Some(profiler) = profiler else {
+                let text =
+                    "Profiler: this recording has ended. Begin another one with Device.profile.";
+                return Err(
+                    Thrown::from(Error::Device(DeviceFault::Limit, text.to_string())).into()
+                );
+            };
+            let profile = profiler.finish_async().await.map_err(Thrown::from)?;
+            let kernel = |kernel: &wgrad::ProfiledKernel| {
+                let described = object([
+                    ("label", kernel.label.as_str().into()),
+                    ("start", (kernel.start.as_secs_f64() * 1e6).into()),
+                    ("duration", (kernel.duration.as_secs_f64() * 1e6).into()),
+                    ("bytes", (kernel.bytes as f64).into()),
+                ]);
+                if let Some(flops) = kernel.flops {
+                    let _ = Reflect::set(&described, &"flops".into(), &(flops as f64).into());
+                }
+                JsValue::from(described)
+            };
+            let kernels: Array = profile.kernels().iter().map(kernel).collect();
+            Ok(object([
+                ("kernels", kernels.into()),
+                ("text", profile.to_string().into()),
+                ("trace", profile.chrome_trace().into()),
+            ])
+            .into())
+        })
+    }
+
+    /// Ends the recording without a result.
+    pub fn cancel(&self) {
+        self.0.borrow_mut().take();
+    }
+}

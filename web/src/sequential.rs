@@ -1,0 +1,210 @@
+//! [`Sequential`]: a model of layers one after the other, with Keras's `compile`, `fit`, `evaluate` and `predict`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use js_sys::{Array, Object, Promise, Reflect};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
+use wgrad::GradientTape;
+use wgrad::keras::layers::Layer;
+use wgrad::keras::optimizers::Optimizer;
+
+use crate::args::{Options, show, whole};
+use crate::config::{Loss, add_layer, optimizer};
+use crate::error::{Result, Thrown, bad_type};
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// Layers one after the other, and how they are trained.
+#[wasm_bindgen]
+pub struct Sequential(pub(crate) Rc<Model>);
+
+/// What the handles to a model share.
+pub(crate) struct Model {
+    pub(crate) layers: wgrad::keras::Sequential,
+    pub(crate) training: RefCell<Option<Rc<Training>>>,
+}
+
+/// What `compile` has chosen.
+pub(crate) struct Training {
+    pub(crate) optimizer: Box<dyn Optimizer>,
+    pub(crate) loss: Loss,
+    pub(crate) accuracy: bool,
+    /// The optimizer's description, to make it anew.
+    pub(crate) config: JsValue,
+}
+
+/// A step's results, which are still on the device.
+pub(crate) struct Stepped {
+    pub(crate) loss: wgrad::Tensor,
+    pub(crate) accuracy: Option<wgrad::Tensor>,
+}
+
+impl Model {
+    pub(crate) fn training(&self) -> Result<Rc<Training>> {
+        self.training.borrow().clone().ok_or_else(|| {
+            bad_type(
+                "Sequential: the model has no optimizer yet. Call compile({ optimizer: 'adam' }) first."
+                    .to_string(),
+            )
+        })
+    }
+
+    /// One step down the gradient; reads nothing.
+    pub(crate) fn step(&self, x: &wgrad::Tensor, y: &wgrad::Tensor) -> Result<Stepped> {
+        let training = self.training()?;
+        let tape = GradientTape::new();
+        let predicted = self.layers.call(x, true)?;
+        let loss = training.loss.call(y, &predicted)?;
+        let accuracy = match training.accuracy {
+            true => Some(training.loss.accuracy(y, &predicted)?),
+            false => None,
+        };
+        drop(predicted);
+        training.optimizer.minimize(&loss, tape, &self.layers.trainable_variables())?;
+        Ok(Stepped { loss, accuracy })
+    }
+}
+
+#[wasm_bindgen]
+impl Sequential {
+    /// A model of these layers, which size themselves at their first input.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        #[wasm_bindgen(unchecked_param_type = "readonly LayerConfig[]")] layers: &JsValue,
+    ) -> Result<Sequential> {
+        let Some(list) = layers.dyn_ref::<Array>() else {
+            return Err(bad_type(format!(
+                "Sequential: the layers must be a list, not {}.",
+                show(layers)
+            )));
+        };
+        let mut model = wgrad::keras::Sequential::new();
+        for config in list.iter() {
+            model = add_layer(model, &config)?;
+        }
+        let training = RefCell::new(None);
+        Ok(Sequential(Rc::new(Model { layers: model, training })))
+    }
+
+    /// Sizes all layers for inputs of this shape, the batch axis first (any size, or null).
+    pub fn build(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "readonly (number | null)[]")] shape: &JsValue,
+    ) -> Result<()> {
+        let size = |(at, size): (usize, JsValue)| match at == 0 && size.is_null() {
+            true => Some(1),
+            false => whole(size.as_f64()?),
+        };
+        let sizes: Option<Vec<usize>> =
+            shape.dyn_ref::<Array>().and_then(|list| list.iter().enumerate().map(size).collect());
+        let sizes = sizes.ok_or_else(|| {
+            bad_type(format!(
+                "build: {} is not a shape; give a list such as [null, 28, 28, 1].",
+                show(shape)
+            ))
+        })?;
+        Ok(self.0.layers.build(sizes)?)
+    }
+
+    /// Chooses how the model is trained. The optimizer begins anew; the weights stay.
+    pub fn compile(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "CompileOptions")] options: &JsValue,
+    ) -> Result<()> {
+        let options = Options::new("compile", options, &["optimizer", "loss", "metrics"])?;
+        let config = options.required("optimizer", options.get("optimizer"))?;
+        let accuracy = options.read("metrics", "a list that may hold 'accuracy'", |value| {
+            let names = value.dyn_ref::<Array>()?;
+            let known = names.iter().all(|name| name == "accuracy");
+            known.then_some(names.length() > 0)
+        })?;
+        let training = Training {
+            optimizer: optimizer(&config)?,
+            loss: Loss::named(options.string("loss")?.as_deref())?,
+            accuracy: accuracy.unwrap_or(false),
+            config,
+        };
+        *self.0.training.borrow_mut() = Some(Rc::new(training));
+        Ok(())
+    }
+
+    /// The model's result for `x`. `training` matters to dropout.
+    pub fn call(&self, x: &Tensor, training: Option<bool>) -> Result<Tensor> {
+        Ok(Tensor::new(self.0.layers.call(&x.get()?, training.unwrap_or(false))?))
+    }
+
+    /// Runs one step and reads nothing: loss and accuracy stay on the device until they are asked for. In a loop,
+    /// dispose of what is not needed any more, and `await` something every few steps, or the page stands still.
+    #[wasm_bindgen(
+        js_name = trainStep,
+        unchecked_return_type = "{ loss: Tensor; accuracy?: Tensor }"
+    )]
+    pub fn train_step(&self, x: &Tensor, y: &Tensor) -> Result<Object> {
+        let step = self.0.step(&x.get()?, &y.get()?)?;
+        let result = Object::new();
+        Reflect::set(&result, &"loss".into(), &Tensor::new(step.loss).into())?;
+        if let Some(accuracy) = step.accuracy {
+            Reflect::set(&result, &"accuracy".into(), &Tensor::new(accuracy).into())?;
+        }
+        Ok(result)
+    }
+
+    /// Runs one step and reads its loss and accuracy.
+    #[wasm_bindgen(
+        js_name = trainOnBatch,
+        unchecked_return_type = "Promise<{ loss: number; accuracy?: number }>"
+    )]
+    pub fn train_on_batch(&self, x: &Tensor, y: &Tensor) -> Promise {
+        let step = (|| self.0.step(&x.get()?, &y.get()?))();
+        future_to_promise(async move {
+            let step = step?;
+            let values: Vec<&wgrad::Tensor> =
+                [Some(&step.loss), step.accuracy.as_ref()].into_iter().flatten().collect();
+            let values = wgrad::stack(&values, 0).map_err(Thrown::from)?;
+            let values = values.to_vec_async::<f32>().await.map_err(Thrown::from)?;
+            let result = Object::new();
+            for (key, value) in ["loss", "accuracy"].iter().zip(values) {
+                Reflect::set(&result, &(*key).into(), &value.into())?;
+            }
+            Ok(result.into())
+        })
+    }
+
+    /// A table of the layers: name and type, output shape at the last call (`?` before it), parameters.
+    pub fn summary(&self) -> String {
+        self.0.layers.summary()
+    }
+
+    /// How many numbers the variables hold; 0 before the first input.
+    #[wasm_bindgen(js_name = countParams)]
+    pub fn count_params(&self) -> usize {
+        self.0.layers.count_params()
+    }
+
+    /// All variables, layer by layer, kernel before bias. There are none before the first input.
+    #[wasm_bindgen(getter, unchecked_return_type = "Variable[]")]
+    pub fn variables(&self) -> Array {
+        self.0.layers.variables().into_iter().map(|v| JsValue::from(Variable(v))).collect()
+    }
+
+    /// The names of the layers, first to last.
+    #[wasm_bindgen(getter, js_name = layerNames, unchecked_return_type = "string[]")]
+    pub fn layer_names(&self) -> Array {
+        self.0.layers.layers().map(|layer| JsValue::from(layer.name())).collect()
+    }
+
+    /// The size of the optimizer's steps; it may be set at any time.
+    #[wasm_bindgen(getter, js_name = learningRate)]
+    pub fn learning_rate(&self) -> Result<f32> {
+        Ok(self.0.training()?.optimizer.learning_rate())
+    }
+
+    /// Sets the size of the steps from now on.
+    #[wasm_bindgen(setter, js_name = learningRate)]
+    pub fn set_learning_rate(&self, rate: f32) -> Result<()> {
+        self.0.training()?.optimizer.set_learning_rate(rate);
+        Ok(())
+    }
+}

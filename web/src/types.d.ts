@@ -1,0 +1,115 @@
+
+/** What tensors are made from and read into. */
+export type TypedArray = Float32Array | Int32Array | Uint32Array | Uint8Array;
+
+/** The element type of a tensor, by TensorFlow's names. */
+export type DType = 'float32' | 'float16' | 'int32' | 'uint32' | 'uint8' | 'bool';
+
+/** Numbers or truth values in nested lists of equal lengths. */
+export type Nested = number | boolean | readonly Nested[];
+
+/** What may stand beside a tensor: a number takes the tensor's dtype. */
+export type Operand = Tensor | Variable | number | boolean;
+
+/** The element-wise functions that layers apply to their results, by Keras's names. */
+export type Activation =
+  | 'linear' | 'relu' | 'relu6' | 'leaky_relu' | 'elu' | 'selu' | 'gelu' | 'sigmoid' | 'hard_sigmoid' | 'tanh'
+  | 'softmax' | 'log_softmax' | 'softplus' | 'softsign' | 'silu' | 'swish' | 'mish' | 'exponential';
+
+/** How the start values of weights are drawn, by Keras's names. */
+export type Initializer =
+  | 'glorot_uniform' | 'glorot_normal' | 'he_uniform' | 'he_normal' | 'lecun_uniform' | 'lecun_normal'
+  | 'zeros' | 'ones';
+
+/** How far windows may leave the image. */
+export type Padding = 'same' | 'valid';
+
+/** One number for both axes, or rows and columns. */
+export type Pair = number | readonly [number, number];
+
+export interface DenseOptions {
+  units: number; activation?: Activation; useBias?: boolean; kernelInitializer?: Initializer; name?: string;
+}
+export interface Conv2dLayerOptions {
+  filters: number; kernelSize: Pair; strides?: Pair; padding?: Padding; dilations?: Pair; activation?: Activation;
+  useBias?: boolean; kernelInitializer?: Initializer; name?: string;
+}
+export interface PoolingOptions { poolSize?: Pair; strides?: Pair; padding?: Padding; name?: string; }
+export interface DropoutOptions { rate: number; seed?: number; name?: string; }
+export interface ActivationOptions { activation: Activation; name?: string; }
+export interface FlattenOptions { name?: string; }
+
+/** A layer of a model, as a plain object that can be kept as JSON. */
+export type LayerConfig =
+  | ({ type: 'flatten' } & FlattenOptions)
+  | ({ type: 'dense' } & DenseOptions)
+  | ({ type: 'conv2d' } & Conv2dLayerOptions)
+  | ({ type: 'maxPooling2d' } & PoolingOptions)
+  | ({ type: 'averagePooling2d' } & PoolingOptions)
+  | ({ type: 'dropout' } & DropoutOptions)
+  | ({ type: 'activation' } & ActivationOptions);
+
+/** How weights are changed; a name alone takes Keras's defaults. */
+export type OptimizerConfig =
+  | 'adam' | 'sgd'
+  | { type: 'adam'; learningRate?: number; beta1?: number; beta2?: number; epsilon?: number }
+  | { type: 'sgd'; learningRate?: number; momentum?: number; nesterov?: boolean };
+
+/** What training makes small. The cross-entropies take logits: the last layer has no activation. */
+export type Loss = 'sparseCategoricalCrossentropy' | 'binaryCrossentropy' | 'meanSquaredError';
+
+/** How a model is trained. */
+export interface CompileOptions { optimizer: OptimizerConfig; loss?: Loss; metrics?: readonly 'accuracy'[]; }
+
+/** What `fit` tells of a batch or an epoch. */
+export interface Logs { loss: number; accuracy?: number; valLoss?: number; valAccuracy?: number; }
+
+/** The values of each epoch. */
+export interface History { loss: number[]; accuracy?: number[]; valLoss?: number[]; valAccuracy?: number[]; }
+
+/** Data to train with: images, or tensors whose first axis counts the examples. */
+export type Examples = Images | Tensor;
+
+export interface FitOptions {
+  /** How often to go through the data; 1 unless given. */
+  epochs?: number;
+  /** Examples in a step; 32 unless given. The last batch of an epoch may be smaller. */
+  batchSize?: number;
+  /** Whether each epoch takes the examples in an order of its own; so it is unless given. */
+  shuffle?: boolean;
+  /** Measured after each epoch. */
+  validationData?: Images | readonly [Tensor, Tensor];
+  /** Called after each step, some steps late: losses are read for many steps at once. Counts from 0 in each epoch. */
+  onBatchEnd?: (batch: number, logs: Logs) => void;
+  /** Called after each epoch, counted from 0. */
+  onEpochEnd?: (epoch: number, logs: Logs) => void | Promise<void>;
+  /** Stops training after the steps that are under way; `fit` then returns what it has. */
+  signal?: AbortSignal;
+  /** The most steps between two moments at which the page may draw; as many as take about 10 ms unless given. */
+  yieldEvery?: number;
+}
+
+/** What `DeviceError`s carry in their property `fault`. */
+export type DeviceFault = 'noAdapter' | 'lost' | 'outOfMemory' | 'limit' | 'mismatch' | 'validation';
+
+/** What is known of an adapter; `text` says it all in one line. */
+export interface AdapterInfo { name: string; kind: string; backend: string; driver: string; text: string; }
+
+/** What a device has done since it was opened, and the memory it holds. */
+export interface DeviceStats {
+  nodes: number; flushes: number; kernels: number; submits: number; planHits: number; planMisses: number;
+  pipelines: number; bindGroups: number; reads: number; uploadedBytes: number; buffers: number;
+  liveBytes: number; pooledBytes: number; peakBytes: number;
+}
+
+/** One dispatch of a plan. */
+export interface PlannedKernel {
+  name: string; ops: string; result: string; bytes: number; flops?: number;
+  workgroups: [number, number, number]; wgsl: string;
+}
+
+/** One run of a kernel; times are microseconds. */
+export interface ProfiledKernel { label: string; start: number; duration: number; bytes: number; flops?: number; }
+
+/** What was recorded: every run, a table, and a trace for https://ui.perfetto.dev. */
+export interface Profile { kernels: ProfiledKernel[]; text: string; trace: string; }

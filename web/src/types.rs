@@ -1,0 +1,6 @@
+//! The types that the classes' declarations name.
+
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = include_str!("types.d.ts");
