@@ -1,0 +1,88 @@
+// Bundles the page and the engine into dist/, a folder of static files for any host and any path on it.
+//
+//   node build.mjs [--check] [--mnist FOLDER] [--no-minify]
+//
+// It needs pkg/, the library as `cargo xtask web` makes it. `--mnist` copies MNIST's four files along; without it those that
+// lie in dist/data/mnist are kept. `--check` fails if a visitor downloads more than the limit.
+
+import { build } from 'esbuild';
+import { cp, mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { gzipSync } from 'node:zlib';
+
+const LIMIT = 300_000;
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const exists = (path) => stat(path).then(() => true, () => false);
+const { values: flags } = parseArgs({
+  options: { check: { type: 'boolean' }, mnist: { type: 'string' }, 'no-minify': { type: 'boolean' } },
+});
+
+const [pkg, dist] = [here('pkg'), here('dist')];
+for (const file of ['wgrad.js', 'wgrad_bg.wasm']) {
+  if (!await exists(join(pkg, file))) {
+    console.error(`web/pkg/${file} is missing: build the library first, with \`cargo xtask web\`.`);
+    process.exit(1);
+  }
+}
+
+// Data files are large and stay; all else is made anew.
+await mkdir(dist, { recursive: true });
+for (const name of await readdir(dist)) if (name !== 'data') await rm(join(dist, name), { recursive: true });
+
+const common = { bundle: true, format: 'esm', target: ['es2022'], minify: !flags['no-minify'], legalComments: 'none', logLevel: 'warning' };
+await Promise.all([
+  build({ ...common, entryPoints: { main: here('page/main.ts'), engine: here('engine/engine.ts') }, outdir: dist }),
+  build({ ...common, entryPoints: { main: here('page/main.css') }, outdir: dist }),
+  // The examples import the package as it is.
+  build({ ...common, bundle: false, entryPoints: { wgrad: join(pkg, 'wgrad.js') }, outdir: dist }),
+]);
+await cp(join(pkg, 'wgrad_bg.wasm'), join(dist, 'wgrad_bg.wasm'));
+await cp(here('index.html'), join(dist, 'index.html'));
+if (await exists(here('examples'))) await cp(here('examples'), join(dist, 'examples'), { recursive: true });
+await licences();
+await data();
+await sizes();
+
+/** The bundles carry other people's code, whose licences go with it. */
+async function licences() {
+  const texts = await Promise.all(['uplot', 'idb-keyval'].map(async (name) => {
+    const folder = here(`node_modules/${name}`);
+    const file = (await readdir(folder)).find((file) => /^licen[cs]e/i.test(file));
+    if (!file) throw new Error(`${name} has no licence file.`);
+    return `${name}\n\n${await readFile(join(folder, file), 'utf8')}`;
+  }));
+  await writeFile(join(dist, 'LICENSES.txt'), texts.join('\n\n'));
+}
+
+/** A list of the data files that are there: the page asks for no others. */
+async function data() {
+  const folder = join(dist, 'data', 'mnist');
+  await mkdir(folder, { recursive: true });
+  const known = (name) => /^(train|t10k)-(images-idx3|labels-idx1)-ubyte(\.gz)?$/.test(name);
+  if (flags.mnist) {
+    for (const name of (await readdir(flags.mnist)).filter(known)) {
+      await cp(join(flags.mnist, name), join(folder, name), { force: true });
+    }
+  }
+  const names = (await readdir(folder)).filter(known).sort();
+  const files = await Promise.all(names.map(async (name) => ({ name, bytes: (await stat(join(folder, name))).size })));
+  await writeFile(join(folder, 'index.json'), `${JSON.stringify({ files }, null, 2)}\n`);
+}
+
+async function sizes() {
+  let total = 0;
+  console.log('what a visitor downloads, packed by gzip -9');
+  for (const name of ['index.html', 'main.css', 'main.js', 'engine.js', 'wgrad_bg.wasm']) {
+    const bytes = await readFile(join(dist, name));
+    const packed = gzipSync(bytes, { level: 9 }).length;
+    total += packed;
+    console.log(`  ${name.padEnd(14)} ${String(packed).padStart(8)} B  (${bytes.length} unpacked)`);
+  }
+  console.log(`  ${'total'.padEnd(14)} ${String(total).padStart(8)} B  (limit ${LIMIT})`);
+  if (flags.check && total > LIMIT) {
+    console.error(`The page is ${total - LIMIT} B too large.`);
+    process.exit(1);
+  }
+}

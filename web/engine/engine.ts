@@ -1,0 +1,373 @@
+// What trains: owns the device, the data, the model and its optimizer. The same module runs in a worker and, where there is no
+// WebGPU in workers, beside the page. Commands run one after the other; training and looking at a model give way to them.
+
+import init, { Device, onPanic } from '../pkg/wgrad.js';
+import { Files, drawn, kept as keptData, served, type Data } from './data';
+import { faultOf, notePanic } from './faults';
+import { measured } from './kernels';
+import * as look from './look';
+import type { AskName, Asks, Fault, Request, Send, State } from './protocol';
+import { Run } from './run';
+import { layersText, layersOf, settingsText, type Settings } from './settings';
+import { dropFiles, dropRun, keepFindings, keepRun, keptFindings, keptRun, type Kept } from './store';
+import { sleep } from './time';
+import { Trainer } from './trainer';
+
+/** A device that is lost more often within a minute is not replaced any more. */
+const REPLACEMENTS = 3;
+
+type Handlers = { [K in AskName]: (input: Asks[K]['in']) => Promise<Asks[K]['out']> | Asks[K]['out'] };
+
+export class Engine {
+  readonly #send: Send;
+  #device: Device | undefined;
+  #data: Data | undefined;
+  #trainer: Trainer | undefined;
+  #settings!: Settings;
+  #base = '';
+  #navigated = 0;
+  #files = new Files();
+  #state: State = 'loading';
+  /** Commands wait for each other here. */
+  #queue: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+  /** Training or looking, which a command first brings to an end. */
+  #work: Promise<void> | undefined;
+  /** Whether the visitor wants training to go on. */
+  #wanted = false;
+  /** After a failure that may have cost values: start again from the kept ones. */
+  #broken = false;
+  #kept: Kept | undefined;
+  #losses: number[] = [];
+
+  constructor(send: Send) {
+    this.#send = send;
+  }
+
+  async receive(request: Request): Promise<void> {
+    try {
+      const handler = this.#handlers[request.kind] as (input: Request) => unknown;
+      const value = await handler(request);
+      this.#send({ kind: 'reply', id: request.id, ok: true, value });
+    } catch (error) {
+      const fault = faultOf(error);
+      if (!fault.goesOn) this.#setState('error');
+      this.#send({ kind: 'reply', id: request.id, ok: false, fault });
+    }
+  }
+
+  #handlers: Handlers = {
+    open: (input) => this.#command(() => this.#open(input)),
+    configure: ({ settings }) => this.#command(() => this.#configure(settings)),
+    start: () => this.#command(() => {
+      this.#wanted = true;
+      this.#mend();
+    }),
+    pause: () => {
+      this.#wanted = false;
+      return this.#command(() => {});
+    },
+    step: () => {
+      this.#wanted = false;
+      return this.#command(async () => {
+        this.#mend();
+        const trainer = this.#ready();
+        trainer.expectFirstStep(this.#navigated);
+        await trainer.train(1);
+        this.#setState('paused');
+      });
+    },
+    reset: () => {
+      this.#wanted = false;
+      return this.#command(async () => {
+        await dropRun(settingsText(this.#settings));
+        this.#kept = undefined;
+        this.#begin(this.#settings);
+      });
+    },
+    recover: ({ settings }) => this.#command(() => {
+      this.#settings = settings;
+      this.#begin(settings, this.#kept);
+    }),
+    files: ({ files }) => this.#command(async () => {
+      await this.#files.add(files);
+      const missing = this.#files.missing;
+      if (missing.length === 0) {
+        const data = this.#files.take('files', 'your files');
+        await this.#files.keep();
+        this.#useData(data);
+      }
+      return { missing };
+    }),
+    forgetFiles: () => this.#command(async () => {
+      await dropFiles();
+      this.#useData(await this.#findData(this.#settings));
+    }),
+    samples: ({ of, from, count }) => {
+      if (!this.#data) throw new Error('There are no images yet.');
+      const images = this.#data[of];
+      const indices = Array.from({ length: Math.min(count, images.length) }, (_, i) => (from + i) % images.length);
+      return { ...look.digits(images, indices), from, of: images.length };
+    },
+    predict: async ({ pixels }) => ({ probabilities: await look.predict(this.#ready().run.model, pixels) }),
+    evaluate: () => this.#command(() => this.#ready().look(true)),
+    measure: () => this.#command(async () => {
+      const trainer = this.#ready();
+      const { kernels, total, loss } = await measured(this.#device!, trainer.run);
+      trainer.record(loss.subarray(0, 1), loss.subarray(1));
+      this.#setState('paused');
+      return { kernels, total };
+    }),
+    save: () => this.#command(async () => {
+      const { run } = this.#ready();
+      return { bytes: await run.model.save(), name: `wgrad-${this.#settings.model}-step-${run.step}.safetensors` };
+    }),
+    load: ({ name, bytes }) => this.#command(() => {
+      this.#load(name, bytes);
+    }),
+    tune: () => this.#command(async () => {
+      const text = await this.#device!.tune();
+      await keepFindings(this.#device!.adapter.text, this.#device!.findings());
+      return { text };
+    }),
+    lose: () => this.#device?.destroy(),
+  };
+
+  #setState(state: State): void {
+    this.#state = state;
+    this.#send({ kind: 'state', state });
+  }
+
+  #fault(fault: Fault): void {
+    if (!fault.goesOn) {
+      this.#wanted = false;
+      this.#setState('error');
+    }
+    this.#send({ kind: 'fault', fault });
+  }
+
+  #ready(): Trainer {
+    if (!this.#trainer) throw new Error('The page is still loading, or could not set up a model.');
+    return this.#trainer;
+  }
+
+  /** Runs `work` while neither training nor another command does anything; afterwards training goes on if it should. */
+  #command<T>(work: () => Promise<T> | T): Promise<T> {
+    this.#waiting += 1;
+    const done = this.#queue.then(async () => {
+      this.#trainer?.stop();
+      await this.#work;
+      this.#work = undefined;
+      this.#waiting -= 1;
+      try {
+        return await work();
+      } finally {
+        this.#goOn();
+      }
+    });
+    this.#queue = done.catch(() => {});
+    return done;
+  }
+
+  #goOn(): void {
+    const trainer = this.#trainer;
+    if (!trainer || this.#state === 'error' || this.#state === 'loading' || this.#work) return;
+    this.#work = this.#wanted && !trainer.finished ? this.#train(trainer) : this.#rest(trainer);
+  }
+
+  async #train(trainer: Trainer): Promise<void> {
+    this.#setState('training');
+    trainer.expectFirstStep(this.#navigated);
+    try {
+      await trainer.train();
+    } catch (error) {
+      await this.#failed(error);
+    }
+    if (trainer.finished) this.#wanted = false;
+    if (!this.#wanted && this.#state === 'training') {
+      this.#setState('paused');
+      if (this.#waiting === 0) await this.#rest(trainer);
+    }
+  }
+
+  /** Everything that the page shows is brought up to date. */
+  async #rest(trainer: Trainer): Promise<void> {
+    this.#wanted = false;
+    if (this.#state === 'training') this.#setState('paused');
+    try {
+      if (trainer.run.step === 0) await trainer.filters();
+      else await trainer.look();
+    } catch (error) {
+      await this.#failed(error);
+    }
+  }
+
+  async #failed(error: unknown): Promise<void> {
+    // A lost device is first felt by whoever uses it. Then the replacement is on its way.
+    const lost = await Promise.race([this.#device?.lost.then(() => true), sleep(300).then(() => false)]);
+    if (lost) return;
+    this.#wanted = false;
+    this.#broken = true;
+    if (this.#state === 'training') this.#setState('paused');
+    this.#fault(faultOf(error));
+  }
+
+  #mend(): void {
+    if (this.#broken) this.#begin(this.#settings, this.#kept);
+  }
+
+  // Setting up
+
+  async #open({ settings, module, base, begun, resume }: Asks['open']['in']): Promise<void> {
+    [this.#settings, this.#base, this.#navigated] = [settings, base, begun];
+    await init({ module_or_path: module });
+    onPanic((text) => {
+      notePanic(text);
+      this.#fault(faultOf(new Error(text)));
+    });
+    const device = this.#openDevice();
+    // Without a device there are still digits to look at.
+    device.catch(() => {});
+    const [data, kept] = await Promise.all([this.#findData(settings), resume ? keptRun(settingsText(settings)) : undefined]);
+    this.#useData(data);
+    await device;
+    this.#kept = kept;
+    this.#begin(settings, kept);
+  }
+
+  async #openDevice(): Promise<void> {
+    const device = await Device.open();
+    this.#device = device;
+    void device.lost.then((reason) => {
+      if (this.#device === device) void this.#command(() => this.#replace(reason)).catch((error) => this.#fault(faultOf(error)));
+    });
+    const findings = await keptFindings(device.adapter.text);
+    if (findings) device.setFindings(findings);
+    this.#send({
+      kind: 'adapter',
+      adapter: {
+        text: device.adapter.text, limits: Object.entries(device.limits), features: device.features,
+        timestamps: device.features.includes('timestamp-query'),
+      },
+    });
+  }
+
+  async #replace(reason: string): Promise<void> {
+    const now = Date.now();
+    this.#losses = [...this.#losses.filter((when) => now - when < 60_000), now];
+    if (this.#losses.length > REPLACEMENTS) {
+      return this.#fault({
+        kind: 'lost', goesOn: false,
+        text: `The GPU was lost ${this.#losses.length} times within a minute. Close what else uses it, try a smaller batch or model, and load the page again.`,
+      });
+    }
+    const step = this.#kept?.step ?? 0;
+    const wanted = this.#wanted;
+    this.#setState('loading');
+    await this.#openDevice();
+    this.#begin(this.#settings, this.#kept);
+    this.#wanted = wanted;
+    this.#send({
+      kind: 'fault',
+      fault: { kind: 'lost', goesOn: true, text: `The GPU was lost (${reason.replace(/\.$/, '')}). A new device was opened, and training goes on from step ${step}.` },
+    });
+  }
+
+  async #findData(settings: Settings): Promise<Data> {
+    if (settings.data === 'drawn') return drawn(settings.seed);
+    const progress = (what: string, loaded: number, total: number) => this.#send({ kind: 'progress', what, loaded, total });
+    try {
+      const data = await keptData() ?? await served(this.#base, progress);
+      if (data) return data;
+    } catch (error) {
+      this.#fault({ ...faultOf(error), kind: 'file', goesOn: true });
+    }
+    return drawn(settings.seed);
+  }
+
+  #useData(data: Data): void {
+    const before = this.#data;
+    this.#data = data;
+    if (this.#trainer) {
+      this.#trainer.data = data;
+      this.#trainer.run.useImages(data.train);
+    }
+    if (before) {
+      before.train.free();
+      before.test.free();
+    }
+    const { source, text, train, test } = data;
+    this.#send({ kind: 'data', source, text, train: train.length, test: test.length });
+  }
+
+  /** A new run, from `kept` weights or from the seed. If the model cannot be, the old one stays. */
+  #begin(settings: Settings, kept?: Kept): void {
+    const run = new Run(settings, this.#data!.train);
+    let restored = false;
+    if (kept) {
+      try {
+        run.restore(kept);
+        restored = true;
+      } catch (error) {
+        this.#fault(faultOf(error));
+      }
+    }
+    this.#trainer?.run.dispose();
+    this.#broken = false;
+    this.#trainer = new Trainer(this.#device!, run, this.#data!, this.#send, () => this.#keepRun());
+    this.#send({ kind: 'model', summary: run.model.summary(), params: run.model.countParams(), step: run.step, restored });
+    this.#send({ kind: 'curves', losses: run.losses.values(), accuracies: run.accuracies.values(), tests: run.tests });
+    this.#setState(run.step > 0 ? 'paused' : 'ready');
+  }
+
+  async #configure(settings: Settings): Promise<void> {
+    const before = this.#settings;
+    const afresh = layersText(layersOf(settings)) !== layersText(layersOf(before)) || settings.seed !== before.seed;
+    if (afresh) {
+      const wanted = this.#wanted;
+      this.#wanted = false;
+      const redraw = settings.seed !== before.seed && this.#data?.source === 'drawn';
+      if (redraw) this.#useData(drawn(settings.seed));
+      this.#begin(settings);
+      this.#kept = undefined;
+      this.#wanted = wanted;
+    }
+    this.#settings = settings;
+    this.#trainer?.run.adjust(settings);
+    if (settings.data !== before.data) this.#useData(await this.#findData(settings));
+  }
+
+  async #keepRun(): Promise<void> {
+    const { run } = this.#ready();
+    if (run.step === 0 || this.#kept?.step === run.step) return;
+    const kept = await run.keep();
+    this.#kept = kept;
+    if (await keepRun(settingsText(run.settings), kept)) this.#send({ kind: 'kept', step: kept.step });
+    void keepFindings(this.#device!.adapter.text, this.#device!.findings());
+  }
+
+  #load(name: string, bytes: Uint8Array): void {
+    const { run } = this.#ready();
+    try {
+      run.model.load(bytes);
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      throw Object.assign(new Error(`${name}: ${text}`), { name: 'CheckpointError' });
+    }
+    this.#kept = undefined;
+  }
+}
+
+/** Beside the page: `receive` takes what it sends. */
+export function connect(send: Send): (request: Request) => void {
+  const engine = new Engine(send);
+  return (request) => void engine.receive(request);
+}
+
+// In a worker: its messages.
+if (typeof document === 'undefined') {
+  const send: Send = (message, transfer = []) => self.postMessage(message, { transfer });
+  const receive = connect(send);
+  self.onmessage = ({ data }: MessageEvent<Request>) => receive(data);
+  send({ kind: 'hello', gpu: Boolean(navigator.gpu) });
+}

@@ -1,0 +1,37 @@
+// From an exception to what the page shows. The library's sentences already name the remedy; here is decided whose fault it
+// is and whether training can go on.
+
+import type { Fault } from './protocol';
+
+let panic: string | undefined;
+
+/** The library says it just before it stops for good. */
+export function notePanic(text: string): void {
+  panic = text;
+}
+
+export function panicked(): boolean {
+  return panic !== undefined;
+}
+
+/** A file that cannot be used. Its message names the file. */
+export class FileError extends Error {}
+
+export function faultOf(error: unknown): Fault {
+  const { name, message, fault } = error instanceof Error
+    ? { name: error.name, message: error.message, fault: (error as Error & { fault?: string }).fault }
+    : { name: '', message: String(error), fault: undefined };
+  if (panic !== undefined || error instanceof WebAssembly.RuntimeError) {
+    return { kind: 'panic', text: `The library stopped at a defect of its own: ${panic ?? message}`, goesOn: false };
+  }
+  if (error instanceof FileError) return { kind: 'file', text: message, goesOn: true };
+  if (name === 'CheckpointError' || name === 'DataError') return { kind: 'file', text: message, goesOn: true };
+  if (name === 'ShapeError' || name === 'DTypeError' || name === 'IndexError') return { kind: 'model', text: message, goesOn: true };
+  if (fault === 'outOfMemory' || fault === 'limit' || /out of memory/i.test(message) || error instanceof RangeError) {
+    return { kind: 'memory', text: message, goesOn: true };
+  }
+  if (fault === 'noWebGpu') return { kind: 'no-webgpu', text: message, goesOn: false };
+  if (fault === 'noAdapter') return { kind: 'no-adapter', text: message, goesOn: false };
+  if (fault === 'lost') return { kind: 'lost', text: message, goesOn: true };
+  return { kind: 'error', text: message || String(error), goesOn: true };
+}

@@ -1,0 +1,30 @@
+// The kernels of a training step, as the planner made them, and how long each takes.
+
+import type { Device } from '../pkg/wgrad.js';
+import type { Kernel } from './protocol';
+import type { Run } from './run';
+
+/** Those of the step that was handed over last; call it before anything else runs. */
+export function kernelsOf(device: Device): Kernel[] {
+  const plan = device.lastPlan();
+  return (plan?.kernels ?? []).map(({ name, ops, result, bytes, flops, wgsl }) =>
+    ({ name, ops, result, bytes, ...(flops === undefined ? {} : { flops }), wgsl }));
+}
+
+/** Trains one step with a timestamp around every kernel. */
+export async function measured(device: Device, run: Run): Promise<{ kernels: Kernel[]; total: number; loss: Float32Array }> {
+  const profiler = device.profile();
+  const { loss, accuracy } = run.trainStep();
+  const kernels = kernelsOf(device);
+  const values = Float32Array.of(await loss.item(), await accuracy.item());
+  const { kernels: times } = await profiler.finish();
+  // What is read after the step runs kernels too; the step's own come first and in order.
+  const left = [...times];
+  for (const kernel of kernels) {
+    const at = left.findIndex(({ label }) => label === kernel.name || label.startsWith(`${kernel.name} `));
+    if (at < 0) continue;
+    kernel.time = left[at]!.duration;
+    left.splice(0, at + 1);
+  }
+  return { kernels, total: kernels.reduce((sum, { time = 0 }) => sum + time, 0), loss: values };
+}

@@ -1,0 +1,90 @@
+// What the page and the engine say to each other, in a worker or beside each other. Only plain data.
+
+import type { Settings } from './settings';
+
+/** What the page asks for. Each is answered by one `Reply`. */
+export interface Asks {
+  /** The first. `module` is the compiled library, `base` the page's address, `begun` when it was navigated to. */
+  open: { in: { settings: Settings; module: WebAssembly.Module; base: string; begun: number; resume: boolean }; out: void };
+  configure: { in: { settings: Settings }; out: void };
+  start: { in: object; out: void };
+  pause: { in: object; out: void };
+  step: { in: object; out: void };
+  reset: { in: object; out: void };
+  /** Smaller batch or not: makes the model anew from the last kept weights. */
+  recover: { in: { settings: Settings }; out: void };
+  files: { in: { files: { name: string; bytes: Uint8Array }[] }; out: { missing: string[] } };
+  forgetFiles: { in: object; out: void };
+  samples: { in: { of: 'train' | 'test'; from: number; count: number }; out: Digits & { from: number; of: number } };
+  predict: { in: { pixels: Uint8Array }; out: { probabilities: Float32Array } };
+  evaluate: { in: object; out: void };
+  measure: { in: object; out: { kernels: Kernel[]; total: number } };
+  save: { in: object; out: { bytes: Uint8Array; name: string } };
+  load: { in: { name: string; bytes: Uint8Array }; out: void };
+  tune: { in: object; out: { text: string } };
+  lose: { in: object; out: void };
+}
+export type AskName = keyof Asks;
+export type Request = { [K in AskName]: { kind: K; id: number } & Asks[K]['in'] }[AskName];
+export type Reply =
+  | { kind: 'reply'; id: number; ok: true; value: unknown }
+  | { kind: 'reply'; id: number; ok: false; fault: Fault };
+
+/** Something that went wrong, with what it is and what can be done. */
+export interface Fault {
+  kind: 'no-webgpu' | 'no-adapter' | 'lost' | 'memory' | 'file' | 'panic' | 'model' | 'error';
+  text: string;
+  /** False if the engine cannot go on by itself. */
+  goesOn: boolean;
+}
+
+export type State = 'loading' | 'ready' | 'training' | 'paused' | 'error';
+
+/** 28 by 28 images, one after the other, with their labels. */
+export interface Digits {
+  pixels: Uint8Array;
+  labels: Uint8Array;
+}
+
+export interface Kernel {
+  name: string;
+  ops: string;
+  result: string;
+  bytes: number;
+  flops?: number;
+  /** Microseconds, once measured. */
+  time?: number;
+  wgsl: string;
+}
+
+export interface Adapter {
+  text: string;
+  limits: [name: string, value: number][];
+  features: string[];
+  timestamps: boolean;
+}
+
+/** What the engine tells without being asked. */
+export type Event =
+  | { kind: 'hello'; gpu: boolean }
+  | { kind: 'state'; state: State }
+  | { kind: 'progress'; what: string; loaded: number; total: number }
+  | { kind: 'adapter'; adapter: Adapter }
+  | { kind: 'data'; source: 'mnist' | 'files' | 'drawn'; text: string; train: number; test: number }
+  | { kind: 'model'; summary: string; params: number; step: number; restored: boolean }
+  | { kind: 'curves'; losses: Float32Array; accuracies: Float32Array; tests: [step: number, accuracy: number][] }
+  | { kind: 'points'; from: number; losses: Float32Array; accuracies: Float32Array }
+  | { kind: 'figures'; step: number; imagesPerSecond: number; stepMs: number; liveBytes: number; peakBytes: number;
+      kernels: number; submits: number }
+  | { kind: 'first-step'; afterStart: number; afterNavigation: number }
+  | { kind: 'evaluation'; step: number; accuracy: number; count: number; of: number; confusion: Uint32Array;
+      misread: Digits & { guesses: Uint8Array } }
+  | { kind: 'filters'; count: number; height: number; width: number; of: number; layer: string; values: Uint8ClampedArray }
+  /** Those of a training step, once some have run. */
+  | { kind: 'kernels'; kernels: Kernel[] }
+  | { kind: 'kept'; step: number }
+  | { kind: 'fault'; fault: Fault };
+
+export type ToPage = Reply | Event;
+/** The buffers of a message that are handed over rather than copied. */
+export type Send = (message: ToPage, transfer?: Transferable[]) => void;

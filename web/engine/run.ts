@@ -1,0 +1,139 @@
+// One training run: a model, its optimizer, the order of the images, and the curves so far.
+
+import { Sequential, Tensor, setSeed, type Images, type OptimizerConfig } from '../pkg/wgrad.js';
+import { layersOf, type Settings } from './settings';
+import type { Kept } from './store';
+
+/** A list of floats that grows. */
+export class Curve {
+  #values = new Float32Array(1024);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  push(values: Float32Array): void {
+    const length = this.#length + values.length;
+    if (length > this.#values.length) {
+      const grown = new Float32Array(2 * length);
+      grown.set(this.values());
+      this.#values = grown;
+    }
+    this.#values.set(values, this.#length);
+    this.#length = length;
+  }
+
+  values(): Float32Array {
+    return this.#values.slice(0, this.#length);
+  }
+}
+
+class ModelError extends Error {
+  override name = 'ShapeError';
+}
+
+function optimizerOf({ optimizer, lr }: Settings): OptimizerConfig {
+  if (optimizer === 'adam') return { type: 'adam', learningRate: lr };
+  return { type: 'sgd', learningRate: lr, momentum: optimizer === 'momentum' ? 0.9 : 0 };
+}
+
+export class Run {
+  readonly model: Sequential;
+  readonly losses = new Curve();
+  readonly accuracies = new Curve();
+  readonly tests: [step: number, accuracy: number][] = [];
+  /** Steps handed to the device; their losses may still be on the way. */
+  submitted = 0;
+  settings: Settings;
+  #images: Images;
+  #order: Uint32Array;
+  #at = 0;
+
+  /**
+   * Draws random numbers in the order in which a native program does that shuffles first and lets layers size themselves at
+   * the first batch: so the same seed trains the same way there.
+   */
+  constructor(settings: Settings, images: Images) {
+    this.settings = settings;
+    this.#images = images;
+    setSeed(settings.seed);
+    this.model = new Sequential(layersOf(settings));
+    this.#order = images.permutation();
+    const one = Tensor.from(new Float32Array(784), [1, 28, 28, 1]);
+    const logits = this.model.call(one, false);
+    const shape = logits.shape;
+    one.dispose();
+    logits.dispose();
+    if (shape.length !== 2 || shape[1] !== 10) {
+      throw new ModelError(`The last layer gives [batch, ${shape.slice(1).join(', ')}], but ten digits need [batch, 10]. `
+        + 'End with Flatten, if there is none yet, and Dense with 10 units.');
+    }
+    if (this.model.countParams() === 0) {
+      throw new ModelError('The model has no weights to train. Add a Dense or a Conv2D layer.');
+    }
+    this.#compile();
+  }
+
+  #compile(): void {
+    this.model.compile({ optimizer: optimizerOf(this.settings), loss: 'sparseCategoricalCrossentropy', metrics: ['accuracy'] });
+  }
+
+  /** Steps whose losses have been read. */
+  get step(): number {
+    return this.losses.length;
+  }
+
+  /** Goes on from weights of an earlier run of the same settings. The optimizer starts anew, and so does the shuffling. */
+  restore(kept: Kept): void {
+    this.model.load(kept.weights);
+    this.losses.push(kept.losses);
+    this.accuracies.push(kept.accuracies);
+    this.tests.push(...kept.tests);
+    this.submitted = kept.step;
+    setSeed(this.settings.seed + kept.step);
+    this.#shuffle();
+  }
+
+  async keep(): Promise<Kept> {
+    const step = this.submitted;
+    const weights = await this.model.save();
+    const [losses, accuracies] = [this.losses.values(), this.accuracies.values()];
+    return { step, weights, losses, accuracies, tests: [...this.tests], when: Date.now() };
+  }
+
+  /** Learning rate, batch size and the like; the weights stay. */
+  adjust(settings: Settings): void {
+    const before = this.settings;
+    this.settings = settings;
+    if (settings.optimizer !== before.optimizer) this.#compile();
+    else if (settings.lr !== before.lr) this.model.learningRate = settings.lr;
+  }
+
+  useImages(images: Images): void {
+    this.#images = images;
+    this.#shuffle();
+  }
+
+  #shuffle(): void {
+    this.#order = this.#images.permutation();
+    this.#at = 0;
+  }
+
+  /** Hands one step to the device and reads nothing. */
+  trainStep(): { loss: Tensor; accuracy: Tensor } {
+    if (this.#at >= this.#order.length) this.#shuffle();
+    const indices = this.#order.slice(this.#at, this.#at + this.settings.batch);
+    const { x, y } = this.#images.batch(indices);
+    const { loss, accuracy } = this.model.trainStep(x, y);
+    x.dispose();
+    y.dispose();
+    this.#at += indices.length;
+    this.submitted += 1;
+    return { loss, accuracy: accuracy! };
+  }
+
+  dispose(): void {
+    this.model.free();
+  }
+}

@@ -1,0 +1,212 @@
+// The training loop. It hands steps over ahead of the device, never waits idly, reads losses many at a time, and between them
+// looks at test images and filters and keeps the weights.
+
+import type { Device, Tensor } from '../pkg/wgrad.js';
+import type { Data } from './data';
+import { kernelsOf } from './kernels';
+import * as look from './look';
+import { Pace } from './pace';
+import type { Send } from './protocol';
+import type { Run } from './run';
+import { readScalars } from './scalars';
+import { giveWay } from './time';
+
+/** Milliseconds between filters, and at least between evaluations and between keeping weights. */
+const EVERY = { figures: 250, filters: 1000, evaluation: 4000, keep: 5000 };
+/** At most this share of the time goes into evaluations, or into keeping weights. */
+const SHARE = 0.1;
+/** An evaluation is worth as long as this, if the device is quick enough for all images. */
+const EVALUATION_MS = 600;
+/** The first step also makes what the optimizer keeps; by this one all steps have the same kernels. */
+const TELL = 3;
+
+export class Trainer {
+  readonly #send: Send;
+  readonly #keep: () => Promise<void>;
+  readonly device: Device;
+  readonly run: Run;
+  data: Data;
+  #going = false;
+  #cancelled = false;
+  #told = 0;
+  readonly #pace = new Pace();
+  /** The first step compiles, so its time says nothing of the pace. */
+  #warm = false;
+  #last = { figures: 0, filters: 0, evaluation: 0, keep: 0 };
+  #cost = { evaluation: 0, keep: 0 };
+  #count = 500;
+  #evaluated = -1;
+  #begun: { start: number; navigation: number } | undefined;
+
+  constructor(device: Device, run: Run, data: Data, send: Send, keep: () => Promise<void>) {
+    [this.device, this.run, this.data, this.#send, this.#keep] = [device, run, data, send, keep];
+  }
+
+  /** Asks `train` or `look` to come to an end soon. */
+  stop(): void {
+    this.#going = false;
+    this.#cancelled = true;
+  }
+
+  /** The first step's time is told from this moment on, and from the page's navigation. */
+  expectFirstStep(navigation: number): void {
+    if (this.run.step === 0) this.#begun = { start: Date.now(), navigation };
+  }
+
+  get #stopsAt(): number {
+    return this.run.settings.stop || Infinity;
+  }
+
+  get finished(): boolean {
+    return this.run.step >= this.#stopsAt;
+  }
+
+  /** Trains until `stop`, or until the settings say so; `most` steps at most. */
+  async train(most = Infinity): Promise<void> {
+    this.#going = true;
+    const end = Math.min(this.run.submitted + most, most === Infinity ? this.#stopsAt : Infinity);
+    const now = performance.now();
+    this.#last = { figures: now, filters: now, evaluation: now, keep: now };
+    let reading: Promise<void> | undefined;
+    this.#pace.restart();
+    try {
+      while (this.#going && this.run.submitted < end) {
+        const steps = Math.min(this.#pace.steps, end - this.run.submitted);
+        const next = await this.#submit(steps);
+        await reading;
+        reading = next.read;
+        if (!this.#warm) {
+          await reading;
+          this.#warm = true;
+          const now = performance.now();
+          this.#last = { figures: now, filters: now, evaluation: now, keep: now };
+          this.#pace.restart();
+        }
+        if (this.#due()) {
+          await reading;
+          await this.#look();
+          this.#pace.restart();
+        }
+      }
+    } finally {
+      this.#going = false;
+      await reading;
+    }
+    this.#figures();
+  }
+
+  async #submit(steps: number): Promise<{ read: Promise<void> }> {
+    const from = this.run.submitted;
+    const results: Tensor[] = [];
+    for (let i = 0; i < steps; i++) {
+      const { loss, accuracy } = this.run.trainStep();
+      if (this.#told < TELL) this.#tellKernels();
+      results.push(loss, accuracy);
+      await giveWay();
+    }
+    const read = this.#read(from, results);
+    // Whoever awaits it later hears of the failure; until then it is not unheard.
+    read.catch(() => {});
+    return { read };
+  }
+
+  #tellKernels(): void {
+    this.#told += 1;
+    if (this.#told === 1 || this.#told === TELL) this.#send({ kind: 'kernels', kernels: kernelsOf(this.device) });
+  }
+
+  async #read(from: number, results: Tensor[]): Promise<void> {
+    const values = await readScalars(results);
+    const losses = values.filter((_, i) => i % 2 === 0);
+    const accuracies = values.filter((_, i) => i % 2 === 1);
+    this.record(losses, accuracies);
+    if (this.#warm) this.#pace.done(losses.length);
+    if (from === 0 && this.#begun) {
+      const now = Date.now();
+      this.#send({ kind: 'first-step', afterStart: now - this.#begun.start, afterNavigation: now - this.#begun.navigation });
+      this.#begun = undefined;
+    }
+    if (performance.now() - this.#last.figures > EVERY.figures) this.#figures();
+  }
+
+  record(losses: Float32Array, accuracies: Float32Array): void {
+    this.#send({ kind: 'points', from: this.run.step, losses, accuracies });
+    this.run.losses.push(losses);
+    this.run.accuracies.push(accuracies);
+  }
+
+  #before: { step: number; kernels: number; submits: number } | undefined;
+
+  #figures(): void {
+    this.#last.figures = performance.now();
+    const { liveBytes, peakBytes, kernels, submits } = this.device.stats();
+    const { submitted: step, settings } = this.run;
+    const before = this.#before;
+    const steps = step - (before?.step ?? step);
+    this.#before = { step, kernels, submits };
+    const ms = this.#pace.msPerStep;
+    this.#send({
+      kind: 'figures', step: this.run.step, stepMs: ms, imagesPerSecond: ms > 0 ? 1000 * settings.batch / ms : 0, liveBytes, peakBytes,
+      kernels: before && steps > 0 ? (kernels - before.kernels) / steps : 0,
+      submits: before && steps > 0 ? (submits - before.submits) / steps : 0,
+    });
+  }
+
+  #dueAt(name: 'evaluation' | 'keep'): number {
+    return this.#last[name] + Math.max(EVERY[name], this.#cost[name] / SHARE);
+  }
+
+  #due(): boolean {
+    const now = performance.now();
+    return now > this.#last.filters + EVERY.filters || now > this.#dueAt('evaluation') || now > this.#dueAt('keep');
+  }
+
+  async #look(): Promise<void> {
+    if (performance.now() > this.#last.filters + EVERY.filters) await this.filters();
+    if (this.#going && performance.now() > this.#dueAt('evaluation')) await this.#evaluate(this.#count, () => !this.#going);
+    if (this.#going && performance.now() > this.#dueAt('keep')) await this.keep();
+    // What ran in between is no part of a step.
+    this.#before = undefined;
+  }
+
+  /** What the page shows once training has come to rest. `all` test images, or as many as are quick. */
+  async look(all = false): Promise<void> {
+    this.#cancelled = false;
+    await this.filters();
+    if (!this.#cancelled) await this.keep();
+    if (!this.#cancelled && (all || this.#evaluated !== this.run.step)) {
+      await this.#evaluate(all ? this.data.test.length : this.#count, () => this.#cancelled);
+    }
+    this.#before = undefined;
+  }
+
+  async filters(): Promise<void> {
+    const filters = await look.filters(this.run.model);
+    if (filters) this.#send({ kind: 'filters', ...filters }, [filters.values.buffer]);
+    this.#last.filters = performance.now();
+  }
+
+  async #evaluate(wanted: number, cancelled: () => boolean): Promise<void> {
+    const begun = performance.now();
+    const count = Math.min(wanted, this.data.test.length);
+    const step = this.run.step;
+    const result = await look.evaluate(this.run.model, this.data.test, count, cancelled);
+    if (!result) return;
+    const ms = performance.now() - begun;
+    this.#cost.evaluation = ms;
+    this.#last.evaluation = performance.now();
+    this.#evaluated = step;
+    this.run.tests.push([step, result.accuracy]);
+    this.#send({ kind: 'evaluation', step, ...result });
+    // Only ever more images: a figure that is measured now on these and now on those would jump.
+    const quick = 250 * Math.floor(EVALUATION_MS / (ms / count) / 250);
+    this.#count = Math.max(this.#count, Math.min(quick, this.data.test.length));
+  }
+
+  async keep(): Promise<void> {
+    const begun = performance.now();
+    await this.#keep();
+    this.#last.keep = performance.now();
+    this.#cost.keep = this.#last.keep - begun;
+  }
+}

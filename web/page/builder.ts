@@ -1,0 +1,85 @@
+// The visitor's own model: a list of layers to add, remove, move and adjust.
+
+import { LAYERS, newLayer, type Field, type Layer } from '../engine/settings';
+import { button, byId, make } from './dom';
+
+let layers: Layer[] = [];
+let changed: (layers: Layer[]) => void = () => {};
+
+const list = byId('layers');
+
+function input(layer: Layer, field: Field): HTMLElement {
+  const values = layer as unknown as Record<string, string | number>;
+  if (field.kind === 'choice') {
+    const options = field.choices.map((choice) => make('option', { value: choice }, choice));
+    const select = make('select', { name: field.name }, ...options);
+    select.value = String(values[field.name]);
+    select.addEventListener('change', () => {
+      values[field.name] = select.value;
+      changed(layers);
+    });
+    return make('label', {}, `${field.label} `, select);
+  }
+  const box = make('input', { name: field.name, inputmode: 'decimal', autocomplete: 'off', value: String(values[field.name]) });
+  box.addEventListener('change', () => {
+    const value = Number(box.value);
+    const fits = box.value.trim() !== '' && value >= field.min && value <= field.max && (field.kind === 'real' || Number.isInteger(value));
+    box.setAttribute('aria-invalid', String(!fits));
+    box.setCustomValidity(fits ? '' : `${field.label}: a ${field.kind === 'whole' ? 'whole ' : ''}number from ${field.min} to ${field.max}`);
+    box.reportValidity();
+    if (!fits) return;
+    values[field.name] = value;
+    changed(layers);
+  });
+  return make('label', {}, `${field.label} `, box);
+}
+
+/** Puts the layers in their new order; the button that did it keeps the focus. */
+function arrange(next: Layer[], focus?: { at: number; button: string }): void {
+  layers = next;
+  show(layers);
+  if (focus) {
+    const item = list.children[Math.min(focus.at, list.children.length - 1)];
+    const wanted = item?.querySelector<HTMLButtonElement>(focus.button);
+    (wanted?.disabled ? item?.querySelector<HTMLButtonElement>('button:not(:disabled)') : wanted)?.focus();
+  }
+  changed(layers);
+}
+
+function item(layer: Layer, at: number): HTMLElement {
+  const { label, fields } = LAYERS[layer.type];
+  const named = `${label}, layer ${at + 1}`;
+  const move = (by: number, button: string) => () => {
+    const next = [...layers];
+    next.splice(at + by, 0, ...next.splice(at, 1));
+    arrange(next, { at: at + by, button });
+  };
+  const up = button('↑', move(-1, '.up'), { class: 'up icon', 'aria-label': `Move up: ${named}` });
+  const down = button('↓', move(1, '.down'), { class: 'down icon', 'aria-label': `Move down: ${named}` });
+  const remove = button('×', () => arrange(layers.filter((_, i) => i !== at), { at, button: '.remove' }),
+    { class: 'remove icon', 'aria-label': `Remove: ${named}` });
+  up.disabled = at === 0;
+  down.disabled = at === layers.length - 1;
+  remove.disabled = layers.length === 1;
+  return make('li', { 'data-index': String(at), 'data-type': layer.type },
+    make('div', { class: 'layer-head' }, make('strong', {}, label), up, down, remove),
+    ...(fields.length > 0 ? [make('div', { class: 'layer-fields' }, ...fields.map((field) => input(layer, field)))] : []));
+}
+
+/** Shows these layers; nothing is reported. */
+export function show(next: Layer[]): void {
+  layers = next;
+  list.replaceChildren(...layers.map(item));
+}
+
+export function setUpBuilder(onChange: (layers: Layer[]) => void): void {
+  changed = onChange;
+  const types = byId<HTMLSelectElement>('add-layer-type');
+  types.append(...Object.entries(LAYERS).map(([type, { label }]) => make('option', { value: type }, label)));
+  types.value = 'dense';
+  byId('add-layer').addEventListener('click', () => {
+    const layer = newLayer(types.value as Layer['type']);
+    // The last layer gives the ten digits, so a new one goes before it.
+    arrange([...layers.slice(0, -1), layer, ...layers.slice(-1)]);
+  });
+}

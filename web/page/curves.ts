@@ -1,0 +1,169 @@
+// Loss and accuracy by step, as charts, as numbers and as a file.
+
+import uPlot from 'uplot';
+import type { Event } from '../engine/protocol';
+import { byId, download, fill, make } from './dom';
+import * as format from './format';
+import { colour, onScheme } from './theme';
+
+/** More points than this are no use on a screen: longer runs are drawn as means of several steps. */
+const POINTS = 400;
+/** Milliseconds between drawings. */
+const EVERY = 200;
+/** How much of the past the smooth line keeps at each step. */
+const SMOOTH = 0.95;
+const ROWS = 100;
+
+let losses = new Float32Array(1024);
+let accuracies = new Float32Array(1024);
+let length = 0;
+let tests: [step: number, accuracy: number][] = [];
+
+function push(from: number, newLosses: Float32Array, newAccuracies: Float32Array): void {
+  length = from + newLosses.length;
+  if (length > losses.length) {
+    const [a, b] = [losses, accuracies];
+    losses = new Float32Array(2 * length);
+    accuracies = new Float32Array(2 * length);
+    losses.set(a);
+    accuracies.set(b);
+  }
+  losses.set(newLosses, from);
+  accuracies.set(newAccuracies, from);
+}
+
+type Column = (number | null)[];
+
+/** Means over equal stretches, and the smooth line at the end of each. */
+function stretches(values: Float32Array): { x: number[]; means: Column; smooth: Column } {
+  const size = Math.max(1, Math.ceil(length / POINTS));
+  const [x, means, smooth]: [number[], Column, Column] = [[], [], []];
+  let mean = 0;
+  let weight = 0;
+  for (let from = 0; from < length; from += size) {
+    const end = Math.min(from + size, length);
+    let sum = 0;
+    for (let i = from; i < end; i++) {
+      const value = values[i]!;
+      sum += value;
+      if (Number.isFinite(value)) {
+        mean = SMOOTH * mean + (1 - SMOOTH) * value;
+        weight = SMOOTH * weight + (1 - SMOOTH);
+      }
+    }
+    const average = sum / (end - from);
+    x.push(end);
+    means.push(Number.isFinite(average) ? average : null);
+    smooth.push(weight > 0 ? mean / weight : null);
+  }
+  return { x, means, smooth };
+}
+
+const font = () => `11px ${getComputedStyle(document.body).fontFamily}`;
+const axis = (values: (n: number) => string, size: number): uPlot.Axis => ({
+  stroke: () => colour('muted'), font: font(), size, gap: 4,
+  grid: { stroke: () => colour('line'), width: 1 }, ticks: { show: false },
+  values: (_, splits) => splits.map((n) => (n === null ? '' : values(n))),
+});
+
+function chart(id: string, y: uPlot.Scale, values: (n: number) => string, series: uPlot.Series[]): uPlot {
+  const parent = byId(id);
+  const options: uPlot.Options = {
+    width: Math.max(120, parent.clientWidth), height: Math.max(120, parent.clientHeight),
+    scales: { x: { time: false, range: (_, __, max) => [0, Math.max(20, max || 0)] }, y },
+    axes: [axis((n) => (Number.isInteger(n) ? format.count(n) : ''), 26), axis(values, 46)],
+    legend: { show: false }, cursor: { drag: { x: false, y: false }, y: false, points: { size: 6 } },
+    padding: [8, 8, 0, 0], series: [{}, ...series],
+  };
+  const plot = new uPlot(options, [[], ...series.map(() => [])] as uPlot.AlignedData, parent);
+  new ResizeObserver(() => {
+    const [width, height] = [parent.clientWidth, parent.clientHeight];
+    if (width > 0 && (width !== plot.width || height !== plot.height)) plot.setSize({ width, height });
+  }).observe(parent);
+  return plot;
+}
+
+const thin = (): uPlot.Series => ({ stroke: () => colour('accent-soft'), width: 1, points: { show: false } });
+const thick = (): uPlot.Series => ({ stroke: () => colour('accent'), width: 2, points: { show: false }, spanGaps: true });
+const dots = (): uPlot.Series => ({
+  stroke: () => colour('second'), width: 2, spanGaps: true,
+  points: { show: true, size: 6, stroke: () => colour('second'), fill: () => colour('card') },
+});
+
+let lossChart: uPlot;
+let accuracyChart: uPlot;
+let drawn = 0;
+let planned = 0;
+
+function draw(): void {
+  planned = 0;
+  drawn = performance.now();
+  const loss = stretches(losses);
+  lossChart.setData([loss.x, loss.means, loss.smooth] as uPlot.AlignedData);
+  const accuracy = stretches(accuracies);
+  const own = [accuracy.x, accuracy.means, accuracy.smooth] as uPlot.AlignedData;
+  const test = [tests.map(([step]) => step), tests.map(([, share]) => share)] as uPlot.AlignedData;
+  accuracyChart.setData(uPlot.join([own, test]));
+  if (byId<HTMLDetailsElement>('curve-numbers').open) table();
+}
+
+function plan(): void {
+  planned ||= window.setTimeout(() => requestAnimationFrame(draw), Math.max(0, EVERY - (performance.now() - drawn)));
+}
+
+/** The newest steps first. */
+function table(): void {
+  const body = byId('curve-table').querySelector('tbody')!;
+  fill(body, Math.min(ROWS, length), () => make('tr', {}, make('td'), make('td'), make('td')), (row, i) => {
+    const at = length - 1 - i;
+    const texts = [format.count(at + 1), format.loss(losses[at]!), format.percent(accuracies[at]!)];
+    for (const [cell, text] of texts.entries()) row.cells[cell]!.textContent = text;
+  });
+}
+
+function csv(): string {
+  const rows = Array.from({ length }, (_, i) => `${i + 1},${losses[i]},${accuracies[i]}`);
+  return `step,loss,accuracy\n${rows.join('\n')}\n`;
+}
+
+/** The mean of the last steps: one batch alone jumps. */
+export function recent(): { loss: number; accuracy: number } {
+  const from = Math.max(0, length - 20);
+  const mean = (values: Float32Array) => values.subarray(from, length).reduce((sum, value) => sum + value, 0) / (length - from);
+  return { loss: mean(losses), accuracy: mean(accuracies) };
+}
+
+export function lossOf(step: number): number {
+  return losses[step - 1]!;
+}
+
+export function setUpCurves(): void {
+  lossChart = chart('loss-chart', { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 2.5] }, (n) => `${n}`, [thin(), thick()]);
+  accuracyChart = chart('accuracy-chart', { range: [0, 1] }, (n) => `${Math.round(100 * n)} %`, [thin(), thick(), dots()]);
+  onScheme(() => {
+    lossChart.redraw();
+    accuracyChart.redraw();
+  });
+  byId('curve-csv').addEventListener('click', () => download('wgrad-curves.csv', csv(), 'text/csv'));
+  byId('curve-numbers').addEventListener('toggle', table);
+}
+
+export function showCurves(event: Event): void {
+  switch (event.kind) {
+    case 'curves':
+      length = 0;
+      push(0, event.losses, event.accuracies);
+      tests = [...event.tests];
+      break;
+    case 'points':
+      push(event.from, event.losses, event.accuracies);
+      break;
+    case 'evaluation':
+      // A point that was measured again replaces the old one.
+      tests = [...tests.filter(([step]) => step !== event.step), [event.step, event.accuracy]];
+      break;
+    default:
+      return;
+  }
+  plan();
+}

@@ -1,0 +1,67 @@
+// Short words for the document.
+
+export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`The page has no element “${id}”.`);
+  return found as T;
+}
+
+type Content = Node | string;
+
+/** An element with attributes (`class`, `aria-label`, ...) and content. Attributes that are undefined are left out. */
+export function make<K extends keyof HTMLElementTagNameMap>(
+  tag: K, attributes: Record<string, string | undefined> = {}, ...content: Content[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== undefined) element.setAttribute(name, value);
+  element.append(...content);
+  return element;
+}
+
+export function button(text: string, onClick: () => void, attributes: Record<string, string> = {}): HTMLButtonElement {
+  const element = make('button', { type: 'button', ...attributes }, text);
+  element.addEventListener('click', onClick);
+  return element;
+}
+
+/** Sets a text only where it changes, so that nothing is drawn or read out anew. */
+export function say(id: string, text: string): void {
+  const element = byId(id);
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** The elements have as many children as `count`; `fill` brings the i-th up to date. */
+export function fill<T extends HTMLElement>(parent: HTMLElement, count: number, create: (i: number) => T, update: (child: T, i: number) => void): void {
+  while (parent.children.length > count) parent.lastElementChild?.remove();
+  while (parent.children.length < count) parent.append(create(parent.children.length));
+  for (let i = 0; i < count; i++) update(parent.children[i] as T, i);
+}
+
+/** Gives the visitor a file. */
+export function download(name: string, content: BlobPart, type: string): void {
+  const url = URL.createObjectURL(new Blob([content], { type }));
+  const link = make('a', { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+/** Only one call at a time, and after it the newest that came meanwhile. */
+export function latest<T>(work: (value: T) => Promise<void>): (value: T) => void {
+  let busy = false;
+  let next: { value: T } | undefined;
+  return (value) => {
+    next = { value };
+    if (busy) return;
+    busy = true;
+    void (async () => {
+      while (next) {
+        const { value } = next;
+        next = undefined;
+        await work(value);
+      }
+      busy = false;
+    })();
+  };
+}

@@ -1,0 +1,82 @@
+// The settings: from the address into the form, and what is changed there back into the address and to the engine.
+
+import { NUMBERS, readNumber, readSettings, settingsText, type NumberName, type Settings } from '../engine/settings';
+import * as builder from './builder';
+import { byId, say } from './dom';
+
+let settings: Settings;
+
+export const currentSettings = (): Settings => structuredClone(settings);
+
+/** Parameters that are no settings (such as `worker`) stay in the address. */
+function addressWith(settings: Settings): URL {
+  const url = new URL(location.href);
+  const own = new URLSearchParams(settingsText(settings));
+  url.searchParams.delete('layers');
+  for (const [name, value] of own) url.searchParams.set(name, value);
+  return url;
+}
+
+function show(): void {
+  byId<HTMLInputElement>(`model-${settings.model}`).checked = true;
+  byId('builder').hidden = settings.model !== 'custom';
+  byId<HTMLSelectElement>('optimizer').value = settings.optimizer;
+  byId<HTMLSelectElement>('data-select').value = settings.data;
+  for (const name of Object.keys(NUMBERS) as NumberName[]) {
+    const input = byId<HTMLInputElement>(name);
+    input.value = String(settings[name]);
+    input.removeAttribute('aria-invalid');
+  }
+  say('settings-error', '');
+}
+
+/** Takes these settings as if the visitor had made them, without telling the engine. */
+export function adopt(next: Settings): void {
+  settings = next;
+  show();
+  history.replaceState(null, '', addressWith(settings));
+}
+
+/** `apply` hears of every change. Returns what was wrong with the address. */
+export function setUpForm(apply: (settings: Settings) => void): string[] {
+  const read = readSettings(new URLSearchParams(location.search));
+  settings = read.settings;
+  show();
+  builder.show(settings.layers);
+  const change = (part: Partial<Settings>) => {
+    settings = { ...settings, ...part };
+    byId('builder').hidden = settings.model !== 'custom';
+    history.replaceState(null, '', addressWith(settings));
+    apply(currentSettings());
+  };
+  for (const model of ['mlp', 'cnn', 'custom'] as const) byId(`model-${model}`).addEventListener('change', () => change({ model }));
+  const choice = (id: string, name: 'optimizer' | 'data') => byId(id).addEventListener('change', (event) =>
+    change({ [name]: (event.target as HTMLSelectElement).value } as Partial<Settings>));
+  choice('optimizer', 'optimizer');
+  choice('data-select', 'data');
+  for (const name of Object.keys(NUMBERS) as NumberName[]) {
+    const input = byId<HTMLInputElement>(name);
+    input.addEventListener('change', () => {
+      const value = readNumber(name, input.value);
+      const fits = typeof value === 'number';
+      input.setAttribute('aria-invalid', String(!fits));
+      say('settings-error', fits ? '' : value);
+      if (fits) change({ [name]: value });
+    });
+  }
+  builder.setUpBuilder((layers) => change({ layers: structuredClone(layers) }));
+  const copy = byId('copy-link');
+  copy.addEventListener('click', async () => {
+    const url = addressWith(settings);
+    url.searchParams.delete('worker');
+    try {
+      await navigator.clipboard.writeText(url.href);
+      say('copy-link', 'Copied');
+    } catch {
+      history.replaceState(null, '', url);
+      say('copy-link', 'The link is in the address bar');
+    }
+    setTimeout(() => say('copy-link', 'Copy link to these settings'), 2000);
+  });
+  return read.refused;
+}

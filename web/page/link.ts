@@ -1,0 +1,85 @@
+// The way to the engine: a worker of its own where WebGPU is available there, else the same module beside the page.
+
+import type { AskName, Asks, Event, Fault, Request, Send, ToPage } from '../engine/protocol';
+
+type Listener<K extends Event['kind']> = (event: Event & { kind: K }) => void;
+
+/** A request that the engine refused, with the reason. */
+export class Refused extends Error {
+  constructor(readonly fault: Fault) {
+    super(fault.text);
+  }
+}
+
+export class Link {
+  readonly #post: (request: Request, transfer: Transferable[]) => void;
+  readonly #end: () => void;
+  readonly #waiting = new Map<number, { resolve: (value: never) => void; reject: (reason: Refused) => void }>();
+  readonly #listeners: Listener<Event['kind']>[];
+  #id = 0;
+
+  /** `listeners` are shared by all links of a page, so that a new engine is heard by the same ones. */
+  constructor(post: (request: Request, transfer: Transferable[]) => void, end: () => void, listeners: Listener<Event['kind']>[]) {
+    [this.#post, this.#end, this.#listeners] = [post, end, listeners];
+  }
+
+  ask<K extends AskName>(kind: K, input: Asks[K]['in'], transfer: Transferable[] = []): Promise<Asks[K]['out']> {
+    const id = ++this.#id;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#post({ kind, id, ...input } as Request, transfer);
+    });
+  }
+
+  take(message: ToPage): void {
+    if (message.kind !== 'reply') {
+      for (const listener of this.#listeners) listener(message);
+      return;
+    }
+    const waiting = this.#waiting.get(message.id);
+    this.#waiting.delete(message.id);
+    if (message.ok) waiting?.resolve(message.value as never);
+    else waiting?.reject(new Refused(message.fault));
+  }
+
+  /** Ends a worker; what is asked of it stays unanswered. */
+  end(): void {
+    this.#end();
+  }
+}
+
+/** A worker that says whether it has WebGPU; undefined if it has not, or does not start. */
+function inWorker(listeners: Listener<Event['kind']>[]): Promise<Link | undefined> {
+  return new Promise((resolve) => {
+    const worker = new Worker(new URL('engine.js', import.meta.url), { type: 'module', name: 'wgrad' });
+    const link = new Link((request, transfer) => worker.postMessage(request, transfer), () => worker.terminate(), listeners);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      worker.terminate();
+      resolve(undefined);
+    };
+    worker.onmessage = ({ data }: MessageEvent<ToPage>) => {
+      if (data.kind === 'hello') {
+        if (!data.gpu) worker.terminate();
+        else worker.onerror = (event) => listeners.forEach((listener) => listener({
+          kind: 'fault', fault: { kind: 'panic', text: `The worker that trains met an error: ${event.message}`, goesOn: false },
+        }));
+        resolve(data.gpu ? link : undefined);
+      } else link.take(data);
+    };
+  });
+}
+
+async function besidePage(listeners: Listener<Event['kind']>[]): Promise<Link> {
+  const address = './engine.js';
+  const { connect } = await import(address) as { connect: (send: Send) => (request: Request) => void };
+  const receive = connect((message) => queueMicrotask(() => link.take(message)));
+  const link: Link = new Link((request) => receive(request), () => {}, listeners);
+  return link;
+}
+
+/** Where the engine went, and the way to it. */
+export async function reach(listeners: Listener<Event['kind']>[], mayUseWorker: boolean): Promise<{ link: Link; where: 'worker' | 'main' }> {
+  const link = mayUseWorker ? await inWorker(listeners) : undefined;
+  return link ? { link, where: 'worker' } : { link: await besidePage(listeners), where: 'main' };
+}

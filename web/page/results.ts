@@ -1,0 +1,92 @@
+// How the model does: the confusion matrix, the digits that were misread, and the pictures in the first layer.
+
+import type { Event } from '../engine/protocol';
+import { byId, make, fill, say } from './dom';
+import { readImage } from './draw';
+import * as format from './format';
+import { drawFilters, showThumbnail, thumbnail } from './pictures';
+import { onScheme } from './theme';
+
+const table = byId<HTMLTableElement>('confusion');
+const cells: HTMLTableCellElement[] = [];
+const images = new WeakMap<Element, { pixels: Uint8Array; label: number }>();
+
+function setUpTable(): void {
+  const digits = Array.from({ length: 10 }, (_, i) => i);
+  const head = make('tr', {}, make('td', { class: 'corner' }), ...digits.map((digit) => make('th', { scope: 'col' }, String(digit))));
+  table.append(make('thead', {}, head), make('tbody', {}, ...digits.map((truth) => {
+    const row = digits.map((read) => make('td', { 'data-true': String(truth), 'data-read': String(read) }));
+    cells.push(...row);
+    return make('tr', {}, make('th', { scope: 'row' }, String(truth)), ...row);
+  })));
+}
+
+function showEvaluation(event: Event & { kind: 'evaluation' }): void {
+  say('confusion-note', `${format.percent(event.accuracy, 2)} of ${format.count(event.count)} of ${format.count(event.of)} test images are right, at step ${format.count(event.step)}. Rows: the digit. Columns: what it was read as.`);
+  for (const [i, cell] of cells.entries()) {
+    const row = event.confusion.subarray(Math.floor(i / 10) * 10, Math.floor(i / 10) * 10 + 10);
+    const total = row.reduce((sum, n) => sum + n, 0);
+    const n = event.confusion[i]!;
+    const share = total > 0 ? n / total : 0;
+    const right = Math.floor(i / 10) === i % 10;
+    cell.dataset.count = String(n);
+    cell.textContent = n === 0 ? '' : String(n);
+    cell.classList.toggle('right', right);
+    // Errors are few: their colour grows faster.
+    cell.style.setProperty('--share', String(right ? share : Math.min(1, Math.sqrt(share * 2))));
+    cell.classList.toggle('strong', (right ? share : Math.sqrt(share * 2)) > 0.55);
+  }
+  const { pixels, labels, guesses } = event.misread;
+  const wrong = Math.round(event.count * (1 - event.accuracy));
+  say('misread-note', wrong === 0 ? 'None of these test images is misread.'
+    : `${labels.length < wrong ? `The first ${labels.length} of ${format.count(wrong)}` : format.count(wrong)}: what it is, and what it was read as.`);
+  fill(byId('misread'), labels.length,
+    () => {
+      const element = thumbnail(() => {
+        const at = images.get(element);
+        if (at) readImage(at.pixels, at.label);
+      });
+      return element;
+    },
+    (element, i) => {
+      const image = pixels.subarray(784 * i, 784 * i + 784);
+      images.set(element, { pixels: image, label: labels[i]! });
+      showThumbnail(element, image, `${labels[i]} → ${guesses[i]}`, `A ${labels[i]}, read as ${guesses[i]}. Show it.`);
+    });
+}
+let filters: (Event & { kind: 'filters' }) | undefined;
+
+function showFilters(): void {
+  if (!filters) return;
+  const { count, height, of, layer, values } = filters;
+  const canvas = byId<HTMLCanvasElement>('filters');
+  drawFilters(canvas, count, height, count <= 16 ? 4 : 8, values);
+  const which = count < of ? `The first ${count} of ${of}` : `The ${of}`;
+  say('filters-note', `${which} filters of ${layer}, ${height} by ${height}: green adds, orange takes away.`);
+}
+
+export function setUpResults(): void {
+  setUpTable();
+  onScheme(showFilters);
+}
+
+export function showResults(event: Event): void {
+  if (event.kind === 'evaluation') showEvaluation(event);
+  if (event.kind === 'filters') {
+    filters = event;
+    showFilters();
+  }
+}
+
+/** A new model has no results yet. */
+export function forgetResults(): void {
+  for (const cell of cells) {
+    cell.textContent = '';
+    delete cell.dataset.count;
+    cell.classList.remove('right', 'strong');
+    cell.style.removeProperty('--share');
+  }
+  byId('misread').replaceChildren();
+  say('confusion-note', 'Appears after the first evaluation on test images.');
+  say('misread-note', 'None yet.');
+}
