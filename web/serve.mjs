@@ -1,7 +1,7 @@
 // Serves web/dist on localhost, as any host of static files would: `node serve.mjs [--port N]`, or `serve()` in tests.
 
 import http from 'node:http';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
@@ -37,8 +37,8 @@ export function pathWithin(url, base) {
 }
 
 /**
- * Starts a server on localhost and resolves with `{url, close}`. `mounts` are pairs of a path that ends in a slash and a
- * folder; the first that begins a request's path answers it. `base` is the path below which all of them are.
+ * Starts a server on localhost and resolves with `{url, close}`. `mounts` are pairs of a path and a folder or a function;
+ * the first path that begins a request's answers it. `base` is the path below which all of them are.
  */
 export function serve(mounts, { port = 0, base = '/', headers = {} } = {}) {
   const setHeaders = (response, name = '') => {
@@ -51,7 +51,8 @@ export function serve(mounts, { port = 0, base = '/', headers = {} } = {}) {
     }
   };
   // `dev`: files are looked up at each request, so a new build needs no new server.
-  const handlers = mounts.map(([at, folder]) => [at, sirv(folder, { dev: true, etag: true, setHeaders })]);
+  const files = (folder) => sirv(folder, { dev: true, etag: true, setHeaders });
+  const handlers = mounts.map(([at, what]) => [at, typeof what === 'function' ? what : files(what)]);
   const server = http.createServer((request, response) => {
     const missing = () => {
       setHeaders(response);
@@ -61,6 +62,7 @@ export function serve(mounts, { port = 0, base = '/', headers = {} } = {}) {
     const found = name !== undefined && handlers.find(([at]) => name.startsWith(at));
     if (!found) return missing();
     const [at, handler] = found;
+    setHeaders(response);
     request.url = encodeURI(`/${name.slice(at.length)}`);
     return handler(request, response, missing);
   });
@@ -76,10 +78,20 @@ export function serve(mounts, { port = 0, base = '/', headers = {} } = {}) {
   });
 }
 
-/** The mounts of the page: its files, and MNIST where there is one. */
+/** The mounts of the page: its files, and MNIST where there is a folder of it. */
 export function pageMounts(mnist = mnistFolder()) {
   const dist = ['/', path.join(here, 'dist')];
-  return mnist === undefined ? [dist] : [['/data/mnist/', mnist], dist];
+  return mnist === undefined ? [dist] : [['/data/mnist/index.json', list(mnist)], ['/data/mnist/', mnist], dist];
+}
+
+/** Answers with the list by which the page knows what data there are; build.mjs writes such a list too. */
+function list(folder) {
+  return (request, response) => {
+    const names = readdirSync(folder).filter((name) => /-idx[13]-ubyte(\.gz)?$/.test(name)).sort();
+    const files = names.map((name) => ({ name, bytes: statSync(path.join(folder, name)).size }));
+    response.setHeader('Content-Type', 'application/json');
+    response.end(JSON.stringify({ files }));
+  };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

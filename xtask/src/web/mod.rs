@@ -5,7 +5,6 @@ mod browsers;
 mod debian;
 mod node;
 mod package;
-mod size;
 mod target;
 
 use std::path::PathBuf;
@@ -43,7 +42,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     let project = Project::read()?;
     node::require()?;
     if options.build {
-        let status = build(&project)?;
+        let status = build(&project, options.check || options.test.is_some())?;
         if !status.is_success() {
             return Ok(status);
         }
@@ -51,16 +50,6 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         bail!("web/dist holds no page yet; run `cargo xtask web` without --no-build");
     }
     node::install_modules(&project)?;
-    let download = size::measure(&project.dist())?;
-    print!("{download}");
-    if (options.check || options.test.is_some()) && download.total() > size::LIMIT {
-        bail!(
-            "the page is {} bytes packed, above the limit of {}. The table above says which file grew; `cargo build \
-             --profile web` is set up in Cargo.toml, the bundle in web/build.mjs.",
-            download.total(),
-            size::LIMIT
-        );
-    }
     if let Some(browsers) = &options.test {
         return browsers::test(&project, browsers, options.only.as_deref());
     }
@@ -70,8 +59,8 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(Status::SUCCESS)
 }
 
-/// The built wasm, from the compiler to `web/dist`.
-fn build(project: &Project) -> Result<Status> {
+/// Everything from the compiler to `web/dist`; `check` fails if the page is too large.
+fn build(project: &Project, check: bool) -> Result<Status> {
     let cargo = target::WasmCargo::find(&project.scratch())?;
     let status = cargo.build(package::CRATE, package::PROFILE).run()?;
     if !status.is_success() {
@@ -84,7 +73,7 @@ fn build(project: &Project) -> Result<Status> {
     node::install_modules(project)?;
     package::shrink(project)?;
     package::describe(project)?;
-    node::bundle(project)
+    node::bundle(project, check)
 }
 
 /// Prints one line on what was found. It goes to standard error, as the command lines do.

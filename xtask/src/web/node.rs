@@ -96,9 +96,10 @@ fn up_to_date(locked: SystemTime, installed: Option<SystemTime>) -> bool {
     installed.is_some_and(|installed| installed >= locked)
 }
 
-/// Bundles the page into `web/dist`.
-pub fn bundle(project: &Project) -> Result<Status> {
-    CommandLine::new("node").args(["build.mjs"]).folder(&project.web()).run()
+/// Bundles the page into `web/dist` and prints what a visitor downloads; `check` fails if that is too much.
+pub fn bundle(project: &Project, check: bool) -> Result<Status> {
+    let line = CommandLine::new("node").args(["build.mjs"]).folder(&project.web());
+    if check { line.args(["--check"]) } else { line }.run()
 }
 
 /// Serves `web/dist` on localhost until it is stopped.
