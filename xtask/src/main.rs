@@ -7,6 +7,8 @@
 mod bench;
 mod run;
 mod setup;
+mod system;
+mod web;
 
 use std::process::ExitCode;
 
@@ -51,6 +53,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[ARGS...]",
         summary: "setup, then measure wgrad beside Burn on this adapter (--help lists ARGS)",
         run: bench::run,
+    },
+    Command {
+        name: "web",
+        arguments: "[ARGS...]",
+        summary: "build the page and the npm package; --serve, --test (--help lists ARGS)",
+        run: web::run,
     },
     Command {
         name: "check",

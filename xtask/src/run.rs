@@ -13,12 +13,13 @@ pub struct CommandLine {
     program: String,
     args: Vec<String>,
     envs: Vec<(String, String)>,
+    folder: Option<PathBuf>,
 }
 
 impl CommandLine {
     /// `program` without arguments.
     pub fn new(program: impl Into<String>) -> Self {
-        Self { program: program.into(), args: Vec::new(), envs: Vec::new() }
+        Self { program: program.into(), args: Vec::new(), envs: Vec::new(), folder: None }
     }
 
     /// `cargo` with `args`.
@@ -35,6 +36,12 @@ impl CommandLine {
     /// Sets an environment variable of the child.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.envs.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Runs the child in `folder` rather than in the workspace root.
+    pub fn folder(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.to_path_buf());
         self
     }
 
@@ -59,7 +66,7 @@ impl CommandLine {
             _ => (&self.program).into(),
         };
         let mut command = Command::new(program);
-        command.args(&self.args).current_dir(workspace_root());
+        command.args(&self.args).current_dir(self.folder.clone().unwrap_or_else(workspace_root));
         command.envs(self.envs.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -72,6 +79,9 @@ impl CommandLine {
 /// The command line as a shell would take it.
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(folder) = &self.folder {
+            write!(f, "cd {} && ", quoted(&folder.display().to_string()))?;
+        }
         for (name, value) in &self.envs {
             write!(f, "{name}={} ", quoted(value))?;
         }
@@ -124,7 +134,7 @@ fn signal_code(_status: ExitStatus) -> Option<i32> {
 }
 
 /// The folder of the workspace's `Cargo.toml`.
-fn workspace_root() -> PathBuf {
+pub fn workspace_root() -> PathBuf {
     // Cargo sets the variable when it runs this program; the built-in path serves a bare start.
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
@@ -151,6 +161,14 @@ mod tests {
         let line = CommandLine::cargo(["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
         assert_eq!(line.to_string(), "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps");
         assert_eq!(CommandLine::new("a").args([""]).to_string(), "a \"\"");
+    }
+
+    #[test]
+    fn a_child_runs_in_the_folder_that_it_is_given() {
+        let line = CommandLine::cargo(["version"]).folder(Path::new("/"));
+        assert_eq!(line.to_string(), "cd / && cargo version");
+        assert!(line.probe().unwrap().starts_with("cargo "));
+        assert_eq!(line.folder(Path::new("/no/such/folder")).probe(), None);
     }
 
     #[test]

@@ -16,12 +16,27 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use crate::run::CommandLine;
+use crate::system::Packages;
 
 const LOADER: &str = "libvulkan.so.1";
 
 /// The variables that replace the search for drivers, the one that wins first. The second is the
 /// older name of the first.
 const DRIVER_OVERRIDES: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
+
+/// The loader and Mesa's drivers, in the names of each distribution.
+pub const DRIVER_PACKAGES: Packages = Packages {
+    debian: &["mesa-vulkan-drivers", "libvulkan1"],
+    fedora: &["mesa-vulkan-drivers", "vulkan-loader"],
+    arch: &["vulkan-icd-loader", "vulkan-swrast"],
+    suse: &["libvulkan1", "libvulkan_lvp"],
+    alpine: &["vulkan-loader", "mesa-vulkan-swrast"],
+    otherwise: "the Vulkan loader and Mesa's Vulkan drivers (or the driver of your GPU's vendor)",
+    // Where the command installs the software driver alone.
+    arch_note: " (for a GPU also vulkan-radeon, vulkan-intel or nvidia-utils)",
+    suse_note: " (for a GPU also libvulkan_radeon, libvulkan_intel or NVIDIA's driver)",
+    alpine_note: " (for a GPU also mesa-vulkan-ati or mesa-vulkan-intel)",
+};
 
 /// Checks this machine, installs what is missing where it can, and fails with advice otherwise.
 pub fn run() -> Result<()> {
@@ -57,23 +72,7 @@ fn setup_linux() -> Result<()> {
              again."
         );
     }
-    let distribution = Distribution::of_this_machine();
-    let privilege =
-        if distribution == Distribution::Debian { Privilege::probe() } else { Privilege::None };
-    match install_plan(distribution, privilege) {
-        Plan::Advise(advice) => bail!("{}. {advice}", missing.sentence()),
-        Plan::Install(commands) => {
-            report("missing", &format!("{}; installing it", missing.sentence()));
-            for command in commands {
-                if !command.run()?.is_success() {
-                    bail!(
-                        "`{command}` failed. Read its output above, correct what it names, and \
-                         run `cargo xtask setup` again."
-                    );
-                }
-            }
-        }
-    }
+    DRIVER_PACKAGES.install(missing.sentence(), "cargo xtask setup")?;
     let machine = Machine::look();
     machine.report();
     match machine.missing() {
@@ -268,134 +267,6 @@ fn manifests_in(places: Vec<PathBuf>) -> Vec<PathBuf> {
     manifests
 }
 
-/// The families of Linux distributions whose package names are known here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Distribution {
-    Debian,
-    Fedora,
-    Arch,
-    Suse,
-    Alpine,
-    Unknown,
-}
-
-impl Distribution {
-    fn of_this_machine() -> Self {
-        let text = ["/etc/os-release", "/usr/lib/os-release"]
-            .into_iter()
-            .find_map(|path| fs::read_to_string(path).ok())
-            .unwrap_or_default();
-        Self::from_os_release(&text)
-    }
-
-    /// Reads `ID` and, for derivatives, `ID_LIKE` of an `os-release` file.
-    fn from_os_release(text: &str) -> Self {
-        let value = |key: &str| {
-            text.lines()
-                .filter_map(|line| line.trim().split_once('='))
-                .find(|(name, _)| *name == key)
-                .map_or("", |(_, value)| value.trim_matches(['"', '\'']))
-        };
-        let names = value("ID").split_whitespace().chain(value("ID_LIKE").split_whitespace());
-        for name in names {
-            match name {
-                "debian" | "ubuntu" => return Self::Debian,
-                "fedora" | "rhel" | "centos" => return Self::Fedora,
-                "arch" => return Self::Arch,
-                "suse" | "opensuse" => return Self::Suse,
-                "alpine" => return Self::Alpine,
-                _ => {}
-            }
-        }
-        Self::Unknown
-    }
-
-    /// The command that a person would type to install the loader and Mesa's drivers.
-    fn install_command(self) -> Option<&'static str> {
-        match self {
-            Self::Debian => Some(
-                "sudo apt-get update && \
-                 sudo apt-get install -y --no-install-recommends mesa-vulkan-drivers libvulkan1",
-            ),
-            Self::Fedora => Some("sudo dnf install mesa-vulkan-drivers vulkan-loader"),
-            Self::Arch => Some("sudo pacman -S vulkan-icd-loader vulkan-swrast"),
-            Self::Suse => Some("sudo zypper install libvulkan1 libvulkan_lvp"),
-            Self::Alpine => Some("sudo apk add vulkan-loader mesa-vulkan-swrast"),
-            Self::Unknown => None,
-        }
-    }
-
-    /// A word on drivers for a real GPU, where the command installs the software driver alone.
-    fn gpu_note(self) -> &'static str {
-        match self {
-            Self::Arch => " (for a GPU also vulkan-radeon, vulkan-intel or nvidia-utils)",
-            Self::Suse => " (for a GPU also libvulkan_radeon, libvulkan_intel or NVIDIA's driver)",
-            Self::Alpine => " (for a GPU also mesa-vulkan-ati or mesa-vulkan-intel)",
-            Self::Debian | Self::Fedora | Self::Unknown => "",
-        }
-    }
-}
-
-/// How a package can be installed without asking anyone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Privilege {
-    Root,
-    PasswordlessSudo,
-    None,
-}
-
-impl Privilege {
-    fn probe() -> Self {
-        let user = CommandLine::new("id").args(["-u"]).probe();
-        if user.is_some_and(|id| id.trim() == "0") {
-            Self::Root
-        } else if CommandLine::new("sudo").args(["-n", "true"]).probe().is_some() {
-            Self::PasswordlessSudo
-        } else {
-            Self::None
-        }
-    }
-}
-
-/// What to do about a machine that lacks something.
-#[derive(Debug, PartialEq, Eq)]
-enum Plan {
-    Install(Vec<CommandLine>),
-    Advise(String),
-}
-
-fn install_plan(distribution: Distribution, privilege: Privilege) -> Plan {
-    if distribution == Distribution::Debian && privilege != Privilege::None {
-        return Plan::Install(vec![
-            apt_get(privilege, &["update"]),
-            apt_get(
-                privilege,
-                &["install", "-y", "--no-install-recommends", "mesa-vulkan-drivers", "libvulkan1"],
-            ),
-        ]);
-    }
-    Plan::Advise(match distribution.install_command() {
-        Some(command) => {
-            format!("Run `{command}`{}, then `cargo xtask setup` again.", distribution.gpu_note())
-        }
-        None => "Install the Vulkan loader and Mesa's Vulkan drivers (or the driver of your GPU's \
-                 vendor) with this system's package manager, then run `cargo xtask setup` again."
-            .to_owned(),
-    })
-}
-
-fn apt_get(privilege: Privilege, arguments: &[&str]) -> CommandLine {
-    match privilege {
-        // sudo clears the environment, so the variable has to be set on its far side.
-        Privilege::PasswordlessSudo => CommandLine::new("sudo")
-            .args(["-n", "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"])
-            .args(arguments),
-        Privilege::Root | Privilege::None => {
-            CommandLine::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(arguments)
-        }
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -546,64 +417,5 @@ mod tests {
         let folders = vec![scratch.0.join("absent"), scratch.0.join("lib")];
         assert_eq!(loader_in_folders(folders), Some(loader));
         assert_eq!(loader_in_folders([scratch.0.join("absent")]), None);
-    }
-
-    #[test]
-    fn distributions_are_told_by_id_and_id_like() {
-        let told = |text| Distribution::from_os_release(text);
-        let debian = "PRETTY_NAME=\"Debian GNU/Linux 12\"\nNAME=\"Debian GNU/Linux\"\nID=debian\n";
-        assert_eq!(told(debian), Distribution::Debian);
-        assert_eq!(told("ID_LIKE=\"ubuntu debian\"\nID=linuxmint"), Distribution::Debian);
-        assert_eq!(told("ID=fedora\nVERSION_ID=42"), Distribution::Fedora);
-        assert_eq!(told("ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\""), Distribution::Fedora);
-        assert_eq!(told("ID=manjaro\nID_LIKE=arch"), Distribution::Arch);
-        let leap = "ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"";
-        assert_eq!(told(leap), Distribution::Suse);
-        assert_eq!(told("ID='alpine'"), Distribution::Alpine);
-        assert_eq!(told("ID=nixos\nID_LIKE=\"\""), Distribution::Unknown);
-        assert_eq!(told(""), Distribution::Unknown);
-    }
-
-    #[test]
-    fn debian_installs_as_root_or_through_sudo() {
-        let lines = |privilege| match install_plan(Distribution::Debian, privilege) {
-            Plan::Install(commands) => commands.iter().map(ToString::to_string).collect(),
-            Plan::Advise(advice) => vec![advice],
-        };
-        let install = "apt-get install -y --no-install-recommends mesa-vulkan-drivers libvulkan1";
-        assert_eq!(
-            lines(Privilege::Root),
-            [
-                "DEBIAN_FRONTEND=noninteractive apt-get update".to_owned(),
-                format!("DEBIAN_FRONTEND=noninteractive {install}"),
-            ]
-        );
-        assert_eq!(
-            lines(Privilege::PasswordlessSudo),
-            [
-                "sudo -n env DEBIAN_FRONTEND=noninteractive apt-get update".to_owned(),
-                format!("sudo -n env DEBIAN_FRONTEND=noninteractive {install}"),
-            ]
-        );
-        let advice = lines(Privilege::None).join("\n");
-        assert!(advice.contains(&format!("sudo {install}")), "{advice}");
-    }
-
-    #[test]
-    fn other_distributions_are_told_what_to_type() {
-        let advice = |distribution| match install_plan(distribution, Privilege::Root) {
-            Plan::Advise(advice) => advice,
-            Plan::Install(commands) => panic!("{commands:?}"),
-        };
-        for (distribution, command) in [
-            (Distribution::Fedora, "`sudo dnf install mesa-vulkan-drivers vulkan-loader`"),
-            (Distribution::Arch, "`sudo pacman -S vulkan-icd-loader vulkan-swrast`"),
-            (Distribution::Suse, "`sudo zypper install libvulkan1 libvulkan_lvp`"),
-            (Distribution::Alpine, "`sudo apk add vulkan-loader mesa-vulkan-swrast`"),
-        ] {
-            let advice = advice(distribution);
-            assert!(advice.contains(command), "{advice}");
-        }
-        assert!(advice(Distribution::Unknown).contains("package manager"));
     }
 }

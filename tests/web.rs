@@ -1,0 +1,163 @@
+//! The native half of the browsers' tests (`cargo xtask web --test`): what a page has to agree with.
+//!
+//! `tests/data/web/losses.json` pins a training run for both sides. The two ignored tests exchange weights with the
+//! browsers through the folder that `WGRAD_WEB_EXCHANGE` names.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use wgrad as tf;
+use wgrad::data::drawn_digits::draw_digits;
+use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D};
+use wgrad::keras::optimizers::{Adam, Optimizer};
+use wgrad::keras::{Activation, Sequential};
+use wgrad::{Padding, Tensor};
+
+/// The model that a list of layers describes, as the JavaScript API takes them.
+fn model(layers: &Value) -> Sequential {
+    let mut model = Sequential::new();
+    for layer in layers.as_array().unwrap() {
+        let size = |key: &str| usize::try_from(layer[key].as_u64().unwrap()).unwrap();
+        let activation = match layer["activation"].as_str() {
+            None => Activation::Linear,
+            Some("relu") => Activation::Relu,
+            Some(other) => panic!("no activation {other}"),
+        };
+        model = match layer["type"].as_str().unwrap() {
+            "flatten" => model.add(Flatten::new()),
+            "dense" => model.add(Dense::new(size("units")).activation(activation)),
+            "dropout" => model.add(Dropout::new(layer["rate"].as_f64().unwrap() as f32)),
+            "maxPooling2d" => model.add(MaxPooling2D::new([size("poolSize"); 2])),
+            "conv2d" => {
+                assert_eq!(layer["padding"], "same");
+                let conv = Conv2D::new(size("filters"), [size("kernelSize"); 2]);
+                model.add(conv.padding(Padding::Same).activation(activation))
+            }
+            other => panic!("no layer {other}"),
+        };
+    }
+    model
+}
+
+fn step(model: &Sequential, adam: &Adam, x: &Tensor, y: &Tensor) -> Tensor {
+    let tape = tf::GradientTape::new();
+    let logits = model.call(x, true).unwrap();
+    let loss = tf::sparse_softmax_cross_entropy_with_logits(y, &logits).unwrap();
+    let loss = loss.reduce_mean((), false).unwrap();
+    let variables = model.trainable_variables();
+    let gradients = tape.gradient(&loss, &variables).unwrap();
+    adam.apply_gradients(&gradients, &variables).unwrap();
+    loss
+}
+
+/// The losses of a run. The order of what takes random numbers: the images' permutation, the weights, dropout.
+fn train(run: &Value) -> Vec<f64> {
+    let number = |key: &str| run[key].as_u64().unwrap();
+    let size = |key: &str| usize::try_from(number(key)).unwrap();
+    let images = draw_digits(size("images"), number("seed"));
+    tf::random::set_seed(number("seed"));
+    let order = tf::random::global().permutation(images.len());
+    let model = model(&run["layers"]);
+    let adam = Adam::new(run["learningRate"].as_f64().unwrap() as f32);
+    let steps = run["losses"].as_array().unwrap().len();
+    let batches = images.batches(size("batchSize"), Some(order)).take(steps);
+    let losses: Vec<Tensor> =
+        batches.map(|batch| batch.unwrap()).map(|(x, y)| step(&model, &adam, &x, &y)).collect();
+    losses.iter().map(|loss| loss.item::<f32>().unwrap().into()).collect()
+}
+
+fn losses_file() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/web/losses.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn check_losses(name: &str) {
+    let file = losses_file();
+    let run = &file[name];
+    let want: Vec<f64> =
+        run["losses"].as_array().unwrap().iter().map(|loss| loss.as_f64().unwrap()).collect();
+    assert_eq!(want.len(), 20);
+    let got = train(run);
+    // Sums are taken in another order on another adapter, and Adam enlarges what differs.
+    let fits = |(got, want): (&f64, &f64)| (got - want).abs() <= 1e-3 * want;
+    assert!(got.iter().zip(&want).all(fits), "{name}: got\n{}\nwant\n{}", json!(got), json!(want));
+    assert!(want[19] < 0.9 * want[0], "{name}: the run learns nothing, so it says little");
+}
+
+/// One test, as the random numbers are those of the whole process.
+#[test]
+fn what_browsers_train_has_the_same_losses_here() {
+    for name in ["mlp", "cnn"] {
+        check_losses(name);
+    }
+}
+
+fn exchange() -> PathBuf {
+    let folder = std::env::var_os("WGRAD_WEB_EXCHANGE");
+    folder.map(PathBuf::from).expect("`cargo xtask web --test` sets WGRAD_WEB_EXCHANGE")
+}
+
+/// What the model says of the first images of a seed.
+fn logits(model: &Sequential) -> Vec<f32> {
+    let (x, _) = draw_digits(20, 99).tensors(&(0..20).collect::<Vec<_>>()).unwrap();
+    model.call(&x, false).unwrap().to_vec::<f32>().unwrap()
+}
+
+/// The MLP after some training, so that its weights differ from any start.
+fn trained() -> Sequential {
+    let file = losses_file();
+    let images = draw_digits(1000, 5);
+    let (model, adam) = (model(&file["mlp"]["layers"]), Adam::new(1e-3));
+    for batch in images.batches(50, None) {
+        let (x, y) = batch.unwrap();
+        step(&model, &adam, &x, &y);
+    }
+    model
+}
+
+#[test]
+#[ignore = "part of `cargo xtask web --test`, before the browsers"]
+fn weights_for_the_browsers() {
+    let model = trained();
+    //TODO model.save_safetensors(exchange().join("native.safetensors")).unwrap();
+    let text = json!({ "logits": logits(&model) }).to_string();
+    std::fs::write(exchange().join("native.json"), text).unwrap();
+}
+
+#[test]
+#[ignore = "part of `cargo xtask web --test`, after the browsers"]
+fn weights_from_the_browsers() {
+    let mut files = 0;
+    for entry in std::fs::read_dir(exchange()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if !name.ends_with(".safetensors") || name.starts_with("native") {
+            continue;
+        }
+        let said: Value =
+            serde_json::from_str(&std::fs::read_to_string(path.with_extension("json")).unwrap())
+                .unwrap();
+        let model = model(&said["layers"]);
+        model.build([1, 28, 28, 1]).unwrap();
+        //TODO model.load_safetensors(&path).unwrap();
+        let got = logits(&model);
+        let want: Vec<f64> =
+            said["logits"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+        assert_eq!(got.len(), want.len(), "{name}");
+        // The same weights on another adapter; logits are of the order of 10.
+        for (got, want) in got.iter().zip(&want) {
+            assert!((f64::from(*got) - want).abs() < 1e-3, "{name}: {got} and {want}");
+        }
+        // It trains on from there.
+        let images = draw_digits(50, 6);
+        let (x, y) = images.tensors(&(0..50).collect::<Vec<_>>()).unwrap();
+        let adam = Adam::new(1e-3);
+        let losses: Vec<f32> =
+            (0..5).map(|_| step(&model, &adam, &x, &y).item::<f32>().unwrap()).collect();
+        assert!(losses[4] < losses[0], "{name}: {losses:?}");
+        println!("{name}: {} logits agree; losses from there {losses:?}", want.len());
+        files += 1;
+    }
+    assert!(files > 0, "no browser left weights in {}", exchange().display());
+}

@@ -1,0 +1,108 @@
+// Serves web/dist on localhost, as any host of static files would: `node serve.mjs [--port N]`, or `serve()` in tests.
+
+import http from 'node:http';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import sirv from 'sirv';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+
+/** What the page may load, also said in its own meta tag: nothing from elsewhere, no inline script. */
+export const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; "
+  + "img-src 'self' data: blob:; connect-src 'self'";
+
+/** The folder of MNIST's files: MNIST_DIR, or the one beside the repository; undefined without either. */
+export function mnistFolder() {
+  const given = process.env.MNIST_DIR;
+  if (given !== undefined && given !== '') {
+    if (!existsSync(given)) throw new Error(`MNIST_DIR is '${given}', which is no folder; correct or unset it`);
+    return path.resolve(given);
+  }
+  const beside = path.resolve(here, '../../shared/data/mnist');
+  return existsSync(beside) ? beside : undefined;
+}
+
+/** The path of a request within `base`; undefined where it is outside, broken, or climbs out of its folder. */
+export function pathWithin(url, base) {
+  let name;
+  try {
+    name = decodeURIComponent(url.split(/[?#]/, 1)[0]);
+  } catch {
+    return undefined;
+  }
+  if (!name.startsWith(base) || /[\\\0]/.test(name) || name.split('/').includes('..')) return undefined;
+  return `/${name.slice(base.length)}`;
+}
+
+/**
+ * Starts a server on localhost and resolves with `{url, close}`. `mounts` are pairs of a path and a folder or a function;
+ * the first path that begins a request's answers it. `base` is the path below which all of them are.
+ */
+export function serve(mounts, { port = 0, base = '/', headers = {} } = {}) {
+  const setHeaders = (response, name = '') => {
+    const all = { 'Cache-Control': 'no-cache', 'X-Content-Type-Options': 'nosniff', 'Content-Security-Policy': POLICY };
+    for (const [key, value] of Object.entries({ ...all, ...headers })) response.setHeader(key, value);
+    // As it stands: the page unpacks MNIST's files itself, and sirv would have the browser do so.
+    if (name.endsWith('.gz')) {
+      response.setHeader('Content-Type', 'application/gzip');
+      response.setHeader('Content-Encoding', 'identity');
+    }
+  };
+  // `dev`: files are looked up at each request, so a new build needs no new server.
+  const files = (folder) => sirv(folder, { dev: true, etag: true, setHeaders });
+  const handlers = mounts.map(([at, what]) => [at, typeof what === 'function' ? what : files(what)]);
+  const server = http.createServer((request, response) => {
+    const missing = () => {
+      setHeaders(response);
+      response.writeHead(404, { 'Content-Type': 'text/plain' }).end('Not found\n');
+    };
+    const name = pathWithin(request.url, base);
+    const found = name !== undefined && handlers.find(([at]) => name.startsWith(at));
+    if (!found) return missing();
+    const [at, handler] = found;
+    setHeaders(response);
+    request.url = encodeURI(`/${name.slice(at.length)}`);
+    return handler(request, response, missing);
+  });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, 'localhost', () => {
+      const close = () => new Promise((done) => {
+        server.close(done);
+        server.closeAllConnections();
+      });
+      resolve({ url: `http://localhost:${server.address().port}${base}`, close });
+    });
+  });
+}
+
+/** The mounts of the page: its files, and MNIST where there is a folder of it. */
+export function pageMounts(mnist = mnistFolder()) {
+  const dist = ['/', path.join(here, 'dist')];
+  return mnist === undefined ? [dist] : [['/data/mnist/index.json', list(mnist)], ['/data/mnist/', mnist], dist];
+}
+
+/** Answers with the list by which the page knows what data there are; build.mjs writes such a list too. */
+function list(folder) {
+  return (request, response) => {
+    const names = readdirSync(folder).filter((name) => /-idx[13]-ubyte(\.gz)?$/.test(name)).sort();
+    const files = names.map((name) => ({ name, bytes: statSync(path.join(folder, name)).size }));
+    response.setHeader('Content-Type', 'application/json');
+    response.end(JSON.stringify({ files }));
+  };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { values } = parseArgs({ options: { port: { type: 'string', default: '8080' } } });
+  try {
+    const { url } = await serve(pageMounts(), { port: Number(values.port) });
+    console.log(`serving ${path.join(here, 'dist')} on ${url}`);
+    console.log(`MNIST: ${mnistFolder() ?? 'not found, so the page draws digits; MNIST_DIR names its folder'}`);
+  } catch (error) {
+    const hint = error.code === 'EADDRINUSE' ? '; another port is chosen with --port' : '';
+    console.error(`error: ${error.message}${hint}`);
+    process.exitCode = 1;
+  }
+}

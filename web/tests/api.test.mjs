@@ -1,0 +1,256 @@
+// The JavaScript API in a browser: golden cases, the native run's losses, errors, memory, weights.
+
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { serve } from '../serve.mjs';
+import { browserName, exchange, launch, root } from './driver.mjs';
+
+const runs = JSON.parse(readFileSync(path.join(root, 'tests/data/web/losses.json'), 'utf8'));
+
+describe(`the JavaScript API in ${browserName}`, () => {
+  let server;
+  let browser;
+  let page;
+
+  before(async () => {
+    server = await serve([
+      ['/pkg/', path.join(root, 'web/pkg')],
+      ['/tests/', path.join(root, 'web/tests')],
+      ['/oracle/', path.join(root, 'tests/data/oracle')],
+    ]);
+    browser = await launch();
+    page = await open();
+  });
+
+  /** A page with the package and an open device. */
+  async function open() {
+    const opened = await browser.page();
+    await opened.goto(`${server.url}tests/api.html`);
+    await opened.until(() => 'ready' in globalThis, { what: 'the script', timeout: 30_000 });
+    await opened.eval(() => globalThis.ready);
+    return opened;
+  }
+
+  after(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+
+  it('opens an adapter and describes it', async () => {
+    const { adapter, limits, features } = await page.eval(() => ({
+      adapter: device.adapter, limits: device.limits, features: device.features,
+    }));
+    console.log(`  ${adapter.text}; ${features.join(' ')}`);
+    assert.ok(adapter.text.length > 0);
+    assert.ok(limits.maxStorageBufferBindingSize >= 128 << 20, JSON.stringify(limits));
+    assert.ok(limits.maxStorageBuffersPerShaderStage >= 8);
+  });
+
+  it('agrees with the golden cases in values and gradients', async () => {
+    const found = await page.eval(async () => {
+      const { CALLS, isSayable, readSafetensors, run } = await import('./oracle.js');
+      const index = await (await fetch('../oracle/index.json')).json();
+      const files = {};
+      const ops = new Set();
+      const wrong = [];
+      let count = 0;
+      for (const each of index.cases.filter(isSayable)) {
+        files[each.family] ??= readSafetensors(await (await fetch(`../oracle/${each.family}.safetensors`)).arrayBuffer());
+        try {
+          for (const problem of await run(wgrad, each, files[each.family])) wrong.push(`${each.name}: ${problem}`);
+        } catch (error) {
+          wrong.push(`${each.name}: ${error}`);
+        }
+        ops.add(each.op);
+        count += 1;
+      }
+      return { count, wrong, idle: Object.keys(CALLS).filter((op) => !ops.has(op)) };
+    });
+    console.log(`  ${found.count} golden cases`);
+    assert.deepEqual(found.wrong, []);
+    assert.deepEqual(found.idle, [], 'ops without a case');
+    assert.ok(found.count >= 300, `${found.count} cases`);
+  });
+
+  for (const name of Object.keys(runs)) {
+    it(`trains the ${name} with the losses of the native run`, async () => {
+      const run = runs[name];
+      const got = await page.eval(async ({ images: count, seed, batchSize, learningRate, layers, losses }) => {
+        const images = wgrad.Images.drawDigits(count, seed);
+        wgrad.setSeed(seed);
+        const order = images.permutation();
+        const model = new wgrad.Sequential(layers);
+        model.compile({ optimizer: { type: 'adam', learningRate } });
+        const steps = losses.map((_, step) => {
+          const { x, y } = images.batch(order.slice(step * batchSize, (step + 1) * batchSize));
+          return model.trainStep(x, y).loss;
+        });
+        return Promise.all(steps.map((loss) => loss.item()));
+      }, run);
+      const worst = Math.max(...got.map((loss, i) => Math.abs(loss - run.losses[i]) / run.losses[i]));
+      console.log(`  largest relative difference ${worst.toExponential(1)}`);
+      assert.equal(got.length, 20);
+      assert.ok(worst <= 1e-3, `got ${got}\nwant ${run.losses}`);
+    });
+  }
+
+  it('throws errors of JavaScript, with a name, the values and a remedy', async () => {
+    const caught = await page.eval(async () => {
+      const tell = async (f) => {
+        try {
+          await f();
+          return 'nothing was thrown';
+        } catch (error) {
+          return { name: error.name, message: error.message, isError: error instanceof Error };
+        }
+      };
+      const { Tensor, GradientTape, Images, Sequential, layers } = wgrad;
+      const model = new Sequential([layers.flatten(), layers.dense({ units: 10 })]);
+      return {
+        ShapeError: await tell(() => Tensor.ones([2, 3]).matmul(Tensor.ones([2, 3]))),
+        DTypeError: await tell(() => Tensor.ones([2]).add(Tensor.from(new Int32Array(2)))),
+        GradientError: await tell(() => {
+          const tape = new GradientTape();
+          tape.stop();
+          tape.gradient(Tensor.ones([]), [Tensor.ones([])]);
+        }),
+        DataError: await tell(() => Images.fromIdx(new Uint8Array([0, 0, 8, 3, 0, 0]), new Uint8Array(8))),
+        CheckpointError: await tell(() => {
+          model.build([null, 28, 28, 1]);
+          model.load(new Uint8Array([1, 2, 3]));
+        }),
+      };
+    });
+    for (const [name, error] of Object.entries(caught)) {
+      assert.equal(error.isError, true, `${name}: ${JSON.stringify(error)}`);
+      assert.equal(error.name, name, JSON.stringify(error));
+      assert.ok(error.message.length > 20, error.message);
+    }
+    assert.match(caught.ShapeError.message, /\[2, ?3\]/);
+  });
+
+  it('keeps its memory level over 5,000 steps', async () => {
+    // A page of its own, on which nothing else waits to be collected.
+    const fresh = await open();
+    const seen = await fresh.eval(async () => {
+      const images = wgrad.Images.drawDigits(500, 1);
+      const model = new wgrad.Sequential([{ type: 'flatten' }, { type: 'dense', units: 16, activation: 'relu' }, { type: 'dense', units: 10 }]);
+      model.compile({ optimizer: 'adam' });
+      const at = [];
+      for (let step = 1; step <= 5000; step += 1) {
+        const begin = (step * 10) % 490;
+        const { x, y } = images.batch(begin, begin + 10);
+        const { loss, accuracy } = model.trainStep(x, y);
+        if (step % 20 === 0) await loss.item();
+        for (const tensor of [x, y, loss, accuracy]) tensor?.dispose();
+        if (step === 500 || step === 5000) {
+          await device.synchronize();
+          const { liveBytes, pooledBytes, buffers, pipelines } = device.stats();
+          at.push({ liveBytes, pooledBytes, buffers, pipelines, heap: performance.memory?.usedJSHeapSize });
+        }
+      }
+      return at;
+    });
+    console.log(`  after 500 steps ${JSON.stringify(seen[0])}, after 5,000 ${JSON.stringify(seen[1])}`);
+    assert.deepEqual(fresh.problems, []);
+    await fresh.close();
+    const [early, late] = seen;
+    assert.ok(late.liveBytes <= early.liveBytes);
+    assert.ok(late.pooledBytes <= early.pooledBytes * 1.1 + 65536);
+    assert.ok(late.buffers <= early.buffers + 4);
+    assert.equal(late.pipelines, early.pipelines);
+    // The collector runs when it likes: a leak of 5 kB a step would still show.
+    if (early.heap !== undefined) assert.ok(late.heap - early.heap < 20e6, 'the heap of JavaScript grows');
+  });
+
+  it('reads weights that a native run saved, and saves some for one', async () => {
+    const native = {
+      bytes: [...readFileSync(path.join(exchange, 'native.safetensors'))],
+      logits: JSON.parse(readFileSync(path.join(exchange, 'native.json'), 'utf8')).logits,
+    };
+    const { fromNative, saved, logits } = await page.eval(async (layers, bytes) => {
+      const { x } = wgrad.Images.drawDigits(20, 99).batch(0, 20);
+      const model = new wgrad.Sequential(layers);
+      model.build([null, 28, 28, 1]);
+      model.load(new Uint8Array(bytes));
+      const fromNative = [...await model.call(x, false).data()];
+      // Other weights than those that came: it is trained on.
+      const images = wgrad.Images.drawDigits(400, 8);
+      model.compile({ optimizer: { type: 'adam', learningRate: 0.01 } });
+      for (let begin = 0; begin < 400; begin += 50) {
+        const batch = images.batch(begin, begin + 50);
+        model.trainStep(batch.x, batch.y);
+      }
+      const logits = [...await model.call(x, false).data()];
+      return { fromNative, saved: [...await model.save()], logits };
+    }, runs.mlp.layers, native.bytes);
+    const off = Math.max(...fromNative.map((value, i) => Math.abs(value - native.logits[i])));
+    assert.equal(fromNative.length, native.logits.length);
+    assert.ok(off < 1e-3, `a logit is off by ${off}`);
+    writeFileSync(path.join(exchange, `${browserName}-api.safetensors`), Uint8Array.from(saved));
+    writeFileSync(path.join(exchange, `${browserName}-api.json`), JSON.stringify({ layers: runs.mlp.layers, logits }));
+  });
+
+  it('fits, evaluates and predicts', async () => {
+    const got = await page.eval(async () => {
+      wgrad.setSeed(3);
+      const [train, test] = [wgrad.Images.drawDigits(2000, 11), wgrad.Images.drawDigits(300, 12)];
+      const { layers } = wgrad;
+      const model = new wgrad.Sequential([layers.flatten(), layers.dense({ units: 64, activation: 'relu' }), layers.dense({ units: 10 })]);
+      model.compile({ optimizer: { type: 'adam', learningRate: 3e-3 }, metrics: ['accuracy'] });
+      const seen = { batches: 0, epochs: [] };
+      const history = await model.fit(train, undefined, {
+        epochs: 3, batchSize: 50, validationData: test,
+        onBatchEnd: () => { seen.batches += 1; },
+        onEpochEnd: (epoch, logs) => { seen.epochs.push([epoch, logs.accuracy]); },
+      });
+      const stop = new AbortController();
+      let stopped = 0;
+      await model.fit(train, undefined, {
+        epochs: 50, batchSize: 50, signal: stop.signal, onBatchEnd: () => { stopped += 1; stop.abort(); },
+      });
+      const result = await model.evaluate(test);
+      const { x } = test.batch(0, 100);
+      const predicted = await model.predict(x);
+      const digits = await predicted.argmax(-1).data();
+      const right = [...digits].filter((digit, i) => digit === test.labels[i]).length;
+      return { history, seen, stopped, result, shape: predicted.shape, right };
+    });
+    assert.equal(got.seen.batches, 120);
+    assert.deepEqual(got.seen.epochs.map(([epoch]) => epoch), [0, 1, 2]);
+    assert.equal(got.history.loss.length, 3);
+    assert.ok(got.history.loss[2] < 0.6 * got.history.loss[0], JSON.stringify(got.history));
+    assert.equal(got.history.valAccuracy.length, 3);
+    assert.ok(got.stopped < 2000, 'an aborted fit goes on');
+    assert.ok(got.result.accuracy > 0.6 && got.result.accuracy <= 1, JSON.stringify(got.result));
+    assert.deepEqual(got.shape, [100, 10]);
+    assert.ok(got.right > 50, `${got.right} of 100`);
+  });
+
+  it('tells of a device that is lost, and works on a new one', async () => {
+    const got = await page.eval(async () => {
+      const old = wgrad.Tensor.ones([2]);
+      const { lost } = device;
+      device.destroy();
+      const reason = await lost;
+      let thrown;
+      try {
+        await old.add(1).data();
+      } catch (error) {
+        thrown = { name: error.name, message: error.message };
+      }
+      globalThis.device = await wgrad.Device.open();
+      return { reason, thrown, sum: await wgrad.Tensor.ones([3]).sum().item() };
+    });
+    assert.equal(got.thrown?.name, 'DeviceError', JSON.stringify(got));
+    assert.ok(got.reason.length > 0);
+    assert.equal(got.sum, 3);
+  });
+
+  it('has left nothing on the console and broken no policy', async () => {
+    assert.deepEqual(page.problems, []);
+    assert.deepEqual(await page.violations(), []);
+  });
+});

@@ -1,0 +1,163 @@
+// Starts the browser that WGRAD_BROWSER names, and opens pages that remember what went wrong on them.
+//
+// Puppeteer steers both browsers: Chromium over its DevTools protocol, Firefox over WebDriver BiDi.
+
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import puppeteer from 'puppeteer-core';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+export const root = path.resolve(here, '../..');
+
+/** `chromium` or `firefox`. */
+export const browserName = process.env.WGRAD_BROWSER ?? 'chromium';
+if (!['chromium', 'firefox'].includes(browserName)) throw new Error(`WGRAD_BROWSER is '${browserName}'`);
+export const isChromium = browserName === 'chromium';
+
+/** Files that go from the native tests to the browsers' and back. */
+export const exchange = process.env.WGRAD_WEB_EXCHANGE ?? path.join(root, 'target/web/exchange');
+const screenshots = process.env.WGRAD_WEB_SCREENSHOTS ?? path.join(root, 'target/web-screenshots');
+
+const CHROMIUM_FLAGS = [
+  // The kernel's namespaces are often not to be had where tests run.
+  '--no-sandbox', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
+  '--disable-sync',
+];
+// WebGPU on a machine without a GPU.
+const CHROMIUM_WEBGPU = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
+const FIREFOX_WEBGPU = {
+  'dom.webgpu.enabled': true, 'gfx.webgpu.ignore-blocklist': true, 'gfx.webgpu.force-enabled': true,
+};
+
+/** Starts the browser; without `webgpu`, as one that has none. `flags` are Chromium's. */
+export async function launch({ webgpu = true, flags = [] } = {}) {
+  // A home of its own: no profile, settings or caches of whoever runs the tests.
+  const home = mkdtempSync(path.join(os.tmpdir(), 'wgrad-browser-'));
+  const options = isChromium
+    ? {
+      browser: 'chrome',
+      executablePath: process.env.WGRAD_CHROMIUM ?? '/usr/bin/chromium',
+      userDataDir: path.join(home, 'profile'),
+      args: [...CHROMIUM_FLAGS, ...(webgpu ? CHROMIUM_WEBGPU : ['--disable-features=WebGPU']), ...flags],
+    }
+    : {
+      browser: 'firefox',
+      executablePath: process.env.WGRAD_FIREFOX ?? '/usr/bin/firefox-esr',
+      env: { ...process.env, HOME: home },
+      extraPrefsFirefox: webgpu ? FIREFOX_WEBGPU : { 'dom.webgpu.enabled': false },
+    };
+  const browser = await puppeteer.launch({ ...options, headless: true, protocolTimeout: 600_000 });
+  return {
+    /** Opens a page. What it says on the console, throws, or breaks of its policy is kept in `problems`. */
+    async page({ width = 1200, height = 900, init } = {}) {
+      const page = await browser.newPage();
+      await page.setViewport({ width, height });
+      return new Page(page, await watch(page, init));
+    },
+    async close() {
+      await browser.close();
+      rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+async function watch(page, init) {
+  const problems = [];
+  page.on('console', (message) => {
+    if (['error', 'warn', 'warning', 'assert'].includes(message.type())) problems.push(`${message.type()}: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => problems.push(`uncaught: ${error.message ?? error}`));
+  page.on('requestfailed', (request) => problems.push(`failed: ${request.url()} ${request.failure()?.errorText}`));
+  // The console does not tell every violation in every browser; the event does.
+  await page.evaluateOnNewDocument(() => {
+    globalThis.violations = [];
+    addEventListener('securitypolicyviolation', (event) => {
+      globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`);
+    });
+  });
+  if (init !== undefined) await page.evaluateOnNewDocument(init);
+  return problems;
+}
+
+/** A page, with the calls that the tests need of Puppeteer's (`raw`). */
+class Page {
+  constructor(raw, problems) {
+    this.raw = raw;
+    this.problems = problems;
+  }
+
+  async goto(url) {
+    await this.raw.goto(url, { waitUntil: 'load', timeout: 60_000 });
+  }
+
+  eval(f, ...args) {
+    return this.raw.evaluate(f, ...args);
+  }
+
+  /** Waits until `f` returns something true on the page, and returns it. */
+  async until(f, { timeout = 120_000, what = String(f) } = {}, ...args) {
+    const end = Date.now() + timeout;
+    for (;;) {
+      const got = await this.eval(f, ...args);
+      if (got) return got;
+      if (Date.now() > end) throw new Error(`not within ${timeout / 1000} s: ${what}\n${this.problems.join('\n')}`);
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  }
+
+  /** Waits until the page's state is one of `states`, and returns it. */
+  state(...states) {
+    return this.until(
+      (wanted) => wanted.includes(document.documentElement.dataset.state) && document.documentElement.dataset.state,
+      { what: `state ${states.join(' or ')}` },
+      states,
+    );
+  }
+
+  /** The page's words about itself, all texts. */
+  facts() {
+    return this.eval(() => ({ ...document.documentElement.dataset }));
+  }
+
+  /** Clicks as a person does: the element is scrolled into view, and has to be visible. */
+  async click(selector) {
+    await this.raw.waitForSelector(selector, { visible: true, timeout: 20_000 });
+    await this.raw.click(selector);
+  }
+
+  /** Sets an input or a select as a person would leave it. */
+  async set(selector, value) {
+    await this.eval((at, to) => {
+      const field = document.querySelector(at);
+      field.value = to;
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+      field.dispatchEvent(new Event('change', { bubbles: true }));
+    }, selector, String(value));
+  }
+
+  /** Chooses files in a file input. */
+  async upload(selector, ...files) {
+    const input = await this.raw.$(selector);
+    await input.uploadFile(...files);
+  }
+
+  text(selector) {
+    return this.eval((at) => document.querySelector(at)?.textContent ?? null, selector);
+  }
+
+  /** Keeps a picture of the whole page, for a person to look at. */
+  async screenshot(name) {
+    mkdirSync(screenshots, { recursive: true });
+    await this.raw.screenshot({ path: path.join(screenshots, `${browserName}-${name}.png`), fullPage: true });
+  }
+
+  violations() {
+    return this.eval(() => globalThis.violations ?? []);
+  }
+
+  close() {
+    return this.raw.close();
+  }
+}

@@ -1,0 +1,110 @@
+// Runs golden cases on the page: values, and gradients of the sum of `upstream * y`, through the JavaScript API.
+// The cases are tests/data/oracle; tests/data/README.md has their format.
+
+/** The tensors of a safetensors file: `{shape, dtype, values}` by name. */
+export function readSafetensors(bytes) {
+  const view = new DataView(bytes);
+  const start = 8 + Number(view.getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 8, start - 8)));
+  const arrays = { F32: Float32Array, I32: Int32Array, U8: Uint8Array, BOOL: Uint8Array };
+  const dtypes = { F32: 'float32', I32: 'int32', U8: 'uint8', BOOL: 'bool' };
+  delete header.__metadata__;
+  return Object.fromEntries(Object.entries(header).map(([name, { dtype, shape, data_offsets: [from, to] }]) => {
+    const values = new arrays[dtype](bytes.slice(start + from, start + to));
+    return [name, { shape, dtype: dtypes[dtype], values }];
+  }));
+}
+
+const unary = (name) => (x) => x[name]();
+const binary = (name) => (x, attrs, y) => x[name](y);
+const reduce = (name) => (x, { axis, keepdims }) => x[name](axis ?? undefined, keepdims);
+const pool = (name) => (x, { ksize, strides, padding }) => (
+  x[name]({ poolSize: pair(ksize), strides: pair(strides), padding: padding.toLowerCase() }));
+const pair = (size) => (Array.isArray(size) && size.length === 4 ? size.slice(1, 3) : size);
+
+/** How a case's op is called here, by TensorFlow's name: (first input, attributes, other inputs). */
+export const CALLS = {
+  'tf.math.abs': unary('abs'), 'tf.math.negative': unary('neg'), 'tf.math.exp': unary('exp'), 'tf.math.log': unary('log'),
+  'tf.math.sqrt': unary('sqrt'), 'tf.math.square': unary('square'), 'tf.math.reciprocal': unary('reciprocal'),
+  'tf.math.sin': unary('sin'), 'tf.math.cos': unary('cos'), 'tf.math.tanh': unary('tanh'),
+  'tf.math.sigmoid': unary('sigmoid'), 'tf.math.softplus': unary('softplus'), 'tf.nn.relu': unary('relu'),
+  'tf.nn.elu': unary('elu'), 'tf.math.floor': unary('floor'), 'tf.math.ceil': unary('ceil'),
+  'tf.math.round': unary('round'), 'tf.math.sign': unary('sign'), 'tf.math.logical_not': unary('not'),
+  'tf.math.add': binary('add'), 'tf.math.subtract': binary('sub'), 'tf.math.multiply': binary('mul'),
+  'tf.math.divide': binary('div'), 'tf.math.pow': binary('pow'), 'tf.math.floormod': binary('mod'),
+  'tf.math.maximum': binary('maximum'), 'tf.math.minimum': binary('minimum'),
+  'tf.math.squared_difference': binary('squaredDifference'), 'tf.math.equal': binary('equal'),
+  'tf.math.not_equal': binary('notEqual'), 'tf.math.greater': binary('greater'),
+  'tf.math.greater_equal': binary('greaterEqual'), 'tf.math.less': binary('less'), 'tf.math.less_equal': binary('lessEqual'),
+  'tf.math.logical_and': binary('and'), 'tf.math.logical_or': binary('or'),
+  'tf.where': (cond, attrs, x, y) => cond.select(x, y),
+  'tf.math.reduce_sum': reduce('sum'), 'tf.math.reduce_mean': reduce('mean'), 'tf.math.reduce_max': reduce('max'),
+  'tf.math.reduce_min': reduce('min'), 'tf.math.reduce_prod': reduce('prod'), 'tf.math.reduce_std': reduce('std'),
+  'tf.math.reduce_any': reduce('any'), 'tf.math.reduce_all': reduce('all'),
+  'tf.math.argmax': (x, { axis }) => x.argmax(axis ?? 0), 'tf.math.argmin': (x, { axis }) => x.argmin(axis ?? 0),
+  'tf.nn.softmax': (x, { axis }) => x.softmax(axis),
+  'tf.linalg.matmul': (a, attrs, b) => a.matmul(b, { transposeA: attrs.transpose_a, transposeB: attrs.transpose_b }),
+  'tf.nn.conv2d': (x, { strides, padding, dilations }, w) => (
+    x.conv2d(w, { strides: pair(strides), padding: padding.toLowerCase(), dilations: pair(dilations) })),
+  'tf.nn.max_pool2d': pool('maxPool2d'), 'tf.nn.avg_pool2d': pool('avgPool2d'),
+  'tf.nn.sparse_softmax_cross_entropy_with_logits': (labels, attrs, logits) => logits.sparseSoftmaxCrossEntropy(labels),
+  'tf.reshape': (x, { shape }) => x.reshape(shape), 'tf.transpose': (x, { perm }) => x.transpose(perm ?? undefined),
+  'tf.slice': (x, { begin, size }) => x.slice(begin, size),
+  'tf.gather': (x, { axis }, indices) => x.gather(indices, axis),
+};
+
+/** Whether the API can say the case at all. */
+export function isSayable(each) {
+  const names = Object.values(each.inputs);
+  // With a condition alone, `where` finds indices, which is another function.
+  if (each.op === 'tf.where' && !('x' in each.inputs)) return false;
+  return each.op in CALLS && each.family !== 'higher_order' && names.every((name) => typeof name === 'string')
+    && typeof (each.attrs.padding ?? '') === 'string' && (each.attrs.batch_dims ?? 0) === 0
+    // WGSL lets a GPU assume that there are no NaNs and infinities; the native tests judge these.
+    && !each.special_values;
+}
+
+function differs(got, want, { atol, rtol }) {
+  if (got.length !== want.values.length) return `${got.length} elements, not ${want.values.length}`;
+  for (let i = 0; i < got.length; i += 1) {
+    const [a, b] = [Number(got[i]), Number(want.values[i])];
+    const fits = Object.is(a, b) || a === b || (Number.isNaN(a) && Number.isNaN(b)) || Math.abs(a - b) <= atol + rtol * Math.abs(b);
+    if (!fits) return `element ${i} is ${a}, not ${b}`;
+  }
+  return undefined;
+}
+
+/** Runs one case and returns what is wrong with it, a sentence each. */
+export async function run(wgrad, each, tensors) {
+  const stored = (name) => {
+    const { values, shape, dtype } = tensors[name];
+    return wgrad.Tensor.from(values, shape, dtype);
+  };
+  const inputs = Object.entries(each.inputs).map(([argument, name]) => [argument, stored(name)]);
+  const [[, first], ...others] = inputs;
+  const call = () => CALLS[each.op](first, each.attrs, ...others.map(([, tensor]) => tensor));
+  const problems = [];
+  const upstream = each.upstream?.['0'];
+  let y;
+  if (upstream === undefined) {
+    y = call();
+  } else {
+    const arguments_ = Object.keys(each.grads);
+    const tape = new wgrad.GradientTape();
+    const sources = arguments_.map((argument) => inputs.find(([name]) => name === argument)[1]);
+    sources.forEach((source) => tape.watch(source));
+    y = call();
+    const gradients = tape.gradient(y.mul(stored(upstream)).sum(), sources);
+    for (const [i, argument] of arguments_.entries()) {
+      const want = tensors[each.grads[argument]];
+      const got = gradients[i] === undefined ? new Float32Array(want.values.length) : await gradients[i].data();
+      const wrong = differs(got, want, each.tol);
+      if (wrong) problems.push(`gradient of ${argument}: ${wrong}`);
+    }
+  }
+  const want = tensors[each.outputs['0']];
+  if (y.shape.join() !== want.shape.join()) problems.push(`shape [${y.shape}], not [${want.shape}]`);
+  const wrong = differs(await y.data(), want, each.tol);
+  if (wrong) problems.push(wrong);
+  return problems;
+}

@@ -1,0 +1,250 @@
+//! The tests in real browsers: finding or installing these, and running `web/tests` in them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::run::{CommandLine, Status};
+use crate::setup;
+use crate::system::Packages;
+use crate::web::{Project, report};
+
+/// A browser that the tests can steer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Browser {
+    Chromium,
+    Firefox,
+}
+
+const CHROMIUM: Packages = Packages {
+    debian: &["chromium"],
+    fedora: &["chromium"],
+    arch: &["chromium"],
+    suse: &["chromium"],
+    alpine: &["chromium"],
+    otherwise: "Chromium or Chrome",
+    arch_note: "",
+    suse_note: "",
+    alpine_note: "",
+};
+
+const FIREFOX: Packages = Packages {
+    debian: &["firefox-esr"],
+    fedora: &["firefox"],
+    arch: &["firefox"],
+    suse: &["MozillaFirefox"],
+    alpine: &["firefox"],
+    otherwise: "Firefox 141 or newer",
+    arch_note: "",
+    suse_note: "",
+    alpine_note: "",
+};
+
+impl Browser {
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Chromium, Self::Firefox].into_iter().find(|browser| browser.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Chromium => "chromium",
+            Self::Firefox => "firefox",
+        }
+    }
+
+    /// The variable that names the program, for the tests and for whoever has it in another place.
+    fn variable(self) -> &'static str {
+        match self {
+            Self::Chromium => "WGRAD_CHROMIUM",
+            Self::Firefox => "WGRAD_FIREFOX",
+        }
+    }
+
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Chromium => {
+                &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+            }
+            Self::Firefox => &["firefox-esr", "firefox"],
+        }
+    }
+
+    /// Where macOS and Windows have it.
+    fn places(self) -> &'static [&'static str] {
+        match self {
+            Self::Chromium => &[
+                "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+                "/Applications/Chromium.app/Contents/MacOS/Chromium",
+                r"C:\Program Files\Google\Chrome\Application\chrome.exe",
+            ],
+            Self::Firefox => &[
+                "/Applications/Firefox.app/Contents/MacOS/firefox",
+                r"C:\Program Files\Mozilla Firefox\firefox.exe",
+            ],
+        }
+    }
+
+    fn packages(self) -> &'static Packages {
+        match self {
+            Self::Chromium => &CHROMIUM,
+            Self::Firefox => &FIREFOX,
+        }
+    }
+
+    fn find(self) -> Option<PathBuf> {
+        if let Some(path) = std::env::var_os(self.variable()) {
+            return Some(PathBuf::from(path)).filter(|path| path.is_file());
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        in_folders(std::env::split_paths(&path), self.programs())
+            .or_else(|| self.places().iter().map(PathBuf::from).find(|place| place.is_file()))
+    }
+
+    /// Finds the program, and installs it where that can be done.
+    pub fn require(self) -> Result<PathBuf> {
+        let found = self.find().map_or_else(
+            || {
+                if let Some(path) = std::env::var_os(self.variable()) {
+                    bail!(
+                        "{} is '{}', which is no file; correct or unset it",
+                        self.variable(),
+                        path.display()
+                    );
+                }
+                let lack = format!("This machine has no {}, in which the tests run", self.name());
+                self.packages().install(&lack, "cargo xtask web --test")?;
+                self.find().with_context(|| {
+                    format!("{} is not on PATH; set {} to it", self.name(), self.variable())
+                })
+            },
+            Ok,
+        )?;
+        report(self.name(), &found.display().to_string());
+        Ok(found)
+    }
+}
+
+fn in_folders(folders: impl Iterator<Item = PathBuf>, names: &[&str]) -> Option<PathBuf> {
+    let folders: Vec<PathBuf> = folders.collect();
+    // By name first: the order of the names is one of preference.
+    names
+        .iter()
+        .find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()))
+}
+
+/// Runs the tests in each of `browsers`, then the native half: what the browsers saved is read here.
+pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Result<Status> {
+    setup::run()?;
+    let types = CommandLine::new("node")
+        .args(["node_modules/typescript/bin/tsc", "--noEmit"])
+        .folder(&project.web());
+    let status = types.run()?;
+    if !status.is_success() {
+        return Ok(status);
+    }
+    let exchange = exchange(project)?;
+    let native = |test: &str| {
+        let line = CommandLine::cargo([
+            "test",
+            "--test",
+            "web",
+            "--",
+            "--include-ignored",
+            "--exact",
+            test,
+        ]);
+        line.env("WGRAD_WEB_EXCHANGE", &exchange.display().to_string())
+    };
+    // Weights for the browsers, and what they say of a few images.
+    let status = native("weights_for_the_browsers").run()?;
+    if !status.is_success() {
+        return Ok(status);
+    }
+    let files = test_files(&project.web().join("tests"))?;
+    for &browser in browsers {
+        let program = browser.require()?;
+        let mut line = CommandLine::new("node")
+            .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
+            .env("WGRAD_BROWSER", browser.name())
+            .env(browser.variable(), &program.display().to_string())
+            .env("WGRAD_WEB_EXCHANGE", &exchange.display().to_string())
+            .env(
+                "WGRAD_WEB_SCREENSHOTS",
+                &project.target.join("web-screenshots").display().to_string(),
+            )
+            .folder(&project.web());
+        if let Some(text) = only {
+            line = line.args([format!("--test-name-pattern={text}")]);
+        }
+        let status = line.args(&files).run()?;
+        if !status.is_success() {
+            return Ok(status);
+        }
+    }
+    if only.is_some() {
+        return Ok(Status::SUCCESS);
+    }
+    native("weights_from_the_browsers").run()
+}
+
+/// An empty folder for files that go from the native tests to the browsers' and back.
+fn exchange(project: &Project) -> Result<PathBuf> {
+    let folder = project.scratch().join("exchange");
+    let words = || format!("cannot make the empty folder {}", folder.display());
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(words)?;
+    }
+    fs::create_dir_all(&folder).with_context(words)?;
+    Ok(folder)
+}
+
+/// The test files, by name from `web/`.
+fn test_files(folder: &Path) -> Result<Vec<String>> {
+    let mut files: Vec<String> = fs::read_dir(folder)
+        .with_context(|| format!("cannot read {}", folder.display()))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".test.mjs"))
+        .map(|name| format!("tests/{name}"))
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        bail!("there are no tests in {}", folder.display());
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_is_found_by_the_name_that_comes_first() {
+        let folder =
+            std::env::temp_dir().join(format!("wgrad-xtask-{}-browsers", std::process::id()));
+        let (one, two) = (folder.join("one"), folder.join("two"));
+        fs::create_dir_all(&one).unwrap();
+        fs::create_dir_all(&two).unwrap();
+        fs::write(one.join("firefox"), "").unwrap();
+        fs::write(two.join("firefox-esr"), "").unwrap();
+        let found = in_folders([one.clone(), two.clone()].into_iter(), Browser::Firefox.programs());
+        assert_eq!(found, Some(two.join("firefox-esr")));
+        let none = in_folders([one, two].into_iter(), Browser::Chromium.programs());
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(none, None);
+    }
+
+    #[test]
+    fn the_tests_are_the_files_that_say_so() {
+        let folder = std::env::temp_dir().join(format!("wgrad-xtask-{}-tests", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        assert!(test_files(&folder).is_err());
+        for name in ["b.test.mjs", "a.test.mjs", "driver.mjs"] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        let files = test_files(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(files, ["tests/a.test.mjs", "tests/b.test.mjs"]);
+    }
+}

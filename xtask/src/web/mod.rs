@@ -1,0 +1,247 @@
+//! `cargo xtask web`: the browser's build. The crate `wgrad-web` becomes the npm package in `web/pkg`, and that with the
+//! page the folder of static files in `web/dist`; both can then be served here or tested in real browsers.
+
+mod browsers;
+mod debian;
+mod node;
+mod package;
+mod target;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::Value;
+
+use crate::run::{CommandLine, Status};
+use browsers::Browser;
+
+/// The port of `--serve`, unless another is given.
+const PORT: u16 = 8080;
+
+const HELP: &str = "\
+Usage: cargo xtask web [OPTIONS]
+
+Builds the npm package (web/pkg) and the page (web/dist), and prints what a visitor downloads.
+
+Options:
+  --check                     fail if the page is above its limit of 300 kB, packed by gzip
+  --serve                     then serve web/dist on localhost
+  --port N                    the port of --serve (8080)
+  --test [chromium|firefox]   then run the tests in that browser, or in both; implies --check
+  --only TEXT                 of the tests, those whose name holds TEXT
+  --no-build                  serve or test what is built already
+";
+
+/// Builds, then serves or tests as asked.
+pub fn run(arguments: &[String]) -> Result<Status> {
+    let options = Options::parse(arguments)?;
+    if options.help {
+        print!("{HELP}");
+        return Ok(Status::SUCCESS);
+    }
+    let project = Project::read()?;
+    node::require()?;
+    if options.build {
+        let status = build(&project, options.check || options.test.is_some())?;
+        if !status.is_success() {
+            return Ok(status);
+        }
+    } else if !project.dist().join("index.html").is_file() {
+        bail!("web/dist holds no page yet; run `cargo xtask web` without --no-build");
+    }
+    node::install_modules(&project)?;
+    if let Some(browsers) = &options.test {
+        return browsers::test(&project, browsers, options.only.as_deref());
+    }
+    if options.serve {
+        return node::serve(&project, options.port);
+    }
+    Ok(Status::SUCCESS)
+}
+
+/// Everything from the compiler to `web/dist`; `check` fails if the page is too large.
+fn build(project: &Project, check: bool) -> Result<Status> {
+    let cargo = target::WasmCargo::find(&project.scratch())?;
+    let status = cargo.build(package::CRATE, package::PROFILE).run()?;
+    if !status.is_success() {
+        return Ok(status);
+    }
+    let status = package::bind(project)?;
+    if !status.is_success() {
+        return Ok(status);
+    }
+    node::install_modules(project)?;
+    package::shrink(project)?;
+    package::describe(project)?;
+    node::bundle(project, check)
+}
+
+/// Prints one line on what was found. It goes to standard error, as the command lines do.
+fn report(what: &str, result: &str) {
+    eprintln!("web: {what}: {result}");
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct Options {
+    help: bool,
+    build: bool,
+    check: bool,
+    serve: bool,
+    port: u16,
+    test: Option<Vec<Browser>>,
+    only: Option<String>,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut options = Self {
+            help: false,
+            build: true,
+            check: false,
+            serve: false,
+            port: PORT,
+            test: None,
+            only: None,
+        };
+        let mut rest = arguments.iter().map(String::as_str).peekable();
+        while let Some(argument) = rest.next() {
+            match argument {
+                "--help" | "-h" => options.help = true,
+                "--no-build" => options.build = false,
+                "--check" => options.check = true,
+                "--serve" => options.serve = true,
+                "--port" => {
+                    let port = rest.next().and_then(|port| port.parse().ok());
+                    options.port =
+                        port.ok_or_else(|| anyhow!("--port takes a number from 0 to 65535"))?;
+                }
+                "--only" => {
+                    options.only = Some(
+                        rest.next()
+                            .ok_or_else(|| anyhow!("--only takes a part of a name"))?
+                            .to_owned(),
+                    );
+                }
+                "--test" => {
+                    let named = rest.peek().filter(|next| !next.starts_with('-')).copied();
+                    options.test = Some(match named {
+                        None => vec![Browser::Chromium, Browser::Firefox],
+                        Some(name) => {
+                            rest.next();
+                            vec![Browser::from_name(name).ok_or_else(|| {
+                                anyhow!(
+                                    "--test knows `chromium` and `firefox`, and `{name}` is neither"
+                                )
+                            })?]
+                        }
+                    });
+                }
+                other => bail!("`cargo xtask web` has no argument `{other}`.\n\n{HELP}"),
+            }
+        }
+        if options.serve && options.test.is_some() {
+            bail!("--serve and --test exclude each other: --serve does not end");
+        }
+        Ok(options)
+    }
+}
+
+/// What cargo says of the workspace.
+struct Project {
+    root: PathBuf,
+    /// Cargo's target folder.
+    target: PathBuf,
+    /// The member `wgrad-web`, as cargo's metadata has it.
+    package: Value,
+}
+
+impl Project {
+    fn read() -> Result<Self> {
+        let line = CommandLine::cargo(["metadata", "--format-version", "1", "--no-deps"]);
+        let text = line.probe().ok_or_else(|| anyhow!("`{line}` failed; run it to see why"))?;
+        let metadata: Value =
+            serde_json::from_str(&text).context("cargo's metadata are no JSON")?;
+        let folder = |key: &str| {
+            metadata[key]
+                .as_str()
+                .map(PathBuf::from)
+                .ok_or_else(|| anyhow!("cargo's metadata lack `{key}`"))
+        };
+        let package = metadata["packages"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|p| p["name"] == package::CRATE);
+        let package = package
+            .ok_or_else(|| anyhow!("the workspace has no member `{}`", package::CRATE))?
+            .clone();
+        Ok(Self { root: folder("workspace_root")?, target: folder("target_directory")?, package })
+    }
+
+    fn web(&self) -> PathBuf {
+        self.root.join("web")
+    }
+
+    /// The npm package.
+    fn pkg(&self) -> PathBuf {
+        self.web().join("pkg")
+    }
+
+    /// The static site.
+    fn dist(&self) -> PathBuf {
+        self.web().join("dist")
+    }
+
+    /// For downloads and intermediate files.
+    fn scratch(&self) -> PathBuf {
+        self.target.join("web")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&words)
+    }
+
+    #[test]
+    fn options_are_told_apart() {
+        let plain = parse("").unwrap();
+        assert!(
+            plain.build
+                && !plain.check
+                && !plain.serve
+                && plain.test.is_none()
+                && plain.port == PORT
+        );
+        let serve = parse("--serve --port 0 --no-build").unwrap();
+        assert!(serve.serve && serve.port == 0 && !serve.build);
+        assert_eq!(parse("--test").unwrap().test, Some(vec![Browser::Chromium, Browser::Firefox]));
+        let test = parse("--test firefox --only digits").unwrap();
+        assert_eq!(
+            (test.test, test.only.as_deref()),
+            (Some(vec![Browser::Firefox]), Some("digits"))
+        );
+        assert_eq!(parse("--test --check").unwrap().test.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in [
+            "--test opera",
+            "--port",
+            "--port 70000",
+            "--port x",
+            "--only",
+            "--bake",
+            "--serve --test",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! From the compiled wasm to the npm package in `web/pkg`: bindings, a smaller wasm, and the files around them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Value, json};
+
+use crate::run::{CommandLine, Status};
+use crate::web::{Project, report, target};
+
+/// The workspace member that is compiled to wasm.
+pub const CRATE: &str = "wgrad-web";
+/// Cargo's profile for it.
+pub const PROFILE: &str = "web";
+/// The npm package, and the stem of its files.
+const NAME: &str = "wgrad";
+
+/// What Rust's wasm uses by now everywhere; every browser with WebGPU has it. An older wasm-opt knows these names too.
+const WASM_FEATURES: [&str; 6] = [
+    "bulk-memory",
+    "nontrapping-float-to-int",
+    "sign-ext",
+    "mutable-globals",
+    "reference-types",
+    "multivalue",
+];
+
+/// Writes the wasm and its JavaScript into an emptied `web/pkg`.
+pub fn bind(project: &Project) -> Result<Status> {
+    let lock =
+        fs::read_to_string(project.root.join("Cargo.lock")).context("cannot read Cargo.lock")?;
+    let (library, tool) =
+        (locked(&lock, "wasm-bindgen"), locked(&lock, "wasm-bindgen-cli-support"));
+    match (library, tool) {
+        (Some(library), Some(tool)) if library == tool => {
+            report("wasm-bindgen", &format!("{library}, as locked"))
+        }
+        (library, tool) => {
+            let show = |version: Option<&str>| version.unwrap_or("absent").to_owned();
+            bail!(
+                "Cargo.lock has wasm-bindgen {} and wasm-bindgen-cli-support {}, which must be the same version. Name \
+                 wasm-bindgen's version in xtask/Cargo.toml and run `cargo update wasm-bindgen-cli-support`.",
+                show(library),
+                show(tool)
+            );
+        }
+    }
+    let wasm = project
+        .target
+        .join(target::TRIPLE)
+        .join(PROFILE)
+        .join(format!("{}.wasm", CRATE.replace('-', "_")));
+    if !wasm.is_file() {
+        bail!("the build left no {}; is `{CRATE}` a cdylib?", wasm.display());
+    }
+    let pkg = project.pkg();
+    if pkg.exists() {
+        fs::remove_dir_all(&pkg).with_context(|| format!("cannot empty {}", pkg.display()))?;
+    }
+    // A program of its own, so that only this command compiles wasm-bindgen.
+    CommandLine::cargo([
+        "run",
+        "--quiet",
+        "--package",
+        "xtask",
+        "--features",
+        "web",
+        "--bin",
+        "xtask-bindgen",
+        "--",
+    ])
+    .args([wasm.display().to_string(), pkg.display().to_string(), NAME.to_owned()])
+    .run()
+}
+
+/// The version of a package in the text of a `Cargo.lock`.
+fn locked<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
+    let mut lines = lock.lines();
+    let name = format!("name = \"{package}\"");
+    lines.find(|line| *line == name)?;
+    lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
+}
+
+/// Lets wasm-opt shrink the wasm, where there is one. A wasm-opt that fails is no reason to have no package.
+pub fn shrink(project: &Project) -> Result<()> {
+    let wasm = project.pkg().join(format!("{NAME}_bg.wasm"));
+    let Some(tool) = wasm_opt(project) else {
+        report("wasm-opt", "not found; the wasm stays as it is. `npm ci` in web/ brings one");
+        return Ok(());
+    };
+    let small = project.pkg().join("small.wasm");
+    let features = WASM_FEATURES.map(|feature| format!("--enable-{feature}"));
+    let places = [wasm.display().to_string(), "-o".to_owned(), small.display().to_string()];
+    let status = tool.args(["-Oz"]).args(features).args(places).run();
+    let size = |path: &Path| fs::metadata(path).map_or(0, |data| data.len());
+    let done = matches!(&status, Ok(status) if status.is_success()) && size(&small) > 0;
+    if !done {
+        let _ = fs::remove_file(&small);
+        report("wasm-opt", "warning: it failed (its words stand above); the wasm stays as it was");
+        return Ok(());
+    }
+    report("wasm-opt", &format!("{} bytes became {}", size(&wasm), size(&small)));
+    fs::rename(&small, &wasm).with_context(|| format!("cannot replace {}", wasm.display()))
+}
+
+/// npm's wasm-opt, whose version is locked, or the system's.
+fn wasm_opt(project: &Project) -> Option<CommandLine> {
+    let own = project.web().join("node_modules/binaryen/bin/wasm-opt");
+    if own.is_file() {
+        return Some(CommandLine::new("node").args([own.display().to_string()]));
+    }
+    let system = CommandLine::new("wasm-opt");
+    system.clone().args(["--version"]).probe().map(|_| system)
+}
+
+/// Writes `package.json`, the README and the licences.
+pub fn describe(project: &Project) -> Result<()> {
+    let pkg = project.pkg();
+    let mut files: Vec<String> = fs::read_dir(&pkg)
+        .with_context(|| format!("cannot read {}", pkg.display()))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    files.sort();
+    for needed in [format!("{NAME}.js"), format!("{NAME}_bg.wasm"), format!("{NAME}.d.ts")] {
+        if !files.contains(&needed) {
+            bail!("wasm-bindgen wrote no {needed} into {}", pkg.display());
+        }
+    }
+    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        copy(&project.root.join(licence), &pkg.join(licence))?;
+    }
+    let text = serde_json::to_string_pretty(&manifest(&project.package, files)?)?;
+    fs::write(pkg.join("package.json"), text + "\n").context("cannot write package.json")?;
+    let readme = [project.root.join("docs/web.md"), project.root.join("README.md")];
+    let readme = readme
+        .iter()
+        .find(|path| path.is_file())
+        .ok_or_else(|| anyhow!("there is no docs/web.md"))?;
+    copy(readme, &pkg.join("README.md"))
+}
+
+fn copy(from: &PathBuf, to: &PathBuf) -> Result<()> {
+    let done = fs::copy(from, to)
+        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()));
+    done.map(|_| ())
+}
+
+/// The `package.json` for a crate, given as cargo's metadata, and the files that wasm-bindgen wrote.
+fn manifest(package: &Value, files: Vec<String>) -> Result<Value> {
+    let word = |key: &str| {
+        package[key].as_str().ok_or_else(|| anyhow!("{CRATE}'s Cargo.toml lacks `{key}`"))
+    };
+    // Snippets are scripts that the bindings import for their effect.
+    let snippets = files.iter().any(|file| file == "snippets");
+    let side_effects = if snippets { json!(["./snippets/*"]) } else { json!(false) };
+    let licence = word("license")?;
+    // npm wants an SPDX expression of two in brackets.
+    let licence = if licence.contains(' ') { format!("({licence})") } else { licence.to_owned() };
+    Ok(json!({
+        "name": NAME,
+        "version": word("version")?,
+        "description": word("description")?,
+        "license": licence,
+        "type": "module",
+        "main": format!("{NAME}.js"),
+        "module": format!("{NAME}.js"),
+        "types": format!("{NAME}.d.ts"),
+        "sideEffects": side_effects,
+        "files": files,
+        "keywords": ["machine-learning", "webgpu", "autodiff", "tensor", "wasm"],
+    }))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_gives_the_version_of_just_that_package() {
+        let lock = "[[package]]\nname = \"wasm-bindgen-shared\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \
+                    \"wasm-bindgen\"\nversion = \"0.2.130\"\nsource = \"x\"\n";
+        assert_eq!(locked(lock, "wasm-bindgen"), Some("0.2.130"));
+        assert_eq!(locked(lock, "wasm-bindgen-cli-support"), None);
+    }
+
+    #[test]
+    fn the_bindings_and_their_tool_are_locked_at_one_version() {
+        let lock = fs::read_to_string(crate::run::workspace_root().join("Cargo.lock")).unwrap();
+        let version = locked(&lock, "wasm-bindgen");
+        assert!(version.is_some());
+        assert_eq!(version, locked(&lock, "wasm-bindgen-cli-support"));
+    }
+
+    #[test]
+    fn the_manifest_is_that_of_the_crate() {
+        let package =
+            json!({"version": "1.2.3", "description": "Tensors", "license": "MIT OR Apache-2.0"});
+        let plain = manifest(&package, vec!["wgrad.js".to_owned()]).unwrap();
+        assert_eq!((&plain["name"], &plain["version"]), (&json!("wgrad"), &json!("1.2.3")));
+        assert_eq!(
+            (&plain["license"], &plain["sideEffects"]),
+            (&json!("(MIT OR Apache-2.0)"), &json!(false))
+        );
+        assert_eq!(
+            (&plain["types"], &plain["files"]),
+            (&json!("wgrad.d.ts"), &json!(["wgrad.js"]))
+        );
+        let snippets = manifest(&package, vec!["snippets".to_owned()]).unwrap();
+        assert_eq!(snippets["sideEffects"], json!(["./snippets/*"]));
+        assert!(manifest(&json!({"version": "1.2.3"}), Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,239 @@
+//! Finds a Rust that compiles to `wasm32-unknown-unknown`, or makes one: the active toolchain, with the target added by
+//! rustup where it lacks it; else a nightly that compiles the standard library from its sources.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::run::CommandLine;
+use crate::system::{Distribution, Packages};
+use crate::web::{debian, report};
+
+/// What is compiled to.
+pub const TRIPLE: &str = "wasm32-unknown-unknown";
+
+/// The target's standard library for a Rust that no rustup manages.
+const PACKAGES: Packages = Packages {
+    debian: &["libstd-rust-dev-wasm32"],
+    fedora: &["rust-std-static-wasm32-unknown-unknown"],
+    arch: &["rust-wasm"],
+    suse: &[],
+    alpine: &["rust-wasm"],
+    otherwise: "rustup (https://rustup.rs)",
+    arch_note: "",
+    suse_note: "",
+    alpine_note: "",
+};
+
+/// The start of the cargo command line that builds for wasm, with what has to be behind `build`.
+#[derive(Debug)]
+pub struct WasmCargo {
+    nightly: bool,
+}
+
+impl WasmCargo {
+    /// Finds it, installs what is missing, and says which it took. `scratch` is a folder for what is downloaded.
+    pub fn find(scratch: &Path) -> Result<Self> {
+        if has_target(None) {
+            report("wasm target", "the active toolchain has it");
+            return Ok(Self { nightly: false });
+        }
+        if CommandLine::new("rustup").args(["--version"]).probe().is_none() {
+            let lack = format!(
+                "This Rust has no standard library for {TRIPLE}, and there is no rustup to add it"
+            );
+            PACKAGES.install(&lack, "cargo xtask web")?;
+            if !has_target(None) {
+                bail!(
+                    "{lack}, even after the installation. Install rustup from https://rustup.rs."
+                );
+            }
+            report("wasm target", "installed as a package");
+            return Ok(Self { nightly: false });
+        }
+        if CommandLine::new("rustup").args(["target", "add", TRIPLE]).run()?.is_success()
+            && has_target(None)
+        {
+            report("wasm target", "added by rustup");
+            return Ok(Self { nightly: false });
+        }
+        report(
+            "wasm target",
+            "rustup could not add it; looking for a nightly that builds the standard library",
+        );
+        let Some(nightly) = Nightly::find() else {
+            bail!(
+                "The active toolchain has no standard library for {TRIPLE}, rustup could not add it (its words stand \
+                 above), and there is no nightly toolchain to build one with. Give this machine a way to \
+                 static.rust-lang.org and run `rustup target add {TRIPLE}`, or install a nightly with its sources: \
+                 `rustup toolchain install nightly --component rust-src`."
+            );
+        };
+        if nightly.has_sources() {
+            report(
+                "wasm target",
+                &format!("built by nightly ({}) from its own sources", nightly.version),
+            );
+        } else {
+            nightly.get_sources(scratch)?;
+        }
+        Ok(Self { nightly: true })
+    }
+
+    /// The command that builds `package` with `profile`.
+    pub fn build(&self, package: &str, profile: &str) -> CommandLine {
+        let line = if self.nightly {
+            CommandLine::new("rustup").args([
+                "run",
+                "nightly",
+                "cargo",
+                "build",
+                "-Zbuild-std=std,panic_abort",
+            ])
+        } else {
+            CommandLine::cargo(["build"])
+        };
+        line.args([
+            "--locked",
+            "--lib",
+            "--package",
+            package,
+            "--profile",
+            profile,
+            "--target",
+            TRIPLE,
+        ])
+    }
+}
+
+/// The compiler of the active toolchain or of a named one.
+fn rustc(toolchain: Option<&str>) -> CommandLine {
+    match toolchain {
+        None => CommandLine::new("rustc"),
+        Some(name) => CommandLine::new("rustup").args(["run", name, "rustc"]),
+    }
+}
+
+/// Whether the toolchain has the target's standard library. Rust names the folder whether or not it exists.
+fn has_target(toolchain: Option<&str>) -> bool {
+    let folder = rustc(toolchain).args(["--print", "target-libdir", "--target", TRIPLE]).probe();
+    folder.is_some_and(|path| Path::new(path.trim()).is_dir())
+}
+
+/// The nightly toolchain.
+struct Nightly {
+    /// As in `1.97.0-nightly`.
+    version: String,
+    sysroot: PathBuf,
+}
+
+impl Nightly {
+    fn find() -> Option<Self> {
+        let version = rustc(Some("nightly")).args(["--version"]).probe()?;
+        let sysroot = rustc(Some("nightly")).args(["--print", "sysroot"]).probe()?;
+        let version = version.split_whitespace().nth(1)?.to_owned();
+        Some(Self { version, sysroot: PathBuf::from(sysroot.trim()) })
+    }
+
+    /// Where cargo looks for the sources.
+    fn sources(&self) -> PathBuf {
+        self.sysroot.join("lib/rustlib/src/rust")
+    }
+
+    fn has_sources(&self) -> bool {
+        self.sources().join("library/std/Cargo.toml").is_file()
+    }
+
+    /// Gets the standard library's sources from rustup, or from Debian's archive.
+    fn get_sources(&self, scratch: &Path) -> Result<()> {
+        let add = ["component", "add", "rust-src", "--toolchain", "nightly"];
+        if CommandLine::new("rustup").args(add).run()?.is_success() && self.has_sources() {
+            report(
+                "wasm target",
+                &format!("built by nightly ({}) from sources that rustup added", self.version),
+            );
+            return Ok(());
+        }
+        let remedy = "Give this machine a way to static.rust-lang.org and run `rustup component add rust-src --toolchain \
+                      nightly`, or run `cargo xtask web` on a machine that has one.";
+        if Distribution::of_this_machine() != Distribution::Debian {
+            bail!(
+                "The nightly toolchain lacks the standard library's sources, and rustup could not add them. {remedy}"
+            );
+        }
+        let (folder, version) = match debian::std_sources(&self.version, scratch) {
+            Ok(found) => found,
+            Err(error) => bail!(
+                "The nightly toolchain lacks the standard library's sources, rustup could not add them, and Debian's \
+                 package rust-src did not serve: {error:#}. {remedy}"
+            ),
+        };
+        link(&folder, &self.sources())?;
+        if !self.has_sources() {
+            bail!(
+                "{} was unpacked from Debian's package rust-src but holds no library/std. {remedy}",
+                folder.display()
+            );
+        }
+        let text = format!("built by nightly ({}) from Debian's rust-src {version}", self.version);
+        report("wasm target", &text);
+        Ok(())
+    }
+}
+
+/// Makes `place` a link to `folder`; only a link that is there already gives way.
+#[cfg(unix)]
+fn link(folder: &Path, place: &Path) -> Result<()> {
+    use anyhow::Context;
+    let words = || {
+        format!(
+            "cannot link the standard library's sources into the nightly toolchain at {}",
+            place.display()
+        )
+    };
+    if place.is_symlink() {
+        std::fs::remove_file(place).with_context(words)?;
+    }
+    if let Some(parent) = place.parent() {
+        std::fs::create_dir_all(parent).with_context(words)?;
+    }
+    std::os::unix::fs::symlink(folder, place).with_context(words)
+}
+
+#[cfg(not(unix))]
+fn link(_folder: &Path, _place: &Path) -> Result<()> {
+    bail!("Debian's sources are of use on Debian alone")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nightly_builds_the_standard_library_too() {
+        let own = WasmCargo { nightly: false }.build("a", "web").to_string();
+        assert_eq!(
+            own,
+            format!("cargo build --locked --lib --package a --profile web --target {TRIPLE}")
+        );
+        let nightly = WasmCargo { nightly: true }.build("a", "web").to_string();
+        let start = "rustup run nightly cargo build -Zbuild-std=std,panic_abort --locked ";
+        assert!(nightly.starts_with(start), "{nightly}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_replaces_a_link_but_no_folder() {
+        let scratch = std::env::temp_dir().join(format!("wgrad-xtask-{}-link", std::process::id()));
+        let (a, place) = (scratch.join("a"), scratch.join("deep/place"));
+        std::fs::create_dir_all(&a).unwrap();
+        link(&scratch.join("gone"), &place).unwrap();
+        link(&a, &place).unwrap();
+        assert_eq!(std::fs::read_link(&place).unwrap(), a);
+        let folder = scratch.join("folder");
+        std::fs::create_dir_all(&folder).unwrap();
+        assert!(link(&a, &folder).is_err());
+        std::fs::remove_dir_all(&scratch).unwrap();
+    }
+}
