@@ -4,7 +4,7 @@
 //! Clusters are brought into stages, whose clusters do not depend on each other. Small ones wait for company until
 //! somebody needs them; all others stay where they stood, so that large values live no longer than before.
 
-use super::body::{Body, Code, Scope, Source};
+use super::body::{Body, Code, Load, Scope, Source};
 use super::cluster::Cluster;
 use super::map;
 use super::rows::Shares;
@@ -146,13 +146,17 @@ impl Unit<'_, '_> {
 
     /// Values of which it reads one element, whose bindings several units can share.
     fn singles(&self) -> impl Iterator<Item = Source> + '_ {
-        let reads = self.body.reads().filter(|(i, _)| self.body.space.is_single(*i));
+        let reads = self.body.reads().filter(|(i, load)| self.is_single(*i, load));
         reads.map(|(_, load)| load.source)
+    }
+
+    fn is_single(&self, i: usize, load: &Load) -> bool {
+        matches!(load.source, Source::Value(_)) && self.body.space.is_single(i)
     }
 
     /// Storage bindings beside those of [`Unit::singles`].
     fn bindings(&self) -> usize {
-        let reads = self.body.reads().filter(|(i, _)| !self.body.space.is_single(*i)).count();
+        let reads = self.body.reads().filter(|(i, load)| !self.is_single(*i, load)).count();
         let replaced = self.body.outputs.iter().filter(|o| o.replaces.is_some()).count();
         let writes = match self.shares {
             Some(shares) if shares.chunks > 1 => {

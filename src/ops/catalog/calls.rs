@@ -45,6 +45,7 @@ impl Catalog {
         self.products();
         self.images();
         self.composed();
+        self.side_by_side();
     }
 
     /// All elementwise ops, with every dtype they take.
@@ -395,6 +396,25 @@ impl Catalog {
                 });
             }
         }
+    }
+
+    /// Parts of one kernel: of several dtypes and views, one element for two of them, folds by one thread and by many.
+    fn side_by_side(&mut self) {
+        self.add("side by side", |c| {
+            let scale = c.tensor(&[][..], F32);
+            let turned = c.tensor([5, 7], F32).transpose(&[1, 0])?.multiply(&scale)?;
+            Ok(vec![
+                turned,
+                c.tensor([9], F32).multiply(&scale)?.sqrt()?,
+                c.tensor([8], F16).square()?,
+                c.tensor([3], I32).greater(0)?,
+                c.tensor([3, 7], F32).reduce_sum(1, false)?,
+                c.tensor([600], F32).reduce_sum((), false)?,
+                c.tensor([900], I32).reduce_max((), false)?,
+                c.tensor([200_000], F32).reduce_sum((), false)?,
+                c.tensor([100_000], F32).square()?.reduce_sum((), false)?,
+            ])
+        });
     }
 
     /// Compositions bring their own mixtures of tensors and numbers, and their gradients.
