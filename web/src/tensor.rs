@@ -4,11 +4,10 @@ use std::cell::RefCell;
 
 use js_sys::{Array, Float32Array, Int32Array, Promise, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 use wgrad::{DType, Scalar};
 
 use crate::args;
-use crate::error::{Result, Thrown, bad_type};
+use crate::error::{Result, bad_type, promise};
 
 /// An array on the device. Its value never changes; methods make new tensors.
 ///
@@ -179,18 +178,18 @@ impl Tensor {
     #[wasm_bindgen(unchecked_return_type = "Promise<TypedArray>")]
     pub fn data(&self) -> Promise {
         let tensor = self.get();
-        future_to_promise(async move { Ok(read(&tensor?).await?) })
+        promise(async move { Ok(read(&tensor?).await?) })
     }
 
     /// The only element of a tensor that has one; `bool` as 0 or 1.
     #[wasm_bindgen(unchecked_return_type = "Promise<number>")]
     pub fn item(&self) -> Promise {
         let tensor = self.get();
-        future_to_promise(async move {
+        promise(async move {
             let tensor = tensor?;
             if tensor.len() != 1 {
                 // The crate's own words.
-                tensor.item_async::<f32>().await.map_err(Thrown::from)?;
+                tensor.item_async::<f32>().await?;
             }
             let values = read(&tensor).await?;
             Ok(js_sys::Reflect::get_u32(&values, 0)?)
@@ -201,8 +200,8 @@ impl Tensor {
     #[wasm_bindgen(js_name = toStringAsync, unchecked_return_type = "Promise<string>")]
     pub fn to_string_async(&self) -> Promise {
         let tensor = self.get();
-        future_to_promise(async move {
-            let text = tensor?.to_string_async().await.map_err(Thrown::from)?;
+        promise(async move {
+            let text = tensor?.to_string_async().await?;
             Ok(text.into())
         })
     }
