@@ -93,7 +93,7 @@ impl WasmCargo {
         } else {
             CommandLine::cargo(["build"])
         };
-        line.args([
+        line.env("CARGO_ENCODED_RUSTFLAGS", &remapped_paths().join("\u{1f}")).args([
             "--locked",
             "--lib",
             "--package",
@@ -104,6 +104,22 @@ impl WasmCargo {
             TRIPLE,
         ])
     }
+}
+
+/// Flags that keep the names of this machine's folders out of what is published: panics name their place.
+fn remapped_paths() -> Vec<String> {
+    let home = |name: &str, folder: &str| {
+        let own = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .or_else(|| Some(PathBuf::from(own?).join(folder)))
+    };
+    [("CARGO_HOME", ".cargo", "cargo"), ("RUSTUP_HOME", ".rustup", "rustup")]
+        .into_iter()
+        .filter_map(|(name, folder, shown)| {
+            Some(format!("--remap-path-prefix={}={shown}", home(name, folder)?.display()))
+        })
+        .collect()
 }
 
 /// The compiler of the active toolchain or of a named one.
