@@ -65,7 +65,6 @@ async function open(resume: boolean): Promise<void> {
     root.dataset.engine = reached.where;
     await link.ask('open', { settings: currentSettings(), module: await module, base: document.baseURI, begun, resume, memory });
   } catch (error) {
-    setState('error');
     const fault: Fault = error instanceof Refused ? error.fault : { kind: 'error', text: error instanceof Error ? error.message : String(error), goesOn: false };
     // The engine's words are for programmers where there is no WebGPU at all.
     showFault(navigator.gpu ? fault : { ...fault, kind: 'no-webgpu' });
@@ -90,6 +89,7 @@ function hear(event: Event): void {
     case 'adapter': return showAdapter(event.adapter);
     case 'data':
       showProgress(undefined);
+      if (event.source === 'files') clearNotice('file');
       return showData(event);
     case 'model': return showModel(event);
     case 'points': return showPoints(event);
@@ -220,9 +220,10 @@ function showFigures(event: Event & { kind: 'figures' }): void {
 }
 
 function showFault(fault: Fault): void {
+  if (!fault.goesOn) setState('error');
   switch (fault.kind) {
     case 'no-webgpu': return notice('no-webgpu', noWebGpu());
-    case 'no-adapter': return notice('no-adapter', `${NO_ADAPTER} (${fault.text})`);
+    case 'no-adapter': return notice('no-adapter', NO_ADAPTER);
     case 'memory': {
       const settings = currentSettings();
       const batch = Math.max(1, Math.floor(settings.batch / 2));

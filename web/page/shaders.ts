@@ -100,8 +100,14 @@ export function setUpShaders(measure: () => Promise<{ kernels: Kernel[]; total: 
       : 'The browser rounded all times to zero: its clock is too coarse for kernels this quick. Chrome gives finer times when started with --enable-webgpu-developer-features.');
   });
   byId('wgsl-copy').addEventListener('click', async () => {
-    await navigator.clipboard.writeText(kernels[chosen]?.wgsl ?? '');
-    say('wgsl-copy', 'Copied');
+    try {
+      await navigator.clipboard.writeText(kernels[chosen]?.wgsl ?? '');
+      say('wgsl-copy', 'Copied');
+    } catch {
+      // Not every page may use the clipboard; what is selected can be copied by hand.
+      getSelection()?.selectAllChildren(byId('wgsl'));
+      say('wgsl-copy', 'Selected');
+    }
     setTimeout(() => say('wgsl-copy', 'Copy WGSL'), 1500);
   });
 }
