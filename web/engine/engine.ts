@@ -214,7 +214,7 @@ export class Engine {
   }
 
   #mend(): void {
-    if (!this.#broken) return;
+    if (this.#trainer && !this.#broken) return;
     // What failed may have been memory, so the old run goes first.
     this.#trainer?.run.dispose();
     this.#trainer = undefined;
@@ -238,7 +238,13 @@ export class Engine {
     this.#useData(data);
     await device;
     this.#kept = kept;
-    this.#begin(settings, kept);
+    try {
+      this.#begin(settings, kept);
+    } catch (error) {
+      // Other settings may do.
+      this.#setState('ready');
+      throw error;
+    }
   }
 
   async #openDevice(): Promise<void> {
@@ -327,7 +333,8 @@ export class Engine {
 
   async #configure(settings: Settings): Promise<void> {
     const before = this.#settings;
-    const afresh = layersText(layersOf(settings)) !== layersText(layersOf(before)) || settings.seed !== before.seed;
+    const afresh = layersText(layersOf(settings)) !== layersText(layersOf(before)) || settings.seed !== before.seed
+      || !this.#trainer;
     if (afresh) {
       const wanted = this.#wanted;
       this.#wanted = false;
@@ -354,7 +361,7 @@ export class Engine {
   #load(name: string, bytes: Uint8Array): void {
     const { run } = this.#ready();
     try {
-      run.model.load(bytes);
+      run.load(bytes);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       throw Object.assign(new Error(`${name}: ${text}`), { name: 'CheckpointError' });
