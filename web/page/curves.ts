@@ -126,8 +126,9 @@ function csv(): string {
   return `step,loss,accuracy\n${rows.join('\n')}\n`;
 }
 
-/** The mean of the last steps: one batch alone jumps. */
-export function recent(): { loss: number; accuracy: number } {
+/** The mean of the last steps, for one batch alone jumps; undefined before the first. */
+export function recent(): { loss: number; accuracy: number } | undefined {
+  if (length === 0) return undefined;
   const from = Math.max(0, length - 20);
   const mean = (values: Float32Array) => values.subarray(from, length).reduce((sum, value) => sum + value, 0) / (length - from);
   return { loss: mean(losses), accuracy: mean(accuracies) };

@@ -65,10 +65,9 @@ async function open(resume: boolean): Promise<void> {
     root.dataset.engine = reached.where;
     await link.ask('open', { settings: currentSettings(), module: await module, base: document.baseURI, begun, resume, memory });
   } catch (error) {
-    setState('error');
     const fault: Fault = error instanceof Refused ? error.fault : { kind: 'error', text: error instanceof Error ? error.message : String(error), goesOn: false };
     // The engine's words are for programmers where there is no WebGPU at all.
-    showFault(navigator.gpu ? fault : { ...fault, kind: 'no-webgpu' });
+    settle(navigator.gpu ? fault : { ...fault, kind: 'no-webgpu', goesOn: false });
   }
 }
 
@@ -90,6 +89,7 @@ function hear(event: Event): void {
     case 'adapter': return showAdapter(event.adapter);
     case 'data':
       showProgress(undefined);
+      if (event.source === 'files') clearNotice('file');
       return showData(event);
     case 'model': return showModel(event);
     case 'points': return showPoints(event);
@@ -156,6 +156,8 @@ function showAdapter(adapter: Parameters<typeof showTimestamps>[0]): void {
     ...adapter.limits.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, format.count(value)))),
     make('div', {}, make('dt', {}, 'features'), make('dd', {}, adapter.features.join(', ') || 'none')));
   showTimestamps(adapter);
+  byId('tune').hidden = !adapter.tunes;
+  say('device-note', `${adapter.tunes ? 'Tuning keeps what it finds in this browser. ' : ''}Losing the device shows how the page recovers.`);
 }
 
 function showModel(event: Event & { kind: 'model' }): void {
@@ -170,6 +172,7 @@ function showModel(event: Event & { kind: 'model' }): void {
   for (const id of ['loss', 'accuracy', 'test-accuracy', 'speed', 'step-time', 'first-step', 'kernels-per-step']) say(id, '–');
   say('kept-note', 'Kept in this browser while you train, so that a reload goes on.');
   clearNotice('info');
+  clearNotice('error');
   noKernels();
   forgetResults();
   readAgain();
@@ -197,6 +200,8 @@ function showPoints(event: Event & { kind: 'points' }): void {
   requestAnimationFrame(() => {
     planned = false;
     const mean = recent();
+    // A reset came in between.
+    if (!mean) return;
     say('step', format.count(step));
     say('loss', format.loss(step === 1 ? lossOf(1) : mean.loss));
     say('accuracy', format.percent(mean.accuracy));
@@ -220,9 +225,10 @@ function showFigures(event: Event & { kind: 'figures' }): void {
 }
 
 function showFault(fault: Fault): void {
+  if (!fault.goesOn) setState('error');
   switch (fault.kind) {
     case 'no-webgpu': return notice('no-webgpu', noWebGpu());
-    case 'no-adapter': return notice('no-adapter', `${NO_ADAPTER} (${fault.text})`);
+    case 'no-adapter': return notice('no-adapter', NO_ADAPTER);
     case 'memory': {
       const settings = currentSettings();
       const batch = Math.max(1, Math.floor(settings.batch / 2));
@@ -235,7 +241,7 @@ function showFault(fault: Fault): void {
       });
     }
     case 'panic':
-      return notice('panic', `${fault.text} Your weights were kept a few seconds ago at the latest.`, { text: 'Start the engine again', run: openAgain });
+      return notice('panic', `${fault.text.replace(/\.?$/, ".")} Your weights were kept a few seconds ago at the latest.`, { text: 'Start the engine again', run: openAgain });
     case 'lost':
       return fault.goesOn ? notice('lost', fault.text) : notice('lost', fault.text, { text: 'Try again', run: openAgain });
     default: return notice(fault.kind, fault.text);
@@ -254,12 +260,16 @@ async function configure(): Promise<void> {
   } catch (error) {
     fault = error instanceof Refused ? error.fault : { kind: 'error', text: String(error), goesOn: true };
   }
-  if (turn !== changing) return;
+  if (turn === changing) settle(fault);
+}
+
+/** The settings were taken, or not: a model that does not fit is explained where it was made. */
+function settle(fault: Fault | undefined): void {
   refused = fault?.kind === 'model';
   byId('model-error').hidden = !refused;
   say('model-error', refused ? fault!.text : '');
-  if (fault && !refused) showFault(fault);
   setState(state);
+  if (fault && !refused) showFault(fault);
 }
 
 function setUpControls(): void {

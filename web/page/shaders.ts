@@ -23,15 +23,15 @@ function coloured(wgsl: string): (Node | string)[] {
   return parts;
 }
 
-/** Whether the card can be seen; a text that nobody sees is not coloured. */
+/** Whether the card can be seen: a text that nobody sees is not worth colouring. */
 let seen = false;
-let written: Kernel | undefined;
+let written = { wgsl: '', seen };
 
 function write(): void {
-  const kernel = kernels[chosen];
-  if (!seen || kernel?.wgsl === written?.wgsl) return;
-  written = kernel;
-  byId('wgsl').replaceChildren(...(kernel ? coloured(kernel.wgsl) : []));
+  const wgsl = kernels[chosen]?.wgsl ?? '';
+  if (wgsl === written.wgsl && (written.seen || !seen)) return;
+  written = { wgsl, seen };
+  byId('wgsl').replaceChildren(...(seen ? coloured(wgsl) : [wgsl]));
 }
 
 function choose(i: number): void {
@@ -100,8 +100,14 @@ export function setUpShaders(measure: () => Promise<{ kernels: Kernel[]; total: 
       : 'The browser rounded all times to zero: its clock is too coarse for kernels this quick. Chrome gives finer times when started with --enable-webgpu-developer-features.');
   });
   byId('wgsl-copy').addEventListener('click', async () => {
-    await navigator.clipboard.writeText(kernels[chosen]?.wgsl ?? '');
-    say('wgsl-copy', 'Copied');
+    try {
+      await navigator.clipboard.writeText(kernels[chosen]?.wgsl ?? '');
+      say('wgsl-copy', 'Copied');
+    } catch {
+      // Not every page may use the clipboard; what is selected can be copied by hand.
+      getSelection()?.selectAllChildren(byId('wgsl'));
+      say('wgsl-copy', 'Selected');
+    }
     setTimeout(() => say('wgsl-copy', 'Copy WGSL'), 1500);
   });
 }
