@@ -381,6 +381,35 @@ impl Device {
         self.0.gpu.read(staging).await
     }
 
+    /// The stored bytes of several values, which the device is waited for once.
+    pub(crate) async fn read_all(&self, values: &[&Arc<Value>]) -> Result<Vec<Vec<u8>>> {
+        let size = |value: &Arc<Value>| value.spec.dtype.size() * value.spec.elements();
+        let words = |value: &Arc<Value>| size(value).next_multiple_of(4);
+        let staging = {
+            let mut lane = self.lane();
+            if values.iter().any(|value| matches!(value.state(), State::Waiting(_))) {
+                self.flush_unasked(&mut lane);
+            }
+            let part = |value: &&Arc<Value>| match value.state() {
+                State::Ready(buffer) => Ok((buffer, words(value) as u64)),
+                State::Failed(error) => Err(error),
+                State::Waiting(_) => Err(never_ran()),
+            };
+            let parts = values.iter().map(part).collect::<Result<Vec<_>>>()?;
+            let staging = self.0.gpu.staging(values.iter().map(|value| words(value)).sum())?;
+            self.0.gpu.gather(&parts, &staging)?;
+            staging
+        };
+        let bytes = self.0.gpu.read(staging).await?;
+        let mut rest = &bytes[..];
+        let cut = |value: &&Arc<Value>| {
+            let (own, later) = rest.split_at(words(value));
+            rest = later;
+            own[..size(value)].to_vec()
+        };
+        Ok(values.iter().map(cut).collect())
+    }
+
     /// As [`Device::read`], blocking.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn read_blocking(&self, value: &Arc<Value>) -> Result<Vec<u8>> {

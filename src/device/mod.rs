@@ -3,6 +3,8 @@
 //! This room knows bytes and kernels. It knows no op, no tensor and no layer: those are above it.
 
 mod adapter;
+#[cfg(target_family = "wasm")]
+mod browser;
 mod faults;
 mod kernel;
 mod pipeline;
@@ -102,7 +104,16 @@ impl Caps {
 impl Gpu {
     pub(crate) async fn open(options: &DeviceOptions) -> Result<Self> {
         let (adapter, device, queue) = adapter::open(options).await?;
-        Ok(Gpu::new(&adapter, device, queue, options.memory_limit))
+        let gpu = Gpu::new(&adapter, device, queue, options.memory_limit);
+        #[cfg(target_family = "wasm")]
+        let gpu = match gpu.info.name.is_empty() {
+            true => {
+                let info = AdapterInfo { name: browser::adapter_name().await, ..gpu.info };
+                Gpu { info, ..gpu }
+            }
+            false => gpu,
+        };
+        Ok(gpu)
     }
 
     /// Takes over a device that an application made.

@@ -97,6 +97,25 @@ impl Gpu {
         index
     }
 
+    /// Copies several buffers into one staging buffer, each so many bytes (whole words), one behind the other.
+    pub(crate) fn gather(
+        &self,
+        parts: &[(Arc<Buffer>, u64)],
+        staging: &Staging,
+    ) -> Result<wgpu::SubmissionIndex> {
+        self.check()?;
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        let mut at = 0;
+        for (buffer, bytes) in parts {
+            encoder.copy_buffer_to_buffer(buffer.raw(), 0, staging.raw(), at, *bytes);
+            at += bytes;
+        }
+        let index = self.finish(encoder);
+        self.check()?;
+        self.hold_back(index.clone())?;
+        Ok(index)
+    }
+
     /// Runs `launches` with a mark of the time before and after each.
     fn submit_marked(&self, launches: &[Launch<'_>], clock: Clock) -> Result<()> {
         for part in launches.chunks(Marks::MOST) {

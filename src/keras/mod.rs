@@ -35,8 +35,10 @@ pub mod losses;
 pub mod metrics;
 pub mod optimizers;
 mod sequential;
+mod weights;
 
 pub use activations::Activation;
 pub use initializers::Initializer;
 pub use layers::Layer;
 pub use sequential::Sequential;
+pub use weights::NamedArray;

@@ -135,6 +135,14 @@ impl Tensor {
         Ok(Tensor::new(device, value))
     }
 
+    /// A tensor of elements that are stored as the device stores them, as many as the shape has.
+    pub(crate) fn from_bytes(bytes: &[u8], shape: &[usize], dtype: DType) -> Result<Self> {
+        let device = Device::current()?;
+        ops::check_dtype(&device, "Const", dtype)?;
+        let value = device.upload("Const", Spec::new(shape, dtype), bytes)?;
+        Ok(Tensor::new(device, value))
+    }
+
     /// A scalar.
     ///
     /// # Errors

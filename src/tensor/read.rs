@@ -4,6 +4,9 @@ use crate::error::{Error, Result};
 
 use super::{Element, Tensor};
 
+/// Bytes of tensors that are read together.
+const TOGETHER: usize = 64 << 20;
+
 impl Tensor {
     /// The elements in row-major order.
     ///
@@ -58,6 +61,51 @@ impl Tensor {
     pub fn item<T: Element>(&self) -> Result<T> {
         self.check_item()?;
         Ok(self.to_vec::<T>()?[0])
+    }
+
+    /// The elements of several tensors, which the device is waited for once: losses of many steps, all weights.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// # use wgrad::{Tensor, constant};
+    /// let (a, b) = (constant([1.0, 2.0])?, constant(3.0)?.square()?);
+    /// let values = pollster::block_on(Tensor::to_vecs_async::<f32>(&[&a, &b]))?;
+    /// assert_eq!(values, [vec![1.0, 2.0], vec![9.0]]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec_async`].
+    pub async fn to_vecs_async<T: Element>(tensors: &[&Tensor]) -> Result<Vec<Vec<T>>> {
+        tensors.iter().try_for_each(|tensor| tensor.check_read::<T>())?;
+        let bytes = Tensor::all_bytes_async(tensors).await?;
+        Ok(bytes.iter().map(|bytes| T::load(bytes)).collect())
+    }
+
+    /// As [`Tensor::to_bytes_async`], of several at once.
+    pub(crate) async fn all_bytes_async(tensors: &[&Tensor]) -> Result<Vec<Vec<u8>>> {
+        let mut all = Vec::with_capacity(tensors.len());
+        let mut rest = tensors;
+        while let Some(first) = rest.first() {
+            // As many as are on one device and go into a buffer that any adapter has.
+            let mut bytes = 0;
+            let fits = |tensor: &&&Tensor| {
+                bytes += tensor.len().saturating_mul(4);
+                bytes <= TOGETHER && tensor.device().same(first.device()) && !tensor.is_empty()
+            };
+            let count = rest.iter().take_while(fits).count();
+            if count < 2 {
+                all.push(first.to_bytes_async().await?);
+                rest = &rest[1..];
+                continue;
+            }
+            let (now, later) = rest.split_at(count);
+            let values: Vec<_> = now.iter().map(|tensor| tensor.value()).collect();
+            all.extend(first.device().read_all(&values).await?);
+            rest = later;
+        }
+        Ok(all)
     }
 
     /// What `Display` prints, on every target; does not block.

@@ -111,6 +111,12 @@ impl Images {
         Uint32Array::from(&order[..])
     }
 
+    #[wasm_bindgen(js_name = _images, skip_typescript)]
+    #[doc(hidden)]
+    pub fn share(&self) -> Images {
+        Images(self.0.clone())
+    }
+
     fn check(&self, i: f64) -> Result<usize> {
         whole(i).filter(|i| *i < self.0.len()).ok_or_else(|| {
             let text =

@@ -20,7 +20,9 @@ mod tape;
 mod tensor;
 mod types;
 mod variable;
+mod weights;
 
+pub use config::layers;
 pub use device::{Device, Plan};
 pub use images::Images;
 pub use panics::on_panic;

@@ -1,6 +1,6 @@
 //! [`Sequential`]: a model of layers one after the other, with Keras's `compile`, `fit`, `evaluate` and `predict`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use js_sys::{Array, Object, Promise, Reflect};
@@ -24,6 +24,8 @@ pub struct Sequential(pub(crate) Rc<Model>);
 pub(crate) struct Model {
     pub(crate) layers: wgrad::keras::Sequential,
     pub(crate) training: RefCell<Option<Rc<Training>>>,
+    /// True while `fit` runs.
+    pub(crate) fitting: Cell<bool>,
 }
 
 /// What `compile` has chosen.
@@ -33,6 +35,15 @@ pub(crate) struct Training {
     pub(crate) accuracy: bool,
     /// The optimizer's description, to make it anew.
     pub(crate) config: JsValue,
+}
+
+impl Training {
+    /// The same with an optimizer that has made no step yet.
+    pub(crate) fn renewed(&self) -> Result<Self> {
+        let optimizer = optimizer(&self.config)?;
+        optimizer.set_learning_rate(self.optimizer.learning_rate());
+        Ok(Training { optimizer, config: self.config.clone(), ..*self })
+    }
 }
 
 /// A step's results, which are still on the device.
@@ -84,8 +95,8 @@ impl Sequential {
         for config in list.iter() {
             model = add_layer(model, &config)?;
         }
-        let training = RefCell::new(None);
-        Ok(Sequential(Rc::new(Model { layers: model, training })))
+        let (training, fitting) = (RefCell::new(None), Cell::new(false));
+        Ok(Sequential(Rc::new(Model { layers: model, training, fitting })))
     }
 
     /// Sizes all layers for inputs of this shape, the batch axis first (any size, or null).
@@ -162,11 +173,11 @@ impl Sequential {
             let step = step?;
             let values: Vec<&wgrad::Tensor> =
                 [Some(&step.loss), step.accuracy.as_ref()].into_iter().flatten().collect();
-            let values = wgrad::stack(&values, 0).map_err(Thrown::from)?;
-            let values = values.to_vec_async::<f32>().await.map_err(Thrown::from)?;
+            let values =
+                wgrad::Tensor::to_vecs_async::<f32>(&values).await.map_err(Thrown::from)?;
             let result = Object::new();
             for (key, value) in ["loss", "accuracy"].iter().zip(values) {
-                Reflect::set(&result, &(*key).into(), &value.into())?;
+                Reflect::set(&result, &(*key).into(), &value[0].into())?;
             }
             Ok(result.into())
         })
