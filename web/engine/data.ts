@@ -18,10 +18,10 @@ export type Progress = (what: string, loaded: number, total: number) => void;
 /** So many that an epoch is worth the name, and few enough to be drawn in a moment. */
 const DRAWN = { train: 10000, test: 2000 };
 
-export function drawn(seed: number): Data {
+export function drawn(seed: number, text = 'digits drawn on the spot, much like MNIST’s'): Data {
   return {
     source: 'drawn',
-    text: `${DRAWN.train.toLocaleString('en')} digits drawn on the spot, much like MNIST's`,
+    text,
     train: Images.drawDigits(DRAWN.train, seed),
     // Far from any seed that a visitor would type for the training digits.
     test: Images.drawDigits(DRAWN.test, seed + 1_000_003),

@@ -26,6 +26,7 @@ export class Engine {
   #settings!: Settings;
   #base = '';
   #navigated = 0;
+  #memory = 0;
   #files = new Files();
   #state: State = 'loading';
   /** Commands wait for each other here. */
@@ -87,7 +88,8 @@ export class Engine {
     },
     recover: ({ settings }) => this.#command(() => {
       this.#settings = settings;
-      this.#begin(settings, this.#kept);
+      this.#broken = true;
+      this.#mend();
     }),
     files: ({ files }) => this.#command(async () => {
       await this.#files.add(files);
@@ -195,8 +197,7 @@ export class Engine {
     this.#wanted = false;
     if (this.#state === 'training') this.#setState('paused');
     try {
-      if (trainer.run.step === 0) await trainer.filters();
-      else await trainer.look();
+      await trainer.look();
     } catch (error) {
       await this.#failed(error);
     }
@@ -213,13 +214,18 @@ export class Engine {
   }
 
   #mend(): void {
-    if (this.#broken) this.#begin(this.#settings, this.#kept);
+    if (!this.#broken) return;
+    // What failed may have been memory, so the old run goes first.
+    this.#trainer?.run.dispose();
+    this.#trainer = undefined;
+    this.#device?.trim();
+    this.#begin(this.#settings, this.#kept);
   }
 
   // Setting up
 
-  async #open({ settings, module, base, begun, resume }: Asks['open']['in']): Promise<void> {
-    [this.#settings, this.#base, this.#navigated] = [settings, base, begun];
+  async #open({ settings, module, base, begun, resume, memory }: Asks['open']['in']): Promise<void> {
+    [this.#settings, this.#base, this.#navigated, this.#memory] = [settings, base, begun, memory];
     await init({ module_or_path: module });
     onPanic((text) => {
       notePanic(text);
@@ -236,7 +242,7 @@ export class Engine {
   }
 
   async #openDevice(): Promise<void> {
-    const device = await Device.open();
+    const device = await Device.open(this.#memory > 0 ? { memoryLimit: this.#memory } : {});
     this.#device = device;
     void device.lost.then((reason) => {
       if (this.#device === device) void this.#command(() => this.#replace(reason)).catch((error) => this.#fault(faultOf(error)));
@@ -261,15 +267,14 @@ export class Engine {
         text: `The GPU was lost ${this.#losses.length} times within a minute. Close what else uses it, try a smaller batch or model, and load the page again.`,
       });
     }
-    const step = this.#kept?.step ?? 0;
     const wanted = this.#wanted;
     this.#setState('loading');
     await this.#openDevice();
-    this.#begin(this.#settings, this.#kept);
+    this.#begin(this.#settings, this.#kept, true);
     this.#wanted = wanted;
     this.#send({
       kind: 'fault',
-      fault: { kind: 'lost', goesOn: true, text: `The GPU was lost (${reason.replace(/\.$/, '')}). A new device was opened, and training goes on from step ${step}.` },
+      fault: { kind: 'lost', goesOn: true, text: `A new device was opened; ${wanted ? 'training goes on' : 'the weights are those'} from step ${this.#ready().run.step}. The browser's reason: ${reason}` },
     });
   }
 
@@ -282,7 +287,7 @@ export class Engine {
     } catch (error) {
       this.#fault({ ...faultOf(error), kind: 'file', goesOn: true });
     }
-    return drawn(settings.seed);
+    return drawn(settings.seed, 'this server offers no MNIST, so digits are drawn on the spot');
   }
 
   #useData(data: Data): void {
@@ -301,7 +306,7 @@ export class Engine {
   }
 
   /** A new run, from `kept` weights or from the seed. If the model cannot be, the old one stays. */
-  #begin(settings: Settings, kept?: Kept): void {
+  #begin(settings: Settings, kept?: Kept, replaced = false): void {
     const run = new Run(settings, this.#data!.train);
     let restored = false;
     if (kept) {
@@ -315,7 +320,7 @@ export class Engine {
     this.#trainer?.run.dispose();
     this.#broken = false;
     this.#trainer = new Trainer(this.#device!, run, this.#data!, this.#send, () => this.#keepRun());
-    this.#send({ kind: 'model', summary: run.model.summary(), params: run.model.countParams(), step: run.step, restored });
+    this.#send({ kind: 'model', summary: run.model.summary(), params: run.model.countParams(), step: run.step, restored: restored && !replaced });
     this.#send({ kind: 'curves', losses: run.losses.values(), accuracies: run.accuracies.values(), tests: run.tests });
     this.#setState(run.step > 0 ? 'paused' : 'ready');
   }
@@ -355,6 +360,7 @@ export class Engine {
       throw Object.assign(new Error(`${name}: ${text}`), { name: 'CheckpointError' });
     }
     this.#kept = undefined;
+    this.#trainer?.weightsChanged();
   }
 }
 
@@ -370,4 +376,5 @@ if (typeof document === 'undefined') {
   const receive = connect(send);
   self.onmessage = ({ data }: MessageEvent<Request>) => receive(data);
   send({ kind: 'hello', gpu: Boolean(navigator.gpu) });
+  self.onunhandledrejection = ({ reason }) => send({ kind: 'fault', fault: faultOf(reason) });
 }

@@ -4,8 +4,9 @@ import type { Settings } from './settings';
 
 /** What the page asks for. Each is answered by one `Reply`. */
 export interface Asks {
-  /** The first. `module` is the compiled library, `base` the page's address, `begun` when it was navigated to. */
-  open: { in: { settings: Settings; module: WebAssembly.Module; base: string; begun: number; resume: boolean }; out: void };
+  /** The first. `module` is the compiled library, `base` the page's address, `begun` when it was navigated to. `memory` limits
+   * the bytes on the GPU; 0 does not. */
+  open: { in: { settings: Settings; module: WebAssembly.Module; base: string; begun: number; resume: boolean; memory: number }; out: void };
   configure: { in: { settings: Settings }; out: void };
   start: { in: object; out: void };
   pause: { in: object; out: void };
@@ -71,6 +72,7 @@ export type Event =
   | { kind: 'progress'; what: string; loaded: number; total: number }
   | { kind: 'adapter'; adapter: Adapter }
   | { kind: 'data'; source: 'mnist' | 'files' | 'drawn'; text: string; train: number; test: number }
+  /** `restored`: it goes on from weights of an earlier visit. */
   | { kind: 'model'; summary: string; params: number; step: number; restored: boolean }
   | { kind: 'curves'; losses: Float32Array; accuracies: Float32Array; tests: [step: number, accuracy: number][] }
   | { kind: 'points'; from: number; losses: Float32Array; accuracies: Float32Array }

@@ -125,12 +125,15 @@ export class Run {
     if (this.#at >= this.#order.length) this.#shuffle();
     const indices = this.#order.slice(this.#at, this.#at + this.settings.batch);
     const { x, y } = this.#images.batch(indices);
-    const { loss, accuracy } = this.model.trainStep(x, y);
-    x.dispose();
-    y.dispose();
-    this.#at += indices.length;
-    this.submitted += 1;
-    return { loss, accuracy: accuracy! };
+    try {
+      const { loss, accuracy } = this.model.trainStep(x, y);
+      this.#at += indices.length;
+      this.submitted += 1;
+      return { loss, accuracy: accuracy! };
+    } finally {
+      x.dispose();
+      y.dispose();
+    }
   }
 
   dispose(): void {

@@ -107,24 +107,26 @@ export function readNumber(name: NumberName, text: string): number | string {
   return `${label} has to be a ${whole ? 'whole ' : ''}number from ${min} to ${max}; “${text}” is not.`;
 }
 
-function readField(field: Field, text: string): number | string | undefined {
+/** A layer's parameter as it was typed; undefined if it cannot be. */
+export function readField(field: Field, text: string): number | string | undefined {
   if (field.kind === 'choice') return field.choices.includes(text) ? text : undefined;
-  const value = Number(text);
-  const fits = text !== '' && value >= field.min && value <= field.max && (field.kind === 'real' || Number.isInteger(value));
-  return fits ? value : undefined;
+  const value = Number(text.replace(',', '.'));
+  const fits = text.trim() !== '' && value >= field.min && value <= field.max && (field.kind === 'real' || Number.isInteger(value));
+  // So few digits are never written with an exponent, whose sign would part layers.
+  return fits ? Math.round(1e4 * value) / 1e4 : undefined;
 }
 
-/** `flatten~dense_100_relu~dense_10_linear` */
+/** `flatten-dense_100_relu-dense_10_linear`: signs that an address need not escape. */
 export function layersText(layers: Layer[]): string {
   return layers.map((layer) => {
     const values = layer as unknown as Record<string, string | number>;
     return [layer.type, ...LAYERS[layer.type].fields.map((field) => values[field.name])].join('_');
-  }).join('~');
+  }).join('-');
 }
 
 function readLayers(text: string): Layer[] | undefined {
   const layers: Layer[] = [];
-  for (const word of text.split('~')) {
+  for (const word of text.split('-')) {
     const [type = '', ...values] = word.split('_');
     if (!Object.hasOwn(LAYERS, type)) return undefined;
     const layer = newLayer(type as Layer['type']) as unknown as Record<string, unknown>;

@@ -13,6 +13,12 @@ import { giveWay } from './time';
 
 /** Milliseconds between filters, and at least between evaluations and between keeping weights. */
 const EVERY = { figures: 250, filters: 1000, evaluation: 4000, keep: 5000 };
+
+function startingNow() {
+  const now = performance.now();
+  return { figures: now, filters: now, evaluation: now, keep: now };
+}
+
 /** At most this share of the time goes into evaluations, or into keeping weights. */
 const SHARE = 0.1;
 /** An evaluation is worth as long as this, if the device is quick enough for all images. */
@@ -32,10 +38,13 @@ export class Trainer {
   readonly #pace = new Pace();
   /** The first step compiles, so its time says nothing of the pace. */
   #warm = false;
-  #last = { figures: 0, filters: 0, evaluation: 0, keep: 0 };
+  #last = startingNow();
   #cost = { evaluation: 0, keep: 0 };
   #count = 500;
-  #evaluated = -1;
+  /** The step that was last evaluated; untrained weights are not worth it. */
+  #evaluated = 0;
+  #evaluations = 0;
+  #keeps = 0;
   #begun: { start: number; navigation: number } | undefined;
 
   constructor(device: Device, run: Run, data: Data, send: Send, keep: () => Promise<void>) {
@@ -65,8 +74,6 @@ export class Trainer {
   async train(most = Infinity): Promise<void> {
     this.#going = true;
     const end = Math.min(this.run.submitted + most, most === Infinity ? this.#stopsAt : Infinity);
-    const now = performance.now();
-    this.#last = { figures: now, filters: now, evaluation: now, keep: now };
     let reading: Promise<void> | undefined;
     this.#pace.restart();
     try {
@@ -78,8 +85,7 @@ export class Trainer {
         if (!this.#warm) {
           await reading;
           this.#warm = true;
-          const now = performance.now();
-          this.#last = { figures: now, filters: now, evaluation: now, keep: now };
+          this.#last = startingNow();
           this.#pace.restart();
         }
         if (this.#due()) {
@@ -162,7 +168,7 @@ export class Trainer {
   }
 
   async #look(): Promise<void> {
-    if (performance.now() > this.#last.filters + EVERY.filters) await this.filters();
+    if (performance.now() > this.#last.filters + EVERY.filters) await this.#filters();
     if (this.#going && performance.now() > this.#dueAt('evaluation')) await this.#evaluate(this.#count, () => !this.#going);
     if (this.#going && performance.now() > this.#dueAt('keep')) await this.keep();
     // What ran in between is no part of a step.
@@ -172,7 +178,7 @@ export class Trainer {
   /** What the page shows once training has come to rest. `all` test images, or as many as are quick. */
   async look(all = false): Promise<void> {
     this.#cancelled = false;
-    await this.filters();
+    await this.#filters();
     if (!this.#cancelled) await this.keep();
     if (!this.#cancelled && (all || this.#evaluated !== this.run.step)) {
       await this.#evaluate(all ? this.data.test.length : this.#count, () => this.#cancelled);
@@ -180,7 +186,12 @@ export class Trainer {
     this.#before = undefined;
   }
 
-  async filters(): Promise<void> {
+  /** By other means than training: what was seen of the model is no longer true. */
+  weightsChanged(): void {
+    this.#evaluated = -1;
+  }
+
+  async #filters(): Promise<void> {
     const filters = await look.filters(this.run.model);
     if (filters) this.#send({ kind: 'filters', ...filters }, [filters.values.buffer]);
     this.#last.filters = performance.now();
@@ -193,7 +204,9 @@ export class Trainer {
     const result = await look.evaluate(this.run.model, this.data.test, count, cancelled);
     if (!result) return;
     const ms = performance.now() - begun;
-    this.#cost.evaluation = ms;
+    // The first of each kind compiles kernels, which says nothing of the next.
+    this.#cost.evaluation = this.#evaluations === 0 ? 0 : ms;
+    this.#evaluations += 1;
     this.#last.evaluation = performance.now();
     this.#evaluated = step;
     this.run.tests.push([step, result.accuracy]);
@@ -207,6 +220,7 @@ export class Trainer {
     const begun = performance.now();
     await this.#keep();
     this.#last.keep = performance.now();
-    this.#cost.keep = this.#last.keep - begun;
+    this.#cost.keep = this.#keeps === 0 ? 0 : this.#last.keep - begun;
+    this.#keeps += 1;
   }
 }

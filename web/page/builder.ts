@@ -1,6 +1,6 @@
 // The visitor's own model: a list of layers to add, remove, move and adjust.
 
-import { LAYERS, newLayer, type Field, type Layer } from '../engine/settings';
+import { LAYERS, newLayer, readField, type Field, type Layer } from '../engine/settings';
 import { button, byId, make } from './dom';
 
 let layers: Layer[] = [];
@@ -22,8 +22,8 @@ function input(layer: Layer, field: Field): HTMLElement {
   }
   const box = make('input', { name: field.name, inputmode: 'decimal', autocomplete: 'off', value: String(values[field.name]) });
   box.addEventListener('change', () => {
-    const value = Number(box.value);
-    const fits = box.value.trim() !== '' && value >= field.min && value <= field.max && (field.kind === 'real' || Number.isInteger(value));
+    const value = readField(field, box.value);
+    const fits = value !== undefined;
     box.setAttribute('aria-invalid', String(!fits));
     box.setCustomValidity(fits ? '' : `${field.label}: a ${field.kind === 'whole' ? 'whole ' : ''}number from ${field.min} to ${field.max}`);
     box.reportValidity();

@@ -11,7 +11,7 @@ const POINTS = 400;
 /** Milliseconds between drawings. */
 const EVERY = 200;
 /** How much of the past the smooth line keeps at each step. */
-const SMOOTH = 0.95;
+const SMOOTH = 0.92;
 const ROWS = 100;
 
 let losses = new Float32Array(1024);

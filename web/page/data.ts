@@ -8,7 +8,7 @@ import { showThumbnail, thumbnail } from './pictures';
 
 type Ask = <K extends AskName>(kind: K, input: Asks[K]['in'], transfer?: Transferable[]) => Promise<Asks[K]['out'] | undefined>;
 
-const SHOWN = 20;
+const SHOWN = 16;
 let ask: Ask;
 let from = 0;
 let total = 0;
@@ -73,8 +73,7 @@ export function setUpData(how: Ask): void {
 export function showData(event: Event & { kind: 'data' }): void {
   document.documentElement.dataset.data = event.source;
   const { text, train, test, source } = event;
-  say('data-source', `${text[0]!.toUpperCase()}${text.slice(1)}: ${format.count(train)} to train on, ${format.count(test)} to test with.`
-    + (source === 'drawn' ? ' MNIST was not found on this server; drop its files here to train on it.' : ''));
+  say('data-source', `${text[0]!.toUpperCase()}${text.slice(1)}: ${format.count(train)} to train on, ${format.count(test)} to test with.`);
   byId('data-forget').hidden = source !== 'files';
   from = 0;
   total = train;

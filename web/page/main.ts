@@ -16,7 +16,10 @@ const root = document.documentElement;
 /** The exact losses of the first steps are there to be compared with those of a native run. */
 const COMPARED = 100;
 
-const mayUseWorker = new URLSearchParams(location.search).get('worker') !== '0';
+const query = new URLSearchParams(location.search);
+/** `worker=0` trains beside the page, `memory=64` leaves the rest of the GPU's memory to others: 64 MB for this page. */
+const mayUseWorker = query.get('worker') !== '0';
+const memory = Math.max(0, Number(query.get('memory')) || 0) * 1e6;
 let link: Link | undefined;
 let state: State = 'loading';
 let step = 0;
@@ -60,9 +63,8 @@ async function open(resume: boolean): Promise<void> {
     const reached = await reach(listeners, mayUseWorker && 'Worker' in window);
     link = reached.link;
     root.dataset.engine = reached.where;
-    await link.ask('open', { settings: currentSettings(), module: await module, base: document.baseURI, begun, resume });
+    await link.ask('open', { settings: currentSettings(), module: await module, base: document.baseURI, begun, resume, memory });
   } catch (error) {
-    setState('error');
     const fault: Fault = error instanceof Refused ? error.fault : { kind: 'error', text: error instanceof Error ? error.message : String(error), goesOn: false };
     // The engine's words are for programmers where there is no WebGPU at all.
     showFault(navigator.gpu ? fault : { ...fault, kind: 'no-webgpu' });
@@ -87,6 +89,7 @@ function hear(event: Event): void {
     case 'adapter': return showAdapter(event.adapter);
     case 'data':
       showProgress(undefined);
+      if (event.source === 'files') clearNotice('file');
       return showData(event);
     case 'model': return showModel(event);
     case 'points': return showPoints(event);
@@ -107,8 +110,8 @@ function hear(event: Event): void {
       root.dataset.kept = String(event.step);
       return say('kept-note', `Kept in this browser at step ${format.count(event.step)}. A reload goes on from there; the optimizer starts anew.`);
     case 'fault': return showFault(event.fault);
+    case 'curves': return compare(0, event.losses);
     case 'hello':
-    case 'curves':
   }
 }
 
@@ -166,6 +169,7 @@ function showModel(event: Event & { kind: 'model' }): void {
   say('step', format.count(step));
   for (const id of ['loss', 'accuracy', 'test-accuracy', 'speed', 'step-time', 'first-step', 'kernels-per-step']) say(id, '–');
   say('kept-note', 'Kept in this browser while you train, so that a reload goes on.');
+  clearNotice('info');
   noKernels();
   forgetResults();
   readAgain();
@@ -175,15 +179,18 @@ function showModel(event: Event & { kind: 'model' }): void {
     { text: 'Start afresh', run: () => void attempt('reset', {}) });
 }
 
+function compare(from: number, losses: Float32Array): void {
+  if (compared.length !== from || from >= COMPARED) return;
+  compared.push(...losses.subarray(0, COMPARED - from));
+  root.dataset.losses = JSON.stringify(compared);
+}
+
 let planned = false;
 
 function showPoints(event: Event & { kind: 'points' }): void {
   step = event.from + event.losses.length;
   const [loss, accuracy] = [event.losses.at(-1)!, event.accuracies.at(-1)!];
-  if (compared.length === event.from && event.from < COMPARED) {
-    compared.push(...event.losses.subarray(0, COMPARED - event.from));
-    root.dataset.losses = JSON.stringify(compared);
-  }
+  compare(event.from, event.losses);
   Object.assign(root.dataset, { step: String(step), loss: String(loss), accuracy: String(accuracy) });
   if (planned) return;
   planned = true;
@@ -213,9 +220,10 @@ function showFigures(event: Event & { kind: 'figures' }): void {
 }
 
 function showFault(fault: Fault): void {
+  if (!fault.goesOn) setState('error');
   switch (fault.kind) {
     case 'no-webgpu': return notice('no-webgpu', noWebGpu());
-    case 'no-adapter': return notice('no-adapter', `${NO_ADAPTER} (${fault.text})`);
+    case 'no-adapter': return notice('no-adapter', NO_ADAPTER);
     case 'memory': {
       const settings = currentSettings();
       const batch = Math.max(1, Math.floor(settings.batch / 2));
@@ -302,6 +310,7 @@ function setUpControls(): void {
   byId('lose-device').addEventListener('click', () => void attempt('lose', {}));
 }
 
+addEventListener('unhandledrejection', ({ reason }) => notice('error', String(reason)));
 setUpCurves();
 setUpResults();
 setUpControls();

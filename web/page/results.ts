@@ -34,7 +34,6 @@ function showEvaluation(event: Event & { kind: 'evaluation' }): void {
     cell.classList.toggle('right', right);
     // Errors are few: their colour grows faster.
     cell.style.setProperty('--share', String(right ? share : Math.min(1, Math.sqrt(share * 2))));
-    cell.classList.toggle('strong', (right ? share : Math.sqrt(share * 2)) > 0.55);
   }
   const { pixels, labels, guesses } = event.misread;
   const wrong = Math.round(event.count * (1 - event.accuracy));
@@ -51,7 +50,7 @@ function showEvaluation(event: Event & { kind: 'evaluation' }): void {
     (element, i) => {
       const image = pixels.subarray(784 * i, 784 * i + 784);
       images.set(element, { pixels: image, label: labels[i]! });
-      showThumbnail(element, image, `${labels[i]} → ${guesses[i]}`, `A ${labels[i]}, read as ${guesses[i]}. Show it.`);
+      showThumbnail(element, image, `${labels[i]} → ${guesses[i]}`, `${labels[i]} → ${guesses[i]}: a ${labels[i]}, read as ${guesses[i]}. Show it.`);
     });
 }
 let filters: (Event & { kind: 'filters' }) | undefined;
@@ -83,7 +82,7 @@ export function forgetResults(): void {
   for (const cell of cells) {
     cell.textContent = '';
     delete cell.dataset.count;
-    cell.classList.remove('right', 'strong');
+    cell.classList.remove('right');
     cell.style.removeProperty('--share');
   }
   byId('misread').replaceChildren();

@@ -7,7 +7,7 @@ import * as format from './format';
 let kernels: Kernel[] = [];
 let chosen = 0;
 
-const WORDS = /(\/\/[^\n]*)|\b(fn|var|let|const|struct|return|if|else|for|switch|case|default|alias|override|enable|break|continue)\b|(@\w+)|\b((?:vec[234]|array|mat\dx\d|atomic|ptr)?(?:<[^<>\n]*(?:<[^<>\n]*>)?[^<>\n]*>)?(?:[fiu]32|f16|bool)|vec[234]|array)\b|\b(\d[\w.]*)\b/g;
+const WORDS = /(\/\/[^\n]*)|\b(fn|var|let|const|struct|return|if|else|for|switch|case|default|alias|override|enable|break|continue)\b|(@\w+)|\b(vec[234]|mat\dx\d|array|ptr|atomic|[fiu]32|f16|bool)\b|\b(\d[\w.]*)\b/g;
 const KINDS = [undefined, 'comment', 'keyword', 'attribute', 'type', 'number'];
 
 /** The text with its words in spans for the style sheet. */
@@ -23,11 +23,21 @@ function coloured(wgsl: string): (Node | string)[] {
   return parts;
 }
 
+/** Whether the card can be seen; a text that nobody sees is not coloured. */
+let seen = false;
+let written: Kernel | undefined;
+
+function write(): void {
+  const kernel = kernels[chosen];
+  if (!seen || kernel?.wgsl === written?.wgsl) return;
+  written = kernel;
+  byId('wgsl').replaceChildren(...(kernel ? coloured(kernel.wgsl) : []));
+}
+
 function choose(i: number): void {
   chosen = i;
   const kernel = kernels[i];
-  byId('wgsl').replaceChildren(...(kernel ? coloured(kernel.wgsl) : []));
-  byId('wgsl').parentElement!.scrollTop = 0;
+  write();
   byId<HTMLButtonElement>('wgsl-copy').disabled = !kernel;
   for (const [at, row] of [...byId<HTMLTableElement>('kernels').tBodies[0]!.rows].entries()) {
     row.classList.toggle('chosen', at === i);
@@ -37,7 +47,10 @@ function choose(i: number): void {
 
 function row(i: number): HTMLTableRowElement {
   const button = make('button', { type: 'button', class: 'link' });
-  button.addEventListener('click', () => choose(i));
+  button.addEventListener('click', () => {
+    choose(i);
+    byId('wgsl').parentElement!.scrollTop = 0;
+  });
   const cell = () => make('td', { class: 'number' });
   return make('tr', { 'data-index': String(i) }, make('td', {}, String(i + 1)),
     make('td', {}, button, make('span', { class: 'ops' })), make('td', { class: 'result' }), cell(), cell(), cell());
@@ -50,7 +63,8 @@ export function showKernels(list: Kernel[]): void {
   fill(byId<HTMLTableElement>('kernels').tBodies[0]!, list.length, row, (row, i) => {
     const { name, ops, result, bytes, flops, time } = list[i]!;
     row.querySelector('button')!.textContent = name;
-    row.querySelector('.ops')!.textContent = ops;
+    const made = row.querySelector<HTMLElement>('.ops')!;
+    made.textContent = made.title = ops;
     const texts = [result, format.bytes(bytes), flops === undefined ? '' : format.flops(flops), time === undefined ? '' : format.time(time / 1000)];
     for (const [at, text] of texts.entries()) row.cells[at + 2]!.textContent = text;
     row.cells[5]!.style.setProperty('--share', String((time ?? 0) / slowest));
@@ -69,6 +83,10 @@ export function noKernels(): void {
 }
 
 export function setUpShaders(measure: () => Promise<{ kernels: Kernel[]; total: number } | undefined>): void {
+  new IntersectionObserver(([entry]) => {
+    seen = entry?.isIntersecting ?? true;
+    write();
+  }, { rootMargin: '300px' }).observe(byId('kernels').closest('section')!);
   const measureButton = byId<HTMLButtonElement>('measure');
   measureButton.addEventListener('click', async () => {
     measureButton.setAttribute('aria-busy', 'true');
@@ -82,8 +100,14 @@ export function setUpShaders(measure: () => Promise<{ kernels: Kernel[]; total: 
       : 'The browser rounded all times to zero: its clock is too coarse for kernels this quick. Chrome gives finer times when started with --enable-webgpu-developer-features.');
   });
   byId('wgsl-copy').addEventListener('click', async () => {
-    await navigator.clipboard.writeText(kernels[chosen]?.wgsl ?? '');
-    say('wgsl-copy', 'Copied');
+    try {
+      await navigator.clipboard.writeText(kernels[chosen]?.wgsl ?? '');
+      say('wgsl-copy', 'Copied');
+    } catch {
+      // Not every page may use the clipboard; what is selected can be copied by hand.
+      getSelection()?.selectAllChildren(byId('wgsl'));
+      say('wgsl-copy', 'Selected');
+    }
     setTimeout(() => say('wgsl-copy', 'Copy WGSL'), 1500);
   });
 }
