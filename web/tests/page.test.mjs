@@ -63,10 +63,12 @@ describe(`the page in ${browserName}`, () => {
     const what = `${step} steps`;
     const reached = (wanted) => {
       const { state, step: at } = document.documentElement.dataset;
-      return state === 'error' || (state === 'paused' && Number(at) >= wanted);
+      const failed = document.querySelector('#notices > .notice:not([data-kind="info"])') !== null;
+      return state === 'error' || failed || (state === 'paused' && Number(at) >= wanted);
     };
-    await page.until(reached, { what, timeout: 400_000 }, step);
-    assert.equal((await page.facts()).state, 'paused', await words());
+    await page.until(reached, { what, timeout: 200_000 }, step);
+    const { state, step: at } = await page.facts();
+    assert.deepEqual([state, at], ['paused', String(step)], await words());
   }
 
   const step = async () => Number((await page.facts()).step);
@@ -91,8 +93,8 @@ describe(`the page in ${browserName}`, () => {
   }
 
   it('trains a model of the visitor’s own with the losses of the native run', async () => {
-    const layers = 'conv2d_8_5_1_same_relu~maxPooling2d_2_2_valid~conv2d_16_5_1_same_relu~maxPooling2d_2_2_valid~flatten'
-      + '~dense_64_relu~dropout_0.4~dense_10_linear';
+    const layers = 'conv2d_8_5_1_same_relu-maxPooling2d_2_2_valid-conv2d_16_5_1_same_relu-maxPooling2d_2_2_valid-flatten'
+      + '-dense_64_relu-dropout_0.4-dense_10_linear';
     await train({ data: 'drawn', seed: 1, lr: 0.003, batch: 50, model: 'custom', layers, stop: 20 });
     await losesAs(runs.cnn);
     assert.ok(await page.eval(() => document.querySelectorAll('#filters canvas').length > 0), 'no filters are shown');
@@ -203,6 +205,7 @@ describe(`the page in ${browserName}`, () => {
       model.load(new Uint8Array(values));
       return [...await model.call(wgrad.Images.drawDigits(20, 99).batch(0, 20).x, false).data()];
     }, runs.mlp.layers, bytes);
+    assert.deepEqual(api.problems, []);
     await api.close();
     writeFileSync(file.replace('safetensors', 'json'), JSON.stringify({ layers: runs.mlp.layers, logits }));
 
@@ -301,7 +304,8 @@ describe(`the page in ${browserName}`, () => {
     await page.set('#batch', 25);
     await page.until(() => location.search.includes('batch=25'), { what: 'the address with the new batch' });
     await page.set('#batch', -3);
-    await page.until(() => document.querySelector('#notices > .notice[data-kind="settings"]') || document.querySelector('#batch:invalid'));
+    await page.until(() => document.querySelector('#settings-error').textContent.includes('-3'), { what: 'a word on the batch size' });
+    assert.ok(await page.eval(() => location.search.includes('batch=25')));
   });
 
   it('never keeps the thread of the page busy for long while it trains', { skip: !isChromium && 'Firefox has no Long Tasks API' }, async () => {
