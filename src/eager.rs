@@ -16,10 +16,14 @@ use crate::tensor::Tensor;
 
 /// Calls `op` on tensors of one device.
 pub(crate) fn dispatch(op: impl Operation, inputs: &[&Tensor]) -> Result<Tensor> {
+    call(Arc::new(op), inputs)
+}
+
+/// As [`dispatch`], compiled once and not for each type of op.
+fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor> {
     let device = common_device(op.name(), inputs)?;
     let specs: SmallVec<[&Spec; 3]> = inputs.iter().map(|x| x.spec()).collect();
     let spec = op.infer(&specs)?;
-    let op: Arc<dyn Operation> = Arc::new(op);
     let values: SmallVec<[_; 3]> = inputs.iter().map(|x| x.value()).collect();
     let value = device.push(op.clone(), &values, spec)?;
     let output = Tensor::new(device, value);

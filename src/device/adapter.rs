@@ -106,8 +106,20 @@ pub(super) async fn open(
     let adapters = list().await;
     let infos: Vec<AdapterInfo> =
         adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect();
-    let wanted = options.adapter.clone().or_else(|| std::env::var("WGRAD_ADAPTER").ok());
-    let index = choose(&infos, wanted.as_deref())?;
+    #[cfg(not(target_family = "wasm"))]
+    let index = {
+        let wanted = options.adapter.clone().or_else(|| std::env::var("WGRAD_ADAPTER").ok());
+        choose(&infos, wanted.as_deref())?
+    };
+    #[cfg(target_family = "wasm")]
+    let index = {
+        // A browser shows one adapter at most, so there is nothing to choose.
+        let _ = options;
+        if infos.is_empty() {
+            return Err(Error::Device(DeviceFault::NoAdapter, NO_ADAPTER.to_string()));
+        }
+        0
+    };
     let adapter = &adapters[index];
 
     let useful = wgpu::Features::SHADER_F16
@@ -147,6 +159,7 @@ fn instance() -> &'static wgpu::Instance {
     })
 }
 
+#[cfg(not(target_family = "wasm"))]
 /// The index of the adapter to take: the one that `wanted` names, or the first of the fastest kind.
 fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
     if adapters.is_empty() {

@@ -58,8 +58,12 @@ impl Sequential {
 
     /// Appends a layer. If its name is taken, it gets the first free one of `name_1`, `name_2`, ...
     #[allow(clippy::should_implement_trait)] // Keras's name; `+` on models would mean nothing.
-    pub fn add(mut self, layer: impl Layer + 'static) -> Self {
-        let mut layer: Box<dyn Layer> = Box::new(layer);
+    pub fn add(self, layer: impl Layer + 'static) -> Self {
+        self.add_boxed(Box::new(layer))
+    }
+
+    /// As [`Sequential::add`], for layers that are chosen while the program runs.
+    pub fn add_boxed(mut self, mut layer: Box<dyn Layer>) -> Self {
         let wanted = self.inner_name(layer.name());
         let taken = |name: &str| self.layers.iter().any(|layer| layer.name() == name);
         let mut name = wanted.clone();

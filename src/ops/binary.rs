@@ -24,7 +24,7 @@ pub(crate) struct Row {
     bool: Option<&'static str>,
     /// The result is `bool`.
     test: bool,
-    #[cfg_attr(not(test), allow(dead_code))]
+    #[cfg(test)]
     pub(crate) reference: fn(f64, f64) -> f64,
     keep: Keep,
     grad: fn(&Backward) -> Result<Grads>,
@@ -43,6 +43,7 @@ macro_rules! binary {
             int: binary!(@wgsl int $($kind $wgsl)+),
             bool: binary!(@wgsl bool $($kind $wgsl)+),
             test: binary!(@test $($test)?),
+            #[cfg(test)]
             reference: |$a: f64, $b: f64| $reference,
             keep: binary!(@keep $how $what),
             grad: binary!(@grad $how $what $(, |$ga, $gb, $y, $dy| ($da, $db))?),
@@ -58,9 +59,7 @@ macro_rules! binary {
             /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ or
             /// the op is not defined for them.
             pub fn $method(&self, other: impl Into<Operand>) -> Result<Tensor> {
-                let row = row(stringify!($method));
-                let other = other.into().beside(row.name, self)?;
-                dispatch(Binary { row }, &[self, &other])
+                binary(stringify!($method), self, other.into())
             }
         )*}
     };
@@ -201,6 +200,12 @@ impl Tensor {
             }
         }
     }
+}
+
+fn binary(method: &str, a: &Tensor, b: Operand) -> Result<Tensor> {
+    let row = row(method);
+    let b = b.beside(row.name, a)?;
+    dispatch(Binary { row }, &[a, &b])
 }
 
 /// The row of a method. The table is short and the comparison cheap beside a call.

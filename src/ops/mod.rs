@@ -28,6 +28,7 @@ mod patches;
 mod pool;
 mod random;
 mod reduce;
+#[cfg(test)]
 mod reference;
 mod reshape;
 mod reverse;

@@ -7,7 +7,9 @@
 
 use std::hash::Hasher;
 
-use super::{Backward, Grads, Keep, Operation, no_grads, only, reference};
+#[cfg(test)]
+use super::reference;
+use super::{Backward, Grads, Keep, Operation, no_grads, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::{Error, Result};
@@ -26,7 +28,7 @@ pub(crate) struct Row {
     /// The result is `bool`.
     test: bool,
     /// The result in `f64`, for tests.
-    #[cfg_attr(not(test), allow(dead_code))]
+    #[cfg(test)]
     pub(crate) reference: fn(f64) -> f64,
     keep: Keep,
     grad: fn(&Tensor, &Tensor) -> Result<Tensor>,
@@ -44,6 +46,7 @@ macro_rules! unary {
             int: unary!(@wgsl int $($kind $wgsl)+),
             bool: unary!(@wgsl bool $($kind $wgsl)+),
             test: unary!(@test $($test)?),
+            #[cfg(test)]
             reference: |$x: f64| $reference,
             keep: unary!(@keep $how $what),
             grad: unary!(@grad $(|$k, $dy| $grad)?),

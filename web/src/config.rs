@@ -3,7 +3,7 @@
 use js_sys::Object;
 use wasm_bindgen::prelude::*;
 use wgrad::keras::layers::{
-    Activate, AveragePooling2D, Conv2D, Dense, Dropout, Flatten, MaxPooling2D,
+    Activate, AveragePooling2D, Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D,
 };
 use wgrad::keras::losses::{MeanSquaredError, SparseCategoricalCrossentropy};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
@@ -85,21 +85,11 @@ fn activation_of(options: &Options) -> Result<Option<Activation>> {
 
 /// Appends the layer that `config` describes.
 pub(crate) fn add_layer(model: Sequential, config: &JsValue) -> Result<Sequential> {
-    /// Names the layer if a name was given, and appends it.
-    macro_rules! append {
-        ($layer:expr, $options:expr) => {{
-            let layer = $layer;
-            match $options.string("name")? {
-                Some(name) => model.add(layer.named(name)),
-                None => model.add(layer),
-            }
-        }};
-    }
     let kind = js_sys::Reflect::get(config, &"type".into()).ok().and_then(|kind| kind.as_string());
-    Ok(match kind.as_deref() {
+    let (mut layer, options): (Box<dyn Layer>, Options) = match kind.as_deref() {
         Some("flatten") => {
             let options = Options::new("flatten", config, &["type", "name"])?;
-            append!(Flatten::new(), options)
+            (Box::new(Flatten::new()), options)
         }
         Some("dense") => {
             let known = ["type", "units", "activation", "useBias", "kernelInitializer", "name"];
@@ -109,7 +99,7 @@ pub(crate) fn add_layer(model: Sequential, config: &JsValue) -> Result<Sequentia
                 .activation(activation_of(&options)?.unwrap_or_default())
                 .use_bias(options.bool("useBias")?.unwrap_or(true))
                 .kernel_initializer(initializer(&options)?);
-            append!(layer, options)
+            (Box::new(layer), options)
         }
         Some("conv2d") => {
             let known = [
@@ -134,7 +124,7 @@ pub(crate) fn add_layer(model: Sequential, config: &JsValue) -> Result<Sequentia
                 .activation(activation_of(&options)?.unwrap_or_default())
                 .use_bias(options.bool("useBias")?.unwrap_or(true))
                 .kernel_initializer(initializer(&options)?);
-            append!(layer, options)
+            (Box::new(layer), options)
         }
         Some(kind @ ("maxPooling2d" | "averagePooling2d")) => {
             let options = Options::new(
@@ -145,15 +135,13 @@ pub(crate) fn add_layer(model: Sequential, config: &JsValue) -> Result<Sequentia
             let window = options.pair("poolSize")?.unwrap_or([2, 2]);
             let strides = options.pair("strides")?.unwrap_or(window);
             let padding = padding(&options)?;
-            match kind {
+            let layer: Box<dyn Layer> = match kind {
                 "maxPooling2d" => {
-                    append!(MaxPooling2D::new(window).strides(strides).padding(padding), options)
+                    Box::new(MaxPooling2D::new(window).strides(strides).padding(padding))
                 }
-                _ => append!(
-                    AveragePooling2D::new(window).strides(strides).padding(padding),
-                    options
-                ),
-            }
+                _ => Box::new(AveragePooling2D::new(window).strides(strides).padding(padding)),
+            };
+            (layer, options)
         }
         Some("dropout") => {
             let options = Options::new("dropout", config, &["type", "rate", "seed", "name"])?;
@@ -163,12 +151,12 @@ pub(crate) fn add_layer(model: Sequential, config: &JsValue) -> Result<Sequentia
                 Some(seed) => layer.seed(seed as u64),
                 None => layer,
             };
-            append!(layer, options)
+            (Box::new(layer), options)
         }
         Some("activation") => {
             let options = Options::new("activation", config, &["type", "activation", "name"])?;
             let function = options.required("activation", activation_of(&options)?)?;
-            append!(Activate::new(function), options)
+            (Box::new(Activate::new(function)), options)
         }
         _ => {
             return Err(bad_type(format!(
@@ -177,7 +165,11 @@ pub(crate) fn add_layer(model: Sequential, config: &JsValue) -> Result<Sequentia
                 show(config)
             )));
         }
-    })
+    };
+    if let Some(name) = options.string("name")? {
+        layer.set_name(name);
+    }
+    Ok(model.add_boxed(layer))
 }
 
 /// The optimizer that `config` describes.

@@ -2,11 +2,10 @@
 
 use js_sys::{Array, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 use wgrad::{DeviceFault, DeviceOptions, Error};
 
 use crate::args::{Options, whole};
-use crate::error::{Result, Thrown, bad_type};
+use crate::error::{Result, bad_type, promise};
 use crate::profile::Profiler;
 
 /// The GPU that tensors live on. A page opens one before its first tensor.
@@ -53,12 +52,12 @@ impl Device {
     ) -> Result<Promise> {
         let options = Options::new("Device.open", options, &["memoryLimit"])?;
         let memory_limit = options.size("memoryLimit")?.map(|bytes| bytes as u64);
-        Ok(future_to_promise(async move {
+        Ok(promise(async move {
             if let Some(error) = no_webgpu() {
-                return Err(Thrown::from(error).into());
+                return Err(error.into());
             }
             let options = DeviceOptions { memory_limit, ..Default::default() };
-            let device = wgrad::Device::open_async(&options).await.map_err(Thrown::from)?;
+            let device = wgrad::Device::open_async(&options).await?;
             wgrad::Device::set_default(&device);
             Ok(Device(device).into())
         }))
@@ -120,7 +119,7 @@ impl Device {
     #[wasm_bindgen(getter, unchecked_return_type = "Promise<string>")]
     pub fn lost(&self) -> Promise {
         let device = self.0.clone();
-        future_to_promise(async move { Ok(device.lost().await.into()) })
+        promise(async move { Ok(device.lost().await.into()) })
     }
 
     /// Counters of work and memory.
@@ -155,8 +154,8 @@ impl Device {
     #[wasm_bindgen(unchecked_return_type = "Promise<void>")]
     pub fn synchronize(&self) -> Promise {
         let device = self.0.clone();
-        future_to_promise(async move {
-            device.synchronize_async().await.map_err(Thrown::from)?;
+        promise(async move {
+            device.synchronize_async().await?;
             Ok(JsValue::UNDEFINED)
         })
     }

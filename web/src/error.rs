@@ -1,5 +1,7 @@
 //! Errors as JavaScript sees them: `Error` objects with the words of [`wgrad::Error`] and a name by its kind.
 
+use std::future::Future;
+
 use js_sys::Reflect;
 use wasm_bindgen::JsValue;
 use wgrad::{DeviceFault, Error};
@@ -56,4 +58,13 @@ impl From<Thrown> for JsValue {
 /// A call that the API itself refuses, before `wgrad` sees it.
 pub(crate) fn bad_type(text: String) -> Thrown {
     Thrown(js_sys::TypeError::new(&text).into())
+}
+
+/// A promise of what `future` gives. Boxed, so that what drives it is compiled once and not for each future.
+pub(crate) fn promise(future: impl Future<Output = Result<JsValue>> + 'static) -> js_sys::Promise {
+    type Boxed = std::pin::Pin<Box<dyn Future<Output = Result<JsValue>>>>;
+    fn start(future: Boxed) -> js_sys::Promise {
+        wasm_bindgen_futures::future_to_promise(async move { Ok(future.await?) })
+    }
+    start(Box::pin(future))
 }

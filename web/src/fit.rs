@@ -11,13 +11,13 @@ use std::task::Poll;
 
 use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, future_to_promise};
+use wasm_bindgen_futures::JsFuture;
 use wgrad::data::mnist;
 use wgrad::keras::layers::Layer;
 use wgrad::{Device, Error};
 
 use crate::args::Options;
-use crate::error::{Result, Thrown, bad_type};
+use crate::error::{Result, bad_type, promise};
 use crate::images::Images;
 use crate::sequential::{Model, Sequential, Stepped};
 use crate::tensor::{Operand, Tensor, has};
@@ -439,7 +439,7 @@ impl Sequential {
                     .to_string(),
             ));
         }
-        Ok(future_to_promise(async move {
+        Ok(promise(async move {
             let _busy = Busy(&model.fitting);
             Ok(plan.run(&model, &data).await?.into())
         }))
@@ -455,7 +455,7 @@ impl Sequential {
     ) -> Result<Promise> {
         let data = Data::with_labels("evaluate", x, y)?;
         let (model, batch) = (self.0.clone(), batch_size("evaluate", options)?);
-        Ok(future_to_promise(async move {
+        Ok(promise(async move {
             let result = Object::new();
             logs(&result, TRAINED, evaluate(&model, &data, batch).await?.means())?;
             Ok(result.into())
@@ -471,9 +471,7 @@ impl Sequential {
     ) -> Result<Promise> {
         let data = Data::new("predict", x, &JsValue::UNDEFINED)?;
         let (model, batch) = (self.0.clone(), batch_size("predict", options)?);
-        Ok(future_to_promise(async move {
-            Ok(Tensor::new(predict(&model, &data, batch).await?).into())
-        }))
+        Ok(promise(async move { Ok(Tensor::new(predict(&model, &data, batch).await?).into()) }))
     }
 
     /// The weights as the contents of a safetensors file, with the variables' names. The same file is read natively
@@ -481,8 +479,8 @@ impl Sequential {
     #[wasm_bindgen(unchecked_return_type = "Promise<Uint8Array>")]
     pub fn save(&self) -> Promise {
         let model = self.0.clone();
-        future_to_promise(async move {
-            let arrays = model.layers.named_arrays_async().await.map_err(Thrown::from)?;
+        promise(async move {
+            let arrays = model.layers.named_arrays_async().await?;
             let file = crate::weights::write(&arrays)?;
             Ok(js_sys::Uint8Array::from(&file[..]).into())
         })

@@ -18,6 +18,7 @@ mod random;
 mod sequential;
 mod tape;
 mod tensor;
+mod tidy;
 mod types;
 mod variable;
 mod weights;
@@ -31,6 +32,7 @@ pub use random::{random_normal, random_uniform, set_seed};
 pub use sequential::Sequential;
 pub use tape::{GradientTape, value_and_gradients};
 pub use tensor::Tensor;
+pub use tidy::tidy;
 pub use variable::Variable;
 
 use wasm_bindgen::prelude::*;

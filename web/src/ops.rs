@@ -7,6 +7,37 @@ use crate::args::{Options, integers, show};
 use crate::error::{Result, bad_type};
 use crate::tensor::{Operand, Tensor, dtype};
 
+/// What the macros below call: once for all methods, as each copy would be loaded by every page.
+impl Tensor {
+    #[inline(never)]
+    fn map(&self, op: fn(&wgrad::Tensor) -> wgrad::Result<wgrad::Tensor>) -> Result<Tensor> {
+        Ok(Tensor::new(op(&self.get()?)?))
+    }
+
+    #[inline(never)]
+    fn with(
+        &self,
+        other: &Operand,
+        op: fn(&wgrad::Tensor, wgrad::Operand) -> wgrad::Result<wgrad::Tensor>,
+    ) -> Result<Tensor> {
+        let tensor = self.get()?;
+        let other = other.beside(tensor.dtype())?;
+        Ok(Tensor::new(op(&tensor, other)?))
+    }
+
+    #[inline(never)]
+    fn fold(
+        &self,
+        name: &str,
+        axes: &JsValue,
+        keepdims: Option<bool>,
+        op: fn(&wgrad::Tensor, Axes, bool) -> wgrad::Result<wgrad::Tensor>,
+    ) -> Result<Tensor> {
+        let axes = self::axes(name, axes)?;
+        Ok(Tensor::new(op(&self.get()?, axes, keepdims.unwrap_or(false))?))
+    }
+}
+
 /// Methods without arguments.
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident = $js:literal;)*) => {
@@ -15,7 +46,7 @@ macro_rules! unary {
             $(#[$doc])*
             #[wasm_bindgen(js_name = $js)]
             pub fn $name(&self) -> Result<Tensor> {
-                Ok(Tensor::new(self.get()?.$name()?))
+                self.map(wgrad::Tensor::$name)
             }
         )*}
     };
@@ -72,9 +103,7 @@ macro_rules! binary {
             $(#[$doc])*
             #[wasm_bindgen(js_name = $js)]
             pub fn $name(&self, other: &Operand) -> Result<Tensor> {
-                let tensor = self.get()?;
-                let other = other.beside(tensor.dtype())?;
-                Ok(Tensor::new(tensor.$name(other)?))
+                self.with(other, wgrad::Tensor::$name)
             }
         )*}
     };
@@ -130,8 +159,7 @@ macro_rules! reduce {
                 axes: &JsValue,
                 #[wasm_bindgen(unchecked_optional_param_type = "boolean")] keepdims: Option<bool>,
             ) -> Result<Tensor> {
-                let axes = self::axes($js, axes)?;
-                Ok(Tensor::new(self.get()?.$name(axes, keepdims.unwrap_or(false))?))
+                self.fold($js, axes, keepdims, wgrad::Tensor::$name)
             }
         )*}
     };

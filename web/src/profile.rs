@@ -4,11 +4,10 @@ use std::cell::RefCell;
 
 use js_sys::{Array, Promise, Reflect};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 use wgrad::{DeviceFault, Error};
 
 use crate::device::object;
-use crate::error::Thrown;
+use crate::error::promise;
 
 /// A recording that `Device.profile` has begun.
 #[wasm_bindgen]
@@ -26,15 +25,13 @@ impl Profiler {
     #[wasm_bindgen(unchecked_return_type = "Promise<Profile>")]
     pub fn finish(&self) -> Promise {
         let profiler = self.0.borrow_mut().take();
-        future_to_promise(async move {
+        promise(async move {
             let Some(profiler) = profiler else {
                 let text =
                     "Profiler: this recording has ended. Begin another one with Device.profile.";
-                return Err(
-                    Thrown::from(Error::Device(DeviceFault::Limit, text.to_string())).into()
-                );
+                return Err(Error::Device(DeviceFault::Limit, text.to_string()).into());
             };
-            let profile = profiler.finish_async().await.map_err(Thrown::from)?;
+            let profile = profiler.finish_async().await?;
             let kernel = |kernel: &wgrad::ProfiledKernel| {
                 let described = object([
                     ("label", kernel.label.as_str().into()),

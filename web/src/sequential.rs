@@ -5,14 +5,13 @@ use std::rc::Rc;
 
 use js_sys::{Array, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 use wgrad::GradientTape;
 use wgrad::keras::layers::Layer;
 use wgrad::keras::optimizers::Optimizer;
 
 use crate::args::{Options, show, whole};
 use crate::config::{Loss, add_layer, optimizer};
-use crate::error::{Result, Thrown, bad_type};
+use crate::error::{Result, bad_type, promise};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -169,12 +168,11 @@ impl Sequential {
     )]
     pub fn train_on_batch(&self, x: &Tensor, y: &Tensor) -> Promise {
         let step = (|| self.0.step(&x.get()?, &y.get()?))();
-        future_to_promise(async move {
+        promise(async move {
             let step = step?;
             let values: Vec<&wgrad::Tensor> =
                 [Some(&step.loss), step.accuracy.as_ref()].into_iter().flatten().collect();
-            let values =
-                wgrad::Tensor::to_vecs_async::<f32>(&values).await.map_err(Thrown::from)?;
+            let values = wgrad::Tensor::to_vecs_async::<f32>(&values).await?;
             let result = Object::new();
             for (key, value) in ["loss", "accuracy"].iter().zip(values) {
                 Reflect::set(&result, &(*key).into(), &value[0].into())?;

@@ -9,6 +9,7 @@ use wgrad::{Error, PersistentTape, TensorOrVariable};
 use crate::args::{Options, show};
 use crate::error::{Result, bad_type};
 use crate::tensor::{Operand, Tensor, has};
+use crate::tidy::{Scope, keep_all};
 use crate::variable::Variable;
 
 /// Records the calls that are made while it is open and plays them backwards.
@@ -120,7 +121,7 @@ fn used_up() -> Error {
 }
 
 /// Calls `f` with a tape open; returns its result and the gradients of the result for each source, `undefined` where
-/// it does not depend on one. The sources are watched.
+/// it does not depend on one. The sources are watched. Other tensors that `f` makes are disposed of, as in `tidy`.
 #[wasm_bindgen(
     js_name = valueAndGradients,
     unchecked_return_type = "{ value: Tensor; gradients: (Tensor | undefined)[] }"
@@ -130,6 +131,7 @@ pub fn value_and_gradients(
     #[wasm_bindgen(unchecked_param_type = "readonly (Tensor | Variable)[]")] sources: &JsValue,
 ) -> Result<Object> {
     let sources = list(sources)?;
+    let _scope = Scope::open();
     let tape = wgrad::GradientTape::new();
     sources.iter().try_for_each(|source| tape.watch(source))?;
     let value = f.call0(&JsValue::NULL)?;
@@ -138,5 +140,6 @@ pub fn value_and_gradients(
     let result = Object::new();
     Reflect::set(&result, &"value".into(), &value)?;
     Reflect::set(&result, &"gradients".into(), &gradients)?;
+    keep_all(&result, 2)?;
     Ok(result)
 }

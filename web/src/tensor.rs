@@ -1,32 +1,41 @@
 //! [`Tensor`]: making tensors from JavaScript's values and reading them back.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use js_sys::{Array, Float32Array, Int32Array, Promise, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 use wgrad::{DType, Scalar};
 
-use crate::args;
-use crate::error::{Result, Thrown, bad_type};
+use crate::error::{Result, bad_type, promise};
+use crate::{args, tidy};
 
 /// An array on the device. Its value never changes; methods make new tensors.
 ///
 /// Its memory is given back when the garbage collector finds it, which may take long, or at once by `dispose`
 /// (or `using`). Reading waits for the device, so a training loop reads seldom.
 #[wasm_bindgen]
-pub struct Tensor(RefCell<Option<wgrad::Tensor>>);
+pub struct Tensor(Slot);
+
+/// Where a tensor is until it is disposed of.
+pub(crate) type Slot = Rc<RefCell<Option<wgrad::Tensor>>>;
 
 impl Tensor {
     pub(crate) fn new(tensor: wgrad::Tensor) -> Self {
-        Tensor(RefCell::new(Some(tensor)))
+        let slot = Rc::new(RefCell::new(Some(tensor)));
+        tidy::made(&slot);
+        Tensor(slot)
     }
 
     /// The tensor, unless it was disposed of.
     pub(crate) fn get(&self) -> Result<wgrad::Tensor> {
         let tensor = self.0.borrow().clone();
         tensor.ok_or_else(|| {
-            bad_type("Tensor: this tensor was disposed of; keep it until its last use.".to_string())
+            bad_type(
+                "Tensor: this tensor was disposed of, or made inside of tidy or valueAndGradients and not \
+                 returned. Return what is needed later."
+                    .to_string(),
+            )
         })
     }
 }
@@ -179,18 +188,18 @@ impl Tensor {
     #[wasm_bindgen(unchecked_return_type = "Promise<TypedArray>")]
     pub fn data(&self) -> Promise {
         let tensor = self.get();
-        future_to_promise(async move { Ok(read(&tensor?).await?) })
+        promise(async move { Ok(read(&tensor?).await?) })
     }
 
     /// The only element of a tensor that has one; `bool` as 0 or 1.
     #[wasm_bindgen(unchecked_return_type = "Promise<number>")]
     pub fn item(&self) -> Promise {
         let tensor = self.get();
-        future_to_promise(async move {
+        promise(async move {
             let tensor = tensor?;
             if tensor.len() != 1 {
                 // The crate's own words.
-                tensor.item_async::<f32>().await.map_err(Thrown::from)?;
+                tensor.item_async::<f32>().await?;
             }
             let values = read(&tensor).await?;
             Ok(js_sys::Reflect::get_u32(&values, 0)?)
@@ -201,8 +210,8 @@ impl Tensor {
     #[wasm_bindgen(js_name = toStringAsync, unchecked_return_type = "Promise<string>")]
     pub fn to_string_async(&self) -> Promise {
         let tensor = self.get();
-        future_to_promise(async move {
-            let text = tensor?.to_string_async().await.map_err(Thrown::from)?;
+        promise(async move {
+            let text = tensor?.to_string_async().await?;
             Ok(text.into())
         })
     }
@@ -210,6 +219,12 @@ impl Tensor {
     /// Gives the memory back now. Using the tensor afterwards throws.
     pub fn dispose(&self) {
         self.0.borrow_mut().take();
+    }
+
+    #[wasm_bindgen(js_name = _keep, skip_typescript)]
+    #[doc(hidden)]
+    pub fn keep(&self) {
+        tidy::keep(&self.0);
     }
 
     #[wasm_bindgen(js_name = _tensor, skip_typescript)]
@@ -244,6 +259,9 @@ fn exact<T: Copy>(values: &[f64], to: fn(f64) -> T, back: fn(T) -> f64) -> Resul
     values.iter().map(fits).collect()
 }
 
+/// Levels of nested lists.
+const DEEPEST: usize = 32;
+
 /// Appends the numbers of nested lists; all lists of a level must be as long as its first.
 fn flatten(
     value: &JsValue,
@@ -253,6 +271,12 @@ fn flatten(
     truths: &mut usize,
 ) -> Result<()> {
     if let Some(list) = value.dyn_ref::<Array>() {
+        // A list may hold itself.
+        if level == DEEPEST {
+            return Err(bad_type(format!(
+                "Tensor.from: the lists are nested deeper than {DEEPEST} levels."
+            )));
+        }
         let length = list.length() as usize;
         if level == shape.len() && flat.is_empty() {
             shape.push(length);

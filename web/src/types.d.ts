@@ -113,3 +113,9 @@ export interface ProfiledKernel { label: string; start: number; duration: number
 
 /** What was recorded: every run, a table, and a trace for https://ui.perfetto.dev. */
 export interface Profile { kernels: ProfiledKernel[]; text: string; trace: string; }
+
+/**
+ * Calls `f`, returns what it returns, and disposes of all other tensors that were made meanwhile. `f` may return a
+ * tensor, or lists and objects of tensors; it must not be async.
+ */
+export function tidy<T>(f: () => T): T;

@@ -1,0 +1,87 @@
+//! What a run gives in a browser: the losses here are those that Chromium gave for the same seed, so that a change
+//! on either side is seen.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use wgrad::data::drawn_digits::draw_digits;
+use wgrad::keras::layers::{Dense, Flatten, Layer};
+use wgrad::keras::losses::SparseCategoricalCrossentropy;
+use wgrad::keras::optimizers::{Adam, Optimizer};
+use wgrad::keras::{Activation, Sequential};
+
+/// Both tests seed the one global generator.
+static SEEDED: Mutex<()> = Mutex::new(());
+
+/// Seed 1, drawn digits in their order, batches of 50, Adam at 1e-3: read in Chromium on SwiftShader.
+const LOSSES: [f32; 20] = [
+    2.361_383_2,
+    2.283_800_4,
+    2.241_062_9,
+    2.234_955_8,
+    2.124_810_7,
+    2.095_656_4,
+    2.023_520_2,
+    1.948_205,
+    1.957_433_3,
+    1.834_111_9,
+    1.886_162_5,
+    1.839_325_9,
+    1.837_666_7,
+    1.802_877_2,
+    1.722_017,
+    1.707_066,
+    1.631_583_6,
+    1.610_928_3,
+    1.518_353,
+    1.623_908,
+];
+
+#[test]
+fn the_first_losses_are_the_same() {
+    let _seeded = SEEDED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    wgrad::random::set_seed(1);
+    let model = Sequential::new()
+        .add(Flatten::new())
+        .add(Dense::new(100).activation(Activation::Relu))
+        .add(Dense::new(10));
+    let loss_of = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+    let optimizer = Adam::new(1e-3);
+    let mut losses = Vec::new();
+    for batch in draw_digits(1000, 1).batches(50, None) {
+        let (x, y) = batch.unwrap();
+        let tape = wgrad::GradientTape::new();
+        let loss = loss_of.call(&y, &model.call(&x, true).unwrap()).unwrap();
+        optimizer.minimize(&loss, tape, &model.trainable_variables()).unwrap();
+        losses.push(loss);
+    }
+    assert_eq!(losses.len(), LOSSES.len());
+    for (step, (loss, wanted)) in losses.iter().zip(LOSSES).enumerate() {
+        let loss = loss.item::<f32>().unwrap();
+        // Drivers order sums differently, and training carries the differences on.
+        assert!((loss - wanted).abs() < 1e-3, "step {step}: {loss}, in the browser {wanted}");
+    }
+}
+
+#[cfg(feature = "safetensors")]
+#[test]
+fn a_file_that_a_browser_wrote_is_read() {
+    let _seeded = SEEDED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    // `web` saved it after setSeed(7), so the numbers are those that the seed gives here.
+    wgrad::random::set_seed(7);
+    let make = || {
+        let model = Sequential::new().add(Dense::new(3)).add(Dense::new(2));
+        model.build([1, 4]).unwrap();
+        model
+    };
+    let (seeded, loaded) = (make(), make());
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/browser.safetensors");
+    assert_ne!(seeded.get_weights().unwrap(), loaded.get_weights().unwrap());
+    loaded.load_weights(path).unwrap();
+    let pairs = seeded.get_weights().unwrap().into_iter().zip(loaded.get_weights().unwrap());
+    for (seeded, loaded) in pairs {
+        assert!(seeded.iter().zip(&loaded).all(|(a, b)| (a - b).abs() < 1e-6), "{seeded} {loaded}");
+    }
+}
