@@ -16,11 +16,14 @@ import { Trainer } from './trainer';
 /** A device that is lost more often within a minute is not replaced any more. */
 const REPLACEMENTS = 3;
 
+/** The library may be built without its tuner. */
+type Tunable = Device & { tune?(): Promise<string> };
+
 type Handlers = { [K in AskName]: (input: Asks[K]['in']) => Promise<Asks[K]['out']> | Asks[K]['out'] };
 
 export class Engine {
   readonly #send: Send;
-  #device: Device | undefined;
+  #device: Tunable | undefined;
   #data: Data | undefined;
   #trainer: Trainer | undefined;
   #settings!: Settings;
@@ -128,7 +131,7 @@ export class Engine {
       this.#load(name, bytes);
     }),
     tune: () => this.#command(async () => {
-      const text = await this.#device!.tune();
+      const text = await this.#device!.tune!();
       await keepFindings(this.#device!.adapter.text, this.#device!.findings());
       return { text };
     }),
@@ -214,7 +217,7 @@ export class Engine {
   }
 
   #mend(): void {
-    if (!this.#broken) return;
+    if (this.#trainer && !this.#broken) return;
     // What failed may have been memory, so the old run goes first.
     this.#trainer?.run.dispose();
     this.#trainer = undefined;
@@ -238,11 +241,17 @@ export class Engine {
     this.#useData(data);
     await device;
     this.#kept = kept;
-    this.#begin(settings, kept);
+    try {
+      this.#begin(settings, kept);
+    } catch (error) {
+      // Other settings may do.
+      this.#setState('ready');
+      throw error;
+    }
   }
 
   async #openDevice(): Promise<void> {
-    const device = await Device.open(this.#memory > 0 ? { memoryLimit: this.#memory } : {});
+    const device: Tunable = await Device.open(this.#memory > 0 ? { memoryLimit: this.#memory } : {});
     this.#device = device;
     void device.lost.then((reason) => {
       if (this.#device === device) void this.#command(() => this.#replace(reason)).catch((error) => this.#fault(faultOf(error)));
@@ -253,7 +262,7 @@ export class Engine {
       kind: 'adapter',
       adapter: {
         text: device.adapter.text, limits: Object.entries(device.limits), features: device.features,
-        timestamps: device.features.includes('timestamp-query'),
+        timestamps: device.features.includes('timestamp-query'), tunes: device.tune !== undefined,
       },
     });
   }
@@ -327,7 +336,8 @@ export class Engine {
 
   async #configure(settings: Settings): Promise<void> {
     const before = this.#settings;
-    const afresh = layersText(layersOf(settings)) !== layersText(layersOf(before)) || settings.seed !== before.seed;
+    const afresh = layersText(layersOf(settings)) !== layersText(layersOf(before)) || settings.seed !== before.seed
+      || !this.#trainer;
     if (afresh) {
       const wanted = this.#wanted;
       this.#wanted = false;
@@ -354,7 +364,7 @@ export class Engine {
   #load(name: string, bytes: Uint8Array): void {
     const { run } = this.#ready();
     try {
-      run.model.load(bytes);
+      run.load(bytes);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       throw Object.assign(new Error(`${name}: ${text}`), { name: 'CheckpointError' });

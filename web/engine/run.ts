@@ -39,44 +39,56 @@ function optimizerOf({ optimizer, lr }: Settings): OptimizerConfig {
 }
 
 export class Run {
-  readonly model: Sequential;
   readonly losses = new Curve();
   readonly accuracies = new Curve();
   readonly tests: [step: number, accuracy: number][] = [];
   /** Steps handed to the device; their losses may still be on the way. */
   submitted = 0;
   settings: Settings;
+  #model: Sequential;
+  /** Weights as the seed gives them, and no step yet. */
+  #untouched = true;
   #images: Images;
   #order: Uint32Array;
   #at = 0;
 
-  /**
-   * Draws random numbers in the order in which a native program does that shuffles first and lets layers size themselves at
-   * the first batch: so the same seed trains the same way there.
-   */
   constructor(settings: Settings, images: Images) {
     this.settings = settings;
     this.#images = images;
-    setSeed(settings.seed);
-    this.model = new Sequential(layersOf(settings));
-    this.#order = images.permutation();
-    const one = Tensor.from(new Float32Array(784), [1, 28, 28, 1]);
-    const logits = this.model.call(one, false);
+    [this.#model, this.#order] = this.#make();
+    this.#compile();
+    // As if training, so that dropout draws as many random numbers as it will: then what is shown before the first step are
+    // the weights from which that starts.
+    const blank = Tensor.from(new Float32Array(784 * settings.batch), [settings.batch, 28, 28, 1]);
+    const logits = this.#model.call(blank, true);
     const shape = logits.shape;
-    one.dispose();
+    blank.dispose();
     logits.dispose();
     if (shape.length !== 2 || shape[1] !== 10) {
       throw new ModelError(`The last layer gives [batch, ${shape.slice(1).join(', ')}], but ten digits need [batch, 10]. `
         + 'End with Flatten, if there is none yet, and Dense with 10 units.');
     }
-    if (this.model.countParams() === 0) {
+    if (this.#model.countParams() === 0) {
       throw new ModelError('The model has no weights to train. Add a Dense or a Conv2D layer.');
     }
-    this.#compile();
+  }
+
+  /**
+   * A model whose layers have no size yet, and an order of the images. Random numbers are drawn in the order in which a native
+   * program draws them that shuffles first and whose layers size themselves in the first step: so the same seed trains the
+   * same way there.
+   */
+  #make(): [Sequential, Uint32Array] {
+    setSeed(this.settings.seed);
+    return [new Sequential(layersOf(this.settings)), this.#images.permutation()];
+  }
+
+  get model(): Sequential {
+    return this.#model;
   }
 
   #compile(): void {
-    this.model.compile({ optimizer: optimizerOf(this.settings), loss: 'sparseCategoricalCrossentropy', metrics: ['accuracy'] });
+    this.#model.compile({ optimizer: optimizerOf(this.settings), loss: 'sparseCategoricalCrossentropy', metrics: ['accuracy'] });
   }
 
   /** Steps whose losses have been read. */
@@ -86,7 +98,7 @@ export class Run {
 
   /** Goes on from weights of an earlier run of the same settings. The optimizer starts anew, and so does the shuffling. */
   restore(kept: Kept): void {
-    this.model.load(kept.weights);
+    this.load(kept.weights);
     this.losses.push(kept.losses);
     this.accuracies.push(kept.accuracies);
     this.tests.push(...kept.tests);
@@ -95,9 +107,14 @@ export class Run {
     this.#shuffle();
   }
 
+  load(weights: Uint8Array): void {
+    this.#model.load(weights);
+    this.#untouched = false;
+  }
+
   async keep(): Promise<Kept> {
     const step = this.submitted;
-    const weights = await this.model.save();
+    const weights = await this.#model.save();
     const [losses, accuracies] = [this.losses.values(), this.accuracies.values()];
     return { step, weights, losses, accuracies, tests: [...this.tests], when: Date.now() };
   }
@@ -107,7 +124,7 @@ export class Run {
     const before = this.settings;
     this.settings = settings;
     if (settings.optimizer !== before.optimizer) this.#compile();
-    else if (settings.lr !== before.lr) this.model.learningRate = settings.lr;
+    else if (settings.lr !== before.lr) this.#model.learningRate = settings.lr;
   }
 
   useImages(images: Images): void {
@@ -122,11 +139,18 @@ export class Run {
 
   /** Hands one step to the device and reads nothing. */
   trainStep(): { loss: Tensor; accuracy: Tensor } {
+    if (this.#untouched) {
+      // The layers of the first model have sized themselves already, outside of a step.
+      this.#model.free();
+      [this.#model, this.#order] = this.#make();
+      this.#compile();
+      this.#untouched = false;
+    }
     if (this.#at >= this.#order.length) this.#shuffle();
     const indices = this.#order.slice(this.#at, this.#at + this.settings.batch);
     const { x, y } = this.#images.batch(indices);
     try {
-      const { loss, accuracy } = this.model.trainStep(x, y);
+      const { loss, accuracy } = this.#model.trainStep(x, y);
       this.#at += indices.length;
       this.submitted += 1;
       return { loss, accuracy: accuracy! };
@@ -137,6 +161,6 @@ export class Run {
   }
 
   dispose(): void {
-    this.model.free();
+    this.#model.free();
   }
 }

@@ -67,7 +67,7 @@ async function open(resume: boolean): Promise<void> {
   } catch (error) {
     const fault: Fault = error instanceof Refused ? error.fault : { kind: 'error', text: error instanceof Error ? error.message : String(error), goesOn: false };
     // The engine's words are for programmers where there is no WebGPU at all.
-    showFault(navigator.gpu ? fault : { ...fault, kind: 'no-webgpu' });
+    settle(navigator.gpu ? fault : { ...fault, kind: 'no-webgpu', goesOn: false });
   }
 }
 
@@ -156,6 +156,8 @@ function showAdapter(adapter: Parameters<typeof showTimestamps>[0]): void {
     ...adapter.limits.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, format.count(value)))),
     make('div', {}, make('dt', {}, 'features'), make('dd', {}, adapter.features.join(', ') || 'none')));
   showTimestamps(adapter);
+  byId('tune').hidden = !adapter.tunes;
+  say('device-note', `${adapter.tunes ? 'Tuning keeps what it finds in this browser. ' : ''}Losing the device shows how the page recovers.`);
 }
 
 function showModel(event: Event & { kind: 'model' }): void {
@@ -236,7 +238,7 @@ function showFault(fault: Fault): void {
       });
     }
     case 'panic':
-      return notice('panic', `${fault.text} Your weights were kept a few seconds ago at the latest.`, { text: 'Start the engine again', run: openAgain });
+      return notice('panic', `${fault.text.replace(/\.?$/, ".")} Your weights were kept a few seconds ago at the latest.`, { text: 'Start the engine again', run: openAgain });
     case 'lost':
       return fault.goesOn ? notice('lost', fault.text) : notice('lost', fault.text, { text: 'Try again', run: openAgain });
     default: return notice(fault.kind, fault.text);
@@ -255,12 +257,16 @@ async function configure(): Promise<void> {
   } catch (error) {
     fault = error instanceof Refused ? error.fault : { kind: 'error', text: String(error), goesOn: true };
   }
-  if (turn !== changing) return;
+  if (turn === changing) settle(fault);
+}
+
+/** The settings were taken, or not: a model that does not fit is explained where it was made. */
+function settle(fault: Fault | undefined): void {
   refused = fault?.kind === 'model';
   byId('model-error').hidden = !refused;
   say('model-error', refused ? fault!.text : '');
-  if (fault && !refused) showFault(fault);
   setState(state);
+  if (fault && !refused) showFault(fault);
 }
 
 function setUpControls(): void {

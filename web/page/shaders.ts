@@ -23,15 +23,15 @@ function coloured(wgsl: string): (Node | string)[] {
   return parts;
 }
 
-/** Whether the card can be seen; a text that nobody sees is not coloured. */
+/** Whether the card can be seen: a text that nobody sees is not worth colouring. */
 let seen = false;
-let written: Kernel | undefined;
+let written = { wgsl: '', seen };
 
 function write(): void {
-  const kernel = kernels[chosen];
-  if (!seen || kernel?.wgsl === written?.wgsl) return;
-  written = kernel;
-  byId('wgsl').replaceChildren(...(kernel ? coloured(kernel.wgsl) : []));
+  const wgsl = kernels[chosen]?.wgsl ?? '';
+  if (wgsl === written.wgsl && (written.seen || !seen)) return;
+  written = { wgsl, seen };
+  byId('wgsl').replaceChildren(...(seen ? coloured(wgsl) : [wgsl]));
 }
 
 function choose(i: number): void {
