@@ -114,7 +114,7 @@ describe(`the page in ${browserName}`, () => {
     console.log(`  ${testAccuracy} of 10,000 test images after 600 steps`);
     assert.ok(Number(testAccuracy) > 0.9, testAccuracy);
     assert.ok(Number(testAccuracy) < 0.97, 'better than this network can be');
-    const counts = await page.eval(() => [...document.querySelectorAll('#confusion td')].map(({ dataset }) => dataset));
+    const counts = await page.eval(() => [...document.querySelectorAll('#confusion td')].map(({ dataset }) => ({ ...dataset })));
     assert.equal(counts.reduce((sum, { count }) => sum + Number(count || 0), 0), 10_000);
     const right = counts.filter((cell) => cell.true === cell.read).reduce((sum, { count }) => sum + Number(count || 0), 0);
     assert.ok(Math.abs(right / 10_000 - Number(testAccuracy)) < 1e-6, `${right} on the diagonal`);
