@@ -120,7 +120,7 @@ fn trained() -> Sequential {
 #[ignore = "part of `cargo xtask web --test`, before the browsers"]
 fn weights_for_the_browsers() {
     let model = trained();
-    //TODO model.save_safetensors(exchange().join("native.safetensors")).unwrap();
+    model.save_weights(exchange().join("native.safetensors")).unwrap();
     let text = json!({ "logits": logits(&model) }).to_string();
     std::fs::write(exchange().join("native.json"), text).unwrap();
 }
@@ -140,7 +140,7 @@ fn weights_from_the_browsers() {
                 .unwrap();
         let model = model(&said["layers"]);
         model.build([1, 28, 28, 1]).unwrap();
-        //TODO model.load_safetensors(&path).unwrap();
+        model.load_weights(&path).unwrap();
         let got = logits(&model);
         let want: Vec<f64> =
             said["logits"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();

@@ -50,11 +50,12 @@ export async function launch({ webgpu = true, flags = [] } = {}) {
     };
   const browser = await puppeteer.launch({ ...options, headless: true, protocolTimeout: 600_000 });
   return {
-    /** Opens a page. What it says on the console, throws, or breaks of its policy is kept in `problems`. */
+    /** Opens a page with an empty storage of its own. What it says on the console, throws, or breaks of its policy is kept in `problems`. */
     async page({ width = 1200, height = 900, init } = {}) {
-      const page = await browser.newPage();
+      const context = await browser.createBrowserContext();
+      const page = await context.newPage();
       await page.setViewport({ width, height });
-      return new Page(page, await watch(page, init));
+      return new Page(page, context, await watch(page, init));
     },
     async close() {
       await browser.close();
@@ -83,8 +84,9 @@ async function watch(page, init) {
 
 /** A page, with the calls that the tests need of Puppeteer's (`raw`). */
 class Page {
-  constructor(raw, problems) {
+  constructor(raw, context, problems) {
     this.raw = raw;
+    this.context = context;
     this.problems = problems;
   }
 
@@ -158,6 +160,6 @@ class Page {
   }
 
   close() {
-    return this.raw.close();
+    return this.context.close();
   }
 }

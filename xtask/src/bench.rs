@@ -5,7 +5,7 @@
 use anyhow::{Result, bail};
 
 use crate::run::{CommandLine, Status};
-use crate::setup;
+use crate::{setup, web};
 
 /// The manifest of the program, from the workspace's root.
 pub const MANIFEST: &str = "benches/peers/Cargo.toml";
@@ -14,8 +14,15 @@ pub const MANIFEST: &str = "benches/peers/Cargo.toml";
 const WITHOUT_BURN: &str = "--without-burn";
 const SPIRV: &str = "--spirv";
 
-/// Measures. The arguments are the program's own, `--without-burn` and `--spirv`.
+/// Measures in a browser, beside TensorFlow.js, rather than here.
+const WEB: &str = "--web";
+
+/// Measures. The arguments are the program's own, `--without-burn` and `--spirv`; or `--web` and that one's own.
 pub fn run(arguments: &[String]) -> Result<Status> {
+    if arguments.iter().any(|argument| argument == WEB) {
+        let rest: Vec<String> = arguments.iter().filter(|a| *a != WEB).cloned().collect();
+        return web::bench(&rest);
+    }
     let Commands { build, measure } = commands(arguments);
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
         return measure.run();

@@ -51,7 +51,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
         arguments: "[ARGS...]",
-        summary: "setup, then measure wgrad beside Burn on this adapter (--help lists ARGS)",
+        summary: "measure wgrad beside Burn, or with --web beside TensorFlow.js (--help lists ARGS)",
         run: bench::run,
     },
     Command {

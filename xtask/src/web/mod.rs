@@ -49,7 +49,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     } else if !project.dist().join("index.html").is_file() {
         bail!("web/dist holds no page yet; run `cargo xtask web` without --no-build");
     }
-    node::install_modules(&project)?;
+    node::install_modules(&project.web())?;
     if let Some(browsers) = &options.test {
         return browsers::test(&project, browsers, options.only.as_deref());
     }
@@ -57,6 +57,27 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         return node::serve(&project, options.port);
     }
     Ok(Status::SUCCESS)
+}
+
+/// `cargo xtask bench --web`: wgrad beside TensorFlow.js in Chromium. The package is built if there is none.
+pub fn bench(arguments: &[String]) -> Result<Status> {
+    let project = Project::read()?;
+    node::require()?;
+    if !project.pkg().join("package.json").is_file() {
+        let status = build(&project, false)?;
+        if !status.is_success() {
+            return Ok(status);
+        }
+    }
+    let program = Browser::Chromium.require()?;
+    let folder = project.root.join("benches/peers/web");
+    // The server and the driver are those of the tests.
+    node::install_modules(&project.web())?;
+    node::install_modules(&folder)?;
+    let line = CommandLine::new("node").args(["bench.mjs"]).args(arguments).folder(&folder);
+    line.env("WGRAD_BROWSER", "chromium")
+        .env("WGRAD_CHROMIUM", &program.display().to_string())
+        .run()
 }
 
 /// Everything from the compiler to `web/dist`; `check` fails if the page is too large.
@@ -70,7 +91,7 @@ fn build(project: &Project, check: bool) -> Result<Status> {
     if !status.is_success() {
         return Ok(status);
     }
-    node::install_modules(project)?;
+    node::install_modules(&project.web())?;
     package::shrink(project)?;
     package::describe(project)?;
     node::bundle(project, check)

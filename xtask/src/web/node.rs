@@ -70,14 +70,8 @@ fn npm() -> CommandLine {
     CommandLine::new(if cfg!(windows) { "npm.cmd" } else { "npm" })
 }
 
-/// Installs the locked npm packages, unless they are there.
-pub fn install_modules(project: &Project) -> Result<()> {
-    let web = project.web();
-    install_modules_in(&web)
-}
-
-/// As [`install_modules`], for any folder with a `package-lock.json`.
-pub fn install_modules_in(folder: &Path) -> Result<()> {
+/// Installs the npm packages that `folder`'s lock names, unless they are there.
+pub fn install_modules(folder: &Path) -> Result<()> {
     let lock = folder.join("package-lock.json");
     let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
     let locked = changed(&lock).with_context(|| format!("there is no {}", lock.display()))?;
