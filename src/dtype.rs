@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 
 /// The element type of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -140,7 +140,7 @@ impl Scalar {
     /// The bits of the value in the register of `dtype`.
     pub(crate) fn bits(self, op: &str, dtype: DType) -> Result<u32> {
         let refused = |what: &str| {
-            Err(Error::DType(format!(
+            Err(Error::DType(message!(
                 "{op}: the scalar {self} cannot join a tensor of dtype {dtype}: {what}."
             )))
         };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::error::{DeviceFault, Error, Result};
+use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::Spec;
 use crate::ops::Operation;
 use crate::runtime::Device;
@@ -83,7 +83,7 @@ fn common_device(op: &str, inputs: &[&Tensor]) -> Result<Device> {
         None => Ok(first.device().clone()),
         Some(other) => Err(Error::Device(
             DeviceFault::Mismatch,
-            format!(
+            message!(
                 "{op}: one tensor is on {:?} and another on {:?}. Make them on one device (Device::scope, \
                  Device::set_default), or bring one over through the host: to_vec and from_slice.",
                 first.device(),

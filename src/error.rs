@@ -3,6 +3,7 @@
 //! A message names the op as TensorFlow does, the rule that was broken, the values that broke it and
 //! a remedy. Nothing here knows a tensor: modules above build their own sentences.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,33 +28,97 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Shapes, ranks, axes or sizes do not fit the op.
     #[error("{0}")]
-    Shape(String),
+    Shape(Message),
     /// An element type does not fit the op, or the adapter lacks it.
     #[error("{0}")]
-    DType(String),
+    DType(Message),
     /// An index or a range lies outside its tensor.
     #[error("{0}")]
-    Index(String),
+    Index(Message),
     /// The adapter, the device or its memory; [`DeviceFault`] says which.
     #[error("{1}")]
-    Device(DeviceFault, String),
+    Device(DeviceFault, Message),
     /// A tape was asked for what it did not record.
     #[error("{0}")]
-    Gradient(String),
+    Gradient(Message),
     /// Saved values do not fit what they are restored into.
     #[error("{0}")]
-    Checkpoint(String),
+    Checkpoint(Message),
     /// A data file's contents are broken or not what was asked for.
     #[error("{0}")]
-    Data(String),
+    Data(Message),
     /// The operating system refused a file operation.
-    #[error("{path}: {source}")]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: Arc<std::io::Error>,
-    },
+    #[error(transparent)]
+    Io(Arc<IoError>),
+}
+
+/// What an [`Error`] says; reads as a `str`.
+///
+/// A pointer wide, as every call returns room for an error and most return none: in a browser's build that is code.
+#[derive(Clone, PartialEq, Eq)]
+#[allow(clippy::box_collection)] // A `Box<str>` is two pointers wide.
+pub struct Message(Box<String>);
+
+impl std::ops::Deref for Message {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Message {
+    fn from(text: String) -> Self {
+        Message(Box::new(text))
+    }
+}
+
+impl From<&str> for Message {
+    fn from(text: &str) -> Self {
+        Message::from(text.to_string())
+    }
+}
+
+impl PartialEq<str> for Message {
+    fn eq(&self, other: &str) -> bool {
+        **self == *other
+    }
+}
+
+impl PartialEq<&str> for Message {
+    fn eq(&self, other: &&str) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// As `format!`, for an [`Error`].
+macro_rules! message {
+    ($($text:tt)*) => {
+        $crate::error::Message::from(format!($($text)*))
+    };
+}
+pub(crate) use message;
+
+/// A file operation that the operating system refused.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct IoError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: std::io::Error,
 }
 
 /// What is wrong with a device.
@@ -86,6 +151,6 @@ impl Error {
     }
 
     pub(crate) fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
-        Error::Io { path: path.as_ref().to_path_buf(), source: Arc::new(source) }
+        Error::Io(Arc::new(IoError { path: path.as_ref().to_path_buf(), source }))
     }
 }

@@ -28,7 +28,7 @@ pub use device::{
     AdapterInfo, DeviceOptions, DeviceStats, MatmulPrecision, Profile, ProfiledKernel,
 };
 pub use dtype::{DType, Scalar};
-pub use error::{DeviceFault, Error, Result};
+pub use error::{DeviceFault, Error, IoError, Message, Result};
 pub use half::f16;
 pub use ops::{
     Conv2dOptions, PadMode, Padding, Pool2dOptions, add_n, concat, eye_of, one_hot, select,

@@ -5,7 +5,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::dtype::Scalar;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::ops::{Distribution, philox_random};
 use crate::runtime::Device;
 use crate::shape::Shape;
@@ -166,7 +166,7 @@ pub fn stateless_uniform_int(
     high: i32,
 ) -> Result<Tensor> {
     if low >= high {
-        return Err(Error::Index(format!(
+        return Err(Error::Index(message!(
             "StatelessRandomUniformIntV2: there is no integer from {low} up to but without {high}; low must be below high."
         )));
     }

@@ -163,7 +163,7 @@ impl Device {
                 crate::error::DeviceFault::NoAdapter,
                 "Device: a browser opens devices asynchronously; await Device::open_async and give the \
                  device to Device::set_default first."
-                    .to_string(),
+                    .into(),
             ))
         }
     }

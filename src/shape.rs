@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use smallvec::SmallVec;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 
 /// The sizes of a tensor's axes, outermost first; a scalar has none.
 ///
@@ -130,7 +130,7 @@ pub(crate) fn broadcast(op: &str, a: &Shape, b: &Shape) -> Result<Shape> {
     for axis in 0..short.len() {
         let (l, s) = (long[lead + axis], short[axis]);
         if l != s && l != 1 && s != 1 {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "{op}: a is {a} and b is {b}; they cannot be broadcast together, as axis {} has {} and {}. \
                  Sizes must be equal or 1, aligned at the last axis: reshape or expand_dims one of them.",
                 lead + axis,
@@ -151,7 +151,7 @@ pub(crate) fn axis_index(op: &str, axis: i64, rank: usize) -> Result<usize> {
             0 => "a scalar has no axes".to_string(),
             _ => format!("it must be in -{rank} to {}", rank - 1),
         };
-        return Err(Error::Index(format!(
+        return Err(Error::Index(message!(
             "{op}: axis {axis} does not exist in a tensor of rank {rank}; {allowed}."
         )));
     }
@@ -165,7 +165,7 @@ pub(crate) fn axis_list(op: &str, axes: &Axes, rank: usize) -> Result<SmallVec<[
     for &axis in axes {
         let index = axis_index(op, axis, rank)?;
         if list.contains(&index) {
-            return Err(Error::Index(format!("{op}: axis {axis} is named twice in {axes:?}.")));
+            return Err(Error::Index(message!("{op}: axis {axis} is named twice in {axes:?}.")));
         }
         list.push(index);
     }

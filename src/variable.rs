@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::device::fresh_id;
 use crate::dtype::DType;
 use crate::eager;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::Spec;
 use crate::tensor::{Operand, Tensor};
 
@@ -147,7 +147,7 @@ impl Variable {
     fn check(&self, op: &str, value: &Tensor) -> Result<()> {
         let spec = &self.0.spec;
         if value.spec().shape != spec.shape {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "{op}: the variable '{}' is {} and the value is {:?}; a variable keeps its shape. Make a new \
                  variable, or reshape the value.",
                 self.0.name,
@@ -156,7 +156,7 @@ impl Variable {
             )));
         }
         if value.dtype() != spec.dtype {
-            return Err(Error::DType(format!(
+            return Err(Error::DType(message!(
                 "{op}: the variable '{}' is {} and the value is {}; a variable keeps its dtype. Cast the value.",
                 self.0.name,
                 spec.dtype,

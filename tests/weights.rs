@@ -87,7 +87,7 @@ fn a_failed_save_leaves_the_old_file_and_no_other() {
     fs::create_dir(&taken).unwrap();
     fs::write(taken.join("inside"), "x").unwrap();
     let error = model(3).save_weights(&taken).unwrap_err();
-    assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("taken")), "{error}");
+    assert!(matches!(&error, Error::Io(io) if io.path.ends_with("taken")), "{error}");
     // Layers that were never called have nothing to save.
     let unsized_model = Sequential::new().add(Dense::new(1));
     let error = unsized_model.save_weights(&path).unwrap_err();

@@ -1,6 +1,6 @@
 //! Batches of labelled images as tensors.
 
-use crate::error::Result;
+use crate::error::{Result, message};
 use crate::tensor::Tensor;
 
 use super::mnist::Images;
@@ -39,7 +39,7 @@ impl Images {
     /// [`Error::Device`](crate::Error::Device) if there is no device or no memory.
     pub fn tensors(&self, indices: &[usize]) -> Result<(Tensor, Tensor)> {
         if let Some(bad) = indices.iter().find(|i| **i >= self.len()) {
-            return Err(crate::Error::Index(format!(
+            return Err(crate::Error::Index(message!(
                 "Images: index {bad} is out of bounds; there are {} images.",
                 self.len()
             )));

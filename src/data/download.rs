@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 use ureq::Agent;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 
 /// Where the files lie, first choice first. Each ends in a slash.
 const MIRRORS: [&str; 2] = [
@@ -83,7 +83,7 @@ fn fetch_from_any(agent: &Agent, mirrors: &[&str], wanted: Wanted, dir: &Path) -
             }
         }
     }
-    Err(Error::Data(format!(
+    Err(Error::Data(message!(
         "{}: no mirror gave the file. {}. Check the network (a proxy is taken from HTTPS_PROXY), or \
          fetch the four files of MNIST some other way and name their folder with --data or MNIST_DIR.",
         wanted.0,
@@ -252,7 +252,7 @@ mod tests {
         let Error::Data(message) = error else { panic!("{error:?}") };
         assert!(message.contains(&format!("{address} said: ")), "{message}");
         assert!(message.contains("--data or MNIST_DIR"), "{message}");
-        message
+        message.to_string()
     }
 
     #[test]
@@ -323,12 +323,12 @@ mod tests {
         fs::create_dir_all(folder.0.join("hello.gz")).unwrap();
         // A folder bears the file's name, so that the last step fails.
         let error = fetch_hello(&[&mirror(GOOD)], &folder.0).unwrap_err();
-        assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("hello.gz")), "{error}");
+        assert!(matches!(&error, Error::Io(io) if io.path.ends_with("hello.gz")), "{error}");
         assert_eq!(folder.names(), ["hello.gz"]);
         // A file bears the folder's name.
         fs::write(folder.0.join("file"), "").unwrap();
         let error = fetch_hello(&[], &folder.0.join("file")).unwrap_err();
-        assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("file")), "{error}");
+        assert!(matches!(&error, Error::Io(io) if io.path.ends_with("file")), "{error}");
     }
 
     #[test]

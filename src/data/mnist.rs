@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::drawn_digits::draw_digits;
 use super::idx::{Idx, parse_idx, read_idx};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::folders::{Env, folder};
 
 /// Pixels along one side of an image.
@@ -181,7 +181,7 @@ fn fetch(cache: Option<&Path>) -> Result<&Path> {
         return Err(Error::Data(
             "MNIST: there is no folder to download to, as neither a home nor a cache folder is set. \
              Set WGRAD_CACHE to a folder that can be written."
-                .to_string(),
+                .into(),
         ));
     };
     super::download::fetch_mnist(dir)?;
@@ -246,7 +246,7 @@ fn lacking(dir: &Path, who: &str) -> Error {
         Err(error) => return Error::io(dir, error),
     };
     let [[a, b], [c, d]] = [TRAIN, TEST];
-    Error::Data(format!(
+    Error::Data(message!(
         "{}: {who} should hold {a}, {b}, {c} and {d}, each plain or with .gz, and {found}. Put the \
          four files there, or name no folder to have them downloaded or digits drawn.",
         dir.display()
@@ -267,7 +267,7 @@ fn read_images([images, labels]: &[PathBuf; 2]) -> Result<Images> {
 fn match_up(pixels: Idx, digits: Idx, images: &str, labels: &str) -> Result<Images> {
     let refuse = |file: &str, what: String| {
         let advice = "Check that it is a file of MNIST, and fetch it again.";
-        Err(Error::Data(format!("{file}: {what}. {advice}")))
+        Err(Error::Data(message!("{file}: {what}. {advice}")))
     };
     let &[count, SIDE, SIDE] = pixels.shape.as_slice() else {
         let what = format!("the values are {:?}, not [images, 28, 28]", pixels.shape);
@@ -330,7 +330,7 @@ mod tests {
 
         fn message(&self) -> String {
             match self.load() {
-                Err(Error::Data(message)) => message,
+                Err(Error::Data(message)) => message.to_string(),
                 other => panic!("a data error was expected, and it is {other:?}"),
             }
         }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use super::{MatmulPrecision, trusted};
-use crate::error::{DeviceFault, Error, Result};
+use crate::error::{DeviceFault, Error, Result, message};
 
 /// How to open a [`Device`](crate::Device).
 ///
@@ -121,7 +121,7 @@ pub(super) async fn open(
         // A browser shows one adapter at most, so there is nothing to choose.
         let _ = options;
         if infos.is_empty() {
-            return Err(Error::Device(DeviceFault::NoAdapter, NO_ADAPTER.to_string()));
+            return Err(Error::Device(DeviceFault::NoAdapter, NO_ADAPTER.into()));
         }
         0
     };
@@ -162,7 +162,7 @@ pub(super) async fn open(
     let (device, queue) = opened.map_err(|e| {
         Error::Device(
             DeviceFault::NoAdapter,
-            format!("Device: {} refused to open: {e}. {TRY_ANOTHER}", infos[index]),
+            message!("Device: {} refused to open: {e}. {TRY_ANOTHER}", infos[index]),
         )
     })?;
     log::info!("wgrad runs on {} with {features:?}", infos[index]);
@@ -185,7 +185,7 @@ fn instance() -> &'static wgpu::Instance {
 /// The index of the adapter to take: the one that `wanted` names, or the first of the fastest kind.
 fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
     if adapters.is_empty() {
-        return Err(Error::Device(DeviceFault::NoAdapter, NO_ADAPTER.to_string()));
+        return Err(Error::Device(DeviceFault::NoAdapter, NO_ADAPTER.into()));
     }
     let Some(wanted) = wanted.map(str::trim).filter(|w| !w.is_empty()) else {
         let rank = |info: &AdapterInfo| match info.kind {
@@ -206,7 +206,7 @@ fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
             adapters.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
         Error::Device(
             DeviceFault::NoAdapter,
-            format!(
+            message!(
                 "Device: no adapter is called {wanted:?}. Name one of these by its index or by a part of its name: {}.",
                 list.join("; ")
             ),

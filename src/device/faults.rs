@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures::channel::oneshot;
 
-use crate::error::{DeviceFault, Error, Result};
+use crate::error::{DeviceFault, Error, Result, message};
 
 #[derive(Default)]
 pub(super) struct Faults {
@@ -61,7 +61,7 @@ impl Faults {
             wgpu::Error::OutOfMemory { .. } => out_of_memory("the adapter's memory is used up"),
             other => Error::Device(
                 DeviceFault::Validation,
-                format!(
+                message!(
                     "Device: the driver refused a command: {other}. This is a defect in wgrad or in the driver; \
                      please report it with the text above."
                 ),
@@ -88,7 +88,7 @@ impl Faults {
 pub(super) fn out_of_memory(what: &str) -> Error {
     Error::Device(
         DeviceFault::OutOfMemory,
-        format!(
+        message!(
             "Device: out of memory: {what}. Drop tensors that are no longer needed, use a smaller batch, \
              or raise the memory limit."
         ),
@@ -103,7 +103,7 @@ const OPEN_ANOTHER: &str = "Device.open";
 fn lost(reason: &str) -> Error {
     Error::Device(
         DeviceFault::Lost,
-        format!(
+        message!(
             "Device: the device is lost ({reason}); its tensors are gone. Make a new one with {OPEN_ANOTHER} \
              and go on from values kept on the host."
         ),

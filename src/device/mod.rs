@@ -36,7 +36,7 @@ pub(crate) use stats::{Counter, Counters};
 pub(crate) use submit::Launch;
 pub(crate) use transfer::Staging;
 
-use crate::error::{DeviceFault, Error, Result};
+use crate::error::{DeviceFault, Error, Result, message};
 use faults::Faults;
 
 /// A device, its queue and everything that is shared between the plans that run on it.
@@ -209,7 +209,7 @@ impl Gpu {
             Some(bytes) if bytes <= limit => Ok(()),
             _ => Err(Error::Device(
                 DeviceFault::Limit,
-                format!(
+                message!(
                     "{op}: a tensor of shape {shape} takes {} bytes, and {} binds at most {limit} bytes at once. \
                      Split it along an axis (a smaller batch), or use an adapter with larger limits.",
                     bytes.map_or("more than 2^64".to_string(), |b| b.to_string()),

@@ -8,7 +8,7 @@ use web_time::{Duration, Instant};
 use super::profile::{Profile, ProfiledKernel};
 use super::submit::Launch;
 use super::{Gpu, Staging};
-use crate::error::{DeviceFault, Error, Result};
+use crate::error::{DeviceFault, Error, Result, message};
 
 /// Where the times come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl Gpu {
         let Some(clock) = Clock::of(&self.device) else {
             return Err(Error::Device(
                 DeviceFault::Limit,
-                format!("Device: {} has no timestamps, so kernels cannot be profiled.", self.info),
+                message!("Device: {} has no timestamps, so kernels cannot be profiled.", self.info),
             ));
         };
         let begun = self.profiling.clock.compare_exchange(
@@ -170,8 +170,7 @@ impl Gpu {
         begun.map(drop).map_err(|_| {
             Error::Device(
                 DeviceFault::Limit,
-                "Device: a profile is being recorded already. Finish it or drop it first."
-                    .to_string(),
+                "Device: a profile is being recorded already. Finish it or drop it first.".into(),
             )
         })
     }

@@ -8,7 +8,7 @@ use super::pipeline::Pipeline;
 use super::recorder::{Clock, Marks};
 use super::stats::Counter;
 use super::{Buffer, Gpu, Staging};
-use crate::error::{DeviceFault, Error, Result};
+use crate::error::{DeviceFault, Error, Result, message};
 
 /// One dispatch, ready to encode.
 #[derive(Clone, Copy)]
@@ -199,7 +199,7 @@ impl Gpu {
         }
         self.check()?;
         polled.map(|_| ()).map_err(|e| {
-            Error::Device(DeviceFault::Validation, format!("Device: waiting for the queue: {e}."))
+            Error::Device(DeviceFault::Validation, message!("Device: waiting for the queue: {e}."))
         })
     }
 }

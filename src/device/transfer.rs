@@ -10,7 +10,7 @@ use futures::channel::oneshot;
 
 use super::stats::Counter;
 use super::{Buffer, Gpu};
-use crate::error::{DeviceFault, Error, Result};
+use crate::error::{DeviceFault, Error, Result, message};
 
 pub(super) struct Transfer {
     idle: Mutex<Vec<wgpu::Buffer>>,
@@ -167,7 +167,7 @@ impl Gpu {
         // A map on a lost device can report success, so the device is asked first.
         self.check()?;
         let failed = |what: String| {
-            Error::Device(DeviceFault::Lost, format!("Device: reading back: {what}."))
+            Error::Device(DeviceFault::Lost, message!("Device: reading back: {what}."))
         };
         result
             .map_err(|_| failed("the device went away before the value arrived".into()))?

@@ -4,7 +4,7 @@
 
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
 /// What a layer does with its result, element by element or along the last axis.
@@ -115,7 +115,7 @@ impl FromStr for Activation {
         let known = NAMES.iter().find(|(known, _)| *known == name);
         known.map(|(_, activation)| *activation).ok_or_else(|| {
             let names: Vec<&str> = NAMES.iter().map(|(known, _)| *known).collect();
-            Error::Data(format!(
+            Error::Data(message!(
                 "Activation: there is none called '{name}'. The known ones are {}.",
                 names.join(", ")
             ))

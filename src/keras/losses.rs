@@ -4,7 +4,7 @@
 //! reductions.
 
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::ops::{softmax_cross_entropy_with_logits, sparse_softmax_cross_entropy_with_logits};
 use crate::tensor::Tensor;
 
@@ -133,7 +133,7 @@ fn same_shape(loss: &str, y_true: &Tensor, y_pred: &Tensor) -> Result<()> {
     if y_true.shape() == y_pred.shape() {
         return Ok(());
     }
-    Err(Error::Shape(format!(
+    Err(Error::Shape(message!(
         "{loss}: y_true is {:?} and y_pred is {:?}; they must have one shape. Reshape one of them.",
         y_true.shape(),
         y_pred.shape()

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::losses::class_labels;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -195,7 +195,7 @@ impl Metric for SparseCategoricalAccuracy {
         let labels = class_labels(y_true, y_pred)?;
         let places = y_pred.detached().argmax(-1)?;
         if labels.shape() != places.shape() {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "SparseCategoricalAccuracy: y_true is {:?} and y_pred is {:?}; labels need the shape of the predictions \
                  without the last axis.",
                 y_true.shape(),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use super::layers::{Layer, in_layer};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -237,7 +237,7 @@ fn check_weights(
             true => "The layers have not been sized yet: call the model once, or use build.",
             false => "Take the arrays of get_weights of a model with the same layers.",
         };
-        return Err(Error::Checkpoint(format!(
+        return Err(Error::Checkpoint(message!(
             "set_weights: the model '{model}' has {} variables, and {} arrays were given. {hint}",
             variables.len(),
             weights.len()
@@ -245,7 +245,7 @@ fn check_weights(
     }
     match variables.iter().zip(weights).find(|(v, w)| v.shape() != w.shape()) {
         None => Ok(()),
-        Some((variable, array)) => Err(Error::Checkpoint(format!(
+        Some((variable, array)) => Err(Error::Checkpoint(message!(
             "set_weights: the variable '{}' is {:?} and its array {:?}. Take the arrays of get_weights of a model with \
              the same layers, in the same order.",
             variable.name(),

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::{Layer, Sequential};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -61,7 +61,7 @@ impl Sequential {
         check_names("load", self.name(), &variables)?;
         let known = |name: &str| variables.iter().any(|variable| variable.name() == name);
         if let Some(array) = arrays.iter().find(|array| !known(&array.name)) {
-            return Err(Error::Checkpoint(format!(
+            return Err(Error::Checkpoint(message!(
                 "load: the weights hold '{}' {:?}, and the model '{}' has no such variable; it has {}. Give the layers \
                  the names that they had when the weights were saved.",
                 array.name,
@@ -73,7 +73,7 @@ impl Sequential {
         let find = |variable: &Variable| {
             let found = arrays.iter().find(|array| array.name == variable.name());
             found.ok_or_else(|| {
-                Error::Checkpoint(format!(
+                Error::Checkpoint(message!(
                     "load: the weights lack '{}' {:?}; they hold {}. Load weights that a model with the same layers \
                      has saved.",
                     variable.name(),
@@ -95,7 +95,7 @@ impl Sequential {
 fn value(variable: &Variable, array: &NamedArray<'_>) -> Result<Tensor> {
     let (name, dtype) = (variable.name(), variable.dtype());
     if array.shape != variable.shape() {
-        return Err(Error::Checkpoint(format!(
+        return Err(Error::Checkpoint(message!(
             "load: '{name}' is {:?} in the weights and {:?} in the model. Load weights that a model with the same \
              layers has saved.",
             array.shape,
@@ -103,7 +103,7 @@ fn value(variable: &Variable, array: &NamedArray<'_>) -> Result<Tensor> {
         )));
     }
     if array.dtype != file_name(dtype) {
-        return Err(Error::Checkpoint(format!(
+        return Err(Error::Checkpoint(message!(
             "load: '{name}' is {} in the weights and {} in the model. Convert the weights, or make a model of that \
              dtype.",
             array.dtype,
@@ -113,7 +113,7 @@ fn value(variable: &Variable, array: &NamedArray<'_>) -> Result<Tensor> {
     let elements = variable.spec().elements();
     let size = if dtype == DType::Bool { 1 } else { dtype.size() };
     if array.bytes.len() != elements * size {
-        return Err(Error::Data(format!(
+        return Err(Error::Data(message!(
             "load: '{name}' {:?} of {} needs {} bytes, and the weights give it {}. The file is damaged; take \
              another copy.",
             array.shape,
@@ -132,7 +132,7 @@ fn value(variable: &Variable, array: &NamedArray<'_>) -> Result<Tensor> {
 /// Names tell the variables apart, and there are some.
 fn check_names(call: &str, model: &str, variables: &[Variable]) -> Result<()> {
     if variables.is_empty() {
-        return Err(Error::Checkpoint(format!(
+        return Err(Error::Checkpoint(message!(
             "{call}: the model '{model}' has no variables. Its layers have not been sized yet: call the model once, or \
              use build."
         )));
@@ -142,7 +142,7 @@ fn check_names(call: &str, model: &str, variables: &[Variable]) -> Result<()> {
     });
     match twice {
         None => Ok(()),
-        Some((_, variable)) => Err(Error::Checkpoint(format!(
+        Some((_, variable)) => Err(Error::Checkpoint(message!(
             "{call}: two variables of the model '{model}' are called '{}'. Give one of their layers another name.",
             variable.name()
         ))),
@@ -181,7 +181,7 @@ mod file {
     use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
     use super::{NamedArray, Sequential};
-    use crate::error::{Error, Result};
+    use crate::error::{Error, Result, message};
 
     impl Sequential {
         /// The weights as the contents of a safetensors file, with the variables' names.
@@ -191,7 +191,7 @@ mod file {
         pub async fn to_safetensors_async(&self) -> Result<Vec<u8>> {
             let arrays = self.named_arrays_async().await?;
             let failed = |error: SafeTensorError| {
-                Error::Checkpoint(format!("save: the weights cannot be written: {error}."))
+                Error::Checkpoint(message!("save: the weights cannot be written: {error}."))
             };
             let views: Vec<(&str, TensorView<'_>)> = arrays
                 .iter()
@@ -260,8 +260,10 @@ mod file {
             let path = path.as_ref();
             let bytes = std::fs::read(path).map_err(|error| Error::io(path, error))?;
             self.load_safetensors(&bytes).map_err(|error| match error {
-                Error::Data(text) => Error::Data(format!("{}: {text}", path.display())),
-                Error::Checkpoint(text) => Error::Checkpoint(format!("{}: {text}", path.display())),
+                Error::Data(text) => Error::Data(message!("{}: {text}", path.display())),
+                Error::Checkpoint(text) => {
+                    Error::Checkpoint(message!("{}: {text}", path.display()))
+                }
                 other => other,
             })
         }
@@ -291,7 +293,7 @@ mod file {
 
     fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
         let damaged = |what: String| {
-            Error::Data(format!(
+            Error::Data(message!(
                 "load: {what}. It is damaged or no safetensors file; take another copy."
             ))
         };

@@ -6,7 +6,7 @@ use super::reduce::{Walk, reduced_shape, walk_functions};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads};
 use crate::dtype::DType;
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::axis_index;
@@ -50,7 +50,7 @@ impl Op for ArgMax {
         let x = inputs[0];
         expect_dtype(self.name(), x, NUMERIC)?;
         if x.shape[self.axis] == 0 {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "{}: axis {} of {} is empty, so no element is the largest.",
                 self.name(),
                 self.axis,

@@ -9,7 +9,7 @@ use std::hash::Hasher;
 use super::{Backward, Grads, Keep, Operation, same_dtype};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, Pointwise, Site, View};
 use crate::graph::{Op, Spec};
 use crate::shape::broadcast;
@@ -257,7 +257,7 @@ impl Op for Binary {
         if !self.row.takes(a.dtype) {
             let fits: Vec<&str> =
                 DType::ALL.iter().filter(|d| self.row.takes(**d)).map(|d| d.name()).collect();
-            return Err(Error::DType(format!(
+            return Err(Error::DType(message!(
                 "{}: not defined for {} (a is {} and b is {}); use {}. Cast both first.",
                 self.row.name,
                 a.dtype,

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, Pointwise, Site, View};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, broadcast};
@@ -39,10 +39,11 @@ impl Op for BroadcastTo {
         let fits = x.shape.len() <= self.shape.len()
             && broadcast("BroadcastTo", &x.shape, &self.shape).is_ok_and(|s| s == self.shape);
         if !fits {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "BroadcastTo: {} cannot be broadcast to {}; every axis, aligned at the last, must be 1 or have the \
                  wanted size.",
-                x.shape, self.shape
+                x.shape,
+                self.shape
             )));
         }
         Ok(Spec::new(self.shape.clone(), x.dtype))

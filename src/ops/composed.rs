@@ -1,7 +1,7 @@
 //! Ops made of other ops: no shader, no rule; their gradients come from their parts.
 
 use crate::dtype::{DType, Scalar};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::shape::{Axes, Shape, axis_index, axis_list};
 use crate::tensor::{Operand, Tensor};
 
@@ -25,7 +25,7 @@ pub fn add_n(values: &[&Tensor]) -> Result<Tensor> {
 /// [`Error::Shape`] if there is no tensor or the shapes differ.
 pub fn stack(values: &[&Tensor], axis: i64) -> Result<Tensor> {
     if let Some(other) = values.iter().find(|x| x.shape() != values[0].shape()) {
-        return Err(Error::Shape(format!(
+        return Err(Error::Shape(message!(
             "Pack: the first tensor is {:?} and another is {:?}; all must have one shape.",
             values[0].shape(),
             other.shape()
@@ -93,7 +93,7 @@ pub(crate) fn arange(start: Scalar, limit: Scalar, delta: Scalar) -> Result<Tens
     };
     let count = ((value(limit) - value(start)) / value(delta)).ceil();
     if !count.is_finite() {
-        return Err(Error::Index(format!(
+        return Err(Error::Index(message!(
             "Range: from {start} to {limit} in steps of {delta} never ends; delta must not be 0, and all three finite."
         )));
     }
@@ -268,7 +268,7 @@ impl Tensor {
     /// [`Error::Shape`] if there is not one number an axis.
     pub fn tile(&self, multiples: &[usize]) -> Result<Tensor> {
         if multiples.len() != self.rank() {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "Tile: {} multiples for a tensor of rank {} ({:?}); give one an axis.",
                 multiples.len(),
                 self.rank(),
@@ -280,7 +280,7 @@ impl Tensor {
         let wide: Vec<usize> = pairs().flat_map(|(&n, &size)| [n, size]).collect();
         let flat: Option<Vec<usize>> = pairs().map(|(n, size)| n.checked_mul(*size)).collect();
         let Some(flat) = flat else {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "Tile: {:?} repeated {multiples:?} times has an axis of more than 2^64 elements.",
                 self.shape()
             )));
@@ -299,7 +299,7 @@ impl Tensor {
     /// [`Error::Index`] if `rate` is not in 0 to 1 (without 1); [`Error::DType`] if the dtype is not float.
     pub fn dropout(&self, rate: f32, generator: &crate::random::Generator) -> Result<Tensor> {
         if !(0.0..1.0).contains(&rate) {
-            return Err(Error::Index(format!(
+            return Err(Error::Index(message!(
                 "Dropout: the rate is {rate}; it must be at least 0 and below 1."
             )));
         }

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use super::{Backward, Grads, Keep, Operation, same_dtype};
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Arg, Lowering, Pointwise, Site, Strided, View, ViewAxis, Window};
 use crate::graph::{Op, Spec};
 use crate::shape::axis_index;
@@ -63,10 +63,12 @@ impl Op for Concat {
             let fits = x.shape.len() == sizes.len()
                 && (0..sizes.len()).all(|k| k == self.axis || x.shape[k] == first.shape[k]);
             if !fits {
-                return Err(Error::Shape(format!(
+                return Err(Error::Shape(message!(
                     "ConcatV2: along axis {} the first tensor is {} and another is {}; all axes but axis {0} must \
                      agree.",
-                    self.axis, first.shape, x.shape
+                    self.axis,
+                    first.shape,
+                    x.shape
                 )));
             }
             // Beyond the numbers there are, the tensor is refused for its size.

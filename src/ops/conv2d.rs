@@ -13,7 +13,7 @@ use super::patches;
 use super::windows::{windows_of_images, windows_over_places};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, Site, Variants};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -110,13 +110,13 @@ impl Geometry {
         options: Conv2dOptions,
     ) -> Result<Self> {
         let (&[n, h, w, c], &[kh, kw, fc, o]) = (&image[..], &filter[..]) else {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "{op}: the images are {image} and the filters {filter}; images need the four axes [N,H,W,C] and filters \
                  [KH,KW,C,O]. Use expand_dims or reshape."
             )));
         };
         if c != fc {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "{op}: the images {image} have {c} channels and the filters {filter} expect {fc}; the last axis of the \
                  images must equal the third of the filters."
             )));
@@ -127,10 +127,11 @@ impl Geometry {
         if [sh, sw, dh, dw, kh, kw].contains(&0)
             || [sh, sw, reach(kh, dh), reach(kw, dw)].iter().any(|n| *n > FARTHEST)
         {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "{op}: strides {:?}, dilations {:?} and the filter's size ({kh}, {kw}) must all be at least 1, and neither a \
                  stride nor a dilated filter may span more than {FARTHEST} places.",
-                options.strides, options.dilations
+                options.strides,
+                options.dilations
             )));
         }
         let (oh, top) = windows(h, kh, sh, dh, options.padding);

@@ -13,7 +13,7 @@ use super::parts::{stored_in, sum_parts};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -54,7 +54,7 @@ const FORWARD: &str = "DepthwiseConv2dNative";
 fn geometry(op: &str, image: &Shape, filter: &Shape, options: Conv2dOptions) -> Result<Geometry> {
     let mut g = Geometry::new(op, image, filter, options)?;
     g.out[3] = g.image[3].checked_mul(g.filter[3]).ok_or_else(|| {
-        Error::Shape(format!(
+        Error::Shape(message!(
             "{op}: the filters {filter} give more channels than there are numbers."
         ))
     })?;

@@ -8,7 +8,7 @@ use super::segment_sum::segment_sum;
 use super::{Backward, Grads, Keep, Operation, expect_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Bind, Kernel, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, axis_index};
@@ -82,10 +82,12 @@ impl Op for Gather {
             || batch > self.axis
             || x.shape[..batch] != indices.shape[..batch]
         {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "GatherV2: with batch_dims {batch} the first {batch} axes of params {} and indices {} must agree, and \
                  the axis ({}) must come after them.",
-                x.shape, indices.shape, self.axis
+                x.shape,
+                indices.shape,
+                self.axis
             )));
         }
         let mut sizes = x.shape[..self.axis].to_vec();

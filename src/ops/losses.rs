@@ -1,7 +1,7 @@
 //! Cross-entropies from logits, stable for logits of any size.
 
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
 use super::{expect_dtype, select};
@@ -28,12 +28,12 @@ pub fn sparse_softmax_cross_entropy_with_logits(
     const OP: &str = "SparseSoftmaxCrossEntropyWithLogits";
     expect_dtype(&format!("{OP} (the labels)"), labels.spec(), &[DType::I32])?;
     let Some((&classes, rows)) = logits.shape().split_last() else {
-        return Err(Error::Shape(format!(
+        return Err(Error::Shape(message!(
             "{OP}: the logits are a scalar; they need a last axis of classes."
         )));
     };
     if labels.shape() != rows {
-        return Err(Error::Shape(format!(
+        return Err(Error::Shape(message!(
             "{OP}: the labels are {:?} and the logits {:?}; labels need the shape of the logits without the last axis.",
             labels.shape(),
             logits.shape()
@@ -62,7 +62,7 @@ pub fn sparse_softmax_cross_entropy_with_logits(
 /// [`Error::Shape`] if the shapes differ.
 pub fn softmax_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Result<Tensor> {
     if labels.shape() != logits.shape() {
-        return Err(Error::Shape(format!(
+        return Err(Error::Shape(message!(
             "SoftmaxCrossEntropyWithLogits: the labels are {:?} and the logits {:?}; both need one shape.",
             labels.shape(),
             logits.shape()

@@ -8,7 +8,7 @@ use super::gemm::{Columns, Gemm, Rows, Sum};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, Site, Variants};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, broadcast};
@@ -97,9 +97,10 @@ impl Op for MatMul {
         same_dtype("MatMul", a, b)?;
         expect_dtype("MatMul", a, NUMERIC)?;
         let (Some((lead_a, mut ma)), Some((lead_b, mut mb))) = (leading(a), leading(b)) else {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "MatMul: a is {} and b is {}; both need at least two axes. Use expand_dims, or matvec for a vector.",
-                a.shape, b.shape
+                a.shape,
+                b.shape
             )));
         };
         if self.transpose_a {
@@ -112,7 +113,7 @@ impl Op for MatMul {
             let axis = |transposed: bool, last: bool| {
                 if transposed != last { "last" } else { "second to last" }
             };
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "MatMul: a is {} and b is {}; the {} axis of a ({}) must equal the {} of b ({}). Transpose one of them, \
                  or check the units of the layer before.",
                 a.shape,

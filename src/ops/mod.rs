@@ -60,7 +60,7 @@ pub(crate) use random::{Distribution, philox_random};
 pub use select::select;
 
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::{Op, Spec};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
@@ -128,7 +128,7 @@ pub(crate) fn no_grads(back: &Backward) -> Result<Grads> {
 /// Refuses `f16` where the adapter lacks it.
 pub(crate) fn check_dtype(device: &Device, op: &str, dtype: DType) -> Result<()> {
     if dtype == DType::F16 && !device.caps().f16 {
-        return Err(Error::DType(format!(
+        return Err(Error::DType(message!(
             "{op}: {} has no f16 (the feature SHADER_F16). Use f32 on this adapter.",
             device.adapter()
         )));
@@ -142,7 +142,7 @@ pub(crate) fn expect_dtype(op: &str, spec: &Spec, allowed: &[DType]) -> Result<(
         return Ok(());
     }
     let names: Vec<&str> = allowed.iter().map(|d| d.name()).collect();
-    Err(Error::DType(format!(
+    Err(Error::DType(message!(
         "{op}: the dtype {} is not supported here; use {}. Cast the tensor first.",
         spec.dtype,
         names.join(", ")
@@ -154,9 +154,13 @@ pub(crate) fn same_dtype(op: &str, a: &Spec, b: &Spec) -> Result<()> {
     if a.dtype == b.dtype {
         return Ok(());
     }
-    Err(Error::DType(format!(
+    Err(Error::DType(message!(
         "{op}: a is {} {} and b is {} {}; both must have one dtype. Cast one of them: x.cast(DType::{:?}).",
-        a.dtype, a.shape, b.dtype, b.shape, a.dtype
+        a.dtype,
+        a.shape,
+        b.dtype,
+        b.shape,
+        a.dtype
     )))
 }
 

@@ -8,7 +8,7 @@ use smallvec::{SmallVec, smallvec};
 use super::{Backward, Grads, Keep, Operation, concat, only};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Arg, Lowering, Pointwise, Site, Strided, View, ViewAxis, Window};
 use crate::graph::{Op, Spec, Words};
 use crate::tensor::Tensor;
@@ -41,7 +41,7 @@ impl Tensor {
     /// [`Error::Shape`] if there is not one pair an axis, or a mirror is asked for more than there is.
     pub fn pad(&self, paddings: &[(usize, usize)], mode: PadMode) -> Result<Tensor> {
         if paddings.len() != self.rank() {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "Pad: {} pairs of paddings for a tensor of rank {} ({:?}); give one pair an axis.",
                 paddings.len(),
                 self.rank(),
@@ -49,7 +49,7 @@ impl Tensor {
             )));
         }
         if let Some(far) = paddings.iter().find(|(low, high)| *low.max(high) > FARTHEST) {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "Pad: the paddings {far:?} are wider than any tensor; an axis has at most {FARTHEST} places."
             )));
         }
@@ -65,7 +65,7 @@ impl Tensor {
         for (axis, &(low, high)) in paddings.iter().enumerate() {
             let size = self.shape()[axis];
             if low.max(high) > (size + repeat).saturating_sub(1) && low.max(high) > 0 {
-                return Err(Error::Shape(format!(
+                return Err(Error::Shape(message!(
                     "MirrorPad: axis {axis} has the size {size}, so at most {} places can be mirrored; the paddings are \
                      ({low}, {high}).",
                     (size + repeat).saturating_sub(1)

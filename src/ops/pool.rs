@@ -9,7 +9,7 @@ use super::conv2d::{FARTHEST, Padding, windows};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, no_grads, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Bind, Kernel, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -77,15 +77,16 @@ struct Pool {
 /// The shape of the windows `[N,OH,OW,C]` and the leading padding.
 fn geometry(op: &str, image: &Shape, options: Pool2dOptions) -> Result<([usize; 4], [usize; 2])> {
     let &[n, h, w, c] = &image[..] else {
-        return Err(Error::Shape(format!(
+        return Err(Error::Shape(message!(
             "{op}: the images are {image}; they need the four axes [N,H,W,C]. Use expand_dims or reshape."
         )));
     };
     let ([kh, kw], [sh, sw]) = (options.window, options.strides);
     if [kh, kw, sh, sw].iter().any(|n| !(1..=FARTHEST).contains(n)) {
-        return Err(Error::Shape(format!(
+        return Err(Error::Shape(message!(
             "{op}: the window {:?} and the strides {:?} must all be in 1 to {FARTHEST}.",
-            options.window, options.strides
+            options.window,
+            options.strides
         )));
     }
     let (oh, top) = windows(h, kh, sh, 1, options.padding);

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, axis_index};
@@ -56,7 +56,7 @@ impl Tensor {
         for &axis in axes {
             let at = axis_index("Squeeze", axis, self.rank())?;
             if self.shape()[at] != 1 {
-                return Err(Error::Shape(format!(
+                return Err(Error::Shape(message!(
                     "Squeeze: axis {axis} of {:?} has the size {}; only axes of size 1 can be dropped.",
                     self.shape(),
                     self.shape()[at]
@@ -75,7 +75,7 @@ impl Tensor {
 
 /// Puts the computed size in the place of -1.
 fn resolve(from: &Shape, to: &[i64]) -> Result<Shape> {
-    let bad = |why: String| Err(Error::Shape(format!("Reshape: {from} to {to:?}: {why}")));
+    let bad = |why: String| Err(Error::Shape(message!("Reshape: {from} to {to:?}: {why}")));
     let mut known = 1usize;
     let mut open = None;
     for (axis, &size) in to.iter().enumerate() {

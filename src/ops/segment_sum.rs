@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -31,7 +31,7 @@ impl Tensor {
     pub fn unsorted_segment_sum(&self, ids: &Tensor, segments: usize) -> Result<Tensor> {
         let lead = ids.rank();
         if !self.shape().starts_with(ids.shape()) {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "UnsortedSegmentSum: segment_ids is {:?} and data {:?}; the ids need the shape of data's first axes.",
                 ids.shape(),
                 self.shape()

@@ -9,7 +9,7 @@ use super::pad::pad_with;
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, Pointwise, Site, View};
 use crate::graph::{Op, Spec};
 use crate::shape::axis_index;
@@ -23,7 +23,7 @@ impl Tensor {
     pub fn slice(&self, begin: &[usize], size: &[i64]) -> Result<Tensor> {
         let rank = self.rank();
         if begin.len() != rank || size.len() != rank {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "Slice: begin {begin:?} and size {size:?} need one number for each of the {rank} axes of {:?}.",
                 self.shape()
             )));
@@ -40,7 +40,7 @@ impl Tensor {
                     ranges.push(Range { begin: start, len, step: 1 });
                 }
                 _ => {
-                    return Err(Error::Index(format!(
+                    return Err(Error::Index(message!(
                         "Slice: axis {axis} has the size {have}; begin {start} and size {} leave it.",
                         size[axis]
                     )));
@@ -72,7 +72,7 @@ impl Tensor {
         let indices = indices.as_ref();
         let named = indices.iter().filter(|i| !matches!(i, SliceInfoElem::NewAxis)).count();
         if named > self.rank() {
-            return Err(Error::Index(format!(
+            return Err(Error::Index(message!(
                 "StridedSlice: {named} indices for a tensor of rank {} ({:?}).",
                 self.rank(),
                 self.shape()
@@ -118,7 +118,7 @@ impl Tensor {
         let at = axis_index("Split", axis, self.rank())?;
         let size = self.shape()[at];
         if num == 0 || !size.is_multiple_of(num) {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "Split: axis {axis} has the size {size}, which cannot be divided into {num} equal parts. Use \
                  split_sizes for unequal ones."
             )));
@@ -135,7 +135,7 @@ impl Tensor {
         let have = self.shape()[at];
         let sum = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
         if sum != Some(have) {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "SplitV: the sizes {sizes:?} add up to {} and axis {axis} has {have}; both must be equal.",
                 sum.map_or("more than 2^64".to_string(), |n| n.to_string())
             )));
@@ -171,7 +171,7 @@ impl Tensor {
         let size = self.shape()[axis] as isize;
         let at = if index < 0 { index + size } else { index };
         if at < 0 || at >= size {
-            return Err(Error::Index(format!(
+            return Err(Error::Index(message!(
                 "StridedSlice: index {index} of axis {axis} is out of bounds; the tensor is {:?}.",
                 self.shape()
             )));

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, Pointwise, Site, View};
 use crate::graph::{Op, Spec};
 use crate::shape::axis_index;
@@ -35,14 +35,14 @@ impl Tensor {
         for &axis in perm {
             let axis = axis_index("Transpose", axis, rank)?;
             if order.contains(&axis) {
-                return Err(Error::Shape(format!(
+                return Err(Error::Shape(message!(
                     "Transpose: axis {axis} stands twice in the order {perm:?}; name each of the {rank} axes once."
                 )));
             }
             order.push(axis);
         }
         if order.len() != rank {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "Transpose: the order {perm:?} names {} axes and the tensor {:?} has {rank}; name each once.",
                 order.len(),
                 self.shape()

@@ -12,7 +12,7 @@ use super::reference;
 use super::{Backward, Grads, Keep, Operation, no_grads, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, Pointwise, Site, View};
 use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
@@ -247,7 +247,7 @@ impl Op for Unary {
         if !self.row.takes(x.dtype) {
             let fits: Vec<&str> =
                 DType::ALL.iter().filter(|d| self.row.takes(**d)).map(|d| d.name()).collect();
-            return Err(Error::DType(format!(
+            return Err(Error::DType(message!(
                 "{}: not defined for {} (the tensor is {}); use {}. Cast the tensor first.",
                 self.row.name,
                 x.dtype,

@@ -147,7 +147,7 @@ fn given_up() -> Error {
     Error::Device(
         DeviceFault::Validation,
         "Device: a value was looked at after it had been given up; this is a defect in wgrad."
-            .to_string(),
+            .into(),
     )
 }
 
@@ -155,6 +155,6 @@ pub(super) fn never_ran() -> Error {
     Error::Device(
         DeviceFault::Validation,
         "Device: a value was dropped from its stream before it ran; this is a defect in wgrad."
-            .to_string(),
+            .into(),
     )
 }

@@ -2,7 +2,7 @@
 
 use super::Device;
 use crate::device::MatmulPrecision;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::plan::{Tuning, TuningReport, measure};
 
 impl Device {
@@ -143,7 +143,7 @@ impl Device {
     pub fn load_tuning_findings(&self, text: &str) -> Result<usize> {
         let mut lane = self.lane();
         let count = lane.tuner.load(text).map_err(|why| {
-            Error::Data(format!(
+            Error::Data(message!(
                 "Device: this text cannot be loaded as findings: {why}. Measure again."
             ))
         })?;

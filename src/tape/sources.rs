@@ -1,6 +1,6 @@
 //! What gradients are asked of and for: tensors, variables, and lists of them.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::Spec;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -47,9 +47,10 @@ pub(super) fn check_float(call: &str, what: &str, spec: &Spec) -> Result<()> {
     if spec.dtype.is_float() {
         return Ok(());
     }
-    Err(Error::Gradient(format!(
+    Err(Error::Gradient(message!(
         "GradientTape.{call}: {what} of shape {} is {}; only float tensors have gradients. Cast it to f32 first.",
-        spec.shape, spec.dtype
+        spec.shape,
+        spec.dtype
     )))
 }
 

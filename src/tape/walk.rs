@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::ops::{Backward, fill};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -79,7 +79,7 @@ pub(super) fn require(
                     true => String::new(),
                     false => format!(" Gradients ended at {}.", stops.join("; ")),
                 };
-                Error::Gradient(format!(
+                Error::Gradient(message!(
                     "GradientTape.gradient: no path of differentiable ops leads from {} to the target {}.{unread}{stopped}",
                     source.label,
                     shapes.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", "),
@@ -110,7 +110,7 @@ fn seed(
         let fits = given.len() == targets.len()
             && given.iter().zip(targets).all(|(g, t)| g.spec() == t.spec());
         if !fits {
-            return Err(Error::Gradient(format!(
+            return Err(Error::Gradient(message!(
                 "GradientTape.gradient: {} output_gradients for {} targets; give one of the same shape and dtype for each \
                  target.",
                 given.len(),

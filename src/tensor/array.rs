@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayBase, ArrayD, Data, Dimension, IxDyn};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 
 use super::{Element, Tensor};
 
@@ -54,6 +54,6 @@ impl Tensor {
 
     fn shaped<T>(&self, values: Vec<T>) -> Result<ArrayD<T>> {
         ArrayD::from_shape_vec(IxDyn(self.shape()), values)
-            .map_err(|e| Error::Shape(format!("to_array: {e}.")))
+            .map_err(|e| Error::Shape(message!("to_array: {e}.")))
     }
 }

@@ -1,7 +1,7 @@
 //! Making tensors: from host values, constants, ranges, buffers.
 
 use crate::dtype::{DType, Scalar};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::graph::Spec;
 use crate::ops;
 use crate::runtime::Device;
@@ -74,7 +74,7 @@ impl<T: Nested> Nested for [T] {
 
     fn flatten(&self, shape: &[usize], out: &mut Vec<T::Item>) -> Result<()> {
         if self.len() != shape[0] {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "Const: nested values differ in length: one has {} items, another {}. Every row must be as long \
                  as the first.",
                 shape[0],
@@ -122,7 +122,7 @@ impl Tensor {
     pub fn from_slice<T: Element>(values: &[T], shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
         if shape.checked_elements() != Some(values.len()) {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "Const: {} values do not fill the shape {shape}, which has {} elements.",
                 values.len(),
                 shape.checked_elements().map_or("more than 2^64".to_string(), |n| n.to_string())
@@ -275,7 +275,7 @@ impl Tensor {
         if buffer.size() < spec.bytes() || !buffer.usage().contains(usages) {
             return Err(Error::Device(
                 crate::error::DeviceFault::Limit,
-                format!(
+                message!(
                     "Const: a buffer of {} bytes with {:?} cannot hold a {dtype} tensor of shape {}; it needs {} bytes \
                      and {usages:?}.",
                     buffer.size(),

@@ -1,6 +1,6 @@
 //! Reading values back: `async` on every target, blocking natively only.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 
 use super::{Element, Tensor};
 
@@ -137,7 +137,7 @@ impl Tensor {
         if T::DTYPE == self.dtype() {
             return Ok(());
         }
-        Err(Error::DType(format!(
+        Err(Error::DType(message!(
             "to_vec: the tensor is {} and was asked for as {}. Read it as {0}, or cast it first: x.cast(DType::{:?}).",
             self.dtype(),
             T::DTYPE,
@@ -149,7 +149,7 @@ impl Tensor {
         if self.len() == 1 {
             return Ok(());
         }
-        Err(Error::Shape(format!(
+        Err(Error::Shape(message!(
             "item: the tensor of shape {:?} has {} elements; item needs exactly one. Reduce it first, or use to_vec.",
             self.shape(),
             self.len()

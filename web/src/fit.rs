@@ -66,7 +66,7 @@ impl Data {
         }
         let x = x.unchecked_ref::<Operand>().get()?;
         if x.rank() == 0 {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "{call}: x is a scalar; its first axis must count the examples."
             ))
             .into());
@@ -76,7 +76,7 @@ impl Data {
         }
         let y = y.unchecked_ref::<Operand>().get()?;
         if y.shape().first() != x.shape().first() {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "{call}: x is {:?} and y is {:?}; their first axes count the examples and must be equal.",
                 x.shape(),
                 y.shape()

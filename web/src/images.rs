@@ -87,7 +87,7 @@ impl Images {
             match (begin_at, bound(end, all)) {
                 (Some(begin), Some(end)) if begin <= end && end <= all => (begin..end).collect(),
                 _ => {
-                    return Err(Error::Index(format!(
+                    return Err(Error::Index(message!(
                         "Images.batch: there is no range from {} to {} among {all} images.",
                         show(begin),
                         end.map_or("the end".to_string(), |end| end.to_string())

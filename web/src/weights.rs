@@ -40,7 +40,7 @@ pub(crate) fn write(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
 /// The tensors of a file.
 pub(crate) fn read(file: &[u8]) -> Result<Vec<NamedArray<'_>>> {
     let damaged = |what: String| {
-        Error::Data(format!(
+        Error::Data(message!(
             "load: {what}. It is damaged or no safetensors file; take another copy."
         ))
     };

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::{Layer, Start, Weights, in_layer, named};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::keras::{Activation, Initializer};
 use crate::ops::{Conv2dOptions, Padding};
 use crate::tensor::Tensor;
@@ -97,7 +97,7 @@ impl Conv2D {
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let &[_, _, _, channels] = x.shape() else {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "Conv2D: the input is {:?}; it must be [N, H, W, C]. Give grey images a last axis with expand_dims(-1).",
                 x.shape()
             )));

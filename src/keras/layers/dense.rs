@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::{Layer, Start, Weights, in_layer, named};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::keras::{Activation, Initializer};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -85,7 +85,7 @@ impl Dense {
     }
 
     fn rank_error(&self, x: &Tensor) -> Error {
-        Error::Shape(format!(
+        Error::Shape(message!(
             "Dense: the input is {:?}; it must be [.., D] with at least two axes. For a single row use expand_dims(0).",
             x.shape()
         ))

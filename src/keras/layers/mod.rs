@@ -20,7 +20,7 @@ pub use pooling::{AveragePooling2D, MaxPooling2D};
 use std::sync::OnceLock;
 
 use super::Initializer;
-use crate::error::{Error, Result};
+use crate::error::{Error, Message, Result, message};
 use crate::random;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -161,7 +161,7 @@ fn check_size(name: &str, x: &Tensor, kernel: &Variable) -> Result<()> {
     if x.shape().last().copied() == wanted {
         return Ok(());
     }
-    Err(Error::Shape(format!(
+    Err(Error::Shape(message!(
         "layer '{name}': the input is {:?}, and the layer's first input had {} in its last axis, for which its kernel \
          {:?} was made. Give it such inputs, or make a new layer.",
         x.shape(),
@@ -172,10 +172,10 @@ fn check_size(name: &str, x: &Tensor, kernel: &Variable) -> Result<()> {
 
 /// The same result, an error's sentence beginning with the layer's name.
 pub(super) fn in_layer<T>(name: &str, result: Result<T>) -> Result<T> {
-    let named = |text: String| match text.starts_with("layer '") {
+    let named = |text: Message| match text.starts_with("layer '") {
         // The innermost layer says most.
         true => text,
-        false => format!("layer '{name}': {text}"),
+        false => message!("layer '{name}': {text}"),
     };
     result.map_err(|error| match error {
         Error::Shape(text) => Error::Shape(named(text)),
@@ -185,7 +185,7 @@ pub(super) fn in_layer<T>(name: &str, result: Result<T>) -> Result<T> {
         Error::Gradient(text) => Error::Gradient(named(text)),
         Error::Checkpoint(text) => Error::Checkpoint(named(text)),
         Error::Data(text) => Error::Data(named(text)),
-        io @ Error::Io { .. } => io,
+        io @ Error::Io(_) => io,
     })
 }
 

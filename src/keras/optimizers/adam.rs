@@ -1,7 +1,7 @@
 //! [`Adam`]: steps of a size that each element's own gradients set.
 
 use super::{Optimizer, OptimizerState, Step};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
 /// Adam (Kingma and Ba 2015) in Keras's form, at step `t` from 1:
@@ -78,7 +78,7 @@ impl Optimizer for Adam {
         slots: &[Tensor],
     ) -> Result<(Tensor, Vec<Tensor>)> {
         let [m, v] = slots else {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "adam: update was given {} slots; it needs m and v.",
                 slots.len()
             )));

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::error::{DeviceFault, Error, Result};
+use crate::error::{DeviceFault, Error, Result, message};
 use crate::variable::Variable;
 
 /// An optimizer's name, learning rate, count of steps and slots.
@@ -117,7 +117,7 @@ fn same_device(optimizer: &str, slot: &Variable, variable: &Variable) -> Result<
     }
     Err(Error::Device(
         DeviceFault::Mismatch,
-        format!(
+        message!(
             "{optimizer}: the slot '{}' is on {:?} and its variable on {:?}. Assign values on the new device to the \
              optimizer's variables too, or make a new optimizer.",
             slot.name(),

@@ -1,7 +1,7 @@
 //! A step, all of it or none: new values are computed, put in place, and taken back if the device refuses them.
 
 use super::{Optimizer, OptimizerState, Step};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -65,7 +65,7 @@ fn pairs<'a>(
 
 fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &[Variable]) -> Result<()> {
     if grads.len() != variables.len() {
-        return Err(Error::Shape(format!(
+        return Err(Error::Shape(message!(
             "{optimizer}: {} gradients were given for {} variables; there must be one for each.",
             grads.len(),
             variables.len()
@@ -73,7 +73,7 @@ fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &[Variable]) -> R
     }
     if grads.iter().all(Option::is_none) {
         let names: Vec<String> = variables.iter().map(|v| format!("'{}'", v.name())).collect();
-        return Err(Error::Gradient(format!(
+        return Err(Error::Gradient(message!(
             "{optimizer}: no variable has a gradient; the loss depends on none of [{}]. Compute it from them while the \
              tape is open.",
             names.join(", ")
@@ -85,7 +85,7 @@ fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &[Variable]) -> R
     });
     match wrong {
         None => Ok(()),
-        Some((variable, grad)) => Err(Error::Shape(format!(
+        Some((variable, grad)) => Err(Error::Shape(message!(
             "{optimizer}: the variable '{}' is {:?} and its gradient {:?}; they must have one shape. Give the gradients \
              in the order of the variables.",
             variable.name(),
@@ -114,7 +114,7 @@ fn new_values<O: Optimizer + ?Sized>(
         let (value, after) =
             optimizer.update(&step, &variable.peek().detached(), &grad.detached(), &before)?;
         if after.len() != slots.len() {
-            return Err(Error::Shape(format!(
+            return Err(Error::Shape(message!(
                 "{}: update gave {} slots; slot_names lists {}.",
                 state.name(),
                 after.len(),

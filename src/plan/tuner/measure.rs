@@ -115,7 +115,7 @@ impl Measurement {
             // A NaN is not even near itself.
             agree(self.task.output.dtype, false, *terms, &result, &result).map_err(|why| {
                 let what = format!("{}, variant {:?}: {why}", self.task.key, names[plain]);
-                Error::Device(DeviceFault::Validation, what)
+                Error::Device(DeviceFault::Validation, what.into())
             })?;
             entry.state = State::Right;
             self.plain = Some(result);

@@ -110,9 +110,7 @@ impl WasmCargo {
 fn remapped_paths() -> Vec<String> {
     let home = |name: &str, folder: &str| {
         let own = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .or_else(|| Some(PathBuf::from(own?).join(folder)))
+        std::env::var_os(name).map(PathBuf::from).or_else(|| Some(PathBuf::from(own?).join(folder)))
     };
     [("CARGO_HOME", ".cargo", "cargo"), ("RUSTUP_HOME", ".rustup", "rustup")]
         .into_iter()
