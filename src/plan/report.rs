@@ -45,15 +45,15 @@ impl Note {
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{Device, Tensor};
 /// let device = Device::new()?;
-/// let x = device.scope(|| Tensor::ones([2, 3]))?;
+/// let x = device.scope(|| Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]))?;
 /// let y = x.square()?;
-/// assert_eq!(y.to_vec::<f32>()?, [1.0; 6]);
+/// assert_eq!(y.to_vec::<f32>()?, [1.0, 4.0, 9.0]);
 ///
 /// let plan = device.last_plan().expect("the read has run one");
 /// println!("{plan}");
 /// let kernel = &plan.kernels()[plan.kernels().len() - 1];
 /// assert!(kernel.ops.contains(&"Square"));
-/// assert_eq!(kernel.outputs, [[2, 3].into()]);
+/// assert_eq!(kernel.outputs, [[3].into()]);
 /// assert!(plan.wgsl().contains("fn main("));
 /// # Ok(())
 /// # }

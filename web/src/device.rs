@@ -38,7 +38,7 @@ fn no_webgpu() -> Option<Error> {
              Safari 26, Firefox 141, or newer; on Linux and Android WebGPU may have to be turned on in its settings."
         }
     };
-    Some(Error::Device(DeviceFault::NoAdapter, why.to_string()))
+    Some(Error::Device(DeviceFault::NoAdapter, why.into()))
 }
 
 #[wasm_bindgen]
@@ -195,6 +195,14 @@ impl Device {
     /// recorded already.
     pub fn profile(&self) -> Result<Profiler> {
         Ok(Profiler::new(self.0.profile()?))
+    }
+
+    /// Measures the ways in which the products and convolutions that have run can be computed here, for up to a few
+    /// seconds each, and uses the fastest from now on. Resolves with a table of what was found; `findings` keeps it.
+    #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
+    pub fn tune(&self) -> Promise {
+        let device = self.0.clone();
+        promise(async move { Ok(device.tune_async().await?.to_string().into()) })
     }
 
     /// What measuring has found, as text to keep for the next visit.

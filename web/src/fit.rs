@@ -66,9 +66,9 @@ impl Data {
         }
         let x = x.unchecked_ref::<Operand>().get()?;
         if x.rank() == 0 {
-            return Err(Error::Shape(message!(
-                "{call}: x is a scalar; its first axis must count the examples."
-            ))
+            return Err(Error::Shape(
+                format!("{call}: x is a scalar; its first axis must count the examples.").into(),
+            )
             .into());
         }
         if missing {
@@ -76,11 +76,11 @@ impl Data {
         }
         let y = y.unchecked_ref::<Operand>().get()?;
         if y.shape().first() != x.shape().first() {
-            return Err(Error::Shape(message!(
+            return Err(Error::Shape(format!(
                 "{call}: x is {:?} and y is {:?}; their first axes count the examples and must be equal.",
                 x.shape(),
                 y.shape()
-            ))
+            ).into())
             .into());
         }
         Ok(Data::Tensors(x, y))
@@ -137,7 +137,7 @@ impl Data {
         shuffled: bool,
     ) -> wgrad::Result<(wgrad::Tensor, wgrad::Tensor)> {
         let (x, y) = self.batch(indices, shuffled)?;
-        y.map(|y| (x, y)).ok_or_else(|| Error::Data("fit: there are no labels.".to_string()))
+        y.map(|y| (x, y)).ok_or_else(|| Error::Data("fit: there are no labels.".into()))
     }
 }
 
@@ -397,7 +397,7 @@ async fn predict(model: &Model, data: &Data, batch: usize) -> Result<wgrad::Tens
         device.synchronize_async().await?;
     }
     match results.as_slice() {
-        [] => Err(Error::Shape("predict: there are no examples.".to_string()).into()),
+        [] => Err(Error::Shape("predict: there are no examples.".into()).into()),
         [only] => Ok(only.clone()),
         _ => Ok(wgrad::concat(&results.iter().collect::<Vec<_>>(), 0)?),
     }
@@ -431,7 +431,7 @@ impl Sequential {
         let model = self.0.clone();
         model.training()?;
         if data.len() == 0 {
-            return Err(Error::Shape("fit: there are no examples.".to_string()).into());
+            return Err(Error::Shape("fit: there are no examples.".into()).into());
         }
         if model.fitting.replace(true) {
             return Err(bad_type(

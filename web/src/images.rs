@@ -87,11 +87,14 @@ impl Images {
             match (begin_at, bound(end, all)) {
                 (Some(begin), Some(end)) if begin <= end && end <= all => (begin..end).collect(),
                 _ => {
-                    return Err(Error::Index(message!(
-                        "Images.batch: there is no range from {} to {} among {all} images.",
-                        show(begin),
-                        end.map_or("the end".to_string(), |end| end.to_string())
-                    ))
+                    return Err(Error::Index(
+                        format!(
+                            "Images.batch: there is no range from {} to {} among {all} images.",
+                            show(begin),
+                            end.map_or("the end".to_string(), |end| end.to_string())
+                        )
+                        .into(),
+                    )
                     .into());
                 }
             }
@@ -121,7 +124,7 @@ impl Images {
         whole(i).filter(|i| *i < self.0.len()).ok_or_else(|| {
             let text =
                 format!("Images: index {i} is out of bounds; there are {} images.", self.0.len());
-            Error::Index(text).into()
+            Error::Index(text.into()).into()
         })
     }
 }

@@ -29,7 +29,7 @@ impl Profiler {
             let Some(profiler) = profiler else {
                 let text =
                     "Profiler: this recording has ended. Begin another one with Device.profile.";
-                return Err(Error::Device(DeviceFault::Limit, text.to_string()).into());
+                return Err(Error::Device(DeviceFault::Limit, text.into()).into());
             };
             let profile = profiler.finish_async().await?;
             let kernel = |kernel: &wgrad::ProfiledKernel| {

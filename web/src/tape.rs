@@ -116,7 +116,7 @@ impl GradientTape {
 fn used_up() -> Error {
     Error::Gradient(
         "GradientTape: the tape is closed: gradient or stop was called. Open a new one, or one with persistent: true."
-            .to_string(),
+            .into(),
     )
 }
 

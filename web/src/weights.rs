@@ -40,9 +40,10 @@ pub(crate) fn write(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
 /// The tensors of a file.
 pub(crate) fn read(file: &[u8]) -> Result<Vec<NamedArray<'_>>> {
     let damaged = |what: String| {
-        Error::Data(message!(
-            "load: {what}. It is damaged or no safetensors file; take another copy."
-        ))
+        Error::Data(
+            format!("load: {what}. It is damaged or no safetensors file; take another copy.")
+                .into(),
+        )
     };
     let Some((length, rest)) = file.split_first_chunk() else {
         let text = format!("the file has {} bytes and its header alone has 8", file.len());

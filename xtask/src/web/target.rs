@@ -89,6 +89,8 @@ impl WasmCargo {
                 "cargo",
                 "build",
                 "-Zbuild-std=std,panic_abort",
+                // A page is loaded anew by every visitor.
+                "-Zbuild-std-features=optimize_for_size",
             ])
         } else {
             CommandLine::cargo(["build"])
@@ -232,7 +234,7 @@ mod tests {
             format!("cargo build --locked --lib --package a --profile web --target {TRIPLE}")
         );
         let nightly = WasmCargo { nightly: true }.build("a", "web").to_string();
-        let start = "rustup run nightly cargo build -Zbuild-std=std,panic_abort --locked ";
+        let start = "rustup run nightly cargo build -Zbuild-std=std,panic_abort -Zbuild-std-features=optimize_for_size ";
         assert!(nightly.starts_with(start), "{nightly}");
     }
 
