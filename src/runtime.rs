@@ -443,8 +443,13 @@ impl Device {
     /// Refuses what no binding of the adapter can cover.
     pub(crate) fn check_size(&self, op: &str, spec: &Spec) -> Result<()> {
         // Counted in 64 bits, as a browser's usize has 32.
-        let elements = spec.shape.checked_elements();
-        let bytes = elements.and_then(|n| (n as u64).checked_mul(spec.dtype.size() as u64));
+        let mut sizes = spec.shape.iter();
+        let bytes = match sizes.clone().any(|&size| size == 0) {
+            true => Some(0),
+            false => {
+                sizes.try_fold(spec.dtype.size() as u64, |n, &size| n.checked_mul(size as u64))
+            }
+        };
         self.0.gpu.check_size(op, &spec.shape, bytes)
     }
 

@@ -188,7 +188,7 @@ impl Tensor {
     #[wasm_bindgen(unchecked_return_type = "Promise<TypedArray>")]
     pub fn data(&self) -> Promise {
         let tensor = self.get();
-        promise(async move { Ok(read(&tensor?).await?) })
+        promise(async move { read(&tensor?).await })
     }
 
     /// The only element of a tensor that has one; `bool` as 0 or 1.
