@@ -7,7 +7,9 @@ import type { Run } from './run';
 /** Those of the step that was handed over last; call it before anything else runs. */
 export function kernelsOf(device: Device): Kernel[] {
   const plan = device.lastPlan();
-  return (plan?.kernels ?? []).map(({ name, ops, result, bytes, flops, wgsl }) =>
+  const kernels = plan?.kernels ?? [];
+  plan?.free();
+  return kernels.map(({ name, ops, result, bytes, flops, wgsl }) =>
     ({ name, ops, result, bytes, ...(flops === undefined ? {} : { flops }), wgsl }));
 }
 

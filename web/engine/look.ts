@@ -57,7 +57,8 @@ export async function evaluate(
 
 /** The weights that look at pixels directly, each scaled to its own largest; 128 is zero. Undefined if they are no pictures. */
 export async function filters(model: Sequential): Promise<Omit<Event & { kind: 'filters' }, 'kind'> | undefined> {
-  const first = model.variables[0];
+  const [first, ...others] = model.variables;
+  for (const other of others) other.free();
   if (!first) return undefined;
   const shape = first.shape;
   const of = shape[shape.length - 1]!;
@@ -67,6 +68,7 @@ export async function filters(model: Sequential): Promise<Omit<Event & { kind: '
   const size = side * side;
   const layer = first.name;
   const weights = first.read();
+  first.free();
   const read = weights.data();
   weights.dispose();
   const all = await read;

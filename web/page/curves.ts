@@ -66,6 +66,22 @@ const axis = (values: (n: number) => string, size: number): uPlot.Axis => ({
   values: (_, splits) => splits.map((n) => (n === null ? '' : values(n))),
 });
 
+/**
+ * Canvases made by `work` are drawn by the processor. The GPU computes, and a page whose pictures it draws too would stand
+ * still until there is a gap.
+ */
+function onOrdinaryCanvas<T>(work: () => T): T {
+  const { getContext } = HTMLCanvasElement.prototype;
+  HTMLCanvasElement.prototype.getContext = function ordinary(this: HTMLCanvasElement) {
+    return (getContext as (kind: '2d', options: object) => unknown).call(this, '2d', { willReadFrequently: true });
+  } as typeof getContext;
+  try {
+    return work();
+  } finally {
+    HTMLCanvasElement.prototype.getContext = getContext;
+  }
+}
+
 function chart(id: string, y: uPlot.Scale, values: (n: number) => string, series: uPlot.Series[]): uPlot {
   const parent = byId(id);
   const options: uPlot.Options = {
@@ -75,7 +91,7 @@ function chart(id: string, y: uPlot.Scale, values: (n: number) => string, series
     legend: { show: false }, cursor: { drag: { x: false, y: false }, y: false, points: { size: 6 } },
     padding: [8, 8, 0, 0], series: [{}, ...series],
   };
-  const plot = new uPlot(options, [[], ...series.map(() => [])] as uPlot.AlignedData, parent);
+  const plot = onOrdinaryCanvas(() => new uPlot(options, [[], ...series.map(() => [])] as uPlot.AlignedData, parent));
   new ResizeObserver(() => {
     const [width, height] = [parent.clientWidth, parent.clientHeight];
     if (width > 0 && (width !== plot.width || height !== plot.height)) plot.setSize({ width, height });
@@ -126,8 +142,9 @@ function csv(): string {
   return `step,loss,accuracy\n${rows.join('\n')}\n`;
 }
 
-/** The mean of the last steps: one batch alone jumps. */
-export function recent(): { loss: number; accuracy: number } {
+/** The mean of the last steps, for one batch alone jumps; undefined before the first. */
+export function recent(): { loss: number; accuracy: number } | undefined {
+  if (length === 0) return undefined;
   const from = Math.max(0, length - 20);
   const mean = (values: Float32Array) => values.subarray(from, length).reduce((sum, value) => sum + value, 0) / (length - from);
   return { loss: mean(losses), accuracy: mean(accuracies) };

@@ -10,7 +10,7 @@ import { colour, onScheme } from './theme';
 type Ask = <K extends AskName>(kind: K, input: Asks[K]['in']) => Promise<Asks[K]['out']>;
 
 const pad = byId<HTMLCanvasElement>('pad');
-const context = pad.getContext('2d')!;
+const context = pad.getContext('2d', { willReadFrequently: true })!;
 /** As wide as a felt pen on a paper of this size. */
 const PEN = pad.width / 14;
 

@@ -172,6 +172,7 @@ function showModel(event: Event & { kind: 'model' }): void {
   for (const id of ['loss', 'accuracy', 'test-accuracy', 'speed', 'step-time', 'first-step', 'kernels-per-step']) say(id, '–');
   say('kept-note', 'Kept in this browser while you train, so that a reload goes on.');
   clearNotice('info');
+  clearNotice('error');
   noKernels();
   forgetResults();
   readAgain();
@@ -199,6 +200,8 @@ function showPoints(event: Event & { kind: 'points' }): void {
   requestAnimationFrame(() => {
     planned = false;
     const mean = recent();
+    // A reset came in between.
+    if (!mean) return;
     say('step', format.count(step));
     say('loss', format.loss(step === 1 ? lossOf(1) : mean.loss));
     say('accuracy', format.percent(mean.accuracy));

@@ -12,7 +12,7 @@ function paint(image: ImageData, at: number, [r, g, b]: readonly [number, number
 
 /** Ink on paper: the darker a pixel, the more it hides of what lies under it. */
 export function drawDigit(canvas: HTMLCanvasElement, pixels: Uint8Array): void {
-  const context = canvas.getContext('2d')!;
+  const context = canvas.getContext('2d', { willReadFrequently: true })!;
   const image = context.createImageData(28, 28);
   const ink = rgb('ink-rgb');
   for (let i = 0; i < 784; i++) paint(image, i, ink, pixels[i]!);
@@ -48,7 +48,7 @@ export function drawFilters(canvas: HTMLCanvasElement, count: number, side: numb
   const gap = Math.max(1, Math.round(side / 8));
   canvas.width = columns * (side + gap) - gap;
   canvas.height = rows * (side + gap) - gap;
-  const context = canvas.getContext('2d')!;
+  const context = canvas.getContext('2d', { willReadFrequently: true })!;
   const image = context.createImageData(canvas.width, canvas.height);
   const [above, below] = [rgb('accent-rgb'), rgb('second-rgb')];
   for (let f = 0; f < count; f++) {
