@@ -233,7 +233,7 @@ describe(`the page in ${browserName}`, () => {
     const labels = path.join(files, 'train-labels-idx1-ubyte');
     writeFileSync(labels, Buffer.from([1, 2, 3, 4, 5, 6, 7, 8]));
     await page.upload('#data-files', labels);
-    await page.until(() => document.querySelector('#notices > .notice[data-kind="file"]'), { what: 'a notice on the data file' });
+    await page.until(() => document.querySelector('#notices > .notice[data-kind="file"]') !== null, { what: 'a notice on the data file' });
     assert.match(await words(), /train-labels/);
     await page.screenshot('broken-file');
     const weights = path.join(files, 'weights.safetensors');
@@ -249,7 +249,7 @@ describe(`the page in ${browserName}`, () => {
     await page.click('#toggle');
     await reaches(5);
     await page.click('#lose-device');
-    await page.until(() => document.querySelector('#notices > .notice[data-kind="lost"]'), { what: 'a notice on the loss' });
+    await page.until(() => document.querySelector('#notices > .notice[data-kind="lost"]') !== null, { what: 'a notice on the loss' });
     await page.screenshot('lost-device');
     const at = await step();
     await page.until((from) => document.documentElement.dataset.state === 'training' && Number(document.documentElement.dataset.step) > from,
@@ -334,7 +334,7 @@ describe(`the page in ${browserName}`, () => {
     try {
       await visit({ data: 'drawn' }, { in: without, init: () => { delete Navigator.prototype.gpu; } });
       assert.equal(await page.state('error', 'ready'), 'error');
-      assert.ok(await page.eval(() => document.querySelector('#notices > .notice[data-kind="no-webgpu"]')), await words());
+      assert.ok(await page.eval(() => document.querySelector('#notices > .notice[data-kind="no-webgpu"]') !== null), await words());
       assert.match(await words(), /WebGPU/);
       await page.screenshot('no-webgpu');
       assert.deepEqual(page.problems, []);
@@ -351,7 +351,7 @@ describe(`the page in ${browserName}`, () => {
     };
     await visit({ data: 'drawn', worker: 0 }, { init });
     assert.equal(await page.state('error', 'ready'), 'error');
-    assert.ok(await page.eval(() => document.querySelector('#notices > .notice[data-kind="no-adapter"]')), await words());
+    assert.ok(await page.eval(() => document.querySelector('#notices > .notice[data-kind="no-adapter"]') !== null), await words());
     await page.screenshot('no-adapter');
     page.problems.length = 0;
   });
