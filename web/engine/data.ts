@@ -1,6 +1,6 @@
 // Where the digits come from: the visitor's files, the server's `data/mnist/`, or drawn on the spot.
 
-import { Images } from '../pkg/wgrad.js';
+import { Images } from '../page-pkg/wgrad.js';
 import { FileError } from './faults';
 import { dropFiles, keepFiles, keptFiles, type KeptFile } from './store';
 

@@ -1,7 +1,7 @@
 // What trains: owns the device, the data, the model and its optimizer. The same module runs in a worker and, where there is no
 // WebGPU in workers, beside the page. Commands run one after the other; training and looking at a model give way to them.
 
-import init, { Device, onPanic } from '../pkg/wgrad.js';
+import init, { Device, onPanic } from '../page-pkg/wgrad.js';
 import { Files, drawn, kept as keptData, served, type Data } from './data';
 import { faultOf, notePanic } from './faults';
 import { measured } from './kernels';

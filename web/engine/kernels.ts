@@ -1,6 +1,6 @@
 // The kernels of a training step, as the planner made them, and how long each takes.
 
-import type { Device } from '../pkg/wgrad.js';
+import type { Device } from '../page-pkg/wgrad.js';
 import type { Kernel } from './protocol';
 import type { Run } from './run';
 

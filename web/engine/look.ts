@@ -1,6 +1,6 @@
 // Looking at a model without changing it: how it does on test images, what its first layer has learnt, what it reads.
 
-import { Tensor, type Images, type Sequential } from '../pkg/wgrad.js';
+import { Tensor, type Images, type Sequential } from '../page-pkg/wgrad.js';
 import type { Digits, Event } from './protocol';
 import { giveWay } from './time';
 

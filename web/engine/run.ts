@@ -1,6 +1,6 @@
 // One training run: a model, its optimizer, the order of the images, and the curves so far.
 
-import { Sequential, Tensor, setSeed, type Images, type OptimizerConfig } from '../pkg/wgrad.js';
+import { Sequential, Tensor, setSeed, type Images, type OptimizerConfig } from '../page-pkg/wgrad.js';
 import { layersOf, type Settings } from './settings';
 import type { Kept } from './store';
 

@@ -1,6 +1,6 @@
 // Reading many numbers at once.
 
-import { Tensor } from '../pkg/wgrad.js';
+import { Tensor } from '../page-pkg/wgrad.js';
 
 /** The values of tensors with one element, which are disposed of. One read for all of them. */
 export async function readScalars(tensors: Tensor[]): Promise<Float32Array> {

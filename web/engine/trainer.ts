@@ -1,7 +1,7 @@
 // The training loop. It hands steps over ahead of the device, never waits idly, reads losses many at a time, and between them
 // looks at test images and filters and keeps the weights.
 
-import type { Device, Tensor } from '../pkg/wgrad.js';
+import type { Device, Tensor } from '../page-pkg/wgrad.js';
 import type { Data } from './data';
 import { kernelsOf } from './kernels';
 import * as look from './look';

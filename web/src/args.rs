@@ -1,6 +1,6 @@
 //! Arguments that come as plain JavaScript values: options, shapes, numbers.
 
-use js_sys::{Array, Function, Object, Reflect};
+use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::error::{Result, bad_type};
@@ -54,8 +54,9 @@ impl Options {
         self.read(key, "a string", |value| value.as_string())
     }
 
-    pub(crate) fn function(&self, key: &str) -> Result<Option<Function>> {
-        self.read(key, "a function", |value| value.dyn_ref::<Function>().cloned())
+    #[cfg(feature = "ops")]
+    pub(crate) fn function(&self, key: &str) -> Result<Option<js_sys::Function>> {
+        self.read(key, "a function", |value| value.dyn_ref::<js_sys::Function>().cloned())
     }
 
     /// A whole number from 0.

@@ -8,11 +8,10 @@ use wgrad::keras::layers::{
 use wgrad::keras::losses::{MeanSquaredError, SparseCategoricalCrossentropy};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
 use wgrad::keras::{Activation, Initializer, Sequential};
-use wgrad::{Tensor, sigmoid_cross_entropy_with_logits};
+use wgrad::{Padding, Tensor, sigmoid_cross_entropy_with_logits};
 
 use crate::args::{Options, show};
 use crate::error::{Result, bad_type};
-use crate::ops::padding;
 
 /// Makes the objects that describe layers: `layers.dense({ units: 10 })` is `{ type: 'dense', units: 10 }`.
 #[wasm_bindgen]
@@ -264,4 +263,14 @@ impl Loss {
         };
         hits.cast(wgrad::DType::F32)?.reduce_mean((), false)
     }
+}
+
+/// VALID unless given.
+pub(crate) fn padding(options: &Options) -> Result<Padding> {
+    let read = |value: &JsValue| match value.as_string()?.as_str() {
+        "same" => Some(Padding::Same),
+        "valid" => Some(Padding::Valid),
+        _ => None,
+    };
+    Ok(options.read("padding", "'same' or 'valid'", read)?.unwrap_or(Padding::Valid))
 }

@@ -12,9 +12,9 @@ use std::task::Poll;
 use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
+use wgrad::Error;
 use wgrad::data::mnist;
 use wgrad::keras::layers::Layer;
-use wgrad::{Device, Error};
 
 use crate::args::Options;
 use crate::error::{Result, bad_type, promise};
@@ -472,35 +472,5 @@ impl Sequential {
         let data = Data::new("predict", x, &JsValue::UNDEFINED)?;
         let (model, batch) = (self.0.clone(), batch_size("predict", options)?);
         Ok(promise(async move { Ok(Tensor::new(predict(&model, &data, batch).await?).into()) }))
-    }
-
-    /// The weights as the contents of a safetensors file, with the variables' names. The same file is read natively
-    /// by `Sequential::load_weights`.
-    #[wasm_bindgen(unchecked_return_type = "Promise<Uint8Array>")]
-    pub fn save(&self) -> Promise {
-        let model = self.0.clone();
-        promise(async move {
-            let arrays = model.layers.named_arrays_async().await?;
-            let file = crate::weights::write(&arrays)?;
-            Ok(js_sys::Uint8Array::from(&file[..]).into())
-        })
-    }
-
-    /// Takes the weights from the contents of a safetensors file; the layers must have been sized. Throws a
-    /// `CheckpointError` if they are another model's, a `DataError` if the file is damaged; the weights are then as
-    /// they were. After a device was lost this brings the model to the new one.
-    pub fn load(&self, bytes: &[u8]) -> Result<()> {
-        self.0.layers.set_named_arrays(&crate::weights::read(bytes)?)?;
-        let device = Device::current()?;
-        let mut training = self.0.training.borrow_mut();
-        let elsewhere = |optimizer: &dyn wgrad::keras::optimizers::Optimizer| {
-            optimizer.variables().first().is_some_and(|slot| *slot.read().device() != device)
-        };
-        // Slots on a device that is gone are gone with it.
-        if let Some(old) = training.as_ref().filter(|old| elsewhere(&*old.optimizer)) {
-            let fresh = old.renewed()?;
-            *training = Some(Rc::new(fresh));
-        }
-        Ok(())
     }
 }

@@ -9,13 +9,16 @@ mod args;
 mod config;
 mod device;
 mod error;
+#[cfg(feature = "ops")]
 mod fit;
 mod images;
+#[cfg(feature = "ops")]
 mod ops;
 mod panics;
 mod profile;
 mod random;
 mod sequential;
+#[cfg(feature = "ops")]
 mod tape;
 mod tensor;
 mod tidy;
@@ -28,10 +31,14 @@ pub use device::{Device, Plan};
 pub use images::Images;
 pub use panics::on_panic;
 pub use profile::Profiler;
-pub use random::{random_normal, random_uniform, set_seed};
+pub use random::set_seed;
+#[cfg(feature = "ops")]
+pub use random::{random_normal, random_uniform};
 pub use sequential::Sequential;
+#[cfg(feature = "ops")]
 pub use tape::{GradientTape, value_and_gradients};
 pub use tensor::Tensor;
+#[cfg(feature = "ops")]
 pub use tidy::tidy;
 pub use variable::Variable;
 

@@ -1,9 +1,10 @@
-//! The ops of [`Tensor`]: each calls the method of `wgrad` that it stands for.
+//! The ops of [`Tensor`] that the page does without: each calls the method of `wgrad` that it stands for.
 
 use wasm_bindgen::prelude::*;
-use wgrad::{Axes, Conv2dOptions, Padding, Pool2dOptions};
+use wgrad::{Axes, Conv2dOptions, Pool2dOptions};
 
-use crate::args::{Options, integers, show};
+use crate::args::{Options, integers};
+use crate::config::padding;
 use crate::error::{Result, bad_type};
 use crate::tensor::{Operand, Tensor, dtype};
 
@@ -186,16 +187,6 @@ reduce! {
 
 #[wasm_bindgen]
 impl Tensor {
-    /// `e^x / sum(e^x)` along an axis; the last unless given.
-    pub fn softmax(&self, axis: Option<i32>) -> Result<Tensor> {
-        Ok(Tensor::new(self.get()?.softmax(axis.unwrap_or(-1).into())?))
-    }
-
-    /// The place of the largest element along an axis; the last unless given.
-    pub fn argmax(&self, axis: Option<i32>) -> Result<Tensor> {
-        Ok(Tensor::new(self.get()?.argmax(axis.unwrap_or(-1).into())?))
-    }
-
     /// The place of the smallest element along an axis; the last unless given.
     pub fn argmin(&self, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.argmin(axis.unwrap_or(-1).into())?))
@@ -214,14 +205,6 @@ impl Tensor {
         let flag = |key| Ok::<_, crate::error::Thrown>(options.bool(key)?.unwrap_or(false));
         let (a, b) = (flag("transposeA")?, flag("transposeB")?);
         Ok(Tensor::new(self.get()?.matmul_transposed(other.get()?, a, b)?))
-    }
-
-    /// The same elements in another shape; one size may be -1, which stands for what is left.
-    pub fn reshape(
-        &self,
-        #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
-    ) -> Result<Tensor> {
-        Ok(Tensor::new(self.get()?.reshape(integers("reshape", shape)?)?))
     }
 
     /// The axes in another order; reversed unless one is given.
@@ -268,22 +251,6 @@ impl Tensor {
     #[wasm_bindgen(js_name = oneHot)]
     pub fn one_hot(&self, depth: usize) -> Result<Tensor> {
         Ok(Tensor::new(wgrad::one_hot(&self.get()?, depth, 1.0, 0.0)?))
-    }
-
-    /// Tensors joined along an axis.
-    pub fn concat(
-        #[wasm_bindgen(unchecked_param_type = "readonly (Tensor | Variable)[]")] values: &JsValue,
-        axis: i32,
-    ) -> Result<Tensor> {
-        let Some(values) = values.dyn_ref::<js_sys::Array>() else {
-            return Err(bad_type(format!("Tensor.concat: {} is not a list.", show(values))));
-        };
-        let values: Vec<wgrad::Tensor> = values
-            .iter()
-            .map(|value| value.unchecked_ref::<Operand>().get())
-            .collect::<Result<_>>()?;
-        let values: Vec<&wgrad::Tensor> = values.iter().collect();
-        Ok(Tensor::new(wgrad::concat(&values, axis.into())?))
     }
 
     /// Convolves images `[N,H,W,C]` with filters `[h,w,C,F]`.
@@ -347,16 +314,6 @@ fn axes(op: &str, value: &JsValue) -> Result<Axes> {
         Some(axis) => Err(bad_type(format!("{op}: {axis} is not an axis."))),
         None => Ok(integers(op, value)?.as_slice().into()),
     }
-}
-
-/// VALID unless given.
-pub(crate) fn padding(options: &Options) -> Result<Padding> {
-    let read = |value: &JsValue| match value.as_string()?.as_str() {
-        "same" => Some(Padding::Same),
-        "valid" => Some(Padding::Valid),
-        _ => None,
-    };
-    Ok(options.read("padding", "'same' or 'valid'", read)?.unwrap_or(Padding::Valid))
 }
 
 fn pooling(op: &'static str, value: &JsValue) -> Result<Pool2dOptions> {

@@ -4,6 +4,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::args;
 use crate::error::{Result, bad_type};
+#[cfg(feature = "ops")]
 use crate::tensor::Tensor;
 
 /// Starts the global generator again, so that what follows is the same at every run: start values of weights,
@@ -21,6 +22,7 @@ pub fn set_seed(seed: f64) -> Result<()> {
     Ok(())
 }
 
+#[cfg(feature = "ops")]
 /// Normal numbers of this mean and deviation (0 and 1 unless given) from the global generator.
 #[wasm_bindgen(js_name = randomNormal)]
 pub fn random_normal(
@@ -34,6 +36,7 @@ pub fn random_normal(
     Ok(Tensor::new(if mean == 0.0 { scaled } else { scaled.add(mean)? }))
 }
 
+#[cfg(feature = "ops")]
 /// Numbers from `low` to `high` (0 and 1 unless given) from the global generator.
 #[wasm_bindgen(js_name = randomUniform)]
 pub fn random_uniform(

@@ -1,6 +1,6 @@
 //! [`Sequential`]: a model of layers one after the other, with Keras's `compile`, `fit`, `evaluate` and `predict`.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use js_sys::{Array, Object, Promise, Reflect};
@@ -24,7 +24,8 @@ pub(crate) struct Model {
     pub(crate) layers: wgrad::keras::Sequential,
     pub(crate) training: RefCell<Option<Rc<Training>>>,
     /// True while `fit` runs.
-    pub(crate) fitting: Cell<bool>,
+    #[cfg(feature = "ops")]
+    pub(crate) fitting: std::cell::Cell<bool>,
 }
 
 /// What `compile` has chosen.
@@ -94,8 +95,12 @@ impl Sequential {
         for config in list.iter() {
             model = add_layer(model, &config)?;
         }
-        let (training, fitting) = (RefCell::new(None), Cell::new(false));
-        Ok(Sequential(Rc::new(Model { layers: model, training, fitting })))
+        Ok(Sequential(Rc::new(Model {
+            layers: model,
+            training: RefCell::new(None),
+            #[cfg(feature = "ops")]
+            fitting: Default::default(),
+        })))
     }
 
     /// Sizes all layers for inputs of this shape, the batch axis first (any size, or null).

@@ -207,6 +207,7 @@ impl Tensor {
     }
 
     /// The tensor as TensorFlow prints it; long ones are shortened.
+    #[cfg(feature = "ops")]
     #[wasm_bindgen(js_name = toStringAsync, unchecked_return_type = "Promise<string>")]
     pub fn to_string_async(&self) -> Promise {
         let tensor = self.get();
@@ -326,4 +327,41 @@ pub(crate) async fn read(tensor: &wgrad::Tensor) -> Result<JsValue> {
             Float32Array::from(&values[..]).into()
         }
     })
+}
+
+#[wasm_bindgen]
+impl Tensor {
+    /// `e^x / sum(e^x)` along an axis; the last unless given.
+    pub fn softmax(&self, axis: Option<i32>) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.softmax(axis.unwrap_or(-1).into())?))
+    }
+
+    /// The place of the largest element along an axis; the last unless given.
+    pub fn argmax(&self, axis: Option<i32>) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.argmax(axis.unwrap_or(-1).into())?))
+    }
+
+    /// The same elements in another shape; one size may be -1, which stands for what is left.
+    pub fn reshape(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
+    ) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.reshape(args::integers("reshape", shape)?)?))
+    }
+
+    /// Tensors joined along an axis.
+    pub fn concat(
+        #[wasm_bindgen(unchecked_param_type = "readonly (Tensor | Variable)[]")] values: &JsValue,
+        axis: i32,
+    ) -> Result<Tensor> {
+        let Some(values) = values.dyn_ref::<js_sys::Array>() else {
+            return Err(bad_type(format!("Tensor.concat: {} is not a list.", args::show(values))));
+        };
+        let values: Vec<wgrad::Tensor> = values
+            .iter()
+            .map(|value| value.unchecked_ref::<Operand>().get())
+            .collect::<Result<_>>()?;
+        let values: Vec<&wgrad::Tensor> = values.iter().collect();
+        Ok(Tensor::new(wgrad::concat(&values, axis.into())?))
+    }
 }

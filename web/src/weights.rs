@@ -3,17 +3,54 @@
 //! Natively the crate `safetensors` does this; here its JSON parser would be a tenth of what a page loads. What
 //! names, shapes and dtypes must be is checked in `wgrad`.
 
-use js_sys::{Array, JSON, Object, Reflect};
+use std::rc::Rc;
+
+use js_sys::{Array, JSON, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
-use wgrad::Error;
 use wgrad::keras::NamedArray;
+use wgrad::keras::optimizers::Optimizer;
+use wgrad::{Device, Error};
 
 use crate::args::whole;
 use crate::device::object;
-use crate::error::Result;
+use crate::error::{Result, promise};
+use crate::sequential::Sequential;
+
+#[wasm_bindgen]
+impl Sequential {
+    /// The weights as the contents of a safetensors file, with the variables' names. The same file is read natively
+    /// by `Sequential::load_weights`.
+    #[wasm_bindgen(unchecked_return_type = "Promise<Uint8Array>")]
+    pub fn save(&self) -> Promise {
+        let model = self.0.clone();
+        promise(async move {
+            let arrays = model.layers.named_arrays_async().await?;
+            let file = write(&arrays)?;
+            Ok(js_sys::Uint8Array::from(&file[..]).into())
+        })
+    }
+
+    /// Takes the weights from the contents of a safetensors file; the layers must have been sized. Throws a
+    /// `CheckpointError` if they are another model's, a `DataError` if the file is damaged; the weights are then as
+    /// they were. After a device was lost this brings the model to the new one.
+    pub fn load(&self, bytes: &[u8]) -> Result<()> {
+        self.0.layers.set_named_arrays(&read(bytes)?)?;
+        let device = Device::current()?;
+        let mut training = self.0.training.borrow_mut();
+        let elsewhere = |optimizer: &dyn Optimizer| {
+            optimizer.variables().first().is_some_and(|slot| *slot.read().device() != device)
+        };
+        // Slots on a device that is gone are gone with it.
+        if let Some(old) = training.as_ref().filter(|old| elsewhere(&*old.optimizer)) {
+            let fresh = old.renewed()?;
+            *training = Some(Rc::new(fresh));
+        }
+        Ok(())
+    }
+}
 
 /// The contents of a file: the header's length, the header, the data.
-pub(crate) fn write(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
+fn write(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
     let (header, mut end) = (Object::new(), 0usize);
     for array in arrays {
         let begin = end;
@@ -38,7 +75,7 @@ pub(crate) fn write(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
 }
 
 /// The tensors of a file.
-pub(crate) fn read(file: &[u8]) -> Result<Vec<NamedArray<'_>>> {
+fn read(file: &[u8]) -> Result<Vec<NamedArray<'_>>> {
     let damaged = |what: String| {
         Error::Data(
             format!("load: {what}. It is damaged or no safetensors file; take another copy.")

@@ -26,8 +26,8 @@ const WASM_FEATURES: [&str; 6] = [
     "multivalue",
 ];
 
-/// Writes the wasm and its JavaScript into an emptied `web/pkg`.
-pub fn bind(project: &Project) -> Result<Status> {
+/// Writes the wasm that was built last, and its JavaScript, into the emptied folder `pkg`.
+pub fn bind(project: &Project, pkg: &Path) -> Result<Status> {
     let lock =
         fs::read_to_string(project.root.join("Cargo.lock")).context("cannot read Cargo.lock")?;
     let (library, tool) =
@@ -54,9 +54,8 @@ pub fn bind(project: &Project) -> Result<Status> {
     if !wasm.is_file() {
         bail!("the build left no {}; is `{CRATE}` a cdylib?", wasm.display());
     }
-    let pkg = project.pkg();
     if pkg.exists() {
-        fs::remove_dir_all(&pkg).with_context(|| format!("cannot empty {}", pkg.display()))?;
+        fs::remove_dir_all(pkg).with_context(|| format!("cannot empty {}", pkg.display()))?;
     }
     // A program of its own, so that only this command compiles wasm-bindgen.
     CommandLine::cargo([
@@ -83,13 +82,13 @@ fn locked<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
 }
 
 /// Lets wasm-opt shrink the wasm, where there is one. A wasm-opt that fails is no reason to have no package.
-pub fn shrink(project: &Project) -> Result<()> {
-    let wasm = project.pkg().join(format!("{NAME}_bg.wasm"));
+pub fn shrink(project: &Project, pkg: &Path) -> Result<()> {
+    let wasm = pkg.join(format!("{NAME}_bg.wasm"));
     let Some(tool) = wasm_opt(project) else {
         report("wasm-opt", "not found; the wasm stays as it is. `npm ci` in web/ brings one");
         return Ok(());
     };
-    let small = project.pkg().join("small.wasm");
+    let small = pkg.join("small.wasm");
     let features = WASM_FEATURES.map(|feature| format!("--enable-{feature}"));
     let places = [wasm.display().to_string(), "-o".to_owned(), small.display().to_string()];
     let status = tool.args(["-Oz"]).args(features).args(places).run();

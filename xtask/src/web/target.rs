@@ -80,8 +80,8 @@ impl WasmCargo {
         Ok(Self { nightly: true })
     }
 
-    /// The command that builds `package` with `profile`.
-    pub fn build(&self, package: &str, profile: &str) -> CommandLine {
+    /// The command that builds `package` with `profile`; not `whole`, without its default features.
+    pub fn build(&self, package: &str, profile: &str, whole: bool) -> CommandLine {
         let line = if self.nightly {
             CommandLine::new("rustup").args([
                 "run",
@@ -95,7 +95,7 @@ impl WasmCargo {
         } else {
             CommandLine::cargo(["build"])
         };
-        line.env("CARGO_ENCODED_RUSTFLAGS", &remapped_paths().join("\u{1f}")).args([
+        line.args([
             "--locked",
             "--lib",
             "--package",
@@ -105,11 +105,13 @@ impl WasmCargo {
             "--target",
             TRIPLE,
         ])
+        .args((!whole).then_some("--no-default-features"))
     }
 }
 
-/// Flags that keep the names of this machine's folders out of what is published: panics name their place.
-fn remapped_paths() -> Vec<String> {
+/// Flags, as `CARGO_ENCODED_RUSTFLAGS` takes them, that keep the names of this machine's folders out of what is
+/// published: panics name their place.
+pub fn remapped_paths() -> String {
     let home = |name: &str, folder: &str| {
         let own = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
         std::env::var_os(name).map(PathBuf::from).or_else(|| Some(PathBuf::from(own?).join(folder)))
@@ -119,7 +121,8 @@ fn remapped_paths() -> Vec<String> {
         .filter_map(|(name, folder, shown)| {
             Some(format!("--remap-path-prefix={}={shown}", home(name, folder)?.display()))
         })
-        .collect()
+        .collect::<Vec<_>>()
+        .join("\u{1f}")
 }
 
 /// The compiler of the active toolchain or of a named one.
@@ -228,12 +231,14 @@ mod tests {
 
     #[test]
     fn a_nightly_builds_the_standard_library_too() {
-        let own = WasmCargo { nightly: false }.build("a", "web").to_string();
+        let own = WasmCargo { nightly: false }.build("a", "web", true).to_string();
         assert_eq!(
             own,
             format!("cargo build --locked --lib --package a --profile web --target {TRIPLE}")
         );
-        let nightly = WasmCargo { nightly: true }.build("a", "web").to_string();
+        let part = WasmCargo { nightly: false }.build("a", "web", false).to_string();
+        assert_eq!(part, format!("{own} --no-default-features"));
+        let nightly = WasmCargo { nightly: true }.build("a", "web", true).to_string();
         let start = "rustup run nightly cargo build -Zbuild-std=std,panic_abort -Zbuild-std-features=optimize_for_size ";
         assert!(nightly.starts_with(start), "{nightly}");
     }
