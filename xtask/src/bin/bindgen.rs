@@ -27,6 +27,8 @@ fn main() -> ExitCode {
 fn bind(wasm: &str, folder: &str, name: &str) -> anyhow::Result<()> {
     let mut bindgen = Bindgen::new();
     bindgen.input_path(wasm).web(true)?.typescript(true).out_name(name);
+    // Without arguments `init` looks beside the module.
+    bindgen.omit_default_module_path(false);
     // Names of functions and tools are no use to a visitor.
     bindgen.remove_name_section(true).remove_producers_section(true);
     bindgen.generate(folder)
