@@ -34,6 +34,9 @@ pub(crate) struct Problem {
     pub(crate) inner: usize,
 }
 
+/// Products in a sum of which so many are made that a large tile is worth its compilation.
+const MUCH: usize = 1 << 24;
+
 /// The variants that can compute `problem`, the one that the table prefers first.
 pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     let Problem { m, n, inner } = problem;
@@ -62,8 +65,9 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     if !caps.cpu && m > 32 && n > 32 && inner >= 16 {
         list.push(Variant::Tiled);
     }
-    // Without lanes to share loads, a processor's driver takes long to compile large tiles.
-    let most = if caps.cpu && list.is_empty() && caps.subgroup() != Some(8) { 4 } else { 8 };
+    // Without lanes to share loads, a processor's driver takes long to compile large tiles: only much work is worth it.
+    let slow = caps.cpu && list.is_empty() && caps.subgroup() != Some(8);
+    let most = if slow && m * n * inner < MUCH { 4 } else { 8 };
     let mut tm = if m >= 8 { most } else { m.next_power_of_two().min(4) };
     let mut tn4 = if n > 4 && most == 8 { 2 } else { 1 };
     // A GPU needs many threads more than it needs large tiles.
