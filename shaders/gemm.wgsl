@@ -10,7 +10,7 @@
 // b_quad(at, i) for i to i + 3 of these; and c_store(at, count, v).
 // Grid: S*B*tiles_n*tiles_m workgroups of WX x WY threads.
 //for t in ONCE
-var<workgroup> sums: array<V, WX * WY * TM4u * TRu * TN4u>;
+var<private> sums: array<V, TM4u * TRu * TN4u>;
 
 //end
 @compute @workgroup_size(WX, WY)
@@ -110,19 +110,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     //end
     //end
     //for t in ONCE
-    // Stored in one place, so that what is computed behind the product is compiled once. Each thread reads its own.
-    let own = (local.y * WX + local.x) * TM4u * TRu * TN4u;
+    // Stored in one place, so that what is computed behind the product is compiled once. Not in workgroup memory, which
+    // browsers fill with zeros before a barrier: SwiftShader then compiles the kernel for every thread of a workgroup.
     //for q in TM4
     //for r in TR
     //for j in TN4
-    sums[own + ($qu * TRu + $ru) * TN4u + $ju] = sum_$q_$r_$j;
+    sums[($qu * TRu + $ru) * TN4u + $ju] = sum_$q_$r_$j;
     //end
     //end
     //end
     for (var i = 0u; i < p.sums; i++) {
         let m = m0 + i / TN4u;
         let n = n0 + 4u * (i % TN4u);
-        if (m < p.m && n < p.n) { c_store((sb * p.m + m) * p.n + n, p.n - n, sums[own + i]); }
+        if (m < p.m && n < p.n) { c_store((sb * p.m + m) * p.n + n, p.n - n, sums[i]); }
     }
     //end
 }

@@ -99,7 +99,7 @@ impl Variant {
     }
 
     /// Vectors of four results that each thread keeps. A processor's driver takes long to compile what follows a
-    /// product, so there it follows once, in a loop over results in workgroup memory, whose count is a parameter: no
+    /// product, so there it follows once, in a loop over results in memory, whose count is a parameter: no
     /// driver writes that loop out.
     pub(super) fn sums(self) -> usize {
         match self {
@@ -133,8 +133,8 @@ impl Variant {
                         ("TN4", tn4),
                         ("BLOCKS", usize::from(tm >= 4)),
                         ("QUADS", usize::from(tm < 4)),
-                        ("ONCE", usize::from(once(wx * wy))),
-                        ("DIRECT", usize::from(!once(wx * wy))),
+                        ("ONCE", usize::from(caps.cpu)),
+                        ("DIRECT", usize::from(!caps.cpu)),
                         tail,
                     ],
                 ))
