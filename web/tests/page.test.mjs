@@ -273,6 +273,28 @@ describe(`the page in ${browserName}`, () => {
     assert.ok(await heap() - used < 30e6);
   });
 
+  it('leads to the examples, which run', async () => {
+    await ready();
+    await page.click('nav a[href="examples/index.html"]');
+    await page.click('a[href="xor.html"]');
+    const said = (wanted) => {
+      const text = document.querySelector('#out')?.textContent ?? '';
+      return (new RegExp(wanted).test(text) || /Error: /.test(text)) && text;
+    };
+    const xor = await page.until(said, { what: 'the last line of xor' }, '1 xor 1 = ');
+    const read = [...xor.matchAll(/(\d) xor (\d) = ([\d.]+)/g)].map(([, a, b, value]) => [Number(a) ^ Number(b), Number(value)]);
+    assert.equal(read.length, 4, xor);
+    for (const [want, got] of read) assert.ok(Math.abs(want - got) < 0.2, xor);
+
+    await page.goto(`${server.url}examples/digits.html`);
+    const digits = await page.until(said, { what: 'the last line of digits' }, 'weights: ');
+    const [accuracy] = [...digits.matchAll(/on unseen digits ([\d.]+)/g)].map(([, value]) => Number(value)).slice(-1);
+    assert.ok(accuracy > 0.8, digits);
+    const [shown, guessed] = ['shown', 'read '].map((word) => digits.match(new RegExp(`${word} ([\\d ]+)`))[1].trim().split(' '));
+    assert.equal(guessed.length, 10, digits);
+    assert.ok(shown.filter((digit, i) => digit === guessed[i]).length >= 7, digits);
+  });
+
   it('fits a tiny window', async () => {
     await ready({ data: 'drawn', stop: 2 }, { width: 320, height: 480 });
     await page.click('#toggle');
