@@ -232,6 +232,34 @@ describe(`the JavaScript API in ${browserName}`, () => {
     assert.ok(got.right > 50, `${got.right} of 100`);
   });
 
+  it('measures kernels while the page goes on, and keeps what it found', async () => {
+    const { text, again, findings, known, foreign, product, ticks } = await page.eval(async () => {
+      const { Tensor } = wgrad;
+      const device = await wgrad.Device.open();
+      const a = Tensor.from(Float32Array.from({ length: 64 * 64 }, (_, i) => (i % 7) - 3), [64, 64]);
+      const multiply = async () => [...await a.matmul(a).data()];
+      const before = await multiply();
+      let ticks = 0;
+      const ticking = setInterval(() => { ticks += 1; }, 5);
+      const text = await device.tune();
+      clearInterval(ticking);
+      const after = await multiply();
+      const findings = device.findings();
+      return {
+        text, ticks, findings, again: await device.tune(), known: device.setFindings(findings),
+        foreign: device.setFindings('something else'), product: before.map((value, i) => [value, after[i]]),
+      };
+    });
+    assert.match(text, /MatMul .*f32\[64, 64\]/);
+    assert.ok(ticks > 0, 'the page stood still');
+    assert.match(findings, /\tMatMul .*f32\[64, 64\]/);
+    assert.doesNotMatch(again, /MatMul/);
+    assert.deepEqual([known, foreign], [true, false]);
+    // Whole numbers, so the order of sums does not matter.
+    for (const [before, after] of product) assert.equal(after, before);
+    assert.ok(product.some(([value]) => value !== 0));
+  });
+
   it('tells of a device that is lost, and works on a new one', async () => {
     const got = await page.eval(async () => {
       const old = wgrad.Tensor.ones([2]);
