@@ -9,7 +9,11 @@
 // a_quad(at, i) for i to i + 3, and a_block(at of m to m + 3, i) for the four rows m to m + 3 at i to i + 3; b_column(b, n), b_at(column, u, v), b_load(at, i) for the four columns n to n + 3 and
 // b_quad(at, i) for i to i + 3 of these; and c_store(at, count, v).
 // Grid: S*B*tiles_n*tiles_m workgroups of WX x WY threads.
-//for t in ONCE
+//for t in SHARED
+var<workgroup> sums: array<V, WX * WY * TM4u * TRu * TN4u>;
+
+//end
+//for t in OWN
 var<private> sums: array<V, TM4u * TRu * TN4u>;
 
 //end
@@ -110,19 +114,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     //end
     //end
     //for t in ONCE
-    // Stored in one place, so that what is computed behind the product is compiled once. Not in workgroup memory, which
-    // browsers fill with zeros before a barrier: SwiftShader then compiles the kernel for every thread of a workgroup.
+    // Stored in one place, so that what is computed behind the product is compiled once. Each thread reads its own.
+    //for t in SHARED
+    let own = (local.y * WX + local.x) * TM4u * TRu * TN4u;
+    //end
+    //for t in OWN
+    let own = 0u;
+    //end
     //for q in TM4
     //for r in TR
     //for j in TN4
-    sums[($qu * TRu + $ru) * TN4u + $ju] = sum_$q_$r_$j;
+    sums[own + ($qu * TRu + $ru) * TN4u + $ju] = sum_$q_$r_$j;
     //end
     //end
     //end
     for (var i = 0u; i < p.sums; i++) {
         let m = m0 + i / TN4u;
         let n = n0 + 4u * (i % TN4u);
-        if (m < p.m && n < p.n) { c_store((sb * p.m + m) * p.n + n, p.n - n, sums[i]); }
+        if (m < p.m && n < p.n) { c_store((sb * p.m + m) * p.n + n, p.n - n, sums[own + i]); }
     }
     //end
 }

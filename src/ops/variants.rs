@@ -125,6 +125,9 @@ impl Variant {
         let once = |threads: usize| caps.cpu && threads * self.sums() <= 1024;
         match self {
             Variant::Registers { tm, tn4, wx, wy } => {
+                // Browsers fill workgroup memory with zeros before a barrier, and SwiftShader then compiles the kernel
+                // for every few threads of a workgroup. llvmpipe takes longer over memory of a thread's own.
+                let shared = caps.subgroup() == Some(8) && once(wx * wy);
                 kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(unroll(
                     include_str!("../../shaders/gemm.wgsl"),
                     &[
@@ -134,6 +137,8 @@ impl Variant {
                         ("BLOCKS", usize::from(tm >= 4)),
                         ("QUADS", usize::from(tm < 4)),
                         ("ONCE", usize::from(caps.cpu)),
+                        ("SHARED", usize::from(shared)),
+                        ("OWN", usize::from(caps.cpu && !shared)),
                         ("DIRECT", usize::from(!caps.cpu)),
                         tail,
                     ],
