@@ -29,7 +29,6 @@ pub(crate) struct Site<'a> {
 
 /// The ways in which an op can be computed, which differ in speed and rounding.
 #[derive(Debug, Clone, Default)]
-#[cfg_attr(target_family = "wasm", allow(dead_code))]
 pub(crate) struct Variants {
     /// Their names, which mean the same in every run. The first is what the op takes unasked.
     pub(crate) names: Vec<String>,

@@ -18,8 +18,6 @@ mod planner;
 mod report;
 mod rows;
 mod space;
-// A browser measures nothing.
-#[cfg_attr(target_family = "wasm", allow(dead_code))]
 mod tuner;
 mod view;
 

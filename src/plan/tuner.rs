@@ -63,7 +63,6 @@ pub(crate) struct Task {
     output: Spec,
     variants: Variants,
     /// With which it was planned.
-    #[cfg_attr(target_family = "wasm", allow(dead_code))]
     caps: Caps,
 }
 

@@ -1,5 +1,8 @@
 //! Measuring which variants of ops are fastest, and what becomes of the findings.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+
 use super::Device;
 use crate::device::MatmulPrecision;
 use crate::error::{Error, Result, message};
@@ -49,7 +52,15 @@ impl Device {
         gpu.start_profile().map(|()| gpu.drop_profile())?;
         let mut tasks = self.lane().tuner.take_unmeasured();
         let mut ops = Vec::new();
-        let measured = measure(gpu, &mut tasks, &mut ops).await;
+        let measured = {
+            let mut measuring = pin!(measure(gpu, &mut tasks, &mut ops));
+            // Whatever submits holds the lane, as a flush tells its own submissions by that; whatever waits does not.
+            poll_fn(|context| {
+                let _lane = self.lane();
+                measuring.as_mut().poll(context)
+            })
+            .await
+        };
         let mut lane = self.lane();
         lane.tuner.saw(&tasks);
         if !ops.is_empty() {

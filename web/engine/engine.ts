@@ -16,14 +16,11 @@ import { Trainer } from './trainer';
 /** A device that is lost more often within a minute is not replaced any more. */
 const REPLACEMENTS = 3;
 
-/** The library may be built without its tuner. */
-type Tunable = Device & { tune?(): Promise<string> };
-
 type Handlers = { [K in AskName]: (input: Asks[K]['in']) => Promise<Asks[K]['out']> | Asks[K]['out'] };
 
 export class Engine {
   readonly #send: Send;
-  #device: Tunable | undefined;
+  #device: Device | undefined;
   #data: Data | undefined;
   #trainer: Trainer | undefined;
   #settings!: Settings;
@@ -131,7 +128,7 @@ export class Engine {
       this.#load(name, bytes);
     }),
     tune: () => this.#command(async () => {
-      const text = await this.#device!.tune!();
+      const text = await this.#device!.tune();
       await keepFindings(this.#device!.adapter.text, this.#device!.findings());
       return { text };
     }),
@@ -251,7 +248,7 @@ export class Engine {
   }
 
   async #openDevice(): Promise<void> {
-    const device: Tunable = await Device.open(this.#memory > 0 ? { memoryLimit: this.#memory } : {});
+    const device = await Device.open(this.#memory > 0 ? { memoryLimit: this.#memory } : {});
     this.#device = device;
     void device.lost.then((reason) => {
       if (this.#device === device) void this.#command(() => this.#replace(reason)).catch((error) => this.#fault(faultOf(error)));
@@ -262,7 +259,7 @@ export class Engine {
       kind: 'adapter',
       adapter: {
         text: device.adapter.text, limits: Object.entries(device.limits), features: device.features,
-        timestamps: device.features.includes('timestamp-query'), tunes: device.tune !== undefined,
+        timestamps: device.features.includes('timestamp-query'),
       },
     });
   }

@@ -63,8 +63,6 @@ export interface Adapter {
   limits: [name: string, value: number][];
   features: string[];
   timestamps: boolean;
-  /** Whether kernels can be tuned. */
-  tunes: boolean;
 }
 
 /** What the engine tells without being asked. */

@@ -156,8 +156,7 @@ function showAdapter(adapter: Parameters<typeof showTimestamps>[0]): void {
     ...adapter.limits.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, format.count(value)))),
     make('div', {}, make('dt', {}, 'features'), make('dd', {}, adapter.features.join(', ') || 'none')));
   showTimestamps(adapter);
-  byId('tune').hidden = !adapter.tunes;
-  say('device-note', `${adapter.tunes ? 'Tuning keeps what it finds in this browser. ' : ''}Losing the device shows how the page recovers.`);
+  say('device-note', 'Tuning keeps what it finds in this browser. Losing the device shows how the page recovers.');
 }
 
 function showModel(event: Event & { kind: 'model' }): void {

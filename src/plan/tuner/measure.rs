@@ -241,6 +241,7 @@ impl Measurement {
     }
 
     /// The name of what would be taken without measuring.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn first(&self) -> &str {
         &self.task.variants.names[0]
     }
