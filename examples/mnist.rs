@@ -1,6 +1,6 @@
 //! Trains a network on MNIST, eagerly, on whatever adapter WebGPU finds.
 //!
-//! `cargo xtask mnist` runs it. The MLP reaches about 95 % in one epoch (10 s on two processor cores without a GPU), the
+//! `cargo xtask mnist` runs it. The MLP reaches about 95 % in one epoch (a few seconds on two processor cores without a GPU), the
 //! CNN about 98 %. Without the real files it trains on drawn digits and says so.
 
 use std::path::{Path, PathBuf};
