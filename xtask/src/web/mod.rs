@@ -51,6 +51,10 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     }
     node::install_modules(&project.web())?;
     if let Some(browsers) = &options.test {
+        let status = package::test()?;
+        if !status.is_success() {
+            return Ok(status);
+        }
         return browsers::test(&project, browsers, options.only.as_deref());
     }
     if options.serve {
@@ -95,7 +99,14 @@ fn build(project: &Project, check: bool) -> Result<Status> {
         if !status.is_success() {
             return Ok(status);
         }
-        package::shrink(project, &pkg)?;
+        let status = package::shrink(project, &pkg)?;
+        if !status.is_success() {
+            return Ok(status);
+        }
+    }
+    let status = package::pack(&project.page_pkg())?;
+    if !status.is_success() {
+        return Ok(status);
     }
     package::describe(project)?;
     node::bundle(project, check)

@@ -26,6 +26,17 @@ const WASM_FEATURES: [&str; 6] = [
     "multivalue",
 ];
 
+/// What makes the wasm smallest once it is packed. Inlining functions that have one caller, and keeping what is computed twice in
+/// a local, saves bytes and costs more when packing: in large functions each mention of a local is another one. Rust's stack
+/// begins at address 0, so nothing lies at low addresses.
+const SHRINKING: [&str; 5] = [
+    "-Oz",
+    "-Oz",
+    "--low-memory-unused",
+    "--one-caller-inline-max-function-size=15",
+    "--skip-pass=local-cse",
+];
+
 /// Writes the wasm that was built last, and its JavaScript, into the emptied folder `pkg`.
 pub fn bind(project: &Project, pkg: &Path) -> Result<Status> {
     let lock =
@@ -57,20 +68,19 @@ pub fn bind(project: &Project, pkg: &Path) -> Result<Status> {
     if pkg.exists() {
         fs::remove_dir_all(pkg).with_context(|| format!("cannot empty {}", pkg.display()))?;
     }
-    // A program of its own, so that only this command compiles wasm-bindgen.
-    CommandLine::cargo([
-        "run",
-        "--quiet",
-        "--package",
-        "xtask",
-        "--features",
-        "web",
-        "--bin",
-        "xtask-bindgen",
-        "--",
-    ])
-    .args([wasm.display().to_string(), pkg.display().to_string(), NAME.to_owned()])
-    .run()
+    wasm_tool(["bind", &wasm.display().to_string(), &pkg.display().to_string(), NAME])
+}
+
+/// Runs `xtask-wasm`, a program of its own, so that only this command compiles wasm-bindgen and the like.
+fn wasm_tool<const N: usize>(arguments: [&str; N]) -> Result<Status> {
+    let program = ["--package", "xtask", "--features", "web", "--bin", "xtask-wasm", "--"];
+    CommandLine::cargo(["run", "--quiet"]).args(program).args(arguments).run()
+}
+
+/// The tests of that program, which the workspace's leave out.
+pub fn test() -> Result<Status> {
+    let program = ["--package", "xtask", "--features", "web", "--bin", "xtask-wasm"];
+    CommandLine::cargo(["test", "--quiet"]).args(program).run()
 }
 
 /// The version of a package in the text of a `Cargo.lock`.
@@ -81,17 +91,29 @@ fn locked<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
     lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
 }
 
-/// Lets wasm-opt shrink the wasm, where there is one. A wasm-opt that fails is no reason to have no package.
-pub fn shrink(project: &Project, pkg: &Path) -> Result<()> {
+/// Makes the wasm small, above all when packed: wasm-opt shrinks it, where there is one, and its functions are laid out anew.
+pub fn shrink(project: &Project, pkg: &Path) -> Result<Status> {
     let wasm = pkg.join(format!("{NAME}_bg.wasm"));
+    optimize(project, &wasm)?;
+    wasm_tool(["order", &wasm.display().to_string()])
+}
+
+/// Packs the page's wasm harder than servers pack what they send, into the file that the page unpacks by itself.
+pub fn pack(pkg: &Path) -> Result<Status> {
+    let wasm = pkg.join(format!("{NAME}_bg.wasm")).display().to_string();
+    wasm_tool(["pack", &wasm, &format!("{wasm}.packed")])
+}
+
+/// A wasm-opt that fails is no reason to have no package.
+fn optimize(project: &Project, wasm: &Path) -> Result<()> {
     let Some(tool) = wasm_opt(project) else {
         report("wasm-opt", "not found; the wasm stays as it is. `npm ci` in web/ brings one");
         return Ok(());
     };
-    let small = pkg.join("small.wasm");
+    let small = wasm.with_file_name("small.wasm");
     let features = WASM_FEATURES.map(|feature| format!("--enable-{feature}"));
     let places = [wasm.display().to_string(), "-o".to_owned(), small.display().to_string()];
-    let status = tool.args(["-Oz"]).args(features).args(places).run();
+    let status = tool.args(SHRINKING).args(features).args(places).run();
     let size = |path: &Path| fs::metadata(path).map_or(0, |data| data.len());
     let done = matches!(&status, Ok(status) if status.is_success()) && size(&small) > 0;
     if !done {
@@ -99,8 +121,8 @@ pub fn shrink(project: &Project, pkg: &Path) -> Result<()> {
         report("wasm-opt", "warning: it failed (its words stand above); the wasm stays as it was");
         return Ok(());
     }
-    report("wasm-opt", &format!("{} bytes became {}", size(&wasm), size(&small)));
-    fs::rename(&small, &wasm).with_context(|| format!("cannot replace {}", wasm.display()))
+    report("wasm-opt", &format!("{} bytes became {}", size(wasm), size(&small)));
+    fs::rename(&small, wasm).with_context(|| format!("cannot replace {}", wasm.display()))
 }
 
 /// npm's wasm-opt, whose version is locked, or the system's.

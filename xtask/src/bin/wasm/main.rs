@@ -1,0 +1,69 @@
+//! What `cargo xtask web` does to a wasm, apart from letting wasm-opt shrink it. A program of its own, so that nothing else
+//! compiles these libraries.
+//!
+//! - `xtask-wasm bind WASM FOLDER NAME` writes JavaScript bindings and types, and the wasm that fits them.
+//! - `xtask-wasm order WASM` lays out its functions so that it packs well.
+//! - `xtask-wasm pack FILE PACKED` packs a file, in zlib's format.
+
+mod order;
+
+use std::fs::{self, File};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use wasm_bindgen_cli_support::Bindgen;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments.as_slice() {
+        ["bind", wasm, folder, name] => bind(wasm, folder, name),
+        ["order", wasm] => reorder(wasm),
+        ["pack", file, packed] => pack(file, packed),
+        _ => {
+            eprintln!(
+                "error: asked for is `bind WASM FOLDER NAME`, `order WASM` or `pack FILE PACKED`"
+            );
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// wasm-bindgen as a library, at the version that Cargo.lock has for the crate too: an installed wasm-bindgen of another version
+/// refuses the wasm.
+fn bind(wasm: &str, folder: &str, name: &str) -> Result<()> {
+    let mut bindgen = Bindgen::new();
+    bindgen.input_path(wasm).web(true)?.typescript(true).out_name(name);
+    // Without arguments `init` looks beside the module.
+    bindgen.omit_default_module_path(false);
+    // Names of functions and tools are no use to a visitor.
+    bindgen.remove_name_section(true).remove_producers_section(true);
+    bindgen.generate(folder).with_context(|| format!("no bindings for {wasm}"))
+}
+
+fn reorder(path: &str) -> Result<()> {
+    let wasm = read(path)?;
+    let ordered = order::ordered(&wasm).with_context(|| format!("cannot reorder {path}"))?;
+    fs::write(path, ordered).with_context(|| format!("cannot write {path}"))
+}
+
+fn pack(path: &str, packed: &str) -> Result<()> {
+    let bytes = read(path)?;
+    if bytes.is_empty() {
+        bail!("{path} is empty");
+    }
+    let file = File::create(packed).with_context(|| format!("cannot write {packed}"))?;
+    zopfli::compress(zopfli::Options::default(), zopfli::Format::Zlib, bytes.as_slice(), file)
+        .with_context(|| format!("cannot pack {path} into {packed}"))
+}
+
+fn read(path: &str) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {path}"))
+}
