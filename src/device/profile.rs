@@ -98,8 +98,8 @@ fn json_string(text: &mut String, value: &str) {
 
 /// Whole nanoseconds as microseconds, exactly.
 fn json_microseconds(text: &mut String, time: Duration) {
-    let nanos = time.as_nanos();
-    *text += &format!("{}.{:03}", nanos / 1000, nanos % 1000);
+    let micros = time.as_secs() * 1_000_000 + u64::from(time.subsec_micros());
+    *text += &format!("{micros}.{:03}", time.subsec_nanos() % 1000);
 }
 
 /// The runs of one kind of kernel together.

@@ -36,7 +36,9 @@ fn knot(text: &str) -> Option<Knot> {
         None => (text, false),
     };
     let (x, y) = place.split_once(',')?;
-    Some(Knot { x: x.parse().ok()?, y: y.parse().ok()?, corner })
+    // Whole numbers: reading others takes tables of 10 kB.
+    let number = |text: &str| text.parse::<i16>().ok().map(f32::from);
+    Some(Knot { x: number(x)?, y: number(y)?, corner })
 }
 
 /// A weight and the strokes: knots are `x,y`, a corner ends in `!`, a slash lifts the pen.

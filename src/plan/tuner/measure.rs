@@ -187,7 +187,7 @@ impl Measurement {
         let entry = &mut self.entries[at];
         // The first turn tells how long a run takes.
         let runs = match median(&entry.times) {
-            Some(time) => (TURN.as_nanos() / time.as_nanos().max(1)).clamp(1, RUNS.into()) as u32,
+            Some(time) => (TURN.as_secs_f64() / time.as_secs_f64()).clamp(1.0, RUNS.into()) as u32,
             None => 1,
         };
         match entry.run_timed(gpu, &self.graph, leaves, runs).await {
