@@ -15,6 +15,7 @@ mod farewell;
 mod folders;
 mod graph;
 pub mod keras;
+mod lists;
 mod ops;
 mod plan;
 pub mod random;

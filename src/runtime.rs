@@ -11,6 +11,7 @@ mod inspect;
 mod precision_tests;
 mod tuning;
 
+use crate::lists::Listed;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -131,7 +132,7 @@ impl Device {
     #[cfg(not(target_family = "wasm"))]
     pub fn adapters() -> Vec<AdapterInfo> {
         let adapters = pollster::block_on(crate::device::list_adapters());
-        adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect()
+        adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).listed()
     }
 
     /// The device that new tensors are made on: that of the innermost [`Device::scope`] on this thread, else
@@ -419,7 +420,7 @@ impl Device {
             rest = later;
             own[..size(value)].to_vec()
         };
-        Ok(values.iter().map(cut).collect())
+        Ok(values.iter().map(cut).listed())
     }
 
     /// As [`Device::read`], blocking.
@@ -436,7 +437,7 @@ impl Device {
         let mut lane = self.lane();
         let staging = gpu.staging(bytes)?;
         let index = match value.state() {
-            State::Ready(buffer) => gpu.submit(&[], &[(buffer, &staging)])?,
+            State::Ready(buffer) => gpu.submit(&[], Some((&buffer, &staging)))?,
             State::Failed(error) => {
                 // Told now, so not again by the next flush; the failure of another value still is.
                 if lane.failure.as_ref().is_some_and(|f| f.to_string() == error.to_string()) {

@@ -167,9 +167,9 @@ pub(crate) fn axis_list(op: &str, axes: &Axes, rank: usize) -> Result<SmallVec<[
         if list.contains(&index) {
             return Err(Error::Index(message!("{op}: axis {axis} is named twice in {axes:?}.")));
         }
-        list.push(index);
+        let at = list.iter().position(|known| *known > index).unwrap_or(list.len());
+        list.insert(at, index);
     }
-    list.sort_unstable();
     Ok(list)
 }
 

@@ -3,6 +3,7 @@
 //! Discrete before integrated before virtual before software, unless the caller, `WGRAD_ADAPTER` (a name
 //! fragment or an index) or wgpu's `WGPU_BACKEND` says otherwise.
 
+use crate::lists::Listed;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -99,7 +100,7 @@ pub(crate) async fn list() -> Vec<wgpu::Adapter> {
         // A browser shows one adapter, and only to a request.
         let _ = backends;
         let options = wgpu::RequestAdapterOptions::default();
-        instance().request_adapter(&options).await.into_iter().collect()
+        instance().request_adapter(&options).await.into_iter().listed()
     };
     adapters
 }
@@ -109,8 +110,7 @@ pub(super) async fn open(
     options: &DeviceOptions,
 ) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue)> {
     let adapters = list().await;
-    let infos: Vec<AdapterInfo> =
-        adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect();
+    let infos: Vec<AdapterInfo> = adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).listed();
     #[cfg(not(target_family = "wasm"))]
     let index = {
         let wanted = options.adapter.clone().or_else(|| std::env::var("WGRAD_ADAPTER").ok());
@@ -203,7 +203,7 @@ fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
     let by_name = || adapters.iter().position(|info| info.name.to_lowercase().contains(&lower));
     by_index.or_else(by_name).ok_or_else(|| {
         let list: Vec<String> =
-            adapters.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
+            adapters.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).listed();
         Error::Device(
             DeviceFault::NoAdapter,
             message!(

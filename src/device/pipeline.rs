@@ -1,6 +1,5 @@
 //! Compute pipelines, compiled once for each WGSL text.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::kernel::{Access, Source};
@@ -15,10 +14,11 @@ pub(crate) struct Pipeline {
 }
 
 pub(crate) struct Pipelines {
-    by_text: Mutex<HashMap<Arc<str>, Arc<Pipeline>>>,
+    /// Texts differ in length mostly, so that looking through thousands of them takes microseconds.
+    by_text: Mutex<Vec<(Arc<str>, Arc<Pipeline>)>>,
     /// Layouts by what is done with each binding. Pipelines share them, as a change of layout is an eighth of what
     /// wgpu does for a dispatch.
-    layouts: Mutex<HashMap<Vec<Access>, Layout>>,
+    layouts: Mutex<Vec<(Vec<Access>, Layout)>>,
     /// What the driver made of them, kept for the next process.
     kept: Option<PipelineCache>,
 }
@@ -37,7 +37,7 @@ impl Pipelines {
 
     fn layout(&self, device: &wgpu::Device, accesses: &[Access]) -> Layout {
         let mut layouts = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(layout) = layouts.get(accesses) {
+        if let Some((_, layout)) = layouts.iter().find(|(known, _)| *known == accesses) {
             return layout.clone();
         }
         let entry = |binding: usize, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
@@ -46,18 +46,14 @@ impl Pipelines {
             ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
             count: None,
         };
-        let entries: Vec<_> = accesses
-            .iter()
-            .enumerate()
-            .map(|(i, access)| {
-                let ty = match access {
-                    Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
-                    Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
-                    Access::Uniform => wgpu::BufferBindingType::Uniform,
-                };
-                entry(i, ty)
-            })
-            .collect();
+        let mut entries = Vec::with_capacity(accesses.len());
+        for access in accesses {
+            let ty = match access {
+                Access::Uniform => wgpu::BufferBindingType::Uniform,
+                _ => wgpu::BufferBindingType::Storage { read_only: *access == Access::Read },
+            };
+            entries.push(entry(entries.len(), ty));
+        }
         let group = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some("wgrad"),
             entries: &entries,
@@ -68,11 +64,11 @@ impl Pipelines {
             immediate_size: 0,
         });
         let layout = Layout { group, pipeline };
-        layouts.insert(accesses.to_vec(), layout.clone());
+        layouts.push((accesses.to_vec(), layout.clone()));
         layout
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pipeline>>> {
+    fn known(&self) -> MutexGuard<'_, Vec<(Arc<str>, Arc<Pipeline>)>> {
         self.by_text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,7 +81,7 @@ impl Gpu {
         {
             let known = self.pipelines.known();
             for source in sources {
-                let new = !known.contains_key(&source.wgsl);
+                let new = !known.iter().any(|(text, _)| *text == source.wgsl);
                 if new && !missing.iter().any(|other| other.wgsl == source.wgsl) {
                     missing.push(source);
                 }
@@ -96,9 +92,13 @@ impl Gpu {
         self.check()?;
         let mut known = self.pipelines.known();
         for (source, pipeline) in missing.iter().zip(compiled) {
-            known.insert(source.wgsl.clone(), Arc::new(pipeline));
+            known.push((source.wgsl.clone(), Arc::new(pipeline)));
         }
-        let all = sources.iter().map(|source| known[&source.wgsl].clone()).collect();
+        let mut all = Vec::with_capacity(sources.len());
+        for source in sources {
+            let own = known.iter().find(|(text, _)| *text == source.wgsl);
+            all.extend(own.map(|(_, pipeline)| pipeline.clone()));
+        }
         drop(known);
         if !missing.is_empty() {
             self.counters.add(Counter::Pipelines, missing.len() as u64);
@@ -112,7 +112,11 @@ impl Gpu {
     #[cfg(target_family = "wasm")]
     fn compile_all(&self, sources: &[&Source]) -> Result<Vec<Pipeline>> {
         // A browser compiles in processes of its own; the call returns before that is done.
-        sources.iter().map(|source| self.compile(source)).collect()
+        let mut compiled = Vec::with_capacity(sources.len());
+        for source in sources {
+            compiled.push(self.compile(source)?);
+        }
+        Ok(compiled)
     }
 
     #[cfg(not(target_family = "wasm"))]

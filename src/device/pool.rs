@@ -3,7 +3,6 @@
 //! Reuse needs no waiting: all work goes through one queue, so whatever still reads a freed buffer was
 //! submitted before whatever writes it next.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::faults::{Faults, out_of_memory};
@@ -63,8 +62,8 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct State {
-    /// Size class to the buffers of that size, the most recently freed last.
-    idle: BTreeMap<u64, Vec<Idle>>,
+    /// Size classes, the smallest first, and the buffers of each, the most recently freed last.
+    idle: Vec<(u64, Vec<Idle>)>,
     limit: Option<u64>,
     created: u64,
     live: u64,
@@ -109,7 +108,8 @@ impl Pool {
         prefer: &[u64],
     ) -> Result<Arc<Buffer>> {
         let class = size_class(bytes).min(self.largest.max(bytes));
-        let reused = state.idle.get_mut(&class).and_then(|list| {
+        let reused = state.class(class).ok().and_then(|at| {
+            let list = &mut state.idle[at].1;
             let known = list.iter().position(|idle| prefer.contains(&idle.id));
             known.map(|i| list.remove(i)).or_else(|| list.pop())
         });
@@ -201,7 +201,10 @@ impl Pool {
         let mut state = self.lock();
         state.live -= class;
         state.pooled += class;
-        state.idle.entry(class).or_default().push(idle);
+        match state.class(class) {
+            Ok(at) => state.idle[at].1.push(idle),
+            Err(at) => state.idle.insert(at, (class, vec![idle])),
+        }
         state.heed_limit();
     }
 
@@ -211,6 +214,11 @@ impl Pool {
 }
 
 impl State {
+    /// Where the buffers of `class` bytes are, or where they would be.
+    fn class(&self, class: u64) -> std::result::Result<usize, usize> {
+        self.idle.binary_search_by_key(&class, |(class, _)| *class)
+    }
+
     /// Gives back what is pooled beyond the limit, which may have been lowered below what was live.
     fn heed_limit(&mut self) {
         if let Some(limit) = self.limit {
@@ -229,10 +237,10 @@ impl State {
                 let Some(idle) = list.pop() else { break };
                 // Cached bind groups may still name the buffer; its memory goes all the same.
                 idle.raw.destroy();
-                self.pooled -= class;
+                self.pooled -= *class;
             }
         }
-        self.idle.retain(|_, list| !list.is_empty());
+        self.idle.retain(|(_, list)| !list.is_empty());
         before - self.pooled
     }
 }

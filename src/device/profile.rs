@@ -1,6 +1,6 @@
 //! What a profile says: every kernel that ran and its time, as a table and as a trace.
 
-use std::collections::HashMap;
+use crate::lists::Listed;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
@@ -98,8 +98,8 @@ fn json_string(text: &mut String, value: &str) {
 
 /// Whole nanoseconds as microseconds, exactly.
 fn json_microseconds(text: &mut String, time: Duration) {
-    let micros = time.as_secs() * 1_000_000 + u64::from(time.subsec_micros());
-    *text += &format!("{micros}.{:03}", time.subsec_nanos() % 1000);
+    let nanos = time.as_nanos() as u64;
+    *text += &format!("{}.{:03}", nanos / 1000, nanos % 1000);
 }
 
 /// The runs of one kind of kernel together.
@@ -128,17 +128,25 @@ impl fmt::Display for Profile {
         writeln!(f, "{kernels} kernel{plural} in {} ms on {}", milliseconds(total), self.adapter)?;
         writeln!(f, "({clock})")?;
 
-        let mut sums: HashMap<&str, Sum> = HashMap::new();
+        let mut sums: Vec<(&str, Sum)> = Vec::new();
         for kernel in &self.kernels {
-            let first = Sum { flops: Some(0), ..Sum::default() };
-            let sum = sums.entry(&kernel.label).or_insert(first);
+            let at = sums.iter().position(|(label, _)| *label == kernel.label);
+            let at = at.unwrap_or_else(|| {
+                sums.push((&kernel.label, Sum { flops: Some(0), ..Sum::default() }));
+                sums.len() - 1
+            });
+            let sum = &mut sums[at].1;
             sum.calls += 1;
             sum.time += kernel.duration;
             sum.bytes = sum.bytes.saturating_add(kernel.bytes);
             sum.flops = sum.flops.zip(kernel.flops).map(|(a, b)| a.saturating_add(b));
         }
-        let mut sums: Vec<(&str, Sum)> = sums.into_iter().collect();
-        sums.sort_unstable_by(|(a, x), (b, y)| y.time.cmp(&x.time).then(a.cmp(b)));
+        // The costliest first, and by name where they cost the same.
+        let mut order: Vec<&(&str, Sum)> = Vec::with_capacity(sums.len());
+        for sum in &sums {
+            let before = |other: &&(&str, Sum)| (sum.1.time, other.0) < (other.1.time, sum.0);
+            order.insert(order.partition_point(before), sum);
+        }
         let columns = [
             Column::left("kernel"),
             Column::right("calls"),
@@ -148,7 +156,7 @@ impl fmt::Display for Profile {
             Column::right("GB/s"),
             Column::right("GFLOP/s"),
         ];
-        let rows = sums.into_iter().map(|(label, sum)| {
+        let rows = order.into_iter().map(|(label, sum)| {
             let seconds = sum.time.as_secs_f64();
             let share = 100.0 * seconds / total.as_secs_f64();
             let rate = |n: Option<u64>| match n {
@@ -165,7 +173,7 @@ impl fmt::Display for Profile {
                 rate(sum.flops),
             ]
         });
-        table::write(f, &columns, &rows.collect::<Vec<_>>())
+        table::write(f, &columns, &rows.listed())
     }
 }
 

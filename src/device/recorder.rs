@@ -1,5 +1,6 @@
 //! Takes the time of every kernel while somebody asks for it: marks of the device's clock around dispatches.
 
+use crate::lists::Listed;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -136,7 +137,7 @@ impl Profiling {
     /// Takes down kernels whose times will be in `marks`.
     pub(super) fn marked(&self, gpu: &Gpu, launches: &[Launch<'_>], marks: Marks) -> Result<()> {
         let mut recording = self.lock();
-        recording.pending.push((launches.iter().map(Record::new).collect(), marks));
+        recording.pending.push((launches.iter().map(Record::new).listed(), marks));
         if recording.pending.len() < PENDING || cfg!(target_family = "wasm") {
             return Ok(());
         }
@@ -196,7 +197,7 @@ impl Gpu {
             flops: Some(record.flops).filter(|flops| *flops > 0),
         });
         let clock = clock.unwrap_or(Clock::Host);
-        Ok(Profile::new(self.info.to_string(), clock, kernels.collect()))
+        Ok(Profile::new(self.info.to_string(), clock, kernels.listed()))
     }
 
     /// Ends the recording and forgets it.
@@ -226,7 +227,7 @@ async fn read_marks(gpu: &Gpu, pending: Vec<(Vec<Record>, Marks)>) -> Result<Vec
                 };
                 [word(0), word(8)]
             })
-            .collect::<Vec<_>>();
+            .listed();
         for (record, [start, end]) in records.iter_mut().zip(ticks) {
             (record.start, record.end) = (*start, *end);
         }

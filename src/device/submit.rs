@@ -24,8 +24,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) flops: u64,
 }
 
-/// Buffers to copy to the host after the kernels.
-pub(crate) type Reads<'a> = [(Arc<Buffer>, &'a Staging)];
+/// A buffer to copy to the host after the kernels.
+pub(crate) type Read<'a> = Option<(&'a Buffer, &'a Staging)>;
 
 /// Submissions that the queue may still be working on, oldest first.
 #[derive(Default)]
@@ -49,12 +49,12 @@ const PART_BYTES: u64 = 256 << 20;
 const FEW: usize = 8;
 
 impl Gpu {
-    /// Runs `launches` in order, then copies buffers to `reads`: in one submission, unless there are many
+    /// Runs `launches` in order, then copies what is to be `read`: in one submission, unless there are many
     /// kernels and the device has nothing else to do meanwhile.
     pub(crate) fn submit(
         &self,
         launches: &[Launch<'_>],
-        reads: &Reads<'_>,
+        read: Read<'_>,
     ) -> Result<wgpu::SubmissionIndex> {
         self.check()?;
         let mut rest = launches;
@@ -65,18 +65,18 @@ impl Gpu {
             let mut most = FIRST;
             while let Some(len) = first_part(rest.iter().map(|launch| launch.bytes), most) {
                 let (part, later) = rest.split_at(len);
-                self.send(part, &[]);
+                self.send(part, None);
                 (rest, most) = (later, 2 * most);
             }
         }
-        let index = self.send(rest, reads);
+        let index = self.send(rest, read);
         self.counters.add(Counter::Kernels, launches.len() as u64);
         self.check()?;
         self.hold_back(index.clone())?;
         Ok(index)
     }
 
-    fn send(&self, launches: &[Launch<'_>], reads: &Reads<'_>) -> wgpu::SubmissionIndex {
+    fn send(&self, launches: &[Launch<'_>], read: Read<'_>) -> wgpu::SubmissionIndex {
         let mut encoder = self.device.create_command_encoder(&Default::default());
         if !launches.is_empty() {
             let mut pass = encoder.begin_compute_pass(&Default::default());
@@ -84,7 +84,7 @@ impl Gpu {
                 launch.encode(&mut pass);
             }
         }
-        for (buffer, staging) in reads {
+        if let Some((buffer, staging)) = read {
             encoder.copy_buffer_to_buffer(buffer.raw(), 0, staging.raw(), 0, staging.copy_bytes());
         }
         self.finish(encoder)
@@ -122,7 +122,7 @@ impl Gpu {
             if clock == Clock::Host {
                 for launch in part {
                     let began = web_time::Instant::now();
-                    let index = self.send(std::slice::from_ref(launch), &[]);
+                    let index = self.send(std::slice::from_ref(launch), None);
                     self.wait(Some(index))?;
                     self.profiling.measured(launch, began);
                 }
@@ -178,14 +178,17 @@ impl Gpu {
     /// Waits for the oldest submission when too many are under way. A browser cannot block; there the
     /// caller's own `await`s set the pace.
     fn hold_back(&self, index: wgpu::SubmissionIndex) -> Result<()> {
+        if cfg!(target_family = "wasm") {
+            return Ok(());
+        }
         let oldest = {
             let mut queue = self.in_flight.0.lock().unwrap_or_else(PoisonError::into_inner);
             queue.push_back(index);
             if queue.len() > AHEAD { queue.pop_front() } else { None }
         };
         match oldest {
-            Some(oldest) if cfg!(not(target_family = "wasm")) => self.wait(Some(oldest)),
-            _ => Ok(()),
+            Some(oldest) => self.wait(Some(oldest)),
+            None => Ok(()),
         }
     }
 

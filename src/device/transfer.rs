@@ -76,7 +76,7 @@ impl Gpu {
         self.counters.add(Counter::UploadedBytes, bytes.len() as u64);
         let pending = &self.transfer.pending_bytes;
         if pending.fetch_add(bytes.len() as u64, Ordering::Relaxed) > PENDING_LIMIT {
-            self.submit(&[], &[])?;
+            self.submit(&[], None)?;
         }
         self.check()
     }

@@ -1,10 +1,10 @@
 //! What makes two graphs one plan: the key, and which nodes carry the same numbers.
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-use super::{Graph, Input, Words};
+use super::{Graph, Input};
 
 /// A graph's structure as bytes: equal for two graphs exactly if one plan serves both. The hash is made with
 /// the bytes and finds the plan; the bytes are compared in full, for a collision would be a wrong answer.
@@ -14,9 +14,9 @@ pub(crate) struct Key {
     bytes: Box<[u8]>,
 }
 
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
+impl Key {
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
     }
 }
 
@@ -30,7 +30,7 @@ impl Graph {
             key.write_u8(u8::from(*donated));
         }
         self.same_words.clear();
-        let mut first_with = FirstWith::default();
+        let mut first_with = Table::default();
         for (i, node) in self.nodes.iter().enumerate() {
             // Ops without inputs carry their shape as an attribute; that of the others follows from `infer`.
             key.write_u32(((node.inputs.len() as u32) << 1) | u32::from(node.wanted));
@@ -53,8 +53,15 @@ impl Graph {
             let same = if words.is_empty() {
                 None
             } else {
-                let first = *first_with.entry((op.type_id(), words)).or_insert(i as u32);
-                (first != i as u32).then_some(first)
+                let mut hash = Mixer::default();
+                op.type_id().hash(&mut hash);
+                words.hash(&mut hash);
+                let first = *first_with.entry(hash.finish()).or_insert(i as u32);
+                let other = &self.nodes[first as usize].op;
+                let other_type = (&**other as &dyn Any).type_id();
+                // Nodes whose hashes collide count as different.
+                let same = first != i as u32 && other_type == op.type_id();
+                (same && other.words() == words).then_some(first)
             };
             self.same_words.push(same);
         }
@@ -95,7 +102,8 @@ impl Graph {
     }
 }
 
-type FirstWith = HashMap<(TypeId, Words), u32, BuildHasherDefault<Mixer>>;
+/// Small numbers by hashes or addresses. One type for all of them, as each kind of map is code of its own.
+pub(crate) type Table = HashMap<u64, u32, BuildHasherDefault<Mixer>>;
 
 /// How often numbers of one structure have coincided in another way.
 ///
@@ -103,10 +111,15 @@ type FirstWith = HashMap<(TypeId, Words), u32, BuildHasherDefault<Mixer>>;
 /// whose numbers are random they coincide in ever new ways, and each would be planned; after a few, such a
 /// structure gets the plan that takes no numbers for equal, which is right for all of them.
 #[derive(Default)]
-pub(crate) struct Coincidences(HashMap<u64, Vec<u64>, BuildHasherDefault<Mixer>>);
+pub(crate) struct Coincidences {
+    /// How many ways each structure has shown, by its hash.
+    counts: Table,
+    /// The ways, by hashes of structure and way.
+    ways: Table,
+}
 
 /// Ways in which a loop's numbers coincide before they are taken to be random.
-const WAYS: usize = 8;
+const WAYS: u32 = 8;
 /// Structures that are remembered.
 const STRUCTURES: usize = 1024;
 
@@ -117,18 +130,20 @@ impl Coincidences {
         if same_words.iter().all(Option::is_none) {
             return true;
         }
-        if self.0.len() >= STRUCTURES && !self.0.contains_key(&structure) {
-            self.0.clear();
+        if self.counts.len() >= STRUCTURES && !self.counts.contains_key(&structure) {
+            self.counts.clear();
+            self.ways.clear();
         }
-        let mut way = Mixer::default();
+        let mut way = Mixer(structure);
         same_words.hash(&mut way);
-        let ways = self.0.entry(structure).or_default();
-        if ways.contains(&way.finish()) {
+        let count = self.counts.entry(structure).or_insert(0);
+        if self.ways.contains_key(&way.finish()) {
             return true;
         }
-        let room = ways.len() < WAYS;
+        let room = *count < WAYS;
         if room {
-            ways.push(way.finish());
+            *count += 1;
+            self.ways.insert(way.finish(), 0);
         }
         room
     }
@@ -147,7 +162,7 @@ impl Hasher for KeyWriter {
     }
 }
 
-fn hash_bytes(bytes: &[u8]) -> u64 {
+pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
     let mut mixer = Mixer::default();
     mixer.write(bytes);
     mixer.finish()

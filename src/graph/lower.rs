@@ -5,8 +5,8 @@
 //! own ([`Kernel`]). The planner fuses the second and third kind with each other, and the second into the end of
 //! the fourth.
 
+use crate::lists::Listed;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -139,7 +139,7 @@ impl View {
     }
 
     pub(crate) fn strided(offset: i64, strides: &[i64]) -> Self {
-        let axes = strides.iter().map(|&stride| ViewAxis { stride, window: None }).collect();
+        let axes = strides.iter().map(|&stride| ViewAxis { stride, window: None }).listed();
         View::Strided(Strided { offset, axes })
     }
 }
@@ -339,7 +339,7 @@ impl Kernel {
 
     /// The complete WGSL module.
     pub(crate) fn source(&self) -> Source {
-        let mut accesses: Vec<Access> = self.binds.iter().map(|(_, access)| *access).collect();
+        let mut accesses: Vec<Access> = self.binds.iter().map(|(_, access)| *access).listed();
         accesses.push(Access::Uniform);
         self.source_with("", false, accesses)
     }
@@ -353,7 +353,7 @@ impl Kernel {
             "@group(0) @binding({at}) var<storage, read_write> y: array<V>;\n\
              fn c_store(at: u32, count: u32, v: V) {{ y[at / 4u] = v; }}\n"
         );
-        let mut accesses: Vec<Access> = self.binds.iter().map(|(_, access)| *access).collect();
+        let mut accesses: Vec<Access> = self.binds.iter().map(|(_, access)| *access).listed();
         accesses.push(Access::Uniform);
         self.source_with(&store, false, accesses)
     }
@@ -380,25 +380,19 @@ const PRELUDE: &str = include_str!("../../shaders/prelude.wgsl");
 
 /// Appends the functions of `shaders/prelude.wgsl` that `wgsl` calls, and those that they call.
 pub(crate) fn link_prelude(wgsl: &mut String) {
-    static FUNCTIONS: OnceLock<HashMap<&str, &str>> = OnceLock::new();
-    let functions = FUNCTIONS.get_or_init(|| {
-        let named = |block: &'static str| {
-            let start = block.find("fn ")? + 3;
-            let end = start + block[start..].find('(')?;
-            Some((&block[start..end], block))
-        };
-        PRELUDE.split("\n\n").filter_map(named).collect()
-    });
+    static FUNCTIONS: OnceLock<Vec<(&str, &str)>> = OnceLock::new();
+    let functions = FUNCTIONS.get_or_init(prelude);
     let mut linked: Vec<&str> = Vec::new();
     let mut from = 0;
     // What is appended is searched in its turn, until nothing new turns up.
     while from < wgsl.len() {
         let mut blocks = Vec::new();
         for name in calls(&wgsl[from..]) {
-            if let Some((name, block)) = functions.get_key_value(name) {
-                if !linked.contains(name) {
+            if let Ok(at) = functions.binary_search_by(|(known, _)| (*known).cmp(name)) {
+                let (name, block) = functions[at];
+                if !linked.contains(&name) {
                     linked.push(name);
-                    blocks.push(*block);
+                    blocks.push(block);
                 }
             }
         }
@@ -409,6 +403,18 @@ pub(crate) fn link_prelude(wgsl: &mut String) {
             wgsl.push('\n');
         }
     }
+}
+
+/// The functions of the prelude and their texts, in the order of their names.
+fn prelude() -> Vec<(&'static str, &'static str)> {
+    let mut functions: Vec<(&str, &str)> = Vec::new();
+    for block in PRELUDE.split("\n\n") {
+        let Some((_, rest)) = block.split_once("fn ") else { continue };
+        let Some((name, _)) = rest.split_once('(') else { continue };
+        let at = functions.partition_point(|(known, _)| *known < name);
+        functions.insert(at, (name, block));
+    }
+    functions
 }
 
 /// The words before an opening parenthesis.

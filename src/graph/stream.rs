@@ -1,14 +1,11 @@
 //! The stream: nodes that were called and have not run yet.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use smallvec::SmallVec;
 
-use super::key::Mixer;
-use super::{Graph, Input, Node, Op, Spec, State, Value};
+use super::{Graph, Input, Node, Op, Spec, State, Table, Value};
 use crate::device::Buffer;
 use crate::error::Error;
 
@@ -19,7 +16,7 @@ pub(crate) struct Stream {
     /// given to no other value.
     leaves: Vec<Arc<Value>>,
     /// Address of a leaf to its index.
-    leaf_of: HashMap<usize, u32, BuildHasherDefault<Mixer>>,
+    leaf_of: Table,
 }
 
 struct Waiting {
@@ -78,7 +75,7 @@ impl Stream {
     }
 
     fn leaf(&mut self, value: &Arc<Value>) -> u32 {
-        *self.leaf_of.entry(Arc::as_ptr(value) as usize).or_insert_with(|| {
+        *self.leaf_of.entry(address(value)).or_insert_with(|| {
             self.leaves.push(value.clone());
             self.leaves.len() as u32 - 1
         })
@@ -110,9 +107,9 @@ impl Stream {
             }
         }
 
-        let mut handles = Handles::default();
+        let mut handles = Table::default();
         for value in lent {
-            *handles.entry(Arc::as_ptr(value) as usize).or_default() += 1;
+            *handles.entry(address(value)).or_insert(0) += 1;
         }
         let mut taken = Taken::default();
         taken.graph.nodes.reserve_exact(count);
@@ -150,16 +147,18 @@ impl Stream {
     }
 }
 
-/// How many handles of a value, by its address, do not count as holders.
-type Handles = HashMap<usize, usize, BuildHasherDefault<Mixer>>;
+fn address(value: &Arc<Value>) -> u64 {
+    Arc::as_ptr(value) as usize as u64
+}
 
 impl Taken {
-    /// Adds a leaf that the stream still holds.
-    fn add_leaf(&mut self, value: &Arc<Value>, lent: &Handles) -> u32 {
+    /// Adds a leaf that the stream still holds. `lent` says how many handles of a value, by its address, do not count
+    /// as holders.
+    fn add_leaf(&mut self, value: &Arc<Value>, lent: &Table) -> u32 {
         let State::Ready(buffer) = value.state() else {
             unreachable!("a leaf is ready, and stays so until the nodes that read it have run");
         };
-        let lent = lent.get(&(Arc::as_ptr(value) as usize)).copied().unwrap_or(0);
+        let lent = lent.get(&address(value)).map_or(0, |count| *count as usize);
         // A reshape shares its buffer with what it was made from: the buffer's holders are this function, the
         // value, and whoever else. An application's buffer is not ours to write.
         let donated = Arc::strong_count(value) == 1 + lent

@@ -4,8 +4,6 @@
 //! needed at places that strides over the kernel's axes can name, all folds must run over the same axes, and a
 //! kernel with a shader of its own may only come first.
 
-use smallvec::SmallVec;
-
 use super::builder::Builder;
 use super::space::Space;
 use super::view::refine;
@@ -13,6 +11,7 @@ use crate::device::Caps;
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Lowering, Pointwise, Reduction, Strided};
 use crate::graph::{Graph, Input};
+use crate::lists::Listed;
 
 /// A graph as bodies look at it.
 pub(super) struct Scope<'a> {
@@ -47,7 +46,7 @@ pub(super) struct Instance<'a> {
     pub(super) node: u32,
     pub(super) view: Strided,
     pub(super) code: Code<'a>,
-    pub(super) operands: SmallVec<[Operand; 4]>,
+    pub(super) operands: Vec<Operand>,
     pub(super) dtype: DType,
     /// Folds that must be complete before it: it belongs to the pass of this number.
     pub(super) level: usize,
@@ -122,7 +121,7 @@ impl<'a> Scope<'a> {
         let is_fold = |node: u32| matches!(self.lowerings[node as usize], Lowering::Reduce(_));
         if axes.iter().any(|axis| axis.reduced) && !body.instances.iter().any(|i| is_fold(i.node)) {
             // The outputs need none of the members' folds, so theirs are not the axes to walk along.
-            let others: Vec<u32> = members.iter().copied().filter(|&m| !is_fold(m)).collect();
+            let others: Vec<u32> = members.iter().copied().filter(|&m| !is_fold(m)).listed();
             return self.body(&others, outputs);
         }
         Some(body)
@@ -163,7 +162,7 @@ impl<'a> Scope<'a> {
         if folds && builder.anchor.is_some() {
             return None;
         }
-        let views: Vec<&Strided> = builder.loads.iter().map(|load| &load.view).collect();
+        let views: Vec<&Strided> = builder.loads.iter().map(|load| &load.view).listed();
         let space = Space::new(axes, &views);
         // Bytes of one word belong to one thread, and some bodies make four neighbours at once.
         let bytes = stored.iter().any(|output| output.dtype == DType::U8);
@@ -193,14 +192,13 @@ impl<'a> Scope<'a> {
             }
             _ => None,
         });
-        let folds: SmallVec<[(&[usize], &Reduction); 4]> = folds.collect();
+        let folds: Vec<(&[usize], &Reduction)> = folds.listed();
         let elements = match folds.first() {
             Some((shape, _)) => shape.iter().product(),
             None => outputs.iter().map(|&o| self.elements(o)).max()?,
         };
         let own = members.iter().filter(|&&m| self.elements(m) == elements).map(|&m| self.shape(m));
-        let shapes: SmallVec<[&[usize]; 16]> =
-            folds.iter().map(|(shape, _)| *shape).chain(own).collect();
+        let shapes: Vec<&[usize]> = folds.iter().map(|(shape, _)| *shape).chain(own).listed();
         let rows = |row: &[bool]| {
             outputs.iter().all(|&o| {
                 let kept = || folds[0].0.iter().zip(row).filter(|(_, r)| !**r).map(|(s, _)| s);
@@ -225,7 +223,7 @@ impl<'a> Scope<'a> {
             }
         }
         if let Some((shape, reduction)) = folds.first() {
-            let own: Vec<bool> = (0..shape.len()).map(|a| reduction.axes.contains(&a)).collect();
+            let own: Vec<bool> = (0..shape.len()).map(|a| reduction.axes.contains(&a)).listed();
             if !rows(&own) {
                 return None;
             }
@@ -238,7 +236,7 @@ impl<'a> Scope<'a> {
                 .iter()
                 .enumerate()
                 .map(|(axis, &size)| Axis { size, reduced: flag(axis) })
-                .collect(),
+                .listed(),
         )
     }
 }
@@ -246,7 +244,7 @@ impl<'a> Scope<'a> {
 /// Which of the finer `sizes` belong to the reduced `axes` of `shape`.
 fn refined_flags(shape: &[usize], axes: &[usize], sizes: &[usize]) -> Vec<bool> {
     if shape == sizes {
-        return (0..shape.len()).map(|axis| axes.contains(&axis)).collect();
+        return (0..shape.len()).map(|axis| axes.contains(&axis)).listed();
     }
     let mut flags = vec![false; sizes.len()];
     let mut at = sizes.len();
@@ -293,7 +291,7 @@ impl Body<'_> {
         self.reads()
             .filter(|(i, load)| self.space.is_own(*i) && once(load.source) && !taken(*i))
             .map(|(i, _)| i)
-            .collect()
+            .listed()
     }
 
     /// Storage bindings beside those of an anchor.
@@ -319,6 +317,8 @@ impl Body<'_> {
 
 #[cfg(test)]
 mod tests {
+    use smallvec::SmallVec;
+
     use super::*;
     use crate::error::Result;
     use crate::graph::lower::{Site, View};

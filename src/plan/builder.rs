@@ -1,12 +1,11 @@
 //! Builds a body: from what is stored back to what is read, each node at the places at which it is needed.
 
-use smallvec::SmallVec;
-
 use super::body::{Axis, Code, Instance, Load, Operand, Scope, Source};
 use super::view::{compose, natural, natural_over};
 use crate::dtype::DType;
 use crate::graph::Input;
 use crate::graph::lower::{Arg, Lowering, Pointwise, Strided, View};
+use crate::lists::Listed;
 
 /// How much text one kernel may hold: beyond it registers run out, and drivers take long.
 const LARGEST: usize = 12_000;
@@ -36,7 +35,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         axes: &'b [Axis],
         partials: &'b [u32],
     ) -> Self {
-        let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
+        let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).listed();
         Builder {
             scope,
             members,
@@ -62,7 +61,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         let scope = self.scope;
         let at = node as usize;
         let lowering = &scope.lowerings[at];
-        let mut operands = SmallVec::new();
+        let mut operands = Vec::new();
         let mut level = 0;
         let code = match lowering {
             Lowering::Pointwise(pointwise) => {

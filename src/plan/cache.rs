@@ -1,6 +1,5 @@
-//! Plans by structure. The longest unused go first when there are too many.
+//! Plans by structure. The longest unused goes first when there are too many.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::{Plan, PlanReport};
@@ -8,9 +7,18 @@ use crate::graph::Key;
 
 #[derive(Default)]
 pub(crate) struct PlanCache {
-    plans: HashMap<Key, (u64, Plan)>,
+    /// Hashes of the keys, in the order of the plans: so few are looked through faster than any map.
+    hashes: Vec<u64>,
+    plans: Vec<Entry>,
     clock: u64,
     last: Option<PlanReport>,
+}
+
+struct Entry {
+    key: Key,
+    /// When it was asked for last.
+    used: u64,
+    plan: Plan,
 }
 
 /// Plans kept; a program that loops needs a handful.
@@ -20,18 +28,28 @@ impl PlanCache {
     /// The plan for `key` and whether it was known; `make` is asked if it was not.
     pub(crate) fn get(&mut self, key: Key, make: impl FnOnce() -> Plan) -> (&mut Plan, bool) {
         self.clock += 1;
-        let known = self.plans.contains_key(&key);
-        if !known && self.plans.len() >= LIMIT {
-            self.evict();
-        }
-        let clock = self.clock;
-        let entry = self.plans.entry(key).or_insert_with(|| (clock, make()));
-        entry.0 = clock;
-        if !known && prints() {
-            log::info!("{}", entry.1.report);
-        }
-        self.last = Some(entry.1.report.clone());
-        (&mut entry.1, known)
+        let found = self.find(&key);
+        let at = found.unwrap_or_else(|| {
+            if self.plans.len() >= LIMIT {
+                self.evict();
+            }
+            let plan = make();
+            if prints() {
+                log::info!("{}", plan.report);
+            }
+            self.hashes.push(key.hash());
+            self.plans.push(Entry { key, used: 0, plan });
+            self.plans.len() - 1
+        });
+        let entry = &mut self.plans[at];
+        entry.used = self.clock;
+        self.last = Some(entry.plan.report.clone());
+        (&mut entry.plan, found.is_some())
+    }
+
+    fn find(&self, key: &Key) -> Option<usize> {
+        let same = |at: &usize| self.hashes[*at] == key.hash() && self.plans[*at].key == *key;
+        (0..self.hashes.len()).find(same)
     }
 
     /// The plan that was asked for last.
@@ -41,14 +59,15 @@ impl PlanCache {
 
     /// Drops every plan, and with them the bind groups that name buffers.
     pub(crate) fn clear(&mut self) {
+        self.hashes.clear();
         self.plans.clear();
     }
 
     fn evict(&mut self) {
-        let mut ages: Vec<u64> = self.plans.values().map(|(used, _)| *used).collect();
-        ages.sort_unstable();
-        let limit = ages[ages.len() / 4];
-        self.plans.retain(|_, (used, _)| *used > limit);
+        if let Some(oldest) = (0..self.plans.len()).min_by_key(|&at| self.plans[at].used) {
+            self.hashes.swap_remove(oldest);
+            self.plans.swap_remove(oldest);
+        }
     }
 }
 

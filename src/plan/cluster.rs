@@ -5,9 +5,9 @@
 //! other, whose values are stored as well; then those that read the same. What must not be joined is found by trying:
 //! a [`Body`] exists or not.
 
-use std::collections::HashSet;
-
-use smallvec::SmallVec;
+use crate::lists::{Listed, insert_sorted};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::body::{Body, Code, Scope, Source};
 use super::rows::Shares;
@@ -45,7 +45,7 @@ pub(super) fn free(graph: &crate::graph::Graph, lowerings: &[Lowering], fusion: 
             Lowering::Pointwise(p) => p.is_uniform() || (fusion && p.is_view()),
             _ => false,
         })
-        .collect()
+        .listed()
 }
 
 struct Former<'a, 'b> {
@@ -54,13 +54,13 @@ struct Former<'a, 'b> {
     of: Vec<Option<u32>>,
     members: Vec<Vec<u32>>,
     /// Nodes that read each node, through aliases.
-    readers: Vec<SmallVec<[u32; 4]>>,
+    readers: Vec<Vec<u32>>,
     /// Somebody holds the node's value, or that of an alias of it.
     keep: Vec<bool>,
     /// Clusters that each cluster leads to.
     reach: Vec<Bits>,
-    /// Pairs that were tried in vain, with the numbers of their members then.
-    failed: HashSet<[usize; 4]>,
+    /// For each cluster those with which it was tried in vain, with the numbers of both's members then.
+    failed: Vec<Vec<[usize; 3]>>,
 }
 
 impl<'a, 'b> Former<'a, 'b> {
@@ -71,10 +71,10 @@ impl<'a, 'b> Former<'a, 'b> {
             scope,
             of: vec![None; count],
             members: vec![Vec::new(); count],
-            readers: vec![SmallVec::new(); count],
+            readers: vec![Vec::new(); count],
             keep: vec![false; count],
             reach: vec![Bits::new(count); count],
-            failed: HashSet::new(),
+            failed: vec![Vec::new(); count],
         };
         for (i, node) in nodes.iter().enumerate() {
             if let (true, Input::Node(root)) = (node.wanted, scope.roots[i]) {
@@ -140,7 +140,7 @@ impl<'a, 'b> Former<'a, 'b> {
     fn join_siblings(&mut self) {
         let nodes = &self.scope.graph.nodes;
         let leaves = self.scope.graph.leaves.len();
-        let mut reading: Vec<SmallVec<[u32; 4]>> = vec![SmallVec::new(); leaves + nodes.len()];
+        let mut reading: Vec<Vec<u32>> = vec![Vec::new(); leaves + nodes.len()];
         for (i, node) in nodes.iter().enumerate().filter(|(i, _)| self.of[*i].is_some()) {
             for input in &node.inputs {
                 let at = match self.scope.root(*input) {
@@ -176,20 +176,19 @@ impl<'a, 'b> Former<'a, 'b> {
     fn try_join(&mut self, a: u32, b: u32) {
         let (from, to) = if self.reach[b as usize].get(a as usize) { (b, a) } else { (a, b) };
         let (from, to) = (from as usize, to as usize);
-        let key = [from, self.members[from].len(), to, self.members[to].len()];
-        if self.failed.contains(&key) {
+        let key = [to, self.members[from].len(), self.members[to].len()];
+        if self.failed[from].contains(&key) {
             return;
         }
         if !self.joins(from, to) {
-            self.failed.insert(key);
+            self.failed[from].push(key);
             return;
         }
         let moved = std::mem::take(&mut self.members[to]);
         for &node in &moved {
             self.of[node as usize] = Some(from as u32);
         }
-        self.members[from].extend(moved);
-        self.members[from].sort_unstable();
+        self.members[from] = merged(&self.members[from], &moved);
         let further = std::mem::take(&mut self.reach[to]);
         self.reach[from].add(&further);
         self.reach[from].clear(to);
@@ -209,10 +208,9 @@ impl<'a, 'b> Former<'a, 'b> {
         if self.reach[from].iter().any(|x| x != to && self.reach[x].get(to)) {
             return false;
         }
-        let mut members = [&self.members[from][..], &self.members[to][..]].concat();
-        members.sort_unstable();
+        let members = merged(&self.members[from], &self.members[to]);
         let kernels = |m: &&u32| matches!(self.scope.lowerings[**m as usize], Lowering::Kernels(_));
-        let anchors: SmallVec<[&u32; 2]> = members.iter().filter(kernels).collect();
+        let anchors: Vec<&u32> = members.iter().filter(kernels).listed();
         let anchor = match anchors[..] {
             [] => None,
             [&one] => match &self.scope.lowerings[one as usize] {
@@ -228,7 +226,7 @@ impl<'a, 'b> Former<'a, 'b> {
                 let outside = |r: &u32| members.binary_search(r).is_err();
                 self.keep[m as usize] || self.readers[m as usize].iter().any(outside)
             })
-            .collect();
+            .listed();
         let Some(body) = self.scope.body(&members, &outputs) else { return false };
         self.fits(&body, &members, anchor)
     }
@@ -253,7 +251,7 @@ impl<'a, 'b> Former<'a, 'b> {
         if body.levels() > 1 || !body.outputs.iter().all(first) {
             return false;
         }
-        let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).collect();
+        let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).listed();
         let partials = super::rows::folds(body);
         self.scope.second(members, &rows, &partials, shares.chunks).is_some()
     }
@@ -289,8 +287,7 @@ impl<'a, 'b> Former<'a, 'b> {
         demanded: &[bool],
         alone: bool,
     ) -> Option<Vec<Cluster<'a>>> {
-        let mut open: Vec<u32> =
-            members.iter().copied().filter(|&m| demanded[m as usize]).collect();
+        let mut open: Vec<u32> = members.iter().copied().filter(|&m| demanded[m as usize]).listed();
         let mut clusters = Vec::new();
         while let Some(&last) = open.last() {
             let cluster = match alone {
@@ -302,11 +299,10 @@ impl<'a, 'b> Former<'a, 'b> {
             for input in &cluster.reads {
                 if let Input::Node(j) = *input {
                     if members.contains(&j) && !open.contains(&j) {
-                        open.push(j);
+                        insert_sorted(&mut open, j);
                     }
                 }
             }
-            open.sort_unstable();
             clusters.push(cluster);
         }
         Some(clusters)
@@ -320,7 +316,7 @@ impl<'a, 'b> Former<'a, 'b> {
         });
         let inputs = |node: u32| {
             let inputs = self.scope.graph.nodes[node as usize].inputs.iter();
-            inputs.map(|input| self.scope.root(*input)).collect::<Vec<Input>>()
+            inputs.map(|input| self.scope.root(*input)).listed()
         };
         let members = members.to_vec();
         if let Some((anchor, kernels)) = kernels {
@@ -361,7 +357,7 @@ impl<'a, 'b> Former<'a, 'b> {
     fn order(&self) -> Vec<usize> {
         let count = self.of.len();
         let mut waiting = vec![0usize; count];
-        let mut leads: Vec<SmallVec<[u32; 4]>> = vec![SmallVec::new(); count];
+        let mut leads: Vec<Vec<u32>> = vec![Vec::new(); count];
         for (i, readers) in self.readers.iter().enumerate() {
             let Some(from) = self.of[i] else { continue };
             for to in readers.iter().filter_map(|&r| self.of[r as usize]) {
@@ -373,22 +369,40 @@ impl<'a, 'b> Former<'a, 'b> {
         }
         // A cluster stands where its last member stood.
         let place = |c: usize| self.members[c].last().copied();
-        let mut ready: std::collections::BTreeSet<(Option<u32>, usize)> = (0..count)
-            .filter(|&c| !self.members[c].is_empty() && waiting[c] == 0)
-            .map(|c| (place(c), c))
-            .collect();
+        let mut ready = BinaryHeap::new();
+        for c in (0..count).filter(|&c| !self.members[c].is_empty() && waiting[c] == 0) {
+            ready.push(Reverse((place(c), c)));
+        }
         let mut order = Vec::new();
-        while let Some((_, cluster)) = ready.pop_first() {
+        while let Some(Reverse((_, cluster))) = ready.pop() {
             order.push(cluster);
             for &to in &leads[cluster] {
                 waiting[to as usize] -= 1;
                 if waiting[to as usize] == 0 {
-                    ready.insert((place(to as usize), to as usize));
+                    ready.push(Reverse((place(to as usize), to as usize)));
                 }
             }
         }
         order
     }
+}
+
+/// The numbers of two ascending lists, in order.
+fn merged(a: &[u32], b: &[u32]) -> Vec<u32> {
+    let mut all = Vec::with_capacity(a.len() + b.len());
+    let mut rest = b;
+    for &x in a {
+        while let [y, later @ ..] = rest {
+            if *y > x {
+                break;
+            }
+            all.push(*y);
+            rest = later;
+        }
+        all.push(x);
+    }
+    all.extend_from_slice(rest);
+    all
 }
 
 /// A set of small numbers.

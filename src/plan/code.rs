@@ -2,6 +2,7 @@
 //!
 //! The text depends on what is computed and on how inputs are strided, never on plain sizes: those are parameters.
 
+use crate::lists::Listed;
 use std::fmt::Write;
 
 use super::body::{Body, Code, Instance, Operand, Source};
@@ -247,7 +248,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         own.map(|(i, load)| {
             (Bound::Load(i), self.buffers[i].0.clone(), stored(load.dtype, self.kinds[i]))
         })
-        .collect()
+        .listed()
     }
 
     pub(super) fn uses_f16(&self) -> bool {

@@ -3,6 +3,7 @@
 //!
 //! Such a shader hands every four consecutive results to `c_store(at, count, v)`, which is written here.
 
+use crate::lists::Listed;
 use std::fmt::Write;
 
 use super::body::{Body, Code, Operand, last_axis_in_quads};
@@ -23,8 +24,8 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
     let text = store(&mut writer, aligned);
 
     let mut wgsl = String::new();
-    let mut binds: Vec<Bound> = (0..kernel.binds.len()).map(Bound::Own).collect();
-    let mut accesses: Vec<Access> = kernel.binds.iter().map(|(_, access)| *access).collect();
+    let mut binds: Vec<Bound> = (0..kernel.binds.len()).map(Bound::Own).listed();
+    let mut accesses: Vec<Access> = kernel.binds.iter().map(|(_, access)| *access).listed();
     accesses.push(Access::Uniform);
     // The uniform `p` of the kernel stands behind its own bindings.
     let first = accesses.len();
@@ -50,7 +51,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
         };
         declare(&mut wgsl, at, "read_write", &writer.target(k), stored(output.dtype, kind));
     }
-    let mut params = vec![kernel.params.iter().map(|(_, word)| *word).collect()];
+    let mut params = vec![kernel.params.iter().map(|(_, word)| *word).listed()];
     if !writer.params.values.is_empty() {
         let _ = writeln!(wgsl, "struct Epilogue {{\n{}}}", writer.params.declarations());
         let _ = writeln!(wgsl, "@group(0) @binding({}) var<uniform> ep: Epilogue;", accesses.len());
@@ -62,7 +63,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
     wgsl.push_str(&writer.helpers);
     wgsl.push_str(&text);
     let source = kernel.source_with(&wgsl, writer.uses_f16(), accesses);
-    let binds = binds.into_iter().map(|bound| (0, bound)).collect();
+    let binds = binds.into_iter().map(|bound| (0, bound)).listed();
     Kernel { source, grid: kernel.grid(), binds, params, words: writer.words, flops: kernel.flops }
 }
 
@@ -98,7 +99,7 @@ fn store(writer: &mut Writer, aligned: bool) -> String {
         Place { flat: Flat::Lanes, coordinates: Coordinates::Four }
     };
     let wanted = body.outputs.iter().map(|output| Operand::Instance(output.instance));
-    let wanted: Vec<Operand> = wanted.collect();
+    let wanted: Vec<Operand> = wanted.listed();
     text.push_str(&writer.compute(place, wanted, &mut defined));
     for (k, output) in body.outputs.iter().enumerate() {
         let value = format!("t{}", output.instance);

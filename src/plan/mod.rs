@@ -21,10 +21,8 @@ mod space;
 mod tuner;
 mod view;
 
-use std::collections::VecDeque;
+use crate::lists::Listed;
 use std::sync::Arc;
-
-use smallvec::SmallVec;
 
 pub(crate) use cache::PlanCache;
 pub(crate) use planner::plan;
@@ -71,14 +69,14 @@ pub(crate) struct Step {
     bytes: u64,
     pipeline: Option<Arc<Pipeline>>,
     /// Bind groups by the ids of the buffers they name, the latest first.
-    bind_groups: SmallVec<[(SmallVec<[u64; 4]>, wgpu::BindGroup); 2]>,
+    bind_groups: Vec<(Vec<u64>, wgpu::BindGroup)>,
 }
 
 /// Storage bindings in order: what is bound and how many bytes of it.
-pub(crate) type Binds = SmallVec<[(Place, u64); 4]>;
+pub(crate) type Binds = Vec<(Place, u64)>;
 
 /// Parts of a buffer: offset and bytes.
-pub(crate) type Ranges = SmallVec<[(u64, u64); 2]>;
+pub(crate) type Ranges = Vec<(u64, u64)>;
 
 /// A buffer as the plan knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +90,7 @@ pub(crate) enum Place {
 struct Slot {
     bytes: u64,
     /// The buffers of the last runs. An output that replaces its predecessor alternates between two.
-    recent: VecDeque<u64>,
+    recent: Vec<u64>,
 }
 
 /// The parameters of all steps in one buffer, uploaded when a word has changed.
@@ -121,23 +119,23 @@ impl Plan {
             runs: 0,
             compiled: false,
             taken: Vec::with_capacity(slots.len()),
-            slots: slots.into_iter().map(|bytes| Slot { bytes, recent: VecDeque::new() }).collect(),
+            slots: slots.into_iter().map(|bytes| Slot { bytes, recent: Vec::new() }).listed(),
             steps,
             outputs,
             params,
         }
     }
 
-    /// Encodes and submits the plan. `reads` are places whose contents are copied out afterwards. Returns
+    /// Encodes and submits the plan. `read` is an output whose contents are copied out afterwards. Returns
     /// the buffers of the outputs, in the order of [`Plan::outputs`].
     pub(crate) fn run(
         &mut self,
         gpu: &Gpu,
         nodes: &[Node],
         leaves: &[Arc<Buffer>],
-        reads: &[(u32, &Staging)],
+        read: Option<(u32, &Staging)>,
     ) -> Result<(Vec<Arc<Buffer>>, wgpu::SubmissionIndex)> {
-        let result = self.run_in_slots(gpu, nodes, leaves, reads);
+        let result = self.run_in_slots(gpu, nodes, leaves, read);
         // Back to the pool with them, also after an error.
         self.taken.clear();
         result
@@ -148,7 +146,7 @@ impl Plan {
         gpu: &Gpu,
         nodes: &[Node],
         leaves: &[Arc<Buffer>],
-        reads: &[(u32, &Staging)],
+        read: Option<(u32, &Staging)>,
     ) -> Result<(Vec<Arc<Buffer>>, wgpu::SubmissionIndex)> {
         self.compile(gpu)?;
         self.params.refresh(gpu, nodes)?;
@@ -164,18 +162,16 @@ impl Plan {
                 step.bind(gpu, params, buffer);
             }
         }
-        let launches: Vec<Launch> = self.steps.iter().filter_map(Step::launch).collect();
+        let mut launches: Vec<Launch> = Vec::with_capacity(self.steps.len());
+        self.steps.iter().filter_map(Step::launch).for_each(|launch| launches.push(launch));
         debug_assert_eq!(launches.len(), self.steps.len());
-        let outputs: Vec<Arc<Buffer>> =
-            self.outputs.iter().map(|(_, place)| buffer(*place).clone()).collect();
-        let reads: SmallVec<[(Arc<Buffer>, &Staging); 1]> = reads
-            .iter()
-            .filter_map(|(node, staging)| {
-                let at = self.outputs.iter().position(|(n, _)| n == node)?;
-                Some((outputs[at].clone(), *staging))
-            })
-            .collect();
-        let index = gpu.submit(&launches, &reads)?;
+        let mut outputs: Vec<Arc<Buffer>> = Vec::with_capacity(self.outputs.len());
+        self.outputs.iter().for_each(|(_, place)| outputs.push(buffer(*place).clone()));
+        let read = read.and_then(|(node, staging)| {
+            let at = self.outputs.iter().position(|(n, _)| *n == node)?;
+            Some((&*outputs[at], staging))
+        });
+        let index = gpu.submit(&launches, read)?;
         gpu.counters.set(Counter::ArenaBytes, self.arena_bytes);
         Ok((outputs, index))
     }
@@ -206,7 +202,7 @@ impl Plan {
         if self.compiled {
             return Ok(());
         }
-        let sources: Vec<&Source> = self.steps.iter().map(|step| &step.source).collect();
+        let sources: Vec<&Source> = self.steps.iter().map(|step| &step.source).listed();
         let pipelines = gpu.pipelines(&sources)?;
         for (step, pipeline) in self.steps.iter_mut().zip(pipelines) {
             step.pipeline = Some(pipeline);
@@ -216,14 +212,13 @@ impl Plan {
     }
 
     fn take_slots(&mut self, gpu: &Gpu) -> Result<()> {
-        let wanted =
-            self.slots.iter_mut().map(|slot| (slot.bytes, &*slot.recent.make_contiguous()));
+        let wanted = self.slots.iter().map(|slot| (slot.bytes, &slot.recent[..]));
         gpu.pool.acquire_all(wanted, &mut self.taken)?;
         for (slot, buffer) in self.slots.iter_mut().zip(&self.taken) {
-            if slot.recent.front() != Some(&buffer.id()) {
+            if slot.recent.first() != Some(&buffer.id()) {
                 slot.recent.retain(|id| *id != buffer.id());
-                slot.recent.push_front(buffer.id());
-                slot.recent.truncate(RECENT);
+                slot.recent.truncate(RECENT - 1);
+                slot.recent.insert(0, buffer.id());
             }
         }
         Ok(())
@@ -246,7 +241,7 @@ impl Step {
             params,
             note,
             pipeline: None,
-            bind_groups: SmallVec::new(),
+            bind_groups: Vec::new(),
         }
     }
 
@@ -275,7 +270,7 @@ impl Step {
             Some(at) => self.bind_groups[..=at].rotate_right(1),
             None => {
                 let group = self.bind_group(gpu, pipeline, params, &buffer);
-                let ids = ids().collect();
+                let ids = ids().listed();
                 self.bind_groups.truncate(BIND_GROUPS - 1);
                 self.bind_groups.insert(0, (ids, group));
             }
@@ -297,7 +292,7 @@ impl Step {
             self.binds.iter().map(|(place, bytes)| range(buffer(*place).raw(), 0, *bytes));
         let mut uniforms = self.params.iter().map(|(at, bytes)| range(params.raw(), *at, *bytes));
         let accesses = self.source.accesses.iter().enumerate();
-        let entries: SmallVec<[wgpu::BindGroupEntry; 12]> = accesses
+        let entries: Vec<wgpu::BindGroupEntry> = accesses
             .filter_map(|(i, access)| {
                 let resource = match access {
                     Access::Uniform => uniforms.next(),
@@ -305,7 +300,7 @@ impl Step {
                 };
                 resource.map(|resource| wgpu::BindGroupEntry { binding: i as u32, resource })
             })
-            .collect();
+            .listed();
         gpu.counters.add(Counter::BindGroups, 1);
         gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some(&self.source.label),

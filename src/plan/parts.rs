@@ -1,6 +1,7 @@
 //! Modules of generated kernels. A kernel has one part, or several that have nothing to do with each other and are run
 //! by ranges of its workgroups.
 
+use crate::lists::Listed;
 use std::fmt::Write;
 
 use super::code::{Bound, Common, Kernel, Writer, declare, indented};
@@ -198,5 +199,5 @@ fn label(parts: &[Part]) -> String {
         1 => name.to_string(),
         n => format!("{n} x {name}"),
     };
-    names.iter().map(several).collect::<Vec<_>>().join(", ")
+    names.iter().map(several).listed().join(", ")
 }

@@ -1,5 +1,6 @@
 //! The passes of a kernel that folds: walks along a row, each of which computes what the next needs.
 
+use crate::lists::Listed;
 use std::fmt::Write;
 
 use super::body::{Body, Code, Operand, Source};
@@ -82,10 +83,10 @@ impl Passes {
     pub(super) fn run(&mut self, writer: &mut Writer) {
         let body = writer.body;
         let mut defined = Defined::nothing(body);
-        let levels: Vec<Level> = (0..=body.levels()).map(|level| Level::new(body, level)).collect();
+        let levels: Vec<Level> = (0..=body.levels()).map(|level| Level::new(body, level)).listed();
         for (at, level) in levels.iter().enumerate().filter(|(_, level)| !level.is_empty()) {
             let later: Vec<Operand> =
-                levels[at + 1..].iter().flat_map(|level| level.wanted(body)).collect();
+                levels[at + 1..].iter().flat_map(|level| level.wanted(body)).listed();
             self.pass(writer, &mut defined, level, &later);
         }
         self.store_rows(writer, &mut defined);
@@ -333,7 +334,7 @@ impl Passes {
                 ));
             }
         }
-        let wanted: Vec<Operand> = items.iter().map(|item| Operand::Instance(item.3)).collect();
+        let wanted: Vec<Operand> = items.iter().map(|item| Operand::Instance(item.3)).listed();
         let text = writer.compute(self.shape.place(true), wanted, defined);
         self.text.push_str(&text);
         for (bound, name, dtype, instance) in items {
@@ -388,7 +389,7 @@ impl Level {
             let output = &body.outputs[k];
             !output.row && body.instances[output.instance].level == level
         });
-        Level { folds: folds.collect(), stored: stored.collect() }
+        Level { folds: folds.listed(), stored: stored.listed() }
     }
 
     fn is_empty(&self) -> bool {
@@ -399,7 +400,7 @@ impl Level {
     fn wanted(&self, body: &Body) -> Vec<Operand> {
         let folded = self.folds.iter().map(|&i| body.instances[i].operands[0]);
         let stored = self.stored.iter().map(|&k| Operand::Instance(body.outputs[k].instance));
-        folded.chain(stored).collect()
+        folded.chain(stored).listed()
     }
 }
 
@@ -424,7 +425,7 @@ fn keepable(body: &Body, now: &[Operand], later: &[Operand]) -> Vec<Operand> {
     later.iter().for_each(|&operand| reach(body, operand, &mut again));
     let windowed: Vec<bool> = (0..body.loads.len())
         .map(|i| here.contains(&Operand::Inside(i)) || again.contains(&Operand::Inside(i)))
-        .collect();
+        .listed();
     here.retain(|operand| {
         again.contains(operand)
             && match *operand {

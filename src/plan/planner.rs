@@ -1,10 +1,5 @@
 //! Makes a plan: lowers every node, forms clusters, lays down their kernels, assigns slots.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-
-use smallvec::SmallVec;
-
 use super::body::{Body, Scope, Source};
 use super::cluster::{self, Cluster};
 use super::code::{Bound, Common, Kernel};
@@ -15,13 +10,15 @@ use super::tuner::{Choice, Met};
 use super::{Binds, Note, Params, Place, Plan, Ranges, Step, epilogue, map, parts};
 use crate::device::Caps;
 use crate::graph::lower::{self, Arg, Bind, Kernels, Lowering, Pointwise, Site};
-use crate::graph::{Graph, Input, Spec};
+use crate::graph::{Graph, Input, Spec, Table, hash_bytes};
+use crate::lists::{Listed, insert_new};
+use std::borrow::Cow;
 
 /// Plans `graph` for a device with `caps`; without `fusion` every node has a kernel of its own.
 pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) -> Plan {
     let mut met = Met::default();
     let mut lowerings: Vec<Lowering> =
-        (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps, choice, &mut met)).collect();
+        (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps, choice, &mut met)).listed();
     let roots = find_roots(graph, &mut lowerings, fusion);
     let free = cluster::free(graph, &lowerings, fusion);
     let scope = Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
@@ -42,7 +39,7 @@ fn lower_node(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut M
         // Nothing to compute, and sizes of 0 are nothing that an op's tiles must cope with.
         return Lowering::Kernels(Kernels::default());
     }
-    let inputs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
+    let inputs: Vec<&Spec> = node.inputs.iter().map(|i| graph.spec(*i)).listed();
     let site = Site { inputs: &inputs, output: &node.spec, caps, variant: None };
     let variant = choice.variant(node, &site, met);
     let lowering = node.op.lower(&Site { variant: variant.as_deref(), ..site });
@@ -78,7 +75,7 @@ impl<'a> Planner<'a, '_> {
         let lives = Lifetimes::new(self.scope, &stages);
         for (at, stage) in stages.iter_mut().enumerate() {
             let mut ends = lives.ends(at);
-            let reads: Vec<Input> = stage.iter().flat_map(|c| &c.reads).copied().collect();
+            let reads: Vec<Input> = stage.iter().flat_map(|c| &c.reads).copied().listed();
             for cluster in &mut *stage {
                 self.write_in_place(cluster, &reads, at, &lives, &mut ends);
             }
@@ -99,7 +96,7 @@ impl<'a> Planner<'a, '_> {
         let outputs = (0..nodes.len())
             .filter(|&i| nodes[i].wanted)
             .map(|i| (i as u32, self.place(Input::Node(i as u32))))
-            .collect();
+            .listed();
         Plan::new(self.steps, self.slots.into_bytes(), outputs, self.params)
     }
 
@@ -143,12 +140,10 @@ impl<'a> Planner<'a, '_> {
                 ends.retain(|&end| Input::Node(end) != input);
                 // Read nowhere, it is free again at once.
                 if !lives.keep[node as usize] && lives.last(Input::Node(node)) == Some(at) {
-                    ends.push(node);
+                    insert_new(ends, node);
                 }
             }
         }
-        ends.sort_unstable();
-        ends.dedup();
     }
 
     fn place(&self, input: Input) -> Place {
@@ -171,11 +166,11 @@ impl<'a> Planner<'a, '_> {
             }
         }
         let bodies = stage.iter().filter_map(|cluster| Some((cluster, cluster.body.as_ref()?)));
-        let works: Vec<Work> = bodies.map(|(cluster, body)| self.work(cluster, body)).collect();
-        let first: Vec<Unit> = works.iter().map(Work::first).collect();
+        let works: Vec<Work> = bodies.map(|(cluster, body)| self.work(cluster, body)).listed();
+        let first: Vec<Unit> = works.iter().map(Work::first).listed();
         self.lay_units(&first);
         // Long folds end in second kernels.
-        let second: Vec<Unit> = works.iter().filter_map(Work::second).collect();
+        let second: Vec<Unit> = works.iter().filter_map(Work::second).listed();
         self.lay_units(&second);
         for (slot, _) in works.iter().flat_map(|work| &work.temps) {
             self.slots.release(*slot);
@@ -195,7 +190,7 @@ impl<'a> Planner<'a, '_> {
             let bytes = dtype.bytes(count);
             work.temps.push((self.slots.take(bytes, false), bytes));
         }
-        let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).collect();
+        let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).listed();
         let second = scope
             .second(&cluster.members, &rows, &folds, shares.chunks)
             .expect("clusters are joined only if it exists");
@@ -208,7 +203,7 @@ impl<'a> Planner<'a, '_> {
     fn lay_units(&mut self, units: &[Unit]) {
         let graph = self.scope.graph;
         for kernel in packs::kernels(units, self.scope.caps.storage_buffers) {
-            let units: Vec<&Unit> = kernel.iter().map(|&at| &units[at]).collect();
+            let units: Vec<&Unit> = kernel.iter().map(|&at| &units[at]).listed();
             let mut common = Common::default();
             let parts = units.iter().enumerate().map(|(k, unit)| {
                 let part = if units.len() > 1 { parts::prefix(k) } else { String::new() };
@@ -217,15 +212,15 @@ impl<'a> Planner<'a, '_> {
                     None => map::generate(graph, unit.body, &part, &mut common),
                 }
             });
-            let parts = parts.collect();
+            let parts = parts.listed();
             let kernel = parts::module(parts, &common, self.scope.caps.cpu);
             let notes = units.iter().map(|unit| self.note(unit.cluster, Some(unit.body)));
-            let note = Note::of_parts(notes.collect(), &kernel.source.label);
+            let note = Note::of_parts(notes.listed(), &kernel.source.label);
             let binds = kernel.binds.iter().map(|&(k, bound)| {
                 let Unit { body, temps, .. } = units[k];
                 self.bind(bound, Some(body), temps, &[])
             });
-            let binds = binds.collect();
+            let binds = binds.listed();
             self.push(kernel, binds, note);
         }
     }
@@ -234,10 +229,10 @@ impl<'a> Planner<'a, '_> {
         let scope = self.scope;
         let body = cluster.body.as_ref();
         let temps: Vec<(u32, u64)> =
-            kernels.temps.iter().map(|&b| (self.slots.take(b, false), b)).collect();
+            kernels.temps.iter().map(|&b| (self.slots.take(b, false), b)).listed();
         for (k, kernel) in kernels.kernels.iter().enumerate() {
             let own: Vec<Option<(Place, u64)>> =
-                kernel.binds.iter().map(|(bind, _)| self.bound(node, *bind, &temps)).collect();
+                kernel.binds.iter().map(|(bind, _)| self.bound(node, *bind, &temps)).listed();
             match body {
                 Some(body) if k + 1 == kernels.kernels.len() => {
                     let kernel = epilogue::generate(scope.graph, body, kernel);
@@ -299,7 +294,7 @@ impl<'a> Planner<'a, '_> {
         own: &[Option<(Place, u64)>],
     ) {
         let binds = kernel.binds.iter().map(|&(_, bound)| self.bind(bound, body, &[], own));
-        let binds = binds.collect();
+        let binds = binds.listed();
         let note = self.note(cluster, body);
         let note = Note { label: kernel.source.label.clone(), flops: kernel.flops, ..note };
         self.push(kernel, binds, note);
@@ -328,22 +323,24 @@ impl<'a> Planner<'a, '_> {
         let lowering = |node: u32| &self.scope.lowerings[node as usize];
         let constant =
             |node: u32| matches!(lowering(node), Lowering::Pointwise(p) if p.is_uniform());
-        let mut computed: Vec<u32> = match body {
-            Some(body) => body.instances.iter().map(|instance| instance.node).collect(),
-            // The first kernels of an op that has several.
-            None => cluster.members.clone(),
-        };
+        let mut computed: Vec<u32> = Vec::new();
+        let mut add = |node: u32| insert_new(&mut computed, node);
         match body {
-            Some(_) if computed.len() > 1 => computed.retain(|&node| !constant(node)),
-            Some(_) => {}
-            None => computed.retain(|&node| matches!(lowering(node), Lowering::Kernels(_))),
+            Some(body) => {
+                let all = body.instances.len() == 1;
+                let nodes = body.instances.iter().map(|instance| instance.node);
+                nodes.filter(|&node| all || !constant(node)).for_each(&mut add);
+            }
+            // The first kernels of an op that has several.
+            None => {
+                let own = |node: &u32| matches!(lowering(*node), Lowering::Kernels(_));
+                cluster.members.iter().copied().filter(own).for_each(&mut add);
+            }
         }
-        computed.sort_unstable();
-        computed.dedup();
         let outputs = cluster.outputs.iter().map(|&node| nodes[node as usize].spec.shape.clone());
         Note {
-            ops: computed.iter().map(|&node| nodes[node as usize].op.name()).collect(),
-            outputs: outputs.collect(),
+            ops: computed.iter().map(|&node| nodes[node as usize].op.name()).listed(),
+            outputs: outputs.listed(),
             ..Note::default()
         }
     }
@@ -376,8 +373,8 @@ fn plain(kernel: &lower::Kernel) -> Kernel {
     Kernel {
         source: kernel.source(),
         grid: kernel.grid(),
-        binds: (0..kernel.binds.len()).map(|i| (0, Bound::Own(i))).collect(),
-        params: vec![kernel.params.iter().map(|(_, word)| *word).collect()],
+        binds: (0..kernel.binds.len()).map(|i| (0, Bound::Own(i))).listed(),
+        params: vec![kernel.params.iter().map(|(_, word)| *word).listed()],
         words: Vec::new(),
         flops: kernel.flops,
     }
@@ -386,7 +383,8 @@ fn plain(kernel: &lower::Kernel) -> Kernel {
 /// Where each node's value lies. With `fusion` a node that repeats an earlier one becomes an alias of it.
 fn find_roots(graph: &Graph, lowerings: &mut [Lowering], fusion: bool) -> Vec<Input> {
     let mut roots: Vec<Input> = Vec::with_capacity(graph.nodes.len());
-    let mut known: HashMap<Vec<u8>, u32> = HashMap::new();
+    let mut known = Table::default();
+    let mut signatures: Vec<Vec<u8>> = vec![Vec::new(); graph.nodes.len()];
     for (i, node) in graph.nodes.iter().enumerate() {
         let root = |input: &Input| match *input {
             Input::Node(j) => roots[j as usize],
@@ -396,11 +394,15 @@ fn find_roots(graph: &Graph, lowerings: &mut [Lowering], fusion: bool) -> Vec<In
             (Lowering::Alias, Some(input)) => root(input),
             _ if fusion => {
                 let signature = graph.signature(i, node.inputs.iter().map(root));
-                let first = *known.entry(signature).or_insert(i as u32);
-                if first != i as u32 {
+                let first = *known.entry(hash_bytes(&signature)).or_insert(i as u32);
+                let repeats = signatures[first as usize] == signature;
+                signatures[i] = signature;
+                if repeats {
                     lowerings[i] = Lowering::Alias;
+                    Input::Node(first)
+                } else {
+                    Input::Node(i as u32)
                 }
-                Input::Node(first)
             }
             _ => Input::Node(i as u32),
         };

@@ -1,5 +1,6 @@
 //! What a plan looks like to a person: its kernels, what each computes, and their texts.
 
+use crate::lists::Listed;
 use std::fmt;
 use std::sync::Arc;
 
@@ -97,7 +98,7 @@ impl PlanReport {
             workgroups: step.grid,
             wgsl: step.source.wgsl.clone(),
         });
-        PlanReport(Arc::new(Inner { kernels: kernels.collect(), buffer_bytes }))
+        PlanReport(Arc::new(Inner { kernels: kernels.listed(), buffer_bytes }))
     }
 
     /// The kernels in the order in which they run.
@@ -153,7 +154,7 @@ impl fmt::Display for PlanReport {
                 kernel.flops.map_or("-".to_string(), |flops| flops.to_string()),
             ]
         });
-        table::write(f, &columns, &rows.collect::<Vec<_>>())
+        table::write(f, &columns, &rows.listed())
     }
 }
 
@@ -167,7 +168,7 @@ fn shapes(all: &[Shape]) -> String {
             1 => group[0].to_string(),
             n => format!("{} ({n} times)", group[0]),
         })
-        .collect();
+        .listed();
     let rest = if groups.next().is_some() { " ..." } else { "" };
     named.join(" ") + rest
 }

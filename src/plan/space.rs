@@ -1,6 +1,7 @@
 //! How a kernel walks its inputs: its axes merged where all loads agree, and the WGSL that reads each load at a
 //! place. Views become index arithmetic here.
 
+use crate::lists::Listed;
 use std::fmt::Write;
 
 use super::body::{Axis, Load, Source};
@@ -122,8 +123,8 @@ pub(super) struct Space {
 
 impl Space {
     pub(super) fn new(axes: &[Axis], views: &[&Strided]) -> Self {
-        let loads = views.iter().map(|view| view.axes.clone()).collect();
-        let offsets = views.iter().map(|view| view.offset).collect();
+        let loads = views.iter().map(|view| view.axes.clone()).listed();
+        let offsets = views.iter().map(|view| view.offset).listed();
         let mut space = Space { axes: axes.to_vec(), loads, offsets };
         space.merge();
         space
@@ -248,7 +249,7 @@ impl Space {
             ),
         ] {
             let mut body = String::new();
-            let own: Vec<usize> = (0..rank).filter(|&a| self.axes[a].reduced == reduced).collect();
+            let own: Vec<usize> = (0..rank).filter(|&a| self.axes[a].reduced == reduced).listed();
             for (at, &axis) in own.iter().enumerate().rev() {
                 if at == 0 {
                     let _ = writeln!(body, "    s[{axis}] = rest;");
@@ -474,7 +475,7 @@ impl Space {
 }
 
 fn four(f: impl Fn(usize) -> String) -> String {
-    (0..4).map(f).collect::<Vec<_>>().join(", ")
+    (0..4).map(f).listed().join(", ")
 }
 
 fn zero(register: Register) -> &'static str {

@@ -13,7 +13,7 @@ mod measure;
 mod proof;
 mod report;
 
-use std::collections::BTreeMap;
+use crate::lists::Listed;
 use std::sync::Arc;
 
 pub(crate) use findings::{Findings, Identity};
@@ -88,7 +88,7 @@ impl Task {
         }
         // Findings are lines with tabs.
         let key = key.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let inputs = site.inputs.iter().map(|spec| (*spec).clone()).collect();
+        let inputs = site.inputs.iter().map(|spec| (*spec).clone()).listed();
         Task { key, op, inputs, output: site.output.clone(), variants, caps: site.caps.clone() }
     }
 
@@ -149,8 +149,8 @@ pub(crate) struct Tuner {
     findings: Findings,
     /// The file has been looked at.
     loaded: bool,
-    /// Ops of plans about which nothing was found, by their keys.
-    seen: BTreeMap<String, Arc<Task>>,
+    /// Ops of plans about which nothing was found, each key once.
+    seen: Vec<Arc<Task>>,
     #[cfg(not(target_family = "wasm"))]
     background: background::Background,
 }
@@ -231,8 +231,9 @@ impl Tuner {
     /// Remembers the ops of a new plan.
     pub(crate) fn saw(&mut self, tasks: &[Arc<Task>]) {
         for task in tasks {
-            if self.seen.len() < MOST_SEEN {
-                self.seen.entry(task.key.clone()).or_insert_with(|| task.clone());
+            let known = |seen: &Arc<Task>| seen.key == task.key;
+            if self.seen.len() < MOST_SEEN && !self.seen.iter().any(known) {
+                self.seen.push(task.clone());
             }
         }
     }
@@ -240,8 +241,9 @@ impl Tuner {
     /// The ops that were seen and about which nothing is known.
     pub(crate) fn take_unmeasured(&mut self) -> Vec<Arc<Task>> {
         self.findings();
-        let seen = std::mem::take(&mut self.seen);
-        seen.into_values().filter(|task| task.found(&self.findings).is_none()).collect()
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.retain(|task| task.found(&self.findings).is_none());
+        seen
     }
 
     /// Takes down what was found, for plans and for the next run.

@@ -1,7 +1,5 @@
 //! Arithmetic on views: a view of a view as one, and shapes cut so finely that several fit one set of axes.
 
-use smallvec::SmallVec;
-
 use crate::graph::lower::{Strided, View, ViewAxis};
 
 /// The view of all elements in row-major order over axes of these sizes.
@@ -38,11 +36,11 @@ pub(super) fn compose(
     let own = natural(shape);
     // The node's coordinates at the first element.
     let mut rest = outer.offset;
-    let mut coordinates: SmallVec<[Coordinate; 6]> = SmallVec::new();
+    let mut coordinates: Vec<Coordinate> = Vec::with_capacity(shape.len());
     for axis in &own.axes {
         let start = if axis.stride == 0 { 0 } else { rest / axis.stride };
         rest -= start * axis.stride;
-        coordinates.push(Coordinate { start, low: start, high: start, moves: SmallVec::new() });
+        coordinates.push(Coordinate { start, low: start, high: start, moves: Vec::new() });
     }
     if rest != 0 {
         return None;
@@ -88,13 +86,13 @@ struct Coordinate {
     low: i64,
     high: i64,
     /// Axis of the kernel, and steps of this coordinate for each of its.
-    moves: SmallVec<[(usize, i64); 4]>,
+    moves: Vec<(usize, i64)>,
 }
 
 /// Sizes whose products contain the axes of all `shapes`, which have one number of elements: of `[6, 4]` and `[2, 12]`
 /// they are `[2, 3, 4]`. `None` if the axes do not nest.
 pub(super) fn refine<'a>(shapes: impl Iterator<Item = &'a [usize]>) -> Option<Vec<usize>> {
-    let mut marks: SmallVec<[usize; 8]> = SmallVec::from_slice(&[1]);
+    let mut marks: Vec<usize> = vec![1];
     for shape in shapes {
         let mut product = 1;
         for &size in shape.iter().rev() {

@@ -69,8 +69,7 @@ impl Device {
             let output = taken.outputs.iter().find(|(_, v)| Arc::ptr_eq(v, value))?;
             Some((output.0, staging))
         });
-        let reads: &[_] = read.as_slice();
-        match plan.run(gpu, &graph.nodes, &taken.leaves, reads) {
+        match plan.run(gpu, &graph.nodes, &taken.leaves, read) {
             Ok((buffers, index)) => {
                 awaited.ran = Some(Ok(()));
                 let runs = plan.ran();

@@ -1,5 +1,6 @@
 //! When the results of two variants are the same.
 
+use crate::lists::Listed;
 use half::f16;
 
 use crate::dtype::DType;
@@ -18,11 +19,11 @@ pub(super) fn agree(
         match dtype {
             DType::F16 => {
                 let number = |b: &[u8]| f16::from_ne_bytes([b[0], b[1]]).to_f64();
-                bytes.chunks_exact(2).map(number).collect()
+                bytes.chunks_exact(2).map(number).listed()
             }
             _ => {
                 let number = |b: &[u8]| f64::from(f32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
-                bytes.chunks_exact(4).map(number).collect()
+                bytes.chunks_exact(4).map(number).listed()
             }
         }
     };

@@ -66,7 +66,7 @@ impl Tuner {
     fn small_step(&mut self, gpu: &Gpu) -> Result<()> {
         let Some(mut measurement) = self.background.current.take() else {
             let Some(task) = self.background.waiting.pop_front() else { return Ok(()) };
-            self.seen.remove(&task.key);
+            self.seen.retain(|seen| seen.key != task.key);
             self.findings();
             if task.found(&self.findings).is_none() {
                 self.background.current = Some(Measurement::new(task));

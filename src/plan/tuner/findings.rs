@@ -2,7 +2,6 @@
 //!
 //! A file that is missing, broken or another adapter's is left aside: what it said can be measured again.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,9 +16,9 @@ pub(crate) struct Identity {
     used: String,
 }
 
-/// Variants by the keys of ops.
+/// Keys of ops in order, and the variant of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Findings(BTreeMap<String, String>);
+pub(crate) struct Findings(Vec<(String, String)>);
 
 const MAGIC: &str = "wgrad tuning 1";
 
@@ -62,11 +61,19 @@ impl Identity {
 
 impl Findings {
     pub(super) fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(String::as_str)
+        self.find(key).ok().map(|at| self.0[at].1.as_str())
+    }
+
+    fn find(&self, key: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| known.as_str().cmp(key))
     }
 
     pub(super) fn set(&mut self, key: &str, variant: &str) {
-        self.0.insert(key.to_string(), variant.to_string());
+        let variant = variant.to_string();
+        match self.find(key) {
+            Ok(at) => self.0[at].1 = variant,
+            Err(at) => self.0.insert(at, (key.to_string(), variant)),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -75,7 +82,7 @@ impl Findings {
 
     /// Adds `other`, which is newer.
     pub(super) fn take_over(&mut self, other: Findings) {
-        self.0.extend(other.0);
+        other.0.iter().for_each(|(key, variant)| self.set(key, variant));
     }
 
     /// A header, a checksum of the rest, and a line for each finding.
@@ -102,11 +109,12 @@ impl Findings {
         if sum != format!("{:016x}", checksum(format!("{header}{lines}").as_bytes())) {
             return Err(damaged());
         }
-        let finding = |line: &str| {
-            let (name, key) = line.split_once('\t')?;
-            Some((key.to_string(), name.to_string()))
-        };
-        lines.lines().map(finding).collect::<Option<_>>().map(Findings).ok_or_else(damaged)
+        let mut findings = Findings::default();
+        for line in lines.lines() {
+            let (name, key) = line.split_once('\t').ok_or_else(damaged)?;
+            findings.set(key, name);
+        }
+        Ok(findings)
     }
 
     /// What the file in the cache folder says; nothing if there is none that can be used.
@@ -172,7 +180,9 @@ mod tests {
     }
 
     fn findings(pairs: &[(&str, &str)]) -> Findings {
-        Findings(pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect())
+        let mut findings = Findings::default();
+        pairs.iter().for_each(|(key, variant)| findings.set(key, variant));
+        findings
     }
 
     #[test]

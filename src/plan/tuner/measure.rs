@@ -3,6 +3,7 @@
 //! A measurement is made in small steps, so that it can be done at once or bit by bit between flushes. It holds no
 //! device memory between those.
 
+use crate::lists::{Listed, insert_sorted};
 use std::sync::Arc;
 
 use half::f16;
@@ -83,7 +84,7 @@ impl Measurement {
             times: Vec::new(),
             state: State::Untried,
         };
-        let entries = task.variants.names.iter().map(entry).collect();
+        let entries = task.variants.names.iter().map(entry).listed();
         Measurement { entries, graph, plain: None, round: 0, turn: 0, spent: Duration::ZERO, task }
     }
 
@@ -266,7 +267,7 @@ impl Measurement {
         Some(TunedOp {
             op: self.task.key.clone(),
             chosen: names[if first { 0 } else { best }].clone(),
-            variants: variants.collect(),
+            variants: variants.listed(),
         })
     }
 }
@@ -346,7 +347,7 @@ impl Entry {
         }
         drop(taken);
         let staging = gpu.staging(spec.dtype.size() * spec.elements())?;
-        self.plan.run(gpu, &graph.nodes, leaves, &[(0, &staging)])?;
+        self.plan.run(gpu, &graph.nodes, leaves, Some((0, &staging)))?;
         let read = gpu.read(staging).await;
         self.tried = began.elapsed();
         read
@@ -364,7 +365,7 @@ impl Entry {
         gpu.done().await?;
         gpu.start_profile()?;
         for _ in 0..runs {
-            if let Err(error) = self.plan.run(gpu, &graph.nodes, leaves, &[]) {
+            if let Err(error) = self.plan.run(gpu, &graph.nodes, leaves, None) {
                 gpu.drop_profile();
                 return Err(error);
             }
@@ -379,7 +380,7 @@ impl Entry {
             let start = kernels.iter().map(|kernel| kernel.start).min();
             end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start)
         };
-        Ok(profile.kernels().chunks(steps).map(run).collect())
+        Ok(profile.kernels().chunks(steps).map(run).listed())
     }
 
     /// The mean time of `runs` runs, by the page's clock: browsers make the device's too coarse for one kernel.
@@ -394,7 +395,7 @@ impl Entry {
         gpu.done().await?;
         let began = Instant::now();
         for _ in 0..runs {
-            self.plan.run(gpu, &graph.nodes, leaves, &[])?;
+            self.plan.run(gpu, &graph.nodes, leaves, None)?;
         }
         gpu.done().await?;
         Ok(vec![began.elapsed() / runs.max(1)])
@@ -407,8 +408,8 @@ fn is_grave(error: &Error) -> bool {
 }
 
 fn median(times: &[Duration]) -> Option<Duration> {
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable();
+    let mut sorted = Vec::with_capacity(times.len());
+    times.iter().for_each(|time| insert_sorted(&mut sorted, *time));
     sorted.get(sorted.len() / 2).copied()
 }
 

@@ -1,6 +1,7 @@
 //! Proofs: what drivers declare and some compute wrongly is compared with the plain kernel, on small cases, before any
 //! op may use it.
 
+use crate::lists::Listed;
 use std::sync::Arc;
 
 use super::Task;
@@ -12,7 +13,7 @@ use crate::graph::lower::{Doubt, Site, Variants};
 pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, doubts: &[Doubt]) -> bool {
     let mut news = false;
     for kind in caps.cooperative.clone() {
-        let cases: Vec<&Doubt> = doubts.iter().filter(|doubt| doubt.kind == kind).collect();
+        let cases: Vec<&Doubt> = doubts.iter().filter(|doubt| doubt.kind == kind).listed();
         if cases.is_empty() {
             continue;
         }
@@ -38,7 +39,7 @@ pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, doubts: &[Doubt]) -> bool {
 
 /// Whether a variant computes its case as the plain one does. `None` if the device cannot tell now.
 fn prove(gpu: &Gpu, caps: &Caps, doubt: &Doubt) -> Option<bool> {
-    let inputs: Vec<_> = doubt.inputs.iter().collect();
+    let inputs: Vec<_> = doubt.inputs.iter().listed();
     let site = Site { inputs: &inputs, output: &doubt.output, caps, variant: None };
     let all = doubt.op.variants(&site);
     let names = vec![doubt.variant.clone(), all.names.get(all.plain)?.clone()];

@@ -1,5 +1,6 @@
 //! What a measurement has found, as a table.
 
+use crate::lists::Listed;
 use std::fmt;
 use std::time::Duration;
 
@@ -95,7 +96,7 @@ impl fmt::Display for TuningReport {
                 op.variants.iter().filter(|variant| variant.wrong).count().to_string(),
             ]
         });
-        table::write(f, &columns, &rows.collect::<Vec<_>>())
+        table::write(f, &columns, &rows.listed())
     }
 }
 
