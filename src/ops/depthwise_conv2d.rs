@@ -18,6 +18,7 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::{Operand, Tensor};
+use crate::wgsl::shader;
 
 impl Tensor {
     /// Convolves each channel of images `[N,H,W,C]` with its own M of the `filters` `[KH,KW,C,M]` to `[N,OH,OW,C*M]`:
@@ -115,7 +116,7 @@ fn kernel(form: &Form, g: &Geometry, dtype: DType) -> Kernel {
     let ([_, h, w, c], [kh, kw, _, m], [n, oh, ow, cm]) = (g.image, g.filter, g.out);
     let ([sh, sw], [dh, dw]) = (g.options.strides, g.options.dilations);
     let common = [divisor(sh, dh), divisor(sw, dw)];
-    Kernel::new(label, include_str!("../../shaders/depthwise_conv2d.wgsl"))
+    Kernel::new(label, shader!(include_str!("../../shaders/depthwise_conv2d.wgsl")))
         .alias("T", dtype)
         .constant("WG", 64)
         .declare("alias V = vec4<f32>;")

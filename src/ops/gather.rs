@@ -13,6 +13,7 @@ use crate::graph::lower::{Bind, Kernel, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, axis_index};
 use crate::tensor::Tensor;
+use crate::wgsl::shader;
 
 impl Tensor {
     /// The slices that `indices` (`i32`, any shape) number along `axis`; the result has the shape of `indices` in
@@ -104,7 +105,7 @@ impl Op for Gather {
         let [_, outer, rows, inner] = self.sizes(site.inputs[0]);
         let count: usize = site.inputs[1].shape[self.batch_dims..].iter().product();
         let total = site.output.elements();
-        Kernel::new("gather", include_str!("../../shaders/gather.wgsl"))
+        Kernel::new("gather", shader!(include_str!("../../shaders/gather.wgsl")))
             .alias("T", site.output.dtype)
             .constant("WG", 64)
             .read(Bind::Input(0))

@@ -14,6 +14,7 @@ use crate::graph::lower::{Bind, Kernel, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use crate::wgsl::shader;
 
 /// The windows of a pooling, each size as (rows, columns).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -105,7 +106,7 @@ fn kernel(
 ) -> Kernel {
     let ([_, oh, ow, c], [top, left]) = geometry(label, image, options).expect("infer has agreed");
     let total = output.elements();
-    let mut kernel = Kernel::new(label, include_str!("../../shaders/pool.wgsl"))
+    let mut kernel = Kernel::new(label, shader!(include_str!("../../shaders/pool.wgsl")))
         .alias("Out", output.dtype)
         .constant("WG", 64)
         .declare(if output.dtype == DType::I32 {

@@ -9,6 +9,7 @@ use crate::device::{Caps, Cooperative, MatmulPrecision};
 use crate::dtype::DType;
 use crate::graph::Spec;
 use crate::graph::lower::{Doubt, Kernel, Lowering, Site, Variants};
+use crate::wgsl::shader;
 
 /// One way to compute a product. All give the same result but for rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +130,7 @@ impl Variant {
                 // for every few threads of a workgroup. llvmpipe takes longer over memory of a thread's own.
                 let shared = caps.subgroup() == Some(8) && once(wx * wy);
                 kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(unroll(
-                    include_str!("../../shaders/gemm.wgsl"),
+                    shader!(include_str!("../../shaders/gemm.wgsl")),
                     &[
                         ("TM4", tm.div_ceil(4)),
                         ("TR", tm.min(4)),
@@ -146,7 +147,7 @@ impl Variant {
             }
             Variant::Lanes { lanes, tm, tn4, wx } => {
                 kernel.constant("WX", wx as u32).declare(unroll(
-                    include_str!("../../shaders/gemm_lanes.wgsl"),
+                    shader!(include_str!("../../shaders/gemm_lanes.wgsl")),
                     &[
                         ("LANES", lanes),
                         ("TM", tm),
@@ -158,7 +159,7 @@ impl Variant {
                 ))
             }
             Variant::Tiled => {
-                kernel.declare(unroll(include_str!("../../shaders/gemm_tiled.wgsl"), &[]))
+                kernel.declare(unroll(shader!(include_str!("../../shaders/gemm_tiled.wgsl")), &[]))
             }
             Variant::Cooperative { size, half, side, wx } => {
                 let [depth, line] = self.staged();
@@ -174,7 +175,7 @@ impl Variant {
                     .declare(matrix("MatB", element, "B"))
                     .declare(matrix("MatC", "f32", "C"))
                     .declare(unroll(
-                        include_str!("../../shaders/gemm_cooperative.wgsl"),
+                        shader!(include_str!("../../shaders/gemm_cooperative.wgsl")),
                         &[
                             ("SIDE", side),
                             ("SIZE", size),
@@ -186,7 +187,7 @@ impl Variant {
                     ))
             }
             Variant::Dots { tm4, tn, wx } => kernel.constant("WX", wx as u32).declare(unroll(
-                include_str!("../../shaders/gemm_dots.wgsl"),
+                shader!(include_str!("../../shaders/gemm_dots.wgsl")),
                 &[
                     ("TM4", tm4),
                     ("TN", tn),
@@ -324,7 +325,9 @@ impl Gemm {
         for kind in self.kinds(caps) {
             list.splice(0..0, self.cooperative(kind, caps));
         }
-        list.sort_by_key(|variant| *variant != first);
+        if let Some(at) = list.iter().position(|variant| *variant == first) {
+            list[..=at].rotate_right(1);
+        }
         list
     }
 
