@@ -141,12 +141,28 @@ pub(crate) fn expect_dtype(op: &str, spec: &Spec, allowed: &[DType]) -> Result<(
     if allowed.contains(&spec.dtype) {
         return Ok(());
     }
-    let names: Vec<&str> = allowed.iter().map(|d| d.name()).collect();
     Err(Error::DType(message!(
         "{op}: the dtype {} is not supported here; use {}. Cast the tensor first.",
         spec.dtype,
-        names.join(", ")
+        fitting(&|dtype| allowed.contains(&dtype))
     )))
+}
+
+/// The refusal of a tensor whose dtype an op is not defined for.
+fn not_defined(op: &str, x: &Spec, takes: &dyn Fn(DType) -> bool) -> Error {
+    Error::DType(message!(
+        "{op}: not defined for {} (the tensor is {}); use {}. Cast the tensor first.",
+        x.dtype,
+        x.shape,
+        fitting(takes)
+    ))
+}
+
+/// The names of the dtypes that fit.
+fn fitting(takes: &dyn Fn(DType) -> bool) -> String {
+    let names: Vec<&str> =
+        DType::ALL.into_iter().filter(|dtype| takes(*dtype)).map(DType::name).collect();
+    names.join(", ")
 }
 
 /// Refuses inputs of two dtypes.
