@@ -5,12 +5,12 @@ use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// A variable's new value and its slots'.
-type Updated = Result<(Tensor, Vec<Tensor>)>;
+/// What gives a variable's new value and its slots'.
+type Update<'a> = dyn Fn(&Step, &Tensor, &Tensor, &[Tensor]) -> Result<(Tensor, Vec<Tensor>)> + 'a;
 
 /// An optimizer's formula and the names of its slots.
 struct Formula<'a> {
-    update: &'a dyn Fn(&Step, &Tensor, &Tensor, &[Tensor]) -> Updated,
+    update: &'a Update<'a>,
     slots: &'a [&'a str],
 }
 
