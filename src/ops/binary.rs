@@ -97,11 +97,7 @@ macro_rules! binary {
         }
     };
     (@grad none $reason:literal) => { super::no_grads };
-    (@both $back:ident, $da:expr, $db:expr) => {{
-        let da: Option<Tensor> = if $back.needs(0) { Some($da) } else { None };
-        let db: Option<Tensor> = if $back.needs(1) { Some($db) } else { None };
-        Ok(smallvec::smallvec![da, db])
-    }};
+    (@both $back:ident, $da:expr, $db:expr) => { $back.both(&|| Ok($da), &|| Ok($db)) };
 }
 
 // The first row becomes `static add: Row = Row { method: "add", ... }` and the method `Tensor::add`.
@@ -192,16 +188,19 @@ impl Tensor {
     /// # Errors
     /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ.
     pub fn divide(&self, other: impl Into<Operand>) -> Result<Tensor> {
-        let other = other.into();
-        if !matches!(self.dtype(), DType::I32 | DType::U32) {
-            return self.real_divide(other);
-        }
-        match other {
-            Operand::Scalar(_) => self.cast(DType::F32)?.real_divide(other),
-            Operand::Tensor(b) => {
-                same_dtype("RealDiv", self.spec(), b.spec())?;
-                self.cast(DType::F32)?.real_divide(b.cast(DType::F32)?)
-            }
+        true_divide(self, other.into())
+    }
+}
+
+fn true_divide(a: &Tensor, b: Operand) -> Result<Tensor> {
+    if !matches!(a.dtype(), DType::I32 | DType::U32) {
+        return a.real_divide(b);
+    }
+    match b {
+        Operand::Scalar(_) => a.cast(DType::F32)?.real_divide(b),
+        Operand::Tensor(b) => {
+            same_dtype("RealDiv", a.spec(), b.spec())?;
+            a.cast(DType::F32)?.real_divide(b.cast(DType::F32)?)
         }
     }
 }

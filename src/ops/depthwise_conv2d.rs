@@ -6,8 +6,6 @@
 
 use std::hash::{Hash, Hasher};
 
-use smallvec::smallvec;
-
 use super::conv2d::{Conv2dOptions, Geometry};
 use super::parts::{stored_in, sum_parts};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
@@ -229,11 +227,11 @@ impl Operation for DepthwiseConv2d {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let options = self.options;
-        let (x, w) = (&back.specs[0].shape, &back.specs[1].shape);
-        let dx = |_| dispatch(InputGradient { image: x.clone(), options }, &[back.dy, back.x(1)]);
-        let dw = |_| dispatch(FilterGradient { filter: w.clone(), options }, &[back.x(0), back.dy]);
-        let want = |i: usize| back.needs(i).then_some(());
-        Ok(smallvec![want(0).map(dx).transpose()?, want(1).map(dw).transpose()?])
+        let (x, w) = (&back.spec(0).shape, &back.spec(1).shape);
+        back.both(
+            &|| dispatch(InputGradient { image: x.clone(), options }, &[back.dy, back.x(1)]),
+            &|| dispatch(FilterGradient { filter: w.clone(), options }, &[back.x(0), back.dy]),
+        )
     }
 }
 
@@ -303,10 +301,10 @@ impl Operation for InputGradient {
 
     // The op is linear in dy and in w, as the convolution is in x and w.
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let filter = back.specs[1].shape.clone();
-        let d_dy = back.dy.depthwise_conv2d(back.x(1), self.options)?;
-        let dw = dispatch(FilterGradient { filter, options: self.options }, &[back.dy, back.x(0)])?;
-        Ok(smallvec![Some(d_dy), Some(dw)])
+        let (filter, options) = (&back.spec(1).shape, self.options);
+        back.both(&|| back.dy.depthwise_conv2d(back.x(1), options), &|| {
+            dispatch(FilterGradient { filter: filter.clone(), options }, &[back.dy, back.x(0)])
+        })
     }
 }
 
@@ -390,10 +388,11 @@ impl Operation for FilterGradient {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let image = back.specs[0].shape.clone();
-        let dx = dispatch(InputGradient { image, options: self.options }, &[back.x(1), back.dy])?;
-        let d_dy = back.x(0).depthwise_conv2d(back.dy, self.options)?;
-        Ok(smallvec![Some(dx), Some(d_dy)])
+        let (image, options) = (&back.spec(0).shape, self.options);
+        back.both(
+            &|| dispatch(InputGradient { image: image.clone(), options }, &[back.x(1), back.dy]),
+            &|| back.x(0).depthwise_conv2d(back.dy, options),
+        )
     }
 }
 

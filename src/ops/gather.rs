@@ -2,10 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use smallvec::smallvec;
-
 use super::segment_sum::segment_sum;
-use super::{Backward, Grads, Keep, Operation, expect_dtype};
+use super::{Backward, Grads, Keep, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -128,15 +126,15 @@ impl Operation for Gather {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         // d/dx[b,o,r,n] = sum over i with index[b,i] = r of dy[b,o,i,n]
-        let x = &back.specs[0];
+        let x = back.spec(0);
         let [batch, outer, rows, inner] = self.sizes(x);
-        let count = Shape::new(&back.specs[1].shape[self.batch_dims..]).elements();
+        let count = Shape::new(&back.spec(1).shape[self.batch_dims..]).elements();
         let indices = back.x(1).reshape_to([batch, count].into())?;
         let dy = back.dy.reshape_to([batch, outer, count, inner].into())?;
         // The summed axis goes to the front of a batch's rows.
         let dy = dy.transpose(&[0, 2, 1, 3])?.reshape_to([batch, count, outer * inner].into())?;
         let dx = segment_sum(&dy, &indices, rows)?;
         let dx = dx.reshape_to([batch, rows, outer, inner].into())?.transpose(&[0, 2, 1, 3])?;
-        Ok(smallvec![Some(dx.reshape_to(x.shape.clone())?), None])
+        only(dx.reshape_to(x.shape.clone())?)
     }
 }

@@ -73,7 +73,7 @@ macro_rules! reduce {
 reduce! {
     /// The sum of the elements; 0 for none.
     reduce_sum, "Sum", [float "0.0" "a + b", int "A(0)" "a + b"],
-        keep nothing, |op, back| op.spread(back.dy, &back.specs[0]);
+        keep nothing, |op, back| op.spread(back.dy, back.spec(0));
     /// The product of the elements; 1 for none.
     reduce_prod, "Prod", [float "1.0" "a * b", int "A(1)" "a * b"],
         keep both, |op, back| op.product_of_others(back);
@@ -112,7 +112,7 @@ impl Reduce {
 
     // d/dx max = dy / count where x is the largest, else 0
     fn share_among_equals(&self, back: &Backward) -> Result<Tensor> {
-        let (x, spec) = (back.x(0), &back.specs[0]);
+        let (x, spec) = (back.x(0), back.spec(0));
         let best = x.equal(self.spread(back.y(), spec)?)?.cast(x.dtype())?;
         let axes: Vec<i64> = self.axes.iter().map(|&axis| axis as i64).collect();
         let count = best.reduce_sum(&axes[..], true)?;
@@ -121,7 +121,7 @@ impl Reduce {
 
     // d/dx_i prod = dy * product of the others
     fn product_of_others(&self, back: &Backward) -> Result<Tensor> {
-        let (x, spec) = (back.x(0), &back.specs[0]);
+        let (x, spec) = (back.x(0), back.spec(0));
         // The reduced axes last, as one: [rows, n].
         let kept: Vec<i64> =
             (0..x.rank()).filter(|a| !self.axes.contains(a)).map(|a| a as i64).collect();

@@ -2,9 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use smallvec::smallvec;
-
-use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype};
+use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -130,6 +128,6 @@ impl Operation for SegmentSum {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         // Every row gets the gradient of its segment; one that was left out gets 0.
-        Ok(smallvec![Some(back.dy.gather_batch(back.x(1), 1, 1)?), None])
+        only(back.dy.gather_batch(back.x(1), 1, 1)?)
     }
 }

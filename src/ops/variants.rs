@@ -175,7 +175,7 @@ impl Variant {
                     .declare(matrix("MatB", element, "B"))
                     .declare(matrix("MatC", "f32", "C"))
                     .declare(unroll(
-                        shader!(include_str!("../../shaders/gemm_cooperative.wgsl")),
+                        COOPERATIVE,
                         &[
                             ("SIDE", side),
                             ("SIZE", size),
@@ -199,6 +199,12 @@ impl Variant {
         }
     }
 }
+
+/// Browsers load no kernel that they cannot run.
+const COOPERATIVE: &str = match cfg!(target_family = "wasm") {
+    true => "",
+    false => shader!(include_str!("../../shaders/gemm_cooperative.wgsl")),
+};
 
 /// The kernel without tiles that others are compared with.
 const PLAIN: Variant = Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 };
@@ -326,7 +332,8 @@ impl Gemm {
             list.splice(0..0, self.cooperative(kind, caps));
         }
         if let Some(at) = list.iter().position(|variant| *variant == first) {
-            list[..=at].rotate_right(1);
+            let first = list.remove(at);
+            list.insert(0, first);
         }
         list
     }
@@ -341,7 +348,9 @@ impl Gemm {
         let dtype = self.dtype;
         let large = !caps.cpu && self.m > 16 && self.n > 16 && self.problem().inner >= 8;
         let rounds = caps.precision == MatmulPrecision::F16Inputs;
-        caps.cooperative.iter().filter(move |kind| {
+        // No browser has them.
+        let known = if cfg!(target_family = "wasm") { &[][..] } else { &caps.cooperative[..] };
+        known.iter().filter(move |kind| {
             large
                 && match (dtype, kind.inputs) {
                     (DType::F32, DType::F16) => rounds,
