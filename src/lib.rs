@@ -24,6 +24,7 @@ mod shape;
 mod tape;
 mod tensor;
 mod variable;
+mod wgsl;
 
 pub use device::{
     AdapterInfo, DeviceOptions, DeviceStats, MatmulPrecision, Profile, ProfiledKernel,

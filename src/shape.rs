@@ -164,11 +164,14 @@ pub(crate) fn axis_list(op: &str, axes: &Axes, rank: usize) -> Result<SmallVec<[
     let mut list: SmallVec<[usize; 6]> = SmallVec::new();
     for &axis in axes {
         let index = axis_index(op, axis, rank)?;
-        if list.contains(&index) {
-            return Err(Error::Index(message!("{op}: axis {axis} is named twice in {axes:?}.")));
+        match list.binary_search(&index) {
+            Ok(_) => {
+                return Err(Error::Index(message!(
+                    "{op}: axis {axis} is named twice in {axes:?}."
+                )));
+            }
+            Err(at) => list.insert(at, index),
         }
-        let at = list.iter().position(|known| *known > index).unwrap_or(list.len());
-        list.insert(at, index);
     }
     Ok(list)
 }

@@ -85,7 +85,7 @@ impl Variable {
     /// # Errors
     /// [`Error::Shape`] or [`Error::DType`] if `delta` does not fit.
     pub fn assign_add(&self, delta: impl Into<Operand>) -> Result<()> {
-        self.update("AssignAddVariableOp", delta.into(), |value, delta| value.add(delta))
+        self.update("AssignAddVariableOp", delta.into(), Tensor::add)
     }
 
     /// Subtracts `delta`, a tensor of the same shape or a number.
@@ -93,7 +93,7 @@ impl Variable {
     /// # Errors
     /// [`Error::Shape`] or [`Error::DType`] if `delta` does not fit.
     pub fn assign_sub(&self, delta: impl Into<Operand>) -> Result<()> {
-        self.update("AssignSubVariableOp", delta.into(), |value, delta| value.subtract(delta))
+        self.update("AssignSubVariableOp", delta.into(), Tensor::subtract)
     }
 
     /// What messages and files call it.
@@ -129,11 +129,11 @@ impl Variable {
         &self,
         op: &str,
         delta: Operand,
-        f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+        f: fn(&Tensor, Tensor) -> Result<Tensor>,
     ) -> Result<()> {
         let mut tensor = self.0.tensor.lock().unwrap_or_else(PoisonError::into_inner);
         let value = tensor.detached();
-        let new = f(&value, &delta.beside(op, &value)?)?;
+        let new = f(&value, delta.beside(op, &value)?)?;
         self.check(op, &new)?;
         *tensor = new.detached();
         Ok(())

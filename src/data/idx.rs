@@ -4,7 +4,6 @@
 //! the way if the feature `gzip` is on. Nothing is written, and nothing here knows what the values
 //! mean.
 
-use std::io::{self, Read};
 use std::path::Path;
 
 use crate::error::{Error, Result, message};
@@ -48,13 +47,30 @@ pub fn read_idx(path: impl AsRef<Path>) -> Result<Idx> {
 pub fn parse_idx(bytes: &[u8], name: &str) -> Result<Idx> {
     match bytes {
         [0x1f, 0x8b, ..] => parse_packed(bytes, name),
-        _ => parse(bytes, name),
+        _ => parse(&mut Plain(bytes), name),
+    }
+}
+
+/// Where the bytes of a file come from, one part after the other.
+trait Source {
+    /// The next `count` bytes, or fewer if the source ends before.
+    fn take(&mut self, count: usize, name: &str) -> Result<Vec<u8>>;
+}
+
+/// Bytes in memory.
+struct Plain<'a>(&'a [u8]);
+
+impl Source for Plain<'_> {
+    fn take(&mut self, count: usize, _: &str) -> Result<Vec<u8>> {
+        let (taken, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        Ok(taken.to_vec())
     }
 }
 
 #[cfg(feature = "gzip")]
 fn parse_packed(bytes: &[u8], name: &str) -> Result<Idx> {
-    parse(flate2::read::MultiGzDecoder::new(bytes), name)
+    parse(&mut flate2::read::MultiGzDecoder::new(bytes), name)
 }
 
 #[cfg(not(feature = "gzip"))]
@@ -65,8 +81,8 @@ fn parse_packed(_: &[u8], name: &str) -> Result<Idx> {
     )))
 }
 
-fn parse(mut source: impl Read, name: &str) -> Result<Idx> {
-    let magic = take(&mut source, 4, name)?;
+fn parse(source: &mut dyn Source, name: &str) -> Result<Idx> {
+    let magic = source.take(4, name)?;
     let &[zero0, zero1, code, rank] = magic.as_slice() else {
         return Err(short(name, "magic number", magic.len(), 4));
     };
@@ -78,7 +94,7 @@ fn parse(mut source: impl Read, name: &str) -> Result<Idx> {
         )));
     }
     check_type(code, name)?;
-    let shape = read_shape(&mut source, usize::from(rank), name)?;
+    let shape = read_shape(source, usize::from(rank), name)?;
     let promised = shape.iter().try_fold(1usize, |size, &dim| size.checked_mul(dim));
     let Some(promised) = promised.filter(|&size| size < isize::MAX as usize) else {
         return Err(Error::Data(message!(
@@ -87,7 +103,7 @@ fn parse(mut source: impl Read, name: &str) -> Result<Idx> {
         )));
     };
     // One byte more shows what is left over, and makes gzip check its checksum at the end.
-    let data = take(&mut source, promised + 1, name)?;
+    let data = source.take(promised + 1, name)?;
     if data.len() < promised {
         return Err(short(name, &format!("{shape:?} values"), data.len(), promised));
     }
@@ -116,8 +132,8 @@ fn check_type(code: u8, name: &str) -> Result<()> {
     )))
 }
 
-fn read_shape(source: &mut impl Read, rank: usize, name: &str) -> Result<Vec<usize>> {
-    let dims = take(source, 4 * rank, name)?;
+fn read_shape(source: &mut dyn Source, rank: usize, name: &str) -> Result<Vec<usize>> {
+    let dims = source.take(4 * rank, name)?;
     if dims.len() < 4 * rank {
         return Err(short(name, &format!("{rank} dimensions"), dims.len(), 4 * rank));
     }
@@ -125,17 +141,21 @@ fn read_shape(source: &mut impl Read, rank: usize, name: &str) -> Result<Vec<usi
     Ok(dims.chunks_exact(4).map(dim).collect())
 }
 
-/// Reads `count` bytes, or fewer if the source ends before.
-fn take(source: &mut impl Read, count: usize, name: &str) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    source.take(count as u64).read_to_end(&mut bytes).map_err(|error| unreadable(name, &error))?;
-    Ok(bytes)
+#[cfg(feature = "gzip")]
+impl Source for flate2::read::MultiGzDecoder<&[u8]> {
+    fn take(&mut self, count: usize, name: &str) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read =
+            std::io::Read::read_to_end(&mut std::io::Read::take(self, count as u64), &mut bytes);
+        read.map(|_| bytes).map_err(|error| unreadable(name, &error))
+    }
 }
 
 /// Bytes in memory cannot fail to be read, so it is gzip that failed.
-fn unreadable(name: &str, error: &io::Error) -> Error {
+#[cfg(feature = "gzip")]
+fn unreadable(name: &str, error: &std::io::Error) -> Error {
     let what = match error.kind() {
-        io::ErrorKind::UnexpectedEof => "end too early",
+        std::io::ErrorKind::UnexpectedEof => "end too early",
         _ => "are corrupt",
     };
     Error::Data(message!(

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use super::Spec;
 use crate::device::{Access, Caps, Cooperative, Source};
 use crate::dtype::DType;
+use crate::wgsl::shader;
 
 /// What an op sees when it is lowered.
 pub(crate) struct Site<'a> {
@@ -376,7 +377,7 @@ pub(crate) fn fold(groups: u64) -> [u32; 3] {
     [x as u32, y as u32, 1]
 }
 
-const PRELUDE: &str = include_str!("../../shaders/prelude.wgsl");
+const PRELUDE: &str = shader!(include_str!("../../shaders/prelude.wgsl"));
 
 /// Appends the functions of `shaders/prelude.wgsl` that `wgsl` calls, and those that they call.
 pub(crate) fn link_prelude(wgsl: &mut String) {

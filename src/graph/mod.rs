@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
-pub(crate) use key::{Coincidences, Key, Table, hash_bytes};
+pub(crate) use key::{Coincidences, Key, Mixer, Table, hash_bytes};
 use lower::{Lowering, Site, Variants};
 pub(crate) use stream::{Stream, Taken};
 pub(crate) use value::{State, Value};

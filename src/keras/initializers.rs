@@ -75,7 +75,10 @@ impl Initializer {
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if there is no device or no memory.
     pub fn init(&self, shape: impl Into<Shape>, generator: &Generator) -> Result<Tensor> {
-        let shape = shape.into();
+        self.draw(shape.into(), generator)
+    }
+
+    fn draw(&self, shape: Shape, generator: &Generator) -> Result<Tensor> {
         let variance = self.variance(&shape);
         match *self {
             Initializer::Zeros => Tensor::zeros(shape),

@@ -11,6 +11,7 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::axis_index;
 use crate::tensor::Tensor;
+use crate::wgsl::shader;
 
 impl Tensor {
     /// The index of the largest element along `axis`, as `i32`; of equals the first. NaN never is the largest.
@@ -91,7 +92,7 @@ impl ArgMax {
         to: Bind,
     ) -> Kernel {
         let len = places.map_or(walk.len, |(_, found)| found);
-        let mut kernel = Kernel::new("argmax", include_str!("../../shaders/argmax.wgsl"))
+        let mut kernel = Kernel::new("argmax", shader!(include_str!("../../shaders/argmax.wgsl")))
             .alias("T", dtype)
             .constant("WG", 64)
             .declare(format!(

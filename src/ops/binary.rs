@@ -6,7 +6,7 @@
 
 use std::hash::Hasher;
 
-use super::{Backward, Grads, Keep, Operation, same_dtype};
+use super::{Backward, Grads, Keep, Operation, fitting, same_dtype};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -34,9 +34,9 @@ macro_rules! binary {
     ($($(#[$doc:meta])* $method:ident, $name:literal, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
        |$a:ident, $b:ident| $reference:expr, $how:ident $what:tt
        $(, |$ga:ident, $gb:ident, $y:ident, $dy:ident| ($da:expr, $db:expr))?;)*) => {
-        /// All rows, for the loops that test them.
-        #[cfg_attr(not(test), allow(dead_code))]
-        pub(crate) static ROWS: &[Row] = &[$(Row {
+        // Each is reached through its method alone, so a program holds the rows, and the gradients, of what it calls.
+        $(#[allow(non_upper_case_globals)]
+        static $method: Row = Row {
             method: stringify!($method),
             name: $name,
             float: binary!(@wgsl float $($kind $wgsl)+),
@@ -47,7 +47,11 @@ macro_rules! binary {
             reference: |$a: f64, $b: f64| $reference,
             keep: binary!(@keep $how $what),
             grad: binary!(@grad $how $what $(, |$ga, $gb, $y, $dy| ($da, $db))?),
-        }),*];
+        };)*
+
+        /// All rows, for the loops that test them.
+        #[cfg(test)]
+        pub(crate) static ROWS: &[&Row] = &[$(&$method),*];
 
         /// Elementwise ops of two tensors. `other` is a tensor, a variable or a number; shapes are broadcast as in
         /// NumPy. They return [`Error::Shape`] if the shapes do not fit together and [`Error::DType`] if the dtypes
@@ -59,7 +63,7 @@ macro_rules! binary {
             /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ or
             /// the op is not defined for them.
             pub fn $method(&self, other: impl Into<Operand>) -> Result<Tensor> {
-                binary(stringify!($method), self, other.into())
+                binary(&$method, self, other.into())
             }
         )*}
     };
@@ -93,14 +97,10 @@ macro_rules! binary {
         }
     };
     (@grad none $reason:literal) => { super::no_grads };
-    (@both $back:ident, $da:expr, $db:expr) => {{
-        let da: Option<Tensor> = if $back.needs(0) { Some($da) } else { None };
-        let db: Option<Tensor> = if $back.needs(1) { Some($db) } else { None };
-        Ok(smallvec::smallvec![da, db])
-    }};
+    (@both $back:ident, $da:expr, $db:expr) => { $back.both(&|| Ok($da), &|| Ok($db)) };
 }
 
-// The first row becomes `Row { method: "add", ... }` in `ROWS` and the method `Tensor::add`.
+// The first row becomes `static add: Row = Row { method: "add", ... }` and the method `Tensor::add`.
 binary! {
     /// `a + b`.
     add, "AddV2", [float "a + b", int "a + b"], |a, b| a + b,
@@ -188,29 +188,26 @@ impl Tensor {
     /// # Errors
     /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ.
     pub fn divide(&self, other: impl Into<Operand>) -> Result<Tensor> {
-        let other = other.into();
-        if !matches!(self.dtype(), DType::I32 | DType::U32) {
-            return self.real_divide(other);
-        }
-        match other {
-            Operand::Scalar(_) => self.cast(DType::F32)?.real_divide(other),
-            Operand::Tensor(b) => {
-                same_dtype("RealDiv", self.spec(), b.spec())?;
-                self.cast(DType::F32)?.real_divide(b.cast(DType::F32)?)
-            }
+        true_divide(self, other.into())
+    }
+}
+
+fn true_divide(a: &Tensor, b: Operand) -> Result<Tensor> {
+    if !matches!(a.dtype(), DType::I32 | DType::U32) {
+        return a.real_divide(b);
+    }
+    match b {
+        Operand::Scalar(_) => a.cast(DType::F32)?.real_divide(b),
+        Operand::Tensor(b) => {
+            same_dtype("RealDiv", a.spec(), b.spec())?;
+            a.cast(DType::F32)?.real_divide(b.cast(DType::F32)?)
         }
     }
 }
 
-fn binary(method: &str, a: &Tensor, b: Operand) -> Result<Tensor> {
-    let row = row(method);
+fn binary(row: &'static Row, a: &Tensor, b: Operand) -> Result<Tensor> {
     let b = b.beside(row.name, a)?;
     dispatch(Binary { row }, &[a, &b])
-}
-
-/// The row of a method. The table is short and the comparison cheap beside a call.
-fn row(method: &str) -> &'static Row {
-    ROWS.iter().find(|row| row.method == method).expect("every method has a row")
 }
 
 impl Row {
@@ -255,15 +252,13 @@ impl Op for Binary {
         let (a, b) = (inputs[0], inputs[1]);
         same_dtype(self.row.name, a, b)?;
         if !self.row.takes(a.dtype) {
-            let fits: Vec<&str> =
-                DType::ALL.iter().filter(|d| self.row.takes(**d)).map(|d| d.name()).collect();
+            let fits = fitting(&|dtype| self.row.takes(dtype));
             return Err(Error::DType(message!(
-                "{}: not defined for {} (a is {} and b is {}); use {}. Cast both first.",
+                "{}: not defined for {} (a is {} and b is {}); use {fits}. Cast both first.",
                 self.row.name,
                 a.dtype,
                 a.shape,
-                b.shape,
-                fits.join(", ")
+                b.shape
             )));
         }
         let shape = broadcast(self.row.name, &a.shape, &b.shape)?;

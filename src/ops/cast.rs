@@ -90,6 +90,6 @@ impl Operation for Cast {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        only(back.dy.cast(back.specs[0].dtype)?)
+        only(back.dy.cast(back.spec(0).dtype)?)
     }
 }

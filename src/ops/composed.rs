@@ -102,6 +102,22 @@ pub(crate) fn arange(start: Scalar, limit: Scalar, delta: Scalar) -> Result<Tens
     iota(None, count.max(0.0) as usize, start, delta, dtype)
 }
 
+fn mean(x: &Tensor, axes: &Axes, keepdims: bool) -> Result<Tensor> {
+    let list = axis_list("Mean", axes, x.rank())?;
+    let reduced: Vec<usize> = list.iter().map(|&axis| x.shape()[axis]).collect();
+    let count = Shape::from(reduced).elements();
+    if x.dtype() == DType::F16 {
+        // A sum may be far beyond what f16 holds where the mean is not.
+        return mean(&x.cast(DType::F32)?, axes, keepdims)?.cast(DType::F16);
+    }
+    let sum = x.reduce_sum(axes, keepdims)?;
+    if x.dtype().is_float() {
+        return sum.divide(count);
+    }
+    // Integer means are cut off, not rounded down.
+    sum.abs()?.floordiv(count.max(1))?.multiply(sum.sign()?)
+}
+
 /// Composed ops of one tensor.
 impl Tensor {
     /// The mean over `axes`; NaN for none.
@@ -109,21 +125,7 @@ impl Tensor {
     /// # Errors
     /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the dtype is not numeric.
     pub fn reduce_mean(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
-        let axes = axes.into();
-        let list = axis_list("Mean", &axes, self.rank())?;
-        let reduced: Vec<usize> = list.iter().map(|&axis| self.shape()[axis]).collect();
-        let count = Shape::from(reduced).elements();
-        if self.dtype() == DType::F16 {
-            // A sum may be far beyond what f16 holds where the mean is not.
-            let mean = self.cast(DType::F32)?.reduce_mean(&axes, keepdims)?;
-            return mean.cast(DType::F16);
-        }
-        let sum = self.reduce_sum(&axes, keepdims)?;
-        if self.dtype().is_float() {
-            return sum.divide(count);
-        }
-        // Integer means are cut off, not rounded down.
-        sum.abs()?.floordiv(count.max(1))?.multiply(sum.sign()?)
+        mean(self, &axes.into(), keepdims)
     }
 
     /// The mean squared distance from the mean over `axes`.

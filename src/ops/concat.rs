@@ -122,8 +122,12 @@ impl Operation for Concat {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let sizes: Vec<usize> = back.specs.iter().map(|x| x.shape[self.axis]).collect();
+        let sizes: Vec<usize> = back.inputs.iter().map(|x| x.spec.shape[self.axis]).collect();
         let parts = back.dy.split_sizes(&sizes, self.axis as i64)?;
-        Ok(parts.into_iter().map(Some).collect())
+        let mut grads = Grads::new();
+        for part in parts {
+            grads.push(Some(part));
+        }
+        Ok(grads)
     }
 }

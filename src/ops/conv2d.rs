@@ -5,8 +5,6 @@
 
 use std::hash::{Hash, Hasher};
 
-use smallvec::smallvec;
-
 use super::gemm::{Columns, Gemm, Rows, Sum};
 use super::matmul::Product;
 use super::patches;
@@ -236,11 +234,11 @@ impl Operation for Conv2d {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let options = self.options;
-        let (x, w) = (&back.specs[0].shape, &back.specs[1].shape);
-        let dx = |_| dispatch(InputGradient { image: x.clone(), options }, &[back.dy, back.x(1)]);
-        let dw = |_| dispatch(FilterGradient { filter: w.clone(), options }, &[back.x(0), back.dy]);
-        let want = |i: usize| back.needs(i).then_some(());
-        Ok(smallvec![want(0).map(dx).transpose()?, want(1).map(dw).transpose()?])
+        let (x, w) = (&back.spec(0).shape, &back.spec(1).shape);
+        back.both(
+            &|| dispatch(InputGradient { image: x.clone(), options }, &[back.dy, back.x(1)]),
+            &|| dispatch(FilterGradient { filter: w.clone(), options }, &[back.x(0), back.dy]),
+        )
     }
 }
 
@@ -354,10 +352,10 @@ impl Operation for InputGradient {
 
     // The op is linear in dy and in w, as the convolution is in x and w.
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let filter = back.specs[1].shape.clone();
-        let d_dy = back.dy.conv2d(back.x(1), self.options)?;
-        let dw = dispatch(FilterGradient { filter, options: self.options }, &[back.dy, back.x(0)])?;
-        Ok(smallvec![Some(d_dy), Some(dw)])
+        let (filter, options) = (&back.spec(1).shape, self.options);
+        back.both(&|| back.dy.conv2d(back.x(1), options), &|| {
+            dispatch(FilterGradient { filter: filter.clone(), options }, &[back.dy, back.x(0)])
+        })
     }
 }
 
@@ -440,10 +438,11 @@ impl Operation for FilterGradient {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let image = back.specs[0].shape.clone();
-        let dx = dispatch(InputGradient { image, options: self.options }, &[back.x(1), back.dy])?;
-        let d_dy = back.x(0).conv2d(back.dy, self.options)?;
-        Ok(smallvec![Some(dx), Some(d_dy)])
+        let (image, options) = (&back.spec(0).shape, self.options);
+        back.both(
+            &|| dispatch(InputGradient { image: image.clone(), options }, &[back.x(1), back.dy]),
+            &|| back.x(0).conv2d(back.dy, options),
+        )
     }
 }
 

@@ -6,8 +6,6 @@
 
 use std::hash::{Hash, Hasher};
 
-use smallvec::smallvec;
-
 use super::conv2d::{Conv2dOptions, Geometry};
 use super::parts::{stored_in, sum_parts};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
@@ -18,6 +16,7 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::{Operand, Tensor};
+use crate::wgsl::shader;
 
 impl Tensor {
     /// Convolves each channel of images `[N,H,W,C]` with its own M of the `filters` `[KH,KW,C,M]` to `[N,OH,OW,C*M]`:
@@ -115,7 +114,7 @@ fn kernel(form: &Form, g: &Geometry, dtype: DType) -> Kernel {
     let ([_, h, w, c], [kh, kw, _, m], [n, oh, ow, cm]) = (g.image, g.filter, g.out);
     let ([sh, sw], [dh, dw]) = (g.options.strides, g.options.dilations);
     let common = [divisor(sh, dh), divisor(sw, dw)];
-    Kernel::new(label, include_str!("../../shaders/depthwise_conv2d.wgsl"))
+    Kernel::new(label, shader!(include_str!("../../shaders/depthwise_conv2d.wgsl")))
         .alias("T", dtype)
         .constant("WG", 64)
         .declare("alias V = vec4<f32>;")
@@ -228,11 +227,11 @@ impl Operation for DepthwiseConv2d {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let options = self.options;
-        let (x, w) = (&back.specs[0].shape, &back.specs[1].shape);
-        let dx = |_| dispatch(InputGradient { image: x.clone(), options }, &[back.dy, back.x(1)]);
-        let dw = |_| dispatch(FilterGradient { filter: w.clone(), options }, &[back.x(0), back.dy]);
-        let want = |i: usize| back.needs(i).then_some(());
-        Ok(smallvec![want(0).map(dx).transpose()?, want(1).map(dw).transpose()?])
+        let (x, w) = (&back.spec(0).shape, &back.spec(1).shape);
+        back.both(
+            &|| dispatch(InputGradient { image: x.clone(), options }, &[back.dy, back.x(1)]),
+            &|| dispatch(FilterGradient { filter: w.clone(), options }, &[back.x(0), back.dy]),
+        )
     }
 }
 
@@ -302,10 +301,10 @@ impl Operation for InputGradient {
 
     // The op is linear in dy and in w, as the convolution is in x and w.
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let filter = back.specs[1].shape.clone();
-        let d_dy = back.dy.depthwise_conv2d(back.x(1), self.options)?;
-        let dw = dispatch(FilterGradient { filter, options: self.options }, &[back.dy, back.x(0)])?;
-        Ok(smallvec![Some(d_dy), Some(dw)])
+        let (filter, options) = (&back.spec(1).shape, self.options);
+        back.both(&|| back.dy.depthwise_conv2d(back.x(1), options), &|| {
+            dispatch(FilterGradient { filter: filter.clone(), options }, &[back.dy, back.x(0)])
+        })
     }
 }
 
@@ -389,10 +388,11 @@ impl Operation for FilterGradient {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let image = back.specs[0].shape.clone();
-        let dx = dispatch(InputGradient { image, options: self.options }, &[back.x(1), back.dy])?;
-        let d_dy = back.x(0).depthwise_conv2d(back.dy, self.options)?;
-        Ok(smallvec![Some(dx), Some(d_dy)])
+        let (image, options) = (&back.spec(0).shape, self.options);
+        back.both(
+            &|| dispatch(InputGradient { image: image.clone(), options }, &[back.x(1), back.dy]),
+            &|| back.x(0).depthwise_conv2d(back.dy, options),
+        )
     }
 }
 

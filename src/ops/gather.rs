@@ -2,10 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use smallvec::smallvec;
-
 use super::segment_sum::segment_sum;
-use super::{Backward, Grads, Keep, Operation, expect_dtype};
+use super::{Backward, Grads, Keep, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -13,6 +11,7 @@ use crate::graph::lower::{Bind, Kernel, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, axis_index};
 use crate::tensor::Tensor;
+use crate::wgsl::shader;
 
 impl Tensor {
     /// The slices that `indices` (`i32`, any shape) number along `axis`; the result has the shape of `indices` in
@@ -104,7 +103,7 @@ impl Op for Gather {
         let [_, outer, rows, inner] = self.sizes(site.inputs[0]);
         let count: usize = site.inputs[1].shape[self.batch_dims..].iter().product();
         let total = site.output.elements();
-        Kernel::new("gather", include_str!("../../shaders/gather.wgsl"))
+        Kernel::new("gather", shader!(include_str!("../../shaders/gather.wgsl")))
             .alias("T", site.output.dtype)
             .constant("WG", 64)
             .read(Bind::Input(0))
@@ -127,15 +126,15 @@ impl Operation for Gather {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         // d/dx[b,o,r,n] = sum over i with index[b,i] = r of dy[b,o,i,n]
-        let x = &back.specs[0];
+        let x = back.spec(0);
         let [batch, outer, rows, inner] = self.sizes(x);
-        let count = Shape::new(&back.specs[1].shape[self.batch_dims..]).elements();
+        let count = Shape::new(&back.spec(1).shape[self.batch_dims..]).elements();
         let indices = back.x(1).reshape_to([batch, count].into())?;
         let dy = back.dy.reshape_to([batch, outer, count, inner].into())?;
         // The summed axis goes to the front of a batch's rows.
         let dy = dy.transpose(&[0, 2, 1, 3])?.reshape_to([batch, count, outer * inner].into())?;
         let dx = segment_sum(&dy, &indices, rows)?;
         let dx = dx.reshape_to([batch, rows, outer, inner].into())?.transpose(&[0, 2, 1, 3])?;
-        Ok(smallvec![Some(dx.reshape_to(x.shape.clone())?), None])
+        only(dx.reshape_to(x.shape.clone())?)
     }
 }

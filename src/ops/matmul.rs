@@ -2,8 +2,6 @@
 
 use std::hash::{Hash, Hasher};
 
-use smallvec::smallvec;
-
 use super::gemm::{Columns, Gemm, Rows, Sum};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
@@ -44,25 +42,7 @@ impl Tensor {
         transpose_a: bool,
         transpose_b: bool,
     ) -> Result<Tensor> {
-        let other = other.into().beside("MatMul", self)?;
-        let op = MatMul { transpose_a, transpose_b };
-        let (Some((lead_a, _)), Some((lead_b, _))) = (leading(self.spec()), leading(other.spec()))
-        else {
-            return dispatch(op, &[self, &other]);
-        };
-        // The kernel steps through whole batches or stays at one; what is broadcast in part is copied first.
-        let Ok(lead) = broadcast("MatMul", &lead_a, &lead_b) else {
-            return dispatch(op, &[self, &other]);
-        };
-        let spread = |x: &Tensor, own: &Shape| -> Result<Tensor> {
-            if *own == lead || own.elements() == 1 {
-                return Ok(x.clone());
-            }
-            let mut sizes = lead.to_vec();
-            sizes.extend_from_slice(&x.shape()[own.len()..]);
-            x.broadcast_to(sizes)
-        };
-        dispatch(op, &[&spread(self, &lead_a)?, &spread(&other, &lead_b)?])
+        MatMul { transpose_a, transpose_b }.call(self, other.into())
     }
 
     /// The product of a matrix `[.., M, K]` and a vector `[.., K]`.
@@ -144,6 +124,26 @@ impl Op for MatMul {
 }
 
 impl MatMul {
+    fn call(self, a: &Tensor, b: Operand) -> Result<Tensor> {
+        let b = b.beside("MatMul", a)?;
+        let (Some((lead_a, _)), Some((lead_b, _))) = (leading(a.spec()), leading(b.spec())) else {
+            return dispatch(self, &[a, &b]);
+        };
+        // The kernel steps through whole batches or stays at one; what is broadcast in part is copied first.
+        let Ok(lead) = broadcast("MatMul", &lead_a, &lead_b) else {
+            return dispatch(self, &[a, &b]);
+        };
+        let spread = |x: &Tensor, own: &Shape| -> Result<Tensor> {
+            if *own == lead || own.elements() == 1 {
+                return Ok(x.clone());
+            }
+            let mut sizes = lead.to_vec();
+            sizes.extend_from_slice(&x.shape()[own.len()..]);
+            x.broadcast_to(sizes)
+        };
+        dispatch(self, &[&spread(a, &lead_a)?, &spread(&b, &lead_b)?])
+    }
+
     fn product(&self, site: &Site) -> Product {
         let (a, b) = (site.inputs[0], site.inputs[1]);
         let rank = site.output.shape.len();
@@ -240,15 +240,14 @@ impl Operation for MatMul {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let (a, b, dy) = (back.x(0), back.x(1), back.dy);
-        let da = |_| match (self.transpose_a, self.transpose_b) {
+        let da = || match (self.transpose_a, self.transpose_b) {
             (false, tb) => dy.matmul_transposed(b, false, !tb),
             (true, tb) => b.matmul_transposed(dy, tb, true),
         };
-        let db = |_| match (self.transpose_a, self.transpose_b) {
+        let db = || match (self.transpose_a, self.transpose_b) {
             (ta, false) => a.matmul_transposed(dy, !ta, false),
             (ta, true) => dy.matmul_transposed(a, true, ta),
         };
-        let want = |i: usize| back.needs(i).then_some(());
-        Ok(smallvec![want(0).map(da).transpose()?, want(1).map(db).transpose()?])
+        back.both(&da, &db)
     }
 }

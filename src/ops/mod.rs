@@ -70,7 +70,7 @@ pub(crate) trait Operation: Op {
     /// What the tape keeps for the rule, or why there is none.
     fn keep(&self) -> Keep;
 
-    /// The gradients of the inputs from that of the result. A rule does not sum over axes that were
+    /// The gradients of the inputs from that of the result; those at the end may be left out where there are none. A rule does not sum over axes that were
     /// broadcast: the tape does that for all of them.
     fn grad(&self, back: &Backward) -> Result<Grads>;
 }
@@ -90,19 +90,32 @@ pub(crate) type Grads = SmallVec<[Option<Tensor>; 3]>;
 
 /// One call as its gradient rule sees it.
 pub(crate) struct Backward<'a> {
-    pub(crate) specs: &'a [Spec],
-    pub(crate) inputs: &'a [Option<Tensor>],
+    pub(crate) inputs: &'a [Input],
     pub(crate) output: Option<&'a Tensor>,
     /// The gradient of the result.
     pub(crate) dy: &'a Tensor,
-    /// Which inputs' gradients are asked for.
-    pub(crate) needs: &'a [bool],
+    /// Whether the gradient of input `i` is asked for, by bits.
+    pub(crate) needs: u32,
+}
+
+/// An input as a tape keeps it.
+pub(crate) struct Input {
+    /// What the tape knows it by.
+    pub(crate) id: u64,
+    pub(crate) spec: Spec,
+    /// The tensor, where the rule needs it.
+    pub(crate) kept: Option<Tensor>,
 }
 
 impl Backward<'_> {
     /// Input `i`, which the op keeps.
     pub(crate) fn x(&self, i: usize) -> &Tensor {
-        self.inputs[i].as_ref().expect("the op declares that it keeps its inputs")
+        self.inputs[i].kept.as_ref().expect("the op declares that it keeps its inputs")
+    }
+
+    /// The shape and dtype of input `i`.
+    pub(crate) fn spec(&self, i: usize) -> &Spec {
+        &self.inputs[i].spec
     }
 
     /// The result, which the op keeps.
@@ -111,18 +124,33 @@ impl Backward<'_> {
     }
 
     pub(crate) fn needs(&self, i: usize) -> bool {
-        self.needs[i]
+        self.needs >> i & 1 == 1
+    }
+
+    /// The gradients of the first two inputs, each if it is asked for.
+    pub(crate) fn both(
+        &self,
+        da: &dyn Fn() -> Result<Tensor>,
+        db: &dyn Fn() -> Result<Tensor>,
+    ) -> Result<Grads> {
+        let mut grads = Grads::new();
+        for (i, grad) in [da, db].into_iter().enumerate() {
+            grads.push(if self.needs(i) { Some(grad()?) } else { None });
+        }
+        Ok(grads)
     }
 }
 
-/// The gradient of an op's only differentiable input.
+/// The gradient of the first input, where the others have none.
 pub(crate) fn only(dx: Tensor) -> Result<Grads> {
-    Ok(smallvec::smallvec![Some(dx)])
+    let mut grads = Grads::new();
+    grads.push(Some(dx));
+    Ok(grads)
 }
 
 /// Never called: the op has no gradient.
-pub(crate) fn no_grads(back: &Backward) -> Result<Grads> {
-    Ok(smallvec::smallvec![None; back.specs.len()])
+pub(crate) fn no_grads(_: &Backward) -> Result<Grads> {
+    Ok(Grads::new())
 }
 
 /// Refuses `f16` where the adapter lacks it.
@@ -141,12 +169,28 @@ pub(crate) fn expect_dtype(op: &str, spec: &Spec, allowed: &[DType]) -> Result<(
     if allowed.contains(&spec.dtype) {
         return Ok(());
     }
-    let names: Vec<&str> = allowed.iter().map(|d| d.name()).collect();
     Err(Error::DType(message!(
         "{op}: the dtype {} is not supported here; use {}. Cast the tensor first.",
         spec.dtype,
-        names.join(", ")
+        fitting(&|dtype| allowed.contains(&dtype))
     )))
+}
+
+/// The refusal of a tensor whose dtype an op is not defined for.
+fn not_defined(op: &str, x: &Spec, takes: &dyn Fn(DType) -> bool) -> Error {
+    Error::DType(message!(
+        "{op}: not defined for {} (the tensor is {}); use {}. Cast the tensor first.",
+        x.dtype,
+        x.shape,
+        fitting(takes)
+    ))
+}
+
+/// The names of the dtypes that fit.
+fn fitting(takes: &dyn Fn(DType) -> bool) -> String {
+    let names: Vec<&str> =
+        DType::ALL.into_iter().filter(|dtype| takes(*dtype)).map(DType::name).collect();
+    names.join(", ")
 }
 
 /// Refuses inputs of two dtypes.

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use ndarray::SliceInfoElem;
 use smallvec::{SmallVec, smallvec};
 
+use super::slice::Range;
 use super::{Backward, Grads, Keep, Operation, concat, only};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
@@ -177,11 +178,8 @@ impl Operation for Pad {
         let zero = Scalar::Int(0);
         let cut = self.edges.iter().map(|&(low, high, _)| (-low, -high, 1)).collect();
         let inner = pad_with(back.dy, cut, zero)?;
-        let steps: Vec<SliceInfoElem> = self
-            .edges
-            .iter()
-            .map(|&(_, _, step)| SliceInfoElem::Slice { start: 0, end: None, step: step as isize })
-            .collect();
-        only(inner.strided_slice(steps)?)
+        let steps = self.edges.iter().zip(inner.shape());
+        let steps = steps.map(|(&(_, _, step), &size)| Range::from_start(size, step as usize));
+        only(inner.take_ranges(steps.collect())?)
     }
 }

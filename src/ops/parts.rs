@@ -2,6 +2,7 @@
 
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel};
+use crate::wgsl::shader;
 
 /// Writes the results of a kernel with two inputs and an alias `Out` to `out`.
 pub(super) fn stored_in(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
@@ -21,7 +22,7 @@ pub(super) fn sum_parts(
     parts: usize,
 ) -> Kernel {
     let quads = results.is_multiple_of(4);
-    let kernel = Kernel::new("sum_parts", include_str!("../../shaders/sum_parts.wgsl"))
+    let kernel = Kernel::new("sum_parts", shader!(include_str!("../../shaders/sum_parts.wgsl")))
         .alias("Sum", sums)
         .alias("Out", result)
         .constant("WG", 64)

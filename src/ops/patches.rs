@@ -7,6 +7,7 @@ use super::gemm::Gemm;
 use super::matmul::Product;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
+use crate::wgsl::shader;
 
 /// Elements that all patches together may have.
 pub(super) const MOST: usize = 16 << 20;
@@ -30,7 +31,7 @@ pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, site: &Site) -> Lowering 
     temps.insert(0, bytes);
     let ([_, h, w, c], [kh, kw, ..], [_, oh, ow, _]) = (g.image, g.filter, g.out);
     let total = site.output.elements();
-    let add = Kernel::new("conv2d_add_patches", include_str!("../../shaders/add_patches.wgsl"))
+    let add = Kernel::new("conv2d_add_patches", shader!(include_str!("../../shaders/add_patches.wgsl")))
         .alias("Out", site.output.dtype)
         .constant("WG", 64)
         .declare("alias V = vec4<f32>;")

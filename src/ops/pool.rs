@@ -14,6 +14,7 @@ use crate::graph::lower::{Bind, Kernel, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use crate::wgsl::shader;
 
 /// The windows of a pooling, each size as (rows, columns).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -105,7 +106,7 @@ fn kernel(
 ) -> Kernel {
     let ([_, oh, ow, c], [top, left]) = geometry(label, image, options).expect("infer has agreed");
     let total = output.elements();
-    let mut kernel = Kernel::new(label, include_str!("../../shaders/pool.wgsl"))
+    let mut kernel = Kernel::new(label, shader!(include_str!("../../shaders/pool.wgsl")))
         .alias("Out", output.dtype)
         .constant("WG", 64)
         .declare(if output.dtype == DType::I32 {
@@ -241,7 +242,7 @@ impl Operation for Pool {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let (image, options) = (back.specs[0].shape.clone(), self.options);
+        let (image, options) = (back.spec(0).shape.clone(), self.options);
         match self.kind {
             Kind::Max => {
                 let places = dispatch(Pool { kind: Kind::ArgMax, options }, &[back.x(0)])?;
@@ -309,9 +310,47 @@ impl Operation for MaxPoolGrad {
 
     // The op moves dy to places, so its gradient picks those places.
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let elements = self.image.elements();
-        let picked = back.dy.reshape_to([elements].into())?.gather(back.x(1), 0)?;
-        Ok(smallvec::smallvec![Some(picked), None])
+        only(dispatch(MaxPoolPick { options: self.options }, &[back.dy, back.x(1)])?)
+    }
+}
+
+/// y[e] = x[place of the largest element of window e].
+#[derive(Debug, Hash)]
+struct MaxPoolPick {
+    options: Pool2dOptions,
+}
+
+impl Op for MaxPoolPick {
+    fn name(&self) -> &'static str {
+        "MaxPoolGradGrad"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(Spec::new(inputs[1].shape.clone(), inputs[0].dtype))
+    }
+
+    fn attributes(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        // The four places have the four channels that lie together, so each is where its lane is.
+        let body = "fn pool(e: u32) -> V {\n    \
+             let at = vec4<u32>(load_places(e));\n    \
+             return V(load_x(at.x).x, load_x(at.y).y, load_x(at.z).z, load_x(at.w).w);\n}";
+        let (x, inputs) = (site.inputs[0], [("x", site.inputs[0].dtype), ("places", DType::I32)]);
+        kernel("max_pool_pick", body, &x.shape, self.options, &inputs, site.output).into()
+    }
+}
+
+impl Operation for MaxPoolPick {
+    fn keep(&self) -> Keep {
+        Keep::Inputs
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let (image, options) = (back.spec(0).shape.clone(), self.options);
+        only(dispatch(MaxPoolGrad { image, options }, &[back.dy, back.x(1)])?)
     }
 }
 

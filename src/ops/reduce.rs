@@ -9,10 +9,10 @@ use std::hash::{Hash, Hasher};
 
 use smallvec::SmallVec;
 
-use super::{Backward, Grads, Keep, Operation, no_grads, only};
+use super::{Backward, Grads, Keep, Operation, no_grads, not_defined, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
-use crate::error::{Error, Result, message};
+use crate::error::Result;
 use crate::graph::lower::{Kernel, Lowering, Reduction, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::{Axes, Shape, axis_list};
@@ -33,7 +33,9 @@ pub(crate) struct Row {
 macro_rules! reduce {
     ($($(#[$doc:meta])* $method:ident, $name:literal, [$($kind:ident $first:literal $fold:literal),+],
        $how:ident $what:tt $(, |$op:ident, $back:ident| $grad:expr)?;)*) => {
-        static ROWS: &[Row] = &[$(Row {
+        // Each is reached through its method alone, so a program holds the rows, and the gradients, of what it calls.
+        $(#[allow(non_upper_case_globals)]
+        static $method: Row = Row {
             method: stringify!($method),
             name: $name,
             float: reduce!(@kind float $($kind $first $fold)+),
@@ -41,7 +43,7 @@ macro_rules! reduce {
             bool: reduce!(@kind bool $($kind $first $fold)+),
             keep: reduce!(@keep $how $what),
             grad: reduce!(@grad $(|$op, $back| $grad)?),
-        }),*];
+        };)*
 
         /// Reductions. `axes` is one axis, several, or `()` for all; negative ones count from the end. With
         /// `keepdims` the reduced axes stay, with size 1.
@@ -51,7 +53,7 @@ macro_rules! reduce {
             /// # Errors
             /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the op is not defined for the dtype.
             pub fn $method(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
-                reduce(stringify!($method), self, &axes.into(), keepdims)
+                reduce(&$method, self, &axes.into(), keepdims)
             }
         )*}
     };
@@ -67,11 +69,11 @@ macro_rules! reduce {
     (@grad) => { |_: &Reduce, back: &Backward| Ok(back.dy.clone()) };
 }
 
-// The first row becomes `Row { method: "reduce_sum", ... }` and the method `Tensor::reduce_sum`.
+// The first row becomes `static reduce_sum: Row = Row { method: "reduce_sum", ... }` and the method `Tensor::reduce_sum`.
 reduce! {
     /// The sum of the elements; 0 for none.
     reduce_sum, "Sum", [float "0.0" "a + b", int "A(0)" "a + b"],
-        keep nothing, |op, back| op.spread(back.dy, &back.specs[0]);
+        keep nothing, |op, back| op.spread(back.dy, back.spec(0));
     /// The product of the elements; 1 for none.
     reduce_prod, "Prod", [float "1.0" "a * b", int "A(1)" "a * b"],
         keep both, |op, back| op.product_of_others(back);
@@ -89,8 +91,7 @@ reduce! {
     reduce_all, "All", [bool "true" "a & b"], none "All: a test";
 }
 
-fn reduce(method: &str, x: &Tensor, axes: &Axes, keepdims: bool) -> Result<Tensor> {
-    let row = ROWS.iter().find(|row| row.method == method).expect("every method has a row");
+fn reduce(row: &'static Row, x: &Tensor, axes: &Axes, keepdims: bool) -> Result<Tensor> {
     let axes = axis_list(row.name, axes, x.rank())?;
     dispatch(Reduce { row, axes, keepdims }, &[x])
 }
@@ -111,7 +112,7 @@ impl Reduce {
 
     // d/dx max = dy / count where x is the largest, else 0
     fn share_among_equals(&self, back: &Backward) -> Result<Tensor> {
-        let (x, spec) = (back.x(0), &back.specs[0]);
+        let (x, spec) = (back.x(0), back.spec(0));
         let best = x.equal(self.spread(back.y(), spec)?)?.cast(x.dtype())?;
         let axes: Vec<i64> = self.axes.iter().map(|&axis| axis as i64).collect();
         let count = best.reduce_sum(&axes[..], true)?;
@@ -120,7 +121,7 @@ impl Reduce {
 
     // d/dx_i prod = dy * product of the others
     fn product_of_others(&self, back: &Backward) -> Result<Tensor> {
-        let (x, spec) = (back.x(0), &back.specs[0]);
+        let (x, spec) = (back.x(0), back.spec(0));
         // The reduced axes last, as one: [rows, n].
         let kept: Vec<i64> =
             (0..x.rank()).filter(|a| !self.axes.contains(a)).map(|a| a as i64).collect();
@@ -184,15 +185,7 @@ impl Op for Reduce {
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         let x = inputs[0];
         if !self.row.takes(x.dtype) {
-            let fits: Vec<&str> =
-                DType::ALL.iter().filter(|d| self.row.takes(**d)).map(|d| d.name()).collect();
-            return Err(Error::DType(message!(
-                "{}: not defined for {} (the tensor is {}); use {}. Cast the tensor first.",
-                self.row.name,
-                x.dtype,
-                x.shape,
-                fits.join(", ")
-            )));
+            return Err(not_defined(self.row.name, x, &|dtype| self.row.takes(dtype)));
         }
         Ok(Spec::new(reduced_shape(&x.shape, &self.axes, self.keepdims), x.dtype))
     }

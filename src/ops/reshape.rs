@@ -139,7 +139,7 @@ impl Operation for Reshape {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        only(back.dy.reshape_to(back.specs[0].shape.clone())?)
+        only(back.dy.reshape_to(back.spec(0).shape.clone())?)
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use smallvec::smallvec;
-
-use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype};
+use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -12,6 +10,7 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use crate::wgsl::shader;
 
 impl Tensor {
     /// `y[r] = sum of the rows whose number in `ids` is r`. `ids` (`i32`) has the shape of the tensor's leading
@@ -80,16 +79,19 @@ impl Op for SegmentSum {
         let (segments, total) = (batch * self.rows, site.output.elements());
         let dtype = site.output.dtype;
         let (range, places) = (Bind::Temp(0), Bind::Temp(1));
-        let find = Kernel::new("segment_places", include_str!("../../shaders/segment_places.wgsl"))
-            .constant("WG", 64)
-            .read(Bind::Input(1))
-            .write(range)
-            .write(places)
-            .param("count", count)
-            .param("rows", self.rows)
-            .param("total", segments)
-            .groups(segments.div_ceil(64));
-        let add = Kernel::new("segment_sum", include_str!("../../shaders/segment_sum.wgsl"))
+        let find = Kernel::new(
+            "segment_places",
+            shader!(include_str!("../../shaders/segment_places.wgsl")),
+        )
+        .constant("WG", 64)
+        .read(Bind::Input(1))
+        .write(range)
+        .write(places)
+        .param("count", count)
+        .param("rows", self.rows)
+        .param("total", segments)
+        .groups(segments.div_ceil(64));
+        let add = Kernel::new("segment_sum", shader!(include_str!("../../shaders/segment_sum.wgsl")))
             .alias("T", dtype)
             .alias("C", dtype)
             .declare(format!("alias V = vec4<{}>;", dtype.register().scalar()))
@@ -126,6 +128,6 @@ impl Operation for SegmentSum {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         // Every row gets the gradient of its segment; one that was left out gets 0.
-        Ok(smallvec![Some(back.dy.gather_batch(back.x(1), 1, 1)?), None])
+        only(back.dy.gather_batch(back.x(1), 1, 1)?)
     }
 }

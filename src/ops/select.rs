@@ -2,8 +2,6 @@
 
 use std::hash::Hasher;
 
-use smallvec::smallvec;
-
 use super::{Backward, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -69,8 +67,11 @@ impl Operation for Select {
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let (condition, dy) = (back.x(0), back.dy);
         let zero = super::fill(dy.device(), "Fill", Default::default(), 0.into(), dy.dtype())?;
-        let da = back.needs(1).then(|| select(condition, dy, &zero)).transpose()?;
-        let db = back.needs(2).then(|| select(condition, &zero, dy)).transpose()?;
-        Ok(smallvec![None, da, db])
+        let mut grads = Grads::new();
+        grads.push(None);
+        for (i, [a, b]) in [(1, [dy, &zero]), (2, [&zero, dy])] {
+            grads.push(if back.needs(i) { Some(select(condition, a, b)?) } else { None });
+        }
+        Ok(grads)
     }
 }

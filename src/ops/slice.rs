@@ -160,7 +160,7 @@ impl Tensor {
         parts.iter().map(|part| part.squeeze(&[at as i64])).collect()
     }
 
-    fn take_ranges(&self, ranges: SmallVec<[Range; 6]>) -> Result<Tensor> {
+    pub(super) fn take_ranges(&self, ranges: SmallVec<[Range; 6]>) -> Result<Tensor> {
         if ranges == whole(self.shape()) {
             return Ok(self.clone());
         }
@@ -181,10 +181,19 @@ impl Tensor {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Range {
+pub(super) struct Range {
     begin: usize,
     len: usize,
     step: usize,
+}
+
+impl Range {
+    /// Every `step`-th place of an axis from the first on.
+    pub(super) fn from_start(size: usize, step: usize) -> Self {
+        let len = size.div_ceil(step);
+        // One element needs no step.
+        Range { begin: 0, len, step: if len > 1 { step } else { 1 } }
+    }
 }
 
 fn whole(shape: &[usize]) -> SmallVec<[Range; 6]> {
@@ -251,7 +260,7 @@ impl Operation for Slice {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         // What was not taken gets 0; what was skipped lies between the elements of dy.
-        let edges = self.ranges.iter().zip(back.specs[0].shape.iter()).map(|(range, &size)| {
+        let edges = self.ranges.iter().zip(back.spec(0).shape.iter()).map(|(range, &size)| {
             let span = range.len.saturating_sub(1) * range.step + usize::from(range.len > 0);
             (range.begin as i64, size as i64 - range.begin as i64 - span as i64, range.step as i64)
         });

@@ -68,7 +68,7 @@ fn is_open(method: &str, x: f32) -> bool {
 #[test]
 fn unary_rows_match_their_references() {
     let mut bad = Vec::new();
-    for row in unary::ROWS {
+    for &row in unary::ROWS {
         let bools = !row.takes(DType::F32);
         let call = |values: &[f32], shape: &[usize]| {
             let x = argument(values, shape, bools);
@@ -92,7 +92,7 @@ fn unary_rows_match_their_references() {
 #[test]
 fn unary_gradients_match_differences_of_the_reference() {
     let mut bad = Vec::new();
-    for row in unary::ROWS {
+    for &row in unary::ROWS {
         if matches!(row.keep(), Keep::NoGradient(_)) {
             continue;
         }
@@ -151,7 +151,7 @@ fn source(i: usize, out: &[usize], shape: &[usize]) -> usize {
 #[test]
 fn binary_rows_match_their_references() {
     let mut bad = Vec::new();
-    for row in binary::ROWS {
+    for &row in binary::ROWS {
         let bools = !row.takes(DType::F32);
         for (sa, sb) in PAIRS {
             let va = spread(sa.iter().product());
@@ -175,7 +175,7 @@ fn binary_rows_match_their_references() {
 #[test]
 fn binary_gradients_match_differences_of_the_reference() {
     let mut bad = Vec::new();
-    for row in binary::ROWS {
+    for &row in binary::ROWS {
         if matches!(row.keep(), Keep::NoGradient(_)) {
             continue;
         }

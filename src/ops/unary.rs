@@ -9,10 +9,10 @@ use std::hash::Hasher;
 
 #[cfg(test)]
 use super::reference;
-use super::{Backward, Grads, Keep, Operation, no_grads, only};
+use super::{Backward, Grads, Keep, Operation, no_grads, not_defined, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
-use crate::error::{Error, Result, message};
+use crate::error::Result;
 use crate::graph::lower::{Lowering, Pointwise, Site, View};
 use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
@@ -37,9 +37,9 @@ pub(crate) struct Row {
 macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident, $name:literal, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
        |$x:ident| $reference:expr, $how:ident $what:tt $(, |$k:ident, $dy:ident| $grad:expr)?;)*) => {
-        /// All rows, for the loops that test them.
-        #[cfg_attr(not(test), allow(dead_code))]
-        pub(crate) static ROWS: &[Row] = &[$(Row {
+        // Each is reached through its method alone, so a program holds the rows, and the gradients, of what it calls.
+        $(#[allow(non_upper_case_globals)]
+        static $method: Row = Row {
             method: stringify!($method),
             name: $name,
             float: unary!(@wgsl float $($kind $wgsl)+),
@@ -50,7 +50,11 @@ macro_rules! unary {
             reference: |$x: f64| $reference,
             keep: unary!(@keep $how $what),
             grad: unary!(@grad $(|$k, $dy| $grad)?),
-        }),*];
+        };)*
+
+        /// All rows, for the loops that test them.
+        #[cfg(test)]
+        pub(crate) static ROWS: &[&Row] = &[$(&$method),*];
 
         /// Elementwise ops. Each takes a tensor of any shape and returns one of the same shape and, unless it
         /// says otherwise, the same dtype. They return [`Error::DType`] for a dtype they are not defined for.
@@ -60,12 +64,9 @@ macro_rules! unary {
             /// # Errors
             /// [`Error::DType`] if the op is not defined for the tensor's dtype.
             pub fn $method(&self) -> Result<Tensor> {
-                const AT: usize = position(stringify!($method));
-                dispatch(Unary { row: &ROWS[AT] }, &[self])
+                dispatch(Unary { row: &$method }, &[self])
             }
         )*}
-
-        const METHODS: &[&str] = &[$(stringify!($method)),*];
     };
     (@wgsl float float $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
     (@wgsl int int $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
@@ -82,8 +83,8 @@ macro_rules! unary {
     (@grad) => { |_: &Tensor, dy: &Tensor| Ok(dy.clone()) };
 }
 
-// The first row becomes `Row { method: "abs", name: "Abs", float: Some("abs(x)"), ... }` in `ROWS` and the
-// method `Tensor::abs`, which dispatches `Unary { row: &ROWS[0] }`.
+// The first row becomes `static abs: Row = Row { method: "abs", name: "Abs", float: Some("abs(x)"), ... }` and the
+// method `Tensor::abs`, which dispatches `Unary { row: &abs }`.
 unary! {
     /// `|x|`; the gradient at 0 is 0.
     abs, "Abs", [float "abs(x)", int "abs(x)"], |x| x.abs(), keep x, |x, dy| dy * x.sign()?;
@@ -178,32 +179,6 @@ unary! {
     logical_not, "LogicalNot", [bool "!x"] => test, |x| 1.0 - x, none "LogicalNot: a test";
 }
 
-/// The index of a method's row, found when the crate is compiled.
-const fn position(method: &str) -> usize {
-    let mut i = 0;
-    while i < METHODS.len() {
-        if same(METHODS[i].as_bytes(), method.as_bytes()) {
-            return i;
-        }
-        i += 1;
-    }
-    panic!("every method has a row")
-}
-
-const fn same(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut i = 0;
-    while i < a.len() {
-        if a[i] != b[i] {
-            return false;
-        }
-        i += 1;
-    }
-    true
-}
-
 impl Row {
     fn wgsl(&self, register: Register) -> Option<&'static str> {
         match register {
@@ -245,15 +220,7 @@ impl Op for Unary {
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         let x = inputs[0];
         if !self.row.takes(x.dtype) {
-            let fits: Vec<&str> =
-                DType::ALL.iter().filter(|d| self.row.takes(**d)).map(|d| d.name()).collect();
-            return Err(Error::DType(message!(
-                "{}: not defined for {} (the tensor is {}); use {}. Cast the tensor first.",
-                self.row.name,
-                x.dtype,
-                x.shape,
-                fits.join(", ")
-            )));
+            return Err(not_defined(self.row.name, x, &|dtype| self.row.takes(dtype)));
         }
         let dtype = if self.row.test { DType::Bool } else { x.dtype };
         Ok(Spec::new(x.shape.clone(), dtype))

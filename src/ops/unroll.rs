@@ -25,10 +25,10 @@ fn expand(
         else {
             let mut line = lines[i].to_string();
             for (name, number) in at.iter() {
-                line = line.replace(name, &number.to_string());
+                line = line.replace(name.as_str(), &number.to_string());
             }
             for (name, count) in counts {
-                line = line.replace(&format!("{name}u"), &format!("{count}u"));
+                line = line.replace(format!("{name}u").as_str(), &format!("{count}u"));
             }
             let _ = writeln!(text, "{line}");
             i += 1;

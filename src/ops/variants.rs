@@ -9,6 +9,7 @@ use crate::device::{Caps, Cooperative, MatmulPrecision};
 use crate::dtype::DType;
 use crate::graph::Spec;
 use crate::graph::lower::{Doubt, Kernel, Lowering, Site, Variants};
+use crate::wgsl::shader;
 
 /// One way to compute a product. All give the same result but for rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +130,7 @@ impl Variant {
                 // for every few threads of a workgroup. llvmpipe takes longer over memory of a thread's own.
                 let shared = caps.subgroup() == Some(8) && once(wx * wy);
                 kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(unroll(
-                    include_str!("../../shaders/gemm.wgsl"),
+                    shader!(include_str!("../../shaders/gemm.wgsl")),
                     &[
                         ("TM4", tm.div_ceil(4)),
                         ("TR", tm.min(4)),
@@ -146,7 +147,7 @@ impl Variant {
             }
             Variant::Lanes { lanes, tm, tn4, wx } => {
                 kernel.constant("WX", wx as u32).declare(unroll(
-                    include_str!("../../shaders/gemm_lanes.wgsl"),
+                    shader!(include_str!("../../shaders/gemm_lanes.wgsl")),
                     &[
                         ("LANES", lanes),
                         ("TM", tm),
@@ -158,7 +159,7 @@ impl Variant {
                 ))
             }
             Variant::Tiled => {
-                kernel.declare(unroll(include_str!("../../shaders/gemm_tiled.wgsl"), &[]))
+                kernel.declare(unroll(shader!(include_str!("../../shaders/gemm_tiled.wgsl")), &[]))
             }
             Variant::Cooperative { size, half, side, wx } => {
                 let [depth, line] = self.staged();
@@ -174,7 +175,7 @@ impl Variant {
                     .declare(matrix("MatB", element, "B"))
                     .declare(matrix("MatC", "f32", "C"))
                     .declare(unroll(
-                        include_str!("../../shaders/gemm_cooperative.wgsl"),
+                        COOPERATIVE,
                         &[
                             ("SIDE", side),
                             ("SIZE", size),
@@ -186,7 +187,7 @@ impl Variant {
                     ))
             }
             Variant::Dots { tm4, tn, wx } => kernel.constant("WX", wx as u32).declare(unroll(
-                include_str!("../../shaders/gemm_dots.wgsl"),
+                shader!(include_str!("../../shaders/gemm_dots.wgsl")),
                 &[
                     ("TM4", tm4),
                     ("TN", tn),
@@ -198,6 +199,12 @@ impl Variant {
         }
     }
 }
+
+/// Browsers load no kernel that they cannot run.
+const COOPERATIVE: &str = match cfg!(target_family = "wasm") {
+    true => "",
+    false => shader!(include_str!("../../shaders/gemm_cooperative.wgsl")),
+};
 
 /// The kernel without tiles that others are compared with.
 const PLAIN: Variant = Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 };
@@ -324,7 +331,10 @@ impl Gemm {
         for kind in self.kinds(caps) {
             list.splice(0..0, self.cooperative(kind, caps));
         }
-        list.sort_by_key(|variant| *variant != first);
+        if let Some(at) = list.iter().position(|variant| *variant == first) {
+            let first = list.remove(at);
+            list.insert(0, first);
+        }
         list
     }
 
@@ -338,7 +348,9 @@ impl Gemm {
         let dtype = self.dtype;
         let large = !caps.cpu && self.m > 16 && self.n > 16 && self.problem().inner >= 8;
         let rounds = caps.precision == MatmulPrecision::F16Inputs;
-        caps.cooperative.iter().filter(move |kind| {
+        // No browser has them.
+        let known = if cfg!(target_family = "wasm") { &[][..] } else { &caps.cooperative[..] };
+        known.iter().filter(move |kind| {
             large
                 && match (dtype, kind.inputs) {
                     (DType::F32, DType::F16) => rounds,

@@ -3,14 +3,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::eager::Observer;
-use crate::graph::Spec;
-use crate::ops::{Keep, Operation};
+use crate::graph::Mixer;
+use crate::ops::{Input, Keep, Operation};
 use crate::tensor::Tensor;
 
 #[doc(hidden)]
@@ -20,23 +21,25 @@ pub struct Recorder {
     watch_variables: bool,
 }
 
+/// What belongs to tensors or variables, by their ids.
+pub(super) type ById<T> = HashMap<u64, T, BuildHasherDefault<Mixer>>;
+pub(super) type Ids = HashSet<u64, BuildHasherDefault<Mixer>>;
+
 #[derive(Default)]
 struct State {
     /// Ids of the tensors that are watched or follow from watched ones.
-    tracked: HashSet<u64>,
+    tracked: Ids,
     entries: Vec<Rc<Entry>>,
     /// The ids under which a variable was read.
-    reads: HashMap<u64, SmallVec<[u64; 1]>>,
-    watched_variables: HashSet<u64>,
+    reads: ById<Vec<u64>>,
+    watched_variables: Ids,
     /// Why gradients ended: ops without one that took something tracked.
     stops: Vec<&'static str>,
 }
 
 pub(super) struct Entry {
     pub(super) op: Arc<dyn Operation>,
-    pub(super) ids: SmallVec<[u64; 3]>,
-    pub(super) specs: SmallVec<[Spec; 3]>,
-    pub(super) inputs: SmallVec<[Option<Tensor>; 3]>,
+    pub(super) inputs: SmallVec<[Input; 3]>,
     pub(super) output_id: u64,
     pub(super) output: Option<Tensor>,
 }
@@ -76,7 +79,7 @@ impl Recorder {
     }
 
     /// The ids under which `variable` was read while it was watched.
-    pub(super) fn reads_of(&self, variable: u64) -> SmallVec<[u64; 1]> {
+    pub(super) fn reads_of(&self, variable: u64) -> Vec<u64> {
         self.state.borrow().reads.get(&variable).cloned().unwrap_or_default()
     }
 
@@ -102,12 +105,15 @@ impl Observer for Recorder {
             return;
         }
         let kept = matches!(keep, Keep::Inputs | Keep::Both);
+        let input = |x: &&Tensor| Input {
+            id: x.id(),
+            spec: x.spec().clone(),
+            kept: kept.then(|| (*x).clone()),
+        };
         state.tracked.insert(output.id());
         state.entries.push(Rc::new(Entry {
             op: op.clone(),
-            ids: inputs.iter().map(|x| x.id()).collect(),
-            specs: inputs.iter().map(|x| x.spec().clone()).collect(),
-            inputs: inputs.iter().map(|x| kept.then(|| (*x).clone())).collect(),
+            inputs: inputs.iter().map(input).collect(),
             output_id: output.id(),
             output: matches!(keep, Keep::Output | Keep::Both).then(|| output.clone()),
         }));

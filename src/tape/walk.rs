@@ -1,16 +1,13 @@
 //! The walk back: from the targets through the recorded calls to the sources.
 
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-
-use smallvec::SmallVec;
 
 use crate::error::{Error, Result, message};
 use crate::ops::{Backward, fill};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-use super::recorder::{Entry, Recorder};
+use super::recorder::{ById, Entry, Ids, Recorder};
 use super::sources::{Kind, Source, check_float};
 
 /// The gradient of each source, the entries being freed on the way if `once`.
@@ -21,17 +18,17 @@ pub(super) fn backward(
     output_gradients: Option<&[&Tensor]>,
     sources: &[Source],
 ) -> Result<Vec<Option<Tensor>>> {
-    let ids: Vec<SmallVec<[u64; 1]>> = sources
+    let ids: Vec<Vec<u64>> = sources
         .iter()
         .map(|source| match source.kind {
-            Kind::Tensor(id) => smallvec::smallvec![id],
+            Kind::Tensor(id) => vec![id],
             Kind::Variable(id) => recorder.reads_of(id),
         })
         .collect();
     let mut entries = recorder.entries(once);
     let reached = reach(&entries, ids.iter().flatten());
     let mut grads = seed(targets, output_gradients, &reached)?;
-    let wanted: HashSet<u64> = ids.iter().flatten().copied().collect();
+    let wanted: Ids = ids.iter().flatten().copied().collect();
 
     while let Some(entry) = entries.pop() {
         if !reached.contains(&entry.output_id) {
@@ -90,10 +87,10 @@ pub(super) fn require(
 }
 
 /// The ids that depend on the sources; rules are asked for these alone.
-fn reach<'a>(entries: &[Rc<Entry>], sources: impl Iterator<Item = &'a u64>) -> HashSet<u64> {
-    let mut reached: HashSet<u64> = sources.copied().collect();
+fn reach<'a>(entries: &[Rc<Entry>], sources: impl Iterator<Item = &'a u64>) -> Ids {
+    let mut reached: Ids = sources.copied().collect();
     for entry in entries {
-        if entry.ids.iter().any(|id| reached.contains(id)) {
+        if entry.inputs.iter().any(|x| reached.contains(&x.id)) {
             reached.insert(entry.output_id);
         }
     }
@@ -104,8 +101,8 @@ fn reach<'a>(entries: &[Rc<Entry>], sources: impl Iterator<Item = &'a u64>) -> H
 fn seed(
     targets: &[Tensor],
     output_gradients: Option<&[&Tensor]>,
-    reached: &HashSet<u64>,
-) -> Result<HashMap<u64, Tensor>> {
+    reached: &Ids,
+) -> Result<ById<Tensor>> {
     if let Some(given) = output_gradients {
         let fits = given.len() == targets.len()
             && given.iter().zip(targets).all(|(g, t)| g.spec() == t.spec());
@@ -118,7 +115,7 @@ fn seed(
             )));
         }
     }
-    let mut grads = HashMap::new();
+    let mut grads = ById::default();
     for (i, target) in targets.iter().enumerate() {
         check_float("gradient", "a target", target.spec())?;
         if !reached.contains(&target.id()) {
@@ -133,34 +130,22 @@ fn seed(
     Ok(grads)
 }
 
-fn step_back(
-    entry: &Entry,
-    dy: &Tensor,
-    reached: &HashSet<u64>,
-    grads: &mut HashMap<u64, Tensor>,
-) -> Result<()> {
-    let needs: SmallVec<[bool; 3]> = entry
-        .ids
-        .iter()
-        .zip(&entry.specs)
-        .map(|(id, spec)| reached.contains(id) && spec.dtype.is_float())
-        .collect();
-    let back = Backward {
-        specs: &entry.specs,
-        inputs: &entry.inputs,
-        output: entry.output.as_ref(),
-        dy,
-        needs: &needs,
-    };
+fn step_back(entry: &Entry, dy: &Tensor, reached: &Ids, grads: &mut ById<Tensor>) -> Result<()> {
+    // No op has more inputs than there are bits.
+    let needs = entry.inputs.iter().enumerate().fold(0, |needs, (i, x)| {
+        needs | u32::from(reached.contains(&x.id) && x.spec.dtype.is_float()) << i
+    });
+    let back = Backward { inputs: &entry.inputs, output: entry.output.as_ref(), dy, needs };
     for (i, grad) in entry.op.grad(&back)?.into_iter().enumerate() {
-        if let (true, Some(grad)) = (needs[i], grad) {
-            accumulate(grads, entry.ids[i], unbroadcast(&grad, &entry.specs[i].shape)?)?;
+        if let (true, Some(grad)) = (back.needs(i), grad) {
+            let x = &entry.inputs[i];
+            accumulate(grads, x.id, unbroadcast(&grad, &x.spec.shape)?)?;
         }
     }
     Ok(())
 }
 
-fn accumulate(grads: &mut HashMap<u64, Tensor>, id: u64, grad: Tensor) -> Result<()> {
+fn accumulate(grads: &mut ById<Tensor>, id: u64, grad: Tensor) -> Result<()> {
     let sum = match grads.get(&id) {
         Some(known) => known.add(&grad)?,
         None => grad,

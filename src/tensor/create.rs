@@ -104,6 +104,16 @@ macro_rules! nested_list {
 nested_list!([T: Nested] Vec<T>, [T: Nested] &[T], [T: Nested, const N: usize] [T; N], [T: Nested] &Vec<T>,
              [T: Nested, const N: usize] &[T; N]);
 
+fn check_count(values: usize, shape: &Shape) -> Result<()> {
+    if shape.checked_elements() == Some(values) {
+        return Ok(());
+    }
+    Err(Error::Shape(message!(
+        "Const: {values} values do not fill the shape {shape}, which has {} elements.",
+        shape.checked_elements().map_or("more than 2^64".to_string(), |n| n.to_string())
+    )))
+}
+
 impl Tensor {
     /// A tensor of `values` in row-major order on the current device.
     ///
@@ -121,18 +131,8 @@ impl Tensor {
     /// [`Error::Device`] if there is no device, no memory, or the tensor is beyond the adapter's limits.
     pub fn from_slice<T: Element>(values: &[T], shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
-        if shape.checked_elements() != Some(values.len()) {
-            return Err(Error::Shape(message!(
-                "Const: {} values do not fill the shape {shape}, which has {} elements.",
-                values.len(),
-                shape.checked_elements().map_or("more than 2^64".to_string(), |n| n.to_string())
-            )));
-        }
-        let device = Device::current()?;
-        let spec = Spec::new(shape, T::DTYPE);
-        ops::check_dtype(&device, "Const", spec.dtype)?;
-        let value = device.upload("Const", spec, &T::store(values))?;
-        Ok(Tensor::new(device, value))
+        check_count(values.len(), &shape)?;
+        Tensor::from_bytes(&T::store(values), &shape, T::DTYPE)
     }
 
     /// A tensor of elements that are stored as the device stores them, as many as the shape has.

@@ -36,9 +36,9 @@ fn knot(text: &str) -> Option<Knot> {
         None => (text, false),
     };
     let (x, y) = place.split_once(',')?;
-    // Whole numbers: reading others takes tables of 10 kB.
-    let number = |text: &str| text.parse::<i16>().ok().map(f32::from);
-    Some(Knot { x: number(x)?, y: number(y)?, corner })
+    // The tables hold whole numbers, and reading those takes a browser's build a tenth of the code and no tables.
+    let whole = |text: &str| text.parse::<i16>().ok().map(f32::from);
+    Some(Knot { x: whole(x)?, y: whole(y)?, corner })
 }
 
 /// A weight and the strokes: knots are `x,y`, a corner ends in `!`, a slash lifts the pen.

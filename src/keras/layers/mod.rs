@@ -20,7 +20,7 @@ pub use pooling::{AveragePooling2D, MaxPooling2D};
 use std::sync::OnceLock;
 
 use super::Initializer;
-use crate::error::{Error, Message, Result, message};
+use crate::error::{Error, Result, message};
 use crate::random;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -171,21 +171,13 @@ fn check_size(name: &str, x: &Tensor, kernel: &Variable) -> Result<()> {
 }
 
 /// The same result, an error's sentence beginning with the layer's name.
-pub(super) fn in_layer<T>(name: &str, result: Result<T>) -> Result<T> {
-    let named = |text: Message| match text.starts_with("layer '") {
-        // The innermost layer says most.
-        true => text,
-        false => message!("layer '{name}': {text}"),
-    };
-    result.map_err(|error| match error {
-        Error::Shape(text) => Error::Shape(named(text)),
-        Error::DType(text) => Error::DType(named(text)),
-        Error::Index(text) => Error::Index(named(text)),
-        Error::Device(fault, text) => Error::Device(fault, named(text)),
-        Error::Gradient(text) => Error::Gradient(named(text)),
-        Error::Checkpoint(text) => Error::Checkpoint(named(text)),
-        Error::Data(text) => Error::Data(named(text)),
-        io @ Error::Io(_) => io,
+pub(super) fn in_layer(name: &str, result: Result<Tensor>) -> Result<Tensor> {
+    result.map_err(|error| {
+        error.reworded(|text| match text.starts_with("layer '") {
+            // The innermost layer says most.
+            true => text.clone(),
+            false => message!("layer '{name}': {text}"),
+        })
     })
 }
 
@@ -209,7 +201,7 @@ mod tests {
 
     #[test]
     fn errors_keep_their_kind_and_name_the_innermost_layer() {
-        let inner = in_layer::<()>("dense", Err(Error::Shape("MatMul: no.".into())));
+        let inner = in_layer("dense", Err(Error::Shape("MatMul: no.".into())));
         let error = in_layer("model", inner).unwrap_err();
         assert!(
             matches!(&error, Error::Shape(text) if text == "layer 'dense': MatMul: no."),

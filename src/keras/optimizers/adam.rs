@@ -55,6 +55,7 @@ impl Adam {
 
     /// The step's size with the correction for means that started at 0.
     fn alpha(&self, step: &Step) -> f64 {
+        // Beyond 2^31 steps the powers are as good as 0.
         let t = i32::try_from(step.number).unwrap_or(i32::MAX);
         f64::from(step.learning_rate) * (1.0 - self.beta_2.powi(t)).sqrt()
             / (1.0 - self.beta_1.powi(t))

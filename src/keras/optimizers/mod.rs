@@ -99,7 +99,7 @@ pub trait Optimizer: Send + Sync {
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if there is no memory.
     fn build(&self, variables: &[Variable]) -> Result<()> {
-        step::build(self, variables)
+        step::build(self.state(), &self.slot_names(), variables)
     }
 
     /// The slots of all variables seen so far, variable by variable. The count of steps is [`Optimizer::iterations`].

@@ -1,9 +1,11 @@
 //! What an optimizer remembers between steps.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{DeviceFault, Error, Result, message};
+use crate::graph::Mixer;
 use crate::variable::Variable;
 
 /// An optimizer's name, learning rate, count of steps and slots.
@@ -23,9 +25,9 @@ pub(super) struct Memory {
     /// In the order in which the variables came, each with its own.
     slots: Vec<Vec<Variable>>,
     /// A variable's identity to its place in `slots`.
-    places: HashMap<u64, usize>,
+    places: HashMap<u64, usize, BuildHasherDefault<Mixer>>,
     /// Variables whose lack of a gradient was told.
-    pub(super) warned: HashSet<u64>,
+    pub(super) warned: HashSet<u64, BuildHasherDefault<Mixer>>,
 }
 
 impl OptimizerState {
@@ -35,8 +37,8 @@ impl OptimizerState {
             learning_rate,
             iterations: 0,
             slots: Vec::new(),
-            places: HashMap::new(),
-            warned: HashSet::new(),
+            places: HashMap::default(),
+            warned: HashSet::default(),
         };
         OptimizerState { name: name.into(), memory: Mutex::new(memory), turn: Mutex::default() }
     }

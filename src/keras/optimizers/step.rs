@@ -5,17 +5,38 @@ use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
+/// What gives a variable's new value and its slots'.
+type Update<'a> = dyn Fn(&Step, &Tensor, &Tensor, &[Tensor]) -> Result<(Tensor, Vec<Tensor>)> + 'a;
+
+/// An optimizer's formula and the names of its slots.
+struct Formula<'a> {
+    update: &'a Update<'a>,
+    slots: &'a [&'a str],
+}
+
 /// Makes a step.
 pub(super) fn run<O: Optimizer + ?Sized>(
     optimizer: &O,
     grads: Vec<Option<Tensor>>,
     variables: &[Variable],
 ) -> Result<()> {
-    let state = optimizer.state();
+    let update =
+        |step: &Step, w: &Tensor, g: &Tensor, slots: &[Tensor]| optimizer.update(step, w, g, slots);
+    let formula = Formula { update: &update, slots: &optimizer.slot_names() };
+    make(optimizer.state(), &formula, grads, variables)
+}
+
+/// As [`run`], compiled once and not for each optimizer.
+fn make(
+    state: &OptimizerState,
+    formula: &Formula<'_>,
+    grads: Vec<Option<Tensor>>,
+    variables: &[Variable],
+) -> Result<()> {
     let _turn = state.turn();
     let pairs = pairs(state, grads, variables)?;
     let known = state.memory().len();
-    let done = new_values(optimizer, pairs).and_then(commit);
+    let done = new_values(state, formula, pairs).and_then(commit);
     let mut memory = state.memory();
     match done {
         Ok(()) => memory.iterations += 1,
@@ -26,14 +47,12 @@ pub(super) fn run<O: Optimizer + ?Sized>(
 }
 
 /// Makes slots.
-pub(super) fn build<O: Optimizer + ?Sized>(optimizer: &O, variables: &[Variable]) -> Result<()> {
-    let state = optimizer.state();
+pub(super) fn build(state: &OptimizerState, names: &[&str], variables: &[Variable]) -> Result<()> {
     let _turn = state.turn();
-    let names = optimizer.slot_names();
     let mut memory = state.memory();
     let known = memory.len();
-    let made = variables.iter().try_for_each(|v| memory.slots(state.name(), &names, v).map(drop));
-    let made = made.and_then(|()| flush(variables.iter()));
+    let made = variables.iter().try_for_each(|v| memory.slots(state.name(), names, v).map(drop));
+    let made = made.and_then(|()| flush(variables));
     if made.is_err() {
         memory.forget_after(known);
     }
@@ -98,21 +117,20 @@ fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &[Variable]) -> R
 /// A cell, and what it is to hold.
 type Change = (Variable, Tensor);
 
-fn new_values<O: Optimizer + ?Sized>(
-    optimizer: &O,
+fn new_values(
+    state: &OptimizerState,
+    formula: &Formula<'_>,
     pairs: Vec<(&Variable, Tensor)>,
 ) -> Result<Vec<Change>> {
-    let state = optimizer.state();
-    let names = optimizer.slot_names();
+    let Formula { slots: names, update } = formula;
     let step = Step { number: state.iterations() + 1, learning_rate: state.learning_rate() };
     let mut changes = Vec::with_capacity(pairs.len() * (1 + names.len()));
     // A gradient is dropped once it is used: what nobody holds need not be kept in memory.
     for (variable, grad) in pairs {
-        let slots = state.memory().slots(state.name(), &names, variable)?;
+        let slots = state.memory().slots(state.name(), names, variable)?;
         // Detached, for an outer tape has no business with a step.
         let before: Vec<Tensor> = slots.iter().map(|slot| slot.peek().detached()).collect();
-        let (value, after) =
-            optimizer.update(&step, &variable.peek().detached(), &grad.detached(), &before)?;
+        let (value, after) = update(&step, &variable.peek().detached(), &grad.detached(), &before)?;
         if after.len() != slots.len() {
             return Err(Error::Shape(message!(
                 "{}: update gave {} slots; slot_names lists {}.",
@@ -148,14 +166,14 @@ fn send(cells: &[Variable], old: &[Tensor]) -> Result<()> {
     // Of several devices one may fail after another has done its part, and there must be a way back from that.
     let one = cells.iter().all(|cell| cell.peek().device() == first.device());
     if !one {
-        return flush(cells.iter());
+        return flush(cells);
     }
     let lent: Vec<_> = old.iter().map(Tensor::value).collect();
     first.device().flush_replacing(&lent)
 }
 
 /// Flushes the devices of `variables`, each once; as a rule there is one.
-fn flush<'a>(variables: impl Iterator<Item = &'a Variable>) -> Result<()> {
+fn flush(variables: &[Variable]) -> Result<()> {
     let mut devices = Vec::new();
     for variable in variables {
         let tensor = variable.peek();

@@ -50,7 +50,7 @@ impl Catalog {
 
     /// All elementwise ops, with every dtype they take.
     fn rows(&mut self) {
-        for row in unary::ROWS {
+        for &row in unary::ROWS {
             for dtype in DType::ALL.into_iter().filter(|d| row.takes(*d)) {
                 for shape in SHAPES {
                     self.add(format!("{} {dtype} {shape:?}", row.method), |c| {
@@ -59,7 +59,7 @@ impl Catalog {
                 }
             }
         }
-        for row in binary::ROWS {
+        for &row in binary::ROWS {
             for dtype in DType::ALL.into_iter().filter(|d| row.takes(*d)) {
                 for (a, b) in PAIRS {
                     self.add(format!("{} {dtype} {a:?} {b:?}", row.method), |c| {
@@ -452,7 +452,7 @@ impl Catalog {
                     results.iter().map(|y| tape.gradient(y, &x)).collect();
                 Ok((gradients?, results))
             });
-            for row in unary::ROWS.iter().filter(|row| row.takes(dtype)) {
+            for row in unary::ROWS.iter().copied().filter(|row| row.takes(dtype)) {
                 self.add(format!("gradient of {} {dtype}", row.method), |c| {
                     let x = c.tensor([5], dtype);
                     let tape = GradientTape::new();
@@ -461,7 +461,7 @@ impl Catalog {
                     if y.dtype().is_float() { tape.gradient(&y, &x) } else { Ok(None) }
                 });
             }
-            for row in binary::ROWS.iter().filter(|row| row.takes(dtype)) {
+            for row in binary::ROWS.iter().copied().filter(|row| row.takes(dtype)) {
                 self.add(format!("gradient of {} {dtype}", row.method), |c| {
                     let (a, b) = (c.tensor([3, 5], dtype), c.tensor([3, 1], dtype));
                     let tape = GradientTape::new();
