@@ -3,7 +3,7 @@
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
-use crate::error::{Result, bad_type};
+use crate::error::{Result, Thrown, bad_type};
 
 /// An object of options; `undefined` stands for none.
 pub(crate) struct Options {
@@ -92,14 +92,16 @@ impl Options {
         read: impl FnOnce(&JsValue) -> Option<T>,
     ) -> Result<Option<T>> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        match read(&value) {
-            Some(value) => Ok(Some(value)),
-            None => Err(bad_type(format!(
-                "{}: the option '{key}' is {}; it must be {wanted}.",
-                self.what,
-                show(&value)
-            ))),
-        }
+        read(&value).map(Some).ok_or_else(|| self.refused(key, wanted, &value))
+    }
+
+    #[inline(never)]
+    fn refused(&self, key: &str, wanted: &str, value: &JsValue) -> Thrown {
+        bad_type(format!(
+            "{}: the option '{key}' is {}; it must be {wanted}.",
+            self.what,
+            show(value)
+        ))
     }
 
     /// The value of an option that must be given.

@@ -1,60 +1,15 @@
-//! Layers, optimizers and losses as plain objects.
+//! Layers and optimizers as plain objects.
 
-use js_sys::Object;
-use wasm_bindgen::prelude::*;
+use wasm_bindgen::JsValue;
+use wgrad::Padding;
 use wgrad::keras::layers::{
     Activate, AveragePooling2D, Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D,
 };
-use wgrad::keras::losses::{MeanSquaredError, SparseCategoricalCrossentropy};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
 use wgrad::keras::{Activation, Initializer, Sequential};
-use wgrad::{Padding, Tensor, sigmoid_cross_entropy_with_logits};
 
 use crate::args::{Options, show};
 use crate::error::{Result, bad_type};
-
-/// Makes the objects that describe layers: `layers.dense({ units: 10 })` is `{ type: 'dense', units: 10 }`.
-#[wasm_bindgen]
-#[allow(non_camel_case_types)] // A namespace, not a class: nobody makes one.
-pub struct layers;
-
-macro_rules! builders {
-    ($($(#[$doc:meta])* $name:ident($options:literal) = $type:literal;)*) => {
-        #[wasm_bindgen]
-        impl layers {$(
-            $(#[$doc])*
-            #[wasm_bindgen(js_name = $type, unchecked_return_type = "LayerConfig")]
-            pub fn $name(
-                #[wasm_bindgen(unchecked_param_type = $options)] options: &JsValue,
-            ) -> Object {
-                let config = Object::new();
-                // A new object takes any property.
-                let _ = js_sys::Reflect::set(&config, &"type".into(), &$type.into());
-                match options.dyn_ref::<Object>() {
-                    Some(options) => Object::assign(&config, options),
-                    None => config,
-                }
-            }
-        )*}
-    };
-}
-// The first becomes `static dense(options: DenseOptions): LayerConfig`.
-builders! {
-    /// `activation(x kernel + bias)`, along the last axis.
-    dense("DenseOptions") = "dense";
-    /// Convolves images `[N,H,W,C]` with trained filters.
-    conv2d("Conv2dLayerOptions") = "conv2d";
-    /// The largest element of each window.
-    max_pooling2d("PoolingOptions | void") = "maxPooling2d";
-    /// The mean of each window.
-    average_pooling2d("PoolingOptions | void") = "averagePooling2d";
-    /// Leaves out a part of the elements while training.
-    dropout("DropoutOptions") = "dropout";
-    /// A function of each element.
-    activation("ActivationOptions") = "activation";
-    /// All axes but the first as one.
-    flatten("FlattenOptions | void") = "flatten";
-}
 
 const INITIALIZERS: [(&str, Initializer); 8] = [
     ("glorot_uniform", Initializer::GlorotUniform),
@@ -208,60 +163,6 @@ pub(crate) fn optimizer(config: &JsValue) -> Result<Box<dyn Optimizer>> {
             "compile: {} is not an optimizer; it must be 'adam', 'sgd', or an object with one of them as its type.",
             show(config)
         ))),
-    }
-}
-
-/// What training makes small.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loss {
-    SparseCategoricalCrossentropy,
-    BinaryCrossentropy,
-    MeanSquaredError,
-}
-
-impl Loss {
-    pub(crate) fn named(name: Option<&str>) -> Result<Self> {
-        match name {
-            None | Some("sparseCategoricalCrossentropy") => Ok(Loss::SparseCategoricalCrossentropy),
-            Some("binaryCrossentropy") => Ok(Loss::BinaryCrossentropy),
-            Some("meanSquaredError") => Ok(Loss::MeanSquaredError),
-            Some(other) => Err(bad_type(format!(
-                "compile: there is no loss '{other}'. The known ones are sparseCategoricalCrossentropy, \
-                 binaryCrossentropy and meanSquaredError."
-            ))),
-        }
-    }
-
-    /// The mean loss of a batch.
-    pub(crate) fn call(self, y: &Tensor, predicted: &Tensor) -> wgrad::Result<Tensor> {
-        match self {
-            Loss::SparseCategoricalCrossentropy => {
-                let loss =
-                    SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
-                loss.call(y, predicted)
-            }
-            Loss::BinaryCrossentropy => {
-                let labels = y.cast(predicted.dtype())?;
-                sigmoid_cross_entropy_with_logits(&labels, predicted)?.reduce_mean((), false)
-            }
-            Loss::MeanSquaredError => MeanSquaredError::default().call(y, predicted),
-        }
-    }
-
-    /// The part of a batch that was predicted right, a scalar.
-    pub(crate) fn accuracy(self, y: &Tensor, predicted: &Tensor) -> wgrad::Result<Tensor> {
-        let predicted = predicted.stop_gradient();
-        let hits = match self {
-            Loss::BinaryCrossentropy => {
-                predicted.greater(0.0)?.equal(&y.cast(predicted.dtype())?.greater(0.5)?)?
-            }
-            _ => {
-                let column = y.rank() == predicted.rank() && y.shape().last() == Some(&1);
-                let labels = if column { y.squeeze(&[-1])? } else { y.clone() };
-                predicted.argmax(-1)?.equal(&labels.cast(wgrad::DType::I32)?)?
-            }
-        };
-        hits.cast(wgrad::DType::F32)?.reduce_mean((), false)
     }
 }
 

@@ -4,13 +4,13 @@ use js_sys::{Array, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wgrad::{DeviceFault, DeviceOptions, Error};
 
-use crate::args::{Options, whole};
-use crate::error::{Result, bad_type, promise};
+use crate::args::Options;
+use crate::error::{Result, promise};
 use crate::profile::Profiler;
 
 /// The GPU that tensors live on. A page opens one before its first tensor.
 #[wasm_bindgen]
-pub struct Device(wgrad::Device);
+pub struct Device(pub(crate) wgrad::Device);
 
 /// An object with these properties.
 pub(crate) fn object<const N: usize>(properties: [(&str, JsValue); N]) -> Object {
@@ -145,44 +145,9 @@ impl Device {
         ])
     }
 
-    /// Sends the waiting ops to the GPU; does not wait for them.
-    pub fn flush(&self) -> Result<()> {
-        Ok(self.0.flush()?)
-    }
-
-    /// Flushes and resolves when the GPU has finished.
-    #[wasm_bindgen(unchecked_return_type = "Promise<void>")]
-    pub fn synchronize(&self) -> Promise {
-        let device = self.0.clone();
-        promise(async move {
-            device.synchronize_async().await?;
-            Ok(JsValue::UNDEFINED)
-        })
-    }
-
     /// Gives memory that no tensor uses back to the driver. Returns the bytes freed.
     pub fn trim(&self) -> Result<f64> {
         Ok(self.0.trim()? as f64)
-    }
-
-    /// Limits the bytes that tensors may take; without `bytes` the limit is lifted. What is held already stays.
-    #[wasm_bindgen(js_name = setMemoryLimit)]
-    pub fn set_memory_limit(&self, bytes: Option<f64>) -> Result<()> {
-        let limit = match bytes {
-            None => None,
-            Some(bytes) => Some(whole(bytes).ok_or_else(|| {
-                bad_type(format!("Device.setMemoryLimit: {bytes} is not a whole number of bytes."))
-            })? as u64),
-        };
-        self.0.set_memory_limit(limit);
-        Ok(())
-    }
-
-    /// Whether several ops may become one kernel; so it is unless this is set to false, to find the op that is slow or
-    /// wrong.
-    #[wasm_bindgen(js_name = setFusion)]
-    pub fn set_fusion(&self, on: bool) {
-        self.0.set_fusion(on);
     }
 
     /// The plan that ran last; `undefined` before the first.
@@ -224,7 +189,7 @@ impl Device {
 
 /// The plan of a flush: which kernels run in which order, and what each of them computes.
 #[wasm_bindgen]
-pub struct Plan(wgrad::PlanReport);
+pub struct Plan(pub(crate) wgrad::PlanReport);
 
 #[wasm_bindgen]
 impl Plan {
@@ -250,17 +215,5 @@ impl Plan {
             JsValue::from(described)
         };
         self.0.kernels().iter().map(kernel).collect()
-    }
-
-    /// A table of the kernels.
-    #[wasm_bindgen(getter)]
-    pub fn text(&self) -> String {
-        self.0.to_string()
-    }
-
-    /// The shaders of all kernels, each text once.
-    #[wasm_bindgen(getter)]
-    pub fn wgsl(&self) -> String {
-        self.0.wgsl()
     }
 }

@@ -369,9 +369,9 @@ async fn evaluate(model: &Model, data: &Data, batch: usize) -> Result<Sums> {
     for indices in order.chunks(batch) {
         let (x, y) = data.labelled(indices, false)?;
         let predicted = model.layers.call(&x, false)?;
-        let loss = training.loss.call(&y, &predicted)?;
+        let loss = (training.loss.call)(&y, &predicted)?;
         let accuracy = match training.accuracy {
-            true => Some(training.loss.accuracy(&y, &predicted)?),
+            true => Some((training.loss.accuracy)(&y, &predicted)?),
             false => None,
         };
         let read = Read::start(vec![Stepped { loss, accuracy }], vec![indices.len()]).await?;

@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
-use js_sys::{Array, Object, Reflect, Uint8Array, Uint32Array};
+use js_sys::{Object, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 use wgrad::Error;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::data::mnist;
 
-use crate::args::{show, whole};
+use crate::args::whole;
+use crate::device::object;
 use crate::error::{Result, bad_type};
 use crate::tensor::Tensor;
 
@@ -60,52 +61,6 @@ impl Images {
         Uint8Array::from(&self.0.labels[..])
     }
 
-    /// The images from `begin` up to but without `end`, or those that a list of indices names: `x` is
-    /// `[n, 28, 28, 1]` in 0 to 1, `y` the labels.
-    #[wasm_bindgen(unchecked_return_type = "{ x: Tensor; y: Tensor }")]
-    pub fn batch(
-        &self,
-        #[wasm_bindgen(
-            js_name = beginOrIndices,
-            unchecked_optional_param_type = "number | Uint32Array | readonly number[]"
-        )]
-        begin: &JsValue,
-        #[wasm_bindgen(unchecked_optional_param_type = "number")] end: Option<f64>,
-    ) -> Result<Object> {
-        let indices: Vec<usize> = if let Some(indices) = begin.dyn_ref::<Uint32Array>() {
-            indices.to_vec().into_iter().map(|i| i as usize).collect()
-        } else if let Some(indices) = begin.dyn_ref::<Array>() {
-            let place = |i: JsValue| self.check(i.as_f64().unwrap_or(f64::NAN));
-            indices.iter().map(place).collect::<Result<_>>()?
-        } else {
-            let all = self.0.len();
-            let bound = |value: Option<f64>, or| value.map_or(Some(or), whole);
-            let begin_at = match begin.is_undefined() {
-                true => Some(0),
-                false => begin.as_f64().and_then(whole),
-            };
-            match (begin_at, bound(end, all)) {
-                (Some(begin), Some(end)) if begin <= end && end <= all => (begin..end).collect(),
-                _ => {
-                    return Err(Error::Index(
-                        format!(
-                            "Images.batch: there is no range from {} to {} among {all} images.",
-                            show(begin),
-                            end.map_or("the end".to_string(), |end| end.to_string())
-                        )
-                        .into(),
-                    )
-                    .into());
-                }
-            }
-        };
-        let (x, y) = self.0.tensors(&indices)?;
-        let pair = Object::new();
-        Reflect::set(&pair, &"x".into(), &Tensor::new(x).into())?;
-        Reflect::set(&pair, &"y".into(), &Tensor::new(y).into())?;
-        Ok(pair)
-    }
-
     /// The indices of all images in random order, from the global generator: the order in which `fit` goes through
     /// an epoch, here and natively.
     pub fn permutation(&self) -> Uint32Array {
@@ -114,17 +69,29 @@ impl Images {
         Uint32Array::from(&order[..])
     }
 
-    #[wasm_bindgen(js_name = _images, skip_typescript)]
-    #[doc(hidden)]
-    pub fn share(&self) -> Images {
-        Images(self.0.clone())
+    /// `{ x, y }` of these images.
+    pub(crate) fn pair(&self, indices: &[usize]) -> Result<Object> {
+        let (x, y) = self.0.tensors(indices)?;
+        Ok(object([("x", Tensor::new(x).into()), ("y", Tensor::new(y).into())]))
     }
 
-    fn check(&self, i: f64) -> Result<usize> {
+    pub(crate) fn check(&self, i: f64) -> Result<usize> {
         whole(i).filter(|i| *i < self.0.len()).ok_or_else(|| {
             let text =
                 format!("Images: index {i} is out of bounds; there are {} images.", self.0.len());
             Error::Index(text.into()).into()
         })
+    }
+}
+
+/// The page's part of what `beyond` has.
+#[cfg(not(feature = "ops"))]
+#[wasm_bindgen]
+impl Images {
+    /// The images that a list of indices names: `x` is `[n, 28, 28, 1]` in 0 to 1, `y` the labels.
+    #[wasm_bindgen(unchecked_return_type = "{ x: Tensor; y: Tensor }")]
+    pub fn batch(&self, indices: &Uint32Array) -> Result<Object> {
+        let indices: Vec<usize> = indices.to_vec().into_iter().map(|i| i as usize).collect();
+        self.pair(&indices)
     }
 }

@@ -6,12 +6,17 @@
 #![cfg(target_family = "wasm")]
 
 mod args;
+#[cfg(feature = "ops")]
+mod beyond;
+#[cfg(feature = "ops")]
+mod builders;
 mod config;
 mod device;
 mod error;
 #[cfg(feature = "ops")]
 mod fit;
 mod images;
+mod losses;
 #[cfg(feature = "ops")]
 mod ops;
 mod panics;
@@ -21,12 +26,16 @@ mod sequential;
 #[cfg(feature = "ops")]
 mod tape;
 mod tensor;
+#[cfg(feature = "ops")]
 mod tidy;
 mod types;
+#[cfg(feature = "ops")]
+mod values;
 mod variable;
 mod weights;
 
-pub use config::layers;
+#[cfg(feature = "ops")]
+pub use builders::layers;
 pub use device::{Device, Plan};
 pub use images::Images;
 pub use panics::on_panic;

@@ -6,7 +6,8 @@ use wgrad::{Axes, Conv2dOptions, Pool2dOptions};
 use crate::args::{Options, integers};
 use crate::config::padding;
 use crate::error::{Result, bad_type};
-use crate::tensor::{Operand, Tensor, dtype};
+use crate::tensor::{Operand, Tensor};
+use crate::values::dtype;
 
 /// What the macros below call: once for all methods, as each copy would be loaded by every page.
 impl Tensor {

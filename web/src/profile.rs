@@ -11,7 +11,7 @@ use crate::error::promise;
 
 /// A recording that `Device.profile` has begun.
 #[wasm_bindgen]
-pub struct Profiler(RefCell<Option<wgrad::Profiler>>);
+pub struct Profiler(pub(crate) RefCell<Option<wgrad::Profiler>>);
 
 impl Profiler {
     pub(crate) fn new(profiler: wgrad::Profiler) -> Self {
@@ -45,17 +45,10 @@ impl Profiler {
                 JsValue::from(described)
             };
             let kernels: Array = profile.kernels().iter().map(kernel).collect();
-            Ok(object([
-                ("kernels", kernels.into()),
-                ("text", profile.to_string().into()),
-                ("trace", profile.chrome_trace().into()),
-            ])
-            .into())
+            let result = object([("kernels", kernels.into())]);
+            #[cfg(feature = "ops")]
+            crate::beyond::describe(&profile, &result)?;
+            Ok(result.into())
         })
-    }
-
-    /// Ends the recording without a result.
-    pub fn cancel(&self) {
-        self.0.borrow_mut().take();
     }
 }

@@ -3,15 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use js_sys::{Array, Object, Promise, Reflect};
+use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
 use wgrad::GradientTape;
 use wgrad::keras::layers::Layer;
 use wgrad::keras::optimizers::Optimizer;
 
-use crate::args::{Options, show, whole};
-use crate::config::{Loss, add_layer, optimizer};
-use crate::error::{Result, bad_type, promise};
+use crate::args::{Options, show};
+use crate::config::{add_layer, optimizer};
+use crate::error::{Result, bad_type};
+use crate::losses::Loss;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -31,7 +32,7 @@ pub(crate) struct Model {
 /// What `compile` has chosen.
 pub(crate) struct Training {
     pub(crate) optimizer: Box<dyn Optimizer>,
-    pub(crate) loss: Loss,
+    pub(crate) loss: &'static Loss,
     pub(crate) accuracy: bool,
     /// The optimizer's description, to make it anew.
     pub(crate) config: JsValue,
@@ -67,9 +68,9 @@ impl Model {
         let training = self.training()?;
         let tape = GradientTape::new();
         let predicted = self.layers.call(x, true)?;
-        let loss = training.loss.call(y, &predicted)?;
+        let loss = (training.loss.call)(y, &predicted)?;
         let accuracy = match training.accuracy {
-            true => Some(training.loss.accuracy(y, &predicted)?),
+            true => Some((training.loss.accuracy)(y, &predicted)?),
             false => None,
         };
         drop(predicted);
@@ -101,26 +102,6 @@ impl Sequential {
             #[cfg(feature = "ops")]
             fitting: Default::default(),
         })))
-    }
-
-    /// Sizes all layers for inputs of this shape, the batch axis first (any size, or null).
-    pub fn build(
-        &self,
-        #[wasm_bindgen(unchecked_param_type = "readonly (number | null)[]")] shape: &JsValue,
-    ) -> Result<()> {
-        let size = |(at, size): (usize, JsValue)| match at == 0 && size.is_null() {
-            true => Some(1),
-            false => whole(size.as_f64()?),
-        };
-        let sizes: Option<Vec<usize>> =
-            shape.dyn_ref::<Array>().and_then(|list| list.iter().enumerate().map(size).collect());
-        let sizes = sizes.ok_or_else(|| {
-            bad_type(format!(
-                "build: {} is not a shape; give a list such as [null, 28, 28, 1].",
-                show(shape)
-            ))
-        })?;
-        Ok(self.0.layers.build(sizes)?)
     }
 
     /// Chooses how the model is trained. The optimizer begins anew; the weights stay.
@@ -166,26 +147,6 @@ impl Sequential {
         Ok(result)
     }
 
-    /// Runs one step and reads its loss and accuracy.
-    #[wasm_bindgen(
-        js_name = trainOnBatch,
-        unchecked_return_type = "Promise<{ loss: number; accuracy?: number }>"
-    )]
-    pub fn train_on_batch(&self, x: &Tensor, y: &Tensor) -> Promise {
-        let step = (|| self.0.step(&x.get()?, &y.get()?))();
-        promise(async move {
-            let step = step?;
-            let values: Vec<&wgrad::Tensor> =
-                [Some(&step.loss), step.accuracy.as_ref()].into_iter().flatten().collect();
-            let values = wgrad::Tensor::to_vecs_async::<f32>(&values).await?;
-            let result = Object::new();
-            for (key, value) in ["loss", "accuracy"].iter().zip(values) {
-                Reflect::set(&result, &(*key).into(), &value[0].into())?;
-            }
-            Ok(result.into())
-        })
-    }
-
     /// A table of the layers: name and type, output shape at the last call (`?` before it), parameters.
     pub fn summary(&self) -> String {
         self.0.layers.summary()
@@ -201,18 +162,6 @@ impl Sequential {
     #[wasm_bindgen(getter, unchecked_return_type = "Variable[]")]
     pub fn variables(&self) -> Array {
         self.0.layers.variables().into_iter().map(|v| JsValue::from(Variable(v))).collect()
-    }
-
-    /// The names of the layers, first to last.
-    #[wasm_bindgen(getter, js_name = layerNames, unchecked_return_type = "string[]")]
-    pub fn layer_names(&self) -> Array {
-        self.0.layers.layers().map(|layer| JsValue::from(layer.name())).collect()
-    }
-
-    /// The size of the optimizer's steps; it may be set at any time.
-    #[wasm_bindgen(getter, js_name = learningRate)]
-    pub fn learning_rate(&self) -> Result<f32> {
-        Ok(self.0.training()?.optimizer.learning_rate())
     }
 
     /// Sets the size of the steps from now on.

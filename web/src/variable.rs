@@ -3,8 +3,7 @@
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
-use crate::error::Result;
-use crate::tensor::{Operand, Tensor, sizes};
+use crate::tensor::{Tensor, sizes};
 
 /// A value that training changes. Tapes that are open when it is read watch it.
 #[wasm_bindgen]
@@ -12,33 +11,9 @@ pub struct Variable(pub(crate) wgrad::Variable);
 
 #[wasm_bindgen]
 impl Variable {
-    /// A variable with this start value, which messages and files call `name`.
-    #[wasm_bindgen(constructor)]
-    pub fn new(start: &Tensor, name: Option<String>) -> Result<Variable> {
-        let name = name.unwrap_or_else(|| "Variable".to_string());
-        Ok(Variable(wgrad::Variable::named(name, &start.get()?)))
-    }
-
     /// The value now.
     pub fn read(&self) -> Tensor {
         Tensor::new(self.0.read())
-    }
-
-    /// Puts `value` in the place of the old one; shape and dtype must be the same.
-    pub fn assign(&self, value: &Tensor) -> Result<()> {
-        Ok(self.0.assign(&value.get()?)?)
-    }
-
-    /// Adds a tensor of the same shape, or a number.
-    #[wasm_bindgen(js_name = assignAdd)]
-    pub fn assign_add(&self, delta: &Operand) -> Result<()> {
-        Ok(self.0.assign_add(delta.beside(self.0.dtype())?)?)
-    }
-
-    /// Subtracts a tensor of the same shape, or a number.
-    #[wasm_bindgen(js_name = assignSub)]
-    pub fn assign_sub(&self, delta: &Operand) -> Result<()> {
-        Ok(self.0.assign_sub(delta.beside(self.0.dtype())?)?)
     }
 
     /// What messages and files call it.
@@ -51,23 +26,5 @@ impl Variable {
     #[wasm_bindgen(getter, unchecked_return_type = "number[]")]
     pub fn shape(&self) -> Array {
         sizes(self.0.shape())
-    }
-
-    /// The dtype, which never changes.
-    #[wasm_bindgen(getter, unchecked_return_type = "DType")]
-    pub fn dtype(&self) -> String {
-        self.0.dtype().tensorflow_name().to_string()
-    }
-
-    #[wasm_bindgen(js_name = _tensor, skip_typescript)]
-    #[doc(hidden)]
-    pub fn share(&self) -> Tensor {
-        self.read()
-    }
-
-    #[wasm_bindgen(js_name = _variable, skip_typescript)]
-    #[doc(hidden)]
-    pub fn share_variable(&self) -> Variable {
-        Variable(self.0.clone())
     }
 }
