@@ -6,16 +6,14 @@
 // lie in dist/data/mnist are kept. `--check` fails if a visitor downloads more than the limit.
 
 import { build } from 'esbuild';
-import { execFile } from 'node:child_process';
 import { cp, mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { minify } from 'terser';
 
-// Less than TensorFlow.js with its WebGPU backend; docs/benchmarks.md says what keeps it from being less.
-const LIMIT = 440_000;
+// Everything that the page loads before it trains; docs/benchmarks.md tells what that is.
+const LIMIT = 300_000;
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const exists = (path) => stat(path).then(() => true, () => false);
 const { values: flags } = parseArgs({
@@ -34,15 +32,14 @@ for (const file of [pkg, pagePkg].flatMap((folder) => ['wgrad.js', 'wgrad_bg.was
 await mkdir(dist, { recursive: true });
 for (const name of await readdir(dist)) if (name !== 'data') await rm(join(dist, name), { recursive: true });
 
-const names = await shorten(join(pagePkg, 'wgrad_bg.wasm'), join(dist, 'wgrad_bg.wasm'));
-const plugins = [
-  rewriting(/page-pkg.wgrad\.js$/, (text) => renamed(text, names)),
-  rewriting(/uPlot\.esm\.js$/, withoutStatics),
-];
+const bindings = {
+  name: 'bindings',
+  setup: ({ onLoad }) => onLoad({ filter: /page-pkg.wgrad\.js$/ }, async ({ path }) => ({ contents: await renamed(await readFile(path, 'utf8')) })),
+};
 const common = { bundle: true, format: 'esm', target: ['es2022'], minify: !flags['no-minify'], legalComments: 'none', logLevel: 'warning' };
 await Promise.all([
   build({
-    ...common, entryPoints: { main: here('page/main.ts'), engine: here('engine/engine.ts') }, outdir: dist, plugins,
+    ...common, entryPoints: { main: here('page/main.ts'), engine: here('engine/engine.ts') }, outdir: dist, plugins: [bindings],
     // Fields of the bindings' own, which no other code names.
     mangleProps: /^__(wbg_ptr|destroy_into_raw|wrap)$|^_wbg_cb_unref$/,
   }),
@@ -50,7 +47,6 @@ await Promise.all([
   // What the examples import.
   build({ ...common, bundle: false, entryPoints: { wgrad: join(pkg, 'wgrad.js') }, outdir: join(dist, 'pkg') }),
 ]);
-if (!flags['no-minify']) await Promise.all(['main.js', 'engine.js'].map((name) => squeeze(join(dist, name))));
 await cp(join(pagePkg, 'wgrad_bg.wasm.packed'), join(dist, 'wgrad_bg.wasm.packed'));
 await cp(join(pkg, 'wgrad_bg.wasm'), join(dist, 'pkg', 'wgrad_bg.wasm'));
 await cp(here('index.html'), join(dist, 'index.html'));
@@ -59,55 +55,26 @@ await licences();
 await data();
 await sizes();
 
-/** A plugin that changes the text of one module. */
-function rewriting(filter, change) {
-  const load = async ({ path }) => ({ contents: change(await readFile(path, 'utf8')) });
-  return { name: String(filter), setup: ({ onLoad }) => onLoad({ filter }, load) };
-}
-
 /**
- * uPlot without what it hangs on its function but `join`, which the page calls: helpers and other kinds of lines, of which
- * no bundler can tell that nobody calls them.
+ * The page's bindings with the short names that its wasm has for imports and exports: wasm-bindgen's own end in hashes, and two
+ * hundred of those are kilobytes that do not pack. Each must be where it is expected, or the page would fail at its start.
  */
-function withoutStatics(text) {
-  const less = text.replace(/^\t?(uPlot\.(?!join\b)\w+ *= *\w+;|\(paths\.\w+ *= \w+\);)$/gm, '');
-  if (less === text) throw new Error('uPlot names its static functions in another way now.');
-  return less;
-}
-
-/** Another minifier finds a twentieth more than esbuild. */
-async function squeeze(file) {
-  const { code } = await minify(await readFile(file, 'utf8'), { module: true, ecma: 2020, compress: { passes: 3 } });
-  await writeFile(file, code);
-}
-
-/**
- * Writes the page's wasm with short names for what it imports and exports, and returns the old names with the short ones:
- * those of wasm-bindgen end in a hash, and two hundred hashes are kilobytes that do not pack, here as in the bindings.
- */
-async function shorten(from, to) {
-  const features = ['bulk-memory', 'nontrapping-float-to-int', 'sign-ext', 'mutable-globals', 'reference-types', 'multivalue'];
-  const { stdout } = await promisify(execFile)(process.execPath, [
-    here('node_modules/binaryen/bin/wasm-opt'), ...features.map((feature) => `--enable-${feature}`),
-    '--minify-imports-and-exports-and-modules', from, '-o', to,
-  ], { maxBuffer: 1 << 24 });
-  const { imports, exports } = JSON.parse(stdout);
-  const [{ module }] = WebAssembly.Module.imports(new WebAssembly.Module(await readFile(to)));
-  return { imports, exports: new Map(exports), modules: new Map(imports.map(([old]) => [old, module])) };
-}
-
-/** The bindings with these names. Each must be where it is expected, or the page would fail at its start. */
-function renamed(text, { imports, exports, modules }) {
-  const replace = (old, replacement) => {
+async function renamed(text) {
+  const file = join(pagePkg, 'names.json');
+  if (!await exists(file)) return text; // there was no wasm-opt, which gives them
+  const { imports, exports } = JSON.parse(await readFile(file, 'utf8'));
+  const [{ module }] = WebAssembly.Module.imports(new WebAssembly.Module(await readFile(join(pagePkg, 'wgrad_bg.wasm'))));
+  const replace = (old, short) => {
     const parts = text.split(old);
     if (parts.length !== 2) throw new Error(`The bindings hold '${old}' ${parts.length - 1} times, not once: wasm-bindgen writes them in another way now.`);
-    text = parts.join(replacement);
+    text = parts.join(short);
   };
   for (const [, old, short] of imports) replace(` ${old}: function(`, ` ${short}(`);
-  for (const [old, short] of modules) replace(`"${old}": `, `"${short}": `);
+  for (const old of new Set(imports.map(([old]) => old))) replace(`"${old}": `, `"${module}": `);
+  const known = new Map(exports);
   return text.replace(/\bwasm\.(\w+)/g, (_, name) => {
-    if (!exports.has(name)) throw new Error(`The bindings use '${name}', which the wasm does not export.`);
-    return `wasm.${exports.get(name)}`;
+    if (!known.has(name)) throw new Error(`The bindings use '${name}', which the wasm does not export.`);
+    return `wasm.${known.get(name)}`;
   });
 }
 

@@ -52,6 +52,17 @@ impl CommandLine {
         Ok(Status::of(status))
     }
 
+    /// Like `run`, and returns what the child wrote to its standard output.
+    pub fn read(&self) -> Result<(Status, String)> {
+        eprintln!("$ {self}");
+        let output = self
+            .command()
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| self.start_failure())?;
+        Ok((Status::of(output.status), String::from_utf8_lossy(&output.stdout).into_owned()))
+    }
+
     /// Runs without echo or streams and returns what the child wrote to its standard output, or
     /// `None` where it could not start or failed.
     pub fn probe(&self) -> Option<String> {

@@ -92,9 +92,14 @@ fn locked<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
 }
 
 /// Makes the wasm small, above all when packed: wasm-opt shrinks it, where there is one, and its functions are laid out anew.
-pub fn shrink(project: &Project, pkg: &Path) -> Result<Status> {
+/// With `short_names` also those of imports and exports become short; `names.json` then tells the old ones.
+pub fn shrink(project: &Project, pkg: &Path, short_names: bool) -> Result<Status> {
     let wasm = pkg.join(format!("{NAME}_bg.wasm"));
-    optimize(project, &wasm)?;
+    let passes = if short_names { &["--minify-imports-and-exports-and-modules"][..] } else { &[] };
+    if let Some(names) = optimize(project, &wasm, passes)?.filter(|_| short_names) {
+        let file = pkg.join("names.json");
+        fs::write(&file, names).with_context(|| format!("cannot write {}", file.display()))?;
+    }
     wasm_tool(["order", &wasm.display().to_string()])
 }
 
@@ -104,25 +109,27 @@ pub fn pack(pkg: &Path) -> Result<Status> {
     wasm_tool(["pack", &wasm, &format!("{wasm}.packed")])
 }
 
-/// A wasm-opt that fails is no reason to have no package.
-fn optimize(project: &Project, wasm: &Path) -> Result<()> {
+/// What wasm-opt prints. One that is missing or fails is no reason to have no package.
+fn optimize(project: &Project, wasm: &Path, passes: &[&str]) -> Result<Option<String>> {
     let Some(tool) = wasm_opt(project) else {
         report("wasm-opt", "not found; the wasm stays as it is. `npm ci` in web/ brings one");
-        return Ok(());
+        return Ok(None);
     };
     let small = wasm.with_file_name("small.wasm");
     let features = WASM_FEATURES.map(|feature| format!("--enable-{feature}"));
     let places = [wasm.display().to_string(), "-o".to_owned(), small.display().to_string()];
-    let status = tool.args(SHRINKING).args(features).args(places).run();
+    let done = tool.args(SHRINKING).args(passes).args(features).args(places).read();
     let size = |path: &Path| fs::metadata(path).map_or(0, |data| data.len());
-    let done = matches!(&status, Ok(status) if status.is_success()) && size(&small) > 0;
-    if !done {
+    let Some((_, printed)) =
+        done.ok().filter(|(status, _)| status.is_success() && size(&small) > 0)
+    else {
         let _ = fs::remove_file(&small);
         report("wasm-opt", "warning: it failed (its words stand above); the wasm stays as it was");
-        return Ok(());
-    }
+        return Ok(None);
+    };
     report("wasm-opt", &format!("{} bytes became {}", size(wasm), size(&small)));
-    fs::rename(&small, wasm).with_context(|| format!("cannot replace {}", wasm.display()))
+    fs::rename(&small, wasm).with_context(|| format!("cannot replace {}", wasm.display()))?;
+    Ok(Some(printed))
 }
 
 /// npm's wasm-opt, whose version is locked, or the system's.
