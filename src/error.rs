@@ -61,6 +61,14 @@ pub enum Error {
 #[allow(clippy::box_collection)] // A `Box<str>` is two pointers wide.
 pub struct Message(Box<String>);
 
+impl Message {
+    /// Not inlined, as there are hundreds of messages.
+    #[inline(never)]
+    pub(crate) fn of(text: fmt::Arguments<'_>) -> Self {
+        Message(Box::new(fmt::format(text)))
+    }
+}
+
 impl std::ops::Deref for Message {
     type Target = str;
 
@@ -108,7 +116,7 @@ impl fmt::Debug for Message {
 /// As `format!`, for an [`Error`].
 macro_rules! message {
     ($($text:tt)*) => {
-        $crate::error::Message::from(format!($($text)*))
+        $crate::error::Message::of(format_args!($($text)*))
     };
 }
 pub(crate) use message;

@@ -16,7 +16,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::device::{AdapterInfo, Buffer, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging};
+use crate::device::{
+    AdapterInfo, Buffer, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging, is_set, variable,
+};
 use crate::error::{Error, Result};
 use crate::graph::{Coincidences, Op, Spec, State, Stream, Value};
 use crate::plan::{Identity, PlanCache, Tuner};
@@ -112,8 +114,8 @@ impl Device {
     }
 
     fn with(gpu: Gpu) -> Self {
-        let sync = std::env::var("WGRAD_EAGER_SYNC").is_ok_and(|v| v != "0" && !v.is_empty());
-        let fusion = std::env::var("WGRAD_FUSION").map_or(true, |v| v != "0");
+        let sync = is_set("WGRAD_EAGER_SYNC");
+        let fusion = variable("WGRAD_FUSION").is_none_or(|value| value != "0");
         let tuner = Tuner::new(Identity::new(&gpu.info, &gpu.caps));
         let lane = Mutex::new(Lane {
             stream: Stream::default(),

@@ -92,13 +92,11 @@ impl fmt::Display for AdapterInfo {
 
 /// All adapters that this process can see, in the driver's order.
 pub(crate) async fn list() -> Vec<wgpu::Adapter> {
-    let backends = wgpu::Backends::from_env().unwrap_or(wgpu::Backends::PRIMARY);
     #[cfg(not(target_family = "wasm"))]
-    let adapters = instance().enumerate_adapters(backends).await;
+    let adapters = instance().enumerate_adapters(backends()).await;
     #[cfg(target_family = "wasm")]
     let adapters = {
         // A browser shows one adapter, and only to a request.
-        let _ = backends;
         let options = wgpu::RequestAdapterOptions::default();
         instance().request_adapter(&options).await.into_iter().listed()
     };
@@ -174,11 +172,32 @@ fn instance() -> &'static wgpu::Instance {
     static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
     INSTANCE.get_or_init(|| {
         wgpu::Instance::new(wgpu::InstanceDescriptor {
-            backends: wgpu::Backends::from_env().unwrap_or(wgpu::Backends::PRIMARY),
-            flags: wgpu::InstanceFlags::empty().with_env(),
+            backends: backends(),
+            flags: flags(),
             ..wgpu::InstanceDescriptor::new_without_display_handle()
         })
     })
+}
+
+/// What `WGPU_BACKEND` names.
+#[cfg(not(target_family = "wasm"))]
+fn backends() -> wgpu::Backends {
+    wgpu::Backends::from_env().unwrap_or(wgpu::Backends::PRIMARY)
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn flags() -> wgpu::InstanceFlags {
+    wgpu::InstanceFlags::empty().with_env()
+}
+
+#[cfg(target_family = "wasm")]
+fn backends() -> wgpu::Backends {
+    wgpu::Backends::BROWSER_WEBGPU
+}
+
+#[cfg(target_family = "wasm")]
+fn flags() -> wgpu::InstanceFlags {
+    wgpu::InstanceFlags::empty()
 }
 
 #[cfg(not(target_family = "wasm"))]

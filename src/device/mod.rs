@@ -155,7 +155,7 @@ impl Gpu {
         }
         caps.cooperative = Cooperative::declared(adapter, device.features());
         caps.precision = options.matmul_precision;
-        if std::env::var("WGRAD_PORTABLE").is_ok_and(|v| v != "0" && !v.is_empty()) {
+        if is_set("WGRAD_PORTABLE") {
             caps.forget_the_adapter();
         }
         let faults = Faults::watch(&device);
@@ -224,6 +224,16 @@ impl Gpu {
         self.pool.read_stats(&mut stats);
         stats
     }
+}
+
+/// An environment variable, where there are any.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    if cfg!(target_family = "wasm") { None } else { std::env::var(name).ok() }
+}
+
+/// Whether an environment variable is there and neither empty nor 0.
+pub(crate) fn is_set(name: &str) -> bool {
+    variable(name).is_some_and(|value| value != "0" && !value.is_empty())
 }
 
 /// A number that no other buffer, tensor or variable of this process has had.

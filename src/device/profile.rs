@@ -163,7 +163,7 @@ impl fmt::Display for Profile {
                 Some(n) if seconds > 0.0 => format!("{:.1}", n as f64 / 1e9 / seconds),
                 _ => "-".to_string(),
             };
-            [
+            vec![
                 label.to_string(),
                 sum.calls.to_string(),
                 milliseconds(sum.time),
@@ -173,7 +173,7 @@ impl fmt::Display for Profile {
                 rate(sum.flops),
             ]
         });
-        table::write(f, &columns, &rows.listed())
+        table::write(f, &columns, rows.listed())
     }
 }
 

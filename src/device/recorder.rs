@@ -26,7 +26,8 @@ impl Clock {
     /// The best one that the device has.
     fn of(device: &wgpu::Device) -> Option<Self> {
         let features = device.features();
-        if features.contains(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES) {
+        let inside = wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
+        if features.contains(inside) && cfg!(not(target_family = "wasm")) {
             Some(Clock::InsidePass)
         } else if features.contains(wgpu::Features::TIMESTAMP_QUERY) {
             Some(Clock::Pass)
@@ -119,6 +120,8 @@ impl Profiling {
     pub(super) fn clock(&self) -> Option<Clock> {
         match self.clock.load(Ordering::Relaxed) {
             0 => None,
+            // The only one that a browser can have.
+            _ if cfg!(target_family = "wasm") => Some(Clock::Pass),
             1 => Some(Clock::InsidePass),
             2 => Some(Clock::Pass),
             _ => Some(Clock::Host),

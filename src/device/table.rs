@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::lists::Listed;
+
 /// A column's heading and the side its cells keep to.
 pub(crate) struct Column {
     name: &'static str,
@@ -19,30 +21,23 @@ impl Column {
 }
 
 /// Writes `rows` under the names of `columns`, each column as wide as its widest cell.
-pub(crate) fn write<const N: usize>(
+pub(crate) fn write(
     f: &mut fmt::Formatter<'_>,
-    columns: &[Column; N],
-    rows: &[[String; N]],
+    columns: &[Column],
+    mut rows: Vec<Vec<String>>,
 ) -> fmt::Result {
-    let mut widths = [0; N];
-    for (i, width) in widths.iter_mut().enumerate() {
-        let cells = rows.iter().map(|row| row[i].chars().count());
-        *width = cells.max().unwrap_or(0).max(columns[i].name.len());
-    }
-    let mut line = |cells: [&str; N]| {
-        let mut text = String::new();
-        for (i, cell) in cells.into_iter().enumerate() {
-            let gap = if i == 0 { "" } else { "  " };
-            let width = widths[i];
-            text += &match columns[i].right {
-                true => format!("{gap}{cell:>width$}"),
-                false => format!("{gap}{cell:<width$}"),
-            };
+    rows.insert(0, columns.iter().map(|column| column.name.to_string()).listed());
+    // In characters, as padding counts them.
+    let length = |cell: &str| cell.chars().count();
+    for (i, column) in columns.iter().enumerate() {
+        let width = rows.iter().map(|row| length(&row[i])).max().unwrap_or(0);
+        for row in &mut rows {
+            let padding = " ".repeat(width - length(&row[i]));
+            let at = if column.right { 0 } else { row[i].len() };
+            row[i].insert_str(at, &padding);
         }
-        writeln!(f, "{}", text.trim_end())
-    };
-    line(columns.each_ref().map(|column| column.name))?;
-    rows.iter().try_for_each(|row| line(row.each_ref().map(String::as_str)))
+    }
+    rows.iter().try_for_each(|row| writeln!(f, "{}", row.join("  ").trim_end()))
 }
 
 /// A number of bytes with three or four digits and its unit.
@@ -69,8 +64,9 @@ mod tests {
         struct Two;
         impl fmt::Display for Two {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let rows = [["matmul".to_string(), "5".into()], ["x".into(), "1234567".into()]];
-                write(f, &[Column::left("kernel"), Column::right("calls")], &rows)
+                let rows = [["matmul", "5"], ["x", "1234567"]];
+                let rows = rows.map(|row| row.map(str::to_string).to_vec()).to_vec();
+                write(f, &[Column::left("kernel"), Column::right("calls")], rows)
             }
         }
         assert_eq!(Two.to_string(), "kernel    calls\nmatmul        5\nx       1234567\n");

@@ -150,8 +150,12 @@ impl Pointwise {
         Pointwise { name, body: body.into(), args: Vec::new() }
     }
 
-    pub(crate) fn arg(mut self, name: impl Into<Cow<'static, str>>, arg: Arg) -> Self {
-        self.args.push((name.into(), arg));
+    pub(crate) fn arg(self, name: impl Into<Cow<'static, str>>, arg: Arg) -> Self {
+        self.add(name.into(), arg)
+    }
+
+    fn add(mut self, name: Cow<'static, str>, arg: Arg) -> Self {
+        self.args.push((name, arg));
         self
     }
 
@@ -162,7 +166,7 @@ impl Pointwise {
         input: usize,
         view: View,
     ) -> Self {
-        self.arg(name, Arg::Input { input, view })
+        self.add(name.into(), Arg::Input { input, view })
     }
 
     /// An estimate of what the body costs, in characters: a function of the prelude counts as its inlined text.
@@ -278,8 +282,12 @@ impl Kernel {
     }
 
     /// Puts a WGSL declaration in front of the file.
-    pub(crate) fn declare(mut self, wgsl: impl AsRef<str>) -> Self {
-        self.declarations.push_str(wgsl.as_ref());
+    pub(crate) fn declare(self, wgsl: impl AsRef<str>) -> Self {
+        self.declare_text(wgsl.as_ref())
+    }
+
+    fn declare_text(mut self, wgsl: &str) -> Self {
+        self.declarations.push_str(wgsl);
         self.declarations.push('\n');
         self
     }
@@ -314,14 +322,17 @@ impl Kernel {
         self
     }
 
-    pub(crate) fn param(mut self, name: impl Into<Cow<'static, str>>, value: usize) -> Self {
-        self.params.push((name.into(), value as u32));
-        self
+    pub(crate) fn param(self, name: impl Into<Cow<'static, str>>, value: usize) -> Self {
+        self.word(name.into(), value as u32)
     }
 
     /// As [`Kernel::param`] for a number that may be negative; the shader sees its bits.
-    pub(crate) fn signed(mut self, name: impl Into<Cow<'static, str>>, value: i64) -> Self {
-        self.params.push((name.into(), value as u32));
+    pub(crate) fn signed(self, name: impl Into<Cow<'static, str>>, value: i64) -> Self {
+        self.word(name.into(), value as u32)
+    }
+
+    fn word(mut self, name: Cow<'static, str>, value: u32) -> Self {
+        self.params.push((name, value));
         self
     }
 

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use super::{Plan, PlanReport};
+use crate::device::is_set;
 use crate::graph::Key;
 
 #[derive(Default)]
@@ -74,7 +75,5 @@ impl PlanCache {
 /// Whether `WGRAD_PRINT_PLANS` asks for a table of every new plan.
 fn prints() -> bool {
     static PRINTS: OnceLock<bool> = OnceLock::new();
-    *PRINTS.get_or_init(|| {
-        std::env::var("WGRAD_PRINT_PLANS").is_ok_and(|value| !value.is_empty() && value != "0")
-    })
+    cfg!(not(target_family = "wasm")) && *PRINTS.get_or_init(|| is_set("WGRAD_PRINT_PLANS"))
 }

@@ -85,7 +85,11 @@ impl Common {
     }
 
     pub(super) fn functions(&self) -> String {
-        self.functions.iter().map(|(name, text)| format!("fn {name}{text}\n")).collect()
+        let mut all = String::new();
+        for (name, text) in &self.functions {
+            let _ = writeln!(all, "fn {name}{text}");
+        }
+        all
     }
 }
 
@@ -303,7 +307,11 @@ pub(super) const LANES: [&str; 4] = ["x", "y", "z", "w"];
 
 /// Moves lines to the right.
 pub(super) fn indented(text: &str, by: usize) -> String {
-    text.lines().map(|line| format!("{:by$}{line}\n", "")).collect()
+    let mut all = String::with_capacity(text.len() + text.len() / 4);
+    for line in text.lines() {
+        let _ = writeln!(all, "{:by$}{line}", "");
+    }
+    all
 }
 
 /// True if the load comes from memory that an earlier kernel of the same body wrote.

@@ -81,8 +81,9 @@ pub(super) fn module(mut parts: Vec<Part>, common: &Common, cpu: bool) -> Kernel
     if parts.iter().any(|part| part.f16) {
         wgsl.push_str("enable f16;\n");
     }
-    let fields: String = parts.iter().map(|part| part.params.declarations()).collect();
-    let _ = writeln!(wgsl, "struct Params {{\n{fields}}}\n");
+    wgsl.push_str("struct Params {\n");
+    parts.iter().for_each(|part| wgsl.push_str(&part.params.declarations()));
+    wgsl.push_str("}\n\n");
     let (mut binds, mut accesses) = (Vec::new(), Vec::new());
     for (k, part) in parts.iter().enumerate() {
         let loads = part.loads.iter().map(|binding| (binding, "read", Access::Read));

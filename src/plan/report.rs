@@ -145,7 +145,7 @@ impl fmt::Display for PlanReport {
             Column::right("flops"),
         ];
         let rows = kernels.iter().enumerate().map(|(i, kernel)| {
-            [
+            vec![
                 (i + 1).to_string(),
                 kernel.label.clone(),
                 kernel.ops.join(" "),
@@ -154,7 +154,7 @@ impl fmt::Display for PlanReport {
                 kernel.flops.map_or("-".to_string(), |flops| flops.to_string()),
             ]
         });
-        table::write(f, &columns, &rows.listed())
+        table::write(f, &columns, rows.listed())
     }
 }
 

@@ -83,7 +83,11 @@ impl Fields {
     }
 
     pub(super) fn declarations(&self) -> String {
-        self.names.iter().map(|name| format!("    {name}: u32,\n")).collect()
+        let mut text = String::new();
+        for name in &self.names {
+            let _ = writeln!(text, "    {name}: u32,");
+        }
+        text
     }
 }
 
@@ -290,7 +294,7 @@ impl Space {
                     return (format!("let v{i} = {vector};\n"), Kind::Vector);
                 }
                 Flat::Lanes => {
-                    let four = four(|k| unpack_scalar(load.dtype, buffer, &format!("e{k}")));
+                    let four = four(&|k| unpack_scalar(load.dtype, buffer, &format!("e{k}")));
                     return (format!("let v{i} = vec4<{register}>({four});\n"), Kind::Scalar);
                 }
                 Flat::Unknown => {}
@@ -307,13 +311,13 @@ impl Space {
                 let _ = writeln!(
                     text,
                     "let in{i} = vec4<bool>({});",
-                    four(|k| format!("{part}inside{i}(c{k})"))
+                    four(&|k| format!("{part}inside{i}(c{k})"))
                 );
             }
             let _ = writeln!(
                 text,
                 "let v{i} = vec4<{register}>({});",
-                four(|k| format!("{part}get{i}(c{k})"))
+                four(&|k| format!("{part}get{i}(c{k})"))
             );
             return (text, Kind::Scalar);
         }
@@ -350,13 +354,13 @@ impl Space {
             let _ = writeln!(
                 text,
                 "let in{i} = vec4<bool>({});",
-                four(|k| format!("{part}inside{i}({part}shifted(c, {k}u))"))
+                four(&|k| format!("{part}inside{i}({part}shifted(c, {k}u))"))
             );
         }
         let _ = writeln!(
             text,
             "let v{i} = vec4<{register}>({});",
-            four(|k| format!("{part}get{i}({part}shifted(c, {k}u))"))
+            four(&|k| format!("{part}get{i}({part}shifted(c, {k}u))"))
         );
         (text, Kind::Scalar)
     }
@@ -379,7 +383,7 @@ impl Space {
         let part = params.part.clone();
         match place.coordinates {
             Coordinates::Four => {
-                format!("let v{i} = vec4<u32>({});\n", four(|k| format!("{part}at{i}(c{k})")))
+                format!("let v{i} = vec4<u32>({});\n", four(&|k| format!("{part}at{i}(c{k})")))
             }
             Coordinates::One => {
                 let step = self.loads[i].last().map_or(0, |axis| axis.stride);
@@ -474,8 +478,8 @@ impl Space {
     }
 }
 
-fn four(f: impl Fn(usize) -> String) -> String {
-    (0..4).map(f).listed().join(", ")
+fn four(lane: &dyn Fn(usize) -> String) -> String {
+    format!("{}, {}, {}, {}", lane(0), lane(1), lane(2), lane(3))
 }
 
 fn zero(register: Register) -> &'static str {

@@ -2,6 +2,7 @@
 //!
 //! A file that is missing, broken or another adapter's is left aside: what it said can be measured again.
 
+use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -88,7 +89,10 @@ impl Findings {
     /// A header, a checksum of the rest, and a line for each finding.
     pub(super) fn text(&self, identity: &Identity) -> String {
         let header = identity.header();
-        let lines: String = self.0.iter().map(|(key, name)| format!("{name}\t{key}\n")).collect();
+        let mut lines = String::new();
+        for (key, name) in &self.0 {
+            let _ = writeln!(lines, "{name}\t{key}");
+        }
         let sum = checksum(format!("{header}{lines}").as_bytes());
         format!("{header}checksum {sum:016x}\n{lines}")
     }

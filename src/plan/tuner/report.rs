@@ -86,7 +86,7 @@ impl fmt::Display for TuningReport {
         };
         let rows = self.ops.iter().map(|op| {
             let first = op.variants.first().map_or("", |variant| variant.name.as_str());
-            [
+            vec![
                 op.op.clone(),
                 op.chosen.clone(),
                 micros(op.time(&op.chosen)),
@@ -96,7 +96,7 @@ impl fmt::Display for TuningReport {
                 op.variants.iter().filter(|variant| variant.wrong).count().to_string(),
             ]
         });
-        table::write(f, &columns, &rows.listed())
+        table::write(f, &columns, rows.listed())
     }
 }
 
