@@ -296,12 +296,12 @@ mod tests {
 
     #[test]
     fn strokes_and_corners_are_read() {
-        let glyphs: &[Glyph] = glyphs![(3, "1,2 30,104! / 5,6")];
+        const WRITTEN: &[Glyph] = glyphs![(3, "1,2 30,104! / 5,6")];
         let read = |stroke: &[Knot]| -> Vec<_> {
             stroke.iter().map(|knot| (knot.x(), knot.y(), knot.is_corner())).collect()
         };
-        let strokes: Vec<_> = glyphs[0].strokes().map(read).collect();
-        assert_eq!(glyphs[0].weight, 3);
+        let strokes: Vec<_> = WRITTEN[0].strokes().map(read).collect();
+        assert_eq!(WRITTEN[0].weight, 3);
         assert_eq!(
             strokes,
             [vec![(1.0, 2.0, false), (30.0, 104.0, true)], vec![(5.0, 6.0, false)]]
