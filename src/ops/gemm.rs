@@ -110,35 +110,39 @@ impl Gemm {
             .alias("Out", stored)
             .declare("alias V = vec4<Sum>;")
             .declare(match sums {
-                DType::F32 => "fn mad(x: Sum, v: V, c: V) -> V { return fma(V(x), v, c); }",
-                _ => "fn mad(x: Sum, v: V, c: V) -> V { return V(x) * v + c; }",
-            })
-            .declare(match sums {
-                DType::F32 => "fn mad_4(x: V, v: V, c: V) -> V { return fma(x, v, c); }",
-                _ => "fn mad_4(x: V, v: V, c: V) -> V { return x * v + c; }",
+                DType::F32 => {
+                    "fn mad(x: Sum, v: V, c: V) -> V { return fma(V(x), v, c); }\n\
+                     fn mad_4(x: V, v: V, c: V) -> V { return fma(x, v, c); }"
+                }
+                _ => {
+                    "fn mad(x: Sum, v: V, c: V) -> V { return V(x) * v + c; }\n\
+                     fn mad_4(x: V, v: V, c: V) -> V { return x * v + c; }"
+                }
             })
             .declare(self.a.declaration(variant))
             .declare(columns)
             .read(Bind::Input(0))
-            .read(Bind::Input(1))
-            .param("m", self.m)
-            .param("n", self.n)
-            .param("k", self.sum.len())
-            .param("batch", self.batch)
-            .param("tiles_m", tiles_m)
-            .param("tiles_n", tiles_n)
-            .param("splits", cut.parts)
-            .param("part", cut.part)
-            .param("u_count", u)
-            .param("v_count", v)
-            .param("inner", inner)
-            .param("b_batch", b.batch)
-            .param("b_u", b.u)
-            .param("b_v", b.v)
-            .param("b_k", b.k)
-            .param("b_n", b.n)
-            .param("sums", variant.sums());
-        for (name, value) in self.params {
+            .read(Bind::Input(1));
+        let params = [
+            ("m", self.m),
+            ("n", self.n),
+            ("k", self.sum.len()),
+            ("batch", self.batch),
+            ("tiles_m", tiles_m),
+            ("tiles_n", tiles_n),
+            ("splits", cut.parts),
+            ("part", cut.part),
+            ("u_count", u),
+            ("v_count", v),
+            ("inner", inner),
+            ("b_batch", b.batch),
+            ("b_u", b.u),
+            ("b_v", b.v),
+            ("b_k", b.k),
+            ("b_n", b.n),
+            ("sums", variant.sums()),
+        ];
+        for &(name, value) in params.iter().chain(&self.params) {
             kernel = kernel.param(name, value);
         }
         let fields: String =

@@ -258,11 +258,15 @@ pub(super) fn walk_functions(mut kernel: Kernel, walk: &Walk) -> Kernel {
 
 /// The shape of a reduction's result.
 pub(super) fn reduced_shape(shape: &Shape, axes: &[usize], keepdims: bool) -> Shape {
-    let sizes: Vec<usize> = (0..shape.len())
-        .filter(|axis| keepdims || !axes.contains(axis))
-        .map(|axis| if axes.contains(&axis) { 1 } else { shape[axis] })
-        .collect();
-    sizes.into()
+    let mut reduced = Shape::default();
+    for (axis, &size) in shape.iter().enumerate() {
+        match axes.contains(&axis) {
+            false => reduced.push(size),
+            true if keepdims => reduced.push(1),
+            true => {}
+        }
+    }
+    reduced
 }
 
 /// How a reduction walks its input: the kept and the reduced axes as (size, stride), neighbours merged.

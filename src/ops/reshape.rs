@@ -65,11 +65,13 @@ impl Tensor {
             drop[at] = true;
         }
         let gone = |at: usize, size: usize| if axes.is_empty() { size == 1 } else { drop[at] };
-        let sizes: Vec<usize> = (0..self.rank())
-            .filter(|&at| !gone(at, self.shape()[at]))
-            .map(|at| self.shape()[at])
-            .collect();
-        self.reshape_to(sizes.into())
+        let mut kept = Shape::default();
+        for (at, &size) in self.shape().iter().enumerate() {
+            if !gone(at, size) {
+                kept.push(size);
+            }
+        }
+        self.reshape_to(kept)
     }
 }
 

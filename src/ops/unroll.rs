@@ -1,21 +1,22 @@
 //! Writes out the repeated lines of a shader, so that what it keeps in registers are plain variables: not every
 //! driver unrolls a loop over an array.
 
-use std::fmt::Write;
-
 /// Repeats the lines between `//for x in N` and `//end` N times with the number for `$x`, and replaces the names
 /// of `counts` by their values, there and wherever they stand with a `u` behind them.
 pub(super) fn unroll(template: &str, counts: &[(&str, usize)]) -> String {
     let lines: Vec<&str> = template.lines().collect();
+    let mut words: Vec<(String, String)> =
+        counts.iter().map(|(name, count)| (format!("{name}u"), format!("{count}u"))).collect();
     let mut text = String::new();
-    expand(&lines, counts, &mut Vec::new(), &mut text);
+    expand(&lines, counts, &mut words, &mut text);
     text
 }
 
+/// `words` are replaced by what stands beside them.
 fn expand(
     lines: &[&str],
     counts: &[(&str, usize)],
-    at: &mut Vec<(String, usize)>,
+    words: &mut Vec<(String, String)>,
     text: &mut String,
 ) {
     let mut i = 0;
@@ -24,13 +25,11 @@ fn expand(
             lines[i].trim().strip_prefix("//for ").and_then(|l| l.split_once(" in "))
         else {
             let mut line = lines[i].to_string();
-            for (name, number) in at.iter() {
-                line = line.replace(name.as_str(), &number.to_string());
+            for (word, number) in words.iter() {
+                line = line.replace(word.as_str(), number);
             }
-            for (name, count) in counts {
-                line = line.replace(format!("{name}u").as_str(), &format!("{count}u"));
-            }
-            let _ = writeln!(text, "{line}");
+            text.push_str(&line);
+            text.push('\n');
             i += 1;
             continue;
         };
@@ -40,9 +39,9 @@ fn expand(
             .or_else(|| count.parse().ok())
             .expect("the host gives every count that a shader names");
         for number in 0..count {
-            at.push((format!("${name}"), number));
-            expand(&lines[i + 1..end], counts, at, text);
-            at.pop();
+            words.push((format!("${name}"), number.to_string()));
+            expand(&lines[i + 1..end], counts, words, text);
+            words.pop();
         }
         i = end + 1;
     }

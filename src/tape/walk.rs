@@ -161,10 +161,12 @@ fn unbroadcast(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
         return Ok(grad.clone());
     }
     let lead = grad.rank().saturating_sub(shape.len());
-    let axes: Vec<i64> = (0..grad.rank())
-        .filter(|&axis| axis < lead || (shape[axis - lead] == 1 && grad.shape()[axis] != 1))
-        .map(|axis| axis as i64)
-        .collect();
+    let mut axes = Vec::new();
+    for (axis, &size) in grad.shape().iter().enumerate() {
+        if axis < lead || (shape[axis - lead] == 1 && size != 1) {
+            axes.push(axis as i64);
+        }
+    }
     let summed = if axes.is_empty() { grad.clone() } else { grad.reduce_sum(&axes[..], false)? };
     if summed.len() == shape.elements() {
         return summed.reshape_to(shape.clone());

@@ -95,14 +95,14 @@ impl Tensor {
                 bytes <= TOGETHER && tensor.device().same(first.device()) && !tensor.is_empty()
             };
             let count = rest.iter().take_while(fits).count();
-            if count < 2 {
-                all.push(first.to_bytes_async().await?);
-                rest = &rest[1..];
-                continue;
+            let (now, later) = rest.split_at(count.max(1));
+            match now {
+                [alone] => all.push(alone.to_bytes_async().await?),
+                _ => {
+                    let values: Vec<_> = now.iter().map(|tensor| tensor.value()).collect();
+                    all.extend(first.device().read_all(&values).await?);
+                }
             }
-            let (now, later) = rest.split_at(count);
-            let values: Vec<_> = now.iter().map(|tensor| tensor.value()).collect();
-            all.extend(first.device().read_all(&values).await?);
             rest = later;
         }
         Ok(all)

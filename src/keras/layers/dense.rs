@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use super::{Layer, Start, Weights, in_layer, named};
 use crate::error::{Error, Result, message};
 use crate::keras::{Activation, Initializer};
+use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -80,8 +81,9 @@ impl Dense {
         let weights = self.start.weights(&self.weights, &self.name, x, &[*inputs, self.units])?;
         let flat = x.reshape_to([rows.iter().product(), *inputs].into())?;
         let sums = weights.add_bias(flat.matmul(&weights.kernel)?)?;
-        let shape: Vec<usize> = rows.iter().copied().chain([self.units]).collect();
-        self.activation.apply(&sums.reshape_to(shape.into())?)
+        let mut shape = Shape::new(rows);
+        shape.push(self.units);
+        self.activation.apply(&sums.reshape_to(shape)?)
     }
 
     fn rank_error(&self, x: &Tensor) -> Error {
