@@ -140,6 +140,11 @@ pub(crate) fn integers(what: &str, value: &JsValue) -> Result<Vec<i64>> {
     list.ok_or_else(|| bad_type(format!("{what}: {} is not a list of whole numbers.", show(value))))
 }
 
+/// A number as JavaScript writes it. Rust's own way to write floats would be a fiftieth of what a page loads.
+pub(crate) fn show_number(value: f64) -> String {
+    String::from(JsValue::from(value).unchecked_ref::<Object>().to_string())
+}
+
 /// How a value looks in a message; long ones are cut.
 pub(crate) fn show(value: &JsValue) -> String {
     let text = match js_sys::JSON::stringify(value) {

@@ -8,7 +8,7 @@ use wgrad::Error;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::data::mnist;
 
-use crate::args::whole;
+use crate::args::{show_number, whole};
 use crate::device::object;
 use crate::error::{Result, bad_type};
 use crate::tensor::Tensor;
@@ -30,8 +30,10 @@ impl Images {
                 Ok(Images(Rc::new(draw_digits(count, seed as u64))))
             }
             _ => Err(bad_type(format!(
-                "Images.drawDigits: the count {count} and the seed {seed} must be whole numbers from 0, and the \
-                 count at most {MOST}."
+                "Images.drawDigits: the count {} and the seed {} must be whole numbers from 0, and the count at \
+                 most {MOST}.",
+                show_number(count),
+                show_number(seed)
             ))),
         }
     }
@@ -77,8 +79,11 @@ impl Images {
 
     pub(crate) fn check(&self, i: f64) -> Result<usize> {
         whole(i).filter(|i| *i < self.0.len()).ok_or_else(|| {
-            let text =
-                format!("Images: index {i} is out of bounds; there are {} images.", self.0.len());
+            let text = format!(
+                "Images: index {} is out of bounds; there are {} images.",
+                show_number(i),
+                self.0.len()
+            );
             Error::Index(text.into()).into()
         })
     }

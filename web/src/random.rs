@@ -15,7 +15,8 @@ pub fn set_seed(seed: f64) -> Result<()> {
         Some(whole) => wgrad::random::set_seed(whole as u64),
         None => {
             return Err(bad_type(format!(
-                "setSeed: {seed} is not a whole number from 0 to 4294967295."
+                "setSeed: {} is not a whole number from 0 to 4294967295.",
+                args::show_number(seed)
             )));
         }
     }
