@@ -2,7 +2,8 @@
 
 import uPlot from 'uplot';
 import type { Event } from '../engine/protocol';
-import { byId, download, fill, make } from './dom';
+import { byId, fill, make } from './dom';
+import { download } from './files';
 import * as format from './format';
 import { colour, onScheme } from './theme';
 

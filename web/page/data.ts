@@ -2,6 +2,7 @@
 
 import type { AskName, Asks, Event } from '../engine/protocol';
 import { byId, fill, say } from './dom';
+import { contents } from './files';
 import { readImage } from './draw';
 import * as format from './format';
 import { showThumbnail, thumbnail } from './pictures';
@@ -36,7 +37,9 @@ async function showSamples(): Promise<void> {
 async function take(list: FileList | null): Promise<void> {
   const chosen = [...list ?? []];
   if (chosen.length === 0) return;
-  const files = await Promise.all(chosen.map(async (file) => ({ name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) })));
+  const read = await Promise.all(chosen.map(async (file) => ({ name: file.name, bytes: await contents(file) })));
+  const files = read.flatMap(({ name, bytes }) => (bytes ? [{ name, bytes }] : []));
+  if (files.length === 0) return;
   const answer = await ask('files', { files }, files.map(({ bytes }) => bytes.buffer));
   if (answer && answer.missing.length > 0) say('data-source', `Taken. Still needed: ${answer.missing.map((role) => `${role}-…`).join(', ')}.`);
 }

@@ -37,16 +37,6 @@ export function fill<T extends HTMLElement>(parent: HTMLElement, count: number, 
   for (let i = 0; i < count; i++) update(parent.children[i] as T, i);
 }
 
-/** Gives the visitor a file. */
-export function download(name: string, content: BlobPart, type: string): void {
-  const url = URL.createObjectURL(new Blob([content], { type }));
-  const link = make('a', { href: url, download: name });
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
-}
-
 /** Only one call at a time, and after it the newest that came meanwhile. */
 export function latest<T>(work: (value: T) => Promise<void>): (value: T) => void {
   let busy = false;

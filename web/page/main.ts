@@ -4,7 +4,8 @@ import type { AskName, Asks, Event, Fault, State } from '../engine/protocol';
 import { forgetResults, setUpResults, showResults } from './results';
 import { lossOf, recent, setUpCurves, showCurves } from './curves';
 import { setUpData, showData } from './data';
-import { byId, download, make, say } from './dom';
+import { byId, make, say } from './dom';
+import { contents, download } from './files';
 import { readAgain, setUpDrawing } from './draw';
 import { adopt, currentSettings, setUpForm } from './form';
 import * as format from './format';
@@ -301,8 +302,9 @@ function setUpControls(): void {
   weights.addEventListener('change', async () => {
     const file = weights.files?.[0];
     if (!file) return;
-    const bytes = new Uint8Array(await file.arrayBuffer());
+    const bytes = await contents(file);
     weights.value = '';
+    if (!bytes) return;
     try {
       await ask('load', { name: file.name, bytes }, [bytes.buffer]);
       notice('info', `The weights of ${file.name} were loaded. Training goes on from them.`);

@@ -244,6 +244,37 @@ describe(`the page in ${browserName}`, () => {
     await reaches(1);
   });
 
+  it('takes files that are dropped, and tells of what cannot be read', async () => {
+    await ready({ data: 'drawn' });
+    const drop = (names, count) => page.eval((names, count) => {
+      const transfer = new DataTransfer();
+      for (const name of names) {
+        // A head of IDX, then white pictures whose label is 3.
+        const image = name.includes('images');
+        const head = image ? [0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, 28, 0, 0, 0, 28] : [0, 0, 8, 1, 0, 0, 0, count];
+        const bytes = new Uint8Array(head.length + (image ? 784 : 1) * count).fill(image ? 255 : 3);
+        bytes.set(head);
+        transfer.items.add(new File([bytes], name));
+      }
+      document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, bubbles: true, cancelable: true }));
+    }, names, count);
+    await drop(['train-images-idx3-ubyte', 'train-labels-idx1-ubyte'], 100);
+    await page.until(() => document.querySelector('#data-source').textContent.includes('Still needed: t10k-images'), { what: 'a word on what is missing' });
+    await drop(['t10k-images-idx3-ubyte', 't10k-labels-idx1-ubyte'], 40);
+    await page.until(() => document.documentElement.dataset.data === 'files', { what: 'the dropped files' });
+    assert.match(await page.text('#data-source'), /: 100 to train on, 40 to test with/);
+    await page.click('#step-once');
+    await reaches(1);
+
+    // A folder, or a file that was deleted in the meantime.
+    await page.eval(() => { Blob.prototype.arrayBuffer = () => Promise.reject(new DOMException('It was not found.', 'NotFoundError')); });
+    await drop(['gone'], 1);
+    await page.until(() => document.querySelector('#notices > .notice[data-kind="file"]') !== null, { what: 'a notice on the file' });
+    assert.match(await words(), /gone: the browser cannot read it \(It was not found\.\)/);
+    await page.click('#data-forget');
+    await page.until(() => document.documentElement.dataset.data !== 'files', { what: 'other data' });
+  });
+
   it('replaces a lost device and goes on training', async () => {
     await ready({ data: 'drawn' });
     await page.click('#toggle');
