@@ -11,7 +11,6 @@ mod inspect;
 mod precision_tests;
 mod tuning;
 
-use crate::lists::Listed;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +20,9 @@ use crate::device::{
 };
 use crate::error::{Error, Result};
 use crate::graph::{Coincidences, Op, Spec, State, Stream, Value};
+use crate::lists::Listed;
 use crate::plan::{Identity, PlanCache, Tuner};
-use flush::never_ran;
+use flush::{never_ran, ready};
 pub use inspect::Profiler;
 
 /// A GPU that tensors live on. Cloning it gives another handle to the same device.
@@ -383,11 +383,7 @@ impl Device {
         if matches!(value.state(), State::Waiting(_)) {
             self.flush_unasked(&mut lane);
         }
-        match value.state() {
-            State::Ready(buffer) => Ok(buffer),
-            State::Failed(error) => Err(error),
-            State::Waiting(_) => Err(never_ran()),
-        }
+        ready(value)
     }
 
     /// The stored bytes of `value`.
@@ -405,12 +401,10 @@ impl Device {
             if values.iter().any(|value| matches!(value.state(), State::Waiting(_))) {
                 self.flush_unasked(&mut lane);
             }
-            let part = |value: &&Arc<Value>| match value.state() {
-                State::Ready(buffer) => Ok((buffer, words(value) as u64)),
-                State::Failed(error) => Err(error),
-                State::Waiting(_) => Err(never_ran()),
-            };
-            let parts = values.iter().map(part).collect::<Result<Vec<_>>>()?;
+            let mut parts = Vec::with_capacity(values.len());
+            for value in values {
+                parts.push((ready(value)?, words(value) as u64));
+            }
             let staging = self.0.gpu.staging(values.iter().map(|value| words(value)).sum())?;
             self.0.gpu.gather(&parts, &staging)?;
             staging

@@ -3,12 +3,12 @@
 //! Discrete before integrated before virtual before software, unless the caller, `WGRAD_ADAPTER` (a name
 //! fragment or an index) or wgpu's `WGPU_BACKEND` says otherwise.
 
-use crate::lists::Listed;
 use std::fmt;
 use std::sync::OnceLock;
 
 use super::{MatmulPrecision, trusted};
 use crate::error::{DeviceFault, Error, Result, message};
+use crate::lists::Listed;
 
 /// How to open a [`Device`](crate::Device).
 ///

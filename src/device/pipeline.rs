@@ -68,6 +68,11 @@ impl Pipelines {
         layout
     }
 
+    fn kept(&self) -> Option<&PipelineCache> {
+        // Said again for the compiler, which then leaves out what nobody calls.
+        self.kept.as_ref().filter(|_| cfg!(not(target_family = "wasm")))
+    }
+
     fn known(&self) -> MutexGuard<'_, Vec<(Arc<str>, Arc<Pipeline>)>> {
         self.by_text.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,7 +107,7 @@ impl Gpu {
         drop(known);
         if !missing.is_empty() {
             self.counters.add(Counter::Pipelines, missing.len() as u64);
-            if let Some(kept) = &self.pipelines.kept {
+            if let Some(kept) = self.pipelines.kept() {
                 kept.save();
             }
         }
@@ -167,7 +172,7 @@ impl Gpu {
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()
             },
-            cache: self.pipelines.kept.as_ref().map(PipelineCache::raw),
+            cache: self.pipelines.kept().map(PipelineCache::raw),
         });
         self.check()?;
         Ok(Pipeline { raw, layout: layout.group })

@@ -1,6 +1,5 @@
 //! What a profile says: every kernel that ran and its time, as a table and as a trace.
 
-use crate::lists::Listed;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
@@ -8,6 +7,7 @@ use std::time::Duration;
 use super::recorder::Clock;
 use super::table::{self, Column};
 use crate::error::{Error, Result};
+use crate::lists::Listed;
 
 /// What [`Device::profile`](crate::Device::profile) has recorded: every kernel that ran, and how long it took.
 ///

@@ -1,6 +1,5 @@
 //! Takes the time of every kernel while somebody asks for it: marks of the device's clock around dispatches.
 
-use crate::lists::Listed;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,6 +9,7 @@ use super::profile::{Profile, ProfiledKernel};
 use super::submit::Launch;
 use super::{Gpu, Staging};
 use crate::error::{DeviceFault, Error, Result, message};
+use crate::lists::Listed;
 
 /// Where the times come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 //! own ([`Kernel`]). The planner fuses the second and third kind with each other, and the second into the end of
 //! the fourth.
 
-use crate::lists::Listed;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
@@ -14,6 +13,7 @@ use smallvec::SmallVec;
 use super::Spec;
 use crate::device::{Access, Caps, Cooperative, Source};
 use crate::dtype::DType;
+use crate::lists::Listed;
 use crate::wgsl::shader;
 
 /// What an op sees when it is lowered.

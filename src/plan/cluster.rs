@@ -5,7 +5,6 @@
 //! other, whose values are stored as well; then those that read the same. What must not be joined is found by trying:
 //! a [`Body`] exists or not.
 
-use crate::lists::{Listed, insert_sorted};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -13,6 +12,7 @@ use super::body::{Body, Code, Scope, Source};
 use super::rows::Shares;
 use crate::graph::Input;
 use crate::graph::lower::{Bind, Kernels, Lowering};
+use crate::lists::{Listed, insert_sorted};
 
 /// Nodes that become one kernel, or two where a fold is long.
 pub(super) struct Cluster<'a> {

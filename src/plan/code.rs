@@ -2,8 +2,7 @@
 //!
 //! The text depends on what is computed and on how inputs are strided, never on plain sizes: those are parameters.
 
-use crate::lists::Listed;
-use std::fmt::Write;
+use std::fmt::{Arguments, Write};
 
 use super::body::{Body, Code, Instance, Operand, Source};
 use super::space::{Fields, Kind, Place, stored};
@@ -11,6 +10,7 @@ use crate::device::Source as Module;
 use crate::dtype::{DType, Register};
 use crate::graph::Input;
 use crate::graph::lower::Pointwise;
+use crate::lists::Listed;
 
 /// A generated kernel.
 pub(super) struct Kernel {
@@ -176,7 +176,11 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
                 }
                 if let Code::Pointwise(pointwise) = instance.code {
                     let call = self.call(instance, pointwise);
-                    let _ = writeln!(text, "let t{i} = {};", rounded(instance.dtype, &call));
+                    let _ = writeln!(
+                        text,
+                        "let t{i} = {};",
+                        rounded(instance.dtype, format_args!("{call}"))
+                    );
                 }
             }
             Operand::Word(_) => {}
@@ -204,9 +208,9 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
                 list.push_str(", ");
             }
             if let Operand::Word(word) = *operand {
-                let field = format!("w{}", self.words.len());
+                let at = self.words.len();
                 self.words.push((self.params.values.len(), instance.node, word));
-                list.push_str(&self.params.add(&field, 0));
+                list.push_str(&self.params.add(format_args!("w{at}"), 0));
             } else {
                 list.push_str(&operand_name(*operand));
             }
@@ -286,7 +290,7 @@ pub(super) fn vector(register: Register) -> String {
 }
 
 /// The value as it would come back from a buffer: registers are wider than some dtypes.
-pub(super) fn rounded(dtype: DType, value: &str) -> String {
+pub(super) fn rounded(dtype: DType, value: Arguments) -> String {
     match dtype {
         DType::F16 => format!("vec4<f32>(vec4<f16>({value}))"),
         DType::U8 => format!("{value} & vec4<u32>(255u)"),
@@ -295,7 +299,7 @@ pub(super) fn rounded(dtype: DType, value: &str) -> String {
 }
 
 /// One lane of a vector as a buffer holds it.
-pub(super) fn pack_lane(dtype: DType, value: &str) -> String {
+pub(super) fn pack_lane(dtype: DType, value: Arguments) -> String {
     match dtype {
         DType::F16 => format!("f16({value})"),
         DType::Bool => format!("select(0u, 1u, {value})"),

@@ -3,7 +3,6 @@
 //!
 //! Such a shader hands every four consecutive results to `c_store(at, count, v)`, which is written here.
 
-use crate::lists::Listed;
 use std::fmt::Write;
 
 use super::body::{Body, Code, Operand, last_axis_in_quads};
@@ -15,6 +14,7 @@ use crate::device::Access;
 use crate::dtype::DType;
 use crate::graph::Graph;
 use crate::graph::lower::{self, Bind};
+use crate::lists::Listed;
 
 /// Writes `kernel`, the last of the body's anchor, with the rest of the body behind it.
 pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Kernel {
@@ -74,7 +74,7 @@ fn store(writer: &mut Writer, aligned: bool) -> String {
     let mut defined = Defined::nothing(body);
     for (i, instance) in body.instances.iter().enumerate() {
         if let Code::Anchor = instance.code {
-            let _ = writeln!(text, "let t{i} = {};", rounded(instance.dtype, "v"));
+            let _ = writeln!(text, "let t{i} = {};", rounded(instance.dtype, format_args!("v")));
             defined.instance(i);
         }
     }
@@ -89,7 +89,7 @@ fn store(writer: &mut Writer, aligned: bool) -> String {
         }
         Place { flat: Flat::Quad("q"), coordinates: Coordinates::One }
     } else {
-        let last = writer.params.add("last", body.space.count(false) as u32 - 1);
+        let last = writer.params.add(format_args!("last"), body.space.count(false) as u32 - 1);
         for lane in 0..4 {
             let _ = writeln!(text, "let e{lane} = min(at + {lane}u, {last});");
             if walks {
@@ -104,12 +104,17 @@ fn store(writer: &mut Writer, aligned: bool) -> String {
     for (k, output) in body.outputs.iter().enumerate() {
         let value = format!("t{}", output.instance);
         if aligned {
-            let _ = writeln!(text, "{}[q] = {};", writer.target(k), pack(output.dtype, &value));
+            let _ = writeln!(
+                text,
+                "{}[q] = {};",
+                writer.target(k),
+                pack(output.dtype, format_args!("{value}"))
+            );
             continue;
         }
         debug_assert!(output.dtype != DType::U8, "bodies with bytes are aligned");
         for (lane, name) in LANES.iter().enumerate() {
-            let value = pack_lane(output.dtype, &format!("{value}.{name}"));
+            let value = pack_lane(output.dtype, format_args!("{value}.{name}"));
             let guard = if lane == 0 { String::new() } else { format!("if (count > {lane}u) ") };
             let _ = writeln!(text, "{guard}{{ y{k}[at + {lane}u] = {value}; }}");
         }

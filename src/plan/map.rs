@@ -14,7 +14,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, part: &str, common: &mut Comm
     let elements = body.space.count(false);
     let quads = elements.div_ceil(4);
     let mut writer = Writer::new(body, "p.", part, common);
-    let end = writer.params.add("quads", quads as u32);
+    let end = writer.params.add(format_args!("quads"), quads as u32);
 
     let mut text = format!("let q = thread;\nif (q >= {end}) {{ return; }}\n");
     let mut place = Place { flat: Flat::Quad("q"), coordinates: Coordinates::One };
@@ -24,7 +24,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, part: &str, common: &mut Comm
             text.push_str(&format!("let c = {part}coordinates(4u * q);\n"));
         } else {
             place.coordinates = Coordinates::Four;
-            let last = writer.params.add("last", elements as u32 - 1);
+            let last = writer.params.add(format_args!("last"), elements as u32 - 1);
             // The last quad may reach beyond the end; it reads the last element again.
             for lane in 0..4 {
                 let at = format!("min(4u * q + {lane}u, {last})");
@@ -37,7 +37,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, part: &str, common: &mut Comm
     text.push_str(&writer.compute(place, wanted, &mut Defined::nothing(body)));
     let mut stores = Vec::new();
     for (k, output) in body.outputs.iter().enumerate() {
-        let value = pack(output.dtype, &format!("t{}", output.instance));
+        let value = pack(output.dtype, format_args!("t{}", output.instance));
         let target = writer.target(k);
         text.push_str(&format!("{target}[q] = {value};\n"));
         stores.push((Bound::Output(k), target, stored(output.dtype, Kind::Vector)));

@@ -21,7 +21,6 @@ mod space;
 mod tuner;
 mod view;
 
-use crate::lists::Listed;
 use std::sync::Arc;
 
 pub(crate) use cache::PlanCache;
@@ -36,6 +35,7 @@ pub use tuner::{TunedOp, TunedVariant, Tuning, TuningReport};
 use crate::device::{Access, Buffer, Counter, Gpu, Launch, Pipeline, Source, Staging};
 use crate::error::Result;
 use crate::graph::Node;
+use crate::lists::Listed;
 
 /// A graph made ready to run on one device.
 pub(crate) struct Plan {

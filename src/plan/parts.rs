@@ -1,7 +1,6 @@
 //! Modules of generated kernels. A kernel has one part, or several that have nothing to do with each other and are run
 //! by ranges of its workgroups.
 
-use crate::lists::Listed;
 use std::fmt::Write;
 
 use super::code::{Bound, Common, Kernel, Writer, declare, indented};
@@ -10,6 +9,7 @@ use crate::device::{Access, Source};
 use crate::dtype::Register;
 use crate::graph::Graph;
 use crate::graph::lower::{fold, link_prelude};
+use crate::lists::Listed;
 
 /// What the threads of some workgroups do.
 pub(super) struct Part {
@@ -130,7 +130,7 @@ pub(super) fn module(mut parts: Vec<Part>, common: &Common, cpu: bool) -> Kernel
 fn alone(part: &mut Part) -> (String, [u32; 3]) {
     let workgroup = part.workgroup;
     let grid = fold(part.groups);
-    let width = part.params.add("width", grid[0] * workgroup as u32);
+    let width = part.params.add(format_args!("width"), grid[0] * workgroup as u32);
     let local = match part.text.contains("local") {
         true => ", @builtin(local_invocation_index) local: u32",
         false => "",
@@ -155,8 +155,8 @@ fn side_by_side(parts: &mut [Part], cpu: bool) -> (String, [u32; 3]) {
         groups = (groups / (TURNS * parts.len() as u64)).max(1);
     }
     let grid = fold(groups);
-    let row = parts[0].params.add("row", grid[0]);
-    let all = parts[0].params.add("all", groups as u32);
+    let row = parts[0].params.add(format_args!("row"), grid[0]);
+    let all = parts[0].params.add(format_args!("all"), groups as u32);
     let mut text = String::new();
     let mut calls = String::new();
     let mut first = 0;
@@ -164,8 +164,8 @@ fn side_by_side(parts: &mut [Part], cpu: bool) -> (String, [u32; 3]) {
         let name = format!("{}part", prefix(k));
         let body = indented(&part.text, 4);
         let _ = write!(text, "fn {name}(thread: u32, local: u32) {{\n{body}}}\n\n");
-        let from = part.params.add("first", first);
-        let end = part.params.add("groups", part.groups as u32);
+        let from = part.params.add(format_args!("first"), first);
+        let end = part.params.add(format_args!("groups"), part.groups as u32);
         // Before a range the difference wraps to a number beyond its end.
         let _ = writeln!(
             calls,

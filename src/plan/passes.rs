@@ -1,6 +1,5 @@
 //! The passes of a kernel that folds: walks along a row, each of which computes what the next needs.
 
-use crate::lists::Listed;
 use std::fmt::Write;
 
 use super::body::{Body, Code, Operand, Source};
@@ -11,6 +10,7 @@ use super::rows::{Join, partial};
 use super::space::{Coordinates, Flat, Kind, Place, pack, stored};
 use crate::dtype::{DType, Register};
 use crate::graph::lower::Reduction;
+use crate::lists::Listed;
 
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
@@ -251,7 +251,7 @@ impl Passes {
         // A partial result keeps all its digits until the second kernel has folded it.
         let value = match self.shape.chunked {
             true => value,
-            false => rounded(body.instances[i].dtype, &value),
+            false => rounded(body.instances[i].dtype, format_args!("{value}")),
         };
         let _ = writeln!(self.text, "let t{i} = {value};");
         defined.instance(i);
@@ -267,7 +267,7 @@ impl Passes {
         for axis in (0..rank).rev() {
             sum.push(format!(
                 "c[{axis}] * {}",
-                writer.params.add(&format!("f{axis}"), stride as u32)
+                writer.params.add(format_args!("f{axis}"), stride as u32)
             ));
             stride *= body.space.axes[axis].size;
         }
@@ -283,10 +283,13 @@ impl Passes {
         let value = format!("t{}", output.instance);
         let live = if self.shape.threads > 1 { "live" } else { "true" };
         if self.shape.aligned {
-            let store = format!("{part}y{k}[{part}flat(c) / 4u] = {};", pack(output.dtype, &value));
+            let store = format!(
+                "{part}y{k}[{part}flat(c) / 4u] = {};",
+                pack(output.dtype, format_args!("{value}"))
+            );
             match self.shape.threads {
-                1 => text.push_str(&format!("{store}\n")),
-                _ => text.push_str(&format!("if ({live}) {{ {store} }}\n")),
+                1 => drop(writeln!(text, "{store}")),
+                _ => drop(writeln!(text, "if ({live}) {{ {store} }}")),
             }
             self.stores.push((
                 Bound::Output(k),
@@ -300,7 +303,7 @@ impl Passes {
                 true => format!("4u * i + {lane}u < p.{part}len"),
                 false => format!("4u * o + {lane}u < p.{part}rows"),
             };
-            let value = pack_lane(output.dtype, &format!("{value}.{name}"));
+            let value = pack_lane(output.dtype, format_args!("{value}.{name}"));
             let _ = writeln!(
                 text,
                 "if ({live} && {inside}) {{ {part}y{k}[{part}flat(c{lane})] = {value}; }}"
@@ -345,10 +348,10 @@ impl Passes {
             };
             let kind = if self.shape.inner {
                 let store =
-                    format!("{name}[{row}o] = {};", pack_lane(dtype, &format!("{value}.x")));
+                    format!("{name}[{row}o] = {};", pack_lane(dtype, format_args!("{value}.x")));
                 match self.shape.threads {
-                    1 => self.text.push_str(&format!("{store}\n")),
-                    _ => self.text.push_str(&format!("if (live && share == 0u) {{ {store} }}\n")),
+                    1 => drop(writeln!(self.text, "{store}")),
+                    _ => drop(writeln!(self.text, "if (live && share == 0u) {{ {store} }}")),
                 }
                 Kind::Scalar
             } else if self.shape.aligned {
@@ -356,11 +359,15 @@ impl Passes {
                     true => format!("chunk * p.{part}lines + "),
                     false => String::new(),
                 };
-                let _ = writeln!(self.text, "{name}[{row}o] = {};", pack(dtype, &value));
+                let _ = writeln!(
+                    self.text,
+                    "{name}[{row}o] = {};",
+                    pack(dtype, format_args!("{value}"))
+                );
                 Kind::Vector
             } else {
                 for (lane, l) in LANES.iter().enumerate() {
-                    let value = pack_lane(dtype, &format!("{value}.{l}"));
+                    let value = pack_lane(dtype, format_args!("{value}.{l}"));
                     let _ = writeln!(
                         self.text,
                         "if (4u * o + {lane}u < p.{part}rows) {{ {name}[{row}4u * o + {lane}u] = {value}; }}"

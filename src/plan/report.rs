@@ -1,11 +1,11 @@
 //! What a plan looks like to a person: its kernels, what each computes, and their texts.
 
-use crate::lists::Listed;
 use std::fmt;
 use std::sync::Arc;
 
 use super::Step;
 use crate::device::table::{self, Column};
+use crate::lists::Listed;
 use crate::shape::Shape;
 
 /// What the planner says of a step, for reports and profiles. Nothing that runs depends on it.

@@ -127,7 +127,7 @@ pub(super) fn generate(
         ("steps", steps),
         ("chunk", steps.div_ceil(shares.chunks)),
     ] {
-        writer.params.add(name, value as u32);
+        writer.params.add(format_args!("{name}"), value as u32);
     }
     body.space.declare_rows(&mut writer.params, &mut writer.helpers);
     let shape = Shape { inner, aligned, chunked, threads: shares.threads, join: shares.join };

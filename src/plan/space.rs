@@ -1,12 +1,12 @@
 //! How a kernel walks its inputs: its axes merged where all loads agree, and the WGSL that reads each load at a
 //! place. Views become index arithmetic here.
 
-use crate::lists::Listed;
-use std::fmt::Write;
+use std::fmt::{Arguments, Write};
 
 use super::body::{Axis, Load, Source};
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Strided, ViewAxis};
+use crate::lists::Listed;
 
 /// How a buffer is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) fn stored(dtype: DType, kind: Kind) -> &'static str {
     }
 }
 
-fn unpack_vector(dtype: DType, word: &str) -> String {
+fn unpack_vector(dtype: DType, word: Arguments) -> String {
     match dtype {
         DType::F16 => format!("vec4<f32>({word})"),
         DType::Bool => format!("{word} != vec4<u32>(0u)"),
@@ -38,7 +38,7 @@ fn unpack_vector(dtype: DType, word: &str) -> String {
     }
 }
 
-fn unpack_scalar(dtype: DType, buffer: &str, index: &str) -> String {
+fn unpack_scalar(dtype: DType, buffer: &str, index: Arguments) -> String {
     match dtype {
         DType::F16 => format!("f32({buffer}[{index}])"),
         DType::Bool => format!("{buffer}[{index}] != 0u"),
@@ -47,7 +47,7 @@ fn unpack_scalar(dtype: DType, buffer: &str, index: &str) -> String {
     }
 }
 
-pub(super) fn pack(dtype: DType, value: &str) -> String {
+pub(super) fn pack(dtype: DType, value: Arguments) -> String {
     match dtype {
         DType::F16 => format!("vec4<f16>({value})"),
         DType::Bool => format!("select(vec4<u32>(0u), vec4<u32>(1u), {value})"),
@@ -72,7 +72,7 @@ impl Fields {
     }
 
     /// Adds a word and returns the expression that reads it.
-    pub(super) fn add(&mut self, name: &str, value: u32) -> String {
+    pub(super) fn add(&mut self, name: Arguments, value: u32) -> String {
         let name = format!("{}{name}", self.part);
         let field = format!("{}{name}", self.prefix);
         if !self.names.contains(&name) {
@@ -218,7 +218,7 @@ impl Space {
         let part = params.part.clone();
         let mut body = format!("    var r = e;\n    var c: array<u32, {part}RANK>;\n");
         for axis in (1..rank).rev() {
-            let size = params.add(&format!("d{axis}"), self.axes[axis].size as u32);
+            let size = params.add(format_args!("d{axis}"), self.axes[axis].size as u32);
             let _ = writeln!(body, "    c[{axis}] = r % {size};\n    r = r / {size};");
         }
         let _ = write!(
@@ -258,7 +258,7 @@ impl Space {
                 if at == 0 {
                     let _ = writeln!(body, "    s[{axis}] = rest;");
                 } else {
-                    let size = params.add(&format!("d{axis}"), self.axes[axis].size as u32);
+                    let size = params.add(format_args!("d{axis}"), self.axes[axis].size as u32);
                     let _ =
                         writeln!(body, "    s[{axis}] = rest % {size};\n    rest = rest / {size};");
                 }
@@ -283,18 +283,18 @@ impl Space {
             return (self.index(i, place, params, helpers), Kind::Scalar);
         }
         if self.is_single(i) {
-            let at = params.add(&format!("o{i}"), self.offsets[i] as u32);
-            let element = unpack_scalar(load.dtype, buffer, &at);
+            let at = params.add(format_args!("o{i}"), self.offsets[i] as u32);
+            let element = unpack_scalar(load.dtype, buffer, format_args!("{at}"));
             return (format!("let v{i} = vec4<{register}>({element});\n"), Kind::Scalar);
         }
         if self.is_flat(i) {
             match place.flat {
                 Flat::Quad(q) => {
-                    let vector = unpack_vector(load.dtype, &format!("{buffer}[{q}]"));
+                    let vector = unpack_vector(load.dtype, format_args!("{buffer}[{q}]"));
                     return (format!("let v{i} = {vector};\n"), Kind::Vector);
                 }
                 Flat::Lanes => {
-                    let four = four(&|k| unpack_scalar(load.dtype, buffer, &format!("e{k}")));
+                    let four = four(&|k| unpack_scalar(load.dtype, buffer, format_args!("e{k}")));
                     return (format!("let v{i} = vec4<{register}>({four});\n"), Kind::Scalar);
                 }
                 Flat::Unknown => {}
@@ -322,7 +322,7 @@ impl Space {
             return (text, Kind::Scalar);
         }
         if vectors {
-            let vector = unpack_vector(load.dtype, &format!("{buffer}[{part}at{i}(c) / 4u]"));
+            let vector = unpack_vector(load.dtype, format_args!("{buffer}[{part}at{i}(c) / 4u]"));
             if windowed {
                 let zero = zero(load.dtype.register());
                 let _ = write!(
@@ -369,7 +369,7 @@ impl Space {
     fn index(&self, i: usize, place: Place, params: &mut Fields, helpers: &mut String) -> String {
         const STEPS: &str = "vec4<u32>(0u, 1u, 2u, 3u)";
         if self.is_single(i) {
-            let at = params.add(&format!("o{i}"), self.offsets[i] as u32);
+            let at = params.add(format_args!("o{i}"), self.offsets[i] as u32);
             return format!("let v{i} = vec4<u32>({at});\n");
         }
         if self.is_flat(i) {
@@ -387,7 +387,7 @@ impl Space {
             }
             Coordinates::One => {
                 let step = self.loads[i].last().map_or(0, |axis| axis.stride);
-                let step = params.add(&format!("t{i}"), step as u32);
+                let step = params.add(format_args!("t{i}"), step as u32);
                 format!("let v{i} = vec4<u32>({part}at{i}(c)) + {step} * {STEPS};\n")
             }
         }
@@ -404,7 +404,7 @@ impl Space {
 
     /// Writes `at<i>` (coordinates to index) and returns the conditions under which there is an element.
     fn declare_at(&self, i: usize, params: &mut Fields, helpers: &mut String) -> Vec<String> {
-        let mut sum = params.add(&format!("o{i}"), self.offsets[i] as u32);
+        let mut sum = params.add(format_args!("o{i}"), self.offsets[i] as u32);
         let mut conditions = Vec::new();
         for (k, axis) in self.loads[i].iter().enumerate() {
             if axis.stride == 0 && axis.window.is_none() {
@@ -412,21 +412,21 @@ impl Space {
             }
             let mut coordinate = format!("c[{k}]");
             if let Some(window) = axis.window {
-                let low = params.add(&format!("l{i}_{k}"), window.low as u32);
-                let len = params.add(&format!("n{i}_{k}"), window.len as u32);
+                let low = params.add(format_args!("l{i}_{k}"), window.low as u32);
+                let len = params.add(format_args!("n{i}_{k}"), window.len as u32);
                 // Below the window the difference wraps to a number beyond its length.
                 let from_low = format!("(c[{k}] - {low})");
                 if window.dilation == 1 {
                     conditions.push(format!("{from_low} < {len}"));
                     coordinate = from_low;
                 } else {
-                    let step = params.add(&format!("g{i}_{k}"), window.dilation as u32);
+                    let step = params.add(format_args!("g{i}_{k}"), window.dilation as u32);
                     conditions.push(format!("{from_low} % {step} == 0u"));
                     conditions.push(format!("{from_low} / {step} < {len}"));
                     coordinate = format!("({from_low} / {step})");
                 }
             }
-            let stride = params.add(&format!("s{i}_{k}"), axis.stride as u32);
+            let stride = params.add(format_args!("s{i}_{k}"), axis.stride as u32);
             let _ = write!(sum, " + {coordinate} * {stride}");
         }
         // A load is read once in each pass of a kernel.
@@ -469,7 +469,7 @@ impl Space {
         if vectors {
             return;
         }
-        let element = unpack_scalar(load.dtype, buffer, "at");
+        let element = unpack_scalar(load.dtype, buffer, format_args!("at"));
         let _ = write!(
             helpers,
             "fn {part}get{i}(c: array<u32, {part}RANK>) -> {} {{\n{guard}    let at = {part}at{i}(c);\n    return {element};\n}}\n\n",

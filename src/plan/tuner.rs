@@ -13,7 +13,6 @@ mod measure;
 mod proof;
 mod report;
 
-use crate::lists::Listed;
 use std::sync::Arc;
 
 pub(crate) use findings::{Findings, Identity};
@@ -24,6 +23,7 @@ use super::{Plan, plan};
 use crate::device::{Caps, Gpu, MatmulPrecision, variable};
 use crate::graph::lower::{Doubt, Site, Variants};
 use crate::graph::{Graph, Node, Op, Spec};
+use crate::lists::Listed;
 
 /// Whether plans use what was measured on this adapter, and whether they may be measured.
 ///

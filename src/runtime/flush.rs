@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Device, Lane};
-use crate::device::{Counter, Gpu, Staging};
+use crate::device::{Buffer, Counter, Gpu, Staging};
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{State, Taken, Value};
 
@@ -156,4 +156,13 @@ pub(super) fn never_ran() -> Error {
         "Device: a value was dropped from its stream before it ran; this is a defect in wgrad."
             .into(),
     )
+}
+
+/// The buffer of a value that has run.
+pub(super) fn ready(value: &Value) -> Result<Arc<Buffer>> {
+    match value.state() {
+        State::Ready(buffer) => Ok(buffer),
+        State::Failed(error) => Err(error),
+        State::Waiting(_) => Err(never_ran()),
+    }
 }

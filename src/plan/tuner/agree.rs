@@ -1,9 +1,9 @@
 //! When the results of two variants are the same.
 
-use crate::lists::Listed;
 use half::f16;
 
 use crate::dtype::DType;
+use crate::lists::Listed;
 
 /// Whether two results are the same but for the order in which `terms` products were added up: rounding errors grow
 /// as the root of their number, and eight times that is never reached by right ones. With `half` factors may have been

@@ -3,7 +3,6 @@
 //! A measurement is made in small steps, so that it can be done at once or bit by bit between flushes. It holds no
 //! device memory between those.
 
-use crate::lists::{Listed, insert_sorted};
 use std::sync::Arc;
 
 use half::f16;
@@ -15,9 +14,10 @@ use super::report::{TunedOp, TunedVariant};
 use super::{Choice, Task};
 use crate::device::{Buffer, Gpu};
 use crate::dtype::DType;
-use crate::error::{DeviceFault, Error, Result};
+use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::lower::Variants;
 use crate::graph::{Graph, Input, Node, Spec};
+use crate::lists::{Listed, insert_sorted};
 
 /// Turns that every variant gets which is not left behind.
 const ROUNDS: usize = 7;
@@ -108,21 +108,12 @@ impl Measurement {
             Some(leaves) => leaves,
             None => scratch.insert(fill(gpu, &self.task.inputs)?),
         };
-        let plain = self.task.variants.plain;
-        if self.plain.is_none() {
-            let entry = &mut self.entries[plain];
-            let result = entry.result(gpu, &self.graph, leaves).await?;
-            let Variants { names, terms, .. } = &self.task.variants;
-            // A NaN is not even near itself.
-            agree(self.task.output.dtype, false, *terms, &result, &result).map_err(|why| {
-                let what = format!("{}, variant {:?}: {why}", self.task.key, names[plain]);
-                Error::Device(DeviceFault::Validation, what.into())
-            })?;
-            entry.state = State::Right;
-            self.plain = Some(result);
-            return Ok(Some(()));
-        }
-        if let Some(at) = self.entries.iter().position(|entry| entry.state == State::Untried) {
+        // The plain variant first.
+        let untried = match &self.plain {
+            None => Some(self.task.variants.plain),
+            Some(_) => self.entries.iter().position(|entry| entry.state == State::Untried),
+        };
+        if let Some(at) = untried {
             self.verify(at, gpu, leaves).await?;
             return Ok(Some(()));
         }
@@ -150,19 +141,32 @@ impl Measurement {
         Ok(Some(()))
     }
 
-    /// Compares a variant with the plain one.
+    /// Compares a variant with the plain one, which comes first and has to be right.
     async fn verify(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
         let entry = &mut self.entries[at];
-        let plain = self.plain.as_deref().unwrap_or_default();
+        let first = self.plain.is_none();
         let Variants { names, terms, half, .. } = &self.task.variants;
         let half = half.contains(&names[at]);
         let verdict = match entry.result(gpu, &self.graph, leaves).await {
-            Ok(result) => agree(self.task.output.dtype, half, *terms, plain, &result),
-            Err(error) if is_grave(&error) => return Err(error),
+            Ok(result) => {
+                let dtype = self.task.output.dtype;
+                // A NaN is not even near itself.
+                let verdict =
+                    agree(dtype, half, *terms, self.plain.as_ref().unwrap_or(&result), &result);
+                if first {
+                    self.plain = Some(result);
+                }
+                verdict
+            }
+            Err(error) if first || is_grave(&error) => return Err(error),
             Err(error) => Err(error.to_string()),
         };
         entry.state = match verdict {
             Ok(()) => State::Right,
+            Err(why) if first => {
+                let what = message!("{}, variant {:?}: {why}", self.task.key, names[at]);
+                return Err(Error::Device(DeviceFault::Validation, what));
+            }
             Err(why) => {
                 log::warn!("{}, variant {:?}: {why} It is not used.", self.task.key, names[at]);
                 State::Wrong
@@ -302,12 +306,13 @@ pub(super) type Scratch = Vec<Arc<Buffer>>;
 
 fn fill(gpu: &Gpu, inputs: &[Spec]) -> Result<Scratch> {
     let mut random = fastrand::Rng::with_seed(1);
-    let fill = |spec: &Spec| {
+    let mut scratch = Vec::with_capacity(inputs.len());
+    for spec in inputs {
         let buffer = gpu.pool.acquire(spec.bytes(), &[])?;
         gpu.upload(&buffer, &numbers(spec, &mut random))?;
-        Ok(buffer)
-    };
-    inputs.iter().map(fill).collect()
+        scratch.push(buffer);
+    }
+    Ok(scratch)
 }
 
 /// Random elements of `spec`, and behind them what makes numbers wrong that take them in.

@@ -1,13 +1,13 @@
 //! Proofs: what drivers declare and some compute wrongly is compared with the plain kernel, on small cases, before any
 //! op may use it.
 
-use crate::lists::Listed;
 use std::sync::Arc;
 
 use super::Task;
 use super::measure::Measurement;
 use crate::device::{Caps, Cooperative, Gpu};
 use crate::graph::lower::{Doubt, Site, Variants};
+use crate::lists::Listed;
 
 /// Settles `doubts`: in `caps` their kinds are proven then, or gone. True if there is something new to plan with.
 pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, doubts: &[Doubt]) -> bool {

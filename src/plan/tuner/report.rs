@@ -1,10 +1,10 @@
 //! What a measurement has found, as a table.
 
-use crate::lists::Listed;
 use std::fmt;
 use std::time::Duration;
 
 use crate::device::table::{self, Column};
+use crate::lists::Listed;
 
 /// What [`Device::tune`](crate::Device::tune) has found: for each op that it measured the variants and their times.
 ///
