@@ -302,7 +302,9 @@ impl Tensor {
     pub fn dropout(&self, rate: f32, generator: &crate::random::Generator) -> Result<Tensor> {
         if !(0.0..1.0).contains(&rate) {
             return Err(Error::Index(message!(
-                "Dropout: the rate is {rate}; it must be at least 0 and below 1."
+                "Dropout: the rate is {}; it must be at least 0 and below 1.",
+                // The digits that an f32 holds, written as the f64 that other messages have.
+                (f64::from(rate) * 1e7).round() / 1e7
             )));
         }
         let keep = generator.uniform_on(self.device(), self.shape())?.greater_equal(rate)?;
