@@ -9,7 +9,7 @@ use super::gemm::{Columns, Gemm, Rows, Sum};
 use super::matmul::Product;
 use super::patches;
 use super::windows::{windows_of_images, windows_over_places};
-use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
+use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, Site, Variants};
@@ -203,8 +203,12 @@ impl Op for Conv2d {
 
 impl Conv2d {
     fn product(&self, site: &Site) -> Gemm {
-        let g = Geometry::new("Conv2D", &site.inputs[0].shape, &site.inputs[1].shape, self.options)
-            .expect("infer has agreed");
+        let g = agreed(Geometry::new(
+            "Conv2D",
+            &site.inputs[0].shape,
+            &site.inputs[1].shape,
+            self.options,
+        ));
         let ([_, _, _, c], [kh, kw, _, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
         if g.is_product() {
             let size = Product { m: n * oh * ow, k: c, n: o, ..Product::default() };
@@ -309,8 +313,8 @@ impl Way {
 impl InputGradient {
     /// The way that the table takes, and the other one where there is one.
     fn ways(&self, site: &Site) -> (Way, Option<Way>) {
-        let g = Geometry::new(self.name(), &self.image, &site.inputs[1].shape, self.options)
-            .expect("the forward op has agreed");
+        let g =
+            agreed(Geometry::new(self.name(), &self.image, &site.inputs[1].shape, self.options));
         let ([n, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (g.image, g.filter, g.out);
         let dtype = site.output.dtype;
         let label = "conv2d_input_gradient";
@@ -390,8 +394,8 @@ impl Op for FilterGradient {
 
 impl FilterGradient {
     fn product(&self, site: &Site) -> Gemm {
-        let g = Geometry::new(self.name(), &site.inputs[0].shape, &self.filter, self.options)
-            .expect("the forward op has agreed");
+        let g =
+            agreed(Geometry::new(self.name(), &site.inputs[0].shape, &self.filter, self.options));
         let ([kh, kw, c, o], [n, oh, ow, _]) = (g.filter, g.out);
         if g.is_product() {
             let size =

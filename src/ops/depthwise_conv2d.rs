@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 
 use super::conv2d::{Conv2dOptions, Geometry};
 use super::parts::{stored_in, sum_parts};
-use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
+use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -185,8 +185,8 @@ impl Op for DepthwiseConv2d {
     }
 
     fn lower(&self, site: &Site) -> Lowering {
-        let g = geometry(FORWARD, &site.inputs[0].shape, &site.inputs[1].shape, self.options)
-            .expect("infer has agreed");
+        let g =
+            agreed(geometry(FORWARD, &site.inputs[0].shape, &site.inputs[1].shape, self.options));
         let lanes = Lanes::new(&g);
         let body = "fn element(e: u32) -> X {\n    \
             let channel = e % p.cm;\n    \
@@ -257,8 +257,7 @@ impl Op for InputGradient {
     }
 
     fn lower(&self, site: &Site) -> Lowering {
-        let g = geometry(self.name(), &self.image, &site.inputs[1].shape, self.options)
-            .expect("the forward op has agreed");
+        let g = agreed(geometry(self.name(), &self.image, &site.inputs[1].shape, self.options));
         // The loop is over windows, from the first on; the filter's elements go down by as many as it says.
         let body = "fn element(e: u32) -> X {\n    \
             let channel = e % p.c * p.m;\n    \
@@ -329,8 +328,7 @@ impl Op for FilterGradient {
     }
 
     fn lower(&self, site: &Site) -> Lowering {
-        let g = geometry(self.name(), &site.inputs[0].shape, &self.filter, self.options)
-            .expect("the forward op has agreed");
+        let g = agreed(geometry(self.name(), &site.inputs[0].shape, &self.filter, self.options));
         let lanes = Lanes::new(&g);
         let four = lanes != Lanes::Single;
         let body = "fn element(e: u32) -> X {\n    \

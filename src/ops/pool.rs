@@ -6,7 +6,7 @@
 use std::hash::{Hash, Hasher};
 
 use super::conv2d::{FARTHEST, Padding, windows};
-use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, no_grads, only};
+use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, no_grads, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -104,7 +104,7 @@ fn kernel(
     inputs: &[(&str, DType)],
     output: &Spec,
 ) -> Kernel {
-    let ([_, oh, ow, c], [top, left]) = geometry(label, image, options).expect("infer has agreed");
+    let ([_, oh, ow, c], [top, left]) = agreed(geometry(label, image, options));
     let total = output.elements();
     let mut kernel = Kernel::new(label, shader!(include_str!("../../shaders/pool.wgsl")))
         .alias("Out", output.dtype)

@@ -315,7 +315,7 @@ impl Gemm {
 
     /// The variant that the table prefers.
     pub(super) fn preferred(&self, caps: &Caps) -> Variant {
-        let kind = self.kinds(caps).find(|kind| kind.proven && self.wants(kind));
+        let kind = self.kinds(caps).into_iter().find(|kind| kind.proven && self.wants(kind));
         if let Some(variant) = kind.and_then(|kind| self.cooperative(kind, caps).next()) {
             return variant;
         }
@@ -344,19 +344,22 @@ impl Gemm {
     }
 
     /// The kinds of small matrices that may compute this product. Processors have no units for them.
-    fn kinds<'a>(&self, caps: &'a Caps) -> impl Iterator<Item = &'a Cooperative> {
+    fn kinds<'a>(&self, caps: &'a Caps) -> Vec<&'a Cooperative> {
+        // No browser has them, nor has to load what follows from them.
+        if cfg!(target_family = "wasm") {
+            return Vec::new();
+        }
         let dtype = self.dtype;
         let large = !caps.cpu && self.m > 16 && self.n > 16 && self.problem().inner >= 8;
         let rounds = caps.precision == MatmulPrecision::F16Inputs;
-        // No browser has them.
-        let known = if cfg!(target_family = "wasm") { &[][..] } else { &caps.cooperative[..] };
-        known.iter().filter(move |kind| {
+        let fits = |kind: &&Cooperative| {
             large
                 && match (dtype, kind.inputs) {
                     (DType::F32, DType::F16) => rounds,
                     (dtype, inputs) => dtype == inputs,
                 }
-        })
+        };
+        caps.cooperative.iter().filter(fits).collect()
     }
 
     /// Those of a kind that are not mostly empty here.
@@ -382,7 +385,7 @@ impl Gemm {
         let half = |v: &&Variant| matches!(v, Variant::Cooperative { half: true, .. });
         let half = list.iter().filter(half).map(|v| v.name()).collect();
         let names = list.into_iter().map(Variant::name).collect();
-        let unproven = self.kinds(caps).filter(|kind| !kind.proven);
+        let unproven = self.kinds(caps).into_iter().filter(|kind| !kind.proven);
         let doubts = unproven.flat_map(|kind| self.doubts(kind, caps)).collect();
         Variants { names, plain, terms: self.sum.len(), half, doubts }
     }
