@@ -134,6 +134,29 @@ describe(`the JavaScript API in ${browserName}`, () => {
     assert.match(caught.ShapeError.message, /\[2, ?3\]/);
   });
 
+  it('says the numbers and names that it refuses', async () => {
+    const said = await page.eval(() => {
+      const tell = (f) => {
+        try {
+          f();
+          return 'nothing was thrown';
+        } catch (error) {
+          return error.message;
+        }
+      };
+      const { Images, Sequential, layers, setSeed } = wgrad;
+      return [
+        tell(() => setSeed(1.5)),
+        tell(() => Images.drawDigits(-2, NaN)),
+        tell(() => Images.drawDigits(1, 0).image(0.1)),
+        tell(() => new Sequential([layers.flatten()]).compile({ optimizer: 'adamant' })),
+        tell(() => new Sequential([layers.maxPooling2d({ size: 2 })])),
+      ];
+    });
+    const wanted = [/^setSeed: 1\.5 is/, /the count -2 and the seed NaN/, /index 0\.1 is/, /^compile: "adamant" is/, /^maxPooling2d: there is no option 'size'/];
+    wanted.forEach((words, i) => assert.match(said[i], words));
+  });
+
   it('keeps its memory level over 5,000 steps', async () => {
     // A page of its own, on which nothing else waits to be collected.
     const fresh = await open();
