@@ -1,17 +1,4 @@
-//! Lists, made and kept in order with little code: a page loads what std's `collect` and `sort` bring for each kind of
-//! iterator and element.
-
-/// Gathers what an iterator gives.
-pub(crate) trait Listed: Iterator + Sized {
-    /// As `collect` into a `Vec`, for where room need not be made beforehand.
-    fn listed(self) -> Vec<Self::Item> {
-        let mut list = Vec::new();
-        self.for_each(|item| list.push(item));
-        list
-    }
-}
-
-impl<I: Iterator> Listed for I {}
+//! Lists kept in order with little code: a page loads what std's `sort` brings for each kind of element.
 
 /// Adds `value` to a list in ascending order, behind those that equal it.
 pub(crate) fn insert_sorted<T: Ord>(list: &mut Vec<T>, value: T) {
@@ -36,11 +23,5 @@ mod tests {
         assert_eq!(list, [0, 1, 2, 3, 3]);
         [3, 5, 4, 5].into_iter().for_each(|n| insert_new(&mut list, n));
         assert_eq!(list, [0, 1, 2, 3, 3, 4, 5]);
-    }
-
-    #[test]
-    fn an_iterator_is_listed_in_its_order() {
-        assert_eq!((0..6).filter(|n| n % 2 == 1).listed(), [1, 3, 5]);
-        assert!((0..6).filter(|n| *n > 6).listed().is_empty());
     }
 }

@@ -20,7 +20,6 @@ use crate::device::{
 };
 use crate::error::{Error, Result};
 use crate::graph::{Coincidences, Op, Spec, State, Stream, Value};
-use crate::lists::Listed;
 use crate::plan::{Identity, PlanCache, Tuner};
 use flush::{never_ran, ready};
 pub use inspect::Profiler;
@@ -134,7 +133,7 @@ impl Device {
     #[cfg(not(target_family = "wasm"))]
     pub fn adapters() -> Vec<AdapterInfo> {
         let adapters = pollster::block_on(crate::device::list_adapters());
-        adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).listed()
+        adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect()
     }
 
     /// The device that new tensors are made on: that of the innermost [`Device::scope`] on this thread, else
@@ -416,7 +415,7 @@ impl Device {
             rest = later;
             own[..size(value)].to_vec()
         };
-        Ok(values.iter().map(cut).listed())
+        Ok(values.iter().map(cut).collect())
     }
 
     /// As [`Device::read`], blocking.

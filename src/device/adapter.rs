@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 use super::{MatmulPrecision, trusted};
 use crate::error::{DeviceFault, Error, Result, message};
-use crate::lists::Listed;
 
 /// How to open a [`Device`](crate::Device).
 ///
@@ -98,7 +97,7 @@ pub(crate) async fn list() -> Vec<wgpu::Adapter> {
     let adapters = {
         // A browser shows one adapter, and only to a request.
         let options = wgpu::RequestAdapterOptions::default();
-        instance().request_adapter(&options).await.into_iter().listed()
+        instance().request_adapter(&options).await.into_iter().collect()
     };
     adapters
 }
@@ -108,7 +107,8 @@ pub(super) async fn open(
     options: &DeviceOptions,
 ) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue)> {
     let adapters = list().await;
-    let infos: Vec<AdapterInfo> = adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).listed();
+    let infos: Vec<AdapterInfo> =
+        adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect();
     #[cfg(not(target_family = "wasm"))]
     let index = {
         let wanted = options.adapter.clone().or_else(|| std::env::var("WGRAD_ADAPTER").ok());
@@ -222,7 +222,7 @@ fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
     let by_name = || adapters.iter().position(|info| info.name.to_lowercase().contains(&lower));
     by_index.or_else(by_name).ok_or_else(|| {
         let list: Vec<String> =
-            adapters.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).listed();
+            adapters.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
         Error::Device(
             DeviceFault::NoAdapter,
             message!(

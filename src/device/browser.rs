@@ -1,6 +1,5 @@
 //! What wgpu does not tell of a browser's adapter: its name.
 
-use crate::lists::Listed;
 use js_sys::{Function, Promise, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
@@ -16,6 +15,6 @@ pub(super) async fn adapter_name() -> String {
     let info = get(&adapter, "info");
     let words =
         ["vendor", "architecture", "device", "description"].map(|key| get(&info, key).as_string());
-    let words: Vec<String> = words.into_iter().flatten().filter(|word| !word.is_empty()).listed();
+    let words: Vec<String> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
     words.join(" ")
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::recorder::Clock;
 use super::table::{self, Column};
 use crate::error::{Error, Result};
-use crate::lists::Listed;
 
 /// What [`Device::profile`](crate::Device::profile) has recorded: every kernel that ran, and how long it took.
 ///
@@ -173,7 +172,7 @@ impl fmt::Display for Profile {
                 rate(sum.flops),
             ]
         });
-        table::write(f, &columns, rows.listed())
+        table::write(f, &columns, rows.collect())
     }
 }
 

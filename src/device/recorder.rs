@@ -9,7 +9,6 @@ use super::profile::{Profile, ProfiledKernel};
 use super::submit::Launch;
 use super::{Gpu, Staging};
 use crate::error::{DeviceFault, Error, Result, message};
-use crate::lists::Listed;
 
 /// Where the times come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +139,7 @@ impl Profiling {
     /// Takes down kernels whose times will be in `marks`.
     pub(super) fn marked(&self, gpu: &Gpu, launches: &[Launch<'_>], marks: Marks) -> Result<()> {
         let mut recording = self.lock();
-        recording.pending.push((launches.iter().map(Record::new).listed(), marks));
+        recording.pending.push((launches.iter().map(Record::new).collect(), marks));
         if recording.pending.len() < PENDING || cfg!(target_family = "wasm") {
             return Ok(());
         }
@@ -200,7 +199,7 @@ impl Gpu {
             flops: Some(record.flops).filter(|flops| *flops > 0),
         });
         let clock = clock.unwrap_or(Clock::Host);
-        Ok(Profile::new(self.info.to_string(), clock, kernels.listed()))
+        Ok(Profile::new(self.info.to_string(), clock, kernels.collect()))
     }
 
     /// Ends the recording and forgets it.
@@ -230,7 +229,7 @@ async fn read_marks(gpu: &Gpu, pending: Vec<(Vec<Record>, Marks)>) -> Result<Vec
                 };
                 [word(0), word(8)]
             })
-            .listed();
+            .collect::<Vec<_>>();
         for (record, [start, end]) in records.iter_mut().zip(ticks) {
             (record.start, record.end) = (*start, *end);
         }

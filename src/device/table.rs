@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::lists::Listed;
-
 /// A column's heading and the side its cells keep to.
 pub(crate) struct Column {
     name: &'static str,
@@ -26,7 +24,7 @@ pub(crate) fn write(
     columns: &[Column],
     mut rows: Vec<Vec<String>>,
 ) -> fmt::Result {
-    rows.insert(0, columns.iter().map(|column| column.name.to_string()).listed());
+    rows.insert(0, columns.iter().map(|column| column.name.to_string()).collect());
     // In characters, as padding counts them.
     let length = |cell: &str| cell.chars().count();
     for (i, column) in columns.iter().enumerate() {

@@ -13,7 +13,6 @@ use smallvec::SmallVec;
 use super::Spec;
 use crate::device::{Access, Caps, Cooperative, Source};
 use crate::dtype::DType;
-use crate::lists::Listed;
 use crate::wgsl::shader;
 
 /// What an op sees when it is lowered.
@@ -140,7 +139,7 @@ impl View {
     }
 
     pub(crate) fn strided(offset: i64, strides: &[i64]) -> Self {
-        let axes = strides.iter().map(|&stride| ViewAxis { stride, window: None }).listed();
+        let axes = strides.iter().map(|&stride| ViewAxis { stride, window: None }).collect();
         View::Strided(Strided { offset, axes })
     }
 }
@@ -351,7 +350,7 @@ impl Kernel {
 
     /// The complete WGSL module.
     pub(crate) fn source(&self) -> Source {
-        let mut accesses: Vec<Access> = self.binds.iter().map(|(_, access)| *access).listed();
+        let mut accesses: Vec<Access> = self.binds.iter().map(|(_, access)| *access).collect();
         accesses.push(Access::Uniform);
         self.source_with("", false, accesses)
     }
@@ -365,7 +364,7 @@ impl Kernel {
             "@group(0) @binding({at}) var<storage, read_write> y: array<V>;\n\
              fn c_store(at: u32, count: u32, v: V) {{ y[at / 4u] = v; }}\n"
         );
-        let mut accesses: Vec<Access> = self.binds.iter().map(|(_, access)| *access).listed();
+        let mut accesses: Vec<Access> = self.binds.iter().map(|(_, access)| *access).collect();
         accesses.push(Access::Uniform);
         self.source_with(&store, false, accesses)
     }

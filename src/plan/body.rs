@@ -11,7 +11,6 @@ use crate::device::Caps;
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Lowering, Pointwise, Reduction, Strided};
 use crate::graph::{Graph, Input};
-use crate::lists::Listed;
 
 /// A graph as bodies look at it.
 pub(super) struct Scope<'a> {
@@ -121,7 +120,7 @@ impl<'a> Scope<'a> {
         let is_fold = |node: u32| matches!(self.lowerings[node as usize], Lowering::Reduce(_));
         if axes.iter().any(|axis| axis.reduced) && !body.instances.iter().any(|i| is_fold(i.node)) {
             // The outputs need none of the members' folds, so theirs are not the axes to walk along.
-            let others: Vec<u32> = members.iter().copied().filter(|&m| !is_fold(m)).listed();
+            let others: Vec<u32> = members.iter().copied().filter(|&m| !is_fold(m)).collect();
             return self.body(&others, outputs);
         }
         Some(body)
@@ -162,7 +161,7 @@ impl<'a> Scope<'a> {
         if folds && builder.anchor.is_some() {
             return None;
         }
-        let views: Vec<&Strided> = builder.loads.iter().map(|load| &load.view).listed();
+        let views: Vec<&Strided> = builder.loads.iter().map(|load| &load.view).collect();
         let space = Space::new(axes, &views);
         // Bytes of one word belong to one thread, and some bodies make four neighbours at once.
         let bytes = stored.iter().any(|output| output.dtype == DType::U8);
@@ -192,13 +191,13 @@ impl<'a> Scope<'a> {
             }
             _ => None,
         });
-        let folds: Vec<(&[usize], &Reduction)> = folds.listed();
+        let folds: Vec<(&[usize], &Reduction)> = folds.collect();
         let elements = match folds.first() {
             Some((shape, _)) => shape.iter().product(),
             None => outputs.iter().map(|&o| self.elements(o)).max()?,
         };
         let own = members.iter().filter(|&&m| self.elements(m) == elements).map(|&m| self.shape(m));
-        let shapes: Vec<&[usize]> = folds.iter().map(|(shape, _)| *shape).chain(own).listed();
+        let shapes: Vec<&[usize]> = folds.iter().map(|(shape, _)| *shape).chain(own).collect();
         let rows = |row: &[bool]| {
             outputs.iter().all(|&o| {
                 let kept = || folds[0].0.iter().zip(row).filter(|(_, r)| !**r).map(|(s, _)| s);
@@ -223,7 +222,7 @@ impl<'a> Scope<'a> {
             }
         }
         if let Some((shape, reduction)) = folds.first() {
-            let own: Vec<bool> = (0..shape.len()).map(|a| reduction.axes.contains(&a)).listed();
+            let own: Vec<bool> = (0..shape.len()).map(|a| reduction.axes.contains(&a)).collect();
             if !rows(&own) {
                 return None;
             }
@@ -236,7 +235,7 @@ impl<'a> Scope<'a> {
                 .iter()
                 .enumerate()
                 .map(|(axis, &size)| Axis { size, reduced: flag(axis) })
-                .listed(),
+                .collect(),
         )
     }
 }
@@ -244,7 +243,7 @@ impl<'a> Scope<'a> {
 /// Which of the finer `sizes` belong to the reduced `axes` of `shape`.
 fn refined_flags(shape: &[usize], axes: &[usize], sizes: &[usize]) -> Vec<bool> {
     if shape == sizes {
-        return (0..shape.len()).map(|axis| axes.contains(&axis)).listed();
+        return (0..shape.len()).map(|axis| axes.contains(&axis)).collect();
     }
     let mut flags = vec![false; sizes.len()];
     let mut at = sizes.len();
@@ -291,7 +290,7 @@ impl Body<'_> {
         self.reads()
             .filter(|(i, load)| self.space.is_own(*i) && once(load.source) && !taken(*i))
             .map(|(i, _)| i)
-            .listed()
+            .collect()
     }
 
     /// Storage bindings beside those of an anchor.

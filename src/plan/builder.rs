@@ -5,7 +5,6 @@ use super::view::{compose, natural, natural_over};
 use crate::dtype::DType;
 use crate::graph::Input;
 use crate::graph::lower::{Arg, Lowering, Pointwise, Strided, View};
-use crate::lists::Listed;
 
 /// How much text one kernel may hold: beyond it registers run out, and drivers take long.
 const LARGEST: usize = 12_000;
@@ -35,7 +34,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         axes: &'b [Axis],
         partials: &'b [u32],
     ) -> Self {
-        let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).listed();
+        let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
         Builder {
             scope,
             members,

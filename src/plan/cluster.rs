@@ -12,7 +12,7 @@ use super::body::{Body, Code, Scope, Source};
 use super::rows::Shares;
 use crate::graph::Input;
 use crate::graph::lower::{Bind, Kernels, Lowering};
-use crate::lists::{Listed, insert_sorted};
+use crate::lists::insert_sorted;
 
 /// Nodes that become one kernel, or two where a fold is long.
 pub(super) struct Cluster<'a> {
@@ -45,7 +45,7 @@ pub(super) fn free(graph: &crate::graph::Graph, lowerings: &[Lowering], fusion: 
             Lowering::Pointwise(p) => p.is_uniform() || (fusion && p.is_view()),
             _ => false,
         })
-        .listed()
+        .collect()
 }
 
 struct Former<'a, 'b> {
@@ -210,7 +210,7 @@ impl<'a, 'b> Former<'a, 'b> {
         }
         let members = merged(&self.members[from], &self.members[to]);
         let kernels = |m: &&u32| matches!(self.scope.lowerings[**m as usize], Lowering::Kernels(_));
-        let anchors: Vec<&u32> = members.iter().filter(kernels).listed();
+        let anchors: Vec<&u32> = members.iter().filter(kernels).collect();
         let anchor = match anchors[..] {
             [] => None,
             [&one] => match &self.scope.lowerings[one as usize] {
@@ -226,7 +226,7 @@ impl<'a, 'b> Former<'a, 'b> {
                 let outside = |r: &u32| members.binary_search(r).is_err();
                 self.keep[m as usize] || self.readers[m as usize].iter().any(outside)
             })
-            .listed();
+            .collect();
         let Some(body) = self.scope.body(&members, &outputs) else { return false };
         self.fits(&body, &members, anchor)
     }
@@ -251,7 +251,7 @@ impl<'a, 'b> Former<'a, 'b> {
         if body.levels() > 1 || !body.outputs.iter().all(first) {
             return false;
         }
-        let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).listed();
+        let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).collect();
         let partials = super::rows::folds(body);
         self.scope.second(members, &rows, &partials, shares.chunks).is_some()
     }
@@ -287,7 +287,8 @@ impl<'a, 'b> Former<'a, 'b> {
         demanded: &[bool],
         alone: bool,
     ) -> Option<Vec<Cluster<'a>>> {
-        let mut open: Vec<u32> = members.iter().copied().filter(|&m| demanded[m as usize]).listed();
+        let mut open: Vec<u32> =
+            members.iter().copied().filter(|&m| demanded[m as usize]).collect();
         let mut clusters = Vec::new();
         while let Some(&last) = open.last() {
             let cluster = match alone {
@@ -316,7 +317,7 @@ impl<'a, 'b> Former<'a, 'b> {
         });
         let inputs = |node: u32| {
             let inputs = self.scope.graph.nodes[node as usize].inputs.iter();
-            inputs.map(|input| self.scope.root(*input)).listed()
+            inputs.map(|input| self.scope.root(*input)).collect::<Vec<_>>()
         };
         let members = members.to_vec();
         if let Some((anchor, kernels)) = kernels {

@@ -10,7 +10,6 @@ use crate::device::Source as Module;
 use crate::dtype::{DType, Register};
 use crate::graph::Input;
 use crate::graph::lower::Pointwise;
-use crate::lists::Listed;
 
 /// A generated kernel.
 pub(super) struct Kernel {
@@ -256,7 +255,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         own.map(|(i, load)| {
             (Bound::Load(i), self.buffers[i].0.clone(), stored(load.dtype, self.kinds[i]))
         })
-        .listed()
+        .collect()
     }
 
     pub(super) fn uses_f16(&self) -> bool {

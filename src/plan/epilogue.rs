@@ -14,7 +14,6 @@ use crate::device::Access;
 use crate::dtype::DType;
 use crate::graph::Graph;
 use crate::graph::lower::{self, Bind};
-use crate::lists::Listed;
 
 /// Writes `kernel`, the last of the body's anchor, with the rest of the body behind it.
 pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Kernel {
@@ -24,8 +23,8 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
     let text = store(&mut writer, aligned);
 
     let mut wgsl = String::new();
-    let mut binds: Vec<Bound> = (0..kernel.binds.len()).map(Bound::Own).listed();
-    let mut accesses: Vec<Access> = kernel.binds.iter().map(|(_, access)| *access).listed();
+    let mut binds: Vec<Bound> = (0..kernel.binds.len()).map(Bound::Own).collect();
+    let mut accesses: Vec<Access> = kernel.binds.iter().map(|(_, access)| *access).collect();
     accesses.push(Access::Uniform);
     // The uniform `p` of the kernel stands behind its own bindings.
     let first = accesses.len();
@@ -51,7 +50,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
         };
         declare(&mut wgsl, at, "read_write", &writer.target(k), stored(output.dtype, kind));
     }
-    let mut params = vec![kernel.params.iter().map(|(_, word)| *word).listed()];
+    let mut params = vec![kernel.params.iter().map(|(_, word)| *word).collect()];
     if !writer.params.values.is_empty() {
         let _ = writeln!(wgsl, "struct Epilogue {{\n{}}}", writer.params.declarations());
         let _ = writeln!(wgsl, "@group(0) @binding({}) var<uniform> ep: Epilogue;", accesses.len());
@@ -63,7 +62,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
     wgsl.push_str(&writer.helpers);
     wgsl.push_str(&text);
     let source = kernel.source_with(&wgsl, writer.uses_f16(), accesses);
-    let binds = binds.into_iter().map(|bound| (0, bound)).listed();
+    let binds = binds.into_iter().map(|bound| (0, bound)).collect();
     Kernel { source, grid: kernel.grid(), binds, params, words: writer.words, flops: kernel.flops }
 }
 
@@ -99,7 +98,7 @@ fn store(writer: &mut Writer, aligned: bool) -> String {
         Place { flat: Flat::Lanes, coordinates: Coordinates::Four }
     };
     let wanted = body.outputs.iter().map(|output| Operand::Instance(output.instance));
-    let wanted: Vec<Operand> = wanted.listed();
+    let wanted: Vec<Operand> = wanted.collect();
     text.push_str(&writer.compute(place, wanted, &mut defined));
     for (k, output) in body.outputs.iter().enumerate() {
         let value = format!("t{}", output.instance);

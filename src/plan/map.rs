@@ -5,7 +5,6 @@ use super::code::{Bound, Common, Defined, Writer};
 use super::parts::Part;
 use super::space::{Coordinates, Flat, Kind, Place, pack, stored};
 use crate::graph::Graph;
-use crate::lists::Listed;
 
 pub(super) const WORKGROUP: usize = 64;
 
@@ -33,7 +32,7 @@ pub(super) fn generate(graph: &Graph, body: &Body, part: &str, common: &mut Comm
         }
     }
     let wanted: Vec<Operand> =
-        body.outputs.iter().map(|output| Operand::Instance(output.instance)).listed();
+        body.outputs.iter().map(|output| Operand::Instance(output.instance)).collect();
     text.push_str(&writer.compute(place, wanted, &mut Defined::nothing(body)));
     let mut stores = Vec::new();
     for (k, output) in body.outputs.iter().enumerate() {

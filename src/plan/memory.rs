@@ -3,7 +3,6 @@
 use super::body::Scope;
 use super::packs::Stage;
 use crate::graph::Input;
-use crate::lists::Listed;
 
 /// Hands out slots while the steps are laid down in order.
 #[derive(Default)]
@@ -68,7 +67,7 @@ impl Lifetimes {
             keep: vec![false; graph.nodes.len()],
             donated: (0..graph.leaves.len())
                 .map(|leaf| graph.donated.get(leaf).is_some_and(|donated| *donated))
-                .listed(),
+                .collect(),
         };
         for (i, _) in graph.nodes.iter().enumerate().filter(|(_, node)| node.wanted) {
             match scope.roots[i] {
@@ -102,7 +101,7 @@ impl Lifetimes {
     /// The nodes that nobody needs after stage `at`.
     pub(super) fn ends(&self, at: usize) -> Vec<u32> {
         let ends = |&i: &usize| self.nodes[i] == Some(at) && !self.keep[i];
-        (0..self.nodes.len()).filter(ends).map(|i| i as u32).listed()
+        (0..self.nodes.len()).filter(ends).map(|i| i as u32).collect()
     }
 }
 

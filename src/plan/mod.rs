@@ -35,7 +35,6 @@ pub use tuner::{TunedOp, TunedVariant, Tuning, TuningReport};
 use crate::device::{Access, Buffer, Counter, Gpu, Launch, Pipeline, Source, Staging};
 use crate::error::Result;
 use crate::graph::Node;
-use crate::lists::Listed;
 
 /// A graph made ready to run on one device.
 pub(crate) struct Plan {
@@ -119,7 +118,7 @@ impl Plan {
             runs: 0,
             compiled: false,
             taken: Vec::with_capacity(slots.len()),
-            slots: slots.into_iter().map(|bytes| Slot { bytes, recent: Vec::new() }).listed(),
+            slots: slots.into_iter().map(|bytes| Slot { bytes, recent: Vec::new() }).collect(),
             steps,
             outputs,
             params,
@@ -202,7 +201,7 @@ impl Plan {
         if self.compiled {
             return Ok(());
         }
-        let sources: Vec<&Source> = self.steps.iter().map(|step| &step.source).listed();
+        let sources: Vec<&Source> = self.steps.iter().map(|step| &step.source).collect();
         let pipelines = gpu.pipelines(&sources)?;
         for (step, pipeline) in self.steps.iter_mut().zip(pipelines) {
             step.pipeline = Some(pipeline);
@@ -270,7 +269,7 @@ impl Step {
             Some(at) => self.bind_groups[..=at].rotate_right(1),
             None => {
                 let group = self.bind_group(gpu, pipeline, params, &buffer);
-                let ids = ids().listed();
+                let ids = ids().collect();
                 self.bind_groups.truncate(BIND_GROUPS - 1);
                 self.bind_groups.insert(0, (ids, group));
             }
@@ -300,7 +299,7 @@ impl Step {
                 };
                 resource.map(|resource| wgpu::BindGroupEntry { binding: i as u32, resource })
             })
-            .listed();
+            .collect();
         gpu.counters.add(Counter::BindGroups, 1);
         gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some(&self.source.label),

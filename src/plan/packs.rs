@@ -9,7 +9,6 @@ use super::cluster::Cluster;
 use super::map;
 use super::rows::Shares;
 use crate::graph::Input;
-use crate::lists::Listed;
 
 /// Bytes that a cluster with company reads and writes at most. A GPU moves as many in about the time that it needs to
 /// begin a kernel.
@@ -34,7 +33,7 @@ pub(super) fn stages<'a>(
     fusion: bool,
 ) -> Vec<Stage<'a>> {
     if !fusion {
-        return clusters.into_iter().map(|cluster| vec![cluster]).listed();
+        return clusters.into_iter().map(|cluster| vec![cluster]).collect();
     }
     let small = if scope.caps.cpu { SMALL_ON_CPU } else { SMALL };
     let mut read = vec![false; scope.graph.nodes.len()];
@@ -115,7 +114,7 @@ impl<'a> Waiting<'a> {
                 self.of[*node as usize] = None;
             }
             if !now.is_empty() {
-                stages.push(now.into_iter().map(|(cluster, _, _)| cluster).listed());
+                stages.push(now.into_iter().map(|(cluster, _, _)| cluster).collect());
             }
             rest.extend(later);
         }
@@ -212,5 +211,5 @@ pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>>
             }),
         }
     }
-    bins.into_iter().map(|bin| bin.units).listed()
+    bins.into_iter().map(|bin| bin.units).collect()
 }

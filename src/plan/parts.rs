@@ -9,7 +9,6 @@ use crate::device::{Access, Source};
 use crate::dtype::Register;
 use crate::graph::Graph;
 use crate::graph::lower::{fold, link_prelude};
-use crate::lists::Listed;
 
 /// What the threads of some workgroups do.
 pub(super) struct Part {
@@ -200,5 +199,5 @@ fn label(parts: &[Part]) -> String {
         1 => name.to_string(),
         n => format!("{n} x {name}"),
     };
-    names.iter().map(several).listed().join(", ")
+    names.iter().map(several).collect::<Vec<_>>().join(", ")
 }

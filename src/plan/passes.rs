@@ -10,7 +10,6 @@ use super::rows::{Join, partial};
 use super::space::{Coordinates, Flat, Kind, Place, pack, stored};
 use crate::dtype::{DType, Register};
 use crate::graph::lower::Reduction;
-use crate::lists::Listed;
 
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
@@ -83,10 +82,10 @@ impl Passes {
     pub(super) fn run(&mut self, writer: &mut Writer) {
         let body = writer.body;
         let mut defined = Defined::nothing(body);
-        let levels: Vec<Level> = (0..=body.levels()).map(|level| Level::new(body, level)).listed();
+        let levels: Vec<Level> = (0..=body.levels()).map(|level| Level::new(body, level)).collect();
         for (at, level) in levels.iter().enumerate().filter(|(_, level)| !level.is_empty()) {
             let later: Vec<Operand> =
-                levels[at + 1..].iter().flat_map(|level| level.wanted(body)).listed();
+                levels[at + 1..].iter().flat_map(|level| level.wanted(body)).collect();
             self.pass(writer, &mut defined, level, &later);
         }
         self.store_rows(writer, &mut defined);
@@ -337,7 +336,7 @@ impl Passes {
                 ));
             }
         }
-        let wanted: Vec<Operand> = items.iter().map(|item| Operand::Instance(item.3)).listed();
+        let wanted: Vec<Operand> = items.iter().map(|item| Operand::Instance(item.3)).collect();
         let text = writer.compute(self.shape.place(true), wanted, defined);
         self.text.push_str(&text);
         for (bound, name, dtype, instance) in items {
@@ -396,7 +395,7 @@ impl Level {
             let output = &body.outputs[k];
             !output.row && body.instances[output.instance].level == level
         });
-        Level { folds: folds.listed(), stored: stored.listed() }
+        Level { folds: folds.collect(), stored: stored.collect() }
     }
 
     fn is_empty(&self) -> bool {
@@ -407,7 +406,7 @@ impl Level {
     fn wanted(&self, body: &Body) -> Vec<Operand> {
         let folded = self.folds.iter().map(|&i| body.instances[i].operands[0]);
         let stored = self.stored.iter().map(|&k| Operand::Instance(body.outputs[k].instance));
-        folded.chain(stored).listed()
+        folded.chain(stored).collect()
     }
 }
 
@@ -432,7 +431,7 @@ fn keepable(body: &Body, now: &[Operand], later: &[Operand]) -> Vec<Operand> {
     later.iter().for_each(|&operand| reach(body, operand, &mut again));
     let windowed: Vec<bool> = (0..body.loads.len())
         .map(|i| here.contains(&Operand::Inside(i)) || again.contains(&Operand::Inside(i)))
-        .listed();
+        .collect();
     here.retain(|operand| {
         again.contains(operand)
             && match *operand {

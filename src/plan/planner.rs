@@ -11,14 +11,14 @@ use super::{Binds, Note, Params, Place, Plan, Ranges, Step, epilogue, map, parts
 use crate::device::Caps;
 use crate::graph::lower::{self, Arg, Bind, Kernels, Lowering, Pointwise, Site};
 use crate::graph::{Graph, Input, Spec, Table, hash_bytes};
-use crate::lists::{Listed, insert_new};
+use crate::lists::insert_new;
 use std::borrow::Cow;
 
 /// Plans `graph` for a device with `caps`; without `fusion` every node has a kernel of its own.
 pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) -> Plan {
     let mut met = Met::default();
     let mut lowerings: Vec<Lowering> =
-        (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps, choice, &mut met)).listed();
+        (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps, choice, &mut met)).collect();
     let roots = find_roots(graph, &mut lowerings, fusion);
     let free = cluster::free(graph, &lowerings, fusion);
     let scope = Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
@@ -39,7 +39,7 @@ fn lower_node(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut M
         // Nothing to compute, and sizes of 0 are nothing that an op's tiles must cope with.
         return Lowering::Kernels(Kernels::default());
     }
-    let inputs: Vec<&Spec> = node.inputs.iter().map(|i| graph.spec(*i)).listed();
+    let inputs: Vec<&Spec> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
     let site = Site { inputs: &inputs, output: &node.spec, caps, variant: None };
     let variant = choice.variant(node, &site, met);
     let lowering = node.op.lower(&Site { variant: variant.as_deref(), ..site });
@@ -75,7 +75,7 @@ impl<'a> Planner<'a, '_> {
         let lives = Lifetimes::new(self.scope, &stages);
         for (at, stage) in stages.iter_mut().enumerate() {
             let mut ends = lives.ends(at);
-            let reads: Vec<Input> = stage.iter().flat_map(|c| &c.reads).copied().listed();
+            let reads: Vec<Input> = stage.iter().flat_map(|c| &c.reads).copied().collect();
             for cluster in &mut *stage {
                 self.write_in_place(cluster, &reads, at, &lives, &mut ends);
             }
@@ -96,7 +96,7 @@ impl<'a> Planner<'a, '_> {
         let outputs = (0..nodes.len())
             .filter(|&i| nodes[i].wanted)
             .map(|i| (i as u32, self.place(Input::Node(i as u32))))
-            .listed();
+            .collect();
         Plan::new(self.steps, self.slots.into_bytes(), outputs, self.params)
     }
 
@@ -166,11 +166,11 @@ impl<'a> Planner<'a, '_> {
             }
         }
         let bodies = stage.iter().filter_map(|cluster| Some((cluster, cluster.body.as_ref()?)));
-        let works: Vec<Work> = bodies.map(|(cluster, body)| self.work(cluster, body)).listed();
-        let first: Vec<Unit> = works.iter().map(Work::first).listed();
+        let works: Vec<Work> = bodies.map(|(cluster, body)| self.work(cluster, body)).collect();
+        let first: Vec<Unit> = works.iter().map(Work::first).collect();
         self.lay_units(&first);
         // Long folds end in second kernels.
-        let second: Vec<Unit> = works.iter().filter_map(Work::second).listed();
+        let second: Vec<Unit> = works.iter().filter_map(Work::second).collect();
         self.lay_units(&second);
         for (slot, _) in works.iter().flat_map(|work| &work.temps) {
             self.slots.release(*slot);
@@ -190,7 +190,7 @@ impl<'a> Planner<'a, '_> {
             let bytes = dtype.bytes(count);
             work.temps.push((self.slots.take(bytes, false), bytes));
         }
-        let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).listed();
+        let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).collect();
         let second = scope
             .second(&cluster.members, &rows, &folds, shares.chunks)
             .expect("clusters are joined only if it exists");
@@ -203,7 +203,7 @@ impl<'a> Planner<'a, '_> {
     fn lay_units(&mut self, units: &[Unit]) {
         let graph = self.scope.graph;
         for kernel in packs::kernels(units, self.scope.caps.storage_buffers) {
-            let units: Vec<&Unit> = kernel.iter().map(|&at| &units[at]).listed();
+            let units: Vec<&Unit> = kernel.iter().map(|&at| &units[at]).collect();
             let mut common = Common::default();
             let parts = units.iter().enumerate().map(|(k, unit)| {
                 let part = if units.len() > 1 { parts::prefix(k) } else { String::new() };
@@ -212,15 +212,15 @@ impl<'a> Planner<'a, '_> {
                     None => map::generate(graph, unit.body, &part, &mut common),
                 }
             });
-            let parts = parts.listed();
+            let parts = parts.collect();
             let kernel = parts::module(parts, &common, self.scope.caps.cpu);
             let notes = units.iter().map(|unit| self.note(unit.cluster, Some(unit.body)));
-            let note = Note::of_parts(notes.listed(), &kernel.source.label);
+            let note = Note::of_parts(notes.collect(), &kernel.source.label);
             let binds = kernel.binds.iter().map(|&(k, bound)| {
                 let Unit { body, temps, .. } = units[k];
                 self.bind(bound, Some(body), temps, &[])
             });
-            let binds = binds.listed();
+            let binds = binds.collect();
             self.push(kernel, binds, note);
         }
     }
@@ -229,10 +229,10 @@ impl<'a> Planner<'a, '_> {
         let scope = self.scope;
         let body = cluster.body.as_ref();
         let temps: Vec<(u32, u64)> =
-            kernels.temps.iter().map(|&b| (self.slots.take(b, false), b)).listed();
+            kernels.temps.iter().map(|&b| (self.slots.take(b, false), b)).collect();
         for (k, kernel) in kernels.kernels.iter().enumerate() {
             let own: Vec<Option<(Place, u64)>> =
-                kernel.binds.iter().map(|(bind, _)| self.bound(node, *bind, &temps)).listed();
+                kernel.binds.iter().map(|(bind, _)| self.bound(node, *bind, &temps)).collect();
             match body {
                 Some(body) if k + 1 == kernels.kernels.len() => {
                     let kernel = epilogue::generate(scope.graph, body, kernel);
@@ -294,7 +294,7 @@ impl<'a> Planner<'a, '_> {
         own: &[Option<(Place, u64)>],
     ) {
         let binds = kernel.binds.iter().map(|&(_, bound)| self.bind(bound, body, &[], own));
-        let binds = binds.listed();
+        let binds = binds.collect();
         let note = self.note(cluster, body);
         let note = Note { label: kernel.source.label.clone(), flops: kernel.flops, ..note };
         self.push(kernel, binds, note);
@@ -339,8 +339,8 @@ impl<'a> Planner<'a, '_> {
         }
         let outputs = cluster.outputs.iter().map(|&node| nodes[node as usize].spec.shape.clone());
         Note {
-            ops: computed.iter().map(|&node| nodes[node as usize].op.name()).listed(),
-            outputs: outputs.listed(),
+            ops: computed.iter().map(|&node| nodes[node as usize].op.name()).collect(),
+            outputs: outputs.collect(),
             ..Note::default()
         }
     }
@@ -373,8 +373,8 @@ fn plain(kernel: &lower::Kernel) -> Kernel {
     Kernel {
         source: kernel.source(),
         grid: kernel.grid(),
-        binds: (0..kernel.binds.len()).map(|i| (0, Bound::Own(i))).listed(),
-        params: vec![kernel.params.iter().map(|(_, word)| *word).listed()],
+        binds: (0..kernel.binds.len()).map(|i| (0, Bound::Own(i))).collect(),
+        params: vec![kernel.params.iter().map(|(_, word)| *word).collect()],
         words: Vec::new(),
         flops: kernel.flops,
     }

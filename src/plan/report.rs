@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::Step;
 use crate::device::table::{self, Column};
-use crate::lists::Listed;
 use crate::shape::Shape;
 
 /// What the planner says of a step, for reports and profiles. Nothing that runs depends on it.
@@ -98,7 +97,7 @@ impl PlanReport {
             workgroups: step.grid,
             wgsl: step.source.wgsl.clone(),
         });
-        PlanReport(Arc::new(Inner { kernels: kernels.listed(), buffer_bytes }))
+        PlanReport(Arc::new(Inner { kernels: kernels.collect(), buffer_bytes }))
     }
 
     /// The kernels in the order in which they run.
@@ -154,7 +153,7 @@ impl fmt::Display for PlanReport {
                 kernel.flops.map_or("-".to_string(), |flops| flops.to_string()),
             ]
         });
-        table::write(f, &columns, rows.listed())
+        table::write(f, &columns, rows.collect())
     }
 }
 
@@ -168,7 +167,7 @@ fn shapes(all: &[Shape]) -> String {
             1 => group[0].to_string(),
             n => format!("{} ({n} times)", group[0]),
         })
-        .listed();
+        .collect();
     let rest = if groups.next().is_some() { " ..." } else { "" };
     named.join(" ") + rest
 }

@@ -13,7 +13,6 @@ use super::passes::{Passes, Shape};
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::Graph;
-use crate::lists::Listed;
 
 /// How the work of a body with folds is spread over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +157,7 @@ pub(super) fn partial(dtype: DType) -> DType {
 /// Folds of a body in the order of their partial results.
 pub(super) fn folds(body: &Body) -> Vec<u32> {
     let folds = body.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_)));
-    folds.map(|i| i.node).listed()
+    folds.map(|i| i.node).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::fmt::{Arguments, Write};
 use super::body::{Axis, Load, Source};
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Strided, ViewAxis};
-use crate::lists::Listed;
 
 /// How a buffer is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,8 +126,8 @@ pub(super) struct Space {
 
 impl Space {
     pub(super) fn new(axes: &[Axis], views: &[&Strided]) -> Self {
-        let loads = views.iter().map(|view| view.axes.clone()).listed();
-        let offsets = views.iter().map(|view| view.offset).listed();
+        let loads = views.iter().map(|view| view.axes.clone()).collect();
+        let offsets = views.iter().map(|view| view.offset).collect();
         let mut space = Space { axes: axes.to_vec(), loads, offsets };
         space.merge();
         space
@@ -253,7 +252,7 @@ impl Space {
             ),
         ] {
             let mut body = String::new();
-            let own: Vec<usize> = (0..rank).filter(|&a| self.axes[a].reduced == reduced).listed();
+            let own: Vec<usize> = (0..rank).filter(|&a| self.axes[a].reduced == reduced).collect();
             for (at, &axis) in own.iter().enumerate().rev() {
                 if at == 0 {
                     let _ = writeln!(body, "    s[{axis}] = rest;");

@@ -23,7 +23,6 @@ use super::{Plan, plan};
 use crate::device::{Caps, Gpu, MatmulPrecision, variable};
 use crate::graph::lower::{Doubt, Site, Variants};
 use crate::graph::{Graph, Node, Op, Spec};
-use crate::lists::Listed;
 
 /// Whether plans use what was measured on this adapter, and whether they may be measured.
 ///
@@ -88,7 +87,7 @@ impl Task {
         }
         // Findings are lines with tabs.
         let key = key.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let inputs = site.inputs.iter().map(|spec| (*spec).clone()).listed();
+        let inputs = site.inputs.iter().map(|spec| (*spec).clone()).collect();
         Task { key, op, inputs, output: site.output.clone(), variants, caps: site.caps.clone() }
     }
 

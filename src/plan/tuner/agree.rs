@@ -3,7 +3,6 @@
 use half::f16;
 
 use crate::dtype::DType;
-use crate::lists::Listed;
 
 /// Whether two results are the same but for the order in which `terms` products were added up: rounding errors grow
 /// as the root of their number, and eight times that is never reached by right ones. With `half` factors may have been
@@ -19,11 +18,11 @@ pub(super) fn agree(
         match dtype {
             DType::F16 => {
                 let number = |b: &[u8]| f16::from_ne_bytes([b[0], b[1]]).to_f64();
-                bytes.chunks_exact(2).map(number).listed()
+                bytes.chunks_exact(2).map(number).collect()
             }
             _ => {
                 let number = |b: &[u8]| f64::from(f32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
-                bytes.chunks_exact(4).map(number).listed()
+                bytes.chunks_exact(4).map(number).collect()
             }
         }
     };

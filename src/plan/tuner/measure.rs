@@ -17,7 +17,7 @@ use crate::dtype::DType;
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::lower::Variants;
 use crate::graph::{Graph, Input, Node, Spec};
-use crate::lists::{Listed, insert_sorted};
+use crate::lists::insert_sorted;
 
 /// Turns that every variant gets which is not left behind.
 const ROUNDS: usize = 7;
@@ -84,7 +84,7 @@ impl Measurement {
             times: Vec::new(),
             state: State::Untried,
         };
-        let entries = task.variants.names.iter().map(entry).listed();
+        let entries = task.variants.names.iter().map(entry).collect();
         Measurement { entries, graph, plain: None, round: 0, turn: 0, spent: Duration::ZERO, task }
     }
 
@@ -271,7 +271,7 @@ impl Measurement {
         Some(TunedOp {
             op: self.task.key.clone(),
             chosen: names[if first { 0 } else { best }].clone(),
-            variants: variants.listed(),
+            variants: variants.collect(),
         })
     }
 }
@@ -385,7 +385,7 @@ impl Entry {
             let start = kernels.iter().map(|kernel| kernel.start).min();
             end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start)
         };
-        Ok(profile.kernels().chunks(steps).map(run).listed())
+        Ok(profile.kernels().chunks(steps).map(run).collect())
     }
 
     /// The mean time of `runs` runs, by the page's clock: browsers make the device's too coarse for one kernel.

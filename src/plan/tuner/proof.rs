@@ -7,13 +7,12 @@ use super::Task;
 use super::measure::Measurement;
 use crate::device::{Caps, Cooperative, Gpu};
 use crate::graph::lower::{Doubt, Site, Variants};
-use crate::lists::Listed;
 
 /// Settles `doubts`: in `caps` their kinds are proven then, or gone. True if there is something new to plan with.
 pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, doubts: &[Doubt]) -> bool {
     let mut news = false;
     for kind in caps.cooperative.clone() {
-        let cases: Vec<&Doubt> = doubts.iter().filter(|doubt| doubt.kind == kind).listed();
+        let cases: Vec<&Doubt> = doubts.iter().filter(|doubt| doubt.kind == kind).collect();
         if cases.is_empty() {
             continue;
         }
@@ -39,7 +38,7 @@ pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, doubts: &[Doubt]) -> bool {
 
 /// Whether a variant computes its case as the plain one does. `None` if the device cannot tell now.
 fn prove(gpu: &Gpu, caps: &Caps, doubt: &Doubt) -> Option<bool> {
-    let inputs: Vec<_> = doubt.inputs.iter().listed();
+    let inputs: Vec<_> = doubt.inputs.iter().collect();
     let site = Site { inputs: &inputs, output: &doubt.output, caps, variant: None };
     let all = doubt.op.variants(&site);
     let names = vec![doubt.variant.clone(), all.names.get(all.plain)?.clone()];

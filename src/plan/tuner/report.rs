@@ -4,7 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::device::table::{self, Column};
-use crate::lists::Listed;
 
 /// What [`Device::tune`](crate::Device::tune) has found: for each op that it measured the variants and their times.
 ///
@@ -96,7 +95,7 @@ impl fmt::Display for TuningReport {
                 op.variants.iter().filter(|variant| variant.wrong).count().to_string(),
             ]
         });
-        table::write(f, &columns, rows.listed())
+        table::write(f, &columns, rows.collect())
     }
 }
 
