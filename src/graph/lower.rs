@@ -430,7 +430,7 @@ fn prelude() -> Vec<(&'static str, &'static str)> {
 
 /// The words before an opening parenthesis.
 fn calls(wgsl: &str) -> impl Iterator<Item = &str> {
-    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     wgsl.match_indices('(')
         .map(move |(end, _)| wgsl[..end].rsplit(|c| !word(c)).next().unwrap_or_default())
 }

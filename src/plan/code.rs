@@ -331,7 +331,7 @@ fn with_vector_type(body: &str, register: Register) -> String {
     let mut before = ' ';
     let mut chars = body.chars().peekable();
     while let Some(c) = chars.next() {
-        let word = |c: char| c.is_alphanumeric() || c == '_';
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if c == 'V' && !word(before) && !chars.peek().copied().is_some_and(word) {
             let _ = write!(out, "vec4<{}>", register.scalar());
         } else {
