@@ -283,7 +283,8 @@ fn part_measures_convolutions() {
             let [y, dw] = [y.to_vec::<f32>()?, dw.to_vec::<f32>()?];
             Ok([y, dw, dx.to_vec::<f32>()?])
         };
-        let adds_patches = || device.last_plan().unwrap().to_string().contains("conv2d_add_patches");
+        let adds_patches =
+            || device.last_plan().unwrap().to_string().contains("conv2d_add_patches");
         let before = run().unwrap();
         let report = device.tune().unwrap();
         let names = ["Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"];

@@ -94,8 +94,8 @@ pub(crate) struct Backward<'a> {
     pub(crate) output: Option<&'a Tensor>,
     /// The gradient of the result.
     pub(crate) dy: &'a Tensor,
-    /// Whether the gradient of input `i` is asked for, by bits.
-    pub(crate) needs: u32,
+    /// Whether the gradient of input `i` is asked for.
+    pub(crate) needs: &'a dyn Fn(usize) -> bool,
 }
 
 /// An input as a tape keeps it.
@@ -124,7 +124,7 @@ impl Backward<'_> {
     }
 
     pub(crate) fn needs(&self, i: usize) -> bool {
-        self.needs >> i & 1 == 1
+        (self.needs)(i)
     }
 
     /// The gradients of the first two inputs, each if it is asked for.

@@ -131,11 +131,11 @@ fn seed(
 }
 
 fn step_back(entry: &Entry, dy: &Tensor, reached: &Ids, grads: &mut ById<Tensor>) -> Result<()> {
-    // No op has more inputs than there are bits.
-    let needs = entry.inputs.iter().enumerate().fold(0, |needs, (i, x)| {
-        needs | u32::from(reached.contains(&x.id) && x.spec.dtype.is_float()) << i
-    });
-    let back = Backward { inputs: &entry.inputs, output: entry.output.as_ref(), dy, needs };
+    let needs = |i: usize| {
+        let x = &entry.inputs[i];
+        reached.contains(&x.id) && x.spec.dtype.is_float()
+    };
+    let back = Backward { inputs: &entry.inputs, output: entry.output.as_ref(), dy, needs: &needs };
     for (i, grad) in entry.op.grad(&back)?.into_iter().enumerate() {
         if let (true, Some(grad)) = (back.needs(i), grad) {
             let x = &entry.inputs[i];

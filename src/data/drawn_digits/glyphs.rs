@@ -1,103 +1,52 @@
-//! How people write the ten digits: the pen strokes of each, in several ways.
+//! How people write the ten digits: the pen strokes of each, in several styles.
 //!
 //! Only ideal shapes live here; the parent module varies them. A digit is about 100 units high, `y`
 //! grows downwards and `x` has the same unit, so the proportions are true.
 
 /// A point the pen passes through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Knot {
-    /// The place along x; the upper bit says that the pen leaves the paper here.
-    x: u8,
-    /// The place along y; the upper bit says that the pen turns sharply here. Elsewhere the line is smooth.
-    y: u8,
-}
-
-const FLAG: u8 = 0x80;
-
-impl Knot {
-    pub(super) fn x(self) -> f32 {
-        f32::from(self.x & !FLAG)
-    }
-
-    pub(super) fn y(self) -> f32 {
-        f32::from(self.y & !FLAG)
-    }
-
-    pub(super) fn is_corner(self) -> bool {
-        self.y & FLAG != 0
-    }
-
-    fn is_last(self) -> bool {
-        self.x & FLAG != 0
-    }
+    pub(super) x: f32,
+    pub(super) y: f32,
+    /// The pen turns sharply here; elsewhere the line is smooth.
+    pub(super) corner: bool,
 }
 
 /// One way to write a digit.
-pub(super) struct Glyph {
-    /// How often it is chosen among those of its digit.
+pub(super) struct Style {
+    /// How often it is chosen among the styles of its digit.
     pub(super) weight: u32,
-    knots: &'static [Knot],
-}
-
-impl Glyph {
     /// What the pen draws between touching and leaving the paper.
-    pub(super) fn strokes(&self) -> impl Iterator<Item = &[Knot]> {
-        self.knots.split_inclusive(|knot| knot.is_last())
-    }
+    pub(super) strokes: Vec<Vec<Knot>>,
 }
 
-/// How many knots `text` has.
-const fn count(text: &str) -> usize {
-    let (mut count, mut at) = (0, 0);
-    while at < text.len() {
-        count += (text.as_bytes()[at] == b',') as usize;
-        at += 1;
-    }
-    count
+/// The styles of each digit, by digit.
+pub(super) fn styles() -> [Vec<Style>; 10] {
+    GLYPHS.map(|glyphs| glyphs.iter().map(|(weight, text)| style(*weight, text)).collect())
 }
 
-/// Reads knots as they stand in the tables, when the crate is compiled.
-const fn knots<const N: usize>(text: &str) -> [Knot; N] {
-    let text = text.as_bytes();
-    let mut knots = [Knot { x: 0, y: 0 }; N];
-    let (mut at, mut done, mut number) = (0, 0, 0);
-    while at < text.len() {
-        match text[at] {
-            digit @ b'0'..=b'9' => number = 10 * number + (digit - b'0'),
-            b',' => {
-                knots[done].x = number;
-                number = 0;
-            }
-            b'!' => knots[done].y = FLAG,
-            b' ' => {}
-            b'/' => knots[done - 1].x |= FLAG,
-            _ => panic!("a knot is `x,y` or `x,y!`, and a slash lifts the pen"),
-        }
-        at += 1;
-        let ends = at == text.len() || text[at] == b' ';
-        if ends && text[at - 1] != b'/' {
-            assert!(knots[done].x < FLAG && number < FLAG, "the upper bit is a flag");
-            knots[done].y |= number;
-            (done, number) = (done + 1, 0);
-        }
-    }
-    assert!(done == N, "every word is a knot or a slash");
-    knots[N - 1].x |= FLAG;
-    knots
+fn style(weight: u32, text: &str) -> Style {
+    let stroke = |text: &str| text.split_whitespace().filter_map(knot).collect();
+    Style { weight, strokes: text.split('/').map(stroke).collect() }
 }
 
-/// Weights and strokes: knots are `x,y`, a corner ends in `!`, a slash lifts the pen.
-macro_rules! glyphs {
-    ($(($weight:literal, $text:literal)),* $(,)?) => {
-        &[$(Glyph { weight: $weight, knots: &knots::<{ count($text) }>($text) }),*]
+fn knot(text: &str) -> Option<Knot> {
+    let (place, corner) = match text.strip_suffix('!') {
+        Some(place) => (place, true),
+        None => (text, false),
     };
+    let (x, y) = place.split_once(',')?;
+    // They are whole, and to read others takes tables of 10 kB, which a browser would load.
+    let number = |text: &str| text.parse::<i16>().ok().map(f32::from);
+    Some(Knot { x: number(x)?, y: number(y)?, corner })
 }
 
-/// The glyphs of each digit, by digit.
-pub(super) static GLYPHS: [&[Glyph]; 10] =
-    [ZERO, ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT, NINE];
+/// A weight and the strokes: knots are `x,y`, a corner ends in `!`, a slash lifts the pen.
+type Glyph = (u32, &'static str);
 
-const ZERO: &[Glyph] = glyphs![
+const GLYPHS: [&[Glyph]; 10] = [ZERO, ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT, NINE];
+
+const ZERO: &[Glyph] = &[
     // An upright oval begun at the top.
     (5, "33,1 12,16 3,50 12,86 34,99 55,84 64,50 55,15 33,1"),
     // A round one whose end runs over its beginning.
@@ -112,7 +61,7 @@ const ZERO: &[Glyph] = glyphs![
     (2, "60,4 28,8 2,40 8,76 44,88 88,74 104,38 86,8 54,4"),
 ];
 
-const ONE: &[Glyph] = glyphs![
+const ONE: &[Glyph] = &[
     // A single line.
     (12, "30,0 30,50 30,100"),
     // With a flag.
@@ -125,7 +74,7 @@ const ONE: &[Glyph] = glyphs![
     (1, "0,44 18,22 34,2! 34,50 34,100"),
 ];
 
-const TWO: &[Glyph] = glyphs![
+const TWO: &[Glyph] = &[
     // A swan's neck on a flat base.
     (3, "5,20 18,4 40,1 56,14 55,36 38,64 18,86 2,98! 34,97 68,95"),
     // With a loop at the lower left.
@@ -146,7 +95,7 @@ const TWO: &[Glyph] = glyphs![
     (2, "22,28 8,18 22,2 46,4 52,28 40,58 18,82 2,94! 24,90 50,96"),
 ];
 
-const THREE: &[Glyph] = glyphs![
+const THREE: &[Glyph] = &[
     // Two bows that meet in a point.
     (5, "6,14 24,2 46,4 54,22 42,39 22,47! 46,51 60,70 50,91 26,99 4,91"),
     // With a small loop between the bows.
@@ -161,7 +110,7 @@ const THREE: &[Glyph] = glyphs![
     (2, "2,16 22,2 50,4 60,24 46,46 22,54! 44,58 54,74 44,92 24,99 6,94"),
 ];
 
-const FOUR: &[Glyph] = glyphs![
+const FOUR: &[Glyph] = &[
     // Open, with straight lines.
     (4, "12,4 7,28 2,54! 32,53 66,49 / 58,2 53,50 48,100"),
     // Open, its cup round.
@@ -176,7 +125,7 @@ const FOUR: &[Glyph] = glyphs![
     (2, "36,0 20,28 2,60! 30,62 62,60 / 46,34 42,64 38,100"),
 ];
 
-const FIVE: &[Glyph] = glyphs![
+const FIVE: &[Glyph] = &[
     // Stem and belly, then the roof.
     (4, "16,6 12,24 8,44! 30,37 54,50 56,78 34,97 4,92 / 16,6 38,5 66,1"),
     // In one line from the right end of the roof.
@@ -195,7 +144,7 @@ const FIVE: &[Glyph] = glyphs![
     (2, "40,2 26,4 14,8! 12,28 8,46! 28,46 40,62 38,86 22,99 2,92"),
 ];
 
-const SIX: &[Glyph] = glyphs![
+const SIX: &[Glyph] = &[
     // A long bow around a round loop.
     (4, "46,1 24,20 7,52 6,84 26,99 50,88 54,66 38,54 18,64 9,82"),
     // Straight down to a small loop.
@@ -212,7 +161,7 @@ const SIX: &[Glyph] = glyphs![
     (2, "30,0 16,30 4,68 4,92 18,99 32,86 34,68 22,64 8,78"),
 ];
 
-const SEVEN: &[Glyph] = glyphs![
+const SEVEN: &[Glyph] = &[
     // A roof and a straight leg.
     (4, "2,8 30,7 60,4! 46,46 30,100"),
     // With a bar across the leg.
@@ -233,7 +182,7 @@ const SEVEN: &[Glyph] = glyphs![
     (1, "2,30 8,12 34,4 56,8 58,30 50,64 46,100"),
 ];
 
-const EIGHT: &[Glyph] = glyphs![
+const EIGHT: &[Glyph] = &[
     // In one line, begun at the upper right.
     (4, "54,12 34,1 12,10 12,30 32,47 50,66 46,90 26,99 8,86 14,64 36,44 54,26 54,10"),
     // Begun at the top, the loops about equal.
@@ -254,7 +203,7 @@ const EIGHT: &[Glyph] = glyphs![
     (2, "74,8 48,0 18,8 14,28 38,44 54,64 44,88 18,98 4,84 18,62 50,42 76,24 72,8"),
 ];
 
-const NINE: &[Glyph] = glyphs![
+const NINE: &[Glyph] = &[
     // A loop on a straight stem.
     (4, "50,12 32,2 10,14 4,36 20,48 42,36 54,8! 50,52 44,100"),
     // The tail curved to the left.
@@ -284,34 +233,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_digit_is_written_in_several_ways() {
+    fn every_word_of_the_tables_is_a_knot() {
         for (digit, glyphs) in GLYPHS.iter().enumerate() {
-            assert!(glyphs.len() >= 4, "{digit} has too few glyphs");
-            for glyph in *glyphs {
-                assert!(glyph.weight > 0, "{digit}");
-                assert!(glyph.strokes().all(|stroke| stroke.len() >= 3), "{digit}");
+            assert!(glyphs.len() >= 4, "{digit} has too few styles");
+            for (weight, text) in *glyphs {
+                assert!(*weight > 0, "{digit}: {text}");
+                for stroke in text.split('/') {
+                    let words = stroke.split_whitespace().count();
+                    assert!(words >= 3, "{digit}: {stroke}");
+                    assert_eq!(
+                        stroke.split_whitespace().filter_map(knot).count(),
+                        words,
+                        "{stroke}"
+                    );
+                }
             }
         }
     }
 
     #[test]
     fn strokes_and_corners_are_read() {
-        const WRITTEN: &[Glyph] = glyphs![(3, "1,2 30,104! / 5,6")];
-        let read = |stroke: &[Knot]| -> Vec<_> {
-            stroke.iter().map(|knot| (knot.x(), knot.y(), knot.is_corner())).collect()
-        };
-        let strokes: Vec<_> = WRITTEN[0].strokes().map(read).collect();
-        assert_eq!(WRITTEN[0].weight, 3);
+        let style = style(3, "1,2 -3,4! / 5,6");
+        let at = |x, y, corner| Knot { x, y, corner };
+        assert_eq!(style.weight, 3);
         assert_eq!(
-            strokes,
-            [vec![(1.0, 2.0, false), (30.0, 104.0, true)], vec![(5.0, 6.0, false)]]
+            style.strokes,
+            [vec![at(1.0, 2.0, false), at(-3.0, 4.0, true)], vec![at(5.0, 6.0, false)]]
         );
+        assert_eq!(knot("7"), None);
+        assert_eq!(knot("7,x"), None);
     }
 
     #[test]
     fn the_shapes_stay_near_their_box() {
-        for knot in GLYPHS.iter().copied().flatten().flat_map(|glyph| glyph.knots) {
-            assert!(knot.x() <= 105.0 && knot.y() <= 100.0, "{knot:?}");
+        for knot in styles().iter().flatten().flat_map(|style| style.strokes.iter().flatten()) {
+            assert!((0.0..=105.0).contains(&knot.x) && (0.0..=100.0).contains(&knot.y), "{knot:?}");
         }
     }
 }

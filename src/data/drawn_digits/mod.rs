@@ -8,7 +8,7 @@
 mod glyphs;
 mod raster;
 
-use self::glyphs::{GLYPHS, Glyph, Knot};
+use self::glyphs::{Knot, Style};
 use self::raster::{Pen, Point, SIDE};
 use super::mnist::Images;
 
@@ -28,22 +28,23 @@ use super::mnist::Images;
 /// ```
 pub fn draw_digits(count: usize, seed: u64) -> Images {
     let mut dice = Dice(fastrand::Rng::with_seed(seed));
-    let mut labels: Vec<u8> = (0..count).map(|i| (i % GLYPHS.len()) as u8).collect();
+    let styles = glyphs::styles();
+    let mut labels: Vec<u8> = (0..count).map(|i| (i % styles.len()) as u8).collect();
     for last in (1..labels.len()).rev() {
         labels.swap(last, dice.below(last as u64 + 1) as usize);
     }
     let mut pixels = Vec::with_capacity(count * SIDE * SIDE);
     let (mut knots, mut segments) = (Vec::new(), Vec::new());
     for &label in &labels {
-        let glyph = dice.glyph(GLYPHS[usize::from(label)]);
+        let style = dice.style(&styles[usize::from(label)]);
         let hand = Hand::random(&mut dice, label);
         segments.clear();
-        for stroke in glyph.strokes() {
+        for stroke in &style.strokes {
             knots.clear();
             let mut astray = Point { x: 0.0, y: 0.0 };
             knots.extend(stroke.iter().map(|knot| {
                 astray = dice.drift(astray);
-                (hand.place(*knot, astray), knot.is_corner())
+                (hand.place(knot, astray), knot.corner)
             }));
             raster::trace(&knots, &mut segments);
         }
@@ -109,9 +110,9 @@ impl Hand {
     }
 
     /// Where the pen passes for `knot`; 0, 0 is the middle and the height goes from -1 to 1.
-    fn place(&self, knot: Knot, astray: Point) -> Point {
-        let x = (knot.x() - MIDDLE + self.stray * astray.x) / HALF;
-        let y = (knot.y() - HALF + self.stray * astray.y) / HALF;
+    fn place(&self, knot: &Knot, astray: Point) -> Point {
+        let x = (knot.x - MIDDLE + self.stray * astray.x) / HALF;
+        let y = (knot.y - HALF + self.stray * astray.y) / HALF;
         let x = x * (1.0 + self.spread * y) * self.width;
         let bent = Point {
             x: x + self.bow / HALF * y * y - self.slant * y,
@@ -162,15 +163,15 @@ impl Dice {
         ((u128::from(self.0.u64(..)) * u128::from(end)) >> 64) as u64
     }
 
-    /// One of the glyphs of a digit, by their weights.
-    fn glyph<'a>(&mut self, glyphs: &'a [Glyph]) -> &'a Glyph {
-        let mut left = self.below(glyphs.iter().map(|glyph| u64::from(glyph.weight)).sum());
-        let fits = |glyph: &&Glyph| {
-            let found = left < u64::from(glyph.weight);
-            left = left.saturating_sub(u64::from(glyph.weight));
+    /// One of the styles of a digit, by their weights.
+    fn style<'a>(&mut self, styles: &'a [Style]) -> &'a Style {
+        let mut left = self.below(styles.iter().map(|style| u64::from(style.weight)).sum());
+        let fits = |style: &&Style| {
+            let found = left < u64::from(style.weight);
+            left = left.saturating_sub(u64::from(style.weight));
             found
         };
-        glyphs.iter().find(fits).unwrap_or(&glyphs[0])
+        styles.iter().find(fits).unwrap_or(&styles[0])
     }
 }
 
