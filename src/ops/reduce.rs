@@ -51,7 +51,8 @@ macro_rules! reduce {
             $(#[$doc])*
             ///
             /// # Errors
-            /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the op is not defined for the dtype.
+            /// [`Error::Index`](crate::Error::Index) if an axis does not exist; [`Error::DType`](crate::Error::DType) if the
+            /// op is not defined for the dtype.
             pub fn $method(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
                 reduce(&$method, self, &axes.into(), keepdims)
             }

@@ -57,12 +57,13 @@ macro_rules! unary {
         pub(crate) static ROWS: &[&Row] = &[$(&$method),*];
 
         /// Elementwise ops. Each takes a tensor of any shape and returns one of the same shape and, unless it
-        /// says otherwise, the same dtype. They return [`Error::DType`] for a dtype they are not defined for.
+        /// says otherwise, the same dtype. They return [`Error::DType`](crate::Error::DType) for a dtype they are not
+        /// defined for.
         impl Tensor {$(
             $(#[$doc])*
             ///
             /// # Errors
-            /// [`Error::DType`] if the op is not defined for the tensor's dtype.
+            /// [`Error::DType`](crate::Error::DType) if the op is not defined for the tensor's dtype.
             pub fn $method(&self) -> Result<Tensor> {
                 dispatch(Unary { row: &$method }, &[self])
             }
