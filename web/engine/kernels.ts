@@ -1,6 +1,6 @@
 // The kernels of a training step, as the planner made them, and how long each takes.
 
-import type { Device } from '../page-pkg/wgrad.js';
+import { Tensor, type Device } from '../page-pkg/wgrad.js';
 import type { Kernel } from './protocol';
 import type { Run } from './run';
 
@@ -18,7 +18,7 @@ export async function measured(device: Device, run: Run): Promise<{ kernels: Ker
   const profiler = device.profile();
   const { loss, accuracy } = run.trainStep();
   const kernels = kernelsOf(device);
-  const values = Float32Array.of(await loss.item(), await accuracy.item());
+  const values = await Tensor.items([loss, accuracy]);
   const { kernels: times } = await profiler.finish();
   // What is read after the step runs kernels too; the step's own come first and in order.
   const left = [...times];

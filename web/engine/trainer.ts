@@ -1,14 +1,13 @@
 // The training loop. It hands steps over ahead of the device, never waits idly, reads losses many at a time, and between them
 // looks at test images and filters and keeps the weights.
 
-import type { Device, Tensor } from '../page-pkg/wgrad.js';
+import { Tensor, type Device } from '../page-pkg/wgrad.js';
 import type { Data } from './data';
 import { kernelsOf } from './kernels';
 import * as look from './look';
 import { Pace } from './pace';
 import type { Send } from './protocol';
 import type { Run } from './run';
-import { readScalars } from './scalars';
 import { giveWay } from './time';
 
 /** Milliseconds between filters, and at least between evaluations and between keeping weights. */
@@ -122,7 +121,9 @@ export class Trainer {
   }
 
   async #read(from: number, results: Tensor[]): Promise<void> {
-    const values = await readScalars(results);
+    const read = Tensor.items(results);
+    for (const result of results) result.dispose();
+    const values = await read;
     const losses = values.filter((_, i) => i % 2 === 0);
     const accuracies = values.filter((_, i) => i % 2 === 1);
     this.record(losses, accuracies);

@@ -11,7 +11,7 @@ use crate::error::{Result, bad_type, promise};
 use crate::images::Images;
 use crate::profile::Profiler;
 use crate::sequential::Sequential;
-use crate::tensor::{Operand, Tensor};
+use crate::tensor::{Operand, Tensor, list};
 use crate::tidy;
 use crate::variable::Variable;
 
@@ -37,6 +37,16 @@ impl Tensor {
         value: f64,
     ) -> Result<Tensor> {
         Ok(Tensor::new(wgrad::Tensor::full(args::shape("Tensor.full", shape)?, value)?))
+    }
+
+    /// Tensors joined along an axis.
+    pub fn concat(
+        #[wasm_bindgen(unchecked_param_type = "readonly (Tensor | Variable)[]")] values: &JsValue,
+        axis: i32,
+    ) -> Result<Tensor> {
+        let values = list("Tensor.concat", values)?;
+        let values: Vec<&wgrad::Tensor> = values.iter().collect();
+        Ok(Tensor::new(wgrad::concat(&values, axis.into())?))
     }
 
     /// The element type.

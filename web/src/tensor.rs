@@ -115,6 +115,25 @@ impl Tensor {
         })
     }
 
+    /// The elements of tensors of `float32` that have one each, in one list: losses of many steps. The device is waited for
+    /// once, and nothing is computed.
+    #[wasm_bindgen(unchecked_return_type = "Promise<Float32Array>")]
+    pub fn items(
+        #[wasm_bindgen(unchecked_param_type = "readonly Tensor[]")] tensors: &JsValue,
+    ) -> Promise {
+        let tensors = list("Tensor.items", tensors);
+        promise(async move {
+            let tensors = tensors?;
+            for tensor in tensors.iter().filter(|tensor| tensor.len() != 1) {
+                // The crate's own words.
+                tensor.item_async::<f32>().await?;
+            }
+            let tensors: Vec<&wgrad::Tensor> = tensors.iter().collect();
+            let values = wgrad::Tensor::to_vecs_async::<f32>(&tensors).await?;
+            Ok(Float32Array::from(&values.concat()[..]).into())
+        })
+    }
+
     /// Gives the memory back now. Using the tensor afterwards throws.
     pub fn dispose(&self) {
         self.0.borrow_mut().take();
@@ -125,6 +144,14 @@ impl Tensor {
     pub fn share(&self) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?))
     }
+}
+
+/// The tensors, or values of variables, of a list.
+pub(crate) fn list(name: &str, values: &JsValue) -> Result<Vec<wgrad::Tensor>> {
+    let Some(values) = values.dyn_ref::<Array>() else {
+        return Err(bad_type(format!("{name}: {} is not a list.", args::show(values))));
+    };
+    values.iter().map(|value| value.unchecked_ref::<Operand>().get()).collect()
 }
 
 pub(crate) fn sizes(shape: &[usize]) -> Array {
@@ -161,21 +188,5 @@ impl Tensor {
         #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
     ) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.reshape(args::integers("reshape", shape)?)?))
-    }
-
-    /// Tensors joined along an axis.
-    pub fn concat(
-        #[wasm_bindgen(unchecked_param_type = "readonly (Tensor | Variable)[]")] values: &JsValue,
-        axis: i32,
-    ) -> Result<Tensor> {
-        let Some(values) = values.dyn_ref::<js_sys::Array>() else {
-            return Err(bad_type(format!("Tensor.concat: {} is not a list.", args::show(values))));
-        };
-        let values: Vec<wgrad::Tensor> = values
-            .iter()
-            .map(|value| value.unchecked_ref::<Operand>().get())
-            .collect::<Result<_>>()?;
-        let values: Vec<&wgrad::Tensor> = values.iter().collect();
-        Ok(Tensor::new(wgrad::concat(&values, axis.into())?))
     }
 }

@@ -96,6 +96,32 @@ describe(`the JavaScript API in ${browserName}`, () => {
     });
   }
 
+  it('reads the numbers of many tensors at once', async () => {
+    const got = await page.eval(async () => {
+      const { Tensor } = wgrad;
+      const refusal = async (values) => {
+        try {
+          return await Tensor.items(values);
+        } catch ({ name, message }) {
+          return `${name}: ${message}`;
+        }
+      };
+      const numbers = Array.from({ length: 300 }, (_, i) => Tensor.full([], i).add(0.5));
+      const before = device.stats().reads;
+      const values = [...await Tensor.items([...numbers, Tensor.full([1, 1], 7)])];
+      return {
+        values, reads: device.stats().reads - before, none: [...await Tensor.items([])],
+        two: await refusal([Tensor.ones([2])]), whole: await refusal([Tensor.from(new Int32Array(1))]), lonely: await refusal(numbers[0]),
+      };
+    });
+    assert.deepEqual(got.values, [...Array.from({ length: 300 }, (_, i) => i + 0.5), 7]);
+    assert.equal(got.reads, 1);
+    assert.deepEqual(got.none, []);
+    assert.match(got.two, /^ShapeError: .*\[2\]/);
+    assert.match(got.whole, /^DTypeError: .*i32/);
+    assert.match(got.lonely, /^TypeError: Tensor\.items: .* is not a list/);
+  });
+
   it('throws errors of JavaScript, with a name, the values and a remedy', async () => {
     const caught = await page.eval(async () => {
       const tell = async (f) => {
