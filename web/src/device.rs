@@ -217,3 +217,62 @@ impl Plan {
         self.0.kernels().iter().map(kernel).collect()
     }
 }
+
+// What the page does without.
+#[cfg(feature = "ops")]
+#[wasm_bindgen]
+impl Device {
+    /// Sends the waiting ops to the GPU; does not wait for them.
+    pub fn flush(&self) -> Result<()> {
+        Ok(self.0.flush()?)
+    }
+
+    /// Flushes and resolves when the GPU has finished.
+    #[wasm_bindgen(unchecked_return_type = "Promise<void>")]
+    pub fn synchronize(&self) -> Promise {
+        let device = self.0.clone();
+        promise(async move {
+            device.synchronize_async().await?;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Limits the bytes that tensors may take; without `bytes` the limit is lifted. What is held already stays.
+    #[wasm_bindgen(js_name = setMemoryLimit)]
+    pub fn set_memory_limit(&self, bytes: Option<f64>) -> Result<()> {
+        let limit = match bytes {
+            None => None,
+            Some(bytes) => Some(crate::args::whole(bytes).ok_or_else(|| {
+                crate::error::bad_type(format!(
+                    "Device.setMemoryLimit: {bytes} is not a whole number of bytes."
+                ))
+            })? as u64),
+        };
+        self.0.set_memory_limit(limit);
+        Ok(())
+    }
+
+    /// Whether several ops may become one kernel; so it is unless this is set to false, to find the op that is slow or
+    /// wrong.
+    #[wasm_bindgen(js_name = setFusion)]
+    pub fn set_fusion(&self, on: bool) {
+        self.0.set_fusion(on);
+    }
+}
+
+// What the page does without.
+#[cfg(feature = "ops")]
+#[wasm_bindgen]
+impl Plan {
+    /// A table of the kernels.
+    #[wasm_bindgen(getter)]
+    pub fn text(&self) -> String {
+        self.0.to_string()
+    }
+
+    /// The shaders of all kernels, each text once.
+    #[wasm_bindgen(getter)]
+    pub fn wgsl(&self) -> String {
+        self.0.wgsl()
+    }
+}

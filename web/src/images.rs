@@ -89,7 +89,7 @@ impl Images {
     }
 }
 
-/// The page's part of what `beyond` has.
+/// The page's part of what is below.
 #[cfg(not(feature = "ops"))]
 #[wasm_bindgen]
 impl Images {
@@ -98,5 +98,58 @@ impl Images {
     pub fn batch(&self, indices: &Uint32Array) -> Result<Object> {
         let indices: Vec<usize> = indices.to_vec().into_iter().map(|i| i as usize).collect();
         self.pair(&indices)
+    }
+}
+
+// What the page does without.
+#[cfg(feature = "ops")]
+#[wasm_bindgen]
+impl Images {
+    /// The images from `begin` up to but without `end`, or those that a list of indices names: `x` is
+    /// `[n, 28, 28, 1]` in 0 to 1, `y` the labels.
+    #[wasm_bindgen(unchecked_return_type = "{ x: Tensor; y: Tensor }")]
+    pub fn batch(
+        &self,
+        #[wasm_bindgen(
+            js_name = beginOrIndices,
+            unchecked_optional_param_type = "number | Uint32Array | readonly number[]"
+        )]
+        begin: &JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "number")] end: Option<f64>,
+    ) -> Result<Object> {
+        let indices: Vec<usize> = if let Some(indices) = begin.dyn_ref::<Uint32Array>() {
+            indices.to_vec().into_iter().map(|i| i as usize).collect()
+        } else if let Some(indices) = begin.dyn_ref::<js_sys::Array>() {
+            let place = |i: JsValue| self.check(i.as_f64().unwrap_or(f64::NAN));
+            indices.iter().map(place).collect::<Result<_>>()?
+        } else {
+            let all = self.0.len();
+            let bound = |value: Option<f64>, or| value.map_or(Some(or), whole);
+            let begin_at = match begin.is_undefined() {
+                true => Some(0),
+                false => begin.as_f64().and_then(whole),
+            };
+            match (begin_at, bound(end, all)) {
+                (Some(begin), Some(end)) if begin <= end && end <= all => (begin..end).collect(),
+                _ => {
+                    return Err(Error::Index(
+                        format!(
+                            "Images.batch: there is no range from {} to {} among {all} images.",
+                            crate::args::show(begin),
+                            end.map_or("the end".to_string(), |end| end.to_string())
+                        )
+                        .into(),
+                    )
+                    .into());
+                }
+            }
+        };
+        self.pair(&indices)
+    }
+
+    #[wasm_bindgen(js_name = _images, skip_typescript)]
+    #[doc(hidden)]
+    pub fn share(&self) -> Images {
+        Images(self.0.clone())
     }
 }

@@ -7,8 +7,6 @@
 
 mod args;
 #[cfg(feature = "ops")]
-mod beyond;
-#[cfg(feature = "ops")]
 mod builders;
 mod config;
 mod device;

@@ -47,8 +47,26 @@ impl Profiler {
             let kernels: Array = profile.kernels().iter().map(kernel).collect();
             let result = object([("kernels", kernels.into())]);
             #[cfg(feature = "ops")]
-            crate::beyond::describe(&profile, &result)?;
+            describe(&profile, &result)?;
             Ok(result.into())
         })
     }
+}
+
+// What the page does without.
+#[cfg(feature = "ops")]
+#[wasm_bindgen]
+impl Profiler {
+    /// Ends the recording without a result.
+    pub fn cancel(&self) {
+        self.0.borrow_mut().take();
+    }
+}
+
+/// Adds a table of the kernels to a profile, and what browsers show as a time line.
+#[cfg(feature = "ops")]
+fn describe(profile: &wgrad::Profile, object: &js_sys::Object) -> crate::error::Result<()> {
+    Reflect::set(object, &"text".into(), &profile.to_string().into())?;
+    Reflect::set(object, &"trace".into(), &profile.chrome_trace().into())?;
+    Ok(())
 }

@@ -171,3 +171,60 @@ impl Sequential {
         Ok(())
     }
 }
+
+// What the page does without.
+#[cfg(feature = "ops")]
+#[wasm_bindgen]
+impl Sequential {
+    /// Sizes all layers for inputs of this shape, the batch axis first (any size, or null).
+    pub fn build(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "readonly (number | null)[]")] shape: &JsValue,
+    ) -> Result<()> {
+        let size = |(at, size): (usize, JsValue)| match at == 0 && size.is_null() {
+            true => Some(1),
+            false => crate::args::whole(size.as_f64()?),
+        };
+        let sizes: Option<Vec<usize>> =
+            shape.dyn_ref::<Array>().and_then(|list| list.iter().enumerate().map(size).collect());
+        let sizes = sizes.ok_or_else(|| {
+            bad_type(format!(
+                "build: {} is not a shape; give a list such as [null, 28, 28, 1].",
+                show(shape)
+            ))
+        })?;
+        Ok(self.0.layers.build(sizes)?)
+    }
+
+    /// Runs one step and reads its loss and accuracy.
+    #[wasm_bindgen(
+        js_name = trainOnBatch,
+        unchecked_return_type = "Promise<{ loss: number; accuracy?: number }>"
+    )]
+    pub fn train_on_batch(&self, x: &Tensor, y: &Tensor) -> js_sys::Promise {
+        let step = (|| self.0.step(&x.get()?, &y.get()?))();
+        crate::error::promise(async move {
+            let step = step?;
+            let values: Vec<&wgrad::Tensor> =
+                [Some(&step.loss), step.accuracy.as_ref()].into_iter().flatten().collect();
+            let values = wgrad::Tensor::to_vecs_async::<f32>(&values).await?;
+            let result = Object::new();
+            for (key, value) in ["loss", "accuracy"].iter().zip(values) {
+                Reflect::set(&result, &(*key).into(), &value[0].into())?;
+            }
+            Ok(result.into())
+        })
+    }
+
+    /// The names of the layers, first to last.
+    #[wasm_bindgen(getter, js_name = layerNames, unchecked_return_type = "string[]")]
+    pub fn layer_names(&self) -> Array {
+        self.0.layers.layers().map(|layer| JsValue::from(layer.name())).collect()
+    }
+
+    /// The size of the optimizer's steps; it may be set at any time.
+    #[wasm_bindgen(getter, js_name = learningRate)]
+    pub fn learning_rate(&self) -> Result<f32> {
+        Ok(self.0.training()?.optimizer.learning_rate())
+    }
+}

@@ -1,4 +1,4 @@
-//! [`Tensor`]: what the page does with tensors. The rest is in `values`, `ops` and `beyond`.
+//! [`Tensor`]: making, reading and joining tensors. Ops are in `ops`, values of all kinds in `values`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -188,5 +188,70 @@ impl Tensor {
         #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
     ) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.reshape(args::integers("reshape", shape)?)?))
+    }
+}
+
+// What the page does without.
+#[cfg(feature = "ops")]
+#[wasm_bindgen]
+impl Tensor {
+    /// All elements 0.
+    pub fn zeros(
+        #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
+    ) -> Result<Tensor> {
+        Ok(Tensor::new(wgrad::Tensor::zeros(args::shape("Tensor.zeros", shape)?)?))
+    }
+
+    /// All elements 1.
+    pub fn ones(
+        #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
+    ) -> Result<Tensor> {
+        Ok(Tensor::new(wgrad::Tensor::ones(args::shape("Tensor.ones", shape)?)?))
+    }
+
+    /// All elements `value`, as `float32`.
+    pub fn full(
+        #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
+        value: f64,
+    ) -> Result<Tensor> {
+        Ok(Tensor::new(wgrad::Tensor::full(args::shape("Tensor.full", shape)?, value)?))
+    }
+
+    /// Tensors joined along an axis.
+    pub fn concat(
+        #[wasm_bindgen(unchecked_param_type = "readonly (Tensor | Variable)[]")] values: &JsValue,
+        axis: i32,
+    ) -> Result<Tensor> {
+        let values = list("Tensor.concat", values)?;
+        let values: Vec<&wgrad::Tensor> = values.iter().collect();
+        Ok(Tensor::new(wgrad::concat(&values, axis.into())?))
+    }
+
+    /// The element type.
+    #[wasm_bindgen(getter, unchecked_return_type = "DType")]
+    pub fn dtype(&self) -> Result<String> {
+        Ok(self.get()?.dtype().tensorflow_name().to_string())
+    }
+
+    /// How many elements there are.
+    #[wasm_bindgen(getter)]
+    pub fn size(&self) -> Result<usize> {
+        Ok(self.get()?.len())
+    }
+
+    /// The tensor as TensorFlow prints it; long ones are shortened.
+    #[wasm_bindgen(js_name = toStringAsync, unchecked_return_type = "Promise<string>")]
+    pub fn to_string_async(&self) -> Promise {
+        let tensor = self.get();
+        promise(async move {
+            let text = tensor?.to_string_async().await?;
+            Ok(text.into())
+        })
+    }
+
+    #[wasm_bindgen(js_name = _keep, skip_typescript)]
+    #[doc(hidden)]
+    pub fn keep(&self) {
+        crate::tidy::keep(&self.0);
     }
 }

@@ -28,3 +28,50 @@ impl Variable {
         sizes(self.0.shape())
     }
 }
+
+// What the page does without.
+#[cfg(feature = "ops")]
+#[wasm_bindgen]
+impl Variable {
+    /// A variable with this start value, which messages and files call `name`.
+    #[wasm_bindgen(constructor)]
+    pub fn new(start: &Tensor, name: Option<String>) -> crate::error::Result<Variable> {
+        let name = name.unwrap_or_else(|| "Variable".to_string());
+        Ok(Variable(wgrad::Variable::named(name, &start.get()?)))
+    }
+
+    /// Puts `value` in the place of the old one; shape and dtype must be the same.
+    pub fn assign(&self, value: &Tensor) -> crate::error::Result<()> {
+        Ok(self.0.assign(&value.get()?)?)
+    }
+
+    /// Adds a tensor of the same shape, or a number.
+    #[wasm_bindgen(js_name = assignAdd)]
+    pub fn assign_add(&self, delta: &crate::tensor::Operand) -> crate::error::Result<()> {
+        Ok(self.0.assign_add(delta.beside(self.0.dtype())?)?)
+    }
+
+    /// Subtracts a tensor of the same shape, or a number.
+    #[wasm_bindgen(js_name = assignSub)]
+    pub fn assign_sub(&self, delta: &crate::tensor::Operand) -> crate::error::Result<()> {
+        Ok(self.0.assign_sub(delta.beside(self.0.dtype())?)?)
+    }
+
+    /// The dtype, which never changes.
+    #[wasm_bindgen(getter, unchecked_return_type = "DType")]
+    pub fn dtype(&self) -> String {
+        self.0.dtype().tensorflow_name().to_string()
+    }
+
+    #[wasm_bindgen(js_name = _tensor, skip_typescript)]
+    #[doc(hidden)]
+    pub fn share(&self) -> Tensor {
+        self.read()
+    }
+
+    #[wasm_bindgen(js_name = _variable, skip_typescript)]
+    #[doc(hidden)]
+    pub fn share_variable(&self) -> Variable {
+        Variable(self.0.clone())
+    }
+}
