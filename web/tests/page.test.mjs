@@ -287,6 +287,27 @@ describe(`the page in ${browserName}`, () => {
       { what: 'training on the new device' }, at + 5);
   });
 
+  it('explains that memory is used up, and goes on with smaller batches', async () => {
+    // Parameters and slots take a megabyte, a batch of 1,000 images three.
+    await visit({ data: 'drawn', batch: 1000, memory: 3 });
+    await page.state('ready', 'paused');
+    await page.click('#toggle');
+    await page.until(() => document.querySelector('#notices > .notice[data-kind="memory"] .action') !== null, { what: 'a notice on memory' });
+    const told = await words();
+    assert.match(told, /Not enough memory.*memory limit/s);
+    assert.match(told, /Go on with batches of 500/);
+    await page.screenshot('out-of-memory');
+    // Half as many may still be too many; one of the next halves fits.
+    for (let batch = 500; batch >= 30 && !(await step() >= 5); batch = Math.floor(batch / 2)) {
+      await page.click('#notices > .notice[data-kind="memory"] .action');
+      await page.until(() => Number(document.documentElement.dataset.step) >= 5 || document.querySelector('#notices > .notice[data-kind="memory"] .action') !== null,
+        { what: 'training or another notice' });
+    }
+    assert.ok(await step() >= 5, await words());
+    const batch = Number(new URL(page.raw.url()).searchParams.get('batch'));
+    assert.ok(batch >= 30 && batch <= 500, String(batch));
+  });
+
   it('keeps its memory level while it trains', { timeout: 900_000 }, async () => {
     await ready({ data: 'drawn', stop: 5000, batch: 10 });
     await page.click('#toggle');
