@@ -51,7 +51,14 @@ fn a_steady_loop_plans_compiles_and_allocates_nothing() -> tf::Result<()> {
 }
 
 #[test]
-fn memory_is_flat_over_two_thousand_steps() -> tf::Result<()> {
+fn memory_is_flat_over_two_thousand_steps() {
+    // In a process of its own: other tests' memory is not this loop's.
+    in_environment("for_two_thousand_steps", &[]);
+}
+
+#[test]
+#[ignore = "run by memory_is_flat_over_two_thousand_steps"]
+fn for_two_thousand_steps() -> tf::Result<()> {
     let device = Device::new()?;
     device.scope(|| {
         let (w, b, xs) = start()?;
@@ -69,7 +76,7 @@ fn memory_is_flat_over_two_thousand_steps() -> tf::Result<()> {
         assert_eq!(after.peak_bytes, before.peak_bytes);
         assert_eq!(after.buffers, before.buffers);
         if let (Some(host), Some(now)) = (host, resident_bytes()) {
-            assert!(now < host + (16 << 20), "the host grew from {host} to {now} bytes");
+            assert!(now < host + (4 << 20), "the host grew from {host} to {now} bytes");
         }
         Ok(())
     })
@@ -228,7 +235,8 @@ fn in_environment(name: &str, variables: &[(&str, &str)]) {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("1 passed"), "{name}: {text}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{name}: {text}{errors}");
 }
 
 #[test]
