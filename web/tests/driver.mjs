@@ -50,6 +50,8 @@ export async function launch({ webgpu = true, flags = [] } = {}) {
     };
   const browser = await puppeteer.launch({ ...options, headless: true, protocolTimeout: 600_000 });
   return {
+    /** Name and version, as `Chrome/156.0.8078.79`. */
+    version: await browser.version(),
     /** Opens a page with an empty storage of its own. What it says on the console, throws, or breaks of its policy is kept in `problems`. */
     async page({ width = 1200, height = 900, init } = {}) {
       const context = await browser.createBrowserContext();

@@ -6,6 +6,7 @@
 // reads its loss. A ratio is how many times as fast (or, for bytes, as small) wgrad is, the median over all rounds.
 
 import { readFileSync, writeFileSync, mkdtempSync, cpSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -47,6 +48,7 @@ for (const name of LIBRARIES) {
 const policy = { 'Content-Security-Policy': "default-src 'self' data: 'unsafe-eval'" };
 const server = await serve([['/', site]], { headers: policy });
 const browser = await launch();
+const chromium = browser.version.replace(/^.*\//, 'Chromium ');
 
 /** Opens a library's page, which has fetched its scripts but done nothing. */
 async function visit(name) {
@@ -125,6 +127,17 @@ try {
 if (flags.json !== undefined) writeFileSync(path.resolve(root, flags.json), `${JSON.stringify(results, null, 2)}\n`);
 if (!flags.quick) report();
 
+/** The commit that was measured. The table that this program writes is no change to it. */
+function commit() {
+  const git = (...words) => execFileSync('git', ['-C', root, ...words], { encoding: 'utf8' }).trim();
+  try {
+    const changed = git('status', '--porcelain', '--', '.', ':!docs') !== '';
+    return `wgrad ${git('rev-parse', '--short', 'HEAD')}${changed ? ' with changes' : ''}`;
+  } catch {
+    return 'wgrad of an unknown commit';
+  }
+}
+
 /** Puts the table into docs/benchmarks.md, between its markers. */
 function report() {
   const file = path.join(root, 'docs/benchmarks.md');
@@ -135,7 +148,7 @@ function report() {
   const { version } = JSON.parse(readFileSync(path.join(here, 'node_modules/@tensorflow/tfjs/package.json'), 'utf8'));
   const rows = results.map((row) => `| ${row.case} | ${row.unit} | ${row.wgrad.toPrecision(3)} | ${row.tfjs.toPrecision(3)} | ${row.ratio.toPrecision(3)} |`);
   const table = [
-    begin, '', `${adapter}, in Chromium, ${os.cpus().length} cores; TensorFlow.js ${version} on its WebGPU backend; `
+    begin, '', `${adapter}, in ${chromium}, ${os.cpus().length} cores; ${commit()}, TensorFlow.js ${version} on its WebGPU backend; `
     + `${rounds} rounds; ${new Date().toISOString().slice(0, 10)}.`, '',
     '| case | unit | wgrad | TensorFlow.js | ratio |', '|---|---|---|---|---|', ...rows, '', '',
   ].join('\n');

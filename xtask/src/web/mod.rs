@@ -63,15 +63,13 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(Status::SUCCESS)
 }
 
-/// `cargo xtask bench --web`: wgrad beside TensorFlow.js in Chromium. The package is built if there is none.
+/// `cargo xtask bench --web`: wgrad beside TensorFlow.js in Chromium. The package is built first, so that it is of this source.
 pub fn bench(arguments: &[String]) -> Result<Status> {
     let project = Project::read()?;
     node::require()?;
-    if !project.pkg().join("package.json").is_file() {
-        let status = build(&project, false)?;
-        if !status.is_success() {
-            return Ok(status);
-        }
+    let status = build(&project, false)?;
+    if !status.is_success() {
+        return Ok(status);
     }
     let program = Browser::Chromium.require()?;
     let folder = project.root.join("benches/peers/web");
