@@ -1,5 +1,7 @@
 //! Makes a plan: lowers every node, forms clusters, lays down their kernels, assigns slots.
 
+use std::borrow::Cow;
+
 use super::body::{Body, Scope, Source};
 use super::cluster::{self, Cluster};
 use super::code::{Bound, Common, Kernel};
@@ -12,7 +14,6 @@ use crate::device::Caps;
 use crate::graph::lower::{self, Arg, Bind, Kernels, Lowering, Pointwise, Site};
 use crate::graph::{Graph, Input, Spec, Table, hash_bytes};
 use crate::lists::insert_new;
-use std::borrow::Cow;
 
 /// Plans `graph` for a device with `caps`; without `fusion` every node has a kernel of its own.
 pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) -> Plan {
