@@ -3,7 +3,7 @@
 
 import init, { Device, onPanic } from '../page-pkg/wgrad.js';
 import { Files, drawn, kept as keptData, served, type Data } from './data';
-import { faultOf, notePanic } from './faults';
+import { PartsError, faultOf, notePanic } from './faults';
 import { measured } from './kernels';
 import * as look from './look';
 import type { AskName, Asks, Fault, Request, Send, State } from './protocol';
@@ -226,7 +226,12 @@ export class Engine {
 
   async #open({ settings, module, base, begun, resume, memory }: Asks['open']['in']): Promise<void> {
     [this.#settings, this.#base, this.#navigated, this.#memory] = [settings, base, begun, memory];
-    await init({ module_or_path: module });
+    try {
+      await init({ module_or_path: module });
+    } catch (error) {
+      // It asks for what these bindings do not have.
+      throw error instanceof TypeError || error instanceof WebAssembly.LinkError ? new PartsError(error) : error;
+    }
     onPanic((text) => {
       notePanic(text);
       this.#fault(faultOf(new Error(text)));

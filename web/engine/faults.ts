@@ -17,6 +17,14 @@ export function panicked(): boolean {
 /** A file that cannot be used. Its message names the file. */
 export class FileError extends Error {}
 
+/** Files of the page that do not belong together. */
+export class PartsError extends Error {
+  constructor(cause: unknown) {
+    super('The parts of this page are of different versions: the browser, or the server, kept an old one. '
+      + 'Load the page again without the cache (Ctrl+Shift+R, or ⌘+Shift+R).', { cause });
+  }
+}
+
 export function faultOf(error: unknown): Fault {
   const { name, message, fault } = error instanceof Error
     ? { name: error.name, message: error.message, fault: (error as Error & { fault?: string }).fault }
@@ -24,6 +32,7 @@ export function faultOf(error: unknown): Fault {
   if (panic !== undefined || error instanceof WebAssembly.RuntimeError) {
     return { kind: 'panic', text: `The library stopped at a defect of its own: ${panic ?? message}`, goesOn: false };
   }
+  if (error instanceof PartsError) return { kind: 'error', text: message, goesOn: false };
   if (error instanceof FileError) return { kind: 'file', text: message, goesOn: true };
   if (name === 'CheckpointError' || name === 'DataError') return { kind: 'file', text: message, goesOn: true };
   if (name === 'ShapeError' || name === 'DTypeError' || name === 'IndexError') return { kind: 'model', text: message, goesOn: true };

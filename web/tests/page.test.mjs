@@ -403,6 +403,21 @@ describe(`the page in ${browserName}`, () => {
     assert.deepEqual(windows.at(-1), []);
   });
 
+  it('refuses a library of another version', async () => {
+    const init = () => {
+      // It imports the function `a` from a module that these bindings do not know.
+      const other = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 2, 11, 1, 5, ...new TextEncoder().encode('older'), 1, 97, 0, 0];
+      WebAssembly.compileStreaming = () => WebAssembly.compile(new Uint8Array(other));
+    };
+    for (const worker of [0, 1]) {
+      await visit({ data: 'drawn', worker }, { init });
+      assert.equal(await page.state('error', 'ready'), 'error');
+      assert.match(await words(), /parts of this page are of different versions.*Load the page again/s);
+      await page.close();
+    }
+    page = undefined;
+  });
+
   it('explains a browser without WebGPU', async () => {
     const without = await launch({ webgpu: false });
     try {

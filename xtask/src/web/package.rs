@@ -1,6 +1,7 @@
 //! From the compiled wasm to the npm package in `web/pkg`: bindings, a smaller wasm, and the files around them.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -95,12 +96,18 @@ fn locked<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
 /// With `short_names` also those of imports and exports become short; `names.json` then tells the old ones.
 pub fn shrink(project: &Project, pkg: &Path, short_names: bool) -> Result<Status> {
     let wasm = pkg.join(format!("{NAME}_bg.wasm"));
+    let path = wasm.display().to_string();
     let passes = if short_names { &["--minify-imports-and-exports-and-modules"][..] } else { &[] };
-    if let Some(names) = optimize(project, &wasm, passes)?.filter(|_| short_names) {
-        let file = pkg.join("names.json");
-        fs::write(&file, names).with_context(|| format!("cannot write {}", file.display()))?;
-    }
-    wasm_tool(["order", &wasm.display().to_string()])
+    let Some(names) = optimize(project, &wasm, passes)?.filter(|_| short_names) else {
+        return wasm_tool(["order", &path]);
+    };
+    let file = pkg.join("names.json");
+    fs::write(&file, &names).with_context(|| format!("cannot write {}", file.display()))?;
+    // Short names are the same in every build, and stand for other functions. So the module is named after them: bindings
+    // that a browser kept from another build are refused, where they would call what they do not mean.
+    let mut hasher = DefaultHasher::new();
+    names.hash(&mut hasher);
+    wasm_tool(["order", &path, &format!("{:08x}", hasher.finish() as u32)])
 }
 
 /// Packs the page's wasm harder than servers pack what they send, into the file that the page unpacks by itself.

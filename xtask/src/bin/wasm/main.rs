@@ -2,7 +2,7 @@
 //! compiles these libraries.
 //!
 //! - `xtask-wasm bind WASM FOLDER NAME` writes JavaScript bindings and types, and the wasm that fits them.
-//! - `xtask-wasm order WASM` lays out its functions so that it packs well.
+//! - `xtask-wasm order WASM [MODULE]` lays out its functions so that it packs well. All that it imports then comes from MODULE.
 //! - `xtask-wasm pack FILE PACKED` packs a file, in zlib's format.
 
 mod order;
@@ -18,11 +18,12 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
         ["bind", wasm, folder, name] => bind(wasm, folder, name),
-        ["order", wasm] => reorder(wasm),
+        ["order", wasm] => reorder(wasm, None),
+        ["order", wasm, module] => reorder(wasm, Some(module)),
         ["pack", file, packed] => pack(file, packed),
         _ => {
             eprintln!(
-                "error: asked for is `bind WASM FOLDER NAME`, `order WASM` or `pack FILE PACKED`"
+                "error: asked for is `bind WASM FOLDER NAME`, `order WASM [MODULE]` or `pack FILE PACKED`"
             );
             return ExitCode::from(2);
         }
@@ -48,9 +49,10 @@ fn bind(wasm: &str, folder: &str, name: &str) -> Result<()> {
     bindgen.generate(folder).with_context(|| format!("no bindings for {wasm}"))
 }
 
-fn reorder(path: &str) -> Result<()> {
+fn reorder(path: &str, module: Option<&str>) -> Result<()> {
     let wasm = read(path)?;
-    let ordered = order::ordered(&wasm).with_context(|| format!("cannot reorder {path}"))?;
+    let ordered =
+        order::ordered(&wasm, module).with_context(|| format!("cannot reorder {path}"))?;
     fs::write(path, ordered).with_context(|| format!("cannot write {path}"))
 }
 

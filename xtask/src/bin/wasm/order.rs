@@ -6,8 +6,10 @@ use std::convert::Infallible;
 
 use anyhow::{Result, ensure};
 use wasm_encoder::reencode::{Error, Reencode};
-use wasm_encoder::{CodeSection, FunctionSection, Module};
-use wasmparser::{CodeSectionReader, FunctionSectionReader, Parser, Payload, TypeRef};
+use wasm_encoder::{CodeSection, FunctionSection, ImportSection, Module};
+use wasmparser::{
+    CodeSectionReader, FunctionSectionReader, ImportSectionReader, Parser, Payload, TypeRef,
+};
 
 /// So many bytes in a row are what two functions can have in common.
 const RUN: usize = 5;
@@ -16,8 +18,8 @@ const COMMON: usize = 60;
 /// A function is laid beside those that are like the last so many, the last most of all.
 const RECENT: usize = 8;
 
-/// The same program with its functions reordered.
-pub fn ordered(wasm: &[u8]) -> Result<Vec<u8>> {
+/// The same program with its functions reordered, and with another name for the module that it imports from.
+pub fn ordered(wasm: &[u8], from: Option<&str>) -> Result<Vec<u8>> {
     let (mut imported, mut bodies) = (0, Vec::new());
     for payload in Parser::new(0).parse_all(wasm) {
         match payload? {
@@ -36,7 +38,11 @@ pub fn ordered(wasm: &[u8]) -> Result<Vec<u8>> {
         places[function] = place;
     }
     let mut module = Module::new();
-    Layout { imported, order, places }.parse_core_module(&mut module, Parser::new(0), wasm)?;
+    Layout { imported, order, places, from }.parse_core_module(
+        &mut module,
+        Parser::new(0),
+        wasm,
+    )?;
     let ordered = module.finish();
     wasmparser::validate(&ordered)?;
     ensure!(
@@ -87,20 +93,35 @@ fn alike_together(bodies: &[&[u8]]) -> Vec<usize> {
     order
 }
 
-struct Layout {
+struct Layout<'a> {
     imported: u32,
     /// The old place of each function, imports not counted.
     order: Vec<usize>,
     /// The new place of each.
     places: Vec<u32>,
+    /// The module that all imports come from, unless each keeps its own.
+    from: Option<&'a str>,
 }
 
-impl Reencode for Layout {
+impl Reencode for Layout<'_> {
     type Error = Infallible;
 
     fn function_index(&mut self, function: u32) -> Result<u32, Error> {
         let own = function.checked_sub(self.imported).and_then(|own| self.places.get(own as usize));
         Ok(own.map_or(function, |place| self.imported + place))
+    }
+
+    fn parse_import_section(
+        &mut self,
+        imports: &mut ImportSection,
+        section: ImportSectionReader<'_>,
+    ) -> Result<(), Error> {
+        for import in section.into_imports() {
+            let import = import?;
+            let module = self.from.unwrap_or(import.module);
+            imports.import(module, import.name, self.entity_type(import.ty)?);
+        }
+        Ok(())
     }
 
     fn parse_function_section(
@@ -133,7 +154,7 @@ impl Reencode for Layout {
 mod tests {
     use wasm_encoder::{
         ConstExpr, ElementSection, Elements, EntityType, ExportKind, ExportSection, Function,
-        ImportSection, RefType, TableSection, TableType, TypeSection, ValType,
+        RefType, TableSection, TableType, TypeSection, ValType,
     };
 
     use super::*;
@@ -179,7 +200,7 @@ mod tests {
     #[test]
     fn alike_functions_become_neighbours_and_every_mention_follows() {
         let before = wasmprinter::print_bytes(program()).unwrap();
-        let after = wasmprinter::print_bytes(ordered(&program()).unwrap()).unwrap();
+        let after = wasmprinter::print_bytes(ordered(&program(), None).unwrap()).unwrap();
         // `a` stays first as the largest, `c` overtakes `b`.
         for (old, new) in [
             (r#"(export "a" (func 1))"#, r#"(export "a" (func 1))"#),
@@ -194,9 +215,17 @@ mod tests {
     }
 
     #[test]
+    fn imports_come_from_the_module_that_is_named() {
+        let kept = wasmprinter::print_bytes(ordered(&program(), None).unwrap()).unwrap();
+        assert!(kept.contains(r#"(import "js" "f" (func"#), "{kept}");
+        let named = wasmprinter::print_bytes(ordered(&program(), Some("1f3a")).unwrap()).unwrap();
+        assert!(named.contains(r#"(import "1f3a" "f" (func"#) && !named.contains("js"), "{named}");
+    }
+
+    #[test]
     fn what_is_no_wasm_is_refused() {
-        assert!(ordered(b"no wasm").is_err());
+        assert!(ordered(b"no wasm", None).is_err());
         let whole = program();
-        assert!(ordered(&whole[..whole.len() - 9]).is_err());
+        assert!(ordered(&whole[..whole.len() - 9], None).is_err());
     }
 }
