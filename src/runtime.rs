@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::{
-    AdapterInfo, Buffer, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging, is_set, variable,
+    AdapterInfo, Buffer, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging, env_var, is_set,
 };
 use crate::error::{Error, Result};
 use crate::graph::{Coincidences, Op, Spec, State, Stream, Value};
@@ -114,7 +114,7 @@ impl Device {
 
     fn with(gpu: Gpu) -> Self {
         let sync = is_set("WGRAD_EAGER_SYNC");
-        let fusion = variable("WGRAD_FUSION").is_none_or(|value| value != "0");
+        let fusion = env_var("WGRAD_FUSION").is_none_or(|value| value != "0");
         let tuner = Tuner::new(Identity::new(&gpu.info, &gpu.caps));
         let lane = Mutex::new(Lane {
             stream: Stream::default(),

@@ -227,13 +227,13 @@ impl Gpu {
 }
 
 /// An environment variable, where there are any.
-pub(crate) fn variable(name: &str) -> Option<String> {
+pub(crate) fn env_var(name: &str) -> Option<String> {
     if cfg!(target_family = "wasm") { None } else { std::env::var(name).ok() }
 }
 
 /// Whether an environment variable is there and neither empty nor 0.
 pub(crate) fn is_set(name: &str) -> bool {
-    variable(name).is_some_and(|value| value != "0" && !value.is_empty())
+    env_var(name).is_some_and(|value| value != "0" && !value.is_empty())
 }
 
 /// A number that no other buffer, tensor or variable of this process has had.

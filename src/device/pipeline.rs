@@ -1,5 +1,6 @@
 //! Compute pipelines, compiled once for each WGSL text.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::kernel::{Access, Source};
@@ -14,8 +15,7 @@ pub(crate) struct Pipeline {
 }
 
 pub(crate) struct Pipelines {
-    /// Texts differ in length mostly, so that looking through thousands of them takes microseconds.
-    by_text: Mutex<Vec<(Arc<str>, Arc<Pipeline>)>>,
+    by_text: Mutex<HashMap<Arc<str>, Arc<Pipeline>>>,
     /// Layouts by what is done with each binding. Pipelines share them, as a change of layout is an eighth of what
     /// wgpu does for a dispatch.
     layouts: Mutex<Vec<(Vec<Access>, Layout)>>,
@@ -73,7 +73,7 @@ impl Pipelines {
         self.kept.as_ref().filter(|_| cfg!(not(target_family = "wasm")))
     }
 
-    fn known(&self) -> MutexGuard<'_, Vec<(Arc<str>, Arc<Pipeline>)>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pipeline>>> {
         self.by_text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -86,7 +86,7 @@ impl Gpu {
         {
             let known = self.pipelines.known();
             for source in sources {
-                let new = !known.iter().any(|(text, _)| *text == source.wgsl);
+                let new = !known.contains_key(&source.wgsl);
                 if new && !missing.iter().any(|other| other.wgsl == source.wgsl) {
                     missing.push(source);
                 }
@@ -97,13 +97,9 @@ impl Gpu {
         self.check()?;
         let mut known = self.pipelines.known();
         for (source, pipeline) in missing.iter().zip(compiled) {
-            known.push((source.wgsl.clone(), Arc::new(pipeline)));
+            known.insert(source.wgsl.clone(), Arc::new(pipeline));
         }
-        let mut all = Vec::with_capacity(sources.len());
-        for source in sources {
-            let own = known.iter().find(|(text, _)| *text == source.wgsl);
-            all.extend(own.map(|(_, pipeline)| pipeline.clone()));
-        }
+        let all = sources.iter().map(|source| known[&source.wgsl].clone()).collect();
         drop(known);
         if !missing.is_empty() {
             self.counters.add(Counter::Pipelines, missing.len() as u64);

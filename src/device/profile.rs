@@ -141,11 +141,7 @@ impl fmt::Display for Profile {
             sum.flops = sum.flops.zip(kernel.flops).map(|(a, b)| a.saturating_add(b));
         }
         // The costliest first, and by name where they cost the same.
-        let mut order: Vec<&(&str, Sum)> = Vec::with_capacity(sums.len());
-        for sum in &sums {
-            let before = |other: &&(&str, Sum)| (sum.1.time, other.0) < (other.1.time, sum.0);
-            order.insert(order.partition_point(before), sum);
-        }
+        sums.sort_unstable_by(|(a, x), (b, y)| y.time.cmp(&x.time).then(a.cmp(b)));
         let columns = [
             Column::left("kernel"),
             Column::right("calls"),
@@ -155,7 +151,7 @@ impl fmt::Display for Profile {
             Column::right("GB/s"),
             Column::right("GFLOP/s"),
         ];
-        let rows = order.into_iter().map(|(label, sum)| {
+        let rows = sums.into_iter().map(|(label, sum)| {
             let seconds = sum.time.as_secs_f64();
             let share = 100.0 * seconds / total.as_secs_f64();
             let rate = |n: Option<u64>| match n {

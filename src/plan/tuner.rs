@@ -20,7 +20,7 @@ pub(crate) use measure::measure;
 pub use report::{TunedOp, TunedVariant, TuningReport};
 
 use super::{Plan, plan};
-use crate::device::{Caps, Gpu, MatmulPrecision, variable};
+use crate::device::{Caps, Gpu, MatmulPrecision, env_var};
 use crate::graph::lower::{Doubt, Site, Variants};
 use crate::graph::{Graph, Node, Op, Spec};
 
@@ -165,7 +165,7 @@ const OFTEN: u32 = 20;
 
 impl Tuner {
     pub(crate) fn new(identity: Identity) -> Self {
-        let value = variable("WGRAD_TUNE").unwrap_or_default();
+        let value = env_var("WGRAD_TUNE").unwrap_or_default();
         let mode = Tuning::named(&value).unwrap_or_else(|| {
             log::warn!("WGRAD_TUNE is {value:?}; it is `off`, `found` or `background`.");
             Tuning::default()

@@ -23,6 +23,8 @@ pub struct Recorder {
 
 /// What belongs to tensors or variables, by their ids.
 pub(super) type ById<T> = HashMap<u64, T, BuildHasherDefault<Mixer>>;
+/// As a rule a tape reads a variable once.
+pub(super) type ReadIds = SmallVec<[u64; 1]>;
 pub(super) type Ids = HashSet<u64, BuildHasherDefault<Mixer>>;
 
 #[derive(Default)]
@@ -31,7 +33,7 @@ struct State {
     tracked: Ids,
     entries: Vec<Rc<Entry>>,
     /// The ids under which a variable was read.
-    reads: ById<Vec<u64>>,
+    reads: ById<ReadIds>,
     watched_variables: Ids,
     /// Why gradients ended: ops without one that took something tracked.
     stops: Vec<&'static str>,
@@ -79,7 +81,7 @@ impl Recorder {
     }
 
     /// The ids under which `variable` was read while it was watched.
-    pub(super) fn reads_of(&self, variable: u64) -> Vec<u64> {
+    pub(super) fn reads_of(&self, variable: u64) -> ReadIds {
         self.state.borrow().reads.get(&variable).cloned().unwrap_or_default()
     }
 

@@ -7,7 +7,7 @@ use crate::ops::{Backward, fill};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-use super::recorder::{ById, Entry, Ids, Recorder};
+use super::recorder::{ById, Entry, Ids, ReadIds, Recorder};
 use super::sources::{Kind, Source, check_float};
 
 /// The gradient of each source, the entries being freed on the way if `once`.
@@ -18,10 +18,10 @@ pub(super) fn backward(
     output_gradients: Option<&[&Tensor]>,
     sources: &[Source],
 ) -> Result<Vec<Option<Tensor>>> {
-    let ids: Vec<Vec<u64>> = sources
+    let ids: Vec<ReadIds> = sources
         .iter()
         .map(|source| match source.kind {
-            Kind::Tensor(id) => vec![id],
+            Kind::Tensor(id) => smallvec::smallvec![id],
             Kind::Variable(id) => recorder.reads_of(id),
         })
         .collect();
