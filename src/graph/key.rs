@@ -80,6 +80,16 @@ impl Graph {
 }
 
 impl Graph {
+    /// A hash of the op's name and of what it makes. Programs that repeat themselves repeat these, whatever varies from
+    /// turn to turn: inputs, numbers, and attributes such as the place of a slice.
+    pub(crate) fn symbol(&self, i: usize) -> u64 {
+        let node = &self.nodes[i];
+        let mut hash = Mixer::default();
+        node.op.name().hash(&mut hash);
+        node.spec.hash(&mut hash);
+        hash.finish()
+    }
+
     /// What decides the value of node `i`, read from `inputs`: two nodes of a graph for which it is the same have the
     /// same value whenever the plan of this graph runs.
     pub(crate) fn signature(&self, i: usize, inputs: impl Iterator<Item = Input>) -> Vec<u8> {

@@ -6,11 +6,12 @@
 //! the fourth.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::Spec;
+use super::{Spec, costs};
 use crate::device::{Access, Caps, Cooperative, Source};
 use crate::dtype::DType;
 use crate::wgsl::shader;
@@ -71,6 +72,7 @@ pub(crate) struct Pointwise {
     /// four elements; `V` stands for the vector type of the first argument.
     pub(crate) body: Cow<'static, str>,
     pub(crate) args: Vec<(Cow<'static, str>, Arg)>,
+    weight: OnceCell<usize>,
 }
 
 pub(crate) enum Arg {
@@ -146,7 +148,7 @@ impl View {
 
 impl Pointwise {
     pub(crate) fn new(name: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
-        Pointwise { name, body: body.into(), args: Vec::new() }
+        Pointwise { name, body: body.into(), args: Vec::new(), weight: OnceCell::new() }
     }
 
     pub(crate) fn arg(self, name: impl Into<Cow<'static, str>>, arg: Arg) -> Self {
@@ -168,10 +170,13 @@ impl Pointwise {
         self.add(name.into(), Arg::Input { input, view })
     }
 
-    /// An estimate of what the body costs, in characters: a function of the prelude counts as its inlined text.
+    /// An estimate of what a driver takes to compile the body, in units of ten microseconds: about one for each
+    /// character, and for a call of the prelude's what the table in `costs` says.
     pub(crate) fn weight(&self) -> usize {
-        let calls = self.body.matches("_4(").count() + 8 * self.body.matches("philox(").count();
-        self.body.len() + 120 * calls
+        *self.weight.get_or_init(|| {
+            let called: usize = calls(&self.body).map(costs::of).sum();
+            self.body.len() + called
+        })
     }
 
     /// True if the elements of the only input, elsewhere: a view, which costs its reader nothing but indices.

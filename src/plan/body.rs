@@ -38,6 +38,18 @@ pub(super) struct Body<'a> {
     pub(super) outputs: Vec<Output>,
     /// The node with a shader of its own whose results the others go on from.
     pub(super) anchor: Option<u32>,
+    /// How the kernel goes through it several times.
+    pub(super) roll: Option<Roll>,
+}
+
+/// A body that stands for the same work of several turns, of which each goes on from the one before.
+pub(super) struct Roll {
+    pub(super) turns: usize,
+    /// What each load is in the next turn: what a turn has computed, what another load was, or the same again.
+    pub(super) next: Vec<Option<Operand>>,
+    /// What is stored at the end for each output: an instance of the last turn, or what a load would be in the turn
+    /// after it.
+    pub(super) results: Vec<Operand>,
 }
 
 /// A node at certain places.
@@ -102,6 +114,11 @@ impl<'a> Scope<'a> {
             Input::Node(i) => self.roots[i as usize],
             leaf => leaf,
         }
+    }
+
+    /// True if the node is one value everywhere, which every reader computes for itself.
+    pub(super) fn is_constant(&self, node: usize) -> bool {
+        matches!(&self.lowerings[node], Lowering::Pointwise(p) if p.is_uniform())
     }
 
     pub(super) fn shape(&self, node: u32) -> &'a [usize] {
@@ -179,6 +196,7 @@ impl<'a> Scope<'a> {
             loads: builder.loads,
             outputs: stored,
             anchor: builder.anchor,
+            roll: None,
         })
     }
 
@@ -305,6 +323,27 @@ impl Body<'_> {
             Code::Reduce(_) | Code::Anchor => 0,
         });
         weights.sum::<usize>() + 40 * self.loads.len()
+    }
+
+    /// Shows `visit` each operand that `wanted` needs, once. It says whether to go on to what that operand needs.
+    pub(super) fn reach(&self, wanted: &[Operand], mut visit: impl FnMut(Operand) -> bool) {
+        let (instances, loads) = (self.instances.len(), self.loads.len());
+        let mut seen = vec![false; instances + 2 * loads];
+        let mut open: Vec<Operand> = wanted.iter().rev().copied().collect();
+        while let Some(operand) = open.pop() {
+            let at = match operand {
+                Operand::Instance(i) => i,
+                Operand::Load(i) => instances + i,
+                Operand::Inside(i) => instances + loads + i,
+                Operand::Word(_) => continue,
+            };
+            if std::mem::replace(&mut seen[at], true) || !visit(operand) {
+                continue;
+            }
+            if let Operand::Instance(i) = operand {
+                open.extend(self.instances[i].operands.iter().rev());
+            }
+        }
     }
 
     /// How many folds follow on each other.

@@ -3,11 +3,14 @@
 use super::body::{Axis, Code, Instance, Load, Operand, Scope, Source};
 use super::view::{compose, natural, natural_over};
 use crate::dtype::DType;
-use crate::graph::Input;
 use crate::graph::lower::{Arg, Lowering, Pointwise, Strided, View};
+use crate::graph::{Input, Table};
 
-/// How much text one kernel may hold: beyond it registers run out, and drivers take long.
-const LARGEST: usize = 12_000;
+/// What one kernel may weigh ([`Pointwise::weight`]), so about 40 ms of compiling beside the 17 that a kernel takes in
+/// any case. Beyond it fusing saves less than compiling costs: a launch takes 0.06 ms.
+pub(super) const LARGEST: usize = 4_000;
+/// What an instance or a load weighs beyond what it computes.
+pub(super) const CALL: usize = 16;
 /// Nodes lighter than this are computed again where their value is repeated.
 const CHEAP: usize = 48;
 
@@ -21,6 +24,9 @@ pub(super) struct Builder<'a, 'b> {
     pub(super) full: Strided,
     pub(super) kept: Strided,
     pub(super) instances: Vec<Instance<'a>>,
+    /// The latest instance of each node, and for each instance the one of its node before it.
+    latest: Table,
+    before: Vec<Option<u32>>,
     pub(super) loads: Vec<Load>,
     pub(super) anchor: Option<u32>,
     pub(super) quads: bool,
@@ -44,6 +50,8 @@ impl<'a, 'b> Builder<'a, 'b> {
             sizes,
             axes,
             instances: Vec::new(),
+            latest: Table::default(),
+            before: Vec::new(),
             loads: Vec::new(),
             anchor: None,
             quads: false,
@@ -53,9 +61,12 @@ impl<'a, 'b> Builder<'a, 'b> {
 
     /// The instance of `node` at the places that `view` takes of it.
     pub(super) fn instance(&mut self, node: u32, view: Strided) -> Option<usize> {
-        let known = |i: &Instance| i.node == node && i.view == view;
-        if let Some(at) = self.instances.iter().position(known) {
-            return Some(at);
+        let mut known = self.latest.get(&u64::from(node)).copied();
+        while let Some(at) = known {
+            if self.instances[at as usize].view == view {
+                return Some(at as usize);
+            }
+            known = self.before[at as usize];
         }
         let scope = self.scope;
         let at = node as usize;
@@ -104,7 +115,7 @@ impl<'a, 'b> Builder<'a, 'b> {
                 }
                 let own = scope.graph.nodes[at].inputs.iter().map(|input| scope.root(*input));
                 for input in own {
-                    if matches!(input, Input::Node(j) if self.members.contains(&j)) {
+                    if matches!(input, Input::Node(j) if self.is_member(j)) {
                         return None;
                     }
                 }
@@ -115,19 +126,39 @@ impl<'a, 'b> Builder<'a, 'b> {
         };
         let row = self.is_row(&view);
         let dtype = scope.graph.nodes[at].spec.dtype;
+        let own = self.instances.len();
         self.instances.push(Instance { node, view, code, operands, dtype, level, row });
-        Some(self.instances.len() - 1)
+        self.before.push(self.latest.insert(u64::from(node), own as u32));
+        Some(own)
+    }
+
+    /// Forgets all instances but the first `count`.
+    fn truncate(&mut self, count: usize) {
+        while self.instances.len() > count {
+            let (Some(last), Some(before)) = (self.instances.pop(), self.before.pop()) else {
+                return;
+            };
+            match before {
+                Some(before) => self.latest.insert(u64::from(last.node), before),
+                None => self.latest.remove(&u64::from(last.node)),
+            };
+        }
+    }
+
+    fn is_member(&self, node: u32) -> bool {
+        self.members.binary_search(&node).is_ok()
     }
 
     /// Refuses what would make the kernel too large, or repeat much work.
     fn check_weight(&mut self, node: u32, pointwise: &Pointwise, view: &Strided) -> Option<()> {
         let weight = pointwise.weight();
-        self.weight += weight;
+        let first = self.weight == 0;
+        self.weight += weight + CALL;
         let again = *view != self.full && *view != self.kept;
         let scope = self.scope;
         let light = weight <= CHEAP || scope.free[node as usize] || scope.elements(node) == 1;
         // A body of one node must fit, however long it is.
-        (self.instances.is_empty() || (self.weight <= LARGEST && (!again || light))).then_some(())
+        (first || (self.weight <= LARGEST && (!again || light))).then_some(())
     }
 
     fn argument(
@@ -176,20 +207,18 @@ impl<'a, 'b> Builder<'a, 'b> {
         let root = self.scope.root(input);
         let windowed = view.axes.iter().any(|axis| axis.window.is_some());
         if let Input::Node(j) = root {
-            let member = self.members.contains(&j);
+            let member = self.is_member(j);
             if member || self.scope.free[j as usize] {
                 if !windowed {
                     let before = (self.instances.len(), self.loads.len(), self.weight);
-                    let uniform = matches!(&self.scope.lowerings[j as usize],
-                        Lowering::Pointwise(p) if p.is_uniform());
-                    let view = match uniform {
+                    let view = match self.scope.is_constant(j as usize) {
                         true => natural_over(&self.sizes, |_| false),
                         false => view.clone(),
                     };
                     if let Some(instance) = self.instance(j, view) {
                         return Some(Operand::Instance(instance));
                     }
-                    self.instances.truncate(before.0);
+                    self.truncate(before.0);
                     self.loads.truncate(before.1);
                     self.weight = before.2;
                 }
@@ -206,6 +235,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         let same = |l: &Load| l.source == source && l.view == view;
         self.loads.iter().position(same).unwrap_or_else(|| {
             let row = self.is_row(&view);
+            self.weight += CALL;
             self.loads.push(Load { source, dtype, view, row });
             self.loads.len() - 1
         })

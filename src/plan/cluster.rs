@@ -9,9 +9,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::body::{Body, Code, Scope, Source};
+use super::order::Order;
+use super::roll;
 use super::rows::Shares;
-use crate::graph::Input;
+use super::turns::{Labels, Turns};
 use crate::graph::lower::{Bind, Kernels, Lowering};
+use crate::graph::{Input, Table, hash_bytes};
 use crate::lists::insert_sorted;
 
 /// Nodes that become one kernel, or two where a fold is long.
@@ -24,17 +27,21 @@ pub(super) struct Cluster<'a> {
     pub(super) outputs: Vec<u32>,
     /// Values that the kernels read, nodes and leaves.
     pub(super) reads: Vec<Input>,
+    /// The turns that its members belong to.
+    pub(super) labels: Labels,
 }
 
 /// Clusters that cover all wanted nodes, in an order in which they can run.
-pub(super) fn clusters<'a>(scope: &Scope<'a>, fusion: bool) -> Vec<Cluster<'a>> {
-    let mut former = Former::new(scope);
-    if fusion {
-        former.join_only_readers();
-        former.join_readers();
-        former.join_siblings();
+pub(super) fn clusters<'a>(scope: &Scope<'a>, turns: &mut Turns, fusion: bool) -> Vec<Cluster<'a>> {
+    let mut former = Former::new(scope, turns);
+    if !fusion {
+        return former.finish();
     }
-    former.finish()
+    former.join_all();
+    if former.gather_turns() {
+        former.join_all();
+    }
+    roll::roll(scope, former.finish())
 }
 
 /// Nodes that any reader may compute for itself: constants, and views if nodes are fused at all.
@@ -50,31 +57,36 @@ pub(super) fn free(graph: &crate::graph::Graph, lowerings: &[Lowering], fusion: 
 
 struct Former<'a, 'b> {
     scope: &'b Scope<'a>,
+    turns: &'b mut Turns,
     /// The cluster of each node; aliases have none.
     of: Vec<Option<u32>>,
     members: Vec<Vec<u32>>,
+    /// The turns that each cluster's members belong to.
+    labels: Vec<Labels>,
     /// Nodes that read each node, through aliases.
     readers: Vec<Vec<u32>>,
     /// Somebody holds the node's value, or that of an alias of it.
     keep: Vec<bool>,
-    /// Clusters that each cluster leads to.
-    reach: Vec<Bits>,
-    /// For each cluster those with which it was tried in vain, with the numbers of both's members then.
-    failed: Vec<Vec<[usize; 3]>>,
+    order: Order,
+    /// Hashes of pairs of clusters that were tried in vain, with the numbers of both's members then. Two pairs of one
+    /// hash cost a join and nothing else.
+    failed: Table,
 }
 
 impl<'a, 'b> Former<'a, 'b> {
-    fn new(scope: &'b Scope<'a>) -> Self {
+    fn new(scope: &'b Scope<'a>, turns: &'b mut Turns) -> Self {
         let nodes = &scope.graph.nodes;
         let count = nodes.len();
         let mut former = Former {
             scope,
+            labels: (0..count).map(|i| turns.of(i)).collect(),
+            turns,
             of: vec![None; count],
             members: vec![Vec::new(); count],
             readers: vec![Vec::new(); count],
             keep: vec![false; count],
-            reach: vec![Bits::new(count); count],
-            failed: vec![Vec::new(); count],
+            order: Order::new(count),
+            failed: Table::default(),
         };
         for (i, node) in nodes.iter().enumerate() {
             if let (true, Input::Node(root)) = (node.wanted, scope.roots[i]) {
@@ -88,21 +100,80 @@ impl<'a, 'b> Former<'a, 'b> {
             for input in &node.inputs {
                 if let Input::Node(j) = scope.root(*input) {
                     let readers = &mut former.readers[j as usize];
-                    if !readers.contains(&(i as u32)) {
+                    // A node that reads a value twice is its reader once; nodes come in order.
+                    if readers.last() != Some(&(i as u32)) {
                         readers.push(i as u32);
                     }
                 }
             }
         }
-        for i in (0..count).rev() {
-            for at in 0..former.readers[i].len() {
-                let reader = former.readers[i][at] as usize;
-                let further = former.reach[reader].clone();
-                former.reach[i].add(&further);
-                former.reach[i].set(reader);
+        former
+    }
+
+    fn join_all(&mut self) {
+        self.join_only_readers();
+        self.join_readers();
+        self.join_siblings();
+    }
+
+    /// Lets several turns of a run share a kernel where they cannot be one loop, and says if there are such runs.
+    fn gather_turns(&mut self) -> bool {
+        let mut gathers = false;
+        for run in 0..self.turns.runs.len() {
+            let together = self.together(run);
+            self.turns.runs[run].together = together;
+            gathers |= together > 1;
+        }
+        if gathers {
+            self.failed.clear();
+        }
+        gathers
+    }
+
+    /// How many turns of a run may share a kernel.
+    fn together(&self, run: usize) -> usize {
+        let run = &self.turns.runs[run];
+        let turn = |k: usize| {
+            let nodes = run.first + (k - 1) * run.period..run.first + k * run.period;
+            let mut clusters: Vec<u32> = Vec::new();
+            for cluster in nodes.filter_map(|node| self.of[node]) {
+                if !self.is_constant(cluster as usize) && !clusters.contains(&cluster) {
+                    clusters.push(cluster);
+                }
+            }
+            clusters
+        };
+        // The turns in the middle are alike; the first and the last have neighbours of another kind.
+        let middle = run.count.div_ceil(2);
+        let (now, next) = (turn(middle), turn(middle + 1));
+        let pointwise = |cluster: &u32| {
+            self.members[*cluster as usize]
+                .iter()
+                .all(|&m| matches!(self.scope.lowerings[m as usize], Lowering::Pointwise(_)))
+        };
+        // A kernel or a fold in each turn costs more than its launch.
+        if !now.iter().all(pointwise) {
+            return 1;
+        }
+        if let ([now], [next]) = (&now[..], &next[..]) {
+            let body = |cluster: u32| {
+                let members = &self.members[cluster as usize];
+                self.scope.body(members, &self.outputs(members))
+            };
+            if let (Some(now), Some(next)) = (body(*now), body(*next)) {
+                if roll::next(&now, &next).is_some() {
+                    return 1;
+                }
             }
         }
-        former
+        let weight = |node: usize| match &self.scope.lowerings[node] {
+            Lowering::Pointwise(pointwise) => pointwise.weight() + super::builder::CALL,
+            _ => 0,
+        };
+        let all: usize = (run.first..run.first + run.period).map(weight).sum();
+        let most = (super::builder::LARGEST / all.max(1)).clamp(1, run.count);
+        // The largest power of two that fits.
+        1 << most.ilog2()
     }
 
     /// Each node into the cluster that alone reads it.
@@ -170,65 +241,78 @@ impl<'a, 'b> Former<'a, 'b> {
     }
 
     fn is_constant(&self, node: usize) -> bool {
-        matches!(&self.scope.lowerings[node], Lowering::Pointwise(p) if p.is_uniform())
+        self.scope.is_constant(node)
     }
 
     fn try_join(&mut self, a: u32, b: u32) {
-        let (from, to) = if self.reach[b as usize].get(a as usize) { (b, a) } else { (a, b) };
-        let (from, to) = (from as usize, to as usize);
-        let key = [to, self.members[from].len(), self.members[to].len()];
-        if self.failed[from].contains(&key) {
-            return;
-        }
-        if !self.joins(from, to) {
-            self.failed[from].push(key);
-            return;
-        }
-        let moved = std::mem::take(&mut self.members[to]);
-        for &node in &moved {
-            self.of[node as usize] = Some(from as u32);
-        }
-        self.members[from] = merged(&self.members[from], &moved);
-        let further = std::mem::take(&mut self.reach[to]);
-        self.reach[from].add(&further);
-        self.reach[from].clear(to);
-        let further = self.reach[from].clone();
-        for reach in &mut self.reach {
-            if reach.get(from) || reach.get(to) {
-                reach.add(&further);
-                reach.set(from);
-                reach.clear(to);
-            }
+        let (from, to) = if self.order.is_before(a, b) { (a, b) } else { (b, a) };
+        let (first, second) = (&self.members[from as usize], &self.members[to as usize]);
+        let pair = [from, to, first.len() as u32, second.len() as u32];
+        let key = hash_bytes(bytemuck::cast_slice(&pair));
+        if self.failed.contains_key(&key) || !self.join(from, to) {
+            self.failed.insert(key, 0);
         }
     }
 
-    /// True if the clusters can become one, where `from` may lead to `to`.
-    fn joins(&self, from: usize, to: usize) -> bool {
+    /// Makes one cluster of two if that can be, of which `from` may lead to `to`.
+    fn join(&mut self, from: u32, to: u32) -> bool {
+        let (first, second) = (from as usize, to as usize);
+        let Some(labels) = self.turns.join(&self.labels[first], &self.labels[second]) else {
+            return false;
+        };
+        let Some(anchor) = self.anchor(first, second) else { return false };
         // A way through a third cluster would make a circle.
-        if self.reach[from].iter().any(|x| x != to && self.reach[x].get(to)) {
+        let nodes = &self.scope.graph.nodes;
+        let (members, readers, of, scope) = (&self.members, &self.readers, &self.of, self.scope);
+        let after = |cluster: u32| {
+            let readers = members[cluster as usize].iter().flat_map(|&m| &readers[m as usize]);
+            readers.filter_map(|&r| of[r as usize])
+        };
+        let before = |cluster: u32| {
+            let members = members[cluster as usize].iter();
+            members.flat_map(|&m| &nodes[m as usize].inputs).filter_map(|input| {
+                match scope.root(*input) {
+                    Input::Node(j) => of[j as usize],
+                    Input::Leaf(_) => None,
+                }
+            })
+        };
+        let Some(between) = self.order.between(from, to, after, before) else { return false };
+        let all = merged(&self.members[first], &self.members[second]);
+        let fits = self.scope.body(&all, &self.outputs(&all));
+        if !fits.is_some_and(|body| self.fits(&body, &all, anchor)) {
             return false;
         }
-        let members = merged(&self.members[from], &self.members[to]);
-        let kernels = |m: &&u32| matches!(self.scope.lowerings[**m as usize], Lowering::Kernels(_));
-        let anchors: Vec<&u32> = members.iter().filter(kernels).collect();
-        let anchor = match anchors[..] {
-            [] => None,
-            [&one] => match &self.scope.lowerings[one as usize] {
-                Lowering::Kernels(kernels) if kernels.stores() => Some(kernels),
-                _ => return false,
-            },
-            _ => return false,
-        };
-        let outputs: Vec<u32> = members
-            .iter()
-            .copied()
-            .filter(|&m| {
-                let outside = |r: &u32| members.binary_search(r).is_err();
-                self.keep[m as usize] || self.readers[m as usize].iter().any(outside)
-            })
-            .collect();
-        let Some(body) = self.scope.body(&members, &outputs) else { return false };
-        self.fits(&body, &members, anchor)
+        self.order.join(from, to, between);
+        for &node in &std::mem::take(&mut self.members[second]) {
+            self.of[node as usize] = Some(from);
+        }
+        self.members[first] = all;
+        self.labels[first] = labels;
+        true
+    }
+
+    /// The kernels of the one member of two clusters that has its own, if there is one; `None` if they cannot share a
+    /// kernel for it.
+    fn anchor(&self, a: usize, b: usize) -> Option<Option<&'a Kernels>> {
+        let mut anchor = None;
+        for &member in self.members[a].iter().chain(&self.members[b]) {
+            if let Lowering::Kernels(kernels) = &self.scope.lowerings[member as usize] {
+                if anchor.is_some() || !kernels.stores() {
+                    return None;
+                }
+                anchor = Some(kernels);
+            }
+        }
+        Some(anchor)
+    }
+
+    /// Those of `members` that somebody else needs.
+    fn outputs(&self, members: &[u32]) -> Vec<u32> {
+        let outside = |r: &u32| members.binary_search(r).is_err();
+        let needed =
+            |&m: &u32| self.keep[m as usize] || self.readers[m as usize].iter().any(outside);
+        members.iter().copied().filter(needed).collect()
     }
 
     /// True if the adapter can bind what `body` needs, and its folds can be spread over threads.
@@ -257,7 +341,7 @@ impl<'a, 'b> Former<'a, 'b> {
     }
 
     /// Builds what is asked for, from the end to the beginning.
-    fn finish(self) -> Vec<Cluster<'a>> {
+    fn finish(&self) -> Vec<Cluster<'a>> {
         let mut demanded = self.keep.clone();
         let mut clusters = Vec::new();
         for cluster in self.order().into_iter().rev() {
@@ -320,10 +404,13 @@ impl<'a, 'b> Former<'a, 'b> {
             inputs.map(|input| self.scope.root(*input)).collect::<Vec<_>>()
         };
         let members = members.to_vec();
+        let labels = self.of[members[0] as usize].map(|cluster| &self.labels[cluster as usize]);
+        let labels = labels.cloned().unwrap_or_default();
         if let Some((anchor, kernels)) = kernels {
             if !kernels.stores() {
                 let reads = inputs(anchor);
-                return Some(Cluster { members, anchor: Some(anchor), body: None, outputs, reads });
+                let (anchor, body) = (Some(anchor), None);
+                return Some(Cluster { members, anchor, body, outputs, reads, labels });
             }
         }
         let body = |outputs: &[u32]| {
@@ -351,7 +438,7 @@ impl<'a, 'b> Former<'a, 'b> {
             Source::Value(input) => Some(input),
             _ => None,
         }));
-        Some(Cluster { members, anchor: body.anchor, body: Some(body), outputs, reads })
+        Some(Cluster { members, anchor: body.anchor, body: Some(body), outputs, reads, labels })
     }
 
     /// The clusters in an order in which they can run: the earliest first that is ready.
@@ -359,11 +446,14 @@ impl<'a, 'b> Former<'a, 'b> {
         let count = self.of.len();
         let mut waiting = vec![0usize; count];
         let mut leads: Vec<Vec<u32>> = vec![Vec::new(); count];
-        for (i, readers) in self.readers.iter().enumerate() {
-            let Some(from) = self.of[i] else { continue };
-            for to in readers.iter().filter_map(|&r| self.of[r as usize]) {
-                if to != from && !leads[from as usize].contains(&to) {
-                    leads[from as usize].push(to);
+        // The cluster whose edges have been counted last, for each that they lead to.
+        let mut counted = vec![u32::MAX; count];
+        for (from, members) in self.members.iter().enumerate() {
+            let readers = members.iter().flat_map(|&m| &self.readers[m as usize]);
+            for to in readers.filter_map(|&r| self.of[r as usize]) {
+                if to as usize != from && counted[to as usize] != from as u32 {
+                    counted[to as usize] = from as u32;
+                    leads[from].push(to);
                     waiting[to as usize] += 1;
                 }
             }
@@ -404,38 +494,4 @@ fn merged(a: &[u32], b: &[u32]) -> Vec<u32> {
     }
     all.extend_from_slice(rest);
     all
-}
-
-/// A set of small numbers.
-#[derive(Clone, Default)]
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn new(count: usize) -> Self {
-        Bits(vec![0; count.div_ceil(64)])
-    }
-
-    fn get(&self, i: usize) -> bool {
-        self.0.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1)
-    }
-
-    fn set(&mut self, i: usize) {
-        self.0[i / 64] |= 1 << (i % 64);
-    }
-
-    fn clear(&mut self, i: usize) {
-        self.0[i / 64] &= !(1 << (i % 64));
-    }
-
-    fn add(&mut self, other: &Bits) {
-        for (word, more) in self.0.iter_mut().zip(&other.0) {
-            *word |= more;
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().enumerate().flat_map(|(at, &word)| {
-            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * at + bit)
-        })
-    }
 }

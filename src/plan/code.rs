@@ -92,6 +92,9 @@ impl Common {
     }
 }
 
+/// Ops of one expression: all of Adam's formula is shallower.
+const DEEP: usize = 16;
+
 /// Writes the code of one body.
 pub(super) struct Writer<'c, 'b, 'a> {
     pub(super) body: &'b Body<'a>,
@@ -100,6 +103,8 @@ pub(super) struct Writer<'c, 'b, 'a> {
     pub(super) words: Vec<(usize, u32, usize)>,
     pub(super) common: &'c mut Common,
     kinds: Vec<Kind>,
+    /// How many ops stand on each other in each instance.
+    depths: Vec<usize>,
     /// The buffers of loads, and whether their declaration is this body's.
     buffers: Vec<(String, bool)>,
 }
@@ -135,6 +140,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
             words: Vec::new(),
             common,
             kinds: vec![Kind::Scalar; body.loads.len()],
+            depths: vec![0; body.instances.len()],
             buffers,
         }
     }
@@ -175,15 +181,33 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
                 }
                 if let Code::Pointwise(pointwise) = instance.code {
                     let call = self.call(instance, pointwise);
-                    let _ = writeln!(
-                        text,
-                        "let t{i} = {};",
-                        rounded(instance.dtype, format_args!("{call}"))
-                    );
+                    let value = rounded(instance.dtype, format_args!("{call}"));
+                    let value = self.bounded(i, value);
+                    let _ = writeln!(text, "let t{i} = {value};");
                 }
             }
             Operand::Word(_) => {}
         }
+    }
+
+    /// The value of instance `i`, hidden from the driver's algebra where it is the end of a long expression of floats.
+    ///
+    /// WGSL lets a driver reassociate and distribute. Through hundreds of ops lavapipe's gathers factors until they
+    /// overflow, so that a sum of small numbers becomes infinite. Bits that are combined with a number which only the
+    /// host knows to be 0 are a value of their own to any compiler.
+    fn bounded(&mut self, i: usize, value: String) -> String {
+        let instance = &self.body.instances[i];
+        let operands = instance.operands.iter().map(|operand| match *operand {
+            Operand::Instance(j) => self.depths[j],
+            _ => 0,
+        });
+        let depth = operands.max().unwrap_or(0) + 1;
+        if depth < DEEP || instance.dtype.register() != Register::F32 {
+            self.depths[i] = depth;
+            return value;
+        }
+        let zero = self.params.add(format_args!("zero"), 0);
+        format!("bitcast<vec4<f32>>(bitcast<vec4<u32>>({value}) ^ vec4<u32>({zero}))")
     }
 
     fn call(&mut self, instance: &Instance, pointwise: &Pointwise) -> String {

@@ -1,7 +1,7 @@
 //! Kernels of pointwise nodes: each thread computes four consecutive elements of every output.
 
-use super::body::{Body, Operand};
-use super::code::{Bound, Common, Defined, Writer};
+use super::body::{Body, Operand, Roll};
+use super::code::{Bound, Common, Defined, Writer, indented, operand_name, vector};
 use super::parts::Part;
 use super::space::{Coordinates, Flat, Kind, Place, pack, stored};
 use crate::graph::Graph;
@@ -31,15 +31,70 @@ pub(super) fn generate(graph: &Graph, body: &Body, part: &str, common: &mut Comm
             }
         }
     }
-    let wanted: Vec<Operand> =
-        body.outputs.iter().map(|output| Operand::Instance(output.instance)).collect();
-    text.push_str(&writer.compute(place, wanted, &mut Defined::nothing(body)));
+    let mut defined = Defined::nothing(body);
+    let values = match &body.roll {
+        Some(roll) => rolled(&mut writer, roll, place, &mut defined, &mut text),
+        None => {
+            let wanted = body.outputs.iter().map(|output| Operand::Instance(output.instance));
+            let wanted: Vec<Operand> = wanted.collect();
+            text.push_str(&writer.compute(place, wanted.iter().copied(), &mut defined));
+            wanted.into_iter().map(operand_name).collect()
+        }
+    };
     let mut stores = Vec::new();
-    for (k, output) in body.outputs.iter().enumerate() {
-        let value = pack(output.dtype, format_args!("t{}", output.instance));
+    for ((k, output), value) in body.outputs.iter().enumerate().zip(values) {
+        let value = pack(output.dtype, format_args!("{value}"));
         let target = writer.target(k);
         text.push_str(&format!("{target}[q] = {value};\n"));
         stores.push((Bound::Output(k), target, stored(output.dtype, Kind::Vector)));
     }
     Part::new(writer, graph, &stores, text, quads.div_ceil(WORKGROUP) as u64, WORKGROUP)
+}
+
+/// Writes the loop through the turns of `roll`, and names what is to be stored after it.
+fn rolled(
+    writer: &mut Writer,
+    roll: &Roll,
+    place: Place,
+    defined: &mut Defined,
+    text: &mut String,
+) -> Vec<String> {
+    let body = writer.body;
+    // What the first turn reads, and what all read alike.
+    let loads = (0..body.loads.len()).map(Operand::Load);
+    text.push_str(&writer.compute(place, loads, defined));
+    let handed: Vec<(usize, Operand)> =
+        roll.next.iter().enumerate().filter_map(|(i, next)| next.map(|next| (i, next))).collect();
+    for &(i, _) in &handed {
+        text.push_str(&format!("var s{i} = v{i};\n"));
+    }
+    let mut inside = String::new();
+    for &(i, _) in &handed {
+        inside.push_str(&format!("let v{i} = s{i};\n"));
+    }
+    let made = |operand: &Operand| matches!(operand, Operand::Instance(_)).then_some(*operand);
+    let wanted: Vec<Operand> =
+        roll.next.iter().flatten().chain(&roll.results).filter_map(made).collect();
+    inside.push_str(&writer.compute(place, wanted, defined));
+    for &(i, next) in &handed {
+        inside.push_str(&format!("s{i} = {};\n", operand_name(next)));
+    }
+    let mut values = Vec::new();
+    for (k, (result, output)) in roll.results.iter().zip(&body.outputs).enumerate() {
+        values.push(match *result {
+            Operand::Load(i) => format!("s{i}"),
+            made => {
+                let ty = vector(output.dtype.register());
+                text.push_str(&format!("var r{k}: {ty};\n"));
+                inside.push_str(&format!("r{k} = {};\n", operand_name(made)));
+                format!("r{k}")
+            }
+        });
+    }
+    let turns = writer.params.add(format_args!("turns"), roll.turns as u32);
+    text.push_str(&format!(
+        "for (var turn = 0u; turn < {turns}; turn++) {{\n{}}}\n",
+        indented(&inside, 4)
+    ));
+    values
 }

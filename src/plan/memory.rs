@@ -1,5 +1,7 @@
 //! Lifetimes to slots: values that never live at the same time share a buffer.
 
+use std::collections::BTreeMap;
+
 use super::body::Scope;
 use super::packs::Stage;
 use crate::graph::Input;
@@ -8,7 +10,8 @@ use crate::graph::Input;
 #[derive(Default)]
 pub(super) struct Slots {
     bytes: Vec<u64>,
-    free: Vec<u32>,
+    /// Free slots by their sizes.
+    free: BTreeMap<u64, Vec<u32>>,
 }
 
 impl Slots {
@@ -17,15 +20,10 @@ impl Slots {
     pub(super) fn take(&mut self, bytes: u64, keep: bool) -> u32 {
         if !keep {
             // The smallest that fits, unless most of it would lie idle.
-            let fits = |&slot: &u32| {
-                let size = self.bytes[slot as usize];
-                size >= bytes && size <= bytes.saturating_mul(4).max(4096)
-            };
-            let best = (0..self.free.len())
-                .filter(|&i| fits(&self.free[i]))
-                .min_by_key(|&i| self.bytes[self.free[i] as usize]);
-            if let Some(i) = best {
-                return self.free.swap_remove(i);
+            let most = bytes.saturating_mul(4).max(4096);
+            let best = self.free.range_mut(bytes..=most).find_map(|(_, slots)| slots.pop());
+            if let Some(slot) = best {
+                return slot;
             }
         }
         self.bytes.push(bytes);
@@ -34,8 +32,7 @@ impl Slots {
 
     /// The value in `slot` is read no more.
     pub(super) fn release(&mut self, slot: u32) {
-        debug_assert!(!self.free.contains(&slot), "slot {slot} is released twice");
-        self.free.push(slot);
+        self.free.entry(self.bytes[slot as usize]).or_default().push(slot);
     }
 
     pub(super) fn bytes(&self, slot: u32) -> u64 {
@@ -98,10 +95,15 @@ impl Lifetimes {
         }
     }
 
-    /// The nodes that nobody needs after stage `at`.
-    pub(super) fn ends(&self, at: usize) -> Vec<u32> {
-        let ends = |&i: &usize| self.nodes[i] == Some(at) && !self.keep[i];
-        (0..self.nodes.len()).filter(ends).map(|i| i as u32).collect()
+    /// For each stage the nodes that nobody needs after it.
+    pub(super) fn ends(&self, stages: usize) -> Vec<Vec<u32>> {
+        let mut ends = vec![Vec::new(); stages];
+        for (i, last) in self.nodes.iter().enumerate() {
+            if let (Some(at), false) = (*last, self.keep[i]) {
+                ends[at].push(i as u32);
+            }
+        }
+        ends
     }
 }
 

@@ -11,14 +11,17 @@ mod code;
 mod epilogue;
 mod map;
 mod memory;
+mod order;
 mod packs;
 mod parts;
 mod passes;
 mod planner;
 mod report;
+mod roll;
 mod rows;
 mod space;
 mod tuner;
+mod turns;
 mod view;
 
 use std::sync::Arc;
@@ -109,8 +112,13 @@ const RECENT: usize = 3;
 impl Plan {
     /// `slots` are the sizes of the buffers that a run takes.
     fn new(steps: Vec<Step>, slots: Vec<u64>, outputs: Vec<(u32, Place)>, params: Params) -> Self {
-        let inner = |slot: u32| outputs.iter().all(|(_, place)| *place != Place::Slot(slot));
-        let arena = slots.iter().zip(0..).filter(|&(_, slot)| inner(slot));
+        let mut inner = vec![true; slots.len()];
+        for (_, place) in &outputs {
+            if let Place::Slot(slot) = *place {
+                inner[slot as usize] = false;
+            }
+        }
+        let arena = slots.iter().zip(&inner).filter(|(_, inner)| **inner);
         Plan {
             arena_bytes: arena.map(|(bytes, _)| bytes).sum(),
             report: PlanReport::new(&steps, slots.iter().sum()),

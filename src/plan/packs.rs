@@ -8,7 +8,8 @@ use super::body::{Body, Code, Load, Scope, Source};
 use super::cluster::Cluster;
 use super::map;
 use super::rows::Shares;
-use crate::graph::Input;
+use super::turns::Turns;
+use crate::graph::{Input, Table, hash_bytes};
 
 /// Bytes that a cluster with company reads and writes at most. A GPU moves as many in about the time that it needs to
 /// begin a kernel.
@@ -75,9 +76,13 @@ fn bytes(scope: &Scope, cluster: &Cluster) -> u64 {
 struct Waiting<'a> {
     /// Those of a level need results of levels before it only. With the bytes of each, and whether anybody reads it.
     levels: Vec<Vec<(Cluster<'a>, u64, bool)>>,
+    /// Those that had no reader when others left, of whom none depends on another.
+    later: Vec<Cluster<'a>>,
     /// The level that each node waits in.
     of: Vec<Option<usize>>,
+    /// Of all that wait, and of those that do so for later.
     bytes: u64,
+    bytes_later: u64,
 }
 
 impl<'a> Waiting<'a> {
@@ -104,24 +109,30 @@ impl<'a> Waiting<'a> {
 
     /// Those that others need run now; with `all` the rest too, such as the steps of an optimizer.
     fn leave(&mut self, stages: &mut Vec<Stage<'a>>, all: bool) {
-        let levels = std::mem::take(&mut self.levels);
-        let mut rest = Vec::new();
-        self.bytes = 0;
-        for level in levels {
-            let (now, later): (Vec<_>, Vec<_>) =
-                level.into_iter().partition(|(_, _, needed)| all || *needed);
-            for node in now.iter().flat_map(|(cluster, _, _)| &cluster.outputs) {
-                self.of[*node as usize] = None;
+        let mut first = if all { std::mem::take(&mut self.later) } else { Vec::new() };
+        let mut bytes = 0;
+        for level in std::mem::take(&mut self.levels) {
+            let mut now = std::mem::take(&mut first);
+            for (cluster, size, needed) in level {
+                for &node in &cluster.outputs {
+                    self.of[node as usize] = None;
+                }
+                if all || needed {
+                    now.push(cluster);
+                } else {
+                    bytes += size;
+                    self.later.push(cluster);
+                }
             }
             if !now.is_empty() {
-                stages.push(now.into_iter().map(|(cluster, _, _)| cluster).collect());
+                stages.push(now);
             }
-            rest.extend(later);
         }
-        // Nobody reads these, so they do not depend on each other.
-        for (cluster, bytes, needed) in rest {
-            self.add(cluster, bytes, needed);
+        if !first.is_empty() {
+            stages.push(first);
         }
+        self.bytes = if all { 0 } else { self.bytes_later + bytes };
+        self.bytes_later = self.bytes;
     }
 }
 
@@ -138,6 +149,15 @@ pub(super) struct Unit<'c, 'a> {
 impl Unit<'_, '_> {
     fn workgroup(&self) -> usize {
         self.shares.map_or(map::WORKGROUP, Shares::workgroup)
+    }
+
+    /// Equal for units that do the same in different turns of a run.
+    fn class(&self, turns: &Turns) -> Option<u64> {
+        let label = self.cluster.labels.first()?;
+        let (run, last) = (&turns.runs[label.run as usize], *self.cluster.members.last()?);
+        let place = (last as usize).checked_sub(run.first)? % run.period;
+        let class = [label.run, place as u32, self.cluster.members.len() as u32];
+        self.body.roll.is_none().then(|| hash_bytes(bytemuck::cast_slice(&class)))
     }
 
     fn text(&self) -> usize {
@@ -178,11 +198,53 @@ struct Bin {
     text: usize,
 }
 
-/// Brings the units of a stage into kernels, each into the first that has room for it.
-pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>> {
+/// Bins that a unit is tried in, the latest: so a wide stage takes no longer for each unit than a narrow one.
+const OPEN_BINS: usize = 8;
+/// Turns of a loop that run side by side in one kernel.
+const TURNS: usize = 8;
+
+/// Brings the units of a stage into kernels: those that are the same in several turns of a run among themselves, each
+/// other one into the first that has room for it.
+pub(super) fn kernels(units: &[Unit], turns: &Turns, storage_buffers: usize) -> Vec<Vec<usize>> {
     let limit = storage_buffers.min(BINDINGS);
-    let mut bins: Vec<Bin> = Vec::new();
+    let mut kernels = Vec::new();
+    let mut rest = Vec::new();
+    let mut of_class = Table::default();
+    let mut classes: Vec<Vec<usize>> = Vec::new();
     for (at, unit) in units.iter().enumerate() {
+        match unit.class(turns) {
+            Some(class) => {
+                let next = classes.len() as u32;
+                let class = *of_class.entry(class).or_insert(next);
+                if class == next {
+                    classes.push(Vec::new());
+                }
+                classes[class as usize].push(at);
+            }
+            None => rest.push(at),
+        }
+    }
+    for class in classes {
+        if let [one] = class[..] {
+            rest.push(one);
+            continue;
+        }
+        // In halves, so that no text depends on how many turns there are.
+        let unit = &units[class[0]];
+        let bindings = unit.bindings() + unit.singles().count();
+        let room = (limit / bindings.max(1)).min(LONGEST_TEXT / unit.text());
+        let mut open = &class[..];
+        while !open.is_empty() {
+            let count = room.clamp(1, TURNS).min(open.len());
+            let (own, later) = open.split_at(1 << count.ilog2());
+            kernels.push(own.to_vec());
+            open = later;
+        }
+    }
+    let mut bins: Vec<Bin> = Vec::new();
+    rest.sort_unstable();
+    for at in rest {
+        let unit = &units[at];
         let mut own: Vec<Source> = Vec::new();
         unit.singles().for_each(|single| {
             if !own.contains(&single) {
@@ -195,7 +257,8 @@ pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>>
                 && bin.text + unit.text() <= LONGEST_TEXT
                 && units[bin.units[0]].workgroup() == unit.workgroup()
         };
-        match bins.iter_mut().find(fits) {
+        let from = bins.len().saturating_sub(OPEN_BINS);
+        match bins[from..].iter_mut().find(fits) {
             Some(bin) => {
                 bin.units.push(at);
                 bin.bindings += unit.bindings();
@@ -211,5 +274,6 @@ pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>>
             }),
         }
     }
-    bins.into_iter().map(|bin| bin.units).collect()
+    kernels.extend(bins.into_iter().map(|bin| bin.units));
+    kernels
 }

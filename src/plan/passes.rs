@@ -104,8 +104,7 @@ impl Passes {
         let Level { folds, stored } = level;
         let Shape { inner, aligned, chunked, threads, .. } = self.shape;
         let wanted = level.wanted(body);
-        let mut of_row = Vec::new();
-        wanted.iter().for_each(|&operand| row_operands(body, operand, &mut of_row));
+        let of_row = row_operands(body, &wanted);
         let row = writer.compute(self.shape.place(true), of_row, defined);
         self.text.push_str(&row);
 
@@ -413,25 +412,28 @@ impl Level {
 /// What `now` computes for each element and `later` needs again, so far as it is worth a register: loads, and what is
 /// folded.
 fn keepable(body: &Body, now: &[Operand], later: &[Operand]) -> Vec<Operand> {
-    fn reach(body: &Body, operand: Operand, out: &mut Vec<Operand>) {
-        let row = match operand {
-            Operand::Load(i) | Operand::Inside(i) => body.loads[i].row,
-            Operand::Instance(i) => body.instances[i].row,
-            Operand::Word(_) => true,
-        };
-        if !row && !out.contains(&operand) {
-            out.push(operand);
-            if let Operand::Instance(i) = operand {
-                body.instances[i].operands.iter().for_each(|&o| reach(body, o, out));
+    let each = |wanted: &[Operand]| {
+        let mut needed = Vec::new();
+        body.reach(wanted, |operand| {
+            let row = match operand {
+                Operand::Load(i) | Operand::Inside(i) => body.loads[i].row,
+                Operand::Instance(i) => body.instances[i].row,
+                Operand::Word(_) => true,
+            };
+            if !row {
+                needed.push(operand);
             }
+            !row
+        });
+        needed
+    };
+    let (mut here, again) = (each(now), each(later));
+    let mut windowed = vec![false; body.loads.len()];
+    for operand in here.iter().chain(&again) {
+        if let Operand::Inside(i) = operand {
+            windowed[*i] = true;
         }
     }
-    let (mut here, mut again) = (Vec::new(), Vec::new());
-    now.iter().for_each(|&operand| reach(body, operand, &mut here));
-    later.iter().for_each(|&operand| reach(body, operand, &mut again));
-    let windowed: Vec<bool> = (0..body.loads.len())
-        .map(|i| here.contains(&Operand::Inside(i)) || again.contains(&Operand::Inside(i)))
-        .collect();
     here.retain(|operand| {
         again.contains(operand)
             && match *operand {
@@ -451,20 +453,23 @@ fn shuffled(register: Register, value: &str, step: usize) -> String {
     }
 }
 
-/// What `operand` needs that is the same for a whole row.
-fn row_operands(body: &Body, operand: Operand, out: &mut Vec<Operand>) {
-    let row = match operand {
-        Operand::Load(i) | Operand::Inside(i) => {
-            body.loads[i].row && temp_of(body.loads[i].source).is_none()
+/// What `wanted` needs that is the same for a whole row.
+fn row_operands(body: &Body, wanted: &[Operand]) -> Vec<Operand> {
+    let mut rows = Vec::new();
+    body.reach(wanted, |operand| {
+        let row = match operand {
+            Operand::Load(i) | Operand::Inside(i) => {
+                body.loads[i].row && temp_of(body.loads[i].source).is_none()
+            }
+            Operand::Instance(i) => body.instances[i].row,
+            Operand::Word(_) => false,
+        };
+        if row {
+            rows.push(operand);
         }
-        Operand::Instance(i) => body.instances[i].row,
-        Operand::Word(_) => false,
-    };
-    if row {
-        out.push(operand);
-    } else if let Operand::Instance(i) = operand {
-        body.instances[i].operands.iter().for_each(|&operand| row_operands(body, operand, out));
-    }
+        !row
+    });
+    rows
 }
 
 fn fold_of<'a>(body: &Body<'a>, i: usize) -> (Register, &'a Reduction) {

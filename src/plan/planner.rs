@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 
 use super::body::{Body, Scope, Source};
+use super::builder::LARGEST;
 use super::cluster::{self, Cluster};
 use super::code::{Bound, Common, Kernel};
 use super::memory::{Lifetimes, Slots};
 use super::packs::{self, Stage, Unit};
 use super::rows::{self, Shares};
 use super::tuner::{Choice, Met};
+use super::turns::Turns;
 use super::{Binds, Note, Params, Place, Plan, Ranges, Step, epilogue, map, parts};
 use crate::device::Caps;
 use crate::graph::lower::{self, Arg, Bind, Kernels, Lowering, Pointwise, Site};
@@ -23,10 +25,14 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) ->
     let roots = find_roots(graph, &mut lowerings, fusion);
     let free = cluster::free(graph, &lowerings, fusion);
     let scope = Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
+    let mut turns = if fusion { Turns::find(&scope, LARGEST) } else { Turns::default() };
+    let clusters = cluster::clusters(&scope, &mut turns, fusion);
     let planner = Planner {
-        stages: packs::stages(&scope, cluster::clusters(&scope, fusion), fusion),
+        stages: packs::stages(&scope, clusters, fusion),
+        turns: &turns,
         scope: &scope,
         places: vec![None; graph.nodes.len()],
+        replaced: vec![false; graph.nodes.len()],
         slots: Slots::default(),
         steps: Vec::new(),
         params: Params::default(),
@@ -62,8 +68,11 @@ fn lower_node(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut M
 
 struct Planner<'a, 'b> {
     scope: &'b Scope<'a>,
+    turns: &'b Turns,
     stages: Vec<Stage<'a>>,
     places: Vec<Option<Place>>,
+    /// Values whose slots were taken over by a later one.
+    replaced: Vec<bool>,
     slots: Slots,
     steps: Vec<Step>,
     params: Params,
@@ -74,12 +83,16 @@ impl<'a> Planner<'a, '_> {
         let nodes = &self.scope.graph.nodes;
         let mut stages = std::mem::take(&mut self.stages);
         let lives = Lifetimes::new(self.scope, &stages);
-        for (at, stage) in stages.iter_mut().enumerate() {
-            let mut ends = lives.ends(at);
-            let reads: Vec<Input> = stage.iter().flat_map(|c| &c.reads).copied().collect();
+        let ends = lives.ends(stages.len());
+        // How often the clusters of a stage read each node, and each leaf.
+        let leaves = self.scope.graph.leaves.len();
+        let mut readers = Readers { nodes: vec![0; nodes.len()], leaves: vec![0; leaves] };
+        for (at, (stage, ends)) in stages.iter_mut().zip(ends).enumerate() {
+            readers.count(stage, 1);
             for cluster in &mut *stage {
-                self.write_in_place(cluster, &reads, at, &lives, &mut ends);
+                self.write_in_place(cluster, &readers, at, &lives);
             }
+            readers.count(stage, -1);
             for &node in stage.iter().flat_map(|cluster| &cluster.outputs) {
                 if self.places[node as usize].is_none() {
                     let bytes = nodes[node as usize].spec.bytes();
@@ -88,7 +101,8 @@ impl<'a> Planner<'a, '_> {
                 }
             }
             self.lay(stage);
-            for node in ends {
+            // A value that was replaced has handed its slot on.
+            for node in ends.into_iter().filter(|&node| !self.replaced[node as usize]) {
                 if let Some(Place::Slot(slot)) = self.places[node as usize] {
                     self.slots.release(slot);
                 }
@@ -102,14 +116,13 @@ impl<'a> Planner<'a, '_> {
     }
 
     /// Lets results of the cluster take the buffers of values that it is the last to read: it alone, as the others of
-    /// its stage may run beside it. The values of `ends` that are so replaced are taken out of it.
+    /// its stage may run beside it.
     fn write_in_place(
         &mut self,
         cluster: &mut Cluster,
-        reads: &[Input],
+        readers: &Readers,
         at: usize,
         lives: &Lifetimes,
-        ends: &mut Vec<u32>,
     ) {
         let Some(body) = &mut cluster.body else { return };
         for k in 0..body.outputs.len() {
@@ -118,7 +131,7 @@ impl<'a> Planner<'a, '_> {
             let bytes = self.scope.graph.nodes[node as usize].spec.bytes();
             let fits = body.replaceable(k, self.scope.graph).into_iter().find_map(|i| {
                 let Source::Value(input) = body.loads[i].source else { return None };
-                let alone = reads.iter().filter(|read| **read == input).count() == 1;
+                let alone = readers.of(input) == 1;
                 let ends_here = lives.last(input) == Some(at) && alone;
                 let place = match input {
                     Input::Leaf(leaf) => lives.donated[leaf as usize].then_some(Place::Leaf(leaf)),
@@ -138,10 +151,8 @@ impl<'a> Planner<'a, '_> {
             if let Some((load, input, place)) = fits {
                 body.outputs[k].replaces = Some(load);
                 self.places[node as usize] = Some(place);
-                ends.retain(|&end| Input::Node(end) != input);
-                // Read nowhere, it is free again at once.
-                if !lives.keep[node as usize] && lives.last(Input::Node(node)) == Some(at) {
-                    insert_new(ends, node);
+                if let Input::Node(j) = input {
+                    self.replaced[j as usize] = true;
                 }
             }
         }
@@ -203,7 +214,7 @@ impl<'a> Planner<'a, '_> {
     /// Lays down kernels for units that do not depend on each other.
     fn lay_units(&mut self, units: &[Unit]) {
         let graph = self.scope.graph;
-        for kernel in packs::kernels(units, self.scope.caps.storage_buffers) {
+        for kernel in packs::kernels(units, self.turns, self.scope.caps.storage_buffers) {
             let units: Vec<&Unit> = kernel.iter().map(|&at| &units[at]).collect();
             let mut common = Common::default();
             let parts = units.iter().enumerate().map(|(k, unit)| {
@@ -343,6 +354,30 @@ impl<'a> Planner<'a, '_> {
             ops: computed.iter().map(|&node| nodes[node as usize].op.name()).collect(),
             outputs: outputs.collect(),
             ..Note::default()
+        }
+    }
+}
+
+/// How often the clusters of a stage read each value.
+struct Readers {
+    nodes: Vec<i32>,
+    leaves: Vec<i32>,
+}
+
+impl Readers {
+    fn count(&mut self, stage: &[Cluster], by: i32) {
+        for input in stage.iter().flat_map(|cluster| &cluster.reads) {
+            match *input {
+                Input::Node(j) => self.nodes[j as usize] += by,
+                Input::Leaf(j) => self.leaves[j as usize] += by,
+            }
+        }
+    }
+
+    fn of(&self, input: Input) -> i32 {
+        match input {
+            Input::Node(j) => self.nodes[j as usize],
+            Input::Leaf(j) => self.leaves[j as usize],
         }
     }
 }

@@ -189,7 +189,7 @@ impl Space {
     }
 
     /// True if load `i` is read at the kernel's own index.
-    fn is_flat(&self, i: usize) -> bool {
+    pub(super) fn is_flat(&self, i: usize) -> bool {
         let own = |(axis, step): (usize, &ViewAxis)| {
             step.window.is_none() && (step.stride == self.stride(axis) || self.axes[axis].size == 1)
         };

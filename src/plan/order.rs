@@ -1,0 +1,188 @@
+//! The order in which groups can run while groups are being joined: a topological order that is repaired locally
+//! (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006), so that a join costs
+//! what lies between the two groups and not the whole graph.
+
+/// Places in an order in which each group stands before all that it leads to.
+pub(super) struct Order {
+    places: Vec<u32>,
+    /// The search that has come by each group last.
+    seen: Vec<u32>,
+    search: u32,
+}
+
+/// The groups between two that shall be joined.
+pub(super) struct Between {
+    /// What the first leads to.
+    after: Vec<u32>,
+    /// What leads to the second.
+    before: Vec<u32>,
+}
+
+/// Edges that are followed for one join. Beyond it the groups stay apart, which costs a kernel and no more.
+const EDGES: usize = 2048;
+
+impl Order {
+    /// For groups that stand in the order of their numbers.
+    pub(super) fn new(count: usize) -> Self {
+        Order { places: (0..count as u32).collect(), seen: vec![0; count], search: 0 }
+    }
+
+    /// True if `a` stands before `b`.
+    pub(super) fn is_before(&self, a: u32, b: u32) -> bool {
+        self.places[a as usize] < self.places[b as usize]
+    }
+
+    /// What stands between `from` and `to` and depends on the one or is needed by the other; `None` if a way leads from
+    /// one to the other through a third group, or nobody knows without a long search. `after` and `before` name the
+    /// groups that a group leads to, and those that lead to it; they may name the group itself.
+    pub(super) fn between<A, B>(
+        &mut self,
+        from: u32,
+        to: u32,
+        after: impl Fn(u32) -> A,
+        before: impl Fn(u32) -> B,
+    ) -> Option<Between>
+    where
+        A: Iterator<Item = u32>,
+        B: Iterator<Item = u32>,
+    {
+        let mut edges = EDGES;
+        let (first, last) = (self.places[from as usize], self.places[to as usize]);
+        let inside = |place: u32| first < place && place < last;
+        self.search += 1;
+        let mut found = Between { after: Vec::new(), before: Vec::new() };
+        let (mut open, mut next) = (from, 0);
+        loop {
+            for group in after(open) {
+                edges = edges.checked_sub(1)?;
+                if group == to && open != from {
+                    return None;
+                }
+                let at = group as usize;
+                if inside(self.places[at]) && self.seen[at] != self.search {
+                    self.seen[at] = self.search;
+                    found.after.push(group);
+                }
+            }
+            let Some(&group) = found.after.get(next) else { break };
+            (open, next) = (group, next + 1);
+        }
+        let (mut open, mut next) = (to, 0);
+        loop {
+            for group in before(open) {
+                edges = edges.checked_sub(1)?;
+                let at = group as usize;
+                if inside(self.places[at]) && self.seen[at] != self.search {
+                    self.seen[at] = self.search;
+                    found.before.push(group);
+                }
+            }
+            let Some(&group) = found.before.get(next) else { break };
+            (open, next) = (group, next + 1);
+        }
+        Some(found)
+    }
+
+    /// `to` becomes a part of `from`: what leads to either stands before it from now on, what they lead to behind it.
+    pub(super) fn join(&mut self, from: u32, to: u32, mut between: Between) {
+        let place = |group: &u32| self.places[*group as usize];
+        between.before.sort_unstable_by_key(place);
+        between.after.sort_unstable_by_key(place);
+        let mut groups = between.before;
+        groups.push(from);
+        groups.append(&mut between.after);
+        let mut places: Vec<u32> = groups.iter().map(place).collect();
+        places.push(place(&to));
+        places.sort_unstable();
+        for (group, place) in groups.into_iter().zip(places) {
+            self.places[group as usize] = place;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Groups joined in a graph of edges from smaller to larger numbers.
+    struct Graph {
+        edges: Vec<(u32, u32)>,
+        of: Vec<u32>,
+        order: Order,
+    }
+
+    impl Graph {
+        fn new(count: usize, edges: &[(u32, u32)]) -> Self {
+            Graph {
+                edges: edges.to_vec(),
+                of: (0..count as u32).collect(),
+                order: Order::new(count),
+            }
+        }
+
+        fn edges(&self) -> Vec<(u32, u32)> {
+            let of = |node: u32| self.of[node as usize];
+            self.edges.iter().map(|&(a, b)| (of(a), of(b))).collect()
+        }
+
+        fn join(&mut self, from: u32, to: u32) -> bool {
+            let edges = self.edges();
+            let after = |g| edges.iter().filter(move |(a, _)| *a == g).map(|(_, b)| *b);
+            let before = |g| edges.iter().filter(move |(_, b)| *b == g).map(|(a, _)| *a);
+            let Some(between) = self.order.between(from, to, after, before) else { return false };
+            self.order.join(from, to, between);
+            self.of.iter_mut().filter(|of| **of == to).for_each(|of| *of = from);
+            self.check();
+            true
+        }
+
+        fn check(&self) {
+            for (a, b) in self.edges().into_iter().filter(|(a, b)| a != b) {
+                assert!(self.order.is_before(a, b), "{a} leads to {b}: {:?}", self.order.places);
+            }
+        }
+    }
+
+    #[test]
+    fn a_way_through_a_third_keeps_groups_apart() {
+        let mut graph = Graph::new(3, &[(0, 1), (1, 2), (0, 2)]);
+        assert!(!graph.join(0, 2));
+        assert!(graph.join(0, 1));
+        assert!(graph.join(0, 2));
+    }
+
+    #[test]
+    fn places_are_repaired_around_a_join() {
+        // 0 leads to 1 and 4, 2 and 3 lead to 4: with 0 and 4 joined, 2 and 3 must come before, and 1 after.
+        let mut graph = Graph::new(5, &[(0, 1), (0, 4), (2, 4), (3, 4)]);
+        assert!(graph.join(0, 4));
+        assert!(graph.order.is_before(2, 0) && graph.order.is_before(3, 0));
+        assert!(graph.order.is_before(0, 1));
+        // 3 and 1 have become independent but for 0, which lies between them.
+        assert!(!graph.join(3, 1));
+        assert!(graph.join(2, 3));
+    }
+
+    #[test]
+    fn any_joins_leave_an_order() {
+        let mut state = 7u64;
+        let mut random = |n: u32| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((state >> 33) % u64::from(n)) as u32
+        };
+        for _ in 0..50 {
+            let edges: Vec<(u32, u32)> =
+                (1..40).flat_map(|b| [(random(b), b), (random(b), b)]).collect();
+            let mut graph = Graph::new(40, &edges);
+            let mut joined = 0;
+            for _ in 0..200 {
+                let (a, b) = (graph.of[random(40) as usize], graph.of[random(40) as usize]);
+                if a != b {
+                    let (from, to) = if graph.order.is_before(a, b) { (a, b) } else { (b, a) };
+                    joined += usize::from(graph.join(from, to));
+                }
+            }
+            assert!(joined > 5, "{joined}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Turns of a loop that one kernel goes through one after another.
+//!
+//! Where each turn is one pointwise group that reads what the turn before has computed at the same place, a thread can
+//! go on by itself: the text holds one turn, and how many there are is a parameter. A thousand additions are one
+//! kernel, and as quick to compile as a single one.
+
+use super::body::{Body, Code, Operand, Output, Roll, Scope, Source};
+use super::cluster::Cluster;
+use crate::graph::Input;
+use crate::graph::lower::{Arg, Pointwise};
+
+/// Turns for which one kernel instead of several pays.
+const FEW: usize = 3;
+/// Turns of one kernel. Some drivers end an invocation's loops silently after 65,535 rounds, and some watch over how
+/// long a kernel runs.
+const MOST: usize = 4096;
+
+/// Makes one cluster of those that are turns of a loop; all others stay as they are.
+pub(super) fn roll<'a>(scope: &Scope, clusters: Vec<Cluster<'a>>) -> Vec<Cluster<'a>> {
+    let needs = Needs::new(scope, &clusters);
+    let mut rolled = Vec::with_capacity(clusters.len());
+    let mut rest = clusters.into_iter().enumerate().peekable();
+    while let Some((at, first)) = rest.next() {
+        let mut turns = vec![first];
+        let mut steps: Option<Vec<Option<Operand>>> = None;
+        while let Some((_, cluster)) = rest.peek() {
+            let last = &turns[turns.len() - 1];
+            let follows = turns.len() < MOST && follows(last, cluster);
+            let step = match (&last.body, &cluster.body) {
+                (Some(now), Some(then)) if follows => next(now, then),
+                _ => None,
+            };
+            if step.is_none() || steps.as_ref().is_some_and(|steps| Some(steps) != step.as_ref()) {
+                break;
+            }
+            steps = step;
+            turns.extend(rest.next().map(|(_, cluster)| cluster));
+        }
+        let Some(steps) = steps.filter(|_| turns.len() >= FEW) else {
+            rolled.extend(turns);
+            continue;
+        };
+        // Values that others need end a loop.
+        let mut turns = std::collections::VecDeque::from(turns);
+        let mut at = at;
+        while !turns.is_empty() {
+            let count = needs.loop_length(turns.make_contiguous(), at, &steps);
+            let own: Vec<Cluster> = turns.drain(..count).collect();
+            match count < FEW {
+                true => rolled.extend(own),
+                false => rolled.push(needs.merged(own, at, &steps)),
+            }
+            at += count;
+        }
+    }
+    rolled
+}
+
+/// True if one cluster is a turn and the other the next of the same run.
+fn follows(now: &Cluster, then: &Cluster) -> bool {
+    now.labels
+        .iter()
+        .any(|label| then.labels.iter().any(|l| l.run == label.run && l.turn == label.turn + 1))
+}
+
+/// What each load of `then` is to `now`, if both bodies do the same and the later one goes on from the results and
+/// inputs of the earlier at the same places: `None` for what both read alike.
+pub(super) fn next(now: &Body, then: &Body) -> Option<Vec<Option<Operand>>> {
+    let sizes = (now.instances.len(), now.loads.len(), now.outputs.len());
+    let same = sizes == (then.instances.len(), then.loads.len(), then.outputs.len())
+        && now.anchor.is_none()
+        && then.anchor.is_none()
+        && now.space.axes == then.space.axes
+        && now
+            .outputs
+            .iter()
+            .zip(&then.outputs)
+            .all(|(a, b)| (a.instance, a.dtype, a.row) == (b.instance, b.dtype, b.row));
+    if !same {
+        return None;
+    }
+    for (a, b) in now.instances.iter().zip(&then.instances) {
+        let (Code::Pointwise(first), Code::Pointwise(second)) = (a.code, b.code) else {
+            return None;
+        };
+        // Numbers of a node are the same in each turn only if it is the same node.
+        let own = first.args.iter().any(|(_, arg)| matches!(arg, Arg::Word(_)));
+        let same = alike(first, second)
+            && a.operands == b.operands
+            && (&a.view, a.dtype) == (&b.view, b.dtype)
+            && (!own || a.node == b.node);
+        if !same {
+            return None;
+        }
+    }
+    let mut steps = Vec::with_capacity(then.loads.len());
+    for (i, (a, b)) in now.loads.iter().zip(&then.loads).enumerate() {
+        if a.dtype != b.dtype || a.view != b.view {
+            return None;
+        }
+        if a.source == b.source {
+            steps.push(None);
+            continue;
+        }
+        // Another thread's element would have to go through memory.
+        let Source::Value(Input::Node(node)) = b.source else { return None };
+        if !then.space.is_flat(i) {
+            return None;
+        }
+        let made = now.outputs.iter().find(|output| output.node == node);
+        let read = |(k, load): (usize, &super::body::Load)| {
+            (load.source == b.source && load.dtype == b.dtype && now.space.is_flat(k)).then_some(k)
+        };
+        steps.push(Some(match made {
+            Some(output) if output.dtype == b.dtype => Operand::Instance(output.instance),
+            Some(_) => return None,
+            None => Operand::Load(now.loads.iter().enumerate().find_map(read)?),
+        }));
+    }
+    // Without a value that goes from turn to turn each computes the same, or they have nothing to do with each other.
+    steps.iter().any(|step| matches!(step, Some(Operand::Instance(_)))).then_some(steps)
+}
+
+/// True if both are the same function of their operands.
+fn alike(a: &Pointwise, b: &Pointwise) -> bool {
+    a.name == b.name
+        && a.body == b.body
+        && a.args.iter().map(|(n, _)| n).eq(b.args.iter().map(|(n, _)| n))
+}
+
+/// Who needs each value.
+struct Needs {
+    /// The last cluster that reads each node.
+    last: Vec<usize>,
+    keep: Vec<bool>,
+}
+
+impl Needs {
+    fn new(scope: &Scope, clusters: &[Cluster]) -> Self {
+        let nodes = &scope.graph.nodes;
+        let mut needs = Needs { last: vec![0; nodes.len()], keep: vec![false; nodes.len()] };
+        for (i, node) in nodes.iter().enumerate() {
+            if let (true, Input::Node(root)) = (node.wanted, scope.roots[i]) {
+                needs.keep[root as usize] = true;
+            }
+        }
+        for (at, cluster) in clusters.iter().enumerate() {
+            for input in &cluster.reads {
+                if let Input::Node(j) = *input {
+                    needs.last[j as usize] = at;
+                }
+            }
+        }
+        needs
+    }
+
+    /// True if somebody needs `node` after the cluster `end`.
+    fn after(&self, node: u32, end: usize) -> bool {
+        self.keep[node as usize] || self.last[node as usize] > end
+    }
+
+    /// How many of `turns`, of which the first is the cluster `at`, one loop can go through: as many as leave all that
+    /// others need in what the loop has at its end.
+    fn loop_length(&self, turns: &[Cluster], at: usize, steps: &[Option<Operand>]) -> usize {
+        let end = at + turns.len() - 1;
+        // The first turn that computes what somebody needs after all of them.
+        let needed = |cluster: &Cluster| cluster.outputs.iter().any(|&node| self.after(node, end));
+        let first = turns.iter().position(needed).map_or(turns.len(), |turn| turn + 1);
+        let most = turns.len().min(first + steps.len());
+        let fits = |&count: &usize| {
+            let has = self.results(&turns[..count], at, steps);
+            let from = (first - 1).min(count - 1);
+            turns[from..count].iter().flat_map(|cluster| &cluster.outputs).all(|node| {
+                !self.after(*node, at + count - 1) || has.iter().any(|(known, _)| known == node)
+            })
+        };
+        (first..=most).rev().find(fits).unwrap_or(first)
+    }
+
+    /// The values that a loop through `turns` has at its end and somebody needs, and where it has them.
+    fn results(
+        &self,
+        turns: &[Cluster],
+        at: usize,
+        steps: &[Option<Operand>],
+    ) -> Vec<(u32, Operand)> {
+        let last = &turns[turns.len() - 1];
+        let end = at + turns.len() - 1;
+        let mut results = Vec::new();
+        let Some(body) = &last.body else { return results };
+        for output in &body.outputs {
+            if self.after(output.node, end) {
+                results.push((output.node, Operand::Instance(output.instance)));
+            }
+        }
+        // What an earlier turn has computed, on its way from load to load.
+        for (i, step) in steps.iter().enumerate() {
+            let Some(Operand::Load(from)) = step else { continue };
+            let Source::Value(Input::Node(node)) = body.loads[*from].source else { continue };
+            let own = turns.iter().rev().take(steps.len() + 1).any(|t| t.outputs.contains(&node));
+            if own && self.after(node, end) && results.iter().all(|(known, _)| *known != node) {
+                results.push((node, Operand::Load(i)));
+            }
+        }
+        results
+    }
+
+    /// One cluster that goes through all `turns`.
+    fn merged<'a>(
+        &self,
+        turns: Vec<Cluster<'a>>,
+        at: usize,
+        steps: &[Option<Operand>],
+    ) -> Cluster<'a> {
+        let count = turns.len();
+        let results = self.results(&turns, at, steps);
+        let dtype = |node: u32| {
+            let outputs =
+                turns.iter().filter_map(|turn| turn.body.as_ref()).flat_map(|b| &b.outputs);
+            outputs.clone().find(|o| o.node == node).map(|o| (o.instance, o.dtype))
+        };
+        let outputs: Vec<Output> = results
+            .iter()
+            .filter_map(|&(node, _)| {
+                let (instance, dtype) = dtype(node)?;
+                Some(Output { node, instance, dtype, row: false, replaces: None })
+            })
+            .collect();
+        let mut members: Vec<u32> = turns.iter().flat_map(|turn| &turn.members).copied().collect();
+        members.sort_unstable();
+        members.dedup();
+        let mut turns = turns.into_iter();
+        let mut cluster = turns.next().expect("a loop has turns");
+        cluster.members = members;
+        cluster.outputs = outputs.iter().map(|output| output.node).collect();
+        if let Some(body) = &mut cluster.body {
+            body.outputs = outputs;
+            body.roll = Some(Roll {
+                turns: count,
+                next: steps.to_vec(),
+                results: results.into_iter().map(|(_, operand)| operand).collect(),
+            });
+        }
+        cluster
+    }
+}

@@ -1,0 +1,236 @@
+//! Where a program repeats itself: the turns of its loops, its layers, its time steps.
+//!
+//! A graph knows of no loops; what a loop called stands in it turn after turn. Here those turns are found again, by
+//! the sequence of ops alone, so that fusion groups can end at the same places in each of them. Then every turn has
+//! the same kernels, and a program of a hundred turns compiles as little as one of ten.
+
+use std::hash::Hasher;
+
+use smallvec::SmallVec;
+
+use super::body::Scope;
+use crate::graph::lower::Lowering;
+use crate::graph::{Input, Mixer, Table};
+
+/// The turns that a node, or all nodes of a group, belong to; at most one of each run.
+pub(super) type Labels = SmallVec<[Label; 2]>;
+
+/// A turn of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Label {
+    pub(super) run: u32,
+    pub(super) turn: u32,
+}
+
+/// A stretch of the graph in which the same ops come again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Nodes of a turn.
+    pub(super) period: usize,
+    /// The first node of the first whole turn.
+    pub(super) first: usize,
+    /// Whole turns. Theirs are the numbers from 1 on; what is left of a turn before them has number 0.
+    pub(super) count: usize,
+    /// Turns that may share a kernel: a power of two.
+    pub(super) together: usize,
+}
+
+/// The runs of a graph, and the turns of its nodes.
+#[derive(Default)]
+pub(super) struct Turns {
+    pub(super) runs: Vec<Run>,
+    of: Vec<Labels>,
+}
+
+/// Turns from which on a repetition counts as one.
+const FEW: usize = 4;
+/// Turns up to which a light repetition is taken for no loop: what was written out by hand may share one kernel.
+const BY_HAND: usize = 8;
+/// Lengths of the sequences by which a repetition is recognised.
+const WINDOWS: [usize; 3] = [1, 4, 16];
+/// Periods that are looked at: those that come most often.
+const PERIODS: usize = 32;
+/// Runs within runs that a node can belong to.
+const NESTED: usize = 3;
+
+impl Turns {
+    /// Finds the turns of the graph. A run whose turns weigh less than `light` together, and are few, is left out.
+    pub(super) fn find(scope: &Scope, light: usize) -> Self {
+        let nodes = scope.graph.nodes.len();
+        let mut turns = Turns { runs: Vec::new(), of: vec![Labels::new(); nodes] };
+        if nodes < FEW {
+            return turns;
+        }
+        let symbols: Vec<u64> = (0..nodes).map(|i| scope.graph.symbol(i)).collect();
+        for period in periods(&symbols) {
+            let mut at = period;
+            while at < nodes {
+                let start = at;
+                while at < nodes && symbols[at] == symbols[at - period] {
+                    at += 1;
+                }
+                if at - start >= (FEW - 1) * period {
+                    turns.add(scope, period, start - period..at, light);
+                }
+                at += 1;
+            }
+        }
+        turns
+    }
+
+    /// The turns that a node belongs to.
+    pub(super) fn of(&self, node: usize) -> Labels {
+        self.of.get(node).cloned().unwrap_or_default()
+    }
+
+    /// Takes the ops of `range` for a run, unless a run of a shorter period explains them already.
+    fn add(&mut self, scope: &Scope, period: usize, range: std::ops::Range<usize>, light: usize) {
+        let known = |label: &Label| {
+            let run = &self.runs[label.run as usize];
+            let end = run.first + (run.count + 1) * run.period;
+            period % run.period == 0 && run.first <= range.start + run.period && range.end <= end
+        };
+        let middle = (range.start + range.end) / 2;
+        if self.of[middle].iter().any(known) {
+            return;
+        }
+        let first = range.start + phase(scope, period, &range);
+        let count = (range.end - first) / period;
+        let (weight, heavy) = weight(scope, first + period..first + 2 * period);
+        if count < FEW || (count <= BY_HAND && !heavy && weight * count <= light) {
+            return;
+        }
+        let run = self.runs.len() as u32;
+        for (i, labels) in self.of.iter_mut().enumerate().take(range.end).skip(range.start) {
+            if labels.len() < NESTED {
+                let turn = if i < first { 0 } else { (i - first) / period + 1 };
+                labels.push(Label { run, turn: turn as u32 });
+            }
+        }
+        self.runs.push(Run { period, first, count, together: 1 });
+    }
+
+    /// The turn or turns, named by a number, in which a node of `label` may share kernels.
+    fn part(&self, label: Label) -> u32 {
+        let Run { count, together, .. } = self.runs[label.run as usize];
+        let turn = label.turn as usize;
+        if together == 1 || turn == 0 || turn > count {
+            return label.turn;
+        }
+        // As many as may be as often as it goes, then halves: the rest of any count takes few sizes.
+        let turn = turn - 1;
+        let mut from = count / together * together;
+        if turn < from {
+            return (turn / together * together + 1) as u32;
+        }
+        let mut size = together;
+        while from + size > count || turn >= from + size {
+            if from + size <= count {
+                from += size;
+            }
+            size /= 2;
+        }
+        from as u32 + 1
+    }
+
+    /// The labels of two groups together, or `None` if they belong to turns that share no kernel.
+    pub(super) fn join(&self, a: &Labels, b: &Labels) -> Option<Labels> {
+        let mut all = a.clone();
+        for label in b {
+            match a.iter().find(|known| known.run == label.run) {
+                None => all.push(*label),
+                Some(known) if known.turn == label.turn => {}
+                Some(known) if self.part(*known) == self.part(*label) => {}
+                Some(_) => return None,
+            }
+        }
+        Some(all)
+    }
+}
+
+/// Distances at which sequences of ops come again, the shortest first.
+fn periods(symbols: &[u64]) -> Vec<usize> {
+    let most = symbols.len() / FEW;
+    let mut counts = vec![0u32; most + 1];
+    for window in WINDOWS {
+        let mut last = Table::default();
+        for (i, sequence) in symbols.windows(window).enumerate() {
+            let mut hash = Mixer::default();
+            sequence.iter().for_each(|&symbol| hash.write_u64(symbol));
+            if let Some(before) = last.insert(hash.finish(), i as u32) {
+                let distance = i - before as usize;
+                if distance <= most {
+                    counts[distance] += 1;
+                }
+            }
+        }
+    }
+    let mut often: Vec<usize> = (1..=most).filter(|&p| counts[p] as usize >= FEW - 1).collect();
+    if often.len() > PERIODS {
+        // Counted by the nodes that they explain.
+        often.sort_by_key(|&p| std::cmp::Reverse(counts[p]));
+        often.truncate(PERIODS);
+        often.sort_unstable();
+    }
+    often
+}
+
+/// Where in the period a turn begins best: where the fewest values are handed on to a kernel that could have
+/// computed them itself.
+fn phase(scope: &Scope, period: usize, range: &std::ops::Range<usize>) -> usize {
+    let nodes = &scope.graph.nodes;
+    // The last node that could compute each node for itself.
+    let mut reach: Vec<usize> = range.clone().collect();
+    for i in range.clone() {
+        if matches!(scope.lowerings[i], Lowering::Kernels(_) | Lowering::Alias) {
+            continue;
+        }
+        for input in &nodes[i].inputs {
+            if let Input::Node(j) = scope.root(*input) {
+                let j = j as usize;
+                if j >= range.start && !scope.is_constant(j) {
+                    reach[j - range.start] = i;
+                }
+            }
+        }
+    }
+    // Values that cross each place between two nodes, summed over the turns.
+    let mut steps = vec![0i64; period + 1];
+    let mut all = 0;
+    for (i, &last) in range.clone().zip(&reach) {
+        let (from, to) = (i - range.start + 1, last - range.start + 1);
+        all += ((to - from) / period) as i64;
+        let (from, rest) = (from % period, (to - from) % period);
+        steps[from] += 1;
+        match (from + rest).checked_sub(period) {
+            None => steps[from + rest] -= 1,
+            Some(over) => {
+                steps[period] -= 1;
+                steps[0] += 1;
+                steps[over] -= 1;
+            }
+        }
+    }
+    let mut crossing = all;
+    let mut best = (i64::MAX, 0);
+    for (phase, step) in steps.iter().enumerate().take(period) {
+        crossing += step;
+        best = best.min((crossing, phase));
+    }
+    best.1
+}
+
+/// What the nodes of a turn cost to compile if they share a kernel, and whether they need kernels of their own.
+fn weight(scope: &Scope, turn: std::ops::Range<usize>) -> (usize, bool) {
+    let mut sum = 0;
+    let mut heavy = false;
+    for lowering in turn.filter_map(|i| scope.lowerings.get(i)) {
+        match lowering {
+            Lowering::Pointwise(pointwise) => sum += pointwise.weight(),
+            Lowering::Kernels(_) => heavy = true,
+            Lowering::Reduce(_) => heavy = true,
+            Lowering::Alias => {}
+        }
+    }
+    (sum, heavy)
+}
