@@ -74,3 +74,175 @@ fn a_range_of_one_beside_columns() -> tf::Result<()> {
     }
     Ok(())
 }
+
+/// Both modes of a program that gives one tensor.
+fn fused_and_apart(program: impl Fn() -> tf::Result<Tensor>) -> tf::Result<(Vec<f32>, Vec<f32>)> {
+    // Fused, unless the environment has it otherwise.
+    let (fused, apart) = (Device::new()?, Device::new()?);
+    apart.set_fusion(false);
+    let run = |device: &Device| device.scope(|| program()?.to_vec());
+    Ok((run(&fused)?, run(&apart)?))
+}
+
+/// Each element of `got` is as near to `want` as `bound` says.
+#[track_caller]
+fn near(what: &str, got: &[f32], want: &[f64], bound: f64) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
+        let off = (f64::from(got) - want).abs();
+        assert!(off <= bound, "{what}: element {i} is {got}, not {want}");
+    }
+}
+
+#[track_caller]
+fn both_near(what: &str, (fused, apart): &(Vec<f32>, Vec<f32>), want: &[f64], bound: f64) {
+    near(&format!("{what}, one by one"), apart, want, bound);
+    near(&format!("{what}, fused"), fused, want, bound);
+}
+
+#[test]
+fn the_mean_of_the_last_two_goes_to_two_thirds() -> tf::Result<()> {
+    for turns in [260, 300, 1000] {
+        let run = fused_and_apart(|| {
+            let (mut a, mut b) = (tf::constant([0.0, 1.0])?, tf::constant([1.0, 4.0])?);
+            for _ in 0..turns {
+                let c = a.add(&b)?.multiply(0.5)?;
+                a = b;
+                b = c;
+            }
+            Ok(b)
+        })?;
+        let want = |mut a: f64, mut b: f64| {
+            for _ in 0..turns {
+                (a, b) = (b, (a + b) * 0.5);
+            }
+            b
+        };
+        // (a + 2 b) / 3: 2/3 and 3.
+        let want = [want(0.0, 1.0), want(1.0, 4.0)];
+        assert!((want[0] - 2.0 / 3.0).abs() < 1e-12 && (want[1] - 3.0).abs() < 1e-12);
+        both_near(&format!("{turns} turns"), &run, &want, 2e-6);
+    }
+    Ok(())
+}
+
+#[test]
+fn numbers_are_not_multiplied_with_each_other_across_a_chain() -> tf::Result<()> {
+    // 1000^60 is infinite and 0.001^60 is 0, their product NaN; step by step nothing grows.
+    for (up, down) in [(1000.0, 0.001), (1e20, 1e-20), (3e-19, 1.0 / 3e-19)] {
+        let run = fused_and_apart(|| {
+            let mut x = tf::constant([1.0, -2.5, 1e-3, 7e4])?;
+            for _ in 0..60 {
+                x = x.multiply(up)?.multiply(down)?;
+            }
+            Ok(x)
+        })?;
+        let (up, down) = (f64::from(up as f32), f64::from(down as f32));
+        let whole = (up * down).powi(60);
+        for (k, x) in [1.0, -2.5, f64::from(1e-3f32), 7e4].into_iter().enumerate() {
+            let got = (vec![run.0[k]], vec![run.1[k]]);
+            // 120 roundings of half a unit of 2^-23.
+            both_near(&format!("{up} and {down}"), &got, &[x * whole], 1e-5 * x.abs());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn inputs_are_not_multiplied_with_each_other_across_a_chain() -> tf::Result<()> {
+    let run = fused_and_apart(|| {
+        let mut x = tf::constant([1.0, -2.5, 0.75])?;
+        let (up, down) = (tf::constant(1e5)?, tf::constant([1e-5, 1e-5, 1e-5])?);
+        for _ in 0..60 {
+            x = x.multiply(&up)?.multiply(&down)?;
+        }
+        Ok(x)
+    })?;
+    let whole = (1e5 * f64::from(1e-5f32)).powi(60);
+    both_near("1e5 and 1e-5", &run, &[whole, -2.5 * whole, 0.75 * whole], 3e-5);
+    Ok(())
+}
+
+#[test]
+fn a_common_factor_is_not_taken_out_of_nested_sums() -> tf::Result<()> {
+    // x u + y u, where (x + y) u is the same but for rounding, and u u u ... is 0.
+    for turns in [60, 400] {
+        let run = fused_and_apart(|| {
+            let (mut x, mut y) = (tf::constant([1.0, -3.0])?, tf::constant([2.0, 0.5])?);
+            let u = tf::constant(0.5)?;
+            for _ in 0..turns {
+                let z = x.multiply(&u)?.add(y.multiply(&u)?)?;
+                x = y;
+                y = z;
+            }
+            Ok(y)
+        })?;
+        both_near(&format!("{turns} turns"), &run, &[5.0 / 3.0, -2.0 / 3.0], 2e-6);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_added_and_taken_away_is_not_gathered() -> tf::Result<()> {
+    // In each step x is near x, x + y near x + y; sums of several y are infinite or drown x.
+    for (x, y) in [(3e20, 1e20), (1e38, 2e38), (1e20, -3e20)] {
+        let run = fused_and_apart(|| {
+            let mut z = tf::constant([x as f32, -(x as f32)])?;
+            let y = tf::constant([y as f32, -(y as f32)])?;
+            for _ in 0..40 {
+                z = z.add(&y)?.subtract(&y)?;
+            }
+            Ok(z)
+        })?;
+        // 80 roundings, each of half a unit of the larger of all values.
+        let bound = 80.0 * 0.5 * 2f64.powi(-23) * (f64::abs(x) + f64::abs(y));
+        let start = f64::from(x as f32);
+        both_near(&format!("{x} and {y}"), &run, &[start, -start], bound);
+    }
+    // With numbers, all of one sign first.
+    let run = fused_and_apart(|| {
+        let mut z = tf::constant([1.0, -2.0])?;
+        for _ in 0..60 {
+            z = z.add(1e20)?.subtract(1e20)?;
+        }
+        Ok(z)
+    })?;
+    both_near("1e20", &run, &[0.0, 0.0], 1e13);
+    Ok(())
+}
+
+#[test]
+fn a_descent_of_many_turns_without_a_flush_or_a_read() -> tf::Result<()> {
+    const TURNS: usize = 150;
+    let starts: Vec<f32> = (0..12).map(|i| i as f32 * 0.5 - 3.0).collect();
+    let targets: Vec<f32> = (0..12).map(|i| if i % 2 == 0 { 5.0 } else { -4.5 }).collect();
+    let run = fused_and_apart(|| {
+        let mut x = Tensor::from_slice(&starts, [3, 4])?;
+        let target = Tensor::from_slice(&targets, [3, 4])?;
+        for _ in 0..TURNS {
+            let tape = GradientTape::new();
+            tape.watch(&x)?;
+            let d = x.subtract(&target)?.square()?;
+            let far = d.sqrt()?.add(0.1)?.log()?.reduce_sum((), false)?;
+            let y = far.add(d.reduce_mean((), false)?)?;
+            let g = tape.required_gradient(&y, &x)?;
+            x = x.subtract(g.multiply(1e-3)?)?;
+        }
+        Ok(x)
+    })?;
+    // The derivative: sign(x - t) / (|x - t| + 0.1) + 2 (x - t) / 12.
+    let want: Vec<f64> = starts
+        .iter()
+        .zip(&targets)
+        .map(|(&x, &target)| {
+            let (mut x, target) = (f64::from(x), f64::from(target));
+            for _ in 0..TURNS {
+                let off = x - target;
+                x -= 1e-3 * (off.signum() / (off.abs() + 0.1) + off / 6.0);
+            }
+            x
+        })
+        .collect();
+    both_near("the descent", &run, &want, 5e-5);
+    Ok(())
+}
