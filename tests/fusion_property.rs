@@ -11,7 +11,7 @@ use programs::check::{Promise, cases, check};
 use programs::flavours::{
     EMPTY, INDICES, LONG, MIXED, MOTIFS, POINTWISE, PRODUCTS, REDUCES, SMOOTH, SPECIAL, VIEWS, WIDE,
 };
-use programs::gradients;
+use programs::{gradients, recurrences};
 
 #[test]
 fn elementwise_programs() {
@@ -73,6 +73,11 @@ fn gradients_of_programs() {
     gradients::check(SMOOTH, 0..cases(12));
 }
 
+#[test]
+fn recurrences_of_many_turns() {
+    recurrences::check(0..cases(24));
+}
+
 /// Run by `as_on_any_gpu`.
 #[test]
 #[ignore = "run by as_on_any_gpu"]
@@ -81,6 +86,7 @@ fn portable_kernels() {
     check(LONG, 0..cases(9), Promise::Certain);
     check(MOTIFS, 0..cases(9), Promise::Certain);
     gradients::check(SMOOTH, 0..cases(6));
+    recurrences::check(0..cases(6));
 }
 
 /// A software driver gets kernels of its own; these are the ones that GPUs and browsers get.

@@ -3,7 +3,8 @@
 //!
 //! A [`Program`] is a list of nodes in the order of their calls. `table` says what each elementwise op is, `eval`
 //! computes a program in `f64` with a bound of what `f32` may differ by, `run` computes it by the crate,
-//! `generate` makes programs, `shrink` makes a failing one small and `check` ties all this together.
+//! `generate` makes programs, `shrink` makes a failing one small and `check` ties all this together. `recurrences` are
+//! programs of hundreds of equal turns, which `turns` makes.
 #![allow(dead_code)]
 
 pub mod check;
@@ -14,9 +15,11 @@ pub mod generate;
 pub mod gradients;
 pub mod kernels;
 pub mod motifs;
+pub mod recurrences;
 pub mod run;
 pub mod shrink;
 pub mod table;
+pub mod turns;
 pub mod views;
 
 use std::fmt;
