@@ -209,6 +209,8 @@ macro_rules! graphs {
 
 graphs! {
     graphs::diamonds => diamonds_are_bounded 300, diamonds_are_right 60;
+    graphs::diamonds_before_folds =>
+        diamonds_before_folds_are_bounded 150, diamonds_before_folds_are_right 20;
     graphs::diamonds_with_folds =>
         diamonds_with_folds_are_bounded 140, diamonds_with_folds_are_right 40;
     graphs::diamonds_with_softmax =>

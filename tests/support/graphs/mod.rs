@@ -165,3 +165,11 @@ pub fn descent(n: usize) -> Result<Vec<Tensor>> {
     }
     Ok(vec![x])
 }
+
+/// Diamonds, and what lies behind them: a fold, a softmax, a product with another reader.
+pub fn diamonds_before_folds(n: usize) -> Result<Vec<Tensor>> {
+    let x = &diamonds(n)?[0];
+    let y = levels(n, &[4, 6], |y| y.multiply(0.5)?.add(y.sigmoid()?))?.remove(0);
+    let centred = y.subtract(y.reduce_mean(-1, true)?)?;
+    Ok(vec![x.reduce_sum((), false)?, x.softmax(-1)?, centred.multiply(&y)?])
+}
