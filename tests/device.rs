@@ -328,6 +328,25 @@ fn with_fusion() {
 }
 
 #[test]
+fn planning_is_timed_where_a_plan_is_made() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let x = tf::constant([1.0, 2.0])?;
+        let step = || x.tanh()?.square()?.to_vec::<f32>();
+        step()?;
+        let missed = device.stats();
+        assert!(missed.planning > std::time::Duration::ZERO);
+        step()?;
+        let hit = device.stats();
+        assert_eq!((hit.plan_misses, hit.plan_hits), (missed.plan_misses, missed.plan_hits + 1));
+        assert_eq!(hit.planning, missed.planning, "a plan that is known costs no planning");
+        x.exp()?.to_vec::<f32>()?;
+        assert!(device.stats().planning > hit.planning);
+        Ok(())
+    })
+}
+
+#[test]
 fn fusion_is_switched_for_one_device() {
     let (device, other) = (Device::new().unwrap(), Device::new().unwrap());
     device.set_fusion(true);

@@ -1,6 +1,7 @@
 //! Counters of what a device has done, for tests, tuning and the curious.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What a device has done since it was opened, and the memory it holds now. Sizes are bytes.
 ///
@@ -31,6 +32,8 @@ pub struct DeviceStats {
     pub plan_hits: u64,
     /// Flushes that had to be planned.
     pub plan_misses: u64,
+    /// Time spent making plans. What their kernels cost to compile is not in it.
+    pub planning: Duration,
     /// Pipelines compiled.
     pub pipelines: u64,
     /// Bind groups made.
@@ -56,7 +59,7 @@ pub struct DeviceStats {
 
 /// The counters that are not the pool's.
 #[derive(Default)]
-pub(crate) struct Counters([AtomicU64; 11]);
+pub(crate) struct Counters([AtomicU64; 12]);
 
 #[derive(Clone, Copy)]
 pub(crate) enum Counter {
@@ -66,6 +69,8 @@ pub(crate) enum Counter {
     Submits,
     PlanHits,
     PlanMisses,
+    /// Nanoseconds.
+    Planning,
     Pipelines,
     BindGroups,
     Reads,
@@ -92,6 +97,7 @@ impl Counters {
             submits: get(Counter::Submits),
             plan_hits: get(Counter::PlanHits),
             plan_misses: get(Counter::PlanMisses),
+            planning: Duration::from_nanos(get(Counter::Planning)),
             pipelines: get(Counter::Pipelines),
             bind_groups: get(Counter::BindGroups),
             reads: get(Counter::Reads),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use web_time::Instant;
+
 use super::{Device, Lane};
 use crate::device::{Buffer, Counter, Gpu, Staging};
 use crate::error::{DeviceFault, Error, Result};
@@ -56,7 +58,12 @@ impl Device {
         let mut awaited = Awaited::new(gpu, &taken);
         let fusion = lane.fusion;
         let (tuner, caps) = (&mut lane.tuner, &mut lane.caps);
-        let (plan, known) = lane.plans.get(key, || tuner.plan(gpu, caps, graph, fusion));
+        let (plan, known) = lane.plans.get(key, || {
+            let began = Instant::now();
+            let plan = tuner.plan(gpu, caps, graph, fusion);
+            gpu.counters.add(Counter::Planning, began.elapsed().as_nanos() as u64);
+            plan
+        });
         if !known {
             lane.tuner.saw(plan.tasks());
             // Proofs are submissions, too.
