@@ -14,6 +14,9 @@ pub const MANIFEST: &str = "benches/peers/Cargo.toml";
 const WITHOUT_BURN: &str = "--without-burn";
 const SPIRV: &str = "--spirv";
 
+/// Groups of cases that measure wgrad alone. They never run beside others, so Burn is not built for them.
+const ALONE: [&str; 3] = ["planning", "cold", "lengths"];
+
 /// Measures in a browser, beside TensorFlow.js, rather than here.
 const WEB: &str = "--web";
 
@@ -50,7 +53,7 @@ fn commands(arguments: &[String]) -> Commands {
     let cargo = |command: &str| {
         let mut line = CommandLine::cargo([command, "--release", "--manifest-path", MANIFEST]);
         // The help is the same without Burn, and sooner there.
-        if given(WITHOUT_BURN) || given("--help") || given("-h") {
+        if given(WITHOUT_BURN) || given("--help") || given("-h") || is_alone(arguments) {
             line = line.args(["--no-default-features"]);
         } else if given(SPIRV) {
             line = line.args(["--features", "spirv"]);
@@ -59,6 +62,14 @@ fn commands(arguments: &[String]) -> Commands {
     };
     let rest = arguments.iter().filter(|a| ![WITHOUT_BURN, SPIRV].contains(&a.as_str()));
     Commands { build: cargo("build"), measure: cargo("run").args(["--quiet", "--"]).args(rest) }
+}
+
+/// Whether the cases that `--only` names are of wgrad alone.
+fn is_alone(arguments: &[String]) -> bool {
+    let names = arguments.windows(2).filter(|pair| pair[0] == "--only").map(|pair| &pair[1]);
+    let mut names = names.flat_map(|list| list.split(',')).peekable();
+    let alone = |name: &str| ALONE.contains(&name.trim().split('_').next().unwrap_or_default());
+    names.peek().is_some() && names.all(alone)
 }
 
 #[cfg(test)]
@@ -86,6 +97,10 @@ mod tests {
         let [build, measure] = lines(&["--quick", "--without-burn"]);
         assert!(build.ends_with("--no-default-features"), "{build}");
         assert!(measure.ends_with("--no-default-features --quiet -- --quick"), "{measure}");
+        let [build, _] = lines(&["--only", "planning_chain,cold"]);
+        assert!(build.ends_with("--no-default-features"), "{build}");
+        let [build, _] = lines(&["--only", "planning,matmul"]);
+        assert!(build.ends_with(MANIFEST), "{build}");
         let [build, measure] = lines(&["--spirv", "--json", "a.json"]);
         assert!(build.ends_with("--features spirv"), "{build}");
         assert!(measure.ends_with("--features spirv --quiet -- --json a.json"), "{measure}");
