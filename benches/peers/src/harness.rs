@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::Result;
 use crate::cases::{self, Case, Peers, Unit};
@@ -61,7 +62,7 @@ pub fn run(options: &Options) -> Result<()> {
         println!("figures written to {}", file.display());
     }
     let full = options.only.is_empty() && options.engines.is_empty() && !options.quick;
-    if full && options.docs && bench.has("burn") {
+    if full && options.docs != Some(false) && bench.has("burn") {
         let page = repository().join("docs/benchmarks.md");
         let text = std::fs::read_to_string(&page)?;
         std::fs::write(&page, report::rewritten(&text, &bench.setting, &rows)?)?;
@@ -73,7 +74,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// The repository's root.
-fn repository() -> PathBuf {
+pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -84,34 +85,42 @@ struct Bench<'a> {
     recipes: Vec<Recipe>,
 }
 
+/// wgrad's own recipe, and what it is measured on.
+pub fn setting(options: &Options) -> Result<(Recipe, Setting)> {
+    let cache = options.cache.join("xdg").to_string_lossy().into_owned();
+    let wgrad = Recipe {
+        name: "wgrad".to_owned(),
+        program: std::env::current_exe()?,
+        arguments: vec!["engine".to_owned(), "wgrad".to_owned()],
+        env: vec![("XDG_CACHE_HOME".to_owned(), cache)],
+        folder: options.cache.join("run"),
+        limit: options.limit.unwrap_or(Duration::from_secs(1200)),
+    };
+    let probe = wgrad.start("calls", &[]).map_err(|error| {
+        format!(
+            "wgrad found no adapter to measure on ({error}). `cargo xtask setup` says what this machine lacks; \
+             WGRAD_ADAPTER chooses among several adapters"
+        )
+    })?;
+    let said = |key: &str| probe.hello[key].as_str().unwrap_or_default();
+    let (adapter, driver, api) = (said("adapter"), said("driver"), said("api"));
+    let setting = Setting::of_machine(&repository(), adapter, driver, api);
+    Ok((wgrad, setting))
+}
+
 impl<'a> Bench<'a> {
     fn new(options: &'a Options) -> Result<Self> {
-        let program = std::env::current_exe()?;
-        let folder = options.cache.join("run");
-        let cache = |name: &str| options.cache.join(name).to_string_lossy().into_owned();
+        let (wgrad, mut setting) = setting(options)?;
+        let (adapter, api) = (setting.adapter.clone(), setting.api.clone());
         let recipe = |name: &str| Recipe {
             name: name.to_owned(),
-            program: program.clone(),
             arguments: vec!["engine".to_owned(), name.to_owned()],
-            env: vec![("XDG_CACHE_HOME".to_owned(), cache("xdg"))],
-            folder: folder.clone(),
-            limit: options.limit,
+            ..wgrad.clone()
         };
-        let wgrad = recipe("wgrad");
-        let probe = wgrad.start("calls", &[]).map_err(|error| {
-            format!(
-                "wgrad found no adapter to measure on ({error}). `cargo xtask setup` says what this machine lacks; \
-                 WGRAD_ADAPTER chooses among several adapters"
-            )
-        })?;
-        let said = |key: &str| probe.hello[key].as_str().unwrap_or_default().to_owned();
-        let (adapter, api) = (said("adapter"), said("api"));
-        let mut setting = Setting::of_machine(&repository(), &adapter, &said("driver"), &api);
-        drop(probe);
 
         let mut recipes = Vec::new();
         if options.admits("wgrad") {
-            recipes.push(wgrad);
+            recipes.push(wgrad.clone());
         }
         for name in ["burn", "copy"] {
             if (name == "burn" && !cfg!(feature = "burn")) || !options.admits(name) {
@@ -330,8 +339,8 @@ fn disagreement(runners: &[Runner], tolerance: f64) -> Option<String> {
     (!agree).then(|| format!("the results differ: wgrad {wgrad:?}, burn {burn:?}"))
 }
 
-/// Starts a process with caches in `folder` and trains one step.
-fn first_step(recipe: &Recipe, model: &str, folder: &Path) -> Result<f64> {
+/// The environment in which all caches are below `folder`.
+pub fn empty_caches(folder: &Path) -> Result<Vec<(String, String)>> {
     let caches =
         ["XDG_CACHE_HOME", "MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "WGRAD_CACHE"];
     let mut env = Vec::new();
@@ -340,7 +349,12 @@ fn first_step(recipe: &Recipe, model: &str, folder: &Path) -> Result<f64> {
         std::fs::create_dir_all(&place)?;
         env.push((name.to_owned(), place.to_string_lossy().into_owned()));
     }
-    let mut engine = recipe.start(model, &env)?;
+    Ok(env)
+}
+
+/// Starts a process with caches in `folder` and trains one step.
+fn first_step(recipe: &Recipe, model: &str, folder: &Path) -> Result<f64> {
+    let mut engine = recipe.start(model, &empty_caches(folder)?)?;
     engine.run(1)?;
     Ok(engine.started.elapsed().as_secs_f64())
 }

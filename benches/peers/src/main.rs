@@ -4,6 +4,7 @@
 //! for each library and case, lets the children repeat the case alternately, and prints ratios. Started as
 //! `wgrad-peers engine NAME --case CASE`, it is such a child.
 
+mod alone;
 #[cfg(feature = "burn")]
 mod burn_engine;
 mod cases;
@@ -25,11 +26,13 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.first().map(String::as_str) {
         Some("engine") => child::run(&arguments[1..]),
+        Some("alone") => alone::child(&arguments[1..]),
         _ => match options::Options::parse(&arguments) {
             Ok(options::Parsed::Help) => {
                 print!("{}", options::help());
                 Ok(())
             }
+            Ok(options::Parsed::Run(options)) if options.alone() => alone::run(&options),
             Ok(options::Parsed::Run(options)) => harness::run(&options),
             Err(problem) => {
                 eprintln!("error: {problem}\n\n{}", options::help());

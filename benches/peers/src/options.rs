@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::alone;
+
 /// What a run is to do.
 #[derive(Debug)]
 pub struct Options {
@@ -22,10 +24,14 @@ pub struct Options {
     pub python: String,
     /// Repetitions of a case, in place of the usual number.
     pub repetitions: Option<usize>,
-    /// How long an engine may take for an answer.
-    pub limit: Duration,
-    /// Whether a full run rewrites the table in `docs/benchmarks.md`.
-    pub docs: bool,
+    /// How long an engine may take for an answer, if it is said.
+    pub limit: Option<Duration>,
+    /// Whether `docs/benchmarks.md` is to be rewritten, if it is said.
+    pub docs: Option<bool>,
+    /// Plans are made for the adapter, rather than for a device that runs nothing.
+    pub real: bool,
+    /// Random recurrences, or steps of changing lengths, in place of the usual number.
+    pub count: Option<usize>,
 }
 
 pub enum Parsed {
@@ -44,8 +50,10 @@ impl Options {
             cache: std::env::temp_dir().join("wgrad-peers"),
             python: "python3".to_owned(),
             repetitions: None,
-            limit: Duration::from_secs(1200),
-            docs: true,
+            limit: None,
+            docs: None,
+            real: false,
+            count: None,
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -64,11 +72,19 @@ impl Options {
                 "--cache" => options.cache = absolute(&value()?)?,
                 "--python" => options.python = value()?,
                 "--repetitions" => options.repetitions = Some(number(&value()?)?.max(1)),
-                "--limit" => options.limit = Duration::from_secs(number(&value()?)? as u64),
-                "--no-docs" => options.docs = false,
+                "--limit" => options.limit = Some(Duration::from_secs(number(&value()?)? as u64)),
+                "--no-docs" => options.docs = Some(false),
+                "--docs" => options.docs = Some(true),
+                "--real" => options.real = true,
+                "--count" => options.count = Some(number(&value()?)?.max(1)),
                 "--help" | "-h" => return Ok(Parsed::Help),
                 other => return Err(format!("`{other}` is not an option")),
             }
+        }
+        let alone = options.only.iter().filter(|name| alone::is_alone(name)).count();
+        if alone > 0 && alone < options.only.len() {
+            let groups = alone::GROUPS.map(|(name, _)| name).join(", ");
+            return Err(format!("cases of {groups} are measured in a run without other cases"));
         }
         // Burn keeps its choices in the outermost cargo project around the folder it runs in, if there is one.
         if let Some(project) = options.cache.ancestors().find(|f| f.join("Cargo.toml").exists()) {
@@ -86,6 +102,11 @@ impl Options {
             name.strip_prefix(only.as_str()).is_some_and(|r| r.is_empty() || r.starts_with('_'))
         };
         self.only.is_empty() || self.only.iter().any(chosen)
+    }
+
+    /// Whether the cases that are asked for are of wgrad alone.
+    pub fn alone(&self) -> bool {
+        self.only.iter().any(|name| alone::is_alone(name))
     }
 
     /// Whether this engine may take part.
@@ -122,8 +143,11 @@ Options:
   --cache DIR            where Burn keeps its tuning between runs; outside of any cargo project
   --python PROGRAM       the Python to look for PyTorch and TensorFlow in (python3)
   --repetitions N        repetitions of a case (7, or 3 with --quick)
-  --limit SECONDS        how long an engine may take for one answer (1200)
+  --limit SECONDS        how long an engine may take for one answer (1200; of the groups below 20, 60 and 600)
   --no-docs              leave docs/benchmarks.md alone
+  --docs                 write the tables of the groups below into docs/benchmarks.md
+  --real                 make plans for the adapter, and run them, rather than for a device that runs nothing
+  --count N              random recurrences (200), or steps of changing lengths (500)
   --without-burn         do not build Burn: wgrad's figures alone
   --spirv                build Burn with its own SPIR-V compiler for Vulkan, in place of WGSL; crashes in lavapipe
 
@@ -134,6 +158,10 @@ Cases:
         text.push_str(&format!("  {:<24} {}\n", case.name, case.title));
     }
     for (name, what) in crate::harness::EXTRAS {
+        text.push_str(&format!("  {name:<24} {what}\n"));
+    }
+    text.push_str("\nGroups of wgrad alone, which run only when --only names them, each case in a process of its own:\n");
+    for (name, what) in alone::GROUPS {
         text.push_str(&format!("  {name:<24} {what}\n"));
     }
     text
@@ -158,6 +186,13 @@ mod tests {
         assert!(options.wants("matmul_256") && options.wants("cnn") && options.wants("cnn_memory"));
         assert!(!options.wants("batched_matmul") && !options.wants("matmuls"));
         assert!(parse("").unwrap().wants("anything"));
+    }
+
+    #[test]
+    fn cases_of_wgrad_alone_run_without_others() {
+        assert!(parse("--only planning_chain,cold").unwrap().alone());
+        assert!(!parse("").unwrap().alone() && !parse("--only matmul").unwrap().alone());
+        assert!(parse("--only planning,matmul").unwrap_err().contains("without other cases"));
     }
 
     #[test]

@@ -92,6 +92,8 @@ impl Engine {
         match self.answers.recv_timeout(self.limit) {
             Ok(line) => Ok(serde_json::from_str(&line)?),
             Err(RecvTimeoutError::Timeout) => {
+                // Nobody waits for it any more, and it takes the machine from others.
+                let _ = self.child.kill();
                 let seconds = self.limit.as_secs();
                 Err(format!("{} gave no answer in {seconds} s (--limit)", self.name).into())
             }
@@ -130,7 +132,8 @@ fn last_words(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     // Where a panic stands, its line says more than the notes behind it.
-    let panic = lines.iter().position(|line| line.contains("panicked at"));
+    let ends = ["panicked at", "memory allocation of", "overflowed its stack"];
+    let panic = lines.iter().position(|line| ends.iter().any(|end| line.contains(end)));
     let from = panic.unwrap_or(lines.len().saturating_sub(3));
     let words: Vec<&str> = lines[from..].iter().take(3).copied().collect();
     if words.is_empty() { "it said nothing".to_owned() } else { words.join(" | ") }

@@ -66,7 +66,7 @@ impl fmt::Display for Ratio {
 }
 
 /// Three digits.
-fn digits(figure: f64) -> String {
+pub fn digits(figure: f64) -> String {
     match figure.abs() {
         x if x >= 99.95 => format!("{figure:.0}"),
         x if x >= 9.995 => format!("{figure:.1}"),
@@ -205,29 +205,38 @@ pub fn json(rows: &[Row]) -> String {
 
 /// `page` with the table of this adapter, in place of its old one if there is one.
 pub fn rewritten(page: &str, setting: &Setting, rows: &[Row]) -> Result<String> {
-    let missing = || format!("docs/benchmarks.md lacks the lines `{BEGIN}` and `{END}`");
-    let (head, rest) = page.split_once(BEGIN).ok_or_else(missing)?;
-    let (tables, tail) = rest.split_once(END).ok_or_else(missing)?;
-    let title = format!("### {}", setting.adapter);
-    let mut sections: Vec<String> = Vec::new();
-    for section in tables.trim().split("\n### ").filter(|section| !section.is_empty()) {
-        let section = format!("### {}", section.trim_start_matches("### ").trim());
-        if section.lines().next() != Some(&title) {
-            sections.push(section);
-        }
-    }
-    sections.push(table(&title, setting, rows));
-    Ok(format!("{head}{BEGIN}\n\n{}\n\n{END}{tail}", sections.join("\n\n")))
+    replaced(page, [BEGIN, END], &format!("{}\n\n{}", heading(setting), table(rows)))
 }
 
-fn table(title: &str, setting: &Setting, rows: &[Row]) -> String {
-    let Setting { driver, api, machine, versions, date, .. } = setting;
+/// The title of an adapter's tables, and what they were measured on.
+pub fn heading(setting: &Setting) -> String {
+    let Setting { adapter, driver, api, machine, versions, date } = setting;
+    format!("### {adapter}\n\n{driver}, {api}; {machine}; {}; {date}.", versions.join(", "))
+}
+
+/// `page` with `section` between two lines, in place of what stood there under the same title.
+pub fn replaced(page: &str, [begin, end]: [&str; 2], section: &str) -> Result<String> {
+    let missing = || format!("docs/benchmarks.md lacks the lines `{begin}` and `{end}`");
+    let (head, rest) = page.split_once(begin).ok_or_else(missing)?;
+    let (tables, tail) = rest.split_once(end).ok_or_else(missing)?;
+    let title = section.lines().next();
+    let mut sections: Vec<String> = Vec::new();
+    for other in tables.trim().split("\n### ").filter(|other| !other.is_empty()) {
+        let other = format!("### {}", other.trim_start_matches("### ").trim());
+        if other.lines().next() != title {
+            sections.push(other);
+        }
+    }
+    sections.push(section.to_owned());
+    Ok(format!("{head}{begin}\n\n{}\n\n{end}{tail}", sections.join("\n\n")))
+}
+
+fn table(rows: &[Row]) -> String {
     let others: Vec<&str> = ["torch", "tensorflow"]
         .into_iter()
         .filter(|name| rows.iter().any(|row| row.figures.contains_key(*name)))
         .collect();
-    let mut text =
-        format!("{title}\n\n{driver}, {api}; {machine}; {}; {date}.\n\n", versions.join(", "));
+    let mut text = String::new();
     let mut heads = vec!["case", "unit", "wgrad", "Burn", "ratio", "of a copy"];
     heads.extend(&others);
     text.push_str(&format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len())));

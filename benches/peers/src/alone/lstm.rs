@@ -1,0 +1,131 @@
+//! An LSTM by hand: 16 hidden units, 8 features, a batch of 4; and what it costs when every batch has another length.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use wgrad as tf;
+use wgrad::{Device, Tensor, Variable};
+
+use crate::Result;
+use crate::inputs::uniform;
+
+const HIDDEN: usize = 16;
+const FEATURES: usize = 8;
+pub const BATCH: usize = 4;
+/// The lengths that are drawn, and the one that is the same at every step.
+const LENGTHS: std::ops::RangeInclusive<usize> = 5..=40;
+const FIXED: usize = 22;
+const RATE: f32 = 0.1;
+
+/// The weights of the input, of the state, and the bias: four gates side by side.
+pub struct Lstm {
+    pub parameters: [Variable; 3],
+}
+
+impl Lstm {
+    pub fn new() -> tf::Result<Self> {
+        let weights = |rows: usize, seed| {
+            let values: Vec<f32> =
+                uniform(rows * 4 * HIDDEN, seed).iter().map(|w| w * 0.4).collect();
+            Ok(Variable::new(&Tensor::from_slice(&values, [rows, 4 * HIDDEN])?))
+        };
+        let bias = Variable::new(&Tensor::zeros([4 * HIDDEN])?);
+        Ok(Lstm { parameters: [weights(FEATURES, 1)?, weights(HIDDEN, 2)?, bias] })
+    }
+
+    pub fn input(steps: usize, batch: usize, seed: u64) -> tf::Result<Tensor> {
+        Tensor::from_slice(&uniform(batch * steps * FEATURES, seed), [batch, steps, FEATURES])
+    }
+
+    /// The mean of the squares of all states.
+    pub fn loss(&self, x: &Tensor) -> tf::Result<Tensor> {
+        let [w, u, b] = &self.parameters;
+        let (batch, steps) = (x.shape()[0], x.shape()[1]);
+        let mut h = Tensor::zeros([batch, HIDDEN])?;
+        let mut c = Tensor::zeros([batch, HIDDEN])?;
+        let mut total = Tensor::zeros([])?;
+        for t in 0..steps {
+            let now = x.slice(&[0, t, 0], &[-1, 1, -1])?.squeeze(&[1])?;
+            let gates = now.matmul(w)? + h.matmul(u)? + b;
+            let gates = gates.split(4, 1)?;
+            let (i, f, o) = (gates[0].sigmoid()?, gates[1].sigmoid()?, gates[2].sigmoid()?);
+            c = f * c + i * gates[3].tanh()?;
+            h = o * c.tanh()?;
+            total = total + h.square()?.reduce_mean((), false)?;
+        }
+        Ok(total / steps as f32)
+    }
+
+    /// A step from a batch on the host to the loss on the host.
+    fn step(&self, steps: usize, seed: u64, gradients: bool) -> tf::Result<f32> {
+        let x = Self::input(steps, BATCH, seed)?;
+        if !gradients {
+            return self.loss(&x)?.item::<f32>();
+        }
+        let tape = tf::GradientTape::new();
+        let loss = self.loss(&x)?;
+        let gradients = tape.required_gradient(&loss, self.parameters.as_slice())?;
+        for (parameter, gradient) in self.parameters.iter().zip(gradients) {
+            parameter.assign_sub(gradient * RATE)?;
+        }
+        loss.item::<f32>()
+    }
+}
+
+/// The first step of a process, 28 time steps with gradients and the update.
+pub fn first_step(device: &Device) -> Result<Value> {
+    let began = Instant::now();
+    let loss = Lstm::new()?.step(28, 1, true)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let stats = device.stats();
+    Ok(json!({
+        "seconds": seconds, "loss": loss, "pipelines": stats.pipelines, "plans": stats.plan_misses,
+    }))
+}
+
+/// `count` steps of drawn lengths, then steps of the fixed length. No new step begins after `budget`.
+pub fn lengths(device: &Device, gradients: bool, count: usize, budget: Duration) -> Result<Value> {
+    let lstm = Lstm::new()?;
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut seen = Vec::new();
+    let (mut first, mut later) = (Vec::new(), Vec::new());
+    let began = Instant::now();
+    for step in 0..count {
+        if began.elapsed() > budget {
+            break;
+        }
+        let length = rng.usize(LENGTHS);
+        let new = !seen.contains(&length);
+        let start = Instant::now();
+        let loss = lstm.step(length, step as u64, gradients)?;
+        let seconds = start.elapsed().as_secs_f64();
+        if !loss.is_finite() {
+            return Err(format!("the loss became {loss}").into());
+        }
+        if new {
+            seen.push(length);
+            first.push(seconds);
+        } else {
+            later.push(seconds);
+        }
+    }
+    let drawn = device.stats();
+    let mut fixed = Vec::new();
+    for step in 0..(count / 5).max(10) {
+        let start = Instant::now();
+        lstm.step(FIXED, step as u64, gradients)?;
+        fixed.push(start.elapsed().as_secs_f64());
+    }
+    // The first ones compiled.
+    let fixed = fixed.split_off(5);
+    Ok(json!({
+        "steps": first.len() + later.len(), "lengths": seen.len(),
+        "pipelines": drawn.pipelines, "plans": drawn.plan_misses,
+        "first": rate(&first), "later": rate(&later), "fixed": rate(&fixed),
+    }))
+}
+
+/// Steps a second.
+fn rate(seconds: &[f64]) -> Option<f64> {
+    (!seconds.is_empty()).then(|| seconds.len() as f64 / seconds.iter().sum::<f64>())
+}
