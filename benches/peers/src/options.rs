@@ -142,7 +142,7 @@ Options:
   --engines LIST         of wgrad,burn,copy,torch,tensorflow; all that are there by default
   --cache DIR            where Burn keeps its tuning between runs; outside of any cargo project
   --python PROGRAM       the Python to look for PyTorch and TensorFlow in (python3)
-  --repetitions N        repetitions of a case (7, or 3 with --quick)
+  --repetitions N        repetitions of a case (7, or 3 with --quick; of the programs in `cold` 1)
   --limit SECONDS        how long an engine may take for one answer (1200; of the groups below 20, 60 and 600)
   --no-docs              leave docs/benchmarks.md alone
   --docs                 write the tables of the groups below into docs/benchmarks.md
