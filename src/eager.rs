@@ -2,7 +2,7 @@
 //!
 //! It checks, puts a node into the device's stream, and tells those who watch (tapes). It never launches.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::Spec;
 use crate::ops::Operation;
-use crate::runtime::Device;
+use crate::runtime::{Device, Mark};
 use crate::tensor::Tensor;
 
 /// Calls `op` on tensors of one device.
@@ -25,6 +25,7 @@ fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor> {
     let specs: SmallVec<[&Spec; 3]> = inputs.iter().map(|x| x.spec()).collect();
     let spec = op.infer(&specs)?;
     let values: SmallVec<[_; 3]> = inputs.iter().map(|x| x.value()).collect();
+    mark_turn(&device);
     let value = device.push(op.clone(), &values, spec)?;
     let output = Tensor::new(device, value);
     each_observer(|observer| observer.called(&op, inputs, &output));
@@ -39,6 +40,7 @@ pub(crate) fn create(op: impl Operation, device: Option<&Device>) -> Result<Tens
     };
     // No tape cares for a value that depends on nothing.
     let spec = op.infer(&[])?;
+    mark_turn(&device);
     let value = device.push(Arc::new(op), &[], spec)?;
     Ok(Tensor::new(device, value))
 }
@@ -53,11 +55,28 @@ pub(crate) trait Observer {
 
 thread_local! {
     static OBSERVERS: RefCell<Vec<Rc<dyn Observer>>> = const { RefCell::new(Vec::new()) };
+    /// This thread has begun to be observed, and has called nothing since.
+    static TURN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Begins to tell `observer` of this thread's calls.
 pub(crate) fn observe(observer: Rc<dyn Observer>) {
-    OBSERVERS.with_borrow_mut(|observers| observers.push(observer));
+    OBSERVERS.with_borrow_mut(|observers| {
+        // As a rule a program opens its outermost tape where a step begins.
+        if observers.is_empty() {
+            TURN.set(true);
+        }
+        observers.push(observer);
+    });
+}
+
+/// Tells the device of a turn that begins with the call that it is about to get. Not when the tape is opened: which
+/// device it is for is known now, and what the turn before has left is dropped by now.
+fn mark_turn(device: &Device) {
+    if TURN.get() {
+        TURN.set(false);
+        device.mark(Mark::Turn);
+    }
 }
 
 /// Stops telling `observer`.

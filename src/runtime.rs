@@ -3,13 +3,18 @@
 //! A flush is here: the stream becomes a graph, the graph finds or gets a plan, the plan runs. The rooms it
 //! joins (`graph`, `plan`, `device`) know nothing of each other's users.
 
+mod cut;
 mod flush;
 #[cfg(test)]
 mod flush_tests;
 mod inspect;
+mod period;
 #[cfg(test)]
 mod precision_tests;
 mod tuning;
+mod turns;
+#[cfg(test)]
+mod turns_tests;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -21,6 +26,8 @@ use crate::device::{
 use crate::error::{Error, Result};
 use crate::graph::{Coincidences, Op, Spec, State, Stream, Value};
 use crate::plan::{Identity, PlanCache, Tuner};
+use cut::Cutter;
+pub(crate) use cut::Mark;
 use flush::{never_ran, ready};
 pub use inspect::Profiler;
 
@@ -51,6 +58,7 @@ struct Shared {
 /// What a call and a flush change together.
 struct Lane {
     stream: Stream,
+    cutter: Cutter,
     plans: PlanCache,
     coincidences: Coincidences,
     tuner: Tuner,
@@ -64,10 +72,6 @@ struct Lane {
     /// Uploaded since the last flush; waiting ops hold it on the device.
     uploaded: u64,
 }
-
-/// Ops that wait before a flush is made without being asked for. Long enough for a training step of a deep
-/// model, short enough to keep a GPU busy in a long loop.
-const STREAM_LIMIT: usize = 2048;
 
 /// Bytes that may be uploaded before a flush is made without being asked for.
 const UPLOAD_LIMIT: u64 = 128 << 20;
@@ -118,6 +122,7 @@ impl Device {
         let tuner = Tuner::new(Identity::new(&gpu.info, &gpu.caps));
         let lane = Mutex::new(Lane {
             stream: Stream::default(),
+            cutter: Cutter::new(None),
             plans: PlanCache::default(),
             coincidences: Coincidences::default(),
             tuner,
@@ -210,6 +215,7 @@ impl Device {
     /// return the same error when they are read.
     pub fn flush(&self) -> Result<()> {
         let mut lane = self.lane();
+        lane.cutter.step_ends();
         let flushed = self.flush_lane(&mut lane, None, &[]).map(drop);
         // What has failed before is told first, and once.
         match lane.failure.take() {
@@ -335,7 +341,8 @@ impl Device {
             lane.failure.get_or_insert(error);
             return Ok(value);
         }
-        if self.0.sync || lane.stream.len() >= STREAM_LIMIT {
+        let waiting = lane.stream.len();
+        if self.0.sync || (waiting >= lane.cutter.limit() && lane.is_full()) {
             self.flush_unasked(&mut lane);
         }
         Ok(value)

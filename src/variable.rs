@@ -8,6 +8,7 @@ use crate::dtype::DType;
 use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::graph::Spec;
+use crate::runtime::Mark;
 use crate::tensor::{Operand, Tensor};
 
 /// A value that training changes. Cloning it gives another handle to the same cell.
@@ -75,8 +76,8 @@ impl Variable {
     /// # Errors
     /// [`Error::Shape`] or [`Error::DType`] if they differ from the variable's.
     pub fn assign(&self, value: &Tensor) -> Result<()> {
-        self.check("AssignVariableOp", value)?;
-        *self.0.tensor.lock().unwrap_or_else(PoisonError::into_inner) = value.detached();
+        self.replace(value)?;
+        self.mark(value);
         Ok(())
     }
 
@@ -136,7 +137,22 @@ impl Variable {
         let new = f(&value, delta.beside(op, &value)?)?;
         self.check(op, &new)?;
         *tensor = new.detached();
+        // The mark may flush, for which nobody who reads the variable should wait.
+        drop(tensor);
+        self.mark(&new);
         Ok(())
+    }
+
+    /// As [`Variable::assign`], by one who flushes by himself.
+    pub(crate) fn replace(&self, value: &Tensor) -> Result<()> {
+        self.check("AssignVariableOp", value)?;
+        *self.0.tensor.lock().unwrap_or_else(PoisonError::into_inner) = value.detached();
+        Ok(())
+    }
+
+    /// Tells the device that this variable has got `value`: loops are known by it.
+    fn mark(&self, value: &Tensor) {
+        value.device().mark(Mark::Replaced(self.0.id));
     }
 
     /// The value, without telling the tapes.

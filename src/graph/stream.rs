@@ -1,11 +1,13 @@
 //! The stream: nodes that were called and have not run yet.
 
+use std::any::Any;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use smallvec::SmallVec;
 
-use super::{Graph, Input, Node, Op, Spec, State, Table, Value};
+use super::{Graph, Input, Mixer, Node, Op, Spec, State, Table, Value};
 use crate::device::Buffer;
 use crate::error::Error;
 
@@ -72,6 +74,19 @@ impl Stream {
         let value = Value::new(spec, State::Waiting(self.nodes.len() as u32));
         self.nodes.push(Waiting { op, inputs: refs, value: value.clone() });
         (value, None)
+    }
+
+    /// A word for each node from `first` on, the same for calls that differ at most in what they read and in their numbers.
+    pub(crate) fn calls(&self, first: usize) -> impl Iterator<Item = u64> {
+        let call = |node: &Waiting| {
+            let op: &dyn Any = &*node.op;
+            let mut word = Mixer::default();
+            op.type_id().hash(&mut word);
+            node.op.attributes(&mut word);
+            node.value.spec.hash(&mut word);
+            word.finish()
+        };
+        self.nodes.iter().skip(first).map(call)
     }
 
     fn leaf(&mut self, value: &Arc<Value>) -> u32 {

@@ -21,6 +21,7 @@ impl Device {
     /// As [`Device::flush`].
     pub(crate) fn flush_replacing(&self, old: &[&Arc<Value>]) -> Result<()> {
         let mut lane = self.lane();
+        lane.cutter.step_ends();
         // With an error to tell the caller keeps what it has, so it has nothing to lend.
         if let Some(error) = lane.failure.take() {
             let _ = self.flush_lane(&mut lane, None, &[]);
@@ -39,6 +40,7 @@ impl Device {
         lent: &[&Arc<Value>],
     ) -> Result<Option<wgpu::SubmissionIndex>> {
         lane.uploaded = 0;
+        lane.cutter.flushed(lane.stream.len());
         if lane.stream.len() == 0 {
             return self.0.gpu.check().map(|()| None);
         }

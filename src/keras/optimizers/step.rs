@@ -148,13 +148,13 @@ fn new_values(
 /// Puts the new values in place and sends the work off; on an error everything is as it was.
 fn commit(changes: Vec<Change>) -> Result<()> {
     let old: Vec<Tensor> = changes.iter().map(|(variable, _)| variable.peek()).collect();
-    let assigned = changes.iter().try_for_each(|(variable, value)| variable.assign(value));
+    let assigned = changes.iter().try_for_each(|(variable, value)| variable.replace(value));
     let cells: Vec<Variable> = changes.into_iter().map(|(variable, _)| variable).collect();
     let sent = assigned.and_then(|()| send(&cells, &old));
     if sent.is_err() {
         for (variable, value) in cells.iter().zip(&old) {
             // The shape and dtype are its own, so this cannot be refused.
-            let _ = variable.assign(value);
+            let _ = variable.replace(value);
         }
     }
     sent
