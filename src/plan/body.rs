@@ -316,7 +316,21 @@ impl Body<'_> {
         self.reads().count() + self.outputs.len()
     }
 
-    /// An estimate of its text's length, with what it calls.
+    /// An estimate of its text's length, without the functions of its ops.
+    pub(super) fn text_length(&self) -> usize {
+        let loads = self.loads.iter().enumerate().map(|(i, load)| {
+            let windowed = load.view.axes.iter().any(|axis| axis.window.is_some());
+            match self.space.is_flat(i) && self.levels() == 0 {
+                true => 110,
+                // Functions for the index and the element, and four calls.
+                false if windowed => 1100,
+                false => 600,
+            }
+        });
+        200 + 40 * self.instances.len() + loads.sum::<usize>()
+    }
+
+    /// What it costs to compile, in the units of [`Pointwise::weight`].
     pub(super) fn weight(&self) -> usize {
         let weights = self.instances.iter().map(|instance| match instance.code {
             Code::Pointwise(pointwise) => pointwise.weight(),

@@ -11,6 +11,8 @@ use crate::graph::{Input, Table};
 pub(super) const LARGEST: usize = 4_000;
 /// What an instance or a load weighs beyond what it computes.
 pub(super) const CALL: usize = 16;
+/// What a load weighs that has elements at some places only: conditions, and four reads.
+const WINDOWED: usize = 120;
 /// Nodes lighter than this are computed again where their value is repeated.
 const CHEAP: usize = 48;
 
@@ -157,8 +159,9 @@ impl<'a, 'b> Builder<'a, 'b> {
         let again = *view != self.full && *view != self.kept;
         let scope = self.scope;
         let light = weight <= CHEAP || scope.free[node as usize] || scope.elements(node) == 1;
-        // A body of one node must fit, however long it is.
-        (first || (self.weight <= LARGEST && (!again || light))).then_some(())
+        // A body of one node must fit, however long it is. Much work is repeated for one node at most.
+        let alone = self.instances.is_empty();
+        (first || (self.weight <= LARGEST && (!again || light || alone))).then_some(())
     }
 
     fn argument(
@@ -235,7 +238,8 @@ impl<'a, 'b> Builder<'a, 'b> {
         let same = |l: &Load| l.source == source && l.view == view;
         self.loads.iter().position(same).unwrap_or_else(|| {
             let row = self.is_row(&view);
-            self.weight += CALL;
+            let windowed = view.axes.iter().any(|axis| axis.window.is_some());
+            self.weight += if windowed { WINDOWED } else { CALL };
             self.loads.push(Load { source, dtype, view, row });
             self.loads.len() - 1
         })

@@ -19,8 +19,8 @@ const SMALL: u64 = 4 << 20;
 const SMALL_ON_CPU: u64 = 128 << 10;
 /// Bytes of clusters that wait: what they read cannot be given back.
 const WAITING: u64 = 64 << 20;
-/// Text of one kernel, with what it calls.
-const LONGEST_TEXT: usize = 32_000;
+/// What one kernel may cost to compile, and the length of its text.
+const LONGEST_TEXT: [usize; 2] = [32_000, 16_000];
 /// Storage bindings of one kernel, however many the adapter has: each is a descriptor that the driver must write.
 const BINDINGS: usize = 64;
 
@@ -160,8 +160,10 @@ impl Unit<'_, '_> {
         self.body.roll.is_none().then(|| hash_bytes(bytemuck::cast_slice(&class)))
     }
 
-    fn text(&self) -> usize {
-        self.body.weight() * self.shares.map_or(1, |shares| shares.repeats(self.body)) + 100
+    /// What its text costs to compile, and about how long it is.
+    fn text(&self) -> [usize; 2] {
+        let repeats = self.shares.map_or(1, |shares| shares.repeats(self.body));
+        [self.body.weight() * repeats + 100, self.body.text_length()]
     }
 
     /// Values of which it reads one element, whose bindings several units can share.
@@ -195,7 +197,7 @@ struct Bin {
     units: Vec<usize>,
     bindings: usize,
     singles: Vec<Source>,
-    text: usize,
+    text: [usize; 2],
 }
 
 /// Bins that a unit is tried in, the latest: so a wide stage takes no longer for each unit than a narrow one.
@@ -232,7 +234,8 @@ pub(super) fn kernels(units: &[Unit], turns: &Turns, storage_buffers: usize) -> 
         // In halves, so that no text depends on how many turns there are.
         let unit = &units[class[0]];
         let bindings = unit.bindings() + unit.singles().count();
-        let room = (limit / bindings.max(1)).min(LONGEST_TEXT / unit.text());
+        let room = (0..2).map(|k| LONGEST_TEXT[k] / unit.text()[k]).min().unwrap_or(1);
+        let room = room.min(limit / bindings.max(1));
         let mut open = &class[..];
         while !open.is_empty() {
             let count = room.clamp(1, TURNS).min(open.len());
@@ -254,7 +257,7 @@ pub(super) fn kernels(units: &[Unit], turns: &Turns, storage_buffers: usize) -> 
         let fits = |bin: &&mut Bin| {
             let more = own.iter().filter(|single| !bin.singles.contains(single)).count();
             bin.bindings + unit.bindings() + bin.singles.len() + more <= limit
-                && bin.text + unit.text() <= LONGEST_TEXT
+                && (0..2).all(|k| bin.text[k] + unit.text()[k] <= LONGEST_TEXT[k])
                 && units[bin.units[0]].workgroup() == unit.workgroup()
         };
         let from = bins.len().saturating_sub(OPEN_BINS);
@@ -262,7 +265,7 @@ pub(super) fn kernels(units: &[Unit], turns: &Turns, storage_buffers: usize) -> 
             Some(bin) => {
                 bin.units.push(at);
                 bin.bindings += unit.bindings();
-                bin.text += unit.text();
+                (0..2).for_each(|k| bin.text[k] += unit.text()[k]);
                 own.retain(|single| !bin.singles.contains(single));
                 bin.singles.extend(own);
             }
