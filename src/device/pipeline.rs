@@ -79,6 +79,11 @@ impl Pipelines {
 }
 
 impl Gpu {
+    /// True if there is a pipeline of `source` already.
+    pub(crate) fn has_pipeline(&self, source: &Source) -> bool {
+        self.pipelines.known().contains_key(&source.wgsl)
+    }
+
     /// The pipelines of `sources`, in order. Those that are new are compiled side by side, on as many threads
     /// as there are processors.
     pub(crate) fn pipelines(&self, sources: &[&Source]) -> Result<Vec<Arc<Pipeline>>> {

@@ -4,13 +4,15 @@
 //! needed at places that strides over the kernel's axes can name, all folds must run over the same axes, and a
 //! kernel with a shader of its own may only come first.
 
+use std::hash::{Hash, Hasher};
+
 use super::builder::Builder;
 use super::space::Space;
 use super::view::refine;
 use crate::device::Caps;
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Lowering, Pointwise, Reduction, Strided};
-use crate::graph::{Graph, Input};
+use crate::graph::{Graph, Input, Mixer};
 
 /// A graph as bodies look at it.
 pub(super) struct Scope<'a> {
@@ -72,7 +74,7 @@ pub(super) enum Code<'a> {
     Anchor,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Operand {
     Load(usize),
     /// Whether the view of a load has an element there.
@@ -87,6 +89,8 @@ pub(super) struct Load {
     pub(super) dtype: DType,
     pub(super) view: Strided,
     pub(super) row: bool,
+    /// What reading it costs to compile, in the units of [`Pointwise::weight`].
+    pub(super) weight: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -336,7 +340,29 @@ impl Body<'_> {
             Code::Pointwise(pointwise) => pointwise.weight(),
             Code::Reduce(_) | Code::Anchor => 0,
         });
-        weights.sum::<usize>() + 40 * self.loads.len()
+        weights.chain(self.loads.iter().map(|load| load.weight)).sum()
+    }
+
+    /// Equal for bodies that become the same text, whatever they read and however large it is.
+    pub(super) fn form(&self) -> u64 {
+        let mut hash = Mixer::default();
+        (self.space.axes.len(), self.space.aligned(), self.space.folds_inner()).hash(&mut hash);
+        for instance in &self.instances {
+            match instance.code {
+                Code::Pointwise(pointwise) => pointwise.name.hash(&mut hash),
+                Code::Reduce(reduction) => reduction.name.hash(&mut hash),
+                Code::Anchor => {}
+            }
+            (&instance.operands, instance.dtype, instance.level, instance.row).hash(&mut hash);
+        }
+        for (i, load) in self.loads.iter().enumerate() {
+            (load.dtype, load.row, self.space.is_flat(i), self.space.is_single(i)).hash(&mut hash);
+            (load.weight, load.view.offset % 4 == 0).hash(&mut hash);
+        }
+        for output in &self.outputs {
+            (output.instance, output.row, output.replaces).hash(&mut hash);
+        }
+        hash.finish()
     }
 
     /// Shows `visit` each operand that `wanted` needs, once. It says whether to go on to what that operand needs.

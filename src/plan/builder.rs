@@ -8,11 +8,13 @@ use crate::graph::{Input, Table};
 
 /// What one kernel may weigh ([`Pointwise::weight`]), so about 40 ms of compiling beside the 17 that a kernel takes in
 /// any case. Beyond it fusing saves less than compiling costs: a launch takes 0.06 ms.
-pub(super) const LARGEST: usize = 4_000;
+pub(super) const LARGEST: usize = 4000;
 /// What an instance or a load weighs beyond what it computes.
 pub(super) const CALL: usize = 16;
-/// What a load weighs that has elements at some places only: conditions, and four reads.
-const WINDOWED: usize = 120;
+/// What a load weighs that is not read where the thread stands: its index, and four reads.
+pub(super) const STRIDED: usize = 300;
+/// What a load weighs that has elements at some places only.
+const WINDOWED: usize = 700;
 /// Nodes lighter than this are computed again where their value is repeated.
 const CHEAP: usize = 48;
 
@@ -239,8 +241,14 @@ impl<'a, 'b> Builder<'a, 'b> {
         self.loads.iter().position(same).unwrap_or_else(|| {
             let row = self.is_row(&view);
             let windowed = view.axes.iter().any(|axis| axis.window.is_some());
-            self.weight += if windowed { WINDOWED } else { CALL };
-            self.loads.push(Load { source, dtype, view, row });
+            let moves = view.axes.iter().any(|axis| axis.stride != 0);
+            let weight = match moves && view != self.full && view != self.kept {
+                _ if windowed => WINDOWED,
+                true => STRIDED,
+                false => CALL,
+            };
+            self.weight += weight;
+            self.loads.push(Load { source, dtype, view, row, weight });
             self.loads.len() - 1
         })
     }

@@ -26,26 +26,35 @@ struct Entry {
 const LIMIT: usize = 256;
 
 impl PlanCache {
-    /// The plan for `key` and whether it was known; `make` is asked if it was not.
-    pub(crate) fn get(&mut self, key: Key, make: impl FnOnce() -> Plan) -> (&mut Plan, bool) {
+    /// The plan for `key` and whether it was known. `make` is asked if it was not, and again if what it made was for one
+    /// run only; it is told whether this is the first time.
+    pub(crate) fn get(&mut self, key: Key, make: impl FnOnce(bool) -> Plan) -> (&mut Plan, bool) {
         self.clock += 1;
         let found = self.find(&key);
-        let at = found.unwrap_or_else(|| {
-            if self.plans.len() >= LIMIT {
-                self.evict();
-            }
-            let plan = make();
+        let known = found.is_some_and(|at| !self.plans[at].plan.is_for_once());
+        if !known {
+            let plan = make(found.is_none());
             if prints() {
                 log::info!("{}", plan.report);
             }
-            self.hashes.push(key.hash());
-            self.plans.push(Entry { key, used: 0, plan });
-            self.plans.len() - 1
-        });
+            match found {
+                Some(at) => self.plans[at].plan = plan,
+                None => self.add(key, plan),
+            }
+        }
+        let at = found.unwrap_or(self.plans.len() - 1);
         let entry = &mut self.plans[at];
         entry.used = self.clock;
         self.last = Some(entry.plan.report.clone());
-        (&mut entry.plan, found.is_some())
+        (&mut entry.plan, known)
+    }
+
+    fn add(&mut self, key: Key, plan: Plan) {
+        if self.plans.len() >= LIMIT {
+            self.evict();
+        }
+        self.hashes.push(key.hash());
+        self.plans.push(Entry { key, used: 0, plan });
     }
 
     fn find(&self, key: &Key) -> Option<usize> {

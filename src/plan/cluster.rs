@@ -9,10 +9,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::body::{Body, Code, Scope, Source};
+use super::builder::LARGEST;
 use super::order::Order;
 use super::roll;
 use super::rows::Shares;
-use super::turns::{Labels, Turns};
+use super::turns::{self, Labels, Turns};
 use crate::graph::lower::{Bind, Kernels, Lowering};
 use crate::graph::{Input, Table, hash_bytes};
 use crate::lists::insert_sorted;
@@ -166,12 +167,9 @@ impl<'a, 'b> Former<'a, 'b> {
                 }
             }
         }
-        let weight = |node: usize| match &self.scope.lowerings[node] {
-            Lowering::Pointwise(pointwise) => pointwise.weight() + super::builder::CALL,
-            _ => 0,
-        };
-        let all: usize = (run.first..run.first + run.period).map(weight).sum();
-        let most = (super::builder::LARGEST / all.max(1)).clamp(1, run.count);
+        let nodes = run.first + run.period..run.first + 2 * run.period;
+        let (all, _) = turns::weight(self.scope, nodes);
+        let most = (LARGEST / all.max(1)).clamp(1, run.count);
         // The largest power of two that fits.
         1 << most.ilog2()
     }

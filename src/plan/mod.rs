@@ -9,6 +9,7 @@ mod cache;
 mod cluster;
 mod code;
 mod epilogue;
+mod first;
 mod map;
 mod memory;
 mod order;
@@ -55,6 +56,8 @@ pub(crate) struct Plan {
     runs: u32,
     /// All steps have their pipelines.
     compiled: bool,
+    /// Made for one run of a structure that may never come again.
+    once: bool,
     /// The slots' buffers while the plan runs; kept for its memory.
     taken: Vec<Arc<Buffer>>,
 }
@@ -125,6 +128,7 @@ impl Plan {
             met: tuner::Met::default(),
             runs: 0,
             compiled: false,
+            once: false,
             taken: Vec::with_capacity(slots.len()),
             slots: slots.into_iter().map(|bytes| Slot { bytes, recent: Vec::new() }).collect(),
             steps,
@@ -183,12 +187,12 @@ impl Plan {
         Ok((outputs, index))
     }
 
-    /// Counts a run, and tells of which it is.
     /// Ops of which no measurement says how to compute them best.
     pub(crate) fn tasks(&self) -> &[Arc<tuner::Task>] {
         &self.met.tasks
     }
 
+    /// Counts a run, and tells of which it is.
     pub(crate) fn ran(&mut self) -> u32 {
         self.runs = self.runs.saturating_add(1);
         self.runs

@@ -5,11 +5,11 @@
 //! somebody needs them; all others stay where they stood, so that large values live no longer than before.
 
 use super::body::{Body, Code, Load, Scope, Source};
+use super::builder::LARGEST;
 use super::cluster::Cluster;
 use super::map;
 use super::rows::Shares;
-use super::turns::Turns;
-use crate::graph::{Input, Table, hash_bytes};
+use crate::graph::{Input, Table};
 
 /// Bytes that a cluster with company reads and writes at most. A GPU moves as many in about the time that it needs to
 /// begin a kernel.
@@ -152,18 +152,18 @@ impl Unit<'_, '_> {
     }
 
     /// Equal for units that do the same in different turns of a run.
-    fn class(&self, turns: &Turns) -> Option<u64> {
-        let label = self.cluster.labels.first()?;
-        let (run, last) = (&turns.runs[label.run as usize], *self.cluster.members.last()?);
-        let place = (last as usize).checked_sub(run.first)? % run.period;
-        let class = [label.run, place as u32, self.cluster.members.len() as u32];
-        self.body.roll.is_none().then(|| hash_bytes(bytemuck::cast_slice(&class)))
+    fn class(&self) -> Option<u64> {
+        let turns = !self.cluster.labels.is_empty() && self.body.roll.is_none();
+        turns.then(|| self.body.form())
     }
 
     /// What its text costs to compile, and about how long it is.
     fn text(&self) -> [usize; 2] {
-        let repeats = self.shares.map_or(1, |shares| shares.repeats(self.body));
-        [self.body.weight() * repeats + 100, self.body.text_length()]
+        [self.weight() + 100, self.body.text_length()]
+    }
+
+    pub(super) fn weight(&self) -> usize {
+        self.body.weight() * self.shares.map_or(1, |shares| shares.repeats(self.body))
     }
 
     /// Values of which it reads one element, whose bindings several units can share.
@@ -207,14 +207,14 @@ const TURNS: usize = 8;
 
 /// Brings the units of a stage into kernels: those that are the same in several turns of a run among themselves, each
 /// other one into the first that has room for it.
-pub(super) fn kernels(units: &[Unit], turns: &Turns, storage_buffers: usize) -> Vec<Vec<usize>> {
+pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>> {
     let limit = storage_buffers.min(BINDINGS);
     let mut kernels = Vec::new();
     let mut rest = Vec::new();
     let mut of_class = Table::default();
     let mut classes: Vec<Vec<usize>> = Vec::new();
     for (at, unit) in units.iter().enumerate() {
-        match unit.class(turns) {
+        match unit.class() {
             Some(class) => {
                 let next = classes.len() as u32;
                 let class = *of_class.entry(class).or_insert(next);
@@ -234,8 +234,9 @@ pub(super) fn kernels(units: &[Unit], turns: &Turns, storage_buffers: usize) -> 
         // In halves, so that no text depends on how many turns there are.
         let unit = &units[class[0]];
         let bindings = unit.bindings() + unit.singles().count();
-        let room = (0..2).map(|k| LONGEST_TEXT[k] / unit.text()[k]).min().unwrap_or(1);
-        let room = room.min(limit / bindings.max(1));
+        // Each part is compiled, as often as it stands there.
+        let text = (LARGEST / unit.weight().max(1)).min(LONGEST_TEXT[1] / unit.text()[1]);
+        let room = text.min(limit / bindings.max(1));
         let mut open = &class[..];
         while !open.is_empty() {
             let count = room.clamp(1, TURNS).min(open.len());

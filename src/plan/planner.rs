@@ -25,11 +25,10 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) ->
     let roots = find_roots(graph, &mut lowerings, fusion);
     let free = cluster::free(graph, &lowerings, fusion);
     let scope = Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
-    let mut turns = if fusion { Turns::find(&scope, LARGEST) } else { Turns::default() };
+    let mut turns = if fusion { Turns::find(&scope, LARGEST / 4) } else { Turns::default() };
     let clusters = cluster::clusters(&scope, &mut turns, fusion);
     let planner = Planner {
         stages: packs::stages(&scope, clusters, fusion),
-        turns: &turns,
         scope: &scope,
         places: vec![None; graph.nodes.len()],
         replaced: vec![false; graph.nodes.len()],
@@ -68,7 +67,6 @@ fn lower_node(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut M
 
 struct Planner<'a, 'b> {
     scope: &'b Scope<'a>,
-    turns: &'b Turns,
     stages: Vec<Stage<'a>>,
     places: Vec<Option<Place>>,
     /// Values whose slots were taken over by a later one.
@@ -214,7 +212,7 @@ impl<'a> Planner<'a, '_> {
     /// Lays down kernels for units that do not depend on each other.
     fn lay_units(&mut self, units: &[Unit]) {
         let graph = self.scope.graph;
-        for kernel in packs::kernels(units, self.turns, self.scope.caps.storage_buffers) {
+        for kernel in packs::kernels(units, self.scope.caps.storage_buffers) {
             let units: Vec<&Unit> = kernel.iter().map(|&at| &units[at]).collect();
             let mut common = Common::default();
             let parts = units.iter().enumerate().map(|(k, unit)| {
@@ -227,7 +225,8 @@ impl<'a> Planner<'a, '_> {
             let parts = parts.collect();
             let kernel = parts::module(parts, &common, self.scope.caps.cpu);
             let notes = units.iter().map(|unit| self.note(unit.cluster, Some(unit.body)));
-            let note = Note::of_parts(notes.collect(), &kernel.source.label);
+            let weight = units.iter().map(|unit| unit.weight()).sum();
+            let note = Note { weight, ..Note::of_parts(notes.collect(), &kernel.source.label) };
             let binds = kernel.binds.iter().map(|&(k, bound)| {
                 let Unit { body, temps, .. } = units[k];
                 self.bind(bound, Some(body), temps, &[])
@@ -308,7 +307,10 @@ impl<'a> Planner<'a, '_> {
         let binds = kernel.binds.iter().map(|&(_, bound)| self.bind(bound, body, &[], own));
         let binds = binds.collect();
         let note = self.note(cluster, body);
-        let note = Note { label: kernel.source.label.clone(), flops: kernel.flops, ..note };
+        let label = kernel.source.label.clone();
+        // Of the op's own text the length must do.
+        let weight = kernel.source.wgsl.len() / 2 + body.map_or(0, Body::weight);
+        let note = Note { label, flops: kernel.flops, weight, ..note };
         self.push(kernel, binds, note);
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct Note {
     pub(crate) outputs: Vec<Shape>,
     /// Additions and multiplications of one run; 0 if nobody has counted them.
     pub(crate) flops: u64,
+    /// What its text costs to compile, in units of ten microseconds, beyond what any kernel costs.
+    pub(crate) weight: usize,
 }
 
 impl Note {

@@ -9,6 +9,7 @@ use std::hash::Hasher;
 use smallvec::SmallVec;
 
 use super::body::Scope;
+use super::builder::{CALL, STRIDED};
 use crate::graph::lower::Lowering;
 use crate::graph::{Input, Mixer, Table};
 
@@ -221,12 +222,13 @@ fn phase(scope: &Scope, period: usize, range: &std::ops::Range<usize>) -> usize 
 }
 
 /// What the nodes of a turn cost to compile if they share a kernel, and whether they need kernels of their own.
-fn weight(scope: &Scope, turn: std::ops::Range<usize>) -> (usize, bool) {
+pub(super) fn weight(scope: &Scope, turn: std::ops::Range<usize>) -> (usize, bool) {
     let mut sum = 0;
     let mut heavy = false;
     for lowering in turn.filter_map(|i| scope.lowerings.get(i)) {
         match lowering {
-            Lowering::Pointwise(pointwise) => sum += pointwise.weight(),
+            Lowering::Pointwise(pointwise) if pointwise.is_view() => sum += STRIDED,
+            Lowering::Pointwise(pointwise) => sum += pointwise.weight() + CALL,
             Lowering::Kernels(_) => heavy = true,
             Lowering::Reduce(_) => heavy = true,
             Lowering::Alias => {}

@@ -59,7 +59,7 @@ fn planning(kind: &str, nodes: usize, real: bool) -> Result<Value> {
     let began = Instant::now();
     loop {
         let device = if real { Device::new()? } else { idle_device()? };
-        device.set_stream_limit(None);
+        device.set_stream_limit(Some(usize::MAX));
         let _wanted = device.scope(|| graphs::graph(&device, kind, nodes))?;
         let before = device.stats();
         device.flush()?;

@@ -1,0 +1,54 @@
+//! The first run of a structure. Programs are tried once, too, and then a kernel that does much at once can take longer
+//! to compile than all else together. If it would, the first run has a kernel for each op, whose texts are small and
+//! known from elsewhere; what comes again is fused.
+
+use std::collections::HashSet;
+
+use super::Plan;
+use crate::device::Gpu;
+
+/// What any kernel costs to compile, in units of ten microseconds; what it costs beyond is its weight.
+const KERNEL: u64 = 1700;
+/// A launch, in the same units.
+const LAUNCH: u64 = 6;
+/// Bytes that a kernel reads and writes in one of these units.
+const BYTES: u64 = 50_000;
+/// How much longer the first run must take for the small kernels to be worth it: in these units, and as a ratio.
+const SLOWER: (u64, u64) = (5_000, 2);
+/// Bytes that the small kernels may take beyond the others: a value that fusion keeps in registers may be large.
+const MORE_BYTES: u64 = 64 << 20;
+
+impl Plan {
+    /// This plan, or the one of single ops that `apart` makes if the first run is much shorter with it.
+    pub(crate) fn for_first_run(self, gpu: &Gpu, apart: impl FnOnce() -> Plan) -> Plan {
+        let own = self.first_run(gpu);
+        if own < SLOWER.0 {
+            return self;
+        }
+        let apart = apart();
+        let other = apart.first_run(gpu);
+        let fits = apart.report.buffer_bytes() <= self.report.buffer_bytes() + MORE_BYTES;
+        match fits && own >= other + SLOWER.0 && own >= other * SLOWER.1 {
+            true => Plan { once: true, ..apart },
+            false => self,
+        }
+    }
+
+    /// True if it was made for a first run only.
+    pub(super) fn is_for_once(&self) -> bool {
+        self.once
+    }
+
+    /// About what its first run takes.
+    fn first_run(&self, gpu: &Gpu) -> u64 {
+        let mut new = HashSet::new();
+        let mut cost = 0;
+        for step in &self.steps {
+            cost += LAUNCH + step.bytes / BYTES;
+            if new.insert(&step.source.wgsl) && !gpu.has_pipeline(&step.source) {
+                cost += KERNEL + step.note.weight as u64;
+            }
+        }
+        cost
+    }
+}
