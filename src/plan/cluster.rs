@@ -11,9 +11,9 @@ use std::collections::BinaryHeap;
 use super::body::{Body, Code, Scope, Source};
 use super::builder::LARGEST;
 use super::order::Order;
+use super::repetition::{self, Labels, Repetition};
 use super::roll;
 use super::rows::Shares;
-use super::turns::{self, Labels, Turns};
 use crate::graph::lower::{Bind, Kernels, Lowering};
 use crate::graph::{Input, Table, hash_bytes};
 use crate::lists::insert_sorted;
@@ -33,7 +33,11 @@ pub(super) struct Cluster<'a> {
 }
 
 /// Clusters that cover all wanted nodes, in an order in which they can run.
-pub(super) fn clusters<'a>(scope: &Scope<'a>, turns: &mut Turns, fusion: bool) -> Vec<Cluster<'a>> {
+pub(super) fn clusters<'a>(
+    scope: &Scope<'a>,
+    turns: &mut Repetition,
+    fusion: bool,
+) -> Vec<Cluster<'a>> {
     let mut former = Former::new(scope, turns);
     if !fusion {
         return former.finish();
@@ -58,7 +62,7 @@ pub(super) fn free(graph: &crate::graph::Graph, lowerings: &[Lowering], fusion: 
 
 struct Former<'a, 'b> {
     scope: &'b Scope<'a>,
-    turns: &'b mut Turns,
+    turns: &'b mut Repetition,
     /// The cluster of each node; aliases have none.
     of: Vec<Option<u32>>,
     members: Vec<Vec<u32>>,
@@ -75,7 +79,7 @@ struct Former<'a, 'b> {
 }
 
 impl<'a, 'b> Former<'a, 'b> {
-    fn new(scope: &'b Scope<'a>, turns: &'b mut Turns) -> Self {
+    fn new(scope: &'b Scope<'a>, turns: &'b mut Repetition) -> Self {
         let nodes = &scope.graph.nodes;
         let count = nodes.len();
         let mut former = Former {
@@ -168,7 +172,7 @@ impl<'a, 'b> Former<'a, 'b> {
             }
         }
         let nodes = run.first + run.period..run.first + 2 * run.period;
-        let (all, _) = turns::weight(self.scope, nodes);
+        let (all, _) = repetition::weight(self.scope, nodes);
         let most = (LARGEST / all.max(1)).clamp(1, run.count);
         // The largest power of two that fits.
         1 << most.ilog2()

@@ -17,12 +17,12 @@ mod packs;
 mod parts;
 mod passes;
 mod planner;
+mod repetition;
 mod report;
 mod roll;
 mod rows;
 mod space;
 mod tuner;
-mod turns;
 mod view;
 
 use std::sync::Arc;

@@ -8,9 +8,9 @@ use super::cluster::{self, Cluster};
 use super::code::{Bound, Common, Kernel};
 use super::memory::{Lifetimes, Slots};
 use super::packs::{self, Stage, Unit};
+use super::repetition::Repetition;
 use super::rows::{self, Shares};
 use super::tuner::{Choice, Met};
-use super::turns::Turns;
 use super::{Binds, Note, Params, Place, Plan, Ranges, Step, epilogue, map, parts};
 use crate::device::Caps;
 use crate::graph::lower::{self, Arg, Bind, Kernels, Lowering, Pointwise, Site};
@@ -25,7 +25,8 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) ->
     let roots = find_roots(graph, &mut lowerings, fusion);
     let free = cluster::free(graph, &lowerings, fusion);
     let scope = Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
-    let mut turns = if fusion { Turns::find(&scope, LARGEST / 4) } else { Turns::default() };
+    let mut turns =
+        if fusion { Repetition::find(&scope, LARGEST / 4) } else { Repetition::default() };
     let clusters = cluster::clusters(&scope, &mut turns, fusion);
     let planner = Planner {
         stages: packs::stages(&scope, clusters, fusion),

@@ -8,10 +8,10 @@ use crate::graph::Stream;
 
 /// Ops that wait before a flush is made where nothing is known to repeat. Long enough for a training step of a deep
 /// model, short enough to keep a GPU busy in a long loop.
-pub(super) const STREAM_LIMIT: usize = 2048;
+pub(super) const STREAM_LIMIT: usize = 4096;
 
 /// Ops that may wait in a loop whose turns are known to be longer than [`STREAM_LIMIT`].
-pub(super) const LONGEST: usize = 4 * STREAM_LIMIT;
+pub(super) const LONGEST: usize = 2 * STREAM_LIMIT;
 
 /// What a program tells of its turns without meaning to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Device {
     /// Ops that wait before a flush is made without being asked for; `None` restores the default.
     ///
     /// By default a stream is cut where the program's loop begins anew, as far as the device can see that, and else
-    /// when 2048 ops wait. With a number of one's own it is cut there and nowhere else.
+    /// when 4096 ops wait. With a number of one's own it is cut there and nowhere else.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -117,7 +117,7 @@ fn smallest_period(calls: &[u64], evidence: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Periods, smallest_period};
+    use super::{Periods, STREAM_LIMIT, smallest_period};
 
     #[test]
     fn the_smallest_period_is_found_from_the_end() {
@@ -139,7 +139,7 @@ mod tests {
     /// Lengths of the flushes of a program whose call `i` is `call(i)`.
     fn flushes(calls: usize, call: impl Fn(usize) -> u64) -> Vec<usize> {
         let (mut periods, mut waiting, mut cuts) = (Periods::default(), Vec::new(), Vec::new());
-        let mut limit = 2048;
+        let mut limit = STREAM_LIMIT;
         for i in 0..calls {
             waiting.push(call(i));
             if waiting.len() >= limit {
@@ -149,7 +149,7 @@ mod tests {
                     cuts.push(waiting.len());
                     waiting.clear();
                 }
-                limit = periods.cut_length().unwrap_or(2048);
+                limit = periods.cut_length().unwrap_or(STREAM_LIMIT);
             }
         }
         cuts
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn flushes_are_whole_turns() {
         let cuts = flushes(100_000, |i| i as u64 % 28);
-        assert_eq!(cuts[0], 2048);
+        assert_eq!(cuts[0], STREAM_LIMIT);
         assert!(cuts[1..].iter().all(|&cut| cut == 28 * 36), "{cuts:?}");
         let cuts = flushes(100_000, |i| i as u64 % 1500);
         assert!(cuts[3..].iter().all(|&cut| cut == 1500), "{cuts:?}");
@@ -184,6 +184,6 @@ mod tests {
         assert!(cuts[25..].iter().all(|&cut| cut == 30 * 34), "{cuts:?}");
         // No period at all: the limit.
         let cuts = flushes(60_000, |i| (i * i) as u64);
-        assert!(cuts.iter().all(|&cut| cut == 2048), "{cuts:?}");
+        assert!(cuts.iter().all(|&cut| cut == STREAM_LIMIT), "{cuts:?}");
     }
 }

@@ -192,7 +192,7 @@ fn a_long_turn_is_one_flush() {
         p.assign(1, 10_000);
     });
     assert!(turns[5..].iter().all(|turn| *turn == turns[5]), "{turns:?}");
-    assert_eq!(turns[5], [10_000 % 2048, 2048, 2048, 2048, 2048]);
+    assert_eq!(turns[5], [10_000 % 4096, 4096, 4096]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(super) struct Run {
 
 /// The runs of a graph, and the turns of its nodes.
 #[derive(Default)]
-pub(super) struct Turns {
+pub(super) struct Repetition {
     pub(super) runs: Vec<Run>,
     of: Vec<Labels>,
 }
@@ -54,11 +54,11 @@ const PERIODS: usize = 32;
 /// Runs within runs that a node can belong to.
 const NESTED: usize = 3;
 
-impl Turns {
+impl Repetition {
     /// Finds the turns of the graph. A run whose turns weigh less than `light` together, and are few, is left out.
     pub(super) fn find(scope: &Scope, light: usize) -> Self {
         let nodes = scope.graph.nodes.len();
-        let mut turns = Turns { runs: Vec::new(), of: vec![Labels::new(); nodes] };
+        let mut turns = Repetition { runs: Vec::new(), of: vec![Labels::new(); nodes] };
         if nodes < FEW {
             return turns;
         }
@@ -89,7 +89,9 @@ impl Turns {
         let known = |label: &Label| {
             let run = &self.runs[label.run as usize];
             let end = run.first + (run.count + 1) * run.period;
-            period % run.period == 0 && run.first <= range.start + run.period && range.end <= end
+            period.is_multiple_of(run.period)
+                && run.first <= range.start + run.period
+                && range.end <= end
         };
         let middle = (range.start + range.end) / 2;
         if self.of[middle].iter().any(known) {
