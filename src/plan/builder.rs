@@ -8,7 +8,10 @@ use crate::graph::{Input, Table};
 
 /// What one kernel may weigh ([`Pointwise::weight`]), so about 40 ms of compiling beside the 17 that a kernel takes in
 /// any case. Beyond it fusing saves less than compiling costs: a launch takes 0.06 ms.
-pub(super) const LARGEST: usize = 4000;
+pub(super) const LARGEST: usize = 4_000;
+/// The same where a value between two kernels would be so many elements that its way through memory takes longer.
+const LARGEST_OF_MANY: usize = 12_000;
+const MANY: usize = 1 << 20;
 /// What an instance or a load weighs beyond what it computes.
 pub(super) const CALL: usize = 16;
 /// What a load weighs that is not read where the thread stands: its index, and four reads.
@@ -35,6 +38,8 @@ pub(super) struct Builder<'a, 'b> {
     pub(super) anchor: Option<u32>,
     pub(super) quads: bool,
     weight: usize,
+    /// What it may weigh.
+    largest: usize,
 }
 
 impl<'a, 'b> Builder<'a, 'b> {
@@ -60,6 +65,10 @@ impl<'a, 'b> Builder<'a, 'b> {
             anchor: None,
             quads: false,
             weight: 0,
+            largest: match axes.iter().map(|axis| axis.size).product::<usize>() {
+                elements if elements >= MANY => LARGEST_OF_MANY,
+                _ => LARGEST,
+            },
         }
     }
 
@@ -163,7 +172,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         let light = weight <= CHEAP || scope.free[node as usize] || scope.elements(node) == 1;
         // A body of one node must fit, however long it is. Much work is repeated for one node at most.
         let alone = self.instances.is_empty();
-        (first || (self.weight <= LARGEST && (!again || light || alone))).then_some(())
+        (first || (self.weight <= self.largest && (!again || light || alone))).then_some(())
     }
 
     fn argument(

@@ -93,7 +93,7 @@ impl Common {
 }
 
 /// Ops of one expression: all of Adam's formula is shallower.
-const DEEP: usize = 16;
+pub(super) const DEEP: usize = 16;
 
 /// Writes the code of one body.
 pub(super) struct Writer<'c, 'b, 'a> {
@@ -208,6 +208,11 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         }
         let zero = self.params.add(format_args!("zero"), 0);
         format!("bitcast<vec4<f32>>(bitcast<vec4<u32>>({value}) ^ vec4<u32>({zero}))")
+    }
+
+    /// Ops that stand on each other in what was written.
+    pub(super) fn depth(&self) -> usize {
+        self.depths.iter().copied().max().unwrap_or(0)
     }
 
     fn call(&mut self, instance: &Instance, pointwise: &Pointwise) -> String {

@@ -1,7 +1,7 @@
 //! Kernels of pointwise nodes: each thread computes four consecutive elements of every output.
 
 use super::body::{Body, Operand, Roll};
-use super::code::{Bound, Common, Defined, Writer, indented, operand_name, vector};
+use super::code::{Bound, Common, DEEP, Defined, Writer, indented, operand_name, vector};
 use super::parts::Part;
 use super::space::{Coordinates, Flat, Kind, Place, pack, stored};
 use crate::graph::Graph;
@@ -51,6 +51,9 @@ pub(super) fn generate(graph: &Graph, body: &Body, part: &str, common: &mut Comm
     Part::new(writer, graph, &stores, text, quads.div_ceil(WORKGROUP) as u64, WORKGROUP)
 }
 
+/// Turns that stand in one round of a loop.
+const MOST_AT_ONCE: usize = 8;
+
 /// Writes the loop through the turns of `roll`, and names what is to be stored after it.
 fn rolled(
     writer: &mut Writer,
@@ -92,9 +95,16 @@ fn rolled(
         });
     }
     let turns = writer.params.add(format_args!("turns"), roll.turns as u32);
-    text.push_str(&format!(
-        "for (var turn = 0u; turn < {turns}; turn++) {{\n{}}}\n",
-        indented(&inside, 4)
-    ));
+    let inside = indented(&inside, 4);
+    text.push_str("var turn = 0u;\n");
+    // A short turn costs less than a loop's own round.
+    let at_once = (DEEP / writer.depth().max(1)).min(MOST_AT_ONCE);
+    if at_once > 1 {
+        let copies = indented(&format!("{{\n{inside}}}\n").repeat(at_once), 4);
+        text.push_str(&format!(
+            "for (; turn + {at_once}u <= {turns}; turn += {at_once}u) {{\n{copies}}}\n"
+        ));
+    }
+    text.push_str(&format!("for (; turn < {turns}; turn++) {{\n{inside}}}\n"));
     values
 }

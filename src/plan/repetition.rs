@@ -238,3 +238,67 @@ pub(super) fn weight(scope: &Scope, turn: std::ops::Range<usize>) -> (usize, boo
     }
     (sum, heavy)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(runs: Vec<Run>) -> Repetition {
+        Repetition { runs, of: Vec::new() }
+    }
+
+    /// The parts of the turns 0 to `count + 1` of a run of which `together` may share a kernel.
+    fn parts(count: usize, together: usize) -> Vec<u32> {
+        let all = runs(vec![Run { period: 3, first: 5, count, together }]);
+        (0..count as u32 + 2).map(|turn| all.part(Label { run: 0, turn })).collect()
+    }
+
+    #[test]
+    fn turns_are_gathered_in_powers_of_two() {
+        assert_eq!(parts(5, 1), [0, 1, 2, 3, 4, 5, 6]);
+        // Four and four; then what is left as two and one. What stands before and behind whole turns is apart.
+        assert_eq!(parts(8, 4), [0, 1, 1, 1, 1, 5, 5, 5, 5, 9]);
+        assert_eq!(parts(11, 4), [0, 1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 11, 12]);
+        assert_eq!(parts(3, 2), [0, 1, 1, 3, 4]);
+        assert_eq!(parts(1, 1), [0, 1, 2]);
+    }
+
+    #[test]
+    fn groups_of_other_turns_stay_apart() {
+        let all = runs(vec![
+            Run { period: 3, first: 0, count: 8, together: 2 },
+            Run { period: 5, first: 0, count: 8, together: 1 },
+        ]);
+        let of = |labels: &[(u32, u32)]| -> Labels {
+            labels.iter().map(|&(run, turn)| Label { run, turn }).collect()
+        };
+        let join = |a, b| all.join(&of(a), &of(b));
+        assert_eq!(join(&[(0, 1)], &[(0, 1)]), Some(of(&[(0, 1)])));
+        assert_eq!(join(&[(0, 1)], &[(0, 2)]), Some(of(&[(0, 1)])), "they are gathered");
+        assert_eq!(join(&[(0, 2)], &[(0, 3)]), None);
+        assert_eq!(join(&[(1, 1)], &[(1, 2)]), None);
+        assert_eq!(join(&[(0, 1)], &[(1, 7)]), Some(of(&[(0, 1), (1, 7)])));
+        assert_eq!(join(&[(0, 1), (1, 2)], &[(1, 3)]), None);
+        assert_eq!(join(&[], &[]), Some(of(&[])));
+    }
+
+    #[test]
+    fn periods_are_found_whatever_they_hold() {
+        let repeated = |turn: &[u64], count: usize| -> Vec<u64> {
+            let mut all = vec![90, 91, 92];
+            (0..count).for_each(|_| all.extend(turn));
+            all.extend([93, 94]);
+            all
+        };
+        assert!(periods(&repeated(&[1], 9)).contains(&1));
+        assert!(periods(&repeated(&[1, 2, 3], 5)).contains(&3));
+        // Each op comes twice in a turn, next to itself.
+        assert!(periods(&repeated(&[1, 1, 2, 2], 6)).contains(&4));
+        // A loop of ten inside each turn.
+        let mut turn = vec![7; 10];
+        turn.push(8);
+        let found = periods(&repeated(&turn, 6));
+        assert!(found.contains(&11) && found.contains(&1), "{found:?}");
+        assert!(periods(&(0..50).collect::<Vec<_>>()).is_empty());
+    }
+}

@@ -1,0 +1,100 @@
+//! A structure's first run may have small kernels where fused ones would take long to compile; what comes again is fused.
+
+#![allow(clippy::unwrap_used)]
+
+use wgrad as tf;
+use wgrad::{Device, Tensor};
+
+fn device() -> Device {
+    let device = Device::new().unwrap();
+    device.set_fusion(true);
+    device
+}
+
+/// Forty ops without any repetition, most of them long functions; `x` within -1 and 1 stays there.
+fn tried_once(x: &Tensor) -> tf::Result<Tensor> {
+    let mut y = x.clone();
+    let mut state = 12345u32;
+    for _ in 0..40 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        y = match state >> 29 {
+            0 => y.sin()?,
+            1 => y.tanh()?,
+            2 => y.erf()?,
+            3 => y.cos()?.multiply(0.5)?,
+            4 => y.atan()?,
+            5 => y.multiply(x)?,
+            6 => y.add(x)?.multiply(0.5)?,
+            _ => y.square()?,
+        };
+    }
+    Ok(y)
+}
+
+#[test]
+fn what_is_slow_to_compile_runs_by_single_ops_at_first() -> tf::Result<()> {
+    let device = device();
+    device.scope(|| {
+        let x = tf::constant([0.9, -0.4, 0.1, 0.7, -0.8])?;
+        let mut runs = Vec::new();
+        for _ in 0..4 {
+            let values = tried_once(&x)?.to_vec::<f32>()?;
+            let stats = device.stats();
+            let kernels = device.last_plan().unwrap().kernels().len();
+            runs.push((values, kernels, stats.plan_misses, stats.pipelines));
+        }
+        assert!(runs[0].1 > 20, "at first each op has a kernel: {runs:?}");
+        assert!(runs[1].1 < runs[0].1 / 2, "then they share: {runs:?}");
+        assert_eq!((runs[2].1, runs[3].1), (runs[1].1, runs[1].1));
+        // It is planned twice, and then known.
+        let misses: Vec<u64> = runs.iter().map(|run| run.2).collect();
+        assert_eq!(misses, [1, 2, 2, 2]);
+        assert_eq!(runs[3].3, runs[1].3, "nothing more is compiled");
+        for run in &runs[1..] {
+            for (a, b) in run.0.iter().zip(&runs[0].0) {
+                assert!((a - b).abs() <= 1e-6, "{runs:?}");
+            }
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn small_programs_are_fused_at_once() -> tf::Result<()> {
+    let device = device();
+    device.scope(|| {
+        let x = tf::constant([[0.5, -1.0, 2.0], [1.0, 0.0, -0.5]])?;
+        // The single ops' kernels are there already, and still nothing is gained by them.
+        device.set_fusion(false);
+        x.softmax(-1)?.to_vec::<f32>()?;
+        device.set_fusion(true);
+        let y = x.softmax(-1)?.to_vec::<f32>()?;
+        assert_eq!(device.last_plan().unwrap().kernels().len(), 1);
+        assert!((y[..3].iter().sum::<f32>() - 1.0).abs() < 1e-6);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_first_run_takes_no_memory_that_fusion_saves() -> tf::Result<()> {
+    let device = device();
+    device.scope(|| {
+        // Distances of 5,000 points to each other are 100 MB, and are never stored.
+        let n = 5000;
+        let x = Tensor::arange(0, n, 1)?.cast(tf::DType::F32)?.multiply(1.0 / n as f32)?;
+        let x = tried_once(&x)?;
+        device.flush()?;
+        let sums = || -> tf::Result<Tensor> {
+            let [rows, columns] = [x.expand_dims(1)?, x.expand_dims(0)?];
+            let distances = rows.subtract(&columns)?;
+            let near = distances.square()?.negative()?.exp()?.multiply(distances.cos()?)?;
+            let far = near.add(distances.tanh()?.square()?)?.multiply(distances.erf()?.abs()?)?;
+            far.sin()?.reduce_sum(1, false)
+        };
+        let sums = sums()?;
+        sums.to_vec::<f32>()?;
+        let plan = device.last_plan().unwrap();
+        assert!(plan.buffer_bytes() < 64 << 20, "{plan}");
+        Ok(())
+    })
+}

@@ -1,0 +1,246 @@
+//! Turns of a loop that one kernel goes through: how many kernels they take, and what they compute.
+
+#![allow(clippy::unwrap_used)]
+
+use wgrad as tf;
+use wgrad::{DType, Device, Tensor};
+
+fn device() -> Device {
+    let device = Device::new().unwrap();
+    device.set_fusion(true);
+    device
+}
+
+/// Kernels of the plan that computes what `f` returns, and the values.
+fn run(device: &Device, f: impl FnOnce() -> tf::Result<Vec<Tensor>>) -> (usize, Vec<Vec<f32>>) {
+    device.synchronize().unwrap();
+    let tensors = device.scope(f).unwrap();
+    device.flush().unwrap();
+    let kernels = device.last_plan().unwrap().kernels().len();
+    let read = |x: &Tensor| x.cast(DType::F32).unwrap().to_vec::<f32>().unwrap();
+    (kernels, tensors.iter().map(read).collect())
+}
+
+/// The same with fusion and without, which shall agree to the last bit but rounding.
+#[track_caller]
+fn agrees(f: impl Fn() -> tf::Result<Vec<Tensor>>) -> usize {
+    let (fused, apart) = (device(), Device::new().unwrap());
+    apart.set_fusion(false);
+    let (kernels, got) = run(&fused, &f);
+    let (_, want) = run(&apart, &f);
+    assert_eq!(got.len(), want.len());
+    for (got, want) in got.iter().zip(&want) {
+        assert_eq!(got.len(), want.len());
+        for (g, w) in got.iter().zip(want) {
+            let same = (g - w).abs() <= 1e-5 * w.abs().max(1.0) || (g.is_nan() && w.is_nan());
+            assert!(same || g == w, "{g} and {w}");
+        }
+    }
+    kernels
+}
+
+fn ramp(n: usize) -> tf::Result<Tensor> {
+    let values: Vec<f32> = (0..n).map(|i| (i % 17) as f32 / 8.0 - 1.0).collect();
+    Tensor::from_slice(&values, [n])
+}
+
+#[test]
+fn a_thousand_additions_are_one_small_kernel() {
+    let device = device();
+    let add = |turns: usize| {
+        run(&device, || {
+            let (mut x, y) = (Tensor::zeros([5])?, tf::constant([0.5, 1.0, 2.0, 3.0, 4.0])?);
+            for _ in 0..turns {
+                x = x.add(&y)?;
+            }
+            Ok(vec![x])
+        })
+    };
+    let (kernels, values) = add(1000);
+    assert!(kernels <= 2, "{kernels}");
+    assert_eq!(values, [[500.0, 1000.0, 2000.0, 3000.0, 4000.0]]);
+    let pipelines = device.stats().pipelines;
+    let longest = device.last_plan().unwrap().kernels().iter().map(|k| k.wgsl.len()).max();
+    assert!(longest.unwrap() < 2000, "{longest:?}");
+    assert_eq!(add(700).1, [[350.0, 700.0, 1400.0, 2100.0, 2800.0]]);
+    assert_eq!(device.stats().pipelines, pipelines, "the number of turns is a parameter");
+}
+
+#[test]
+fn what_each_turn_hands_on_may_be_older_than_the_last() {
+    // x[t] = (x[t-1] + x[t-3]) / 2, of which the last three are wanted.
+    let kernels = agrees(|| {
+        let mut x = [ramp(37)?, ramp(37)?.square()?, ramp(37)?.abs()?];
+        for _ in 0..60 {
+            let next = x[2].add(&x[0])?.multiply(0.5)?;
+            x = [x[1].clone(), x[2].clone(), next];
+        }
+        Ok(x.to_vec())
+    });
+    assert!(kernels <= 6, "{kernels}");
+}
+
+#[test]
+fn values_of_turns_that_somebody_holds_are_stored() {
+    agrees(|| {
+        let (mut x, y) = (ramp(21)?, ramp(21)?.multiply(0.25)?);
+        let mut held = Vec::new();
+        for turn in 0..90 {
+            x = x.multiply(0.75)?.add(&y)?;
+            // In the middle, two side by side, and the one before the last.
+            if [40, 41, 88].contains(&turn) {
+                held.push(x.clone());
+            }
+        }
+        held.push(x);
+        Ok(held)
+    });
+}
+
+#[test]
+fn states_keep_their_dtype_from_turn_to_turn() {
+    agrees(|| {
+        let mut x = Tensor::from_slice(&[1i32, -7, 250, 99, 3], [5])?;
+        let y = Tensor::from_slice(&[3i32, 11, -200, 1, 2], [5])?;
+        for _ in 0..50 {
+            x = x.multiply(&y)?.add(&x)?;
+        }
+        // Wrapping, and exact in f32 after the shift of the range.
+        Ok(vec![x.floormod(1000)?])
+    });
+    agrees(|| {
+        let mut on = Tensor::from_slice(&[true, false, true, true, false], [5])?;
+        let mask = Tensor::from_slice(&[true, true, false, true, false], [5])?;
+        for _ in 0..33 {
+            on = on.logical_xor(&mask)?.logical_or(mask.logical_not()?)?;
+        }
+        Ok(vec![on])
+    });
+    let features = Device::new().unwrap().wgpu().0.features();
+    if features.contains(wgpu::Features::SHADER_F16) {
+        agrees(|| {
+            let mut x = ramp(11)?.cast(DType::F16)?;
+            let y = ramp(11)?.multiply(0.125)?.cast(DType::F16)?;
+            for _ in 0..64 {
+                x = x.multiply(&y)?.add(&y)?;
+            }
+            Ok(vec![x])
+        });
+    }
+}
+
+#[test]
+fn invariants_may_be_views_and_states_may_not() {
+    // A broadcast row and a transposed matrix are read alike in each turn.
+    let kernels = agrees(|| {
+        let (mut x, row) = (ramp(35)?.reshape([5, 7])?, ramp(7)?);
+        let turned = ramp(35)?.reshape([7, 5])?.transpose(&[1, 0])?;
+        for _ in 0..40 {
+            x = x.multiply(0.5)?.add(&row)?.subtract(&turned)?;
+        }
+        Ok(vec![x])
+    });
+    assert!(kernels <= 3, "{kernels}");
+    // A transposed state is another thread's: through memory, turn by turn.
+    agrees(|| {
+        let mut x = ramp(36)?.reshape([6, 6])?;
+        for _ in 0..40 {
+            x = x.transpose(&[1, 0])?.multiply(0.5)?.add(1.0)?;
+        }
+        Ok(vec![x])
+    });
+    // So is a shorter row that is broadcast again in each turn.
+    agrees(|| {
+        let (mut x, mut row) = (ramp(35)?.reshape([5, 7])?, ramp(7)?);
+        for _ in 0..40 {
+            row = row.multiply(0.5)?.add(1.0)?;
+            x = x.multiply(0.25)?.add(&row)?;
+        }
+        Ok(vec![x, row])
+    });
+}
+
+#[test]
+fn numbers_that_change_from_turn_to_turn_are_told_apart() {
+    agrees(|| {
+        let mut x = ramp(9)?;
+        for turn in 0..50 {
+            x = x.multiply(0.5)?.add(turn as f32)?;
+        }
+        Ok(vec![x])
+    });
+    // The same in all turns but one.
+    agrees(|| {
+        let mut x = ramp(9)?;
+        for turn in 0..50 {
+            x = x.multiply(if turn == 31 { 0.25 } else { 0.5 })?.add(1.0)?;
+        }
+        Ok(vec![x])
+    });
+}
+
+#[test]
+fn loops_inside_loops_and_side_by_side() {
+    agrees(|| {
+        let (mut x, mut y) = (ramp(12)?, ramp(20)?);
+        for _ in 0..12 {
+            for _ in 0..9 {
+                x = x.multiply(0.5)?.add(0.25)?;
+            }
+            x = x.tanh()?;
+            for _ in 0..7 {
+                y = y.maximum(0.1)?.multiply(0.9)?;
+            }
+        }
+        Ok(vec![x, y])
+    });
+    agrees(|| {
+        let (mut x, mut y) = (ramp(12)?, ramp(12)?.square()?);
+        for _ in 0..70 {
+            let z = x.multiply(&y)?.tanh()?;
+            (x, y) = (y.add(&z)?.multiply(0.5)?, x.subtract(&z)?.multiply(0.5)?);
+        }
+        Ok(vec![x, y])
+    });
+}
+
+#[test]
+fn gradients_go_back_through_a_rolled_loop() -> tf::Result<()> {
+    // y = x (1/2)^n + sum of (1/2)^k: dy/dx = (1/2)^n.
+    let device = device();
+    device.scope(|| {
+        let x = tf::constant([3.0, -2.0, 8.0])?;
+        let tape = tf::GradientTape::new();
+        tape.watch(&x)?;
+        let mut y = x.clone();
+        for _ in 0..40 {
+            y = y.multiply(0.5)?.add(1.0)?;
+        }
+        let gradient = tape.required_gradient(&y, &x)?;
+        let want = 0.5f32.powi(40);
+        assert_eq!(gradient.to_vec::<f32>()?, [want; 3]);
+        assert!(device.last_plan().unwrap().kernels().len() <= 4);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_loop_of_ten_thousand_turns_stays_small() -> tf::Result<()> {
+    let device = device();
+    device.scope(|| {
+        let mut x = tf::constant([1.0, -1.0])?;
+        for _ in 0..10_000 {
+            x = x.negative()?.multiply(0.999)?.add(0.001)?;
+        }
+        let values = x.to_vec::<f32>()?;
+        // x = 0.001 - 0.999 x has its fixed point at 0.001 / 1.999.
+        let fixed = 0.001 / 1.999;
+        for (value, start) in values.iter().zip([1.0f64, -1.0]) {
+            let want = fixed + (start - fixed) * 0.999f64.powi(10_000);
+            assert!((f64::from(*value) - want).abs() < 1e-6, "{value} and {want}");
+        }
+        let stats = device.stats();
+        assert!(stats.pipelines <= 8 && stats.plan_misses <= 4, "{stats:?}");
+        Ok(())
+    })
+}
