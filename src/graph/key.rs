@@ -90,6 +90,20 @@ impl Graph {
         hash.finish()
     }
 
+    /// What decides how node `i` is lowered: its op, attributes, and the shapes and dtypes around it.
+    pub(crate) fn kind(&self, i: usize) -> Vec<u8> {
+        let node = &self.nodes[i];
+        let mut key = KeyWriter(Vec::with_capacity(64));
+        let op: &dyn Any = &*node.op;
+        op.type_id().hash(&mut key);
+        node.op.attributes(&mut key);
+        for input in &node.inputs {
+            self.spec(*input).hash(&mut key);
+        }
+        node.spec.hash(&mut key);
+        key.0
+    }
+
     /// What decides the value of node `i`, read from `inputs`: two nodes of a graph for which it is the same have the
     /// same value whenever the plan of this graph runs.
     pub(crate) fn signature(&self, i: usize, inputs: impl Iterator<Item = Input>) -> Vec<u8> {

@@ -7,6 +7,7 @@
 use std::hash::{Hash, Hasher};
 
 use super::builder::Builder;
+use super::lowerings::Lowerings;
 use super::space::Space;
 use super::view::refine;
 use crate::device::Caps;
@@ -17,7 +18,7 @@ use crate::graph::{Graph, Input, Mixer};
 /// A graph as bodies look at it.
 pub(super) struct Scope<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) lowerings: &'a [Lowering],
+    pub(super) lowerings: &'a Lowerings,
     /// The node or leaf in whose buffer each node's value lies: itself, or what it is an alias of.
     pub(super) roots: &'a [Input],
     /// Nodes that any reader may compute for itself: constants and views.
@@ -442,10 +443,11 @@ mod tests {
             first: "0.0".into(),
             fold: "a + b".into(),
         };
-        let lowerings = [
+        let lowerings = vec![
             Pointwise::new("double", "x + x").input("x", 0, View::Same).into(),
             Lowering::Reduce(sum),
         ];
+        let lowerings = Lowerings::from(lowerings);
         let roots = [Input::Node(0), Input::Node(1)];
         let (free, caps) = ([false; 2], Caps::portable());
         let scope =

@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 
 use super::body::{Body, Code, Scope, Source};
 use super::builder::LARGEST;
+use super::lowerings::Lowerings;
 use super::order::Order;
 use super::repetition::{self, Labels, Repetition};
 use super::roll;
@@ -50,8 +51,8 @@ pub(super) fn clusters<'a>(
 }
 
 /// Nodes that any reader may compute for itself: constants, and views if nodes are fused at all.
-pub(super) fn free(graph: &crate::graph::Graph, lowerings: &[Lowering], fusion: bool) -> Vec<bool> {
-    let nodes = graph.nodes.iter().zip(lowerings);
+pub(super) fn free(graph: &crate::graph::Graph, lowerings: &Lowerings, fusion: bool) -> Vec<bool> {
+    let nodes = graph.nodes.iter().zip(lowerings.iter());
     nodes
         .map(|(_, lowering)| match lowering {
             Lowering::Pointwise(p) => p.is_uniform() || (fusion && p.is_view()),

@@ -292,10 +292,14 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         loads || self.body.instances.iter().any(|i| i.dtype == DType::F16)
     }
 
-    /// The name of the kernel: that of its last op.
+    /// The name of the kernel: that of its last op, and how many turns it goes through.
     pub(super) fn label(&self, graph: &crate::graph::Graph) -> String {
         let last = self.body.outputs.last().map(|output| output.node);
-        last.map_or("kernel", |node| graph.nodes[node as usize].op.name()).to_string()
+        let name = last.map_or("kernel", |node| graph.nodes[node as usize].op.name());
+        match &self.body.roll {
+            Some(roll) => format!("{name} ({} turns)", roll.turns),
+            None => name.to_string(),
+        }
     }
 }
 

@@ -2,10 +2,9 @@
 //! to compile than all else together. If it would, the first run has a kernel for each op, whose texts are small and
 //! known from elsewhere; what comes again is fused.
 
-use std::collections::HashSet;
-
 use super::Plan;
 use crate::device::Gpu;
+use crate::graph::Table;
 
 /// What any kernel costs to compile, in units of ten microseconds; what it costs beyond is its weight.
 const KERNEL: u64 = 1700;
@@ -41,11 +40,12 @@ impl Plan {
 
     /// About what its first run takes.
     fn first_run(&self, gpu: &Gpu) -> u64 {
-        let mut new = HashSet::new();
+        let mut seen = Table::default();
         let mut cost = 0;
         for step in &self.steps {
             cost += LAUNCH + step.bytes / BYTES;
-            if new.insert(&step.source.wgsl) && !gpu.has_pipeline(&step.source) {
+            let text = step.source.wgsl.as_ptr() as usize as u64;
+            if seen.insert(text, 0).is_none() && !gpu.has_pipeline(&step.source) {
                 cost += KERNEL + step.note.weight as u64;
             }
         }

@@ -10,6 +10,7 @@ mod cluster;
 mod code;
 mod epilogue;
 mod first;
+mod lowerings;
 mod map;
 mod memory;
 mod order;
@@ -213,10 +214,21 @@ impl Plan {
         if self.compiled {
             return Ok(());
         }
-        let sources: Vec<&Source> = self.steps.iter().map(|step| &step.source).collect();
+        // Each text once; equal ones are shared.
+        let mut places = crate::graph::Table::default();
+        let mut sources: Vec<&Source> = Vec::new();
+        let mut of = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let next = sources.len() as u32;
+            let at = *places.entry(step.source.wgsl.as_ptr() as usize as u64).or_insert(next);
+            if at == next {
+                sources.push(&step.source);
+            }
+            of.push(at as usize);
+        }
         let pipelines = gpu.pipelines(&sources)?;
-        for (step, pipeline) in self.steps.iter_mut().zip(pipelines) {
-            step.pipeline = Some(pipeline);
+        for (step, at) in self.steps.iter_mut().zip(of) {
+            step.pipeline = Some(pipelines[at].clone());
         }
         self.compiled = true;
         Ok(())

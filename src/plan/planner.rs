@@ -1,11 +1,10 @@
 //! Makes a plan: lowers every node, forms clusters, lays down their kernels, assigns slots.
 
-use std::borrow::Cow;
-
 use super::body::{Body, Scope, Source};
 use super::builder::LARGEST;
 use super::cluster::{self, Cluster};
 use super::code::{Bound, Common, Kernel};
+use super::lowerings::Lowerings;
 use super::memory::{Lifetimes, Slots};
 use super::packs::{self, Stage, Unit};
 use super::repetition::Repetition;
@@ -13,15 +12,14 @@ use super::rows::{self, Shares};
 use super::tuner::{Choice, Met};
 use super::{Binds, Note, Params, Place, Plan, Ranges, Step, epilogue, map, parts};
 use crate::device::Caps;
-use crate::graph::lower::{self, Arg, Bind, Kernels, Lowering, Pointwise, Site};
-use crate::graph::{Graph, Input, Spec, Table, hash_bytes};
+use crate::graph::lower::{self, Bind, Kernels, Lowering};
+use crate::graph::{Graph, Input, Table, hash_bytes};
 use crate::lists::insert_new;
 
 /// Plans `graph` for a device with `caps`; without `fusion` every node has a kernel of its own.
 pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) -> Plan {
     let mut met = Met::default();
-    let mut lowerings: Vec<Lowering> =
-        (0..graph.nodes.len()).map(|i| lower_node(graph, i, caps, choice, &mut met)).collect();
+    let mut lowerings = Lowerings::new(graph, caps, choice, &mut met);
     let roots = find_roots(graph, &mut lowerings, fusion);
     let free = cluster::free(graph, &lowerings, fusion);
     let scope = Scope { graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
@@ -35,35 +33,10 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) ->
         replaced: vec![false; graph.nodes.len()],
         slots: Slots::default(),
         steps: Vec::new(),
+        texts: Table::default(),
         params: Params::default(),
     };
     Plan { met, ..planner.run() }
-}
-
-fn lower_node(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut Met) -> Lowering {
-    let node = &graph.nodes[i];
-    if node.spec.elements() == 0 {
-        // Nothing to compute, and sizes of 0 are nothing that an op's tiles must cope with.
-        return Lowering::Kernels(Kernels::default());
-    }
-    let inputs: Vec<&Spec> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
-    let site = Site { inputs: &inputs, output: &node.spec, caps, variant: None };
-    let variant = choice.variant(node, &site, met);
-    let lowering = node.op.lower(&Site { variant: variant.as_deref(), ..site });
-    match lowering {
-        // A fold of nothing is its start value everywhere.
-        Lowering::Reduce(reduction) if inputs[0].elements() == 0 => {
-            let scalar = node.spec.dtype.register().scalar();
-            let first = reduction.first;
-            // Written so that no compiler knows it: one that does may take 0 / x for 0, whatever x is.
-            let body = format!(
-                "select(vec4<{scalar}>({first}), vec4<{scalar}>({scalar}(1)), i == vec4<u32>(4294967295u))"
-            );
-            let start = Pointwise::new("fold_of_nothing", Cow::Owned(body)).arg("i", Arg::Index);
-            Lowering::Pointwise(start)
-        }
-        other => other,
-    }
 }
 
 struct Planner<'a, 'b> {
@@ -74,6 +47,8 @@ struct Planner<'a, 'b> {
     replaced: Vec<bool>,
     slots: Slots,
     steps: Vec<Step>,
+    /// The first step of each text, by its hash.
+    texts: Table,
     params: Params,
 }
 
@@ -329,7 +304,16 @@ impl<'a> Planner<'a, '_> {
                 self.params.varying.extend(kernel.words.iter().map(of));
             }
         }
-        self.steps.push(Step::new(kernel.source, kernel.grid, binds, params, note));
+        let mut source = kernel.source;
+        // Equal texts, of which a long plan has many, are one.
+        let next = self.steps.len() as u32;
+        let first = *self.texts.entry(hash_bytes(source.wgsl.as_bytes())).or_insert(next);
+        if let Some(step) = self.steps.get(first as usize) {
+            if step.source.wgsl == source.wgsl {
+                source.wgsl = step.source.wgsl.clone();
+            }
+        }
+        self.steps.push(Step::new(source, kernel.grid, binds, params, note));
     }
 
     /// What a kernel of `cluster` computes.
@@ -420,7 +404,7 @@ fn plain(kernel: &lower::Kernel) -> Kernel {
 }
 
 /// Where each node's value lies. With `fusion` a node that repeats an earlier one becomes an alias of it.
-fn find_roots(graph: &Graph, lowerings: &mut [Lowering], fusion: bool) -> Vec<Input> {
+fn find_roots(graph: &Graph, lowerings: &mut Lowerings, fusion: bool) -> Vec<Input> {
     let mut roots: Vec<Input> = Vec::with_capacity(graph.nodes.len());
     let mut known = Table::default();
     let mut signatures: Vec<Vec<u8>> = vec![Vec::new(); graph.nodes.len()];
@@ -437,7 +421,7 @@ fn find_roots(graph: &Graph, lowerings: &mut [Lowering], fusion: bool) -> Vec<In
                 let repeats = signatures[first as usize] == signature;
                 signatures[i] = signature;
                 if repeats {
-                    lowerings[i] = Lowering::Alias;
+                    lowerings.set_alias(i);
                     Input::Node(first)
                 } else {
                     Input::Node(i as u32)

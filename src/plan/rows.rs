@@ -166,6 +166,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::body::Scope;
+    use super::super::lowerings::Lowerings;
     use super::*;
     use crate::error::Result;
     use crate::graph::lower::{Lowering, Pointwise, Reduction, Site, View};
@@ -219,6 +220,7 @@ mod tests {
         let site = Site { inputs: &[], output: &graph.leaves[0], caps, variant: None };
         let lowerings: Vec<Lowering> =
             graph.nodes.iter().map(|node| node.op.lower(&site)).collect();
+        let lowerings = Lowerings::from(lowerings);
         let roots = [Input::Node(0), Input::Node(1)];
         let free = [false; 2];
         let scope =
