@@ -12,6 +12,12 @@ pub(crate) fn insert_new<T: Ord>(list: &mut Vec<T>, value: T) {
     }
 }
 
+/// Brings words into ascending order. One function for all who sort, as each kind of sort is code of its own.
+#[inline(never)]
+pub(crate) fn sort(words: &mut [u64]) {
+    words.sort_unstable();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,6 +38,9 @@ pub(crate) struct Problem {
 /// Products in a sum of which so many are made that a large tile is worth its compilation.
 const MUCH: usize = 1 << 24;
 
+/// Products in a sum of which so few are made that a processor is done with them before it has compiled a tile.
+const LITTLE: usize = 1 << 15;
+
 /// The variants that can compute `problem`, the one that the table prefers first.
 pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     let Problem { m, n, inner } = problem;
@@ -58,7 +61,7 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
             (_, 0..=32) => lanes(4, 1),
             _ => lanes(2, 2),
         };
-        if m > 4 && n > 16 {
+        if m > 4 && n > 16 && m * n * inner >= LITTLE {
             list.push(preferred);
         }
     }
@@ -68,7 +71,11 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     }
     // Without lanes to share loads, a processor's driver takes long to compile large tiles: only much work is worth it.
     let slow = caps.cpu && list.is_empty() && caps.subgroup() != Some(8);
-    let most = if slow && m * n * inner < MUCH { 4 } else { 8 };
+    let most = match m * n * inner {
+        0..LITTLE if caps.cpu => 2,
+        0..MUCH if slow => 4,
+        _ => 8,
+    };
     let mut tm = if m >= 8 { most } else { m.next_power_of_two().min(4) };
     let mut tn4 = if n > 4 && most == 8 { 2 } else { 1 };
     // A GPU needs many threads more than it needs large tiles.

@@ -1,7 +1,5 @@
 //! Lifetimes to slots: values that never live at the same time share a buffer.
 
-use std::collections::BTreeMap;
-
 use super::body::Scope;
 use super::packs::Stage;
 use crate::graph::Input;
@@ -10,8 +8,8 @@ use crate::graph::Input;
 #[derive(Default)]
 pub(super) struct Slots {
     bytes: Vec<u64>,
-    /// Free slots by their sizes.
-    free: BTreeMap<u64, Vec<u32>>,
+    /// Free slots by their sizes, the smallest first.
+    free: Vec<(u64, Vec<u32>)>,
 }
 
 impl Slots {
@@ -21,8 +19,10 @@ impl Slots {
         if !keep {
             // The smallest that fits, unless most of it would lie idle.
             let most = bytes.saturating_mul(4).max(4096);
-            let best = self.free.range_mut(bytes..=most).find_map(|(_, slots)| slots.pop());
-            if let Some(slot) = best {
+            let from = self.free.partition_point(|(size, _)| *size < bytes);
+            let fits = self.free[from..].iter_mut().take_while(|(size, _)| *size <= most);
+            let mut found = fits.filter_map(|(_, slots)| slots.pop());
+            if let Some(slot) = found.next() {
                 return slot;
             }
         }
@@ -32,7 +32,12 @@ impl Slots {
 
     /// The value in `slot` is read no more.
     pub(super) fn release(&mut self, slot: u32) {
-        self.free.entry(self.bytes[slot as usize]).or_default().push(slot);
+        let bytes = self.bytes[slot as usize];
+        let at = self.free.partition_point(|(size, _)| *size < bytes);
+        match self.free.get_mut(at) {
+            Some((size, slots)) if *size == bytes => slots.push(slot),
+            _ => self.free.insert(at, (bytes, vec![slot])),
+        }
     }
 
     pub(super) fn bytes(&self, slot: u32) -> u64 {

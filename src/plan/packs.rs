@@ -210,27 +210,24 @@ const TURNS: usize = 8;
 pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>> {
     let limit = storage_buffers.min(BINDINGS);
     let mut kernels = Vec::new();
-    let mut rest = Vec::new();
+    // Those that have a kernel already.
+    let mut placed = vec![false; units.len()];
     let mut of_class = Table::default();
     let mut classes: Vec<Vec<usize>> = Vec::new();
     for (at, unit) in units.iter().enumerate() {
-        match unit.class() {
-            Some(class) => {
-                let next = classes.len() as u32;
-                let class = *of_class.entry(class).or_insert(next);
-                if class == next {
-                    classes.push(Vec::new());
-                }
-                classes[class as usize].push(at);
-            }
-            None => rest.push(at),
+        let Some(class) = unit.class() else { continue };
+        let next = classes.len() as u32;
+        let class = *of_class.entry(class).or_insert(next);
+        if class == next {
+            classes.push(Vec::new());
         }
+        classes[class as usize].push(at);
     }
     for class in classes {
-        if let [one] = class[..] {
-            rest.push(one);
+        if class.len() == 1 {
             continue;
         }
+        class.iter().for_each(|&at| placed[at] = true);
         // In halves, so that no text depends on how many turns there are.
         let unit = &units[class[0]];
         let bindings = unit.bindings() + unit.singles().count();
@@ -246,9 +243,7 @@ pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>>
         }
     }
     let mut bins: Vec<Bin> = Vec::new();
-    rest.sort_unstable();
-    for at in rest {
-        let unit = &units[at];
+    for (at, unit) in units.iter().enumerate().filter(|(at, _)| !placed[*at]) {
         let mut own: Vec<Source> = Vec::new();
         unit.singles().for_each(|single| {
             if !own.contains(&single) {

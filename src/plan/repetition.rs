@@ -12,6 +12,7 @@ use super::body::Scope;
 use super::builder::{CALL, STRIDED};
 use crate::graph::lower::Lowering;
 use crate::graph::{Input, Mixer, Table};
+use crate::lists::sort;
 
 /// The turns that a node, or all nodes of a group, belong to; at most one of each run.
 pub(super) type Labels = SmallVec<[Label; 2]>;
@@ -168,14 +169,18 @@ fn periods(symbols: &[u64]) -> Vec<usize> {
             }
         }
     }
-    let mut often: Vec<usize> = (1..=most).filter(|&p| counts[p] as usize >= FEW - 1).collect();
-    if often.len() > PERIODS {
-        // Counted by the nodes that they explain.
-        often.sort_by_key(|&p| std::cmp::Reverse(counts[p]));
-        often.truncate(PERIODS);
-        often.sort_unstable();
+    // Those that come most often: by their counts, which stand above the periods.
+    let mut often: Vec<u64> = Vec::new();
+    for (period, &count) in counts.iter().enumerate() {
+        if count as usize >= FEW - 1 {
+            often.push(u64::from(count) << 32 | period as u64);
+        }
     }
-    often
+    sort(&mut often);
+    let mut periods = often.split_off(often.len().saturating_sub(PERIODS));
+    periods.iter_mut().for_each(|word| *word &= u64::from(u32::MAX));
+    sort(&mut periods);
+    periods.into_iter().map(|period| period as usize).collect()
 }
 
 /// Where in the period a turn begins best: where the fewest values are handed on to a kernel that could have

@@ -41,11 +41,17 @@ pub(super) fn roll<'a>(scope: &Scope, clusters: Vec<Cluster<'a>>) -> Vec<Cluster
             continue;
         };
         // Values that others need end a loop.
-        let mut turns = std::collections::VecDeque::from(turns);
+        let mut counts = Vec::new();
+        let mut done = 0;
+        while done < turns.len() {
+            let count = needs.loop_length(&turns[done..], at + done, &steps);
+            counts.push(count);
+            done += count;
+        }
+        let mut rest = turns.into_iter();
         let mut at = at;
-        while !turns.is_empty() {
-            let count = needs.loop_length(turns.make_contiguous(), at, &steps);
-            let own: Vec<Cluster> = turns.drain(..count).collect();
+        for count in counts {
+            let own: Vec<Cluster> = rest.by_ref().take(count).collect();
             match count < FEW {
                 true => rolled.extend(own),
                 false => rolled.push(needs.merged(own, at, &steps)),
@@ -226,9 +232,8 @@ impl Needs {
                 Some(Output { node, instance, dtype, row: false, replaces: None })
             })
             .collect();
-        let mut members: Vec<u32> = turns.iter().flat_map(|turn| &turn.members).copied().collect();
-        members.sort_unstable();
-        members.dedup();
+        let mut members = Vec::new();
+        turns.iter().for_each(|turn| members.extend_from_slice(&turn.members));
         let mut turns = turns.into_iter();
         let mut cluster = turns.next().expect("a loop has turns");
         cluster.members = members;
