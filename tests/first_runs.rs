@@ -98,3 +98,51 @@ fn a_first_run_takes_no_memory_that_fusion_saves() -> tf::Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn who_tries_one_thing_after_another_compiles_little() -> tf::Result<()> {
+    let device = device();
+    device.scope(|| {
+        // Sums of two functions with another scale and order each time, of seven functions in all.
+        let x = tf::constant([0.5, -0.25, 0.75])?;
+        let apply = |x: &Tensor, k: usize| match k % 7 {
+            0 => x.tanh(),
+            1 => x.sin(),
+            2 => x.erf(),
+            3 => x.cos(),
+            4 => x.exp(),
+            5 => x.atan(),
+            _ => x.square(),
+        };
+        let mut pipelines = Vec::new();
+        for k in 0..40 {
+            let y = apply(&x, k)?.add(apply(&apply(&x, k / 7 + 1)?, k / 7 + k)?)?;
+            let value = y.to_vec::<f32>()?[0];
+            let want = {
+                let f = |x: f64, k: usize| match k % 7 {
+                    0 => x.tanh(),
+                    1 => x.sin(),
+                    // erf(x), by its series.
+                    2 => {
+                        (0..40).rev().fold(0.0, |sum, n| {
+                            let n = f64::from(n);
+                            let term = (1..=n as i32).fold(x, |t, i| -t * x * x / f64::from(i));
+                            sum + term / (2.0 * n + 1.0)
+                        }) * 1.1283791670955126
+                    }
+                    3 => x.cos(),
+                    4 => x.exp(),
+                    5 => x.atan(),
+                    _ => x * x,
+                };
+                f(0.5, k) + f(f(0.5, k / 7 + 1), k / 7 + k)
+            };
+            assert!((f64::from(value) - want).abs() < 1e-5, "{k}: {value} and {want}");
+            pipelines.push(device.stats().pipelines);
+        }
+        let (first, later) = (pipelines[9], pipelines[39] - pipelines[9]);
+        assert!(first >= 9, "at first each structure has its own: {pipelines:?}");
+        assert!(later <= 15, "then they use the same small kernels: {pipelines:?}");
+        Ok(())
+    })
+}

@@ -22,18 +22,24 @@ struct Entry {
     plan: Plan,
 }
 
+/// Structures that came once before a program is taken to try one thing after another.
+const TRIES: usize = 8;
 /// Plans kept; a program that loops needs a handful.
 const LIMIT: usize = 256;
 
 impl PlanCache {
     /// The plan for `key` and whether it was known. `make` is asked if it was not, and again if what it made was for one
-    /// run only; it is told whether this is the first time.
-    pub(crate) fn get(&mut self, key: Key, make: impl FnOnce(bool) -> Plan) -> (&mut Plan, bool) {
+    /// run only; it is told whether this is the first time, and whether structures have seldom come again so far.
+    pub(crate) fn get(
+        &mut self,
+        key: Key,
+        make: impl FnOnce(bool, bool) -> Plan,
+    ) -> (&mut Plan, bool) {
         self.clock += 1;
         let found = self.find(&key);
         let known = found.is_some_and(|at| !self.plans[at].plan.is_for_once());
         if !known {
-            let plan = make(found.is_none());
+            let plan = make(found.is_none(), self.seldom_again());
             if prints() {
                 log::info!("{}", plan.report);
             }
@@ -47,6 +53,12 @@ impl PlanCache {
         entry.used = self.clock;
         self.last = Some(entry.plan.report.clone());
         (&mut entry.plan, known)
+    }
+
+    /// True if most plans have run once, and there are some.
+    fn seldom_again(&self) -> bool {
+        let once = self.plans.iter().filter(|entry| entry.plan.runs <= 1).count();
+        once >= TRIES && 4 * once >= 3 * self.plans.len()
     }
 
     fn add(&mut self, key: Key, plan: Plan) {

@@ -12,22 +12,33 @@ const KERNEL: u64 = 1700;
 const LAUNCH: u64 = 6;
 /// Bytes that a kernel reads and writes in one of these units.
 const BYTES: u64 = 50_000;
-/// How much longer the first run must take for the small kernels to be worth it: in these units, and as a ratio.
-const SLOWER: (u64, u64) = (5_000, 2);
+/// How much longer the first run must take for the small kernels to be worth it: in these units, and in thirds.
+const SLOWER: (u64, u64) = (5_000, 6);
+/// The same in a program that tries one thing after another. Its next structures will find the small kernels there, so
+/// their compilation counts by a part only.
+const SLOWER_AGAIN: (u64, u64) = (1_000, 4);
+const SHARE: u64 = 8;
 /// Bytes that the small kernels may take beyond the others: a value that fusion keeps in registers may be large.
 const MORE_BYTES: u64 = 64 << 20;
 
 impl Plan {
-    /// This plan, or the one of single ops that `apart` makes if the first run is much shorter with it.
-    pub(crate) fn for_first_run(self, gpu: &Gpu, apart: impl FnOnce() -> Plan) -> Plan {
-        let own = self.first_run(gpu);
-        if own < SLOWER.0 {
+    /// This plan, or the one of single ops that `apart` makes if the first run is much shorter with it. `tries` says that
+    /// the program's structures seldom come again.
+    pub(crate) fn for_first_run(
+        self,
+        gpu: &Gpu,
+        tries: bool,
+        apart: impl FnOnce() -> Plan,
+    ) -> Plan {
+        let own = self.first_run(gpu, 1);
+        let ((more, thirds), share) = if tries { (SLOWER_AGAIN, SHARE) } else { (SLOWER, 1) };
+        if own < more {
             return self;
         }
         let apart = apart();
-        let other = apart.first_run(gpu);
+        let other = apart.first_run(gpu, share);
         let fits = apart.report.buffer_bytes() <= self.report.buffer_bytes() + MORE_BYTES;
-        match fits && own >= other + SLOWER.0 && own >= other * SLOWER.1 {
+        match fits && own >= other + more && 3 * own >= thirds * other {
             true => Plan { once: true, ..apart },
             false => self,
         }
@@ -38,15 +49,15 @@ impl Plan {
         self.once
     }
 
-    /// About what its first run takes.
-    fn first_run(&self, gpu: &Gpu) -> u64 {
+    /// About what its first run takes, where one `share` of what it compiles counts.
+    fn first_run(&self, gpu: &Gpu, share: u64) -> u64 {
         let mut seen = Table::default();
         let mut cost = 0;
         for step in &self.steps {
             cost += LAUNCH + step.bytes / BYTES;
             let text = step.source.wgsl.as_ptr() as usize as u64;
             if seen.insert(text, 0).is_none() && !gpu.has_pipeline(&step.source) {
-                cost += KERNEL + step.note.weight as u64;
+                cost += (KERNEL + step.note.weight as u64) / share;
             }
         }
         cost

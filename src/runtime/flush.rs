@@ -60,11 +60,11 @@ impl Device {
         let mut awaited = Awaited::new(gpu, &taken);
         let fusion = lane.fusion;
         let (tuner, caps) = (&mut lane.tuner, &mut lane.caps);
-        let (plan, known) = lane.plans.get(key, |first| {
+        let (plan, known) = lane.plans.get(key, |first, tries| {
             let began = Instant::now();
             let mut plan = tuner.plan(gpu, caps, graph, fusion);
             if first && fusion {
-                plan = plan.for_first_run(gpu, || tuner.plan(gpu, caps, graph, false));
+                plan = plan.for_first_run(gpu, tries, || tuner.plan(gpu, caps, graph, false));
             }
             gpu.counters.add(Counter::Planning, began.elapsed().as_nanos() as u64);
             plan
