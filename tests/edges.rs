@@ -141,6 +141,13 @@ fn an_earlier_read_of_a_variable_is_a_constant() -> tf::Result<()> {
     let y = v.read() * &still;
     assert_eq!(tape.required_gradient(&y, &v)?.item::<f32>()?, 3.0);
 
+    // So is what is computed from a recorded one.
+    let tape = GradientTape::new();
+    let now = v.read();
+    let twice = tape.stop_recording(|| &now * 2.0);
+    let y = &now * &twice;
+    assert_eq!(tape.required_gradient(&y, &v)?.item::<f32>()?, 6.0);
+
     let tape = GradientTape::new();
     tape.watch(&old)?;
     let y = &v * &v;

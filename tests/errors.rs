@@ -317,6 +317,32 @@ fn the_target_of_a_gradient_is_float() {
 }
 
 #[test]
+fn a_missing_gradient_tells_each_reason_once() {
+    let x = floats([1.5, -2.5]);
+    let tape = GradientTape::new();
+    tape.watch(&x).unwrap();
+    let mut y = x.floor().unwrap();
+    for _ in 0..3 {
+        y = y.add(x.floor().unwrap()).unwrap();
+    }
+    // Eight reasons are enough; IsNan is the ninth.
+    x.ceil().unwrap();
+    x.round().unwrap();
+    x.less(&y).unwrap();
+    x.less_equal(&y).unwrap();
+    x.greater(&y).unwrap();
+    x.greater_equal(&y).unwrap();
+    x.equal(&y).unwrap();
+    x.is_nan().unwrap();
+    let error = text(tape.required_gradient(&y, &x));
+    let (_, reasons) = error.split_once(" Gradients ended at ").unwrap();
+    let reasons: Vec<&str> = reasons.trim_end_matches('.').split("; ").collect();
+    assert_eq!(reasons.len(), 8, "{error}");
+    assert_eq!(reasons[..2], ["Floor: piecewise constant", "Ceil: piecewise constant"]);
+    assert_eq!(reasons[7], "Equal: a comparison");
+}
+
+#[test]
 fn operators_panic_with_the_words_of_the_method() {
     let (a, b, i) = (zeros([2, 3]), zeros([2, 4]), ints([1, 2]));
     let panics = |f: &dyn Fn() -> Tensor| {
