@@ -148,3 +148,18 @@ fn a_failed_flush_returns_what_it_took() -> tf::Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn uploads_wait_for_a_submission_until_they_are_many() -> tf::Result<()> {
+    let device = Device::new()?;
+    let before = device.stats().submits;
+    let values = vec![1.0f32; 1 << 20];
+    let upload = |times: usize| -> tf::Result<Vec<Tensor>> {
+        device.scope(|| (0..times).map(|_| Tensor::from_slice(&values, [1 << 20])).collect())
+    };
+    let _few = upload(16)?;
+    assert_eq!(device.stats().submits, before, "64 MiB may wait");
+    let _more = upload(2)?;
+    assert_eq!(device.stats().submits, before + 1, "more may not");
+    Ok(())
+}

@@ -98,6 +98,28 @@ fn a_tape_begins_a_turn() {
 }
 
 #[test]
+fn a_pause_is_no_long_turn() {
+    let mut program = Program::default();
+    program.run(20, |p| {
+        p.tape();
+        p.nodes(100);
+    });
+    // Long enough to be a turn that waits longer than others, if the label had not been missing.
+    program.nodes(STREAM_LIMIT + 1000);
+    program.tape();
+    assert_eq!(program.turns.room(), None);
+}
+
+#[test]
+fn a_long_turn_has_room_for_a_quarter_more() {
+    let mut program = Program::default();
+    program.tape();
+    program.nodes(STREAM_LIMIT + 904);
+    program.tape();
+    assert_eq!(program.turns.room(), Some(6250));
+}
+
+#[test]
 fn few_nodes_are_no_turn() {
     let turns = Program::default().run(60, |p| {
         p.tape();
