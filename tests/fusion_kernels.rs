@@ -202,3 +202,36 @@ fn values_that_never_live_together_share_their_place() -> tf::Result<()> {
     assert_eq!(a.matmul(&w)?.to_vec::<f32>()?, b.to_vec::<f32>()?);
     Ok(())
 }
+
+#[test]
+fn whole_vectors_are_read_as_such() -> tf::Result<()> {
+    let device = device();
+    // Whether any load of what `f` computes is taken apart into elements.
+    let takes_apart = |f: &dyn Fn() -> tf::Result<Tensor>| -> tf::Result<bool> {
+        let (count, _) = kernels(&device, f)?;
+        assert_eq!(count, 1);
+        let plan = device.last_plan().unwrap();
+        let wgsl = plan.kernels()[0].wgsl.to_string();
+        Ok(wgsl.lines().any(|line| line.starts_with("fn ") && line.contains("get")))
+    };
+    let (x, row) = (ramp(&device, [3, 16]), ramp(&device, [16]));
+    assert!(!takes_apart(&|| x.add(&row))?);
+    let (odd, row) = (ramp(&device, [3, 15]), ramp(&device, [15]));
+    assert!(takes_apart(&|| odd.add(&row))?);
+    // Also from the middle of rows, if it begins at a multiple of four.
+    let wide = ramp(&device, [3, 24]);
+    assert!(!takes_apart(&|| x.add(wide.slice(&[0, 4], &[3, 16])?))?);
+    assert!(takes_apart(&|| x.add(wide.slice(&[0, 3], &[3, 16])?))?);
+    Ok(())
+}
+
+#[test]
+fn rows_of_a_wider_matrix_are_not_one_row() -> tf::Result<()> {
+    let device = device();
+    // A step to the next row is the length of this one and one more.
+    let x =
+        device.scope(|| tf::constant([[1.0f32, 2.0, 9.0], [3.0, 4.0, 9.0], [5.0, 6.0, 9.0]]))?;
+    let (count, values) = kernels(&device, || x.slice(&[0, 0], &[3, 2])?.square())?;
+    assert_eq!((count, values), (1, vec![1.0, 4.0, 9.0, 16.0, 25.0, 36.0]));
+    Ok(())
+}

@@ -244,3 +244,18 @@ fn a_loop_of_ten_thousand_turns_stays_small() -> tf::Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn a_few_light_turns_are_taken_for_no_loop() {
+    for turns in 4..=8 {
+        let (kernels, values) = run(&device(), || {
+            let (mut x, y) = (Tensor::zeros([5])?, tf::constant([0.5, 1.0, 2.0, 3.0, 4.0])?);
+            for _ in 0..turns {
+                x = x.add(&y)?.abs()?;
+            }
+            Ok(vec![x])
+        });
+        assert_eq!(kernels, 1, "{turns} turns");
+        assert_eq!(values[0][3], 3.0 * turns as f32);
+    }
+}

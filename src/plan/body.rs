@@ -459,4 +459,11 @@ mod tests {
         assert_eq!((alone.levels(), alone.space.count(false)), (0, 5));
         assert!(!alone.outputs[0].row);
     }
+
+    #[test]
+    fn what_is_reduced_is_so_in_finer_sizes() {
+        assert_eq!(refined_flags(&[2, 12], &[1], &[2, 3, 4]), [false, true, true]);
+        assert_eq!(refined_flags(&[6, 4], &[0], &[2, 3, 4]), [true, true, false]);
+        assert_eq!(refined_flags(&[3, 1, 4], &[1], &[3, 1, 4]), [false, true, false]);
+    }
 }

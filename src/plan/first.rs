@@ -63,3 +63,54 @@ impl Plan {
         cost
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hash::Hasher;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::device::DeviceOptions;
+    use crate::dtype::DType;
+    use crate::error::Result;
+    use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+    use crate::graph::{Graph, Node, Op, Spec};
+    use crate::plan::{Choice, plan};
+
+    #[derive(Debug)]
+    struct Any;
+
+    impl Op for Any {
+        fn name(&self) -> &'static str {
+            "Any"
+        }
+
+        fn infer(&self, _: &[&Spec]) -> Result<Spec> {
+            Ok(Spec::new([4], DType::F32))
+        }
+
+        fn attributes(&self, _: &mut dyn Hasher) {}
+
+        fn lower(&self, _: &Site) -> Lowering {
+            Kernel::new("any", "fn main() {}").write(Bind::Output).groups(1).into()
+        }
+    }
+
+    #[test]
+    fn small_kernels_save_much_and_half_of_the_time() {
+        let gpu = pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap();
+        let spec = Any.infer(&[]).unwrap();
+        let nodes =
+            vec![Node { op: Arc::new(Any), inputs: Default::default(), spec, wanted: true }];
+        let graph = Graph { nodes, leaves: vec![], donated: vec![], same_words: vec![] };
+        let of = |weight: usize| {
+            let mut plan = plan(&graph, &gpu.caps, true, &Choice::Unasked);
+            plan.steps[0].note.weight = weight;
+            plan
+        };
+        let apart = |own, other| of(own).for_first_run(&gpu, false, || of(other)).is_for_once();
+        assert!(apart(20_000, 5_000));
+        assert!(!apart(20_000, 12_000), "it saves less than half");
+        assert!(!apart(4_000, 0), "it saves little");
+    }
+}
