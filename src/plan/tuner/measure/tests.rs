@@ -160,6 +160,16 @@ fn where_the_plain_one_fails_nothing_is_chosen() {
 }
 
 #[test]
+fn a_plain_one_of_nan_ends_the_measurement() {
+    let gpu = gpu();
+    let mut task = Arc::into_inner(task(&gpu)).unwrap();
+    task.variants.plain = 3;
+    let mut measurement = Measurement::new(Arc::new(task));
+    let error = pollster::block_on(measurement.step(&gpu, &mut None)).unwrap_err();
+    assert!(error.to_string().contains("variant \"nothing done\": "), "{error}");
+}
+
+#[test]
 fn small_steps_find_the_same() {
     let gpu = gpu();
     let task = task(&gpu);
@@ -268,4 +278,34 @@ fn a_finding_is_no_proof() {
     // Proven or gone for good, and there is something to measure again.
     let plan = with("half done", &mut caps);
     assert!(takes(&plan, "2.0001") && plan.tasks().len() == 1);
+}
+
+#[test]
+fn what_takes_long_gets_few_rounds() {
+    let gpu = gpu();
+    let rounds = |spent: Duration, round: usize| {
+        let mut measurement = Measurement::new(task(&gpu));
+        measurement.entries.iter_mut().for_each(|entry| entry.state = State::Right);
+        measurement.plain = Some(Vec::new());
+        (measurement.spent, measurement.round) = (spent, round);
+        // The last turn of the round is over.
+        measurement.turn = measurement.entries.len();
+        pollster::block_on(measurement.next(&gpu, &mut None)).unwrap();
+        measurement.round
+    };
+    let (short, long) = (Duration::from_millis(1400), Duration::from_millis(1600));
+    assert_eq!((rounds(short, 1), rounds(short, 2)), (2, 3));
+    assert_eq!((rounds(long, 1), rounds(long, 2)), (2, ROUNDS));
+}
+
+#[test]
+fn a_plan_has_what_is_unknown_once() {
+    let gpu = gpu();
+    let mut graph = graph();
+    graph.nodes.push(graph.nodes[0].clone());
+    let mut tuner = Tuner { loaded: true, ..Tuner::default() };
+    let mut caps = gpu.caps.clone();
+    assert_eq!(tuner.plan(&gpu, &mut caps, &graph, true).tasks().len(), 1);
+    tuner.findings.set("Doubling f32[1003]", "plain");
+    assert!(tuner.plan(&gpu, &mut caps, &graph, true).tasks().is_empty());
 }
