@@ -128,7 +128,7 @@ fn who_tries_one_thing_after_another_compiles_little() -> tf::Result<()> {
                             let n = f64::from(n);
                             let term = (1..=n as i32).fold(x, |t, i| -t * x * x / f64::from(i));
                             sum + term / (2.0 * n + 1.0)
-                        }) * 1.1283791670955126
+                        }) * std::f64::consts::FRAC_2_SQRT_PI
                     }
                     3 => x.cos(),
                     4 => x.exp(),
