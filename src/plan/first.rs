@@ -23,22 +23,25 @@ const MORE_BYTES: u64 = 64 << 20;
 
 impl Plan {
     /// This plan, or the one of single ops that `apart` makes if the first run is much shorter with it. `tries` says that
-    /// the program's structures seldom come again.
+    /// the program's structures seldom come again, and `calls` how many ops would have a kernel.
     pub(crate) fn for_first_run(
         self,
         gpu: &Gpu,
         tries: bool,
+        calls: usize,
         apart: impl FnOnce() -> Plan,
     ) -> Plan {
         let own = self.first_run(gpu, 1);
         let ((more, thirds), share) = if tries { (SLOWER_AGAIN, SHARE) } else { (SLOWER, 1) };
-        if own < more {
+        let slower = |other: u64| own >= other + more && 3 * own >= thirds * other;
+        // Their launches alone may take too long, which is known without a plan.
+        if !slower(LAUNCH * calls as u64) {
             return self;
         }
         let apart = apart();
         let other = apart.first_run(gpu, share);
         let fits = apart.report.buffer_bytes() <= self.report.buffer_bytes() + MORE_BYTES;
-        match fits && own >= other + more && 3 * own >= thirds * other {
+        match fits && slower(other) {
             true => Plan { once: true, ..apart },
             false => self,
         }
@@ -108,7 +111,7 @@ mod tests {
             plan.steps[0].note.weight = weight;
             plan
         };
-        let apart = |own, other| of(own).for_first_run(&gpu, false, || of(other)).is_for_once();
+        let apart = |own, other| of(own).for_first_run(&gpu, false, 0, || of(other)).is_for_once();
         assert!(apart(20_000, 5_000));
         assert!(!apart(20_000, 12_000), "it saves less than half");
         assert!(!apart(4_000, 0), "it saves little");
