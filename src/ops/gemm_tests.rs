@@ -178,3 +178,14 @@ fn rounding_is_what_a_variant_says() {
         }
     }
 }
+
+#[test]
+fn only_little_products_take_small_tiles() {
+    use super::variants::{Problem, candidates};
+    use crate::device::Caps;
+    let caps = Caps { cpu: true, subgroups: Some([8, 8]), ..Caps::portable() };
+    let first = |products| candidates(Problem { m: 25, n: 32, inner: 28, products }, &caps)[0];
+    assert!(matches!(first(25 * 32 * 28), Variant::Registers { tm: 2, .. }));
+    // The gradient of a convolution's filters: short runs, of which there are many.
+    assert!(matches!(first(64 * 28 * 25 * 32 * 28), Variant::Lanes { .. }));
+}

@@ -33,17 +33,19 @@ pub(crate) struct Problem {
     pub(crate) n: usize,
     /// How long a run of the sum is.
     pub(crate) inner: usize,
+    /// How many products of numbers are made in all.
+    pub(crate) products: usize,
 }
 
 /// Products in a sum of which so many are made that a large tile is worth its compilation.
 const MUCH: usize = 1 << 24;
 
-/// Products in a sum of which so few are made that a processor is done with them before it has compiled a tile.
+/// Products of which so few are made that a processor is done with them before it has compiled a tile.
 const LITTLE: usize = 1 << 15;
 
 /// The variants that can compute `problem`, the one that the table prefers first.
 pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
-    let Problem { m, n, inner } = problem;
+    let Problem { m, n, inner, products } = problem;
     let mut list = Vec::new();
     // Few columns give few threads work, unless they share the sum.
     let shared = if caps.cpu { 8 } else { 64 };
@@ -61,7 +63,7 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
             (_, 0..=32) => lanes(4, 1),
             _ => lanes(2, 2),
         };
-        if m > 4 && n > 16 && m * n * inner >= LITTLE {
+        if m > 4 && n > 16 && products >= LITTLE {
             list.push(preferred);
         }
     }
@@ -71,10 +73,10 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     }
     // Without lanes to share loads, a processor's driver takes long to compile large tiles: only much work is worth it.
     let slow = caps.cpu && list.is_empty() && caps.subgroup() != Some(8);
-    let most = match m * n * inner {
-        0..LITTLE if caps.cpu => 2,
-        0..MUCH if slow => 4,
-        _ => 8,
+    let most = match slow && m * n * inner < MUCH {
+        _ if caps.cpu && products < LITTLE => 2,
+        true => 4,
+        false => 8,
     };
     let mut tm = if m >= 8 { most } else { m.next_power_of_two().min(4) };
     let mut tn4 = if n > 4 && most == 8 { 2 } else { 1 };
@@ -218,7 +220,7 @@ const PLAIN: Variant = Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 };
 
 /// What `candidates` has, and what a measurement may prefer to it: the table's choice first. The plain one is among them.
 fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
-    let Problem { m, n, inner } = problem;
+    let Problem { m, n, inner, .. } = problem;
     let mut list = candidates(problem, caps);
     // A tile may be half empty, not more: then a smaller one does the same with less.
     let fits = |rows: usize, columns: usize| rows < 2 * m.max(1) && columns < 2 * n.max(1);
@@ -313,11 +315,13 @@ impl Variant {
 
 impl Gemm {
     fn problem(&self) -> Problem {
-        let inner = match self.sum {
-            Sum::Run(k) => k,
-            Sum::Nest([_, _, inner]) => inner,
+        let (inner, sum) = match self.sum {
+            Sum::Run(k) => (k, k),
+            Sum::Nest([u, v, inner]) => (inner, u.saturating_mul(v).saturating_mul(inner)),
         };
-        Problem { m: self.m, n: self.n, inner }
+        let sizes = [self.batch, self.m, self.n, sum];
+        let products = sizes.into_iter().fold(1, usize::saturating_mul);
+        Problem { m: self.m, n: self.n, inner, products }
     }
 
     /// The variant that the table prefers.
@@ -441,7 +445,9 @@ mod tests {
         for caps in [gpu, cpu, lanes] {
             for (m, n) in sizes.iter().flat_map(|m| sizes.map(|n| (*m, n))) {
                 for inner in [1, 10, 64, 512, 1000] {
-                    for variant in candidates(Problem { m, n, inner }, &caps) {
+                    for variant in
+                        candidates(Problem { m, n, inner, products: m * n * inner }, &caps)
+                    {
                         let fits = match variant {
                             Variant::Registers { tm, tn4, wx, wy } => {
                                 (8..=64).contains(&(wx * wy)) && tm.is_power_of_two() && tn4 <= 2
@@ -463,7 +469,7 @@ mod tests {
         for caps in all_caps() {
             for (m, n) in [(1, 1), (1, 1000), (3, 10), (50, 10), (64, 64), (1000, 1000), (1000, 1)]
             {
-                let problem = Problem { m, n, inner: 100 };
+                let problem = Problem { m, n, inner: 100, products: 100 * m * n };
                 let list = alternatives(problem, &caps);
                 assert_eq!(list[0], candidates(problem, &caps)[0]);
                 assert!(list.contains(&PLAIN));
@@ -478,7 +484,7 @@ mod tests {
 
     #[test]
     fn names_are_stable() {
-        let large = Problem { m: 1000, n: 1000, inner: 1000 };
+        let large = Problem { m: 1000, n: 1000, inner: 1000, products: 1_000_000_000 };
         let names = |caps: &Caps| -> Vec<String> {
             alternatives(large, caps).into_iter().map(Variant::name).collect()
         };
