@@ -80,6 +80,68 @@ fn what_each_turn_hands_on_may_be_older_than_the_last() {
     assert!(kernels <= 6, "{kernels}");
 }
 
+/// `x[t]` of the five before it and two inputs, of which the last five are wanted.
+fn long_memory() -> tf::Result<Vec<Tensor>> {
+    let (a, b) = (ramp(29)?.multiply(0.125)?, ramp(29)?.square()?.multiply(0.0625)?);
+    let mut x: Vec<Tensor> =
+        (1..6).map(|k| ramp(29)?.multiply(0.2 * k as f32)).collect::<Result<_, _>>()?;
+    for _ in 0..40 {
+        let sum = x[0].add(&x[1])?.add(&x[2])?.add(&x[3])?.add(&x[4])?;
+        x.push(sum.multiply(&a)?.add(&b)?);
+        x.remove(0);
+    }
+    Ok(x)
+}
+
+#[test]
+fn a_loop_hands_on_no_more_than_can_be_bound() {
+    agrees(long_memory);
+    let program = std::env::current_exe().unwrap();
+    let output = std::process::Command::new(program)
+        .args(["long_memory_with_eight_bindings", "--exact", "--ignored"])
+        .env("WGRAD_PORTABLE", "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+/// Seven values are read and five stored.
+#[test]
+#[ignore = "run by a_loop_hands_on_no_more_than_can_be_bound"]
+fn long_memory_with_eight_bindings() {
+    agrees(long_memory);
+    let device = device();
+    let _held = device.scope(long_memory).unwrap();
+    device.flush().unwrap();
+    for kernel in device.last_plan().unwrap().kernels() {
+        let bindings = kernel.wgsl.matches("var<storage").count();
+        assert!(bindings <= 8, "{} has {bindings} bindings", kernel.label);
+    }
+}
+
+#[test]
+fn loops_beyond_what_one_kernel_goes_through() -> tf::Result<()> {
+    let device = device();
+    device.set_stream_limit(Some(usize::MAX));
+    device.scope(|| {
+        // Eight loops side by side, of more turns than a driver lets an invocation make in all.
+        let mut states: Vec<Tensor> =
+            (0..8).map(|k| tf::constant([k as f32, -1.0])).collect::<Result<_, _>>()?;
+        let step = tf::constant([1.0, 0.5])?;
+        for state in &mut states {
+            for _ in 0..10_000 {
+                *state = state.add(&step)?;
+            }
+        }
+        for (k, state) in states.iter().enumerate() {
+            assert_eq!(state.to_vec::<f32>()?, [10_000.0 + k as f32, 4999.0]);
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn values_of_turns_that_somebody_holds_are_stored() {
     agrees(|| {

@@ -323,9 +323,10 @@ impl Body<'_> {
 
     /// An estimate of its text's length, without the functions of its ops.
     pub(super) fn text_length(&self) -> usize {
+        let folds = self.levels() > 0;
         let loads = self.loads.iter().enumerate().map(|(i, load)| {
             let windowed = load.view.axes.iter().any(|axis| axis.window.is_some());
-            match self.space.is_flat(i) && self.levels() == 0 {
+            match self.space.is_flat(i) && !folds {
                 true => 110,
                 // Functions for the index and the element, and four calls.
                 false if windowed => 1100,
@@ -344,7 +345,8 @@ impl Body<'_> {
         weights.chain(self.loads.iter().map(|load| load.weight)).sum()
     }
 
-    /// Equal for bodies that become the same text, whatever they read and however large it is.
+    /// Equal for bodies that become the same text, whatever they read and however large it is. Two texts of one hash
+    /// cost a compilation more, and nothing else.
     pub(super) fn form(&self) -> u64 {
         let mut hash = Mixer::default();
         (self.space.axes.len(), self.space.aligned(), self.space.folds_inner()).hash(&mut hash);

@@ -47,7 +47,9 @@ pub(super) fn stages<'a>(
     let mut waiting = Waiting { of: vec![None; read.len()], ..Waiting::default() };
     for cluster in clusters {
         let bytes = bytes(scope, &cluster);
-        if cluster.anchor.is_none() && cluster.body.is_some() && bytes <= small {
+        // A loop has work for a kernel of its own, and drivers count the rounds of all loops of an invocation.
+        let alone = cluster.body.as_ref().is_none_or(|body| body.roll.is_some());
+        if cluster.anchor.is_none() && !alone && bytes <= small {
             let needed = cluster.outputs.iter().any(|&node| read[node as usize]);
             waiting.add(cluster, bytes, needed);
             if waiting.bytes > WAITING {
@@ -153,8 +155,7 @@ impl Unit<'_, '_> {
 
     /// Equal for units that do the same in different turns of a run.
     fn class(&self) -> Option<u64> {
-        let turns = !self.cluster.labels.is_empty() && self.body.roll.is_none();
-        turns.then(|| self.body.form())
+        (!self.cluster.labels.is_empty()).then(|| self.body.form())
     }
 
     /// What its text costs to compile, and about how long it is.
@@ -250,10 +251,11 @@ pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>>
                 own.push(single);
             }
         });
+        let text = unit.text();
         let fits = |bin: &&mut Bin| {
             let more = own.iter().filter(|single| !bin.singles.contains(single)).count();
             bin.bindings + unit.bindings() + bin.singles.len() + more <= limit
-                && (0..2).all(|k| bin.text[k] + unit.text()[k] <= LONGEST_TEXT[k])
+                && (0..2).all(|k| bin.text[k] + text[k] <= LONGEST_TEXT[k])
                 && units[bin.units[0]].workgroup() == unit.workgroup()
         };
         let from = bins.len().saturating_sub(OPEN_BINS);
@@ -261,16 +263,13 @@ pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>>
             Some(bin) => {
                 bin.units.push(at);
                 bin.bindings += unit.bindings();
-                (0..2).for_each(|k| bin.text[k] += unit.text()[k]);
+                (0..2).for_each(|k| bin.text[k] += text[k]);
                 own.retain(|single| !bin.singles.contains(single));
                 bin.singles.extend(own);
             }
-            None => bins.push(Bin {
-                units: vec![at],
-                bindings: unit.bindings(),
-                singles: own,
-                text: unit.text(),
-            }),
+            None => {
+                bins.push(Bin { units: vec![at], bindings: unit.bindings(), singles: own, text })
+            }
         }
     }
     kernels.extend(bins.into_iter().map(|bin| bin.units));

@@ -52,9 +52,9 @@ pub(super) fn roll<'a>(scope: &Scope, clusters: Vec<Cluster<'a>>) -> Vec<Cluster
         let mut at = at;
         for count in counts {
             let own: Vec<Cluster> = rest.by_ref().take(count).collect();
-            match count < FEW {
-                true => rolled.extend(own),
-                false => rolled.push(needs.merged(own, at, &steps)),
+            match count >= FEW && needs.fits(scope, &own, at, &steps) {
+                true => rolled.push(needs.merged(own, at, &steps)),
+                false => rolled.extend(own),
             }
             at += count;
         }
@@ -181,6 +181,13 @@ impl Needs {
             })
         };
         (first..=most).rev().find(fits).unwrap_or(first)
+    }
+
+    /// True if the adapter can bind what a loop through `turns` reads and stores: older values that are handed on are
+    /// results of the loop, though not of its last turn.
+    fn fits(&self, scope: &Scope, turns: &[Cluster], at: usize, steps: &[Option<Operand>]) -> bool {
+        let reads = turns[0].body.as_ref().map_or(0, |body| body.reads().count());
+        reads + self.results(turns, at, steps).len() <= scope.caps.storage_buffers.max(4)
     }
 
     /// The values that a loop through `turns` has at its end and somebody needs, and where it has them.
