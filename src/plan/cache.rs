@@ -37,7 +37,7 @@ impl PlanCache {
     ) -> (&mut Plan, bool) {
         self.clock += 1;
         let found = self.find(&key);
-        let known = found.is_some_and(|at| !self.plans[at].plan.is_for_once());
+        let known = found.is_some_and(|at| !self.plans[at].plan.once);
         if !known {
             let plan = make(found.is_none(), self.seldom_again());
             if prints() {

@@ -47,11 +47,6 @@ impl Plan {
         }
     }
 
-    /// True if it was made for a first run only.
-    pub(super) fn is_for_once(&self) -> bool {
-        self.once
-    }
-
     /// About what its first run takes, where one `share` of what it compiles counts.
     fn first_run(&self, gpu: &Gpu, share: u64) -> u64 {
         let mut seen = Table::default();
@@ -111,7 +106,7 @@ mod tests {
             plan.steps[0].note.weight = weight;
             plan
         };
-        let apart = |own, other| of(own).for_first_run(&gpu, false, 0, || of(other)).is_for_once();
+        let apart = |own, other| of(own).for_first_run(&gpu, false, 0, || of(other)).once;
         assert!(apart(20_000, 5_000));
         assert!(!apart(20_000, 12_000), "it saves less than half");
         assert!(!apart(4_000, 0), "it saves little");

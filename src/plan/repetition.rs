@@ -105,7 +105,7 @@ impl Repetition {
             return;
         }
         let run = self.runs.len() as u32;
-        for (i, labels) in self.of.iter_mut().enumerate().take(range.end).skip(range.start) {
+        for (i, labels) in range.clone().zip(&mut self.of[range]) {
             if labels.len() < NESTED {
                 let turn = if i < first { 0 } else { (i - first) / period + 1 };
                 labels.push(Label { run, turn: turn as u32 });
@@ -202,12 +202,10 @@ fn phase(scope: &Scope, period: usize, range: &std::ops::Range<usize>) -> usize 
             }
         }
     }
-    // Values that cross each place between two nodes, summed over the turns.
+    // Values that cross each place between two nodes, summed over the turns; whole turns cross all places alike.
     let mut steps = vec![0i64; period + 1];
-    let mut all = 0;
     for (i, &last) in range.clone().zip(&reach) {
         let (from, to) = (i - range.start + 1, last - range.start + 1);
-        all += ((to - from) / period) as i64;
         let (from, rest) = (from % period, (to - from) % period);
         steps[from] += 1;
         match (from + rest).checked_sub(period) {
@@ -219,7 +217,7 @@ fn phase(scope: &Scope, period: usize, range: &std::ops::Range<usize>) -> usize 
             }
         }
     }
-    let mut crossing = all;
+    let mut crossing = 0;
     let mut best = (i64::MAX, 0);
     for (phase, step) in steps.iter().enumerate().take(period) {
         crossing += step;
