@@ -1,12 +1,7 @@
-//! Layers, models, losses, metrics and optimizers as a program sees them, beside TensorFlow's numbers.
+//! Layers, models, losses, metrics and optimizers as a program sees them; `tests/oracle.rs` has TensorFlow's numbers.
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "support/oracle.rs"]
-mod oracle;
-
-use ndarray::ArrayD;
-use oracle::{Array, Case, Oracle};
 use wgrad::keras::layers::{
     Activate, AveragePooling2D, Conv2D, Dense, Dropout, Flatten, MaxPooling2D,
 };
@@ -20,29 +15,6 @@ use wgrad::random::{self, Generator};
 use wgrad::{
     Device, DeviceFault, Error, GradientTape, Padding, Tensor, Variable, concat, constant,
 };
-
-fn the_oracle() -> Oracle {
-    Oracle::open(&oracle::default_dir())
-}
-
-fn tensor(array: &Array) -> Tensor {
-    match array {
-        Array::F32(a) => Tensor::from_array(a).unwrap(),
-        Array::I32(a) => Tensor::from_array(a).unwrap(),
-        Array::U8(a) => Tensor::from_array(a).unwrap(),
-        Array::Bool(a) => Tensor::from_array(a).unwrap(),
-    }
-}
-
-fn wide(x: &Tensor) -> ArrayD<f64> {
-    x.to_array::<f32>().unwrap().mapv(f64::from)
-}
-
-#[track_caller]
-fn assert_near(case: &Case, what: &str, got: &Tensor, want: &Array) {
-    let miss = oracle::mismatch(&wide(got), &want.as_f64(), case.tol.atol, case.tol.rtol);
-    assert!(miss.is_none(), "{} {what}: {}", case.name, miss.unwrap());
-}
 
 fn values(x: &Tensor) -> Vec<f32> {
     x.to_vec().unwrap()
@@ -158,112 +130,7 @@ fn dropout_leaves_out_its_part() {
     assert!(error.starts_with("layer 'dropout': Dropout: the rate is 1.5"), "{error}");
 }
 
-/// The layer of an oracle case, unbuilt.
-fn layer_of(case: &Case) -> Box<dyn Layer> {
-    let pair = |key: &str| case.attr_i64(key).map(|n| [n as usize, n as usize]);
-    let padding = match case.attr_str("padding") {
-        Some("same") => Padding::Same,
-        _ => Padding::Valid,
-    };
-    let activation: Activation = case.attr_str("activation").unwrap_or("linear").parse().unwrap();
-    let weight = |role: &str| case.weights.iter().find(|(key, _)| key == role);
-    let outputs = || {
-        let (_, name) = weight("kernel").unwrap();
-        *the_oracle().tensor(case, name).shape().last().unwrap()
-    };
-    match case.op.as_str() {
-        "keras.layers.Dense" => Box::new(
-            Dense::new(outputs()).activation(activation).use_bias(weight("bias").is_some()),
-        ),
-        "keras.layers.Conv2D" => Box::new(
-            Conv2D::new(outputs(), pair("kernel_size").unwrap())
-                .strides(pair("strides").unwrap_or([1, 1]))
-                .dilations(pair("dilation_rate").unwrap_or([1, 1]))
-                .padding(padding)
-                .activation(activation),
-        ),
-        "keras.layers.MaxPooling2D" => {
-            let size = pair("pool_size").unwrap();
-            Box::new(
-                MaxPooling2D::new(size).strides(pair("strides").unwrap_or(size)).padding(padding),
-            )
-        }
-        "keras.layers.AveragePooling2D" => {
-            let size = pair("pool_size").unwrap();
-            Box::new(
-                AveragePooling2D::new(size)
-                    .strides(pair("strides").unwrap_or(size))
-                    .padding(padding),
-            )
-        }
-        "keras.layers.Flatten" => Box::new(Flatten::new()),
-        "keras.layers.Dropout" => Box::new(Dropout::new(case.attr_f64("rate").unwrap() as f32)),
-        op => panic!("case {}: no layer for {op}", case.name),
-    }
-}
-
-#[test]
-fn layers_agree_with_keras() {
-    let oracle = the_oracle();
-    for case in oracle.cases("layers") {
-        let layer = layer_of(case);
-        let x = tensor(&oracle.tensor(case, "in.x"));
-        layer.call(&x, false).unwrap();
-        let variables = layer.variables();
-        assert_eq!(variables.len(), case.weights.len(), "{}", case.name);
-        for (variable, (_, name)) in variables.iter().zip(&case.weights) {
-            variable.assign(&tensor(&oracle.tensor(case, name))).unwrap();
-        }
-
-        let tape = GradientTape::persistent();
-        tape.watch(&x).unwrap();
-        let y = layer.call(&x, false).unwrap();
-        assert_near(case, "result", &y, &oracle.tensor(case, "out.0"));
-
-        let upstream = tensor(&oracle.tensor(case, "up.0"));
-        let dx = tape.gradient_from(&y, Some(&[&upstream]), &x).unwrap().unwrap();
-        assert_near(case, "gradient of x", &dx, &oracle.tensor(case, "grad.x"));
-        let grads = tape.gradient_from(&y, Some(&[&upstream]), &variables).unwrap();
-        for (grad, (key, _)) in grads.iter().zip(&case.weights) {
-            let want = oracle.tensor(case, &format!("grad.weight.{key}"));
-            assert_near(case, key, grad.as_ref().unwrap(), &want);
-        }
-    }
-}
-
 // ---- initializers -------------------------------------------------------------------------------------------
-
-#[test]
-fn initializers_keep_their_limits() {
-    let oracle = the_oracle();
-    let case = oracle.all().iter().find(|case| case.name == "initializer_limits").unwrap();
-    let shape =
-        [case.attr_i64("fan_in").unwrap() as usize, case.attr_i64("fan_out").unwrap() as usize];
-    let generator = Generator::from_seed(11);
-    let draw = |initializer: Initializer| values(&initializer.init(shape, &generator).unwrap());
-    let largest = |w: &[f32]| w.iter().fold(0f32, |a, b| a.max(b.abs())) as f64;
-
-    for (initializer, key) in [
-        (Initializer::GlorotUniform, "glorot_uniform_limit"),
-        (Initializer::HeUniform, "he_uniform_limit"),
-        (Initializer::LecunUniform, "lecun_uniform_limit"),
-    ] {
-        let (limit, got) = (case.attr_f64(key).unwrap(), largest(&draw(initializer)));
-        // 78,400 draws come within a thousandth of the end.
-        assert!(got <= limit * (1.0 + 1e-6) && got > 0.999 * limit, "{key}: {got} {limit}");
-    }
-    for (initializer, key) in [
-        (Initializer::GlorotNormal, "glorot_normal_std_before_truncation"),
-        (Initializer::HeNormal, "he_normal_std_before_truncation"),
-    ] {
-        let (stddev, weights) = (case.attr_f64(key).unwrap(), draw(initializer));
-        let got = largest(&weights);
-        assert!(got <= 2.0 * stddev * (1.0 + 1e-6) && got > 1.99 * stddev, "{key}: {got}");
-        let squares: f64 = weights.iter().map(|&w| f64::from(w).powi(2)).sum();
-        let after = (squares / weights.len() as f64).sqrt();
-        assert!((after / stddev - 0.8796).abs() < 0.01, "{key}: {after}");
-    }
-}
 
 #[test]
 fn plain_initializers_and_seeds() {
@@ -381,38 +248,6 @@ fn training_goes_on_on_another_device() {
 
 // ---- losses -------------------------------------------------------------------------------------------------
 
-fn reduction(case: &Case) -> Reduction {
-    match case.attr_str("reduction") {
-        Some("sum") => Reduction::Sum,
-        Some("none") => Reduction::None,
-        _ => Reduction::SumOverBatchSize,
-    }
-}
-
-#[test]
-fn losses_agree_with_keras() {
-    let oracle = the_oracle();
-    let mut seen = 0;
-    for case in oracle.cases("softmax") {
-        if case.op != "keras.losses.SparseCategoricalCrossentropy" {
-            continue;
-        }
-        seen += 1;
-        let from_logits = case.attr_bool("from_logits").unwrap_or(false);
-        let loss = SparseCategoricalCrossentropy { from_logits, reduction: reduction(case) };
-        let y_true = tensor(&oracle.tensor(case, "in.y_true"));
-        let y_pred = tensor(&oracle.tensor(case, "in.y_pred"));
-        let tape = GradientTape::new();
-        tape.watch(&y_pred).unwrap();
-        let value = loss.call(&y_true, &y_pred).unwrap();
-        assert_near(case, "loss", &value, &oracle.tensor(case, "out.0"));
-        let upstream = tensor(&oracle.tensor(case, "up.0"));
-        let grad = tape.gradient_from(&value, Some(&[&upstream]), &y_pred).unwrap().unwrap();
-        assert_near(case, "gradient", &grad, &oracle.tensor(case, "grad.y_pred"));
-    }
-    assert!(seen >= 7);
-}
-
 #[test]
 fn losses_by_hand() {
     let truth = constant([[0.0, 1.0], [1.0, 0.0]]).unwrap();
@@ -443,43 +278,6 @@ fn losses_by_hand() {
 }
 
 // ---- metrics ------------------------------------------------------------------------------------------------
-
-#[test]
-fn metrics_agree_with_keras() {
-    let oracle = the_oracle();
-    let case = |name: &str| *oracle.cases("metrics").iter().find(|c| c.name == name).unwrap();
-    let near = |case: &Case, i: usize, got: Tensor| {
-        let got = f64::from(got.item::<f32>().unwrap());
-        let want = case.results[i];
-        assert!(
-            (got - want).abs() <= case.tol.atol + case.tol.rtol * want.abs(),
-            "{}: {got} {want}",
-            case.name
-        );
-    };
-
-    let mean_case = case("Mean");
-    let rows = tensor(&oracle.tensor(mean_case, "in.values")).unstack(0).unwrap();
-    let mean = Mean::new("mean");
-    for (i, row) in rows.iter().enumerate() {
-        mean.update_state(row).unwrap();
-        near(mean_case, i, mean.result().unwrap());
-    }
-    let (accuracy_case, loss_case) =
-        (case("SparseCategoricalAccuracy"), case("SparseCategoricalCrossentropy"));
-    let (accuracy, mean_loss) = (SparseCategoricalAccuracy::new("accuracy"), Mean::new("loss"));
-    for i in 0..3 {
-        let input = |case: &Case, key: &str| tensor(&oracle.tensor(case, &format!("in.{key}{i}")));
-        accuracy
-            .update_state(&input(accuracy_case, "y_true"), &input(accuracy_case, "y_pred"))
-            .unwrap();
-        near(accuracy_case, i, accuracy.result().unwrap());
-        let each = SparseCategoricalCrossentropy { from_logits: false, reduction: Reduction::None };
-        let losses = each.call(&input(loss_case, "y_true"), &input(loss_case, "y_pred")).unwrap();
-        mean_loss.update_state(&losses).unwrap();
-        near(loss_case, i, mean_loss.result().unwrap());
-    }
-}
 
 #[test]
 fn metrics_begin_anew_and_stay_on_the_device() {
@@ -525,86 +323,6 @@ fn a_metric_outlives_a_failed_step() {
 }
 
 // ---- optimizers ---------------------------------------------------------------------------------------------
-
-/// The optimizer of an oracle case; `None` for options that are not offered.
-fn optimizer_of(case: &Case) -> Option<Box<dyn Optimizer>> {
-    let missing =
-        ["weight_decay", "clipnorm", "clipvalue", "global_clipnorm", "amsgrad", "use_ema"];
-    if missing.iter().any(|key| case.attr(key).is_some()) {
-        return None;
-    }
-    let rate = case.attrs["learning_rate"].as_f64().unwrap_or(0.0) as f32;
-    let number = |key: &str, or: f64| case.attr_f64(key).unwrap_or(or);
-    Some(match case.op.as_str() {
-        "keras.optimizers.SGD" => Box::new(
-            Sgd::new(rate)
-                .momentum(number("momentum", 0.0))
-                .nesterov(case.attr_bool("nesterov").unwrap_or(false)),
-        ),
-        "keras.optimizers.Adam" => Box::new(
-            Adam::new(rate)
-                .beta_1(number("beta_1", 0.9))
-                .beta_2(number("beta_2", 0.999))
-                .epsilon(number("epsilon", 1e-7)),
-        ),
-        op => panic!("case {}: no optimizer for {op}", case.name),
-    })
-}
-
-/// The learning rate that the case's schedule has at a step from 0.
-fn scheduled(case: &Case, step: usize) -> Option<f32> {
-    let schedule = case.attrs["learning_rate"].as_object()?;
-    let (name, of) = schedule.iter().next()?;
-    let number = |key: &str| of[key].as_f64().unwrap();
-    Some(match name.as_str() {
-        "ExponentialDecay" => {
-            let power = step as f64 / number("decay_steps");
-            (number("initial_learning_rate") * number("decay_rate").powf(power)) as f32
-        }
-        "PiecewiseConstantDecay" => {
-            let passed = of["boundaries"].as_array().unwrap().iter();
-            let passed = passed.filter(|b| (step as f64) > b.as_f64().unwrap()).count();
-            of["values"][passed].as_f64().unwrap() as f32
-        }
-        other => panic!("case {}: no schedule {other}", case.name),
-    })
-}
-
-#[test]
-fn optimizers_agree_with_keras() {
-    let oracle = the_oracle();
-    let mut seen = 0;
-    for case in oracle.cases("optimizers") {
-        let Some(optimizer) = optimizer_of(case) else { continue };
-        seen += 1;
-        let read = |name: &str| tensor(&oracle.tensor(case, name));
-        let variables: Vec<Variable> =
-            ["p0", "p1"].map(|p| Variable::named(p, &read(&format!("in.{p}")))).to_vec();
-        let grads = ["g0", "g1"].map(|g| read(&format!("in.{g}")).unstack(0).unwrap());
-        let mut path = variables.iter().map(|v| vec![v.read()]).collect::<Vec<_>>();
-        for step in 0..10 {
-            if let Some(rate) = scheduled(case, step) {
-                optimizer.set_learning_rate(rate);
-            }
-            let now: Vec<_> = grads.iter().map(|g| Some(g[step].clone())).collect();
-            optimizer.apply_gradients(&now, &variables).unwrap();
-            path.iter_mut().zip(&variables).for_each(|(p, v)| p.push(v.read()));
-        }
-        assert_eq!(optimizer.iterations(), 10);
-        for (i, path) in path.iter().enumerate() {
-            let rows: Vec<Tensor> = path.iter().map(|x| x.expand_dims(0).unwrap()).collect();
-            let rows = concat(&rows.iter().collect::<Vec<_>>(), 0).unwrap();
-            assert_near(case, &format!("p{i}"), &rows, &oracle.tensor(case, &format!("out.p{i}")));
-        }
-        let slots = optimizer.variables();
-        let keys: Vec<_> = case.state.iter().filter(|(key, _)| key.starts_with('p')).collect();
-        assert_eq!(slots.len(), keys.len(), "{}", case.name);
-        for (slot, (key, name)) in slots.iter().zip(keys) {
-            assert_near(case, key, &slot.read(), &oracle.tensor(case, name));
-        }
-    }
-    assert_eq!(seen, 7);
-}
 
 #[test]
 fn slots_are_named_after_variables() {
@@ -737,75 +455,4 @@ fn the_seed_decides_where_training_starts() {
         values(&layer.variables()[0].read())
     });
     assert_ne!(kernels[0], kernels[1]);
-}
-
-// ---- the same run as TensorFlow's ---------------------------------------------------------------------------
-
-/// 50 images `[50,28,28,1]` and their labels, as `tests/data/README.md` states them.
-fn formula_batch(step: u64) -> (Tensor, Tensor) {
-    let pixels: Vec<f32> = (50 * step * 784..50 * (step + 1) * 784)
-        .map(|i| ((i.wrapping_mul(2_654_435_761) & 0xFFFF_FFFF) >> 8) as f32 / 16_777_216.0)
-        .collect();
-    let labels: Vec<i32> =
-        (50 * step..50 * (step + 1)).map(|n| ((n * 7 + n / 10) % 10) as i32).collect();
-    (
-        Tensor::from_slice(&pixels, [50, 28, 28, 1]).unwrap(),
-        Tensor::from_slice(&labels, [50]).unwrap(),
-    )
-}
-
-/// Trains from TensorFlow's start and compares each loss.
-fn follow(name: &str, model: &Sequential, order: &[&str]) {
-    let dir = oracle::data_dir().join("formula_trajectory");
-    let want = oracle::read_json(&dir.join(format!("{name}.json")));
-    let start = oracle::read_safetensors(&dir.join(format!("{name}.safetensors")));
-    model.build([50, 28, 28, 1]).unwrap();
-    let weights: Vec<_> =
-        order.iter().map(|key| start[&format!("init.{key}")].f32().clone()).collect();
-    model.set_weights(&weights).unwrap();
-
-    let adam = Adam::new(1e-3);
-    for step in 0..20 {
-        let (x, y) = formula_batch(step);
-        let tape = GradientTape::new();
-        let loss = scce().call(&y, &model.call(&x, true).unwrap()).unwrap();
-        adam.minimize(&loss, tape, &model.trainable_variables()).unwrap();
-        let got = f64::from(loss.item::<f32>().unwrap());
-        let want = want["losses"][step as usize].as_f64().unwrap();
-        // f32 sums in another order differ by about 1e-6; Adam spreads that over the steps.
-        assert!(
-            (got - want).abs() <= 1e-4 * want,
-            "{name}, step {step}: {got}, TensorFlow has {want}"
-        );
-    }
-    for (variable, key) in model.variables().iter().zip(order) {
-        let Some(want) = start.get(&format!("after20.{key}")) else { continue };
-        // Adam divides tiny gradients by their own size, so single parameters agree less well.
-        let miss = oracle::mismatch(&wide(&variable.read()), &want.as_f64(), 3e-3, 0.0);
-        assert!(miss.is_none(), "{name} {key}: {}", miss.unwrap());
-    }
-}
-
-#[test]
-fn an_mlp_trains_as_in_tensorflow() {
-    let model = Sequential::new()
-        .add(Flatten::new())
-        .add(Dense::new(100).activation(Activation::Relu))
-        .add(Dense::new(10));
-    follow("mlp", &model, &["w1", "b1", "w2", "b2"]);
-}
-
-#[test]
-fn a_cnn_trains_as_in_tensorflow() {
-    let conv =
-        |filters| Conv2D::new(filters, [5, 5]).padding(Padding::Same).activation(Activation::Relu);
-    let model = Sequential::new()
-        .add(conv(8))
-        .add(MaxPooling2D::new([2, 2]))
-        .add(conv(16))
-        .add(MaxPooling2D::new([2, 2]))
-        .add(Flatten::new())
-        .add(Dense::new(64).activation(Activation::Relu))
-        .add(Dense::new(10));
-    follow("cnn", &model, &["k1", "c1", "k2", "c2", "w1", "b1", "w2", "b2"]);
 }

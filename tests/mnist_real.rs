@@ -6,7 +6,7 @@ mod oracle;
 
 use std::collections::HashMap;
 
-use oracle::{Array, data_dir, read_json, read_safetensors};
+use oracle::{Array, beside, read_json, read_safetensors};
 use wgrad as tf;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::data::mnist::{Mnist, MnistOptions, Source};
@@ -58,7 +58,7 @@ fn cnn(p: &[Variable], x: &Tensor) -> tf::Result<Tensor> {
 /// Follows TensorFlow's 20 steps from the same start over the same batches.
 fn follow(model: &str, names: &[&str], forward: fn(&[Variable], &Tensor) -> tf::Result<Tensor>) {
     let data = mnist();
-    let dir = data_dir().join("mnist_trajectory");
+    let dir = beside("mnist_trajectory");
     let tensors = read_safetensors(&dir.join(format!("{model}.safetensors")));
     let json = read_json(&dir.join(format!("{model}.json")));
     let series = |key: &str| -> Vec<f64> {
@@ -149,7 +149,7 @@ fn accuracy(data: &Mnist, model: &Sequential, count: usize) -> f64 {
 #[ignore = "needs the real MNIST: set MNIST_DIR"]
 fn an_epoch_of_the_mlp_is_as_accurate_as_tensorflows() {
     let data = mnist();
-    let reference = read_json(&data_dir().join("mnist_reference.json"));
+    let reference = read_json(&beside("mnist_reference.json"));
     let least = reference["models"]["mlp"]["test_accuracy_min"].as_f64().unwrap();
     let model = Sequential::new()
         .add(Flatten::new())
@@ -187,7 +187,7 @@ fn drawn_digits_teach_real_ones() {
 #[ignore = "needs the real MNIST: set MNIST_DIR"]
 fn the_cnn_learns_as_tensorflows_does() {
     let data = mnist();
-    let reference = read_json(&data_dir().join("mnist_reference.json"));
+    let reference = read_json(&beside("mnist_reference.json"));
     let run = &reference["models"]["cnn"]["runs"][0];
     let mean_100 = run["loss_mean_each_100"][0].as_f64().unwrap();
     let model = Sequential::new()

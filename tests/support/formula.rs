@@ -1,144 +1,248 @@
-//! Large cases of `formula.json`, whose inputs a formula gives.
+//! Cases too large for a file: a formula gives the inputs, and `formula.json` a few numbers of each result.
 
 use ndarray::IxDyn;
 use serde_json::Value;
-use wgrad::{Conv2dOptions, GradientTape, Padding, Tensor};
+use wgrad::{Conv2dOptions, Device, GradientTape, Padding, Result, Tensor};
 
+use crate::golden::run::Way;
+use crate::golden::{Tally, print};
 use crate::oracle;
 
-fn file() -> Value {
-    oracle::read_json(&oracle::data_dir().join("oracle").join("formula.json"))
+/// What a case computes, and what is wrong with it.
+type Compute = fn(&Input, &Value) -> Result<Vec<Tensor>>;
+type Check = fn(&Value, &[Tensor]) -> Result<Vec<String>>;
+
+/// By the words that a case's `op` begins with.
+const CASES: &[(&str, Compute, Check)] = &[
+    (
+        "reduce_sum over all",
+        |input, case| one(input.all(case)?.reduce_sum((), false)),
+        // The text of the case says how far a sum in f32 may be off.
+        |case, got| number(case, &got[0], after(case, "tolerance ").unwrap()),
+    ),
+    (
+        "reduce_mean of x*x",
+        |input, case| {
+            let x = input.all(case)?;
+            one((&x * &x).reduce_mean((), false))
+        },
+        |case, got| number(case, &got[0], 1e-7),
+    ),
+    (
+        "reduce_max, argmax",
+        |input, case| {
+            let x = input.all(case)?;
+            Ok(vec![x.reduce_max((), false)?, x.argmax(0)?])
+        },
+        extreme,
+    ),
+    (
+        "reduce_min, argmin",
+        |input, case| {
+            let x = input.all(case)?;
+            Ok(vec![x.reduce_min((), false)?, x.argmin(0)?])
+        },
+        extreme,
+    ),
+    (
+        "tanh at indices",
+        |input, case| one(input.all(case)?.tanh()),
+        |case, got| at_indices(case, &got[0], 1e-6),
+    ),
+    (
+        "sum of tanh",
+        |input, case| one(input.all(case)?.tanh()?.reduce_sum((), false)),
+        // The values reach 0.46, where a step of f32 is 3e-8, and the errors of a tanh need not cancel.
+        |case, got| number(case, &got[0], 3e-8 * size(case, "n") as f64),
+    ),
+    (
+        "gradient of reduce_mean(tanh(x))",
+        |input, case| {
+            let x = input.all(case)?;
+            let tape = GradientTape::new();
+            tape.watch(&x)?;
+            let mean = x.tanh()?.reduce_mean((), false)?;
+            one(tape.required_gradient(&mean, &x))
+        },
+        |case, got| at_indices(case, &got[0], 1e-12),
+    ),
+    (
+        "matmul a[M,K] (salt) x b[K,P] (salt+77)",
+        |input, case| {
+            let [m, k, p] = ["M", "K", "P"].map(|key| size(case, key));
+            one(input.of(&[m, k], 0)?.matmul(input.of(&[k, p], 77)?))
+        },
+        at_points,
+    ),
+    (
+        "conv2d SAME NHWC stride ",
+        |input, case| {
+            let stride = after(case, "stride ").unwrap() as usize;
+            let padding = Padding::Same;
+            let options = Conv2dOptions { strides: [stride; 2], padding, dilations: [1, 1] };
+            let x = input.of(&shape_after(case, " x ["), 0)?;
+            one(x.conv2d(input.of(&shape_after(case, " w ["), 77)?, options))
+        },
+        at_points,
+    ),
+];
+
+fn one(y: Result<Tensor>) -> Result<Vec<Tensor>> {
+    Ok(vec![y?])
 }
 
-fn input(n: usize, salt: u32) -> Vec<f32> {
-    (0..n as u32)
-        .map(|i| {
+struct Input {
+    salt: u32,
+}
+
+impl Input {
+    fn values(&self, n: usize, more: u32) -> Vec<f32> {
+        let salt = self.salt + more;
+        let of = |i: u32| {
             let mut v = i.wrapping_add(salt).wrapping_mul(2_654_435_761);
             v ^= v >> 15;
             v = v.wrapping_mul(2_246_822_519);
             v ^= v >> 13;
             (v >> 8) as f32 / 16_777_216.0 - 0.5
-        })
-        .collect()
+        };
+        (0..n as u32).map(of).collect()
+    }
+
+    fn of(&self, shape: &[usize], more: u32) -> Result<Tensor> {
+        Tensor::from_slice(&self.values(shape.iter().product(), more), shape)
+    }
+
+    fn all(&self, case: &Value) -> Result<Tensor> {
+        self.of(&[size(case, "n")], 0)
+    }
 }
 
-fn case<'a>(file: &'a Value, op: &str) -> &'a Value {
-    let mut cases = file["cases"].as_array().unwrap().iter();
-    cases.find(|case| case["op"].as_str().unwrap().starts_with(op)).unwrap()
+fn op(case: &Value) -> &str {
+    case["op"].as_str().unwrap()
+}
+
+fn size(case: &Value, key: &str) -> usize {
+    case[key].as_u64().unwrap() as usize
 }
 
 fn floats(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
+    oracle::one_or_many(value).iter().map(|v| v.as_f64().unwrap()).collect()
 }
 
-fn close(what: &str, got: f64, want: f64, tolerance: f64) {
-    assert!((got - want).abs() <= tolerance, "{what}: got {got}, want {want} within {tolerance}");
+/// The number that stands behind `words` in the text of the case.
+fn after(case: &Value, words: &str) -> Option<f64> {
+    let (_, rest) = op(case).split_once(words)?;
+    let end = rest.find([',', ')', ' ']).unwrap_or(rest.len());
+    rest[..end].parse().ok()
 }
 
-fn item(x: &Tensor) -> f64 {
-    f64::from(x.item::<f32>().unwrap())
+/// The shape that stands behind `words`.
+fn shape_after(case: &Value, words: &str) -> Vec<usize> {
+    let (_, rest) = op(case).split_once(words).unwrap();
+    rest.split(']').next().unwrap().split(',').map(|size| size.trim().parse().unwrap()).collect()
 }
 
-#[test]
-fn every_case_has_a_test() {
-    let known = [
-        "reduce_sum over all",
-        "reduce_mean of x*x",
-        "reduce_max, argmax",
-        "reduce_min, argmin",
-        "tanh at",
-        "sum of tanh",
-        "gradient of reduce_mean(tanh(x))",
-        "matmul",
-        "conv2d SAME NHWC stride 1",
-        "conv2d SAME NHWC stride 2",
-    ];
-    for case in file()["cases"].as_array().unwrap() {
-        let op = case["op"].as_str().unwrap();
-        assert!(known.iter().any(|name| op.starts_with(name)), "no test for {op}");
-    }
+fn near(what: &str, got: f64, want: f64, tolerance: f64) -> Option<String> {
+    // NaN is a miss.
+    let fits = (got - want).abs() <= tolerance;
+    (!fits).then(|| format!("{what}: got {got}, want {want} within {tolerance}"))
 }
 
-#[test]
-fn millions_of_elements() {
-    let file = file();
-    let salt = file["salt"].as_u64().unwrap() as u32;
-    let sum = case(&file, "reduce_sum over all");
-    let n = sum["n"].as_u64().unwrap() as usize;
-    let values = input(n, salt);
-    let first: Vec<f32> = floats(&file["first8"]).iter().map(|&v| v as f32).collect();
-    assert_eq!(values[..8], first, "the formula");
-
-    let x = Tensor::from_slice(&values, [n]).unwrap();
-    // The text of the case says how far a sum in f32 may be off.
-    close("sum", item(&x.reduce_sum((), false).unwrap()), sum["value"].as_f64().unwrap(), 1e-2);
-    let mean = case(&file, "reduce_mean of x*x")["value"].as_f64().unwrap();
-    close("mean of squares", item(&(&x * &x).reduce_mean((), false).unwrap()), mean, 1e-7);
-
-    let largest = floats(&case(&file, "reduce_max, argmax")["value"]);
-    assert_eq!(item(&x.reduce_max((), false).unwrap()), largest[0]);
-    assert_eq!(x.argmax(0).unwrap().item::<i32>().unwrap(), largest[1] as i32);
-    let smallest = floats(&case(&file, "reduce_min, argmin")["value"]);
-    assert_eq!(item(&x.reduce_min((), false).unwrap()), smallest[0]);
-    assert_eq!(x.argmin(0).unwrap().item::<i32>().unwrap(), smallest[1] as i32);
-
-    let tape = GradientTape::new();
-    tape.watch(&x).unwrap();
-    let y = x.tanh().unwrap();
-    let mean = y.reduce_mean((), false).unwrap();
-    let grad = tape.gradient(&mean, &x).unwrap().unwrap();
-    // The values reach 0.46, where a step of f32 is 3e-8, and the errors of a tanh need not cancel.
-    let sum = case(&file, "sum of tanh")["value"].as_f64().unwrap();
-    close("sum of tanh", item(&y.reduce_sum((), false).unwrap()), sum, 3e-8 * n as f64);
-    at_indices("tanh", &y, case(&file, "tanh at"), 1e-6);
-    at_indices("gradient", &grad, case(&file, "gradient of"), 1e-12);
+fn number(case: &Value, got: &Tensor, tolerance: f64) -> Result<Vec<String>> {
+    let got = f64::from(got.item::<f32>()?);
+    Ok(near("the value", got, floats(&case["value"])[0], tolerance).into_iter().collect())
 }
 
-fn at_indices(what: &str, got: &Tensor, case: &Value, tolerance: f64) {
-    let got = got.to_vec::<f32>().unwrap();
-    let indices = case["indices"].as_array().unwrap().iter();
-    for (index, want) in indices.zip(floats(&case["value"])) {
-        let index = index.as_u64().unwrap() as usize;
-        close(&format!("{what} at {index}"), f64::from(got[index]), want, tolerance);
-    }
+/// The extreme value and its place, both exact.
+fn extreme(case: &Value, got: &[Tensor]) -> Result<Vec<String>> {
+    let want = floats(&case["value"]);
+    let got = [f64::from(got[0].item::<f32>()?), f64::from(got[1].item::<i32>()?)];
+    let both = ["the value", "its place"].iter().zip(got).zip(want);
+    Ok(both.filter_map(|((what, got), want)| near(what, got, want, 0.0)).collect())
+}
+
+fn at_indices(case: &Value, got: &Tensor, tolerance: f64) -> Result<Vec<String>> {
+    let got = got.to_vec::<f32>()?;
+    let indices = floats(&case["indices"]).into_iter().map(|i| i as usize);
+    let each = indices.zip(floats(&case["value"]));
+    Ok(each
+        .filter_map(|(i, want)| near(&format!("element {i}"), got[i].into(), want, tolerance))
+        .collect())
 }
 
 /// The points that the case names, and the sum of all.
-fn at_points(got: &Tensor, case: &Value) {
-    let got = got.to_array::<f32>().unwrap();
+fn at_points(case: &Value, got: &[Tensor]) -> Result<Vec<String>> {
+    let got = got[0].to_array::<f32>()?;
     let tolerance = case["tol"].as_f64().unwrap();
     let points = case["points"].as_array().unwrap().iter();
+    let mut misses = Vec::new();
     for (point, want) in points.zip(floats(&case["value"])) {
         let point: Vec<usize> = floats(point).iter().map(|&i| i as usize).collect();
-        close(&format!("{point:?}"), f64::from(got[IxDyn(&point)]), want, tolerance);
+        let value = f64::from(got[IxDyn(&point)]);
+        misses.extend(near(&format!("{point:?}"), value, want, tolerance));
     }
     let sum: f64 = got.iter().map(|&v| f64::from(v)).sum();
     // Each of n elements may be off by 1e-6 in a random direction.
     let slack = 1e-6 * (got.len() as f64).sqrt() * 10.0;
-    close("sum", sum, case["sum_f64"].as_f64().unwrap(), slack);
+    misses.extend(near("the sum", sum, case["sum_f64"].as_f64().unwrap(), slack));
+    Ok(misses)
+}
+
+/// Runs the cases as those of a family are run: one by one, fused or not, or with nothing read before all is called.
+fn run(file: &Value, way: Way) -> Vec<String> {
+    let device = Device::new().unwrap();
+    device.set_fusion(way != Way::Unfused);
+    let input = Input { salt: file["salt"].as_u64().unwrap() as u32 };
+    let mut failures = Vec::new();
+    let mut waiting: Vec<(&Value, Vec<Tensor>, Check)> = Vec::new();
+    let settle = |all: &mut Vec<(&Value, Vec<Tensor>, Check)>, failures: &mut Vec<String>| {
+        for (case, got, check) in all.drain(..) {
+            let misses = check(case, &got).unwrap_or_else(|error| vec![error.to_string()]);
+            failures.extend(misses.iter().map(|miss| format!("{} {way}, {miss}", op(case))));
+        }
+    };
+    device.scope(|| {
+        for case in file["cases"].as_array().unwrap() {
+            let Some((_, compute, check)) = known(case) else { continue };
+            match compute(&input, case) {
+                Ok(got) => waiting.push((case, got, *check)),
+                Err(error) => failures.push(format!("{} {way}, {error}", op(case))),
+            }
+            if way != Way::Late {
+                settle(&mut waiting, &mut failures);
+            }
+        }
+        settle(&mut waiting, &mut failures);
+    });
+    failures
+}
+
+fn known(case: &Value) -> Option<&'static (&'static str, Compute, Check)> {
+    CASES.iter().find(|(words, ..)| op(case).starts_with(words))
 }
 
 #[test]
-fn large_matmul() {
-    let file = file();
+fn millions_of_elements() {
+    let file = oracle::read_json(&oracle::default_dir().join("formula.json"));
+    let first: Vec<f32> = floats(&file["first8"]).iter().map(|&v| v as f32).collect();
     let salt = file["salt"].as_u64().unwrap() as u32;
-    let case = case(&file, "matmul");
-    let [m, k, p] = ["M", "K", "P"].map(|key| case[key].as_u64().unwrap() as usize);
-    let a = Tensor::from_slice(&input(m * k, salt), [m, k]).unwrap();
-    let b = Tensor::from_slice(&input(k * p, salt + 77), [k, p]).unwrap();
-    at_points(&a.matmul(&b).unwrap(), case);
-}
+    assert_eq!(Input { salt }.values(8, 0), first, "the formula");
 
-#[test]
-fn large_conv2d() {
-    let file = file();
-    let salt = file["salt"].as_u64().unwrap() as u32;
-    let x = Tensor::from_slice(&input(2 * 112 * 112 * 16, salt), [2, 112, 112, 16]).unwrap();
-    let w = Tensor::from_slice(&input(9 * 16 * 32, salt + 77), [3, 3, 16, 32]).unwrap();
-    for stride in [1, 2] {
-        let padding = Padding::Same;
-        let options = Conv2dOptions { strides: [stride; 2], padding, dilations: [1, 1] };
-        let case = case(&file, &format!("conv2d SAME NHWC stride {stride}"));
-        at_points(&x.conv2d(&w, options).unwrap(), case);
+    let mut tally = Tally::default();
+    for case in file["cases"].as_array().unwrap() {
+        match known(case) {
+            Some(_) => tally.run += 1,
+            None => {
+                tally.list(op(case), "unknown");
+                tally
+                    .failures
+                    .push(format!("{}: has no call in tests/support/formula.rs", op(case)));
+            }
+        }
     }
+    for way in Way::ALL {
+        tally.failures.extend(run(&file, way));
+    }
+    print(&tally.report("formula"));
+    assert!(tally.failures.is_empty(), "{:#?}", tally.failures);
 }

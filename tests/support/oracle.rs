@@ -130,6 +130,24 @@ pub struct Tolerance {
     pub rtol: f64,
 }
 
+impl Tolerance {
+    /// How far a number may be from `want`.
+    pub fn allowed(&self, want: f64) -> f64 {
+        if want.is_finite() { self.atol + self.rtol * want.abs() } else { 0.0 }
+    }
+
+    /// How much farther `got` is; `None` where it is near enough. NaN matches NaN and an infinity the same infinity.
+    pub fn excess(&self, got: f64, want: f64) -> Option<f64> {
+        if got == want || (got.is_nan() && want.is_nan()) {
+            return None;
+        }
+        // An infinity on either side is a miss by now, which the formula would not see.
+        let finite = got.is_finite() && want.is_finite();
+        let excess = if finite { (got - want).abs() - self.allowed(want) } else { f64::INFINITY };
+        (excess > 0.0).then_some(excess)
+    }
+}
+
 /// A key with the name of its tensor.
 pub type Named = (String, String);
 /// An argument with the names of its tensors: one, or the elements of a list.
@@ -174,80 +192,9 @@ pub struct Case {
 }
 
 impl Case {
-    /// The tensor names of an argument: one, or the elements of a list.
-    pub fn input(&self, argument: &str) -> &[String] {
-        match self.inputs.iter().find(|(key, _)| key == argument) {
-            Some((_, names)) => names,
-            None => panic!("case {}: no argument {argument:?}", self.name),
-        }
-    }
-
-    pub fn has_input(&self, argument: &str) -> bool {
-        self.inputs.iter().any(|(key, _)| key == argument)
-    }
-
-    /// Whether an argument is absent or given as `None`.
-    pub fn attr_is_null(&self, key: &str) -> bool {
-        self.attr(key).is_none()
-    }
-
-    /// `None` where [`Case::attr_is_null`]; so do all of these.
-    pub fn attr_i64(&self, key: &str) -> Option<i64> {
-        self.attr(key).map(|v| v.as_i64().unwrap_or_else(|| self.not("an integer", key)))
-    }
-
-    /// Accepts integers and the texts `"inf"`, `"-inf"` and `"nan"`.
-    pub fn attr_f64(&self, key: &str) -> Option<f64> {
-        self.attr(key).map(|v| number(v).unwrap_or_else(|| self.not("a number", key)))
-    }
-
-    pub fn attr_bool(&self, key: &str) -> Option<bool> {
-        self.attr(key).map(|v| v.as_bool().unwrap_or_else(|| self.not("a bool", key)))
-    }
-
-    pub fn attr_str(&self, key: &str) -> Option<&str> {
-        self.attr(key).map(|v| v.as_str().unwrap_or_else(|| self.not("a text", key)))
-    }
-
-    /// A list, or a single number as a list of one.
-    pub fn attr_i64_list(&self, key: &str) -> Option<Vec<i64>> {
-        self.attr(key).map(|v| {
-            one_or_many(v)
-                .iter()
-                .map(|v| v.as_i64().unwrap_or_else(|| self.not("a list of integers", key)))
-                .collect()
-        })
-    }
-
-    /// As [`Case::attr_i64_list`], with numbers as [`Case::attr_f64`] has them.
-    pub fn attr_f64_list(&self, key: &str) -> Option<Vec<f64>> {
-        self.attr(key).map(|v| {
-            one_or_many(v)
-                .iter()
-                .map(|v| number(v).unwrap_or_else(|| self.not("a list of numbers", key)))
-                .collect()
-        })
-    }
-
-    /// A list of lists, as paddings are.
-    pub fn attr_i64_rows(&self, key: &str) -> Option<Vec<Vec<i64>>> {
-        let rows = |v: &Value| -> Option<Vec<Vec<i64>>> {
-            v.as_array()?
-                .iter()
-                .map(|row| row.as_array()?.iter().map(Value::as_i64).collect())
-                .collect()
-        };
-        self.attr(key).map(|v| rows(v).unwrap_or_else(|| self.not("a list of lists", key)))
-    }
-
     /// The argument as it is in the file; `None` where it is absent or null.
     pub fn attr(&self, key: &str) -> Option<&Value> {
         self.attrs.get(key).filter(|v| !v.is_null())
-    }
-
-    fn not(&self, wanted: &str, key: &str) -> ! {
-        let found = self.attrs.get(key).unwrap_or(&Value::Null);
-        panic!("case {}: attribute {key:?} is {found}, not {wanted}", self.name)
     }
 
     fn from_json(value: &Value, order: &HashMap<&str, usize>) -> Case {
@@ -336,7 +283,8 @@ fn text(value: Option<&Value>) -> Option<String> {
     value.and_then(Value::as_str).map(str::to_owned)
 }
 
-fn number(value: &Value) -> Option<f64> {
+/// A number, or one of the texts `"inf"`, `"-inf"` and `"nan"`.
+pub fn number(value: &Value) -> Option<f64> {
     match value.as_str() {
         Some("inf") => Some(f64::INFINITY),
         Some("-inf") => Some(f64::NEG_INFINITY),
@@ -346,7 +294,8 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-fn one_or_many(value: &Value) -> &[Value] {
+/// The elements of a list, or the single value.
+pub fn one_or_many(value: &Value) -> &[Value] {
     value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice)
 }
 
@@ -450,49 +399,21 @@ impl Oracle {
 
 /// `$WGRAD_ORACLE` where that is set, else the cases in the repository.
 pub fn default_dir() -> PathBuf {
-    match std::env::var_os("WGRAD_ORACLE") {
-        Some(dir) if !dir.is_empty() => dir.into(),
-        _ => data_dir().join("oracle"),
-    }
+    whole().unwrap_or_else(|| data_dir().join("oracle"))
+}
+
+/// The whole collection, if `WGRAD_ORACLE` names its folder.
+pub fn whole() -> Option<PathBuf> {
+    std::env::var_os("WGRAD_ORACLE").filter(|dir| !dir.is_empty()).map(PathBuf::from)
+}
+
+/// A folder or file that stands beside the cases: the whole collection's, or what the repository has of it.
+pub fn beside(name: &str) -> PathBuf {
+    let own = whole().map(|dir| dir.join(name)).filter(|path| path.exists());
+    own.unwrap_or_else(|| data_dir().join(name))
 }
 
 /// `tests/data`.
 pub fn data_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("data")
-}
-
-/// `None` where the shapes agree and `|got - want| <= atol + rtol * |want|` everywhere; NaN
-/// matches NaN and an infinity the same infinity. Else what to print.
-pub fn mismatch(got: &ArrayD<f64>, want: &ArrayD<f64>, atol: f64, rtol: f64) -> Option<String> {
-    if got.shape() != want.shape() {
-        return Some(format!("shape {:?}, wanted {:?}", got.shape(), want.shape()));
-    }
-    let mut misses = 0;
-    let mut worst: Option<(f64, IxDyn, f64, f64, f64)> = None;
-    for ((index, &w), &g) in want.indexed_iter().zip(got.iter()) {
-        if g == w || (g.is_nan() && w.is_nan()) {
-            continue;
-        }
-        // An infinity on either side is a miss by now, which the formula would not see.
-        let finite = g.is_finite() && w.is_finite();
-        let allowed = if w.is_finite() { atol + rtol * w.abs() } else { 0.0 };
-        let excess = if finite { (g - w).abs() - allowed } else { f64::INFINITY };
-        if excess <= 0.0 {
-            continue;
-        }
-        misses += 1;
-        if worst.as_ref().is_none_or(|(most, ..)| excess > *most) {
-            worst = Some((excess, index, g, w, allowed));
-        }
-    }
-    worst.map(|(_, index, g, w, allowed)| {
-        use ndarray::Dimension;
-        format!(
-            "{misses} of {} differ; worst at {:?}: got {g:e}, want {w:e}, off by {:e}, \
-             allowed {allowed:e}",
-            want.len(),
-            index.slice(),
-            (g - w).abs(),
-        )
-    })
 }

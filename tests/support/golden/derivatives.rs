@@ -1,0 +1,205 @@
+//! Third derivatives, Hessians and Jacobians by tapes within tapes, and what the golden cases say of tapes.
+
+use serde_json::Value;
+use wgrad::{GradientTape, PersistentTape, Result, Tensor, Variable};
+
+use super::call::{Answer, Call, Stop};
+use super::sheet::Sheet;
+use crate::calls::UnaryOp;
+use crate::oracle::Case;
+
+/// Whether the case's outputs are derivatives themselves.
+pub fn is_derived(case: &Case) -> bool {
+    let third = case.attr("order").and_then(Value::as_i64) == Some(3);
+    third || case.attr("kind").is_some() || case.attr("custom_gradient").is_some()
+}
+
+pub fn derived(c: &Call) -> Answer {
+    let x = c.x()?;
+    let f: UnaryOp = match c.case.op.as_str() {
+        "x4" => |x| x.pow(4.0),
+        "sin" => Tensor::sin,
+        "reduce_logsumexp" => |x| x.reduce_logsumexp((), false),
+        "softmax" => |x| x.softmax(-1),
+        "log(1+exp(x))" => |x| x.exp()?.add(1.0)?.log(),
+        "x0^2*x1 + sin(x1)" => |x| {
+            let parts = x.unstack(0)?;
+            Ok(parts[0].square()? * &parts[1] + parts[1].sin()?)
+        },
+        "sum(100(x[1:]-x[:-1]^2)^2 + (1-x[:-1])^2)" => |x| {
+            let (next, own) =
+                (x.strided_slice(ndarray::s![1..])?, x.strided_slice(ndarray::s![..-1])?);
+            let valley = (next - own.square()?).square()? * 100.0;
+            (valley + (1.0 - own).square()?).reduce_sum((), false)
+        },
+        _ => return Err(Stop::Lacks(String::new())),
+    };
+    if let Some(order) = c.int("order")? {
+        c.only("upstream", "ones")?;
+        return Ok(derivatives(f, x, order as usize)?);
+    }
+    match c.text("kind")?.as_deref() {
+        None => {
+            c.only("custom_gradient", false)?;
+            c.remark("formula");
+            Ok(derivatives(f, x, 1)?)
+        }
+        Some("hessian") => hessian(f, x),
+        Some("jacobian and batch_jacobian") => jacobian(f, x),
+        Some(_) => Err(Stop::Lacks("kind".into())),
+    }
+}
+
+fn hessian(f: UnaryOp, x: &Tensor) -> Answer {
+    let outer = GradientTape::persistent();
+    outer.watch(x)?;
+    let mut parts = derivatives(f, x, 1)?;
+    parts.push(rows_of_jacobian(&outer, &parts[1], x)?);
+    Ok(parts)
+}
+
+fn jacobian(f: UnaryOp, x: &Tensor) -> Answer {
+    let outer = GradientTape::persistent();
+    outer.watch(x)?;
+    let y = f(x)?;
+    let [n, m] = [x.shape()[0], x.shape()[1]];
+    let jacobian =
+        rows_of_jacobian(&outer, &y, x)?.reshape([n as i64, m as i64, n as i64, m as i64])?;
+    let own: Result<Vec<Tensor>> =
+        (0..n as isize).map(|i| jacobian.strided_slice(ndarray::s![i, .., i, ..])).collect();
+    let batch = wgrad::stack(&own?.iter().collect::<Vec<_>>(), 0)?;
+    Ok(vec![y, jacobian, batch])
+}
+
+/// f(x) and its derivatives up to `order`, each the gradient of the one before from ones.
+fn derivatives(f: UnaryOp, x: &Tensor, order: usize) -> Result<Vec<Tensor>> {
+    if order == 0 {
+        return Ok(vec![f(x)?]);
+    }
+    let tape = GradientTape::new();
+    tape.watch(x)?;
+    let mut all = derivatives(f, x, order - 1)?;
+    let next = tape.required_gradient(&all[order - 1], x)?;
+    all.push(next);
+    Ok(all)
+}
+
+/// d y[i] / d x for every element of y, one after another.
+fn rows_of_jacobian(tape: &PersistentTape, y: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let shape: Vec<i64> = y.shape().iter().map(|&n| n as i64).collect();
+    let rows: Result<Vec<Tensor>> = (0..y.len() as i32)
+        .map(|i| {
+            let seed = wgrad::one_hot(&Tensor::scalar(i)?, y.len(), 1.0, 0.0)?.reshape(&shape)?;
+            Ok(tape.gradient_from(y, Some(&[&seed]), x)?.expect("y depends on x"))
+        })
+        .collect();
+    wgrad::stack(&rows?.iter().collect::<Vec<_>>(), 0)
+}
+
+/// That a tape answers one question is told by its type: `gradient` takes it, and there is no second one.
+fn a_tape_answers_once() {
+    trait Copies<A> {
+        fn are_none() {}
+    }
+    struct Some;
+    impl<T> Copies<()> for T {}
+    impl<T: Clone> Copies<Some> for T {}
+    // Ambiguous, and so an error, for what can be cloned.
+    <GradientTape as Copies<_>>::are_none();
+    let _: fn(GradientTape, &'static Tensor, &'static Tensor) -> Result<Option<Tensor>> =
+        GradientTape::gradient;
+}
+
+/// The statements that `values` has about tapes: none, a number, or several of these.
+pub fn tape_behaviour(c: &Call, sheet: &mut Sheet) -> Answer<()> {
+    let values = c.case.raw.get("values").and_then(Value::as_object);
+    for (key, want) in c.need("values", values)? {
+        let got: Vec<Option<Tensor>> = match key.as_str() {
+            "persistent: x=3, y=x*x, z=y*y: dz/dx, dy/dx" => {
+                let x = Tensor::scalar(3f32)?;
+                let tape = GradientTape::persistent();
+                tape.watch(&x)?;
+                let y = &x * &x;
+                let z = &y * &y;
+                vec![tape.gradient(&z, &x)?, tape.gradient(&y, &x)?]
+            }
+            "x0 Variable(2), x1 constant(3) unwatched, y=x0^2+x1^2: grads" => {
+                let (x0, x1) = (two()?, Tensor::scalar(3f32)?);
+                let tape = GradientTape::persistent();
+                let sum = x0.read().square()? + x1.square()?;
+                vec![tape.gradient(&sum, &x0)?, tape.gradient(&sum, &x1)?]
+            }
+            "two targets y0=x0^2, y1=1/x0 at 2: d(y0+y1)/dx0" => {
+                let x0 = two()?;
+                let tape = GradientTape::new();
+                let targets = [x0.read().square()?, 1.0 / &x0];
+                vec![tape.gradient(&targets[..], &x0)?]
+            }
+            "unconnected default" => {
+                let (x0, x1) = (two()?, Tensor::scalar(3f32)?);
+                let tape = GradientTape::new();
+                vec![tape.gradient(&x1.square()?, &x0)?]
+            }
+            // TensorFlow can be told to give zeros; here the caller makes them of what is none.
+            "unconnected ZERO" => {
+                let (x0, x1) = (two()?, Tensor::scalar(3f32)?);
+                let tape = GradientTape::new();
+                let none = tape.gradient(&x1.square()?, &x0)?;
+                vec![Some(none.map_or_else(|| x0.read().zeros_like(), Ok)?)]
+            }
+            "stop_recording: out = x0*x0 + (x0*5 not recorded), d/dx0 at 2" => {
+                let x0 = two()?;
+                let tape = GradientTape::new();
+                let five = tape.stop_recording(|| &x0 * 5.0);
+                let out = x0.read().square()? + five;
+                vec![tape.gradient(&out, &x0)?]
+            }
+            "loop: s=0; i in 0..4: even s+=x0*i, odd s*=x0; s and ds/dx0 at 2" => {
+                let x0 = two()?;
+                let tape = GradientTape::new();
+                let mut s = Tensor::scalar(0f32)?;
+                for i in 0..5 {
+                    s = if i % 2 == 0 { s + &x0 * i } else { s * &x0 };
+                }
+                vec![Some(s.clone()), tape.gradient(&s, &x0)?]
+            }
+            // TensorFlow warns and gives none; here the watch is the error.
+            "integer watched" => {
+                let watched = GradientTape::new().watch(&Tensor::scalar(3)?);
+                vec![watched.is_ok().then(|| Tensor::scalar(0f32)).transpose()?]
+            }
+            "second gradient of a non-persistent tape" => {
+                a_tape_answers_once();
+                if !want.as_str().is_some_and(|text| text.starts_with("RuntimeError")) {
+                    sheet.miss(key, format!("there is no second one; TensorFlow has {want}"));
+                }
+                continue;
+            }
+            "v=1: a=v*2; v.assign(10); b=v*a: b, db/dv" => {
+                let v = Variable::new(&Tensor::scalar(1f32)?);
+                let tape = GradientTape::new();
+                let a = &v * 2.0;
+                v.assign(&Tensor::scalar(10f32)?)?;
+                let b = &v * &a;
+                vec![Some(b.clone()), tape.gradient(&b, &v)?]
+            }
+            _ => return Err(Stop::Lacks(key.clone())),
+        };
+        let wanted = crate::oracle::one_or_many(want);
+        if wanted.len() != got.len() {
+            sheet.miss(key, format!("{} numbers, wanted {}", got.len(), wanted.len()));
+        }
+        for (got, want) in got.iter().zip(wanted) {
+            match (got, want.as_f64()) {
+                (Some(got), Some(want)) => sheet.add_number(key, got, want),
+                (None, None) if want.is_null() => {}
+                (got, _) => sheet.miss(key, format!("got {got:?}, wanted {want}")),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn two() -> Result<Variable> {
+    Ok(Variable::new(&Tensor::scalar(2f32)?))
+}

@@ -1,0 +1,411 @@
+//! What TensorFlow has in the golden cases and wgrad does not: the reasons for which cases are listed and not run.
+//!
+//! The table is checked from both ends. A case that has no call and no entry here fails its family; so does an entry
+//! whose case runs. And when wgrad's public names hold one of the missing, the tests ask for its call.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A reason, and the ops it is true of: `op`, or `op/what` for one of its attributes or arguments.
+type Reason = (&'static str, &'static [&'static str]);
+
+pub const MISSING: &[Reason] = &[
+    (
+        "no function of its own; put together of others, and compared",
+        &[
+            "tf.math.count_nonzero",
+            "tf.norm",
+            "tf.math.l2_normalize",
+            "tf.nn.moments",
+            "tf.linspace",
+            "tf.nn.separable_conv2d",
+            "layer_norm/gamma",
+            "keras.metrics.SparseCategoricalCrossentropy",
+        ],
+    ),
+    (
+        "no such argument; put together of other functions, and compared",
+        &[
+            "keras.activations.elu/alpha",
+            "tf.nn.conv2d/explicit padding",
+            "tf.one_hot/axis",
+            "keras.optimizers.SGD/learning_rate",
+            "keras.optimizers.Adam/learning_rate",
+        ],
+    ),
+    ("no result whose shape depends on values", &["tf.where/x", "tf.boolean_mask"]),
+    ("no gradients written by the user", &["log(1+exp(x))/custom_gradient"]),
+    ("no running sums and products", &["tf.math.cumsum", "tf.math.cumprod"]),
+    ("no sorting", &["tf.sort", "tf.argsort", "tf.math.top_k", "tf.searchsorted"]),
+    ("no products by a formula", &["tf.einsum", "tf.tensordot"]),
+    (
+        "no gather or scatter by coordinates",
+        &[
+            "tf.gather_nd",
+            "tf.scatter_nd",
+            "tf.tensor_scatter_nd_add",
+            "tf.tensor_scatter_nd_max",
+            "tf.tensor_scatter_nd_min",
+            "tf.tensor_scatter_nd_sub",
+            "tf.tensor_scatter_nd_update",
+        ],
+    ),
+    (
+        "no segments but unsorted_segment_sum",
+        &[
+            "tf.math.segment_max",
+            "tf.math.segment_mean",
+            "tf.math.segment_min",
+            "tf.math.segment_sum",
+            "tf.math.unsorted_segment_max",
+            "tf.math.unsorted_segment_mean",
+            "tf.math.unsorted_segment_min",
+            "tf.math.bincount",
+        ],
+    ),
+    (
+        "no convolution or pool but of images, whole or by channel",
+        &[
+            "tf.nn.conv2d/groups",
+            "tf.nn.conv2d_transpose",
+            "tf.nn.conv1d",
+            "tf.nn.conv3d",
+            "tf.nn.max_pool1d",
+            "tf.nn.avg_pool1d",
+            "tf.nn.space_to_depth",
+            "tf.nn.depth_to_space",
+        ],
+    ),
+    (
+        "no function of its own",
+        &[
+            "tf.repeat",
+            "tf.roll",
+            "tf.meshgrid",
+            "tf.sequence_mask",
+            "tf.clip_by_norm",
+            "tf.clip_by_global_norm",
+            "tf.linalg.global_norm",
+            "tf.linalg.diag",
+            "tf.linalg.diag_part",
+            "tf.linalg.trace",
+            "tf.linalg.band_part",
+            "tf.math.confusion_matrix",
+        ],
+    ),
+    (
+        "no such loss",
+        &[
+            "tf.nn.weighted_cross_entropy_with_logits",
+            "tf.nn.l2_loss",
+            "keras.losses.BinaryCrossentropy",
+            "keras.losses.BinaryFocalCrossentropy",
+            "keras.losses.CategoricalHinge",
+            "keras.losses.CosineSimilarity",
+            "keras.losses.Hinge",
+            "keras.losses.Huber",
+            "keras.losses.KLDivergence",
+            "keras.losses.LogCosh",
+            "keras.losses.MeanAbsoluteError",
+            "keras.losses.MeanAbsolutePercentageError",
+            "keras.losses.MeanSquaredLogarithmicError",
+            "keras.losses.Poisson",
+            "keras.losses.SquaredHinge",
+        ],
+    ),
+    ("no smoothing of labels", &["keras.losses.CategoricalCrossentropy/label_smoothing"]),
+    (
+        "no weights of samples",
+        &[
+            "keras.losses.MeanSquaredError/sample_weight",
+            "keras.metrics.SparseCategoricalAccuracy/sample_weight",
+            "keras.metrics.SparseCategoricalCrossentropy/sample_weight",
+        ],
+    ),
+    (
+        "no normalization",
+        &[
+            "batch_norm",
+            "fused_batch_norm",
+            "group_norm",
+            "rms_norm",
+            "tf.nn.batch_normalization",
+            "tf.nn.local_response_normalization",
+            "keras.layers.BatchNormalization",
+            "keras.layers.GroupNormalization",
+            "keras.layers.LayerNormalization",
+            "keras.layers.RMSNormalization",
+            "keras.layers.UnitNormalization",
+        ],
+    ),
+    (
+        "no functions of images",
+        &[
+            "tf.image.resize",
+            "tf.image.rot90",
+            "tf.image.flip_left_right",
+            "tf.image.flip_up_down",
+            "tf.image.transpose",
+            "tf.image.central_crop",
+            "tf.image.crop_to_bounding_box",
+            "tf.image.pad_to_bounding_box",
+            "tf.image.resize_with_crop_or_pad",
+            "tf.image.resize_with_pad",
+            "tf.image.adjust_brightness",
+            "tf.image.adjust_contrast",
+            "tf.image.adjust_saturation",
+            "tf.image.adjust_hue",
+            "tf.image.rgb_to_grayscale",
+            "tf.image.grayscale_to_rgb",
+            "tf.image.rgb_to_hsv",
+            "tf.image.hsv_to_rgb",
+            "tf.image.per_image_standardization",
+            "tf.image.convert_image_dtype",
+        ],
+    ),
+    (
+        "no recurrent layers",
+        &[
+            "keras.layers.LSTM",
+            "keras.layers.GRU",
+            "keras.layers.SimpleRNN",
+            "keras.layers.Bidirectional",
+            "keras.layers.TimeDistributed",
+        ],
+    ),
+    (
+        "no attention",
+        &[
+            "keras.layers.MultiHeadAttention",
+            "keras.layers.Attention",
+            "keras.layers.AdditiveAttention",
+        ],
+    ),
+    (
+        "no such layer",
+        &[
+            "keras.layers.Conv1D",
+            "keras.layers.Conv2DTranspose",
+            "keras.layers.DepthwiseConv2D",
+            "keras.layers.SeparableConv2D",
+            "keras.layers.Embedding",
+            "keras.layers.PReLU",
+            "keras.layers.MaxPooling1D",
+            "keras.layers.GlobalAveragePooling1D",
+            "keras.layers.GlobalAveragePooling2D",
+            "keras.layers.GlobalMaxPooling1D",
+            "keras.layers.GlobalMaxPooling2D",
+            "keras.layers.UpSampling2D",
+            "keras.layers.ZeroPadding2D",
+            "keras.layers.Cropping2D",
+            "keras.layers.Permute",
+            "keras.layers.Reshape",
+            "keras.layers.RepeatVector",
+            "keras.layers.LeakyReLU",
+            "keras.layers.ReLU",
+            "keras.layers.Softmax",
+            "keras.layers.ELU",
+        ],
+    ),
+    (
+        "no such optimizer",
+        &[
+            "keras.optimizers.RMSprop",
+            "keras.optimizers.Adagrad",
+            "keras.optimizers.AdamW",
+            "keras.optimizers.Nadam",
+            "keras.optimizers.Adamax",
+            "keras.optimizers.Adadelta",
+            "keras.optimizers.Ftrl",
+            "keras.optimizers.Lion",
+            "keras.optimizers.Lamb",
+            "keras.optimizers.Adafactor",
+        ],
+    ),
+    (
+        "no such option of the optimizer",
+        &[
+            "keras.optimizers.SGD/weight_decay",
+            "keras.optimizers.SGD/clipnorm",
+            "keras.optimizers.SGD/clipvalue",
+            "keras.optimizers.SGD/global_clipnorm",
+            "keras.optimizers.SGD/ema_momentum",
+            "keras.optimizers.Adam/amsgrad",
+        ],
+    ),
+    (
+        "no schedules of the learning rate",
+        &[
+            "keras.optimizers.schedules.ExponentialDecay",
+            "keras.optimizers.schedules.PiecewiseConstantDecay",
+            "keras.optimizers.schedules.PolynomialDecay",
+            "keras.optimizers.schedules.InverseTimeDecay",
+            "keras.optimizers.schedules.CosineDecay",
+            "keras.optimizers.schedules.CosineDecayRestarts",
+        ],
+    ),
+    (
+        "no such metric",
+        &[
+            "keras.metrics.Accuracy",
+            "keras.metrics.CategoricalAccuracy",
+            "keras.metrics.BinaryAccuracy",
+            "keras.metrics.TopKCategoricalAccuracy",
+            "keras.metrics.SparseTopKCategoricalAccuracy",
+            "keras.metrics.Precision",
+            "keras.metrics.Recall",
+            "keras.metrics.TruePositives",
+            "keras.metrics.FalsePositives",
+            "keras.metrics.TrueNegatives",
+            "keras.metrics.FalseNegatives",
+            "keras.metrics.AUC",
+            "keras.metrics.MeanSquaredError",
+            "keras.metrics.RootMeanSquaredError",
+            "keras.metrics.MeanAbsoluteError",
+            "keras.metrics.MeanAbsolutePercentageError",
+            "keras.metrics.CosineSimilarity",
+            "keras.metrics.R2Score",
+            "keras.metrics.F1Score",
+            "keras.metrics.MeanIoU",
+            "keras.metrics.BinaryCrossentropy",
+            "keras.metrics.CategoricalCrossentropy",
+            "keras.metrics.KLDivergence",
+            "keras.metrics.Hinge",
+            "keras.metrics.Sum",
+        ],
+    ),
+];
+
+/// Every entry as (op, what, reason).
+fn entries() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    MISSING.iter().flat_map(|(reason, ops)| {
+        ops.iter().map(|entry| {
+            let (op, what) = entry.split_once('/').unwrap_or((entry, ""));
+            (op, what, *reason)
+        })
+    })
+}
+
+/// Why a case of `op` that asks for `what` does not run.
+pub fn reason(op: &str, what: &str) -> Option<&'static str> {
+    entries().find(|(known, of, _)| *known == op && *of == what).map(|(_, _, reason)| reason)
+}
+
+/// Entries that nothing in `used` has to do with.
+pub fn idle(used: &BTreeSet<(String, String)>) -> Vec<String> {
+    let idle =
+        entries().filter(|(op, what, _)| !used.contains(&(op.to_string(), what.to_string())));
+    idle.map(|(op, what, _)| format!("MISSING: no case asks for {op} {what}")).collect()
+}
+
+/// Entries that wgrad has by now, as far as its public names tell.
+pub fn no_longer_missing() -> Vec<String> {
+    let sources = sources();
+    let mut found = Vec::new();
+    for (op, what, _) in entries() {
+        let (folder, name) = place(op);
+        let defining: Vec<_> = sources
+            .iter()
+            .filter(|file| file.path.starts_with(folder) && file.defines(name))
+            .collect();
+        let by_now = match what {
+            "" => defining.first(),
+            _ => defining.iter().find(|file| file.defines(what)),
+        };
+        found.extend(by_now.map(|file| format!("{op} {what}: see {}", file.path)));
+    }
+    found
+}
+
+/// The folder and the name by which an op would be found.
+fn place(op: &str) -> (&str, &str) {
+    let name = op.rsplit('.').next().unwrap_or(op);
+    if op.starts_with("tf.image.") {
+        return ("src/ops/image", name);
+    }
+    let folder = ["layers", "losses", "metrics", "optimizers", "activations"];
+    let folder = folder.iter().find(|room| op.starts_with(&format!("keras.{room}.")));
+    match folder {
+        Some(&"layers") => ("src/keras/layers/", name),
+        Some(&"losses") => ("src/keras/losses", name),
+        Some(&"metrics") => ("src/keras/metrics", name),
+        Some(&"optimizers") => ("src/keras/optimizers/", name),
+        Some(_) => ("src/keras/activations", name),
+        None => ("src/ops/", name),
+    }
+}
+
+struct File {
+    path: String,
+    /// Public functions, types and fields, and rows of the tables of ops, in lower case without underscores.
+    names: Vec<String>,
+}
+
+impl File {
+    fn defines(&self, name: &str) -> bool {
+        self.names.contains(&plain(name))
+    }
+}
+
+fn plain(name: &str) -> String {
+    name.replace('_', "").to_lowercase()
+}
+
+fn sources() -> Vec<File> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { walk(&path, found) } else { found.push(path) }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths = Vec::new();
+    walk(&root.join("src"), &mut paths);
+    let read = |path: PathBuf| File {
+        names: public_names(&fs::read_to_string(&path).unwrap()),
+        path: path.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/"),
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn public_names(text: &str) -> Vec<String> {
+    let word = |text: &str| -> String {
+        text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let mut names = Vec::new();
+    for line in text.lines().map(str::trim_start) {
+        if let Some(item) = line.strip_prefix("pub ") {
+            let kinds = ["const fn ", "async fn ", "fn ", "struct ", "enum ", "trait "];
+            let name = kinds.iter().find_map(|kind| item.strip_prefix(kind)).unwrap_or(item);
+            names.push(plain(&word(name)));
+        } else if let Some((row, _)) = line.split_once(", \"") {
+            // A row of a table: `sigmoid, "Sigmoid", [..`.
+            names.extend(Some(row).filter(|row| word(row) == *row).map(plain));
+        }
+    }
+    names
+}
+
+#[test]
+fn names_of_functions_options_and_rows_are_found() {
+    let ops = sources();
+    let has = |path: &str, name: &str| {
+        ops.iter().any(|file| file.path.starts_with(path) && file.defines(name))
+    };
+    assert!(has("src/ops/", "unsorted_segment_sum") && has("src/ops/", "log1p"));
+    assert!(has("src/ops/conv2d", "dilations") && has("src/keras/optimizers/", "SGD"));
+    assert!(has("src/keras/optimizers/", "beta_1") && has("src/keras/losses", "from_logits"));
+    assert!(has("src/keras/layers/", "MaxPooling2D"));
+}
+
+#[test]
+fn nothing_is_called_missing_that_is_there() {
+    let found = no_longer_missing();
+    assert!(
+        found.is_empty(),
+        "wgrad has these by now; give them a call in tests/support/calls.rs or golden/keras.rs, and take them out of \
+         MISSING:\n  {}",
+        found.join("\n  ")
+    );
+}
