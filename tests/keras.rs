@@ -12,9 +12,7 @@ use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
 use wgrad::keras::{Activation, Initializer, Layer, Sequential};
 use wgrad::random::{self, Generator};
-use wgrad::{
-    Device, DeviceFault, Error, GradientTape, Padding, Tensor, Variable, concat, constant,
-};
+use wgrad::{Device, DeviceFault, Error, GradientTape, Padding, Tensor, Variable, constant};
 
 fn values(x: &Tensor) -> Vec<f32> {
     x.to_vec().unwrap()

@@ -17,6 +17,7 @@ mod oracle;
 #[path = "support/trajectory.rs"]
 mod trajectory;
 
+use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
 use golden::run::{Fate, Way, run};
@@ -103,6 +104,67 @@ fn every_case_can_be_read() {
             golden.tensor(case, name);
         }
     }
+}
+
+/// Files and folders beside the cases, and where their business is done, or why it is not.
+const BESIDE: &[(&str, &str)] = &[
+    ("errors.json", "wrong calls: tests/errors.rs makes them"),
+    ("mnist_reference.json", "needs the real MNIST: tests/mnist_real.rs"),
+    ("mnist_trajectory/mlp.json", "needs the real MNIST: tests/mnist_real.rs"),
+    ("mnist_trajectory/cnn.json", "needs the real MNIST: tests/mnist_real.rs"),
+    ("mnist_trajectory/cnn_lstm.json", "needs the real MNIST, and no test follows the third model"),
+    ("formats/checkpoint", "no reader of TensorFlow's checkpoints"),
+    ("formats/checkpoint_dtypes", "no reader of TensorFlow's checkpoints"),
+    ("formats/checkpoint_keras", "no reader of TensorFlow's checkpoints"),
+    ("formats/checkpoint_sharded", "no reader of TensorFlow's checkpoints"),
+    ("formats/events", "no writer of TensorBoard's events"),
+    ("formats/images_decoded", "no decoder of pictures"),
+    ("formats/keras", "no reader of Keras's files"),
+    ("formats/npy", "no reader of NumPy's files"),
+    ("formats/saved_model", "no reader of SavedModel"),
+    ("formats/tfrecord", "no reader of TFRecord"),
+];
+
+/// The collection has more than cases; nothing of it is left out without a word.
+#[test]
+fn what_stands_beside_the_cases_is_listed() {
+    let mut tally = Tally::default();
+    for path in beside_the_cases(&oracle::default_dir()) {
+        let known = BESIDE.iter().find(|(name, _)| *name == path);
+        tally.list(&path, known.map_or("unknown", |(_, reason)| reason));
+        if known.is_none() {
+            tally.failures.push(format!("{path} has no test, and is not in BESIDE"));
+        }
+    }
+    print(&tally.report("beside the cases"));
+    report(&tally.failures);
+}
+
+/// What is in the folder and is neither a case's nor a script or a text for people.
+fn beside_the_cases(dir: &Path) -> Vec<String> {
+    let names = |dir: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(dir).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    let own = ["index.json", "formula.json", "formula_trajectory"];
+    let mut found = Vec::new();
+    for name in names(dir) {
+        let family = name.strip_suffix(".safetensors").is_some_and(|it| FAMILIES.contains(&it));
+        if family || own.contains(&&*name) || name.ends_with(".py") || name.ends_with(".md") {
+            continue;
+        }
+        if !dir.join(&name).is_dir() {
+            found.push(name);
+            continue;
+        }
+        // The tensors of a trajectory go with its text.
+        let inside = names(&dir.join(&name))
+            .into_iter()
+            .filter(|inside| !inside.ends_with(".safetensors") && !inside.ends_with(".py"));
+        found.extend(inside.map(|inside| format!("{name}/{inside}")));
+    }
+    found.sort();
+    found
 }
 
 /// The three ways are three: what they run differs as they say.

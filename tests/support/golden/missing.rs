@@ -305,13 +305,12 @@ pub fn no_longer_missing() -> Vec<String> {
     let mut found = Vec::new();
     for (op, what, _) in entries() {
         let (folder, name) = place(op);
-        let defining: Vec<_> = sources
-            .iter()
-            .filter(|file| file.path.starts_with(folder) && file.defines(name))
-            .collect();
+        let in_folder = |file: &&File| file.path.starts_with(folder) && file.defines(name);
         let by_now = match what {
-            "" => defining.first(),
-            _ => defining.iter().find(|file| file.defines(what)),
+            "" => sources.iter().find(in_folder),
+            // An option stands where the op does; what a formula lacks may come anywhere.
+            _ if op.contains('.') => sources.iter().filter(in_folder).find(|f| f.defines(what)),
+            _ => sources.iter().find(|file| file.defines(what) || in_folder(file)),
         };
         found.extend(by_now.map(|file| format!("{op} {what}: see {}", file.path)));
     }
