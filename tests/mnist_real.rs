@@ -55,6 +55,25 @@ fn cnn(p: &[Variable], x: &Tensor) -> tf::Result<Tensor> {
     (x.matmul(&p[4])?.add(&p[5])?).relu()?.matmul(&p[6])?.add(&p[7])
 }
 
+/// The convolutions of [`cnn`], whose 64 channels an LSTM then reads one after another, written out in ops.
+fn cnn_lstm(p: &[Variable], x: &Tensor) -> tf::Result<Tensor> {
+    let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
+    let pool = Pool2dOptions { padding: Padding::Same, ..Default::default() };
+    let x = x.conv2d(&p[0], same)?.add(&p[1])?.relu()?.max_pool2d(pool)?;
+    let x = x.conv2d(&p[2], same)?.add(&p[3])?.relu()?.max_pool2d(pool)?;
+    let sequence = x.reshape([-1, 49, 64])?.transpose(&[0, 2, 1])?;
+    let units = p[5].shape()[0];
+    let mut h = Tensor::zeros([x.shape()[0], units])?;
+    let mut c = h.clone();
+    for x in sequence.matmul(&p[4])?.add(&p[6])?.unstack(1)? {
+        let gates = x.add(h.matmul(&p[5])?)?.split(4, 1)?;
+        let kept = gates[1].sigmoid()?.multiply(&c)?;
+        c = kept.add(gates[0].sigmoid()?.multiply(gates[2].tanh()?)?)?;
+        h = gates[3].sigmoid()?.multiply(c.tanh()?)?;
+    }
+    h.matmul(&p[7])?.add(&p[8])
+}
+
 /// Follows TensorFlow's 20 steps from the same start over the same batches.
 fn follow(model: &str, names: &[&str], forward: fn(&[Variable], &Tensor) -> tf::Result<Tensor>) {
     let data = mnist();
@@ -109,6 +128,12 @@ fn the_mlp_follows_tensorflow() {
 #[ignore = "needs the real MNIST: set MNIST_DIR"]
 fn the_cnn_follows_tensorflow() {
     follow("cnn", &["k1", "c1", "k2", "c2", "w3", "b3", "w4", "b4"], cnn);
+}
+
+#[test]
+#[ignore = "needs the real MNIST: set MNIST_DIR"]
+fn the_cnn_with_an_lstm_follows_tensorflow() {
+    follow("cnn_lstm", &["k1", "c1", "k2", "c2", "wx", "wh", "b", "w4", "b4"], cnn_lstm);
 }
 
 /// Trains `model` for `steps` batches of 50 and returns the mean loss of the last 20.

@@ -112,7 +112,7 @@ const BESIDE: &[(&str, &str)] = &[
     ("mnist_reference.json", "needs the real MNIST: tests/mnist_real.rs"),
     ("mnist_trajectory/mlp.json", "needs the real MNIST: tests/mnist_real.rs"),
     ("mnist_trajectory/cnn.json", "needs the real MNIST: tests/mnist_real.rs"),
-    ("mnist_trajectory/cnn_lstm.json", "needs the real MNIST, and no test follows the third model"),
+    ("mnist_trajectory/cnn_lstm.json", "needs the real MNIST: tests/mnist_real.rs"),
     ("formats/checkpoint", "no reader of TensorFlow's checkpoints"),
     ("formats/checkpoint_dtypes", "no reader of TensorFlow's checkpoints"),
     ("formats/checkpoint_keras", "no reader of TensorFlow's checkpoints"),
