@@ -5,6 +5,7 @@ pub mod derivatives;
 pub mod exceptions;
 pub mod keras;
 pub mod missing;
+pub mod recurrent;
 pub mod run;
 pub mod sheet;
 

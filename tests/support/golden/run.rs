@@ -7,7 +7,7 @@ use wgrad::{Device, GradientTape, Tensor, TensorOrVariable};
 
 use super::call::{Answer, Call, Stop, to_tensor};
 use super::sheet::{Excused, Sheet};
-use super::{derivatives, keras};
+use super::{derivatives, keras, recurrent};
 use crate::calls;
 use crate::oracle::{Case, Oracle};
 
@@ -114,7 +114,8 @@ type Source = (String, usize, TensorOrVariable);
 fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
     let (golden, case) = (call.golden, call.case);
     let stored = |name: &str| golden.tensor(case, name);
-    let layer = match case.op.starts_with("keras.layers.") {
+    let written_out = recurrent::weights(call)?;
+    let layer = match case.op.starts_with("keras.layers.") && written_out.is_none() {
         true => Some(keras::layer(call)?),
         false => None,
     };
@@ -124,7 +125,10 @@ fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
         let floats = tensors.iter().enumerate().filter(|(_, x)| x.dtype().is_float());
         sources.extend(floats.map(|(i, x)| (key.clone(), i, TensorOrVariable::Tensor(x.clone()))));
     }
-    let variables = layer.as_ref().map_or(Vec::new(), |layer| layer.variables());
+    let variables = match &layer {
+        Some(layer) => layer.variables(),
+        None => written_out.clone().unwrap_or_default(),
+    };
     for (variable, (key, _)) in variables.iter().zip(&case.weights) {
         let source = TensorOrVariable::Variable(variable.clone());
         sources.push((format!("weight:{key}"), 0, source));
@@ -133,9 +137,10 @@ fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
     // Making a layer's weights has run something. From here on a late case waits.
     let device = Device::current()?;
     let flushes = device.stats().flushes;
-    differentiate(call, sheet, &sources, || match &layer {
-        Some(layer) => Ok(vec![layer.call(call.x()?, training)?]),
-        None => calls::call(call),
+    differentiate(call, sheet, &sources, || match (&layer, &written_out) {
+        (Some(layer), _) => Ok(vec![layer.call(call.x()?, training)?]),
+        (None, Some(weights)) => recurrent::forward(call, weights),
+        (None, None) => calls::call(call),
     })?;
     for (key, name) in &case.state_after {
         let at = case.weights.iter().position(|(weight, _)| weight == key);
