@@ -55,7 +55,8 @@ export const CALLS = {
 
 /** Whether the API can say the case at all. */
 export function isSayable(each) {
-  const names = Object.values(each.inputs);
+  // Schedules have none.
+  const names = Object.values(each.inputs ?? {});
   // With a condition alone, `where` finds indices, which is another function.
   if (each.op === 'tf.where' && !('x' in each.inputs)) return false;
   return each.op in CALLS && each.family !== 'higher_order' && names.every((name) => typeof name === 'string')
