@@ -17,7 +17,7 @@ const SPIRV: &str = "--spirv";
 /// Groups of cases that measure wgrad alone. They never run beside others, so Burn is not built for them.
 const ALONE: [&str; 3] = ["planning", "cold", "lengths"];
 
-/// Measures in a browser, beside TensorFlow.js, rather than here.
+/// Measures in a browser, beside TensorFlow.js and jax-js, rather than here.
 const WEB: &str = "--web";
 
 /// Measures. The arguments are the program's own, `--without-burn` and `--spirv`; or `--web` and that one's own.

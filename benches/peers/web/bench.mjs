@@ -1,9 +1,10 @@
-// Measures wgrad beside TensorFlow.js on one adapter, in one Chromium, in one run.
+// Measures wgrad beside TensorFlow.js and jax-js on one adapter, in one Chromium, in one run.
 //
 //   node bench.mjs [--json FILE] [--rounds N] [--quick]
 //
-// Both libraries have a page each. A round is some steps of one, then as many of the other; each step uploads its batch and
-// reads its loss. A ratio is how many times as fast (or, for bytes, as small) wgrad is, the median over all rounds.
+// Each library has a page. First all train from the same weights, and their losses have to agree. Then a round is some steps of
+// each in turn; each step uploads its batch and reads its loss. A ratio is how many times as fast (or, for bytes, as small) wgrad
+// is, the median over all rounds.
 
 import { readFileSync, writeFileSync, mkdtempSync, cpSync, rmSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
@@ -22,10 +23,17 @@ const { values: flags } = parseArgs({
   options: { json: { type: 'string' }, rounds: { type: 'string', default: '5' }, quick: { type: 'boolean' } },
 });
 const rounds = flags.quick ? 1 : Number(flags.rounds);
-const LIBRARIES = ['wgrad', 'tfjs'];
-/** Steps of a round and of the warm-up: TensorFlow.js's CNN takes seconds a step on a driver that computes on the processor. */
-const STEPS = { mlp: { warm: 20, each: flags.quick ? 10 : 40 }, cnn: { warm: 1, each: 1 } };
+if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds takes a whole number from 1 on, not ${flags.rounds}`);
+const PEERS = ['tfjs', 'jax'];
+const LIBRARIES = ['wgrad', ...PEERS];
+/** The pages: the libraries', and TensorFlow.js once more, from its union package. */
+const WHOLE = 'tfjs-whole';
+const TITLES = { wgrad: 'wgrad', tfjs: 'TensorFlow.js', jax: 'jax-js' };
+/** Steps of the comparison, the warm-up and a round. The CNN takes the others seconds a step on a driver that computes on the processor. */
+const STEPS = { mlp: { compared: 5, warm: 20, each: flags.quick ? 10 : 40 }, cnn: { compared: 3, warm: 1, each: 1 } };
 const NAMES = { mlp: 'MLP 784-100-10, batch 50', cnn: 'CNN of 3.3 M parameters, batch 50' };
+/** The largest relative difference of two losses that passes as rounding, which steps of training enlarge. */
+const TOLERANCE = 1e-2;
 
 const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b);
@@ -35,17 +43,18 @@ const median = (values) => {
 const packed = (file) => gzipSync(readFileSync(file), { level: 9 }).length;
 
 const site = mkdtempSync(path.join(os.tmpdir(), 'wgrad-bench-'));
-await build({
-  entryPoints: LIBRARIES.map((name) => path.join(here, `${name}.js`)), outdir: site, bundle: true, format: 'esm', minify: true,
-  target: ['es2022'], legalComments: 'none', logLevel: 'error',
-});
-cpSync(path.join(root, 'web/pkg/wgrad_bg.wasm'), path.join(site, 'wgrad_bg.wasm'));
-for (const name of LIBRARIES) {
+for (const name of [...LIBRARIES, WHOLE]) {
+  const folder = path.join(site, name);
+  await build({
+    entryPoints: [path.join(here, `${name}.js`)], outdir: folder, bundle: true, splitting: true, format: 'esm', minify: true,
+    target: ['es2022'], legalComments: 'none', logLevel: 'error',
+  });
   const page = `<!doctype html><title>${name}</title><link rel="icon" href="data:,"><script type="module" src="${name}.js"></script>`;
-  writeFileSync(path.join(site, `${name}.html`), page);
+  writeFileSync(path.join(folder, 'index.html'), page);
 }
-// TensorFlow.js asks for the shape of code that a strict policy forbids.
-const policy = { 'Content-Security-Policy': "default-src 'self' data: 'unsafe-eval'" };
+cpSync(path.join(root, 'web/pkg/wgrad_bg.wasm'), path.join(site, 'wgrad/wgrad_bg.wasm'));
+// TensorFlow.js asks for the shape of code that a strict policy forbids; jax-js makes workers of its own.
+const policy = { 'Content-Security-Policy': "default-src 'self' data: blob: 'unsafe-eval'" };
 const server = await serve([['/', site]], { headers: policy });
 const browser = await launch();
 const chromium = browser.version.replace(/^.*\//, 'Chromium ');
@@ -53,40 +62,77 @@ const chromium = browser.version.replace(/^.*\//, 'Chromium ');
 /** Opens a library's page, which has fetched its scripts but done nothing. */
 async function visit(name) {
   const page = await browser.page();
-  await page.goto(`${server.url}${name}.html`);
+  await page.goto(`${server.url}${name}/index.html`);
   await page.until(() => 'prepare' in globalThis, { what: `the scripts of ${name}` });
   return page;
 }
 
-/** Milliseconds from the navigation to the loss of the first step. */
+/** Milliseconds from the navigation to the loss of the first step, and the files that the page has fetched by then. */
 async function firstStep(name, model) {
   const page = await visit(name);
-  const [ms, loss] = await page.eval(async (chosen) => {
+  const { ms, loss, urls } = await page.eval(async (chosen) => {
     await globalThis.open();
-    globalThis.prepare(chosen);
+    await globalThis.prepare(chosen);
     const value = await globalThis.step();
-    return [performance.now(), value];
+    const end = performance.now();
+    return { ms: end, loss: value, urls: performance.getEntriesByType('resource').map((entry) => entry.name) };
   }, model);
   if (!(loss > 1 && loss < 5)) throw new Error(`${name}'s first loss is ${loss}`);
   await page.close();
-  return ms;
+  const fetched = urls.filter((url) => url.startsWith(server.url)).map((url) => path.join(site, url.slice(server.url.length)));
+  return { ms, fetched: [...new Set(fetched)] };
 }
 
 const run = (page, steps) => page.eval(async (count) => {
   const start = performance.now();
-  let loss;
-  for (let i = 0; i < count; i += 1) loss = await globalThis.step();
-  return { perSecond: 1000 * count / (performance.now() - start), loss };
+  const losses = [];
+  for (let i = 0; i < count; i += 1) losses.push(await globalThis.step());
+  return { perSecond: 1000 * count / (performance.now() - start), losses };
 }, steps);
 
+/** Who begins changes with the round, so that none always finds the machine as the same other one left it. */
+const order = (names, round) => names.map((_, i) => names[(i + round) % names.length]);
+
+/** Fails unless all libraries compute the same: the losses of the first steps, from wgrad's weights. */
+async function compare(model) {
+  let weights;
+  const losses = {};
+  for (const name of LIBRARIES) {
+    const page = await visit(name);
+    await page.eval(() => globalThis.open());
+    const made = await page.eval((chosen, given) => globalThis.prepare(chosen, given), model, weights ?? true);
+    weights ??= made;
+    losses[name] = (await run(page, STEPS[model].compared)).losses;
+    await page.close();
+    losses[name].forEach((loss, i) => {
+      if (!(Math.abs(loss - losses.wgrad[i]) <= TOLERANCE * losses.wgrad[i])) {
+        throw new Error(`${model}, step ${i + 1}: ${name}'s loss is ${loss}, wgrad's ${losses.wgrad[i]}`);
+      }
+    });
+    if (!(losses[name].at(-1) < losses[name][0])) throw new Error(`${name}'s losses do not fall: ${losses[name].join(', ')}`);
+  }
+  for (const name of LIBRARIES) console.log(`losses, ${model}, ${name.padEnd(6)} ${losses[name].map((loss) => loss.toFixed(5)).join(' ')}`);
+}
+
 const results = [];
-const put = (name, unit, wgrad, tfjs, ratio) => {
-  results.push({ case: name, unit, wgrad, tfjs, ratio });
-  console.log(`${name.padEnd(52)} ${wgrad.toPrecision(3).padStart(9)} ${tfjs.toPrecision(3).padStart(9)}  ${ratio.toPrecision(3).padStart(6)}  ${unit}`);
-};
+const digits = (value) => (value === undefined ? '' : value.toPrecision(3));
+/** A row: each library's median, and the medians of the ratios, whose numbers grow with what is better if `rising`. */
+function put(name, unit, figures, rising) {
+  const row = { case: name, unit };
+  for (const library of LIBRARIES) if (figures[library]) row[library] = median(figures[library]);
+  for (const peer of PEERS.filter((known) => figures[known])) {
+    const ratios = figures[peer].map((figure, i) => (rising ? figures.wgrad[i] / figure : figure / figures.wgrad[i]));
+    row[`ratio_${peer}`] = median(ratios);
+  }
+  results.push(row);
+  console.log(`${name.padEnd(52)} ${cells(row).map((text) => text.padStart(9)).join(' ')}  ${unit}`);
+}
+const cells = (row) => [row.wgrad, ...PEERS.flatMap((peer) => [row[peer], row[`ratio_${peer}`]])].map(digits);
+
 let adapter;
 try {
-  console.log(`${''.padEnd(52)} ${'wgrad'.padStart(9)} ${'tfjs'.padStart(9)}  ${'ratio'.padStart(6)}`);
+  for (const model of ['mlp', 'cnn']) await compare(model);
+  console.log(`${''.padEnd(52)} ${['wgrad', ...PEERS.flatMap((peer) => [peer, 'ratio'])].map((text) => text.padStart(9)).join(' ')}`);
   for (const model of ['mlp', 'cnn']) {
     const pages = {};
     for (const name of LIBRARIES) {
@@ -96,28 +142,37 @@ try {
       await pages[name].eval((chosen) => globalThis.prepare(chosen), model);
       await run(pages[name], STEPS[model].warm);
     }
-    const speeds = { wgrad: [], tfjs: [] };
+    const speeds = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
     for (let round = 0; round < rounds; round += 1) {
-      // Who begins changes, so that neither always finds the machine as the other left it.
-      for (const name of round % 2 ? [...LIBRARIES].reverse() : LIBRARIES) {
-        const { perSecond, loss } = await run(pages[name], STEPS[model].each);
-        if (!Number.isFinite(loss)) throw new Error(`${name}'s loss is ${loss}`);
+      for (const name of order(LIBRARIES, round)) {
+        const { perSecond, losses } = await run(pages[name], STEPS[model].each);
+        if (!losses.every(Number.isFinite)) throw new Error(`${name}'s losses are ${losses.join(', ')}`);
         speeds[name].push(perSecond);
       }
     }
-    const ratio = median(speeds.wgrad.map((speed, i) => speed / speeds.tfjs[i]));
-    put(NAMES[model], 'steps/s', median(speeds.wgrad), median(speeds.tfjs), ratio);
+    put(NAMES[model], 'steps/s', speeds, true);
     for (const page of Object.values(pages)) await page.close();
   }
-  const first = { wgrad: [], tfjs: [] };
+  const names = [...LIBRARIES, WHOLE];
+  const first = Object.fromEntries(names.map((name) => [name, []]));
+  const sizes = {};
   for (let round = 0; round < rounds; round += 1) {
-    for (const name of round % 2 ? [...LIBRARIES].reverse() : LIBRARIES) first[name].push(await firstStep(name, 'mlp') / 1000);
+    for (const name of order(names, round)) {
+      const { ms, fetched } = await firstStep(name, 'mlp');
+      first[name].push(ms / 1000);
+      sizes[name] = [fetched.map(packed).reduce((sum, bytes) => sum + bytes, 0) / 1000];
+    }
   }
-  put('MLP, from navigation to the first step', 's', median(first.wgrad), median(first.tfjs), median(first.tfjs.map((s, i) => s / first.wgrad[i])));
-  const sizes = {
-    wgrad: packed(path.join(site, 'wgrad.js')) + packed(path.join(site, 'wgrad_bg.wasm')), tfjs: packed(path.join(site, 'tfjs.js')),
-  };
-  put('download: library and model, gzip', 'kB', sizes.wgrad / 1000, sizes.tfjs / 1000, sizes.tfjs / sizes.wgrad);
+  const firstCnn = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const name of order(LIBRARIES, round)) firstCnn[name].push((await firstStep(name, 'cnn')).ms / 1000);
+  }
+  const whole = (figures) => ({ wgrad: figures.wgrad, tfjs: figures[WHOLE] });
+  put('MLP, from navigation to the first step', 's', first, false);
+  put('the same, union package', 's', whole(first), false);
+  put('CNN, from navigation to the first step', 's', firstCnn, false);
+  put('download: library and model, gzip', 'kB', sizes, false);
+  put('the same, union package', 'kB', whole(sizes), false);
 } finally {
   await browser.close();
   await server.close();
@@ -145,12 +200,13 @@ function report() {
   const [begin, end] = ['<!-- web: begin, written by cargo xtask bench --web -->', '<!-- web: end -->'];
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`docs/benchmarks.md lacks the line ${begin} or ${end}`);
-  const { version } = JSON.parse(readFileSync(path.join(here, 'node_modules/@tensorflow/tfjs/package.json'), 'utf8'));
-  const rows = results.map((row) => `| ${row.case} | ${row.unit} | ${row.wgrad.toPrecision(3)} | ${row.tfjs.toPrecision(3)} | ${row.ratio.toPrecision(3)} |`);
+  const version = (name) => JSON.parse(readFileSync(path.join(here, 'node_modules', name, 'package.json'), 'utf8')).version;
+  const heads = ['case', 'unit', TITLES.wgrad, ...PEERS.flatMap((peer) => [TITLES[peer], 'ratio'])];
+  const lines = [heads, heads.map(() => '---'), ...results.map((row) => [row.case, row.unit, ...cells(row)])];
   const table = [
-    begin, '', `${adapter}, in ${chromium}, ${os.cpus().length} cores; ${commit()}, TensorFlow.js ${version} on its WebGPU backend; `
-    + `${rounds} rounds; ${new Date().toISOString().slice(0, 10)}.`, '',
-    '| case | unit | wgrad | TensorFlow.js | ratio |', '|---|---|---|---|---|', ...rows, '', '',
+    begin, '', `${adapter}, in ${chromium}, ${os.cpus().length} cores; ${commit()}, TensorFlow.js ${version('@tensorflow/tfjs')} `
+    + `and jax-js ${version('@jax-js/jax')} on their WebGPU backends; ${rounds} rounds; ${new Date().toISOString().slice(0, 10)}.`, '',
+    ...lines.map((cellsOfLine) => `| ${cellsOfLine.join(' | ')} |`), '', '',
   ].join('\n');
   writeFileSync(file, text.slice(0, from) + table + text.slice(to));
 }

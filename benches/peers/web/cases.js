@@ -1,7 +1,11 @@
-// What both libraries train on.
+// What all libraries train: the models, the batches and the optimizer's numbers.
 
 export const BATCH = 50;
 export const CASES = ['mlp', 'cnn'];
+/** Adam as in Keras. */
+export const ADAM = { learningRate: 1e-3, beta1: 0.9, beta2: 0.999, epsilon: 1e-7 };
+/** Of the CNN's dropout. */
+export const RATE = 0.4;
 const BATCHES = 8;
 
 /** Batches in turn: a bright bar whose place tells the label, in noise that a formula gives; so the losses can fall. */
@@ -19,3 +23,6 @@ export function batches() {
   let at = 0;
   return () => made[at++ % BATCHES];
 }
+
+/** The numbers of weights that another page has packed. */
+export const unpacked = (floats) => new Float32Array(Uint8Array.fromBase64(floats).buffer);

@@ -1,20 +1,20 @@
-// A training step by TensorFlow.js, for bench.mjs: the same layers, batches and optimizer as in wgrad.js.
-import * as tf from '@tensorflow/tfjs';
+// A training step by TensorFlow.js, for bench.mjs: what cases.js says, from the packages that it takes.
+import * as tf from '@tensorflow/tfjs-core';
+import { layers, sequential } from '@tensorflow/tfjs-layers';
 import '@tensorflow/tfjs-backend-webgpu';
-import { BATCH, CASES, batches } from './cases.js';
+import { ADAM, BATCH, CASES, RATE, batches, unpacked } from './cases.js';
 
-const { layers } = tf;
 const image = { inputShape: [28, 28, 1] };
 const models = {
   mlp: () => [layers.flatten(image), layers.dense({ units: 100, activation: 'relu' }), layers.dense({ units: 10 })],
-  cnn: () => [
+  cnn: (compared) => [
     layers.conv2d({ ...image, filters: 32, kernelSize: 5, padding: 'same', activation: 'relu' }),
     layers.maxPooling2d({ poolSize: 2 }),
     layers.conv2d({ filters: 64, kernelSize: 5, padding: 'same', activation: 'relu' }),
     layers.maxPooling2d({ poolSize: 2 }),
     layers.flatten(),
     layers.dense({ units: 1024, activation: 'relu' }),
-    layers.dropout({ rate: 0.4 }),
+    ...(compared ? [] : [layers.dropout({ rate: RATE })]),
     layers.dense({ units: 10 }),
   ],
 };
@@ -23,13 +23,15 @@ globalThis.open = async () => {
   if (!await tf.setBackend('webgpu')) throw new Error('TensorFlow.js found no WebGPU');
   await tf.ready();
   if (tf.getBackend() !== 'webgpu') throw new Error(`TensorFlow.js computes on ${tf.getBackend()}`);
-  return `TensorFlow.js ${tf.version.tfjs}`;
+  return `TensorFlow.js ${tf.version_core}`;
 };
 
-globalThis.prepare = (name) => {
+/** As in wgrad.js; `weights`, if there are any, are what it begins with. */
+globalThis.prepare = async (name, weights) => {
   if (!CASES.includes(name)) throw new Error(`no case ${name}`);
-  const model = tf.sequential({ layers: models[name]() });
-  const optimizer = tf.train.adam(1e-3);
+  const model = sequential({ layers: models[name](weights !== undefined) });
+  if (weights !== undefined) model.setWeights(weights.map(({ shape, floats }) => tf.tensor(unpacked(floats), shape)));
+  const optimizer = tf.train.adam(ADAM.learningRate, ADAM.beta1, ADAM.beta2, ADAM.epsilon);
   const next = batches();
   globalThis.step = async () => {
     const { pixels, labels } = next();

@@ -1,7 +1,8 @@
-// A training step by wgrad, for bench.mjs: the same layers, batches and optimizer as in tfjs.js.
+// A training step by wgrad, for bench.mjs: what cases.js says, as in the files of the others.
 import init, * as wgrad from '../../../web/pkg/wgrad.js';
-import { BATCH, CASES, batches } from './cases.js';
+import { ADAM, BATCH, CASES, RATE, batches } from './cases.js';
 
+const dropout = { type: 'dropout', rate: RATE };
 const layers = {
   mlp: [{ type: 'flatten' }, { type: 'dense', units: 100, activation: 'relu' }, { type: 'dense', units: 10 }],
   cnn: [
@@ -11,7 +12,7 @@ const layers = {
     { type: 'maxPooling2d', poolSize: 2 },
     { type: 'flatten' },
     { type: 'dense', units: 1024, activation: 'relu' },
-    { type: 'dropout', rate: 0.4 },
+    dropout,
     { type: 'dense', units: 10 },
   ],
 };
@@ -22,12 +23,13 @@ globalThis.open = async () => {
   return device.adapter.text;
 };
 
-/** Prepares a case; `step` then trains on the next batch and returns the loss. */
-globalThis.prepare = (name) => {
+/** Prepares a case; `step` then trains on the next batch and returns the loss. To be compared, it is prepared without dropout, and
+ * the weights that it begins with are returned. */
+globalThis.prepare = async (name, compared = false) => {
   if (!CASES.includes(name)) throw new Error(`no case ${name}`);
   wgrad.setSeed(1);
-  const model = new wgrad.Sequential(layers[name]);
-  model.compile({ optimizer: { type: 'adam', learningRate: 1e-3 } });
+  const model = new wgrad.Sequential(layers[name].filter((layer) => !compared || layer !== dropout));
+  model.compile({ optimizer: { type: 'adam', learningRate: ADAM.learningRate } });
   const next = batches();
   globalThis.step = async () => {
     const { pixels, labels } = next();
@@ -38,4 +40,17 @@ globalThis.prepare = (name) => {
     for (const tensor of [x, y, loss]) tensor.dispose();
     return value;
   };
+  if (!compared) return undefined;
+  model.build([null, 28, 28, 1]);
+  return weights(await model.save());
 };
+
+/** What a safetensors file holds: names, shapes and floats in Base64, in the order of the layers. */
+function weights(file) {
+  const length = Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(file.subarray(8, 8 + length)));
+  delete header.__metadata__;
+  return Object.entries(header).map(([name, { shape, data_offsets: [begin, end] }]) => {
+    return { name, shape, floats: file.slice(8 + length + begin, 8 + length + end).toBase64() };
+  });
+}

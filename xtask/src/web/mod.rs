@@ -63,7 +63,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(Status::SUCCESS)
 }
 
-/// `cargo xtask bench --web`: wgrad beside TensorFlow.js in Chromium. The package is built first, so that it is of this source.
+/// `cargo xtask bench --web`: wgrad beside TensorFlow.js and jax-js in Chromium. The package is built first, so that it is of this source.
 pub fn bench(arguments: &[String]) -> Result<Status> {
     let project = Project::read()?;
     node::require()?;
