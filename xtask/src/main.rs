@@ -5,6 +5,7 @@
 //! exit status of the child process that ended a command is the exit status of `cargo xtask`.
 
 mod bench;
+mod report;
 mod run;
 mod setup;
 mod system;
@@ -51,8 +52,14 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
         arguments: "[ARGS...]",
-        summary: "measure wgrad beside Burn, or with --web beside TensorFlow.js (--help lists ARGS)",
+        summary: "measure wgrad beside Burn, or with --web others in Chromium (--help lists ARGS)",
         run: bench::run,
+    },
+    Command {
+        name: "report",
+        arguments: "[ARGS...]",
+        summary: "check wgrad on this GPU and write a file to attach to a report (--help lists ARGS)",
+        run: report::run,
     },
     Command {
         name: "web",

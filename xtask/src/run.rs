@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
 
@@ -68,6 +68,13 @@ impl CommandLine {
     pub fn probe(&self) -> Option<String> {
         let output = self.command().stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Starts the child without echo or input; its output goes where `streams` says.
+    pub fn spawn(&self, streams: impl Fn() -> Stdio) -> Result<Child> {
+        let mut command = self.command();
+        command.stdin(Stdio::null()).stdout(streams()).stderr(streams());
+        command.spawn().with_context(|| self.start_failure())
     }
 
     fn command(&self) -> Command {

@@ -2,8 +2,9 @@
 //!
 //! Started plainly (by `cargo xtask bench`), this program is the harness: it starts itself as one child process
 //! for each library and case, lets the children repeat the case alternately, and prints ratios. Started as
-//! `wgrad-peers engine NAME --case CASE`, it is such a child.
+//! `wgrad-peers engine NAME --case CASE`, it is such a child. `facts` and `variants` answer `cargo xtask report`.
 
+mod adapter;
 mod alone;
 #[cfg(feature = "burn")]
 mod burn_engine;
@@ -27,6 +28,8 @@ fn main() -> ExitCode {
     let done = match arguments.first().map(String::as_str) {
         Some("engine") => child::run(&arguments[1..]),
         Some("alone") => alone::child(&arguments[1..]),
+        Some("facts") => adapter::facts(),
+        Some("variants") => adapter::variants(&arguments[1..]),
         _ => match options::Options::parse(&arguments) {
             Ok(options::Parsed::Help) => {
                 print!("{}", options::help());

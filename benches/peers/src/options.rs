@@ -10,6 +10,8 @@ use crate::alone;
 pub struct Options {
     /// Names of cases, or their beginnings; empty for all.
     pub only: Vec<String>,
+    /// They are whole names.
+    pub exact: bool,
     /// Where to write the figures as JSON.
     pub json: Option<PathBuf>,
     /// Fewer and shorter repetitions.
@@ -43,6 +45,7 @@ impl Options {
     pub fn parse(arguments: &[String]) -> Result<Parsed, String> {
         let mut options = Options {
             only: Vec::new(),
+            exact: false,
             json: None,
             quick: false,
             gpu: false,
@@ -62,6 +65,7 @@ impl Options {
             };
             match argument.as_str() {
                 "--only" => options.only.extend(list(&value()?)),
+                "--exact" => options.exact = true,
                 "--json" => options.json = Some(absolute(&value()?)?),
                 "--quick" => options.quick = true,
                 "--sizes" => match value()?.as_str() {
@@ -99,7 +103,8 @@ impl Options {
     /// Whether the case of this name is asked for.
     pub fn wants(&self, name: &str) -> bool {
         let chosen = |only: &String| {
-            name.strip_prefix(only.as_str()).is_some_and(|r| r.is_empty() || r.starts_with('_'))
+            let more = |rest: &str| !self.exact && rest.starts_with('_');
+            name.strip_prefix(only.as_str()).is_some_and(|rest| rest.is_empty() || more(rest))
         };
         self.only.is_empty() || self.only.iter().any(chosen)
     }
@@ -136,6 +141,7 @@ adapter of both. A run of all cases also rewrites the adapter's table in docs/be
 
 Options:
   --only CASE[,CASE]     these cases, or those whose names begin so (`--only matmul`)
+  --exact                those of exactly these names
   --json FILE            write the figures to FILE
   --quick                fewer and shorter repetitions; the documentation is left alone
   --sizes gpu            also sizes that only a graphics card does in reasonable time
@@ -186,6 +192,8 @@ mod tests {
         assert!(options.wants("matmul_256") && options.wants("cnn") && options.wants("cnn_memory"));
         assert!(!options.wants("batched_matmul") && !options.wants("matmuls"));
         assert!(parse("").unwrap().wants("anything"));
+        let exact = parse("--only mlp --exact").unwrap();
+        assert!(exact.wants("mlp") && !exact.wants("mlp_memory"));
     }
 
     #[test]

@@ -177,6 +177,7 @@ pub fn json(rows: &[Row]) -> String {
             let figure = |engine: &str| row.figures.get(engine);
             let mut value = json!({
                 "case": row.name,
+                "title": row.title,
                 "unit": row.unit,
                 "wgrad": figure("wgrad"),
                 "burn": figure("burn"),

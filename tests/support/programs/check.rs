@@ -137,13 +137,14 @@ fn varied(program: &Program, evaluator: &Evaluator) -> Program {
     best
 }
 
-/// How many programs of each flavour are tried: `share` of them, or as `WGRAD_PROPERTY_CASES` multiplies.
+/// How many programs of each flavour are tried: `share` of them, or as `WGRAD_PROPERTY_CASES` multiplies, and at least one.
 pub fn cases(share: u64) -> u64 {
     let factor = std::env::var("WGRAD_PROPERTY_CASES").ok().map(|v| {
-        v.parse::<u64>()
-            .unwrap_or_else(|_| panic!("WGRAD_PROPERTY_CASES is {v:?}, which is no number"))
+        let factor = v.parse::<f64>().ok().filter(|factor| *factor > 0.0 && *factor <= 1e6);
+        factor
+            .unwrap_or_else(|| panic!("WGRAD_PROPERTY_CASES is {v:?}, which is no number above 0"))
     });
-    share * factor.unwrap_or(1)
+    ((share as f64 * factor.unwrap_or(1.0)).ceil() as u64).max(1)
 }
 
 /// Judges programs of a flavour, and shrinks and prints those that fail.

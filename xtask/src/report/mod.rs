@@ -1,0 +1,312 @@
+//! `cargo xtask report`: checks wgrad on the adapter at hand, measures it briefly, and writes one Markdown file to attach to
+//! a report. Users have GPUs that its authors have not.
+//!
+//! Compiled first, without a limit: the tests, and the program in `benches/peers` without Burn. Then the parts share the time.
+
+mod checks;
+mod limited;
+mod machine;
+mod page;
+mod programs;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::run::{CommandLine, Status};
+use crate::setup;
+use checks::{Check, Part, Verdict};
+use programs::Programs;
+
+const HELP: &str = "\
+Usage: cargo xtask report [OPTIONS]
+
+Runs on the adapter at hand TensorFlow's cases, random programs, all variants of the kernels for products and
+convolutions, and short benchmarks; then writes a Markdown file that tells the adapter, its driver, limits and features,
+what passed and what failed, and the figures. No names of users, machines or folders are in it.
+
+WGRAD_ADAPTER chooses among several adapters. Compilation comes first and is not counted.
+
+Options:
+  --quick      1 minute rather than 10
+  --out FILE   the file to write (wgrad-report.md)
+";
+
+const FULL: Duration = Duration::from_secs(600);
+const QUICK: Duration = Duration::from_secs(60);
+/// The parts' shares of the time.
+const WEIGHTS: [u32; 4] = [8, 5, 4, 4];
+
+/// Tests of random programs that come first. Behind them are those that take longest.
+const FIRST: [&str; 12] = [
+    "everything_together",
+    "gradients_of_programs",
+    "patterns_of_models",
+    "products_and_images",
+    "reductions",
+    "long_rows_and_columns",
+    "views",
+    "elementwise_programs",
+    "integers_truth_and_indices",
+    "nan_and_infinities",
+    "empty_tensors",
+    "wide_graphs",
+];
+
+/// How many times as many programs there are in a short run, and in the second half of a long one.
+const FEWER: &str = "0.25";
+const MORE: u8 = 3;
+
+/// Cases of the benchmark, those first that `--quick` takes too.
+const FIGURES: [&str; 14] = [
+    "calls",
+    "matmul_256",
+    "pointwise",
+    "mlp",
+    "cnn",
+    "matmul_1024",
+    "batched_matmul",
+    "conv2d_28",
+    "conv2d_14",
+    "conv2d_14_gradients",
+    "softmax",
+    "sum",
+    "dependent_adds",
+    "mlp_first_step",
+];
+const QUICK_FIGURES: usize = 4;
+
+/// Checks, and writes the file. Fails if something failed.
+pub fn run(arguments: &[String]) -> Result<Status> {
+    let options = Options::parse(arguments)?;
+    if options.help {
+        print!("{HELP}");
+        return Ok(Status::SUCCESS);
+    }
+    writable(&options.out)?;
+    setup::run()?;
+    // Before anybody goes on writing.
+    let version = machine::version();
+    let programs = Programs::build()?;
+    let scratch = Scratch::new()?;
+    let hidden = machine::Secrets::of_this_machine(&scratch.0);
+    let (facts, mut warnings) = programs.facts()?;
+    let parts = Parts::run(&programs, &scratch.0, options.quick)?;
+    for warning in parts.checks().flat_map(|check| &check.warnings) {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    let report = page::Report {
+        version,
+        system: machine::system(),
+        compiler: machine::compiler(),
+        date: machine::today(),
+        command: format!("cargo xtask report{}", if options.quick { " --quick" } else { "" }),
+        switches: machine::switches(),
+        facts,
+        warnings,
+        parts: &parts,
+    };
+    let text = hidden.hidden(&report.markdown());
+    std::fs::write(&options.out, text).with_context(|| options.out.display().to_string())?;
+    let count = |is: fn(&Verdict) -> bool| parts.checks().filter(|c| is(&c.verdict)).count();
+    let all = count(|_| true);
+    let failed = count(|verdict| matches!(verdict, Verdict::Failed | Verdict::Crashed(_)));
+    let open = count(|verdict| matches!(verdict, Verdict::Late(_) | Verdict::NotReached));
+    let out = options.out.display();
+    eprintln!(
+        "report: {all} checks, {failed} failed, {open} without a result in the time; see {out}"
+    );
+    if failed > 0 {
+        bail!("{failed} of {all} checks failed on this adapter; please attach {out} to a report");
+    }
+    Ok(Status::SUCCESS)
+}
+
+/// What is checked and measured, in this order.
+struct Parts {
+    oracle: Part,
+    programs: Part,
+    variants: Part,
+    figures: Part,
+}
+
+impl Parts {
+    fn run(programs: &Programs, scratch: &Path, quick: bool) -> Result<Self> {
+        let time = if quick { QUICK } else { FULL };
+        eprintln!("report: begins; it takes at most {} s from here", time.as_secs());
+        let end = Instant::now() + time;
+        // Of the time that is left, a part may take its weight's share.
+        let share = |part: usize| {
+            let of: u32 = WEIGHTS[part..].iter().sum();
+            end.saturating_duration_since(Instant::now()) * WEIGHTS[part] / of
+        };
+        let folder = |name: &str| scratch.join(name).to_string_lossy().into_owned();
+        // Neither what this machine has measured before nor what it has compiled takes part.
+        let tests = |program: &Path| {
+            CommandLine::new(program.to_string_lossy()).env("WGRAD_CACHE", &folder("cache"))
+        };
+
+        let names = checks::tests(&programs.oracle, &[])?;
+        let line = tests(&programs.oracle);
+        let oracle = Part::run("TensorFlow's cases", &names, share(0), |name, limit| {
+            checks::test(&line, name, limit)
+        })?;
+
+        let random = random_programs(&tests(&programs.random), programs, share(1), quick)?;
+
+        let line =
+            programs.peers(&["variants"]).env("WGRAD_CACHE", "off").env("WGRAD_TUNE", "found");
+        let names = programs.variants()?;
+        let variants = Part::run("kernel variants", &names, share(2), |name, limit| {
+            checks::variants(&line, name, limit)
+        })?;
+
+        let names: Vec<String> = FIGURES.iter().map(|&name| name.to_owned()).collect();
+        let names = if quick { &names[..QUICK_FIGURES] } else { &names };
+        let options = ["--quick", "--exact", "--no-docs", "--engines", "wgrad,copy", "--cache"];
+        let line = programs.peers(&options).args([folder("bench")]);
+        let figures = Part::run("figures", names, share(3), |name, limit| {
+            checks::figure(&line, name, limit, &scratch.join("figures.json"))
+        })?;
+        Ok(Self { oracle, programs: random, variants, figures })
+    }
+
+    fn all(&self) -> [&Part; 4] {
+        [&self.oracle, &self.programs, &self.variants, &self.figures]
+    }
+
+    fn checks(&self) -> impl Iterator<Item = &Check> {
+        self.all().into_iter().flat_map(|part| &part.checks)
+    }
+}
+
+/// Every test of random programs, and what time there is then for more of them.
+fn random_programs(
+    line: &CommandLine,
+    programs: &Programs,
+    time: Duration,
+    quick: bool,
+) -> Result<Part> {
+    let end = Instant::now() + time;
+    let names = checks::tests(&programs.random, &FIRST)?;
+    let few = if quick { line.clone().env("WGRAD_PROPERTY_CASES", FEWER) } else { line.clone() };
+    let title = "random programs";
+    let mut part = Part::run(title, &names, time, |name, limit| checks::test(&few, name, limit))?;
+    if quick {
+        return Ok(part);
+    }
+    let many = line.clone().env("WGRAD_PROPERTY_CASES", &MORE.to_string());
+    for at in 0..part.checks.len() {
+        let Check { name, verdict, seconds, .. } = &part.checks[at];
+        let rest = end.saturating_duration_since(Instant::now());
+        // One that may not come to its end says nothing, and programs differ much in what they take.
+        if *verdict != Verdict::Passed || 4.0 * f64::from(MORE) * seconds > rest.as_secs_f64() {
+            continue;
+        }
+        let title = format!("{name}, {MORE} times as many");
+        let check = Check { name: title, ..checks::test(&many, name, rest)? };
+        check.tell(part.title);
+        part.checks.push(check);
+    }
+    Ok(part)
+}
+
+/// Fails early if nothing could be written there in the end.
+fn writable(out: &Path) -> Result<()> {
+    let folder = out.parent().filter(|folder| folder.is_dir());
+    if out.is_dir() || folder.is_none() {
+        bail!("--out {}: this is no file in a folder that exists", out.display());
+    }
+    Ok(())
+}
+
+/// A folder that is gone when the report is written.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        let folder = std::env::temp_dir().join(format!("wgrad-report-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct Options {
+    help: bool,
+    quick: bool,
+    out: PathBuf,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut options = Self { help: false, quick: false, out: "wgrad-report.md".into() };
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            match argument.as_str() {
+                "--help" | "-h" => options.help = true,
+                "--quick" => options.quick = true,
+                "--out" => {
+                    options.out = rest.next().ok_or_else(|| anyhow!("--out takes a file"))?.into();
+                }
+                other => bail!("`cargo xtask report` has no argument `{other}`.\n\n{HELP}"),
+            }
+        }
+        options.out = std::path::absolute(&options.out)
+            .with_context(|| format!("--out {}", options.out.display()))?;
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&words)
+    }
+
+    #[test]
+    fn options_are_told_apart() {
+        let plain = parse("").unwrap();
+        assert!(!plain.quick && plain.out.is_absolute() && plain.out.ends_with("wgrad-report.md"));
+        let quick = parse("--quick --out a/b.md").unwrap();
+        assert!(quick.quick && quick.out.ends_with("a/b.md"));
+        assert_eq!(parse("--out").unwrap_err().to_string(), "--out takes a file");
+        let error = parse("--slow").unwrap_err().to_string();
+        assert!(
+            error.starts_with("`cargo xtask report` has no argument `--slow`.\n\nUsage: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_refused_early() {
+        let folder = std::env::temp_dir();
+        assert!(writable(&folder.join("report.md")).is_ok());
+        for wrong in [folder.join("no such folder/report.md"), folder] {
+            let error = writable(&wrong).unwrap_err().to_string();
+            assert!(error.ends_with("this is no file in a folder that exists"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_parts_of_the_benchmark_are_named_once() {
+        let mut names = FIGURES.to_vec();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), FIGURES.len());
+    }
+}
