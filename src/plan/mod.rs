@@ -38,7 +38,7 @@ pub(crate) use tuner::{Identity, Tuner, measure};
 pub use tuner::{TunedOp, TunedVariant, Tuning, TuningReport};
 
 use crate::device::{Access, Buffer, Counter, Gpu, Launch, Pipeline, Source, Staging};
-use crate::error::Result;
+use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::Node;
 
 /// A graph made ready to run on one device.
@@ -175,8 +175,9 @@ impl Plan {
             }
         }
         let mut launches: Vec<Launch> = Vec::with_capacity(self.steps.len());
-        self.steps.iter().filter_map(Step::launch).for_each(|launch| launches.push(launch));
-        debug_assert_eq!(launches.len(), self.steps.len());
+        for step in &self.steps {
+            launches.push(step.launch()?);
+        }
         let mut outputs: Vec<Arc<Buffer>> = Vec::with_capacity(self.outputs.len());
         self.outputs.iter().for_each(|(_, place)| outputs.push(buffer(*place).clone()));
         let read = read.and_then(|(node, staging)| {
@@ -272,11 +273,23 @@ impl Step {
         if self.note.label.is_empty() { &self.source.label } else { &self.note.label }
     }
 
-    /// The dispatch, once there are a pipeline and a bind group.
-    fn launch(&self) -> Option<Launch<'_>> {
-        Some(Launch {
-            pipeline: self.pipeline.as_deref()?,
-            bind_group: &self.bind_groups.first()?.1,
+    /// The dispatch. A step that has no pipeline or bind group is never left out: its results would be wrong.
+    fn launch(&self) -> Result<Launch<'_>> {
+        let (Some(pipeline), Some((_, bind_group))) = (&self.pipeline, self.bind_groups.first())
+        else {
+            let lacks = if self.pipeline.is_none() { "pipeline" } else { "bind group" };
+            return Err(Error::Device(
+                DeviceFault::Validation,
+                message!(
+                    "Device: the kernel {} has no {lacks}, so its plan was not run. This is a defect in wgrad; please \
+                     report it.",
+                    self.label()
+                ),
+            ));
+        };
+        Ok(Launch {
+            pipeline,
+            bind_group,
             grid: self.grid,
             label: self.label(),
             bytes: self.bytes,
@@ -362,5 +375,74 @@ impl Params {
             gpu.queue.write_buffer(buffer.raw(), 4 * changed.start as u64, bytes);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::Hasher;
+
+    use super::*;
+    use crate::device::DeviceOptions;
+    use crate::dtype::DType;
+    use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+    use crate::graph::{Graph, Op, Spec};
+
+    /// Writes sevens.
+    #[derive(Debug)]
+    struct Sevens;
+
+    impl Op for Sevens {
+        fn name(&self) -> &'static str {
+            "Sevens"
+        }
+
+        fn infer(&self, _: &[&Spec]) -> Result<Spec> {
+            Ok(Spec::new([4], DType::F32))
+        }
+
+        fn attributes(&self, _: &mut dyn Hasher) {}
+
+        fn lower(&self, _: &Site) -> Lowering {
+            let text = "@group(0) @binding(0) var<storage, read_write> y: array<f32>;\n\
+                        @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { y[i] = 7.0; }\n";
+            Kernel::new("sevens", text).write(Bind::Output).groups(1).into()
+        }
+    }
+
+    #[test]
+    fn a_kernel_without_a_pipeline_or_a_bind_group_is_an_error() {
+        let gpu = pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap();
+        let spec = Sevens.infer(&[]).unwrap();
+        let node = Node { op: Arc::new(Sevens), inputs: Default::default(), spec, wanted: true };
+        let graph = Graph { nodes: vec![node], ..Graph::default() };
+        let fresh = || {
+            let mut plan = plan(&graph, &gpu.caps, true, &tuner::Choice::Unasked);
+            // A step is bound only where the plan has parameters.
+            plan.params.words = vec![0];
+            plan
+        };
+        let read = |plan: &mut Plan| {
+            let staging = gpu.staging(16)?;
+            plan.run(&gpu, &graph.nodes, &[], Some((0, &staging)))?;
+            pollster::block_on(gpu.read(staging))
+        };
+        let sevens: Vec<u8> = [7f32; 4].iter().flat_map(|x| x.to_ne_bytes()).collect();
+        assert_eq!(read(&mut fresh()).unwrap(), sevens);
+
+        let mut lacks_pipeline = fresh();
+        lacks_pipeline.compiled = true;
+        assert_eq!(
+            read(&mut lacks_pipeline).unwrap_err().to_string(),
+            "Device: the kernel sevens has no pipeline, so its plan was not run. This is a defect in wgrad; please \
+             report it."
+        );
+        let mut lacks_group = fresh();
+        lacks_group.params.words.clear();
+        assert_eq!(
+            read(&mut lacks_group).unwrap_err().to_string(),
+            "Device: the kernel sevens has no bind group, so its plan was not run. This is a defect in wgrad; please \
+             report it."
+        );
     }
 }
