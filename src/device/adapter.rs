@@ -21,7 +21,8 @@ use crate::error::{DeviceFault, Error, Result, message};
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct DeviceOptions {
-    /// A fragment of the adapter's name (any case) or its index in [`Device::adapters`](crate::Device::adapters).
+    /// A fragment of the adapter's name (any case) or its index in [`Device::adapters`](crate::Device::adapters). What
+    /// has digits alone is an index.
     /// `None` looks at the environment variable `WGRAD_ADAPTER`, then takes the fastest kind.
     pub adapter: Option<String>,
     /// Bytes that tensors may take on the device, those in use and those kept for reuse together; beyond it
@@ -217,16 +218,29 @@ fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
         let best = (0..adapters.len()).min_by_key(|&i| rank(&adapters[i]));
         return Ok(best.unwrap_or(0));
     };
-    let by_index = wanted.parse::<usize>().ok().filter(|&i| i < adapters.len());
-    let lower = wanted.to_lowercase();
-    let by_name = || adapters.iter().position(|info| info.name.to_lowercase().contains(&lower));
-    by_index.or_else(by_name).ok_or_else(|| {
+    // What is all digits is an index, also where a name has these digits in it.
+    let is_index = wanted.bytes().all(|byte| byte.is_ascii_digit());
+    let found = match is_index {
+        true => wanted.parse().ok().filter(|&i| i < adapters.len()),
+        false => {
+            let lower = wanted.to_lowercase();
+            adapters.iter().position(|info| info.name.to_lowercase().contains(&lower))
+        }
+    };
+    found.ok_or_else(|| {
+        let lacks = match (is_index, adapters.len()) {
+            (false, _) => format!("no adapter is called {wanted:?}"),
+            (true, 1) => format!("there is no adapter {wanted}, as there is one, of index 0"),
+            (true, n) => {
+                format!("there is no adapter {wanted}, as there are {n}, of indices 0 to {}", n - 1)
+            }
+        };
         let list: Vec<String> =
             adapters.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
         Error::Device(
             DeviceFault::NoAdapter,
             message!(
-                "Device: no adapter is called {wanted:?}. Name one of these by its index or by a part of its name: {}.",
+                "Device: {lacks}. Name one of these by its index or by a part of its name: {}.",
                 list.join("; ")
             ),
         )
@@ -242,7 +256,7 @@ settings and bring the graphics driver up to date; Chrome on Linux may need --en
 const TRY_ANOTHER: &str = "Load the page again; if that does not help, restart the browser.";
 
 #[cfg(not(target_family = "wasm"))]
-const TRY_ANOTHER: &str = "Try another one with WGRAD_ADAPTER.";
+pub(super) const TRY_ANOTHER: &str = "Try another one with WGRAD_ADAPTER.";
 
 #[cfg(not(target_family = "wasm"))]
 const NO_ADAPTER: &str = "Device: no GPU adapter was found. Install a driver: on Debian and Ubuntu \
@@ -277,8 +291,32 @@ mod tests {
     fn an_adapter_is_named_by_fragment_or_index() {
         assert_eq!(choose(&some(), Some("LLVM")).unwrap(), 0);
         assert_eq!(choose(&some(), Some("1")).unwrap(), 1);
-        // An index that does not exist may still be part of a name.
-        assert_eq!(choose(&some(), Some("4070")).unwrap(), 2);
+        assert_eq!(choose(&some(), Some("rtx 4070")).unwrap(), 2);
+    }
+
+    #[test]
+    fn digits_are_an_index_and_no_part_of_a_name() {
+        // "15" stands in the first one's name.
+        let told = |adapters: &[AdapterInfo], wanted| {
+            choose(adapters, Some(wanted)).unwrap_err().to_string()
+        };
+        assert_eq!(
+            told(&some()[..1], "15"),
+            "Device: there is no adapter 15, as there is one, of index 0. Name one of these by its index or by a part of \
+             its name: 0: llvmpipe (LLVM 15.0.6, 256 bits) (software, Noop)."
+        );
+        assert_eq!(
+            told(&some(), "3"),
+            "Device: there is no adapter 3, as there are 3, of indices 0 to 2. Name one of these by its index or by a \
+             part of its name: 0: llvmpipe (LLVM 15.0.6, 256 bits) (software, Noop); 1: Intel(R) Arc(tm) Graphics \
+             (integrated GPU, Noop); 2: NVIDIA GeForce RTX 4070 (discrete GPU, Noop)."
+        );
+        // More than any number holds.
+        let error = told(&some(), "99999999999999999999999");
+        assert!(
+            error.starts_with("Device: there is no adapter 99999999999999999999999, as"),
+            "{error}"
+        );
     }
 
     #[test]
