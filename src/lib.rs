@@ -12,6 +12,7 @@ mod eager;
 mod error;
 #[cfg(unix)]
 mod farewell;
+mod files;
 mod folders;
 mod graph;
 pub mod keras;

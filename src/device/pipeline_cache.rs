@@ -3,11 +3,12 @@
 //! Nothing here is needed: a file that is missing, broken or another driver's is left aside, and a folder that
 //! cannot be written costs a warning. `WGRAD_CACHE=off` turns it off, any other value moves it.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::{fresh_id, trusted};
+use super::trusted;
+use crate::files;
 use crate::folders;
 
 pub(super) struct PipelineCache {
@@ -86,13 +87,13 @@ impl PipelineCache {
 
 /// The data in the file, if there is one.
 fn load(path: &Path, key: &str) -> io::Result<Option<Vec<u8>>> {
-    match std::fs::metadata(path) {
+    match files::look(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
         Ok(file) if file.len() > LARGEST => return Err(broken("larger than a cache should be")),
         Ok(_) => {}
     }
-    unpack(std::fs::read(path)?, key).map(Some)
+    unpack(files::read(path)?, key).map(Some)
 }
 
 /// Replaces the file in one step, so that another process never reads half of it.
@@ -100,13 +101,7 @@ fn store(path: &Path, key: &str, data: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let temporary = path.with_extension(format!("{}-{}.tmp", std::process::id(), fresh_id()));
-    let written = std::fs::write(&temporary, pack(key, data))
-        .and_then(|()| std::fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written
+    files::replace(path, |file| file.write_all(&pack(key, data)))
 }
 
 /// `wgradpip`, the version, the key's length, the checksum; then the key and the data. Little-endian.
@@ -164,6 +159,7 @@ fn checksum(data: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::fresh_id;
 
     struct Folder(PathBuf);
 

@@ -175,13 +175,15 @@ fn file_name(dtype: DType) -> &'static str {
 #[cfg(feature = "safetensors")]
 mod file {
     #[cfg(not(target_family = "wasm"))]
-    use std::{fs::File, io, io::Write, path::Path};
+    use std::{fs::File, io::Write, path::Path};
 
     use safetensors::tensor::TensorView;
     use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
     use super::{NamedArray, Sequential};
     use crate::error::{Error, Result, message};
+    #[cfg(not(target_family = "wasm"))]
+    use crate::files;
 
     impl Sequential {
         /// The weights as the contents of a safetensors file, with the variables' names.
@@ -221,7 +223,8 @@ mod file {
 
         /// Writes the weights to a safetensors file, with the variables' names. Blocks.
         ///
-        /// What was at `path` is replaced once the new file is complete, and stays if that fails.
+        /// What was at `path` is replaced once the new file is complete, and stays if that fails. What an earlier process
+        /// has left beside it that was killed meanwhile (`NAME.….tmp`) is removed.
         ///
         /// ```
         /// # fn main() -> wgrad::Result<()> {
@@ -243,22 +246,28 @@ mod file {
         /// ```
         ///
         /// # Errors
-        /// As [`Sequential::named_arrays_async`]; [`Error::Io`] if the file cannot be written.
+        /// As [`Sequential::named_arrays_async`]; [`Error::Io`] if the file cannot be written, or `path` is a folder, a
+        /// pipe or a device.
         #[cfg(not(target_family = "wasm"))]
         pub fn save_weights(&self, path: impl AsRef<Path>) -> Result<()> {
             let path = path.as_ref();
             let bytes = pollster::block_on(self.to_safetensors_async())?;
-            replace(path, |file| file.write_all(&bytes)).map_err(|error| Error::io(path, error))
+            let write = |file: &mut File| {
+                file.write_all(&bytes)?;
+                // On the disk before the old file goes, so that a power cut leaves one of the two.
+                file.sync_all()
+            };
+            files::replace(path, write).map_err(|error| Error::io(path, error))
         }
 
         /// Gives the variables the weights that a safetensors file holds under their names.
         ///
         /// # Errors
-        /// [`Error::Io`] if the file cannot be read; else as [`Sequential::load_safetensors`].
+        /// [`Error::Io`] if the file cannot be read, or is a folder, a pipe or a device; else as [`Sequential::load_safetensors`].
         #[cfg(not(target_family = "wasm"))]
         pub fn load_weights(&self, path: impl AsRef<Path>) -> Result<()> {
             let path = path.as_ref();
-            let bytes = std::fs::read(path).map_err(|error| Error::io(path, error))?;
+            let bytes = files::read(path).map_err(|error| Error::io(path, error))?;
             self.load_safetensors(&bytes).map_err(|error| match error {
                 Error::Data(text) => Error::Data(message!("{}: {text}", path.display())),
                 Error::Checkpoint(text) => {
@@ -267,28 +276,6 @@ mod file {
                 other => other,
             })
         }
-    }
-
-    /// Writes a file beside `path` and gives it that name once it is complete.
-    #[cfg(not(target_family = "wasm"))]
-    fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-        use std::sync::atomic::{AtomicU64, Ordering};
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".{}-{next}.tmp", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let written = File::create(&temporary).and_then(|mut file| {
-            write(&mut file)?;
-            // On the disk before the old file goes, so that a power cut leaves one of the two.
-            file.sync_all()
-        });
-        let written = written.and_then(|()| std::fs::rename(&temporary, path));
-        if written.is_err() {
-            let _ = std::fs::remove_file(&temporary);
-        }
-        written
     }
 
     fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
@@ -336,29 +323,6 @@ mod file {
             "U8" => Dtype::U8,
             "BOOL" => Dtype::BOOL,
             _ => Dtype::F32,
-        }
-    }
-
-    #[cfg(all(test, not(target_family = "wasm")))]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn a_full_disk_leaves_the_old_file_and_no_other() {
-            let folder = std::env::temp_dir().join(format!("wgrad-full-{}", std::process::id()));
-            std::fs::create_dir_all(&folder).unwrap();
-            let path = folder.join("weights.safetensors");
-            replace(&path, |file| file.write_all(b"old")).unwrap();
-            let full = |file: &mut File| {
-                file.write_all(b"ne")?;
-                Err(io::Error::from(io::ErrorKind::StorageFull))
-            };
-            assert_eq!(replace(&path, full).unwrap_err().kind(), io::ErrorKind::StorageFull);
-            assert_eq!(std::fs::read(&path).unwrap(), b"old");
-            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
-            replace(&path, |file| file.write_all(b"new")).unwrap();
-            assert_eq!(std::fs::read(&path).unwrap(), b"new");
-            std::fs::remove_dir_all(&folder).unwrap();
         }
     }
 }

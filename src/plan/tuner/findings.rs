@@ -6,7 +6,8 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::device::{AdapterInfo, Caps, fresh_id};
+use crate::device::{AdapterInfo, Caps};
+use crate::files;
 use crate::folders;
 
 /// What findings hold for: an adapter with its driver, what of it is used, and the crate's version.
@@ -127,10 +128,10 @@ impl Findings {
     }
 
     fn read(path: &Path, identity: &Identity) -> Self {
-        let text = match std::fs::metadata(path) {
+        let text = match files::look(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Findings::default(),
             Ok(file) if file.len() > LARGEST => Err("it is larger than findings are".to_string()),
-            _ => std::fs::read(path).map_err(|error| error.to_string()),
+            found => found.and_then(|_| files::read(path)).map_err(|error| error.to_string()),
         };
         text.and_then(|text| Findings::parse(&text, identity)).unwrap_or_else(|why| {
             log::warn!("{}: {why}; its findings are not used.", path.display());
@@ -156,14 +157,7 @@ impl Findings {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        // In one step, so that another process never reads half of it.
-        let temporary = path.with_extension(format!("{}-{}.tmp", std::process::id(), fresh_id()));
-        let written = std::fs::write(&temporary, all.text(identity))
-            .and_then(|()| std::fs::rename(&temporary, path));
-        if written.is_err() {
-            let _ = std::fs::remove_file(&temporary);
-        }
-        written
+        files::replace(path, |file| io::Write::write_all(file, all.text(identity).as_bytes()))
     }
 }
 
@@ -177,6 +171,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::fresh_id;
 
     fn identity(adapter: &str) -> Identity {
         let info = AdapterInfo { name: adapter.into(), ..AdapterInfo::for_tests() };

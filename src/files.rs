@@ -1,0 +1,141 @@
+//! Files that are kept: read if they are files at all, and replaced in one step.
+//!
+//! What replaces a file is written beside it under a name of its own, which says whose it is; what a process that was
+//! killed has left is removed by the next one that replaces the file.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::device::fresh_id;
+
+/// What the system says of the file at `path`. Anything else is refused: to open a pipe waits for its other end, and what
+/// takes the place of a device is one no more.
+pub(crate) fn look(path: &Path) -> io::Result<Metadata> {
+    let found = fs::metadata(path)?;
+    if found.is_file() {
+        return Ok(found);
+    }
+    let what = if found.is_dir() { "a folder" } else { "a pipe or a device" };
+    let words = format!("it is {what} and not a file");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, words))
+}
+
+/// The contents of the file at `path`.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    look(path).and_then(|_| fs::read(path))
+}
+
+/// Writes a file beside `path` and gives it that name once it is complete, so that nobody ever reads half of it.
+pub(crate) fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    match look(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => remove_leftovers(path),
+    }
+    let temporary = Owner::this().file(path);
+    let written = File::create_new(&temporary).and_then(|mut file| write(&mut file));
+    let written = written.and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// A process that writes a file, by its number and where that number counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Owner {
+    /// The machine since it was started, and the processes that see each other there; 0 if the system does not tell.
+    home: u64,
+    process: u32,
+}
+
+/// After this long what nobody can ask for is taken for left over: no file takes that long to write.
+const OLD: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Owner {
+    fn this() -> Self {
+        static HOME: OnceLock<u64> = OnceLock::new();
+        Owner { home: *HOME.get_or_init(|| home().unwrap_or(0)), process: std::process::id() }
+    }
+
+    /// The name of a new file that will replace the one at `path`: `NAME.HOME-PROCESS-COUNT.tmp`.
+    fn file(&self, path: &Path) -> PathBuf {
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".{:016x}-{}-{}.tmp", self.home, self.process, fresh_id()));
+        path.with_file_name(name)
+    }
+
+    /// Whose file this is, if [`Owner::file`] has made its name for the file `name`.
+    fn of(file: &str, name: &str) -> Option<Self> {
+        let middle = file.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".tmp")?;
+        let mut parts = middle.split('-');
+        let (home, process, count) = (parts.next()?, parts.next()?, parts.next()?);
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if parts.next().is_some() || home.len() != 16 || !digits(process) || !digits(count) {
+            return None;
+        }
+        Some(Owner { home: u64::from_str_radix(home, 16).ok()?, process: process.parse().ok()? })
+    }
+
+    /// Whether the process has certainly ended. `found` is its file.
+    fn is_gone(&self, found: &Metadata) -> bool {
+        let this = Owner::this();
+        if this.home == 0 || self.home != this.home {
+            let age = found.modified().ok().and_then(|then| then.elapsed().ok());
+            return age.is_some_and(|age| age > OLD);
+        }
+        // Where a system hides other users' processes it shows one's own.
+        is_own(found) && !Path::new("/proc").join(self.process.to_string()).exists()
+    }
+}
+
+/// Names the running system and the space in which this process has its number.
+#[cfg(target_os = "linux")]
+fn home() -> Option<u64> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    fs::read("/proc/sys/kernel/random/boot_id").ok()?.hash(&mut hasher);
+    fs::read_link("/proc/self/ns/pid").ok()?.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn home() -> Option<u64> {
+    None
+}
+
+#[cfg(target_os = "linux")]
+fn is_own(found: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").is_ok_and(|this| this.uid() == found.uid())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_own(_: &Metadata) -> bool {
+    false
+}
+
+/// Removes what processes that were killed while they replaced `path` have left beside it.
+fn remove_leftovers(path: &Path) {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return };
+    for entry in entries.flatten() {
+        let owner = entry.file_name().to_str().and_then(|file| Owner::of(file, name));
+        // Not of what a link points to.
+        let found = owner.and_then(|owner| Some((owner, entry.metadata().ok()?)));
+        if found.is_some_and(|(owner, found)| found.is_file() && owner.is_gone(&found)) {
+            // Somebody else may have removed it.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod tests;

@@ -1,0 +1,169 @@
+//! Tests of files that are replaced: what is left behind, what is no file, who still writes.
+
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+
+use super::*;
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let name = format!("wgrad-files-{}-{}", std::process::id(), fresh_id());
+        let folder = Folder(std::env::temp_dir().join(name));
+        fs::create_dir_all(&folder.0).unwrap();
+        folder
+    }
+
+    fn names(&self) -> Vec<String> {
+        let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let names = fs::read_dir(&self.0).unwrap().map(name);
+        let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn put(path: &Path, text: &str) -> io::Result<()> {
+    replace(path, |file| file.write_all(text.as_bytes()))
+}
+
+#[test]
+fn a_file_is_replaced_whole_or_not_at_all() {
+    let folder = Folder::new();
+    let path = folder.0.join("file.txt");
+    put(&path, "old").unwrap();
+    let full = |file: &mut File| {
+        file.write_all(b"ne")?;
+        Err(io::Error::from(io::ErrorKind::StorageFull))
+    };
+    assert_eq!(replace(&path, full).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(read(&path).unwrap(), b"old");
+    put(&path, "new").unwrap();
+    assert_eq!(read(&path).unwrap(), b"new");
+    assert_eq!(folder.names(), ["file.txt"]);
+}
+
+#[test]
+fn names_say_whose_files_they_are() {
+    let this = Owner::this();
+    let file = this.file(Path::new("some/w.safetensors"));
+    assert_eq!(file.parent(), Some(Path::new("some")));
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert_eq!(Owner::of(name, "w.safetensors"), Some(this));
+    let strange = [
+        "w.safetensors",
+        "w.safetensors.tmp",
+        "w.safetensors.1234-5.tmp",
+        "w.safetensors.0123456789abcdef-5.tmp",
+        "w.safetensors.0123456789abcdef-5-6-7.tmp",
+        "w.safetensors.0123456789abcdef-+5-6.tmp",
+        "w.safetensors.0123456789abcdef--6.tmp",
+        "w.safetensors.0123456789abcdeg-5-6.tmp",
+        "w.safetensors.0123456789abcdef-5-6.tmp.bak",
+        "v.safetensors.0123456789abcdef-5-6.tmp",
+    ];
+    for name in strange {
+        assert_eq!(Owner::of(name, "w.safetensors"), None, "{name}");
+    }
+}
+
+/// Starts this test program again, which writes beside `path` and does not end.
+#[cfg(target_os = "linux")]
+fn writer(path: &Path) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["files::tests::writing_for_ever", "--exact", "--ignored", "--nocapture"])
+        .env("WGRAD_TEST_FILE", path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It says when it has begun.
+    let mut output = io::BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("half is written") {
+        line.clear();
+        assert_ne!(io::BufRead::read_line(&mut output, &mut line).unwrap(), 0);
+    }
+    child
+}
+
+#[test]
+#[ignore = "run by what_a_killed_process_has_left_is_removed"]
+fn writing_for_ever() {
+    let path = PathBuf::from(std::env::var_os("WGRAD_TEST_FILE").unwrap());
+    let endless = |file: &mut File| {
+        file.write_all(b"half")?;
+        println!("half is written");
+        loop {
+            std::thread::park();
+        }
+    };
+    replace(&path, endless).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_killed_process_has_left_is_removed() {
+    let folder = Folder::new();
+    let path = folder.0.join("file.txt");
+    let (mut killed, mut alive) = (writer(&path), writer(&path));
+    // Others' files, be they ever so similar.
+    let other = folder.0.join("other.txt.0123456789abcdef-1-2.tmp");
+    let strange = folder.0.join("file.txt.1234-5.tmp");
+    let elsewhere = folder.0.join("file.txt.0123456789abcdef-1-2.tmp");
+    for path in [&other, &strange, &elsewhere] {
+        fs::write(path, "").unwrap();
+    }
+    assert_eq!(folder.names().len(), 5);
+    put(&path, "one").unwrap();
+    assert_eq!(folder.names().len(), 6, "both still write: {:?}", folder.names());
+
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    put(&path, "two").unwrap();
+    let names = folder.names();
+    assert_eq!(names.len(), 5, "{names:?}");
+    let left = Owner { process: alive.id(), ..Owner::this() };
+    assert!(
+        names.iter().any(|name| Owner::of(name, "file.txt").as_ref() == Some(&left)),
+        "{names:?}"
+    );
+
+    // Of a process on another machine no more is known than when it wrote last.
+    let then = std::time::SystemTime::now() - 2 * OLD;
+    File::options().write(true).open(&elsewhere).unwrap().set_modified(then).unwrap();
+    alive.kill().unwrap();
+    alive.wait().unwrap();
+    put(&path, "three").unwrap();
+    assert_eq!(
+        folder.names(),
+        ["file.txt", "file.txt.1234-5.tmp", "other.txt.0123456789abcdef-1-2.tmp"]
+    );
+    assert_eq!(read(&path).unwrap(), b"three");
+}
+
+#[test]
+#[cfg(unix)]
+fn what_is_no_file_is_neither_read_nor_replaced() {
+    let folder = Folder::new();
+    let (pipe, below) = (folder.0.join("pipe"), folder.0.join("folder"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    fs::create_dir(&below).unwrap();
+    let null = Path::new("/dev/null");
+    let pipe_or_device = "it is a pipe or a device and not a file";
+    for (path, words) in [
+        (&*pipe, pipe_or_device),
+        (null, pipe_or_device),
+        (&below, "it is a folder and not a file"),
+    ] {
+        assert_eq!(read(path).unwrap_err().to_string(), words);
+        assert_eq!(put(path, "text").unwrap_err().to_string(), words);
+    }
+    assert_eq!(folder.names(), ["folder", "pipe"]);
+}
