@@ -33,15 +33,17 @@ pub fn concat(values: &[&Tensor], axis: i64) -> Result<Tensor> {
     if values.len() == 1 {
         return Ok((*first).clone());
     }
-    if values.len() > AT_ONCE {
+    // One of the buffers that a kernel binds is the result.
+    let at_once = AT_ONCE.min(first.device().caps().storage_buffers - 1);
+    if values.len() > at_once {
         let parts: Result<Vec<Tensor>> =
-            values.chunks(AT_ONCE).map(|chunk| concat(chunk, axis as i64)).collect();
+            values.chunks(at_once).map(|chunk| concat(chunk, axis as i64)).collect();
         return concat(&parts?.iter().collect::<Vec<_>>(), axis as i64);
     }
     dispatch(Concat { axis }, values)
 }
 
-/// Inputs of one kernel: WebGPU guarantees eight storage buffers, and one is the result.
+/// Inputs of one kernel, where WebGPU's eight storage buffers are there.
 const AT_ONCE: usize = 7;
 
 #[derive(Debug)]

@@ -131,8 +131,9 @@ impl Variant {
     pub(super) fn kernel(self, label: &'static str, tail: bool, caps: &Caps) -> Kernel {
         let tail = ("TAIL", usize::from(tail));
         let kernel = Kernel::new(label, "");
-        // Sixteen bytes for each vector, and every adapter has 16 KiB.
-        let once = |threads: usize| caps.cpu && threads * self.sums() <= 1024;
+        // Sixteen bytes for each vector. Almost every adapter has 16 KiB.
+        let shared = caps.workgroup[1].min(16 << 10) as usize;
+        let once = |threads: usize| caps.cpu && 16 * threads * self.sums() <= shared;
         match self {
             Variant::Registers { tm, tn4, wx, wy } => {
                 // Browsers fill workgroup memory with zeros before a barrier, and SwiftShader then compiles the kernel
