@@ -16,7 +16,7 @@ fn idle_device() -> Device {
     let instance = wgpu::Instance::new(descriptor);
     let adapter = pollster::block_on(instance.request_adapter(&Default::default())).unwrap();
     let (device, queue) = pollster::block_on(adapter.request_device(&Default::default())).unwrap();
-    Device::from_wgpu(&adapter, device, queue)
+    Device::from_wgpu(&adapter, device, queue).unwrap()
 }
 
 /// Ops in one chain, as many as a training step of a deep model has.

@@ -11,6 +11,7 @@ mod inspect;
 mod period;
 #[cfg(test)]
 mod precision_tests;
+mod shared;
 mod tuning;
 mod turns;
 #[cfg(test)]
@@ -21,7 +22,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::{
-    AdapterInfo, Buffer, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging, env_var, is_set,
+    AdapterInfo, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging, env_var, is_set,
 };
 use crate::error::{Error, Result};
 use crate::graph::{Coincidences, Op, Spec, State, Stream, Value};
@@ -109,13 +110,6 @@ impl Device {
         Ok(Device::with(Gpu::open(options).await?))
     }
 
-    /// Shares a device that the application has made. Its own limits and features hold.
-    ///
-    /// wgrad replaces the device's handlers for uncaptured errors and for loss.
-    pub fn from_wgpu(adapter: &wgpu::Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Self {
-        Device::with(Gpu::new(adapter, device, queue, &DeviceOptions::default()))
-    }
-
     fn with(gpu: Gpu) -> Self {
         let sync = is_set("WGRAD_EAGER_SYNC");
         let fusion = env_var("WGRAD_FUSION").is_none_or(|value| value != "0");
@@ -198,11 +192,6 @@ impl Device {
         &self.0.gpu.info
     }
 
-    /// wgpu's device and queue, for applications that share them.
-    pub fn wgpu(&self) -> (&wgpu::Device, &wgpu::Queue) {
-        (&self.0.gpu.device, &self.0.gpu.queue)
-    }
-
     /// Counters of work and memory.
     pub fn stats(&self) -> DeviceStats {
         self.0.gpu.stats()
@@ -219,7 +208,7 @@ impl Device {
         let flushed = self.flush_lane(&mut lane, None, &[]).map(drop);
         // What has failed before is told first, and once.
         match lane.failure.take() {
-            Some(error) => Err(error),
+            Some(error) => Err(self.0.gpu.judge(error)),
             None => flushed,
         }
     }
@@ -243,7 +232,8 @@ impl Device {
         self.0.gpu.done().await
     }
 
-    /// Waits until the device is lost, be it years, and tells the reason.
+    /// Waits until the device is lost, be it years, and tells the reason. Natively a loss becomes known when the device is
+    /// next called or polled.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -355,41 +345,44 @@ impl Device {
         }
     }
 
+    /// `error` as a caller is told it now: the next flush does not tell it again. The failure of another value it does.
+    fn tell(&self, lane: &mut Lane, error: Error) -> Error {
+        if lane.failure.as_ref().is_some_and(|kept| kept.to_string() == error.to_string()) {
+            lane.failure = None;
+        }
+        self.0.gpu.judge(error)
+    }
+
     /// A value with `bytes` in it, laid out as the dtype is stored.
     pub(crate) fn upload(&self, op: &str, spec: Spec, bytes: &[u8]) -> Result<Arc<Value>> {
         self.check_size(op, &spec)?;
         let gpu = &self.0.gpu;
         let mut lane = self.lane();
+        let untold = lane.failure.is_some();
         lane.uploaded += spec.bytes();
         // A flush needs memory itself, so it is made long before a limit is reached.
         let quarter = gpu.pool.limit().map_or(UPLOAD_LIMIT, |limit| limit / 4);
         if lane.uploaded > quarter.min(UPLOAD_LIMIT) {
             self.flush_unasked(&mut lane);
         }
-        let buffer = match gpu.pool.acquire(spec.bytes(), &[]) {
-            Err(error) if error.is_out_of_memory() => {
-                // What waits may hold what nobody else does.
-                self.flush_unasked(&mut lane);
-                gpu.pool.acquire(spec.bytes(), &[])?
+        let mut acquired = gpu.pool.acquire(spec.bytes(), &[]);
+        if acquired.as_ref().is_err_and(Error::is_out_of_memory) {
+            // What waits may hold what nobody else does.
+            self.flush_unasked(&mut lane);
+            acquired = gpu.pool.acquire(spec.bytes(), &[]);
+        }
+        let buffer = match acquired {
+            Ok(buffer) => buffer,
+            Err(error) => {
+                // Told with it: memory has run out for what waited, too.
+                if !untold && lane.failure.as_ref().is_some_and(Error::is_out_of_memory) {
+                    lane.failure = None;
+                }
+                return Err(self.tell(&mut lane, error));
             }
-            acquired => acquired?,
         };
         gpu.upload(&buffer, bytes)?;
         Ok(Value::new(spec, State::Ready(buffer)))
-    }
-
-    /// A value in a buffer of the application's.
-    pub(crate) fn adopt(&self, spec: Spec, buffer: wgpu::Buffer) -> Arc<Value> {
-        Value::new(spec, State::Ready(Arc::new(Buffer::foreign(buffer))))
-    }
-
-    /// The buffer of `value`, after a flush if it was waiting.
-    pub(crate) fn buffer(&self, value: &Arc<Value>) -> Result<Arc<Buffer>> {
-        let mut lane = self.lane();
-        if matches!(value.state(), State::Waiting(_)) {
-            self.flush_unasked(&mut lane);
-        }
-        ready(value)
     }
 
     /// The stored bytes of `value`.
@@ -409,7 +402,8 @@ impl Device {
             }
             let mut parts = Vec::with_capacity(values.len());
             for value in values {
-                parts.push((ready(value)?, words(value) as u64));
+                let buffer = ready(value).map_err(|error| self.tell(&mut lane, error))?;
+                parts.push((buffer, words(value) as u64));
             }
             let staging = self.0.gpu.staging(values.iter().map(|value| words(value)).sum())?;
             self.0.gpu.gather(&parts, &staging)?;
@@ -440,17 +434,14 @@ impl Device {
         let staging = gpu.staging(bytes)?;
         let index = match value.state() {
             State::Ready(buffer) => gpu.submit(&[], Some((&buffer, &staging)))?,
-            State::Failed(error) => {
-                // Told now, so not again by the next flush; the failure of another value still is.
-                if lane.failure.as_ref().is_some_and(|f| f.to_string() == error.to_string()) {
-                    lane.failure = None;
+            State::Failed(error) => return Err(self.tell(&mut lane, error)),
+            State::Waiting(_) => {
+                let flushed = self.flush_lane(&mut lane, Some((value, &staging)), &[]);
+                match flushed.map_err(|error| self.tell(&mut lane, error))? {
+                    Some(index) => index,
+                    None => return Err(never_ran()),
                 }
-                return Err(error);
             }
-            State::Waiting(_) => match self.flush_lane(&mut lane, Some((value, &staging)), &[])? {
-                Some(index) => index,
-                None => return Err(never_ran()),
-            },
         };
         Ok((staging, index))
     }

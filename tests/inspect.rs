@@ -192,7 +192,7 @@ fn with_features(wanted: wgpu::Features) -> (Device, wgpu::Features) {
     let required_features = adapter.features() & wanted;
     let descriptor = wgpu::DeviceDescriptor { required_features, ..Default::default() };
     let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).unwrap();
-    (Device::from_wgpu(&adapter, device, queue), required_features)
+    (Device::from_wgpu(&adapter, device, queue).unwrap(), required_features)
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn idle_device(bindings: Bindings) -> Device {
     };
     let wanted = wgpu::DeviceDescriptor { required_limits, ..Default::default() };
     let (raw, queue) = pollster::block_on(adapter.request_device(&wanted)).unwrap();
-    let device = Device::from_wgpu(&adapter, raw, queue);
+    let device = Device::from_wgpu(&adapter, raw, queue).unwrap();
     device.set_fusion(true);
     // Each graph is one plan.
     device.set_stream_limit(Some(1 << 20));

@@ -2,87 +2,153 @@
 //!
 //! Nothing here panics or aborts, as wgpu would do by default; the next call that meets the fault gets it.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures::channel::oneshot;
 
+use super::probe::Probe;
 use crate::error::{DeviceFault, Error, Result, message};
 
-#[derive(Default)]
 pub(super) struct Faults {
+    told: Arc<Told>,
+    probe: Probe,
+}
+
+/// What wgpu's handlers have told. They hold no device, which holds them.
+#[derive(Default)]
+struct Told {
     lost: OnceLock<String>,
     /// Those who want to know of the loss when it happens.
     mourners: Mutex<Vec<oneshot::Sender<()>>>,
     pending: Mutex<Option<Error>>,
+    /// An application sends commands of its own, or owns buffers.
+    shared: AtomicBool,
 }
 
 impl Faults {
     /// Starts to collect the faults of `device`.
-    pub(super) fn watch(device: &wgpu::Device) -> Arc<Self> {
-        let faults = Arc::new(Faults::default());
-        let on_lost = faults.clone();
+    pub(super) fn watch(device: &wgpu::Device, queue: &wgpu::Queue) -> Arc<Self> {
+        let told = Arc::new(Told::default());
+        let on_lost = told.clone();
         device.set_device_lost_callback(move |reason, message| {
-            on_lost.lose(format!("{reason:?}: {message}"));
+            on_lost.lose(match message.is_empty() {
+                true => DESTROYED.to_string(),
+                false => format!("{reason:?}: {message}"),
+            });
         });
-        let on_error = faults.clone();
+        let on_error = told.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| on_error.record(&error)));
-        faults
+        Arc::new(Faults { told, probe: Probe::new(device, queue) })
     }
 
     /// The device is gone; the first reason counts.
-    pub(super) fn lose(&self, reason: String) {
-        let _ = self.lost.set(reason);
-        let mourners =
-            std::mem::take(&mut *self.mourners.lock().unwrap_or_else(PoisonError::into_inner));
-        for mourner in mourners {
-            // Who was dropped no longer wants to know.
-            let _ = mourner.send(());
-        }
+    pub(super) fn lose(&self) {
+        self.told.lose(DESTROYED.to_string());
+    }
+
+    /// An application has a part in what the driver may refuse.
+    pub(super) fn share(&self) {
+        self.told.shared.store(true, Ordering::Relaxed);
     }
 
     /// Waits until the device is gone.
     pub(super) async fn loss(&self) -> String {
         let receiver = {
-            let mut mourners = self.mourners.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut mourners = lock(&self.told.mourners);
             let (sender, receiver) = oneshot::channel();
             // Looked at with the list locked, so that no loss comes between.
-            if self.lost.get().is_none() {
+            if self.told.lost.get().is_none() {
+                mourners.retain(|mourner| !mourner.is_canceled());
                 mourners.push(sender);
             }
             receiver
         };
         // A sender that is dropped stands for a loss that was there before.
         let _ = receiver.await;
-        self.lost.get().cloned().unwrap_or_default()
+        self.told.lost.get().cloned().unwrap_or_default()
     }
 
-    pub(super) fn record(&self, error: &wgpu::Error) {
+    fn check_lost(&self) -> Result<()> {
+        self.told.lost.get().map_or(Ok(()), |reason| Err(lost(reason)))
+    }
+
+    /// The first error that was reported and that nobody has been told of; a lost device stays lost.
+    pub(super) fn check(&self) -> Result<()> {
+        self.check_lost()?;
+        let Some(error) = lock(&self.told.pending).take() else { return Ok(()) };
+        // A refused command may be the first sign of a loss, which is told when the device is polled.
+        let _ = self.poll(wgpu::PollType::Poll);
+        self.look();
+        self.check_lost()?;
+        log::error!("{error}");
+        Err(error)
+    }
+
+    /// As [`Faults::check`], where a call reaches the device first: also sees a loss that nobody has told of yet.
+    pub(super) fn ask(&self) -> Result<()> {
+        self.look();
+        self.check()
+    }
+
+    /// What to tell a caller of `error`: after a loss, that.
+    pub(super) fn judge(&self, error: Error) -> Error {
+        self.look();
+        self.check_lost().err().unwrap_or(error)
+    }
+
+    /// Looks whether the device is gone. wgpu refuses a destroyed device's commands without a word, and tells of its end
+    /// to whoever polls it after its last work is done.
+    fn look(&self) {
+        if self.told.lost.get().is_none() && !self.probe.answers() {
+            let _ = self.poll(wgpu::PollType::Poll);
+            self.lose();
+        }
+    }
+
+    /// Polls the device. An error says that what was to be awaited will not come.
+    pub(super) fn poll(&self, how: wgpu::PollType) -> Result<wgpu::PollStatus, String> {
+        self.probe.poll(how)
+    }
+}
+
+impl Told {
+    fn lose(&self, reason: String) {
+        let _ = self.lost.set(reason);
+        for mourner in std::mem::take(&mut *lock(&self.mourners)) {
+            // Who was dropped no longer wants to know.
+            let _ = mourner.send(());
+        }
+    }
+
+    fn record(&self, error: &wgpu::Error) {
         let fault = match error {
             wgpu::Error::OutOfMemory { .. } => out_of_memory("the adapter's memory is used up"),
             other => Error::Device(
                 DeviceFault::Validation,
-                message!(
-                    "Device: the driver refused a command: {other}. This is a defect in wgrad or in the driver; \
-                     please report it with the text above."
-                ),
+                message!("Device: the driver refused a command: {other}. {}", self.whose()),
             ),
         };
-        log::error!("{fault}");
         // The first fault is the cause; those after it are mostly its consequences.
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+        lock(&self.pending).get_or_insert(fault);
     }
 
-    pub(super) fn check_lost(&self) -> Result<()> {
-        self.lost.get().map_or(Ok(()), |reason| Err(lost(reason)))
-    }
-
-    pub(super) fn check(&self) -> Result<()> {
-        self.check_lost()?;
-        match self.pending.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(error) => Err(error),
-            None => Ok(()),
+    fn whose(&self) -> &'static str {
+        match self.shared.load(Ordering::Relaxed) {
+            true => {
+                "The application shares this device: if the command is its own, or it has destroyed or mapped the buffer \
+                 of a tensor, that is to be mended there. Else this is a defect in wgrad or in the driver; please \
+                 report it with the text above."
+            }
+            false => {
+                "This is a defect in wgrad or in the driver; please report it with the text above."
+            }
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(super) fn out_of_memory(what: &str) -> Error {
@@ -94,6 +160,8 @@ pub(super) fn out_of_memory(what: &str) -> Error {
         ),
     )
 }
+
+const DESTROYED: &str = "Destroyed: the program has given it back";
 
 #[cfg(not(target_family = "wasm"))]
 const OPEN_ANOTHER: &str = "Device::new, give it to Device::set_default";

@@ -7,10 +7,13 @@ mod adapter;
 mod browser;
 mod cooperative;
 mod faults;
+mod foreign;
 mod kernel;
+mod limits;
 mod pipeline;
 mod pipeline_cache;
 mod pool;
+mod probe;
 mod profile;
 mod recorder;
 mod stats;
@@ -28,6 +31,7 @@ pub use adapter::{AdapterInfo, DeviceOptions};
 pub(crate) use cooperative::Cooperative;
 pub use cooperative::MatmulPrecision;
 pub(crate) use kernel::{Access, Source};
+pub(crate) use limits::Caps;
 pub(crate) use pipeline::{Pipeline, Pipelines};
 pub(crate) use pool::{Buffer, Pool};
 pub use profile::{Profile, ProfiledKernel};
@@ -54,79 +58,11 @@ pub(crate) struct Gpu {
     profiling: recorder::Profiling,
 }
 
-/// What kernels may count on: the limits and features that choose between variants.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Caps {
-    /// A driver that runs shaders on the processor: dispatches are dear, workgroup memory does not pay.
-    pub(crate) cpu: bool,
-    pub(crate) f16: bool,
-    /// The least and the most threads that a subgroup may have, where kernels may use subgroups.
-    pub(crate) subgroups: Option<[u32; 2]>,
-    /// Small matrices that subgroups multiply.
-    pub(crate) cooperative: Vec<Cooperative>,
-    /// How precise products of `f32` tensors are to be.
-    pub(crate) precision: MatmulPrecision,
-    /// Threads of a workgroup, and bytes that they may share.
-    pub(crate) workgroup: [u32; 2],
-    /// Storage buffers one kernel may bind.
-    pub(crate) storage_buffers: usize,
-    /// Bytes one binding may cover.
-    pub(crate) binding_bytes: u64,
-    pub(crate) buffer_bytes: u64,
-    /// Workgroups along one axis of a dispatch.
-    pub(crate) groups: u32,
-    pub(crate) uniform_alignment: u64,
-}
-
-impl Caps {
-    fn new(info: &AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> Self {
-        Caps {
-            cpu: info.kind == wgpu::DeviceType::Cpu,
-            f16: features.contains(wgpu::Features::SHADER_F16),
-            subgroups: None,
-            cooperative: Vec::new(),
-            precision: MatmulPrecision::Strict,
-            workgroup: [
-                limits
-                    .max_compute_invocations_per_workgroup
-                    .min(limits.max_compute_workgroup_size_x),
-                limits.max_compute_workgroup_storage_size,
-            ],
-            storage_buffers: limits.max_storage_buffers_per_shader_stage as usize,
-            binding_bytes: limits.max_storage_buffer_binding_size,
-            buffer_bytes: limits.max_buffer_size,
-            groups: limits.max_compute_workgroups_per_dimension,
-            uniform_alignment: u64::from(limits.min_uniform_buffer_offset_alignment),
-        }
-    }
-
-    /// Threads of a subgroup, where all have the same size.
-    pub(crate) fn subgroup(&self) -> Option<u32> {
-        self.subgroups.filter(|[least, most]| least == most).map(|[size, _]| size)
-    }
-
-    /// Forgets what lies beyond any GPU in any browser (`WGRAD_PORTABLE=1`), so that kernels are made and chosen as
-    /// there. Sizes of buffers stay the adapter's.
-    fn forget_the_adapter(&mut self) {
-        self.cpu = false;
-        self.subgroups = None;
-        self.cooperative.clear();
-        self.storage_buffers =
-            wgpu::Limits::default().max_storage_buffers_per_shader_stage as usize;
-    }
-
-    /// WebGPU's guaranteed minimum, which tests of lowering and generated code run under.
-    #[cfg(test)]
-    pub(crate) fn portable() -> Self {
-        let info = AdapterInfo::for_tests();
-        let features = wgpu::Features::SHADER_F16;
-        Caps::new(&info, features, &wgpu::Limits::default())
-    }
-}
-
 impl Gpu {
     pub(crate) async fn open(options: &DeviceOptions) -> Result<Self> {
         let (adapter, device, queue) = adapter::open(options).await?;
+        #[cfg(not(target_family = "wasm"))]
+        limits::check(&device.limits(), adapter::TRY_ANOTHER)?;
         let gpu = Gpu::new(&adapter, device, queue, options);
         #[cfg(target_family = "wasm")]
         let gpu = match gpu.info.name.is_empty() {
@@ -140,7 +76,19 @@ impl Gpu {
     }
 
     /// Takes over a device that an application made.
-    pub(crate) fn new(
+    pub(crate) fn shared(
+        adapter: &wgpu::Adapter,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+    ) -> Result<Self> {
+        limits::check(&device.limits(), limits::ASK_FOR_MORE)?;
+        let gpu = Gpu::new(adapter, device, queue, &DeviceOptions::default());
+        gpu.share();
+        gpu.ask()?;
+        Ok(gpu)
+    }
+
+    fn new(
         adapter: &wgpu::Adapter,
         device: wgpu::Device,
         queue: wgpu::Queue,
@@ -158,12 +106,12 @@ impl Gpu {
         if is_set("WGRAD_PORTABLE") {
             caps.forget_the_adapter();
         }
-        let faults = Faults::watch(&device);
+        let faults = Faults::watch(&device, &queue);
         Gpu {
             pool: Arc::new(Pool::new(device.clone(), faults.clone(), options.memory_limit)),
             pipelines: Pipelines::new(&device, &adapter.get_info()),
             counters: Counters::default(),
-            transfer: transfer::Transfer::new(device.clone()),
+            transfer: transfer::Transfer::new(&faults),
             in_flight: submit::InFlight::default(),
             profiling: recorder::Profiling::default(),
             device,
@@ -176,13 +124,22 @@ impl Gpu {
 
     /// The first error the driver has reported and nobody has been told of; a lost device stays lost.
     pub(crate) fn check(&self) -> Result<()> {
-        let checked = self.faults.check();
-        if checked.as_ref().is_err_and(|error| !error.is_device_lost()) {
-            // A refused command may be the first sign of a loss, which the driver tells when it is polled.
-            let _ = self.device.poll(wgpu::PollType::Poll);
-            self.faults.check_lost()?;
-        }
-        checked
+        self.faults.check()
+    }
+
+    /// As [`Gpu::check`], where a call reaches the device first: sees a loss of which nobody has told yet.
+    pub(crate) fn ask(&self) -> Result<()> {
+        self.faults.ask()
+    }
+
+    /// What to tell a caller of `error`: after a loss, that.
+    pub(crate) fn judge(&self, error: Error) -> Error {
+        self.faults.judge(error)
+    }
+
+    /// An application has a part in what the driver may refuse from now on.
+    pub(crate) fn share(&self) {
+        self.faults.share();
     }
 
     /// Waits until the device is gone and tells why.
@@ -193,7 +150,7 @@ impl Gpu {
     /// Gives the device back to the driver, with all that is on it.
     pub(crate) fn destroy(&self) {
         // Said at once, as the driver's own report comes later.
-        self.faults.lose("Destroyed: the program has given it back".to_string());
+        self.faults.lose();
         self.device.destroy();
     }
 

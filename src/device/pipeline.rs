@@ -68,6 +68,16 @@ impl Pipelines {
         layout
     }
 
+    /// The layout of a bind group.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn layout_of(
+        &self,
+        device: &wgpu::Device,
+        accesses: &[Access],
+    ) -> wgpu::BindGroupLayout {
+        self.layout(device, accesses).group
+    }
+
     fn kept(&self) -> Option<&PipelineCache> {
         // Said again for the compiler, which then leaves out what nobody calls.
         self.kept.as_ref().filter(|_| cfg!(not(target_family = "wasm")))

@@ -173,7 +173,7 @@ impl Pool {
             Ok(raw) => raw,
             Err(error) if error.is_out_of_memory() && state.trim_to(0) > 0 => {
                 // The driver has the memory back when the work that uses it is done.
-                let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
+                let _ = self.faults.poll(wgpu::PollType::wait_indefinitely());
                 self.try_create(class)?
             }
             Err(error) => return Err(error),

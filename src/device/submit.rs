@@ -56,7 +56,7 @@ impl Gpu {
         launches: &[Launch<'_>],
         read: Read<'_>,
     ) -> Result<wgpu::SubmissionIndex> {
-        self.check()?;
+        self.ask()?;
         let mut rest = launches;
         if let Some(clock) = self.profiling.clock().filter(|_| !launches.is_empty()) {
             self.submit_marked(launches, clock)?;
@@ -103,7 +103,7 @@ impl Gpu {
         parts: &[(Arc<Buffer>, u64)],
         staging: &Staging,
     ) -> Result<wgpu::SubmissionIndex> {
-        self.check()?;
+        self.ask()?;
         let mut encoder = self.device.create_command_encoder(&Default::default());
         let mut at = 0;
         for (buffer, bytes) in parts {
@@ -171,7 +171,7 @@ impl Gpu {
                 submission_index: Some(newest),
                 timeout: Some(Duration::ZERO),
             };
-            self.device.poll(ask).is_ok()
+            self.faults.poll(ask).is_ok()
         })
     }
 
@@ -195,13 +195,10 @@ impl Gpu {
     /// Blocks until `index`, or all that was submitted, is done.
     pub(crate) fn wait(&self, index: Option<wgpu::SubmissionIndex>) -> Result<()> {
         let wait = wgpu::PollType::Wait { submission_index: index, timeout: None };
-        let polled = self.device.poll(wait);
-        if polled.is_err() {
-            // Of a lost device nothing can be awaited; polling it once more tells of the loss.
-            let _ = self.device.poll(wgpu::PollType::Poll);
-        }
-        self.check()?;
-        polled.map(|_| ()).map_err(|e| {
+        let polled = self.faults.poll(wait);
+        // Of a lost device nothing can be awaited.
+        if polled.is_err() { self.ask() } else { self.check() }?;
+        polled.map(drop).map_err(|e| {
             Error::Device(DeviceFault::Validation, message!("Device: waiting for the queue: {e}."))
         })
     }

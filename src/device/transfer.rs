@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::channel::oneshot;
 
+use super::faults::Faults;
 use super::stats::Counter;
 use super::{Buffer, Gpu};
 use crate::error::{DeviceFault, Error, Result, message};
@@ -49,13 +50,13 @@ impl Transfer {
         self.pending_bytes.store(0, Ordering::Relaxed);
     }
 
-    pub(super) fn new(device: wgpu::Device) -> Self {
-        let _ = &device;
+    pub(super) fn new(faults: &Arc<Faults>) -> Self {
+        let _ = faults;
         Transfer {
             idle: Mutex::new(Vec::new()),
             pending_bytes: AtomicU64::new(0),
             #[cfg(not(target_family = "wasm"))]
-            poller: poller::Poller::new(device),
+            poller: poller::Poller::new(faults.clone()),
         }
     }
 }
@@ -63,7 +64,7 @@ impl Transfer {
 impl Gpu {
     /// Writes `bytes` to the start of `buffer`, before everything that is submitted from now on.
     pub(crate) fn upload(&self, buffer: &Buffer, bytes: &[u8]) -> Result<()> {
-        self.check()?;
+        self.ask()?;
         let whole = bytes.len() & !3;
         if whole > 0 {
             self.queue.write_buffer(buffer.raw(), 0, &bytes[..whole]);
@@ -105,9 +106,7 @@ impl Gpu {
     /// The bytes of `staging` once the submission that fills it is done.
     pub(crate) async fn read(&self, staging: Staging) -> Result<Vec<u8>> {
         let mapped = self.start_map(&staging);
-        #[cfg(not(target_family = "wasm"))]
-        self.transfer.poller.wake();
-        let result = mapped.await;
+        let result = self.told(mapped).await;
         self.finish_read(staging, result)
     }
 
@@ -136,11 +135,27 @@ impl Gpu {
             // Whoever was dropped meanwhile no longer wants to know.
             let _ = sender.send(());
         });
+        // A device that is lost drops the callback, or keeps it for ever.
+        match self.told(receiver).await {
+            Ok(()) => self.check(),
+            Err(_) => self.ask(),
+        }
+    }
+
+    /// What a callback sends, while a thread polls for it. Nothing comes if the driver loses the device meanwhile.
+    async fn told<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, oneshot::Canceled> {
         #[cfg(not(target_family = "wasm"))]
-        self.transfer.poller.wake();
-        // A device that is lost drops the callback; the check tells.
-        let _ = receiver.await;
-        self.check()
+        {
+            self.transfer.poller.wake();
+            let loss = std::pin::pin!(self.faults.loss());
+            match futures::future::select(receiver, loss).await {
+                futures::future::Either::Left((told, _)) => told,
+                futures::future::Either::Right(_) => Err(oneshot::Canceled),
+            }
+        }
+        // A browser answers every promise.
+        #[cfg(target_family = "wasm")]
+        receiver.await
     }
 
     fn start_map(
@@ -165,7 +180,7 @@ impl Gpu {
         >,
     ) -> Result<Vec<u8>> {
         // A map on a lost device can report success, so the device is asked first.
-        self.check()?;
+        if matches!(result, Ok(Ok(()))) { self.check() } else { self.ask() }?;
         let failed = |what: String| {
             Error::Device(DeviceFault::Lost, message!("Device: reading back: {what}."))
         };
@@ -210,16 +225,18 @@ impl Gpu {
 #[cfg(not(target_family = "wasm"))]
 mod poller {
     use std::sync::mpsc::{Sender, channel};
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use super::Faults;
 
     pub(super) struct Poller {
-        device: wgpu::Device,
+        faults: Arc<Faults>,
         thread: Mutex<Option<Sender<()>>>,
     }
 
     impl Poller {
-        pub(super) fn new(device: wgpu::Device) -> Self {
-            Poller { device, thread: Mutex::new(None) }
+        pub(super) fn new(faults: Arc<Faults>) -> Self {
+            Poller { faults, thread: Mutex::new(None) }
         }
 
         /// Makes the thread, started at the first call, wait for all that has been submitted. It ends when
@@ -228,11 +245,11 @@ mod poller {
             let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
             let sender = thread.get_or_insert_with(|| {
                 let (sender, receiver) = channel();
-                let device = self.device.clone();
+                let faults = self.faults.clone();
                 std::thread::spawn(move || {
                     while receiver.recv().is_ok() {
-                        // A lost device calls the callbacks with an error; nothing is left to do here.
-                        let _ = device.poll(wgpu::PollType::wait_indefinitely());
+                        // Those who wait hear of a loss by themselves.
+                        let _ = faults.poll(wgpu::PollType::wait_indefinitely());
                     }
                 });
                 sender

@@ -25,7 +25,7 @@ impl Device {
         // With an error to tell the caller keeps what it has, so it has nothing to lend.
         if let Some(error) = lane.failure.take() {
             let _ = self.flush_lane(&mut lane, None, &[]);
-            return Err(error);
+            return Err(self.0.gpu.judge(error));
         }
         self.flush_lane(&mut lane, None, old).map(drop)
     }
@@ -42,7 +42,7 @@ impl Device {
         lane.uploaded = 0;
         lane.cutter.flushed(lane.stream.len());
         if lane.stream.len() == 0 {
-            return self.0.gpu.check().map(|()| None);
+            return self.0.gpu.ask().map(|()| None);
         }
         #[cfg(not(target_family = "wasm"))]
         match lane.tuner.slice(&self.0.gpu) {
@@ -52,7 +52,7 @@ impl Device {
         }
         let mut taken = lane.stream.take(lent);
         if taken.graph.nodes.is_empty() {
-            return Ok(None);
+            return self.0.gpu.ask().map(|()| None);
         }
         let gpu = &self.0.gpu;
         let key = taken.graph.key(&mut lane.coincidences);

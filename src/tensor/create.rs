@@ -1,4 +1,4 @@
-//! Making tensors: from host values, constants, ranges, buffers.
+//! Making tensors: from host values, constants, ranges.
 
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, message};
@@ -252,49 +252,5 @@ impl Tensor {
     /// As [`Tensor::from_slice`].
     pub fn eye(n: usize) -> Result<Self> {
         ops::eye(n, n)
-    }
-
-    /// A tensor over an application's buffer, without a copy. The buffer must have the usages `STORAGE`,
-    /// `COPY_SRC` and `COPY_DST`, hold whole vectors of four elements (16-byte multiples), and not change
-    /// while a tensor uses it.
-    ///
-    /// # Errors
-    /// [`Error::Device`] if the buffer is too small or lacks a usage, or the tensor is beyond the adapter's limits.
-    pub fn from_buffer(
-        device: &Device,
-        buffer: wgpu::Buffer,
-        shape: impl Into<Shape>,
-        dtype: DType,
-    ) -> Result<Self> {
-        let spec = Spec::new(shape, dtype);
-        ops::check_dtype(device, "Const", dtype)?;
-        device.check_size("Const", &spec)?;
-        let usages = wgpu::BufferUsages::STORAGE
-            | wgpu::BufferUsages::COPY_SRC
-            | wgpu::BufferUsages::COPY_DST;
-        if buffer.size() < spec.bytes() || !buffer.usage().contains(usages) {
-            return Err(Error::Device(
-                crate::error::DeviceFault::Limit,
-                message!(
-                    "Const: a buffer of {} bytes with {:?} cannot hold a {dtype} tensor of shape {}; it needs {} bytes \
-                     and {usages:?}.",
-                    buffer.size(),
-                    buffer.usage(),
-                    spec.shape,
-                    spec.bytes()
-                ),
-            ));
-        }
-        let value = device.adopt(spec, buffer);
-        Ok(Tensor::new(device.clone(), value))
-    }
-
-    /// The wgpu buffer that holds the value, in row-major order. It must not be written, and holds the value only
-    /// while the tensor (or a clone) lives: afterwards it is used for other values.
-    ///
-    /// # Errors
-    /// [`Error::Device`] if computing the value failed.
-    pub fn buffer(&self) -> Result<wgpu::Buffer> {
-        Ok(self.device().buffer(self.value())?.raw().clone())
     }
 }

@@ -4,6 +4,7 @@
 //! prints them.
 
 mod array;
+mod buffer;
 mod create;
 mod display;
 mod element;

@@ -111,6 +111,11 @@ fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
     if buffers > 8 {
         wrong.push(format!("{buffers} storage buffers; WebGPU guarantees 8"));
     }
+    // Kernels with small matrices ask the adapter how much it has.
+    let shared = if uses_small_matrices(&text.source) { 0 } else { workgroup_bytes(module) };
+    if shared > 16 << 10 {
+        wrong.push(format!("{shared} bytes of workgroup memory; WebGPU guarantees 16 KiB"));
+    }
     let mut storage = vec![None; accesses.len()];
     let mut uniform = None;
     for (_, global) in module.global_variables.iter() {
@@ -154,6 +159,15 @@ fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
         wrong.push(format!("Params has {names:?} and the host gives {:?}", text.params));
     }
     wrong
+}
+
+/// Bytes that the threads of a workgroup share, counted as wgpu does.
+fn workgroup_bytes(module: &naga::Module) -> u32 {
+    let mut layouter = naga::proc::Layouter::default();
+    layouter.update(module.to_ctx()).unwrap();
+    let globals = module.global_variables.iter();
+    let shared = globals.filter(|(_, global)| global.space == naga::AddressSpace::WorkGroup);
+    shared.map(|(_, global)| layouter[global.ty].size.next_multiple_of(16)).sum()
 }
 
 /// Fails with all complaints, each with the call and the text it is about.

@@ -50,7 +50,7 @@ fn idle_device() -> Result<Device> {
     let instance = wgpu::Instance::new(descriptor);
     let adapter = pollster::block_on(instance.request_adapter(&Default::default()))?;
     let (device, queue) = pollster::block_on(adapter.request_device(&Default::default()))?;
-    Ok(Device::from_wgpu(&adapter, device, queue))
+    Ok(Device::from_wgpu(&adapter, device, queue)?)
 }
 
 /// Plans a graph, several times if that is quickly done, and gives the median.

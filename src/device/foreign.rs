@@ -1,0 +1,57 @@
+//! Buffers of an application: whether kernels can use them. A browser tells that later, with the first call that does.
+
+use super::Gpu;
+
+impl Gpu {
+    #[cfg(target_family = "wasm")]
+    pub(crate) fn refusal(&self, _: &wgpu::Buffer, _: u64) -> Option<String> {
+        None
+    }
+
+    /// Why no kernel can use `bytes` of `buffer`.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn refusal(&self, buffer: &wgpu::Buffer, bytes: u64) -> Option<String> {
+        use std::panic::{AssertUnwindSafe, catch_unwind};
+
+        // What an application can map and use, too, only a native extension makes; its mapping may be pending.
+        let mappable = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE;
+        if !buffer.usage().intersects(mappable) {
+            if buffer.slice(..).get_mapped_range().is_ok() {
+                return Some("is mapped".to_string());
+            }
+            // Unmapping what is not mapped is an error, which goes to the device that has made the buffer. Numbers of
+            // buffers count within one instance of wgpu, so another one's would pass for some buffer of this device, and
+            // nothing else tells them apart. A foreign device may take the error for a reason to panic.
+            let own = self.error_of(|| drop(catch_unwind(AssertUnwindSafe(|| buffer.unmap()))));
+            if own.is_none() {
+                return Some("belongs to another device".to_string());
+            }
+        }
+        let layout = self.pipelines.layout_of(&self.device, &[super::Access::Read]);
+        let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+            buffer,
+            offset: 0,
+            size: std::num::NonZeroU64::new(bytes),
+        });
+        let error = self.error_of(|| {
+            // Mapped ones are found by a write, though it writes nothing, and destroyed ones by being bound.
+            self.queue.write_buffer(buffer, 0, &[]);
+            let _ = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: Some("wgrad"),
+                layout: &layout,
+                entries: &[wgpu::BindGroupEntry { binding: 0, resource }],
+            });
+        })?;
+        // The innermost cause stands last.
+        let words = error.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+        Some(format!("is refused by wgpu: {}", words.trim_end_matches('.')))
+    }
+
+    /// What this device has against `commands`, which natively it says at once.
+    #[cfg(not(target_family = "wasm"))]
+    fn error_of(&self, commands: impl FnOnce()) -> Option<String> {
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        commands();
+        pollster::block_on(scope.pop()).map(|error| error.to_string())
+    }
+}

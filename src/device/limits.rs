@@ -1,0 +1,155 @@
+//! What kernels count on of a device: its limits and features, and the least limits that they run with.
+
+use super::{AdapterInfo, Cooperative, MatmulPrecision};
+use crate::error::{DeviceFault, Error, Result, message};
+
+/// What kernels may count on: the limits and features that choose between variants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Caps {
+    /// A driver that runs shaders on the processor: dispatches are dear, workgroup memory does not pay.
+    pub(crate) cpu: bool,
+    pub(crate) f16: bool,
+    /// The least and the most threads that a subgroup may have, where kernels may use subgroups.
+    pub(crate) subgroups: Option<[u32; 2]>,
+    /// Small matrices that subgroups multiply.
+    pub(crate) cooperative: Vec<Cooperative>,
+    /// How precise products of `f32` tensors are to be.
+    pub(crate) precision: MatmulPrecision,
+    /// Threads of a workgroup, and bytes that they may share.
+    pub(crate) workgroup: [u32; 2],
+    /// Storage buffers one kernel may bind.
+    pub(crate) storage_buffers: usize,
+    /// Bytes one binding may cover.
+    pub(crate) binding_bytes: u64,
+    pub(crate) buffer_bytes: u64,
+    /// Workgroups along one axis of a dispatch.
+    pub(crate) groups: u32,
+    pub(crate) uniform_alignment: u64,
+}
+
+/// Uniform buffers that a kernel binds at most: its parameters, and those of what is done with its results.
+const UNIFORMS: u32 = 2;
+
+impl Caps {
+    pub(super) fn new(info: &AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> Self {
+        let all = limits
+            .max_bindings_per_bind_group
+            .min(limits.max_buffers_and_acceleration_structures_per_shader_stage);
+        let storage_buffers =
+            limits.max_storage_buffers_per_shader_stage.min(all.saturating_sub(UNIFORMS));
+        Caps {
+            cpu: info.kind == wgpu::DeviceType::Cpu,
+            f16: features.contains(wgpu::Features::SHADER_F16),
+            subgroups: None,
+            cooperative: Vec::new(),
+            precision: MatmulPrecision::Strict,
+            workgroup: [
+                limits
+                    .max_compute_invocations_per_workgroup
+                    .min(limits.max_compute_workgroup_size_x),
+                limits.max_compute_workgroup_storage_size,
+            ],
+            storage_buffers: storage_buffers as usize,
+            binding_bytes: limits.max_storage_buffer_binding_size,
+            buffer_bytes: limits.max_buffer_size,
+            groups: limits.max_compute_workgroups_per_dimension,
+            uniform_alignment: u64::from(limits.min_uniform_buffer_offset_alignment),
+        }
+    }
+
+    /// Threads of a subgroup, where all have the same size.
+    pub(crate) fn subgroup(&self) -> Option<u32> {
+        self.subgroups.filter(|[least, most]| least == most).map(|[size, _]| size)
+    }
+
+    /// Forgets what lies beyond any GPU in any browser (`WGRAD_PORTABLE=1`), so that kernels are made and chosen as
+    /// there. Sizes of buffers stay the adapter's.
+    pub(super) fn forget_the_adapter(&mut self) {
+        self.cpu = false;
+        self.subgroups = None;
+        self.cooperative.clear();
+        let portable = wgpu::Limits::default().max_storage_buffers_per_shader_stage as usize;
+        self.storage_buffers = self.storage_buffers.min(portable);
+    }
+
+    /// WebGPU's guaranteed minimum, which tests of lowering and generated code run under.
+    #[cfg(test)]
+    pub(crate) fn portable() -> Self {
+        Caps::with_limits(&wgpu::Limits::default())
+    }
+
+    /// A GPU with these limits.
+    #[cfg(test)]
+    pub(crate) fn with_limits(limits: &wgpu::Limits) -> Self {
+        Caps::new(&AdapterInfo::for_tests(), wgpu::Features::SHADER_F16, limits)
+    }
+}
+
+/// What an application can do that has asked for less than any adapter has.
+pub(super) const ASK_FOR_MORE: &str = "Ask for more when the device is made: `wgpu::Limits::downlevel_defaults()` is \
+enough, and `adapter.limits()` is all that the adapter has.";
+
+/// Refuses limits under which some kernel would not run.
+pub(super) fn check(limits: &wgpu::Limits, remedy: &str) -> Result<()> {
+    let least = wgpu::Limits::downlevel_defaults();
+    macro_rules! too_small {
+        ($($name:ident: $needed:expr),* $(,)?) => {
+            [$((stringify!($name), u64::from(limits.$name), u64::from($needed))),*]
+        };
+    }
+    let limits = too_small! {
+        max_storage_buffers_per_shader_stage: least.max_storage_buffers_per_shader_stage,
+        max_uniform_buffers_per_shader_stage: UNIFORMS,
+        max_bindings_per_bind_group: least.max_storage_buffers_per_shader_stage + UNIFORMS,
+        max_buffers_and_acceleration_structures_per_shader_stage:
+            least.max_storage_buffers_per_shader_stage + UNIFORMS,
+        max_compute_invocations_per_workgroup: least.max_compute_invocations_per_workgroup,
+        max_compute_workgroup_size_x: least.max_compute_workgroup_size_x,
+        max_compute_workgroup_size_y: least.max_compute_workgroup_size_y,
+        max_compute_workgroup_storage_size: least.max_compute_workgroup_storage_size,
+        max_compute_workgroups_per_dimension: least.max_compute_workgroups_per_dimension,
+        max_uniform_buffer_binding_size: least.max_uniform_buffer_binding_size,
+        max_storage_buffer_binding_size: least.max_storage_buffer_binding_size,
+        max_buffer_size: least.max_buffer_size,
+    };
+    let small: Vec<String> = limits
+        .iter()
+        .filter(|(_, value, needed)| value < needed)
+        .map(|(name, value, needed)| format!("{name} is {value} and must be {needed} or more"))
+        .collect();
+    if small.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Device(
+        DeviceFault::Limit,
+        message!("Device: limits are too small for kernels: {}. {remedy}", small.join(", ")),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_adapter_has_is_enough() {
+        check(&wgpu::Limits::default(), "").unwrap();
+        check(&wgpu::Limits::downlevel_defaults(), "").unwrap();
+    }
+
+    #[test]
+    fn limits_that_are_too_small_are_named() {
+        let few = wgpu::Limits {
+            max_storage_buffers_per_shader_stage: 3,
+            max_compute_workgroup_size_x: 32,
+            ..wgpu::Limits::default()
+        };
+        assert_eq!(
+            check(&few, ASK_FOR_MORE).unwrap_err().to_string(),
+            "Device: limits are too small for kernels: max_storage_buffers_per_shader_stage is 3 and must be 4 or more, \
+             max_compute_workgroup_size_x is 32 and must be 256 or more. Ask for more when the device is made: \
+             `wgpu::Limits::downlevel_defaults()` is enough, and `adapter.limits()` is all that the adapter has."
+        );
+        let none = check(&wgpu::Limits::downlevel_webgl2_defaults(), "").unwrap_err().to_string();
+        assert!(none.contains("max_storage_buffers_per_shader_stage is 0 and must be 4"), "{none}");
+    }
+}

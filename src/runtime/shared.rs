@@ -1,0 +1,109 @@
+//! A device and its buffers, shared with an application that uses wgpu itself.
+
+use std::sync::Arc;
+
+use super::flush::ready;
+use super::{Device, Value};
+use crate::device::{Buffer, Gpu};
+use crate::error::{DeviceFault, Error, Result, message};
+use crate::graph::{Spec, State};
+
+impl Device {
+    /// Shares a device that the application has made. Its own limits and features hold; kernels need what
+    /// `wgpu::Limits::downlevel_defaults()` has, and do more at once with more.
+    ///
+    /// wgrad replaces the device's handlers for uncaptured errors and for loss. Cloning this handle gives others; a second
+    /// call for the same device would take the handlers from the first.
+    ///
+    /// [`Tensor::from_buffer`](crate::Tensor::from_buffer) tells how buffers are shared.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use wgrad::{Device, Tensor, wgpu};
+    /// let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+    /// let adapter = pollster::block_on(instance.request_adapter(&Default::default()))?;
+    /// let (raw, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
+    ///     required_limits: adapter.limits(),
+    ///     ..Default::default()
+    /// }))?;
+    /// let device = Device::from_wgpu(&adapter, raw, queue)?;
+    /// let sum = device.scope(|| Tensor::ones([2, 3])?.reduce_sum((), false))?;
+    /// assert_eq!(sum.item::<f32>()?, 6.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Device`] with every limit that is too small for kernels, its value and what is needed, or if the device
+    /// is lost.
+    pub fn from_wgpu(
+        adapter: &wgpu::Adapter,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+    ) -> Result<Self> {
+        Ok(Device::with(Gpu::shared(adapter, device, queue)?))
+    }
+
+    /// wgpu's device and queue, for applications that share them.
+    pub fn wgpu(&self) -> (&wgpu::Device, &wgpu::Queue) {
+        let gpu = &self.0.gpu;
+        gpu.share();
+        (&gpu.device, &gpu.queue)
+    }
+
+    /// Refuses a buffer of the application's of which kernels cannot use `bytes`.
+    pub(crate) fn check_buffer(&self, buffer: &wgpu::Buffer, bytes: u64) -> Result<()> {
+        let gpu = &self.0.gpu;
+        gpu.ask()?;
+        match gpu.refusal(buffer, bytes) {
+            None => Ok(()),
+            // Or the device has gone meanwhile.
+            Some(why) => Err(gpu.judge(Error::Device(
+                DeviceFault::Buffer,
+                message!(
+                    "from_buffer: the buffer {why}. The application has to give one that was made on this device \
+                     (Device::wgpu), is not mapped, and is not destroyed before its tensors are dropped."
+                ),
+            ))),
+        }
+    }
+
+    /// A value in a buffer of the application's.
+    pub(crate) fn adopt(&self, spec: Spec, buffer: wgpu::Buffer) -> Arc<Value> {
+        Value::new(spec, State::Ready(Arc::new(Buffer::foreign(buffer))))
+    }
+
+    /// The buffer of `value`, after a flush if it was waiting, or if the application may write to the buffer and what
+    /// waits may read it.
+    pub(crate) fn buffer(&self, value: &Arc<Value>) -> Result<Arc<Buffer>> {
+        self.0.gpu.share();
+        let mut lane = self.lane();
+        let flushed = match value.state() {
+            State::Ready(buffer) if buffer.is_pooled() => self.0.gpu.ask(),
+            State::Failed(_) => Ok(()),
+            _ => self.flush_lane(&mut lane, None, &[]).map(drop),
+        };
+        flushed.and_then(|()| ready(value)).map_err(|error| self.tell(&mut lane, error))
+    }
+
+    /// Takes the application's buffer back from `value`, of which nobody may hold anything else.
+    pub(crate) fn release(&self, value: Arc<Value>) -> Result<wgpu::Buffer> {
+        let buffer = self.buffer(&value)?;
+        let refused =
+            |what| Err(Error::Device(DeviceFault::Buffer, message!("into_buffer: {what}")));
+        if !buffer.is_pooled() {
+            // One is the value's, the other this function's.
+            return match Arc::strong_count(&value) + Arc::strong_count(&buffer) {
+                3 => Ok(buffer.raw().clone()),
+                _ => refused(
+                    "the buffer is still in use, by a clone of the tensor, a reshaped one, a variable or a tape. Drop \
+                     them first; their values would change with the buffer.",
+                ),
+            };
+        }
+        refused(
+            "the buffer is wgrad's own and serves other values when the tensor is dropped. Use Tensor::buffer to read it, \
+             or have the application copy it to one of its own.",
+        )
+    }
+}
