@@ -292,3 +292,18 @@ fn a_destroyed_device_is_lost_and_says_so() {
     }
     assert!(pollster::block_on(device.lost()).starts_with("Destroyed"));
 }
+
+#[test]
+#[cfg(unix)]
+fn a_pipe_or_a_device_is_no_file_of_weights() {
+    let model = Sequential::new().add(Dense::new(3));
+    model.build([1, 2]).unwrap();
+    let pipe = std::env::temp_dir().join(format!("wgrad-pipe-{}", std::process::id()));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [pipe.as_path(), std::path::Path::new("/dev/null")] {
+        let told = format!("{}: it is a pipe or a device and not a file", path.display());
+        assert_eq!(model.save_weights(path).unwrap_err().to_string(), told);
+        assert_eq!(model.load_weights(path).unwrap_err().to_string(), told);
+    }
+    std::fs::remove_file(pipe).unwrap();
+}

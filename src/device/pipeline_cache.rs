@@ -188,6 +188,15 @@ mod tests {
         assert_eq!(load(&path, "key").unwrap(), Some(data[..7].to_vec()));
         // Nothing else is left behind.
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        // A pipe is neither waited for nor replaced.
+        #[cfg(unix)]
+        {
+            let pipe = folder.0.join("pipe");
+            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            let told = "it is a pipe or a device and not a file";
+            assert_eq!(load(&pipe, "key").unwrap_err().to_string(), told);
+            assert_eq!(store(&pipe, "key", &data).unwrap_err().to_string(), told);
+        }
     }
 
     #[test]

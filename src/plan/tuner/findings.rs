@@ -244,6 +244,15 @@ mod tests {
         findings(&[("d", "z")]).write(&path, &one).unwrap();
         assert_eq!(Findings::read(&path, &one), findings(&[("d", "z")]));
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        // A pipe is neither waited for nor replaced.
+        #[cfg(unix)]
+        {
+            let pipe = folder.join("pipe");
+            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            assert_eq!(Findings::read(&pipe, &one), Findings::default());
+            let error = findings(&[("d", "z")]).write(&pipe, &one).unwrap_err();
+            assert_eq!(error.to_string(), "it is a pipe or a device and not a file");
+        }
         // A folder that cannot be made is an error, not a panic.
         assert!(findings(&[]).write(&path.join("below a file"), &one).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
