@@ -7,20 +7,22 @@ mod recorder;
 mod sources;
 mod walk;
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 pub use sources::{Sources, Targets, TensorOrVariable, Watchable};
 
 use crate::eager;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use recorder::Recorder;
 
-/// Records the ops called on this thread while it is open, and gives the gradients of one result.
+/// Records the ops called on this thread, and gives the gradients of one result.
 ///
-/// [`gradient`](GradientTape::gradient) takes the tape by value: used twice, it does not compile. Trainable
-/// variables are watched when they are read, tensors through [`watch`](GradientTape::watch). Tapes nest; a
-/// gradient that is computed while an outer tape is open can be differentiated again.
+/// It records until [`gradient`](GradientTape::gradient) or [`stop`](GradientTape::stop), or, made by
+/// [`record`](GradientTape::record), what its function calls. `gradient` takes the tape by value: used twice, it does
+/// not compile. Trainable variables are watched when they are read, tensors through [`watch`](GradientTape::watch).
+/// Tapes nest; a gradient that is computed while an outer tape is open can be differentiated again.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -50,6 +52,9 @@ pub struct GradientTape(Open);
 
 /// A tape that can be asked for gradients again and again; it keeps what it recorded until it is dropped.
 ///
+/// It records until it is asked the first time or [`stop`](PersistentTape::stop)ped, or, made by
+/// [`record`](PersistentTape::record), what its function calls. What is computed later has no gradient.
+///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad as tf;
@@ -60,15 +65,21 @@ pub struct GradientTape(Open);
 /// let z = &y * &y;
 /// assert_eq!(tape.gradient(&z, &x)?.expect("connected").item::<f32>()?, 108.0); // 4 x^3
 /// assert_eq!(tape.gradient(&y, &x)?.expect("connected").item::<f32>()?, 6.0);
+/// assert!(tape.gradient(&(&y * &x), &x)?.is_none()); // was computed after the first `gradient`
 /// # Ok(())
 /// # }
 /// ```
-pub struct PersistentTape(Open);
+pub struct PersistentTape {
+    open: Open,
+    /// Goes on after the first gradient.
+    keeps_on: bool,
+}
 
-/// A recorder that is told of calls until this is dropped.
+/// A recorder that is told of calls until it is stopped or dropped.
 struct Open {
     recorder: Rc<Recorder>,
     observer: Rc<dyn eager::Observer>,
+    recording: Cell<bool>,
 }
 
 impl Open {
@@ -76,13 +87,29 @@ impl Open {
         let recorder = Rc::new(Recorder::new(watch_variables));
         let observer: Rc<dyn eager::Observer> = recorder.clone();
         eager::observe(observer.clone());
-        Open { recorder, observer }
+        Open { recorder, observer, recording: Cell::new(true) }
+    }
+
+    fn watch(&self, x: impl Watchable) -> Result<()> {
+        if !self.recording.get() {
+            return Err(Error::Gradient(
+                "GradientTape.watch: the tape has stopped recording; watch before stop and gradient, or open another tape."
+                    .into(),
+            ));
+        }
+        x.watch(&self.recorder)
+    }
+
+    fn stop(&self) {
+        if self.recording.replace(false) {
+            eager::ignore(&self.observer);
+        }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        eager::ignore(&self.observer);
+        self.stop();
     }
 }
 
@@ -105,15 +132,46 @@ impl GradientTape {
 
     /// Opens a tape that can be asked more than once.
     pub fn persistent() -> PersistentTape {
-        PersistentTape(Open::new(true))
+        PersistentTape { open: Open::new(true), keeps_on: false }
+    }
+
+    /// Runs `f` with an open tape, which stops recording when `f` ends, as TensorFlow's does with its block. Returns the
+    /// tape and what `f` has returned.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant(3.0)?;
+    /// let (tape, y) = tf::GradientTape::record(|tape| {
+    ///     tape.watch(&x)?;
+    ///     x.multiply(&x)
+    /// })?;
+    /// println!("{}", &y / 2.0); // is not recorded
+    /// assert_eq!(tape.required_gradient(&y, &x)?.item::<f32>()?, 6.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `f`.
+    pub fn record<R>(f: impl FnOnce(&GradientTape) -> Result<R>) -> Result<(GradientTape, R)> {
+        let tape = GradientTape::new();
+        let result = f(&tape)?;
+        tape.stop();
+        Ok((tape, result))
+    }
+
+    /// Stops recording; what was recorded stays. [`gradient`](GradientTape::gradient) does so by itself.
+    pub fn stop(&self) {
+        self.0.stop();
     }
 
     /// Records what is done with `x` (a tensor or a variable) from now on.
     ///
     /// # Errors
-    /// [`Error::Gradient`](crate::Error::Gradient) if its dtype is not float.
+    /// [`Error::Gradient`](crate::Error::Gradient) if its dtype is not float, or the tape has stopped recording.
     pub fn watch(&self, x: impl Watchable) -> Result<()> {
-        x.watch(&self.0.recorder)
+        self.0.watch(x)
     }
 
     /// Runs `f` without recording it.
@@ -142,8 +200,8 @@ impl GradientTape {
         output_gradients: Option<&[&Tensor]>,
         sources: S,
     ) -> Result<S::Gradients> {
-        let Open { recorder, .. } = &self.0;
-        eager::ignore(&self.0.observer);
+        self.stop();
+        let recorder = &self.0.recorder;
         let grads =
             walk::backward(recorder, true, &target.list(), output_gradients, &sources.list())?;
         Ok(S::pack(grads))
@@ -159,7 +217,7 @@ impl GradientTape {
         target: impl Targets,
         sources: S,
     ) -> Result<S::Required> {
-        eager::ignore(&self.0.observer);
+        self.stop();
         let (targets, list) = (target.list(), sources.list());
         let grads = walk::backward(&self.0.recorder, true, &targets, None, &list)?;
         let grads = walk::require(&self.0.recorder, grads, &targets, &list)?;
@@ -168,21 +226,74 @@ impl GradientTape {
 }
 
 impl PersistentTape {
+    /// As [`GradientTape::record`]. In `f` the tape goes on recording when it is asked for gradients, so that these can be
+    /// differentiated.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant(3.0)?;
+    /// let (tape, (y, dy)) = tf::PersistentTape::record(|tape| {
+    ///     tape.watch(&x)?;
+    ///     let y = &x * &x * &x;
+    ///     let dy = tape.gradient(&y, &x)?.expect("connected");
+    ///     Ok((y, dy))
+    /// })?;
+    /// assert_eq!(tape.gradient(&y, &x)?.expect("connected").item::<f32>()?, 27.0); // 3 x^2
+    /// assert_eq!(tape.gradient(&dy, &x)?.expect("connected").item::<f32>()?, 18.0); // 6 x
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `f`.
+    pub fn record<R>(f: impl FnOnce(&PersistentTape) -> Result<R>) -> Result<(PersistentTape, R)> {
+        let tape = GradientTape::persistent().keep_recording();
+        let result = f(&tape)?;
+        tape.stop();
+        Ok((tape, result))
+    }
+
+    /// Goes on recording when it is asked for gradients, their computation included, until
+    /// [`stop`](PersistentTape::stop). Everything that is recorded stays in memory.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant(3.0)?;
+    /// let tape = tf::GradientTape::persistent().keep_recording();
+    /// tape.watch(&x)?;
+    /// let y = &x * &x;
+    /// let dy = tape.gradient(&y, &x)?.expect("connected");
+    /// let z = &y * &dy;
+    /// assert_eq!(tape.gradient(&z, &x)?.expect("connected").item::<f32>()?, 54.0); // 6 x^2
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keep_recording(self) -> Self {
+        PersistentTape { keeps_on: true, ..self }
+    }
+
+    /// As [`GradientTape::stop`].
+    pub fn stop(&self) {
+        self.open.stop();
+    }
+
     /// As [`GradientTape::watch`].
     ///
     /// # Errors
     /// As [`GradientTape::watch`].
     pub fn watch(&self, x: impl Watchable) -> Result<()> {
-        x.watch(&self.0.recorder)
+        self.open.watch(x)
     }
 
     /// As [`GradientTape::stop_recording`].
     pub fn stop_recording<R>(&self, f: impl FnOnce() -> R) -> R {
-        self.0.recorder.paused(f)
+        self.open.recorder.paused(f)
     }
 
-    /// As [`GradientTape::gradient`]. The tape records the backward pass too, so that its result can be
-    /// differentiated; run it inside [`stop_recording`](PersistentTape::stop_recording) if that is not wanted.
+    /// As [`GradientTape::gradient`]. The first one stops the recording, unless the tape was told to
+    /// [`keep_recording`](PersistentTape::keep_recording) or is inside [`record`](PersistentTape::record).
     ///
     /// # Errors
     /// As [`GradientTape::gradient`].
@@ -200,8 +311,11 @@ impl PersistentTape {
         output_gradients: Option<&[&Tensor]>,
         sources: S,
     ) -> Result<S::Gradients> {
+        if !self.keeps_on {
+            self.stop();
+        }
         let (targets, list) = (target.list(), sources.list());
-        let grads = walk::backward(&self.0.recorder, false, &targets, output_gradients, &list)?;
+        let grads = walk::backward(&self.open.recorder, false, &targets, output_gradients, &list)?;
         Ok(S::pack(grads))
     }
 }

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use smallvec::SmallVec;
 
@@ -48,6 +48,19 @@ pub(super) struct Entry {
 
 /// Reasons that are kept for a message.
 const STOPS: usize = 8;
+/// Calls that a tape has when it is told that it may have been forgotten: more than four of the longest streams.
+const MANY: usize = 1 << 14;
+
+/// Once in a program, for a loop with such a tape would else say it at every turn.
+fn warn_of_many() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        log::warn!(
+            "GradientTape: a tape has recorded {MANY} calls, and keeps the values that their gradients need. If it is still \
+             open by mistake, end it: by gradient, by stop, or with the function of GradientTape::record."
+        );
+    });
+}
 
 impl Recorder {
     pub(super) fn new(watch_variables: bool) -> Self {
@@ -119,6 +132,11 @@ impl Observer for Recorder {
             output_id: output.id(),
             output: matches!(keep, Keep::Output | Keep::Both).then(|| output.clone()),
         }));
+        let many = state.entries.len() == MANY;
+        drop(state);
+        if many {
+            warn_of_many();
+        }
     }
 
     fn read(&self, variable: u64, trainable: bool, tensor: &Tensor) {
