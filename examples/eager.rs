@@ -5,44 +5,50 @@
 //! ends with an error if a gradient is wrong, if a regression does not come within 0.1 of W = 3 and B = 2, or if
 //! the line search does not go down.
 
-use std::error::Error;
+#[path = "support/say.rs"]
+mod say;
+
+use std::process::ExitCode;
 use std::time::Instant;
 
+use say::{Result, say};
 use wgrad as tf;
 use wgrad::keras::metrics::Mean;
 use wgrad::keras::optimizers::{Optimizer, Sgd};
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
+fn main() -> ExitCode {
+    say::exit_code(guide())
+}
 
-fn main() -> Result<()> {
-    println!("Setup and basic usage");
+fn guide() -> Result<()> {
+    say!("Setup and basic usage");
     let x = tf::constant([[2.0]])?;
     let m = x.matmul(&x)?;
-    println!("hello, {m}");
+    say!("hello, {m}");
     let a = tf::constant([[1, 2], [3, 4]])?;
-    println!("{a}");
+    say!("{a}");
     // Broadcasting and operators. `a.add(1)?` is the same as `&a + 1`, which panics where `add` gives an error.
     let b = a.add(1)?;
-    println!("{b}");
-    println!("{}", &a * &b);
+    say!("{b}");
+    say!("{}", &a * &b);
     // ndarray is what NumPy is to TensorFlow.
-    println!("{}", a.to_array::<i32>()? * b.to_array::<i32>()?);
+    say!("{}", a.to_array::<i32>()? * b.to_array::<i32>()?);
 
-    println!("\nDynamic control flow");
+    say!("\nDynamic control flow");
     fizzbuzz(&tf::constant(15)?)?;
 
-    println!("\nEager training: computing gradients");
+    say!("\nEager training: computing gradients");
     let w = tf::Variable::new(&tf::constant([[1.0]])?);
     let tape = tf::GradientTape::new();
     let loss = &w * &w;
     let grad = tape.gradient(&loss, &w)?.ok_or("the loss depends on w")?;
-    println!("{grad}");
+    say!("{grad}");
     check(grad.item::<f32>()? == 2.0, "d(w * w)/dw at 1 is 2")?;
 
-    println!("\nTrain a model: linear regression by hand");
+    say!("\nTrain a model: linear regression by hand");
     let (inputs, outputs) = noisy_line(2000)?;
     let model = Linear::new()?;
-    println!("Initial loss: {:.3}", model.loss(&inputs, &outputs)?.item::<f32>()?);
+    say!("Initial loss: {:.3}", model.loss(&inputs, &outputs)?.item::<f32>()?);
     for step in 0..300 {
         let tape = tf::GradientTape::new();
         let loss = model.loss(&inputs, &outputs)?;
@@ -50,12 +56,12 @@ fn main() -> Result<()> {
         model.w.assign_sub(dw * 0.01)?;
         model.b.assign_sub(db * 0.01)?;
         if step % 20 == 0 {
-            println!("Loss at step {step:03}: {:.3}", loss.item::<f32>()?);
+            say!("Loss at step {step:03}: {:.3}", loss.item::<f32>()?);
         }
     }
     model.report(&inputs, &outputs)?;
 
-    println!("\nVariables and optimizers");
+    say!("\nVariables and optimizers");
     let model = Linear::new()?;
     let optimizer = Sgd::new(0.01);
     let mean_loss = Mean::new("loss");
@@ -65,19 +71,19 @@ fn main() -> Result<()> {
         mean_loss.update_state(&loss)?;
         optimizer.minimize(&loss, tape, &[model.w.clone(), model.b.clone()])?;
         if step % 100 == 99 {
-            println!("Mean loss to step {step}: {:.3}", mean_loss.result()?.item::<f32>()?);
+            say!("Mean loss to step {step}: {:.3}", mean_loss.result()?.item::<f32>()?);
         }
     }
     model.report(&inputs, &outputs)?;
 
-    println!("\nDynamic models: a backtracking line search");
+    say!("\nDynamic models: a backtracking line search");
     let start = tf::constant([3.0, -2.0])?;
     let bowl = |x: &tf::Tensor| (x * x * tf::constant([1.0, 10.0])?).reduce_sum((), false);
     let (x, value) = line_search_step(bowl, &start, 1.0)?;
-    println!("from {start}\nto   {x}\nwhere the value is {value}");
+    say!("from {start}\nto   {x}\nwhere the value is {value}");
     check(value.less(bowl(&start)?)?.item()?, "the line search must go down")?;
 
-    println!("\nA persistent tape");
+    say!("\nA persistent tape");
     let x = tf::constant([1.0, 3.0])?;
     let tape = tf::GradientTape::persistent();
     tape.watch(&x)?;
@@ -85,42 +91,42 @@ fn main() -> Result<()> {
     let z = &y * &y;
     let dz_dx = tape.gradient(&z, &x)?.ok_or("z depends on x")?;
     let dy_dx = tape.gradient(&y, &x)?.ok_or("y depends on x")?;
-    println!("{dz_dx}\n{dy_dx}");
+    say!("{dz_dx}\n{dy_dx}");
     check(dz_dx.to_vec::<f32>()? == [4.0, 108.0], "d(x^4)/dx is 4 x^3")?;
     check(dy_dx.to_vec::<f32>()? == [2.0, 6.0], "d(x^2)/dx is 2 x")?;
 
-    println!("\nNested tapes: higher-order gradients");
+    say!("\nNested tapes: higher-order gradients");
     let x = tf::Variable::new(&tf::constant(1.0)?);
     let outer = tf::GradientTape::new();
     let inner = tf::GradientTape::new();
     let y = &x * &x * &x;
     let dy_dx = inner.required_gradient(&y, &x)?;
     let d2y_dx2 = outer.required_gradient(&dy_dx, &x)?;
-    println!("dy_dx: {dy_dx}\nd2y_dx2: {d2y_dx2}");
+    say!("dy_dx: {dy_dx}\nd2y_dx2: {d2y_dx2}");
     check(dy_dx.item::<f32>()? == 3.0, "d(x^3)/dx at 1 is 3")?;
     check(d2y_dx2.item::<f32>()? == 6.0, "the second derivative of x^3 at 1 is 6")?;
 
-    println!("\nPerformance");
+    say!("\nPerformance");
     let steps = 10;
     let x = tf::random::global().normal([1000, 1000])?;
     measure(&x, 1)?; // compiles the kernels
     let seconds = measure(&x, steps)?;
-    println!("Time to multiply a (1000, 1000) matrix by itself {steps} times:");
-    println!("{}: {seconds:.3} s", x.device().adapter());
+    say!("Time to multiply a (1000, 1000) matrix by itself {steps} times:");
+    say!("{}: {seconds:.3} s", x.device().adapter());
     Ok(())
 }
 
 /// Counts up to a tensor, looking at values on the way.
-fn fizzbuzz(max_num: &tf::Tensor) -> tf::Result<()> {
+fn fizzbuzz(max_num: &tf::Tensor) -> Result<()> {
     let mut counter = tf::constant(0)?;
     for _ in 0..max_num.item::<i32>()? {
         counter = counter + 1;
         let by = |n: i32| (&counter % n).item::<i32>().map(|rest| rest == 0);
         match (by(3)?, by(5)?) {
-            (true, true) => println!("FizzBuzz"),
-            (true, false) => println!("Fizz"),
-            (false, true) => println!("Buzz"),
-            (false, false) => println!("{}", counter.item::<i32>()?),
+            (true, true) => say!("FizzBuzz"),
+            (true, false) => say!("Fizz"),
+            (false, true) => say!("Buzz"),
+            (false, false) => say!("{}", counter.item::<i32>()?),
         }
     }
     Ok(())
@@ -154,9 +160,9 @@ impl Linear {
     }
 
     fn report(&self, inputs: &tf::Tensor, outputs: &tf::Tensor) -> Result<()> {
-        println!("Final loss: {:.3}", self.loss(inputs, outputs)?.item::<f32>()?);
+        say!("Final loss: {:.3}", self.loss(inputs, outputs)?.item::<f32>()?);
         let (w, b) = (self.w.read().item::<f32>()?, self.b.read().item::<f32>()?);
-        println!("W = {w:.3}, B = {b:.3}");
+        say!("W = {w:.3}, B = {b:.3}");
         check((w - 3.0).abs() < 0.1 && (b - 2.0).abs() < 0.1, "W should be 3 and B 2")
     }
 }

@@ -3,12 +3,16 @@
 //! `cargo xtask mnist` runs it. The MLP reaches about 95 % in one epoch (a few seconds on two processor cores without a GPU), the
 //! CNN about 98 %. Without the real files it trains on drawn digits and says so.
 
+#[path = "support/say.rs"]
+mod say;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use say::{Result, say};
 use wgrad as tf;
 use wgrad::data::mnist::{Images, Mnist, MnistOptions};
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D};
@@ -23,16 +27,16 @@ struct Flags {
     #[arg(long, value_enum, default_value = "mlp")]
     model: Model,
     /// Times through the training images.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = count)]
     epochs: usize,
     /// Stop after this many steps.
-    #[arg(long)]
+    #[arg(long, value_parser = count)]
     steps: Option<usize>,
     /// Images a step.
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 50, value_parser = count)]
     batch: usize,
     /// Learning rate of Adam.
-    #[arg(long, default_value_t = 1e-3)]
+    #[arg(long, default_value_t = 1e-3, value_parser = rate)]
     lr: f32,
     /// Start of all random numbers.
     #[arg(long, default_value_t = 1)]
@@ -44,7 +48,7 @@ struct Flags {
     #[arg(long)]
     data: Option<PathBuf>,
     /// Test images to look at in the end.
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 10_000, value_parser = count)]
     test: usize,
     /// Folder for the pictures.
     #[arg(long, default_value = "out")]
@@ -60,16 +64,18 @@ enum Model {
     Cnn,
 }
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+/// A number of which none is no use.
+fn count(text: &str) -> std::result::Result<usize, &'static str> {
+    text.parse().ok().filter(|count| *count > 0).ok_or("a whole number from 1 on is needed")
+}
+
+fn rate(text: &str) -> std::result::Result<f32, &'static str> {
+    let usable = |rate: &f32| *rate > 0.0 && rate.is_finite();
+    text.parse().ok().filter(usable).ok_or("a number above 0 is needed, such as 0.001")
+}
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    say::exit_code(run())
 }
 
 fn run() -> Result<()> {
@@ -83,7 +89,7 @@ fn run() -> Result<()> {
         ..Default::default()
     })?;
     tf::Device::set_default(&device);
-    println!("adapter   {}", device.adapter());
+    say!("adapter   {}", device.adapter());
 
     // 2. Data: the real MNIST if it can be had, else drawn digits.
     tf::random::set_seed(flags.seed);
@@ -93,7 +99,7 @@ fn run() -> Result<()> {
         seed: flags.seed,
         ..Default::default()
     })?;
-    println!("data      {}", mnist.source);
+    say!("data      {}", mnist.source);
 
     // 3. A model. Layers size themselves at the first batch.
     let model = match flags.model {
@@ -116,18 +122,18 @@ fn run() -> Result<()> {
     // 4. Train, and look at what came out.
     let run = train(&flags, started, &device, &mnist.train, &model, &optimizer)?;
     let test = evaluate(&model, &mnist.test, flags.test)?;
-    println!("test accuracy {:.2} % on {} images", 100.0 * test.accuracy, test.images);
-    print_confusion(&test.confusion);
+    say!("test accuracy {:.2} % on {} images", 100.0 * test.accuracy, test.images);
+    print_confusion(&test.confusion)?;
 
     std::fs::create_dir_all(&flags.out)?;
     let curve = flags.out.join("loss.png");
     draw_losses(&curve, &run.losses)?;
     let misread = flags.out.join("misread.png");
     draw_misread(&misread, &mnist.test, &test.misread)?;
-    println!("pictures  {} and {}", curve.display(), misread.display());
+    say!("pictures  {} and {}", curve.display(), misread.display());
     if let Some(path) = &flags.json {
         write_json(path, &flags, &mnist, &device, &run, test.accuracy)?;
-        println!("figures   {}", path.display());
+        say!("figures   {}", path.display());
     }
     Ok(())
 }
@@ -168,8 +174,8 @@ fn train(
     model: &Sequential,
     optimizer: &Adam,
 ) -> Result<Run> {
-    let per_epoch = images.len().div_ceil(flags.batch.max(1));
-    let total = flags.steps.unwrap_or(per_epoch * flags.epochs);
+    let per_epoch = images.len().div_ceil(flags.batch);
+    let total = flags.steps.unwrap_or(per_epoch.saturating_mul(flags.epochs));
     let bar = ProgressBar::new(total as u64);
     bar.set_style(ProgressStyle::with_template(
         "{bar:30} {pos}/{len} steps {elapsed}<{eta} {msg}",
@@ -245,7 +251,7 @@ fn train(
         peak_device_bytes: stats.peak_bytes,
         losses,
     };
-    println!(
+    say!(
         "training  {step} steps, {:.1} steps/s, {:.0} images/s, {:.1} kernels and {:.2} submissions a step, peak {:.1} MB",
         steps / elapsed.as_secs_f64(),
         run.images_per_s,
@@ -285,12 +291,13 @@ fn evaluate(model: &Sequential, images: &Images, count: usize) -> Result<Test> {
     Ok(test)
 }
 
-fn print_confusion(confusion: &[[usize; 10]; 10]) {
-    println!("confusion (rows: the digit, columns: what it was read as)");
-    println!("      {}", (0..10).map(|d| format!("{d:5}")).collect::<String>());
+fn print_confusion(confusion: &[[usize; 10]; 10]) -> Result<()> {
+    say!("confusion (rows: the digit, columns: what it was read as)");
+    say!("      {}", (0..10).map(|d| format!("{d:5}")).collect::<String>());
     for (digit, row) in confusion.iter().enumerate() {
-        println!("  {digit:3} {}", row.iter().map(|n| format!("{n:5}")).collect::<String>());
+        say!("  {digit:3} {}", row.iter().map(|n| format!("{n:5}")).collect::<String>());
     }
+    Ok(())
 }
 
 fn draw_losses(path: &Path, losses: &[f32]) -> Result<()> {

@@ -75,12 +75,12 @@ impl Options {
                 "--engines" => options.engines.extend(list(&value()?)),
                 "--cache" => options.cache = absolute(&value()?)?,
                 "--python" => options.python = value()?,
-                "--repetitions" => options.repetitions = Some(number(&value()?)?.max(1)),
+                "--repetitions" => options.repetitions = Some(number(&value()?)?),
                 "--limit" => options.limit = Some(Duration::from_secs(number(&value()?)? as u64)),
                 "--no-docs" => options.docs = Some(false),
                 "--docs" => options.docs = Some(true),
                 "--real" => options.real = true,
-                "--count" => options.count = Some(number(&value()?)?.max(1)),
+                "--count" => options.count = Some(number(&value()?)?),
                 "--help" | "-h" => return Ok(Parsed::Help),
                 other => return Err(format!("`{other}` is not an option")),
             }
@@ -125,7 +125,8 @@ fn list(text: &str) -> Vec<String> {
 }
 
 fn number(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a whole number"))
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("`{text}` is not a whole number from 1 on"))
 }
 
 fn absolute(path: &str) -> Result<PathBuf, String> {
