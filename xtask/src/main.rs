@@ -11,6 +11,7 @@ mod setup;
 mod system;
 mod web;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -80,7 +81,8 @@ fn main() -> ExitCode {
         std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
     match dispatch(&arguments) {
         Action::Help => {
-            print!("{}", help());
+            // Who reads no further, as in `| head`, has seen enough.
+            let _ = std::io::stdout().write_all(help().as_bytes());
             ExitCode::SUCCESS
         }
         Action::Misuse(problem) => {

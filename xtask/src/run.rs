@@ -1,6 +1,7 @@
 //! Running child processes: each command line is echoed before it runs, in the workspace root,
 //! with this process's own standard streams.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -85,6 +86,9 @@ impl CommandLine {
         };
         let mut command = Command::new(program);
         command.args(&self.args).current_dir(self.folder.clone().unwrap_or_else(workspace_root));
+        if let Some(folder) = runtime_folder(std::env::var_os(RUNTIME_DIR), &workspace_root()) {
+            command.env(RUNTIME_DIR, folder);
+        }
         command.envs(self.envs.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -151,6 +155,28 @@ fn signal_code(_status: ExitStatus) -> Option<i32> {
     None
 }
 
+/// The folder that a desktop session gives its user. Without it Mesa complains twice for each device that is opened.
+const RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
+
+/// A folder to stand in for the session's, which is `given` where there is one: private, as is asked of such a folder.
+#[cfg(target_os = "linux")]
+fn runtime_folder(given: Option<OsString>, root: &Path) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+
+    if given.is_some_and(|folder| !folder.is_empty()) {
+        return None;
+    }
+    let folder = root.join("target/xdg-runtime");
+    std::fs::create_dir_all(&folder).ok()?;
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).ok()?;
+    Some(folder)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn runtime_folder(_given: Option<OsString>, _root: &Path) -> Option<PathBuf> {
+    None
+}
+
 /// The folder of the workspace's `Cargo.toml`.
 pub fn workspace_root() -> PathBuf {
     // Cargo sets the variable when it runs this program; the built-in path serves a bare start.
@@ -200,6 +226,28 @@ mod tests {
         let error = CommandLine::new("no-such-program-of-wgrad").run().unwrap_err();
         assert!(error.to_string().contains("`no-such-program-of-wgrad`"));
         assert_eq!(CommandLine::new("no-such-program-of-wgrad").probe(), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_machine_without_a_desktop_gets_a_private_folder() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let root = std::env::temp_dir().join(format!("xtask-runtime-{}", std::process::id()));
+        assert_eq!(runtime_folder(Some("/run/user/1000".into()), &root), None);
+        assert!(!root.exists());
+        for given in [None, Some(OsString::new())] {
+            let made = runtime_folder(given, &root).unwrap();
+            assert_eq!(made, root.join("target/xdg-runtime"));
+            assert_eq!(made.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+            // Whatever it was before, it is private again.
+            std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+        // What a command is given goes to its child.
+        let seen = CommandLine::new("printenv").args([RUNTIME_DIR]);
+        assert!(!seen.probe().unwrap().trim().is_empty());
+        assert_eq!(seen.env(RUNTIME_DIR, "/own").probe().unwrap().trim(), "/own");
     }
 
     #[cfg(unix)]
