@@ -123,6 +123,8 @@ pub enum Scalar {
     Float(f64),
     /// An integer; joins every numeric tensor.
     Int(i64),
+    /// An integer beyond those of `Int`; joins float tensors only.
+    Unsigned(u64),
     /// A truth value; joins `bool` tensors only.
     Bool(bool),
 }
@@ -132,7 +134,7 @@ impl Scalar {
     pub(crate) fn default_dtype(self) -> DType {
         match self {
             Scalar::Float(_) => DType::F32,
-            Scalar::Int(_) => DType::I32,
+            Scalar::Int(_) | Scalar::Unsigned(_) => DType::I32,
             Scalar::Bool(_) => DType::Bool,
         }
     }
@@ -147,19 +149,22 @@ impl Scalar {
         match (self, dtype) {
             (Scalar::Float(v), DType::F32 | DType::F16) => Ok((v as f32).to_bits()),
             (Scalar::Int(v), DType::F32 | DType::F16) => Ok((v as f32).to_bits()),
+            (Scalar::Unsigned(v), DType::F32 | DType::F16) => Ok((v as f32).to_bits()),
             (Scalar::Bool(v), DType::Bool) => Ok(u32::from(v)),
-            (Scalar::Int(v), DType::I32) => match i32::try_from(v) {
-                Ok(v) => Ok(v as u32),
-                Err(_) => refused("it is outside -2147483648 to 2147483647"),
-            },
-            (Scalar::Int(v), DType::U32) => match u32::try_from(v) {
-                Ok(v) => Ok(v),
-                Err(_) => refused("it is outside 0 to 4294967295"),
-            },
-            (Scalar::Int(v), DType::U8) => match u8::try_from(v) {
-                Ok(v) => Ok(u32::from(v)),
-                Err(_) => refused("it is outside 0 to 255"),
-            },
+            (Scalar::Int(_) | Scalar::Unsigned(_), DType::I32 | DType::U32 | DType::U8) => {
+                let (low, high) = match dtype {
+                    DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+                    DType::U32 => (0, i64::from(u32::MAX)),
+                    _ => (0, 255),
+                };
+                match self {
+                    // A negative one keeps its bits.
+                    Scalar::Int(v) if (low..=high).contains(&v) => Ok(v as u32),
+                    _ => refused(&format!(
+                        "it is outside {low} to {high}; cast the tensor to f32 first"
+                    )),
+                }
+            }
             (Scalar::Float(_), _) => refused("cast the tensor to f32 first"),
             _ => refused("cast the tensor first"),
         }
@@ -171,6 +176,7 @@ impl fmt::Display for Scalar {
         match self {
             Scalar::Float(v) => write!(f, "{v:?}"),
             Scalar::Int(v) => write!(f, "{v}"),
+            Scalar::Unsigned(v) => write!(f, "{v}"),
             Scalar::Bool(v) => write!(f, "{v}"),
         }
     }
@@ -187,7 +193,19 @@ macro_rules! scalar_from {
 }
 // For example: `impl From<f32> for Scalar { fn from(value: f32) -> Self { Scalar::Float(value as f64) } }`.
 scalar_from!(f32 => Float as f64, f64 => Float as f64, i32 => Int as i64, u32 => Int as i64,
-             i64 => Int as i64, u8 => Int as i64, usize => Int as i64, bool => Bool as bool);
+             i64 => Int as i64, u8 => Int as i64, bool => Bool as bool);
+
+impl From<u64> for Scalar {
+    fn from(value: u64) -> Self {
+        i64::try_from(value).map_or(Scalar::Unsigned(value), Scalar::Int)
+    }
+}
+
+impl From<usize> for Scalar {
+    fn from(value: usize) -> Self {
+        Scalar::from(value as u64)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -211,6 +229,30 @@ mod tests {
             "AddV2: the scalar 0.5 cannot join a tensor of dtype i32: cast the tensor to f32 first."
         );
         assert!(Scalar::from(300).bits("AddV2", DType::U8).is_err());
+        for (scalar, dtype, text) in [
+            (
+                Scalar::from(u64::MAX),
+                DType::I32,
+                "18446744073709551615 cannot join a tensor of dtype i32: it is outside -2147483648 to 2147483647",
+            ),
+            (
+                Scalar::from(1u64 << 63),
+                DType::U32,
+                "9223372036854775808 cannot join a tensor of dtype u32: it is outside 0 to 4294967295",
+            ),
+            (
+                Scalar::from(256),
+                DType::U8,
+                "256 cannot join a tensor of dtype u8: it is outside 0 to 255",
+            ),
+        ] {
+            let error = scalar.bits("AddV2", dtype).unwrap_err().to_string();
+            assert_eq!(error, format!("AddV2: the scalar {text}; cast the tensor to f32 first."));
+        }
+        let largest = Scalar::from(u64::MAX).bits("AddV2", DType::F32).ok();
+        assert_eq!(largest, Some(18446744073709551615f32.to_bits()));
+        assert_eq!(Scalar::from(u64::MAX >> 1), Scalar::Int(i64::MAX));
+        assert_eq!(Scalar::from(i64::from(i32::MIN)).bits("AddV2", DType::I32).ok(), Some(1 << 31));
         assert!(Scalar::from(-1).bits("AddV2", DType::U32).is_err());
     }
 }

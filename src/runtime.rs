@@ -449,13 +449,8 @@ impl Device {
     /// Refuses what no binding of the adapter can cover.
     pub(crate) fn check_size(&self, op: &str, spec: &Spec) -> Result<()> {
         // Counted in 64 bits, as a browser's usize has 32.
-        let mut sizes = spec.shape.iter();
-        let bytes = match sizes.clone().any(|&size| size == 0) {
-            true => Some(0),
-            false => {
-                sizes.try_fold(spec.dtype.size() as u64, |n, &size| n.checked_mul(size as u64))
-            }
-        };
+        let times = |n: u64, &size: &usize| n.checked_mul(size.max(1) as u64);
+        let bytes = spec.shape.iter().try_fold(spec.dtype.size() as u64, times);
         self.0.gpu.check_size(op, &spec.shape, bytes)
     }
 

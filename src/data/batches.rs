@@ -1,6 +1,6 @@
 //! Batches of labelled images as tensors.
 
-use crate::error::{Result, message};
+use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
 use super::mnist::Images;
@@ -26,20 +26,19 @@ pub struct Batches<'a> {
 
 impl Images {
     /// Batches of `size` pairs: images `[size, 28, 28, 1]` as `f32` in 0 to 1, labels `[size]` as `i32`. In the
-    /// order of `order`, a list of indices, or as they lie.
+    /// order of `order`, a list of indices, or as they lie. A size of 0 gives an error in the place of the first batch.
     pub fn batches(&self, size: usize, order: Option<Vec<usize>>) -> Batches<'_> {
         let order = order.unwrap_or_else(|| (0..self.len()).collect());
-        Batches { images: self, order, size: size.max(1), at: 0 }
+        Batches { images: self, order, size, at: 0 }
     }
 
     /// The images with these indices and their labels, as [`Images::batches`] gives them.
     ///
     /// # Errors
-    /// [`Error::Index`](crate::Error::Index) if an index does not exist;
-    /// [`Error::Device`](crate::Error::Device) if there is no device or no memory.
+    /// [`Error::Index`] if an index does not exist; [`Error::Device`] if there is no device or no memory.
     pub fn tensors(&self, indices: &[usize]) -> Result<(Tensor, Tensor)> {
         if let Some(bad) = indices.iter().find(|i| **i >= self.len()) {
-            return Err(crate::Error::Index(message!(
+            return Err(Error::Index(message!(
                 "Images: index {bad} is out of bounds; there are {} images.",
                 self.len()
             )));
@@ -58,7 +57,12 @@ impl Iterator for Batches<'_> {
     type Item = Result<(Tensor, Tensor)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let end = (self.at + self.size).min(self.order.len());
+        if self.size == 0 && self.at < self.order.len() {
+            self.at = self.order.len();
+            let why = "Images: batches of 0 images never end; a batch needs at least one.";
+            return Some(Err(Error::Shape(why.into())));
+        }
+        let end = self.at.saturating_add(self.size).min(self.order.len());
         let indices = self.order.get(self.at..end).filter(|i| !i.is_empty())?;
         self.at = end;
         Some(self.images.tensors(indices))

@@ -164,6 +164,12 @@ impl Gpu {
         let limit = self.caps.binding_bytes.min(self.caps.buffer_bytes);
         match bytes {
             Some(bytes) if bytes <= limit => Ok(()),
+            // Without elements, but sizes are multiplied without it, too.
+            Some(bytes) if shape.contains(&0) && bytes <= MOST => Ok(()),
+            _ if shape.contains(&0) => Err(Error::Shape(message!(
+                "{op}: a tensor of shape {shape} has no elements, and its other sizes multiply to more than {MOST} bytes. \
+                 Use smaller ones."
+            ))),
             _ => Err(Error::Device(
                 DeviceFault::Limit,
                 message!(
@@ -182,6 +188,10 @@ impl Gpu {
         stats
     }
 }
+
+/// Bytes that the sizes of a tensor without elements may stand for, so that sums and products of a few sizes, with which
+/// ops reckon, stay below what `usize` holds.
+const MOST: u64 = usize::MAX as u64 / 4;
 
 /// An environment variable, where there are any.
 pub(crate) fn env_var(name: &str) -> Option<String> {

@@ -123,7 +123,7 @@ fn fans(shape: &[usize]) -> (f64, f64) {
         [] => (1.0, 1.0),
         [n] => (n as f64, n as f64),
         [ref field @ .., inputs, outputs] => {
-            let field = field.iter().product::<usize>() as f64;
+            let field: f64 = field.iter().map(|&size| size as f64).product();
             (field * inputs as f64, field * outputs as f64)
         }
     }
@@ -139,6 +139,8 @@ mod tests {
         assert_eq!(fans(&[5, 5, 8, 16]), (200.0, 400.0));
         assert_eq!(fans(&[7]), (7.0, 7.0));
         assert_eq!(fans(&[]), (1.0, 1.0));
+        // More than there are numbers: the tensor is refused, not its fans.
+        assert_eq!(fans(&[1 << 40, 1 << 40, 1, 2]), (2f64.powi(80), 2f64.powi(81)));
     }
 
     // Numbers of Keras for fan_in 784 and fan_out 100.

@@ -89,6 +89,7 @@ pub(crate) fn arange(start: Scalar, limit: Scalar, delta: Scalar) -> Result<Tens
     let value = |s: Scalar| match s {
         Scalar::Float(v) => v,
         Scalar::Int(v) => v as f64,
+        Scalar::Unsigned(v) => v as f64,
         Scalar::Bool(v) => f64::from(u8::from(v)),
     };
     let count = ((value(limit) - value(start)) / value(delta)).ceil();
@@ -99,6 +100,14 @@ pub(crate) fn arange(start: Scalar, limit: Scalar, delta: Scalar) -> Result<Tens
     }
     let float = [start, limit, delta].iter().any(|s| matches!(s, Scalar::Float(_)));
     let dtype = if float { DType::F32 } else { DType::I32 };
+    // Exact where it matters: what an i32 holds is far from where f64 has gaps.
+    let last = value(start) + (count - 1.0) * value(delta);
+    if !float && count > 0.0 && !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&last) {
+        return Err(Error::DType(message!(
+            "Range: from {start} to {limit} in steps of {delta} the last number is {last}, and i32 holds -2147483648 to \
+             2147483647. Give one of the three as a float."
+        )));
+    }
     iota(None, count.max(0.0) as usize, start, delta, dtype)
 }
 

@@ -113,7 +113,7 @@ impl Tensor {
     /// `num` tensors of equal size along `axis`.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `num` does not divide the axis.
+    /// [`Error::Shape`] if `num` does not divide the axis, or is beyond 1,048,576.
     pub fn split(&self, num: usize, axis: i64) -> Result<Vec<Tensor>> {
         let at = axis_index("Split", axis, self.rank())?;
         let size = self.shape()[at];
@@ -123,6 +123,7 @@ impl Tensor {
                  split_sizes for unequal ones."
             )));
         }
+        check_parts("Split", num, self.shape())?;
         self.split_sizes(&vec![size / num; num], axis)
     }
 
@@ -153,9 +154,10 @@ impl Tensor {
     /// The tensors along `axis`, without it.
     ///
     /// # Errors
-    /// [`Error::Index`] if the axis does not exist.
+    /// [`Error::Index`] if the axis does not exist; [`Error::Shape`] if it has more than 1,048,576 places.
     pub fn unstack(&self, axis: i64) -> Result<Vec<Tensor>> {
         let at = axis_index("Unpack", axis, self.rank())?;
+        check_parts("Unpack", self.shape()[at], self.shape())?;
         let parts = self.split_sizes(&vec![1; self.shape()[at]], axis)?;
         parts.iter().map(|part| part.squeeze(&[at as i64])).collect()
     }
@@ -178,6 +180,19 @@ impl Tensor {
         }
         Ok(at as usize)
     }
+}
+
+/// Tensors that one call makes of another. An axis of a tensor without elements may be of any length.
+const MOST_PARTS: usize = 1 << 20;
+
+fn check_parts(op: &str, num: usize, shape: &[usize]) -> Result<()> {
+    if num <= MOST_PARTS {
+        return Ok(());
+    }
+    Err(Error::Shape(message!(
+        "{op}: {shape:?} would become {num} tensors, and one call makes {MOST_PARTS} at most. Take what is needed with \
+         slice or gather."
+    )))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -237,7 +237,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Index`] if `delta` is 0 or not finite.
+    /// [`Error::Index`] if `delta` is 0 or not finite; [`Error::DType`] if `i32` does not hold the numbers.
     pub fn arange(
         start: impl Into<Scalar>,
         limit: impl Into<Scalar>,

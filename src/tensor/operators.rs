@@ -61,7 +61,7 @@ macro_rules! operand_number {
     )*};
 }
 // A number becomes a `Scalar`.
-operand_number!(f32, f64, i32, u32, i64, u8, usize, bool);
+operand_number!(f32, f64, i32, u32, i64, u64, u8, usize, bool);
 
 #[track_caller]
 fn sugar(result: Result<Tensor>) -> Tensor {

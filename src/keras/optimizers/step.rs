@@ -39,7 +39,7 @@ fn make(
     let done = new_values(state, formula, pairs).and_then(commit);
     let mut memory = state.memory();
     match done {
-        Ok(()) => memory.iterations += 1,
+        Ok(()) => memory.iterations = memory.iterations.saturating_add(1),
         // Slots of this step may hold values that were never computed.
         Err(_) => memory.forget_after(known),
     }
@@ -123,7 +123,14 @@ fn new_values(
     pairs: Vec<(&Variable, Tensor)>,
 ) -> Result<Vec<Change>> {
     let Formula { slots: names, update } = formula;
-    let step = Step { number: state.iterations() + 1, learning_rate: state.learning_rate() };
+    let made = state.iterations();
+    let number = made.checked_add(1).ok_or_else(|| {
+        Error::Checkpoint(message!(
+            "{}: {made} steps were made, and there is no number for another. Set the count with set_iterations.",
+            state.name()
+        ))
+    })?;
+    let step = Step { number, learning_rate: state.learning_rate() };
     let mut changes = Vec::with_capacity(pairs.len() * (1 + names.len()));
     // A gradient is dropped once it is used: what nobody holds need not be kept in memory.
     for (variable, grad) in pairs {
@@ -181,5 +188,5 @@ fn flush(variables: &[Variable]) -> Result<()> {
             devices.push(tensor.device().clone());
         }
     }
-    devices.iter().try_for_each(|device| device.flush())
+    devices.iter().try_for_each(|device| device.flush_replacing(&[]))
 }

@@ -89,6 +89,7 @@ macro_rules! binary {
             scalar: |a, b| match b {
                 wgrad::Scalar::Float(v) => a.$name(v),
                 wgrad::Scalar::Int(v) => a.$name(v),
+                wgrad::Scalar::Unsigned(v) => a.$name(v),
                 wgrad::Scalar::Bool(v) => a.$name(v),
             },
             f: |$a: f64, $b: f64| $f,
