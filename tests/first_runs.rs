@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use wgrad as tf;
-use wgrad::{Device, Tensor};
+use wgrad::keras::optimizers::{Optimizer, Sgd};
+use wgrad::{Device, GradientTape, Tensor, Variable};
 
 fn device() -> Device {
     let device = Device::new().unwrap();
@@ -145,4 +146,49 @@ fn who_tries_one_thing_after_another_compiles_little() -> tf::Result<()> {
         assert!(later <= 15, "then they use the same small kernels: {pipelines:?}");
         Ok(())
     })
+}
+
+/// Calls of ever new structures: what comes then is taken for one more try.
+fn look_around() -> tf::Result<()> {
+    for n in 2..14 {
+        let x = Tensor::ones([n])?.add(1.0)?;
+        assert_eq!(x.reduce_sum((), false)?.item::<f32>()?, 2.0 * n as f32);
+    }
+    Ok(())
+}
+
+/// A process that goes on with the training of another has to round as that one would have done, so its first step has
+/// the kernels of every other.
+#[test]
+fn a_training_step_is_fused_from_the_first_on() -> tf::Result<()> {
+    let start = tf::constant([0.9, -0.4, 0.1, 0.7, -0.8])?.to_vec::<f32>()?;
+    // By hand, by hand with a look at the loss before the gradients, and by an optimizer.
+    for way in 0..3 {
+        let device = device();
+        device.scope(|| {
+            look_around()?;
+            let w = Variable::new(&Tensor::from_slice(&start, [5])?);
+            let optimizer = Sgd::new(0.01);
+            let mut kernels = Vec::new();
+            for _ in 0..4 {
+                let before = device.stats().kernels;
+                let tape = GradientTape::new();
+                let loss = tried_once(&w.read())?.reduce_sum((), false)?;
+                if way == 1 {
+                    assert!(loss.item::<f32>()?.is_finite());
+                }
+                if way == 2 {
+                    optimizer.minimize(&loss, tape, std::slice::from_ref(&w))?;
+                } else {
+                    w.assign_sub(tape.required_gradient(&loss, &w)? * 0.01)?;
+                    device.flush()?;
+                }
+                kernels.push(device.stats().kernels - before);
+            }
+            assert_eq!(kernels, [kernels[3]; 4], "way {way}");
+            assert!(kernels[0] < 30, "way {way}: {kernels:?}");
+            Ok::<(), tf::Error>(())
+        })?;
+    }
+    Ok(())
 }

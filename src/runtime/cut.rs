@@ -47,6 +47,13 @@ impl Device {
         self.lane().cutter = Cutter::new(nodes);
     }
 
+    /// The program goes on with what another one has begun, whose stream it cuts as that one did when it had settled.
+    #[cfg(feature = "safetensors")]
+    pub(crate) fn resume(&self) {
+        let cutter = &mut self.lane().cutter;
+        cutter.turns.resume(cutter.passed);
+    }
+
     /// Notes a mark between the op that was called last and the next one, and flushes if the stream is to be cut
     /// there.
     pub(crate) fn mark(&self, mark: Mark) {
@@ -55,6 +62,8 @@ impl Device {
         if lane.cutter.mark(mark, waiting) {
             self.flush_unasked(&mut lane);
         }
+        // What begins now, whatever was before.
+        lane.cutter.training |= mark == Mark::Turn;
     }
 }
 
@@ -79,6 +88,8 @@ pub(super) struct Cutter {
     cutting: bool,
     /// The flush that comes now is a step's end, not a look at a value.
     step: bool,
+    /// A tape was begun, or a variable has got what waits: a training step, which comes again.
+    training: bool,
     turns: Turns,
     periods: Periods,
 }
@@ -92,6 +103,7 @@ impl Cutter {
             marked: false,
             cutting: false,
             step: false,
+            training: false,
             turns: Turns::default(),
             periods: Periods::default(),
         }
@@ -104,6 +116,7 @@ impl Cutter {
 
     /// A mark behind `waiting` nodes: whether they are to be flushed now.
     pub(super) fn mark(&mut self, mark: Mark, waiting: usize) -> bool {
+        self.training |= mark != Mark::Turn && waiting > 0;
         if self.own.is_some() {
             return false;
         }
@@ -133,8 +146,13 @@ impl Cutter {
         self.step = true;
     }
 
-    /// A flush of `nodes` begins.
-    pub(super) fn flushed(&mut self, nodes: usize) {
+    /// Variables have got what waits.
+    pub(super) fn replaces(&mut self) {
+        self.training = true;
+    }
+
+    /// A flush of `nodes` begins. Returns whether it is of a training step.
+    pub(super) fn flushed(&mut self, nodes: usize) -> bool {
         self.passed += nodes as u64;
         self.marked = false;
         let step = std::mem::take(&mut self.step);
@@ -143,6 +161,7 @@ impl Cutter {
             self.periods.forget();
             self.set_limit();
         }
+        std::mem::take(&mut self.training)
     }
 
     fn set_limit(&mut self) {

@@ -22,6 +22,7 @@ impl Device {
     pub(crate) fn flush_replacing(&self, old: &[&Arc<Value>]) -> Result<()> {
         let mut lane = self.lane();
         lane.cutter.step_ends();
+        lane.cutter.replaces();
         // With an error to tell the caller keeps what it has, so it has nothing to lend.
         if let Some(error) = lane.failure.take() {
             let _ = self.flush_lane(&mut lane, None, &[]);
@@ -40,7 +41,7 @@ impl Device {
         lent: &[&Arc<Value>],
     ) -> Result<Option<wgpu::SubmissionIndex>> {
         lane.uploaded = 0;
-        lane.cutter.flushed(lane.stream.len());
+        let training = lane.cutter.flushed(lane.stream.len());
         if lane.stream.len() == 0 {
             return self.0.gpu.ask().map(|()| None);
         }
@@ -63,7 +64,8 @@ impl Device {
         let (plan, known) = lane.plans.get(key, |first, tries| {
             let began = Instant::now();
             let mut plan = tuner.plan(gpu, caps, graph, fusion);
-            if first && fusion {
+            // A training step has the same kernels from its first time on, also in a process that resumes another's.
+            if first && fusion && !training {
                 let calls = graph.nodes.iter().filter(|node| !node.inputs.is_empty()).count();
                 let apart = || tuner.plan(gpu, caps, graph, false);
                 plan = plan.for_first_run(gpu, tries, calls, apart);

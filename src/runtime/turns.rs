@@ -107,6 +107,15 @@ impl Turns {
         self.clear();
     }
 
+    /// The program is taken for one that flushes itself often enough, from `now` until it does not.
+    #[cfg(feature = "safetensors")]
+    pub(super) fn resume(&mut self, now: u64) {
+        *self = Turns {
+            asked: Asked { at: now, enough: true, ..Asked::default() },
+            ..Turns::default()
+        };
+    }
+
     /// Nodes that may wait for the label, if its turns are longer than what may wait otherwise.
     pub(super) fn room(&self) -> Option<usize> {
         let long = STREAM_LIMIT as u64 + 1..=LONGEST as u64;
