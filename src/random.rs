@@ -2,7 +2,7 @@
 //!
 //! The same seed gives the same numbers on every adapter, and those that TensorFlow gives for it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::dtype::Scalar;
 use crate::error::{Error, Result, message};
@@ -37,13 +37,39 @@ const PER_NUMBER: u128 = 256;
 impl Generator {
     /// The stream that `tf.random.Generator.from_seed(seed, alg="philox")` has.
     pub const fn from_seed(seed: u64) -> Self {
-        Generator(Mutex::new(State { counter: seed as u128, key: 0 }))
+        Generator::from_state([seed, 0, 0])
+    }
+
+    /// The stream that goes on from a [`state`](Generator::state), as `tf.random.Generator.from_state` does.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::random::Generator;
+    /// let generator = Generator::from_seed(7);
+    /// generator.normal([5])?;
+    /// let again = Generator::from_state(generator.state());
+    /// assert_eq!(again.permutation(9), generator.permutation(9));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn from_state(state: [u64; 3]) -> Self {
+        Generator(Mutex::new(State::of(state)))
+    }
+
+    /// Where the stream is: the counter's low and high half and the key, in TensorFlow's order.
+    pub fn state(&self) -> [u64; 3] {
+        let State { counter, key } = *self.lock();
+        [counter as u64, (counter >> 64) as u64, key]
+    }
+
+    /// Goes on from a [`state`](Generator::state).
+    pub fn reset(&self, state: [u64; 3]) {
+        *self.lock() = State::of(state);
     }
 
     /// Starts again from `seed`.
     pub fn reset_from_seed(&self, seed: u64) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
-            State { counter: u128::from(seed), key: 0 };
+        self.reset([seed, 0, 0]);
     }
 
     /// A generator of its own for a part of a program, at a place of this stream that this one leaves out.
@@ -123,16 +149,27 @@ impl Generator {
 
     /// The state before `numbers` are drawn; moves it on.
     fn take(&self, numbers: usize) -> State {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         let before = *state;
         state.counter = state.counter.wrapping_add(numbers as u128 * PER_NUMBER);
         before
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    const fn of([low, high, key]: [u64; 3]) -> Self {
+        State { counter: low as u128 | (high as u128) << 64, key }
     }
 }
 
 static GLOBAL: Generator = Generator::from_seed(0);
 
-/// The generator that initializers, dropout and shuffles take their seeds from.
+/// The generator that initializers, dropout and shuffles take their seeds from. Its
+/// [`state`](Generator::state) can be read and set as any other's.
 pub fn global() -> &'static Generator {
     &GLOBAL
 }
@@ -245,6 +282,22 @@ mod tests {
             philox([u32::MAX; 4], [u32::MAX; 2]),
             [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
         );
+    }
+
+    #[test]
+    fn a_state_is_where_the_stream_goes_on() {
+        let generator = Generator::from_seed(7);
+        assert_eq!(generator.state(), [7, 0, 0]);
+        // As in TensorFlow, ten numbers may use 256 counters each, however many they are.
+        generator.take(10);
+        assert_eq!(generator.state(), [7 + 2560, 0, 0]);
+        generator.reset([u64::MAX, 3, 5]);
+        let again = Generator::from_state(generator.state());
+        assert_eq!(again.permutation(20), generator.permutation(20));
+        // Twenty numbers carry into the counter's high half.
+        assert_eq!(generator.state(), [20 * 256 - 1, 4, 5]);
+        generator.reset_from_seed(9);
+        assert_eq!(generator.state(), [9, 0, 0]);
     }
 
     #[test]

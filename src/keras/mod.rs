@@ -29,6 +29,8 @@
 //! ```
 
 pub mod activations;
+#[cfg(feature = "safetensors")]
+mod checkpoint;
 pub mod initializers;
 pub mod layers;
 pub mod losses;
@@ -38,6 +40,8 @@ mod sequential;
 mod weights;
 
 pub use activations::Activation;
+#[cfg(feature = "safetensors")]
+pub use checkpoint::Checkpoint;
 pub use initializers::Initializer;
 pub use layers::Layer;
 pub use sequential::Sequential;

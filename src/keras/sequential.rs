@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::layers::{Layer, in_layer};
 use crate::error::{Error, Result, message};
+use crate::random::Generator;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -211,6 +212,10 @@ impl Layer for Sequential {
 
     fn variables(&self) -> Vec<Variable> {
         self.layers.iter().flat_map(|layer| layer.variables()).collect()
+    }
+
+    fn generators(&self) -> Vec<&Generator> {
+        self.layers.iter().flat_map(|layer| layer.generators()).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Weights on the host by their variables' names, and files of them in the safetensors format.
 //!
 //! What a file holds is decided here; how its bytes are laid out is the crate `safetensors`' affair. Optimizers'
-//! slots are not part of it.
+//! slots are not part of it, but of a [`Checkpoint`](super::Checkpoint).
 
 use std::borrow::Cow;
 
@@ -32,22 +32,7 @@ impl Sequential {
     /// [`Error::Checkpoint`] if two variables share a name or the layers have not been sized; [`Error::Device`] if
     /// the device is lost.
     pub async fn named_arrays_async(&self) -> Result<Vec<NamedArray<'static>>> {
-        let variables = self.variables();
-        check_names("save", self.name(), &variables)?;
-        let now: Vec<Tensor> = variables.iter().map(Variable::peek).collect();
-        let bytes = Tensor::all_bytes_async(&now.iter().collect::<Vec<_>>()).await?;
-        let array = |(variable, mut bytes): (&Variable, Vec<u8>)| {
-            if variable.dtype() == DType::Bool {
-                bytes = bytes.chunks_exact(4).map(|word| u8::from(word != [0; 4])).collect();
-            }
-            NamedArray {
-                name: variable.name().to_string().into(),
-                dtype: file_name(variable.dtype()).into(),
-                shape: variable.shape().to_vec(),
-                bytes: bytes.into(),
-            }
-        };
-        Ok(variables.iter().zip(bytes).map(array).collect())
+        arrays_of(self.name(), &self.variables()).await
     }
 
     /// Gives the variables the values that stand under their names, on
@@ -57,38 +42,65 @@ impl Sequential {
     /// [`Error::Checkpoint`] if a name is missing or unknown, or a shape or dtype is not the variable's; the
     /// variables are then as they were. [`Error::Device`] if there is no memory.
     pub fn set_named_arrays(&self, arrays: &[NamedArray<'_>]) -> Result<()> {
-        let variables = self.variables();
-        check_names("load", self.name(), &variables)?;
-        let known = |name: &str| variables.iter().any(|variable| variable.name() == name);
-        if let Some(array) = arrays.iter().find(|array| !known(&array.name)) {
-            return Err(Error::Checkpoint(message!(
-                "load: the weights hold '{}' {:?}, and the model '{}' has no such variable; it has {}. Give the layers \
-                 the names that they had when the weights were saved.",
-                array.name,
-                array.shape,
-                self.name(),
-                list(variables.iter().map(Variable::name))
-            )));
-        }
-        let find = |variable: &Variable| {
-            let found = arrays.iter().find(|array| array.name == variable.name());
-            found.ok_or_else(|| {
-                Error::Checkpoint(message!(
-                    "load: the weights lack '{}' {:?}; they hold {}. Load weights that a model with the same layers \
-                     has saved.",
-                    variable.name(),
-                    variable.shape(),
-                    list(arrays.iter().map(|array| &*array.name))
-                ))
-            })
-        };
-        // Nothing is assigned before all has been looked at.
-        let values: Vec<Tensor> = variables
-            .iter()
-            .map(|variable| value(variable, find(variable)?))
-            .collect::<Result<_>>()?;
-        variables.iter().zip(&values).try_for_each(|(variable, value)| variable.assign(value))
+        set_arrays(self.name(), &self.variables(), arrays)
     }
+}
+
+/// The values of `variables`, which belong to `model`.
+pub(super) async fn arrays_of(
+    model: &str,
+    variables: &[Variable],
+) -> Result<Vec<NamedArray<'static>>> {
+    check_names("save", model, variables)?;
+    let now: Vec<Tensor> = variables.iter().map(Variable::peek).collect();
+    let bytes = Tensor::all_bytes_async(&now.iter().collect::<Vec<_>>()).await?;
+    let array = |(variable, mut bytes): (&Variable, Vec<u8>)| {
+        if variable.dtype() == DType::Bool {
+            bytes = bytes.chunks_exact(4).map(|word| u8::from(word != [0; 4])).collect();
+        }
+        NamedArray {
+            name: variable.name().to_string().into(),
+            dtype: file_name(variable.dtype()).into(),
+            shape: variable.shape().to_vec(),
+            bytes: bytes.into(),
+        }
+    };
+    Ok(variables.iter().zip(bytes).map(array).collect())
+}
+
+/// Gives `variables`, which belong to `model`, the values of their names, or leaves all as they are.
+pub(super) fn set_arrays(
+    model: &str,
+    variables: &[Variable],
+    arrays: &[NamedArray<'_>],
+) -> Result<()> {
+    check_names("load", model, variables)?;
+    let known = |name: &str| variables.iter().any(|variable| variable.name() == name);
+    if let Some(array) = arrays.iter().find(|array| !known(&array.name)) {
+        return Err(Error::Checkpoint(message!(
+            "load: the weights hold '{}' {:?}, and the model '{model}' has no such variable; it has {}. Give the layers \
+             the names that they had when the weights were saved.",
+            array.name,
+            array.shape,
+            list(variables.iter().map(Variable::name))
+        )));
+    }
+    let find = |variable: &Variable| {
+        let found = arrays.iter().find(|array| array.name == variable.name());
+        found.ok_or_else(|| {
+            Error::Checkpoint(message!(
+                "load: the weights lack '{}' {:?}; they hold {}. Load weights that a model with the same layers \
+                 has saved.",
+                variable.name(),
+                variable.shape(),
+                list(arrays.iter().map(|array| &*array.name))
+            ))
+        })
+    };
+    // Nothing is assigned before all has been looked at.
+    let values: Vec<Tensor> =
+        variables.iter().map(|variable| value(variable, find(variable)?)).collect::<Result<_>>()?;
+    variables.iter().zip(&values).try_for_each(|(variable, value)| variable.assign(value))
 }
 
 /// The array as a tensor that the variable can hold.
@@ -173,7 +185,7 @@ fn file_name(dtype: DType) -> &'static str {
 }
 
 #[cfg(feature = "safetensors")]
-mod file {
+pub(super) mod file {
     #[cfg(not(target_family = "wasm"))]
     use std::{fs::File, io::Write, path::Path};
 
@@ -191,19 +203,7 @@ mod file {
         /// # Errors
         /// As [`Sequential::named_arrays_async`].
         pub async fn to_safetensors_async(&self) -> Result<Vec<u8>> {
-            let arrays = self.named_arrays_async().await?;
-            let failed = |error: SafeTensorError| {
-                Error::Checkpoint(message!("save: the weights cannot be written: {error}."))
-            };
-            let views: Vec<(&str, TensorView<'_>)> = arrays
-                .iter()
-                .map(|array| {
-                    let view =
-                        TensorView::new(dtype(&array.dtype), array.shape.clone(), &array.bytes);
-                    Ok((&*array.name, view.map_err(failed)?))
-                })
-                .collect::<Result<_>>()?;
-            safetensors::serialize(views, None).map_err(failed)
+            to_bytes(&self.named_arrays_async().await?)
         }
 
         /// Gives the variables the weights that the contents of a safetensors file hold under their names.
@@ -211,14 +211,7 @@ mod file {
         /// # Errors
         /// [`Error::Data`] if they are no such contents or are damaged; else as [`Sequential::set_named_arrays`].
         pub fn load_safetensors(&self, bytes: &[u8]) -> Result<()> {
-            let file = parse(bytes)?;
-            let arrays = file.iter().map(|(name, view)| NamedArray {
-                name: name.into(),
-                dtype: view.dtype().to_string().into(),
-                shape: view.shape().to_vec(),
-                bytes: view.data().into(),
-            });
-            self.set_named_arrays(&arrays.collect::<Vec<_>>())
+            self.set_named_arrays(&from_bytes(&parse(bytes)?))
         }
 
         /// Writes the weights to a safetensors file, with the variables' names. Blocks.
@@ -250,14 +243,8 @@ mod file {
         /// pipe or a device.
         #[cfg(not(target_family = "wasm"))]
         pub fn save_weights(&self, path: impl AsRef<Path>) -> Result<()> {
-            let path = path.as_ref();
             let bytes = pollster::block_on(self.to_safetensors_async())?;
-            let write = |file: &mut File| {
-                file.write_all(&bytes)?;
-                // On the disk before the old file goes, so that a power cut leaves one of the two.
-                file.sync_all()
-            };
-            files::replace(path, write).map_err(|error| Error::io(path, error))
+            save(path.as_ref(), &bytes)
         }
 
         /// Gives the variables the weights that a safetensors file holds under their names.
@@ -266,19 +253,62 @@ mod file {
         /// [`Error::Io`] if the file cannot be read, or is a folder, a pipe or a device; else as [`Sequential::load_safetensors`].
         #[cfg(not(target_family = "wasm"))]
         pub fn load_weights(&self, path: impl AsRef<Path>) -> Result<()> {
-            let path = path.as_ref();
-            let bytes = files::read(path).map_err(|error| Error::io(path, error))?;
-            self.load_safetensors(&bytes).map_err(|error| match error {
-                Error::Data(text) => Error::Data(message!("{}: {text}", path.display())),
-                Error::Checkpoint(text) => {
-                    Error::Checkpoint(message!("{}: {text}", path.display()))
-                }
-                other => other,
-            })
+            load(path.as_ref(), |bytes| self.load_safetensors(bytes))
         }
     }
 
-    fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
+    /// The contents of a file with `arrays`.
+    pub(in crate::keras) fn to_bytes(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
+        let failed = |error: SafeTensorError| {
+            Error::Checkpoint(message!("save: the weights cannot be written: {error}."))
+        };
+        let views: Vec<(&str, TensorView<'_>)> = arrays
+            .iter()
+            .map(|array| {
+                let view = TensorView::new(dtype(&array.dtype), array.shape.clone(), &array.bytes);
+                Ok((&*array.name, view.map_err(failed)?))
+            })
+            .collect::<Result<_>>()?;
+        safetensors::serialize(views, None).map_err(failed)
+    }
+
+    /// What a file holds.
+    pub(in crate::keras) fn from_bytes<'a>(file: &'a SafeTensors<'_>) -> Vec<NamedArray<'a>> {
+        let arrays = file.iter().map(|(name, view)| NamedArray {
+            name: name.into(),
+            dtype: view.dtype().to_string().into(),
+            shape: view.shape().to_vec(),
+            bytes: view.data().into(),
+        });
+        arrays.collect()
+    }
+
+    /// Puts a file at `path`.
+    #[cfg(not(target_family = "wasm"))]
+    pub(in crate::keras) fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+        let write = |file: &mut File| {
+            file.write_all(bytes)?;
+            // On the disk before the old file goes, so that a power cut leaves one of the two.
+            file.sync_all()
+        };
+        files::replace(path, write).map_err(|error| Error::io(path, error))
+    }
+
+    /// Hands over the contents of the file at `path`, which errors then name.
+    #[cfg(not(target_family = "wasm"))]
+    pub(in crate::keras) fn load(
+        path: &Path,
+        take: impl FnOnce(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = files::read(path).map_err(|error| Error::io(path, error))?;
+        take(&bytes).map_err(|error| match error {
+            Error::Data(text) => Error::Data(message!("{}: {text}", path.display())),
+            Error::Checkpoint(text) => Error::Checkpoint(message!("{}: {text}", path.display())),
+            other => other,
+        })
+    }
+
+    pub(in crate::keras) fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
         let damaged = |what: String| {
             Error::Data(message!(
                 "load: {what}. It is damaged or no safetensors file; take another copy."
@@ -322,6 +352,7 @@ mod file {
             "U32" => Dtype::U32,
             "U8" => Dtype::U8,
             "BOOL" => Dtype::BOOL,
+            "U64" => Dtype::U64,
             _ => Dtype::F32,
         }
     }

@@ -23,7 +23,7 @@ use crate::tensor::Tensor;
 pub struct Dropout {
     name: String,
     rate: f32,
-    /// Split from the global generator at the first training call, where no seed was given.
+    /// Split from the global generator when it is needed first, where no seed was given.
     generator: OnceLock<Generator>,
 }
 
@@ -44,6 +44,10 @@ impl Dropout {
         self.name = name.into();
         self
     }
+
+    fn generator(&self) -> &Generator {
+        self.generator.get_or_init(|| random::global().split())
+    }
 }
 
 impl Layer for Dropout {
@@ -53,7 +57,10 @@ impl Layer for Dropout {
         if !training || self.rate == 0.0 {
             return Ok(x.clone());
         }
-        let generator = self.generator.get_or_init(|| random::global().split());
-        in_layer(&self.name, x.dropout(self.rate, generator))
+        in_layer(&self.name, x.dropout(self.rate, self.generator()))
+    }
+
+    fn generators(&self) -> Vec<&Generator> {
+        vec![self.generator()]
     }
 }

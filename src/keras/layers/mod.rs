@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 
 use super::Initializer;
 use crate::error::{Error, Result, message};
-use crate::random;
+use crate::random::{self, Generator};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -78,6 +78,11 @@ pub trait Layer: Send + Sync {
     /// The variables that an optimizer is to change.
     fn trainable_variables(&self) -> Vec<Variable> {
         self.variables().into_iter().filter(Variable::trainable).collect()
+    }
+
+    /// The generators that the layer draws from at its calls, which go on from their states when training is resumed.
+    fn generators(&self) -> Vec<&Generator> {
+        Vec::new()
     }
 
     /// The type that a summary shows beside the name.

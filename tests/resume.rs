@@ -1,0 +1,358 @@
+//! A process that goes on where another has stopped computes the same bits.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use wgrad as tf;
+use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, MaxPooling2D};
+use wgrad::keras::metrics::Mean;
+use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
+use wgrad::keras::{Activation, Checkpoint, Layer, Sequential};
+use wgrad::random::{self, Generator};
+use wgrad::{Device, Error, GradientTape, Tensor, Variable};
+
+/// A program that trains: what it is made of, and its step.
+struct Program {
+    model: Sequential,
+    optimizer: Box<dyn Optimizer>,
+    /// Noise on the input.
+    generator: Generator,
+    /// The mean loss, in the programs that keep one.
+    mean: Option<Mean>,
+    image: bool,
+    /// Reads the loss before the gradients are computed.
+    reads: bool,
+    /// Has `functions` of the logits.
+    functions: bool,
+    /// Adds up the gradients of several batches.
+    parts: usize,
+}
+
+const PROGRAMS: [&str; 7] =
+    ["mlp", "cnn", "metric", "reads", "functions", "functions, read", "parts"];
+
+/// Batches of a step whose gradients are added up, in the program that does so.
+const PARTS: usize = 3;
+
+/// Thirty ops without any repetition, most of them long functions: a kernel that takes long to compile, so that it would
+/// run by single ops the first time if it were tried once.
+fn functions(x: &Tensor) -> tf::Result<Tensor> {
+    let mut y = x.tanh()?;
+    let mut state = 12345u32;
+    for _ in 0..30 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        y = match state >> 29 {
+            0 => y.sin()?,
+            1 => y.tanh()?,
+            2 => y.erf()?,
+            3 => y.cos()?.multiply(0.5)?,
+            4 => y.atan()?,
+            5 => y.multiply(x)?.add(0.1)?,
+            6 => y.add(x)?.multiply(0.5)?,
+            // What a driver may put together in another way where one kernel has all of it.
+            _ => {
+                y.square()?.multiply(0.3)?.multiply(0.7)?.multiply(3.3)?.add(0.1)?.subtract(0.3)?
+            }
+        };
+    }
+    Ok(y)
+}
+
+impl Program {
+    fn new(name: &str) -> tf::Result<Self> {
+        look_around()?;
+        random::set_seed(5);
+        let dense = |units| Dense::new(units).activation(Activation::Relu);
+        let model = match name {
+            "cnn" => Sequential::new()
+                .add(Conv2D::new(6, [3, 3]).padding(tf::Padding::Same).activation(Activation::Relu))
+                .add(MaxPooling2D::new([2, 2]))
+                .add(Conv2D::new(8, [3, 3]).activation(Activation::Relu))
+                .add(Flatten::new())
+                .add(dense(32))
+                .add(Dropout::new(0.4))
+                .add(Dense::new(10)),
+            _ => Sequential::new()
+                .add(dense(48))
+                .add(Dropout::new(0.3))
+                .add(dense(24))
+                .add(Dropout::new(0.5))
+                .add(Dense::new(10)),
+        };
+        let image = name == "cnn";
+        model.build(if image { vec![1, 12, 12, 1] } else { vec![1, 20] })?;
+        Ok(Program {
+            model,
+            optimizer: match name {
+                "metric" => Box::new(Sgd::new(0.1).momentum(0.9)),
+                _ => Box::new(Adam::new(1e-2)),
+            },
+            generator: Generator::from_seed(77),
+            mean: (name == "metric").then(|| Mean::new("loss")),
+            image,
+            reads: name.contains("read"),
+            functions: name.contains("functions"),
+            parts: if name == "parts" { PARTS } else { 1 },
+        })
+    }
+
+    fn step(&self, number: u64) -> tf::Result<()> {
+        let data = Generator::from_seed(1000 + number);
+        // The last batch of an epoch is smaller.
+        let n = if number % 4 == 3 { 12 } else { 32 };
+        let shape = if self.image { vec![n, 12, 12, 1] } else { vec![n, 20] };
+        let variables = self.model.trainable_variables();
+        let mut sums: Vec<Option<Tensor>> = Vec::new();
+        let mut last = None;
+        for _ in 0..self.parts {
+            let x = data.normal(&shape)?.add(self.generator.normal(&shape)?.multiply(0.1)?)?;
+            let labels: Vec<i32> =
+                random::global().permutation(n).iter().map(|i| *i as i32 % 10).collect();
+            let labels = Tensor::from_slice(&labels, [n])?;
+            let tape = GradientTape::new();
+            let mut logits = self.model.call(&x, true)?;
+            if self.functions {
+                logits = functions(&logits)?;
+            }
+            let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &logits)?;
+            let loss = loss.reduce_mean((), false)?;
+            if self.reads {
+                assert!(loss.item::<f32>()?.is_finite());
+            }
+            let gradients = tape.required_gradient(&loss, &variables)?.into_iter();
+            sums = match sums.is_empty() {
+                true => gradients.map(Some).collect(),
+                false => gradients.zip(sums).map(|(g, sum)| Some(g + sum.unwrap())).collect(),
+            };
+            last = Some(loss);
+        }
+        self.optimizer.apply_gradients(&sums, &variables)?;
+        self.optimizer.set_learning_rate(1e-2 / (1.0 + number as f32));
+        if let (Some(mean), Some(loss)) = (&self.mean, last) {
+            mean.update_state(&loss)?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&self) -> Checkpoint<'_> {
+        Checkpoint::new(&self.model, &*self.optimizer).generator("noise", &self.generator)
+    }
+
+    /// The bits of everything that training changes.
+    fn bits(&self) -> tf::Result<Vec<u32>> {
+        let mut bits = Vec::new();
+        for variable in self.model.variables().iter().chain(&self.optimizer.variables()) {
+            bits.extend(variable.read().to_vec::<f32>()?.iter().map(|x| x.to_bits()));
+        }
+        Ok(bits)
+    }
+}
+
+fn file(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("wgrad-resume-{name}-{}.safetensors", std::process::id()))
+}
+
+/// Runs this test program again, for `part` alone.
+fn in_a_process(part: &str, program: &str, path: &Path, steps: [u64; 2]) -> Vec<u32> {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([part, "--exact", "--ignored", "--nocapture"])
+        .env("RESUME_PROGRAM", program)
+        .env("RESUME_FILE", path)
+        .env("RESUME_STEPS", format!("{} {}", steps[0], steps[1]))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program}: {text}{errors}");
+    let bits = text.lines().find_map(|line| line.split_once("bits ")).unwrap().1;
+    bits.split(' ').map(|word| word.parse().unwrap()).collect()
+}
+
+fn told_by_environment() -> (Program, PathBuf, [u64; 2]) {
+    let program = Program::new(&std::env::var("RESUME_PROGRAM").unwrap()).unwrap();
+    let steps = std::env::var("RESUME_STEPS").unwrap();
+    let (from, to) = steps.split_once(' ').unwrap();
+    let path = std::env::var("RESUME_FILE").unwrap().into();
+    (program, path, [from.parse().unwrap(), to.parse().unwrap()])
+}
+
+fn tell(bits: &[u32]) {
+    let words: Vec<String> = bits.iter().map(u32::to_string).collect();
+    // A line of its own, whatever the test harness writes.
+    std::io::Write::write_all(
+        &mut std::io::stdout(),
+        format!("\nbits {}\n", words.join(" ")).as_bytes(),
+    )
+    .unwrap();
+}
+
+#[test]
+#[ignore = "other tests run it in a process of its own"]
+fn trains_and_saves_on_the_way() {
+    let (program, path, [save, end]) = told_by_environment();
+    for number in 0..end {
+        if number == save {
+            program.checkpoint().save(&path).unwrap();
+        }
+        program.step(number).unwrap();
+    }
+    tell(&program.bits().unwrap());
+}
+
+#[test]
+#[ignore = "other tests run it in a process of its own"]
+fn goes_on() {
+    let (program, path, [from, end]) = told_by_environment();
+    program.checkpoint().restore(&path).unwrap();
+    let device = Device::current().unwrap();
+    device.flush().unwrap();
+    for number in from..end {
+        let before = device.stats().flushes;
+        program.step(number).unwrap();
+        // As in a program that has settled; one is for the loss.
+        assert_eq!(device.stats().flushes - before, 1 + u64::from(program.reads));
+    }
+    tell(&program.bits().unwrap());
+}
+
+#[test]
+fn another_process_goes_on_bit_for_bit() {
+    for (at, name) in PROGRAMS.into_iter().enumerate() {
+        let path = file(name);
+        let saves: &[u64] = if at == 0 { &[1, 6] } else { &[1 + at as u64 % 5] };
+        for &save in saves {
+            let whole = in_a_process("trains_and_saves_on_the_way", name, &path, [save, 8]);
+            if at == 0 {
+                let unsaved = in_a_process("trains_and_saves_on_the_way", name, &path, [9, 8]);
+                assert!(unsaved == whole, "saving changes nothing");
+            }
+            let resumed = in_a_process("goes_on", name, &path, [save, 8]);
+            assert_eq!(resumed.len(), whole.len());
+            let differ = resumed.iter().zip(&whole).filter(|(a, b)| a != b).count();
+            assert_eq!(differ, 0, "{name}, from step {save}: of {} numbers", whole.len());
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+/// Calls of ever new structures, as programs make them before they train. What comes then is taken for one more try, for
+/// which single ops would do.
+fn look_around() -> tf::Result<()> {
+    for n in 2..14 {
+        let x = Tensor::ones([n])?.add(1.0)?;
+        assert_eq!(x.reduce_sum((), false)?.item::<f32>()?, 2.0 * n as f32);
+    }
+    Ok(())
+}
+
+/// Gradient descent by hand, with a flush at the end of each step.
+fn by_hand(device: &Device, w: &Variable, number: u64) -> tf::Result<()> {
+    let x = Generator::from_seed(number).normal([24, 40])?;
+    let tape = GradientTape::new();
+    let y = functions(&x.matmul(w)?)?.dropout(0.2, random::global())?;
+    let loss = y.subtract(0.5)?.square()?.reduce_mean((), false)?;
+    let dw = tape.required_gradient(&loss, w)?;
+    w.assign_sub(&dw * 0.1)?;
+    device.flush()
+}
+
+#[test]
+fn a_loop_by_hand_goes_on_bit_for_bit() -> tf::Result<()> {
+    let start = || Generator::from_seed(3).normal([40, 16]);
+    let run = |from: u64, state: [u64; 3], values: Option<&[f32]>| {
+        let device = Device::new()?;
+        device.scope(|| {
+            look_around()?;
+            random::global().reset(state);
+            let w = match values {
+                Some(values) => Variable::new(&Tensor::from_slice(values, [40, 16])?),
+                None => Variable::new(&start()?),
+            };
+            let mut kept = Vec::new();
+            for number in from..9 {
+                by_hand(&device, &w, number)?;
+                kept.push((random::global().state(), w.read().to_vec::<f32>()?));
+            }
+            Ok::<_, tf::Error>(kept)
+        })
+    };
+    let whole = run(0, [9, 0, 0], None)?;
+    for from in [1, 4] {
+        let (state, values) = &whole[from - 1];
+        let resumed = run(from as u64, *state, Some(values))?;
+        for (at, (resumed, whole)) in resumed.iter().zip(&whole[from..]).enumerate() {
+            assert_eq!(resumed.0, whole.0);
+            assert!(resumed.1 == whole.1, "from step {from}, {at} steps later");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_changes_nothing() -> tf::Result<()> {
+    let model = |units| -> tf::Result<Sequential> {
+        let model = Sequential::new().add(Dense::new(units)).add(Dropout::new(0.5).seed(1));
+        model.build([1, 3])?;
+        Ok(model)
+    };
+    let (saved, adam) = (model(2)?, Adam::new(0.5));
+    adam.set_iterations(7);
+    let bytes = pollster::block_on(Checkpoint::new(&saved, &adam).to_safetensors_async())?;
+
+    let (other, sgd) = (model(2)?, Sgd::new(0.25));
+    let before = other.get_weights()?;
+    let text = |checkpoint: Checkpoint, bytes: &[u8]| {
+        let error = checkpoint.restore_safetensors(bytes).unwrap_err();
+        assert!(matches!(error, Error::Checkpoint(_)), "{error}");
+        error.to_string()
+    };
+    assert_eq!(
+        text(Checkpoint::new(&other, &sgd), &bytes),
+        "restore: the checkpoint lacks 'sgd/iterations', [] of U64. Restore what a Checkpoint of the same parts has saved; \
+         weights alone are loaded by load_weights."
+    );
+    let noise = Generator::from_seed(1);
+    assert_eq!(
+        text(Checkpoint::new(&other, &adam).generator("noise", &noise), &bytes),
+        "restore: the checkpoint lacks 'generator/own/noise', [3] of U64. Restore what a Checkpoint of the same parts has \
+         saved; weights alone are loaded by load_weights."
+    );
+    let weights = pollster::block_on(saved.to_safetensors_async())?;
+    let error = text(Checkpoint::new(&other, &Adam::new(1.0)), &weights);
+    assert!(
+        error.starts_with("restore: the checkpoint lacks 'generator/model/0', [3] of U64."),
+        "{error}"
+    );
+    let wide = model(4)?;
+    let error = text(Checkpoint::new(&wide, &Adam::new(1.0)), &bytes);
+    assert!(
+        error.starts_with("load: 'dense/kernel' is [3, 2] in the weights and [3, 4] in the model."),
+        "{error}"
+    );
+    assert_eq!(
+        text(
+            Checkpoint::new(
+                &Sequential::new().add(Dense::new(2)).add(Dropout::new(0.5)),
+                &Adam::new(1.0)
+            ),
+            &bytes
+        ),
+        "load: the model 'sequential' has no variables. Its layers have not been sized yet: call the model once, or use \
+         build."
+    );
+    let twice = Checkpoint::new(&saved, &adam).generator("a", &noise).generator("a", &noise);
+    let error = pollster::block_on(twice.to_safetensors_async()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "save: two parts of the checkpoint are called 'generator/own/a'. Give one of them another name."
+    );
+    assert_eq!(other.get_weights()?, before);
+
+    let its = Adam::new(1.0);
+    Checkpoint::new(&other, &its).restore_safetensors(&bytes)?;
+    assert_eq!((its.iterations(), its.learning_rate()), (7, 0.5));
+    assert_eq!(other.get_weights()?, saved.get_weights()?);
+    Ok(())
+}
