@@ -63,7 +63,7 @@ fn pack(gradients: Vec<Option<wgrad::Tensor>>) -> Array {
 
 #[wasm_bindgen]
 impl GradientTape {
-    /// Opens a tape. A `persistent` one can be asked again and again, until `stop`.
+    /// Opens a tape. A `persistent` one records until it is asked first, and can be asked again and again until `stop`.
     #[wasm_bindgen(constructor)]
     pub fn new(
         #[wasm_bindgen(unchecked_optional_param_type = "{ persistent?: boolean }")]
