@@ -3,7 +3,8 @@
 // so that the inner loop needs no division; it takes four i at once.
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
-// Lines from "//for x in N" to "//end" are written out N times by the host, with the number for $x.
+// Lines from "//for x in N" to "//end" are written out N times by the host, with the number for $x. Where PIECES, v is part
+// of u, and the run of i too, which is cut into pieces.
 // Host declares: Sum, V (vector of four Sum), WX, WY, mad(x, v, c), the bindings, Params with m, n, k, batch, tiles_m,
 // tiles_n, splits, part, u_count, v_count, inner, row, and the loaders: a_row(b, m), a_at(row, u, v), a_load(at, i) and
 // a_quad(at, i) for i to i + 3, and a_block(at of m to m + 3, i) for the four rows m to m + 3 at i to i + 3; b_column(b, n), b_at(column, u, v), b_load(at, i) for the four columns n to n + 3 and
@@ -44,7 +45,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     //end
     let u_end = min((s + 1u) * p.part, p.u_count);
     for (var u = s * p.part; u < u_end; u++) {
+        //for t in RUNS
         let inner = min(p.inner, p.k - min(u * p.inner, p.k));
+        //end
+        //for t in PIECES
+        let inner = min(p.inner, p.run - u % p.pieces * p.inner);
+        //end
         let quads = inner / 4u * 4u;
         for (var v = 0u; v < p.v_count; v++) {
             //for q in TM4

@@ -38,7 +38,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     //end
     let u_end = min((s + 1u) * p.part, p.u_count);
     for (var u = s * p.part; u < u_end; u++) {
+        //for t in RUNS
         let inner = min(p.inner, p.k - min(u * p.inner, p.k));
+        //end
+        //for t in PIECES
+        let inner = min(p.inner, p.run - u % p.pieces * p.inner);
+        //end
         let quads = inner / 4u * 4u;
         for (var v = 0u; v < p.v_count; v++) {
             //for q in TM4

@@ -19,6 +19,12 @@ pub(crate) struct Caps {
     pub(crate) workgroup: [u32; 2],
     /// Storage buffers one kernel may bind.
     pub(crate) storage_buffers: usize,
+    /// Iterations that the loops of one invocation may make in all: one after another, within each other, and in what
+    /// they call.
+    pub(crate) loop_iterations: usize,
+    /// Lets each kernel's loops end where it says that they do.
+    #[cfg(test)]
+    pub(crate) strict: bool,
     /// Bytes one binding may cover.
     pub(crate) binding_bytes: u64,
     pub(crate) buffer_bytes: u64,
@@ -26,6 +32,11 @@ pub(crate) struct Caps {
     pub(crate) groups: u32,
     pub(crate) uniform_alignment: u64,
 }
+
+/// What any adapter goes through. Mesa's llvmpipe ends the loops of an invocation after 65,535 iterations in all and
+/// tells nobody, and a browser does not say which driver lies below. It also counts the round in which each loop ends,
+/// which is why this is half of it.
+const LOOP_ITERATIONS: usize = 1 << 15;
 
 /// Uniform buffers that a kernel binds at most: its parameters, and those of what is done with its results.
 const UNIFORMS: u32 = 2;
@@ -50,6 +61,9 @@ impl Caps {
                 limits.max_compute_workgroup_storage_size,
             ],
             storage_buffers: storage_buffers as usize,
+            loop_iterations: LOOP_ITERATIONS,
+            #[cfg(test)]
+            strict: false,
             binding_bytes: limits.max_storage_buffer_binding_size,
             buffer_bytes: limits.max_buffer_size,
             groups: limits.max_compute_workgroups_per_dimension,
@@ -60,6 +74,12 @@ impl Caps {
     /// Threads of a subgroup, where all have the same size.
     pub(crate) fn subgroup(&self) -> Option<u32> {
         self.subgroups.filter(|[least, most]| least == most).map(|[size, _]| size)
+    }
+
+    /// The longest piece of a loop that is cut because it is too long as a whole. What the other pieces come to may
+    /// take as many iterations again.
+    pub(crate) fn loop_piece(&self) -> usize {
+        self.loop_iterations / 2
     }
 
     /// Forgets what lies beyond any GPU in any browser (`WGRAD_PORTABLE=1`), so that kernels are made and chosen as

@@ -1,4 +1,8 @@
-//! What a driver takes to compile the functions of `shaders/prelude.wgsl`.
+//! What a driver takes to compile the functions of `shaders/prelude.wgsl`, and how often loops go round.
+
+use std::sync::OnceLock;
+
+use super::lower::{calls, function, functions};
 
 /// What llvmpipe (Mesa 22.3.6, LLVM 15) takes to compile a call of these, in units of ten microseconds: from chains of
 /// 1 and of 17 or 48 calls in one kernel. An addition takes 5 of them, a whole kernel of one op 1700.
@@ -41,9 +45,51 @@ pub(super) fn of(name: &str) -> usize {
     }
 }
 
+/// Iterations of the loops in `text` and in the functions of the prelude that it calls.
+pub(super) fn iterations(text: &str) -> usize {
+    static OF_FUNCTIONS: OnceLock<Vec<usize>> = OnceLock::new();
+    let known = OF_FUNCTIONS.get_or_init(|| (0..functions().len()).map(of_function).collect());
+    count(text, &|at| known[at])
+}
+
+fn of_function(at: usize) -> usize {
+    let (name, text) = functions()[at];
+    // Its head is no call.
+    count(&text.replacen(name, "", 1), &of_function)
+}
+
+/// Loops count in single steps, or in larger ones, from a number to a number: none makes more iterations than the largest
+/// number in its head. `called` are those of the functions.
+fn count(text: &str, called: &dyn Fn(usize) -> usize) -> usize {
+    let (before, rest) = text.split_once("for (").unwrap_or((text, ""));
+    let own: usize = calls(before).filter_map(function).map(called).sum();
+    let Some((head, rest)) = rest.split_once('{') else { return own };
+    let numbers = head.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
+    let most: usize = numbers.max().unwrap_or(0);
+    let mut depth = 1;
+    let end = rest.find(|c| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        depth == 0
+    });
+    let (inside, after) = rest.split_at(end.unwrap_or(rest.len()));
+    own + most * (1 + count(inside, called)) + count(after, called)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loops_are_counted_with_what_they_call() {
+        assert_eq!(iterations("x + max_4(a, b)"), 0);
+        assert_eq!(iterations("for (var i = 0; i < 32; i++) { y = f(y); } return y;"), 32);
+        let nested =
+            "for (var i = 5u; i > 1u; i--) { if (a) { b; } for (var j = 0; j < 3; j++) { c; } }";
+        assert_eq!(iterations(&format!("{nested} {nested}")), 2 * 5 * (1 + 3));
+        // The series of e^x - 1, on which tanh stands.
+        assert_eq!((iterations("expm1_4(x)"), iterations("tanh_4(x) + tanh_4(y)")), (9, 18));
+        assert_eq!(iterations("for (var i = 0; i < 2; i++) { x = expm1_4(x); }"), 20);
+    }
 
     #[test]
     fn the_table_is_searched_by_name() {

@@ -73,6 +73,7 @@ pub(crate) struct Pointwise {
     pub(crate) body: Cow<'static, str>,
     pub(crate) args: Vec<(Cow<'static, str>, Arg)>,
     weight: OnceCell<usize>,
+    iterations: OnceCell<usize>,
 }
 
 pub(crate) enum Arg {
@@ -148,7 +149,13 @@ impl View {
 
 impl Pointwise {
     pub(crate) fn new(name: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
-        Pointwise { name, body: body.into(), args: Vec::new(), weight: OnceCell::new() }
+        Pointwise {
+            name,
+            body: body.into(),
+            args: Vec::new(),
+            weight: OnceCell::new(),
+            iterations: OnceCell::new(),
+        }
     }
 
     pub(crate) fn arg(self, name: impl Into<Cow<'static, str>>, arg: Arg) -> Self {
@@ -177,6 +184,11 @@ impl Pointwise {
             let called: usize = calls(&self.body).map(costs::of).sum();
             self.body.len() + called
         })
+    }
+
+    /// Iterations of the loops in the body and in what it calls.
+    pub(crate) fn iterations(&self) -> usize {
+        *self.iterations.get_or_init(|| costs::iterations(&self.body))
     }
 
     /// True if the elements of the only input, elsewhere: a view, which costs its reader nothing but indices.
@@ -247,6 +259,7 @@ pub(crate) struct Kernel {
     pub(crate) binds: Vec<(Bind, Access)>,
     pub(crate) params: Vec<(Cow<'static, str>, u32)>,
     groups: u64,
+    pub(crate) iterations: usize,
     stores: bool,
     pub(crate) flops: u64,
 }
@@ -265,6 +278,7 @@ impl Kernel {
             binds: Vec::new(),
             params: Vec::new(),
             groups: 1,
+            iterations: 0,
             stores: false,
             flops: 0,
         }
@@ -340,10 +354,11 @@ impl Kernel {
         self
     }
 
-    /// Launches `groups` workgroups. The shader finds its own with the parameter `row`, which stands last:
-    /// the number of workgroups along x.
-    pub(crate) fn groups(mut self, groups: usize) -> Self {
+    /// Launches `groups` workgroups, of which no invocation's loops make more than `iterations` in all. The shader finds
+    /// its own workgroup with the parameter `row`, which stands last: the number of workgroups along x.
+    pub(crate) fn groups(mut self, groups: usize, iterations: usize) -> Self {
         self.groups = (groups as u64).max(1);
+        self.iterations = iterations;
         let row = self.grid()[0];
         self.params.push(("row".into(), row));
         self
@@ -396,16 +411,14 @@ const PRELUDE: &str = shader!(include_str!("../../shaders/prelude.wgsl"));
 
 /// Appends the functions of `shaders/prelude.wgsl` that `wgsl` calls, and those that they call.
 pub(crate) fn link_prelude(wgsl: &mut String) {
-    static FUNCTIONS: OnceLock<Vec<(&str, &str)>> = OnceLock::new();
-    let functions = FUNCTIONS.get_or_init(prelude);
     let mut linked: Vec<&str> = Vec::new();
     let mut from = 0;
     // What is appended is searched in its turn, until nothing new turns up.
     while from < wgsl.len() {
         let mut blocks = Vec::new();
         for name in calls(&wgsl[from..]) {
-            if let Ok(at) = functions.binary_search_by(|(known, _)| (*known).cmp(name)) {
-                let (name, block) = functions[at];
+            if let Some(at) = function(name) {
+                let (name, block) = functions()[at];
                 if !linked.contains(&name) {
                     linked.push(name);
                     blocks.push(block);
@@ -422,6 +435,16 @@ pub(crate) fn link_prelude(wgsl: &mut String) {
 }
 
 /// The functions of the prelude and their texts, in the order of their names.
+pub(super) fn functions() -> &'static [(&'static str, &'static str)] {
+    static FUNCTIONS: OnceLock<Vec<(&str, &str)>> = OnceLock::new();
+    FUNCTIONS.get_or_init(prelude)
+}
+
+/// Which of them has this name.
+pub(super) fn function(name: &str) -> Option<usize> {
+    functions().binary_search_by(|(known, _)| (*known).cmp(name)).ok()
+}
+
 fn prelude() -> Vec<(&'static str, &'static str)> {
     let mut functions: Vec<(&str, &str)> = Vec::new();
     for block in PRELUDE.split("\n\n") {
@@ -434,7 +457,7 @@ fn prelude() -> Vec<(&'static str, &'static str)> {
 }
 
 /// The words before an opening parenthesis.
-fn calls(wgsl: &str) -> impl Iterator<Item = &str> {
+pub(super) fn calls(wgsl: &str) -> impl Iterator<Item = &str> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     wgsl.match_indices('(')
         .map(move |(end, _)| wgsl[..end].rsplit(|c| !word(c)).next().unwrap_or_default())

@@ -39,7 +39,7 @@ struct ArgMax {
     smallest: bool,
 }
 
-/// Elements that one thread looks through.
+/// Elements that one thread looks through, unless there would be more chunks than one can look through.
 const CHUNK: usize = 4096;
 
 impl Op for ArgMax {
@@ -67,7 +67,8 @@ impl Op for ArgMax {
 
     fn lower(&self, site: &Site) -> Lowering {
         let walk = Walk::new(&site.inputs[0].shape, &[self.axis]);
-        let chunks = walk.len.div_ceil(CHUNK);
+        let most = site.caps.loop_piece();
+        let chunks = walk.len.div_ceil(CHUNK.min(most).max(walk.len.div_ceil(most)));
         let dtype = site.inputs[0].dtype;
         if chunks == 1 {
             return self.kernel(&walk, dtype, 1, None, Bind::Output).into();
@@ -124,7 +125,8 @@ impl ArgMax {
             .param("len", len)
             .param("chunks", chunks)
             .param("chunk", len.div_ceil(chunks));
-        walk_functions(kernel, walk).groups((walk.outputs * chunks).div_ceil(64))
+        walk_functions(kernel, walk)
+            .groups((walk.outputs * chunks).div_ceil(64), len.div_ceil(chunks))
     }
 }
 

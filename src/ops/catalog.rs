@@ -8,6 +8,7 @@
 
 mod calls;
 mod checks;
+mod loops;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -35,7 +36,7 @@ struct Catalog {
     device: Device,
     /// Stands for the contents of every input.
     buffer: wgpu::Buffer,
-    caps: [Caps; 5],
+    caps: Vec<Caps>,
     texts: BTreeMap<Arc<str>, Text>,
 }
 
@@ -81,7 +82,7 @@ impl Catalog {
         Catalog {
             device: Device::from_wgpu(&adapter, device, queue).unwrap(),
             buffer,
-            caps: [gpu, few, cpu, lanes, warps],
+            caps: vec![gpu, few, cpu, lanes, warps],
             texts: BTreeMap::new(),
         }
     }
@@ -121,6 +122,8 @@ impl Catalog {
                         break;
                     };
                     for kernel in &kernels.kernels {
+                        let (own, most) = (kernel.iterations, caps.loop_iterations);
+                        assert!(own <= most, "{call} {variant:?}: {own} iterations of {most}");
                         let params = kernel.params.iter().map(|(name, _)| name.to_string());
                         let source = kernel.source_alone();
                         fits(&source);
@@ -129,7 +132,9 @@ impl Catalog {
                 }
             }
             for fusion in [true, false] {
-                for source in plan(&graph, &caps, fusion, &Choice::Unasked).sources() {
+                let plan = plan(&graph, &caps, fusion, &Choice::Unasked);
+                assert!(plan.refused().is_none(), "{call}: {:?}", plan.refused());
+                for source in plan.sources() {
                     fits(source);
                     self.insert(source.clone(), &call, None);
                 }

@@ -337,7 +337,10 @@ impl InputGradient {
         };
         let direct = Way { patches: None, gemm: direct };
         let given = by_o(n * oh * ow, kh * kw * c);
-        if self.options.dilations != [1, 1] || given.m * given.n > patches::MOST {
+        if self.options.dilations != [1, 1]
+            || given.m * given.n > patches::MOST
+            || patches::iterations(&g) > site.caps.loop_iterations
+        {
             return (direct, None);
         }
         let patches = Way { patches: Some(g), gemm: patches::product(&given, dtype) };
@@ -429,7 +432,13 @@ impl FilterGradient {
             m: kh * kw * c,
             n: o,
             sum: Sum::Nest([n, oh, ow]),
-            a: Rows { text: a.to_string(), load, vector: false, columns },
+            a: Rows {
+                text: a.to_string(),
+                load,
+                vector: false,
+                columns,
+                skip: "At(at.line, at.x + n * p.sw, at.inside)",
+            },
             b: Columns { batch: 0, u: oh * ow * o, v: ow * o, k: o, n: 1 },
             params: g.params(),
         }

@@ -7,16 +7,14 @@
 use std::hash::{Hash, Hasher};
 
 use super::conv2d::{Conv2dOptions, Geometry};
-use super::parts::{stored_in, sum_parts};
+use super::depthwise_kernels::{Cut, Form, Lanes, OF_PART, divisor};
 use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, same_dtype};
-use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
+use crate::graph::lower::{Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::{Operand, Tensor};
-use crate::wgsl::shader;
 
 impl Tensor {
     /// Convolves each channel of images `[N,H,W,C]` with its own M of the `filters` `[KH,KW,C,M]` to `[N,OH,OW,C*M]`:
@@ -60,109 +58,6 @@ fn geometry(op: &str, image: &Shape, filter: &Shape, options: Conv2dOptions) -> 
     Ok(g)
 }
 
-/// How the threads of a kernel share the channels.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lanes {
-    /// One filter to a channel, and four channels to a thread.
-    Channels,
-    /// Four filters of one channel to a thread.
-    Filters,
-    /// Four elements, each by itself.
-    Single,
-}
-
-impl Lanes {
-    fn new(g: &Geometry) -> Self {
-        match (g.image[3], g.filter[3]) {
-            (c, 1) if c % 4 == 0 => Lanes::Channels,
-            (_, m) if m % 4 == 0 => Lanes::Filters,
-            _ => Lanes::Single,
-        }
-    }
-}
-
-/// The loader of a binding, of single elements or of four.
-fn loader(binding: usize, name: &str, quads: bool) -> String {
-    let (stored, read) = if quads {
-        ("vec4<T>", format!("V({name}[at / 4u])"))
-    } else {
-        ("T", format!("f32({name}[at])"))
-    };
-    let given = if quads { "V" } else { "f32" };
-    format!(
-        "@group(0) @binding({binding}) var<storage, read> {name}: array<{stored}>;\n\
-         fn load_{name}(at: u32) -> {given} {{ return {read}; }}"
-    )
-}
-
-/// What the three kernels differ in.
-struct Form<'a> {
-    label: &'static str,
-    /// The function `element(e)`, which sums up the results from e on.
-    body: &'a str,
-    /// Whether that gives four results, or one.
-    four: bool,
-    /// Of which of the inputs four elements are loaded at once.
-    quads: [bool; 2],
-    /// Rows of a part of the sum.
-    part: usize,
-    total: usize,
-}
-
-fn kernel(form: &Form, g: &Geometry, dtype: DType) -> Kernel {
-    let &Form { label, body, four, quads, part, total } = form;
-    let ([_, h, w, c], [kh, kw, _, m], [n, oh, ow, cm]) = (g.image, g.filter, g.out);
-    let ([sh, sw], [dh, dw]) = (g.options.strides, g.options.dilations);
-    let common = [divisor(sh, dh), divisor(sw, dw)];
-    Kernel::new(label, shader!(include_str!("../../shaders/depthwise_conv2d.wgsl")))
-        .alias("T", dtype)
-        .constant("WG", 64)
-        .declare("alias V = vec4<f32>;")
-        .declare("@group(0) @binding(3) var<uniform> p: Params;")
-        .declare(loader(0, "x", quads[0]))
-        .declare(loader(1, "w", quads[1]))
-        .declare(if four {
-            "alias X = V;\nfn four(e: u32) -> V { return element(e); }"
-        } else {
-            "alias X = f32;\n\
-             fn four(e: u32) -> V {\n    \
-             let last = p.total - 1u;\n    \
-             return V(element(e), element(min(e + 1u, last)), element(min(e + 2u, last)), \
-             element(min(e + 3u, last)));\n}"
-        })
-        .declare(body)
-        .read(Bind::Input(0))
-        .read(Bind::Input(1))
-        .param("total", total)
-        .param("h", h)
-        .param("w", w)
-        .param("c", c)
-        .param("kh", kh)
-        .param("kw", kw)
-        .param("m", m)
-        .param("oh", oh)
-        .param("ow", ow)
-        .param("cm", cm)
-        .param("sh", sh)
-        .param("sw", sw)
-        .param("dh", dh)
-        .param("dw", dw)
-        .param("top", g.top)
-        .param("left", g.left)
-        .param("next_h", dh / common[0])
-        .param("next_w", dw / common[1])
-        .param("back_h", sh / common[0])
-        .param("back_w", sw / common[1])
-        .param("rows", n * oh)
-        .param("part", part)
-        .flops(2 * n * oh * ow * cm * kh * kw)
-        .groups(total.div_ceil(4 * 64))
-}
-
-fn divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { divisor(b, a % b) }
-}
-
 #[derive(Debug, Hash)]
 struct DepthwiseConv2d {
     options: Conv2dOptions,
@@ -188,15 +83,34 @@ impl Op for DepthwiseConv2d {
         let g =
             agreed(geometry(FORWARD, &site.inputs[0].shape, &site.inputs[1].shape, self.options));
         let lanes = Lanes::new(&g);
-        let body = "fn element(e: u32) -> X {\n    \
-            let channel = e % p.cm;\n    \
+        let results = site.output.elements();
+        let [rows, columns] = [g.filter[0].min(g.image[1]), g.filter[1].min(g.image[2])];
+        let cut = Cut::new(lanes, rows * columns, rows * (1 + columns), results, site.caps);
+        let window = "let channel = e % p.cm;\n    \
             let window = e / p.cm;\n    \
             let y = (window / p.ow) % p.oh * p.sh;\n    \
             let x = window % p.ow * p.sw;\n    \
             let rows = inside(y, p.dh, p.top, p.kh, p.h);\n    \
             let columns = inside(x, p.dw, p.left, p.kw, p.w);\n    \
-            let image = window / (p.ow * p.oh) * p.h;\n    \
-            var sum = X(0);\n    \
+            let image = window / (p.ow * p.oh) * p.h;\n    ";
+        let (begin, walk) = if cut.steps {
+            (
+                OF_PART,
+                "let width = max(columns.x, columns.y) - columns.x;\n    \
+            let steps = (max(rows.x, rows.y) - rows.x) * width;\n    \
+            for (var k = step; k < min(step + p.part, steps); k++) {\n        \
+            let u = rows.x + k / width;\n        \
+            let v = columns.x + k % width;\n        \
+            let line = image + y + u * p.dh - p.top;\n        \
+            let at = (line * p.w + x + v * p.dw - p.left) * p.c + channel / p.m;\n        \
+            sum = fma(X(load_x(at)), load_w((u * p.kw + v) * p.cm + channel), sum);\n    \
+            }\n    \
+            return sum;\n}",
+            )
+        } else {
+            (
+                "fn element(e: u32) -> X {\n    ",
+                "var sum = X(0);\n    \
             for (var u = rows.x; u < rows.y; u++) {\n        \
             let line = image + y + u * p.dh - p.top;\n        \
             var at = (line * p.w + x + columns.x * p.dw - p.left) * p.c + channel / p.m;\n        \
@@ -206,17 +120,19 @@ impl Op for DepthwiseConv2d {
             at += p.dw * p.c;\n            \
             filter_at += p.cm;\n        \
             }\n    }\n    \
-            return sum;\n}";
+            return sum;\n}",
+            )
+        };
         let four = lanes != Lanes::Single;
         let form = Form {
             label: "depthwise_conv2d",
-            body,
+            body: &[begin, window, walk].concat(),
             four,
             quads: [lanes == Lanes::Channels, four],
-            part: 0,
-            total: site.output.elements(),
+            cut,
+            results,
         };
-        kernel(&form, &g, site.output.dtype).stores().write(Bind::Output).into()
+        form.lower(&g, site.output.dtype)
     }
 }
 
@@ -258,8 +174,20 @@ impl Op for InputGradient {
 
     fn lower(&self, site: &Site) -> Lowering {
         let g = agreed(geometry(self.name(), &self.image, &site.inputs[1].shape, self.options));
+        let lanes = if Lanes::new(&g) == Lanes::Channels { Lanes::Channels } else { Lanes::Single };
+        let next = |axis: usize| {
+            let [stride, dilation] = [g.options.strides[axis], g.options.dilations[axis]];
+            dilation / divisor(stride, dilation)
+        };
+        // Each window takes another element of the filter, and all are as far apart as the next.
+        let most = |axis: usize| g.filter[axis].min(g.out[1 + axis].div_ceil(next(axis)));
+        let (rows, columns, m) = (most(0), most(1), g.filter[3]);
+        let first = next(0).min(g.out[1]) + next(1).min(g.out[2]);
+        let turns = first + rows * (1 + columns * (1 + m));
+        let results = site.output.elements();
+        let cut = Cut::new(lanes, rows * columns * m, turns, results, site.caps);
         // The loop is over windows, from the first on; the filter's elements go down by as many as it says.
-        let body = "fn element(e: u32) -> X {\n    \
+        let whole = "fn element(e: u32) -> X {\n    \
             let channel = e % p.c * p.m;\n    \
             let place = e / p.c;\n    \
             let rows = takers((place / p.w) % p.h, p.sh, p.dh, p.top, p.kh, p.oh, p.next_h);\n    \
@@ -280,16 +208,34 @@ impl Op for InputGradient {
             u -= p.back_h;\n    \
             }\n    \
             return sum;\n}";
-        let four = Lanes::new(&g) == Lanes::Channels;
+        let steps = "let channel = e % p.c * p.m;\n    \
+            let place = e / p.c;\n    \
+            let rows = takers((place / p.w) % p.h, p.sh, p.dh, p.top, p.kh, p.oh, p.next_h, p.inverse_h);\n    \
+            let columns = takers(place % p.w, p.sw, p.dw, p.left, p.kw, p.ow, p.next_w, p.inverse_w);\n    \
+            let image = place / (p.w * p.h) * p.oh;\n    \
+            let width = (columns.y - columns.x + p.next_w - 1u) / p.next_w;\n    \
+            let height = (rows.y - rows.x + p.next_h - 1u) / p.next_h;\n    \
+            for (var k = step; k < min(step + p.part, height * width * p.m); k++) {\n        \
+            let down = k / (width * p.m);\n        \
+            let right = k / p.m % width;\n        \
+            let i = image + rows.x + down * p.next_h;\n        \
+            let j = columns.x + right * p.next_w;\n        \
+            let u = rows.z - down * p.back_h;\n        \
+            let v = columns.z - right * p.back_w;\n        \
+            let m = channel + k % p.m;\n        \
+            sum = fma(load_x((i * p.ow + j) * p.cm + m), load_w((u * p.kw + v) * p.cm + m), sum);\n    \
+            }\n    \
+            return sum;\n}";
+        let four = lanes == Lanes::Channels;
         let form = Form {
             label: "depthwise_conv2d_input_gradient",
-            body,
+            body: &if cut.steps { [OF_PART, steps].concat() } else { whole.to_string() },
             four,
             quads: [four; 2],
-            part: 0,
-            total: site.output.elements(),
+            cut,
+            results,
         };
-        kernel(&form, &g, site.output.dtype).stores().write(Bind::Output).into()
+        form.lower(&g, site.output.dtype)
     }
 }
 
@@ -331,7 +277,7 @@ impl Op for FilterGradient {
         let g = agreed(geometry(self.name(), &site.inputs[0].shape, &self.filter, self.options));
         let lanes = Lanes::new(&g);
         let four = lanes != Lanes::Single;
-        let body = "fn element(e: u32) -> X {\n    \
+        let whole = "fn element(e: u32) -> X {\n    \
             let filters = p.kh * p.kw * p.cm;\n    \
             let channel = e % p.cm;\n    \
             let x = (e / p.cm) % p.kw * p.dw;\n    \
@@ -352,31 +298,48 @@ impl Op for FilterGradient {
             result_at += p.cm;\n        \
             }\n    }\n    \
             return sum;\n}";
+        let steps = "let channel = e % p.cm;\n    \
+            let x = (e / p.cm) % p.kw * p.dw;\n    \
+            let y = e / (p.kw * p.cm) * p.dh;\n    \
+            for (var k = step; k < min(step + p.part, p.rows * p.ow); k++) {\n        \
+            let r = k / p.ow;\n        \
+            let image = r / p.oh;\n        \
+            // Outside of the image these wrap to large numbers.\n        \
+            let line = y + (r - image * p.oh) * p.sh - p.top;\n        \
+            let column = x + (k - r * p.ow) * p.sw - p.left;\n        \
+            if (line < p.h && column < p.w) {\n            \
+            let at = ((image * p.h + line) * p.w + column) * p.c + channel / p.m;\n            \
+            sum = fma(X(load_x(at)), load_w(k * p.cm + channel), sum);\n        \
+            }\n    }\n    \
+            return sum;\n}";
         // The sum is long and the results are few: it is cut into parts, by rows of the result.
         let results = site.output.elements();
         let (rows, ow) = (g.out[0] * g.out[1], g.out[2]);
         let (shortest, most) = if site.caps.cpu { (1024, 64) } else { (128, 256) };
         let by_memory = (4 << 20) / results.max(1);
         let wanted = (rows * ow / shortest).min(most).min(by_memory).max(1);
-        let part = rows.div_ceil(wanted).max(1);
-        let parts = rows.div_ceil(part).max(1);
+        let each = if four { 1 + ow } else { 4 * (1 + ow) };
+        let longest = site.caps.loop_iterations / each;
+        let part = rows.div_ceil(wanted).max(1).min(longest.max(1));
+        let cut = match longest {
+            // A row of the result is too long by itself.
+            0 => Cut::new(lanes, rows * ow, usize::MAX / 4, results, site.caps),
+            _ => Cut {
+                parts: rows.div_ceil(part).max(1),
+                part,
+                steps: false,
+                iterations: part * each,
+            },
+        };
         let form = Form {
             label: "depthwise_conv2d_filter_gradient",
-            body,
+            body: &if cut.steps { [OF_PART, steps].concat() } else { whole.to_string() },
             four,
             quads: [lanes == Lanes::Channels, four],
-            part,
-            total: results * parts,
+            cut,
+            results,
         };
-        let (dtype, total) = (site.output.dtype, form.total);
-        let sums = kernel(&form, &g, dtype);
-        if parts == 1 {
-            return sums.stores().write(Bind::Output).into();
-        }
-        let sums = stored_in(Bind::Temp(0), sums.alias("Out", DType::F32), four);
-        let add = sum_parts([Bind::Temp(0), Bind::Output], DType::F32, dtype, results, parts);
-        let temps = vec![DType::F32.bytes(total)];
-        Lowering::Kernels(Kernels { temps, kernels: vec![sums, add] })
+        form.lower(&g, site.output.dtype)
     }
 }
 
@@ -395,103 +358,5 @@ impl Operation for FilterGradient {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::super::conv2d::Padding;
-    use super::*;
-    use crate::tape::GradientTape;
-
-    fn numbers(count: usize, step: usize) -> Vec<f32> {
-        (0..count).map(|i| ((i * step) % 13) as f32 / 8.0 - 0.75).collect()
-    }
-
-    fn near(what: &str, got: &Tensor, want: &[f64]) {
-        let got = got.to_vec::<f32>().unwrap();
-        assert_eq!(got.len(), want.len(), "{what}");
-        for (i, (got, want)) in got.iter().zip(want).enumerate() {
-            let error = (f64::from(*got) - want).abs();
-            assert!(error <= 1e-5 + 1e-5 * want.abs(), "{what} [{i}]: {got}, not {want}");
-        }
-    }
-
-    /// Compares the result and both gradients with sums in `f64`, written as the definition says.
-    fn check(image: [usize; 4], filter: [usize; 4], options: Conv2dOptions) {
-        let what = format!("{image:?} {filter:?} {options:?}");
-        let g = geometry(FORWARD, &image.into(), &filter.into(), options).unwrap();
-        let ([n, h, w, c], [kh, kw, _, m], [_, oh, ow, cm]) = (g.image, g.filter, g.out);
-        let (x, f) = (numbers(n * h * w * c, 7), numbers(kh * kw * cm, 5));
-        let dy = numbers(n * oh * ow * cm, 3);
-        let mut y = vec![0.0; dy.len()];
-        let (mut dx, mut df) = (vec![0.0; x.len()], vec![0.0; f.len()]);
-        let place = |i: usize, k: usize, axis: usize, lead: usize, size: usize| {
-            let at = i * options.strides[axis] + k * options.dilations[axis];
-            at.checked_sub(lead).filter(|at| *at < size)
-        };
-        for (e, y) in y.iter_mut().enumerate() {
-            let (channel, j, i) = (e % cm, e / cm % ow, e / cm / ow % oh);
-            for (u, v) in (0..kh * kw).map(|k| (k / kw, k % kw)) {
-                let (line, column) = (place(i, u, 0, g.top, h), place(j, v, 1, g.left, w));
-                let (Some(line), Some(column)) = (line, column) else { continue };
-                let at = ((e / cm / ow / oh * h + line) * w + column) * c + channel / m;
-                let filter_at = (u * kw + v) * cm + channel;
-                *y += f64::from(x[at]) * f64::from(f[filter_at]);
-                dx[at] += f64::from(dy[e]) * f64::from(f[filter_at]);
-                df[filter_at] += f64::from(dy[e]) * f64::from(x[at]);
-            }
-        }
-        let x = Tensor::from_slice(&x, image).unwrap();
-        let f = Tensor::from_slice(&f, filter).unwrap();
-        let dy = Tensor::from_slice(&dy, g.out).unwrap();
-        let tape = GradientTape::new();
-        tape.watch(&x).unwrap();
-        tape.watch(&f).unwrap();
-        let got = x.depthwise_conv2d(&f, options).unwrap();
-        near(&format!("y {what}"), &got, &y);
-        let grads = tape.gradient_from(&got, Some(&[&dy]), [&x, &f]).unwrap();
-        for (name, got, want) in [("dx", &grads[0], &dx), ("dw", &grads[1], &df)] {
-            near(&format!("{name} {what}"), got.as_ref().unwrap(), want);
-        }
-    }
-
-    #[test]
-    fn results_and_gradients_are_the_sums_of_the_definition() {
-        for padding in [Padding::Same, Padding::Valid] {
-            for (strides, dilations) in
-                [([1, 1], [1, 1]), ([2, 3], [1, 1]), ([1, 1], [3, 2]), ([2, 4], [3, 6])]
-            {
-                let options = Conv2dOptions { strides, padding, dilations };
-                check([2, 9, 11, 8], [3, 2, 8, 1], options);
-                check([2, 9, 11, 3], [2, 3, 3, 4], options);
-                check([1, 9, 11, 3], [3, 2, 3, 3], options);
-            }
-        }
-    }
-
-    #[test]
-    fn long_sums_of_the_filters_gradient_are_cut() {
-        for (c, m) in [(4, 1), (1, 4), (3, 1)] {
-            check([3, 61, 70, c], [3, 3, c, m], Conv2dOptions::default());
-        }
-    }
-
-    #[test]
-    fn nothing_in_gives_nothing_or_zeros() {
-        let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
-        check([0, 5, 5, 4], [3, 3, 4, 1], same);
-        check([1, 2, 2, 3], [3, 3, 3, 2], Conv2dOptions::default());
-        check([1, 3, 3, 2], [2, 2, 2, 0], same);
-        check([1, 3, 3, 0], [2, 2, 0, 1], same);
-    }
-
-    #[test]
-    fn channels_must_agree() {
-        let op = DepthwiseConv2d { options: Conv2dOptions::default() };
-        let spec = |sizes: [usize; 4]| Spec::new(sizes, DType::F32);
-        let error = op.infer(&[&spec([1, 5, 5, 3]), &spec([3, 3, 2, 1])]).unwrap_err().to_string();
-        assert!(
-            error.starts_with("DepthwiseConv2dNative: the images [1, 5, 5, 3] have 3 channels"),
-            "{error}"
-        );
-    }
-}
+#[path = "depthwise_conv2d_tests.rs"]
+mod tests;

@@ -114,7 +114,7 @@ impl Op for Gather {
             .param("count", count)
             .param("inner", inner)
             .param("total", total)
-            .groups(total.div_ceil(64))
+            .groups(total.div_ceil(64), 0)
             .into()
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct Rows {
     /// Where instead four m lie together at a multiple of four, and m ends at one: declares `a_load` and
     /// `a_column(at, i)` for m to m + 3 over `a: array<vec4<T>>`, `at` being the place of m.
     pub(super) columns: Option<&'static str>,
+    /// The place `n` further along i than `at`, where runs of i are cut into pieces; of a run nobody asks.
+    pub(super) skip: &'static str,
 }
 
 /// What is summed over.
@@ -64,6 +66,11 @@ struct Cut {
     /// Values of u in a part.
     part: usize,
     sizes: [usize; 3],
+    /// Where no thread can go through all that belongs to one u: how many v that has, and into how many pieces its runs are
+    /// cut. All of them then have a u of their own.
+    pieces: Option<[usize; 2]>,
+    /// What the loops of a thread make.
+    iterations: usize,
 }
 
 impl Gemm {
@@ -79,7 +86,7 @@ impl Gemm {
         let tiles_n = self.n.div_ceil(tile_n);
         let groups = self.batch * tiles_m * tiles_n;
         let results = self.batch * self.m * self.n;
-        let cut = cut(self.sum, groups, results, caps);
+        let cut = cut(self.sum, groups, results, variant, caps);
         let mut b = self.b;
         if let Sum::Run(_) = self.sum {
             b.u = cut.sizes[2] * b.k;
@@ -95,6 +102,17 @@ impl Gemm {
             Variant::Dots { .. } => b.line_loader(self.n, tail),
             _ => b.loader(whole, tail),
         };
+        let mut params = self.params;
+        let (rows, columns) = match cut.pieces {
+            None => (self.a.declaration(variant), columns.to_string()),
+            Some([v, pieces]) => {
+                let Sum::Nest([.., run]) = self.sum else {
+                    unreachable!("runs are cut as they are")
+                };
+                params.extend([("v_own", v), ("pieces", pieces), ("run", run)]);
+                (in_pieces_a(&self.a.declaration(variant), self.a.skip), in_pieces_b(columns))
+            }
+        };
         let sums_at = Bind::Temp(usize::from(out != Bind::Output));
         let sums = match self.dtype.register() {
             Register::F32 => DType::F32,
@@ -104,7 +122,7 @@ impl Gemm {
         let stored = if cut.parts == 1 { self.result } else { sums };
         let [u, v, inner] = cut.sizes;
         let mut kernel = variant
-            .kernel(self.label, tail, caps)
+            .kernel(self.label, tail, cut.pieces.is_some(), caps)
             .alias("T", self.dtype)
             .alias("Sum", sums)
             .alias("Out", stored)
@@ -119,11 +137,11 @@ impl Gemm {
                      fn mad_4(x: V, v: V, c: V) -> V { return x * v + c; }"
                 }
             })
-            .declare(self.a.declaration(variant))
+            .declare(rows)
             .declare(columns)
             .read(Bind::Input(0))
             .read(Bind::Input(1));
-        let params = [
+        let sizes = [
             ("m", self.m),
             ("n", self.n),
             ("k", self.sum.len()),
@@ -142,7 +160,7 @@ impl Gemm {
             ("b_n", b.n),
             ("sums", variant.sums()),
         ];
-        for &(name, value) in params.iter().chain(&self.params) {
+        for &(name, value) in sizes.iter().chain(&params) {
             kernel = kernel.param(name, value);
         }
         let fields: String =
@@ -151,7 +169,7 @@ impl Gemm {
             .declare(format!("struct Params {{\n{fields}    row: u32,\n}}"))
             .declare("@group(0) @binding(3) var<uniform> p: Params;")
             .flops(2 * self.batch * self.m * self.n * self.sum.len())
-            .groups(groups * cut.parts);
+            .groups(groups * cut.parts, cut.iterations);
         if cut.parts == 1 {
             return stored_in(out, kernel, whole).into();
         }
@@ -171,9 +189,9 @@ impl Sum {
     }
 }
 
-/// Cuts a sum into so many parts that enough workgroups have work, and that no part is so long that rounding
-/// errors pile up, as long as the parts' results take little memory.
-fn cut(sum: Sum, groups: usize, results: usize, caps: &Caps) -> Cut {
+/// Cuts a sum into so many parts that enough workgroups have work, that no part is so long that rounding
+/// errors pile up, as long as the parts' results take little memory, and that no thread's loops are too long.
+fn cut(sum: Sum, groups: usize, results: usize, variant: Variant, caps: &Caps) -> Cut {
     const LONGEST: usize = 2048;
     const MOST_RESULTS: usize = 4 << 20;
     let k = sum.len();
@@ -181,21 +199,84 @@ fn cut(sum: Sum, groups: usize, results: usize, caps: &Caps) -> Cut {
     let (wanted, shortest) = if caps.cpu { (4, 1024) } else { (128, 128) };
     let by_groups = (wanted / groups.max(1)).min(k / shortest).min(64);
     let by_length = k.div_ceil(LONGEST).min(MOST_RESULTS / results.max(1));
-    let parts = by_groups.max(by_length).max(1);
-    match sum {
+    // The second kernel goes through the parts.
+    let parts = by_groups.max(by_length).clamp(1, caps.loop_piece());
+    let longest = variant.longest_run(caps);
+    let of = |sizes: [usize; 3], part: usize, run: usize, pieces| Cut {
+        parts: sizes[0].div_ceil(part).max(1),
+        part,
+        sizes,
+        pieces,
+        iterations: part * (1 + sizes[1] * (1 + variant.iterations(run))) + Variant::AROUND,
+    };
+    let [u, v, run] = match sum {
         Sum::Run(_) => {
             // Where vectors are read, they must not be torn.
-            let inner = k.div_ceil(parts).next_multiple_of(4).max(4);
-            Cut {
-                parts: k.div_ceil(inner).max(1),
-                part: 1,
-                sizes: [k.div_ceil(inner).max(1), 1, inner],
+            let inner = k.div_ceil(parts).next_multiple_of(4).clamp(4, longest);
+            return of([k.div_ceil(inner).max(1), 1, inner], 1, inner, None);
+        }
+        Sum::Nest(sizes) => sizes,
+    };
+    let room = caps.loop_iterations.saturating_sub(Variant::AROUND);
+    // Values of u that a thread can go through where each has `v` runs of this length.
+    let most = |v: usize, run: usize| room / (1 + v * (1 + variant.iterations(run)));
+    let part = (u / parts).max(1).min(most(v, run));
+    if part > 0 {
+        return of([u, v, run], part, run, None);
+    }
+    let pieces = run.div_ceil(longest);
+    let piece = run.div_ceil(pieces).next_multiple_of(64);
+    let pieces = run.div_ceil(piece);
+    let all = u * v * pieces;
+    let longest = run.min(piece);
+    let part = (all / parts).clamp(1, most(1, longest).max(1));
+    of([all, 1, piece], part, longest, Some([v, pieces]))
+}
+
+/// The loaders of the first operand, where u also says which v it is and which piece of the run.
+fn in_pieces_a(text: &str, skip: &str) -> String {
+    let text = text.replace("fn a_at(", "fn a_whole(");
+    format!(
+        "{text}\nfn a_skip(at: At, n: u32) -> At {{ return {skip}; }}\n\
+         fn a_at(row: Row, u: u32, v: u32) -> At {{\n    \
+         let run = u / p.pieces;\n    \
+         return a_skip(a_whole(row, run / p.v_own, run % p.v_own), u % p.pieces * p.inner);\n}}"
+    )
+}
+
+/// The same of the second.
+fn in_pieces_b(text: &str) -> String {
+    let step = if text.contains("array<vec4<T>>") { "/ 4u" } else { "" };
+    let text = text.replace("fn b_at(", "fn b_whole(");
+    format!(
+        "{text}\nfn b_at(column: u32, u: u32, v: u32) -> u32 {{\n    \
+         let run = u / p.pieces;\n    \
+         return b_whole(column, run / p.v_own, run % p.v_own) + (u % p.pieces * p.inner * p.b_k) {step};\n}}"
+    )
+}
+
+impl Variant {
+    /// What the loops of a thread make along a run of i of this length.
+    pub(super) fn iterations(self, run: usize) -> usize {
+        let quads = run / 4;
+        1 + match self {
+            Variant::Registers { .. } | Variant::Lanes { .. } => quads + run % 4,
+            Variant::Tiled => run.div_ceil(16) * (1 + 16),
+            Variant::Cooperative { size, .. } => {
+                let [depth, _] = self.staged();
+                run.div_ceil(depth) * (1 + depth / size)
             }
+            Variant::Dots { wx, .. } => quads.div_ceil(wx) + 1,
         }
-        Sum::Nest(sizes) => {
-            let part = (sizes[0] / parts).max(1);
-            Cut { parts: sizes[0].div_ceil(part).max(1), part, sizes }
-        }
+    }
+
+    /// What they make before and after the sums, with whatever tile.
+    pub(super) const AROUND: usize = 128;
+
+    /// The longest run that the loops of a thread can go along, in whole tiles.
+    pub(super) fn longest_run(self, caps: &Caps) -> usize {
+        let room = caps.loop_iterations.saturating_sub(Self::AROUND + 8);
+        (room * 4096 / self.iterations(4096) / 64 * 64).max(64)
     }
 }
 
@@ -290,12 +371,14 @@ impl Columns {
 
 #[cfg(test)]
 mod tests {
+    use super::super::variants::PLAIN;
     use super::*;
 
     #[test]
     fn long_sums_of_few_results_are_cut() {
         let gpu = Caps::portable();
-        let run = |k, groups, results, caps: &Caps| cut(Sum::Run(k), groups, results, caps).parts;
+        let run =
+            |k, groups, results, caps: &Caps| cut(Sum::Run(k), groups, results, PLAIN, caps).parts;
         assert_eq!(run(39_200, 1, 800, &gpu), 64);
         assert_eq!(run(1024, 64, 1 << 18, &gpu), 2);
         assert_eq!(run(4096, 1000, 1 << 24, &gpu), 1, "too many results to keep twice");
@@ -308,10 +391,29 @@ mod tests {
     fn parts_cover_the_whole_sum() {
         let caps = Caps::portable();
         for sum in [Sum::Run(39_201), Sum::Nest([50, 28, 28]), Sum::Nest([5, 5, 32]), Sum::Run(0)] {
-            let cut = cut(sum, 1, 100, &caps);
-            let [u, v, inner] = cut.sizes;
-            assert!(cut.part * cut.parts >= u && cut.part * (cut.parts - 1) < u.max(1));
-            assert!(u * v * inner >= sum.len());
+            for bound in [256, caps.loop_iterations] {
+                let caps = Caps { loop_iterations: bound, ..caps.clone() };
+                let cut = cut(sum, 1, 100, PLAIN, &caps);
+                let [u, v, inner] = cut.sizes;
+                assert!(cut.part * cut.parts >= u && cut.part * (cut.parts - 1) < u.max(1));
+                assert!(u * v * inner >= sum.len());
+                assert!(cut.iterations <= bound, "{}", cut.iterations);
+            }
         }
+    }
+
+    #[test]
+    fn sums_that_one_thread_cannot_make_are_cut_anywhere() {
+        let caps = Caps::portable();
+        let nest = |sizes| {
+            let cut = cut(Sum::Nest(sizes), 1, 100, PLAIN, &caps);
+            assert!(cut.iterations <= caps.loop_iterations, "{}", cut.iterations);
+            (cut.sizes, cut.pieces)
+        };
+        // One image of many rows, and one of one long row.
+        assert_eq!(nest([1, 600, 600]), ([600, 1, 640], Some([600, 1])));
+        let (sizes, pieces) = nest([2, 1, 600_000]);
+        assert_eq!(pieces, Some([1, 5]));
+        assert_eq!(sizes, [10, 1, 120_000]);
     }
 }

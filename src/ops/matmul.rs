@@ -226,7 +226,7 @@ impl Product {
             m,
             n,
             sum: Sum::Run(k),
-            a: Rows { text: text.to_string(), load, vector, columns },
+            a: Rows { text: text.to_string(), load, vector, columns, skip: "at" },
             b: Columns { batch: b_batch, u: 0, v: 0, k: b_k, n: b_n },
             params: vec![("a_batch", a_batch), ("a_m", a_m), ("a_k", a_k)],
         }

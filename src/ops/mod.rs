@@ -14,6 +14,7 @@ mod composed;
 mod concat;
 mod conv2d;
 mod depthwise_conv2d;
+mod depthwise_kernels;
 mod fill;
 mod gather;
 mod gemm;
@@ -26,6 +27,7 @@ mod pad;
 mod parts;
 mod patches;
 mod pool;
+mod pool_kernels;
 mod random;
 mod reduce;
 #[cfg(test)]

@@ -1,14 +1,26 @@
 //! Where the sums of a kernel go: to the op's result, or into parts that a second kernel adds up.
 
+use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel};
 use crate::wgsl::shader;
 
-/// Writes the results of a kernel with two inputs and an alias `Out` to `out`.
+/// Steps of a part where a walk of `whole` steps for each of `results` elements is too long for a thread.
+pub(super) fn part_of(whole: usize, results: usize, caps: &Caps) -> usize {
+    let piece = caps.loop_piece();
+    // Few results are spread over more threads.
+    let few = results < 4096;
+    if few { (piece / 16).max(whole.div_ceil(piece)) } else { piece }
+}
+
+/// Writes the results of a kernel with an alias `Out`, whose inputs are bound, to `out`.
 pub(super) fn stored_in(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
     match out {
         Bind::Output => kernel.stores(),
-        _ => kernel.declare(store(2, whole)),
+        _ => {
+            let store = store(kernel.binds.len(), whole);
+            kernel.declare(store)
+        }
     }
     .write(out)
 }
@@ -38,7 +50,7 @@ pub(super) fn sum_parts(
         .write(out)
         .param("len", results)
         .param("parts", parts)
-        .groups(results.div_ceil(4 * 64));
+        .groups(results.div_ceil(4 * 64), parts);
     match out {
         Bind::Output => kernel.stores(),
         _ => kernel.declare(store(1, quads)),

@@ -20,6 +20,14 @@ pub(super) fn product(given: &Product, dtype: DType) -> Gemm {
     gemm
 }
 
+/// What the loops of a thread make that adds up the patches of four places: of each, those of all windows over it.
+pub(super) fn iterations(g: &Geometry) -> usize {
+    let ([kh, kw, ..], [_, oh, ow, _], [sh, sw]) = (g.filter, g.out, g.options.strides);
+    let (rows, columns) = (kh.div_ceil(sh).min(oh), kw.div_ceil(sw).min(ow));
+    let each = rows * (1 + columns);
+    if g.image[3].is_multiple_of(4) { each } else { 4 * each }
+}
+
 /// `gemm` is that of [`product`].
 pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, site: &Site) -> Lowering {
     let bytes = DType::F32.bytes(gemm.m * gemm.n);
@@ -63,7 +71,7 @@ pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, site: &Site) -> Lowering 
         .param("sw", g.options.strides[1])
         .param("top", g.top)
         .param("left", g.left)
-        .groups(total.div_ceil(4 * 64));
+        .groups(total.div_ceil(4 * 64), iterations(g));
     kernels.push(add);
     Lowering::Kernels(Kernels { temps, kernels })
 }

@@ -6,15 +6,15 @@
 use std::hash::{Hash, Hasher};
 
 use super::conv2d::{FARTHEST, Padding, windows};
-use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, no_grads, only};
+use super::pool_kernels::{Form, MEAN, WINDOW, sum_over_holders};
+use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, no_grads, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+use crate::graph::lower::{Bind, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::wgsl::shader;
 
 /// The windows of a pooling, each size as (rows, columns).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,7 +76,11 @@ struct Pool {
 }
 
 /// The shape of the windows `[N,OH,OW,C]` and the leading padding.
-fn geometry(op: &str, image: &Shape, options: Pool2dOptions) -> Result<([usize; 4], [usize; 2])> {
+pub(super) fn geometry(
+    op: &str,
+    image: &Shape,
+    options: Pool2dOptions,
+) -> Result<([usize; 4], [usize; 2])> {
     let &[n, h, w, c] = &image[..] else {
         return Err(Error::Shape(message!(
             "{op}: the images are {image}; they need the four axes [N,H,W,C]. Use expand_dims or reshape."
@@ -93,91 +97,6 @@ fn geometry(op: &str, image: &Shape, options: Pool2dOptions) -> Result<([usize; 
     let (oh, top) = windows(h, kh, sh, 1, options.padding);
     let (ow, left) = windows(w, kw, sw, 1, options.padding);
     Ok(([n, oh, ow, c], [top, left]))
-}
-
-/// The kernel of `body`, which computes four elements of `output` from those of `inputs`, given by name.
-fn kernel(
-    label: &'static str,
-    body: &str,
-    image: &Shape,
-    options: Pool2dOptions,
-    inputs: &[(&str, DType)],
-    output: &Spec,
-) -> Kernel {
-    let ([_, oh, ow, c], [top, left]) = agreed(geometry(label, image, options));
-    let total = output.elements();
-    let mut kernel = Kernel::new(label, shader!(include_str!("../../shaders/pool.wgsl")))
-        .alias("Out", output.dtype)
-        .constant("WG", 64)
-        .declare(if output.dtype == DType::I32 {
-            "alias V = vec4<i32>;"
-        } else {
-            "alias V = vec4<f32>;"
-        });
-    // Four channels of a place lie together, or each element is computed for itself.
-    let vector = c.is_multiple_of(4);
-    kernel = kernel.declare(if vector {
-        "const LANES = vec4<u32>(0u, 1u, 2u, 3u);\n\
-         fn four(e: u32) -> V { return pool(e); }"
-    } else {
-        "const LANES = vec4<u32>(0u);\n\
-         fn four(e: u32) -> V {\n    \
-         let last = p.total - 1u;\n    \
-         return V(pool(e).x, pool(min(e + 1u, last)).x, pool(min(e + 2u, last)).x, pool(min(e + 3u, last)).x);\n}"
-    });
-    for (i, (name, dtype)) in inputs.iter().enumerate() {
-        let stored = if *dtype == DType::I32 { "i32" } else { "f32" };
-        let element = format!("T{i}");
-        kernel = kernel.alias(&element, *dtype).read(Bind::Input(i)).declare(if vector {
-            format!(
-                "@group(0) @binding({i}) var<storage, read> {name}: array<vec4<{element}>>;\n\
-                 fn load_{name}(at: u32) -> vec4<{stored}> {{ return vec4<{stored}>({name}[at / 4u]); }}"
-            )
-        } else {
-            format!(
-                "@group(0) @binding({i}) var<storage, read> {name}: array<{element}>;\n\
-                 fn load_{name}(at: u32) -> vec4<{stored}> {{ return vec4<{stored}>({stored}({name}[at])); }}"
-            )
-        });
-    }
-    kernel
-        .stores()
-        .declare(format!("@group(0) @binding({}) var<uniform> p: Params;", inputs.len() + 1))
-        .declare(body)
-        .write(Bind::Output)
-        .param("total", total)
-        .param("h", image[1])
-        .param("w", image[2])
-        .param("c", c)
-        .param("oh", oh)
-        .param("ow", ow)
-        .param("kh", options.window[0])
-        .param("kw", options.window[1])
-        .param("sh", options.strides[0])
-        .param("sw", options.strides[1])
-        .param("top", top)
-        .param("left", left)
-        .groups(total.div_ceil(4 * 64))
-}
-
-/// Walks the window of output element e and ends with `finish`.
-fn over_window(first: &str, visit: &str, finish: &str) -> String {
-    format!(
-        "fn pool(e: u32) -> V {{\n    \
-         let c = e % p.c;\n    \
-         let window = e / p.c;\n    \
-         let rows = reach((window / p.ow) % p.oh, p.sh, p.top, p.kh, p.h);\n    \
-         let columns = reach(window % p.ow, p.sw, p.left, p.kw, p.w);\n    \
-         let image = window / (p.ow * p.oh) * p.h * p.w * p.c + c;\n    \
-         {first}\n    \
-         for (var i = rows.x; i < rows.y; i++) {{\n        \
-         for (var j = columns.x; j < columns.y; j++) {{\n            \
-         let at = image + (i * p.w + j) * p.c;\n            \
-         let v = load_x(at);\n            \
-         {visit}\n        \
-         }}\n    }}\n    \
-         {finish}\n}}"
-    )
 }
 
 impl Op for Pool {
@@ -201,34 +120,62 @@ impl Op for Pool {
     }
 
     fn lower(&self, site: &Site) -> Lowering {
-        let (label, body) = match self.kind {
-            Kind::Max => (
-                "max_pool",
-                over_window("var best = V(-inf());", "best = max_4(best, v);", "return best;"),
-            ),
-            Kind::ArgMax => (
-                "max_pool_argmax",
-                over_window(
-                    "var best = vec4<f32>(-inf());\n    \
-                     var place = vec4<u32>(image + (rows.x * p.w + columns.x) * p.c) + LANES;",
-                    // NaN wins, and once it has won it stays.
-                    "let better = (v > best) | (is_nan_4(v) & !is_nan_4(best));\n            \
-                     best = select(best, v, better);\n            \
-                     place = select(place, vec4<u32>(at) + LANES, better);",
-                    "return V(place);",
-                ),
-            ),
-            Kind::Average => (
-                "avg_pool",
-                over_window(
-                    "var sum = V(0.0);",
-                    "sum += v;",
-                    "return sum / f32((rows.y - rows.x) * (columns.y - columns.x));",
-                ),
-            ),
+        let (x, [kh, kw]) = (site.inputs[0], self.options.window);
+        let sizes = [kh.min(x.shape[1]), kw.min(x.shape[2])];
+        let label = match self.kind {
+            Kind::Max => "max_pool",
+            Kind::ArgMax => "max_pool_argmax",
+            Kind::Average => "avg_pool",
         };
-        let inputs = [("x", site.inputs[0].dtype)];
-        kernel(label, &body, &site.inputs[0].shape, self.options, &inputs, site.output).into()
+        let form = Form::new(label, &x.shape, self.options, site, sizes);
+        let inputs = [("x", x.dtype, Bind::Input(0))];
+        let visit = |v: &str| {
+            format!(
+                "let at = image + (i * p.w + j) * p.c;\n    \
+                 let v = load_x(at);\n    {v}"
+            )
+        };
+        match self.kind {
+            Kind::Max => {
+                let (first, better) = ("var best = V(-inf());", "best = max_4(best, v);");
+                let body = form.over(WINDOW, first, &visit(better), "return best;");
+                form.lower(&body, &inputs, DType::F32, |form| {
+                    let better = "best = max_4(best, load_x(at));";
+                    let body = form.over_parts(first, better, "return best;");
+                    form.kernel(&body, &[("x", DType::F32, Bind::Temp(0))], None)
+                })
+            }
+            Kind::ArgMax => {
+                // NaN wins, and once it has won it stays.
+                let better = "let better = (v > best) | (is_nan_4(v) & !is_nan_4(best));\n    \
+                     best = select(best, v, better);\n    \
+                     place = select(place, other, better);";
+                let first = "var best = vec4<f32>(-inf());\n    \
+                     var place = vec4<u32>(image + (rows.x * p.w + columns.x) * p.c) + LANES;";
+                let here = format!("let other = vec4<u32>(at) + LANES;\n    {better}");
+                let body = form.over(WINDOW, first, &visit(&here), "return V(place);");
+                form.lower(&body, &inputs, DType::I32, |form| {
+                    // Each of the four places is where its lane is.
+                    let there = format!(
+                        "let other = vec4<u32>(load_places(at));\n    \
+                         let v = vec4<f32>(load_x(other.x).x, load_x(other.y).y, load_x(other.z).z, load_x(other.w).w);\n    \
+                         {better}"
+                    );
+                    let body = form.over_parts(first, &there, "return V(place);");
+                    let places = ("places", DType::I32, Bind::Temp(0));
+                    form.kernel(&body, &[inputs[0], places], None)
+                })
+            }
+            Kind::Average => {
+                let first = "var sum = V(0.0);";
+                let finish = if form.parts == 1 { MEAN } else { "return sum;" };
+                let body = form.over(WINDOW, first, &visit("sum += v;"), finish);
+                form.lower(&body, &inputs, DType::F32, |form| {
+                    let body = form.over_parts(first, "sum += load_x(at);", MEAN);
+                    form.kernel(&body, &[("x", DType::F32, Bind::Temp(0))], None)
+                })
+            }
+        }
     }
 }
 
@@ -254,25 +201,6 @@ impl Operation for Pool {
     }
 }
 
-/// Walks the windows that hold element e of the image and adds up `term`.
-fn over_holders(term: &str) -> String {
-    format!(
-        "fn pool(e: u32) -> V {{\n    \
-         let c = e % p.c;\n    \
-         let pixel = e / p.c;\n    \
-         let rows = holders((pixel / p.w) % p.h, p.sh, p.top, p.kh, p.oh);\n    \
-         let columns = holders(pixel % p.w, p.sw, p.left, p.kw, p.ow);\n    \
-         let image = pixel / (p.w * p.h) * p.oh * p.ow * p.c + c;\n    \
-         var sum = V(0.0);\n    \
-         for (var i = rows.x; i < rows.y; i++) {{\n        \
-         for (var j = columns.x; j < columns.y; j++) {{\n            \
-         let at = image + (i * p.ow + j) * p.c;\n            \
-         {term}\n        \
-         }}\n    }}\n    \
-         return sum;\n}}"
-    )
-}
-
 /// dx[e] = sum of dy over the windows whose largest element is e.
 #[derive(Debug, Hash)]
 struct MaxPoolGrad {
@@ -294,12 +222,11 @@ impl Op for MaxPoolGrad {
     }
 
     fn lower(&self, site: &Site) -> Lowering {
-        let body = over_holders(
-            "let here = vec4<u32>(load_places(at)) == vec4<u32>(e) + LANES;\n            \
-             sum += select(V(0.0), load_dy(at), here);",
-        );
-        let inputs = [("dy", site.inputs[0].dtype), ("places", DType::I32)];
-        kernel("max_pool_grad", &body, &self.image, self.options, &inputs, site.output).into()
+        let term = "let here = vec4<u32>(load_places(at)) == vec4<u32>(e) + LANES;\n    \
+             sum += select(V(0.0), load_dy(at), here);";
+        let dy = ("dy", site.inputs[0].dtype, Bind::Input(0));
+        let inputs = [dy, ("places", DType::I32, Bind::Input(1))];
+        sum_over_holders("max_pool_grad", &self.image, self.options, site, &inputs, term)
     }
 }
 
@@ -338,8 +265,10 @@ impl Op for MaxPoolPick {
         let body = "fn pool(e: u32) -> V {\n    \
              let at = vec4<u32>(load_places(e));\n    \
              return V(load_x(at.x).x, load_x(at.y).y, load_x(at.z).z, load_x(at.w).w);\n}";
-        let (x, inputs) = (site.inputs[0], [("x", site.inputs[0].dtype), ("places", DType::I32)]);
-        kernel("max_pool_pick", body, &x.shape, self.options, &inputs, site.output).into()
+        let x = site.inputs[0];
+        let places = ("places", DType::I32, Bind::Input(1));
+        let form = Form::new("max_pool_pick", &x.shape, self.options, site, [0, 0]);
+        form.kernel(body, &[("x", x.dtype, Bind::Input(0)), places], None).into()
     }
 }
 
@@ -375,13 +304,11 @@ impl Op for AvgPoolGrad {
     }
 
     fn lower(&self, site: &Site) -> Lowering {
-        let body = over_holders(
-            "let high = reach(i, p.sh, p.top, p.kh, p.h);\n            \
-             let wide = reach(j, p.sw, p.left, p.kw, p.w);\n            \
-             sum += load_dy(at) / f32((high.y - high.x) * (wide.y - wide.x));",
-        );
-        let inputs = [("dy", site.inputs[0].dtype)];
-        kernel("avg_pool_grad", &body, &self.image, self.options, &inputs, site.output).into()
+        let term = "let high = reach(i, p.sh, p.top, p.kh, p.h);\n    \
+             let wide = reach(j, p.sw, p.left, p.kw, p.w);\n    \
+             sum += load_dy(at) / f32((high.y - high.x) * (wide.y - wide.x));";
+        let inputs = [("dy", site.inputs[0].dtype, Bind::Input(0))];
+        sum_over_holders("avg_pool_grad", &self.image, self.options, site, &inputs, term)
     }
 }
 

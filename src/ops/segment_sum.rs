@@ -2,6 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
+use super::unroll::unroll;
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -76,8 +77,29 @@ impl Op for SegmentSum {
         let &[batch, count, inner] = &site.inputs[0].shape[..] else {
             unreachable!("segment_sum makes three axes");
         };
-        let (segments, total) = (batch * self.rows, site.output.elements());
-        let dtype = site.output.dtype;
+        let sizes = Sizes { batch, count, inner, rows: self.rows };
+        // A thread reads all numbers twice, and may have all rows to add up, of four elements apart.
+        let lanes = if inner.is_multiple_of(4) { 2 } else { 4 };
+        match lanes * count <= site.caps.loop_iterations {
+            true => self.whole(sizes, site),
+            false => self.cut(sizes, site),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Sizes {
+    batch: usize,
+    count: usize,
+    inner: usize,
+    rows: usize,
+}
+
+impl SegmentSum {
+    /// Each thread goes through all numbers, or all rows of a segment.
+    fn whole(&self, sizes: Sizes, site: &Site) -> Lowering {
+        let Sizes { batch, count, inner, rows } = sizes;
+        let (segments, total) = (batch * rows, site.output.elements());
         let (range, places) = (Bind::Temp(0), Bind::Temp(1));
         let find = Kernel::new(
             "segment_places",
@@ -88,36 +110,133 @@ impl Op for SegmentSum {
         .write(range)
         .write(places)
         .param("count", count)
-        .param("rows", self.rows)
+        .param("rows", rows)
         .param("total", segments)
-        .groups(segments.div_ceil(64));
-        let add = Kernel::new("segment_sum", shader!(include_str!("../../shaders/segment_sum.wgsl")))
-            .alias("T", dtype)
-            .alias("C", dtype)
-            .declare(format!("alias V = vec4<{}>;", dtype.register().scalar()))
-            .declare(if inner.is_multiple_of(4) {
-                "@group(0) @binding(0) var<storage, read> x: array<vec4<T>>;\n\
-                 fn load(at: u32) -> V { return V(x[at / 4u]); }\n\
-                 fn four(e: u32) -> V { return segment(e); }"
-            } else {
-                "@group(0) @binding(0) var<storage, read> x: array<T>;\n\
-                 fn load(at: u32) -> V { return V(vec4<T>(x[at])); }\n\
-                 fn four(e: u32) -> V {\n    \
-                 let last = p.total - 1u;\n    \
-                 return V(segment(e).x, segment(min(e + 1u, last)).x, segment(min(e + 2u, last)).x, \
-                 segment(min(e + 3u, last)).x);\n}"
-            })
+        .groups(segments.div_ceil(64), 2 * count);
+        let four = if inner.is_multiple_of(4) {
+            "fn four(e: u32) -> V { return segment(e); }"
+        } else {
+            "fn four(e: u32) -> V {\n    \
+             let last = p.total - 1u;\n    \
+             return V(segment(e).x, segment(min(e + 1u, last)).x, segment(min(e + 2u, last)).x, \
+             segment(min(e + 3u, last)).x);\n}"
+        };
+        let add = self
+            .sums("segment_sum", "", loader(inner, true), site)
+            .declare(four)
+            .declare(unroll(SUM, &[("WHOLE", 1), ("LONG", 0)]))
             .stores()
-            .constant("WG", 64)
             .read(Bind::Input(0))
             .read(range)
             .read(places)
             .write(Bind::Output)
             .param("inner", inner)
             .param("total", total)
-            .groups(total.div_ceil(4 * 64));
+            .groups(
+                total.div_ceil(4 * 64),
+                if inner.is_multiple_of(4) { count } else { 4 * count },
+            );
         let temps = vec![DType::U32.bytes(2 * segments), DType::U32.bytes((batch * count).max(1))];
         Lowering::Kernels(Kernels { temps, kernels: vec![find, add] })
+    }
+
+    /// Numbers, and then rows, are cut into chunks.
+    fn cut(&self, sizes: Sizes, site: &Site) -> Lowering {
+        let Sizes { batch, count, inner, rows } = sizes;
+        let piece = site.caps.loop_piece();
+        let chunk = count.div_ceil(piece).max(piece / 2);
+        let chunks = count.div_ceil(chunk);
+        let (segments, total) = (batch * rows, site.output.elements());
+        let (range, places, counts, carries) =
+            (Bind::Temp(0), Bind::Temp(1), Bind::Temp(2), Bind::Temp(3));
+        let lanes = if inner.is_multiple_of(4) { 4 } else { 1 };
+        let find = |label, file| Kernel::new(label, file).constant("WG", 64).read(Bind::Input(1));
+        let found = |kernel: Kernel, iterations: usize| {
+            kernel
+                .param("count", count)
+                .param("rows", rows)
+                .param("chunks", chunks)
+                .param("chunk", chunk)
+                .param("total", segments * chunks)
+                .groups((segments * chunks).div_ceil(64), iterations)
+        };
+        let many =
+            find("segment_counts", shader!(include_str!("../../shaders/segment_counts.wgsl")));
+        let spread =
+            find("segment_spread", shader!(include_str!("../../shaders/segment_spread.wgsl")));
+        let carry = shader!(include_str!("../../shaders/segment_carries.wgsl"));
+        let sum = |label, file| {
+            let scalar = site.output.dtype.register().scalar();
+            let x = if lanes == 4 { "V" } else { scalar };
+            self.sums(label, file, loader(inner, false), site)
+                .declare(format!("alias X = {x};"))
+                .constant("LANES", lanes as u32)
+                .read(Bind::Input(0))
+        };
+        let kernels = vec![
+            found(many.write(counts), chunk),
+            found(spread.read(counts).write(range).write(places), chunks + chunk),
+            sum("segment_carries", carry)
+                .read(Bind::Input(1))
+                .read(range)
+                .read(places)
+                .write(carries)
+                .param("count", count)
+                .param("rows", rows)
+                .param("chunks", chunks)
+                .param("chunk", chunk)
+                .param("inner", inner)
+                .param("total", batch * chunks * inner)
+                .groups((batch * chunks * inner).div_ceil(64 * lanes), chunk),
+            sum("segment_sum", "")
+                .declare(unroll(SUM, &[("WHOLE", 0), ("LONG", 1)]))
+                .stores()
+                .read(range)
+                .read(places)
+                .read(carries)
+                .write(Bind::Output)
+                .param("inner", inner)
+                .param("total", total)
+                .param("count", count)
+                .param("rows", rows)
+                .param("chunks", chunks)
+                .param("chunk", chunk)
+                .groups(total.div_ceil(64 * lanes), chunk + chunks),
+        ];
+        let words = [2 * segments, batch * count, 2 * segments * chunks, batch * chunks * inner];
+        let temps = words.into_iter().map(|words| DType::U32.bytes(words.max(1))).collect();
+        Lowering::Kernels(Kernels { temps, kernels })
+    }
+
+    /// A kernel that adds up rows, which `load` brings.
+    fn sums(&self, label: &'static str, file: &'static str, load: &str, site: &Site) -> Kernel {
+        let dtype = site.output.dtype;
+        Kernel::new(label, file)
+            .alias("T", dtype)
+            .alias("C", dtype)
+            .declare(format!("alias V = vec4<{}>;", dtype.register().scalar()))
+            .declare(load)
+            .constant("WG", 64)
+    }
+}
+
+const SUM: &str = shader!(include_str!("../../shaders/segment_sum.wgsl"));
+
+/// Brings four elements that lie together, or one: `wide` in all lanes of a vector.
+fn loader(inner: usize, wide: bool) -> &'static str {
+    match (inner.is_multiple_of(4), wide) {
+        (true, _) => {
+            "@group(0) @binding(0) var<storage, read> x: array<vec4<T>>;\n\
+             fn load(at: u32) -> V { return V(x[at / 4u]); }"
+        }
+        (false, true) => {
+            "@group(0) @binding(0) var<storage, read> x: array<T>;\n\
+             fn load(at: u32) -> V { return V(vec4<T>(x[at])); }"
+        }
+        (false, false) => {
+            "@group(0) @binding(0) var<storage, read> x: array<T>;\n\
+             fn load(at: u32) -> X { return X(x[at]); }"
+        }
     }
 }
 

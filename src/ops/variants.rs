@@ -120,7 +120,7 @@ impl Variant {
     }
 
     /// Of a tile of small matrices: how many i it is deep, and the elements from one i to the next.
-    fn staged(self) -> [usize; 2] {
+    pub(super) fn staged(self) -> [usize; 2] {
         match self {
             Variant::Cooperative { half: true, side, .. } => [32, 32 * side + 8],
             Variant::Cooperative { half: false, side, .. } => [16, 32 * side + 4],
@@ -128,8 +128,11 @@ impl Variant {
         }
     }
 
-    pub(super) fn kernel(self, label: &'static str, tail: bool, caps: &Caps) -> Kernel {
-        let tail = ("TAIL", usize::from(tail));
+    /// `cut` says that runs of i are cut into pieces.
+    pub(super) fn kernel(self, label: &'static str, tail: bool, cut: bool, caps: &Caps) -> Kernel {
+        let flag = |name, is| (name, usize::from(is));
+        let flags = [flag("TAIL", tail), flag("RUNS", !cut), flag("PIECES", cut)];
+        let unroll = |file, counts: &[_]| unroll(file, &[counts, &flags].concat());
         let kernel = Kernel::new(label, "");
         // Sixteen bytes for each vector. Almost every adapter has 16 KiB.
         let shared = caps.workgroup[1].min(16 << 10) as usize;
@@ -151,7 +154,6 @@ impl Variant {
                         ("SHARED", usize::from(shared)),
                         ("OWN", usize::from(caps.cpu && !shared)),
                         ("DIRECT", usize::from(!caps.cpu)),
-                        tail,
                     ],
                 ))
             }
@@ -164,7 +166,6 @@ impl Variant {
                         ("TN4", tn4),
                         ("ONCE", usize::from(once(wx))),
                         ("DIRECT", usize::from(!once(wx))),
-                        tail,
                     ],
                 ))
             }
@@ -203,7 +204,6 @@ impl Variant {
                     ("TN", tn),
                     ("ONE", usize::from(tn == 1)),
                     ("MANY", usize::from(tn > 1)),
-                    tail,
                 ],
             )),
         }
@@ -217,7 +217,7 @@ const COOPERATIVE: &str = match cfg!(target_family = "wasm") {
 };
 
 /// The kernel without tiles that others are compared with.
-const PLAIN: Variant = Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 };
+pub(super) const PLAIN: Variant = Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 };
 
 /// What `candidates` has, and what a measurement may prefer to it: the table's choice first. The plain one is among them.
 fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {

@@ -20,8 +20,9 @@ pub(super) fn windows_of_images(c: usize, by_row: bool) -> Rows {
         fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
         let y = row.y + u * p.dh;\n    \
         return At(row.image + y * p.w * p.c, row.x * p.c, y < p.h);\n}";
-    let (at, load) = if vector {
-        (place, PLACE_QUAD)
+    let skip_line = "At(at.line, at.x + n, at.inside)";
+    let (at, load, skip) = if vector {
+        (place, PLACE_QUAD, SKIP)
     } else if by_row {
         (
             line,
@@ -29,14 +30,17 @@ pub(super) fn windows_of_images(c: usize, by_row: bool) -> Rows {
              let x = at.x + i;\n    \
              let inside = at.inside && x < p.w * p.c;\n    \
              return select(Sum(0), Sum(a[select(0u, at.line + x, inside)]), inside);\n}",
+            skip_line,
         )
     } else {
-        (place, PLACE_LOAD)
+        (place, PLACE_LOAD, SKIP)
     };
-    Rows { text: format!("{corner}{at}"), load, vector, columns: None }
+    Rows { text: format!("{corner}{at}"), load, vector, columns: None, skip }
 }
 
 const PLACE_QUAD: &str = "fn a_quad(at: At, i: u32) -> V { return select(V(Sum(0)), V(a[(at.place + i) / 4u]), at.inside); }";
+/// The place n further along i.
+const SKIP: &str = "At(at.place + n, at.inside)";
 const PLACE_LOAD: &str =
     "fn a_load(at: At, i: u32) -> Sum { return select(Sum(0), Sum(a[at.place + i]), at.inside); }";
 
@@ -61,5 +65,5 @@ pub(super) fn windows_over_places(vector: bool, dense: bool) -> Rows {
          return At(select(0u, row.image + (i * p.ow + j) * p.o, inside), inside);\n}}"
     );
     let load = if vector { PLACE_QUAD } else { PLACE_LOAD };
-    Rows { text, load, vector, columns: None }
+    Rows { text, load, vector, columns: None, skip: SKIP }
 }

@@ -345,6 +345,15 @@ impl Body<'_> {
         weights.chain(self.loads.iter().map(|load| load.weight)).sum()
     }
 
+    /// Iterations of loops for one element, or four neighbours.
+    pub(super) fn iterations(&self) -> usize {
+        let each = self.instances.iter().map(|instance| match instance.code {
+            Code::Pointwise(pointwise) => pointwise.iterations(),
+            Code::Reduce(_) | Code::Anchor => 0,
+        });
+        each.sum()
+    }
+
     /// Equal for bodies that become the same text, whatever they read and however large it is. Two texts of one hash
     /// cost a compilation more, and nothing else.
     pub(super) fn form(&self) -> u64 {

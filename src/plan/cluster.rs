@@ -13,8 +13,8 @@ use super::builder::LARGEST;
 use super::lowerings::Lowerings;
 use super::order::Order;
 use super::repetition::{self, Labels, Repetition};
-use super::roll;
 use super::rows::Shares;
+use super::{epilogue, roll};
 use crate::graph::lower::{Bind, Kernels, Lowering};
 use crate::graph::{Input, Table, hash_bytes};
 use crate::lists::insert_sorted;
@@ -320,19 +320,18 @@ impl<'a, 'b> Former<'a, 'b> {
 
     /// True if the adapter can bind what `body` needs, and its folds can be spread over threads.
     fn fits(&self, body: &Body, members: &[u32], anchor: Option<&Kernels>) -> bool {
-        let own = anchor.and_then(|kernels| kernels.kernels.last());
-        let own = own.map_or(0, |k| k.binds.iter().filter(|(b, _)| *b != Bind::Output).count());
+        let (caps, last) = (self.scope.caps, anchor.and_then(|kernels| kernels.kernels.last()));
+        let own = last.map_or(0, |k| k.binds.iter().filter(|(b, _)| *b != Bind::Output).count());
         let folds = body.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_))).count();
-        if own + body.bindings() + folds > self.scope.caps.storage_buffers.max(4) {
+        // What is stored behind an op's own loops may loop as well.
+        let most = caps.loop_iterations;
+        if own + body.bindings() + folds > caps.storage_buffers.max(4)
+            || last.is_some_and(|k| epilogue::iterations(body, k) > most)
+        {
             return false;
         }
-        if folds == 0 {
-            return true;
-        }
-        let shares = Shares::new(body, self.scope.caps);
-        if shares.chunks == 1 {
-            return true;
-        }
+        let shares = (folds > 0).then(|| Shares::new(body, caps));
+        let Some(shares) = shares.filter(|shares| shares.chunks > 1) else { return true };
         // Of a row that is cut into chunks the fold is known to the second kernel only.
         let first = |o: &super::body::Output| o.row || body.instances[o.instance].level == 0;
         if body.levels() > 1 || !body.outputs.iter().all(first) {
@@ -340,7 +339,8 @@ impl<'a, 'b> Former<'a, 'b> {
         }
         let rows: Vec<u32> = body.outputs.iter().filter(|o| o.row).map(|o| o.node).collect();
         let partials = super::rows::folds(body);
-        self.scope.second(members, &rows, &partials, shares.chunks).is_some()
+        let second = self.scope.second(members, &rows, &partials, shares.chunks);
+        second.is_some_and(|second| Shares::whole(&second, caps).iterations(&second) <= most)
     }
 
     /// Builds what is asked for, from the end to the beginning.

@@ -23,6 +23,8 @@ pub(super) struct Kernel {
     pub(super) words: Vec<(usize, u32, usize)>,
     /// Additions and multiplications of its inner loops; 0 if nobody has counted them.
     pub(super) flops: u64,
+    /// What the loops of an invocation make at most.
+    pub(super) iterations: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,6 +15,14 @@ use crate::dtype::DType;
 use crate::graph::Graph;
 use crate::graph::lower::{self, Bind};
 
+/// Vectors of four results that an invocation of any kernel stores at most.
+const STORES: usize = 64;
+
+/// What the loops of `kernel` make with the rest of the body behind it.
+pub(super) fn iterations(body: &Body, kernel: &lower::Kernel) -> usize {
+    kernel.iterations + STORES * body.iterations()
+}
+
 /// Writes `kernel`, the last of the body's anchor, with the rest of the body behind it.
 pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Kernel {
     let mut common = Common::default();
@@ -63,7 +71,15 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
     wgsl.push_str(&text);
     let source = kernel.source_with(&wgsl, writer.uses_f16(), accesses);
     let binds = binds.into_iter().map(|bound| (0, bound)).collect();
-    Kernel { source, grid: kernel.grid(), binds, params, words: writer.words, flops: kernel.flops }
+    Kernel {
+        source,
+        grid: kernel.grid(),
+        binds,
+        params,
+        words: writer.words,
+        flops: kernel.flops,
+        iterations: iterations(body, kernel),
+    }
 }
 
 /// The function that takes four results and stores what becomes of them.

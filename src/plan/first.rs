@@ -90,7 +90,7 @@ mod tests {
         fn attributes(&self, _: &mut dyn Hasher) {}
 
         fn lower(&self, _: &Site) -> Lowering {
-            Kernel::new("any", "fn main() {}").write(Bind::Output).groups(1).into()
+            Kernel::new("any", "fn main() {}").write(Bind::Output).groups(1, 0).into()
         }
     }
 

@@ -8,6 +8,16 @@ use crate::graph::Graph;
 
 pub(super) const WORKGROUP: usize = 64;
 
+/// Workgroups of the kernel of a body.
+pub(super) fn groups(body: &Body) -> u64 {
+    body.space.count(false).div_ceil(4).div_ceil(WORKGROUP) as u64
+}
+
+/// What the loops of a thread make.
+pub(super) fn iterations(body: &Body) -> usize {
+    body.roll.as_ref().map_or(0, |roll| roll.turns) * (1 + body.iterations()) + body.iterations()
+}
+
 /// Writes the kernel of a body without folds and without an anchor.
 pub(super) fn generate(graph: &Graph, body: &Body, part: &str, common: &mut Common) -> Part {
     let elements = body.space.count(false);
@@ -48,7 +58,8 @@ pub(super) fn generate(graph: &Graph, body: &Body, part: &str, common: &mut Comm
         text.push_str(&format!("{target}[q] = {value};\n"));
         stores.push((Bound::Output(k), target, stored(output.dtype, Kind::Vector)));
     }
-    Part::new(writer, graph, &stores, text, quads.div_ceil(WORKGROUP) as u64, WORKGROUP)
+    let loops = (groups(body), iterations(body));
+    Part::new(writer, graph, &stores, text, loops, WORKGROUP)
 }
 
 /// Turns that stand in one round of a loop.

@@ -23,6 +23,8 @@ mod report;
 mod roll;
 mod rows;
 mod space;
+#[cfg(test)]
+mod strict;
 mod tuner;
 mod view;
 
@@ -59,6 +61,8 @@ pub(crate) struct Plan {
     compiled: bool,
     /// Made for one run of a structure that may never come again.
     once: bool,
+    /// Why it cannot run.
+    refused: Option<Error>,
     /// The slots' buffers while the plan runs; kept for its memory.
     taken: Vec<Arc<Buffer>>,
 }
@@ -130,6 +134,7 @@ impl Plan {
             runs: 0,
             compiled: false,
             once: false,
+            refused: None,
             taken: Vec::with_capacity(slots.len()),
             slots: slots.into_iter().map(|bytes| Slot { bytes, recent: Vec::new() }).collect(),
             steps,
@@ -200,6 +205,12 @@ impl Plan {
         self.runs
     }
 
+    /// Why it cannot run, if it cannot.
+    #[cfg(test)]
+    pub(crate) fn refused(&self) -> Option<&Error> {
+        self.refused.as_ref()
+    }
+
     /// The kernels' texts, for tests that validate them.
     #[cfg(test)]
     pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> + '_ {
@@ -214,6 +225,9 @@ impl Plan {
     fn compile(&mut self, gpu: &Gpu) -> Result<()> {
         if self.compiled {
             return Ok(());
+        }
+        if let Some(error) = &self.refused {
+            return Err(error.clone());
         }
         // Each text once; equal ones are shared.
         let mut places = crate::graph::Table::default();
@@ -406,7 +420,7 @@ mod tests {
         fn lower(&self, _: &Site) -> Lowering {
             let text = "@group(0) @binding(0) var<storage, read_write> y: array<f32>;\n\
                         @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { y[i] = 7.0; }\n";
-            Kernel::new("sevens", text).write(Bind::Output).groups(1).into()
+            Kernel::new("sevens", text).write(Bind::Output).groups(1, 0).into()
         }
     }
 

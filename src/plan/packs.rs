@@ -7,8 +7,9 @@
 use super::body::{Body, Code, Load, Scope, Source};
 use super::builder::LARGEST;
 use super::cluster::Cluster;
-use super::map;
 use super::rows::Shares;
+use super::{map, parts};
+use crate::device::Caps;
 use crate::graph::{Input, Table};
 
 /// Bytes that a cluster with company reads and writes at most. A GPU moves as many in about the time that it needs to
@@ -149,6 +150,14 @@ pub(super) struct Unit<'c, 'a> {
 }
 
 impl Unit<'_, '_> {
+    /// Its workgroups, and what the loops of a thread make.
+    fn loops(&self) -> (u64, usize) {
+        match self.shares {
+            Some(shares) => (shares.groups(self.body), shares.iterations(self.body)),
+            None => (map::groups(self.body), map::iterations(self.body)),
+        }
+    }
+
     fn workgroup(&self) -> usize {
         self.shares.map_or(map::WORKGROUP, Shares::workgroup)
     }
@@ -199,6 +208,8 @@ struct Bin {
     bindings: usize,
     singles: Vec<Source>,
     text: [usize; 2],
+    /// Of each unit.
+    loops: Vec<(u64, usize)>,
 }
 
 /// Bins that a unit is tried in, the latest: so a wide stage takes no longer for each unit than a narrow one.
@@ -208,8 +219,11 @@ const TURNS: usize = 8;
 
 /// Brings the units of a stage into kernels: those that are the same in several turns of a run among themselves, each
 /// other one into the first that has room for it.
-pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>> {
-    let limit = storage_buffers.min(BINDINGS);
+pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
+    let limit = caps.storage_buffers.min(BINDINGS);
+    let ends = |loops: &[(u64, usize)]| {
+        parts::iterations(loops.iter().copied(), caps.cpu) <= caps.loop_iterations
+    };
     let mut kernels = Vec::new();
     // Those that have a kernel already.
     let mut placed = vec![false; units.len()];
@@ -234,10 +248,13 @@ pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>>
         let bindings = unit.bindings() + unit.singles().count();
         // Each part is compiled, as often as it stands there.
         let text = (LARGEST / unit.weight().max(1)).min(LONGEST_TEXT[1] / unit.text()[1]);
-        let room = text.min(limit / bindings.max(1));
+        let mut room = text.min(limit / bindings.max(1)).clamp(1, TURNS);
+        while room > 1 && !ends(&vec![unit.loops(); room]) {
+            room /= 2;
+        }
         let mut open = &class[..];
         while !open.is_empty() {
-            let count = room.clamp(1, TURNS).min(open.len());
+            let count = room.min(open.len());
             let (own, later) = open.split_at(1 << count.ilog2());
             kernels.push(own.to_vec());
             open = later;
@@ -251,25 +268,31 @@ pub(super) fn kernels(units: &[Unit], storage_buffers: usize) -> Vec<Vec<usize>>
                 own.push(single);
             }
         });
-        let text = unit.text();
+        let (text, loops) = (unit.text(), unit.loops());
         let fits = |bin: &&mut Bin| {
             let more = own.iter().filter(|single| !bin.singles.contains(single)).count();
             bin.bindings + unit.bindings() + bin.singles.len() + more <= limit
                 && (0..2).all(|k| bin.text[k] + text[k] <= LONGEST_TEXT[k])
                 && units[bin.units[0]].workgroup() == unit.workgroup()
+                && ends(&[&bin.loops[..], &[loops]].concat())
         };
         let from = bins.len().saturating_sub(OPEN_BINS);
         match bins[from..].iter_mut().find(fits) {
             Some(bin) => {
                 bin.units.push(at);
+                bin.loops.push(loops);
                 bin.bindings += unit.bindings();
                 (0..2).for_each(|k| bin.text[k] += text[k]);
                 own.retain(|single| !bin.singles.contains(single));
                 bin.singles.extend(own);
             }
-            None => {
-                bins.push(Bin { units: vec![at], bindings: unit.bindings(), singles: own, text })
-            }
+            None => bins.push(Bin {
+                units: vec![at],
+                bindings: unit.bindings(),
+                singles: own,
+                text,
+                loops: vec![loops],
+            }),
         }
     }
     kernels.extend(bins.into_iter().map(|bin| bin.units));

@@ -27,17 +27,19 @@ pub(super) struct Part {
     text: String,
     groups: u64,
     workgroup: usize,
+    iterations: usize,
 }
 
 type Binding = (Bound, String, &'static str);
 
 impl Part {
+    /// `groups` workgroups, of whose threads the loops make at most `iterations`.
     pub(super) fn new(
         writer: Writer,
         graph: &Graph,
         stores: &[Binding],
         text: String,
-        groups: u64,
+        (groups, iterations): (u64, usize),
         workgroup: usize,
     ) -> Self {
         Part {
@@ -52,6 +54,7 @@ impl Part {
             text,
             groups: groups.max(1),
             workgroup,
+            iterations,
         }
     }
 
@@ -70,6 +73,7 @@ pub(super) fn prefix(k: usize) -> String {
 /// with workgroups of one size, begin with [`prefix`]. `cpu` says that a processor runs them.
 pub(super) fn module(mut parts: Vec<Part>, common: &Common, cpu: bool) -> Kernel {
     let workgroup = parts[0].workgroup;
+    let iterations = iterations(parts.iter().map(|part| (part.groups, part.iterations)), cpu);
     debug_assert!(parts.iter().all(|part| part.workgroup == workgroup));
     let (main, grid) = match &mut parts[..] {
         [one] => alone(one),
@@ -122,7 +126,27 @@ pub(super) fn module(mut parts: Vec<Part>, common: &Common, cpu: bool) -> Kernel
         params: vec![params],
         words,
         flops: 0,
+        iterations,
     }
+}
+
+/// What the loops of an invocation make that goes through parts, of which the workgroups and own iterations are given.
+pub(super) fn iterations(
+    parts: impl ExactSizeIterator<Item = (u64, usize)> + Clone,
+    cpu: bool,
+) -> usize {
+    let count = parts.len();
+    let all = step(parts.clone().map(|(groups, _)| groups).sum(), count);
+    match (count, cpu) {
+        (1, _) => parts.map(|(_, own)| own).sum(),
+        (_, true) => parts.map(|(groups, own)| groups.div_ceil(all) as usize * (1 + own)).sum(),
+        (_, false) => parts.map(|(_, own)| own).max().unwrap_or(0) + count,
+    }
+}
+
+/// Workgroups that go through `parts` parts with so many in all on a processor.
+fn step(groups: u64, parts: usize) -> u64 {
+    (groups / (TURNS * parts as u64)).max(1)
 }
 
 /// The entry point of a kernel of one part.
@@ -151,7 +175,7 @@ fn side_by_side(parts: &mut [Part], cpu: bool) -> (String, [u32; 3]) {
     let workgroup = parts[0].workgroup;
     let mut groups: u64 = parts.iter().map(|part| part.groups).sum();
     if cpu {
-        groups = (groups / (TURNS * parts.len() as u64)).max(1);
+        groups = step(groups, parts.len());
     }
     let grid = fold(groups);
     let row = parts[0].params.add(format_args!("row"), grid[0]);

@@ -12,6 +12,7 @@ use super::rows::{self, Shares};
 use super::tuner::{Choice, Met};
 use super::{Binds, Note, Params, Place, Plan, Ranges, Step, epilogue, map, parts};
 use crate::device::Caps;
+use crate::error::{DeviceFault, Error, message};
 use crate::graph::lower::{self, Bind, Kernels, Lowering};
 use crate::graph::{Graph, Input, Table, hash_bytes};
 use crate::lists::insert_new;
@@ -35,6 +36,7 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) ->
         steps: Vec::new(),
         texts: Table::default(),
         params: Params::default(),
+        too_long: None,
     };
     Plan { met, ..planner.run() }
 }
@@ -50,6 +52,8 @@ struct Planner<'a, 'b> {
     /// The first step of each text, by its hash.
     texts: Table,
     params: Params,
+    /// Why the plan cannot run.
+    too_long: Option<Error>,
 }
 
 impl<'a> Planner<'a, '_> {
@@ -86,7 +90,8 @@ impl<'a> Planner<'a, '_> {
             .filter(|&i| nodes[i].wanted)
             .map(|i| (i as u32, self.place(Input::Node(i as u32))))
             .collect();
-        Plan::new(self.steps, self.slots.into_bytes(), outputs, self.params)
+        let refused = self.too_long;
+        Plan { refused, ..Plan::new(self.steps, self.slots.into_bytes(), outputs, self.params) }
     }
 
     /// Lets results of the cluster take the buffers of values that it is the last to read: it alone, as the others of
@@ -188,7 +193,7 @@ impl<'a> Planner<'a, '_> {
     /// Lays down kernels for units that do not depend on each other.
     fn lay_units(&mut self, units: &[Unit]) {
         let graph = self.scope.graph;
-        for kernel in packs::kernels(units, self.scope.caps.storage_buffers) {
+        for kernel in packs::kernels(units, self.scope.caps) {
             let units: Vec<&Unit> = kernel.iter().map(|&at| &units[at]).collect();
             let mut common = Common::default();
             let parts = units.iter().enumerate().map(|(k, unit)| {
@@ -304,7 +309,15 @@ impl<'a> Planner<'a, '_> {
                 self.params.varying.extend(kernel.words.iter().map(of));
             }
         }
+        let most = self.scope.caps.loop_iterations;
+        if kernel.iterations > most && self.too_long.is_none() {
+            self.too_long = Some(loops_too_long(&note.ops, kernel.iterations, most));
+        }
         let mut source = kernel.source;
+        #[cfg(test)]
+        if self.scope.caps.strict {
+            source.wgsl = super::strict::end_loops(&source.wgsl, kernel.iterations).into();
+        }
         // Equal texts, of which a long plan has many, are one.
         let next = self.steps.len() as u32;
         let first = *self.texts.entry(hash_bytes(source.wgsl.as_bytes())).or_insert(next);
@@ -391,6 +404,18 @@ impl<'a> Work<'_, 'a> {
     }
 }
 
+/// No op's loops are as long as this says, as long as tensors are smaller than any adapter binds.
+fn loops_too_long(ops: &[&str], iterations: usize, most: usize) -> Error {
+    Error::Device(
+        DeviceFault::Limit,
+        message!(
+            "{}: a thread would go round {iterations} times, and at most {most} are safe on every adapter. Split the \
+             tensors along an axis.",
+            ops.join(", ")
+        ),
+    )
+}
+
 /// A kernel as its op wrote it.
 fn plain(kernel: &lower::Kernel) -> Kernel {
     Kernel {
@@ -400,6 +425,7 @@ fn plain(kernel: &lower::Kernel) -> Kernel {
         params: vec![kernel.params.iter().map(|(_, word)| *word).collect()],
         words: Vec::new(),
         flops: kernel.flops,
+        iterations: kernel.iterations,
     }
 }
 

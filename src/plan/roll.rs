@@ -11,8 +11,7 @@ use crate::graph::lower::{Arg, Pointwise};
 
 /// Turns for which one kernel instead of several pays.
 const FEW: usize = 3;
-/// Turns of one kernel. Some drivers end an invocation's loops silently after 65,535 rounds, and some watch over how
-/// long a kernel runs.
+/// Turns of one kernel: some drivers watch over how long it runs.
 const MOST: usize = 4096;
 
 /// Makes one cluster of those that are turns of a loop; all others stay as they are.
@@ -21,11 +20,14 @@ pub(super) fn roll<'a>(scope: &Scope, clusters: Vec<Cluster<'a>>) -> Vec<Cluster
     let mut rolled = Vec::with_capacity(clusters.len());
     let mut rest = clusters.into_iter().enumerate().peekable();
     while let Some((at, first)) = rest.next() {
+        // A loop within a turn goes round in every turn.
+        let own = first.body.as_ref().map_or(0, Body::iterations);
+        let most = MOST.min((scope.caps.loop_iterations / (1 + own)).saturating_sub(1));
         let mut turns = vec![first];
         let mut steps: Option<Vec<Option<Operand>>> = None;
         while let Some((_, cluster)) = rest.peek() {
             let last = &turns[turns.len() - 1];
-            let follows = turns.len() < MOST && follows(last, cluster);
+            let follows = turns.len() < most && follows(last, cluster);
             let step = match (&last.body, &cluster.body) {
                 (Some(now), Some(then)) if follows => next(now, then),
                 _ => None,

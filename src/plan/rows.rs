@@ -42,7 +42,7 @@ impl Shares {
     pub(super) fn new(body: &Body, caps: &Caps) -> Self {
         let (rows, len) = (body.space.count(false), body.space.count(true));
         let inner = body.space.folds_inner();
-        let steps = if inner { len.div_ceil(4) } else { len };
+        let steps = steps(body);
         // Lanes of one vector read faster side by side than each in a row of its own.
         let lanes = caps.subgroup().filter(|_| caps.cpu).map_or(1, |size| size as usize);
         let threads = match (inner, caps.cpu) {
@@ -61,12 +61,18 @@ impl Shares {
         let (small, wanted, longest) =
             if caps.cpu { (1 << 16, 512, 1 << 14) } else { (1 << 12, 1 << 14, 1 << 12) };
         let turns = steps / threads;
+        // No thread may go round more often than any driver lets it, in all walks together.
+        let spare = JOINS * folds(body).len() + body.iterations();
+        let each = passes(body) * (1 + body.iterations());
+        let most_turns = (caps.loop_iterations.saturating_sub(spare) / each).max(2) - 1;
         let chunks = if turns <= 64 || (rows * len <= small && turns <= longest) {
             1
         } else {
-            let most = (turns / 32).clamp(1, 1024);
+            // The second kernel loops through the chunks.
+            let most = (turns / 32).clamp(1, caps.loop_piece().min(1024));
             (wanted / lines.max(1)).max(turns.div_ceil(longest)).clamp(1, most)
         };
+        let chunks = chunks.max(steps.div_ceil(threads).div_ceil(most_turns));
         let written = steps.div_ceil(threads).next_power_of_two();
         let most = if caps.cpu { 32 } else { 8 };
         let pays = threads > 1 && chunks == 1 && passes(body) > 1 && written <= most;
@@ -79,6 +85,19 @@ impl Shares {
         Shares { chunks: 1, ..Shares::new(body, caps) }
     }
 
+    /// Workgroups of the kernel.
+    pub(super) fn groups(self, body: &Body) -> u64 {
+        let threads = lines(body) * self.chunks * self.threads;
+        (threads as u64).div_ceil(self.workgroup() as u64)
+    }
+
+    /// What the loops of a thread make.
+    pub(super) fn iterations(self, body: &Body) -> usize {
+        let turns = steps(body).div_ceil(self.chunks).div_ceil(self.threads);
+        let joins = if self.join == Join::Memory { JOINS * folds(body).len() } else { 0 };
+        passes(body) * turns * (1 + body.iterations()) + body.iterations() + joins
+    }
+
     /// How often the text of the body stands in the kernel.
     pub(super) fn repeats(self, body: &Body) -> usize {
         passes(body) * self.turns.unwrap_or(1)
@@ -87,6 +106,20 @@ impl Shares {
     pub(super) fn workgroup(self) -> usize {
         if self.join == Join::Shuffle { self.threads } else { 64 }
     }
+}
+
+/// Iterations in which 64 threads join their results.
+const JOINS: usize = 6;
+
+/// What a thread steps over: quads of a row, or whole elements of four neighbouring rows.
+fn steps(body: &Body) -> usize {
+    let len = body.space.count(true);
+    if body.space.folds_inner() { len.div_ceil(4) } else { len }
+}
+
+fn lines(body: &Body) -> usize {
+    let rows = body.space.count(false);
+    if body.space.folds_inner() { rows } else { rows.div_ceil(4) }
 }
 
 /// How much text may be written out: drivers compile it all.
@@ -113,10 +146,7 @@ pub(super) fn generate(
     let aligned = body.space.aligned();
     let chunked = shares.chunks > 1;
     let mut writer = Writer::new(body, "p.", part, common);
-    // What a thread steps over: quads of a row, or whole elements of four neighbouring rows.
-    let steps = if inner { len.div_ceil(4) } else { len };
-    let lines = if inner { rows } else { rows.div_ceil(4) };
-    let total = lines * shares.chunks * shares.threads;
+    let (steps, lines) = (steps(body), lines(body));
     let workgroup = shares.workgroup();
     for (name, value) in [
         ("rows", rows),
@@ -141,9 +171,9 @@ pub(super) fn generate(
     };
     pass.begin();
     pass.run(&mut writer);
-    let groups = (total as u64).div_ceil(workgroup as u64);
+    let loops = (shares.groups(body), shares.iterations(body));
     let Passes { shared, stores, text, .. } = pass;
-    Part::new(writer, graph, &stores, text, groups, workgroup).sharing(shared)
+    Part::new(writer, graph, &stores, text, loops, workgroup).sharing(shared)
 }
 
 /// The dtype in which partial results of a fold lie in memory.

@@ -11,6 +11,12 @@ impl Device {
         self.lane().plans.last()
     }
 
+    /// Lets plans be made for another adapter.
+    #[cfg(test)]
+    pub(crate) fn change_caps(&self, change: impl FnOnce(&mut crate::device::Caps)) {
+        change(&mut self.lane().caps);
+    }
+
     /// Takes the time of every kernel from now on, until the [`Profiler`] is asked for the result.
     ///
     /// Ops that were called before are not part of it. Times come from the device's own clock where the

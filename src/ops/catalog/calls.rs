@@ -46,6 +46,7 @@ impl Catalog {
         self.images();
         self.composed();
         self.side_by_side();
+        self.cut_loops();
     }
 
     /// All elementwise ops, with every dtype they take.

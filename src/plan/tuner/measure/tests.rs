@@ -77,7 +77,7 @@ impl Op for Doubling {
             .read(Bind::Input(0))
             .write(Bind::Output)
             .param("total", total)
-            .groups(total.div_ceil(64))
+            .groups(total.div_ceil(64), 0)
             .into()
     }
 }

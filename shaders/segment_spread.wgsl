@@ -1,0 +1,48 @@
+// Where the rows of each segment are, in order, from how many each chunk of rows has: the end of segment_places.wgsl
+// where there are so many rows that one thread may not read all.
+// range[b,r] = first and end of the segment in places[b]; places[b,first..end] = the s with ids[b,s] = r
+// 0 ids: [B,S] read  1 counts: [B,C,R] read  2 range: [B,R] read and write  3 places: [B,S] read and write  4 p: uniform
+// Host declares: WG.   Grid: ceil(B*C*R / WG) workgroups.   One thread per chunk and segment.
+@group(0) @binding(0) var<storage, read> ids: array<i32>;
+@group(0) @binding(1) var<storage, read> counts: array<vec2<u32>>;
+@group(0) @binding(2) var<storage, read_write> range: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read_write> places: array<u32>;
+@group(0) @binding(4) var<uniform> p: Params;
+
+struct Params {
+    count: u32,   // S
+    rows: u32,    // R
+    chunks: u32,  // C
+    chunk: u32,   // ids of a chunk
+    total: u32,   // B*C*R
+    row: u32,     // workgroups along x
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
+    let e = (group.y * p.row + group.x) * WG + local;
+    if (e >= p.total) { return; }
+    let r = e % p.rows;
+    let c = (e / p.rows) % p.chunks;
+    let b = e / (p.rows * p.chunks);
+    let start = b * p.count;
+    // Before the segment stand all rows of lower segments, before its part of this chunk those of earlier chunks.
+    var first = start;
+    var before = 0u;
+    var all = 0u;
+    for (var k = 0u; k < p.chunks; k++) {
+        let n = counts[(b * p.chunks + k) * p.rows + r];
+        first += n.x;
+        before += select(0u, n.y, k < c);
+        all += n.y;
+    }
+    if (c == 0u) { range[b * p.rows + r] = vec2<u32>(first, first + all); }
+    let end = start + min((c + 1u) * p.chunk, p.count);
+    var at = first + before;
+    for (var s = start + c * p.chunk; s < end; s++) {
+        if (u32(ids[s]) == r) {
+            places[at] = s;
+            at += 1u;
+        }
+    }
+}
