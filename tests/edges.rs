@@ -129,6 +129,58 @@ fn the_gradient_of_a_product_is_right_at_zeros() -> tf::Result<()> {
 }
 
 #[test]
+fn the_gradient_of_a_long_product_is_right_at_zeros() -> tf::Result<()> {
+    // Factors near 1, so that their product is a number; some rows have a zero, some two.
+    for [rows, n] in [[1, 4097], [1000, 130], [3, 17], [2, 257]] {
+        let mut values: Vec<f32> =
+            (0..rows * n).map(|i| 1.0 + ((i * 37 % 61) as f32 - 30.0) / 4096.0).collect();
+        for row in 0..rows {
+            for zero in 0..row % 3 {
+                values[row * n + (row * 7 + zero * 11) % n] = 0.0;
+            }
+        }
+        values[n / 2] = 0.0;
+        let x = Tensor::from_slice(&values, [rows, n])?;
+        let outer = GradientTape::new();
+        outer.watch(&x)?;
+        let inner = GradientTape::new();
+        inner.watch(&x)?;
+        let grad = inner.required_gradient(&x.reduce_prod(1, false)?, &x)?;
+        let second = outer.required_gradient(&grad, &x)?.to_vec::<f32>()?;
+        let grad = grad.to_vec::<f32>()?;
+        let zeros = |row: &[f32]| row.iter().filter(|v| **v == 0.0).count();
+        let product =
+            |row: &[f32]| row.iter().map(|v| f64::from(*v)).filter(|v| *v != 0.0).product::<f64>();
+        for (r, row) in values.chunks(n).enumerate() {
+            let (all, count) = (product(row), zeros(row));
+            // d/dx_i sum_j d_j, where d_j is the product of all but x_j: the sum over j of the products of all but two.
+            let inverse: f64 = row.iter().filter(|v| **v != 0.0).map(|v| 1.0 / f64::from(*v)).sum();
+            for (i, v) in row.iter().enumerate() {
+                let v = f64::from(*v);
+                let (want, want_second) = match (count, v == 0.0) {
+                    (0, _) => (all / v, all / v * (inverse - 1.0 / v)),
+                    (1, true) => (all, all * inverse),
+                    (1, false) => (0.0, all / v),
+                    (2, true) => (0.0, all),
+                    _ => (0.0, 0.0),
+                };
+                let (got, got_second) = (f64::from(grad[r * n + i]), f64::from(second[r * n + i]));
+                assert!(
+                    (got - want).abs() <= 2e-5 * want.abs(),
+                    "[{r},{i}] of [{rows},{n}]: {got}, not {want}"
+                );
+                let bound = 1e-4 * want_second.abs();
+                assert!(
+                    (got_second - want_second).abs() <= bound,
+                    "[{r},{i}] of [{rows},{n}]: {got_second}, not {want_second}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn an_earlier_read_of_a_variable_is_a_constant() -> tf::Result<()> {
     let v = Variable::new(&tf::constant(3.0)?);
     let old = v.read();

@@ -134,17 +134,7 @@ impl Reduce {
         }
         let turned = if order.is_empty() { x.clone() } else { x.transpose(&order)? };
         let rows = turned.reshape_to([x.len() / n, n].into())?;
-        let others = match x.len().checked_mul(n) {
-            // All but one, written out: right for zeros, and for the second derivative at them.
-            Some(products) if products <= MOST_PRODUCTS => {
-                let line = super::iota::iota(Some(x.device()), n, 0.into(), 1.into(), DType::I32)?;
-                let own = line.expand_dims(-1)?.equal(&line)?;
-                let wide = rows.expand_dims(1)?;
-                super::select(&own, &wide.ones_like()?, &wide)?.reduce_prod(-1, false)?
-            }
-            // Too many for that: the product divided by each, where none is zero.
-            _ => rows.reduce_prod(-1, true)?.divide(&rows)?,
-        };
+        let others = products_of_others(&rows)?;
         let mut inverse = vec![0i64; order.len()];
         for (at, &axis) in order.iter().enumerate() {
             inverse[axis as usize] = at as i64;
@@ -155,8 +145,33 @@ impl Reduce {
     }
 }
 
-/// Elements of the table in which `reduce_prod`'s gradient leaves one factor out at a time.
-const MOST_PRODUCTS: usize = 1 << 24;
+/// The product of all elements of a row but one, for each of `rows` (`[rows, n]`). There is no division, so it is right
+/// for zeros, and so are the derivatives. Long rows are halved until few are left: the work is in proportion to them.
+fn products_of_others(rows: &Tensor) -> Result<Tensor> {
+    let (count, n) = (rows.shape()[0], rows.shape()[1]);
+    if rows.len().saturating_mul(n).saturating_mul(n) <= MOST_PRODUCTS {
+        // All but one, written out.
+        let line = super::iota::iota(Some(rows.device()), n, 0.into(), 1.into(), DType::I32)?;
+        let own = line.expand_dims(-1)?.equal(&line)?;
+        let wide = rows.expand_dims(1)?;
+        return super::select(&own, &wide.ones_like()?, &wide)?.reduce_prod(-1, false);
+    }
+    match n {
+        1 => return rows.ones_like(),
+        2 => return rows.reverse(&[1]),
+        _ => {}
+    }
+    // The neighbour, and what others of the products of pairs there are.
+    let half = n.div_ceil(2);
+    let even = rows.pad(&[(0, 0), (0, 2 * half - n)], super::PadMode::Constant(1.into()))?;
+    let pairs = even.reshape_to([count, half, 2].into())?;
+    let others = products_of_others(&pairs.reduce_prod(-1, false)?)?;
+    let all = pairs.reverse(&[2])?.multiply(others.expand_dims(-1)?)?;
+    all.reshape_to([count, 2 * half].into())?.slice(&[0, 0], &[-1, n as i64])
+}
+
+/// Elements of the table in which `reduce_prod`'s second derivative leaves two factors out at a time.
+const MOST_PRODUCTS: usize = 1 << 22;
 
 impl Row {
     fn of(&self, register: Register) -> Option<(&'static str, &'static str)> {
