@@ -40,68 +40,216 @@ fn pack_bytes(v: vec4<u32>) -> u32 {
     return (v.x & 255u) | ((v.y & 255u) << 8u) | ((v.z & 255u) << 16u) | ((v.w & 255u) << 24u);
 }
 
+// The bits of |x| with 149 added to the exponent, so that numbers below 1.2e-38, which drivers take for 0, have one.
+fn spread_4(x: vec4<f32>) -> vec4<u32> {
+    let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
+    let raised = bits + vec4<u32>(149u << 23u);
+    return select(raised, bitcast<vec4<u32>>(vec4<f32>(bits)), bits < vec4<u32>(0x800000u));
+}
+
+// The upper half of the digits: a product of two such numbers is exact. By bits, so that no driver's algebra sees
+// through it.
+fn upper_4(x: vec4<f32>) -> vec4<f32> {
+    return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4<u32>(0xfffff000u));
+}
+
+// x but for its last bit: a difference that no driver regroups with what it is added to, as WGSL would let it.
+fn apart_4(x: vec4<f32>) -> vec4<f32> {
+    return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4<u32>(0xfffffffeu));
+}
+
+// |y| with the sign of x. Not by abs, whose bits llvmpipe (Mesa 22.3.6) gets wrong if x is one number for all lanes.
+fn signed_4(y: vec4<f32>, x: vec4<f32>) -> vec4<f32> {
+    let size = bitcast<vec4<u32>>(y) & vec4<u32>(0x7fffffffu);
+    return bitcast<vec4<f32>>(size | (bitcast<vec4<u32>>(x) & vec4<u32>(0x80000000u)));
+}
+
+// y, but x where x is NaN or so small that it is its own result.
+fn unless_tiny_4(y: vec4<f32>, x: vec4<f32>) -> vec4<f32> {
+    let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
+    return select(y, x, bits - vec4<u32>(0x20000000u) > vec4<u32>(0x5f800000u));
+}
+
+// x = 2^e m with m from sqrt(1/2) to sqrt(2); log m as in Cephes' logf (Moshier 1992). WGSL's log may lose all digits
+// near 1.
 fn log_4(x: vec4<f32>) -> vec4<f32> {
-    let special = select(log(x), vec4<f32>(-inf()), x == vec4<f32>(0.0));
-    return select(special, vec4<f32>(nan()), (x < vec4<f32>(0.0)) | is_nan_4(x));
+    let bits = spread_4(x) - vec4<u32>(0x3f3504f3u);
+    let e = vec4<f32>(bits >> vec4<u32>(23u)) - 149.0;
+    let m = bitcast<vec4<f32>>((bits & vec4<u32>(0x7fffffu)) + vec4<u32>(0x3f3504f3u)) - 1.0;
+    let m2 = m * m;
+    let p = 0.3333333 + m * (-0.24999994 + m * (0.200007148 + m * (-0.16668058 + m * (0.14249323
+        + m * (-0.12420141 + m * (0.116769987 + m * (-0.1151461 + m * 0.070376836)))))));
+    let y = m + (m * (m2 * p) - e * 2.12194440e-4 - 0.5 * m2) + e * 0.6933594;
+    // Of negative numbers, infinity and NaN only infinity has a logarithm.
+    let known = select(y, select(x, vec4<f32>(nan()), is_negative_4(x)), bitcast<vec4<u32>>(x) >= vec4<u32>(0x7f800000u));
+    return select(known, vec4<f32>(-inf()), (bitcast<vec4<u32>>(x) << vec4<u32>(1u)) == vec4<u32>(0u));
 }
 
 fn sqrt_4(x: vec4<f32>) -> vec4<f32> {
     return select(sqrt(x), vec4<f32>(nan()), (x < vec4<f32>(0.0)) | is_nan_4(x));
 }
 
-// Some drivers make infinity of e^NaN.
-fn exp_4(x: vec4<f32>) -> vec4<f32> {
-    return select(exp(x), x, is_nan_4(x));
+// How many times e^x is doubled, and what is left: x - n log(2), in two parts (Cody and Waite 1980).
+fn doublings_4(x: vec4<f32>) -> vec4<f32> {
+    return round(x * 1.442695);
 }
 
-// Drivers may be off by 2^-11. Quarter turns are taken off in three parts (Cody and Waite 1980), the rest goes into
-// the Taylor series. Beyond 8192 the driver's own is as good as any.
+fn remainder_4(x: vec4<f32>, n: vec4<f32>) -> vec4<f32> {
+    return (x - n * 0.6933594) + n * 2.12194440e-4;
+}
+
+// e^r - 1 - r for |r| up to log(2) / 2, as in Cephes' expf (Moshier 1992).
+fn exp_more_4(r: vec4<f32>) -> vec4<f32> {
+    return r * r * (0.5 + r * (0.16666665 + r * (0.041665796 + r * (0.008333452
+        + r * (0.00139819995 + r * 1.98756915e-4)))));
+}
+
+fn near_expm1_4(r: vec4<f32>) -> vec4<f32> {
+    return r + exp_more_4(r);
+}
+
+// n as bits of an exponent: in 1.5 * 2^23 + n the last digits are those of n.
+fn exponent_4(n: vec4<f32>) -> vec4<u32> {
+    return bitcast<vec4<u32>>(n + 12582912.0) << vec4<u32>(23u);
+}
+
+// 2^n for n from -126 to 127.
+fn power_of_two_4(n: vec4<f32>) -> vec4<f32> {
+    return bitcast<vec4<f32>>(exponent_4(n + 127.0));
+}
+
+// WGSL's exp may be off by 3 + 2 |x| in the last digit.
+fn exp_4(x: vec4<f32>) -> vec4<f32> {
+    let n = doublings_4(x);
+    let m = 1.0 + near_expm1_4(remainder_4(x, n));
+    let y = bitcast<vec4<f32>>(bitcast<vec4<u32>>(m) + exponent_4(n));
+    // Smaller results than 1.2e-38 are 0, as drivers take them for 0 anyway.
+    let above = select(y, vec4<f32>(0.0), x < vec4<f32>(-87.33654));
+    return select(select(above, vec4<f32>(inf()), x > vec4<f32>(88.72283)), x, is_nan_4(x));
+}
+
+// (e^x - 1) / 4, which is finite for all x whose sinh is: no digits are lost near 0, as 2^n e^r - 1 is 2^n (e^r - 1)
+// and 2^n - 1.
+fn quarter_expm1_4(x: vec4<f32>) -> vec4<f32> {
+    let bounded = clamp(x, vec4<f32>(-20.0), vec4<f32>(89.43));
+    let n = doublings_4(bounded);
+    let power = power_of_two_4(n - 2.0);
+    return power * near_expm1_4(remainder_4(bounded, n)) + apart_4(power - 0.25);
+}
+
+fn expm1_4(x: vec4<f32>) -> vec4<f32> {
+    return unless_tiny_4(4.0 * quarter_expm1_4(x), x);
+}
+
+// tanh x = (e^2x - 1) / (e^2x + 1). Computed for |x|, so that it is odd to the last digit.
+fn tanh_4(x: vec4<f32>) -> vec4<f32> {
+    let q = quarter_expm1_4(2.0 * abs(x));
+    return unless_tiny_4(signed_4(q / (q + 0.5), x), x);
+}
+
+fn sinh_4(x: vec4<f32>) -> vec4<f32> {
+    let q = quarter_expm1_4(abs(x));
+    return unless_tiny_4(signed_4(2.0 * q + q / (2.0 * q + 0.5), x), x);
+}
+
+fn cosh_4(x: vec4<f32>) -> vec4<f32> {
+    let q = quarter_expm1_4(abs(x)) + 0.25;
+    return select(2.0 * q + 0.125 / q, x, is_nan_4(x));
+}
+
+fn sigmoid_4(x: vec4<f32>) -> vec4<f32> {
+    // Where e^-x is infinite the result is 0.
+    let a = clamp(-x, vec4<f32>(-80.0), vec4<f32>(89.0));
+    let n = doublings_4(a);
+    let half = power_of_two_4(n - 1.0);
+    return select(1.0 / (1.0 + 2.0 * (half + half * near_expm1_4(remainder_4(a, n)))), x, is_nan_4(x));
+}
+
+// Drivers may be off by 2^-11.
 fn sin_4(x: vec4<f32>) -> vec4<f32> {
-    return select(turn_4(x, 0), sin(x), abs(x) > vec4<f32>(8192.0)) + 0.0 * x;
+    let turns = turns_4(x);
+    return wave_4(turns[0], vec4<i32>(turns[1]));
 }
 
 fn cos_4(x: vec4<f32>) -> vec4<f32> {
-    return select(turn_4(x, 1), cos(x), abs(x) > vec4<f32>(8192.0)) + 0.0 * x;
+    let turns = turns_4(x);
+    return wave_4(turns[0], vec4<i32>(turns[1]) + 1);
 }
 
-// The sine of x plus so many quarter turns.
-fn turn_4(x: vec4<f32>, quarters: i32) -> vec4<f32> {
-    let k = round(clamp(x, vec4<f32>(-8192.0), vec4<f32>(8192.0)) * 0.6366197723675814);
-    let r = ((x - k * 1.5703125) - k * 4.837512969970703e-4) - k * 7.54978995489188e-8;
+fn tan_4(x: vec4<f32>) -> vec4<f32> {
+    let turns = turns_4(x);
+    let k = vec4<i32>(turns[1]);
+    return wave_4(turns[0], k) / wave_4(turns[0], k + 1);
+}
+
+// x as quarter turns: what is left, and how many.
+fn turns_4(x: vec4<f32>) -> array<vec4<f32>, 2> {
+    var k = round(x * 0.63661977);
+    var r = quarter_rest_4(x, k);
+    var rest = x;
+    // Lane by lane, for large numbers are rare: a processor goes through the text even where there are none.
+    for (var i = 0; i < select(0, 4, any(abs(x) > vec4<f32>(128.0))); i++) {
+        let far = abs(rest.x) > 128.0;
+        let turns = far_turns(rest.x);
+        r = vec4<f32>(r.yzw, select(r.x, turns.x, far));
+        k = vec4<f32>(k.yzw, select(k.x, turns.y, far));
+        rest = rest.yzwx;
+    }
+    return array<vec4<f32>, 2>(select(r, vec4<f32>(nan()), is_nan_4(x) | is_inf_4(x)), k);
+}
+
+// x without k quarter turns, which are taken off in three parts (Cody and Waite 1980).
+fn quarter_rest_4(x: vec4<f32>, k: vec4<f32>) -> vec4<f32> {
+    return ((x - k * 1.5703125) - k * 0.0004837513) - k * 7.54979e-8;
+}
+
+// The sine of r plus k quarter turns, by the Taylor series.
+fn wave_4(r: vec4<f32>, k: vec4<i32>) -> vec4<f32> {
     let r2 = r * r;
     let s = r * (1.0 - r2 / 6.0 * (1.0 - r2 / 20.0 * (1.0 - r2 / 42.0 * (1.0 - r2 / 72.0))));
     let c = 1.0 - r2 / 2.0 * (1.0 - r2 / 12.0 * (1.0 - r2 / 30.0 * (1.0 - r2 / 56.0 * (1.0 - r2 / 90.0))));
-    let q = (vec4<i32>(k) + quarters) & vec4<i32>(3);
-    let y = select(s, c, (q & vec4<i32>(1)) == vec4<i32>(1));
-    return select(y, -y, q > vec4<i32>(1));
+    let y = select(s, c, (k & vec4<i32>(1)) == vec4<i32>(1));
+    return select(y, -y, (k & vec4<i32>(2)) == vec4<i32>(2));
 }
 
-// e^x - 1: the Taylor series where exp(x) would lose digits.
-fn expm1_4(x: vec4<f32>) -> vec4<f32> {
-    var s = vec4<f32>(1.0);
-    for (var n = 9; n > 1; n--) {
-        s = 1.0 + s * x / f32(n);
-    }
-    return select(exp_4(x) - 1.0, x * s, abs(x) < vec4<f32>(0.5));
+// The same for one x from 1 on, k up to a multiple of four. Of 2 / pi the 96 bits are taken that matter to the product,
+// which has 2 bits in front of its point and 62 behind (Payne and Hanek 1983).
+fn far_turns(x: f32) -> vec2<f32> {
+    let bits = bitcast<u32>(x) & 0x7fffffffu;
+    let at = max(bits >> 23u, 120u) - 120u;
+    let m = (bits & 0x7fffffu) | 0x800000u;
+    let d0 = digits(at, 0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u);
+    let d1 = digits(at, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u);
+    let d2 = digits(at, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u);
+    let d3 = digits(at, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu);
+    let by = at & 31u;
+    let a = m * ((d0 << by) | ((d1 >> 1u) >> (31u - by)));
+    let b = multiply_wide(m, (d1 << by) | ((d2 >> 1u) >> (31u - by)));
+    let c = multiply_wide(m, (d2 << by) | ((d3 >> 1u) >> (31u - by)));
+    let low = b.x + c.y;
+    let high = a + b.y + select(0u, 1u, low < b.x);
+    // The nearest whole number, and what is beside it.
+    let k = (high + 0x20000000u) >> 30u;
+    let beside = high - (k << 30u);
+    let below = beside > 0x7fffffffu;
+    let flip = select(0u, 0xffffffffu, below);
+    let r = f32(beside ^ flip) * 1.4629181e-9 + f32(low ^ flip) * 3.4061216e-19;
+    let turns = vec2<f32>(select(r, -r, below), f32(k));
+    return select(turns, -turns, x < 0.0);
 }
 
-// log(1 + x) = 2 atanh(s), s = x / (2 + x), by its series near 0.
+// One of five words: that of bit `at`.
+fn digits(at: u32, a: u32, b: u32, c: u32, d: u32, e: u32) -> u32 {
+    return select(select(select(a, b, at > 31u), select(c, d, at > 95u), at > 63u), e, at > 127u);
+}
+
+// log(1 + x) = log u + log(1 + q): u is 1 + x rounded to half its digits, q what that left, as a part of u.
 fn log1p_4(x: vec4<f32>) -> vec4<f32> {
-    let s = x / (2.0 + x);
-    let s2 = s * s;
-    var sum = vec4<f32>(1.0 / 19.0);
-    for (var n = 17; n > 0; n -= 2) {
-        sum = 1.0 / f32(n) + s2 * sum;
-    }
-    return select(log_4(1.0 + x), 2.0 * s * sum, abs(x) < vec4<f32>(0.5));
-}
-
-// tanh x = (e^2x - 1) / (e^2x + 1); beyond 10 it is 1 in f32, and e^2x would overflow. Computed for |x|, so that
-// it is odd to the last digit.
-fn tanh_4(x: vec4<f32>) -> vec4<f32> {
-    let t = expm1_4(2.0 * min(abs(x), vec4<f32>(10.0)));
-    let y = t / (t + 2.0);
-    return select(select(y, -y, is_negative_4(x)), x, is_nan_4(x));
+    let u = bitcast<vec4<f32>>((bitcast<vec4<u32>>(1.0 + x) + vec4<u32>(0x800u)) & vec4<u32>(0xfffff000u));
+    let q = (x - apart_4(u - 1.0)) / u;
+    // At infinities and NaN, and up to -1, q is no number.
+    let plain = !(x > vec4<f32>(-1.0)) | (x > vec4<f32>(1e9)) | is_nan_4(x);
+    return log_4(select(u, 1.0 + x, plain)) + select(q - q * q * (0.5 - q * 0.33333333), vec4<f32>(0.0), plain);
 }
 
 // By the sign bit, so that -0 counts.
@@ -109,123 +257,193 @@ fn is_negative_4(x: vec4<f32>) -> vec4<bool> {
     return (bitcast<vec4<u32>>(x) >> vec4<u32>(31u)) == vec4<u32>(1u);
 }
 
-// Halves of e^x before they are added, so that the sum overflows no sooner than the result.
-fn sinh_4(x: vec4<f32>) -> vec4<f32> {
-    let t = expm1_4(abs(x));
-    let near = 0.5 * (t + t / (t + 1.0));
-    let far = 0.5 * exp(abs(x));
-    return select(near, far, abs(x) > vec4<f32>(20.0)) * select(vec4<f32>(1.0), vec4<f32>(-1.0), x < vec4<f32>(0.0));
-}
-
 fn asinh_4(x: vec4<f32>) -> vec4<f32> {
     let a = abs(x);
-    let near = log1p_4(a + a * a / (1.0 + sqrt(a * a + 1.0)));
-    // a * a overflows beyond 1e19.
-    let far = log_4(a) + 0.6931471805599453;
-    let y = select(near, far, a > vec4<f32>(1e9));
-    return select(y, -y, x < vec4<f32>(0.0));
+    // Beyond, log(2 a); a * a would overflow.
+    let far = a > vec4<f32>(1e9);
+    let y = log1p_4(select(a + a * a / (1.0 + sqrt(a * a + 1.0)), a, far));
+    return unless_tiny_4(signed_4(y + select(vec4<f32>(0.0), vec4<f32>(0.6931472), far), x), x);
 }
 
 fn acosh_4(x: vec4<f32>) -> vec4<f32> {
     let t = x - 1.0;
-    let near = log1p_4(t + sqrt(2.0 * t + t * t));
-    let far = log_4(x) + 0.6931471805599453;
-    return select(select(near, far, x > vec4<f32>(1e9)), vec4<f32>(nan()), (x < vec4<f32>(1.0)) | is_nan_4(x));
+    let far = x > vec4<f32>(1e9);
+    let y = log1p_4(select(t + sqrt(2.0 * t + t * t), x, far)) + select(vec4<f32>(0.0), vec4<f32>(0.6931472), far);
+    return select(y, vec4<f32>(nan()), (x < vec4<f32>(1.0)) | is_nan_4(x));
 }
 
 fn atanh_4(x: vec4<f32>) -> vec4<f32> {
     let a = abs(x);
     let y = 0.5 * log1p_4(2.0 * a / (1.0 - a));
-    let known = select(y, vec4<f32>(inf()), a == vec4<f32>(1.0));
-    let signed = select(known, -known, x < vec4<f32>(0.0));
-    return select(signed, vec4<f32>(nan()), (a > vec4<f32>(1.0)) | is_nan_4(x));
+    let known = select(signed_4(y, x), signed_4(vec4<f32>(inf()), x), a == vec4<f32>(1.0));
+    return select(unless_tiny_4(known, x), vec4<f32>(nan()), (a > vec4<f32>(1.0)) | is_nan_4(x));
 }
 
-// atan by halving the argument twice (atan x = 2 atan(x / (1 + sqrt(1 + x^2)))) and the Taylor series.
+// The argument is brought to tan(pi / 8) or less, as in Cephes' atanf (Moshier 1992).
 fn atan_4(x: vec4<f32>) -> vec4<f32> {
     let a = abs(x);
-    let inverted = a > vec4<f32>(1.0);
-    var t = select(a, 1.0 / a, inverted);
-    t = t / (1.0 + sqrt(1.0 + t * t));
-    t = t / (1.0 + sqrt(1.0 + t * t));
+    let steep = a > vec4<f32>(2.4142136);
+    let middle = a > vec4<f32>(0.41421356);
+    let n = select(select(a, a - 1.0, middle), vec4<f32>(-1.0), steep);
+    let t = n / select(select(vec4<f32>(1.0), a + 1.0, middle), a, steep);
     let t2 = t * t;
-    var s = vec4<f32>(1.0 / 13.0);
-    for (var n = 11; n > 0; n -= 2) {
-        s = 1.0 / f32(n) - t2 * s;
-    }
-    let y = 4.0 * t * s;
-    let angle = select(y, 1.5707963267948966 - y, inverted);
-    return select(select(angle, -angle, is_negative_4(x)), x, is_nan_4(x));
+    let y = t + t * (t2 * (-0.3333295 + t2 * (0.19977711 + t2 * (-0.13877686 + t2 * 0.080537445))));
+    let turned = select(select(vec4<f32>(0.0), vec4<f32>(0.7853982), middle), vec4<f32>(1.57079633), steep);
+    return unless_tiny_4(signed_4(turned + y, x), x);
 }
 
-// asin x = atan(x / sqrt(1 - x^2)), with 1 - x^2 as (1 - x)(1 + x) to keep the digits near 1.
+// asin(s) - s for z = s^2 up to 1/4, as in Cephes' asinf, as a part of s.
+fn asin_more_4(z: vec4<f32>) -> vec4<f32> {
+    return z * (0.16666752 + z * (0.074953003 + z * (0.045470026 + z * (0.02418131105 + z * 0.0421632))));
+}
+
+// Beyond 1/2, asin x = pi / 2 - 2 asin(sqrt((1 - x) / 2)).
 fn asin_4(x: vec4<f32>) -> vec4<f32> {
-    let y = atan2_4(x, sqrt(max((1.0 - x) * (1.0 + x), vec4<f32>(0.0))));
-    return select(y, vec4<f32>(nan()), (abs(x) > vec4<f32>(1.0)) | is_nan_4(x));
+    let a = abs(x);
+    let far = a > vec4<f32>(0.5);
+    let z = select(a * a, 0.5 - 0.5 * a, far);
+    let s = select(a, sqrt(z), far);
+    let y = s + s * asin_more_4(z);
+    let known = unless_tiny_4(signed_4(select(y, 1.57079633 - 2.0 * y, far), x), x);
+    return select(known, vec4<f32>(nan()), a > vec4<f32>(1.0));
 }
 
 fn acos_4(x: vec4<f32>) -> vec4<f32> {
-    let y = atan2_4(sqrt(max((1.0 - x) * (1.0 + x), vec4<f32>(0.0))), x);
-    return select(y, vec4<f32>(nan()), (abs(x) > vec4<f32>(1.0)) | is_nan_4(x));
+    let a = abs(x);
+    let far = a > vec4<f32>(0.5);
+    let z = select(a * a, 0.5 - 0.5 * a, far);
+    let s = select(x, sqrt(z), far);
+    let y = s + s * asin_more_4(z);
+    let known = select(1.57079633 - y, select(2.0 * y, 3.1415927 - 2.0 * y, x < vec4<f32>(0.0)), far);
+    return select(known, vec4<f32>(nan()), (a > vec4<f32>(1.0)) | is_nan_4(x));
 }
 
 fn atan2_4(y: vec4<f32>, x: vec4<f32>) -> vec4<f32> {
     // Two infinities make an angle of 45 degrees.
     let ratio = select(abs(y) / abs(x), vec4<f32>(1.0), is_inf_4(y) & is_inf_4(x));
-    let first = atan_4(ratio);
-    let flat = select(first, vec4<f32>(0.0), y == vec4<f32>(0.0));
-    let angle = select(flat, 3.141592653589793 - flat, is_negative_4(x));
-    return select(select(angle, -angle, is_negative_4(y)), vec4<f32>(nan()), is_nan_4(x) | is_nan_4(y));
+    let flat = select(atan_4(ratio), vec4<f32>(0.0), y == vec4<f32>(0.0));
+    let angle = select(flat, 3.1415927 - flat, is_negative_4(x));
+    return select(signed_4(angle, y), vec4<f32>(nan()), is_nan_4(x) | is_nan_4(y));
 }
 
 fn softplus_4(x: vec4<f32>) -> vec4<f32> {
-    return max_4(x, vec4<f32>(0.0)) + log1p_4(exp(-abs(x)));
+    return max_4(x, vec4<f32>(0.0)) + log1p_4(exp_4(-abs(x)));
 }
 
-// erf by its Taylor series below 0.5, else 1 - erfc.
+// erf x = x p(x^2), p fitted for x^2 up to 0.75, and 1 - erfc x beyond.
 fn erf_4(x: vec4<f32>) -> vec4<f32> {
-    let x2 = x * x;
-    // 2/sqrt(pi) * sum of (-1)^n x^(2n+1) / (n! (2n+1)), Abramowitz and Stegun 7.1.5
-    let near = 1.1283791670955126 * x * (1.0 - x2 * (1.0 / 3.0 - x2 * (0.1 - x2 * (1.0 / 42.0
-        - x2 * (1.0 / 216.0 - x2 * (1.0 / 1320.0 - x2 / 9360.0))))));
-    return select(1.0 - erfc_4(x), near, abs(x) < vec4<f32>(0.5));
+    let z = x * x;
+    let near = x * (1.1283791 + z * (-0.37612557 + z * (0.11282555
+        + z * (-0.026795603 + z * (0.0050391164 - z * 0.0006243523)))));
+    return select(signed_4(1.0 - erfc_4(abs(x)), x), near, z < vec4<f32>(0.7));
 }
 
-// erfc within 1.2e-7 of itself, by a rational Chebyshev fit in t = 1 / (1 + |x|/2) (Press et al., Numerical
-// Recipes in C, 1992, section 6.2).
+// erfc x = e^(-x^2) t p(t), t = 1 / (1 + 0.35 x), p fitted for x from 0 to 10.1. x^2 is taken in two parts, or its last
+// digit would be many in the result.
 fn erfc_4(x: vec4<f32>) -> vec4<f32> {
-    let z = abs(x);
-    let t = 1.0 / (1.0 + 0.5 * z);
-    let fit = 1.00002368 + t * (0.37409196 + t * (0.09678418 + t * (-0.18628806 + t * (0.27886807
-        + t * (-1.13520398 + t * (1.48851587 + t * (-0.82215223 + t * 0.17087277)))))));
-    let y = t * exp(-z * z - 1.26551223 + t * fit);
+    let z = min(abs(x), vec4<f32>(10.1));
+    let upper = upper_4(z);
+    let rest = (z - upper) * (z + upper);
+    let n = max(doublings_4(-(upper * upper + rest)), vec4<f32>(-126.0));
+    let t = 1.0 / (1.0 + 0.35 * z);
+    let p = 0.197483 + t * (0.19715257 + t * (0.18779092 + t * (0.15167965
+        + t * (0.14468183 + t * (0.08944464 + t * (-0.030508926 + t * (0.18348901
+        + t * (-0.15976286 + t * 0.038550235))))))));
+    let scaled = t * p;
+    let size = (scaled + scaled * near_expm1_4(remainder_4(-(upper * upper), n) - rest)) * power_of_two_4(n);
+    let y = select(size, vec4<f32>(0.0), z > vec4<f32>(9.194));
     return select(select(y, 2.0 - y, x < vec4<f32>(0.0)), x, is_nan_4(x));
 }
 
-// The remainder with the sign of b, as Python's %.
+// The remainder with the sign of b, as Python's %. Exact: digits are divided as integers, eight at a time.
 fn floormod_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
-    let r = a - b * trunc(a / b);
-    let other_side = (r != vec4<f32>(0.0)) & ((r < vec4<f32>(0.0)) != (b < vec4<f32>(0.0)));
-    let y = select(r, r + b, other_side);
-    // A finite a is its own remainder to an infinite b of the same sign.
-    let wide = is_inf_4(b) & !is_inf_4(a) & !is_nan_4(a);
-    let same_side = (a == vec4<f32>(0.0)) | ((a < vec4<f32>(0.0)) == (b < vec4<f32>(0.0)));
-    return select(y, select(b, a, same_side), wide);
+    let wide_a = spread_4(a);
+    let wide_b = spread_4(b);
+    let divisor = (wide_b & vec4<u32>(0x7fffffu)) | vec4<u32>(0x800000u);
+    var r = (wide_a & vec4<u32>(0x7fffffu)) | vec4<u32>(0x800000u);
+    r = r - select(vec4<u32>(0u), divisor, r >= divisor);
+    let digits = vec4<i32>(wide_a >> vec4<u32>(23u)) - vec4<i32>(wide_b >> vec4<u32>(23u));
+    let most = max(max(digits.x, digits.y), max(digits.z, digits.w));
+    let inverse = 1.0 / vec4<f32>(divisor);
+    // A float has 277 digits at most.
+    for (var done = 0; done < min(most, 280); done += 8) {
+        let next = r << vec4<u32>(clamp(digits - done, vec4<i32>(0), vec4<i32>(8)));
+        // One too many or too few, as the division is not exact; what is left is right modulo 2^32.
+        r = next - vec4<u32>(vec4<f32>(next) * inverse) * divisor;
+        r = r + select(vec4<u32>(0u), divisor, r > vec4<u32>(0x7fffffffu));
+        r = r - select(vec4<u32>(0u), divisor, r >= divisor);
+    }
+    let apart = is_negative_4(a) != is_negative_4(b);
+    let turned = apart & (r != vec4<u32>(0u));
+    r = select(r, divisor - r, turned);
+    // Back to a float, also below 1.2e-38.
+    let bits = bitcast<vec4<u32>>(vec4<f32>(r));
+    let exponent = vec4<i32>((bits >> vec4<u32>(23u)) + (wide_b >> vec4<u32>(23u))) - 299;
+    let by = vec4<i32>(wide_b >> vec4<u32>(23u)) - 150;
+    let small = select(r << vec4<u32>(by), r >> vec4<u32>(-by), by < vec4<i32>(0));
+    let normal = (bits & vec4<u32>(0x7fffffu)) | vec4<u32>(exponent << vec4<u32>(23u));
+    let size = select(select(normal, small, exponent < vec4<i32>(1)), vec4<u32>(0u), r == vec4<u32>(0u));
+    let far = signed_4(bitcast<vec4<f32>>(size), select(a, b, turned));
+    let near = select(a, a + b, apart & (a != vec4<f32>(0.0)));
+    let y = select(far, near, digits < vec4<i32>(0));
+    let none = is_nan_4(a) | is_inf_4(a) | is_nan_4(b) | ((bitcast<vec4<u32>>(b) << vec4<u32>(1u)) == vec4<u32>(0u));
+    return select(y, vec4<f32>(nan()), none);
 }
 
-// WGSL's pow knows no negative base.
+// 2^(b log2 a), with log2 a in two parts as in FreeBSD's e_powf.c (Sun Microsystems 1993): an error of its last digit
+// would grow with b. What must be exact is cut off by bits.
 fn pow_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
-    let size = exp2(b * log2(abs(a)));
-    let whole = floor(b) == b;
-    let odd = whole & ((b - 2.0 * floor(0.5 * b)) == vec4<f32>(1.0));
+    let bits = spread_4(a) - vec4<u32>(0x3f3504f3u);
+    let e = vec4<f32>(bits >> vec4<u32>(23u)) - 149.0;
+    let m = bitcast<vec4<f32>>((bits & vec4<u32>(0x7fffffu)) + vec4<u32>(0x3f3504f3u));
+    // log m = 2 atanh(s), s = (m - 1) / (m + 1) = upper + lower
+    let d = upper_4(m + 1.0);
+    let inverse = 1.0 / (m + 1.0);
+    let s = (m - 1.0) * inverse;
+    let upper = upper_4(s);
+    let lower = inverse * (((m - 1.0) - upper * d) - upper * (m - (d - 1.0)));
+    // 3 / 2 log m / s = 3 + s^2 + 3 / 5 s^4 + ... = sum + sum_more
+    let s2 = s * s;
+    let square = upper * upper;
+    let series = s2 * s2 * (0.6 + s2 * (0.42857143 + s2 * (0.33333333 + s2 * (0.27272727 + s2 * 0.23338464))))
+        + lower * (upper + s);
+    let sum = upper_4(3.0 + square + series);
+    let sum_more = series - ((sum - 3.0) - square);
+    let low = lower * sum + sum_more * s;
+    let log_m = upper_4(upper * sum + low);
+    let log_more = low - (log_m - upper * sum);
+    // Times 2 / (3 log 2), and e added.
+    let high = 0.9616699 * log_m;
+    let more = 0.00012677205 * log_m + log_more * 0.9617967;
+    let log2_a = upper_4(high + more + e);
+    let log2_more = more - ((log2_a - e) - high);
+    // Times b = n + f + more: n whole, f exact.
+    let bounded = clamp(b, vec4<f32>(-1e30), vec4<f32>(1e30));
+    let b_upper = upper_4(bounded);
+    let product = b_upper * log2_a;
+    let product_more = (bounded - b_upper) * log2_a + bounded * log2_more;
+    let all = product + product_more;
+    let n = round(clamp(all, vec4<f32>(-200.0), vec4<f32>(200.0)));
+    let f = product - n;
+    let t = bitcast<vec4<f32>>(bitcast<vec4<u32>>(f + product_more) & vec4<u32>(0xffff8000u));
+    let z = t * 0.69314575;
+    let z_more = (product_more - (t - f)) * 0.6931472 + t * 1.4286065e-6;
+    // e^z = 1 + z + ..., of which 1 and 12 digits of z are added without an error.
+    let first = round((z + z_more) * 4096.0) / 4096.0;
+    let left = (z - first) + z_more;
+    let y = (1.0 + first) + (left + exp_more_4(first + left));
+    let exponent = bitcast<vec4<u32>>(y) + exponent_4(n);
+    let known = select(bitcast<vec4<f32>>(exponent), vec4<f32>(0.0), all < vec4<f32>(-126.0));
+    var size = select(known, vec4<f32>(inf()), (all > vec4<f32>(0.0)) & (exponent >= vec4<u32>(0x7f800000u)));
+    // The ends: 0 and infinity.
+    let ends = (bits + vec4<u32>(0x3f3504f3u) == vec4<u32>(0u)) | is_inf_4(a);
+    size = select(size, select(vec4<f32>(0.0), vec4<f32>(inf()), is_inf_4(a) == (b > vec4<f32>(0.0))), ends);
+    let whole = floor(bounded) == bounded;
+    let odd = whole & (bounded - 2.0 * floor(0.5 * bounded) == vec4<f32>(1.0));
     let negative = is_negative_4(a);
-    var y = select(size, -size, negative & odd);
-    y = select(y, vec4<f32>(nan()), (a < vec4<f32>(0.0)) & !whole & !is_inf_4(a) & !is_inf_4(b));
-    let zero = a == vec4<f32>(0.0);
-    let pole = select(vec4<f32>(inf()), vec4<f32>(-inf()), negative & odd);
-    y = select(y, select(vec4<f32>(0.0), pole, b < vec4<f32>(0.0)), zero);
-    y = select(y, vec4<f32>(nan()), is_nan_4(a) | is_nan_4(b));
-    return select(y, vec4<f32>(1.0), (b == vec4<f32>(0.0)) | (a == vec4<f32>(1.0)));
+    let none = (negative & !whole & !ends) | is_nan_4(a) | is_nan_4(b);
+    let signed = select(select(size, -size, negative & odd), vec4<f32>(nan()), none);
+    return select(signed, vec4<f32>(1.0), (b == vec4<f32>(0.0)) | (a == vec4<f32>(1.0)));
 }
 
 // Philox 4x32 with ten rounds (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
@@ -280,8 +498,9 @@ fn unit_floats(bits: vec4<u32>) -> vec4<f32> {
 // Two normal numbers from two uniform ones (Box and Muller 1958).
 fn box_muller(u: vec2<f32>) -> vec2<f32> {
     let radius = sqrt(-2.0 * log(max(u.x, 1e-7)));
-    let angle = vec4<f32>(6.283185307179586 * u.y);
-    return radius * vec2<f32>(sin_4(angle).x, cos_4(angle).x);
+    let angle = vec4<f32>(6.2831853 * u.y);
+    let k = round(angle * 0.63661977);
+    return radius * wave_4(quarter_rest_4(angle, k), vec4<i32>(k) + vec4<i32>(0, 1, 0, 0)).xy;
 }
 
 // Rows (or columns) of the image that window i takes: from, to.

@@ -123,13 +123,13 @@ binary! {
     floordiv, "FloorDiv", [float "floor(a / b)",
             int "a / b - select(V(0), V(1), (a % b != V(0)) & ((a < V(0)) != (b < V(0))))"],
         |a, b| (a / b).floor(), none "FloorDiv: piecewise constant";
-    /// `a - floor(a / b) * b`, with the sign of `b`. Modulo 0 gives 0 for integers.
+    /// `a - floor(a / b) * b`, with the sign of `b`. Modulo 0 gives 0 for integers. Exact but for one rounding.
     floormod, "FloorMod", [float "floormod_4(a, b)",
             int "a % b + select(V(0), b, (a % b != V(0)) & ((a < V(0)) != (b < V(0))))"],
         |a, b| a - (a / b).floor() * b,
         keep inputs, |a, b, _y, dy| (dy.clone(), -dy * a.floordiv(b)?);
     // The gradient for b counts log(a) only where a > 0, as TensorFlow does.
-    /// `a^b`. Integer powers by repeated squaring, 0 for negative exponents.
+    /// `a^b`. Integer powers by repeated squaring, 0 for negative exponents. [Within 1 ULP](Tensor#accuracy).
     pow, "Pow", [float "pow_4(a, b)", int "var y = V(1);\n    var base = a;\n    var n = vec4<u32>(b);\n    for (var i = 0; i < 32; i++) {\n        y = select(y, y * base, (n & vec4<u32>(1u)) == vec4<u32>(1u));\n        base = base * base;\n        n = n >> vec4<u32>(1u);\n    }\n    return select(y, V(0), b < V(0));"], |a, b| a.powf(b),
         keep both, |a, b, y, dy| (
             dy * b * a.pow(&(b - 1.0))?,
@@ -149,10 +149,10 @@ binary! {
     squared_difference, "SquaredDifference", [float "(a - b) * (a - b)", int "(a - b) * (a - b)"],
         |a, b| (a - b) * (a - b),
         keep inputs, |a, b, _y, dy| (dy * 2.0 * (a - b), dy * -2.0 * (a - b));
-    /// The angle in radians of the point with ordinate `a` and abscissa `b`.
+    /// The angle in radians of the point with ordinate `a` and abscissa `b`. [Within 3 ULP](Tensor#accuracy).
     atan2, "Atan2", [float "atan2_4(a, b)"], |a, b| a.atan2(b),
         keep inputs, |a, b, _y, dy| (dy * b / (a * a + b * b), -dy * a / (a * a + b * b));
-    /// `a log(b)`, and 0 where `a` is 0.
+    /// `a log(b)`, and 0 where `a` is 0. [Within 2 ULP](Tensor#accuracy).
     xlogy, "Xlogy", [float "select(a * log_4(b), V(0), a == V(0))"], |a, b| if a == 0.0 { 0.0 } else { a * b.ln() },
         keep inputs, |a, b, _y, dy| (
             dy * a.not_equal(0.0)?.cast(a.dtype())?.xlogy(b)?, dy * a.divide_no_nan(b)?);

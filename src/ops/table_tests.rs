@@ -35,7 +35,7 @@ const EXTREMES: [f32; 17] = [
     f32::NAN,
 ];
 
-/// f32 keeps 7 digits; a driver's exp and log lose up to two of them, and near 0 an absolute error counts.
+/// What rows are for. How many digits they keep is told by `tests/accuracy.rs`.
 fn close(got: f64, want: f64) -> bool {
     let want32 = f64::from(want as f32);
     if want.is_nan() || want32.is_infinite() {
@@ -60,11 +60,6 @@ fn as_seen(value: f32, bools: bool) -> f64 {
     if bools { f64::from(value > 0.0) } else { f64::from(value) }
 }
 
-/// Large angles and integer halves of huge numbers differ between drivers; WGSL leaves them open.
-fn is_open(method: &str, x: f32) -> bool {
-    matches!(method, "sin" | "cos" | "tan") && x.abs() > 100.0
-}
-
 #[test]
 fn unary_rows_match_their_references() {
     let mut bad = Vec::new();
@@ -80,7 +75,7 @@ fn unary_rows_match_their_references() {
             assert_eq!(got.len(), values.len(), "{} {shape:?}", row.method);
             for (&x, &got) in values.iter().zip(&got) {
                 let want = (row.reference)(as_seen(x, bools));
-                if !close(got, want) && !is_open(row.method, x) {
+                if !close(got, want) {
                     bad.push(format!("{}({x}) = {got}, not {want}", row.method));
                 }
             }

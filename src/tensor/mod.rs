@@ -34,6 +34,12 @@ use crate::runtime::Device;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Accuracy
+///
+/// A ULP is a unit of the result's last digit: half of one is the best that there is. Functions are made of additions,
+/// multiplications, divisions and square roots, so their errors depend little on the driver; `docs/accuracy.md` has
+/// them as measured. Numbers below 1.2e-38 (2^-126) may be taken for 0.
 #[derive(Clone)]
 pub struct Tensor {
     /// What a tape knows the tensor by. Clones share it.

@@ -42,18 +42,6 @@ pub struct Exception {
 
 pub const EXCEPTIONS: &[Exception] = &[
     Exception {
-        ops: &["tf.math.sin", "tf.math.cos", "tf.math.tan"],
-        roles: &["out", "grad"],
-        reason: "the sine of an angle beyond 2^24, where neighbouring f32 are whole numbers apart: WGSL promises one \
-                 within -pi to pi alone",
-        seen_on: &["llvmpipe", "SwiftShader"],
-        rule: |e| {
-            let sane =
-                e.role.starts_with("grad") || e.case.op == "tf.math.tan" || e.got.abs() <= 1.0;
-            sane && e.input("x").is_some_and(|x| x.is_finite() && x.abs() > 16_777_216.0)
-        },
-    },
-    Exception {
         ops: &["log(1+exp(x))"],
         roles: &["out.grad"],
         reason: "1 / (1 + e^x) is subnormal, which TensorFlow flushes to 0; it need not be flushed, and the gradient is \
