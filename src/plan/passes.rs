@@ -20,7 +20,12 @@ pub(super) struct Shape {
     pub(super) chunked: bool,
     pub(super) threads: usize,
     pub(super) join: Join,
+    /// Each thread takes many turns, each of which is short.
+    pub(super) long: bool,
 }
+
+/// Turns that stand in one round of a loop, where they are short: a round costs as much as reading some elements.
+const AT_ONCE: usize = 4;
 
 impl Shape {
     fn place(self, row: bool) -> Place<'static> {
@@ -168,14 +173,14 @@ impl Passes {
         for &k in stored {
             self.store_element(writer, k, &mut inside);
         }
-        self.turn(&indented(&inside, 4), chunked, threads);
+        self.turn(&indented(&inside, 4), chunked, threads, !stored.is_empty());
         for &i in folds {
             self.join(body, i, defined);
         }
     }
 
     /// Writes the walk along the row, of which each step is `inside`.
-    fn turn(&mut self, inside: &str, chunked: bool, threads: usize) {
+    fn turn(&mut self, inside: &str, chunked: bool, threads: usize, stores: bool) {
         let part = &self.part;
         if let Some(turns) = self.turns {
             for turn in 0..turns {
@@ -196,6 +201,23 @@ impl Passes {
             1 => (from.to_string(), "i++".to_string()),
             n => (format!("{from} + share"), format!("i += {n}u")),
         };
+        if self.shape.long && !stores {
+            let _ = writeln!(
+                self.text,
+                "var at = {from};\nfor (; at + {}u < {to}; at += {}u) {{",
+                (AT_ONCE - 1) * threads,
+                AT_ONCE * threads
+            );
+            for turn in 0..AT_ONCE {
+                let _ =
+                    writeln!(self.text, "{{\n    let i = at + {}u;\n{inside}}}", turn * threads);
+            }
+            let _ = writeln!(
+                self.text,
+                "}}\nfor (; at < {to}; at += {threads}u) {{\n    let i = at;\n{inside}}}"
+            );
+            return;
+        }
         let _ = writeln!(self.text, "for (var i = {from}; i < {to}; {by}) {{\n{inside}}}");
     }
 

@@ -70,6 +70,8 @@ impl Shares {
         } else {
             // The second kernel loops through the chunks.
             let most = (turns / 32).clamp(1, caps.loop_piece().min(1024));
+            // Down columns every step is on another page of memory, of which a processor knows where some dozens are.
+            let longest = if caps.cpu && !inner { 32 } else { longest };
             (wanted / lines.max(1)).max(turns.div_ceil(longest)).clamp(1, most)
         };
         let chunks = chunks.max(steps.div_ceil(threads).div_ceil(most_turns));
@@ -125,6 +127,9 @@ fn lines(body: &Body) -> usize {
 /// How much text may be written out: drivers compile it all.
 const LONGEST_TEXT: usize = 20_000;
 
+/// The weight of a turn that is written several times in a loop.
+const SHORT: usize = 150;
+
 /// How often a row is walked.
 fn passes(body: &Body) -> usize {
     let last = body.levels();
@@ -159,7 +164,8 @@ pub(super) fn generate(
         writer.params.add(format_args!("{name}"), value as u32);
     }
     body.space.declare_rows(&mut writer.params, &mut writer.helpers);
-    let shape = Shape { inner, aligned, chunked, threads: shares.threads, join: shares.join };
+    let long = steps / (shares.chunks * shares.threads) >= 32 && body.weight() <= SHORT;
+    let shape = Shape { inner, aligned, chunked, threads: shares.threads, join: shares.join, long };
     let mut pass = Passes {
         shape,
         part: part.to_string(),
