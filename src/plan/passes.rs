@@ -193,28 +193,21 @@ impl Passes {
             }
             return;
         }
-        let (from, to) = match chunked {
-            true => ("first", "end".to_string()),
-            false => ("0u", format!("p.{part}steps")),
-        };
+        let steps = format!("p.{part}steps");
+        let (from, to) = if chunked { ("first", "end") } else { ("0u", &*steps) };
         let (from, by) = match threads {
             1 => (from.to_string(), "i++".to_string()),
             n => (format!("{from} + share"), format!("i += {n}u")),
         };
         if self.shape.long && !stores {
-            let _ = writeln!(
+            let copy = |turn| format!("{{\n    let i = at + {}u;\n{inside}}}\n", turn * threads);
+            let (last, all) = ((AT_ONCE - 1) * threads, AT_ONCE * threads);
+            let _ = write!(
                 self.text,
-                "var at = {from};\nfor (; at + {}u < {to}; at += {}u) {{",
-                (AT_ONCE - 1) * threads,
-                AT_ONCE * threads
-            );
-            for turn in 0..AT_ONCE {
-                let _ =
-                    writeln!(self.text, "{{\n    let i = at + {}u;\n{inside}}}", turn * threads);
-            }
-            let _ = writeln!(
-                self.text,
-                "}}\nfor (; at < {to}; at += {threads}u) {{\n    let i = at;\n{inside}}}"
+                "{{\nvar at = {from};\nfor (; at + {last}u < {to}; at += {all}u) {{\n{}}}\n\
+                 for (; at < {to}; at += {threads}u) {}}}\n",
+                (0..AT_ONCE).map(copy).collect::<String>(),
+                copy(0)
             );
             return;
         }
