@@ -235,3 +235,19 @@ fn rows_of_a_wider_matrix_are_not_one_row() -> tf::Result<()> {
     assert_eq!((count, values), (1, vec![1.0, 4.0, 9.0, 16.0, 25.0, 36.0]));
     Ok(())
 }
+
+#[test]
+fn two_long_walks_follow_each_other_in_a_kernel() -> tf::Result<()> {
+    for shape in [[64, 4096], [4096, 64]] {
+        let x: Vec<f32> = (0..64 * 4096).map(|i| (i % 7) as f32).collect();
+        let x = Tensor::from_slice(&x, shape)?;
+        let axis = i64::from(shape[1] == 4096);
+        let y = x.subtract(x.reduce_max(axis, true)?)?.reduce_sum(axis, false)?.to_vec::<f32>()?;
+        let (row, step) = if axis == 1 { (4096, 1) } else { (1, 64) };
+        for (i, y) in y.into_iter().enumerate() {
+            let want: f32 = (0..4096).map(|k| ((i * row + k * step) % 7) as f32 - 6.0).sum();
+            assert_eq!(y, want, "row {i} of {shape:?}");
+        }
+    }
+    Ok(())
+}
