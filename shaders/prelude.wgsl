@@ -188,7 +188,8 @@ fn turns_4(x: vec4<f32>) -> array<vec4<f32>, 2> {
     var r = quarter_rest_4(x, k);
     var rest = x;
     // Lane by lane, for large numbers are rare: a processor goes through the text even where there are none.
-    for (var i = 0; i < select(0, 4, any(abs(x) > vec4<f32>(128.0))); i++) {
+    let lanes = select(0, 4, any(abs(x) > vec4<f32>(128.0)));
+    for (var i = 0; i < min(lanes, 4); i++) {
         let far = abs(rest.x) > 128.0;
         let turns = far_turns(rest.x);
         r = vec4<f32>(r.yzw, select(r.x, turns.x, far));
@@ -366,8 +367,8 @@ fn floormod_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     let most = max(max(digits.x, digits.y), max(digits.z, digits.w));
     let inverse = 1.0 / vec4<f32>(divisor);
     // A float has 277 digits at most.
-    for (var done = 0; done < min(most, 280); done += 8) {
-        let next = r << vec4<u32>(clamp(digits - done, vec4<i32>(0), vec4<i32>(8)));
+    for (var round = 0; round < min((most + 7) >> 3u, 35); round++) {
+        let next = r << vec4<u32>(clamp(digits - 8 * round, vec4<i32>(0), vec4<i32>(8)));
         // One too many or too few, as the division is not exact; what is left is right modulo 2^32.
         r = next - vec4<u32>(vec4<f32>(next) * inverse) * divisor;
         r = r + select(vec4<u32>(0u), divisor, r > vec4<u32>(0x7fffffffu));

@@ -1,14 +1,13 @@
 // The sorted places are cut into chunks, as a segment may have more rows than one thread may add up. Of each chunk: the
 // sum of the rows at its beginning that belong to a segment which began before it.
 // carries[b,c,n] = sum over j from c*chunk on, while in that segment and in chunk c, of x[places[j],n]
-// 0 x: [B*S,N] read  1 ids: [B*S] read  2 range: [B,R] read  3 places: [B*S] read  4 carries: [B,C,N] read and write  5 p: uniform
+// 0 x: [B*S,N] read  1 ids: [B*S] read  2 found: as in segment_spread.wgsl, read  3 carries: [B,C,N] read and write  4 p: uniform
 // Host declares: X (one sum, or a vector of four), LANES (how many sums), WG, and load(at) for x.
 // Grid: ceil(B*C*N / LANES / WG) workgroups.   One thread per sum or four.
 @group(0) @binding(1) var<storage, read> ids: array<i32>;
-@group(0) @binding(2) var<storage, read> range: array<vec2<u32>>;
-@group(0) @binding(3) var<storage, read> places: array<u32>;
-@group(0) @binding(4) var<storage, read_write> carries: array<X>;
-@group(0) @binding(5) var<uniform> p: Params;
+@group(0) @binding(2) var<storage, read> found: array<u32>;
+@group(0) @binding(3) var<storage, read_write> carries: array<X>;
+@group(0) @binding(4) var<uniform> p: Params;
 
 struct Params {
     count: u32,   // S
@@ -17,6 +16,7 @@ struct Params {
     chunk: u32,   // places of a chunk
     inner: u32,   // N
     total: u32,   // B*C*N
+    ranges: u32,  // B*S, where range begins in found
     row: u32,     // workgroups along x
 }
 
@@ -31,11 +31,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let first = b * p.count + c * p.chunk;
     var sum = X(0);
     // Places behind the last segment are not there.
-    if (first < range[(b + 1u) * p.rows - 1u].y) {
-        let at = range[b * p.rows + u32(ids[places[first]])];
-        let end = select(first, min(at.y, first + p.chunk), at.x < first);
+    if (first < found[p.ranges + 2u * (b + 1u) * p.rows - 1u]) {
+        let range = p.ranges + 2u * (b * p.rows + u32(ids[found[first]]));
+        let end = select(first, min(found[range + 1u], first + p.chunk), found[range] < first);
         for (var j = first; j < end; j++) {
-            sum += load(places[j] * p.inner + n);
+            sum += load(found[j] * p.inner + n);
         }
     }
     carries[q] = sum;

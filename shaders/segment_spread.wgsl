@@ -1,13 +1,13 @@
 // Where the rows of each segment are, in order, from how many each chunk of rows has: the end of segment_places.wgsl
 // where there are so many rows that one thread may not read all.
+// found holds places [B,S] and then range [B,R], two words each, as some devices bind but four buffers.
 // range[b,r] = first and end of the segment in places[b]; places[b,first..end] = the s with ids[b,s] = r
-// 0 ids: [B,S] read  1 counts: [B,C,R] read  2 range: [B,R] read and write  3 places: [B,S] read and write  4 p: uniform
+// 0 ids: [B,S] read    1 counts: [B,C,R] read    2 found: read and write    3 p: uniform
 // Host declares: WG.   Grid: ceil(B*C*R / WG) workgroups.   One thread per chunk and segment.
 @group(0) @binding(0) var<storage, read> ids: array<i32>;
 @group(0) @binding(1) var<storage, read> counts: array<vec2<u32>>;
-@group(0) @binding(2) var<storage, read_write> range: array<vec2<u32>>;
-@group(0) @binding(3) var<storage, read_write> places: array<u32>;
-@group(0) @binding(4) var<uniform> p: Params;
+@group(0) @binding(2) var<storage, read_write> found: array<u32>;
+@group(0) @binding(3) var<uniform> p: Params;
 
 struct Params {
     count: u32,   // S
@@ -15,6 +15,7 @@ struct Params {
     chunks: u32,  // C
     chunk: u32,   // ids of a chunk
     total: u32,   // B*C*R
+    ranges: u32,  // B*S, where range begins
     row: u32,     // workgroups along x
 }
 
@@ -36,12 +37,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         before += select(0u, n.y, k < c);
         all += n.y;
     }
-    if (c == 0u) { range[b * p.rows + r] = vec2<u32>(first, first + all); }
+    if (c == 0u) {
+        let range = p.ranges + 2u * (b * p.rows + r);
+        found[range] = first;
+        found[range + 1u] = first + all;
+    }
     let end = start + min((c + 1u) * p.chunk, p.count);
     var at = first + before;
     for (var s = start + c * p.chunk; s < end; s++) {
         if (u32(ids[s]) == r) {
-            places[at] = s;
+            found[at] = s;
             at += 1u;
         }
     }

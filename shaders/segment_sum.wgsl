@@ -1,21 +1,21 @@
 // Rows added up by their segment's number, in order: no atomics, so the sum is the same every time.
 // y[b,r,n] = sum over j in range[b,r] of x[places[j],n]
 // 0 x: [B*S,N] read    1 range: [B,R] read    2 places: [B*S] read    3 y: [B,R,N] read and write    4 p: uniform
-// Where a segment may have too many rows for one thread (LONG): 3 carries: [B,C,N] read, what segment_carries.wgsl has
-// added up, 4 y, 5 p.
+// Where a segment may have too many rows for one thread (LONG): 1 found: as in segment_spread.wgsl, read, 2 carries: [B,C,N]
+// read, what segment_carries.wgsl has added up.
 // Lines from "//for t in N" to "//end" are there if the host says so.
 // Host declares: V (vector of four sums), WG, load(at) for x, four(e), which calls segment for the elements e to e + 3,
 // and c_store(at, count, v); if LONG, X, LANES and the bindings as in segment_carries.wgsl.
 // Grid: ceil(B*R*N / 4 / WG) workgroups, or with one thread per LANES elements.   One thread per four elements of y.
+//for t in WHOLE
 @group(0) @binding(1) var<storage, read> range: array<vec2<u32>>;
 @group(0) @binding(2) var<storage, read> places: array<u32>;
-//for t in WHOLE
-@group(0) @binding(4) var<uniform> p: Params;
 //end
 //for t in LONG
-@group(0) @binding(3) var<storage, read> carries: array<X>;
-@group(0) @binding(5) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read> found: array<u32>;
+@group(0) @binding(2) var<storage, read> carries: array<X>;
 //end
+@group(0) @binding(4) var<uniform> p: Params;
 
 struct Params {
     inner: u32,   // N
@@ -25,6 +25,7 @@ struct Params {
     rows: u32,    // R
     chunks: u32,  // C
     chunk: u32,   // places of a chunk
+    ranges: u32,  // B*S, where range begins in found
     //end
     row: u32,     // workgroups along x
 }
@@ -44,14 +45,15 @@ fn segment(e: u32) -> V {
 // The rows in the chunk where the segment begins, then what it has of the others.
 fn segment(e: u32) -> X {
     let n = e % p.inner;
-    let at = range[e / p.inner];
+    let range = p.ranges + 2u * (e / p.inner);
+    let at = vec2<u32>(found[range], found[range + 1u]);
     let b = e / (p.inner * p.rows);
     let start = b * p.count;
     let next = (at.x - start) / p.chunk + 1u;
     let chunks = (at.y - start + p.chunk - 1u) / p.chunk;
     var sum = X(0);
     for (var j = at.x; j < min(at.y, start + next * p.chunk); j++) {
-        sum += load(places[j] * p.inner + n);
+        sum += load(found[j] * p.inner + n);
     }
     for (var c = next; c < chunks; c++) {
         sum += carries[((b * p.chunks + c) * p.inner + n) / LANES];

@@ -147,19 +147,19 @@ impl SegmentSum {
         let chunk = count.div_ceil(piece).max(piece / 2);
         let chunks = count.div_ceil(chunk);
         let (segments, total) = (batch * rows, site.output.elements());
-        let (range, places, counts, carries) =
-            (Bind::Temp(0), Bind::Temp(1), Bind::Temp(2), Bind::Temp(3));
+        let (found, counts, carries) = (Bind::Temp(0), Bind::Temp(1), Bind::Temp(2));
+        let ranges = batch * count;
         let lanes = if inner.is_multiple_of(4) { 4 } else { 1 };
         let find = |label, file| Kernel::new(label, file).constant("WG", 64).read(Bind::Input(1));
-        let found = |kernel: Kernel, iterations: usize| {
+        let sized = |kernel: Kernel, total: usize| {
             kernel
                 .param("count", count)
                 .param("rows", rows)
                 .param("chunks", chunks)
                 .param("chunk", chunk)
-                .param("total", segments * chunks)
-                .groups((segments * chunks).div_ceil(64), iterations)
+                .param("total", total)
         };
+        let (each, groups) = (segments * chunks, (segments * chunks).div_ceil(64));
         let many =
             find("segment_counts", shader!(include_str!("../../shaders/segment_counts.wgsl")));
         let spread =
@@ -174,12 +174,13 @@ impl SegmentSum {
                 .read(Bind::Input(0))
         };
         let kernels = vec![
-            found(many.write(counts), chunk),
-            found(spread.read(counts).write(range).write(places), chunks + chunk),
+            sized(many.write(counts), each).groups(groups, chunk),
+            sized(spread.read(counts).write(found), each)
+                .param("ranges", ranges)
+                .groups(groups, chunks + chunk),
             sum("segment_carries", carry)
                 .read(Bind::Input(1))
-                .read(range)
-                .read(places)
+                .read(found)
                 .write(carries)
                 .param("count", count)
                 .param("rows", rows)
@@ -187,12 +188,12 @@ impl SegmentSum {
                 .param("chunk", chunk)
                 .param("inner", inner)
                 .param("total", batch * chunks * inner)
+                .param("ranges", ranges)
                 .groups((batch * chunks * inner).div_ceil(64 * lanes), chunk),
             sum("segment_sum", "")
                 .declare(unroll(SUM, &[("WHOLE", 0), ("LONG", 1)]))
                 .stores()
-                .read(range)
-                .read(places)
+                .read(found)
                 .read(carries)
                 .write(Bind::Output)
                 .param("inner", inner)
@@ -201,9 +202,10 @@ impl SegmentSum {
                 .param("rows", rows)
                 .param("chunks", chunks)
                 .param("chunk", chunk)
+                .param("ranges", ranges)
                 .groups(total.div_ceil(64 * lanes), chunk + chunks),
         ];
-        let words = [2 * segments, batch * count, 2 * segments * chunks, batch * chunks * inner];
+        let words = [ranges + 2 * segments, 2 * segments * chunks, batch * chunks * inner];
         let temps = words.into_iter().map(|words| DType::U32.bytes(words.max(1))).collect();
         Lowering::Kernels(Kernels { temps, kernels })
     }
