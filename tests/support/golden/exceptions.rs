@@ -40,23 +40,19 @@ pub struct Exception {
     rule: fn(&Element) -> bool,
 }
 
-pub const EXCEPTIONS: &[Exception] = &[
-    Exception {
-        ops: &["log(1+exp(x))"],
-        roles: &["out.grad"],
-        reason: "1 / (1 + e^x) is subnormal, which TensorFlow flushes to 0; it need not be flushed, and the gradient is \
+pub const EXCEPTIONS: &[Exception] = &[Exception {
+    ops: &["log(1+exp(x))"],
+    roles: &["out.grad"],
+    reason: "1 / (1 + e^x) is subnormal, which TensorFlow flushes to 0; it need not be flushed, and the gradient is \
                  then the right one",
-        seen_on: &["llvmpipe"],
-        rule: |e| {
-            let inverse = |x: f64| 1.0 / (1.0 + x.exp());
-            e.input("x").is_some_and(|x| {
-                x.is_finite()
-                    && inverse(x) < f64::from(f32::MIN_POSITIVE)
-                    && (e.got - 1.0).abs() < 1e-6
-            })
-        },
+    seen_on: &["llvmpipe"],
+    rule: |e| {
+        let inverse = |x: f64| 1.0 / (1.0 + x.exp());
+        e.input("x").is_some_and(|x| {
+            x.is_finite() && inverse(x) < f64::from(f32::MIN_POSITIVE) && (e.got - 1.0).abs() < 1e-6
+        })
     },
-];
+}];
 
 /// The exception that excuses the element.
 pub fn excuse(element: &Element) -> Option<usize> {
