@@ -25,7 +25,7 @@ pub(super) struct Shape {
 }
 
 /// Turns that stand in one round of a loop, where they are short: a round costs as much as reading some elements.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 8;
 
 impl Shape {
     fn place(self, row: bool) -> Place<'static> {

@@ -36,7 +36,7 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) ->
         steps: Vec::new(),
         texts: Table::default(),
         params: Params::default(),
-        too_long: None,
+        refused: None,
     };
     Plan { met, ..planner.run() }
 }
@@ -53,7 +53,7 @@ struct Planner<'a, 'b> {
     texts: Table,
     params: Params,
     /// Why the plan cannot run.
-    too_long: Option<Error>,
+    refused: Option<Error>,
 }
 
 impl<'a> Planner<'a, '_> {
@@ -90,7 +90,7 @@ impl<'a> Planner<'a, '_> {
             .filter(|&i| nodes[i].wanted)
             .map(|i| (i as u32, self.place(Input::Node(i as u32))))
             .collect();
-        let refused = self.too_long;
+        let refused = self.refused;
         Plan { refused, ..Plan::new(self.steps, self.slots.into_bytes(), outputs, self.params) }
     }
 
@@ -309,9 +309,16 @@ impl<'a> Planner<'a, '_> {
                 self.params.varying.extend(kernel.words.iter().map(of));
             }
         }
-        let most = self.scope.caps.loop_iterations;
-        if kernel.iterations > most && self.too_long.is_none() {
-            self.too_long = Some(loops_too_long(&note.ops, kernel.iterations, most));
+        let caps = self.scope.caps;
+        let bytes = binds.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0);
+        if self.refused.is_none() {
+            self.refused = if kernel.iterations > caps.loop_iterations {
+                Some(loops_too_long(&note.ops, kernel.iterations, caps.loop_iterations))
+            } else if bytes > caps.binding_bytes {
+                Some(too_large_between(&note.ops, bytes, caps.binding_bytes))
+            } else {
+                None
+            };
         }
         let mut source = kernel.source;
         #[cfg(test)]
@@ -410,6 +417,18 @@ fn loops_too_long(ops: &[&str], iterations: usize, most: usize) -> Error {
         DeviceFault::Limit,
         message!(
             "{}: a thread would go round {iterations} times, and at most {most} are safe on every adapter. Split the \
+             tensors along an axis.",
+            ops.join(", ")
+        ),
+    )
+}
+
+/// Tensors that no binding covers are refused at the call, so this is what the kernels of one op hand on.
+fn too_large_between(ops: &[&str], bytes: u64, most: u64) -> Error {
+    Error::Device(
+        DeviceFault::Limit,
+        message!(
+            "{}: its kernels hand on {bytes} bytes, and at most {most} fit into one binding on this adapter. Split the \
              tensors along an axis.",
             ops.join(", ")
         ),

@@ -274,3 +274,21 @@ fn what_cannot_be_cut_is_refused() {
          axis."
     );
 }
+
+#[test]
+fn what_kernels_hand_on_is_refused_where_no_binding_covers_it() {
+    let device = Device::new().unwrap();
+    device.change_caps(|caps| {
+        caps.loop_iterations = 256;
+        caps.binding_bytes = 1 << 16;
+    });
+    let error = device.scope(|| {
+        let ids = numbers(&[3000], I32);
+        numbers(&[3000], F32).unsorted_segment_sum(&ids, 2000).unwrap().to_vec::<f32>().unwrap_err()
+    });
+    assert_eq!(
+        error.to_string(),
+        "UnsortedSegmentSum: its kernels hand on 752000 bytes, and at most 65536 fit into one binding on this adapter. \
+         Split the tensors along an axis."
+    );
+}
