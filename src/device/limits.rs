@@ -76,6 +76,11 @@ impl Caps {
         self.subgroups.filter(|[least, most]| least == most).map(|[size, _]| size)
     }
 
+    /// A processor whose driver runs eight threads side by side, as Mesa's does where there is AVX.
+    pub(crate) fn eight_lanes(&self) -> bool {
+        self.cpu && self.subgroup() == Some(8)
+    }
+
     /// The longest piece of a loop that is cut because it is too long as a whole. What the other pieces come to may
     /// take as many iterations again.
     pub(crate) fn loop_piece(&self) -> usize {
