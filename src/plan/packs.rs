@@ -221,8 +221,9 @@ const TURNS: usize = 8;
 /// other one into the first that has room for it.
 pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
     let limit = caps.storage_buffers.min(BINDINGS);
-    let ends = |loops: &[(u64, usize)]| {
-        parts::iterations(loops.iter().copied(), caps.cpu) <= caps.loop_iterations
+    let ends = |loops: &[(u64, usize)], more: (u64, usize), times: usize| {
+        let loops = loops.iter().copied().chain(std::iter::repeat_n(more, times));
+        parts::iterations(loops, caps.cpu) <= caps.loop_iterations
     };
     let mut kernels = Vec::new();
     // Those that have a kernel already.
@@ -249,7 +250,7 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
         // Each part is compiled, as often as it stands there.
         let text = (LARGEST / unit.weight().max(1)).min(LONGEST_TEXT[1] / unit.text()[1]);
         let mut room = text.min(limit / bindings.max(1)).clamp(1, TURNS);
-        while room > 1 && !ends(&vec![unit.loops(); room]) {
+        while room > 1 && !ends(&[], unit.loops(), room) {
             room /= 2;
         }
         let mut open = &class[..];
@@ -274,7 +275,7 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
             bin.bindings + unit.bindings() + bin.singles.len() + more <= limit
                 && (0..2).all(|k| bin.text[k] + text[k] <= LONGEST_TEXT[k])
                 && units[bin.units[0]].workgroup() == unit.workgroup()
-                && ends(&[&bin.loops[..], &[loops]].concat())
+                && ends(&bin.loops, loops, 1)
         };
         let from = bins.len().saturating_sub(OPEN_BINS);
         match bins[from..].iter_mut().find(fits) {

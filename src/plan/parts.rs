@@ -131,11 +131,8 @@ pub(super) fn module(mut parts: Vec<Part>, common: &Common, cpu: bool) -> Kernel
 }
 
 /// What the loops of an invocation make that goes through parts, of which the workgroups and own iterations are given.
-pub(super) fn iterations(
-    parts: impl ExactSizeIterator<Item = (u64, usize)> + Clone,
-    cpu: bool,
-) -> usize {
-    let count = parts.len();
+pub(super) fn iterations(parts: impl Iterator<Item = (u64, usize)> + Clone, cpu: bool) -> usize {
+    let count = parts.clone().count();
     let all = step(parts.clone().map(|(groups, _)| groups).sum(), count);
     match (count, cpu) {
         (1, _) => parts.map(|(_, own)| own).sum(),
