@@ -14,20 +14,14 @@ mod composed;
 mod concat;
 mod conv2d;
 mod depthwise_conv2d;
-mod depthwise_kernels;
 mod fill;
 mod gather;
-mod gemm;
-#[cfg(test)]
-mod gemm_tests;
 mod iota;
 mod losses;
 mod matmul;
 mod pad;
 mod parts;
-mod patches;
 mod pool;
-mod pool_kernels;
 mod random;
 mod reduce;
 #[cfg(test)]
@@ -42,8 +36,6 @@ mod table_tests;
 mod transpose;
 mod unary;
 mod unroll;
-mod variants;
-mod windows;
 
 use smallvec::SmallVec;
 

@@ -2,9 +2,8 @@
 //! each place the sum of what it gets. No zeros are multiplied where windows are apart, and few channels make no
 //! narrow product.
 
-use super::conv2d::Geometry;
-use super::gemm::Gemm;
-use super::matmul::Product;
+use super::super::matmul::{Gemm, Product};
+use super::geometry::Geometry;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
 use crate::wgsl::shader;
@@ -39,7 +38,7 @@ pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, site: &Site) -> Lowering 
     temps.insert(0, bytes);
     let ([_, h, w, c], [kh, kw, ..], [_, oh, ow, _]) = (g.image, g.filter, g.out);
     let total = site.output.elements();
-    let add = Kernel::new("conv2d_add_patches", shader!(include_str!("../../shaders/add_patches.wgsl")))
+    let add = Kernel::new("conv2d_add_patches", shader!(include_str!("../../../shaders/add_patches.wgsl")))
         .alias("Out", site.output.dtype)
         .constant("WG", 64)
         .declare("alias V = vec4<f32>;")

@@ -3,36 +3,23 @@
 //! A maximum's gradient goes to the first of the largest elements of its window, in row-major order, as in
 //! TensorFlow; places that a mean's window reaches outside the image do not count.
 
+mod geometry;
+mod kernels;
+
 use std::hash::{Hash, Hasher};
 
-use super::conv2d::{FARTHEST, Padding, windows};
-use super::pool_kernels::{Form, MEAN, WINDOW, sum_over_holders};
+pub use geometry::Pool2dOptions;
+
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, no_grads, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
-use crate::error::{Error, Result, message};
+use crate::error::Result;
 use crate::graph::lower::{Bind, Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-
-/// The windows of a pooling, each size as (rows, columns).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Pool2dOptions {
-    /// The window.
-    pub window: [usize; 2],
-    /// Steps between windows.
-    pub strides: [usize; 2],
-    /// How far windows may leave the image.
-    pub padding: Padding,
-}
-
-impl Default for Pool2dOptions {
-    /// Halves the image: windows of 2 x 2, one beside the other.
-    fn default() -> Self {
-        Pool2dOptions { window: [2, 2], strides: [2, 2], padding: Padding::Valid }
-    }
-}
+use geometry::geometry;
+use kernels::{Form, MEAN, WINDOW, sum_over_holders};
 
 impl Tensor {
     /// The largest element of each window; NaN if it holds one.
@@ -73,30 +60,6 @@ enum Kind {
 struct Pool {
     kind: Kind,
     options: Pool2dOptions,
-}
-
-/// The shape of the windows `[N,OH,OW,C]` and the leading padding.
-pub(super) fn geometry(
-    op: &str,
-    image: &Shape,
-    options: Pool2dOptions,
-) -> Result<([usize; 4], [usize; 2])> {
-    let &[n, h, w, c] = &image[..] else {
-        return Err(Error::Shape(message!(
-            "{op}: the images are {image}; they need the four axes [N,H,W,C]. Use expand_dims or reshape."
-        )));
-    };
-    let ([kh, kw], [sh, sw]) = (options.window, options.strides);
-    if [kh, kw, sh, sw].iter().any(|n| !(1..=FARTHEST).contains(n)) {
-        return Err(Error::Shape(message!(
-            "{op}: the window {:?} and the strides {:?} must all be in 1 to {FARTHEST}.",
-            options.window,
-            options.strides
-        )));
-    }
-    let (oh, top) = windows(h, kh, sh, 1, options.padding);
-    let (ow, left) = windows(w, kw, sw, 1, options.padding);
-    Ok(([n, oh, ow, c], [top, left]))
 }
 
 impl Op for Pool {

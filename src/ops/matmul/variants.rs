@@ -1,15 +1,7 @@
 //! The kernels of the product family: which there are, which the table prefers, and which are worth measuring.
 
-use std::sync::Arc;
-
-use super::gemm::{Gemm, Sum};
-use super::matmul::MatMul;
-use super::unroll::unroll;
-use crate::device::{Caps, Cooperative, MatmulPrecision};
+use crate::device::{Caps, Cooperative};
 use crate::dtype::DType;
-use crate::graph::Spec;
-use crate::graph::lower::{Doubt, Kernel, Lowering, Site, Variants};
-use crate::wgsl::shader;
 
 /// One way to compute a product. All give the same result but for rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +91,7 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
 
 impl Variant {
     /// Rows and columns of a workgroup's tile.
-    pub(super) fn tile(self) -> [usize; 2] {
+    pub(crate) fn tile(self) -> [usize; 2] {
         match self {
             Variant::Registers { tm, tn4, wx, wy } => [tm * wy, 4 * tn4 * wx],
             Variant::Lanes { lanes, tm, tn4, wx } => [lanes * tm, 4 * tn4 * wx],
@@ -112,7 +104,7 @@ impl Variant {
     /// Vectors of four results that each thread keeps. A processor's driver takes long to compile what follows a
     /// product, so there it follows once, in a loop over results in memory, whose count is a parameter: no
     /// driver writes that loop out.
-    pub(super) fn sums(self) -> usize {
+    pub(crate) fn sums(self) -> usize {
         match self {
             Variant::Registers { tm, tn4, .. } => tm.div_ceil(4) * tm.min(4) * tn4,
             Variant::Lanes { lanes, tm, tn4, .. } => lanes * tm * tn4,
@@ -121,107 +113,20 @@ impl Variant {
     }
 
     /// Of a tile of small matrices: how many i it is deep, and the elements from one i to the next.
-    pub(super) fn staged(self) -> [usize; 2] {
+    pub(crate) fn staged(self) -> [usize; 2] {
         match self {
             Variant::Cooperative { half: true, side, .. } => [32, 32 * side + 8],
             Variant::Cooperative { half: false, side, .. } => [16, 32 * side + 4],
             _ => [0, 0],
         }
     }
-
-    /// `cut` says that runs of i are cut into pieces.
-    pub(super) fn kernel(self, label: &'static str, tail: bool, cut: bool, caps: &Caps) -> Kernel {
-        let flag = |name, is| (name, usize::from(is));
-        let flags = [flag("TAIL", tail), flag("RUNS", !cut), flag("PIECES", cut)];
-        let unroll = |file, counts: &[_]| unroll(file, &[counts, &flags].concat());
-        let kernel = Kernel::new(label, "");
-        // Sixteen bytes for each vector. Almost every adapter has 16 KiB.
-        let shared = caps.workgroup[1].min(16 << 10) as usize;
-        let once = |threads: usize| caps.cpu && 16 * threads * self.sums() <= shared;
-        match self {
-            Variant::Registers { tm, tn4, wx, wy } => {
-                // Browsers fill workgroup memory with zeros before a barrier, and SwiftShader then compiles the kernel
-                // for every few threads of a workgroup. llvmpipe takes longer over memory of a thread's own.
-                let shared = caps.subgroup() == Some(8) && once(wx * wy);
-                kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(unroll(
-                    shader!(include_str!("../../shaders/gemm.wgsl")),
-                    &[
-                        ("TM4", tm.div_ceil(4)),
-                        ("TR", tm.min(4)),
-                        ("TN4", tn4),
-                        ("BLOCKS", usize::from(tm >= 4)),
-                        ("QUADS", usize::from(tm < 4)),
-                        ("ONCE", usize::from(caps.cpu)),
-                        ("SHARED", usize::from(shared)),
-                        ("OWN", usize::from(caps.cpu && !shared)),
-                        ("DIRECT", usize::from(!caps.cpu)),
-                    ],
-                ))
-            }
-            Variant::Lanes { lanes, tm, tn4, wx } => {
-                kernel.constant("WX", wx as u32).declare(unroll(
-                    shader!(include_str!("../../shaders/gemm_lanes.wgsl")),
-                    &[
-                        ("LANES", lanes),
-                        ("TM", tm),
-                        ("TN4", tn4),
-                        ("ONCE", usize::from(once(wx))),
-                        ("DIRECT", usize::from(!once(wx))),
-                    ],
-                ))
-            }
-            Variant::Tiled => {
-                kernel.declare(unroll(shader!(include_str!("../../shaders/gemm_tiled.wgsl")), &[]))
-            }
-            Variant::Cooperative { size, half, side, wx } => {
-                let [depth, line] = self.staged();
-                let (element, dtype) = if half { ("f16", DType::F16) } else { ("f32", DType::F32) };
-                let matrix = |name: &str, element: &str, role: &str| {
-                    format!("alias {name} = coop_mat{size}x{size}<{element}, {role}>;")
-                };
-                kernel
-                    .cooperative()
-                    .alias("E", dtype)
-                    .constant("WX", wx as u32)
-                    .declare(matrix("MatA", element, "A"))
-                    .declare(matrix("MatB", element, "B"))
-                    .declare(matrix("MatC", "f32", "C"))
-                    .declare(unroll(
-                        COOPERATIVE,
-                        &[
-                            ("SIDE", side),
-                            ("SIZE", size),
-                            ("COUNT", 32 / size),
-                            ("DEPTH", depth),
-                            ("LINE", line),
-                            ("TURNS", (2 * depth * side).div_ceil(wx)),
-                        ],
-                    ))
-            }
-            Variant::Dots { tm4, tn, wx } => kernel.constant("WX", wx as u32).declare(unroll(
-                shader!(include_str!("../../shaders/gemm_dots.wgsl")),
-                &[
-                    ("TM4", tm4),
-                    ("TN", tn),
-                    ("ONE", usize::from(tn == 1)),
-                    ("MANY", usize::from(tn > 1)),
-                ],
-            )),
-        }
-    }
 }
 
-/// Browsers load no kernel that they cannot run.
-const COOPERATIVE: &str = match cfg!(target_family = "wasm") {
-    true => "",
-    false => shader!(include_str!("../../shaders/gemm_cooperative.wgsl")),
-};
-
 /// The kernel without tiles that others are compared with.
-pub(super) const PLAIN: Variant = Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 };
+pub(crate) const PLAIN: Variant = Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 };
 
 /// What `candidates` has, and what a measurement may prefer to it: the table's choice first. The plain one is among them.
-fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
+pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
     let Problem { m, n, inner, .. } = problem;
     let mut list = candidates(problem, caps);
     // A tile may be half empty, not more: then a smaller one does the same with less.
@@ -273,7 +178,7 @@ fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
 
 impl Variant {
     /// A name that means the same kernel in every version that reads it.
-    fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Variant::Registers { tm, tn4, wx, wy } => format!("registers {tm}x{tn4} {wx}x{wy}"),
             Variant::Lanes { lanes: 8, tm, tn4, wx: 8 } => format!("lanes {tm}x{tn4}"),
@@ -299,7 +204,7 @@ impl Variant {
     }
 
     /// Products of small matrices of this kind, the largest tile that the adapter can hold first.
-    pub(super) fn of_kind(kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
+    pub(crate) fn of_kind(kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
         let half = kind.inputs == DType::F16;
         let size = kind.size as usize;
         let (most, [threads, bytes]) = (caps.subgroups.map_or(0, |[_, most]| most), caps.workgroup);
@@ -316,112 +221,28 @@ impl Variant {
     }
 }
 
-impl Gemm {
-    fn problem(&self) -> Problem {
-        let (inner, sum) = match self.sum {
-            Sum::Run(k) => (k, k),
-            Sum::Nest([u, v, inner]) => (inner, u.saturating_mul(v).saturating_mul(inner)),
-        };
-        let sizes = [self.batch, self.m, self.n, sum];
-        let products = sizes.into_iter().fold(1, usize::saturating_mul);
-        Problem { m: self.m, n: self.n, inner, products }
-    }
-
-    /// The variant that the table prefers.
-    pub(super) fn preferred(&self, caps: &Caps) -> Variant {
-        let kind = self.kinds(caps).into_iter().find(|kind| kind.proven && self.wants(kind));
-        if let Some(variant) = kind.and_then(|kind| self.cooperative(kind, caps).next()) {
-            return variant;
+impl Variant {
+    /// What the loops of a thread make along a run of i of this length.
+    pub(crate) fn iterations(self, run: usize) -> usize {
+        let quads = run / 4;
+        1 + match self {
+            Variant::Registers { .. } | Variant::Lanes { .. } => quads + run % 4,
+            Variant::Tiled => run.div_ceil(16) * (1 + 16),
+            Variant::Cooperative { size, .. } => {
+                let [depth, _] = self.staged();
+                run.div_ceil(depth) * (1 + depth / size)
+            }
+            Variant::Dots { wx, .. } => quads.div_ceil(wx) + 1,
         }
-        let list = candidates(self.problem(), caps);
-        // Neighbours along a row are far apart where those along a column lie together.
-        let near = |v: &&Variant| self.a.columns.is_none() || !matches!(v, Variant::Dots { .. });
-        *list.iter().find(near).unwrap_or(&list[0])
     }
 
-    fn alternatives(&self, caps: &Caps) -> Vec<Variant> {
-        let first = self.preferred(caps);
-        let mut list = alternatives(self.problem(), caps);
-        for kind in self.kinds(caps) {
-            list.splice(0..0, self.cooperative(kind, caps));
-        }
-        if let Some(at) = list.iter().position(|variant| *variant == first) {
-            let first = list.remove(at);
-            list.insert(0, first);
-        }
-        list
-    }
+    /// What they make before and after the sums, with whatever tile.
+    pub(crate) const AROUND: usize = 128;
 
-    /// Whether the table takes small matrices of a kind: who allows rounded factors wants what they are for.
-    fn wants(&self, kind: &Cooperative) -> bool {
-        kind.inputs == DType::F16 && self.m >= 32 && self.n >= 32
-    }
-
-    /// The kinds of small matrices that may compute this product. Processors have no units for them.
-    fn kinds<'a>(&self, caps: &'a Caps) -> Vec<&'a Cooperative> {
-        // No browser has them, nor has to load what follows from them.
-        if cfg!(target_family = "wasm") {
-            return Vec::new();
-        }
-        let dtype = self.dtype;
-        let large = !caps.cpu && self.m > 16 && self.n > 16 && self.problem().inner >= 8;
-        let rounds = caps.precision == MatmulPrecision::F16Inputs;
-        let fits = |kind: &&Cooperative| {
-            large
-                && match (dtype, kind.inputs) {
-                    (DType::F32, DType::F16) => rounds,
-                    (dtype, inputs) => dtype == inputs,
-                }
-        };
-        caps.cooperative.iter().filter(fits).collect()
-    }
-
-    /// Those of a kind that are not mostly empty here.
-    fn cooperative(&self, kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
-        let (m, n) = (self.m, self.n);
-        Variant::of_kind(kind, caps).filter(move |variant| {
-            let [rows, columns] = variant.tile();
-            rows < 2 * m && columns < 2 * n
-        })
-    }
-
-    /// The variant that the site names, or the table's choice.
-    pub(super) fn variant_at(&self, site: &Site) -> Variant {
-        let named = site.variant.and_then(|name| {
-            self.alternatives(site.caps).into_iter().find(|variant| variant.name() == name)
-        });
-        named.unwrap_or_else(|| self.preferred(site.caps))
-    }
-
-    pub(super) fn variants(&self, caps: &Caps) -> Variants {
-        let list = self.alternatives(caps);
-        let plain = list.iter().position(|variant| *variant == PLAIN).unwrap_or(0);
-        let half = |v: &&Variant| matches!(v, Variant::Cooperative { half: true, .. });
-        let half = list.iter().filter(half).map(|v| v.name()).collect();
-        let names = list.into_iter().map(Variant::name).collect();
-        let unproven = self.kinds(caps).into_iter().filter(|kind| !kind.proven);
-        let doubts = unproven.flat_map(|kind| self.doubts(kind, caps)).collect();
-        Variants { names, plain, terms: self.sum.len(), half, doubts }
-    }
-
-    /// Products that fill no tile, one for each shape of a workgroup.
-    fn doubts(&self, kind: &Cooperative, caps: &Caps) -> Vec<Doubt> {
-        let [m, k, n] = [70, 77, 67];
-        let op = Arc::new(MatMul { transpose_a: false, transpose_b: false });
-        let doubt = |variant: Variant| Doubt {
-            kind: *kind,
-            op: op.clone(),
-            inputs: vec![Spec::new([m, k], self.dtype), Spec::new([k, n], self.dtype)],
-            output: Spec::new([m, n], self.dtype),
-            variant: variant.name(),
-            wanted: self.wants(kind),
-        };
-        Variant::of_kind(kind, caps).map(doubt).collect()
-    }
-
-    pub(super) fn lower_at(self, site: &Site) -> Lowering {
-        let variant = self.variant_at(site);
-        self.lower_with(variant, site.caps)
+    /// The longest run that the loops of a thread can go along, in whole tiles.
+    pub(crate) fn longest_run(self, caps: &Caps) -> usize {
+        let room = caps.loop_iterations.saturating_sub(Self::AROUND + 8);
+        (room * 4096 / self.iterations(4096) / 64 * 64).max(64)
     }
 }
 

@@ -4,10 +4,9 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::conv2d::Conv2dOptions;
-use super::matmul::Product;
+use super::super::{Backward, Conv2dOptions, Grads, Keep, Operation, no_grads};
+use super::Product;
 use super::variants::Variant;
-use super::{Backward, Grads, Keep, Operation, no_grads};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;

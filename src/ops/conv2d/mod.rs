@@ -3,46 +3,24 @@
 //! y[n,i,j,o] = sum over u,v,c of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * w[u,v,c,o]
 //! (a cross-correlation, as in TensorFlow). Images are `[N,H,W,C]`, filters `[KH,KW,C,O]`.
 
+mod geometry;
+mod operands;
+mod patches;
+
 use std::hash::{Hash, Hasher};
 
-use super::gemm::{Columns, Gemm, Rows, Sum};
-use super::matmul::Product;
-use super::patches;
-use super::windows::{windows_of_images, windows_over_places};
+pub use geometry::{Conv2dOptions, Padding};
+pub(super) use geometry::{FARTHEST, Geometry, windows};
+
+use super::matmul::{Columns, Gemm, Product, Sum};
 use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, same_dtype};
 use crate::eager::dispatch;
-use crate::error::{Error, Result, message};
+use crate::error::Result;
 use crate::graph::lower::{Lowering, Site, Variants};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::{Operand, Tensor};
-
-/// How far a window may leave the image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Padding {
-    /// Not at all: `ceil((in - window + 1) / stride)` results along an axis.
-    #[default]
-    Valid,
-    /// So far that there are `ceil(in / stride)` results; the odd place is added at the end.
-    Same,
-}
-
-/// Strides, padding and dilations of a convolution, each as (rows, columns).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Conv2dOptions {
-    /// Steps between windows.
-    pub strides: [usize; 2],
-    /// How far windows may leave the image.
-    pub padding: Padding,
-    /// Distance between the elements that a window takes.
-    pub dilations: [usize; 2],
-}
-
-impl Default for Conv2dOptions {
-    fn default() -> Self {
-        Conv2dOptions { strides: [1, 1], padding: Padding::Valid, dilations: [1, 1] }
-    }
-}
+use operands::{places_of_windows, windows_of_images, windows_over_places};
 
 impl Tensor {
     /// Convolves images `[N,H,W,C]` with `filters` `[KH,KW,C,O]` to `[N,OH,OW,O]`.
@@ -65,109 +43,6 @@ impl Tensor {
     pub fn conv2d(&self, filters: impl Into<Operand>, options: Conv2dOptions) -> Result<Tensor> {
         let filters = filters.into().beside("Conv2D", self)?;
         dispatch(Conv2d { options }, &[self, &filters])
-    }
-}
-
-/// Output size and leading padding along one axis.
-pub(super) fn windows(
-    size: usize,
-    window: usize,
-    stride: usize,
-    dilation: usize,
-    padding: Padding,
-) -> (usize, usize) {
-    let span = window.saturating_sub(1) * dilation + 1;
-    match padding {
-        Padding::Valid => ((size + 1).saturating_sub(span).div_ceil(stride), 0),
-        Padding::Same => {
-            let out = size.div_ceil(stride);
-            let total = (out.saturating_sub(1) * stride + span).saturating_sub(size);
-            (out, total / 2)
-        }
-    }
-}
-
-/// Places in an image have 32 bits in a kernel, and differences of them a sign.
-pub(super) const FARTHEST: usize = i32::MAX as usize / 2;
-
-/// All sizes of a convolution.
-pub(super) struct Geometry {
-    pub(super) image: [usize; 4],
-    pub(super) filter: [usize; 4],
-    pub(super) out: [usize; 4],
-    pub(super) top: usize,
-    pub(super) left: usize,
-    pub(super) options: Conv2dOptions,
-}
-
-impl Geometry {
-    pub(super) fn new(
-        op: &str,
-        image: &Shape,
-        filter: &Shape,
-        options: Conv2dOptions,
-    ) -> Result<Self> {
-        let (&[n, h, w, c], &[kh, kw, fc, o]) = (&image[..], &filter[..]) else {
-            return Err(Error::Shape(message!(
-                "{op}: the images are {image} and the filters {filter}; images need the four axes [N,H,W,C] and filters \
-                 [KH,KW,C,O]. Use expand_dims or reshape."
-            )));
-        };
-        if c != fc {
-            return Err(Error::Shape(message!(
-                "{op}: the images {image} have {c} channels and the filters {filter} expect {fc}; the last axis of the \
-                 images must equal the third of the filters."
-            )));
-        }
-        let [sh, sw] = options.strides;
-        let [dh, dw] = options.dilations;
-        let reach = |size: usize, dilation: usize| size.saturating_mul(dilation);
-        if [sh, sw, dh, dw, kh, kw].contains(&0)
-            || [sh, sw, reach(kh, dh), reach(kw, dw)].iter().any(|n| *n > FARTHEST)
-        {
-            return Err(Error::Shape(message!(
-                "{op}: strides {:?}, dilations {:?} and the filter's size ({kh}, {kw}) must all be at least 1, and neither a \
-                 stride nor a dilated filter may span more than {FARTHEST} places.",
-                options.strides,
-                options.dilations
-            )));
-        }
-        let (oh, top) = windows(h, kh, sh, dh, options.padding);
-        let (ow, left) = windows(w, kw, sw, dw, options.padding);
-        Ok(Geometry {
-            image: [n, h, w, c],
-            filter: [kh, kw, c, o],
-            out: [n, oh, ow, o],
-            top,
-            left,
-            options,
-        })
-    }
-
-    /// True if every window is one place and every place has one: the product of all places with the filter.
-    fn is_product(&self) -> bool {
-        self.filter[..2] == [1, 1] && self.options.strides == [1, 1]
-    }
-
-    fn params(&self) -> Vec<(&'static str, usize)> {
-        let ([_, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (self.image, self.filter, self.out);
-        let ([sh, sw], [dh, dw]) = (self.options.strides, self.options.dilations);
-        vec![
-            ("h", h),
-            ("w", w),
-            ("c", c),
-            ("kh", kh),
-            ("kw", kw),
-            ("o", o),
-            ("oh", oh),
-            ("ow", ow),
-            ("sh", sh),
-            ("sw", sw),
-            ("dh", dh),
-            ("dw", dw),
-            ("top", self.top),
-            ("left", self.left),
-        ]
     }
 }
 
@@ -405,25 +280,6 @@ impl FilterGradient {
                 Product { m: c, k: n * oh * ow, n: o, transpose_a: true, ..Product::default() };
             return size.gemm("conv2d_filter_gradient", site.output.dtype);
         }
-        // Row: the place in the window and the channel. u: the image, v: the result's row, i: its column.
-        // Above and left of the image the sums wrap to large numbers.
-        let a = "struct Row { y: u32, x: u32, c: u32 }\n\
-            struct At { line: u32, x: u32, inside: bool }\n\
-            fn a_row(batch: u32, m: u32) -> Row {\n    \
-            return Row(m / (p.c * p.kw) * p.dh - p.top, (m / p.c) % p.kw * p.dw - p.left, m % p.c);\n}\n\
-            fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
-            let y = row.y + v * p.sh;\n    \
-            return At((u * p.h + y) * p.w * p.c + row.c, row.x, y < p.h);\n}";
-        let load = "fn a_load(at: At, i: u32) -> Sum {\n    \
-            let x = at.x + i * p.sw;\n    \
-            let inside = at.inside && x < p.w;\n    \
-            return select(Sum(0), Sum(a[select(0u, at.line + x * p.c, inside)]), inside);\n}";
-        let columns = "fn a_load(at: At, i: u32) -> Sum { return a_column(at, i)[at.line % 4u]; }\n\
-            fn a_column(at: At, i: u32) -> V {\n    \
-            let x = at.x + i * p.sw;\n    \
-            let inside = at.inside && x < p.w;\n    \
-            return select(V(Sum(0)), V(a[select(0u, at.line + x * p.c, inside) / 4u]), inside);\n}";
-        let columns = (c % 4 == 0).then_some(columns);
         Gemm {
             label: "conv2d_filter_gradient",
             dtype: site.output.dtype,
@@ -432,13 +288,7 @@ impl FilterGradient {
             m: kh * kw * c,
             n: o,
             sum: Sum::Nest([n, oh, ow]),
-            a: Rows {
-                text: a.to_string(),
-                load,
-                vector: false,
-                columns,
-                skip: "At(at.line, at.x + n * p.sw, at.inside)",
-            },
+            a: places_of_windows(c),
             b: Columns { batch: 0, u: oh * ow * o, v: ow * o, k: o, n: 1 },
             params: g.params(),
         }
@@ -462,15 +312,6 @@ impl Operation for FilterGradient {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn windows_are_counted_as_tensorflow_does() {
-        assert_eq!(windows(28, 5, 1, 1, Padding::Same), (28, 2));
-        assert_eq!(windows(28, 5, 1, 1, Padding::Valid), (24, 0));
-        assert_eq!(windows(5, 2, 2, 1, Padding::Same), (3, 0));
-        assert_eq!(windows(7, 3, 2, 2, Padding::Valid), (2, 0));
-        assert_eq!(windows(2, 3, 1, 1, Padding::Valid), (0, 0));
-    }
 
     #[test]
     fn channels_must_agree() {

@@ -2,9 +2,9 @@
 //!
 //! Not an op: the ops say what is summed, as WGSL functions.
 
-use super::conv2d::Geometry;
-use super::parts::{part_of, stored_in, sum_parts};
-use super::unroll::unroll;
+use super::super::conv2d::Geometry;
+use super::super::parts::{part_of, stored_in, sum_parts};
+use super::super::unroll::unroll;
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering};
@@ -137,7 +137,7 @@ fn kernel(form: &Form, g: &Geometry, dtype: DType) -> Kernel {
         })
         .declare(body)
         .declare(unroll(
-            shader!(include_str!("../../shaders/depthwise_conv2d.wgsl")),
+            shader!(include_str!("../../../shaders/depthwise_conv2d.wgsl")),
             &[
                 flag("WHOLE", !cut.steps),
                 flag("CUT", cut.steps),

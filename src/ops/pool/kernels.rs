@@ -2,10 +2,10 @@
 //!
 //! Not an op: the ops say what becomes of each place, in WGSL.
 
-use super::agreed;
-use super::parts::{part_of, stored_in, sum_parts};
-use super::pool::{Pool2dOptions, geometry};
-use super::unroll::unroll;
+use super::super::agreed;
+use super::super::parts::{part_of, stored_in, sum_parts};
+use super::super::unroll::unroll;
+use super::geometry::{Pool2dOptions, geometry};
 use crate::dtype::DType;
 use crate::graph::Spec;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
@@ -98,7 +98,7 @@ impl<'a> Form<'a> {
             .declare(format!("@group(0) @binding({}) var<uniform> p: Params;", inputs.len() + 1))
             .declare(body)
             .declare(unroll(
-                shader!(include_str!("../../shaders/pool.wgsl")),
+                shader!(include_str!("../../../shaders/pool.wgsl")),
                 &[flag("FOUR", !single), flag("SINGLE", single), flag("PARTS", cut)],
             ))
             .param("total", total)

@@ -2,47 +2,47 @@
 //!
 //! Not an op: the ops say how their operands are read (as WGSL functions) and this says the rest.
 
-use super::parts::{stored_in, sum_parts};
+use super::super::parts::{stored_in, sum_parts};
 use super::variants::Variant;
 use crate::device::Caps;
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Bind, Kernels, Lowering};
 
 /// A product of `batch` times `[m,k]` by `[k,n]`, the summed index being a triple (u, v, i).
-pub(super) struct Gemm {
-    pub(super) label: &'static str,
+pub(crate) struct Gemm {
+    pub(crate) label: &'static str,
     /// Of the operands.
-    pub(super) dtype: DType,
+    pub(crate) dtype: DType,
     /// Of the result.
-    pub(super) result: DType,
-    pub(super) batch: usize,
-    pub(super) m: usize,
-    pub(super) n: usize,
-    pub(super) sum: Sum,
-    pub(super) a: Rows,
-    pub(super) b: Columns,
+    pub(crate) result: DType,
+    pub(crate) batch: usize,
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) sum: Sum,
+    pub(crate) a: Rows,
+    pub(crate) b: Columns,
     /// Parameters that the loaders read.
-    pub(super) params: Vec<(&'static str, usize)>,
+    pub(crate) params: Vec<(&'static str, usize)>,
 }
 
 /// How the first operand is read.
-pub(super) struct Rows {
+pub(crate) struct Rows {
     /// Declares `Row`, `At`, `a_row(b, m)` and `a_at(row, u, v)`.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// Declares `a_load(at, i)` over `a: array<T>`, or `a_quad(at, i)` for i to i + 3 over `a: array<vec4<T>>`.
-    pub(super) load: &'static str,
+    pub(crate) load: &'static str,
     /// Whether four i lie together at a multiple of four. Then i ends at a multiple of four, and `load` has `a_quad`.
-    pub(super) vector: bool,
+    pub(crate) vector: bool,
     /// Where instead four m lie together at a multiple of four, and m ends at one: declares `a_load` and
     /// `a_column(at, i)` for m to m + 3 over `a: array<vec4<T>>`, `at` being the place of m.
-    pub(super) columns: Option<&'static str>,
+    pub(crate) columns: Option<&'static str>,
     /// The place `n` further along i than `at`, where runs of i are cut into pieces; of a run nobody asks.
-    pub(super) skip: &'static str,
+    pub(crate) skip: &'static str,
 }
 
 /// What is summed over.
 #[derive(Clone, Copy)]
-pub(super) enum Sum {
+pub(crate) enum Sum {
     /// One run of this length, which may be cut anywhere.
     Run(usize),
     /// Sizes of u, v and i; cut between two u.
@@ -52,12 +52,12 @@ pub(super) enum Sum {
 /// How the second operand is read: `b[batch * b_batch + u * b_u + v * b_v + i * b_k + n * b_n]`. For a run b_u and
 /// b_v follow from b_k.
 #[derive(Clone, Copy)]
-pub(super) struct Columns {
-    pub(super) batch: usize,
-    pub(super) u: usize,
-    pub(super) v: usize,
-    pub(super) k: usize,
-    pub(super) n: usize,
+pub(crate) struct Columns {
+    pub(crate) batch: usize,
+    pub(crate) u: usize,
+    pub(crate) v: usize,
+    pub(crate) k: usize,
+    pub(crate) n: usize,
 }
 
 /// How the sum is cut into parts.
@@ -74,13 +74,13 @@ struct Cut {
 }
 
 impl Gemm {
-    pub(super) fn lower_with(self, variant: Variant, caps: &Caps) -> Lowering {
+    pub(crate) fn lower_with(self, variant: Variant, caps: &Caps) -> Lowering {
         self.lower_to(Bind::Output, variant, caps)
     }
 
     /// As [`Gemm::lower_with`], with the result in `out`: the op's output, or the first temporary buffer, which the
     /// caller puts before those that are returned.
-    pub(super) fn lower_to(self, out: Bind, variant: Variant, caps: &Caps) -> Lowering {
+    pub(crate) fn lower_to(self, out: Bind, variant: Variant, caps: &Caps) -> Lowering {
         let [tile_m, tile_n] = variant.tile();
         let tiles_m = self.m.div_ceil(tile_m);
         let tiles_n = self.n.div_ceil(tile_n);
@@ -181,7 +181,7 @@ impl Gemm {
 }
 
 impl Sum {
-    pub(super) fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         match self {
             Sum::Run(len) => len,
             Sum::Nest([u, v, i]) => u * v * i,
@@ -253,31 +253,6 @@ fn in_pieces_b(text: &str) -> String {
          let run = u / p.pieces;\n    \
          return b_whole(column, run / p.v_own, run % p.v_own) + (u % p.pieces * p.inner * p.b_k) {step};\n}}"
     )
-}
-
-impl Variant {
-    /// What the loops of a thread make along a run of i of this length.
-    pub(super) fn iterations(self, run: usize) -> usize {
-        let quads = run / 4;
-        1 + match self {
-            Variant::Registers { .. } | Variant::Lanes { .. } => quads + run % 4,
-            Variant::Tiled => run.div_ceil(16) * (1 + 16),
-            Variant::Cooperative { size, .. } => {
-                let [depth, _] = self.staged();
-                run.div_ceil(depth) * (1 + depth / size)
-            }
-            Variant::Dots { wx, .. } => quads.div_ceil(wx) + 1,
-        }
-    }
-
-    /// What they make before and after the sums, with whatever tile.
-    pub(super) const AROUND: usize = 128;
-
-    /// The longest run that the loops of a thread can go along, in whole tiles.
-    pub(super) fn longest_run(self, caps: &Caps) -> usize {
-        let room = caps.loop_iterations.saturating_sub(Self::AROUND + 8);
-        (room * 4096 / self.iterations(4096) / 64 * 64).max(64)
-    }
 }
 
 impl Rows {

@@ -1,6 +1,6 @@
 //! How a convolution's products read their first operand: WGSL that finds the windows of images, and over places.
 
-use super::gemm::Rows;
+use super::super::matmul::Rows;
 
 /// The windows of images as rows. Row: the image and corner of a window. u: the row within. With `by_row` the elements of
 /// a window's row are one run: i is the column and channel, and v is 0. Otherwise v is the column and i the channel.
@@ -66,4 +66,29 @@ pub(super) fn windows_over_places(vector: bool, dense: bool) -> Rows {
     );
     let load = if vector { PLACE_QUAD } else { PLACE_LOAD };
     Rows { text, load, vector, columns: None, skip: SKIP }
+}
+
+/// What the windows have at one of their places as rows, for the gradient of the filter. Row: the place in the window and
+/// the channel. u: the image, v: the result's row, i: its column.
+pub(super) fn places_of_windows(c: usize) -> Rows {
+    // Above and left of the image the sums wrap to large numbers.
+    let text = "struct Row { y: u32, x: u32, c: u32 }\n\
+        struct At { line: u32, x: u32, inside: bool }\n\
+        fn a_row(batch: u32, m: u32) -> Row {\n    \
+        return Row(m / (p.c * p.kw) * p.dh - p.top, (m / p.c) % p.kw * p.dw - p.left, m % p.c);\n}\n\
+        fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
+        let y = row.y + v * p.sh;\n    \
+        return At((u * p.h + y) * p.w * p.c + row.c, row.x, y < p.h);\n}";
+    let load = "fn a_load(at: At, i: u32) -> Sum {\n    \
+        let x = at.x + i * p.sw;\n    \
+        let inside = at.inside && x < p.w;\n    \
+        return select(Sum(0), Sum(a[select(0u, at.line + x * p.c, inside)]), inside);\n}";
+    let columns = "fn a_load(at: At, i: u32) -> Sum { return a_column(at, i)[at.line % 4u]; }\n\
+        fn a_column(at: At, i: u32) -> V {\n    \
+        let x = at.x + i * p.sw;\n    \
+        let inside = at.inside && x < p.w;\n    \
+        return select(V(Sum(0)), V(a[select(0u, at.line + x * p.c, inside) / 4u]), inside);\n}";
+    let columns = (c % 4 == 0).then_some(columns);
+    let skip = "At(at.line, at.x + n * p.sw, at.inside)";
+    Rows { text: text.to_string(), load, vector: false, columns, skip }
 }

@@ -4,10 +4,11 @@
 //! Images are `[N,H,W,C]`, filters `[KH,KW,C,M]`. Nothing is summed over channels, so none of the three is a product of
 //! matrices.
 
+mod kernels;
+
 use std::hash::{Hash, Hasher};
 
 use super::conv2d::{Conv2dOptions, Geometry};
-use super::depthwise_kernels::{Cut, Form, Lanes, OF_PART, divisor};
 use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -15,6 +16,7 @@ use crate::graph::lower::{Lowering, Site};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::{Operand, Tensor};
+use kernels::{Cut, Form, Lanes, OF_PART, divisor};
 
 impl Tensor {
     /// Convolves each channel of images `[N,H,W,C]` with its own M of the `filters` `[KH,KW,C,M]` to `[N,OH,OW,C*M]`:
@@ -358,5 +360,4 @@ impl Operation for FilterGradient {
 }
 
 #[cfg(test)]
-#[path = "depthwise_conv2d_tests.rs"]
 mod tests;

@@ -1,0 +1,157 @@
+//! Which variant a product takes: what the table prefers on this adapter, or what a measurement has named.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use super::gemm::{Gemm, Sum};
+use super::product::Product;
+use super::variants::{PLAIN, Problem, Variant, alternatives, candidates};
+use crate::device::{Caps, Cooperative, MatmulPrecision};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::lower::{Doubt, Lowering, Site, Variants};
+use crate::graph::{Op, Spec};
+
+impl Gemm {
+    fn problem(&self) -> Problem {
+        let (inner, sum) = match self.sum {
+            Sum::Run(k) => (k, k),
+            Sum::Nest([u, v, inner]) => (inner, u.saturating_mul(v).saturating_mul(inner)),
+        };
+        let sizes = [self.batch, self.m, self.n, sum];
+        let products = sizes.into_iter().fold(1, usize::saturating_mul);
+        Problem { m: self.m, n: self.n, inner, products }
+    }
+
+    /// The variant that the table prefers.
+    pub(crate) fn preferred(&self, caps: &Caps) -> Variant {
+        let kind = self.kinds(caps).into_iter().find(|kind| kind.proven && self.wants(kind));
+        if let Some(variant) = kind.and_then(|kind| self.cooperative(kind, caps).next()) {
+            return variant;
+        }
+        let list = candidates(self.problem(), caps);
+        // Neighbours along a row are far apart where those along a column lie together.
+        let near = |v: &&Variant| self.a.columns.is_none() || !matches!(v, Variant::Dots { .. });
+        *list.iter().find(near).unwrap_or(&list[0])
+    }
+
+    fn alternatives(&self, caps: &Caps) -> Vec<Variant> {
+        let first = self.preferred(caps);
+        let mut list = alternatives(self.problem(), caps);
+        for kind in self.kinds(caps) {
+            list.splice(0..0, self.cooperative(kind, caps));
+        }
+        if let Some(at) = list.iter().position(|variant| *variant == first) {
+            let first = list.remove(at);
+            list.insert(0, first);
+        }
+        list
+    }
+
+    /// Whether the table takes small matrices of a kind: who allows rounded factors wants what they are for.
+    fn wants(&self, kind: &Cooperative) -> bool {
+        kind.inputs == DType::F16 && self.m >= 32 && self.n >= 32
+    }
+
+    /// The kinds of small matrices that may compute this product. Processors have no units for them.
+    fn kinds<'a>(&self, caps: &'a Caps) -> Vec<&'a Cooperative> {
+        // No browser has them, nor has to load what follows from them.
+        if cfg!(target_family = "wasm") {
+            return Vec::new();
+        }
+        let dtype = self.dtype;
+        let large = !caps.cpu && self.m > 16 && self.n > 16 && self.problem().inner >= 8;
+        let rounds = caps.precision == MatmulPrecision::F16Inputs;
+        let fits = |kind: &&Cooperative| {
+            large
+                && match (dtype, kind.inputs) {
+                    (DType::F32, DType::F16) => rounds,
+                    (dtype, inputs) => dtype == inputs,
+                }
+        };
+        caps.cooperative.iter().filter(fits).collect()
+    }
+
+    /// Those of a kind that are not mostly empty here.
+    fn cooperative(&self, kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
+        let (m, n) = (self.m, self.n);
+        Variant::of_kind(kind, caps).filter(move |variant| {
+            let [rows, columns] = variant.tile();
+            rows < 2 * m && columns < 2 * n
+        })
+    }
+
+    /// The variant that the site names, or the table's choice.
+    pub(crate) fn variant_at(&self, site: &Site) -> Variant {
+        let named = site.variant.and_then(|name| {
+            self.alternatives(site.caps).into_iter().find(|variant| variant.name() == name)
+        });
+        named.unwrap_or_else(|| self.preferred(site.caps))
+    }
+
+    pub(crate) fn variants(&self, caps: &Caps) -> Variants {
+        let list = self.alternatives(caps);
+        let plain = list.iter().position(|variant| *variant == PLAIN).unwrap_or(0);
+        let half = |v: &&Variant| matches!(v, Variant::Cooperative { half: true, .. });
+        let half = list.iter().filter(half).map(|v| v.name()).collect();
+        let names = list.into_iter().map(Variant::name).collect();
+        let unproven = self.kinds(caps).into_iter().filter(|kind| !kind.proven);
+        let doubts = unproven.flat_map(|kind| self.doubts(kind, caps)).collect();
+        Variants { names, plain, terms: self.sum.len(), half, doubts }
+    }
+
+    /// Products that fill no tile, one for each shape of a workgroup.
+    fn doubts(&self, kind: &Cooperative, caps: &Caps) -> Vec<Doubt> {
+        let [m, k, n] = Trial::SIZES;
+        let op = Arc::new(Trial);
+        let doubt = |variant: Variant| Doubt {
+            kind: *kind,
+            op: op.clone(),
+            inputs: vec![Spec::new([m, k], self.dtype), Spec::new([k, n], self.dtype)],
+            output: Spec::new([m, n], self.dtype),
+            variant: variant.name(),
+            wanted: self.wants(kind),
+        };
+        Variant::of_kind(kind, caps).map(doubt).collect()
+    }
+
+    pub(crate) fn lower_at(self, site: &Site) -> Lowering {
+        let variant = self.variant_at(site);
+        self.lower_with(variant, site.caps)
+    }
+}
+
+/// A small product of matrices, by which a kind of small matrices proves that it computes right. The ops that take a
+/// variant know this file, so it does not ask them for one.
+#[derive(Debug)]
+struct Trial;
+
+impl Trial {
+    const SIZES: [usize; 3] = [70, 77, 67];
+
+    fn gemm(site: &Site) -> Gemm {
+        let [m, k, n] = Self::SIZES;
+        Product { m, k, n, ..Product::default() }.gemm("matmul", site.output.dtype)
+    }
+}
+
+impl Op for Trial {
+    fn name(&self) -> &'static str {
+        "MatMul"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        let [m, _, n] = Self::SIZES;
+        Ok(Spec::new([m, n], inputs[0].dtype))
+    }
+
+    fn attributes(&self, _: &mut dyn Hasher) {}
+
+    fn variants(&self, site: &Site) -> Variants {
+        Self::gemm(site).variants(site.caps)
+    }
+
+    fn lower(&self, site: &Site) -> Lowering {
+        Self::gemm(site).lower_at(site)
+    }
+}

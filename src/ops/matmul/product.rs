@@ -1,0 +1,76 @@
+//! The product of matrices that lie in rows, or of such transposed: how its operands are read.
+
+use super::gemm::{Columns, Gemm, Rows, Sum};
+use crate::dtype::DType;
+
+/// `batch` products of matrices that lie in rows, or of such transposed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Product {
+    pub(crate) batch: usize,
+    pub(crate) m: usize,
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+    /// Elements from one left side to the next; 0 if there is one for all.
+    pub(crate) a_batch: usize,
+    pub(crate) b_batch: usize,
+    pub(crate) transpose_a: bool,
+    pub(crate) transpose_b: bool,
+}
+
+impl Default for Product {
+    fn default() -> Self {
+        let (batch, size, stride) = (1, 0, 0);
+        Product {
+            batch,
+            m: size,
+            k: size,
+            n: size,
+            a_batch: stride,
+            b_batch: stride,
+            transpose_a: false,
+            transpose_b: false,
+        }
+    }
+}
+
+impl Product {
+    pub(crate) fn gemm(&self, label: &'static str, dtype: DType) -> Gemm {
+        let &Product { batch, m, k, n, a_batch, b_batch, .. } = self;
+        let [a_m, a_k] = if self.transpose_a { [1, m] } else { [k, 1] };
+        let [b_k, b_n] = if self.transpose_b { [1, k] } else { [n, 1] };
+        // Four k of a row lie together, so that one load brings them; or else four rows at one k.
+        let vector = !self.transpose_a && k % 4 == 0;
+        let (text, load) = if vector {
+            (
+                "alias Row = u32;\n\
+                 alias At = u32;\n\
+                 fn a_row(batch: u32, m: u32) -> u32 { return (batch * p.a_batch + m * p.a_m) / 4u; }\n\
+                 fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * (p.inner / 4u); }",
+                "fn a_quad(at: u32, i: u32) -> V { return V(a[at + i / 4u]); }",
+            )
+        } else {
+            (
+                "alias Row = u32;\n\
+                 alias At = u32;\n\
+                 fn a_row(batch: u32, m: u32) -> u32 { return batch * p.a_batch + m * p.a_m; }\n\
+                 fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * p.inner * p.a_k; }",
+                "fn a_load(at: u32, i: u32) -> Sum { return Sum(a[at + i * p.a_k]); }",
+            )
+        };
+        let columns = "fn a_load(at: u32, i: u32) -> Sum { return Sum(a[(at + i * p.a_k) / 4u][at % 4u]); }\n\
+            fn a_column(at: u32, i: u32) -> V { return V(a[(at + i * p.a_k) / 4u]); }";
+        let columns = (self.transpose_a && m % 4 == 0).then_some(columns);
+        Gemm {
+            label,
+            dtype,
+            result: dtype,
+            batch,
+            m,
+            n,
+            sum: Sum::Run(k),
+            a: Rows { text: text.to_string(), load, vector, columns, skip: "at" },
+            b: Columns { batch: b_batch, u: 0, v: 0, k: b_k, n: b_n },
+            params: vec![("a_batch", a_batch), ("a_m", a_m), ("a_k", a_k)],
+        }
+    }
+}
