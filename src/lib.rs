@@ -1,12 +1,19 @@
-//! TensorFlow 2's eager mode on every GPU that WebGPU reaches.
+//! [accuracy]: docs::accuracy
+//! [architecture]: docs::architecture
+//! [benchmarks]: docs::benchmarks
+//! [contributing]: docs::contributing
+//! [features]: docs::features
+//! [guide]: docs::guide
+//! [how-it-runs]: docs::how_it_runs
+//! [tuning]: docs::tuning
+//! [web]: docs::web
 //!
-//! The rooms, from the top: `keras` (layers, optimizers, losses, metrics) and `data` stand on `tape` and
-//! `tensor`; those on `ops`, which call through `eager`, the one door, into a [`Device`]'s stream; a flush makes
-//! a `graph`, `plan` turns it into kernels, `device` runs them.
 #![doc = include_str!("../README.md")]
 
 pub mod data;
 mod device;
+#[cfg(doc)]
+pub mod docs;
 mod dtype;
 mod eager;
 mod error;
@@ -46,8 +53,3 @@ pub use tensor::{Element, Nested, Operand, Tensor, constant};
 pub use variable::Variable;
 /// The version of wgpu whose devices and buffers can be shared.
 pub use wgpu;
-
-/// The examples of the guide pages are tests, too.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/how-it-runs.md")]
-struct HowItRuns;

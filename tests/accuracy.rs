@@ -391,7 +391,8 @@ fn reductions_are_within_their_bounds() {
         }
     }
     lines.extend([soft, log_soft]);
-    let mut line = Line::new("matmul", "[64,4096] x [4096,64], of the products' sizes".into(), 4.0);
+    let mut line =
+        Line::new("matmul", "`[64,4096] x [4096,64]`, of the products' sizes".into(), 4.0);
     let b = p.reshape([n as i64, rows as i64]).unwrap();
     let y = m.matmul(&b).unwrap().to_vec::<f32>().unwrap();
     for (k, y) in y.into_iter().enumerate() {

@@ -1,0 +1,34 @@
+//! The pages of this documentation that are files of the repository, so that they are read here and their examples
+//! are doc tests. In the files links lead from file to file; here the lines in front of each file lead them to these
+//! modules, as the first definition of a link counts.
+
+/// [accuracy]: crate::docs::accuracy
+/// [benchmarks]: crate::docs::benchmarks
+/// [how-it-runs]: crate::docs::how_it_runs
+/// [tuning]: crate::docs::tuning
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
+
+#[doc = include_str!("../FEATURES.md")]
+pub mod features {}
+
+#[doc = include_str!("../docs/how-it-runs.md")]
+pub mod how_it_runs {}
+
+#[doc = include_str!("../docs/web.md")]
+pub mod web {}
+
+#[doc = include_str!("../docs/tuning.md")]
+pub mod tuning {}
+
+#[doc = include_str!("../docs/benchmarks.md")]
+pub mod benchmarks {}
+
+#[doc = include_str!("../docs/accuracy.md")]
+pub mod accuracy {}
+
+#[doc = include_str!("../docs/architecture.md")]
+pub mod architecture {}
+
+#[doc = include_str!("../CONTRIBUTING.md")]
+pub mod contributing {}
