@@ -3,8 +3,8 @@
 // Host declares: V (four sums), X (V where four elements of y have four channels of x, else a sum), WG, the loaders
 // load_x(at) and load_w(at) over bindings 0 and 1, four(e) that calls element(e) for the elements e to e + 3,
 // c_store(at, count, v), and one of the bodies as element(e).
-// Lines from "//for t in N" to "//end" are there if the host says so: CUT (and not WHOLE) where sums are so long that each
-// element has several threads, SINGLE (and not FOUR) where each of those has one element.
+// Written out by the host (src/ops/template.rs): CUT where sums are so long that each element has several threads, SINGLE
+// where each of those has one element and not four.
 // Grid: ceil(total / 4 / WG) workgroups, or with a thread per element.   One thread per four elements of y.
 struct Params {
     total: u32,   // elements of y, of all parts
@@ -29,7 +29,7 @@ struct Params {
     back_w: u32,
     rows: u32,    // the filter's gradient: rows of all images' results, and of a part
     part: u32,
-    //for t in CUT
+    //if CUT
     results: u32, // elements of y; a part has so many steps as part says
     inverse_h: u32, // of back_h and back_w, among the numbers below next_h and next_w
     inverse_w: u32,
@@ -44,7 +44,27 @@ fn inside(begin: u32, step: u32, lead: u32, count: u32, size: u32) -> vec2<u32> 
     return vec2<u32>(first, min(end, count));
 }
 
-//for t in WHOLE
+//if CUT
+// The rest of a * b when divided by n; all are below 2^31.
+fn product(a: u32, b: u32, n: u32) -> u32 {
+    var y = 0u;
+    for (var bit = 31u; bit > 0u; bit--) {
+        y = 2u * y % n;
+        if (((b >> (bit - 1u)) & 1u) == 1u) { y = (y + a) % n; }
+    }
+    return y;
+}
+
+// As below, without going through the windows: those whose numbers have one rest when divided by `next`.
+fn takers(y: u32, stride: u32, dilation: u32, lead: u32, window: u32, count: u32, next: u32, inverse: u32) -> vec3<u32> {
+    let range = holders(y, stride, lead, (window - 1u) * dilation + 1u, count);
+    let both = dilation / next;
+    let rest = product((y + lead) / both % next, inverse, next);
+    let there = (y + lead) % both == 0u;
+    let first = select(range.y, min(range.x + (rest + next - range.x % next) % next, range.y), there);
+    return vec3<u32>(first, range.y, (y + lead - min(first, (y + lead) / stride) * stride) / dilation);
+}
+//else
 // Windows that take place y of the image: the first of them, where they end, and which element of the filter the first
 // takes there. Between two of them lie `next` windows.
 fn takers(y: u32, stride: u32, dilation: u32, lead: u32, window: u32, count: u32, next: u32) -> vec3<u32> {
@@ -56,38 +76,16 @@ fn takers(y: u32, stride: u32, dilation: u32, lead: u32, window: u32, count: u32
     return vec3<u32>(first, range.y, (y + lead - min(first, (y + lead) / stride) * stride) / dilation);
 }
 //end
-//for t in CUT
-// The rest of a * b when divided by n; all are below 2^31.
-fn product(a: u32, b: u32, n: u32) -> u32 {
-    var y = 0u;
-    for (var bit = 31u; bit > 0u; bit--) {
-        y = 2u * y % n;
-        if (((b >> (bit - 1u)) & 1u) == 1u) { y = (y + a) % n; }
-    }
-    return y;
-}
-
-// As above, without going through the windows: those whose numbers have one rest when divided by `next`.
-fn takers(y: u32, stride: u32, dilation: u32, lead: u32, window: u32, count: u32, next: u32, inverse: u32) -> vec3<u32> {
-    let range = holders(y, stride, lead, (window - 1u) * dilation + 1u, count);
-    let both = dilation / next;
-    let rest = product((y + lead) / both % next, inverse, next);
-    let there = (y + lead) % both == 0u;
-    let first = select(range.y, min(range.x + (rest + next - range.x % next) % next, range.y), there);
-    return vec3<u32>(first, range.y, (y + lead - min(first, (y + lead) / stride) * stride) / dilation);
-}
-//end
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    //for t in FOUR
-    let e = ((group.y * p.row + group.x) * WG + local) * 4u;
-    if (e >= p.total) { return; }
-    c_store(e, p.total - e, four(e));
-    //end
-    //for t in SINGLE
+    //if SINGLE
     let e = (group.y * p.row + group.x) * WG + local;
     if (e >= p.total) { return; }
     c_store(e, 1u, V(element(e)));
+    //else
+    let e = ((group.y * p.row + group.x) * WG + local) * 4u;
+    if (e >= p.total) { return; }
+    c_store(e, p.total - e, four(e));
     //end
 }

@@ -3,19 +3,20 @@
 // so that the inner loop needs no division; it takes four i at once.
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
-// Lines from "//for x in N" to "//end" are written out N times by the host, with the number for $x. Where PIECES, v is part
-// of u, and the run of i too, which is cut into pieces.
+// Written out by the host (src/ops/template.rs): BLOCKS where TR is 4, so that rows are loaded by fours; TAIL where the run of
+// i does not end at a multiple of four; PIECES where v is part of u, and the run of i too, which is cut into pieces; ONCE
+// where results are stored in a loop over `sums`, which all threads share where SHARED.
 // Host declares: Sum, V (vector of four Sum), WX, WY, mad(x, v, c), the bindings, Params with m, n, k, batch, tiles_m,
 // tiles_n, splits, part, u_count, v_count, inner, row, and the loaders: a_row(b, m), a_at(row, u, v), a_load(at, i) and
 // a_quad(at, i) for i to i + 3, and a_block(at of m to m + 3, i) for the four rows m to m + 3 at i to i + 3; b_column(b, n), b_at(column, u, v), b_load(at, i) for the four columns n to n + 3 and
 // b_quad(at, i) for i to i + 3 of these; and c_store(at, count, v).
 // Grid: S*B*tiles_n*tiles_m workgroups of WX x WY threads.
-//for t in SHARED
-var<workgroup> sums: array<V, WX * WY * TM4u * TRu * TN4u>;
-
+//if ONCE
+//if SHARED
+var<workgroup> sums: array<V, WX * WY * $TM4u * $TRu * $TN4u>;
+//else
+var<private> sums: array<V, $TM4u * $TRu * $TN4u>;
 //end
-//for t in OWN
-var<private> sums: array<V, TM4u * TRu * TN4u>;
 
 //end
 @compute @workgroup_size(WX, WY)
@@ -26,8 +27,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     let sb = tile / (p.tiles_n * p.tiles_m);
     let b = sb % p.batch;
     let s = sb / p.batch;
-    let m0 = (tile_m * WY + local.y) * TRu * TM4u;
-    let n0 = (tile_n * WX + local.x) * 4u * TN4u;
+    let m0 = (tile_m * WY + local.y) * $TRu * $TM4u;
+    let n0 = (tile_n * WX + local.x) * 4u * $TN4u;
     // The grid may be folded, so the last row of workgroups may lie beyond the end.
     if (s >= p.splits || m0 >= p.m || n0 >= p.n) { return; }
 
@@ -45,11 +46,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     //end
     let u_end = min((s + 1u) * p.part, p.u_count);
     for (var u = s * p.part; u < u_end; u++) {
-        //for t in RUNS
-        let inner = min(p.inner, p.k - min(u * p.inner, p.k));
-        //end
-        //for t in PIECES
+        //if PIECES
         let inner = min(p.inner, p.run - u % p.pieces * p.inner);
+        //else
+        let inner = min(p.inner, p.k - min(u * p.inner, p.k));
         //end
         let quads = inner / 4u * 4u;
         for (var v = 0u; v < p.v_count; v++) {
@@ -63,10 +63,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
             //end
             for (var k = 0u; k < quads; k += 4u) {
                 //for q in TM4
-                //for t in BLOCKS
+                //if BLOCKS
                 let x_$q = a_block(a_$q_0, a_$q_1, a_$q_2, a_$q_3, k);
-                //end
-                //for t in QUADS
+                //else
                 //for r in TR
                 let x_$q_$r = a_quad(a_$q_$r, k);
                 //end
@@ -77,10 +76,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
                 //for c in 4
                 //for q in TM4
                 //for r in TR
-                //for t in BLOCKS
+                //if BLOCKS
                 sum_$q_$r_$j = mad(x_$q[$c][$r], w_$j[$c], sum_$q_$r_$j);
-                //end
-                //for t in QUADS
+                //else
                 sum_$q_$r_$j = mad(x_$q_$r[$c], w_$j[$c], sum_$q_$r_$j);
                 //end
                 //end
@@ -88,7 +86,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
                 //end
                 //end
             }
-            //for t in TAIL
+            //if TAIL
             for (var k = quads; k < inner; k++) {
                 //for q in TM4
                 //for r in TR
@@ -107,7 +105,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
             //end
         }
     }
-    //for t in DIRECT
+    //if ONCE
+    // Stored in one place, so that what is computed behind the product is compiled once. Each thread reads its own.
+    //if SHARED
+    let own = (local.y * WX + local.x) * $TM4u * $TRu * $TN4u;
+    //else
+    let own = 0u;
+    //end
+    //for q in TM4
+    //for r in TR
+    //for j in TN4
+    sums[own + ($qu * $TRu + $ru) * $TN4u + $ju] = sum_$q_$r_$j;
+    //end
+    //end
+    //end
+    for (var i = 0u; i < p.sums; i++) {
+        let m = m0 + i / $TN4u;
+        let n = n0 + 4u * (i % $TN4u);
+        if (m < p.m && n < p.n) { c_store((sb * p.m + m) * p.n + n, p.n - n, sums[own + i]); }
+    }
+    //else
     //for q in TM4
     //for r in TR
     if (m0 + 4u * $qu + $ru < p.m) {
@@ -118,26 +135,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     }
     //end
     //end
-    //end
-    //for t in ONCE
-    // Stored in one place, so that what is computed behind the product is compiled once. Each thread reads its own.
-    //for t in SHARED
-    let own = (local.y * WX + local.x) * TM4u * TRu * TN4u;
-    //end
-    //for t in OWN
-    let own = 0u;
-    //end
-    //for q in TM4
-    //for r in TR
-    //for j in TN4
-    sums[own + ($qu * TRu + $ru) * TN4u + $ju] = sum_$q_$r_$j;
-    //end
-    //end
-    //end
-    for (var i = 0u; i < p.sums; i++) {
-        let m = m0 + i / TN4u;
-        let n = n0 + 4u * (i % TN4u);
-        if (m < p.m && n < p.n) { c_store((sb * p.m + m) * p.n + n, p.n - n, sums[own + i]); }
-    }
     //end
 }

@@ -7,11 +7,11 @@
 // matrices). WX holds SIDE*SIDE of the largest subgroups. TURNS = ceil(2*DEPTH*SIDE/WX), COUNT = 32/SIZE,
 // LINE = 32*SIDE + 16 bytes.
 // Grid: S*B*tiles_n*tiles_m workgroups of WX threads; a tile has 32*SIDE rows and 32*SIDE columns.
-const TILE: u32 = 32u * SIDEu;
+const TILE: u32 = 32u * $SIDEu;
 
 // By i: a row or a column an element. Lines begin at multiples of 16 bytes, as the small matrices must.
-var<workgroup> tile_a: array<E, DEPTHu * LINEu>;
-var<workgroup> tile_b: array<E, DEPTHu * LINEu>;
+var<workgroup> tile_a: array<E, $DEPTHu * $LINEu>;
+var<workgroup> tile_b: array<E, $DEPTHu * $LINEu>;
 var<workgroup> sums: array<f32, TILE * TILE>;
 
 @compute @workgroup_size(WX)
@@ -32,31 +32,30 @@ fn main(
     // The four rows, four columns and four i that this thread brings in each turn. Beyond the edge the last row or column
     // is repeated; it is not stored.
     //for t in TURNS
-    let place_$t = (thread + $tu * WX) % (8u * SIDEu) * 4u;
-    let first_$t = (thread + $tu * WX) / (8u * SIDEu) * 4u;
+    let place_$t = (thread + $tu * WX) % (8u * $SIDEu) * 4u;
+    let first_$t = (thread + $tu * WX) / (8u * $SIDEu) * 4u;
     //for i in 4
     let row_$t_$i = a_row(b, min(tile_m * TILE + place_$t + $iu, p.m - 1u));
     //end
     let column_$t = b_column(b, min(tile_n * TILE + place_$t, p.n - 1u));
     //end
     // Where subgroups are smaller than the largest there are more of them: those compute what another one does as well.
-    let part = subgroup % (SIDEu * SIDEu);
-    let own_m = part / SIDEu * 32u;
-    let own_n = part % SIDEu * 32u;
+    let part = subgroup % ($SIDEu * $SIDEu);
+    let own_m = part / $SIDEu * 32u;
+    let own_n = part % $SIDEu * 32u;
     for (var i = thread; i < TILE * TILE; i += WX) { sums[i] = 0.0; }
     workgroupBarrier();
     //for i in COUNT
     //for j in COUNT
-    var sum_$i_$j = coopLoadT<MatC>(&sums[(own_m + $iu * SIZEu) * TILE + own_n + $ju * SIZEu], TILE);
+    var sum_$i_$j = coopLoadT<MatC>(&sums[(own_m + $iu * $SIZEu) * TILE + own_n + $ju * $SIZEu], TILE);
     //end
     //end
     let u_end = min((s + 1u) * p.part, p.u_count);
     for (var u = s * p.part; u < u_end; u++) {
-        //for t in RUNS
-        let inner = min(p.inner, p.k - min(u * p.inner, p.k));
-        //end
-        //for t in PIECES
+        //if PIECES
         let inner = min(p.inner, p.run - u % p.pieces * p.inner);
+        //else
+        let inner = min(p.inner, p.k - min(u * p.inner, p.k));
         //end
         for (var v = 0u; v < p.v_count; v++) {
             //for t in TURNS
@@ -65,9 +64,9 @@ fn main(
             //end
             let b_$t = b_at(column_$t, u, v);
             //end
-            for (var k = 0u; k < inner; k += DEPTHu) {
+            for (var k = 0u; k < inner; k += $DEPTHu) {
                 //for t in TURNS
-                if (first_$t < DEPTHu) {
+                if (first_$t < $DEPTHu) {
                     let i = k + first_$t;
                     let x = a_block(a_$t_0, a_$t_1, a_$t_2, a_$t_3, i);
                     let w = b_quad(b_$t, i);
@@ -76,7 +75,7 @@ fn main(
                     let inside_$c = i + $cu < inner;
                     let x_$c = vec4<E>(select(V(Sum(0)), x[$c], inside_$c));
                     let w_$c = vec4<E>(select(V(Sum(0)), w[$c], inside_$c));
-                    let to_$c = (first_$t + $cu) * LINEu + place_$t;
+                    let to_$c = (first_$t + $cu) * $LINEu + place_$t;
                     //for l in 4
                     tile_a[to_$c + $lu] = x_$c[$l];
                     tile_b[to_$c + $lu] = w_$c[$l];
@@ -85,10 +84,10 @@ fn main(
                 }
                 //end
                 workgroupBarrier();
-                for (var step = 0u; step < DEPTHu * LINEu; step += SIZEu * LINEu) {
+                for (var step = 0u; step < $DEPTHu * $LINEu; step += $SIZEu * $LINEu) {
                     //for i in COUNT
-                    let y_$i = coopLoad<MatA>(&tile_a[step + own_m + $iu * SIZEu], LINEu);
-                    let z_$i = coopLoadT<MatB>(&tile_b[step + own_n + $iu * SIZEu], LINEu);
+                    let y_$i = coopLoad<MatA>(&tile_a[step + own_m + $iu * $SIZEu], $LINEu);
+                    let z_$i = coopLoadT<MatB>(&tile_b[step + own_n + $iu * $SIZEu], $LINEu);
                     //end
                     //for i in COUNT
                     //for j in COUNT
@@ -102,7 +101,7 @@ fn main(
     }
     //for i in COUNT
     //for j in COUNT
-    coopStoreT(sum_$i_$j, &sums[(own_m + $iu * SIZEu) * TILE + own_n + $ju * SIZEu], TILE);
+    coopStoreT(sum_$i_$j, &sums[(own_m + $iu * $SIZEu) * TILE + own_n + $ju * $SIZEu], TILE);
     //end
     //end
     workgroupBarrier();

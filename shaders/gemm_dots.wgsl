@@ -7,7 +7,7 @@
 // Grid: S*B*tiles_n*tiles_m workgroups of WX threads.
 
 // By row quad, column and thread: four rows an element.
-var<workgroup> joined: array<V, TM4u * TNu * WX>;
+var<workgroup> joined: array<V, $TM4u * $TNu * WX>;
 
 fn across(x: V) -> Sum { return (x.x + x.y) + (x.z + x.w); }
 
@@ -19,8 +19,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let sb = tile / (p.tiles_n * p.tiles_m);
     let b = sb % p.batch;
     let s = sb / p.batch;
-    let m0 = tile_m * 4u * TM4u;
-    let n0 = tile_n * TNu;
+    let m0 = tile_m * 4u * $TM4u;
+    let n0 = tile_n * $TNu;
     // The grid may be folded, so the last row of workgroups may lie beyond the end.
     if (s >= p.splits) { return; }
 
@@ -38,11 +38,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     //end
     let u_end = min((s + 1u) * p.part, p.u_count);
     for (var u = s * p.part; u < u_end; u++) {
-        //for t in RUNS
-        let inner = min(p.inner, p.k - min(u * p.inner, p.k));
-        //end
-        //for t in PIECES
+        //if PIECES
         let inner = min(p.inner, p.run - u % p.pieces * p.inner);
+        //else
+        let inner = min(p.inner, p.k - min(u * p.inner, p.k));
         //end
         let quads = inner / 4u * 4u;
         for (var v = 0u; v < p.v_count; v++) {
@@ -67,7 +66,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 //end
                 //end
             }
-            //for t in TAIL
+            //if TAIL
             for (var k = quads + lane; k < inner; k += WX) {
                 //for j in TN
                 let w_$j = V(b_one(b_$j, k), Sum(0), Sum(0), Sum(0));
@@ -83,28 +82,27 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     //for q in TM4
     //for j in TN
-    joined[($qu * TNu + $ju) * WX + lane] =
+    joined[($qu * $TNu + $ju) * WX + lane] =
         V(across(sum_$q_0_$j), across(sum_$q_1_$j), across(sum_$q_2_$j), across(sum_$q_3_$j));
     //end
     //end
     workgroupBarrier();
     for (var half = WX / 2u; half > 0u; half /= 2u) {
         if (lane < half) {
-            for (var at = lane; at < TM4u * TNu * WX; at += WX) { joined[at] += joined[at + half]; }
+            for (var at = lane; at < $TM4u * $TNu * WX; at += WX) { joined[at] += joined[at + half]; }
         }
         workgroupBarrier();
     }
-    //for t in ONE
+    //if ONE
     // A column's neighbours are neighbours in y.
     let m = m0 + 4u * lane;
-    if (lane < TM4u && m < p.m) { c_store(sb * p.m + m, p.m - m, joined[lane * WX]); }
-    //end
-    //for t in MANY
+    if (lane < $TM4u && m < p.m) { c_store(sb * p.m + m, p.m - m, joined[lane * WX]); }
+    //else
     let m = m0 + lane;
-    if (lane < 4u * TM4u && m < p.m) {
+    if (lane < 4u * $TM4u && m < p.m) {
         var row = V(Sum(0));
         //for j in TN
-        row[$j] = joined[(lane / 4u * TNu + $ju) * WX][lane % 4u];
+        row[$j] = joined[(lane / 4u * $TNu + $ju) * WX][lane % 4u];
         //end
         c_store((sb * p.m + m) * p.n + n0, p.n - n0, row);
     }

@@ -6,8 +6,8 @@
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
 // Host declares: what gemm.wgsl needs but WY. WX is a multiple of every size that a subgroup may have, so all are full.
 // Grid: S*B*tiles_n*tiles_m workgroups of WX threads; a tile has LANES*TM rows and 4*WX*TN4 columns.
-//for t in ONCE
-var<workgroup> sums: array<V, WX * LANESu * TMu * TN4u>;
+//if ONCE
+var<workgroup> sums: array<V, WX * $LANESu * $TMu * $TN4u>;
 
 //end
 @compute @workgroup_size(WX)
@@ -16,22 +16,22 @@ fn main(
     @builtin(local_invocation_index) thread: u32,
     @builtin(subgroup_invocation_id) invocation: u32,
 ) {
-    let lane = invocation % LANESu;
+    let lane = invocation % $LANESu;
     let tile = group.y * p.row + group.x;
     let tile_m = tile % p.tiles_m;
     let tile_n = (tile / p.tiles_m) % p.tiles_n;
     let sb = tile / (p.tiles_n * p.tiles_m);
     let b = sb % p.batch;
     let s = sb / p.batch;
-    let m0 = tile_m * LANESu * TMu;
-    let n0 = (tile_n * WX + thread) * 4u * TN4u;
+    let m0 = tile_m * $LANESu * $TMu;
+    let n0 = (tile_n * WX + thread) * 4u * $TN4u;
     // The grid may be folded, so the last row of workgroups may lie beyond the end. Otherwise all lanes go through the
     // loops, for each holds numbers that the others need.
     if (s >= p.splits) { return; }
 
     // Rows and columns beyond the edge repeat the last one; they are not stored.
     //for i in TM
-    let row_$i = a_row(b, min(m0 + LANESu * $iu + lane, p.m - 1u));
+    let row_$i = a_row(b, min(m0 + $LANESu * $iu + lane, p.m - 1u));
     //for r in LANES
     //for j in TN4
     var sum_$i_$r_$j = V(Sum(0));
@@ -43,11 +43,10 @@ fn main(
     //end
     let u_end = min((s + 1u) * p.part, p.u_count);
     for (var u = s * p.part; u < u_end; u++) {
-        //for t in RUNS
-        let inner = min(p.inner, p.k - min(u * p.inner, p.k));
-        //end
-        //for t in PIECES
+        //if PIECES
         let inner = min(p.inner, p.run - u % p.pieces * p.inner);
+        //else
+        let inner = min(p.inner, p.k - min(u * p.inner, p.k));
         //end
         let quads = inner / 4u * 4u;
         for (var v = 0u; v < p.v_count; v++) {
@@ -75,7 +74,7 @@ fn main(
                 //end
                 //end
             }
-            //for t in TAIL
+            //if TAIL
             for (var k = quads; k < inner; k++) {
                 //for j in TN4
                 let w_$j = b_load(b_$j, k);
@@ -93,32 +92,31 @@ fn main(
             //end
         }
     }
-    //for t in DIRECT
+    //if ONCE
+    // Stored in one place, so that what is computed behind the product is compiled once. Each thread reads its own.
+    let own = thread * $LANESu * $TMu * $TN4u;
     //for i in TM
     //for r in LANES
-    if (m0 + LANESu * $iu + $ru < p.m) {
-        let first = (sb * p.m + m0 + LANESu * $iu + $ru) * p.n + n0;
+    //for j in TN4
+    sums[own + ($iu * $LANESu + $ru) * $TN4u + $ju] = sum_$i_$r_$j;
+    //end
+    //end
+    //end
+    for (var i = 0u; i < p.sums; i++) {
+        let m = m0 + i / $TN4u;
+        let n = n0 + 4u * (i % $TN4u);
+        if (m < p.m && n < p.n) { c_store((sb * p.m + m) * p.n + n, p.n - n, sums[own + i]); }
+    }
+    //else
+    //for i in TM
+    //for r in LANES
+    if (m0 + $LANESu * $iu + $ru < p.m) {
+        let first = (sb * p.m + m0 + $LANESu * $iu + $ru) * p.n + n0;
         //for j in TN4
         if (n0 + 4u * $ju < p.n) { c_store(first + 4u * $ju, p.n - n0 - 4u * $ju, sum_$i_$r_$j); }
         //end
     }
     //end
     //end
-    //end
-    //for t in ONCE
-    // Stored in one place, so that what is computed behind the product is compiled once. Each thread reads its own.
-    let own = thread * LANESu * TMu * TN4u;
-    //for i in TM
-    //for r in LANES
-    //for j in TN4
-    sums[own + ($iu * LANESu + $ru) * TN4u + $ju] = sum_$i_$r_$j;
-    //end
-    //end
-    //end
-    for (var i = 0u; i < p.sums; i++) {
-        let m = m0 + i / TN4u;
-        let n = n0 + 4u * (i % TN4u);
-        if (m < p.m && n < p.n) { c_store((sb * p.m + m) * p.n + n, p.n - n, sums[own + i]); }
-    }
     //end
 }

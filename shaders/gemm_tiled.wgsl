@@ -40,11 +40,10 @@ fn main(
     //end
     let u_end = min((s + 1u) * p.part, p.u_count);
     for (var u = s * p.part; u < u_end; u++) {
-        //for t in RUNS
-        let inner = min(p.inner, p.k - min(u * p.inner, p.k));
-        //end
-        //for t in PIECES
+        //if PIECES
         let inner = min(p.inner, p.run - u % p.pieces * p.inner);
+        //else
+        let inner = min(p.inner, p.k - min(u * p.inner, p.k));
         //end
         for (var v = 0u; v < p.v_count; v++) {
             //for i in 4

@@ -3,24 +3,23 @@
 // 0 x: [B*S,N] read    1 range: [B,R] read    2 places: [B*S] read    3 y: [B,R,N] read and write    4 p: uniform
 // Where a segment may have too many rows for one thread (LONG): 1 found: as in segment_spread.wgsl, read, 2 carries: [B,C,N]
 // read, what segment_carries.wgsl has added up.
-// Lines from "//for t in N" to "//end" are there if the host says so.
+// Written out by the host (src/ops/template.rs).
 // Host declares: V (vector of four sums), WG, load(at) for x, four(e), which calls segment for the elements e to e + 3,
 // and c_store(at, count, v); if LONG, X, LANES and the bindings as in segment_carries.wgsl.
 // Grid: ceil(B*R*N / 4 / WG) workgroups, or with one thread per LANES elements.   One thread per four elements of y.
-//for t in WHOLE
-@group(0) @binding(1) var<storage, read> range: array<vec2<u32>>;
-@group(0) @binding(2) var<storage, read> places: array<u32>;
-//end
-//for t in LONG
+//if LONG
 @group(0) @binding(1) var<storage, read> found: array<u32>;
 @group(0) @binding(2) var<storage, read> carries: array<X>;
+//else
+@group(0) @binding(1) var<storage, read> range: array<vec2<u32>>;
+@group(0) @binding(2) var<storage, read> places: array<u32>;
 //end
 @group(0) @binding(4) var<uniform> p: Params;
 
 struct Params {
     inner: u32,   // N
     total: u32,   // elements of y
-    //for t in LONG
+    //if LONG
     count: u32,   // S
     rows: u32,    // R
     chunks: u32,  // C
@@ -30,18 +29,7 @@ struct Params {
     row: u32,     // workgroups along x
 }
 
-//for t in WHOLE
-fn segment(e: u32) -> V {
-    let n = e % p.inner;
-    let at = range[e / p.inner];
-    var sum = V(0);
-    for (var j = at.x; j < at.y; j++) {
-        sum += load(places[j] * p.inner + n);
-    }
-    return sum;
-}
-//end
-//for t in LONG
+//if LONG
 // The rows in the chunk where the segment begins, then what it has of the others.
 fn segment(e: u32) -> X {
     let n = e % p.inner;
@@ -60,18 +48,27 @@ fn segment(e: u32) -> X {
     }
     return sum;
 }
+//else
+fn segment(e: u32) -> V {
+    let n = e % p.inner;
+    let at = range[e / p.inner];
+    var sum = V(0);
+    for (var j = at.x; j < at.y; j++) {
+        sum += load(places[j] * p.inner + n);
+    }
+    return sum;
+}
 //end
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    //for t in WHOLE
-    let e = ((group.y * p.row + group.x) * WG + local) * 4u;
-    if (e >= p.total) { return; }
-    c_store(e, p.total - e, four(e));
-    //end
-    //for t in LONG
+    //if LONG
     let e = ((group.y * p.row + group.x) * WG + local) * LANES;
     if (e >= p.total) { return; }
     c_store(e, LANES, V(segment(e)));
+    //else
+    let e = ((group.y * p.row + group.x) * WG + local) * 4u;
+    if (e >= p.total) { return; }
+    c_store(e, p.total - e, four(e));
     //end
 }

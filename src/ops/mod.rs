@@ -33,9 +33,9 @@ mod select;
 mod slice;
 #[cfg(test)]
 mod table_tests;
+mod template;
 mod transpose;
 mod unary;
-mod unroll;
 
 use smallvec::SmallVec;
 

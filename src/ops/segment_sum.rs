@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::unroll::unroll;
+use super::template::expand;
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -124,7 +124,7 @@ impl SegmentSum {
         let add = self
             .sums("segment_sum", "", loader(inner, true), site)
             .declare(four)
-            .declare(unroll(SUM, &[("WHOLE", 1), ("LONG", 0)]))
+            .declare(expand(SUM, &[], &[("LONG", false)]))
             .stores()
             .read(Bind::Input(0))
             .read(range)
@@ -191,7 +191,7 @@ impl SegmentSum {
                 .param("ranges", ranges)
                 .groups((batch * chunks * inner).div_ceil(64 * lanes), chunk),
             sum("segment_sum", "")
-                .declare(unroll(SUM, &[("WHOLE", 0), ("LONG", 1)]))
+                .declare(expand(SUM, &[], &[("LONG", true)]))
                 .stores()
                 .read(found)
                 .read(carries)

@@ -4,7 +4,7 @@
 
 use super::super::conv2d::Geometry;
 use super::super::parts::{part_of, stored_in, sum_parts};
-use super::super::unroll::unroll;
+use super::super::template::expand;
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering};
@@ -115,7 +115,6 @@ fn kernel(form: &Form, g: &Geometry, dtype: DType) -> Kernel {
     let &Form { label, body, four, quads, cut, results } = form;
     let total = results * cut.parts;
     let single = cut.steps && !four;
-    let flag = |name, is| (name, usize::from(is));
     let ([_, h, w, c], [kh, kw, _, m], [n, oh, ow, cm]) = (g.image, g.filter, g.out);
     let ([sh, sw], [dh, dw]) = (g.options.strides, g.options.dilations);
     let common = [divisor(sh, dh), divisor(sw, dw)];
@@ -136,14 +135,10 @@ fn kernel(form: &Form, g: &Geometry, dtype: DType) -> Kernel {
              element(min(e + 3u, last)));\n}"
         })
         .declare(body)
-        .declare(unroll(
+        .declare(expand(
             shader!(include_str!("../../../shaders/depthwise_conv2d.wgsl")),
-            &[
-                flag("WHOLE", !cut.steps),
-                flag("CUT", cut.steps),
-                flag("FOUR", !single),
-                flag("SINGLE", single),
-            ],
+            &[],
+            &[("CUT", cut.steps), ("SINGLE", single)],
         ))
         .read(Bind::Input(0))
         .read(Bind::Input(1))

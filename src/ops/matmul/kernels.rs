@@ -1,6 +1,6 @@
 //! The text of each kernel of the product family.
 
-use super::super::unroll::unroll;
+use super::super::template::expand;
 use super::variants::Variant;
 use crate::device::Caps;
 use crate::dtype::DType;
@@ -10,9 +10,9 @@ use crate::wgsl::shader;
 impl Variant {
     /// `cut` says that runs of i are cut into pieces.
     pub(super) fn kernel(self, label: &'static str, tail: bool, cut: bool, caps: &Caps) -> Kernel {
-        let flag = |name, is| (name, usize::from(is));
-        let flags = [flag("TAIL", tail), flag("RUNS", !cut), flag("PIECES", cut)];
-        let unroll = |file, counts: &[_]| unroll(file, &[counts, &flags].concat());
+        let text = |file, counts: &[_], flags: &[_]| {
+            expand(file, counts, &[flags, &[("TAIL", tail), ("PIECES", cut)]].concat())
+        };
         let kernel = Kernel::new(label, "");
         // Sixteen bytes for each vector. Almost every adapter has 16 KiB.
         let shared = caps.workgroup[1].min(16 << 10) as usize;
@@ -22,35 +22,24 @@ impl Variant {
                 // Browsers fill workgroup memory with zeros before a barrier, and SwiftShader then compiles the kernel
                 // for every few threads of a workgroup. llvmpipe takes longer over memory of a thread's own.
                 let shared = caps.subgroup() == Some(8) && once(wx * wy);
-                kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(unroll(
+                kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(text(
                     shader!(include_str!("../../../shaders/gemm.wgsl")),
-                    &[
-                        ("TM4", tm.div_ceil(4)),
-                        ("TR", tm.min(4)),
-                        ("TN4", tn4),
-                        ("BLOCKS", usize::from(tm >= 4)),
-                        ("QUADS", usize::from(tm < 4)),
-                        ("ONCE", usize::from(caps.cpu)),
-                        ("SHARED", usize::from(shared)),
-                        ("OWN", usize::from(caps.cpu && !shared)),
-                        ("DIRECT", usize::from(!caps.cpu)),
-                    ],
+                    &[("TM4", tm.div_ceil(4)), ("TR", tm.min(4)), ("TN4", tn4)],
+                    &[("BLOCKS", tm >= 4), ("ONCE", caps.cpu), ("SHARED", shared)],
                 ))
             }
             Variant::Lanes { lanes, tm, tn4, wx } => {
-                kernel.constant("WX", wx as u32).declare(unroll(
+                kernel.constant("WX", wx as u32).declare(text(
                     shader!(include_str!("../../../shaders/gemm_lanes.wgsl")),
-                    &[
-                        ("LANES", lanes),
-                        ("TM", tm),
-                        ("TN4", tn4),
-                        ("ONCE", usize::from(once(wx))),
-                        ("DIRECT", usize::from(!once(wx))),
-                    ],
+                    &[("LANES", lanes), ("TM", tm), ("TN4", tn4)],
+                    &[("ONCE", once(wx))],
                 ))
             }
-            Variant::Tiled => kernel
-                .declare(unroll(shader!(include_str!("../../../shaders/gemm_tiled.wgsl")), &[])),
+            Variant::Tiled => kernel.declare(text(
+                shader!(include_str!("../../../shaders/gemm_tiled.wgsl")),
+                &[],
+                &[],
+            )),
             Variant::Cooperative { size, half, side, wx } => {
                 let [depth, line] = self.staged();
                 let (element, dtype) = if half { ("f16", DType::F16) } else { ("f32", DType::F32) };
@@ -64,7 +53,7 @@ impl Variant {
                     .declare(matrix("MatA", element, "A"))
                     .declare(matrix("MatB", element, "B"))
                     .declare(matrix("MatC", "f32", "C"))
-                    .declare(unroll(
+                    .declare(text(
                         COOPERATIVE,
                         &[
                             ("SIDE", side),
@@ -74,16 +63,13 @@ impl Variant {
                             ("LINE", line),
                             ("TURNS", (2 * depth * side).div_ceil(wx)),
                         ],
+                        &[],
                     ))
             }
-            Variant::Dots { tm4, tn, wx } => kernel.constant("WX", wx as u32).declare(unroll(
+            Variant::Dots { tm4, tn, wx } => kernel.constant("WX", wx as u32).declare(text(
                 shader!(include_str!("../../../shaders/gemm_dots.wgsl")),
-                &[
-                    ("TM4", tm4),
-                    ("TN", tn),
-                    ("ONE", usize::from(tn == 1)),
-                    ("MANY", usize::from(tn > 1)),
-                ],
+                &[("TM4", tm4), ("TN", tn)],
+                &[("ONE", tn == 1)],
             )),
         }
     }

@@ -4,7 +4,7 @@
 
 use super::super::agreed;
 use super::super::parts::{part_of, stored_in, sum_parts};
-use super::super::unroll::unroll;
+use super::super::template::expand;
 use super::geometry::{Pool2dOptions, geometry};
 use crate::dtype::DType;
 use crate::graph::Spec;
@@ -60,7 +60,6 @@ impl<'a> Form<'a> {
         let (vector, results, cut) = (self.lanes() == 1, output.elements(), self.parts > 1);
         let total = results * if parts.is_some() { self.parts } else { 1 };
         let single = cut && !vector;
-        let flag = |name, is| (name, usize::from(is));
         let mut kernel = Kernel::new(label, "")
             .alias("Out", stored)
             .constant("WG", 64)
@@ -97,9 +96,10 @@ impl<'a> Form<'a> {
         kernel = stored_in(out, kernel, vector)
             .declare(format!("@group(0) @binding({}) var<uniform> p: Params;", inputs.len() + 1))
             .declare(body)
-            .declare(unroll(
+            .declare(expand(
                 shader!(include_str!("../../../shaders/pool.wgsl")),
-                &[flag("FOUR", !single), flag("SINGLE", single), flag("PARTS", cut)],
+                &[],
+                &[("SINGLE", single), ("PARTS", cut)],
             ))
             .param("total", total)
             .param("h", image[1])

@@ -1,0 +1,134 @@
+//! Shaders with lines that are repeated, or there only if the host says so.
+//!
+//! What a kernel keeps in registers must be variables of their own (`sum_0`, `sum_1`), as not every driver unrolls a
+//! loop over an array; how many there are depends on the tile. Such a shader is a file like all others, with these
+//! lines in it, which are comments to whoever else reads WGSL:
+//!
+//! ```wgsl
+//! //for q in TM4              The lines up to //end, TM4 times (or as often as a number says);
+//! var sum_$q = V(Sum(0));     $q is 0, then 1, ...
+//! //end
+//! //if TAIL                   The lines up to //else, or //end, if the flag TAIL is set,
+//! for (...) { }
+//! //else                      and those from there to //end if not.
+//! //end
+//! let first = $TM4u * local;  A count's number stands in the text behind a $, too.
+//! ```
+//!
+//! A loop's name is one small letter; counts and flags have capital letters.
+
+/// Lines that belong together.
+enum Part<'a> {
+    Line(&'a str),
+    For { name: &'a str, count: &'a str, lines: Vec<Part<'a>> },
+    If { flag: &'a str, then: Vec<Part<'a>>, otherwise: Vec<Part<'a>> },
+}
+
+/// Writes out `template` for these counts and flags, of which it may use none but those.
+pub(super) fn expand(template: &str, counts: &[(&str, usize)], flags: &[(&str, bool)]) -> String {
+    let mut lines = template.lines();
+    let (parts, end) = parse(&mut lines);
+    assert!(end.is_none(), "the shader has more of {end:?} than loops and conditions");
+    let mut writer = Writer { numbers: counts.to_vec(), flags, text: String::new() };
+    writer.write(&parts);
+    writer.text
+}
+
+/// The parts up to an `//else` or `//end` that belongs to none of them, and that line.
+fn parse<'a>(lines: &mut std::str::Lines<'a>) -> (Vec<Part<'a>>, Option<&'a str>) {
+    let mut parts = Vec::new();
+    while let Some(line) = lines.next() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        parts.push(match words[..] {
+            ["//for", name, "in", count] => {
+                let (lines, _) = parse(lines);
+                Part::For { name, count, lines }
+            }
+            ["//if", flag] => {
+                let (then, end) = parse(lines);
+                let otherwise = if end == Some("//else") { parse(lines).0 } else { Vec::new() };
+                Part::If { flag, then, otherwise }
+            }
+            [end @ ("//else" | "//end")] => return (parts, Some(end)),
+            _ => Part::Line(line),
+        });
+    }
+    (parts, None)
+}
+
+struct Writer<'a> {
+    /// Of the counts, and of the loops around what is written.
+    numbers: Vec<(&'a str, usize)>,
+    flags: &'a [(&'a str, bool)],
+    text: String,
+}
+
+impl<'a> Writer<'a> {
+    fn write(&mut self, parts: &[Part<'a>]) {
+        for part in parts {
+            match part {
+                Part::Line(line) => self.line(line),
+                Part::For { name, count, lines } => {
+                    let count = count.parse().unwrap_or_else(|_| self.number(count));
+                    for number in 0..count {
+                        self.numbers.push((name, number));
+                        self.write(lines);
+                        self.numbers.pop();
+                    }
+                }
+                Part::If { flag, then, otherwise } => {
+                    let known = self.flags.iter().find(|(name, _)| name == flag);
+                    let (_, set) = known.expect("the host sets every flag that a shader names");
+                    self.write(if *set { then } else { otherwise });
+                }
+            }
+        }
+    }
+
+    /// Writes a line with the numbers for the names behind a `$`.
+    fn line(&mut self, line: &str) {
+        let mut pieces = line.split('$');
+        self.text.push_str(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            let count = piece.find(|c: char| !c.is_ascii_uppercase() && !c.is_ascii_digit());
+            let end = count.unwrap_or(piece.len()).max(1);
+            let (name, rest) = piece.split_at(end);
+            self.text.push_str(&self.number(name).to_string());
+            self.text.push_str(rest);
+        }
+        self.text.push('\n');
+    }
+
+    fn number(&self, name: &str) -> usize {
+        let known = self.numbers.iter().find(|(known, _)| *known == name);
+        known.expect("the host gives every number that a shader names").1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_repeated_with_their_numbers() {
+        let template = "a\n//for i in N\nx$i = $Nu;\n//for j in 2\ny_$i_$j;\n//end\n//end\n//for t in M0\nz\n//end\nb";
+        let text = expand(template, &[("N", 2), ("M0", 0)], &[]);
+        assert_eq!(text, "a\nx0 = 2u;\ny_0_0;\ny_0_1;\nx1 = 2u;\ny_1_0;\ny_1_1;\nb\n");
+    }
+
+    #[test]
+    fn lines_are_there_if_their_flag_is_set() {
+        let template =
+            "//if A\na\n//if B\nb\n//end\n//else\nnot a\n//if B\nb alone\n//end\n//end\nall";
+        let of = |a, b| expand(template, &[], &[("A", a), ("B", b)]);
+        assert_eq!(of(true, true), "a\nb\nall\n");
+        assert_eq!(of(true, false), "a\nall\n");
+        assert_eq!(of(false, true), "not a\nb alone\nall\n");
+    }
+
+    #[test]
+    #[should_panic = "every number"]
+    fn a_number_that_nobody_gives_is_noticed() {
+        expand("x_$Q", &[("P", 1)], &[]);
+    }
+}
