@@ -1,6 +1,8 @@
-//! The one door: every op, forward or backward, eager or traced, is called through [`dispatch`].
+//! The one door: every op, forward or backward, eager or traced, is called through [`dispatch`] or [`create`].
 //!
-//! It checks, puts a node into the device's stream, and tells those who watch (tapes). It never launches.
+//! It checks, puts a node into the device's stream, and tells those who watch. It never launches. What happens to
+//! variables goes through here too, so that an [`Observer`] sees the whole program, in its order: a tape takes from
+//! it what gradients need, and one who traces can run the program again.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,10 +11,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::error::{DeviceFault, Error, Result, message};
-use crate::graph::Spec;
+use crate::graph::{Spec, Words};
 use crate::ops::Operation;
 use crate::runtime::{Device, Mark};
 use crate::tensor::Tensor;
+use crate::variable::Variable;
 
 /// Calls `op` on tensors of one device.
 pub(crate) fn dispatch(op: impl Operation, inputs: &[&Tensor]) -> Result<Tensor> {
@@ -32,25 +35,93 @@ fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor> {
     Ok(output)
 }
 
-/// Calls an op that has no inputs on the current device, or on `device`.
-pub(crate) fn create(op: impl Operation, device: Option<&Device>) -> Result<Tensor> {
+/// Calls an op that has no inputs on the current device, or on `device`. `owner` gives the op's words of the next
+/// time, where they are not the same at every run of the program.
+pub(crate) fn create(
+    op: impl Operation,
+    device: Option<&Device>,
+    owner: Option<Owner<Result<Words>>>,
+) -> Result<Tensor> {
     let device = match device {
         Some(device) => device.clone(),
         None => Device::current()?,
     };
-    // No tape cares for a value that depends on nothing.
-    let spec = op.infer(&[])?;
-    mark_turn(&device);
-    let value = device.push(Arc::new(op), &[], spec)?;
-    Ok(Tensor::new(device, value))
+    create_on(device, Arc::new(op), owner)
 }
 
-/// What is told of every call on this thread.
+/// As [`create`], compiled once and not for each type of op.
+fn create_on(
+    device: Device,
+    op: Arc<dyn Operation>,
+    owner: Option<Owner<Result<Words>>>,
+) -> Result<Tensor> {
+    let spec = op.infer(&[])?;
+    mark_turn(&device);
+    // No tape cares for a value that depends on nothing.
+    let told = tracing().then(|| op.clone());
+    let output = Tensor::new(device.clone(), device.push(op, &[], spec)?);
+    if let Some(op) = told {
+        each_observer(|observer| observer.created(&op, owner.as_ref(), &output));
+    }
+    Ok(output)
+}
+
+/// `x` under a new identity: no gradient passes from one to the other.
+pub(crate) fn stop_gradient(x: &Tensor) -> Tensor {
+    let y = x.detached();
+    each_observer(|observer| observer.stopped(x, &y));
+    y
+}
+
+/// Tells that `variable` was read; `value` is what it holds.
+pub(crate) fn read(variable: &Variable, value: &Tensor) {
+    each_observer(|observer| observer.read(variable, value));
+}
+
+/// Tells that `variable` holds `value` from now on.
+pub(crate) fn assigned(variable: &Variable, value: &Tensor) {
+    each_observer(|observer| observer.assigned(variable, value));
+}
+
+/// One who gives what varies from run to run of a program: a learning rate, the counter of a generator. An eager call
+/// has asked already; a traced program asks again at each of its runs.
+pub(crate) type Owner<T> = Arc<dyn Fn() -> T + Send + Sync>;
+
+/// The owner that `make` gives, if the program is traced: else nobody would ask, and nothing is made.
+pub(crate) fn owner<T, F>(make: impl FnOnce() -> F) -> Option<Owner<T>>
+where
+    F: Fn() -> T + Send + Sync + 'static,
+{
+    tracing().then(|| Arc::new(make()) as Owner<T>)
+}
+
+/// What is told of all that happens on this thread, in the program's order.
 pub(crate) trait Observer {
+    /// An op was called on tensors.
     fn called(&self, op: &Arc<dyn Operation>, inputs: &[&Tensor], output: &Tensor);
 
-    /// A variable was read; `tensor` is its value.
-    fn read(&self, variable: u64, trainable: bool, tensor: &Tensor);
+    /// A variable was read; `value` is what it holds.
+    fn read(&self, variable: &Variable, value: &Tensor);
+
+    /// An op without inputs was called. Told only if this or another observer traces.
+    fn created(
+        &self,
+        _op: &Arc<dyn Operation>,
+        _owner: Option<&Owner<Result<Words>>>,
+        _output: &Tensor,
+    ) {
+    }
+
+    /// `y` is `x`, and no gradient passes.
+    fn stopped(&self, _x: &Tensor, _y: &Tensor) {}
+
+    /// A variable holds `value` from now on.
+    fn assigned(&self, _variable: &Variable, _value: &Tensor) {}
+
+    /// True if it means to run the program again, for which it needs the owners of what varies.
+    fn traces(&self) -> bool {
+        false
+    }
 }
 
 thread_local! {
@@ -87,8 +158,9 @@ pub(crate) fn ignore(observer: &Rc<dyn Observer>) {
     });
 }
 
-pub(crate) fn variable_read(variable: u64, trainable: bool, tensor: &Tensor) {
-    each_observer(|observer| observer.read(variable, trainable, tensor));
+/// True if an observer of this thread traces.
+fn tracing() -> bool {
+    OBSERVERS.try_with(|o| o.borrow().iter().any(|observer| observer.traces())).unwrap_or(false)
 }
 
 fn each_observer(f: impl Fn(&dyn Observer)) {
@@ -111,3 +183,7 @@ fn common_device(op: &str, inputs: &[&Tensor]) -> Result<Device> {
         )),
     }
 }
+
+#[cfg(test)]
+#[path = "eager_tests.rs"]
+mod tests;

@@ -2,10 +2,12 @@
 //!
 //! The same seed gives the same numbers on every adapter, and those that TensorFlow gives for it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::dtype::Scalar;
+use crate::eager;
 use crate::error::{Error, Result, message};
+use crate::graph::Words;
 use crate::ops::{Distribution, philox_random};
 use crate::runtime::Device;
 use crate::shape::Shape;
@@ -23,7 +25,7 @@ use crate::tensor::Tensor;
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Generator(Mutex<State>);
+pub struct Generator(Arc<Mutex<State>>);
 
 #[derive(Debug, Clone, Copy)]
 struct State {
@@ -36,7 +38,7 @@ const PER_NUMBER: u128 = 256;
 
 impl Generator {
     /// The stream that `tf.random.Generator.from_seed(seed, alg="philox")` has.
-    pub const fn from_seed(seed: u64) -> Self {
+    pub fn from_seed(seed: u64) -> Self {
         Generator::from_state([seed, 0, 0])
     }
 
@@ -52,8 +54,8 @@ impl Generator {
     /// # Ok(())
     /// # }
     /// ```
-    pub const fn from_state(state: [u64; 3]) -> Self {
-        Generator(Mutex::new(State::of(state)))
+    pub fn from_state(state: [u64; 3]) -> Self {
+        Generator::at(State::of(state))
     }
 
     /// Where the stream is: the counter's low and high half and the key, in TensorFlow's order.
@@ -80,7 +82,7 @@ impl Generator {
             counter: u128::from(mixed[2]) | u128::from(mixed[3]) << 32,
             key: u64::from(mixed[0]) | u64::from(mixed[1]) << 32,
         };
-        Generator(Mutex::new(state))
+        Generator::at(state)
     }
 
     /// Numbers in [0, 1).
@@ -142,9 +144,19 @@ impl Generator {
         self.draw(Some(device), Distribution::Uniform, shape.into())
     }
 
+    fn at(state: State) -> Self {
+        Generator(Arc::new(Mutex::new(state)))
+    }
+
     fn draw(&self, device: Option<&Device>, what: Distribution, shape: Shape) -> Result<Tensor> {
-        let State { counter, key } = self.take(shape.checked_elements().unwrap_or(0));
-        philox_random(device, what, shape, key_words(key), counter_words(counter))
+        let numbers = shape.checked_elements().unwrap_or(0);
+        let words = self.take(numbers).words();
+        // Each run of a traced program draws on.
+        let owner = eager::owner(|| {
+            let stream = Generator(self.0.clone());
+            move || Ok(stream.take(numbers).words())
+        });
+        philox_random(device, what, shape, words, owner)
     }
 
     /// The state before `numbers` are drawn; moves it on.
@@ -164,9 +176,13 @@ impl State {
     const fn of([low, high, key]: [u64; 3]) -> Self {
         State { counter: low as u128 | (high as u128) << 64, key }
     }
+
+    fn words(self) -> Words {
+        words(key_words(self.key), counter_words(self.counter))
+    }
 }
 
-static GLOBAL: Generator = Generator::from_seed(0);
+static GLOBAL: LazyLock<Generator> = LazyLock::new(|| Generator::from_seed(0));
 
 /// The generator that initializers, dropout and shuffles take their seeds from. Its
 /// [`state`](Generator::state) can be read and set as any other's.
@@ -248,7 +264,13 @@ fn stateless(what: Distribution, shape: Shape, seed: [i32; 2]) -> Result<Tensor>
     let [a, b] = [wide(seed[0]), wide(seed[1])];
     let counter = u128::from(a) | u128::from(b) << 64;
     let mixed = philox(counter_words(counter), [0x3ec8_f720, 0x0246_1e29]);
-    philox_random(None, what, shape, [mixed[0], mixed[1]], [0, 0, mixed[2], mixed[3]])
+    let words = words([mixed[0], mixed[1]], [0, 0, mixed[2], mixed[3]]);
+    philox_random(None, what, shape, words, None)
+}
+
+/// What a draw's op is told.
+fn words(key: [u32; 2], counter: [u32; 4]) -> Words {
+    key.into_iter().chain(counter).collect()
 }
 
 fn counter_words(counter: u128) -> [u32; 4] {

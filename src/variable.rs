@@ -1,7 +1,7 @@
 //! [`Variable`]: a cell that holds a tensor. `assign` swaps the tensor; the old one lives on where it is held.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::fresh_id;
 use crate::dtype::DType;
@@ -65,8 +65,18 @@ impl Variable {
     /// The value now. Open tapes note the read. Each read is a tensor of its own to them: what was read while no
     /// tape was open stays a constant.
     pub fn read(&self) -> Tensor {
-        let tensor = self.peek().detached();
-        eager::variable_read(self.0.id, self.0.trainable, &tensor);
+        self.told(&self.lock())
+    }
+
+    /// The value, with which an update goes on: tapes do not follow it.
+    pub(crate) fn read_stopped(&self) -> Tensor {
+        self.read().stop_gradient()
+    }
+
+    /// `value` as one who reads it gets it.
+    fn told(&self, value: &Tensor) -> Tensor {
+        let tensor = value.detached();
+        eager::read(self, &tensor);
         tensor
     }
 
@@ -132,13 +142,14 @@ impl Variable {
         delta: Operand,
         f: fn(&Tensor, Tensor) -> Result<Tensor>,
     ) -> Result<()> {
-        let mut tensor = self.0.tensor.lock().unwrap_or_else(PoisonError::into_inner);
-        let value = tensor.detached();
+        let mut tensor = self.lock();
+        let value = self.told(&tensor).stop_gradient();
         let new = f(&value, delta.beside(op, &value)?)?;
         self.check(op, &new)?;
         *tensor = new.detached();
         // The mark may flush, for which nobody who reads the variable should wait.
         drop(tensor);
+        eager::assigned(self, &new);
         self.mark(&new);
         Ok(())
     }
@@ -146,7 +157,8 @@ impl Variable {
     /// As [`Variable::assign`], by one who flushes by himself.
     pub(crate) fn replace(&self, value: &Tensor) -> Result<()> {
         self.check("AssignVariableOp", value)?;
-        *self.0.tensor.lock().unwrap_or_else(PoisonError::into_inner) = value.detached();
+        *self.lock() = value.detached();
+        eager::assigned(self, value);
         Ok(())
     }
 
@@ -157,7 +169,11 @@ impl Variable {
 
     /// The value, without telling the tapes.
     pub(crate) fn peek(&self) -> Tensor {
-        self.0.tensor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tensor> {
+        self.0.tensor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check(&self, op: &str, value: &Tensor) -> Result<()> {

@@ -80,7 +80,7 @@ impl Mean {
     /// [`Error::DType`] if the dtype is not numeric; [`Error::Device`] if values of two devices meet between resets.
     pub fn update_state(&self, values: &Tensor) -> Result<()> {
         // No gradient goes through a metric.
-        let values = values.detached().cast(DType::F32)?;
+        let values = values.stop_gradient().cast(DType::F32)?;
         self.count_in(values.reduce_sum((), false)?, values.len())
     }
 
@@ -91,7 +91,7 @@ impl Mean {
     pub fn result(&self) -> Result<Tensor> {
         let state = self.state();
         match &state.total {
-            Some(total) if state.count > 0 => total.peek().detached().divide(state.count),
+            Some(total) if state.count > 0 => total.read_stopped().divide(state.count),
             _ => Tensor::zeros([]),
         }
     }
@@ -119,7 +119,7 @@ impl Mean {
         let mut state = self.state();
         state.heal(&self.name)?;
         match &state.total {
-            Some(total) if state.count > 0 => total.assign(&total.peek().detached().add(sum)?)?,
+            Some(total) if state.count > 0 => total.assign(&total.read_stopped().add(sum)?)?,
             // After a reset the values' device is the one to be on.
             Some(total) => total.assign(&sum)?,
             None => state.total = Some(Variable::untrainable(format!("{}/total", self.name), &sum)),
@@ -193,7 +193,7 @@ impl Metric for SparseCategoricalAccuracy {
 
     fn update_state(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<()> {
         let labels = class_labels(y_true, y_pred)?;
-        let places = y_pred.detached().argmax(-1)?;
+        let places = y_pred.stop_gradient().argmax(-1)?;
         if labels.shape() != places.shape() {
             return Err(Error::Shape(message!(
                 "SparseCategoricalAccuracy: y_true is {:?} and y_pred is {:?}; labels need the shape of the predictions \

@@ -197,11 +197,11 @@ fn true_divide(a: &Tensor, b: Operand) -> Result<Tensor> {
         return a.real_divide(b);
     }
     match b {
-        Operand::Scalar(_) => a.cast(DType::F32)?.real_divide(b),
         Operand::Tensor(b) => {
             same_dtype("RealDiv", a.spec(), b.spec())?;
             a.cast(DType::F32)?.real_divide(b.cast(DType::F32)?)
         }
+        number => a.cast(DType::F32)?.real_divide(number),
     }
 }
 

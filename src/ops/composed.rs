@@ -169,8 +169,8 @@ impl Tensor {
     pub fn reduce_logsumexp(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
         let axes = axes.into();
         // An infinite maximum would make inf - inf; 0 serves as well.
-        let max = self.detached().reduce_max(&axes, true)?;
-        let max = select(&max.is_finite()?, &max, &max.zeros_like()?)?.detached();
+        let max = self.stop_gradient().reduce_max(&axes, true)?;
+        let max = select(&max.is_finite()?, &max, &max.zeros_like()?)?.stop_gradient();
         let sum = self.subtract(&max)?.exp()?.reduce_sum(&axes, true)?.log()?.add(&max)?;
         if keepdims {
             return Ok(sum);
@@ -185,7 +185,8 @@ impl Tensor {
     /// [`Error::Index`] if the axis does not exist; [`Error::DType`] if the dtype is not float.
     pub fn softmax(&self, axis: i64) -> Result<Tensor> {
         // The shift cancels, so it has no gradient.
-        let e = self.subtract(self.detached().reduce_max(axis, true)?.detached())?.exp()?;
+        let e =
+            self.subtract(self.stop_gradient().reduce_max(axis, true)?.stop_gradient())?.exp()?;
         e.divide(e.reduce_sum(axis, true)?)
     }
 
@@ -194,7 +195,8 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::softmax`].
     pub fn log_softmax(&self, axis: i64) -> Result<Tensor> {
-        let shifted = self.subtract(self.detached().reduce_max(axis, true)?.detached())?;
+        let shifted =
+            self.subtract(self.stop_gradient().reduce_max(axis, true)?.stop_gradient())?;
         shifted.subtract(shifted.exp()?.reduce_sum(axis, true)?.log()?)
     }
 
@@ -301,7 +303,7 @@ impl Tensor {
 
     /// The same value, through which no gradient passes.
     pub fn stop_gradient(&self) -> Tensor {
-        self.detached()
+        crate::eager::stop_gradient(self)
     }
 
     /// Elements set to 0 with probability `rate`, the others scaled by `1 / (1 - rate)`, drawn from `generator`.

@@ -12,7 +12,7 @@ use crate::graph::lower::{Arg, Lowering, Pointwise, Site};
 use crate::graph::{Op, Spec, Words};
 use crate::runtime::Device;
 use crate::shape::Shape;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, Varying};
 
 /// A tensor of one value. Errors speak of `op`, for which the value was wanted.
 pub(crate) fn fill(
@@ -24,7 +24,22 @@ pub(crate) fn fill(
 ) -> Result<Tensor> {
     check_dtype(device, op, dtype)?;
     let bits = value.bits(op, dtype)?;
-    eager::create(Fill { spec: Spec { shape, dtype }, bits }, Some(device))
+    eager::create(Fill { spec: Spec { shape, dtype }, bits }, Some(device), None)
+}
+
+/// A scalar beside tensors of `dtype`, of a number that varies from run to run.
+pub(crate) fn fill_varying(
+    device: &Device,
+    op: &str,
+    Varying { now, again }: Varying,
+    dtype: DType,
+) -> Result<Tensor> {
+    let fill = Fill { spec: Spec::new(Shape::default(), dtype), bits: now.bits(op, dtype)? };
+    let owner = again.and_then(|again| {
+        let op = op.to_string();
+        eager::owner(|| move || Ok(smallvec![again().bits(&op, dtype)?]))
+    });
+    eager::create(fill, Some(device), owner)
 }
 
 #[derive(Debug)]

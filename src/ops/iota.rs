@@ -22,7 +22,7 @@ pub(crate) fn iota(
     dtype: DType,
 ) -> Result<Tensor> {
     let words = [start.bits("Range", dtype)?, delta.bits("Range", dtype)?];
-    eager::create(Iota { spec: Spec::new([n], dtype), words }, device)
+    eager::create(Iota { spec: Spec::new([n], dtype), words }, device, None)
 }
 
 #[derive(Debug)]

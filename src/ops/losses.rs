@@ -40,7 +40,7 @@ pub fn sparse_softmax_cross_entropy_with_logits(
         )));
     }
     // Shifted before anything is added, so that large logits cost no digits.
-    let shifted = logits.subtract(logits.detached().reduce_max(-1, true)?.detached())?;
+    let shifted = logits.subtract(logits.stop_gradient().reduce_max(-1, true)?.stop_gradient())?;
     // The label's own logit by looking at each: the row is in registers, and the gradient needs no scatter.
     let device = logits.device();
     let places = super::iota::iota(Some(device), classes, 0.into(), 1.into(), DType::I32)?;

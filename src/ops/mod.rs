@@ -43,7 +43,7 @@ pub use composed::{add_n, eye_of, one_hot, stack};
 pub(crate) use composed::{arange, eye};
 pub use concat::concat;
 pub use conv2d::{Conv2dOptions, Padding};
-pub(crate) use fill::fill;
+pub(crate) use fill::{fill, fill_varying};
 pub use losses::{
     sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,

@@ -5,11 +5,9 @@
 
 use std::hash::{Hash, Hasher};
 
-use smallvec::SmallVec;
-
 use super::{Backward, Grads, Keep, Operation, no_grads};
 use crate::dtype::DType;
-use crate::eager;
+use crate::eager::{self, Owner};
 use crate::error::Result;
 use crate::graph::lower::{Arg, Lowering, Pointwise, Site};
 use crate::graph::{Op, Spec, Words};
@@ -30,25 +28,25 @@ pub(crate) enum Distribution {
     Bits,
 }
 
-/// Draws a tensor of `shape` from the stream of `key` at `counter`.
+/// Draws a tensor of `shape` from where `words` say that a stream is, the key first; `owner` gives those of the next
+/// draw.
 pub(crate) fn philox_random(
     device: Option<&Device>,
     distribution: Distribution,
     shape: Shape,
-    key: [u32; 2],
-    counter: [u32; 4],
+    words: Words,
+    owner: Option<Owner<Result<Words>>>,
 ) -> Result<Tensor> {
     let dtype = if distribution == Distribution::Bits { DType::U32 } else { DType::F32 };
-    let mut words = Words::from_slice(&key);
-    words.extend_from_slice(&counter);
-    eager::create(Random { spec: Spec { shape, dtype }, distribution, words }, device)
+    eager::create(Random { spec: Spec { shape, dtype }, distribution, words }, device, owner)
 }
 
 #[derive(Debug)]
 struct Random {
     spec: Spec,
     distribution: Distribution,
-    words: SmallVec<[u32; 6]>,
+    /// The key's two words, and the counter's four.
+    words: Words,
 }
 
 impl Op for Random {

@@ -13,6 +13,7 @@ use crate::eager::Observer;
 use crate::graph::Mixer;
 use crate::ops::{Input, Keep, Operation};
 use crate::tensor::Tensor;
+use crate::variable::Variable;
 
 #[doc(hidden)]
 pub struct Recorder {
@@ -139,15 +140,15 @@ impl Observer for Recorder {
         }
     }
 
-    fn read(&self, variable: u64, trainable: bool, tensor: &Tensor) {
+    fn read(&self, variable: &Variable, value: &Tensor) {
         if self.paused.get() > 0 {
             return;
         }
         let mut state = self.state.borrow_mut();
-        let watched =
-            (trainable && self.watch_variables) || state.watched_variables.contains(&variable);
-        if watched && tensor.dtype().is_float() && state.tracked.insert(tensor.id()) {
-            state.reads.entry(variable).or_default().push(tensor.id());
+        let watched = (variable.trainable() && self.watch_variables)
+            || state.watched_variables.contains(&variable.id());
+        if watched && value.dtype().is_float() && state.tracked.insert(value.id()) {
+            state.reads.entry(variable.id()).or_default().push(value.id());
         }
     }
 }

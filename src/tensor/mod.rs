@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub use create::{Nested, constant};
 pub use element::Element;
 pub use operators::Operand;
+pub(crate) use operators::Varying;
 
 use crate::device::fresh_id;
 use crate::dtype::DType;
@@ -53,7 +54,8 @@ impl Tensor {
         Tensor { id: fresh_id(), value, device }
     }
 
-    /// The same value under a new identity, so that no tape connects the two.
+    /// The same value under a new identity, which nobody is told of. A program's own way to it is
+    /// [`stop_gradient`](Tensor::stop_gradient).
     pub(crate) fn detached(&self) -> Self {
         Tensor { id: fresh_id(), ..self.clone() }
     }

@@ -3,22 +3,53 @@
 //! `+ - * / %` and unary minus are sugar that panics with the op's own words at the caller's line; the
 //! methods `add`, `subtract`, ... return a [`Result`].
 
+use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
 use crate::dtype::Scalar;
+use crate::eager::{self, Owner};
 use crate::error::Result;
 use crate::ops;
 use crate::variable::Variable;
 
 use super::Tensor;
 
-/// A tensor, a variable or a plain number: what binary ops take beside a tensor.
+/// A tensor, a variable or a number: what binary ops take beside a tensor.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Operand {
     /// A tensor, or a variable's value.
     Tensor(Tensor),
     /// A number, which takes the dtype of the tensor beside it.
     Scalar(Scalar),
+    /// As `Scalar`, of a number that its owner gives: [`Step::scalar`](crate::keras::optimizers::Step::scalar).
+    #[doc(hidden)]
+    Varying(Varying),
+}
+
+/// A number that its owner gives anew at each run of a program.
+#[derive(Clone)]
+pub struct Varying {
+    /// What it is at this run.
+    pub(crate) now: Scalar,
+    /// Whom to ask at the next, where the program is traced.
+    pub(crate) again: Option<Owner<Scalar>>,
+}
+
+impl Varying {
+    /// `now`, which `make` gives again: what it returns is called once for each later run.
+    pub(crate) fn new<F>(now: impl Into<Scalar>, make: impl FnOnce() -> F) -> Self
+    where
+        F: Fn() -> Scalar + Send + Sync + 'static,
+    {
+        Varying { now: now.into(), again: eager::owner(make) }
+    }
+}
+
+impl fmt::Debug for Varying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Varying({})", self.now)
+    }
 }
 
 impl Operand {
@@ -29,6 +60,7 @@ impl Operand {
             Operand::Scalar(value) => {
                 ops::fill(other.device(), op, Default::default(), value, other.dtype())
             }
+            Operand::Varying(value) => ops::fill_varying(other.device(), op, value, other.dtype()),
         }
     }
 }

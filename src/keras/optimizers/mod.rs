@@ -1,8 +1,8 @@
 //! [`Optimizer`]: steps downhill along gradients.
 //!
 //! An optimizer is a formula for one variable; everything around it (slots, the count of steps, what happens when
-//! a step fails) is here. What varies from step to step is computed on the host and handed in as a number, so
-//! every step runs the same plan. Schedules of the learning rate are the program's: call `set_learning_rate`.
+//! a step fails) is here. What varies from step to step is a number that the formula asks the [`Step`] for, so every
+//! step runs the same plan. Schedules of the learning rate are the program's: call `set_learning_rate`.
 
 mod adam;
 mod sgd;
@@ -12,10 +12,13 @@ mod step;
 pub use adam::Adam;
 pub use sgd::Sgd;
 pub use state::OptimizerState;
+use state::Pace;
+
+use std::sync::Arc;
 
 use crate::error::Result;
 use crate::tape::GradientTape;
-use crate::tensor::Tensor;
+use crate::tensor::{Operand, Tensor, Varying};
 use crate::variable::Variable;
 
 /// Changes variables so that a loss falls.
@@ -40,7 +43,7 @@ use crate::variable::Variable;
 ///     fn update(&self, step: &Step, w: &tf::Tensor, g: &tf::Tensor, _: &[tf::Tensor])
 ///         -> tf::Result<(tf::Tensor, Vec<tf::Tensor>)>
 ///     {
-///         Ok((w.subtract(g.sign()?.multiply(step.learning_rate)?)?, vec![]))
+///         Ok((w.subtract(g.sign()?.multiply(step.learning_rate())?)?, vec![]))
 ///     }
 /// }
 ///
@@ -128,12 +131,48 @@ pub trait Optimizer: Send + Sync {
     }
 }
 
-/// What a step's formula may depend on beside tensors.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
+/// What a step's formula may depend on beside tensors: numbers that vary from step to step.
+#[derive(Debug)]
 pub struct Step {
     /// Which step this is, from 1.
-    pub number: u64,
+    number: u64,
+    learning_rate: f32,
+    /// Whom the next step's numbers come from.
+    pace: Arc<Pace>,
+}
+
+impl Step {
+    /// The number that `f` makes of the step's number, from 1, and the learning rate. It is computed at each step; what
+    /// else `f` holds must stay as it is, and it must not look at the optimizer.
+    ///
+    /// The step's number stays at 2^31 - 1 when that many were made.
+    ///
+    /// ```
+    /// # use wgrad as tf;
+    /// # fn update(step: &tf::keras::optimizers::Step, m: &tf::Tensor) -> tf::Result<tf::Tensor> {
+    /// let beta = 0.9_f64;
+    /// let corrected = m.multiply(step.scalar(move |t, lr| lr / (1.0 - beta.powi(t))))?;
+    /// # Ok(corrected)
+    /// # }
+    /// ```
+    pub fn scalar(&self, f: impl Fn(i32, f64) -> f64 + Send + Sync + 'static) -> Operand {
+        let at = |number, learning_rate: f32| {
+            (i32::try_from(number).unwrap_or(i32::MAX), f64::from(learning_rate))
+        };
+        let (t, learning_rate) = at(self.number, self.learning_rate);
+        let now = f(t, learning_rate);
+        Operand::Varying(Varying::new(now, || {
+            let pace = self.pace.clone();
+            move || {
+                let (made, learning_rate) = pace.now();
+                let (t, learning_rate) = at(made.saturating_add(1), learning_rate);
+                f(t, learning_rate).into()
+            }
+        }))
+    }
+
     /// The learning rate at this step.
-    pub learning_rate: f32,
+    pub fn learning_rate(&self) -> Operand {
+        self.scalar(|_, learning_rate| learning_rate)
+    }
 }

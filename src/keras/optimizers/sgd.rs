@@ -58,7 +58,7 @@ impl Optimizer for Sgd {
         g: &Tensor,
         slots: &[Tensor],
     ) -> Result<(Tensor, Vec<Tensor>)> {
-        let down = g.multiply(step.learning_rate)?;
+        let down = g.multiply(step.learning_rate())?;
         let [velocity] = slots else { return Ok((w.subtract(&down)?, vec![])) };
         let velocity = velocity.multiply(self.momentum)?.subtract(&down)?;
         let w = match self.nesterov {

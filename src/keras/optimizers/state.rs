@@ -2,26 +2,41 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::Mixer;
 use crate::variable::Variable;
 
+use super::Step;
+
 /// An optimizer's name, learning rate, count of steps and slots.
 #[derive(Debug)]
 pub struct OptimizerState {
     name: String,
+    pace: Arc<Pace>,
     memory: Mutex<Memory>,
     /// Held for the whole of a step, so that two threads' steps come one after the other. Apart from `memory`, so
     /// that a formula may ask for the learning rate.
     turn: Mutex<()>,
 }
 
+/// The count of steps made and the learning rate, for all who compute a step's numbers from them.
+#[derive(Debug)]
+pub(super) struct Pace(Mutex<(u64, f32)>);
+
+impl Pace {
+    pub(super) fn now(&self) -> (u64, f32) {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (u64, f32)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Memory {
-    pub(super) learning_rate: f32,
-    pub(super) iterations: u64,
     /// In the order in which the variables came, each with its own.
     slots: Vec<Vec<Variable>>,
     /// A variable's identity to its place in `slots`.
@@ -33,14 +48,15 @@ pub(super) struct Memory {
 impl OptimizerState {
     /// A state before the first step. Slots' names begin with `name`.
     pub fn new(name: impl Into<String>, learning_rate: f32) -> Self {
-        let memory = Memory {
-            learning_rate,
-            iterations: 0,
-            slots: Vec::new(),
-            places: HashMap::default(),
-            warned: HashSet::default(),
-        };
-        OptimizerState { name: name.into(), memory: Mutex::new(memory), turn: Mutex::default() }
+        let memory =
+            Memory { slots: Vec::new(), places: HashMap::default(), warned: HashSet::default() };
+        let pace = Arc::new(Pace(Mutex::new((0, learning_rate))));
+        OptimizerState {
+            name: name.into(),
+            pace,
+            memory: Mutex::new(memory),
+            turn: Mutex::default(),
+        }
     }
 
     /// The optimizer's name.
@@ -53,19 +69,31 @@ impl OptimizerState {
     }
 
     pub(super) fn iterations(&self) -> u64 {
-        self.memory().iterations
+        self.pace.now().0
     }
 
     pub(super) fn set_iterations(&self, iterations: u64) {
-        self.memory().iterations = iterations;
+        self.pace.lock().0 = iterations;
     }
 
     pub(super) fn learning_rate(&self) -> f32 {
-        self.memory().learning_rate
+        self.pace.now().1
     }
 
     pub(super) fn set_learning_rate(&self, learning_rate: f32) {
-        self.memory().learning_rate = learning_rate;
+        self.pace.lock().1 = learning_rate;
+    }
+
+    /// The step to be made now.
+    pub(super) fn step(&self) -> Result<Step> {
+        let (made, learning_rate) = self.pace.now();
+        let number = made.checked_add(1).ok_or_else(|| {
+            Error::Checkpoint(message!(
+                "{}: {made} steps were made, and there is no number for another. Set the count with set_iterations.",
+                self.name
+            ))
+        })?;
+        Ok(Step { number, learning_rate, pace: self.pace.clone() })
     }
 
     pub(super) fn turn(&self) -> MutexGuard<'_, ()> {

@@ -37,11 +37,10 @@ fn make(
     let pairs = pairs(state, grads, variables)?;
     let known = state.memory().len();
     let done = new_values(state, formula, pairs).and_then(commit);
-    let mut memory = state.memory();
     match done {
-        Ok(()) => memory.iterations = memory.iterations.saturating_add(1),
+        Ok(()) => state.set_iterations(state.iterations().saturating_add(1)),
         // Slots of this step may hold values that were never computed.
-        Err(_) => memory.forget_after(known),
+        Err(_) => state.memory().forget_after(known),
     }
     done
 }
@@ -123,21 +122,15 @@ fn new_values(
     pairs: Vec<(&Variable, Tensor)>,
 ) -> Result<Vec<Change>> {
     let Formula { slots: names, update } = formula;
-    let made = state.iterations();
-    let number = made.checked_add(1).ok_or_else(|| {
-        Error::Checkpoint(message!(
-            "{}: {made} steps were made, and there is no number for another. Set the count with set_iterations.",
-            state.name()
-        ))
-    })?;
-    let step = Step { number, learning_rate: state.learning_rate() };
+    let step = state.step()?;
     let mut changes = Vec::with_capacity(pairs.len() * (1 + names.len()));
     // A gradient is dropped once it is used: what nobody holds need not be kept in memory.
     for (variable, grad) in pairs {
         let slots = state.memory().slots(state.name(), names, variable)?;
-        // Detached, for an outer tape has no business with a step.
-        let before: Vec<Tensor> = slots.iter().map(|slot| slot.peek().detached()).collect();
-        let (value, after) = update(&step, &variable.peek().detached(), &grad.detached(), &before)?;
+        // An outer tape has no business with a step.
+        let before: Vec<Tensor> = slots.iter().map(Variable::read_stopped).collect();
+        let w = variable.read_stopped();
+        let (value, after) = update(&step, &w, &grad.stop_gradient(), &before)?;
         if after.len() != slots.len() {
             return Err(Error::Shape(message!(
                 "{}: update gave {} slots; slot_names lists {}.",

@@ -118,7 +118,8 @@ impl Catalog {
         ] {
             for shape in SHAPES {
                 self.add(format!("{distribution:?}"), |c| {
-                    philox_random(Some(&c.device), distribution, shape.into(), [1, 2], [0; 4])
+                    let words = crate::graph::Words::from_slice(&[1, 2, 0, 0, 0, 0]);
+                    philox_random(Some(&c.device), distribution, shape.into(), words, None)
                 });
             }
         }

@@ -1,0 +1,260 @@
+//! What one who traces a program is told: all of it, and whom to ask for what varies.
+
+use super::*;
+use crate::keras::layers::{Dense, Dropout};
+use crate::keras::optimizers::{Adam, Optimizer, Sgd};
+use crate::keras::{Layer, Sequential};
+use crate::random::Generator;
+use crate::tape::GradientTape;
+use crate::tensor::constant;
+
+/// What happened, tensors by what a tape knows them by.
+enum Event {
+    Called { op: Arc<dyn Operation>, inputs: Vec<u64>, output: u64 },
+    Created { op: Arc<dyn Operation>, owner: Option<Owner<Result<Words>>>, output: u64 },
+    Read { variable: u64, value: u64 },
+    Stopped { x: u64, y: u64 },
+    Assigned { variable: u64, value: u64 },
+}
+
+/// One who traces.
+#[derive(Default)]
+struct Trace(RefCell<Vec<Event>>);
+
+impl Trace {
+    /// What happens while `f` runs.
+    fn of(f: impl FnOnce() -> Result<()>) -> Result<Vec<Event>> {
+        let trace = Rc::new(Trace::default());
+        let observer: Rc<dyn Observer> = trace.clone();
+        observe(observer.clone());
+        let done = f();
+        ignore(&observer);
+        done.map(|()| trace.0.take())
+    }
+
+    fn add(&self, event: Event) {
+        self.0.borrow_mut().push(event);
+    }
+}
+
+impl Observer for Trace {
+    fn called(&self, op: &Arc<dyn Operation>, inputs: &[&Tensor], output: &Tensor) {
+        let inputs = inputs.iter().map(|x| x.id()).collect();
+        self.add(Event::Called { op: op.clone(), inputs, output: output.id() });
+    }
+
+    fn read(&self, variable: &Variable, value: &Tensor) {
+        self.add(Event::Read { variable: variable.id(), value: value.id() });
+    }
+
+    fn created(
+        &self,
+        op: &Arc<dyn Operation>,
+        owner: Option<&Owner<Result<Words>>>,
+        output: &Tensor,
+    ) {
+        self.add(Event::Created { op: op.clone(), owner: owner.cloned(), output: output.id() });
+    }
+
+    fn stopped(&self, x: &Tensor, y: &Tensor) {
+        self.add(Event::Stopped { x: x.id(), y: y.id() });
+    }
+
+    fn assigned(&self, variable: &Variable, value: &Tensor) {
+        self.add(Event::Assigned { variable: variable.id(), value: value.id() });
+    }
+
+    fn traces(&self) -> bool {
+        true
+    }
+}
+
+/// A model with dropout, and its optimizer.
+struct Training {
+    x: Tensor,
+    model: Sequential,
+    optimizer: Adam,
+}
+
+impl Training {
+    /// Before its first step, its variables made.
+    fn new() -> Result<Self> {
+        let x = constant([[0.5, -1.0, 2.0], [1.0, 0.25, -0.75]])?;
+        let ones = crate::keras::Initializer::Ones;
+        let model = Sequential::new()
+            .add(Dense::new(4).kernel_initializer(ones))
+            .add(Dropout::new(0.5).seed(11))
+            .add(Dense::new(1).kernel_initializer(ones));
+        model.call(&x, false)?;
+        let optimizer = Adam::new(0.1);
+        optimizer.build(&model.trainable_variables())?;
+        Ok(Training { x, model, optimizer })
+    }
+
+    fn step(&self) -> Result<()> {
+        let tape = GradientTape::new();
+        let loss = self.model.call(&self.x, true)?.square()?.softmax(0)?.reduce_max((), false)?;
+        self.optimizer.minimize(&loss, tape, &self.model.trainable_variables())
+    }
+
+    fn values(&self) -> Result<Vec<Vec<f32>>> {
+        let variables = self.model.trainable_variables();
+        variables.iter().chain(&self.optimizer.variables()).map(|v| v.read().to_vec()).collect()
+    }
+}
+
+/// The words of the ops that read nothing, in the program's order.
+fn words(events: &[Event]) -> Vec<Words> {
+    let created = events.iter().filter_map(|event| match event {
+        Event::Created { op, .. } => Some(op.words()),
+        _ => None,
+    });
+    created.collect()
+}
+
+/// As [`words`], the owners asked for those of the next run.
+fn next_words(events: &[Event]) -> Result<Vec<Words>> {
+    let created = events.iter().filter_map(|event| match event {
+        Event::Created { owner: Some(owner), .. } => Some(owner()),
+        Event::Created { op, .. } => Some(Ok(op.words())),
+        _ => None,
+    });
+    created.collect()
+}
+
+#[test]
+fn owners_give_the_numbers_of_the_next_step() -> Result<()> {
+    let traced = Training::new()?;
+    let first = Trace::of(|| traced.step())?;
+    let asked = next_words(&first)?;
+    // What a second step is made of, in a training of its own: the owners' answer has moved the generator on.
+    let stepped = Training::new()?;
+    stepped.step()?;
+    let second = Trace::of(|| stepped.step())?;
+    assert_eq!(asked, words(&second));
+    // Dropout's place in the stream and Adam's correction, once for each of four variables; all else is the same.
+    let differ = words(&first).iter().zip(&asked).filter(|(now, next)| now != next).count();
+    let owned = |event: &&Event| matches!(event, Event::Created { owner: Some(_), .. });
+    assert_eq!(first.iter().filter(owned).count(), 5);
+    assert_eq!(differ, 5);
+
+    // Again: the third step's, with another learning rate.
+    traced.optimizer.set_iterations(2);
+    traced.optimizer.set_learning_rate(0.01);
+    stepped.optimizer.set_learning_rate(0.01);
+    let third = Trace::of(|| stepped.step())?;
+    assert_eq!(next_words(&first)?, words(&third));
+    Ok(())
+}
+
+#[test]
+fn all_of_a_step_is_told_in_its_order() -> Result<()> {
+    let training = Training::new()?;
+    let events = Trace::of(|| training.step())?;
+    // What is there before a program begins: its inputs.
+    let mut known = vec![training.x.id()];
+    let (mut reads, mut assigned, mut ops) = (Vec::new(), Vec::new(), 0);
+    for event in &events {
+        match event {
+            Event::Called { op, inputs, output } => {
+                assert!(
+                    inputs.iter().all(|x| known.contains(x)),
+                    "{} of something unknown",
+                    op.name()
+                );
+                known.push(*output);
+                ops += 1;
+            }
+            Event::Created { output, .. } => known.push(*output),
+            Event::Read { variable, value } => {
+                assert!(!assigned.contains(variable), "read before it is assigned");
+                reads.push(*variable);
+                known.push(*value);
+            }
+            Event::Stopped { x, y } => {
+                assert!(known.contains(x), "a stopped gradient of something unknown");
+                known.push(*y);
+            }
+            Event::Assigned { variable, value } => {
+                assert!(known.contains(value), "assigned something unknown");
+                assigned.push(*variable);
+            }
+        }
+    }
+    // Adam's 13 ops for each of four variables, and the model's forward and backward.
+    assert!(ops > 4 * 13, "{ops}");
+    let mut cells: Vec<u64> =
+        training.model.trainable_variables().iter().map(Variable::id).collect();
+    cells.extend(training.optimizer.variables().iter().map(Variable::id));
+    cells.sort_unstable();
+    assigned.sort_unstable();
+    assert_eq!(assigned, cells);
+    assert!(cells.iter().all(|cell| reads.contains(cell)));
+    Ok(())
+}
+
+#[test]
+fn an_update_in_place_is_a_read_and_an_assignment() -> Result<()> {
+    let v = Variable::new(&constant(1.0)?);
+    let events = Trace::of(|| v.assign_add(2.0))?;
+    let names: Vec<&str> = events
+        .iter()
+        .map(|event| match event {
+            Event::Called { op, .. } | Event::Created { op, .. } => op.name(),
+            Event::Read { .. } => "read",
+            Event::Stopped { .. } => "stop",
+            Event::Assigned { .. } => "assign",
+        })
+        .collect();
+    assert_eq!(names, ["read", "stop", "Fill", "AddV2", "assign"]);
+    Ok(())
+}
+
+#[test]
+fn being_traced_changes_nothing_and_others_make_no_owners() -> Result<()> {
+    let (traced, plain) = (Training::new()?, Training::new()?);
+    for _ in 0..3 {
+        Trace::of(|| traced.step())?;
+        plain.step()?;
+    }
+    assert_eq!(traced.values()?, plain.values()?);
+
+    let made = Cell::new(0);
+    let make = || {
+        owner(|| {
+            made.set(made.get() + 1);
+            || 1
+        })
+    };
+    let _tape = GradientTape::new();
+    assert!(make().is_none());
+    Trace::of(|| {
+        assert_eq!(make().map(|owner| owner()), Some(1));
+        Ok(())
+    })?;
+    assert!(make().is_none());
+    assert_eq!(made.get(), 1);
+    Ok(())
+}
+
+#[test]
+fn a_generator_and_a_learning_rate_are_asked_where_they_are_now() -> Result<()> {
+    let generator = Generator::from_seed(5);
+    let drawn = Trace::of(|| generator.uniform([6]).map(drop))?;
+    generator.reset_from_seed(9);
+    let again = Trace::of(|| Generator::from_seed(9).uniform([6]).map(drop))?;
+    assert_eq!(next_words(&drawn)?, words(&again));
+    // Six numbers further on, for asking is drawing.
+    assert_eq!(generator.state(), [9 + 6 * 256, 0, 0]);
+
+    let w = Variable::new(&constant(1.0)?);
+    let sgd = Sgd::new(0.5);
+    let step = Trace::of(|| sgd.apply_gradients(&[Some(constant(1.0)?)], &[w.clone()]))?;
+    assert_eq!(words(&step), [Words::from_slice(&[0.5f32.to_bits()])]);
+    sgd.set_learning_rate(0.125);
+    assert_eq!(next_words(&step)?, [Words::from_slice(&[0.125f32.to_bits()])]);
+    // A rate that does not fit is told as an eager call tells it.
+    sgd.set_learning_rate(f32::NAN);
+    assert!(next_words(&step)?[0][0] == f32::NAN.to_bits());
+    Ok(())
+}
