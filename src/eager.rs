@@ -11,7 +11,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::error::{DeviceFault, Error, Result, message};
-use crate::graph::{Spec, Words};
+use crate::graph::{RuntimeScalars, Spec};
 use crate::ops::Operation;
 use crate::runtime::{Device, Mark};
 use crate::tensor::Tensor;
@@ -40,7 +40,7 @@ fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor> {
 pub(crate) fn create(
     op: impl Operation,
     device: Option<&Device>,
-    owner: Option<Owner<Result<Words>>>,
+    owner: Option<Owner<Result<RuntimeScalars>>>,
 ) -> Result<Tensor> {
     let device = match device {
         Some(device) => device.clone(),
@@ -53,7 +53,7 @@ pub(crate) fn create(
 fn create_on(
     device: Device,
     op: Arc<dyn Operation>,
-    owner: Option<Owner<Result<Words>>>,
+    owner: Option<Owner<Result<RuntimeScalars>>>,
 ) -> Result<Tensor> {
     let spec = op.infer(&[])?;
     mark_turn(&device);
@@ -107,7 +107,7 @@ pub(crate) trait Observer {
     fn created(
         &self,
         _op: &Arc<dyn Operation>,
-        _owner: Option<&Owner<Result<Words>>>,
+        _owner: Option<&Owner<Result<RuntimeScalars>>>,
         _output: &Tensor,
     ) {
     }

@@ -11,7 +11,7 @@ use crate::tensor::constant;
 /// What happened, tensors by what a tape knows them by.
 enum Event {
     Called { op: Arc<dyn Operation>, inputs: Vec<u64>, output: u64 },
-    Created { op: Arc<dyn Operation>, owner: Option<Owner<Result<Words>>>, output: u64 },
+    Created { op: Arc<dyn Operation>, owner: Option<Owner<Result<RuntimeScalars>>>, output: u64 },
     Read { variable: u64, value: u64 },
     Stopped { x: u64, y: u64 },
     Assigned { variable: u64, value: u64 },
@@ -50,7 +50,7 @@ impl Observer for Trace {
     fn created(
         &self,
         op: &Arc<dyn Operation>,
-        owner: Option<&Owner<Result<Words>>>,
+        owner: Option<&Owner<Result<RuntimeScalars>>>,
         output: &Tensor,
     ) {
         self.add(Event::Created { op: op.clone(), owner: owner.cloned(), output: output.id() });
@@ -104,19 +104,19 @@ impl Training {
 }
 
 /// The words of the ops that read nothing, in the program's order.
-fn words(events: &[Event]) -> Vec<Words> {
+fn words(events: &[Event]) -> Vec<RuntimeScalars> {
     let created = events.iter().filter_map(|event| match event {
-        Event::Created { op, .. } => Some(op.words()),
+        Event::Created { op, .. } => Some(op.runtime_scalars()),
         _ => None,
     });
     created.collect()
 }
 
 /// As [`words`], the owners asked for those of the next run.
-fn next_words(events: &[Event]) -> Result<Vec<Words>> {
+fn next_words(events: &[Event]) -> Result<Vec<RuntimeScalars>> {
     let created = events.iter().filter_map(|event| match event {
         Event::Created { owner: Some(owner), .. } => Some(owner()),
-        Event::Created { op, .. } => Some(Ok(op.words())),
+        Event::Created { op, .. } => Some(Ok(op.runtime_scalars())),
         _ => None,
     });
     created.collect()
@@ -250,9 +250,9 @@ fn a_generator_and_a_learning_rate_are_asked_where_they_are_now() -> Result<()> 
     let w = Variable::new(&constant(1.0)?);
     let sgd = Sgd::new(0.5);
     let step = Trace::of(|| sgd.apply_gradients(&[Some(constant(1.0)?)], &[w.clone()]))?;
-    assert_eq!(words(&step), [Words::from_slice(&[0.5f32.to_bits()])]);
+    assert_eq!(words(&step), [RuntimeScalars::from_slice(&[0.5f32.to_bits()])]);
     sgd.set_learning_rate(0.125);
-    assert_eq!(next_words(&step)?, [Words::from_slice(&[0.125f32.to_bits()])]);
+    assert_eq!(next_words(&step)?, [RuntimeScalars::from_slice(&[0.125f32.to_bits()])]);
     // A rate that does not fit is told as an eager call tells it.
     sgd.set_learning_rate(f32::NAN);
     assert!(next_words(&step)?[0][0] == f32::NAN.to_bits());

@@ -10,6 +10,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod cache_folder;
 pub mod data;
 mod device;
 #[cfg(doc)]
@@ -18,9 +19,8 @@ mod dtype;
 mod eager;
 mod error;
 #[cfg(unix)]
-mod farewell;
+mod exit_sync;
 mod files;
-mod folders;
 mod graph;
 pub mod keras;
 mod lists;
@@ -31,6 +31,7 @@ mod runtime;
 mod shape;
 mod tape;
 mod tensor;
+mod text_table;
 mod variable;
 mod wgsl;
 

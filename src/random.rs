@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use crate::dtype::Scalar;
 use crate::eager;
 use crate::error::{Error, Result, message};
-use crate::graph::Words;
+use crate::graph::RuntimeScalars;
 use crate::ops::{Distribution, philox_random};
 use crate::runtime::Device;
 use crate::shape::Shape;
@@ -177,7 +177,7 @@ impl State {
         State { counter: low as u128 | (high as u128) << 64, key }
     }
 
-    fn words(self) -> Words {
+    fn words(self) -> RuntimeScalars {
         words(key_words(self.key), counter_words(self.counter))
     }
 }
@@ -269,7 +269,7 @@ fn stateless(what: Distribution, shape: Shape, seed: [i32; 2]) -> Result<Tensor>
 }
 
 /// What a draw's op is told.
-fn words(key: [u32; 2], counter: [u32; 4]) -> Words {
+fn words(key: [u32; 2], counter: [u32; 4]) -> RuntimeScalars {
     key.into_iter().chain(counter).collect()
 }
 

@@ -25,7 +25,7 @@ use crate::device::{
     AdapterInfo, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging, env_var, is_set,
 };
 use crate::error::{Error, Result};
-use crate::graph::{Coincidences, Op, Spec, State, Stream, Value};
+use crate::graph::{Coincidences, Op, Spec, Stream, Value, ValueState};
 use crate::plan::{Identity, PlanCache, Tuner};
 use cut::Cutter;
 pub(crate) use cut::Mark;
@@ -51,13 +51,13 @@ pub struct Device(Arc<Shared>);
 
 struct Shared {
     gpu: Gpu,
-    lane: Mutex<Lane>,
+    state: Mutex<DeviceState>,
     /// Run every op at once (`WGRAD_EAGER_SYNC=1`).
     sync: bool,
 }
 
 /// What a call and a flush change together.
-struct Lane {
+struct DeviceState {
     stream: Stream,
     cutter: Cutter,
     plans: PlanCache,
@@ -114,7 +114,7 @@ impl Device {
         let sync = is_set("WGRAD_EAGER_SYNC");
         let fusion = env_var("WGRAD_FUSION").is_none_or(|value| value != "0");
         let tuner = Tuner::new(Identity::new(&gpu.info, &gpu.caps));
-        let lane = Mutex::new(Lane {
+        let state = Mutex::new(DeviceState {
             stream: Stream::default(),
             cutter: Cutter::new(None),
             plans: PlanCache::default(),
@@ -125,7 +125,7 @@ impl Device {
             failure: None,
             uploaded: 0,
         });
-        Device(Arc::new(Shared { gpu, lane, sync }))
+        Device(Arc::new(Shared { gpu, state, sync }))
     }
 
     /// The adapters that [`DeviceOptions::adapter`] can name, in the order of their indices. Blocks.
@@ -147,7 +147,7 @@ impl Device {
             return Ok(device);
         }
         #[cfg(unix)]
-        crate::farewell::wait_at_thread_end(wait_for_default);
+        crate::exit_sync::wait_at_thread_end(wait_for_default);
         let mut default = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(device) = &*default {
             return Ok(device.clone());
@@ -203,11 +203,11 @@ impl Device {
     /// [`Error::Device`] if the device is lost or out of memory. The values that were to be computed then
     /// return the same error when they are read.
     pub fn flush(&self) -> Result<()> {
-        let mut lane = self.lane();
-        lane.cutter.step_ends();
-        let flushed = self.flush_lane(&mut lane, None, &[]).map(drop);
+        let mut state = self.state();
+        state.cutter.step_ends();
+        let flushed = self.flush_locked(&mut state, None, &[]).map(drop);
         // What has failed before is told first, and once.
-        match lane.failure.take() {
+        match state.failure.take() {
             Some(error) => Err(self.0.gpu.judge(error)),
             None => flushed,
         }
@@ -278,10 +278,10 @@ impl Device {
     /// # }
     /// ```
     pub fn set_fusion(&self, on: bool) {
-        let mut lane = self.lane();
-        if lane.fusion != on {
-            lane.fusion = on;
-            lane.plans.clear();
+        let mut state = self.state();
+        if state.fusion != on {
+            state.fusion = on;
+            state.plans.clear();
         }
     }
 
@@ -290,9 +290,9 @@ impl Device {
     /// # Errors
     /// As [`Device::flush`].
     pub fn trim(&self) -> Result<u64> {
-        let mut lane = self.lane();
-        self.flush_lane(&mut lane, None, &[])?;
-        lane.plans.clear();
+        let mut state = self.state();
+        self.flush_locked(&mut state, None, &[])?;
+        state.plans.clear();
         self.0.gpu.trim_transfers();
         Ok(self.0.gpu.pool.trim())
     }
@@ -300,7 +300,7 @@ impl Device {
     /// Takes the ops that wait, without running them, for tests that plan them.
     #[cfg(test)]
     pub(crate) fn take_waiting(&self) -> crate::graph::Graph {
-        let mut graph = self.lane().stream.take(&[]).graph;
+        let mut graph = self.state().stream.take(&[]).graph;
         // Names the nodes of equal words.
         graph.key(&mut Coincidences::default());
         graph
@@ -324,31 +324,31 @@ impl Device {
         spec: Spec,
     ) -> Result<Arc<Value>> {
         self.check_size(op.name(), &spec)?;
-        let mut lane = self.lane();
+        let mut state = self.state();
         self.0.gpu.counters.add(Counter::Nodes, 1);
-        let (value, failed) = lane.stream.push(op, inputs, spec);
+        let (value, failed) = state.stream.push(op, inputs, spec);
         if let Some(error) = failed {
-            lane.failure.get_or_insert(error);
+            state.failure.get_or_insert(error);
             return Ok(value);
         }
-        let waiting = lane.stream.len();
-        if self.0.sync || (waiting >= lane.cutter.limit() && lane.is_full()) {
-            self.flush_unasked(&mut lane);
+        let waiting = state.stream.len();
+        if self.0.sync || (waiting >= state.cutter.limit() && state.is_full()) {
+            self.flush_unasked(&mut state);
         }
         Ok(value)
     }
 
     /// A flush whose error the next call that can tell one tells.
-    fn flush_unasked(&self, lane: &mut Lane) {
-        if let Err(error) = self.flush_lane(lane, None, &[]) {
-            lane.failure.get_or_insert(error);
+    fn flush_unasked(&self, state: &mut DeviceState) {
+        if let Err(error) = self.flush_locked(state, None, &[]) {
+            state.failure.get_or_insert(error);
         }
     }
 
     /// `error` as a caller is told it now: the next flush does not tell it again. The failure of another value it does.
-    fn tell(&self, lane: &mut Lane, error: Error) -> Error {
-        if lane.failure.as_ref().is_some_and(|kept| kept.to_string() == error.to_string()) {
-            lane.failure = None;
+    fn tell(&self, state: &mut DeviceState, error: Error) -> Error {
+        if state.failure.as_ref().is_some_and(|kept| kept.to_string() == error.to_string()) {
+            state.failure = None;
         }
         self.0.gpu.judge(error)
     }
@@ -357,32 +357,32 @@ impl Device {
     pub(crate) fn upload(&self, op: &str, spec: Spec, bytes: &[u8]) -> Result<Arc<Value>> {
         self.check_size(op, &spec)?;
         let gpu = &self.0.gpu;
-        let mut lane = self.lane();
-        let untold = lane.failure.is_some();
-        lane.uploaded += spec.bytes();
+        let mut state = self.state();
+        let untold = state.failure.is_some();
+        state.uploaded += spec.bytes();
         // A flush needs memory itself, so it is made long before a limit is reached.
         let quarter = gpu.pool.limit().map_or(UPLOAD_LIMIT, |limit| limit / 4);
-        if lane.uploaded > quarter.min(UPLOAD_LIMIT) {
-            self.flush_unasked(&mut lane);
+        if state.uploaded > quarter.min(UPLOAD_LIMIT) {
+            self.flush_unasked(&mut state);
         }
         let mut acquired = gpu.pool.acquire(spec.bytes(), &[]);
         if acquired.as_ref().is_err_and(Error::is_out_of_memory) {
             // What waits may hold what nobody else does.
-            self.flush_unasked(&mut lane);
+            self.flush_unasked(&mut state);
             acquired = gpu.pool.acquire(spec.bytes(), &[]);
         }
         let buffer = match acquired {
             Ok(buffer) => buffer,
             Err(error) => {
                 // Told with it: memory has run out for what waited, too.
-                if !untold && lane.failure.as_ref().is_some_and(Error::is_out_of_memory) {
-                    lane.failure = None;
+                if !untold && state.failure.as_ref().is_some_and(Error::is_out_of_memory) {
+                    state.failure = None;
                 }
-                return Err(self.tell(&mut lane, error));
+                return Err(self.tell(&mut state, error));
             }
         };
         gpu.upload(&buffer, bytes)?;
-        Ok(Value::new(spec, State::Ready(buffer)))
+        Ok(Value::new(spec, ValueState::Ready(buffer)))
     }
 
     /// The stored bytes of `value`.
@@ -396,13 +396,13 @@ impl Device {
         let size = |value: &Arc<Value>| value.spec.dtype.size() * value.spec.elements();
         let words = |value: &Arc<Value>| size(value).next_multiple_of(4);
         let staging = {
-            let mut lane = self.lane();
-            if values.iter().any(|value| matches!(value.state(), State::Waiting(_))) {
-                self.flush_unasked(&mut lane);
+            let mut state = self.state();
+            if values.iter().any(|value| matches!(value.state(), ValueState::Waiting(_))) {
+                self.flush_unasked(&mut state);
             }
             let mut parts = Vec::with_capacity(values.len());
             for value in values {
-                let buffer = ready(value).map_err(|error| self.tell(&mut lane, error))?;
+                let buffer = ready(value).map_err(|error| self.tell(&mut state, error))?;
                 parts.push((buffer, words(value) as u64));
             }
             let staging = self.0.gpu.staging(values.iter().map(|value| words(value)).sum())?;
@@ -430,14 +430,14 @@ impl Device {
     fn start_read(&self, value: &Arc<Value>) -> Result<(Staging, wgpu::SubmissionIndex)> {
         let gpu = &self.0.gpu;
         let bytes = value.spec.dtype.size() * value.spec.elements();
-        let mut lane = self.lane();
+        let mut state = self.state();
         let staging = gpu.staging(bytes)?;
         let index = match value.state() {
-            State::Ready(buffer) => gpu.submit(&[], Some((&buffer, &staging)))?,
-            State::Failed(error) => return Err(self.tell(&mut lane, error)),
-            State::Waiting(_) => {
-                let flushed = self.flush_lane(&mut lane, Some((value, &staging)), &[]);
-                match flushed.map_err(|error| self.tell(&mut lane, error))? {
+            ValueState::Ready(buffer) => gpu.submit(&[], Some((&buffer, &staging)))?,
+            ValueState::Failed(error) => return Err(self.tell(&mut state, error)),
+            ValueState::Waiting(_) => {
+                let flushed = self.flush_locked(&mut state, Some((value, &staging)), &[]);
+                match flushed.map_err(|error| self.tell(&mut state, error))? {
                     Some(index) => index,
                     None => return Err(never_ran()),
                 }
@@ -454,8 +454,8 @@ impl Device {
         self.0.gpu.check_size(op, &spec.shape, bytes)
     }
 
-    fn lane(&self) -> MutexGuard<'_, Lane> {
-        self.0.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, DeviceState> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

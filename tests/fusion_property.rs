@@ -10,13 +10,14 @@ mod programs;
 
 use programs::check::{Promise, cases, check};
 use programs::flavours::{
-    EMPTY, INDICES, LONG, MIXED, MOTIFS, POINTWISE, PRODUCTS, REDUCES, SMOOTH, SPECIAL, VIEWS, WIDE,
+    ELEMENTWISE, EMPTY, INDICES, LONG, MIXED, MOTIFS, PRODUCTS, REDUCES, SMOOTH, SPECIAL, VIEWS,
+    WIDE,
 };
 use programs::{gradients, recurrences};
 
 #[test]
 fn elementwise_programs() {
-    check(POINTWISE, 0..cases(12), Promise::Certain);
+    check(ELEMENTWISE, 0..cases(12), Promise::Certain);
 }
 
 #[test]

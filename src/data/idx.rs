@@ -52,7 +52,7 @@ pub fn parse_idx(bytes: &[u8], name: &str) -> Result<Idx> {
 }
 
 /// Where the bytes of a file come from, one part after the other.
-trait Source {
+trait ByteSource {
     /// The next `count` bytes, or fewer if the source ends before.
     fn take(&mut self, count: usize, name: &str) -> Result<Vec<u8>>;
 }
@@ -60,7 +60,7 @@ trait Source {
 /// Bytes in memory.
 struct Plain<'a>(&'a [u8]);
 
-impl Source for Plain<'_> {
+impl ByteSource for Plain<'_> {
     fn take(&mut self, count: usize, _: &str) -> Result<Vec<u8>> {
         let (taken, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;
@@ -81,7 +81,7 @@ fn parse_packed(_: &[u8], name: &str) -> Result<Idx> {
     )))
 }
 
-fn parse(source: &mut dyn Source, name: &str) -> Result<Idx> {
+fn parse(source: &mut dyn ByteSource, name: &str) -> Result<Idx> {
     let magic = source.take(4, name)?;
     let &[zero0, zero1, code, rank] = magic.as_slice() else {
         return Err(short(name, "magic number", magic.len(), 4));
@@ -132,7 +132,7 @@ fn check_type(code: u8, name: &str) -> Result<()> {
     )))
 }
 
-fn read_shape(source: &mut dyn Source, rank: usize, name: &str) -> Result<Vec<usize>> {
+fn read_shape(source: &mut dyn ByteSource, rank: usize, name: &str) -> Result<Vec<usize>> {
     let dims = source.take(4 * rank, name)?;
     if dims.len() < 4 * rank {
         return Err(short(name, &format!("{rank} dimensions"), dims.len(), 4 * rank));
@@ -142,7 +142,7 @@ fn read_shape(source: &mut dyn Source, rank: usize, name: &str) -> Result<Vec<us
 }
 
 #[cfg(feature = "gzip")]
-impl Source for flate2::read::MultiGzDecoder<&[u8]> {
+impl ByteSource for flate2::read::MultiGzDecoder<&[u8]> {
     fn take(&mut self, count: usize, name: &str) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read =

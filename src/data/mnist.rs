@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::drawn_digits::draw_digits;
 use super::idx::{Idx, parse_idx, read_idx};
+use crate::cache_folder::{Env, folder};
 use crate::error::{Error, Result, message};
-use crate::folders::{Env, folder};
 
 /// Pixels along one side of an image.
 const SIDE: usize = 28;
@@ -212,7 +212,7 @@ fn draw(options: &MnistOptions, cache: Option<&Path>) -> Mnist {
 
 /// Where downloaded files are kept.
 fn cache(env: Env) -> Option<PathBuf> {
-    Some(crate::folders::cache(env)?.join("mnist"))
+    Some(crate::cache_folder::cache(env)?.join("mnist"))
 }
 
 /// Images and labels of the training and of the test set.

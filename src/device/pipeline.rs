@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::kernel::{Access, Source};
 use super::pipeline_cache::PipelineCache;
+use super::shader_source::{Access, ShaderSource};
 use super::stats::Counter;
 use super::{Gpu, trusted};
 use crate::error::Result;
@@ -90,14 +90,14 @@ impl Pipelines {
 
 impl Gpu {
     /// True if there is a pipeline of `source` already.
-    pub(crate) fn has_pipeline(&self, source: &Source) -> bool {
+    pub(crate) fn has_pipeline(&self, source: &ShaderSource) -> bool {
         self.pipelines.known().contains_key(&source.wgsl)
     }
 
     /// The pipelines of `sources`, in order. Those that are new are compiled side by side, on as many threads
     /// as there are processors.
-    pub(crate) fn pipelines(&self, sources: &[&Source]) -> Result<Vec<Arc<Pipeline>>> {
-        let mut missing: Vec<&Source> = Vec::new();
+    pub(crate) fn pipelines(&self, sources: &[&ShaderSource]) -> Result<Vec<Arc<Pipeline>>> {
+        let mut missing: Vec<&ShaderSource> = Vec::new();
         {
             let known = self.pipelines.known();
             for source in sources {
@@ -126,7 +126,7 @@ impl Gpu {
     }
 
     #[cfg(target_family = "wasm")]
-    fn compile_all(&self, sources: &[&Source]) -> Result<Vec<Pipeline>> {
+    fn compile_all(&self, sources: &[&ShaderSource]) -> Result<Vec<Pipeline>> {
         // A browser compiles in processes of its own; the call returns before that is done.
         let mut compiled = Vec::with_capacity(sources.len());
         for source in sources {
@@ -136,7 +136,7 @@ impl Gpu {
     }
 
     #[cfg(not(target_family = "wasm"))]
-    fn compile_all(&self, sources: &[&Source]) -> Result<Vec<Pipeline>> {
+    fn compile_all(&self, sources: &[&ShaderSource]) -> Result<Vec<Pipeline>> {
         use std::sync::atomic::{AtomicUsize, Ordering};
 
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -170,7 +170,7 @@ impl Gpu {
         compiled.into_iter().map(|(_, pipeline)| pipeline).collect()
     }
 
-    fn compile(&self, source: &Source) -> Result<Pipeline> {
+    fn compile(&self, source: &ShaderSource) -> Result<Pipeline> {
         let module = trusted::create_shader_module(&self.device, &source.label, &source.wgsl);
         let layout = self.pipelines.layout(&self.device, &source.accesses);
         let raw = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
@@ -195,13 +195,13 @@ mod tests {
     use super::*;
     use crate::device::DeviceOptions;
 
-    fn source(body: &str) -> Source {
+    fn source(body: &str) -> ShaderSource {
         let wgsl = format!(
             "@group(0) @binding(0) var<storage, read_write> y: array<f32>;\n\
              @group(0) @binding(1) var<uniform> p: vec4<u32>;\n\
              @compute @workgroup_size(1) fn main() {{ y[p.x] = {body}; }}\n"
         );
-        Source {
+        ShaderSource {
             label: "test".into(),
             wgsl: wgsl.into(),
             accesses: vec![Access::Write, Access::Uniform],
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn many_are_compiled_at_once_and_each_text_once() {
         let gpu = pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap();
-        let texts: Vec<Source> = (0..20).map(|i| source(&format!("{}.5", i % 10))).collect();
-        let texts: Vec<&Source> = texts.iter().collect();
+        let texts: Vec<ShaderSource> = (0..20).map(|i| source(&format!("{}.5", i % 10))).collect();
+        let texts: Vec<&ShaderSource> = texts.iter().collect();
         let pipelines = gpu.pipelines(&texts).unwrap();
         for i in 0..10 {
             assert!(Arc::ptr_eq(&pipelines[i], &pipelines[i + 10]));
@@ -220,7 +220,7 @@ mod tests {
         }
         assert_eq!(gpu.stats().pipelines, 10);
         // In the order that was asked for, though compiled in any.
-        let turned: Vec<&Source> = texts.iter().rev().copied().collect();
+        let turned: Vec<&ShaderSource> = texts.iter().rev().copied().collect();
         let again = gpu.pipelines(&turned).unwrap();
         assert!(again.iter().rev().zip(&pipelines).all(|(a, b)| Arc::ptr_eq(a, b)));
         assert_eq!(gpu.stats().pipelines, 10);
@@ -229,9 +229,9 @@ mod tests {
     #[test]
     fn a_text_that_does_not_compile_is_an_error_and_none_is_kept() {
         let gpu = pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap();
-        let good: Vec<Source> = (0..6).map(|i| source(&format!("{i}.0"))).collect();
+        let good: Vec<ShaderSource> = (0..6).map(|i| source(&format!("{i}.0"))).collect();
         let bad = source("no_such_function(1.0)");
-        let mut all: Vec<&Source> = good.iter().collect();
+        let mut all: Vec<&ShaderSource> = good.iter().collect();
         all.insert(3, &bad);
         for _ in 0..2 {
             let error = gpu.pipelines(&all).map(|_| ()).unwrap_err().to_string();

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::trusted;
+use crate::cache_folder;
 use crate::files;
-use crate::folders;
 
 pub(super) struct PipelineCache {
     raw: wgpu::PipelineCache,
@@ -39,11 +39,11 @@ impl PipelineCache {
             return None;
         }
         let env = |name: &str| std::env::var_os(name);
-        if folders::is_off(&env) {
+        if cache_folder::is_off(&env) {
             return None;
         }
         let key = wgpu::util::pipeline_cache_key(adapter)?;
-        let path = folders::cache(&env)?.join("pipelines").join(&key);
+        let path = cache_folder::cache(&env)?.join("pipelines").join(&key);
         let kept = match load(&path, &key) {
             Ok(kept) => kept,
             Err(error) => {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::recorder::Clock;
-use super::table::{self, Column};
 use crate::error::{Error, Result};
+use crate::text_table::{self, Column};
 
 /// What [`Device::profile`](crate::Device::profile) has recorded: every kernel that ran, and how long it took.
 ///
@@ -168,7 +168,7 @@ impl fmt::Display for Profile {
                 rate(sum.flops),
             ]
         });
-        table::write(f, &columns, rows.collect())
+        text_table::write(f, &columns, rows.collect())
     }
 }
 

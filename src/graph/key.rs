@@ -21,7 +21,7 @@ impl Key {
 }
 
 impl Graph {
-    /// The graph's key. Sets [`Graph::same_words`], which is part of it, unless `coincidences` has seen too
+    /// The graph's key. Sets [`Graph::equal_scalars`], which is part of it, unless `coincidences` has seen too
     /// many variants of this structure.
     pub(crate) fn key(&mut self, coincidences: &mut Coincidences) -> Key {
         let mut key = KeyWriter(Vec::with_capacity(48 * self.nodes.len() + 64));
@@ -29,8 +29,8 @@ impl Graph {
             leaf.hash(&mut key);
             key.write_u8(u8::from(*donated));
         }
-        self.same_words.clear();
-        let mut first_with = Table::default();
+        self.equal_scalars.clear();
+        let mut first_with = HashIndex::default();
         for (i, node) in self.nodes.iter().enumerate() {
             // Ops without inputs carry their shape as an attribute; that of the others follows from `infer`.
             key.write_u32(((node.inputs.len() as u32) << 1) | u32::from(node.wanted));
@@ -49,7 +49,7 @@ impl Graph {
             let bytes = (key.0.len() - at - 4) as u32;
             key.0[at..at + 4].copy_from_slice(&bytes.to_ne_bytes());
 
-            let words = node.op.words();
+            let words = node.op.runtime_scalars();
             let same = if words.is_empty() {
                 None
             } else {
@@ -61,15 +61,15 @@ impl Graph {
                 let other_type = (&**other as &dyn Any).type_id();
                 // Nodes whose hashes collide count as different.
                 let same = first != i as u32 && other_type == op.type_id();
-                (same && other.words() == words).then_some(first)
+                (same && other.runtime_scalars() == words).then_some(first)
             };
-            self.same_words.push(same);
+            self.equal_scalars.push(same);
         }
         let structure = hash_bytes(&key.0);
-        if !coincidences.heeds(structure, &self.same_words) {
-            self.same_words.fill(None);
+        if !coincidences.heeds(structure, &self.equal_scalars) {
+            self.equal_scalars.fill(None);
         }
-        for (i, same) in self.same_words.iter().enumerate() {
+        for (i, same) in self.equal_scalars.iter().enumerate() {
             if let Some(first) = same {
                 key.write_u32(i as u32);
                 key.write_u32(*first);
@@ -111,8 +111,8 @@ impl Graph {
         // The kind has the shapes: a reshape shares the elements, not the shape.
         let mut key = KeyWriter(self.kind(i));
         inputs.for_each(|input| input.hash(&mut key));
-        if !node.op.words().is_empty() {
-            let first = self.same_words.get(i).copied().flatten();
+        if !node.op.runtime_scalars().is_empty() {
+            let first = self.equal_scalars.get(i).copied().flatten();
             key.write_u32(first.unwrap_or(i as u32));
         }
         key.0
@@ -120,7 +120,7 @@ impl Graph {
 }
 
 /// Small numbers by hashes or addresses. One type for all of them, as each kind of map is code of its own.
-pub(crate) type Table = HashMap<u64, u32, BuildHasherDefault<Mixer>>;
+pub(crate) type HashIndex = HashMap<u64, u32, BuildHasherDefault<Mixer>>;
 
 /// How often numbers of one structure have coincided in another way.
 ///
@@ -130,9 +130,9 @@ pub(crate) type Table = HashMap<u64, u32, BuildHasherDefault<Mixer>>;
 #[derive(Default)]
 pub(crate) struct Coincidences {
     /// How many ways each structure has shown, by its hash.
-    counts: Table,
+    counts: HashIndex,
     /// The ways, by hashes of structure and way.
-    ways: Table,
+    ways: HashIndex,
 }
 
 /// Ways in which a loop's numbers coincide before they are taken to be random.
@@ -141,10 +141,10 @@ const WAYS: u32 = 8;
 const STRUCTURES: usize = 1024;
 
 impl Coincidences {
-    /// True if the plan for the structure of this hash may count on `same_words`. A collision of hashes costs
+    /// True if the plan for the structure of this hash may count on `equal_scalars`. A collision of hashes costs
     /// speed only, for the key has the bytes.
-    fn heeds(&mut self, structure: u64, same_words: &[Option<u32>]) -> bool {
-        if same_words.iter().all(Option::is_none) {
+    fn heeds(&mut self, structure: u64, equal_scalars: &[Option<u32>]) -> bool {
+        if equal_scalars.iter().all(Option::is_none) {
             return true;
         }
         if self.counts.len() >= STRUCTURES && !self.counts.contains_key(&structure) {
@@ -152,7 +152,7 @@ impl Coincidences {
             self.ways.clear();
         }
         let mut way = Mixer(structure);
-        same_words.hash(&mut way);
+        equal_scalars.hash(&mut way);
         let count = self.counts.entry(structure).or_insert(0);
         if self.ways.contains_key(&way.finish()) {
             return true;

@@ -1,7 +1,7 @@
 //! The vocabulary in which an op tells the planner how it becomes code.
 //!
 //! Four kinds are enough: no code at all ([`Lowering::Alias`]), one value for each output element from
-//! values of the inputs ([`Pointwise`]), a fold over axes ([`Reduction`]), and kernels with a shader of their
+//! values of the inputs ([`Elementwise`]), a fold over axes ([`Reduction`]), and kernels with a shader of their
 //! own ([`Kernel`]). The planner fuses the second and third kind with each other, and the second into the end of
 //! the fourth.
 
@@ -12,12 +12,12 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::{Spec, costs};
-use crate::device::{Access, Caps, Cooperative, Source};
+use crate::device::{Access, Caps, Cooperative, ShaderSource};
 use crate::dtype::DType;
 use crate::wgsl::shader;
 
 /// What an op sees when it is lowered.
-pub(crate) struct Site<'a> {
+pub(crate) struct LoweringContext<'a> {
     pub(crate) inputs: &'a [&'a Spec],
     pub(crate) output: &'a Spec,
     pub(crate) caps: &'a Caps,
@@ -40,13 +40,13 @@ pub(crate) struct Variants {
     /// Those that round factors to `f16` before they multiply them.
     pub(crate) half: Vec<String>,
     /// Those that are not proven yet, which may be measured and no more.
-    pub(crate) doubts: Vec<Doubt>,
+    pub(crate) unverified: Vec<Unverified>,
 }
 
 /// A variant that no op may use before it has computed a small case as the plain one does.
 #[derive(Debug, Clone)]
 #[cfg_attr(target_family = "wasm", allow(dead_code))]
-pub(crate) struct Doubt {
+pub(crate) struct Unverified {
     pub(crate) kind: Cooperative,
     pub(crate) op: Arc<dyn super::Op>,
     pub(crate) inputs: Vec<Spec>,
@@ -59,13 +59,13 @@ pub(crate) struct Doubt {
 pub(crate) enum Lowering {
     /// The elements of the first input, in the same order: the result shares its buffer.
     Alias,
-    Pointwise(Pointwise),
+    Elementwise(Elementwise),
     Reduce(Reduction),
     Kernels(Kernels),
 }
 
 /// One value for each output element.
-pub(crate) struct Pointwise {
+pub(crate) struct Elementwise {
     /// Names the WGSL function; two ops may share a name only with the same body.
     pub(crate) name: &'static str,
     /// An expression over the arguments' names, or statements with a `return`. All values are vectors of
@@ -86,7 +86,7 @@ pub(crate) enum Arg {
     /// As `Index`, for a body that counts on four neighbours that begin at a multiple of four.
     Quad,
     /// A word of the op (`u32`).
-    Word(usize),
+    RuntimeScalar(usize),
 }
 
 /// Which element of an input belongs to an output element.
@@ -147,9 +147,9 @@ impl View {
     }
 }
 
-impl Pointwise {
+impl Elementwise {
     pub(crate) fn new(name: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
-        Pointwise {
+        Elementwise {
             name,
             body: body.into(),
             args: Vec::new(),
@@ -198,7 +198,7 @@ impl Pointwise {
 
     /// True if the same value stands everywhere: it needs no buffer to be used by others.
     pub(crate) fn is_uniform(&self) -> bool {
-        self.args.iter().all(|(_, arg)| matches!(arg, Arg::Word(_)))
+        self.args.iter().all(|(_, arg)| matches!(arg, Arg::RuntimeScalar(_)))
     }
 }
 
@@ -213,9 +213,9 @@ pub(crate) struct Reduction {
     pub(crate) fold: Cow<'static, str>,
 }
 
-impl From<Pointwise> for Lowering {
-    fn from(pointwise: Pointwise) -> Self {
-        Lowering::Pointwise(pointwise)
+impl From<Elementwise> for Lowering {
+    fn from(elementwise: Elementwise) -> Self {
+        Lowering::Elementwise(elementwise)
     }
 }
 
@@ -228,7 +228,7 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    /// True if pointwise work can follow in the last kernel.
+    /// True if elementwise work can follow in the last kernel.
     pub(crate) fn stores(&self) -> bool {
         self.kernels.last().is_some_and(|kernel| kernel.stores)
     }
@@ -258,7 +258,7 @@ pub(crate) struct Kernel {
     cooperative: bool,
     pub(crate) binds: Vec<(Bind, Access)>,
     pub(crate) params: Vec<(Cow<'static, str>, u32)>,
-    groups: u64,
+    workgroups: u64,
     pub(crate) iterations: usize,
     stores: bool,
     pub(crate) flops: u64,
@@ -277,7 +277,7 @@ impl Kernel {
             cooperative: false,
             binds: Vec::new(),
             params: Vec::new(),
-            groups: 1,
+            workgroups: 1,
             iterations: 0,
             stores: false,
             flops: 0,
@@ -354,10 +354,10 @@ impl Kernel {
         self
     }
 
-    /// Launches `groups` workgroups, of which no invocation's loops make more than `iterations` in all. The shader finds
+    /// Launches `workgroups` workgroups, of which no invocation's loops make more than `iterations` in all. The shader finds
     /// its own workgroup with the parameter `row`, which stands last: the number of workgroups along x.
-    pub(crate) fn groups(mut self, groups: usize, iterations: usize) -> Self {
-        self.groups = (groups as u64).max(1);
+    pub(crate) fn workgroups(mut self, workgroups: usize, iterations: usize) -> Self {
+        self.workgroups = (workgroups as u64).max(1);
         self.iterations = iterations;
         let row = self.grid()[0];
         self.params.push(("row".into(), row));
@@ -365,11 +365,11 @@ impl Kernel {
     }
 
     pub(crate) fn grid(&self) -> [u32; 3] {
-        fold(self.groups)
+        fold(self.workgroups)
     }
 
     /// The complete WGSL module.
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> ShaderSource {
         let mut accesses: Vec<Access> = self.binds.iter().map(|(_, access)| *access).collect();
         accesses.push(Access::Uniform);
         self.source_with("", false, accesses)
@@ -377,7 +377,7 @@ impl Kernel {
 
     /// As [`Kernel::source`], with a plain `c_store` where the planner would write one.
     #[cfg(test)]
-    pub(crate) fn source_alone(&self) -> Source {
+    pub(crate) fn source_alone(&self) -> ShaderSource {
         let at = self.binds.iter().position(|(bind, _)| *bind == Bind::Output);
         let (true, Some(at)) = (self.stores, at) else { return self.source() };
         let store = format!(
@@ -390,20 +390,20 @@ impl Kernel {
     }
 
     /// The module with `more` declarations, which may need `f16`.
-    pub(crate) fn source_with(&self, more: &str, f16: bool, accesses: Vec<Access>) -> Source {
+    pub(crate) fn source_with(&self, more: &str, f16: bool, accesses: Vec<Access>) -> ShaderSource {
         let f16 = if self.f16 || f16 { "enable f16;\n" } else { "" };
         let cooperative = if self.cooperative { "enable wgpu_cooperative_matrix;\n" } else { "" };
         let mut wgsl = format!("{f16}{cooperative}{}\n{more}{}", self.declarations, self.file);
         link_prelude(&mut wgsl);
-        Source { label: self.label.to_string(), wgsl: Arc::from(wgsl), accesses }
+        ShaderSource { label: self.label.to_string(), wgsl: Arc::from(wgsl), accesses }
     }
 }
 
-/// A grid of at least `groups` workgroups whose axes stay within every adapter's limit.
-pub(crate) fn fold(groups: u64) -> [u32; 3] {
-    let x = groups.clamp(1, ROW);
+/// A grid of at least `workgroups` workgroups whose axes stay within every adapter's limit.
+pub(crate) fn fold(workgroups: u64) -> [u32; 3] {
+    let x = workgroups.clamp(1, ROW);
     // The largest binding has fewer than 2^32 bytes, so two axes are enough.
-    let y = groups.div_ceil(x).clamp(1, ROW);
+    let y = workgroups.div_ceil(x).clamp(1, ROW);
     [x as u32, y as u32, 1]
 }
 
@@ -472,9 +472,9 @@ mod tests {
         assert_eq!(fold(0), [1, 1, 1]);
         assert_eq!(fold(65_535), [65_535, 1, 1]);
         assert_eq!(fold(65_536), [65_535, 2, 1]);
-        for groups in [1u64, 1000, 70_000, 10_000_000, 4_294_836_225] {
-            let [x, y, z] = fold(groups);
-            assert!(u64::from(x) * u64::from(y) * u64::from(z) >= groups);
+        for workgroups in [1u64, 1000, 70_000, 10_000_000, 4_294_836_225] {
+            let [x, y, z] = fold(workgroups);
+            assert!(u64::from(x) * u64::from(y) * u64::from(z) >= workgroups);
             assert!(x <= 65_535 && y <= 65_535 && z <= 65_535);
         }
     }

@@ -19,10 +19,10 @@ use smallvec::SmallVec;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
-pub(crate) use key::{Coincidences, Key, Mixer, Table, hash_bytes};
-use lower::{Lowering, Site, Variants};
+pub(crate) use key::{Coincidences, HashIndex, Key, Mixer, hash_bytes};
+use lower::{Lowering, LoweringContext, Variants};
 pub(crate) use stream::{Stream, Taken};
-pub(crate) use value::{State, Value};
+pub(crate) use value::{Value, ValueState};
 
 /// What is known of a value before it is computed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ impl Spec {
 
 /// Numbers of a node that may change from call to call without a new plan: the value of a scalar, the
 /// counter of a random generator. They travel in the plan's parameters.
-pub(crate) type Words = SmallVec<[u32; 6]>;
+pub(crate) type RuntimeScalars = SmallVec<[u32; 6]>;
 
 /// What the graph and the planner ask of an op. Attributes are fields of the implementing struct.
 pub(crate) trait Op: Any + Debug + Send + Sync {
@@ -62,18 +62,18 @@ pub(crate) trait Op: Any + Debug + Send + Sync {
     fn attributes(&self, state: &mut dyn Hasher);
 
     /// Attributes that may change without a new plan.
-    fn words(&self) -> Words {
-        Words::new()
+    fn runtime_scalars(&self) -> RuntimeScalars {
+        RuntimeScalars::new()
     }
 
-    /// The ways in which the op can be computed at `site`, if there is a choice. Its attributes are what `Debug`
+    /// The ways in which the op can be computed at `cx`, if there is a choice. Its attributes are what `Debug`
     /// shows: measurements are kept by it.
-    fn variants(&self, _site: &Site) -> Variants {
+    fn variants(&self, _site: &LoweringContext) -> Variants {
         Variants::default()
     }
 
     /// How the op becomes code. Called once for a plan, after `infer` has agreed.
-    fn lower(&self, site: &Site) -> Lowering;
+    fn lower(&self, cx: &LoweringContext) -> Lowering;
 }
 
 /// Where a node's input comes from.
@@ -106,7 +106,7 @@ pub(crate) struct Graph {
     /// is one. Two nodes with words whose first ones are the same (a first node being its own) carry the same
     /// words in every graph of this key, so a plan may compute them once if attributes and inputs agree too.
     /// Filled by [`Graph::key`].
-    pub(crate) same_words: Vec<Option<u32>>,
+    pub(crate) equal_scalars: Vec<Option<u32>>,
 }
 
 impl Graph {

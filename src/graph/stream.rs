@@ -7,7 +7,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use smallvec::SmallVec;
 
-use super::{Graph, Input, Mixer, Node, Op, Spec, State, Table, Value};
+use super::{Graph, HashIndex, Input, Mixer, Node, Op, Spec, Value, ValueState};
 use crate::device::Buffer;
 use crate::error::Error;
 
@@ -18,7 +18,7 @@ pub(crate) struct Stream {
     /// given to no other value.
     leaves: Vec<Arc<Value>>,
     /// Address of a leaf to its index.
-    leaf_of: Table,
+    leaf_of: HashIndex,
 }
 
 struct Waiting {
@@ -62,16 +62,16 @@ impl Stream {
         let mut refs = SmallVec::with_capacity(inputs.len());
         for value in inputs {
             let node = match &*value.lock() {
-                State::Waiting(node) => Some(*node),
-                State::Ready(_) => None,
-                State::Failed(error) => {
-                    let failed = Value::new(spec, State::Failed(error.clone()));
+                ValueState::Waiting(node) => Some(*node),
+                ValueState::Ready(_) => None,
+                ValueState::Failed(error) => {
+                    let failed = Value::new(spec, ValueState::Failed(error.clone()));
                     return (failed, Some(error.clone()));
                 }
             };
             refs.push(node.map_or_else(|| Input::Leaf(self.leaf(value)), Input::Node));
         }
-        let value = Value::new(spec, State::Waiting(self.nodes.len() as u32));
+        let value = Value::new(spec, ValueState::Waiting(self.nodes.len() as u32));
         self.nodes.push(Waiting { op, inputs: refs, value: value.clone() });
         (value, None)
     }
@@ -122,7 +122,7 @@ impl Stream {
             }
         }
 
-        let mut handles = Table::default();
+        let mut handles = HashIndex::default();
         for value in lent {
             *handles.entry(address(value)).or_insert(0) += 1;
         }
@@ -169,8 +169,8 @@ fn address(value: &Arc<Value>) -> u64 {
 impl Taken {
     /// Adds a leaf that the stream still holds. `lent` says how many handles of a value, by its address, do not count
     /// as holders.
-    fn add_leaf(&mut self, value: &Arc<Value>, lent: &Table) -> u32 {
-        let State::Ready(buffer) = value.state() else {
+    fn add_leaf(&mut self, value: &Arc<Value>, lent: &HashIndex) -> u32 {
+        let ValueState::Ready(buffer) = value.state() else {
             unreachable!("a leaf is ready, and stays so until the nodes that read it have run");
         };
         let lent = lent.get(&address(value)).map_or(0, |count| *count as usize);

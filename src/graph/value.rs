@@ -8,11 +8,11 @@ use crate::error::Error;
 
 pub(crate) struct Value {
     pub(crate) spec: Spec,
-    state: Mutex<State>,
+    state: Mutex<ValueState>,
 }
 
 #[derive(Clone)]
-pub(crate) enum State {
+pub(crate) enum ValueState {
     /// The node of this index in its device's stream will compute it.
     Waiting(u32),
     Ready(Arc<Buffer>),
@@ -21,20 +21,20 @@ pub(crate) enum State {
 }
 
 impl Value {
-    pub(crate) fn new(spec: Spec, state: State) -> Arc<Self> {
+    pub(crate) fn new(spec: Spec, state: ValueState) -> Arc<Self> {
         Arc::new(Value { spec, state: Mutex::new(state) })
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> ValueState {
         self.lock().clone()
     }
 
-    pub(crate) fn set(&self, state: State) {
+    pub(crate) fn set(&self, state: ValueState) {
         *self.lock() = state;
     }
 
     /// The state, to be looked at without a copy.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ValueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

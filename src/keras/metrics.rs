@@ -140,9 +140,9 @@ impl State {
         let Some(total) = &self.total else { return Ok(()) };
         let now = total.peek();
         match now.value().state() {
-            graph::State::Ready(_) => self.safe = Some((now, self.count)),
-            graph::State::Waiting(_) => {}
-            graph::State::Failed(error) => {
+            graph::ValueState::Ready(_) => self.safe = Some((now, self.count)),
+            graph::ValueState::Waiting(_) => {}
+            graph::ValueState::Failed(error) => {
                 log::warn!("{name}: a step failed ({error}); its values are not counted.");
                 match &self.safe {
                     Some((safe, count)) => {

@@ -7,7 +7,7 @@ use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
+use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::axis_index;
 use crate::tensor::Tensor;
@@ -65,11 +65,11 @@ impl Op for ArgMax {
         self.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let walk = Walk::new(&site.inputs[0].shape, &[self.axis]);
-        let most = site.caps.loop_piece();
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let walk = Walk::new(&cx.inputs[0].shape, &[self.axis]);
+        let most = cx.caps.loop_piece();
         let chunks = walk.len.div_ceil(CHUNK.min(most).max(walk.len.div_ceil(most)));
-        let dtype = site.inputs[0].dtype;
+        let dtype = cx.inputs[0].dtype;
         if chunks == 1 {
             return self.kernel(&walk, dtype, 1, None, Bind::Output).into();
         }
@@ -126,7 +126,7 @@ impl ArgMax {
             .param("chunks", chunks)
             .param("chunk", len.div_ceil(chunks));
         walk_functions(kernel, walk)
-            .groups((walk.outputs * chunks).div_ceil(64), len.div_ceil(chunks))
+            .workgroups((walk.outputs * chunks).div_ceil(64), len.div_ceil(chunks))
     }
 }
 

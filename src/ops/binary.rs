@@ -10,7 +10,7 @@ use super::{Backward, Grads, Keep, Operation, fitting, same_dtype};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::broadcast;
 use crate::tensor::{Operand, Tensor};
@@ -270,10 +270,10 @@ impl Op for Binary {
         state.write_u8(0);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let wgsl = self.row.wgsl(site.inputs[0].dtype.register()).unwrap_or("a");
-        let view = |i: usize| View::broadcast(site.inputs[i], site.output);
-        Pointwise::new(self.row.method, wgsl).input("a", 0, view(0)).input("b", 1, view(1)).into()
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let wgsl = self.row.wgsl(cx.inputs[0].dtype.register()).unwrap_or("a");
+        let view = |i: usize| View::broadcast(cx.inputs[i], cx.output);
+        Elementwise::new(self.row.method, wgsl).input("a", 0, view(0)).input("b", 1, view(1)).into()
     }
 }
 

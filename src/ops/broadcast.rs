@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, broadcast};
 use crate::tensor::Tensor;
@@ -53,10 +53,8 @@ impl Op for BroadcastTo {
         self.shape.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        Pointwise::new("copy", "x")
-            .input("x", 0, View::broadcast(site.inputs[0], site.output))
-            .into()
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        Elementwise::new("copy", "x").input("x", 0, View::broadcast(cx.inputs[0], cx.output)).into()
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Backward, Grads, Keep, Operation, check_dtype, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::Result;
-use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
 
@@ -54,8 +54,8 @@ impl Op for Cast {
         self.dtype.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let body = match (site.inputs[0].dtype.register(), self.dtype.register()) {
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let body = match (cx.inputs[0].dtype.register(), self.dtype.register()) {
             (Register::Bool, Register::F32) => "select(vec4<f32>(0.0), vec4<f32>(1.0), x)",
             (Register::Bool, Register::I32) => "select(vec4<i32>(0i), vec4<i32>(1i), x)",
             (Register::Bool, Register::U32) => "select(vec4<u32>(0u), vec4<u32>(1u), x)",
@@ -76,7 +76,7 @@ impl Op for Cast {
             (_, Register::I32) => "vec4<i32>(x)",
             (_, Register::U32) => "vec4<u32>(x)",
         };
-        Pointwise::new("cast", body).input("x", 0, View::Same).into()
+        Elementwise::new("cast", body).input("x", 0, View::Same).into()
     }
 }
 

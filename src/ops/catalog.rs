@@ -13,10 +13,10 @@ mod loops;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use crate::device::{Access, Caps, Cooperative, MatmulPrecision, Source};
+use crate::device::{Access, Caps, Cooperative, MatmulPrecision, ShaderSource};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::lower::{Lowering, Site};
+use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Node, Spec};
 use crate::plan::{Choice, plan};
 use crate::runtime::Device;
@@ -25,7 +25,7 @@ use crate::tensor::Tensor;
 
 /// A kernel's text, the call that asked for it, and what the host knows of its parameters.
 struct Text {
-    source: Source,
+    source: ShaderSource,
     call: String,
     /// The names of the parameters; unknown for generated kernels.
     params: Option<Vec<String>>,
@@ -107,17 +107,23 @@ impl Catalog {
                 assert_eq!(node.op.name(), "ConcatV2");
                 continue;
             }
-            let fits = |source: &Source| {
+            let fits = |source: &ShaderSource| {
                 let storage = source.accesses.iter().filter(|access| **access != Access::Uniform);
                 let (count, most) = (storage.count(), caps.storage_buffers);
                 assert!(count <= most, "{call}: {} binds {count} of {most} buffers", source.label);
             };
             for node in &graph.nodes {
                 let inputs: Vec<&Spec> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
-                let site = Site { inputs: &inputs, output: &node.spec, caps: &caps, variant: None };
-                let names = node.op.variants(&site).names;
+                let cx = LoweringContext {
+                    inputs: &inputs,
+                    output: &node.spec,
+                    caps: &caps,
+                    variant: None,
+                };
+                let names = node.op.variants(&cx).names;
                 for variant in names.iter().map(|name| Some(name.as_str())).chain([None]) {
-                    let Lowering::Kernels(kernels) = node.op.lower(&Site { variant, ..site })
+                    let Lowering::Kernels(kernels) =
+                        node.op.lower(&LoweringContext { variant, ..cx })
                     else {
                         break;
                     };
@@ -142,7 +148,7 @@ impl Catalog {
         }
     }
 
-    fn insert(&mut self, source: Source, call: &str, params: Option<Vec<String>>) {
+    fn insert(&mut self, source: ShaderSource, call: &str, params: Option<Vec<String>>) {
         let key = source.wgsl.clone();
         self.texts.entry(key).or_insert_with(|| Text { source, call: call.to_string(), params });
     }

@@ -6,7 +6,9 @@ use std::hash::{Hash, Hasher};
 use super::{Backward, Grads, Keep, Operation, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Arg, Lowering, Pointwise, Site, Strided, View, ViewAxis, Window};
+use crate::graph::lower::{
+    Arg, Elementwise, Lowering, LoweringContext, Strided, View, ViewAxis, Window,
+};
 use crate::graph::{Op, Spec};
 use crate::shape::axis_index;
 use crate::tensor::Tensor;
@@ -83,7 +85,7 @@ impl Op for Concat {
         self.axis.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
         const NAMES: [(&str, &str); AT_ONCE] = [
             ("a", "in_a"),
             ("b", "in_b"),
@@ -94,9 +96,9 @@ impl Op for Concat {
             ("g", "in_g"),
         ];
         let mut body = String::from("a");
-        let mut pointwise = Pointwise::new("concat", "");
+        let mut elementwise = Elementwise::new("concat", "");
         let mut low = 0;
-        for (i, x) in site.inputs.iter().enumerate() {
+        for (i, x) in cx.inputs.iter().enumerate() {
             let len = x.shape[self.axis] as i64;
             let strides = x.shape.strides();
             let axes = strides.iter().enumerate().map(|(axis, &stride)| ViewAxis {
@@ -105,16 +107,16 @@ impl Op for Concat {
             });
             let view = View::Strided(Strided { offset: 0, axes: axes.collect() });
             let (name, inside) = NAMES[i];
-            pointwise = pointwise.input(name, i, view);
+            elementwise = elementwise.input(name, i, view);
             if i > 0 {
-                pointwise = pointwise.arg(inside, Arg::Inside { input: i });
+                elementwise = elementwise.arg(inside, Arg::Inside { input: i });
                 body.insert_str(0, "select(");
                 let _ = write!(body, ", {name}, {inside})");
             }
             low += len;
         }
-        pointwise.body = body.into();
-        pointwise.into()
+        elementwise.body = body.into();
+        elementwise.into()
     }
 }
 

@@ -8,8 +8,8 @@ use super::{Backward, Grads, Keep, Operation, check_dtype, no_grads};
 use crate::dtype::{DType, Register, Scalar};
 use crate::eager;
 use crate::error::Result;
-use crate::graph::lower::{Arg, Lowering, Pointwise, Site};
-use crate::graph::{Op, Spec, Words};
+use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext};
+use crate::graph::{Op, RuntimeScalars, Spec};
 use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, Varying};
@@ -61,18 +61,18 @@ impl Op for Fill {
         self.spec.hash(&mut state);
     }
 
-    fn words(&self) -> Words {
+    fn runtime_scalars(&self) -> RuntimeScalars {
         smallvec![self.bits]
     }
 
-    fn lower(&self, _: &Site) -> Lowering {
+    fn lower(&self, _: &LoweringContext) -> Lowering {
         let body = match self.spec.dtype.register() {
             Register::F32 => "vec4<f32>(bitcast<f32>(value))",
             Register::I32 => "vec4<i32>(bitcast<i32>(value))",
             Register::U32 => "vec4<u32>(value)",
             Register::Bool => "vec4<bool>(value != 0u)",
         };
-        Pointwise::new("fill", body).arg("value", Arg::Word(0)).into()
+        Elementwise::new("fill", body).arg("value", Arg::RuntimeScalar(0)).into()
     }
 }
 

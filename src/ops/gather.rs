@@ -7,7 +7,7 @@ use super::{Backward, Grads, Keep, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, axis_index};
 use crate::tensor::Tensor;
@@ -99,12 +99,12 @@ impl Op for Gather {
         self.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let [_, outer, rows, inner] = self.sizes(site.inputs[0]);
-        let count: usize = site.inputs[1].shape[self.batch_dims..].iter().product();
-        let total = site.output.elements();
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let [_, outer, rows, inner] = self.sizes(cx.inputs[0]);
+        let count: usize = cx.inputs[1].shape[self.batch_dims..].iter().product();
+        let total = cx.output.elements();
         Kernel::new("gather", shader!(include_str!("../../shaders/gather.wgsl")))
-            .alias("T", site.output.dtype)
+            .alias("T", cx.output.dtype)
             .constant("WG", 64)
             .read(Bind::Input(0))
             .read(Bind::Input(1))
@@ -114,7 +114,7 @@ impl Op for Gather {
             .param("count", count)
             .param("inner", inner)
             .param("total", total)
-            .groups(total.div_ceil(64), 0)
+            .workgroups(total.div_ceil(64), 0)
             .into()
     }
 }

@@ -8,8 +8,8 @@ use super::{Backward, Grads, Keep, Operation, no_grads};
 use crate::dtype::{DType, Register, Scalar};
 use crate::eager;
 use crate::error::Result;
-use crate::graph::lower::{Arg, Lowering, Pointwise, Site};
-use crate::graph::{Op, Spec, Words};
+use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext};
+use crate::graph::{Op, RuntimeScalars, Spec};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 
@@ -44,20 +44,20 @@ impl Op for Iota {
         self.spec.hash(&mut state);
     }
 
-    fn words(&self) -> Words {
+    fn runtime_scalars(&self) -> RuntimeScalars {
         smallvec![self.words[0], self.words[1]]
     }
 
-    fn lower(&self, _: &Site) -> Lowering {
+    fn lower(&self, _: &LoweringContext) -> Lowering {
         let body = match self.spec.dtype.register() {
             Register::F32 => "bitcast<f32>(start) + bitcast<f32>(delta) * vec4<f32>(i)",
             Register::I32 => "bitcast<i32>(start) + bitcast<i32>(delta) * vec4<i32>(i)",
             _ => "start + delta * i",
         };
-        Pointwise::new("iota", body)
+        Elementwise::new("iota", body)
             .arg("i", Arg::Index)
-            .arg("start", Arg::Word(0))
-            .arg("delta", Arg::Word(1))
+            .arg("start", Arg::RuntimeScalar(0))
+            .arg("delta", Arg::RuntimeScalar(1))
             .into()
     }
 }

@@ -20,7 +20,6 @@ mod iota;
 mod losses;
 mod matmul;
 mod pad;
-mod parts;
 mod pool;
 mod random;
 mod reduce;
@@ -31,6 +30,7 @@ mod reverse;
 mod segment_sum;
 mod select;
 mod slice;
+mod split_k;
 #[cfg(test)]
 mod table_tests;
 mod template;
@@ -84,7 +84,7 @@ pub(crate) type Grads = SmallVec<[Option<Tensor>; 3]>;
 
 /// One call as its gradient rule sees it.
 pub(crate) struct Backward<'a> {
-    pub(crate) inputs: &'a [Input],
+    pub(crate) inputs: &'a [KeptInput],
     pub(crate) output: Option<&'a Tensor>,
     /// The gradient of the result.
     pub(crate) dy: &'a Tensor,
@@ -93,7 +93,7 @@ pub(crate) struct Backward<'a> {
 }
 
 /// An input as a tape keeps it.
-pub(crate) struct Input {
+pub(crate) struct KeptInput {
     /// What the tape knows it by.
     pub(crate) id: u64,
     pub(crate) spec: Spec,

@@ -10,8 +10,10 @@ use super::{Backward, Grads, Keep, Operation, concat, only};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Arg, Lowering, Pointwise, Site, Strided, View, ViewAxis, Window};
-use crate::graph::{Op, Spec, Words};
+use crate::graph::lower::{
+    Arg, Elementwise, Lowering, LoweringContext, Strided, View, ViewAxis, Window,
+};
+use crate::graph::{Op, RuntimeScalars, Spec};
 use crate::tensor::Tensor;
 
 /// What stands in the new places.
@@ -142,12 +144,12 @@ impl Op for Pad {
         self.edges.hash(&mut state);
     }
 
-    fn words(&self) -> Words {
+    fn runtime_scalars(&self) -> RuntimeScalars {
         smallvec![self.bits]
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let x = site.inputs[0];
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let x = cx.inputs[0];
         let axes = self.edges.iter().enumerate().map(|(axis, &(low, high, step))| {
             let stride = x.shape.strides()[axis];
             let window = Window { low, len: x.shape[axis] as i64, dilation: step };
@@ -160,10 +162,10 @@ impl Op for Pad {
             DType::U32 | DType::U8 => "select(vec4<u32>(value), x, inside)",
             DType::Bool => "select(vec4<bool>(value != 0u), x, inside)",
         };
-        Pointwise::new("pad", body)
+        Elementwise::new("pad", body)
             .input("x", 0, view)
             .arg("inside", Arg::Inside { input: 0 })
-            .arg("value", Arg::Word(0))
+            .arg("value", Arg::RuntimeScalar(0))
             .into()
     }
 }

@@ -9,8 +9,8 @@ use super::{Backward, Grads, Keep, Operation, no_grads};
 use crate::dtype::DType;
 use crate::eager::{self, Owner};
 use crate::error::Result;
-use crate::graph::lower::{Arg, Lowering, Pointwise, Site};
-use crate::graph::{Op, Spec, Words};
+use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext};
+use crate::graph::{Op, RuntimeScalars, Spec};
 use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -34,8 +34,8 @@ pub(crate) fn philox_random(
     device: Option<&Device>,
     distribution: Distribution,
     shape: Shape,
-    words: Words,
-    owner: Option<Owner<Result<Words>>>,
+    words: RuntimeScalars,
+    owner: Option<Owner<Result<RuntimeScalars>>>,
 ) -> Result<Tensor> {
     let dtype = if distribution == Distribution::Bits { DType::U32 } else { DType::F32 };
     eager::create(Random { spec: Spec { shape, dtype }, distribution, words }, device, owner)
@@ -46,7 +46,7 @@ struct Random {
     spec: Spec,
     distribution: Distribution,
     /// The key's two words, and the counter's four.
-    words: Words,
+    words: RuntimeScalars,
 }
 
 impl Op for Random {
@@ -68,11 +68,11 @@ impl Op for Random {
         self.distribution.hash(&mut state);
     }
 
-    fn words(&self) -> Words {
+    fn runtime_scalars(&self) -> RuntimeScalars {
         self.words.clone()
     }
 
-    fn lower(&self, _: &Site) -> Lowering {
+    fn lower(&self, _: &LoweringContext) -> Lowering {
         // Four neighbouring elements come from one counter.
         let counter = "advance(vec4<u32>(c0, c1, c2, c3), i.x / 4u)";
         let (name, body) = match self.distribution {
@@ -102,11 +102,11 @@ impl Op for Random {
                     .to_string(),
             ),
         };
-        let mut pointwise = Pointwise::new(name, body).arg("i", Arg::Quad);
+        let mut elementwise = Elementwise::new(name, body).arg("i", Arg::Quad);
         for (word, name) in ["k0", "k1", "c0", "c1", "c2", "c3"].into_iter().enumerate() {
-            pointwise = pointwise.arg(name, Arg::Word(word));
+            elementwise = elementwise.arg(name, Arg::RuntimeScalar(word));
         }
-        pointwise.into()
+        elementwise.into()
     }
 }
 

@@ -13,7 +13,7 @@ use super::{Backward, Grads, Keep, Operation, no_grads, not_defined, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::Result;
-use crate::graph::lower::{Kernel, Lowering, Reduction, Site};
+use crate::graph::lower::{Kernel, Lowering, LoweringContext, Reduction};
 use crate::graph::{Op, Spec};
 use crate::shape::{Axes, Shape, axis_list};
 use crate::tensor::Tensor;
@@ -212,11 +212,11 @@ impl Op for Reduce {
         self.keepdims.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        if self.axes.iter().all(|&axis| site.inputs[0].shape[axis] == 1) {
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        if self.axes.iter().all(|&axis| cx.inputs[0].shape[axis] == 1) {
             return Lowering::Alias;
         }
-        let register = site.output.dtype.register();
+        let register = cx.output.dtype.register();
         let (first, fold) = self.row.of(register).unwrap_or(("A()", "a"));
         let (lowest, highest) = match register {
             Register::U32 => ("0u", "4294967295u"),

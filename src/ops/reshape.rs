@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Lowering, Site};
+use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, axis_index};
 use crate::tensor::Tensor;
@@ -130,7 +130,7 @@ impl Op for Reshape {
         self.shape.hash(&mut state);
     }
 
-    fn lower(&self, _: &Site) -> Lowering {
+    fn lower(&self, _: &LoweringContext) -> Lowering {
         Lowering::Alias
     }
 }

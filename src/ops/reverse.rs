@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::eager::dispatch;
 use crate::error::Result;
-use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::{Axes, axis_list};
 use crate::tensor::Tensor;
@@ -44,15 +44,15 @@ impl Op for Reverse {
         self.axes.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let shape = &site.inputs[0].shape;
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let shape = &cx.inputs[0].shape;
         let mut strides = shape.strides();
         let mut offset = 0;
         for &axis in &self.axes {
             offset += (shape[axis] as i64 - 1) * strides[axis];
             strides[axis] = -strides[axis];
         }
-        Pointwise::new("copy", "x").input("x", 0, View::strided(offset, &strides)).into()
+        Elementwise::new("copy", "x").input("x", 0, View::strided(offset, &strides)).into()
     }
 }
 

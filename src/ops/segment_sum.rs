@@ -7,7 +7,7 @@ use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
+use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -73,16 +73,16 @@ impl Op for SegmentSum {
         self.rows.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let &[batch, count, inner] = &site.inputs[0].shape[..] else {
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let &[batch, count, inner] = &cx.inputs[0].shape[..] else {
             unreachable!("segment_sum makes three axes");
         };
         let sizes = Sizes { batch, count, inner, rows: self.rows };
         // A thread reads all numbers twice, and may have all rows to add up, of four elements apart.
         let lanes = if inner.is_multiple_of(4) { 2 } else { 4 };
-        match lanes * count <= site.caps.loop_iterations {
-            true => self.whole(sizes, site),
-            false => self.cut(sizes, site),
+        match lanes * count <= cx.caps.loop_iterations {
+            true => self.whole(sizes, cx),
+            false => self.cut(sizes, cx),
         }
     }
 }
@@ -97,9 +97,9 @@ struct Sizes {
 
 impl SegmentSum {
     /// Each thread goes through all numbers, or all rows of a segment.
-    fn whole(&self, sizes: Sizes, site: &Site) -> Lowering {
+    fn whole(&self, sizes: Sizes, cx: &LoweringContext) -> Lowering {
         let Sizes { batch, count, inner, rows } = sizes;
-        let (segments, total) = (batch * rows, site.output.elements());
+        let (segments, total) = (batch * rows, cx.output.elements());
         let (range, places) = (Bind::Temp(0), Bind::Temp(1));
         let find = Kernel::new(
             "segment_places",
@@ -112,7 +112,7 @@ impl SegmentSum {
         .param("count", count)
         .param("rows", rows)
         .param("total", segments)
-        .groups(segments.div_ceil(64), 2 * count);
+        .workgroups(segments.div_ceil(64), 2 * count);
         let four = if inner.is_multiple_of(4) {
             "fn four(e: u32) -> V { return segment(e); }"
         } else {
@@ -122,7 +122,7 @@ impl SegmentSum {
              segment(min(e + 3u, last)).x);\n}"
         };
         let add = self
-            .sums("segment_sum", "", loader(inner, true), site)
+            .sums("segment_sum", "", loader(inner, true), cx)
             .declare(four)
             .declare(expand(SUM, &[], &[("LONG", false)]))
             .stores()
@@ -132,7 +132,7 @@ impl SegmentSum {
             .write(Bind::Output)
             .param("inner", inner)
             .param("total", total)
-            .groups(
+            .workgroups(
                 total.div_ceil(4 * 64),
                 if inner.is_multiple_of(4) { count } else { 4 * count },
             );
@@ -141,12 +141,12 @@ impl SegmentSum {
     }
 
     /// Numbers, and then rows, are cut into chunks.
-    fn cut(&self, sizes: Sizes, site: &Site) -> Lowering {
+    fn cut(&self, sizes: Sizes, cx: &LoweringContext) -> Lowering {
         let Sizes { batch, count, inner, rows } = sizes;
-        let piece = site.caps.loop_piece();
+        let piece = cx.caps.loop_piece();
         let chunk = count.div_ceil(piece).max(piece / 2);
         let chunks = count.div_ceil(chunk);
-        let (segments, total) = (batch * rows, site.output.elements());
+        let (segments, total) = (batch * rows, cx.output.elements());
         let (found, counts, carries) = (Bind::Temp(0), Bind::Temp(1), Bind::Temp(2));
         let ranges = batch * count;
         let lanes = if inner.is_multiple_of(4) { 4 } else { 1 };
@@ -166,18 +166,18 @@ impl SegmentSum {
             find("segment_spread", shader!(include_str!("../../shaders/segment_spread.wgsl")));
         let carry = shader!(include_str!("../../shaders/segment_carries.wgsl"));
         let sum = |label, file| {
-            let scalar = site.output.dtype.register().scalar();
+            let scalar = cx.output.dtype.register().scalar();
             let x = if lanes == 4 { "V" } else { scalar };
-            self.sums(label, file, loader(inner, false), site)
+            self.sums(label, file, loader(inner, false), cx)
                 .declare(format!("alias X = {x};"))
                 .constant("LANES", lanes as u32)
                 .read(Bind::Input(0))
         };
         let kernels = vec![
-            sized(many.write(counts), each).groups(groups, chunk),
+            sized(many.write(counts), each).workgroups(groups, chunk),
             sized(spread.read(counts).write(found), each)
                 .param("ranges", ranges)
-                .groups(groups, chunks + chunk),
+                .workgroups(groups, chunks + chunk),
             sum("segment_carries", carry)
                 .read(Bind::Input(1))
                 .read(found)
@@ -189,7 +189,7 @@ impl SegmentSum {
                 .param("inner", inner)
                 .param("total", batch * chunks * inner)
                 .param("ranges", ranges)
-                .groups((batch * chunks * inner).div_ceil(64 * lanes), chunk),
+                .workgroups((batch * chunks * inner).div_ceil(64 * lanes), chunk),
             sum("segment_sum", "")
                 .declare(expand(SUM, &[], &[("LONG", true)]))
                 .stores()
@@ -203,7 +203,7 @@ impl SegmentSum {
                 .param("chunks", chunks)
                 .param("chunk", chunk)
                 .param("ranges", ranges)
-                .groups(total.div_ceil(64 * lanes), chunk + chunks),
+                .workgroups(total.div_ceil(64 * lanes), chunk + chunks),
         ];
         let words = [ranges + 2 * segments, 2 * segments * chunks, batch * chunks * inner];
         let temps = words.into_iter().map(|words| DType::U32.bytes(words.max(1))).collect();
@@ -211,8 +211,14 @@ impl SegmentSum {
     }
 
     /// A kernel that adds up rows, which `load` brings.
-    fn sums(&self, label: &'static str, file: &'static str, load: &str, site: &Site) -> Kernel {
-        let dtype = site.output.dtype;
+    fn sums(
+        &self,
+        label: &'static str,
+        file: &'static str,
+        load: &str,
+        cx: &LoweringContext,
+    ) -> Kernel {
+        let dtype = cx.output.dtype;
         Kernel::new(label, file)
             .alias("T", dtype)
             .alias("C", dtype)

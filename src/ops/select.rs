@@ -6,7 +6,7 @@ use super::{Backward, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
-use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
@@ -49,9 +49,9 @@ impl Op for Select {
 
     fn attributes(&self, _: &mut dyn Hasher) {}
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let view = |i: usize| View::broadcast(site.inputs[i], site.output);
-        Pointwise::new("select_by", "select(b, a, condition)")
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let view = |i: usize| View::broadcast(cx.inputs[i], cx.output);
+        Elementwise::new("select_by", "select(b, a, condition)")
             .input("condition", 0, view(0))
             .input("a", 1, view(1))
             .input("b", 2, view(2))

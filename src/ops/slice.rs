@@ -10,7 +10,7 @@ use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::axis_index;
 use crate::tensor::Tensor;
@@ -256,15 +256,15 @@ impl Op for Slice {
         self.ranges.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let own = site.inputs[0].shape.strides();
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let own = cx.inputs[0].shape.strides();
         let mut offset = 0;
         let mut strides: SmallVec<[i64; 6]> = SmallVec::new();
         for (range, stride) in self.ranges.iter().zip(own) {
             offset += range.begin as i64 * stride;
             strides.push(range.step as i64 * stride);
         }
-        Pointwise::new("copy", "x").input("x", 0, View::strided(offset, &strides)).into()
+        Elementwise::new("copy", "x").input("x", 0, View::strided(offset, &strides)).into()
     }
 }
 

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::axis_index;
 use crate::tensor::Tensor;
@@ -71,10 +71,10 @@ impl Op for Transpose {
         self.order.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let own = site.inputs[0].shape.strides();
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let own = cx.inputs[0].shape.strides();
         let strides: SmallVec<[i64; 6]> = self.order.iter().map(|&axis| own[axis]).collect();
-        Pointwise::new("copy", "x").input("x", 0, View::strided(0, &strides)).into()
+        Elementwise::new("copy", "x").input("x", 0, View::strided(0, &strides)).into()
     }
 }
 

@@ -13,7 +13,7 @@ use super::{Backward, Grads, Keep, Operation, no_grads, not_defined, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::Result;
-use crate::graph::lower::{Lowering, Pointwise, Site, View};
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
 
@@ -232,9 +232,9 @@ impl Op for Unary {
         state.write_u8(0);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let wgsl = self.row.wgsl(site.inputs[0].dtype.register()).unwrap_or("x");
-        Pointwise::new(self.row.method, wgsl).input("x", 0, View::Same).into()
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let wgsl = self.row.wgsl(cx.inputs[0].dtype.register()).unwrap_or("x");
+        Elementwise::new(self.row.method, wgsl).input("x", 0, View::Same).into()
     }
 }
 

@@ -1,15 +1,15 @@
-//! Kernels with a shader of their own: pointwise nodes that go on from their results are computed where those are
+//! Kernels with a shader of their own: elementwise nodes that go on from their results are computed where those are
 //! stored, before they leave the registers.
 //!
 //! Such a shader hands every four consecutive results to `c_store(at, count, v)`, which is written here.
 
 use std::fmt::Write;
 
-use super::body::{Body, Code, Operand, last_axis_in_quads};
-use super::code::{
-    Bound, Common, Defined, Kernel, LANES, Writer, declare, indented, pack_lane, rounded,
+use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
+use super::kernel_ir::{Code, KernelIr, Operand, last_axis_in_quads};
+use super::wgsl_writer::{
+    Bound, Common, Defined, EmittedKernel, LANES, Writer, declare, indented, pack_lane, rounded,
 };
-use super::space::{Coordinates, Flat, Kind, Place, pack, stored};
 use crate::device::Access;
 use crate::dtype::DType;
 use crate::graph::Graph;
@@ -18,16 +18,16 @@ use crate::graph::lower::{self, Bind};
 /// Vectors of four results that an invocation of any kernel stores at most.
 const STORES: usize = 64;
 
-/// What the loops of `kernel` make with the rest of the body behind it.
-pub(super) fn iterations(body: &Body, kernel: &lower::Kernel) -> usize {
-    kernel.iterations + STORES * body.iterations()
+/// What the loops of `kernel` make with the rest of the kernel IR behind it.
+pub(super) fn iterations(ir: &KernelIr, kernel: &lower::Kernel) -> usize {
+    kernel.iterations + STORES * ir.iterations()
 }
 
-/// Writes `kernel`, the last of the body's anchor, with the rest of the body behind it.
-pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Kernel {
+/// Writes `kernel`, the last of the kernel IR's anchor, with the rest of the kernel IR behind it.
+pub(super) fn generate(graph: &Graph, ir: &KernelIr, kernel: &lower::Kernel) -> EmittedKernel {
     let mut common = Common::default();
-    let mut writer = Writer::new(body, "ep.", "", &mut common);
-    let aligned = body.anchor.is_some_and(|anchor| last_axis_in_quads(graph, anchor));
+    let mut writer = Writer::new(ir, "ep.", "", &mut common);
+    let aligned = ir.anchor.is_some_and(|anchor| last_axis_in_quads(graph, anchor));
     let text = store(&mut writer, aligned);
 
     let mut wgsl = String::new();
@@ -43,8 +43,8 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
     }
     let own = kernel.binds.iter().position(|(bind, _)| *bind == Bind::Output);
     let kind = if aligned { Kind::Vector } else { Kind::Scalar };
-    for (k, output) in body.outputs.iter().enumerate() {
-        // The first takes the place of the kernel's own result.
+    for (k, output) in ir.outputs.iter().enumerate() {
+        // The first takes the position of the kernel's own result.
         let at = match (k, own) {
             (0, Some(at)) => {
                 binds[at] = Bound::Output(0);
@@ -71,52 +71,52 @@ pub(super) fn generate(graph: &Graph, body: &Body, kernel: &lower::Kernel) -> Ke
     wgsl.push_str(&text);
     let source = kernel.source_with(&wgsl, writer.uses_f16(), accesses);
     let binds = binds.into_iter().map(|bound| (0, bound)).collect();
-    Kernel {
+    EmittedKernel {
         source,
         grid: kernel.grid(),
         binds,
         params,
-        words: writer.words,
+        runtime_scalars: writer.runtime_scalars,
         flops: kernel.flops,
-        iterations: iterations(body, kernel),
+        iterations: iterations(ir, kernel),
     }
 }
 
 /// The function that takes four results and stores what becomes of them.
 fn store(writer: &mut Writer, aligned: bool) -> String {
-    let body = writer.body;
+    let ir = writer.ir;
     let mut text = String::new();
-    let mut defined = Defined::nothing(body);
-    for (i, instance) in body.instances.iter().enumerate() {
+    let mut defined = Defined::nothing(ir);
+    for (i, instance) in ir.instances.iter().enumerate() {
         if let Code::Anchor = instance.code {
             let _ = writeln!(text, "let t{i} = {};", rounded(instance.dtype, format_args!("v")));
             defined.instance(i);
         }
     }
-    let walks = body.space.walks();
+    let walks = ir.space.walks();
     if walks {
-        body.space.declare(&mut writer.params, &mut writer.helpers);
+        ir.space.declare(&mut writer.params, &mut writer.helpers);
     }
-    let place = if aligned {
+    let position = if aligned {
         text.push_str("let q = at / 4u;\n");
-        if walks && body.space.aligned() {
+        if walks && ir.space.aligned() {
             text.push_str("let c = coordinates(at);\n");
         }
-        Place { flat: Flat::Quad("q"), coordinates: Coordinates::One }
+        Position { flat: Flat::Quad("q"), coordinates: Coordinates::One }
     } else {
-        let last = writer.params.add(format_args!("last"), body.space.count(false) as u32 - 1);
+        let last = writer.params.add(format_args!("last"), ir.space.count(false) as u32 - 1);
         for lane in 0..4 {
             let _ = writeln!(text, "let e{lane} = min(at + {lane}u, {last});");
             if walks {
                 let _ = writeln!(text, "let c{lane} = coordinates(e{lane});");
             }
         }
-        Place { flat: Flat::Lanes, coordinates: Coordinates::Four }
+        Position { flat: Flat::Lanes, coordinates: Coordinates::Four }
     };
-    let wanted = body.outputs.iter().map(|output| Operand::Instance(output.instance));
+    let wanted = ir.outputs.iter().map(|output| Operand::Instance(output.instance));
     let wanted: Vec<Operand> = wanted.collect();
-    text.push_str(&writer.compute(place, wanted, &mut defined));
-    for (k, output) in body.outputs.iter().enumerate() {
+    text.push_str(&writer.compute(position, wanted, &mut defined));
+    for (k, output) in ir.outputs.iter().enumerate() {
         let value = format!("t{}", output.instance);
         if aligned {
             let _ = writeln!(
@@ -127,7 +127,7 @@ fn store(writer: &mut Writer, aligned: bool) -> String {
             );
             continue;
         }
-        debug_assert!(output.dtype != DType::U8, "bodies with bytes are aligned");
+        debug_assert!(output.dtype != DType::U8, "kernel IRs with bytes are aligned");
         for (lane, name) in LANES.iter().enumerate() {
             let value = pack_lane(output.dtype, format_args!("{value}.{name}"));
             let guard = if lane == 0 { String::new() } else { format!("if (count > {lane}u) ") };

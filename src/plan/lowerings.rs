@@ -7,8 +7,8 @@ use std::ops::Index;
 
 use super::tuner::{Choice, Met};
 use crate::device::Caps;
-use crate::graph::lower::{Arg, Kernels, Lowering, Pointwise, Site};
-use crate::graph::{Graph, Spec, Table, hash_bytes};
+use crate::graph::lower::{Arg, Elementwise, Kernels, Lowering, LoweringContext};
+use crate::graph::{Graph, HashIndex, Spec, hash_bytes};
 
 /// A lowering for each node.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl Lowerings {
         let mut lowerings = Lowerings::default();
         // Ops that have kernels of their own, what was lowered, and by what.
         let mut heavy: Vec<TypeId> = Vec::new();
-        let mut known = Table::default();
+        let mut known = HashIndex::default();
         let mut kinds: Vec<Vec<u8>> = Vec::new();
         for (i, node) in graph.nodes.iter().enumerate() {
             let op: &dyn std::any::Any = &*node.op;
@@ -89,9 +89,9 @@ fn lower(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut Met) -
         return Lowering::Kernels(Kernels::default());
     }
     let inputs: Vec<&Spec> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
-    let site = Site { inputs: &inputs, output: &node.spec, caps, variant: None };
-    let variant = choice.variant(node, &site, met);
-    let lowering = node.op.lower(&Site { variant: variant.as_deref(), ..site });
+    let cx = LoweringContext { inputs: &inputs, output: &node.spec, caps, variant: None };
+    let variant = choice.variant(node, &cx, met);
+    let lowering = node.op.lower(&LoweringContext { variant: variant.as_deref(), ..cx });
     match lowering {
         // A fold of nothing is its start value everywhere.
         Lowering::Reduce(reduction) if inputs[0].elements() == 0 => {
@@ -101,8 +101,8 @@ fn lower(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut Met) -
             let body = format!(
                 "select(vec4<{scalar}>({first}), vec4<{scalar}>({scalar}(1)), i == vec4<u32>(4294967295u))"
             );
-            let start = Pointwise::new("fold_of_nothing", Cow::Owned(body)).arg("i", Arg::Index);
-            Lowering::Pointwise(start)
+            let start = Elementwise::new("fold_of_nothing", Cow::Owned(body)).arg("i", Arg::Index);
+            Lowering::Elementwise(start)
         }
         other => other,
     }

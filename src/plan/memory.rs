@@ -1,7 +1,7 @@
 //! Lifetimes to slots: values that never live at the same time share a buffer.
 
-use super::body::Scope;
-use super::packs::Stage;
+use super::horizontal_fusion::Stage;
+use super::kernel_ir::PlanContext;
 use crate::graph::Input;
 
 /// Hands out slots while the steps are laid down in order.
@@ -61,8 +61,8 @@ pub(super) struct Lifetimes {
 }
 
 impl Lifetimes {
-    pub(super) fn new(scope: &Scope, stages: &[Stage]) -> Self {
-        let graph = scope.graph;
+    pub(super) fn new(context: &PlanContext, stages: &[Stage]) -> Self {
+        let graph = context.graph;
         let mut lives = Lifetimes {
             nodes: vec![None; graph.nodes.len()],
             leaves: vec![None; graph.leaves.len()],
@@ -72,21 +72,21 @@ impl Lifetimes {
                 .collect(),
         };
         for (i, _) in graph.nodes.iter().enumerate().filter(|(_, node)| node.wanted) {
-            match scope.roots[i] {
+            match context.canonical[i] {
                 Input::Node(root) => lives.keep[root as usize] = true,
                 // An alias of it goes on.
                 Input::Leaf(leaf) => lives.donated[leaf as usize] = false,
             }
         }
-        let clusters = stages.iter().enumerate();
-        for (at, cluster) in clusters.flat_map(|(at, stage)| stage.iter().map(move |c| (at, c))) {
-            for input in &cluster.reads {
+        let groups = stages.iter().enumerate();
+        for (at, group) in groups.flat_map(|(at, stage)| stage.iter().map(move |c| (at, c))) {
+            for input in &group.reads {
                 match *input {
                     Input::Node(j) => lives.nodes[j as usize] = Some(at),
                     Input::Leaf(j) => lives.leaves[j as usize] = Some(at),
                 }
             }
-            for &node in &cluster.outputs {
+            for &node in &group.outputs {
                 lives.nodes[node as usize] = Some(at);
             }
         }

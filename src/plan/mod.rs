@@ -3,30 +3,30 @@
 //! A plan is made once for a structure and kept; running it again costs a look-up, the bind groups it has
 //! kept, and an encode. The planner asks an op to lower itself and knows none by name.
 
-mod body;
-mod builder;
 mod cache;
-mod cluster;
-mod code;
+mod elementwise;
 mod epilogue;
-mod first;
+mod first_run;
+mod fusion;
+mod horizontal_fusion;
+mod ir_builder;
+mod iteration_space;
+mod kernel_ir;
+mod loop_rerolling;
 mod lowerings;
-mod map;
 mod memory;
 mod order;
-mod packs;
-mod parts;
-mod passes;
 mod planner;
+mod reduction_emission;
+mod reduction_schedule;
 mod repetition;
 mod report;
-mod roll;
-mod rows;
-mod space;
 #[cfg(test)]
 mod strict;
 mod tuner;
 mod view;
+mod wgsl_module;
+mod wgsl_writer;
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(crate) use tuner::Choice;
 pub(crate) use tuner::{Identity, Tuner, measure};
 pub use tuner::{TunedOp, TunedVariant, Tuning, TuningReport};
 
-use crate::device::{Access, Buffer, Counter, Gpu, Launch, Pipeline, Source, Staging};
+use crate::device::{Access, Buffer, Counter, Gpu, Launch, Pipeline, ShaderSource, Staging};
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::Node;
 
@@ -48,7 +48,7 @@ pub(crate) struct Plan {
     steps: Vec<Step>,
     slots: Vec<Slot>,
     /// Where each wanted node's result lies, by node index.
-    outputs: Vec<(u32, Place)>,
+    outputs: Vec<(u32, BufferRef)>,
     params: Params,
     /// Bytes of the slots that hold no output.
     arena_bytes: u64,
@@ -69,7 +69,7 @@ pub(crate) struct Plan {
 
 /// One dispatch.
 pub(crate) struct Step {
-    source: Source,
+    source: ShaderSource,
     grid: [u32; 3],
     binds: Binds,
     /// The step's parts of the parameter buffer, in the order of its uniforms.
@@ -83,14 +83,14 @@ pub(crate) struct Step {
 }
 
 /// Storage bindings in order: what is bound and how many bytes of it.
-pub(crate) type Binds = Vec<(Place, u64)>;
+pub(crate) type Binds = Vec<(BufferRef, u64)>;
 
 /// Parts of a buffer: offset and bytes.
 pub(crate) type Ranges = Vec<(u64, u64)>;
 
 /// A buffer as the plan knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BufferRef {
     /// A value from outside.
     Leaf(u32),
     /// A buffer taken from the pool for the run.
@@ -119,10 +119,15 @@ const RECENT: usize = 3;
 
 impl Plan {
     /// `slots` are the sizes of the buffers that a run takes.
-    fn new(steps: Vec<Step>, slots: Vec<u64>, outputs: Vec<(u32, Place)>, params: Params) -> Self {
+    fn new(
+        steps: Vec<Step>,
+        slots: Vec<u64>,
+        outputs: Vec<(u32, BufferRef)>,
+        params: Params,
+    ) -> Self {
         let mut inner = vec![true; slots.len()];
-        for (_, place) in &outputs {
-            if let Place::Slot(slot) = *place {
+        for (_, reference) in &outputs {
+            if let BufferRef::Slot(slot) = *reference {
                 inner[slot as usize] = false;
             }
         }
@@ -169,9 +174,9 @@ impl Plan {
         self.params.refresh(gpu, nodes)?;
         self.take_slots(gpu)?;
         let slots = &self.taken;
-        let buffer = |place: Place| match place {
-            Place::Leaf(i) => &leaves[i as usize],
-            Place::Slot(i) => &slots[i as usize],
+        let buffer = |reference: BufferRef| match reference {
+            BufferRef::Leaf(i) => &leaves[i as usize],
+            BufferRef::Slot(i) => &slots[i as usize],
         };
         // A plan without parameters has no steps.
         if let Some(params) = &self.params.buffer {
@@ -184,7 +189,7 @@ impl Plan {
             launches.push(step.launch()?);
         }
         let mut outputs: Vec<Arc<Buffer>> = Vec::with_capacity(self.outputs.len());
-        self.outputs.iter().for_each(|(_, place)| outputs.push(buffer(*place).clone()));
+        self.outputs.iter().for_each(|(_, reference)| outputs.push(buffer(*reference).clone()));
         let read = read.and_then(|(node, staging)| {
             let at = self.outputs.iter().position(|(n, _)| *n == node)?;
             Some((&*outputs[at], staging))
@@ -213,7 +218,7 @@ impl Plan {
 
     /// The kernels' texts, for tests that validate them.
     #[cfg(test)]
-    pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> + '_ {
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &ShaderSource> + '_ {
         self.steps.iter().map(|step| &step.source)
     }
 
@@ -230,8 +235,8 @@ impl Plan {
             return Err(error.clone());
         }
         // Each text once; equal ones are shared.
-        let mut places = crate::graph::Table::default();
-        let mut sources: Vec<&Source> = Vec::new();
+        let mut places = crate::graph::HashIndex::default();
+        let mut sources: Vec<&ShaderSource> = Vec::new();
         let mut of = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
             let next = sources.len() as u32;
@@ -265,7 +270,7 @@ impl Plan {
 
 impl Step {
     pub(crate) fn new(
-        source: Source,
+        source: ShaderSource,
         grid: [u32; 3],
         binds: Binds,
         params: Ranges,
@@ -312,9 +317,14 @@ impl Step {
     }
 
     /// Puts the bind group of this run's buffers in front of the others.
-    fn bind<'a>(&mut self, gpu: &Gpu, params: &Buffer, buffer: impl Fn(Place) -> &'a Arc<Buffer>) {
+    fn bind<'a>(
+        &mut self,
+        gpu: &Gpu,
+        params: &Buffer,
+        buffer: impl Fn(BufferRef) -> &'a Arc<Buffer>,
+    ) {
         let Some(pipeline) = &self.pipeline else { return };
-        let ids = || self.binds.iter().map(|(place, _)| buffer(*place).id());
+        let ids = || self.binds.iter().map(|(reference, _)| buffer(*reference).id());
         match self.bind_groups.iter().position(|(known, _)| ids().eq(known.iter().copied())) {
             Some(0) => {}
             Some(at) => self.bind_groups[..=at].rotate_right(1),
@@ -332,14 +342,14 @@ impl Step {
         gpu: &Gpu,
         pipeline: &Pipeline,
         params: &Buffer,
-        buffer: &impl Fn(Place) -> &'a Arc<Buffer>,
+        buffer: &impl Fn(BufferRef) -> &'a Arc<Buffer>,
     ) -> wgpu::BindGroup {
         let range = |buffer, offset, bytes| {
             let size = std::num::NonZeroU64::new(bytes);
             wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
         };
         let mut storage =
-            self.binds.iter().map(|(place, bytes)| range(buffer(*place).raw(), 0, *bytes));
+            self.binds.iter().map(|(reference, bytes)| range(buffer(*reference).raw(), 0, *bytes));
         let mut uniforms = self.params.iter().map(|(at, bytes)| range(params.raw(), *at, *bytes));
         let accesses = self.source.accesses.iter().enumerate();
         let entries: Vec<wgpu::BindGroupEntry> = accesses
@@ -364,10 +374,10 @@ impl Params {
     /// Brings the words of this run into the buffer; a run with the same words as the last uploads nothing.
     fn refresh(&mut self, gpu: &Gpu, nodes: &[Node]) -> Result<()> {
         let mut changed = self.words.len()..0;
-        let mut of_node = (u32::MAX, crate::graph::Words::new());
+        let mut of_node = (u32::MAX, crate::graph::RuntimeScalars::new());
         for &(at, node, word) in &self.varying {
             if of_node.0 != node {
-                of_node = (node, nodes[node as usize].op.words());
+                of_node = (node, nodes[node as usize].op.runtime_scalars());
             }
             if self.words[at] != of_node.1[word] {
                 self.words[at] = of_node.1[word];
@@ -399,7 +409,7 @@ mod tests {
     use super::*;
     use crate::device::DeviceOptions;
     use crate::dtype::DType;
-    use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+    use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
     use crate::graph::{Graph, Op, Spec};
 
     /// Writes sevens.
@@ -417,10 +427,10 @@ mod tests {
 
         fn attributes(&self, _: &mut dyn Hasher) {}
 
-        fn lower(&self, _: &Site) -> Lowering {
+        fn lower(&self, _: &LoweringContext) -> Lowering {
             let text = "@group(0) @binding(0) var<storage, read_write> y: array<f32>;\n\
                         @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { y[i] = 7.0; }\n";
-            Kernel::new("sevens", text).write(Bind::Output).groups(1, 0).into()
+            Kernel::new("sevens", text).write(Bind::Output).workgroups(1, 0).into()
         }
     }
 

@@ -8,10 +8,10 @@ use std::hash::Hasher;
 
 use smallvec::SmallVec;
 
-use super::body::Scope;
-use super::builder::{CALL, STRIDED};
+use super::ir_builder::{CALL, STRIDED};
+use super::kernel_ir::PlanContext;
 use crate::graph::lower::Lowering;
-use crate::graph::{Input, Mixer, Table};
+use crate::graph::{HashIndex, Input, Mixer};
 use crate::lists::sort;
 
 /// The turns that a node, or all nodes of a group, belong to; at most one of each run.
@@ -57,13 +57,13 @@ const NESTED: usize = 3;
 
 impl Repetition {
     /// Finds the turns of the graph. A run whose turns weigh less than `light` together, and are few, is left out.
-    pub(super) fn find(scope: &Scope, light: usize) -> Self {
-        let nodes = scope.graph.nodes.len();
+    pub(super) fn find(context: &PlanContext, light: usize) -> Self {
+        let nodes = context.graph.nodes.len();
         let mut turns = Repetition { runs: Vec::new(), of: vec![Labels::new(); nodes] };
         if nodes < FEW {
             return turns;
         }
-        let symbols: Vec<u64> = (0..nodes).map(|i| scope.graph.symbol(i)).collect();
+        let symbols: Vec<u64> = (0..nodes).map(|i| context.graph.symbol(i)).collect();
         for period in periods(&symbols) {
             let mut at = period;
             while at < nodes {
@@ -72,7 +72,7 @@ impl Repetition {
                     at += 1;
                 }
                 if at - start >= (FEW - 1) * period {
-                    turns.add(scope, period, start - period..at, light);
+                    turns.add(context, period, start - period..at, light);
                 }
                 at += 1;
             }
@@ -86,7 +86,13 @@ impl Repetition {
     }
 
     /// Takes the ops of `range` for a run, unless a run of a shorter period explains them already.
-    fn add(&mut self, scope: &Scope, period: usize, range: std::ops::Range<usize>, light: usize) {
+    fn add(
+        &mut self,
+        context: &PlanContext,
+        period: usize,
+        range: std::ops::Range<usize>,
+        light: usize,
+    ) {
         let known = |label: &Label| {
             let run = &self.runs[label.run as usize];
             let end = run.first + (run.count + 1) * run.period;
@@ -98,9 +104,9 @@ impl Repetition {
         if self.of[middle].iter().any(known) {
             return;
         }
-        let first = range.start + phase(scope, period, &range);
+        let first = range.start + phase(context, period, &range);
         let count = (range.end - first) / period;
-        let (weight, heavy) = weight(scope, first + period..first + 2 * period);
+        let (weight, heavy) = weight(context, first + period..first + 2 * period);
         if count < FEW || (count <= BY_HAND && !heavy && weight * count <= light) {
             return;
         }
@@ -157,7 +163,7 @@ fn periods(symbols: &[u64]) -> Vec<usize> {
     let most = symbols.len() / FEW;
     let mut counts = vec![0u32; most + 1];
     for window in WINDOWS {
-        let mut last = Table::default();
+        let mut last = HashIndex::default();
         for (i, sequence) in symbols.windows(window).enumerate() {
             let mut hash = Mixer::default();
             sequence.iter().for_each(|&symbol| hash.write_u64(symbol));
@@ -185,18 +191,18 @@ fn periods(symbols: &[u64]) -> Vec<usize> {
 
 /// Where in the period a turn begins best: where the fewest values are handed on to a kernel that could have
 /// computed them itself.
-fn phase(scope: &Scope, period: usize, range: &std::ops::Range<usize>) -> usize {
-    let nodes = &scope.graph.nodes;
+fn phase(context: &PlanContext, period: usize, range: &std::ops::Range<usize>) -> usize {
+    let nodes = &context.graph.nodes;
     // The last node that could compute each node for itself.
     let mut reach: Vec<usize> = range.clone().collect();
     for i in range.clone() {
-        if matches!(scope.lowerings[i], Lowering::Kernels(_) | Lowering::Alias) {
+        if matches!(context.lowerings[i], Lowering::Kernels(_) | Lowering::Alias) {
             continue;
         }
         for input in &nodes[i].inputs {
-            if let Input::Node(j) = scope.root(*input) {
+            if let Input::Node(j) = context.canonical(*input) {
                 let j = j as usize;
-                if j >= range.start && !scope.is_constant(j) {
+                if j >= range.start && !context.is_constant(j) {
                     reach[j - range.start] = i;
                 }
             }
@@ -227,13 +233,13 @@ fn phase(scope: &Scope, period: usize, range: &std::ops::Range<usize>) -> usize 
 }
 
 /// What the nodes of a turn cost to compile if they share a kernel, and whether they need kernels of their own.
-pub(super) fn weight(scope: &Scope, turn: std::ops::Range<usize>) -> (usize, bool) {
+pub(super) fn weight(context: &PlanContext, turn: std::ops::Range<usize>) -> (usize, bool) {
     let mut sum = 0;
     let mut heavy = false;
-    for lowering in turn.filter_map(|i| scope.lowerings.get(i)) {
+    for lowering in turn.filter_map(|i| context.lowerings.get(i)) {
         match lowering {
-            Lowering::Pointwise(pointwise) if pointwise.is_view() => sum += STRIDED,
-            Lowering::Pointwise(pointwise) => sum += pointwise.weight() + CALL,
+            Lowering::Elementwise(elementwise) if elementwise.is_view() => sum += STRIDED,
+            Lowering::Elementwise(elementwise) => sum += elementwise.weight() + CALL,
             Lowering::Kernels(_) => heavy = true,
             Lowering::Reduce(_) => heavy = true,
             Lowering::Alias => {}

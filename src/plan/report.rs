@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Step;
-use crate::device::table::{self, Column};
 use crate::shape::Shape;
+use crate::text_table::{self, Column};
 
 /// What the planner says of a step, for reports and profiles. Nothing that runs depends on it.
 #[derive(Debug, Clone, Default)]
@@ -135,7 +135,7 @@ impl fmt::Display for PlanReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernels = self.kernels();
         let plural = if kernels.len() == 1 { "" } else { "s" };
-        let bytes = table::bytes(self.buffer_bytes());
+        let bytes = text_table::bytes(self.buffer_bytes());
         writeln!(f, "plan of {} kernel{plural}, {bytes} of buffers", kernels.len())?;
         let columns = [
             Column::right("#"),
@@ -151,11 +151,11 @@ impl fmt::Display for PlanReport {
                 kernel.label.clone(),
                 kernel.ops.join(" "),
                 shapes(&kernel.outputs),
-                table::bytes(kernel.bytes),
+                text_table::bytes(kernel.bytes),
                 kernel.flops.map_or("-".to_string(), |flops| flops.to_string()),
             ]
         });
-        table::write(f, &columns, rows.collect())
+        text_table::write(f, &columns, rows.collect())
     }
 }
 

@@ -21,7 +21,7 @@ pub use report::{TunedOp, TunedVariant, TuningReport};
 
 use super::{Plan, plan};
 use crate::device::{Caps, Gpu, MatmulPrecision, env_var};
-use crate::graph::lower::{Doubt, Site, Variants};
+use crate::graph::lower::{LoweringContext, Unverified, Variants};
 use crate::graph::{Graph, Node, Op, Spec};
 
 /// Whether plans use what was measured on this adapter, and whether they may be measured.
@@ -69,26 +69,26 @@ pub(crate) struct Task {
 #[derive(Default)]
 pub(crate) struct Met {
     pub(super) tasks: Vec<Arc<Task>>,
-    pub(super) doubts: Vec<Doubt>,
+    pub(super) unverified: Vec<Unverified>,
 }
 
 impl Task {
-    fn new(node: &Node, site: &Site, variants: Variants) -> Self {
+    fn new(node: &Node, cx: &LoweringContext, variants: Variants) -> Self {
         let op = node.op.clone();
         let mut key = format!("{op:?}");
         if !key.starts_with(op.name()) {
             key = format!("{} {key}", op.name());
         }
-        for spec in site.inputs {
+        for spec in cx.inputs {
             key += &format!(" {}{}", spec.dtype.name(), spec.shape);
         }
-        if site.caps.precision != MatmulPrecision::Strict {
-            key += &format!(" {:?}", site.caps.precision);
+        if cx.caps.precision != MatmulPrecision::Strict {
+            key += &format!(" {:?}", cx.caps.precision);
         }
         // Findings are lines with tabs.
         let key = key.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let inputs = site.inputs.iter().map(|spec| (*spec).clone()).collect();
-        Task { key, op, inputs, output: site.output.clone(), variants, caps: site.caps.clone() }
+        let inputs = cx.inputs.iter().map(|spec| (*spec).clone()).collect();
+        Task { key, op, inputs, output: cx.output.clone(), variants, caps: cx.caps.clone() }
     }
 
     /// What was found for it, if it is one of its variants.
@@ -110,31 +110,37 @@ pub(crate) enum Choice<'a> {
 impl Choice<'_> {
     /// The name of the variant that `node` is to take, or `None` for its own choice. Ops about which nothing was found
     /// are added to `tasks`.
-    pub(super) fn variant(&self, node: &Node, site: &Site, met: &mut Met) -> Option<String> {
+    pub(super) fn variant(
+        &self,
+        node: &Node,
+        cx: &LoweringContext,
+        met: &mut Met,
+    ) -> Option<String> {
         if let Choice::Forced(name) = self {
             return Some((*name).to_string());
         }
-        let mut variants = node.op.variants(site);
-        let doubts = match cfg!(target_family = "wasm") {
-            // No browser has what might be doubted.
+        let mut variants = node.op.variants(cx);
+        let unverified = match cfg!(target_family = "wasm") {
+            // No browser has what would need a proof.
             true => Vec::new(),
-            false => std::mem::take(&mut variants.doubts),
+            false => std::mem::take(&mut variants.unverified),
         };
         // A sum of nothing is not worth measuring.
-        if variants.names.len() < 2 || site.inputs.iter().any(|spec| spec.elements() == 0) {
+        if variants.names.len() < 2 || cx.inputs.iter().any(|spec| spec.elements() == 0) {
             return None;
         }
-        let task = Task::new(node, site, variants);
+        let task = Task::new(node, cx, variants);
         let found = match self {
             Choice::Findings(findings) => task.found(findings).map(str::to_string),
             _ => None,
         };
         // Findings are of an earlier run, and no proof.
-        let doubted =
-            doubts.iter().find(|doubt| Some(&doubt.variant) == found.as_ref()).map(|d| d.kind);
-        met.doubts
-            .extend(doubts.into_iter().filter(|doubt| doubt.wanted || Some(doubt.kind) == doubted));
-        if doubted.is_some() {
+        let unverified_kind =
+            unverified.iter().find(|case| Some(&case.variant) == found.as_ref()).map(|d| d.kind);
+        met.unverified.extend(
+            unverified.into_iter().filter(|case| case.wanted || Some(case.kind) == unverified_kind),
+        );
+        if unverified_kind.is_some() {
             return None;
         }
         if found.is_none() && met.tasks.iter().all(|known| known.key != task.key) {
@@ -197,7 +203,7 @@ impl Tuner {
     pub(crate) fn plan(&mut self, gpu: &Gpu, caps: &mut Caps, graph: &Graph, fusion: bool) -> Plan {
         let plan = plan(graph, caps, fusion, &self.choice());
         #[cfg(not(target_family = "wasm"))]
-        if proof::settle(gpu, caps, &plan.met.doubts) {
+        if proof::settle(gpu, caps, &plan.met.unverified) {
             return super::plan(graph, caps, fusion, &self.choice());
         }
         #[cfg(target_family = "wasm")]

@@ -3,7 +3,7 @@
 
 use super::period::Periods;
 use super::turns::Turns;
-use super::{Device, Lane};
+use super::{Device, DeviceState};
 use crate::graph::Stream;
 
 /// Ops that wait before a flush is made where nothing is known to repeat. Long enough for a training step of a deep
@@ -44,30 +44,30 @@ impl Device {
     /// # }
     /// ```
     pub fn set_stream_limit(&self, nodes: Option<usize>) {
-        self.lane().cutter = Cutter::new(nodes);
+        self.state().cutter = Cutter::new(nodes);
     }
 
     /// The program goes on with what another one has begun, whose stream it cuts as that one did when it had settled.
     #[cfg(feature = "safetensors")]
     pub(crate) fn resume(&self) {
-        let cutter = &mut self.lane().cutter;
+        let cutter = &mut self.state().cutter;
         cutter.turns.resume(cutter.passed);
     }
 
     /// Notes a mark between the op that was called last and the next one, and flushes if the stream is to be cut
     /// there.
     pub(crate) fn mark(&self, mark: Mark) {
-        let mut lane = self.lane();
-        let waiting = lane.stream.len();
-        if lane.cutter.mark(mark, waiting) {
-            self.flush_unasked(&mut lane);
+        let mut state = self.state();
+        let waiting = state.stream.len();
+        if state.cutter.mark(mark, waiting) {
+            self.flush_unasked(&mut state);
         }
         // What begins now, whatever was before.
-        lane.cutter.training |= mark == Mark::Turn;
+        state.cutter.training |= mark == Mark::Turn;
     }
 }
 
-impl Lane {
+impl DeviceState {
     /// Whether the stream, which has reached the limit, is to be flushed.
     #[cold]
     pub(super) fn is_full(&mut self) -> bool {

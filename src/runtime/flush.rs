@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use web_time::Instant;
 
-use super::{Device, Lane};
+use super::{Device, DeviceState};
 use crate::device::{Buffer, Counter, Gpu, Staging};
 use crate::error::{DeviceFault, Error, Result};
-use crate::graph::{State, Taken, Value};
+use crate::graph::{Taken, Value, ValueState};
 
 impl Device {
     /// Flushes, and lets the run write into the buffers of `old`, of which each stands for one handle that the
@@ -20,48 +20,48 @@ impl Device {
     /// # Errors
     /// As [`Device::flush`].
     pub(crate) fn flush_replacing(&self, old: &[&Arc<Value>]) -> Result<()> {
-        let mut lane = self.lane();
-        lane.cutter.step_ends();
-        lane.cutter.replaces();
+        let mut state = self.state();
+        state.cutter.step_ends();
+        state.cutter.replaces();
         // With an error to tell the caller keeps what it has, so it has nothing to lend.
-        if let Some(error) = lane.failure.take() {
-            let _ = self.flush_lane(&mut lane, None, &[]);
+        if let Some(error) = state.failure.take() {
+            let _ = self.flush_locked(&mut state, None, &[]);
             return Err(self.0.gpu.judge(error));
         }
-        self.flush_lane(&mut lane, None, old).map(drop)
+        self.flush_locked(&mut state, None, old).map(drop)
     }
 
     /// Runs what waits. Values that it should have made fail with its error. `lent` as in [`Stream::take`].
     ///
     /// [`Stream::take`]: crate::graph::Stream::take
-    pub(super) fn flush_lane(
+    pub(super) fn flush_locked(
         &self,
-        lane: &mut Lane,
+        state: &mut DeviceState,
         read: Option<(&Arc<Value>, &Staging)>,
         lent: &[&Arc<Value>],
     ) -> Result<Option<wgpu::SubmissionIndex>> {
-        lane.uploaded = 0;
-        let training = lane.cutter.flushed(lane.stream.len());
-        if lane.stream.len() == 0 {
+        state.uploaded = 0;
+        let training = state.cutter.flushed(state.stream.len());
+        if state.stream.len() == 0 {
             return self.0.gpu.ask().map(|()| None);
         }
         #[cfg(not(target_family = "wasm"))]
-        match lane.tuner.slice(&self.0.gpu) {
+        match state.tuner.slice(&self.0.gpu) {
             Ok(false) => {}
-            Ok(true) => lane.plans.clear(),
-            Err(error) => drop(lane.failure.get_or_insert(error)),
+            Ok(true) => state.plans.clear(),
+            Err(error) => drop(state.failure.get_or_insert(error)),
         }
-        let mut taken = lane.stream.take(lent);
+        let mut taken = state.stream.take(lent);
         if taken.graph.nodes.is_empty() {
             return self.0.gpu.ask().map(|()| None);
         }
         let gpu = &self.0.gpu;
-        let key = taken.graph.key(&mut lane.coincidences);
+        let key = taken.graph.key(&mut state.coincidences);
         let graph = &taken.graph;
         let mut awaited = Awaited::new(gpu, &taken);
-        let fusion = lane.fusion;
-        let (tuner, caps) = (&mut lane.tuner, &mut lane.caps);
-        let (plan, known) = lane.plans.get(key, |first, tries| {
+        let fusion = state.fusion;
+        let (tuner, caps) = (&mut state.tuner, &mut state.caps);
+        let (plan, known) = state.plans.get(key, |first, tries| {
             let began = Instant::now();
             let mut plan = tuner.plan(gpu, caps, graph, fusion);
             // A training step has the same kernels from its first time on, also in a process that resumes another's.
@@ -74,7 +74,7 @@ impl Device {
             plan
         });
         if !known {
-            lane.tuner.saw(plan.tasks());
+            state.tuner.saw(plan.tasks());
             // Proofs are submissions, too.
             awaited.count_submits();
         }
@@ -89,10 +89,10 @@ impl Device {
             Ok((buffers, index)) => {
                 awaited.ran = Some(Ok(()));
                 let runs = plan.ran();
-                lane.tuner.ran(plan.tasks(), runs);
+                state.tuner.ran(plan.tasks(), runs);
                 debug_assert!(plan.outputs().eq(taken.outputs.iter().map(|(node, _)| *node)));
                 for ((_, value), buffer) in taken.outputs.iter().zip(buffers) {
-                    value.set(State::Ready(buffer));
+                    value.set(ValueState::Ready(buffer));
                 }
                 Ok(Some(index))
             }
@@ -144,15 +144,15 @@ impl Drop for Awaited<'_> {
     fn drop(&mut self) {
         if !matches!(self.ran, Some(Ok(()))) {
             for (_, value) in &self.taken.outputs {
-                if matches!(value.state(), State::Waiting(_)) {
-                    value.set(State::Failed(self.error()));
+                if matches!(value.state(), ValueState::Waiting(_)) {
+                    value.set(ValueState::Failed(self.error()));
                 }
             }
         }
-        // All submissions of a device are made with its lane locked, so another one can only be this run's.
+        // All submissions of a device are made with its state locked, so another one can only be this run's.
         if !self.taken.lent.is_empty() && self.gpu.stats().submits != self.submits {
             for value in &self.taken.lent {
-                value.set(State::Failed(self.error()));
+                value.set(ValueState::Failed(self.error()));
             }
         }
     }
@@ -177,8 +177,8 @@ pub(super) fn never_ran() -> Error {
 /// The buffer of a value that has run.
 pub(super) fn ready(value: &Value) -> Result<Arc<Buffer>> {
     match value.state() {
-        State::Ready(buffer) => Ok(buffer),
-        State::Failed(error) => Err(error),
-        State::Waiting(_) => Err(never_ran()),
+        ValueState::Ready(buffer) => Ok(buffer),
+        ValueState::Failed(error) => Err(error),
+        ValueState::Waiting(_) => Err(never_ran()),
     }
 }

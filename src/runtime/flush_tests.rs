@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 impl Device {
     fn take(&self, lent: &[&Arc<Value>]) -> Taken {
-        self.lane().stream.take(lent)
+        self.state().stream.take(lent)
     }
 }
 
@@ -219,11 +219,11 @@ fn equal_words_are_named_and_keyed() {
             keyed(device, || x.multiply(numbers[0])?.add(numbers[1])?.add(numbers[2]))
         };
         let (graph, all_differ) = sums([3.0, 4.0, 5.0]);
-        assert_eq!(graph.same_words, [None; 6]);
+        assert_eq!(graph.equal_scalars, [None; 6]);
         let (graph, all_agree) = sums([3.0, 3.0, 3.0]);
-        assert_eq!(graph.same_words, [None, None, Some(0), None, Some(0), None]);
+        assert_eq!(graph.equal_scalars, [None, None, Some(0), None, Some(0), None]);
         let (graph, two_agree) = sums([4.0, 3.0, 3.0]);
-        assert_eq!(graph.same_words, [None, None, None, None, Some(2), None]);
+        assert_eq!(graph.equal_scalars, [None, None, None, None, Some(2), None]);
         assert!(all_differ != all_agree && all_agree != two_agree && all_differ != two_agree);
         // The numbers themselves make no other key.
         assert_eq!(sums([6.0, 7.0, 8.0]).1, all_differ);
@@ -235,7 +235,7 @@ fn equal_words_are_named_and_keyed() {
             let range = Tensor::arange(0.0, 4.0, 1.0)?;
             Ok((x.add(&range)?, x.add(0.0)?))
         });
-        assert_eq!(graph.same_words, [None; 4]);
+        assert_eq!(graph.equal_scalars, [None; 4]);
         Ok(())
     });
 }

@@ -8,13 +8,13 @@ use crate::plan::PlanReport;
 impl Device {
     /// The plan that ran last: its kernels, what each computes, and their shaders. `None` before the first.
     pub fn last_plan(&self) -> Option<PlanReport> {
-        self.lane().plans.last()
+        self.state().plans.last()
     }
 
     /// Lets plans be made for another adapter.
     #[cfg(test)]
     pub(crate) fn change_caps(&self, change: impl FnOnce(&mut crate::device::Caps)) {
-        change(&mut self.lane().caps);
+        change(&mut self.state().caps);
     }
 
     /// Takes the time of every kernel from now on, until the [`Profiler`] is asked for the result.

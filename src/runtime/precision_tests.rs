@@ -13,10 +13,10 @@ use crate::tensor::Tensor;
 fn gpu() -> (Device, bool) {
     let device = Device::new().unwrap();
     device.set_tuning(crate::plan::Tuning::Off);
-    let mut lane = device.lane();
-    lane.caps.cpu = false;
-    let can = lane.caps.cooperative.iter().any(|kind| kind.inputs == DType::F16);
-    drop(lane);
+    let mut state = device.state();
+    state.caps.cpu = false;
+    let can = state.caps.cooperative.iter().any(|kind| kind.inputs == DType::F16);
+    drop(state);
     (device, can)
 }
 
@@ -76,7 +76,7 @@ fn factors_are_rounded_on_request_only() {
     assert_eq!(uses_small_matrices(&device), can);
     if can {
         // Proven, or it would not have been used.
-        assert!(device.lane().caps.cooperative.iter().any(|kind| kind.proven));
+        assert!(device.state().caps.cooperative.iter().any(|kind| kind.proven));
         let error = farthest(&strict, &rounded);
         // Sums of a hundred products of about 1/3, each with an error of 2^-11 at most.
         assert!(error > 1e-5 && error < 0.01, "{error}");
@@ -112,8 +112,8 @@ fn small_inputs_need_no_request() {
     }
     let y = layer(&device, DType::F16);
     assert_eq!(uses_small_matrices(&device), can);
-    device.lane().caps.cooperative.clear();
-    device.lane().plans.clear();
+    device.state().caps.cooperative.clear();
+    device.state().plans.clear();
     let plain = layer(&device, DType::F16);
     assert!(!uses_small_matrices(&device));
     // Sums in f32, rounded to f16 once: up to 32 in steps of 1/64.

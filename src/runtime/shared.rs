@@ -6,7 +6,7 @@ use super::flush::ready;
 use super::{Device, Value};
 use crate::device::{Buffer, Gpu};
 use crate::error::{DeviceFault, Error, Result, message};
-use crate::graph::{Spec, State};
+use crate::graph::{Spec, ValueState};
 
 impl Device {
     /// Shares a device that the application has made. Its own limits and features hold; kernels need what
@@ -70,20 +70,20 @@ impl Device {
 
     /// A value in a buffer of the application's.
     pub(crate) fn adopt(&self, spec: Spec, buffer: wgpu::Buffer) -> Arc<Value> {
-        Value::new(spec, State::Ready(Arc::new(Buffer::foreign(buffer))))
+        Value::new(spec, ValueState::Ready(Arc::new(Buffer::foreign(buffer))))
     }
 
     /// The buffer of `value`, after a flush if it was waiting, or if the application may write to the buffer and what
     /// waits may read it.
     pub(crate) fn buffer(&self, value: &Arc<Value>) -> Result<Arc<Buffer>> {
         self.0.gpu.share();
-        let mut lane = self.lane();
+        let mut state = self.state();
         let flushed = match value.state() {
-            State::Ready(buffer) if buffer.is_pooled() => self.0.gpu.ask(),
-            State::Failed(_) => Ok(()),
-            _ => self.flush_lane(&mut lane, None, &[]).map(drop),
+            ValueState::Ready(buffer) if buffer.is_pooled() => self.0.gpu.ask(),
+            ValueState::Failed(_) => Ok(()),
+            _ => self.flush_locked(&mut state, None, &[]).map(drop),
         };
-        flushed.and_then(|()| ready(value)).map_err(|error| self.tell(&mut lane, error))
+        flushed.and_then(|()| ready(value)).map_err(|error| self.tell(&mut state, error))
     }
 
     /// Takes the application's buffer back from `value`, of which nobody may hold anything else.

@@ -50,23 +50,23 @@ impl Device {
         // A browser's device may have no timestamps, which are not used there.
         #[cfg(not(target_family = "wasm"))]
         gpu.start_profile().map(|()| gpu.drop_profile())?;
-        let mut tasks = self.lane().tuner.take_unmeasured();
+        let mut tasks = self.state().tuner.take_unmeasured();
         let mut ops = Vec::new();
         let measured = {
             let mut measuring = pin!(measure(gpu, &mut tasks, &mut ops));
-            // Whatever submits holds the lane, as a flush tells its own submissions by that; whatever waits does not.
+            // Whatever submits holds the state, as a flush tells its own submissions by that; whatever waits does not.
             poll_fn(|context| {
-                let _lane = self.lane();
+                let _lane = self.state();
                 measuring.as_mut().poll(context)
             })
             .await
         };
-        let mut lane = self.lane();
-        lane.tuner.saw(&tasks);
+        let mut state = self.state();
+        state.tuner.saw(&tasks);
         if !ops.is_empty() {
-            lane.tuner.found(&ops);
-            lane.tuner.save();
-            lane.plans.clear();
+            state.tuner.found(&ops);
+            state.tuner.save();
+            state.plans.clear();
         }
         measured.map(|()| TuningReport::new(ops))
     }
@@ -88,16 +88,16 @@ impl Device {
     /// # }
     /// ```
     pub fn set_tuning(&self, tuning: Tuning) {
-        let mut lane = self.lane();
-        if lane.tuner.mode() != tuning {
-            lane.tuner.set_mode(tuning);
-            lane.plans.clear();
+        let mut state = self.state();
+        if state.tuner.mode() != tuning {
+            state.tuner.set_mode(tuning);
+            state.plans.clear();
         }
     }
 
     /// What [`Device::set_tuning`] has set.
     pub fn tuning(&self) -> Tuning {
-        self.lane().tuner.mode()
+        self.state().tuner.mode()
     }
 
     /// How precisely products of `f32` tensors are computed from now on: `matmul`, the convolutions and their gradients.
@@ -115,16 +115,16 @@ impl Device {
     ///
     /// [`DeviceOptions::matmul_precision`]: crate::DeviceOptions::matmul_precision
     pub fn set_matmul_precision(&self, precision: MatmulPrecision) {
-        let mut lane = self.lane();
-        if lane.caps.precision != precision {
-            lane.caps.precision = precision;
-            lane.plans.clear();
+        let mut state = self.state();
+        if state.caps.precision != precision {
+            state.caps.precision = precision;
+            state.plans.clear();
         }
     }
 
     /// What [`Device::set_matmul_precision`] has set.
     pub fn matmul_precision(&self) -> MatmulPrecision {
-        self.lane().caps.precision
+        self.state().caps.precision
     }
 
     /// What was found by measuring, as text: those of this process and those in the cache folder.
@@ -132,7 +132,7 @@ impl Device {
     /// Natively findings are kept there unless `WGRAD_CACHE` is `off`. A web page keeps this text where it likes and
     /// gives it to [`Device::load_tuning_findings`] at the next visit.
     pub fn tuning_findings(&self) -> String {
-        self.lane().tuner.text()
+        self.state().tuner.text()
     }
 
     /// Uses findings that [`Device::tuning_findings`] has returned, from the next plan on. Returns how many they are.
@@ -152,13 +152,13 @@ impl Device {
     /// # Errors
     /// [`Error::Data`] if they are damaged or those of another adapter, driver or version.
     pub fn load_tuning_findings(&self, text: &str) -> Result<usize> {
-        let mut lane = self.lane();
-        let count = lane.tuner.load(text).map_err(|why| {
+        let mut state = self.state();
+        let count = state.tuner.load(text).map_err(|why| {
             Error::Data(message!(
                 "Device: this text cannot be loaded as findings: {why}. Measure again."
             ))
         })?;
-        lane.plans.clear();
+        state.plans.clear();
         Ok(count)
     }
 }

@@ -5,7 +5,7 @@
 //! it by itself.
 
 use super::cut::{LONGEST, Mark, STREAM_LIMIT};
-use crate::graph::Table;
+use crate::graph::HashIndex;
 
 /// A flush of fewer nodes would cost more than it saves.
 const LEAST: usize = 16;
@@ -37,7 +37,7 @@ pub(super) struct Turns {
     /// The cells that were given values since the label came, and where; kept only while a label is to be found.
     marks: Vec<(u64, u64)>,
     /// The first of `marks` with this cell.
-    first: Table,
+    first: HashIndex,
     asked: Asked,
 }
 
@@ -64,7 +64,7 @@ impl Default for Turns {
             least: LEAST,
             begun: None,
             marks: Vec::new(),
-            first: Table::default(),
+            first: HashIndex::default(),
             asked: Asked::default(),
         }
     }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::eager::Observer;
 use crate::graph::Mixer;
-use crate::ops::{Input, Keep, Operation};
+use crate::ops::{Keep, KeptInput, Operation};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -42,7 +42,7 @@ struct State {
 
 pub(super) struct Entry {
     pub(super) op: Arc<dyn Operation>,
-    pub(super) inputs: SmallVec<[Input; 3]>,
+    pub(super) inputs: SmallVec<[KeptInput; 3]>,
     pub(super) output_id: u64,
     pub(super) output: Option<Tensor>,
 }
@@ -121,7 +121,7 @@ impl Observer for Recorder {
             return;
         }
         let kept = matches!(keep, Keep::Inputs | Keep::Both);
-        let input = |x: &&Tensor| Input {
+        let input = |x: &&Tensor| KeptInput {
             id: x.id(),
             spec: x.spec().clone(),
             kept: kept.then(|| (*x).clone()),

@@ -10,7 +10,7 @@ use super::recorder::Recorder;
 /// One thing that a gradient is asked for.
 #[doc(hidden)]
 #[derive(Clone)]
-pub struct Source {
+pub struct GradientSource {
     pub(super) kind: Kind,
     pub(super) label: String,
 }
@@ -92,7 +92,7 @@ pub trait Sources {
     type Required;
 
     #[doc(hidden)]
-    fn list(&self) -> Vec<Source>;
+    fn list(&self) -> Vec<GradientSource>;
 
     #[doc(hidden)]
     fn pack(grads: Vec<Option<Tensor>>) -> Self::Gradients;
@@ -104,12 +104,12 @@ pub trait Sources {
 /// One tensor or variable.
 #[doc(hidden)]
 pub trait OneSource {
-    fn source(&self) -> Source;
+    fn source(&self) -> GradientSource;
 }
 
 impl OneSource for Tensor {
-    fn source(&self) -> Source {
-        Source {
+    fn source(&self) -> GradientSource {
+        GradientSource {
             kind: Kind::Tensor(self.id()),
             label: format!("the tensor of shape {:?}", self.shape()),
         }
@@ -117,8 +117,8 @@ impl OneSource for Tensor {
 }
 
 impl OneSource for Variable {
-    fn source(&self) -> Source {
-        Source {
+    fn source(&self) -> GradientSource {
+        GradientSource {
             kind: Kind::Variable(self.id()),
             label: format!("the variable '{}' {:?}", self.name(), self.shape()),
         }
@@ -158,7 +158,7 @@ impl Watchable for &TensorOrVariable {
 }
 
 impl OneSource for TensorOrVariable {
-    fn source(&self) -> Source {
+    fn source(&self) -> GradientSource {
         match self {
             TensorOrVariable::Tensor(tensor) => tensor.source(),
             TensorOrVariable::Variable(variable) => variable.source(),
@@ -167,7 +167,7 @@ impl OneSource for TensorOrVariable {
 }
 
 impl<T: OneSource> OneSource for &T {
-    fn source(&self) -> Source {
+    fn source(&self) -> GradientSource {
         (*self).source()
     }
 }
@@ -178,7 +178,7 @@ macro_rules! one {
             type Gradients = Option<Tensor>;
             type Required = Tensor;
 
-            fn list(&self) -> Vec<Source> {
+            fn list(&self) -> Vec<GradientSource> {
                 vec![self.source()]
             }
 
@@ -201,7 +201,7 @@ macro_rules! many {
             type Gradients = Vec<Option<Tensor>>;
             type Required = Vec<Tensor>;
 
-            fn list(&self) -> Vec<Source> {
+            fn list(&self) -> Vec<GradientSource> {
                 self.iter().map(|s| s.source()).collect()
             }
 
@@ -222,7 +222,7 @@ impl<T: OneSource, const N: usize> Sources for [T; N] {
     type Gradients = [Option<Tensor>; N];
     type Required = [Tensor; N];
 
-    fn list(&self) -> Vec<Source> {
+    fn list(&self) -> Vec<GradientSource> {
         self.iter().map(OneSource::source).collect()
     }
 

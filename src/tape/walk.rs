@@ -8,7 +8,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 use super::recorder::{ById, Entry, Ids, ReadIds, Recorder};
-use super::sources::{Kind, Source, check_float};
+use super::sources::{GradientSource, Kind, check_float};
 
 /// The gradient of each source, the entries being freed on the way if `once`.
 pub(super) fn backward(
@@ -16,7 +16,7 @@ pub(super) fn backward(
     once: bool,
     targets: &[Tensor],
     output_gradients: Option<&[&Tensor]>,
-    sources: &[Source],
+    sources: &[GradientSource],
 ) -> Result<Vec<Option<Tensor>>> {
     let ids: Vec<ReadIds> = sources
         .iter()
@@ -56,7 +56,7 @@ pub(super) fn require(
     recorder: &Recorder,
     grads: Vec<Option<Tensor>>,
     targets: &[Tensor],
-    sources: &[Source],
+    sources: &[GradientSource],
 ) -> Result<Vec<Tensor>> {
     grads
         .into_iter()

@@ -118,7 +118,7 @@ impl Catalog {
         ] {
             for shape in SHAPES {
                 self.add(format!("{distribution:?}"), |c| {
-                    let words = crate::graph::Words::from_slice(&[1, 2, 0, 0, 0, 0]);
+                    let words = crate::graph::RuntimeScalars::from_slice(&[1, 2, 0, 0, 0, 0]);
                     philox_random(Some(&c.device), distribution, shape.into(), words, None)
                 });
             }

@@ -1,11 +1,11 @@
 //! What each text of the catalog is checked for.
 
 use super::{Text, catalog};
-use crate::device::{Access, Source};
+use crate::device::{Access, ShaderSource};
 use crate::error::Result;
 
 /// Parses, validates and translates a text; the first complaint, or the module.
-fn check(source: &Source) -> Result<naga::Module, String> {
+fn check(source: &ShaderSource) -> Result<naga::Module, String> {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
     let module = naga::front::wgsl::parse_str(&source.wgsl)
         .map_err(|e| format!("WGSL: {}", e.emit_to_string(&source.wgsl)))?;
@@ -27,11 +27,11 @@ fn check(source: &Source) -> Result<naga::Module, String> {
     Ok(module)
 }
 
-fn uses_small_matrices(source: &Source) -> bool {
+fn uses_small_matrices(source: &ShaderSource) -> bool {
     source.wgsl.contains("enable wgpu_cooperative_matrix;")
 }
 
-fn uses_subgroups(source: &Source) -> bool {
+fn uses_subgroups(source: &ShaderSource) -> bool {
     source.wgsl.contains("subgroup")
 }
 
@@ -258,7 +258,7 @@ fn the_checks_notice_mistakes() {
     let altered = |from: &str, to: &str| {
         let wgsl = gather.source.wgsl.replace(from, to);
         assert_ne!(*wgsl, *gather.source.wgsl, "{from} is not in the text");
-        Source { wgsl: wgsl.into(), ..gather.source.clone() }
+        ShaderSource { wgsl: wgsl.into(), ..gather.source.clone() }
     };
     assert!(check(&altered("fn main(", "// Here it begins.\nfn main(")).is_ok());
     assert!(check(&altered("return;", "return 1;")).is_err());

@@ -16,7 +16,7 @@ use super::matmul::{Columns, Gemm, Product, Sum};
 use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::Result;
-use crate::graph::lower::{Lowering, Site, Variants};
+use crate::graph::lower::{Lowering, LoweringContext, Variants};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::{Operand, Tensor};
@@ -67,34 +67,30 @@ impl Op for Conv2d {
         self.hash(&mut state);
     }
 
-    fn variants(&self, site: &Site) -> Variants {
-        self.product(site).variants(site.caps)
+    fn variants(&self, cx: &LoweringContext) -> Variants {
+        self.product(cx).variants(cx.caps)
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        self.product(site).lower_at(site)
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        self.product(cx).lower_at(cx)
     }
 }
 
 impl Conv2d {
-    fn product(&self, site: &Site) -> Gemm {
-        let g = agreed(Geometry::new(
-            "Conv2D",
-            &site.inputs[0].shape,
-            &site.inputs[1].shape,
-            self.options,
-        ));
+    fn product(&self, cx: &LoweringContext) -> Gemm {
+        let g =
+            agreed(Geometry::new("Conv2D", &cx.inputs[0].shape, &cx.inputs[1].shape, self.options));
         let ([_, _, _, c], [kh, kw, _, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
         if g.is_product() {
             let size = Product { m: n * oh * ow, k: c, n: o, ..Product::default() };
-            return size.gemm("conv2d", site.output.dtype);
+            return size.gemm("conv2d", cx.output.dtype);
         }
         let by_row = c % 4 != 0 && self.options.dilations[1] == 1;
         let (sum, v) = if by_row { ([kh, 1, kw * c], 0) } else { ([kh, kw, c], c * o) };
         Gemm {
             label: "conv2d",
-            dtype: site.output.dtype,
-            result: site.output.dtype,
+            dtype: cx.output.dtype,
+            result: cx.output.dtype,
             batch: 1,
             m: n * oh * ow,
             n: o,
@@ -142,27 +138,27 @@ impl Op for InputGradient {
         self.hash(&mut state);
     }
 
-    fn variants(&self, site: &Site) -> Variants {
-        let (first, other) = self.ways(site);
-        let mut variants = first.gemm.variants(site.caps);
+    fn variants(&self, cx: &LoweringContext) -> Variants {
+        let (first, other) = self.ways(cx);
+        let mut variants = first.gemm.variants(cx.caps);
         // Of the other way what the table prefers.
         if let Some(Way { gemm, .. }) = other {
-            let more = gemm.variants(site.caps);
+            let more = gemm.variants(cx.caps);
             let name = |name: &String| format!("{OTHER_WAY}{name}");
             variants.half.extend(more.half.iter().map(name));
             variants.names.extend(more.names.first().map(name));
-            variants.doubts.extend(more.doubts);
+            variants.unverified.extend(more.unverified);
             variants.terms = variants.terms.max(more.terms);
         }
         variants
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let (first, other) = self.ways(site);
-        let named = site.variant.and_then(|name| name.strip_prefix(OTHER_WAY));
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let (first, other) = self.ways(cx);
+        let named = cx.variant.and_then(|name| name.strip_prefix(OTHER_WAY));
         match (other, named) {
-            (Some(other), Some(_)) => other.lower(&Site { variant: named, ..*site }),
-            _ => first.lower(site),
+            (Some(other), Some(_)) => other.lower(&LoweringContext { variant: named, ..*cx }),
+            _ => first.lower(cx),
         }
     }
 }
@@ -177,21 +173,20 @@ struct Way {
 const OTHER_WAY: &str = "other way, ";
 
 impl Way {
-    fn lower(self, site: &Site) -> Lowering {
+    fn lower(self, cx: &LoweringContext) -> Lowering {
         match self.patches {
-            Some(geometry) => patches::input_gradient(&geometry, self.gemm, site),
-            None => self.gemm.lower_at(site),
+            Some(geometry) => patches::input_gradient(&geometry, self.gemm, cx),
+            None => self.gemm.lower_at(cx),
         }
     }
 }
 
 impl InputGradient {
     /// The way that the table takes, and the other one where there is one.
-    fn ways(&self, site: &Site) -> (Way, Option<Way>) {
-        let g =
-            agreed(Geometry::new(self.name(), &self.image, &site.inputs[1].shape, self.options));
+    fn ways(&self, cx: &LoweringContext) -> (Way, Option<Way>) {
+        let g = agreed(Geometry::new(self.name(), &self.image, &cx.inputs[1].shape, self.options));
         let ([n, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (g.image, g.filter, g.out);
-        let dtype = site.output.dtype;
+        let dtype = cx.output.dtype;
         let label = "conv2d_input_gradient";
         let by_o =
             |m: usize, n: usize| Product { m, k: o, n, transpose_b: true, ..Product::default() };
@@ -214,7 +209,7 @@ impl InputGradient {
         let given = by_o(n * oh * ow, kh * kw * c);
         if self.options.dilations != [1, 1]
             || given.m * given.n > patches::MOST
-            || patches::iterations(&g) > site.caps.loop_iterations
+            || patches::iterations(&g) > cx.caps.loop_iterations
         {
             return (direct, None);
         }
@@ -261,29 +256,28 @@ impl Op for FilterGradient {
         self.hash(&mut state);
     }
 
-    fn variants(&self, site: &Site) -> Variants {
-        self.product(site).variants(site.caps)
+    fn variants(&self, cx: &LoweringContext) -> Variants {
+        self.product(cx).variants(cx.caps)
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        self.product(site).lower_at(site)
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        self.product(cx).lower_at(cx)
     }
 }
 
 impl FilterGradient {
-    fn product(&self, site: &Site) -> Gemm {
-        let g =
-            agreed(Geometry::new(self.name(), &site.inputs[0].shape, &self.filter, self.options));
+    fn product(&self, cx: &LoweringContext) -> Gemm {
+        let g = agreed(Geometry::new(self.name(), &cx.inputs[0].shape, &self.filter, self.options));
         let ([kh, kw, c, o], [n, oh, ow, _]) = (g.filter, g.out);
         if g.is_product() {
             let size =
                 Product { m: c, k: n * oh * ow, n: o, transpose_a: true, ..Product::default() };
-            return size.gemm("conv2d_filter_gradient", site.output.dtype);
+            return size.gemm("conv2d_filter_gradient", cx.output.dtype);
         }
         Gemm {
             label: "conv2d_filter_gradient",
-            dtype: site.output.dtype,
-            result: site.output.dtype,
+            dtype: cx.output.dtype,
+            result: cx.output.dtype,
             batch: 1,
             m: kh * kw * c,
             n: o,

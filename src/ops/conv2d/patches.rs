@@ -5,7 +5,7 @@
 use super::super::matmul::{Gemm, Product};
 use super::geometry::Geometry;
 use crate::dtype::DType;
-use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
+use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::wgsl::shader;
 
 /// Elements that all patches together may have.
@@ -28,18 +28,18 @@ pub(super) fn iterations(g: &Geometry) -> usize {
 }
 
 /// `gemm` is that of [`product`].
-pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, site: &Site) -> Lowering {
+pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, cx: &LoweringContext) -> Lowering {
     let bytes = DType::F32.bytes(gemm.m * gemm.n);
-    let (patches, variant) = (Bind::Temp(0), gemm.variant_at(site));
-    let lowered = gemm.lower_to(patches, variant, site.caps);
+    let (patches, variant) = (Bind::Temp(0), gemm.variant_at(cx));
+    let lowered = gemm.lower_to(patches, variant, cx.caps);
     let Lowering::Kernels(Kernels { mut temps, mut kernels }) = lowered else {
         unreachable!("a product becomes kernels");
     };
     temps.insert(0, bytes);
     let ([_, h, w, c], [kh, kw, ..], [_, oh, ow, _]) = (g.image, g.filter, g.out);
-    let total = site.output.elements();
+    let total = cx.output.elements();
     let add = Kernel::new("conv2d_add_patches", shader!(include_str!("../../../shaders/add_patches.wgsl")))
-        .alias("Out", site.output.dtype)
+        .alias("Out", cx.output.dtype)
         .constant("WG", 64)
         .declare("alias V = vec4<f32>;")
         .declare(if c % 4 == 0 {
@@ -70,7 +70,7 @@ pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, site: &Site) -> Lowering 
         .param("sw", g.options.strides[1])
         .param("top", g.top)
         .param("left", g.left)
-        .groups(total.div_ceil(4 * 64), iterations(g));
+        .workgroups(total.div_ceil(4 * 64), iterations(g));
     kernels.push(add);
     Lowering::Kernels(Kernels { temps, kernels })
 }

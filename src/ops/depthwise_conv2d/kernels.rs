@@ -3,7 +3,7 @@
 //! Not an op: the ops say what is summed, as WGSL functions.
 
 use super::super::conv2d::Geometry;
-use super::super::parts::{part_of, stored_in, sum_parts};
+use super::super::split_k::{split_length, store_to, sum_splits};
 use super::super::template::expand;
 use crate::device::Caps;
 use crate::dtype::DType;
@@ -83,7 +83,7 @@ impl Cut {
         if turns <= caps.loop_iterations {
             return Cut { parts: 1, part: 0, steps: false, iterations: turns };
         }
-        let part = part_of(whole, results, caps);
+        let part = split_length(whole, results, caps);
         // Products without overflow are found in loops, too.
         let iterations = part + 64;
         Cut { parts: whole.div_ceil(part).max(1), part, steps: true, iterations }
@@ -104,8 +104,8 @@ impl Form<'_> {
         if parts == 1 {
             return kernel.stores().write(Bind::Output).into();
         }
-        let sums = stored_in(Bind::Temp(0), kernel.alias("Out", DType::F32), four);
-        let add = sum_parts([Bind::Temp(0), Bind::Output], DType::F32, dtype, results, parts);
+        let sums = store_to(Bind::Temp(0), kernel.alias("Out", DType::F32), four);
+        let add = sum_splits([Bind::Temp(0), Bind::Output], DType::F32, dtype, results, parts);
         let temps = vec![DType::F32.bytes(results * parts)];
         Lowering::Kernels(Kernels { temps, kernels: vec![sums, add] })
     }
@@ -171,7 +171,7 @@ fn kernel(form: &Form, g: &Geometry, dtype: DType) -> Kernel {
             .param("inverse_w", inverse(sw / common[1], dw / common[1]));
     }
     let threads = if single { total } else { total.div_ceil(4) };
-    kernel.flops(2 * n * oh * ow * cm * kh * kw).groups(threads.div_ceil(64), cut.iterations)
+    kernel.flops(2 * n * oh * ow * cm * kh * kw).workgroups(threads.div_ceil(64), cut.iterations)
 }
 
 /// The number below `n` whose product with `a` leaves 1 when divided by `n`; `a` and `n` have no common divisor.

@@ -12,7 +12,7 @@ use super::conv2d::{Conv2dOptions, Geometry};
 use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Lowering, Site};
+use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::{Operand, Tensor};
@@ -81,13 +81,12 @@ impl Op for DepthwiseConv2d {
         self.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let g =
-            agreed(geometry(FORWARD, &site.inputs[0].shape, &site.inputs[1].shape, self.options));
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let g = agreed(geometry(FORWARD, &cx.inputs[0].shape, &cx.inputs[1].shape, self.options));
         let lanes = Lanes::new(&g);
-        let results = site.output.elements();
+        let results = cx.output.elements();
         let [rows, columns] = [g.filter[0].min(g.image[1]), g.filter[1].min(g.image[2])];
-        let cut = Cut::new(lanes, rows * columns, rows * (1 + columns), results, site.caps);
+        let cut = Cut::new(lanes, rows * columns, rows * (1 + columns), results, cx.caps);
         let window = "let channel = e % p.cm;\n    \
             let window = e / p.cm;\n    \
             let y = (window / p.ow) % p.oh * p.sh;\n    \
@@ -134,7 +133,7 @@ impl Op for DepthwiseConv2d {
             cut,
             results,
         };
-        form.lower(&g, site.output.dtype)
+        form.lower(&g, cx.output.dtype)
     }
 }
 
@@ -174,8 +173,8 @@ impl Op for InputGradient {
         self.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let g = agreed(geometry(self.name(), &self.image, &site.inputs[1].shape, self.options));
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let g = agreed(geometry(self.name(), &self.image, &cx.inputs[1].shape, self.options));
         let lanes = if Lanes::new(&g) == Lanes::Channels { Lanes::Channels } else { Lanes::Single };
         let next = |axis: usize| {
             let [stride, dilation] = [g.options.strides[axis], g.options.dilations[axis]];
@@ -186,8 +185,8 @@ impl Op for InputGradient {
         let (rows, columns, m) = (most(0), most(1), g.filter[3]);
         let first = next(0).min(g.out[1]) + next(1).min(g.out[2]);
         let turns = first + rows * (1 + columns * (1 + m));
-        let results = site.output.elements();
-        let cut = Cut::new(lanes, rows * columns * m, turns, results, site.caps);
+        let results = cx.output.elements();
+        let cut = Cut::new(lanes, rows * columns * m, turns, results, cx.caps);
         // The loop is over windows, from the first on; the filter's elements go down by as many as it says.
         let whole = "fn element(e: u32) -> X {\n    \
             let channel = e % p.c * p.m;\n    \
@@ -237,7 +236,7 @@ impl Op for InputGradient {
             cut,
             results,
         };
-        form.lower(&g, site.output.dtype)
+        form.lower(&g, cx.output.dtype)
     }
 }
 
@@ -275,8 +274,8 @@ impl Op for FilterGradient {
         self.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let g = agreed(geometry(self.name(), &site.inputs[0].shape, &self.filter, self.options));
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let g = agreed(geometry(self.name(), &cx.inputs[0].shape, &self.filter, self.options));
         let lanes = Lanes::new(&g);
         let four = lanes != Lanes::Single;
         let whole = "fn element(e: u32) -> X {\n    \
@@ -315,17 +314,17 @@ impl Op for FilterGradient {
             }\n    }\n    \
             return sum;\n}";
         // The sum is long and the results are few: it is cut into parts, by rows of the result.
-        let results = site.output.elements();
+        let results = cx.output.elements();
         let (rows, ow) = (g.out[0] * g.out[1], g.out[2]);
-        let (shortest, most) = if site.caps.cpu { (1024, 64) } else { (128, 256) };
+        let (shortest, most) = if cx.caps.cpu { (1024, 64) } else { (128, 256) };
         let by_memory = (4 << 20) / results.max(1);
         let wanted = (rows * ow / shortest).min(most).min(by_memory).max(1);
         let each = if four { 1 + ow } else { 4 * (1 + ow) };
-        let longest = site.caps.loop_iterations / each;
+        let longest = cx.caps.loop_iterations / each;
         let part = rows.div_ceil(wanted).max(1).min(longest.max(1));
         let cut = match longest {
             // A row of the result is too long by itself.
-            0 => Cut::new(lanes, rows * ow, usize::MAX / 4, results, site.caps),
+            0 => Cut::new(lanes, rows * ow, usize::MAX / 4, results, cx.caps),
             _ => Cut {
                 parts: rows.div_ceil(part).max(1),
                 part,
@@ -341,7 +340,7 @@ impl Op for FilterGradient {
             cut,
             results,
         };
-        form.lower(&g, site.output.dtype)
+        form.lower(&g, cx.output.dtype)
     }
 }
 

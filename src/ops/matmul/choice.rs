@@ -9,7 +9,7 @@ use super::variants::{PLAIN, Problem, Variant, alternatives, candidates};
 use crate::device::{Caps, Cooperative, MatmulPrecision};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::lower::{Doubt, Lowering, Site, Variants};
+use crate::graph::lower::{Lowering, LoweringContext, Unverified, Variants};
 use crate::graph::{Op, Spec};
 
 impl Gemm {
@@ -81,12 +81,12 @@ impl Gemm {
         })
     }
 
-    /// The variant that the site names, or the table's choice.
-    pub(crate) fn variant_at(&self, site: &Site) -> Variant {
-        let named = site.variant.and_then(|name| {
-            self.alternatives(site.caps).into_iter().find(|variant| variant.name() == name)
+    /// The variant that `cx` names, or the table's choice.
+    pub(crate) fn variant_at(&self, cx: &LoweringContext) -> Variant {
+        let named = cx.variant.and_then(|name| {
+            self.alternatives(cx.caps).into_iter().find(|variant| variant.name() == name)
         });
-        named.unwrap_or_else(|| self.preferred(site.caps))
+        named.unwrap_or_else(|| self.preferred(cx.caps))
     }
 
     pub(crate) fn variants(&self, caps: &Caps) -> Variants {
@@ -96,15 +96,15 @@ impl Gemm {
         let half = list.iter().filter(half).map(|v| v.name()).collect();
         let names = list.into_iter().map(Variant::name).collect();
         let unproven = self.kinds(caps).into_iter().filter(|kind| !kind.proven);
-        let doubts = unproven.flat_map(|kind| self.doubts(kind, caps)).collect();
-        Variants { names, plain, terms: self.sum.len(), half, doubts }
+        let unverified = unproven.flat_map(|kind| self.unverified(kind, caps)).collect();
+        Variants { names, plain, terms: self.sum.len(), half, unverified }
     }
 
     /// Products that fill no tile, one for each shape of a workgroup.
-    fn doubts(&self, kind: &Cooperative, caps: &Caps) -> Vec<Doubt> {
+    fn unverified(&self, kind: &Cooperative, caps: &Caps) -> Vec<Unverified> {
         let [m, k, n] = Trial::SIZES;
         let op = Arc::new(Trial);
-        let doubt = |variant: Variant| Doubt {
+        let case = |variant: Variant| Unverified {
             kind: *kind,
             op: op.clone(),
             inputs: vec![Spec::new([m, k], self.dtype), Spec::new([k, n], self.dtype)],
@@ -112,12 +112,12 @@ impl Gemm {
             variant: variant.name(),
             wanted: self.wants(kind),
         };
-        Variant::of_kind(kind, caps).map(doubt).collect()
+        Variant::of_kind(kind, caps).map(case).collect()
     }
 
-    pub(crate) fn lower_at(self, site: &Site) -> Lowering {
-        let variant = self.variant_at(site);
-        self.lower_with(variant, site.caps)
+    pub(crate) fn lower_at(self, cx: &LoweringContext) -> Lowering {
+        let variant = self.variant_at(cx);
+        self.lower_with(variant, cx.caps)
     }
 }
 
@@ -129,9 +129,9 @@ struct Trial;
 impl Trial {
     const SIZES: [usize; 3] = [70, 77, 67];
 
-    fn gemm(site: &Site) -> Gemm {
+    fn gemm(cx: &LoweringContext) -> Gemm {
         let [m, k, n] = Self::SIZES;
-        Product { m, k, n, ..Product::default() }.gemm("matmul", site.output.dtype)
+        Product { m, k, n, ..Product::default() }.gemm("matmul", cx.output.dtype)
     }
 }
 
@@ -147,11 +147,11 @@ impl Op for Trial {
 
     fn attributes(&self, _: &mut dyn Hasher) {}
 
-    fn variants(&self, site: &Site) -> Variants {
-        Self::gemm(site).variants(site.caps)
+    fn variants(&self, cx: &LoweringContext) -> Variants {
+        Self::gemm(cx).variants(cx.caps)
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        Self::gemm(site).lower_at(site)
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        Self::gemm(cx).lower_at(cx)
     }
 }

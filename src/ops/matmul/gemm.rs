@@ -2,7 +2,7 @@
 //!
 //! Not an op: the ops say how their operands are read (as WGSL functions) and this says the rest.
 
-use super::super::parts::{stored_in, sum_parts};
+use super::super::split_k::{store_to, sum_splits};
 use super::variants::Variant;
 use crate::device::Caps;
 use crate::dtype::{DType, Register};
@@ -169,12 +169,12 @@ impl Gemm {
             .declare(format!("struct Params {{\n{fields}    row: u32,\n}}"))
             .declare("@group(0) @binding(3) var<uniform> p: Params;")
             .flops(2 * self.batch * self.m * self.n * self.sum.len())
-            .groups(groups * cut.parts, cut.iterations);
+            .workgroups(groups * cut.parts, cut.iterations);
         if cut.parts == 1 {
-            return stored_in(out, kernel, whole).into();
+            return store_to(out, kernel, whole).into();
         }
-        let kernel = stored_in(sums_at, kernel, whole);
-        let add = sum_parts([sums_at, out], sums, self.result, results, cut.parts);
+        let kernel = store_to(sums_at, kernel, whole);
+        let add = sum_splits([sums_at, out], sums, self.result, results, cut.parts);
         let temps = vec![sums.bytes(results * cut.parts)];
         Lowering::Kernels(Kernels { temps, kernels: vec![kernel, add] })
     }

@@ -25,7 +25,7 @@ pub(super) use product::Product;
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Lowering, Site, Variants};
+use crate::graph::lower::{Lowering, LoweringContext, Variants};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, broadcast};
 use crate::tensor::{Operand, Tensor};
@@ -132,12 +132,12 @@ impl Op for MatMul {
         self.hash(&mut state);
     }
 
-    fn variants(&self, site: &Site) -> Variants {
-        self.product(site).gemm("matmul", site.output.dtype).variants(site.caps)
+    fn variants(&self, cx: &LoweringContext) -> Variants {
+        self.product(cx).gemm("matmul", cx.output.dtype).variants(cx.caps)
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        self.product(site).gemm("matmul", site.output.dtype).lower_at(site)
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        self.product(cx).gemm("matmul", cx.output.dtype).lower_at(cx)
     }
 }
 
@@ -162,12 +162,12 @@ impl MatMul {
         dispatch(self, &[&spread(a, &lead_a)?, &spread(&b, &lead_b)?])
     }
 
-    fn product(&self, site: &Site) -> Product {
-        let (a, b) = (site.inputs[0], site.inputs[1]);
-        let rank = site.output.shape.len();
-        let [mut m, n] = [site.output.shape[rank - 2], site.output.shape[rank - 1]];
+    fn product(&self, cx: &LoweringContext) -> Product {
+        let (a, b) = (cx.inputs[0], cx.inputs[1]);
+        let rank = cx.output.shape.len();
+        let [mut m, n] = [cx.output.shape[rank - 2], cx.output.shape[rank - 1]];
         let k = a.shape[a.shape.len() - if self.transpose_a { 2 } else { 1 }];
-        let mut batch = site.output.elements() / (m * n);
+        let mut batch = cx.output.elements() / (m * n);
         let each = |x: &Spec, size: usize| if x.elements() == size { 0 } else { size };
         let (mut a_batch, b_batch) = (each(a, m * k), each(b, k * n));
         if b_batch == 0 && !self.transpose_a && a_batch != 0 {

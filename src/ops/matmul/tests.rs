@@ -10,7 +10,7 @@ use super::variants::Variant;
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
-use crate::graph::lower::{Lowering, Site};
+use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
@@ -35,8 +35,8 @@ impl Op for Fixed {
         format!("{self:?}").hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        self.product.gemm("fixed", DType::F32).lower_with(self.variant, site.caps)
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        self.product.gemm("fixed", DType::F32).lower_with(self.variant, cx.caps)
     }
 }
 

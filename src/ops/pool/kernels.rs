@@ -3,12 +3,12 @@
 //! Not an op: the ops say what becomes of each place, in WGSL.
 
 use super::super::agreed;
-use super::super::parts::{part_of, stored_in, sum_parts};
+use super::super::split_k::{split_length, store_to, sum_splits};
 use super::super::template::expand;
 use super::geometry::{Pool2dOptions, geometry};
 use crate::dtype::DType;
 use crate::graph::Spec;
-use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, Site};
+use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::shape::Shape;
 use crate::wgsl::shader;
 
@@ -30,15 +30,15 @@ impl<'a> Form<'a> {
         label: &'static str,
         image: &'a Shape,
         options: Pool2dOptions,
-        site: &Site<'a>,
+        cx: &LoweringContext<'a>,
         [rows, columns]: [usize; 2],
     ) -> Self {
         let (whole, turns) = (rows * columns, rows * (1 + columns));
-        let form = Form { label, image, options, output: site.output, parts: 1, steps: turns };
-        if form.lanes() * turns <= site.caps.loop_iterations {
+        let form = Form { label, image, options, output: cx.output, parts: 1, steps: turns };
+        if form.lanes() * turns <= cx.caps.loop_iterations {
             return Form { steps: form.lanes() * turns, ..form };
         }
-        let steps = part_of(whole, site.output.elements(), site.caps);
+        let steps = split_length(whole, cx.output.elements(), cx.caps);
         Form { parts: whole.div_ceil(steps), steps, ..form }
     }
 
@@ -93,7 +93,7 @@ impl<'a> Form<'a> {
             });
         }
         let out = if parts.is_some() { Bind::Temp(0) } else { Bind::Output };
-        kernel = stored_in(out, kernel, vector)
+        kernel = store_to(out, kernel, vector)
             .declare(format!("@group(0) @binding({}) var<uniform> p: Params;", inputs.len() + 1))
             .declare(body)
             .declare(expand(
@@ -120,7 +120,7 @@ impl<'a> Form<'a> {
             }
         }
         let threads = if single { total } else { total.div_ceil(4) };
-        kernel.groups(threads.div_ceil(64), self.steps.max(self.parts))
+        kernel.workgroups(threads.div_ceil(64), self.steps.max(self.parts))
     }
 
     /// The kernel of `body` where the walk is not cut. Else one that finds what its parts come to, of which `join` makes
@@ -197,17 +197,17 @@ pub(super) fn sum_over_holders(
     label: &'static str,
     image: &Shape,
     options: Pool2dOptions,
-    site: &Site,
+    cx: &LoweringContext,
     inputs: &[(&str, DType, Bind)],
     term: &str,
 ) -> Lowering {
-    let (windows, [kh, kw], [sh, sw]) = (&site.inputs[0].shape, options.window, options.strides);
+    let (windows, [kh, kw], [sh, sw]) = (&cx.inputs[0].shape, options.window, options.strides);
     let sizes = [kh.div_ceil(sh).min(windows[1]), kw.div_ceil(sw).min(windows[2])];
-    let form = Form::new(label, image, options, site, sizes);
+    let form = Form::new(label, image, options, cx, sizes);
     let visit = format!("let at = image + (i * p.ow + j) * p.c;\n    {term}");
     let body = form.over(HOLDERS, "var sum = V(0.0);", &visit, "return sum;");
     form.lower(&body, inputs, DType::F32, |form| {
-        let (results, dtype) = (site.output.elements(), site.output.dtype);
-        sum_parts([Bind::Temp(0), Bind::Output], DType::F32, dtype, results, form.parts)
+        let (results, dtype) = (cx.output.elements(), cx.output.dtype);
+        sum_splits([Bind::Temp(0), Bind::Output], DType::F32, dtype, results, form.parts)
     })
 }

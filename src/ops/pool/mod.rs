@@ -14,7 +14,7 @@ use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, no_grads, on
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
-use crate::graph::lower::{Bind, Lowering, Site};
+use crate::graph::lower::{Bind, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -82,15 +82,15 @@ impl Op for Pool {
         self.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let (x, [kh, kw]) = (site.inputs[0], self.options.window);
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let (x, [kh, kw]) = (cx.inputs[0], self.options.window);
         let sizes = [kh.min(x.shape[1]), kw.min(x.shape[2])];
         let label = match self.kind {
             Kind::Max => "max_pool",
             Kind::ArgMax => "max_pool_argmax",
             Kind::Average => "avg_pool",
         };
-        let form = Form::new(label, &x.shape, self.options, site, sizes);
+        let form = Form::new(label, &x.shape, self.options, cx, sizes);
         let inputs = [("x", x.dtype, Bind::Input(0))];
         let visit = |v: &str| {
             format!(
@@ -184,12 +184,12 @@ impl Op for MaxPoolGrad {
         self.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
         let term = "let here = vec4<u32>(load_places(at)) == vec4<u32>(e) + LANES;\n    \
              sum += select(V(0.0), load_dy(at), here);";
-        let dy = ("dy", site.inputs[0].dtype, Bind::Input(0));
+        let dy = ("dy", cx.inputs[0].dtype, Bind::Input(0));
         let inputs = [dy, ("places", DType::I32, Bind::Input(1))];
-        sum_over_holders("max_pool_grad", &self.image, self.options, site, &inputs, term)
+        sum_over_holders("max_pool_grad", &self.image, self.options, cx, &inputs, term)
     }
 }
 
@@ -223,14 +223,14 @@ impl Op for MaxPoolPick {
         self.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
         // The four places have the four channels that lie together, so each is where its lane is.
         let body = "fn pool(e: u32) -> V {\n    \
              let at = vec4<u32>(load_places(e));\n    \
              return V(load_x(at.x).x, load_x(at.y).y, load_x(at.z).z, load_x(at.w).w);\n}";
-        let x = site.inputs[0];
+        let x = cx.inputs[0];
         let places = ("places", DType::I32, Bind::Input(1));
-        let form = Form::new("max_pool_pick", &x.shape, self.options, site, [0, 0]);
+        let form = Form::new("max_pool_pick", &x.shape, self.options, cx, [0, 0]);
         form.kernel(body, &[("x", x.dtype, Bind::Input(0)), places], None).into()
     }
 }
@@ -266,12 +266,12 @@ impl Op for AvgPoolGrad {
         self.hash(&mut state);
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
         let term = "let high = reach(i, p.sh, p.top, p.kh, p.h);\n    \
              let wide = reach(j, p.sw, p.left, p.kw, p.w);\n    \
              sum += load_dy(at) / f32((high.y - high.x) * (wide.y - wide.x));";
-        let inputs = [("dy", site.inputs[0].dtype, Bind::Input(0))];
-        sum_over_holders("avg_pool_grad", &self.image, self.options, site, &inputs, term)
+        let inputs = [("dy", cx.inputs[0].dtype, Bind::Input(0))];
+        sum_over_holders("avg_pool_grad", &self.image, self.options, cx, &inputs, term)
     }
 }
 

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::cache_folder;
 use crate::device::{AdapterInfo, Caps};
 use crate::files;
-use crate::folders;
 
 /// What findings hold for: an adapter with its driver, what of it is used, and the crate's version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,13 +51,13 @@ impl Identity {
     /// The file in the cache folder, if there is to be one.
     fn path(&self) -> Option<PathBuf> {
         let env = |name: &str| std::env::var_os(name);
-        if cfg!(target_family = "wasm") || self.adapter.is_empty() || folders::is_off(&env) {
+        if cfg!(target_family = "wasm") || self.adapter.is_empty() || cache_folder::is_off(&env) {
             return None;
         }
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         let name: String = self.adapter.chars().take(40).map(plain).collect();
         let name = format!("{name}-{:016x}.txt", checksum(self.header().as_bytes()));
-        Some(folders::cache(&env)?.join("tuning").join(name))
+        Some(cache_folder::cache(&env)?.join("tuning").join(name))
     }
 }
 

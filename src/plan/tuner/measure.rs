@@ -76,7 +76,7 @@ impl Measurement {
             nodes: vec![Node { op: task.op.clone(), inputs, spec, wanted: true }],
             leaves: task.inputs.clone(),
             donated: vec![false; task.inputs.len()],
-            same_words: vec![None],
+            equal_scalars: vec![None],
         };
         let entry = |name: &String| Entry {
             plan: plan(&graph, &task.caps, true, &Choice::Forced(name)),

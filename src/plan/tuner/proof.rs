@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::Task;
 use super::measure::Measurement;
 use crate::device::{Caps, Cooperative, Gpu};
-use crate::graph::lower::{Doubt, Site, Variants};
+use crate::graph::lower::{LoweringContext, Unverified, Variants};
 
-/// Settles `doubts`: in `caps` their kinds are proven then, or gone. True if there is something new to plan with.
-pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, doubts: &[Doubt]) -> bool {
+/// Settles `unverified`: in `caps` their kinds are proven then, or gone. True if there is something new to plan with.
+pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, unverified: &[Unverified]) -> bool {
     let mut news = false;
     for kind in caps.cooperative.clone() {
-        let cases: Vec<&Doubt> = doubts.iter().filter(|doubt| doubt.kind == kind).collect();
+        let cases: Vec<&Unverified> = unverified.iter().filter(|case| case.kind == kind).collect();
         if cases.is_empty() {
             continue;
         }
@@ -37,16 +37,16 @@ pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, doubts: &[Doubt]) -> bool {
 }
 
 /// Whether a variant computes its case as the plain one does. `None` if the device cannot tell now.
-fn prove(gpu: &Gpu, caps: &Caps, doubt: &Doubt) -> Option<bool> {
-    let inputs: Vec<_> = doubt.inputs.iter().collect();
-    let site = Site { inputs: &inputs, output: &doubt.output, caps, variant: None };
-    let all = doubt.op.variants(&site);
-    let names = vec![doubt.variant.clone(), all.names.get(all.plain)?.clone()];
+fn prove(gpu: &Gpu, caps: &Caps, case: &Unverified) -> Option<bool> {
+    let inputs: Vec<_> = case.inputs.iter().collect();
+    let cx = LoweringContext { inputs: &inputs, output: &case.output, caps, variant: None };
+    let all = case.op.variants(&cx);
+    let names = vec![case.variant.clone(), all.names.get(all.plain)?.clone()];
     let task = Task {
-        key: format!("The proof of {}", doubt.op.name()),
-        op: doubt.op.clone(),
-        inputs: doubt.inputs.clone(),
-        output: doubt.output.clone(),
+        key: format!("The proof of {}", case.op.name()),
+        op: case.op.clone(),
+        inputs: case.inputs.clone(),
+        output: case.output.clone(),
         variants: Variants { names, plain: 1, ..all },
         caps: caps.clone(),
     };

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::device::table::{self, Column};
+use crate::text_table::{self, Column};
 
 /// What [`Device::tune`](crate::Device::tune) has found: for each op that it measured the variants and their times.
 ///
@@ -95,7 +95,7 @@ impl fmt::Display for TuningReport {
                 op.variants.iter().filter(|variant| variant.wrong).count().to_string(),
             ]
         });
-        table::write(f, &columns, rows.collect())
+        text_table::write(f, &columns, rows.collect())
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Flavour {
 const SMALL: &[usize] = &[1, 2, 3, 4, 5, 7, 8, 10];
 
 const PLAIN: Flavour = Flavour {
-    name: "pointwise",
+    name: "elementwise",
     unary: 6,
     binary: 8,
     scalar: 4,
@@ -54,7 +54,7 @@ const PLAIN: Flavour = Flavour {
 };
 
 /// Chains and bushes of elementwise ops over every kind of broadcasting.
-pub const POINTWISE: Flavour = PLAIN;
+pub const ELEMENTWISE: Flavour = PLAIN;
 
 /// The same among axes, slices, paddings and joins.
 pub const VIEWS: Flavour =

@@ -6,7 +6,7 @@ use super::super::{Tuner, Tuning, proof};
 use super::*;
 use crate::device::{Caps, Cooperative, DeviceOptions};
 use crate::graph::Op;
-use crate::graph::lower::{Bind, Doubt, Kernel, Lowering, Site};
+use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext, Unverified};
 
 /// `y = 2 x`, by kernels most of which are wrong.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ impl Op for Doubling {
         "Doubling".hash(&mut state);
     }
 
-    fn variants(&self, site: &Site) -> Variants {
-        let kinds = &site.caps.cooperative;
+    fn variants(&self, cx: &LoweringContext) -> Variants {
+        let kinds = &cx.caps.cooperative;
         // Two of them count on small matrices.
         let needs = |name: &str| match name {
             "half done" => Some(8),
@@ -55,13 +55,13 @@ impl Op for Doubling {
         let unproven = |name: &&String| {
             kinds.iter().any(|kind| !kind.proven && needs(name) == Some(kind.size))
         };
-        let doubt = |name: &String| doubt(needs(name).unwrap(), name, false);
-        let doubts = names.iter().filter(unproven).map(doubt).collect();
-        Variants { plain: names.len() - 1, names, terms: 2, doubts, ..Variants::default() }
+        let case = |name: &String| case(needs(name).unwrap(), name, false);
+        let unverified = names.iter().filter(unproven).map(case).collect();
+        Variants { plain: names.len() - 1, names, terms: 2, unverified, ..Variants::default() }
     }
 
-    fn lower(&self, site: &Site) -> Lowering {
-        let (value, wanted) = match site.variant.unwrap_or(NAMES[0]) {
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let (value, wanted) = match cx.variant.unwrap_or(NAMES[0]) {
             "close by" => ("x[i] * 2.0001", "true"),
             "last wrong" => ("select(x[i] + x[i], x[i], i + 1u == p.total)", "true"),
             "half done" => ("x[i] + x[i]", "i % 2u == 0u"),
@@ -70,14 +70,14 @@ impl Op for Doubling {
             "right" => ("2.0 * x[i]", "true"),
             _ => ("x[i] + x[i]", "true"),
         };
-        let total = site.output.elements();
+        let total = cx.output.elements();
         Kernel::new("doubling", SHADER)
             .declare(format!("fn value(i: u32) -> f32 {{ return {value}; }}"))
             .declare(format!("fn wanted(i: u32) -> bool {{ return {wanted}; }}"))
             .read(Bind::Input(0))
             .write(Bind::Output)
             .param("total", total)
-            .groups(total.div_ceil(64), 0)
+            .workgroups(total.div_ceil(64), 0)
             .into()
     }
 }
@@ -93,17 +93,17 @@ fn graph() -> Graph {
     let spec = Spec::new([1003], DType::F32);
     let inputs = [Input::Leaf(0)].into_iter().collect();
     let node = Node { op: Arc::new(Doubling), inputs, spec: spec.clone(), wanted: true };
-    Graph { nodes: vec![node], leaves: vec![spec], donated: vec![false], same_words: vec![None] }
+    Graph { nodes: vec![node], leaves: vec![spec], donated: vec![false], equal_scalars: vec![None] }
 }
 
 fn kind(size: u32) -> Cooperative {
     Cooperative { size, inputs: DType::F32, proven: false }
 }
 
-fn doubt(size: u32, variant: &str, wanted: bool) -> Doubt {
+fn case(size: u32, variant: &str, wanted: bool) -> Unverified {
     let spec = Spec::new([1003], DType::F32);
     let (op, inputs) = (Arc::new(Doubling), vec![spec.clone()]);
-    Doubt { kind: kind(size), op, inputs, output: spec, variant: variant.to_string(), wanted }
+    Unverified { kind: kind(size), op, inputs, output: spec, variant: variant.to_string(), wanted }
 }
 
 /// The op's task, as a plan makes it.
@@ -232,21 +232,21 @@ fn results_agree_but_for_rounding() {
 fn what_is_proven_wrong_is_gone() {
     let gpu = gpu();
     let mut caps = Caps { cooperative: vec![kind(8), kind(16)], ..gpu.caps.clone() };
-    let doubt = |size, variant| doubt(size, variant, true);
+    let case = |size, variant| case(size, variant, true);
     assert!(!proof::settle(&gpu, &mut caps, &[]));
     assert_eq!(caps.cooperative, [kind(8), kind(16)]);
     // One wrong case of several is enough, and what has no shader is wrong.
     for wrong in ["last wrong", "half done", "nothing done", "no shader"] {
         let mut caps = caps.clone();
-        assert!(!proof::settle(&gpu, &mut caps, &[doubt(8, wrong), doubt(8, "right")]));
+        assert!(!proof::settle(&gpu, &mut caps, &[case(8, wrong), case(8, "right")]));
         assert_eq!(caps.cooperative, [kind(16)], "{wrong}");
     }
-    assert!(proof::settle(&gpu, &mut caps, &[doubt(8, "close by"), doubt(16, "right")]));
+    assert!(proof::settle(&gpu, &mut caps, &[case(8, "close by"), case(16, "right")]));
     assert_eq!(caps.cooperative, [Cooperative { proven: true, ..kind(16) }]);
     // Without memory nothing is known.
     gpu.pool.set_limit(Some(1));
     let mut caps = Caps { cooperative: vec![kind(8)], ..gpu.caps.clone() };
-    assert!(!proof::settle(&gpu, &mut caps, &[doubt(8, "right")]));
+    assert!(!proof::settle(&gpu, &mut caps, &[case(8, "right")]));
     assert_eq!(caps.cooperative, [kind(8)]);
     gpu.check().unwrap();
 }

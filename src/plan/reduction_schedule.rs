@@ -6,17 +6,17 @@
 //! computed again in each pass, which is cheaper than memory, or kept in registers where a thread's part of the row is
 //! short. The order of every fold is fixed.
 
-use super::body::{Body, Code};
-use super::code::{Common, Writer};
-use super::parts::Part;
-use super::passes::{Passes, Shape};
+use super::kernel_ir::{Code, KernelIr};
+use super::reduction_emission::{ReductionEmitter, Shape};
+use super::wgsl_module::Section;
+use super::wgsl_writer::{Common, Writer};
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::Graph;
 
-/// How the work of a body with folds is spread over threads.
+/// How the work of a kernel IR with folds is spread over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shares {
+pub(super) struct ReductionSchedule {
     /// Pieces of each row that are folded apart.
     pub(super) chunks: usize,
     /// Threads that walk one row, or one chunk of it, together.
@@ -38,11 +38,11 @@ pub(super) enum Join {
     Shuffle,
 }
 
-impl Shares {
-    pub(super) fn new(body: &Body, caps: &Caps) -> Self {
-        let (rows, len) = (body.space.count(false), body.space.count(true));
-        let inner = body.space.folds_inner();
-        let steps = steps(body);
+impl ReductionSchedule {
+    pub(super) fn new(ir: &KernelIr, caps: &Caps) -> Self {
+        let (rows, len) = (ir.space.count(false), ir.space.count(true));
+        let inner = ir.space.folds_inner();
+        let steps = steps(ir);
         // Lanes of one vector read faster side by side than each in a row of its own.
         let lanes = caps.subgroup().filter(|_| caps.cpu).map_or(1, |size| size as usize);
         let threads = match (inner, caps.cpu) {
@@ -62,8 +62,8 @@ impl Shares {
             if caps.cpu { (1 << 16, 512, 1 << 14) } else { (1 << 12, 1 << 14, 1 << 12) };
         let turns = steps / threads;
         // No thread may go round more often than any driver lets it, in all walks together.
-        let spare = JOINS * folds(body).len() + body.iterations();
-        let each = passes(body) * (1 + body.iterations());
+        let spare = JOINS * folds(ir).len() + ir.iterations();
+        let each = passes(ir) * (1 + ir.iterations());
         let most_turns = (caps.loop_iterations.saturating_sub(spare) / each).max(2) - 1;
         let chunks = if turns <= 64 || (rows * len <= small && turns <= longest) {
             1
@@ -77,32 +77,32 @@ impl Shares {
         let chunks = chunks.max(steps.div_ceil(threads).div_ceil(most_turns));
         let written = steps.div_ceil(threads).next_power_of_two();
         let most = if caps.cpu { 32 } else { 8 };
-        let pays = threads > 1 && chunks == 1 && passes(body) > 1 && written <= most;
-        let fits = written * body.weight() <= LONGEST_TEXT;
-        Shares { chunks, threads, join, turns: (pays && fits).then_some(written) }
+        let pays = threads > 1 && chunks == 1 && passes(ir) > 1 && written <= most;
+        let fits = written * ir.weight() <= LONGEST_TEXT;
+        ReductionSchedule { chunks, threads, join, turns: (pays && fits).then_some(written) }
     }
 
-    /// As [`Shares::new`] for rows that are not cut.
-    pub(super) fn whole(body: &Body, caps: &Caps) -> Self {
-        Shares { chunks: 1, ..Shares::new(body, caps) }
+    /// As [`ReductionSchedule::new`] for rows that are not cut.
+    pub(super) fn whole(ir: &KernelIr, caps: &Caps) -> Self {
+        ReductionSchedule { chunks: 1, ..ReductionSchedule::new(ir, caps) }
     }
 
     /// Workgroups of the kernel.
-    pub(super) fn groups(self, body: &Body) -> u64 {
-        let threads = lines(body) * self.chunks * self.threads;
+    pub(super) fn workgroups(self, ir: &KernelIr) -> u64 {
+        let threads = lines(ir) * self.chunks * self.threads;
         (threads as u64).div_ceil(self.workgroup() as u64)
     }
 
     /// What the loops of a thread make.
-    pub(super) fn iterations(self, body: &Body) -> usize {
-        let turns = steps(body).div_ceil(self.chunks).div_ceil(self.threads);
-        let joins = if self.join == Join::Memory { JOINS * folds(body).len() } else { 0 };
-        passes(body) * turns * (1 + body.iterations()) + body.iterations() + joins
+    pub(super) fn iterations(self, ir: &KernelIr) -> usize {
+        let turns = steps(ir).div_ceil(self.chunks).div_ceil(self.threads);
+        let joins = if self.join == Join::Memory { JOINS * folds(ir).len() } else { 0 };
+        passes(ir) * turns * (1 + ir.iterations()) + ir.iterations() + joins
     }
 
-    /// How often the text of the body stands in the kernel.
-    pub(super) fn repeats(self, body: &Body) -> usize {
-        passes(body) * self.turns.unwrap_or(1)
+    /// How often the text of the kernel IR stands in the kernel.
+    pub(super) fn repeats(self, ir: &KernelIr) -> usize {
+        passes(ir) * self.turns.unwrap_or(1)
     }
 
     pub(super) fn workgroup(self) -> usize {
@@ -114,14 +114,14 @@ impl Shares {
 const JOINS: usize = 6;
 
 /// What a thread steps over: quads of a row, or whole elements of four neighbouring rows.
-fn steps(body: &Body) -> usize {
-    let len = body.space.count(true);
-    if body.space.folds_inner() { len.div_ceil(4) } else { len }
+fn steps(ir: &KernelIr) -> usize {
+    let len = ir.space.count(true);
+    if ir.space.folds_inner() { len.div_ceil(4) } else { len }
 }
 
-fn lines(body: &Body) -> usize {
-    let rows = body.space.count(false);
-    if body.space.folds_inner() { rows } else { rows.div_ceil(4) }
+fn lines(ir: &KernelIr) -> usize {
+    let rows = ir.space.count(false);
+    if ir.space.folds_inner() { rows } else { rows.div_ceil(4) }
 }
 
 /// How much text may be written out: drivers compile it all.
@@ -131,45 +131,46 @@ const LONGEST_TEXT: usize = 20_000;
 const SHORT: usize = 150;
 
 /// How often a row is walked.
-fn passes(body: &Body) -> usize {
-    let last = body.levels();
-    let after = body.outputs.iter().any(|o| !o.row && body.instances[o.instance].level == last);
+fn passes(ir: &KernelIr) -> usize {
+    let last = ir.levels();
+    let after = ir.outputs.iter().any(|o| !o.row && ir.instances[o.instance].level == last);
     last + usize::from(after)
 }
 
 /// Writes the kernel that folds rows whole (`chunks` is 1), or the first of two.
 pub(super) fn generate(
     graph: &Graph,
-    body: &Body,
-    shares: Shares,
-    part: &str,
+    ir: &KernelIr,
+    schedule: ReductionSchedule,
+    prefix: &str,
     common: &mut Common,
-) -> Part {
-    let rows = body.space.count(false);
-    let len = body.space.count(true);
-    let inner = body.space.folds_inner();
-    let aligned = body.space.aligned();
-    let chunked = shares.chunks > 1;
-    let mut writer = Writer::new(body, "p.", part, common);
-    let (steps, lines) = (steps(body), lines(body));
-    let workgroup = shares.workgroup();
+) -> Section {
+    let rows = ir.space.count(false);
+    let len = ir.space.count(true);
+    let inner = ir.space.folds_inner();
+    let aligned = ir.space.aligned();
+    let chunked = schedule.chunks > 1;
+    let mut writer = Writer::new(ir, "p.", prefix, common);
+    let (steps, lines) = (steps(ir), lines(ir));
+    let workgroup = schedule.workgroup();
     for (name, value) in [
         ("rows", rows),
         ("len", len),
         ("lines", lines),
-        ("total", lines * shares.chunks),
+        ("total", lines * schedule.chunks),
         ("steps", steps),
-        ("chunk", steps.div_ceil(shares.chunks)),
+        ("chunk", steps.div_ceil(schedule.chunks)),
     ] {
         writer.params.add(format_args!("{name}"), value as u32);
     }
-    body.space.declare_rows(&mut writer.params, &mut writer.helpers);
-    let long = steps / (shares.chunks * shares.threads) >= 32 && body.weight() <= SHORT;
-    let shape = Shape { inner, aligned, chunked, threads: shares.threads, join: shares.join, long };
-    let mut pass = Passes {
+    ir.space.declare_rows(&mut writer.params, &mut writer.helpers);
+    let long = steps / (schedule.chunks * schedule.threads) >= 32 && ir.weight() <= SHORT;
+    let shape =
+        Shape { inner, aligned, chunked, threads: schedule.threads, join: schedule.join, long };
+    let mut pass = ReductionEmitter {
         shape,
-        part: part.to_string(),
-        turns: shares.turns,
+        prefix: prefix.to_string(),
+        turns: schedule.turns,
         kept: Vec::new(),
         shared: Vec::new(),
         stores: Vec::new(),
@@ -177,9 +178,9 @@ pub(super) fn generate(
     };
     pass.begin();
     pass.run(&mut writer);
-    let loops = (shares.groups(body), shares.iterations(body));
-    let Passes { shared, stores, text, .. } = pass;
-    Part::new(writer, graph, &stores, text, loops, workgroup).sharing(shared)
+    let loops = (schedule.workgroups(ir), schedule.iterations(ir));
+    let ReductionEmitter { shared, stores, text, .. } = pass;
+    Section::new(writer, graph, &stores, text, loops, workgroup).sharing(shared)
 }
 
 /// The dtype in which partial results of a fold lie in memory.
@@ -190,9 +191,9 @@ pub(super) fn partial(dtype: DType) -> DType {
     }
 }
 
-/// Folds of a body in the order of their partial results.
-pub(super) fn folds(body: &Body) -> Vec<u32> {
-    let folds = body.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_)));
+/// Folds of a kernel IR in the order of their partial results.
+pub(super) fn folds(ir: &KernelIr) -> Vec<u32> {
+    let folds = ir.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_)));
     folds.map(|i| i.node).collect()
 }
 
@@ -201,11 +202,11 @@ mod tests {
     use std::hash::Hasher;
     use std::sync::Arc;
 
-    use super::super::body::Scope;
+    use super::super::kernel_ir::PlanContext;
     use super::super::lowerings::Lowerings;
     use super::*;
     use crate::error::Result;
-    use crate::graph::lower::{Lowering, Pointwise, Reduction, Site, View};
+    use crate::graph::lower::{Elementwise, Lowering, LoweringContext, Reduction, View};
     use crate::graph::{Input, Node, Op, Spec};
 
     /// A sum over an axis, or what is left of each element without it.
@@ -229,20 +230,20 @@ mod tests {
 
         fn attributes(&self, _: &mut dyn Hasher) {}
 
-        fn lower(&self, _: &Site) -> Lowering {
+        fn lower(&self, _: &LoweringContext) -> Lowering {
             if self.folds {
                 let (first, fold) = ("0.0".into(), "a + b".into());
                 let axes = [self.axis].into_iter().collect();
                 return Lowering::Reduce(Reduction { name: "sum", axes, first, fold });
             }
             let strides = if self.axis == 1 { [1, 0] } else { [0, 1] };
-            let rest = Pointwise::new("rest", "x - y").input("x", 0, View::Same);
+            let rest = Elementwise::new("rest", "x - y").input("x", 0, View::Same);
             rest.input("y", 1, View::strided(0, &strides)).into()
         }
     }
 
-    /// The shares of a sum of `shape` over `axis`; with `twice` each row is walked again after it.
-    fn shares(shape: [usize; 2], axis: usize, twice: bool, caps: &Caps) -> Shares {
+    /// The schedule of a sum of `shape` over `axis`; with `twice` each row is walked again after it.
+    fn schedule(shape: [usize; 2], axis: usize, twice: bool, caps: &Caps) -> ReductionSchedule {
         let mut graph = Graph { leaves: vec![Spec::new(shape, DType::F32)], ..Graph::default() };
         for folds in [true, false] {
             let op = Centred { shape, axis, folds };
@@ -253,16 +254,20 @@ mod tests {
             }
             graph.nodes.push(Node { op: Arc::new(op), inputs, spec, wanted: true });
         }
-        let site = Site { inputs: &[], output: &graph.leaves[0], caps, variant: None };
-        let lowerings: Vec<Lowering> =
-            graph.nodes.iter().map(|node| node.op.lower(&site)).collect();
+        let cx = LoweringContext { inputs: &[], output: &graph.leaves[0], caps, variant: None };
+        let lowerings: Vec<Lowering> = graph.nodes.iter().map(|node| node.op.lower(&cx)).collect();
         let lowerings = Lowerings::from(lowerings);
-        let roots = [Input::Node(0), Input::Node(1)];
-        let free = [false; 2];
-        let scope =
-            Scope { graph: &graph, lowerings: &lowerings, roots: &roots, free: &free, caps };
+        let canonical = [Input::Node(0), Input::Node(1)];
+        let rematerialisable = [false; 2];
+        let context = PlanContext {
+            graph: &graph,
+            lowerings: &lowerings,
+            canonical: &canonical,
+            rematerialisable: &rematerialisable,
+            caps,
+        };
         let (members, output) = if twice { (&[0, 1][..], 1) } else { (&[0][..], 0) };
-        Shares::new(&scope.body(members, &[output]).unwrap(), caps)
+        ReductionSchedule::new(&context.kernel_ir(members, &[output]).unwrap(), caps)
     }
 
     fn processor() -> Caps {
@@ -272,27 +277,27 @@ mod tests {
     #[test]
     fn short_rows_have_a_thread_each_and_longer_ones_several() {
         let gpu = Caps::portable();
-        let one = Shares { chunks: 1, threads: 1, join: Join::Alone, turns: None };
-        assert_eq!(shares([50, 60], 1, false, &gpu), one);
-        let several = |threads| Shares { threads, join: Join::Memory, ..one };
-        assert_eq!(shares([50, 64], 1, false, &gpu), several(16));
-        assert_eq!(shares([50, 256], 1, false, &gpu), several(64));
+        let one = ReductionSchedule { chunks: 1, threads: 1, join: Join::Alone, turns: None };
+        assert_eq!(schedule([50, 60], 1, false, &gpu), one);
+        let several = |threads| ReductionSchedule { threads, join: Join::Memory, ..one };
+        assert_eq!(schedule([50, 64], 1, false, &gpu), several(16));
+        assert_eq!(schedule([50, 256], 1, false, &gpu), several(64));
         // Columns are folded by the lanes of a vector.
-        assert_eq!(shares([60, 256], 0, false, &gpu), one);
+        assert_eq!(schedule([60, 256], 0, false, &gpu), one);
 
-        assert_eq!(shares([50, 60], 1, false, &processor()), one);
-        let lanes = Shares { threads: 8, join: Join::Shuffle, ..one };
-        assert_eq!(shares([50, 64], 1, false, &processor()), lanes);
+        assert_eq!(schedule([50, 60], 1, false, &processor()), one);
+        let lanes = ReductionSchedule { threads: 8, join: Join::Shuffle, ..one };
+        assert_eq!(schedule([50, 64], 1, false, &processor()), lanes);
         assert_eq!(lanes.workgroup(), 8);
         let unknown = Caps { subgroups: None, ..processor() };
-        assert_eq!(shares([50, 64], 1, false, &unknown), one);
+        assert_eq!(schedule([50, 64], 1, false, &unknown), one);
         assert_eq!(one.workgroup(), 64);
     }
 
     #[test]
     fn long_rows_are_cut_where_there_are_few() {
         let gpu = Caps::portable();
-        let cut = |shape, axis, caps: &Caps| shares(shape, axis, false, caps).chunks;
+        let cut = |shape, axis, caps: &Caps| schedule(shape, axis, false, caps).chunks;
         // 64 threads make 64 turns, which is not long; or twice as many in a row that is small altogether.
         assert_eq!(cut([1, 4 * 64 * 64], 1, &gpu), 1);
         // 4096 turns of 64 threads: each chunk has 32 at least.
@@ -304,19 +309,19 @@ mod tests {
         // A dispatch costs a processor more than a short row.
         assert_eq!(cut([1, 1 << 16], 1, &processor()), 1);
         assert_eq!(cut([1, 1 << 20], 1, &processor()), 512 / 8);
-        let long = shares([1, 1 << 20], 1, false, &gpu);
+        let long = schedule([1, 1 << 20], 1, false, &gpu);
         assert_eq!(long.threads, 64);
     }
 
     #[test]
     fn few_turns_are_written_out_where_a_row_is_walked_again() {
         let gpu = Caps::portable();
-        assert_eq!(shares([50, 1024], 1, false, &gpu).turns, None);
-        assert_eq!(shares([50, 1024], 1, true, &gpu).turns, Some(4));
+        assert_eq!(schedule([50, 1024], 1, false, &gpu).turns, None);
+        assert_eq!(schedule([50, 1024], 1, true, &gpu).turns, Some(4));
         // Five turns are written as eight, the last of them empty.
-        assert_eq!(shares([50, 1280], 1, true, &gpu).turns, Some(8));
-        assert_eq!(shares([50, 2304], 1, true, &gpu).turns, None);
-        assert_eq!(shares([50, 60], 1, true, &gpu).turns, None);
-        assert_eq!(shares([50, 1024], 1, true, &processor()).turns, Some(32));
+        assert_eq!(schedule([50, 1280], 1, true, &gpu).turns, Some(8));
+        assert_eq!(schedule([50, 2304], 1, true, &gpu).turns, None);
+        assert_eq!(schedule([50, 60], 1, true, &gpu).turns, None);
+        assert_eq!(schedule([50, 1024], 1, true, &processor()).turns, Some(32));
     }
 }

@@ -1,9 +1,9 @@
 //! How a kernel walks its inputs: its axes merged where all loads agree, and the WGSL that reads each load at a
-//! place. Views become index arithmetic here.
+//! position. Views become index arithmetic here.
 
 use std::fmt::{Arguments, Write};
 
-use super::body::{Axis, Load, Source};
+use super::kernel_ir::{Axis, Load, LoadSource};
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Strided, ViewAxis};
 
@@ -58,22 +58,22 @@ pub(super) fn pack(dtype: DType, value: Arguments) -> String {
 /// The uniform struct of a kernel: named words.
 pub(super) struct Fields {
     /// The variable's name and a point.
-    pub(super) prefix: &'static str,
+    pub(super) uniform: &'static str,
     /// What the names of a part of a kernel begin with; empty where the kernel has one part.
-    pub(super) part: String,
+    pub(super) prefix: String,
     names: Vec<String>,
     pub(super) values: Vec<u32>,
 }
 
 impl Fields {
-    pub(super) fn new(prefix: &'static str, part: &str) -> Self {
-        Fields { prefix, part: part.to_string(), names: Vec::new(), values: Vec::new() }
+    pub(super) fn new(uniform: &'static str, prefix: &str) -> Self {
+        Fields { uniform, prefix: prefix.to_string(), names: Vec::new(), values: Vec::new() }
     }
 
     /// Adds a word and returns the expression that reads it.
     pub(super) fn add(&mut self, name: Arguments, value: u32) -> String {
-        let name = format!("{}{name}", self.part);
-        let field = format!("{}{name}", self.prefix);
+        let name = format!("{}{name}", self.prefix);
+        let field = format!("{}{name}", self.uniform);
         if !self.names.contains(&name) {
             self.names.push(name);
             self.values.push(value);
@@ -92,7 +92,7 @@ impl Fields {
 
 /// Where a thread stands when it reads.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Position<'a> {
     pub(super) flat: Flat<'a>,
     pub(super) coordinates: Coordinates,
 }
@@ -117,18 +117,18 @@ pub(super) enum Coordinates {
 
 /// The kernel's axes after neighbours that every load walks alike are merged.
 #[derive(Clone)]
-pub(super) struct Space {
+pub(super) struct IterationSpace {
     pub(super) axes: Vec<Axis>,
     /// For each load the stride and window along each axis.
     loads: Vec<Vec<ViewAxis>>,
     offsets: Vec<i64>,
 }
 
-impl Space {
+impl IterationSpace {
     pub(super) fn new(axes: &[Axis], views: &[&Strided]) -> Self {
         let loads = views.iter().map(|view| view.axes.clone()).collect();
         let offsets = views.iter().map(|view| view.offset).collect();
-        let mut space = Space { axes: axes.to_vec(), loads, offsets };
+        let mut space = IterationSpace { axes: axes.to_vec(), loads, offsets };
         space.merge();
         space
     }
@@ -214,17 +214,17 @@ impl Space {
     /// Declares `RANK`, the sizes, and `coordinates(e)` of element e.
     pub(super) fn declare(&self, params: &mut Fields, helpers: &mut String) {
         let rank = self.rank();
-        let part = params.part.clone();
-        let mut body = format!("    var r = e;\n    var c: array<u32, {part}RANK>;\n");
+        let prefix = params.prefix.clone();
+        let mut body = format!("    var r = e;\n    var c: array<u32, {prefix}RANK>;\n");
         for axis in (1..rank).rev() {
             let size = params.add(format_args!("d{axis}"), self.axes[axis].size as u32);
             let _ = writeln!(body, "    c[{axis}] = r % {size};\n    r = r / {size};");
         }
         let _ = write!(
             helpers,
-            "const {part}RANK: u32 = {rank}u;\n\n\
+            "const {prefix}RANK: u32 = {rank}u;\n\n\
              // Coordinates of element e of the output.\n\
-             fn {part}coordinates(e: u32) -> array<u32, {part}RANK> {{\n{body}    c[0] = r;\n    return c;\n}}\n\n"
+             fn {prefix}coordinates(e: u32) -> array<u32, {prefix}RANK> {{\n{body}    c[0] = r;\n    return c;\n}}\n\n"
         );
     }
 
@@ -232,21 +232,21 @@ impl Space {
     /// `along(c, r)`, those of the element r of that row.
     pub(super) fn declare_rows(&self, params: &mut Fields, helpers: &mut String) {
         let rank = self.rank();
-        let part = params.part.clone();
-        let _ = write!(helpers, "const {part}RANK: u32 = {rank}u;\n\n");
-        let coordinates = format!("array<u32, {part}RANK>");
+        let prefix = params.prefix.clone();
+        let _ = write!(helpers, "const {prefix}RANK: u32 = {rank}u;\n\n");
+        let coordinates = format!("array<u32, {prefix}RANK>");
         for (reduced, head, note) in [
             (
                 false,
                 format!(
-                    "fn {part}kept(o: u32) -> {coordinates} {{\n    var s: {coordinates};\n    var rest = o;\n"
+                    "fn {prefix}kept(o: u32) -> {coordinates} {{\n    var s: {coordinates};\n    var rest = o;\n"
                 ),
                 "// Coordinates of the first element of row o.",
             ),
             (
                 true,
                 format!(
-                    "fn {part}along(c: {coordinates}, r: u32) -> {coordinates} {{\n    var s = c;\n    var rest = r;\n"
+                    "fn {prefix}along(c: {coordinates}, r: u32) -> {coordinates} {{\n    var s = c;\n    var rest = r;\n"
                 ),
                 "// Coordinates of element r of a row.",
             ),
@@ -273,13 +273,13 @@ impl Space {
         i: usize,
         load: &Load,
         buffer: &str,
-        place: Place,
+        position: Position,
         params: &mut Fields,
         helpers: &mut String,
     ) -> (String, Kind) {
         let register = load.dtype.register().scalar();
-        if load.source == Source::Index {
-            return (self.index(i, place, params, helpers), Kind::Scalar);
+        if load.source == LoadSource::Index {
+            return (self.index(i, position, params, helpers), Kind::Scalar);
         }
         if self.is_single(i) {
             let at = params.add(format_args!("o{i}"), self.offsets[i] as u32);
@@ -287,7 +287,7 @@ impl Space {
             return (format!("let v{i} = vec4<{register}>({element});\n"), Kind::Scalar);
         }
         if self.is_flat(i) {
-            match place.flat {
+            match position.flat {
                 Flat::Quad(q) => {
                     let vector = unpack_vector(load.dtype, format_args!("{buffer}[{q}]"));
                     return (format!("let v{i} = {vector};\n"), Kind::Vector);
@@ -299,34 +299,34 @@ impl Space {
                 Flat::Unknown => {}
             }
         }
-        let vectors = place.coordinates == Coordinates::One && self.reads_vectors(i);
+        let vectors = position.coordinates == Coordinates::One && self.reads_vectors(i);
         self.declare_load(i, load, buffer, vectors, params, helpers);
-        let part = &params.part;
+        let prefix = &params.prefix;
         let windowed = self.loads[i].iter().any(|axis| axis.window.is_some());
         let inner = self.loads[i].last().copied();
         let mut text = String::new();
-        if place.coordinates == Coordinates::Four {
+        if position.coordinates == Coordinates::Four {
             if windowed {
                 let _ = writeln!(
                     text,
                     "let in{i} = vec4<bool>({});",
-                    four(&|k| format!("{part}inside{i}(c{k})"))
+                    four(&|k| format!("{prefix}inside{i}(c{k})"))
                 );
             }
             let _ = writeln!(
                 text,
                 "let v{i} = vec4<{register}>({});",
-                four(&|k| format!("{part}get{i}(c{k})"))
+                four(&|k| format!("{prefix}get{i}(c{k})"))
             );
             return (text, Kind::Scalar);
         }
         if vectors {
-            let vector = unpack_vector(load.dtype, format_args!("{buffer}[{part}at{i}(c) / 4u]"));
+            let vector = unpack_vector(load.dtype, format_args!("{buffer}[{prefix}at{i}(c) / 4u]"));
             if windowed {
                 let zero = zero(load.dtype.register());
                 let _ = write!(
                     text,
-                    "let in{i} = vec4<bool>({part}inside{i}(c));\nvar v{i} = vec4<{register}>({zero});\n\
+                    "let in{i} = vec4<bool>({prefix}inside{i}(c));\nvar v{i} = vec4<{register}>({zero});\n\
                      if (in{i}.x) {{ v{i} = {vector}; }}\n"
                 );
             } else {
@@ -337,57 +337,63 @@ impl Space {
         if inner.is_none_or(|axis| axis.stride == 0 && axis.window.is_none()) {
             // The four read one element.
             if windowed {
-                let _ = writeln!(text, "let in{i} = vec4<bool>({part}inside{i}(c));");
+                let _ = writeln!(text, "let in{i} = vec4<bool>({prefix}inside{i}(c));");
             }
-            let _ = writeln!(text, "let v{i} = vec4<{register}>({part}get{i}(c));");
+            let _ = writeln!(text, "let v{i} = vec4<{register}>({prefix}get{i}(c));");
             return (text, Kind::Scalar);
         }
-        if !helpers.contains(&format!("fn {part}shifted(")) {
+        if !helpers.contains(&format!("fn {prefix}shifted(")) {
             let _ = write!(
                 helpers,
-                "fn {part}shifted(c: array<u32, {part}RANK>, by: u32) -> array<u32, {part}RANK> {{\n    \
-                 var s = c;\n    s[{part}RANK - 1u] += by;\n    return s;\n}}\n\n"
+                "fn {prefix}shifted(c: array<u32, {prefix}RANK>, by: u32) -> array<u32, {prefix}RANK> {{\n    \
+                 var s = c;\n    s[{prefix}RANK - 1u] += by;\n    return s;\n}}\n\n"
             );
         }
         if windowed {
             let _ = writeln!(
                 text,
                 "let in{i} = vec4<bool>({});",
-                four(&|k| format!("{part}inside{i}({part}shifted(c, {k}u))"))
+                four(&|k| format!("{prefix}inside{i}({prefix}shifted(c, {k}u))"))
             );
         }
         let _ = writeln!(
             text,
             "let v{i} = vec4<{register}>({});",
-            four(&|k| format!("{part}get{i}({part}shifted(c, {k}u))"))
+            four(&|k| format!("{prefix}get{i}({prefix}shifted(c, {k}u))"))
         );
         (text, Kind::Scalar)
     }
 
-    /// As [`Space::read`] for an index that is computed.
-    fn index(&self, i: usize, place: Place, params: &mut Fields, helpers: &mut String) -> String {
+    /// As [`IterationSpace::read`] for an index that is computed.
+    fn index(
+        &self,
+        i: usize,
+        position: Position,
+        params: &mut Fields,
+        helpers: &mut String,
+    ) -> String {
         const STEPS: &str = "vec4<u32>(0u, 1u, 2u, 3u)";
         if self.is_single(i) {
             let at = params.add(format_args!("o{i}"), self.offsets[i] as u32);
             return format!("let v{i} = vec4<u32>({at});\n");
         }
         if self.is_flat(i) {
-            match place.flat {
+            match position.flat {
                 Flat::Quad(q) => return format!("let v{i} = vec4<u32>(4u * {q}) + {STEPS};\n"),
                 Flat::Lanes => return format!("let v{i} = vec4<u32>(e0, e1, e2, e3);\n"),
                 Flat::Unknown => {}
             }
         }
         self.declare_at(i, params, helpers);
-        let part = params.part.clone();
-        match place.coordinates {
+        let prefix = params.prefix.clone();
+        match position.coordinates {
             Coordinates::Four => {
-                format!("let v{i} = vec4<u32>({});\n", four(&|k| format!("{part}at{i}(c{k})")))
+                format!("let v{i} = vec4<u32>({});\n", four(&|k| format!("{prefix}at{i}(c{k})")))
             }
             Coordinates::One => {
                 let step = self.loads[i].last().map_or(0, |axis| axis.stride);
                 let step = params.add(format_args!("t{i}"), step as u32);
-                format!("let v{i} = vec4<u32>({part}at{i}(c)) + {step} * {STEPS};\n")
+                format!("let v{i} = vec4<u32>({prefix}at{i}(c)) + {step} * {STEPS};\n")
             }
         }
     }
@@ -429,11 +435,11 @@ impl Space {
             let _ = write!(sum, " + {coordinate} * {stride}");
         }
         // A load is read once in each pass of a kernel.
-        let part = &params.part;
-        if !helpers.contains(&format!("fn {part}at{i}(")) {
+        let prefix = &params.prefix;
+        if !helpers.contains(&format!("fn {prefix}at{i}(")) {
             let _ = write!(
                 helpers,
-                "fn {part}at{i}(c: array<u32, {part}RANK>) -> u32 {{\n    return {sum};\n}}\n\n"
+                "fn {prefix}at{i}(c: array<u32, {prefix}RANK>) -> u32 {{\n    return {sum};\n}}\n\n"
             );
         }
         conditions
@@ -449,8 +455,8 @@ impl Space {
         params: &mut Fields,
         helpers: &mut String,
     ) {
-        let part = params.part.clone();
-        let known = helpers.contains(&format!("fn {part}at{i}("));
+        let prefix = params.prefix.clone();
+        let known = helpers.contains(&format!("fn {prefix}at{i}("));
         let conditions = self.declare_at(i, params, helpers);
         if known {
             return;
@@ -460,10 +466,10 @@ impl Space {
         if !conditions.is_empty() {
             let _ = write!(
                 helpers,
-                "fn {part}inside{i}(c: array<u32, {part}RANK>) -> bool {{\n    return {};\n}}\n\n",
+                "fn {prefix}inside{i}(c: array<u32, {prefix}RANK>) -> bool {{\n    return {};\n}}\n\n",
                 conditions.join(" && ")
             );
-            guard = format!("    if (!{part}inside{i}(c)) {{ return {}; }}\n", zero(register));
+            guard = format!("    if (!{prefix}inside{i}(c)) {{ return {}; }}\n", zero(register));
         }
         if vectors {
             return;
@@ -471,7 +477,7 @@ impl Space {
         let element = unpack_scalar(load.dtype, buffer, format_args!("at"));
         let _ = write!(
             helpers,
-            "fn {part}get{i}(c: array<u32, {part}RANK>) -> {} {{\n{guard}    let at = {part}at{i}(c);\n    return {element};\n}}\n\n",
+            "fn {prefix}get{i}(c: array<u32, {prefix}RANK>) -> {} {{\n{guard}    let at = {prefix}at{i}(c);\n    return {element};\n}}\n\n",
             register.scalar()
         );
     }

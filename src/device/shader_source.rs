@@ -13,7 +13,7 @@ pub(crate) enum Access {
 
 /// A complete WGSL module with the entry point `main`. Its bindings stand in group 0 in the order of `accesses`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Source {
+pub(crate) struct ShaderSource {
     pub(crate) label: String,
     pub(crate) wgsl: Arc<str>,
     pub(crate) accesses: Vec<Access>,

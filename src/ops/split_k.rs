@@ -6,7 +6,7 @@ use crate::graph::lower::{Bind, Kernel};
 use crate::wgsl::shader;
 
 /// Steps of a part where a walk of `whole` steps for each of `results` elements is too long for a thread.
-pub(super) fn part_of(whole: usize, results: usize, caps: &Caps) -> usize {
+pub(super) fn split_length(whole: usize, results: usize, caps: &Caps) -> usize {
     let piece = caps.loop_piece();
     // Few results are spread over more threads.
     let few = results < 4096;
@@ -14,7 +14,7 @@ pub(super) fn part_of(whole: usize, results: usize, caps: &Caps) -> usize {
 }
 
 /// Writes the results of a kernel with an alias `Out`, whose inputs are bound, to `out`.
-pub(super) fn stored_in(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
+pub(super) fn store_to(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
     match out {
         Bind::Output => kernel.stores(),
         _ => {
@@ -26,7 +26,7 @@ pub(super) fn stored_in(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
 }
 
 /// Adds up `parts` times `results` sums.
-pub(super) fn sum_parts(
+pub(super) fn sum_splits(
     [from, out]: [Bind; 2],
     sums: DType,
     result: DType,
@@ -50,7 +50,7 @@ pub(super) fn sum_parts(
         .write(out)
         .param("len", results)
         .param("parts", parts)
-        .groups(results.div_ceil(4 * 64), parts);
+        .workgroups(results.div_ceil(4 * 64), parts);
     match out {
         Bind::Output => kernel.stores(),
         _ => kernel.declare(store(1, quads)),

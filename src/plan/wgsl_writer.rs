@@ -1,26 +1,26 @@
-//! WGSL for the nodes of a body: one function an op, one call a node, and the reads that the calls need.
+//! WGSL for the nodes of a kernel IR: one function an op, one call a node, and the reads that the calls need.
 //!
 //! The text depends on what is computed and on how inputs are strided, never on plain sizes: those are parameters.
 
 use std::fmt::{Arguments, Write};
 
-use super::body::{Body, Code, Instance, Operand, Source};
-use super::space::{Fields, Kind, Place, stored};
-use crate::device::Source as Module;
+use super::iteration_space::{Fields, Kind, Position, stored};
+use super::kernel_ir::{Code, Instance, KernelIr, LoadSource, Operand};
+use crate::device::ShaderSource;
 use crate::dtype::{DType, Register};
 use crate::graph::Input;
-use crate::graph::lower::Pointwise;
+use crate::graph::lower::Elementwise;
 
 /// A generated kernel.
-pub(super) struct Kernel {
-    pub(super) source: Module,
+pub(super) struct EmittedKernel {
+    pub(super) source: ShaderSource,
     pub(super) grid: [u32; 3],
     /// What its storage bindings are bound to, in order: things of its parts, by the parts' numbers.
     pub(super) binds: Vec<(usize, Bound)>,
     /// The contents of its uniforms.
     pub(super) params: Vec<Vec<u32>>,
-    /// Which words of the last uniform are words of nodes: position, node, word.
-    pub(super) words: Vec<(usize, u32, usize)>,
+    /// Which words of the last uniform are runtime scalars: position, node, index.
+    pub(super) runtime_scalars: Vec<(usize, u32, usize)>,
     /// Additions and multiplications of its inner loops; 0 if nobody has counted them.
     pub(super) flops: u64,
     /// What the loops of an invocation make at most.
@@ -29,9 +29,9 @@ pub(super) struct Kernel {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// A load of the body.
+    /// A load of the kernel IR.
     Load(usize),
-    /// An output of the body.
+    /// An output of the kernel IR.
     Output(usize),
     /// A partial result.
     Temp(usize),
@@ -47,11 +47,8 @@ pub(super) struct Defined {
 }
 
 impl Defined {
-    pub(super) fn nothing(body: &Body) -> Self {
-        Defined {
-            loads: vec![false; body.loads.len()],
-            instances: vec![false; body.instances.len()],
-        }
+    pub(super) fn nothing(ir: &KernelIr) -> Self {
+        Defined { loads: vec![false; ir.loads.len()], instances: vec![false; ir.instances.len()] }
     }
 
     pub(super) fn instance(&mut self, i: usize) {
@@ -63,7 +60,7 @@ impl Defined {
         match operand {
             Operand::Load(i) | Operand::Inside(i) => self.loads[i] = true,
             Operand::Instance(i) => self.instances[i] = true,
-            Operand::Word(_) => {}
+            Operand::RuntimeScalar(_) => {}
         }
     }
 }
@@ -97,33 +94,33 @@ impl Common {
 /// Ops of one expression: all of Adam's formula is shallower.
 pub(super) const DEEP: usize = 16;
 
-/// Writes the code of one body.
+/// Writes the code of one kernel IR.
 pub(super) struct Writer<'c, 'b, 'a> {
-    pub(super) body: &'b Body<'a>,
+    pub(super) ir: &'b KernelIr<'a>,
     pub(super) params: Fields,
     pub(super) helpers: String,
-    pub(super) words: Vec<(usize, u32, usize)>,
+    pub(super) runtime_scalars: Vec<(usize, u32, usize)>,
     pub(super) common: &'c mut Common,
     kinds: Vec<Kind>,
     /// How many ops stand on each other in each instance.
     depths: Vec<usize>,
-    /// The buffers of loads, and whether their declaration is this body's.
+    /// The buffers of loads, and whether their declaration is this kernel IR's.
     buffers: Vec<(String, bool)>,
 }
 
 impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
     /// `uniform` is the uniform's name and a point; all other names of a module begin with `part`.
     pub(super) fn new(
-        body: &'b Body<'a>,
+        ir: &'b KernelIr<'a>,
         uniform: &'static str,
-        part: &str,
+        prefix: &str,
         common: &'c mut Common,
     ) -> Self {
-        let mut buffers = Vec::with_capacity(body.loads.len());
-        for (i, load) in body.loads.iter().enumerate() {
-            let own = format!("{part}x{i}");
+        let mut buffers = Vec::with_capacity(ir.loads.len());
+        for (i, load) in ir.loads.iter().enumerate() {
+            let own = format!("{prefix}x{i}");
             let shared = match load.source {
-                Source::Value(input) if body.space.is_single(i) => {
+                LoadSource::Value(input) if ir.space.is_single(i) => {
                     let same = |(i, d, _): &&(_, _, _)| *i == input && *d == load.dtype;
                     let known = common.singles.iter().find(same).map(|(_, _, name)| name.clone());
                     if known.is_none() {
@@ -136,13 +133,13 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
             buffers.push(shared.map_or((own, true), |name| (name, false)));
         }
         Writer {
-            body,
-            params: Fields::new(uniform, part),
+            ir,
+            params: Fields::new(uniform, prefix),
             helpers: String::new(),
-            words: Vec::new(),
+            runtime_scalars: Vec::new(),
             common,
-            kinds: vec![Kind::Scalar; body.loads.len()],
-            depths: vec![0; body.instances.len()],
+            kinds: vec![Kind::Scalar; ir.loads.len()],
+            depths: vec![0; ir.instances.len()],
             buffers,
         }
     }
@@ -150,25 +147,31 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
     /// Statements after which every one of `wanted` has a name.
     pub(super) fn compute(
         &mut self,
-        place: Place,
+        position: Position,
         wanted: impl IntoIterator<Item = Operand>,
         defined: &mut Defined,
     ) -> String {
         let mut text = String::new();
         for operand in wanted {
-            self.define(operand, place, defined, &mut text);
+            self.define(operand, position, defined, &mut text);
         }
         text
     }
 
-    fn define(&mut self, operand: Operand, place: Place, defined: &mut Defined, text: &mut String) {
-        let body = self.body;
+    fn define(
+        &mut self,
+        operand: Operand,
+        position: Position,
+        defined: &mut Defined,
+        text: &mut String,
+    ) {
+        let ir = self.ir;
         match operand {
             Operand::Load(i) | Operand::Inside(i) => {
                 if !std::mem::replace(&mut defined.loads[i], true) {
                     let (params, helpers) = (&mut self.params, &mut self.helpers);
-                    let (load, buffer) = (&body.loads[i], &self.buffers[i].0);
-                    let (read, kind) = body.space.read(i, load, buffer, place, params, helpers);
+                    let (load, buffer) = (&ir.loads[i], &self.buffers[i].0);
+                    let (read, kind) = ir.space.read(i, load, buffer, position, params, helpers);
                     self.kinds[i] = kind;
                     text.push_str(&read);
                 }
@@ -177,18 +180,18 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
                 if std::mem::replace(&mut defined.instances[i], true) {
                     return;
                 }
-                let instance = &body.instances[i];
+                let instance = &ir.instances[i];
                 for &operand in &instance.operands {
-                    self.define(operand, place, defined, text);
+                    self.define(operand, position, defined, text);
                 }
-                if let Code::Pointwise(pointwise) = instance.code {
-                    let call = self.call(instance, pointwise);
+                if let Code::Elementwise(elementwise) = instance.code {
+                    let call = self.call(instance, elementwise);
                     let value = rounded(instance.dtype, format_args!("{call}"));
                     let value = self.bounded(i, value);
                     let _ = writeln!(text, "let t{i} = {value};");
                 }
             }
-            Operand::Word(_) => {}
+            Operand::RuntimeScalar(_) => {}
         }
     }
 
@@ -198,7 +201,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
     /// overflow, so that a sum of small numbers becomes infinite. Bits that are combined with a number which only the
     /// host knows to be 0 are a value of their own to any compiler.
     fn bounded(&mut self, i: usize, value: String) -> String {
-        let instance = &self.body.instances[i];
+        let instance = &self.ir.instances[i];
         let operands = instance.operands.iter().map(|operand| match *operand {
             Operand::Instance(j) => self.depths[j],
             _ => 0,
@@ -217,15 +220,15 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         self.depths.iter().copied().max().unwrap_or(0)
     }
 
-    fn call(&mut self, instance: &Instance, pointwise: &Pointwise) -> String {
-        let text = self.function_text(instance, pointwise);
+    fn call(&mut self, instance: &Instance, elementwise: &Elementwise) -> String {
+        let text = self.function_text(instance, elementwise);
         let functions = &mut self.common.functions;
         let name = match functions.iter().find(|(_, known)| *known == text) {
             Some((name, _)) => name.clone(),
             None => {
                 // The same op on other types, or another op of the same name.
                 // The prefix keeps clear of WGSL's own functions.
-                let base = format!("op_{}", pointwise.name);
+                let base = format!("op_{}", elementwise.name);
                 let taken = functions.iter().filter(|(n, _)| n.starts_with(&base)).count();
                 let name = if taken == 0 { base } else { format!("{base}_{taken}") };
                 functions.push((name.clone(), text));
@@ -237,9 +240,9 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
             if k > 0 {
                 list.push_str(", ");
             }
-            if let Operand::Word(word) = *operand {
-                let at = self.words.len();
-                self.words.push((self.params.values.len(), instance.node, word));
+            if let Operand::RuntimeScalar(word) = *operand {
+                let at = self.runtime_scalars.len();
+                self.runtime_scalars.push((self.params.values.len(), instance.node, word));
                 list.push_str(&self.params.add(format_args!("w{at}"), 0));
             } else {
                 list.push_str(&operand_name(*operand));
@@ -249,18 +252,19 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
     }
 
     /// Everything of a node's function but its name.
-    fn function_text(&self, instance: &Instance, pointwise: &Pointwise) -> String {
+    fn function_text(&self, instance: &Instance, elementwise: &Elementwise) -> String {
         let mut text = String::from("(");
-        for (k, ((name, _), operand)) in pointwise.args.iter().zip(&instance.operands).enumerate() {
+        for (k, ((name, _), operand)) in elementwise.args.iter().zip(&instance.operands).enumerate()
+        {
             let ty = match operand {
-                Operand::Word(_) => "u32".to_string(),
-                other => vector(self.body.register(*other)),
+                Operand::RuntimeScalar(_) => "u32".to_string(),
+                other => vector(self.ir.register(*other)),
             };
             let _ = write!(text, "{}{name}: {ty}", if k > 0 { ", " } else { "" });
         }
         let result = instance.dtype.register();
-        let first = instance.operands.first().map_or(result, |o| self.body.register(*o));
-        let body = with_vector_type(&pointwise.body, first);
+        let first = instance.operands.first().map_or(result, |o| self.ir.register(*o));
+        let body = with_vector_type(&elementwise.body, first);
         let _ = writeln!(text, ") -> {} {{", vector(result));
         if body.contains("return ") {
             let _ = writeln!(text, "{}\n}}", body.trim_end());
@@ -272,17 +276,17 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
 
     /// The name of the buffer that output `k` is written to.
     pub(super) fn target(&self, k: usize) -> String {
-        match self.body.outputs[k].replaces {
+        match self.ir.outputs[k].replaces {
             Some(load) => self.buffers[load].0.clone(),
-            None => format!("{}y{k}", self.params.part),
+            None => format!("{}y{k}", self.params.prefix),
         }
     }
 
     /// The buffers that the code reads and nobody has declared: what they are, names, types. Those that it writes too
     /// are declared there.
     pub(super) fn loads(&self) -> Vec<(Bound, String, &'static str)> {
-        let replaced = |i: usize| self.body.outputs.iter().any(|o| o.replaces == Some(i));
-        let own = self.body.reads().filter(|(i, _)| !replaced(*i) && self.buffers[*i].1);
+        let replaced = |i: usize| self.ir.outputs.iter().any(|o| o.replaces == Some(i));
+        let own = self.ir.reads().filter(|(i, _)| !replaced(*i) && self.buffers[*i].1);
         own.map(|(i, load)| {
             (Bound::Load(i), self.buffers[i].0.clone(), stored(load.dtype, self.kinds[i]))
         })
@@ -290,15 +294,15 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
     }
 
     pub(super) fn uses_f16(&self) -> bool {
-        let loads = self.body.reads().any(|(_, load)| load.dtype == DType::F16);
-        loads || self.body.instances.iter().any(|i| i.dtype == DType::F16)
+        let loads = self.ir.reads().any(|(_, load)| load.dtype == DType::F16);
+        loads || self.ir.instances.iter().any(|i| i.dtype == DType::F16)
     }
 
     /// The name of the kernel: that of its last op, and how many turns it goes through.
     pub(super) fn label(&self, graph: &crate::graph::Graph) -> String {
-        let last = self.body.outputs.last().map(|output| output.node);
+        let last = self.ir.outputs.last().map(|output| output.node);
         let name = last.map_or("kernel", |node| graph.nodes[node as usize].op.name());
-        match &self.body.roll {
+        match &self.ir.roll {
             Some(roll) => format!("{name} ({} turns)", roll.turns),
             None => name.to_string(),
         }
@@ -315,7 +319,7 @@ pub(super) fn operand_name(operand: Operand) -> String {
         Operand::Load(i) => format!("v{i}"),
         Operand::Inside(i) => format!("in{i}"),
         Operand::Instance(i) => format!("t{i}"),
-        Operand::Word(word) => format!("w{word}"),
+        Operand::RuntimeScalar(word) => format!("w{word}"),
     }
 }
 
@@ -352,10 +356,10 @@ pub(super) fn indented(text: &str, by: usize) -> String {
     all
 }
 
-/// True if the load comes from memory that an earlier kernel of the same body wrote.
-pub(super) fn temp_of(source: Source) -> Option<usize> {
+/// True if the load comes from memory that an earlier kernel of the same kernel IR wrote.
+pub(super) fn temp_of(source: LoadSource) -> Option<usize> {
     match source {
-        Source::Temp(i) => Some(i),
+        LoadSource::Temp(i) => Some(i),
         _ => None,
     }
 }

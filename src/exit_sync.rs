@@ -41,7 +41,7 @@ pub(crate) fn wait_at_thread_end(idle: fn()) {
     static KEEPER: Once = Once::new();
     let mut running = true;
     KEEPER.call_once(|| {
-        let thread = std::thread::Builder::new().name("wgrad farewell".into());
+        let thread = std::thread::Builder::new().name("wgrad exit sync".into());
         running = thread.spawn(move || keep(idle)).is_ok();
     });
     if running {

@@ -1,65 +1,65 @@
-//! Kernels of pointwise nodes: each thread computes four consecutive elements of every output.
+//! Kernels of elementwise nodes: each thread computes four consecutive elements of every output.
 
-use super::body::{Body, Operand, Roll};
-use super::code::{Bound, Common, DEEP, Defined, Writer, indented, operand_name, vector};
-use super::parts::Part;
-use super::space::{Coordinates, Flat, Kind, Place, pack, stored};
+use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
+use super::kernel_ir::{KernelIr, Operand, Roll};
+use super::wgsl_module::Section;
+use super::wgsl_writer::{Bound, Common, DEEP, Defined, Writer, indented, operand_name, vector};
 use crate::graph::Graph;
 
 pub(super) const WORKGROUP: usize = 64;
 
-/// Workgroups of the kernel of a body.
-pub(super) fn groups(body: &Body) -> u64 {
-    body.space.count(false).div_ceil(4).div_ceil(WORKGROUP) as u64
+/// Workgroups of the kernel of a kernel IR.
+pub(super) fn workgroups(ir: &KernelIr) -> u64 {
+    ir.space.count(false).div_ceil(4).div_ceil(WORKGROUP) as u64
 }
 
 /// What the loops of a thread make.
-pub(super) fn iterations(body: &Body) -> usize {
-    body.roll.as_ref().map_or(0, |roll| roll.turns) * (1 + body.iterations()) + body.iterations()
+pub(super) fn iterations(ir: &KernelIr) -> usize {
+    ir.roll.as_ref().map_or(0, |roll| roll.turns) * (1 + ir.iterations()) + ir.iterations()
 }
 
-/// Writes the kernel of a body without folds and without an anchor.
-pub(super) fn generate(graph: &Graph, body: &Body, part: &str, common: &mut Common) -> Part {
-    let elements = body.space.count(false);
+/// Writes the kernel of a kernel IR without folds and without an anchor.
+pub(super) fn generate(graph: &Graph, ir: &KernelIr, prefix: &str, common: &mut Common) -> Section {
+    let elements = ir.space.count(false);
     let quads = elements.div_ceil(4);
-    let mut writer = Writer::new(body, "p.", part, common);
+    let mut writer = Writer::new(ir, "p.", prefix, common);
     let end = writer.params.add(format_args!("quads"), quads as u32);
 
     let mut text = format!("let q = thread;\nif (q >= {end}) {{ return; }}\n");
-    let mut place = Place { flat: Flat::Quad("q"), coordinates: Coordinates::One };
-    if body.space.walks() {
-        body.space.declare(&mut writer.params, &mut writer.helpers);
-        if body.space.aligned() {
-            text.push_str(&format!("let c = {part}coordinates(4u * q);\n"));
+    let mut position = Position { flat: Flat::Quad("q"), coordinates: Coordinates::One };
+    if ir.space.walks() {
+        ir.space.declare(&mut writer.params, &mut writer.helpers);
+        if ir.space.aligned() {
+            text.push_str(&format!("let c = {prefix}coordinates(4u * q);\n"));
         } else {
-            place.coordinates = Coordinates::Four;
+            position.coordinates = Coordinates::Four;
             let last = writer.params.add(format_args!("last"), elements as u32 - 1);
             // The last quad may reach beyond the end; it reads the last element again.
             for lane in 0..4 {
                 let at = format!("min(4u * q + {lane}u, {last})");
-                text.push_str(&format!("let c{lane} = {part}coordinates({at});\n"));
+                text.push_str(&format!("let c{lane} = {prefix}coordinates({at});\n"));
             }
         }
     }
-    let mut defined = Defined::nothing(body);
-    let values = match &body.roll {
-        Some(roll) => rolled(&mut writer, roll, place, &mut defined, &mut text),
+    let mut defined = Defined::nothing(ir);
+    let values = match &ir.roll {
+        Some(roll) => rolled(&mut writer, roll, position, &mut defined, &mut text),
         None => {
-            let wanted = body.outputs.iter().map(|output| Operand::Instance(output.instance));
+            let wanted = ir.outputs.iter().map(|output| Operand::Instance(output.instance));
             let wanted: Vec<Operand> = wanted.collect();
-            text.push_str(&writer.compute(place, wanted.iter().copied(), &mut defined));
+            text.push_str(&writer.compute(position, wanted.iter().copied(), &mut defined));
             wanted.into_iter().map(operand_name).collect()
         }
     };
     let mut stores = Vec::new();
-    for ((k, output), value) in body.outputs.iter().enumerate().zip(values) {
+    for ((k, output), value) in ir.outputs.iter().enumerate().zip(values) {
         let value = pack(output.dtype, format_args!("{value}"));
         let target = writer.target(k);
         text.push_str(&format!("{target}[q] = {value};\n"));
         stores.push((Bound::Output(k), target, stored(output.dtype, Kind::Vector)));
     }
-    let loops = (groups(body), iterations(body));
-    Part::new(writer, graph, &stores, text, loops, WORKGROUP)
+    let loops = (workgroups(ir), iterations(ir));
+    Section::new(writer, graph, &stores, text, loops, WORKGROUP)
 }
 
 /// Turns that stand in one round of a loop.
@@ -69,14 +69,14 @@ const MOST_AT_ONCE: usize = 8;
 fn rolled(
     writer: &mut Writer,
     roll: &Roll,
-    place: Place,
+    position: Position,
     defined: &mut Defined,
     text: &mut String,
 ) -> Vec<String> {
-    let body = writer.body;
+    let ir = writer.ir;
     // What the first turn reads, and what all read alike.
-    let loads = (0..body.loads.len()).map(Operand::Load);
-    text.push_str(&writer.compute(place, loads, defined));
+    let loads = (0..ir.loads.len()).map(Operand::Load);
+    text.push_str(&writer.compute(position, loads, defined));
     let handed: Vec<(usize, Operand)> =
         roll.next.iter().enumerate().filter_map(|(i, next)| next.map(|next| (i, next))).collect();
     for &(i, _) in &handed {
@@ -89,12 +89,12 @@ fn rolled(
     let made = |operand: &Operand| matches!(operand, Operand::Instance(_)).then_some(*operand);
     let wanted: Vec<Operand> =
         roll.next.iter().flatten().chain(&roll.results).filter_map(made).collect();
-    inside.push_str(&writer.compute(place, wanted, defined));
+    inside.push_str(&writer.compute(position, wanted, defined));
     for &(i, next) in &handed {
         inside.push_str(&format!("s{i} = {};\n", operand_name(next)));
     }
     let mut values = Vec::new();
-    for (k, (result, output)) in roll.results.iter().zip(&body.outputs).enumerate() {
+    for (k, (result, output)) in roll.results.iter().zip(&ir.outputs).enumerate() {
         values.push(match *result {
             Operand::Load(i) => format!("s{i}"),
             made => {

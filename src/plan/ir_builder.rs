@@ -1,12 +1,12 @@
-//! Builds a body: from what is stored back to what is read, each node at the places at which it is needed.
+//! Builds a kernel IR: from what is stored back to what is read, each node at the places at which it is needed.
 
-use super::body::{Axis, Code, Instance, Load, Operand, Scope, Source};
+use super::kernel_ir::{Axis, Code, Instance, Load, LoadSource, Operand, PlanContext};
 use super::view::{compose, natural, natural_over};
 use crate::dtype::DType;
-use crate::graph::lower::{Arg, Lowering, Pointwise, Strided, View};
-use crate::graph::{Input, Table};
+use crate::graph::lower::{Arg, Elementwise, Lowering, Strided, View};
+use crate::graph::{HashIndex, Input};
 
-/// What one kernel may weigh ([`Pointwise::weight`]), so about 40 ms of compiling beside the 17 that a kernel takes in
+/// What one kernel may weigh ([`Elementwise::weight`]), so about 40 ms of compiling beside the 17 that a kernel takes in
 /// any case. Beyond it fusing saves less than compiling costs: a launch takes 0.06 ms.
 pub(super) const LARGEST: usize = 4_000;
 /// The same where a value between two kernels would be so many elements that its way through memory takes longer.
@@ -21,8 +21,8 @@ const WINDOWED: usize = 700;
 /// Nodes lighter than this are computed again where their value is repeated.
 const CHEAP: usize = 48;
 
-pub(super) struct Builder<'a, 'b> {
-    scope: &'b Scope<'a>,
+pub(super) struct IrBuilder<'a, 'b> {
+    context: &'b PlanContext<'a>,
     members: &'b [u32],
     partials: &'b [u32],
     axes: &'b [Axis],
@@ -32,7 +32,7 @@ pub(super) struct Builder<'a, 'b> {
     pub(super) kept: Strided,
     pub(super) instances: Vec<Instance<'a>>,
     /// The latest instance of each node, and for each instance the one of its node before it.
-    latest: Table,
+    latest: HashIndex,
     before: Vec<Option<u32>>,
     pub(super) loads: Vec<Load>,
     pub(super) anchor: Option<u32>,
@@ -42,16 +42,16 @@ pub(super) struct Builder<'a, 'b> {
     largest: usize,
 }
 
-impl<'a, 'b> Builder<'a, 'b> {
+impl<'a, 'b> IrBuilder<'a, 'b> {
     pub(super) fn new(
-        scope: &'b Scope<'a>,
+        context: &'b PlanContext<'a>,
         members: &'b [u32],
         axes: &'b [Axis],
         partials: &'b [u32],
     ) -> Self {
         let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
-        Builder {
-            scope,
+        IrBuilder {
+            context,
             members,
             partials,
             full: natural(&sizes),
@@ -59,7 +59,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             sizes,
             axes,
             instances: Vec::new(),
-            latest: Table::default(),
+            latest: HashIndex::default(),
             before: Vec::new(),
             loads: Vec::new(),
             anchor: None,
@@ -81,22 +81,22 @@ impl<'a, 'b> Builder<'a, 'b> {
             }
             known = self.before[at as usize];
         }
-        let scope = self.scope;
+        let context = self.context;
         let at = node as usize;
-        let lowering = &scope.lowerings[at];
+        let lowering = &context.lowerings[at];
         let mut operands = Vec::new();
         let mut level = 0;
         let code = match lowering {
-            Lowering::Pointwise(pointwise) => {
-                self.check_weight(node, pointwise, &view)?;
-                for (_, arg) in &pointwise.args {
-                    let operand = self.argument(node, pointwise, arg, &view)?;
+            Lowering::Elementwise(elementwise) => {
+                self.check_weight(node, elementwise, &view)?;
+                for (_, arg) in &elementwise.args {
+                    let operand = self.argument(node, elementwise, arg, &view)?;
                     if let Operand::Instance(i) = operand {
                         level = level.max(self.instances[i].level);
                     }
                     operands.push(operand);
                 }
-                Code::Pointwise(pointwise)
+                Code::Elementwise(elementwise)
             }
             Lowering::Reduce(reduction) => {
                 if view != self.kept {
@@ -104,14 +104,14 @@ impl<'a, 'b> Builder<'a, 'b> {
                 }
                 let operand = match self.partials.iter().position(|&p| p == node) {
                     Some(temp) => {
-                        let stored = match scope.graph.nodes[at].spec.dtype {
+                        let stored = match context.graph.nodes[at].spec.dtype {
                             DType::F16 => DType::F32,
                             other => other,
                         };
-                        Operand::Load(self.load(Source::Temp(temp), stored, self.full.clone()))
+                        Operand::Load(self.load(LoadSource::Temp(temp), stored, self.full.clone()))
                     }
                     None => {
-                        let input = scope.graph.nodes[at].inputs[0];
+                        let input = context.graph.nodes[at].inputs[0];
                         self.operand(input, self.full.clone())?
                     }
                 };
@@ -126,7 +126,8 @@ impl<'a, 'b> Builder<'a, 'b> {
                 if view != self.full || self.anchor.is_some() {
                     return None;
                 }
-                let own = scope.graph.nodes[at].inputs.iter().map(|input| scope.root(*input));
+                let own =
+                    context.graph.nodes[at].inputs.iter().map(|input| context.canonical(*input));
                 for input in own {
                     if matches!(input, Input::Node(j) if self.is_member(j)) {
                         return None;
@@ -138,7 +139,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             Lowering::Alias => return None,
         };
         let row = self.is_row(&view);
-        let dtype = scope.graph.nodes[at].spec.dtype;
+        let dtype = context.graph.nodes[at].spec.dtype;
         let own = self.instances.len();
         self.instances.push(Instance { node, view, code, operands, dtype, level, row });
         self.before.push(self.latest.insert(u64::from(node), own as u32));
@@ -163,14 +164,16 @@ impl<'a, 'b> Builder<'a, 'b> {
     }
 
     /// Refuses what would make the kernel too large, or repeat much work.
-    fn check_weight(&mut self, node: u32, pointwise: &Pointwise, view: &Strided) -> Option<()> {
-        let weight = pointwise.weight();
+    fn check_weight(&mut self, node: u32, elementwise: &Elementwise, view: &Strided) -> Option<()> {
+        let weight = elementwise.weight();
         let first = self.weight == 0;
         self.weight += weight + CALL;
         let again = *view != self.full && *view != self.kept;
-        let scope = self.scope;
-        let light = weight <= CHEAP || scope.free[node as usize] || scope.elements(node) == 1;
-        // A body of one node must fit, however long it is. Much work is repeated for one node at most.
+        let context = self.context;
+        let light = weight <= CHEAP
+            || context.rematerialisable[node as usize]
+            || context.elements(node) == 1;
+        // A kernel IR of one node must fit, however long it is. Much work is repeated for one node at most.
         let alone = self.instances.is_empty();
         (first || (self.weight <= self.largest && (!again || light || alone))).then_some(())
     }
@@ -178,11 +181,11 @@ impl<'a, 'b> Builder<'a, 'b> {
     fn argument(
         &mut self,
         node: u32,
-        pointwise: &Pointwise,
+        elementwise: &Elementwise,
         arg: &Arg,
         view: &Strided,
     ) -> Option<Operand> {
-        let shape = self.scope.shape(node);
+        let shape = self.context.shape(node);
         match arg {
             Arg::Input { input, view: inner } => {
                 let composed = if *view == self.full && self.sizes == shape {
@@ -194,38 +197,40 @@ impl<'a, 'b> Builder<'a, 'b> {
                 } else {
                     compose(&self.sizes, view, shape, inner)?
                 };
-                self.operand(self.scope.graph.nodes[node as usize].inputs[*input], composed)
+                self.operand(self.context.graph.nodes[node as usize].inputs[*input], composed)
             }
             Arg::Inside { input } => {
-                let read = pointwise.args.iter().find(
+                let read = elementwise.args.iter().find(
                     |(_, arg)| matches!(arg, Arg::Input { input: other, .. } if other == input),
                 )?;
-                match self.argument(node, pointwise, &read.1, view)? {
+                match self.argument(node, elementwise, &read.1, view)? {
                     Operand::Load(load) => Some(Operand::Inside(load)),
                     _ => None,
                 }
             }
-            Arg::Index => Some(Operand::Load(self.load(Source::Index, DType::U32, view.clone()))),
+            Arg::Index => {
+                Some(Operand::Load(self.load(LoadSource::Index, DType::U32, view.clone())))
+            }
             Arg::Quad => {
                 if *view != self.full {
                     return None;
                 }
                 self.quads = true;
-                Some(Operand::Load(self.load(Source::Index, DType::U32, view.clone())))
+                Some(Operand::Load(self.load(LoadSource::Index, DType::U32, view.clone())))
             }
-            Arg::Word(word) => Some(Operand::Word(*word)),
+            Arg::RuntimeScalar(word) => Some(Operand::RuntimeScalar(*word)),
         }
     }
 
     fn operand(&mut self, input: Input, view: Strided) -> Option<Operand> {
-        let root = self.scope.root(input);
+        let root = self.context.canonical(input);
         let windowed = view.axes.iter().any(|axis| axis.window.is_some());
         if let Input::Node(j) = root {
             let member = self.is_member(j);
-            if member || self.scope.free[j as usize] {
+            if member || self.context.rematerialisable[j as usize] {
                 if !windowed {
                     let before = (self.instances.len(), self.loads.len(), self.weight);
-                    let view = match self.scope.is_constant(j as usize) {
+                    let view = match self.context.is_constant(j as usize) {
                         true => natural_over(&self.sizes, |_| false),
                         false => view.clone(),
                     };
@@ -241,11 +246,11 @@ impl<'a, 'b> Builder<'a, 'b> {
                 }
             }
         }
-        let dtype = self.scope.graph.spec(root).dtype;
-        Some(Operand::Load(self.load(Source::Value(root), dtype, view)))
+        let dtype = self.context.graph.spec(root).dtype;
+        Some(Operand::Load(self.load(LoadSource::Value(root), dtype, view)))
     }
 
-    fn load(&mut self, source: Source, dtype: DType, view: Strided) -> usize {
+    fn load(&mut self, source: LoadSource, dtype: DType, view: Strided) -> usize {
         let same = |l: &Load| l.source == source && l.view == view;
         self.loads.iter().position(same).unwrap_or_else(|| {
             let row = self.is_row(&view);

@@ -4,7 +4,7 @@
 
 use super::Plan;
 use crate::device::Gpu;
-use crate::graph::Table;
+use crate::graph::HashIndex;
 
 /// What any kernel costs to compile, in units of ten microseconds; what it costs beyond is its weight.
 const KERNEL: u64 = 1700;
@@ -49,7 +49,7 @@ impl Plan {
 
     /// About what its first run takes, where one `share` of what it compiles counts.
     fn first_run(&self, gpu: &Gpu, share: u64) -> u64 {
-        let mut seen = Table::default();
+        let mut seen = HashIndex::default();
         let mut cost = 0;
         for step in &self.steps {
             cost += LAUNCH + step.bytes / BYTES;
@@ -71,7 +71,7 @@ mod tests {
     use crate::device::DeviceOptions;
     use crate::dtype::DType;
     use crate::error::Result;
-    use crate::graph::lower::{Bind, Kernel, Lowering, Site};
+    use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
     use crate::graph::{Graph, Node, Op, Spec};
     use crate::plan::{Choice, plan};
 
@@ -89,8 +89,8 @@ mod tests {
 
         fn attributes(&self, _: &mut dyn Hasher) {}
 
-        fn lower(&self, _: &Site) -> Lowering {
-            Kernel::new("any", "fn main() {}").write(Bind::Output).groups(1, 0).into()
+        fn lower(&self, _: &LoweringContext) -> Lowering {
+            Kernel::new("any", "fn main() {}").write(Bind::Output).workgroups(1, 0).into()
         }
     }
 
@@ -100,7 +100,7 @@ mod tests {
         let spec = Any.infer(&[]).unwrap();
         let nodes =
             vec![Node { op: Arc::new(Any), inputs: Default::default(), spec, wanted: true }];
-        let graph = Graph { nodes, leaves: vec![], donated: vec![], same_words: vec![] };
+        let graph = Graph { nodes, leaves: vec![], donated: vec![], equal_scalars: vec![] };
         let of = |weight: usize| {
             let mut plan = plan(&graph, &gpu.caps, true, &Choice::Unasked);
             plan.steps[0].note.weight = weight;

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use super::body::{Body, Code, Operand, Source};
-use super::code::{
+use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
+use super::kernel_ir::{Code, KernelIr, LoadSource, Operand};
+use super::reduction_schedule::{Join, partial};
+use super::wgsl_writer::{
     Bound, Defined, LANES, Writer, indented, operand_name, pack_lane, rounded, temp_of, vector,
 };
-use super::rows::{Join, partial};
-use super::space::{Coordinates, Flat, Kind, Place, pack, stored};
 use crate::dtype::{DType, Register};
 use crate::graph::lower::Reduction;
 
@@ -28,18 +28,18 @@ pub(super) struct Shape {
 const AT_ONCE: usize = 8;
 
 impl Shape {
-    fn place(self, row: bool) -> Place<'static> {
+    fn position(self, row: bool) -> Position<'static> {
         // A row's own values are the same in all lanes where the lanes are folded together.
         let one = self.aligned || (row && self.inner);
         let coordinates = if one { Coordinates::One } else { Coordinates::Four };
-        Place { flat: Flat::Unknown, coordinates }
+        Position { flat: Flat::Unknown, coordinates }
     }
 }
 
-pub(super) struct Passes {
+pub(super) struct ReductionEmitter {
     pub(super) shape: Shape,
     /// What names of the module begin with.
-    pub(super) part: String,
+    pub(super) prefix: String,
     pub(super) turns: Option<usize>,
     /// What earlier passes have left in registers, for each turn.
     pub(super) kept: Vec<Operand>,
@@ -49,35 +49,36 @@ pub(super) struct Passes {
     pub(super) text: String,
 }
 
-impl Passes {
+impl ReductionEmitter {
     /// Which row, and which part of it.
     pub(super) fn begin(&mut self) {
         let Shape { inner, aligned, chunked, threads, .. } = self.shape;
-        let (text, part) = (&mut self.text, &self.part);
+        let (text, prefix) = (&mut self.text, &self.prefix);
         if threads > 1 {
             let _ = writeln!(text, "let share = local % {threads}u;");
             // All threads stay, as they meet at barriers; those beyond the end store nothing.
-            let _ = writeln!(text, "let live = thread / {threads}u < p.{part}total;");
-            let _ = writeln!(text, "let line = min(thread / {threads}u, p.{part}total - 1u);");
+            let _ = writeln!(text, "let live = thread / {threads}u < p.{prefix}total;");
+            let _ = writeln!(text, "let line = min(thread / {threads}u, p.{prefix}total - 1u);");
         } else {
-            let _ = writeln!(text, "let line = thread;\nif (line >= p.{part}total) {{ return; }}");
+            let _ =
+                writeln!(text, "let line = thread;\nif (line >= p.{prefix}total) {{ return; }}");
         }
         if chunked {
-            let _ = writeln!(text, "let chunk = line / p.{part}lines;");
-            let _ = writeln!(text, "let o = line % p.{part}lines;");
-            let _ = writeln!(text, "let first = chunk * p.{part}chunk;");
-            let _ = writeln!(text, "let end = min(first + p.{part}chunk, p.{part}steps);");
+            let _ = writeln!(text, "let chunk = line / p.{prefix}lines;");
+            let _ = writeln!(text, "let o = line % p.{prefix}lines;");
+            let _ = writeln!(text, "let first = chunk * p.{prefix}chunk;");
+            let _ = writeln!(text, "let end = min(first + p.{prefix}chunk, p.{prefix}steps);");
         } else {
             text.push_str("let o = line;\n");
         }
         match (inner, aligned) {
-            (true, _) => drop(writeln!(text, "let c = {part}kept(o);")),
-            (false, true) => drop(writeln!(text, "let c = {part}kept(4u * o);")),
+            (true, _) => drop(writeln!(text, "let c = {prefix}kept(o);")),
+            (false, true) => drop(writeln!(text, "let c = {prefix}kept(4u * o);")),
             (false, false) => {
                 for lane in 0..4 {
                     let _ = writeln!(
                         text,
-                        "let c{lane} = {part}kept(min(4u * o + {lane}u, p.{part}rows - 1u));"
+                        "let c{lane} = {prefix}kept(min(4u * o + {lane}u, p.{prefix}rows - 1u));"
                     );
                 }
             }
@@ -85,12 +86,12 @@ impl Passes {
     }
 
     pub(super) fn run(&mut self, writer: &mut Writer) {
-        let body = writer.body;
-        let mut defined = Defined::nothing(body);
-        let levels: Vec<Level> = (0..=body.levels()).map(|level| Level::new(body, level)).collect();
+        let ir = writer.ir;
+        let mut defined = Defined::nothing(ir);
+        let levels: Vec<Level> = (0..=ir.levels()).map(|level| Level::new(ir, level)).collect();
         for (at, level) in levels.iter().enumerate().filter(|(_, level)| !level.is_empty()) {
             let later: Vec<Operand> =
-                levels[at + 1..].iter().flat_map(|level| level.wanted(body)).collect();
+                levels[at + 1..].iter().flat_map(|level| level.wanted(ir)).collect();
             self.pass(writer, &mut defined, level, &later);
         }
         self.store_rows(writer, &mut defined);
@@ -104,17 +105,17 @@ impl Passes {
         level: &Level,
         later: &[Operand],
     ) {
-        let body = writer.body;
-        let part = self.part.clone();
+        let ir = writer.ir;
+        let prefix = self.prefix.clone();
         let Level { folds, stored } = level;
         let Shape { inner, aligned, chunked, threads, .. } = self.shape;
-        let wanted = level.wanted(body);
-        let of_row = row_operands(body, &wanted);
-        let row = writer.compute(self.shape.place(true), of_row, defined);
+        let wanted = level.wanted(ir);
+        let of_row = row_operands(ir, &wanted);
+        let row = writer.compute(self.shape.position(true), of_row, defined);
         self.text.push_str(&row);
 
         for &i in folds {
-            let (register, reduction) = fold_of(body, i);
+            let (register, reduction) = fold_of(ir, i);
             let first = &reduction.first;
             let ty = vector(register);
             let _ = writeln!(self.text, "var a{i} = {ty}({first});");
@@ -124,19 +125,19 @@ impl Passes {
         }
         let mut inside = String::new();
         match (inner, aligned) {
-            (true, true) => drop(writeln!(inside, "let c = {part}along(c, 4u * i);")),
+            (true, true) => drop(writeln!(inside, "let c = {prefix}along(c, 4u * i);")),
             (true, false) => {
                 for lane in 0..4 {
                     let _ = writeln!(
                         inside,
-                        "let c{lane} = {part}along(c, min(4u * i + {lane}u, p.{part}len - 1u));"
+                        "let c{lane} = {prefix}along(c, min(4u * i + {lane}u, p.{prefix}len - 1u));"
                     );
                 }
             }
-            (false, true) => drop(writeln!(inside, "let c = {part}along(c, i);")),
+            (false, true) => drop(writeln!(inside, "let c = {prefix}along(c, i);")),
             (false, false) => {
                 for lane in 0..4 {
-                    let _ = writeln!(inside, "let c{lane} = {part}along(c{lane}, i);");
+                    let _ = writeln!(inside, "let c{lane} = {prefix}along(c{lane}, i);");
                 }
             }
         }
@@ -146,11 +147,11 @@ impl Passes {
             let _ = writeln!(inside, "let {name} = kept_{name}[$turn];");
             here.know(operand);
         }
-        inside.push_str(&writer.compute(self.shape.place(false), wanted.clone(), &mut here));
+        inside.push_str(&writer.compute(self.shape.position(false), wanted.clone(), &mut here));
         if let Some(turns) = self.turns {
-            for operand in keepable(body, &wanted, later) {
+            for operand in keepable(ir, &wanted, later) {
                 if !self.kept.contains(&operand) {
-                    let (name, ty) = (operand_name(operand), vector(body.register(operand)));
+                    let (name, ty) = (operand_name(operand), vector(ir.register(operand)));
                     let _ = writeln!(self.text, "var kept_{name}: array<{ty}, {turns}>;");
                     let _ = writeln!(inside, "kept_{name}[$turn] = {name};");
                     self.kept.push(operand);
@@ -158,13 +159,13 @@ impl Passes {
             }
         }
         for &i in folds {
-            let (register, reduction) = fold_of(body, i);
-            let mut value = operand_name(body.instances[i].operands[0]);
+            let (register, reduction) = fold_of(ir, i);
+            let mut value = operand_name(ir.instances[i].operands[0]);
             if inner && !aligned {
                 let first = &reduction.first;
                 let ty = vector(register);
                 value = format!(
-                    "select({ty}({first}), {value}, vec4<u32>(4u * i) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(p.{part}len))"
+                    "select({ty}({first}), {value}, vec4<u32>(4u * i) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(p.{prefix}len))"
                 );
             }
             let name = fold_name(reduction, register);
@@ -175,25 +176,25 @@ impl Passes {
         }
         self.turn(&indented(&inside, 4), chunked, threads, !stored.is_empty());
         for &i in folds {
-            self.join(body, i, defined);
+            self.join(ir, i, defined);
         }
     }
 
     /// Writes the walk along the row, of which each step is `inside`.
     fn turn(&mut self, inside: &str, chunked: bool, threads: usize, stores: bool) {
-        let part = &self.part;
+        let prefix = &self.prefix;
         if let Some(turns) = self.turns {
             for turn in 0..turns {
                 let inside = inside.replace("$turn", &turn.to_string());
                 let from = turn * threads;
                 let _ = write!(
                     self.text,
-                    "if (share + {from}u < p.{part}steps) {{\n    let i = share + {from}u;\n{inside}}}\n"
+                    "if (share + {from}u < p.{prefix}steps) {{\n    let i = share + {from}u;\n{inside}}}\n"
                 );
             }
             return;
         }
-        let steps = format!("p.{part}steps");
+        let steps = format!("p.{prefix}steps");
         let (from, to) = if chunked { ("first", "end") } else { ("0u", &*steps) };
         let (from, by) = match threads {
             1 => (from.to_string(), "i++".to_string()),
@@ -215,8 +216,8 @@ impl Passes {
     }
 
     /// Makes one value of the lanes and threads of fold `i`.
-    fn join(&mut self, body: &Body, i: usize, defined: &mut Defined) {
-        let (register, reduction) = fold_of(body, i);
+    fn join(&mut self, ir: &KernelIr, i: usize, defined: &mut Defined) {
+        let (register, reduction) = fold_of(ir, i);
         let (name, ty) = (fold_name(reduction, register), vector(register));
         let mut value = format!("a{i}");
         if self.shape.inner {
@@ -264,7 +265,7 @@ impl Passes {
         // A partial result keeps all its digits until the second kernel has folded it.
         let value = match self.shape.chunked {
             true => value,
-            false => rounded(body.instances[i].dtype, format_args!("{value}")),
+            false => rounded(ir.instances[i].dtype, format_args!("{value}")),
         };
         let _ = writeln!(self.text, "let t{i} = {value};");
         defined.instance(i);
@@ -272,9 +273,9 @@ impl Passes {
 
     /// Stores output `k` for the element or the four elements at hand.
     fn store_element(&mut self, writer: &mut Writer, k: usize, text: &mut String) {
-        let (body, part) = (writer.body, &self.part);
-        let output = &body.outputs[k];
-        let rank = body.space.rank();
+        let (ir, prefix) = (writer.ir, &self.prefix);
+        let output = &ir.outputs[k];
+        let rank = ir.space.rank();
         let mut sum = Vec::new();
         let mut stride = 1;
         for axis in (0..rank).rev() {
@@ -282,14 +283,14 @@ impl Passes {
                 "c[{axis}] * {}",
                 writer.params.add(format_args!("f{axis}"), stride as u32)
             ));
-            stride *= body.space.axes[axis].size;
+            stride *= ir.space.axes[axis].size;
         }
         sum.reverse();
-        if !writer.helpers.contains(&format!("fn {part}flat(")) {
+        if !writer.helpers.contains(&format!("fn {prefix}flat(")) {
             let _ = write!(
                 writer.helpers,
                 "// The index in row-major order.\n\
-                 fn {part}flat(c: array<u32, {part}RANK>) -> u32 {{\n    return {};\n}}\n\n",
+                 fn {prefix}flat(c: array<u32, {prefix}RANK>) -> u32 {{\n    return {};\n}}\n\n",
                 sum.join(" + ")
             );
         }
@@ -297,7 +298,7 @@ impl Passes {
         let live = if self.shape.threads > 1 { "live" } else { "true" };
         if self.shape.aligned {
             let store = format!(
-                "{part}y{k}[{part}flat(c) / 4u] = {};",
+                "{prefix}y{k}[{prefix}flat(c) / 4u] = {};",
                 pack(output.dtype, format_args!("{value}"))
             );
             match self.shape.threads {
@@ -306,57 +307,57 @@ impl Passes {
             }
             self.stores.push((
                 Bound::Output(k),
-                format!("{part}y{k}"),
+                format!("{prefix}y{k}"),
                 stored(output.dtype, Kind::Vector),
             ));
             return;
         }
         for (lane, name) in LANES.iter().enumerate() {
             let inside = match self.shape.inner {
-                true => format!("4u * i + {lane}u < p.{part}len"),
-                false => format!("4u * o + {lane}u < p.{part}rows"),
+                true => format!("4u * i + {lane}u < p.{prefix}len"),
+                false => format!("4u * o + {lane}u < p.{prefix}rows"),
             };
             let value = pack_lane(output.dtype, format_args!("{value}.{name}"));
             let _ = writeln!(
                 text,
-                "if ({live} && {inside}) {{ {part}y{k}[{part}flat(c{lane})] = {value}; }}"
+                "if ({live} && {inside}) {{ {prefix}y{k}[{prefix}flat(c{lane})] = {value}; }}"
             );
         }
         self.stores.push((
             Bound::Output(k),
-            format!("{part}y{k}"),
+            format!("{prefix}y{k}"),
             stored(output.dtype, Kind::Scalar),
         ));
     }
 
     /// Stores what there is one of for each row: outputs, or partial results.
     fn store_rows(&mut self, writer: &mut Writer, defined: &mut Defined) {
-        let (body, part) = (writer.body, self.part.clone());
+        let (ir, prefix) = (writer.ir, self.prefix.clone());
         let mut items: Vec<(Bound, String, DType, usize)> = Vec::new();
         if self.shape.chunked {
-            let folds = (0..body.instances.len())
-                .filter(|&i| matches!(body.instances[i].code, Code::Reduce(_)));
+            let folds = (0..ir.instances.len())
+                .filter(|&i| matches!(ir.instances[i].code, Code::Reduce(_)));
             for (n, i) in folds.enumerate() {
-                let dtype = partial(body.instances[i].dtype);
-                items.push((Bound::Temp(n), format!("{part}z{n}"), dtype, i));
+                let dtype = partial(ir.instances[i].dtype);
+                items.push((Bound::Temp(n), format!("{prefix}z{n}"), dtype, i));
             }
         } else {
-            for (k, output) in body.outputs.iter().enumerate().filter(|(_, output)| output.row) {
+            for (k, output) in ir.outputs.iter().enumerate().filter(|(_, output)| output.row) {
                 items.push((
                     Bound::Output(k),
-                    format!("{part}y{k}"),
+                    format!("{prefix}y{k}"),
                     output.dtype,
                     output.instance,
                 ));
             }
         }
         let wanted: Vec<Operand> = items.iter().map(|item| Operand::Instance(item.3)).collect();
-        let text = writer.compute(self.shape.place(true), wanted, defined);
+        let text = writer.compute(self.shape.position(true), wanted, defined);
         self.text.push_str(&text);
         for (bound, name, dtype, instance) in items {
             let value = format!("t{instance}");
             let row = match self.shape.chunked {
-                true => format!("chunk * p.{part}rows + "),
+                true => format!("chunk * p.{prefix}rows + "),
                 false => String::new(),
             };
             let kind = if self.shape.inner {
@@ -369,7 +370,7 @@ impl Passes {
                 Kind::Scalar
             } else if self.shape.aligned {
                 let row = match self.shape.chunked {
-                    true => format!("chunk * p.{part}lines + "),
+                    true => format!("chunk * p.{prefix}lines + "),
                     false => String::new(),
                 };
                 let _ = writeln!(
@@ -383,7 +384,7 @@ impl Passes {
                     let value = pack_lane(dtype, format_args!("{value}.{l}"));
                     let _ = writeln!(
                         self.text,
-                        "if (4u * o + {lane}u < p.{part}rows) {{ {name}[{row}4u * o + {lane}u] = {value}; }}"
+                        "if (4u * o + {lane}u < p.{prefix}rows) {{ {name}[{row}4u * o + {lane}u] = {value}; }}"
                     );
                 }
                 Kind::Scalar
@@ -400,14 +401,13 @@ struct Level {
 }
 
 impl Level {
-    fn new(body: &Body, level: usize) -> Self {
-        let folds = (0..body.instances.len()).filter(|&i| {
-            matches!(body.instances[i].code, Code::Reduce(_))
-                && body.instances[i].level == level + 1
+    fn new(ir: &KernelIr, level: usize) -> Self {
+        let folds = (0..ir.instances.len()).filter(|&i| {
+            matches!(ir.instances[i].code, Code::Reduce(_)) && ir.instances[i].level == level + 1
         });
-        let stored = (0..body.outputs.len()).filter(|&k| {
-            let output = &body.outputs[k];
-            !output.row && body.instances[output.instance].level == level
+        let stored = (0..ir.outputs.len()).filter(|&k| {
+            let output = &ir.outputs[k];
+            !output.row && ir.instances[output.instance].level == level
         });
         Level { folds: folds.collect(), stored: stored.collect() }
     }
@@ -417,23 +417,23 @@ impl Level {
     }
 
     /// What it needs for each element.
-    fn wanted(&self, body: &Body) -> Vec<Operand> {
-        let folded = self.folds.iter().map(|&i| body.instances[i].operands[0]);
-        let stored = self.stored.iter().map(|&k| Operand::Instance(body.outputs[k].instance));
+    fn wanted(&self, ir: &KernelIr) -> Vec<Operand> {
+        let folded = self.folds.iter().map(|&i| ir.instances[i].operands[0]);
+        let stored = self.stored.iter().map(|&k| Operand::Instance(ir.outputs[k].instance));
         folded.chain(stored).collect()
     }
 }
 
 /// What `now` computes for each element and `later` needs again, so far as it is worth a register: loads, and what is
 /// folded.
-fn keepable(body: &Body, now: &[Operand], later: &[Operand]) -> Vec<Operand> {
+fn keepable(ir: &KernelIr, now: &[Operand], later: &[Operand]) -> Vec<Operand> {
     let each = |wanted: &[Operand]| {
         let mut needed = Vec::new();
-        body.reach(wanted, |operand| {
+        ir.reach(wanted, |operand| {
             let row = match operand {
-                Operand::Load(i) | Operand::Inside(i) => body.loads[i].row,
-                Operand::Instance(i) => body.instances[i].row,
-                Operand::Word(_) => true,
+                Operand::Load(i) | Operand::Inside(i) => ir.loads[i].row,
+                Operand::Instance(i) => ir.instances[i].row,
+                Operand::RuntimeScalar(_) => true,
             };
             if !row {
                 needed.push(operand);
@@ -443,7 +443,7 @@ fn keepable(body: &Body, now: &[Operand], later: &[Operand]) -> Vec<Operand> {
         needed
     };
     let (mut here, again) = (each(now), each(later));
-    let mut windowed = vec![false; body.loads.len()];
+    let mut windowed = vec![false; ir.loads.len()];
     for operand in here.iter().chain(&again) {
         if let Operand::Inside(i) = operand {
             windowed[*i] = true;
@@ -452,7 +452,7 @@ fn keepable(body: &Body, now: &[Operand], later: &[Operand]) -> Vec<Operand> {
     here.retain(|operand| {
         again.contains(operand)
             && match *operand {
-                Operand::Load(i) => body.loads[i].source != Source::Index && !windowed[i],
+                Operand::Load(i) => ir.loads[i].source != LoadSource::Index && !windowed[i],
                 Operand::Instance(_) => now.contains(operand),
                 _ => false,
             }
@@ -469,15 +469,15 @@ fn shuffled(register: Register, value: &str, step: usize) -> String {
 }
 
 /// What `wanted` needs that is the same for a whole row.
-fn row_operands(body: &Body, wanted: &[Operand]) -> Vec<Operand> {
+fn row_operands(ir: &KernelIr, wanted: &[Operand]) -> Vec<Operand> {
     let mut rows = Vec::new();
-    body.reach(wanted, |operand| {
+    ir.reach(wanted, |operand| {
         let row = match operand {
             Operand::Load(i) | Operand::Inside(i) => {
-                body.loads[i].row && temp_of(body.loads[i].source).is_none()
+                ir.loads[i].row && temp_of(ir.loads[i].source).is_none()
             }
-            Operand::Instance(i) => body.instances[i].row,
-            Operand::Word(_) => false,
+            Operand::Instance(i) => ir.instances[i].row,
+            Operand::RuntimeScalar(_) => false,
         };
         if row {
             rows.push(operand);
@@ -487,9 +487,9 @@ fn row_operands(body: &Body, wanted: &[Operand]) -> Vec<Operand> {
     rows
 }
 
-fn fold_of<'a>(body: &Body<'a>, i: usize) -> (Register, &'a Reduction) {
-    match body.instances[i].code {
-        Code::Reduce(reduction) => (body.instances[i].dtype.register(), reduction),
+fn fold_of<'a>(ir: &KernelIr<'a>, i: usize) -> (Register, &'a Reduction) {
+    match ir.instances[i].code {
+        Code::Reduce(reduction) => (ir.instances[i].dtype.register(), reduction),
         _ => unreachable!("only folds are asked for"),
     }
 }

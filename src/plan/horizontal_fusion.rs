@@ -1,86 +1,86 @@
-//! Which clusters run side by side in one kernel: those that have nothing to do with each other, and are so small that
+//! Which groups run side by side in one kernel: those that have nothing to do with each other, and are so small that
 //! a dispatch of their own would cost more than their work.
 //!
-//! Clusters are brought into stages, whose clusters do not depend on each other. Small ones wait for company until
+//! Fusion groups are brought into stages, whose groups do not depend on each other. Small ones wait for company until
 //! somebody needs them; all others stay where they stood, so that large values live no longer than before.
 
-use super::body::{Body, Code, Load, Scope, Source};
-use super::builder::LARGEST;
-use super::cluster::Cluster;
-use super::rows::Shares;
-use super::{map, parts};
+use super::fusion::FusionGroup;
+use super::ir_builder::LARGEST;
+use super::kernel_ir::{Code, KernelIr, Load, LoadSource, PlanContext};
+use super::reduction_schedule::ReductionSchedule;
+use super::{elementwise, wgsl_module};
 use crate::device::Caps;
-use crate::graph::{Input, Table};
+use crate::graph::{HashIndex, Input};
 
-/// Bytes that a cluster with company reads and writes at most. A GPU moves as many in about the time that it needs to
+/// Bytes that a group with company reads and writes at most. A GPU moves as many in about the time that it needs to
 /// begin a kernel.
 const SMALL: u64 = 4 << 20;
 /// The same on a processor, where a kernel begins sooner and parts cost more: on Mesa's llvmpipe eight steps of Adam
 /// side by side took 0.7 of their time apart with 56 kB each, 0.8 with 112 kB, and more than it from 448 kB on.
 const SMALL_ON_CPU: u64 = 128 << 10;
-/// Bytes of clusters that wait: what they read cannot be given back.
+/// Bytes of groups that wait: what they read cannot be given back.
 const WAITING: u64 = 64 << 20;
 /// What one kernel may cost to compile, and the length of its text.
 const LONGEST_TEXT: [usize; 2] = [32_000, 16_000];
 /// Storage bindings of one kernel, however many the adapter has: each is a descriptor that the driver must write.
 const BINDINGS: usize = 64;
 
-/// Clusters that do not depend on each other.
-pub(super) type Stage<'a> = Vec<Cluster<'a>>;
+/// Fusion groups that do not depend on each other.
+pub(super) type Stage<'a> = Vec<FusionGroup<'a>>;
 
-/// Brings `clusters` into stages.
+/// Brings `groups` into stages.
 pub(super) fn stages<'a>(
-    scope: &Scope,
-    clusters: Vec<Cluster<'a>>,
+    context: &PlanContext,
+    groups: Vec<FusionGroup<'a>>,
     fusion: bool,
 ) -> Vec<Stage<'a>> {
     if !fusion {
-        return clusters.into_iter().map(|cluster| vec![cluster]).collect();
+        return groups.into_iter().map(|group| vec![group]).collect();
     }
-    let small = if scope.caps.cpu { SMALL_ON_CPU } else { SMALL };
-    let mut read = vec![false; scope.graph.nodes.len()];
-    for input in clusters.iter().flat_map(|cluster| &cluster.reads) {
+    let small = if context.caps.cpu { SMALL_ON_CPU } else { SMALL };
+    let mut read = vec![false; context.graph.nodes.len()];
+    for input in groups.iter().flat_map(|group| &group.reads) {
         if let Input::Node(j) = *input {
             read[j as usize] = true;
         }
     }
     let mut stages = Vec::new();
     let mut waiting = Waiting { of: vec![None; read.len()], ..Waiting::default() };
-    for cluster in clusters {
-        let bytes = bytes(scope, &cluster);
+    for group in groups {
+        let bytes = bytes(context, &group);
         // A loop has work for a kernel of its own, and drivers count the rounds of all loops of an invocation.
-        let alone = cluster.body.as_ref().is_none_or(|body| body.roll.is_some());
-        if cluster.anchor.is_none() && !alone && bytes <= small {
-            let needed = cluster.outputs.iter().any(|&node| read[node as usize]);
-            waiting.add(cluster, bytes, needed);
+        let alone = group.ir.as_ref().is_none_or(|ir| ir.roll.is_some());
+        if group.anchor.is_none() && !alone && bytes <= small {
+            let needed = group.outputs.iter().any(|&node| read[node as usize]);
+            waiting.add(group, bytes, needed);
             if waiting.bytes > WAITING {
                 waiting.leave(&mut stages, true);
             }
         } else {
-            if waiting.after(&cluster).is_some() {
+            if waiting.after(&group).is_some() {
                 waiting.leave(&mut stages, false);
             }
-            stages.push(vec![cluster]);
+            stages.push(vec![group]);
         }
     }
     waiting.leave(&mut stages, true);
     stages
 }
 
-/// Bytes that the cluster reads and writes.
-fn bytes(scope: &Scope, cluster: &Cluster) -> u64 {
-    let reads = cluster.reads.iter().map(|input| scope.graph.spec(*input).bytes());
-    let writes = cluster.outputs.iter().map(|&node| scope.graph.spec(Input::Node(node)).bytes());
+/// Bytes that the group reads and writes.
+fn bytes(context: &PlanContext, group: &FusionGroup) -> u64 {
+    let reads = group.reads.iter().map(|input| context.graph.spec(*input).bytes());
+    let writes = group.outputs.iter().map(|&node| context.graph.spec(Input::Node(node)).bytes());
     reads.chain(writes).sum()
 }
 
-/// Small clusters whose turn has not come.
+/// Small groups whose turn has not come.
 #[derive(Default)]
 struct Waiting<'a> {
     /// Those of a level need results of levels before it only. With the bytes of each, and whether anybody reads it.
-    levels: Vec<Vec<(Cluster<'a>, u64, bool)>>,
+    levels: Vec<Vec<(FusionGroup<'a>, u64, bool)>>,
     /// Those that had no reader when others left, of whom none depends on another.
-    later: Vec<Cluster<'a>>,
+    later: Vec<FusionGroup<'a>>,
     /// The level that each node waits in.
     of: Vec<Option<usize>>,
     /// Of all that wait, and of those that do so for later.
@@ -89,25 +89,25 @@ struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    /// The last level that `cluster` needs results of.
-    fn after(&self, cluster: &Cluster) -> Option<usize> {
-        let levels = cluster.reads.iter().filter_map(|input| match *input {
+    /// The last level that `group` needs results of.
+    fn after(&self, group: &FusionGroup) -> Option<usize> {
+        let levels = group.reads.iter().filter_map(|input| match *input {
             Input::Node(j) => self.of[j as usize],
             Input::Leaf(_) => None,
         });
         levels.max()
     }
 
-    fn add(&mut self, cluster: Cluster<'a>, bytes: u64, needed: bool) {
-        let level = self.after(&cluster).map_or(0, |level| level + 1);
+    fn add(&mut self, group: FusionGroup<'a>, bytes: u64, needed: bool) {
+        let level = self.after(&group).map_or(0, |level| level + 1);
         if level == self.levels.len() {
             self.levels.push(Vec::new());
         }
-        for &node in &cluster.outputs {
+        for &node in &group.outputs {
             self.of[node as usize] = Some(level);
         }
         self.bytes += bytes;
-        self.levels[level].push((cluster, bytes, needed));
+        self.levels[level].push((group, bytes, needed));
     }
 
     /// Those that others need run now; with `all` the rest too, such as the steps of an optimizer.
@@ -116,15 +116,15 @@ impl<'a> Waiting<'a> {
         let mut bytes = 0;
         for level in std::mem::take(&mut self.levels) {
             let mut now = std::mem::take(&mut first);
-            for (cluster, size, needed) in level {
-                for &node in &cluster.outputs {
+            for (group, size, needed) in level {
+                for &node in &group.outputs {
                     self.of[node as usize] = None;
                 }
                 if all || needed {
-                    now.push(cluster);
+                    now.push(group);
                 } else {
                     bytes += size;
-                    self.later.push(cluster);
+                    self.later.push(group);
                 }
             }
             if !now.is_empty() {
@@ -139,12 +139,12 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// One kernel's work of a cluster.
+/// One kernel's work of a group.
 pub(super) struct Unit<'c, 'a> {
-    pub(super) cluster: &'c Cluster<'a>,
-    pub(super) body: &'c Body<'a>,
+    pub(super) group: &'c FusionGroup<'a>,
+    pub(super) ir: &'c KernelIr<'a>,
     /// How folds are spread over threads; `None` where there are none.
-    pub(super) shares: Option<Shares>,
+    pub(super) schedule: Option<ReductionSchedule>,
     /// Slots of partial results, and their bytes.
     pub(super) temps: &'c [(u32, u64)],
 }
@@ -152,51 +152,51 @@ pub(super) struct Unit<'c, 'a> {
 impl Unit<'_, '_> {
     /// Its workgroups, and what the loops of a thread make.
     fn loops(&self) -> (u64, usize) {
-        match self.shares {
-            Some(shares) => (shares.groups(self.body), shares.iterations(self.body)),
-            None => (map::groups(self.body), map::iterations(self.body)),
+        match self.schedule {
+            Some(schedule) => (schedule.workgroups(self.ir), schedule.iterations(self.ir)),
+            None => (elementwise::workgroups(self.ir), elementwise::iterations(self.ir)),
         }
     }
 
     fn workgroup(&self) -> usize {
-        self.shares.map_or(map::WORKGROUP, Shares::workgroup)
+        self.schedule.map_or(elementwise::WORKGROUP, ReductionSchedule::workgroup)
     }
 
     /// Equal for units that do the same in different turns of a run.
     fn class(&self) -> Option<u64> {
-        (!self.cluster.labels.is_empty()).then(|| self.body.form())
+        (!self.group.labels.is_empty()).then(|| self.ir.form())
     }
 
     /// What its text costs to compile, and about how long it is.
     fn text(&self) -> [usize; 2] {
-        [self.weight() + 100, self.body.text_length()]
+        [self.weight() + 100, self.ir.text_length()]
     }
 
     pub(super) fn weight(&self) -> usize {
-        self.body.weight() * self.shares.map_or(1, |shares| shares.repeats(self.body))
+        self.ir.weight() * self.schedule.map_or(1, |schedule| schedule.repeats(self.ir))
     }
 
     /// Values of which it reads one element, whose bindings several units can share.
-    fn singles(&self) -> impl Iterator<Item = Source> + '_ {
-        let reads = self.body.reads().filter(|(i, load)| self.is_single(*i, load));
+    fn singles(&self) -> impl Iterator<Item = LoadSource> + '_ {
+        let reads = self.ir.reads().filter(|(i, load)| self.is_single(*i, load));
         reads.map(|(_, load)| load.source)
     }
 
     fn is_single(&self, i: usize, load: &Load) -> bool {
-        matches!(load.source, Source::Value(_)) && self.body.space.is_single(i)
+        matches!(load.source, LoadSource::Value(_)) && self.ir.space.is_single(i)
     }
 
     /// Storage bindings beside those of [`Unit::singles`].
     fn bindings(&self) -> usize {
-        let reads = self.body.reads().filter(|(i, load)| !self.is_single(*i, load)).count();
-        let replaced = self.body.outputs.iter().filter(|o| o.replaces.is_some()).count();
-        let writes = match self.shares {
-            Some(shares) if shares.chunks > 1 => {
-                let folds = self.body.instances.iter();
+        let reads = self.ir.reads().filter(|(i, load)| !self.is_single(*i, load)).count();
+        let replaced = self.ir.outputs.iter().filter(|o| o.replaces.is_some()).count();
+        let writes = match self.schedule {
+            Some(schedule) if schedule.chunks > 1 => {
+                let folds = self.ir.instances.iter();
                 let folds = folds.filter(|i| matches!(i.code, Code::Reduce(_))).count();
-                folds + self.body.outputs.iter().filter(|output| !output.row).count()
+                folds + self.ir.outputs.iter().filter(|output| !output.row).count()
             }
-            _ => self.body.outputs.len(),
+            _ => self.ir.outputs.len(),
         };
         reads + writes - replaced
     }
@@ -206,7 +206,7 @@ impl Unit<'_, '_> {
 struct Bin {
     units: Vec<usize>,
     bindings: usize,
-    singles: Vec<Source>,
+    singles: Vec<LoadSource>,
     text: [usize; 2],
     /// Of each unit.
     loops: Vec<(u64, usize)>,
@@ -223,12 +223,12 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
     let limit = caps.storage_buffers.min(BINDINGS);
     let ends = |loops: &[(u64, usize)], more: (u64, usize), times: usize| {
         let loops = loops.iter().copied().chain(std::iter::repeat_n(more, times));
-        parts::iterations(loops, caps.cpu) <= caps.loop_iterations
+        wgsl_module::iterations(loops, caps.cpu) <= caps.loop_iterations
     };
     let mut kernels = Vec::new();
     // Those that have a kernel already.
     let mut placed = vec![false; units.len()];
-    let mut of_class = Table::default();
+    let mut of_class = HashIndex::default();
     let mut classes: Vec<Vec<usize>> = Vec::new();
     for (at, unit) in units.iter().enumerate() {
         let Some(class) = unit.class() else { continue };
@@ -263,7 +263,7 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
     }
     let mut bins: Vec<Bin> = Vec::new();
     for (at, unit) in units.iter().enumerate().filter(|(at, _)| !placed[*at]) {
-        let mut own: Vec<Source> = Vec::new();
+        let mut own: Vec<LoadSource> = Vec::new();
         unit.singles().for_each(|single| {
             if !own.contains(&single) {
                 own.push(single);

@@ -1,28 +1,28 @@
 //! What one kernel computes: nodes seen at the places of the kernel's own axes, in the order of evaluation.
 //!
-//! A [`Body`] is built for a set of nodes that shall share a kernel. It exists only if they can: each node must be
+//! A [`KernelIr`] is built for a set of nodes that shall share a kernel. It exists only if they can: each node must be
 //! needed at places that strides over the kernel's axes can name, all folds must run over the same axes, and a
 //! kernel with a shader of its own may only come first.
 
 use std::hash::{Hash, Hasher};
 
-use super::builder::Builder;
+use super::ir_builder::IrBuilder;
+use super::iteration_space::IterationSpace;
 use super::lowerings::Lowerings;
-use super::space::Space;
 use super::view::refine;
 use crate::device::Caps;
 use crate::dtype::{DType, Register};
-use crate::graph::lower::{Lowering, Pointwise, Reduction, Strided};
+use crate::graph::lower::{Elementwise, Lowering, Reduction, Strided};
 use crate::graph::{Graph, Input, Mixer};
 
-/// A graph as bodies look at it.
-pub(super) struct Scope<'a> {
+/// A graph as kernel IRs look at it.
+pub(super) struct PlanContext<'a> {
     pub(super) graph: &'a Graph,
     pub(super) lowerings: &'a Lowerings,
     /// The node or leaf in whose buffer each node's value lies: itself, or what it is an alias of.
-    pub(super) roots: &'a [Input],
+    pub(super) canonical: &'a [Input],
     /// Nodes that any reader may compute for itself: constants and views.
-    pub(super) free: &'a [bool],
+    pub(super) rematerialisable: &'a [bool],
     pub(super) caps: &'a Caps,
 }
 
@@ -34,8 +34,8 @@ pub(super) struct Axis {
     pub(super) reduced: bool,
 }
 
-pub(super) struct Body<'a> {
-    pub(super) space: Space,
+pub(super) struct KernelIr<'a> {
+    pub(super) space: IterationSpace,
     pub(super) instances: Vec<Instance<'a>>,
     pub(super) loads: Vec<Load>,
     pub(super) outputs: Vec<Output>,
@@ -45,7 +45,7 @@ pub(super) struct Body<'a> {
     pub(super) roll: Option<Roll>,
 }
 
-/// A body that stands for the same work of several turns, of which each goes on from the one before.
+/// A kernel IR that stands for the same work of several turns, of which each goes on from the one before.
 pub(super) struct Roll {
     pub(super) turns: usize,
     /// What each load is in the next turn: what a turn has computed, what another load was, or the same again.
@@ -70,7 +70,7 @@ pub(super) struct Instance<'a> {
 
 #[derive(Clone, Copy)]
 pub(super) enum Code<'a> {
-    Pointwise(&'a Pointwise),
+    Elementwise(&'a Elementwise),
     Reduce(&'a Reduction),
     Anchor,
 }
@@ -81,21 +81,21 @@ pub(super) enum Operand {
     /// Whether the view of a load has an element there.
     Inside(usize),
     Instance(usize),
-    Word(usize),
+    RuntimeScalar(usize),
 }
 
 /// What is read from memory, or an index that is computed.
 pub(super) struct Load {
-    pub(super) source: Source,
+    pub(super) source: LoadSource,
     pub(super) dtype: DType,
     pub(super) view: Strided,
     pub(super) row: bool,
-    /// What reading it costs to compile, in the units of [`Pointwise::weight`].
+    /// What reading it costs to compile, in the units of [`Elementwise::weight`].
     pub(super) weight: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum LoadSource {
     Value(Input),
     /// Partial results of a fold that an earlier kernel began.
     Temp(usize),
@@ -113,17 +113,17 @@ pub(super) struct Output {
     pub(super) replaces: Option<usize>,
 }
 
-impl<'a> Scope<'a> {
-    pub(super) fn root(&self, input: Input) -> Input {
+impl<'a> PlanContext<'a> {
+    pub(super) fn canonical(&self, input: Input) -> Input {
         match input {
-            Input::Node(i) => self.roots[i as usize],
+            Input::Node(i) => self.canonical[i as usize],
             leaf => leaf,
         }
     }
 
     /// True if the node is one value everywhere, which every reader computes for itself.
     pub(super) fn is_constant(&self, node: usize) -> bool {
-        matches!(&self.lowerings[node], Lowering::Pointwise(p) if p.is_uniform())
+        matches!(&self.lowerings[node], Lowering::Elementwise(p) if p.is_uniform())
     }
 
     pub(super) fn shape(&self, node: u32) -> &'a [usize] {
@@ -134,18 +134,18 @@ impl<'a> Scope<'a> {
         self.graph.nodes[node as usize].spec.elements()
     }
 
-    /// The body that computes `members` (in ascending order) and stores `outputs`, or `None` if they do not fit
+    /// The kernel IR that computes `members` (in ascending order) and stores `outputs`, or `None` if they do not fit
     /// together.
-    pub(super) fn body(&self, members: &[u32], outputs: &[u32]) -> Option<Body<'a>> {
+    pub(super) fn kernel_ir(&self, members: &[u32], outputs: &[u32]) -> Option<KernelIr<'a>> {
         let axes = self.axes(members, outputs)?;
-        let body = self.build(members, outputs, &axes, &[])?;
+        let ir = self.build(members, outputs, &axes, &[])?;
         let is_fold = |node: u32| matches!(self.lowerings[node as usize], Lowering::Reduce(_));
-        if axes.iter().any(|axis| axis.reduced) && !body.instances.iter().any(|i| is_fold(i.node)) {
+        if axes.iter().any(|axis| axis.reduced) && !ir.instances.iter().any(|i| is_fold(i.node)) {
             // The outputs need none of the members' folds, so theirs are not the axes to walk along.
             let others: Vec<u32> = members.iter().copied().filter(|&m| !is_fold(m)).collect();
-            return self.body(&others, outputs);
+            return self.kernel_ir(&others, outputs);
         }
-        Some(body)
+        Some(ir)
     }
 
     /// The second kernel of a long fold: `partials` names the folds whose partial results, `chunks` for each row, are
@@ -156,7 +156,7 @@ impl<'a> Scope<'a> {
         outputs: &[u32],
         partials: &[u32],
         chunks: usize,
-    ) -> Option<Body<'a>> {
+    ) -> Option<KernelIr<'a>> {
         let mut axes = vec![Axis { size: chunks, reduced: true }];
         axes.extend(self.axes(members, outputs)?.into_iter().filter(|axis| !axis.reduced));
         self.build(members, outputs, &axes, partials)
@@ -168,8 +168,8 @@ impl<'a> Scope<'a> {
         outputs: &[u32],
         axes: &[Axis],
         partials: &[u32],
-    ) -> Option<Body<'a>> {
-        let mut builder = Builder::new(self, members, axes, partials);
+    ) -> Option<KernelIr<'a>> {
+        let mut builder = IrBuilder::new(self, members, axes, partials);
         let elements: usize = builder.sizes.iter().product();
         let folds = axes.iter().any(|axis| axis.reduced);
         let mut stored = Vec::new();
@@ -184,8 +184,8 @@ impl<'a> Scope<'a> {
             return None;
         }
         let views: Vec<&Strided> = builder.loads.iter().map(|load| &load.view).collect();
-        let space = Space::new(axes, &views);
-        // Bytes of one word belong to one thread, and some bodies make four neighbours at once.
+        let space = IterationSpace::new(axes, &views);
+        // Bytes of one word belong to one thread, and some kernel IRs make four neighbours at once.
         let bytes = stored.iter().any(|output| output.dtype == DType::U8);
         let split = match builder.anchor {
             Some(anchor) => !last_axis_in_quads(self.graph, anchor),
@@ -195,7 +195,7 @@ impl<'a> Scope<'a> {
         if (split && (bytes || builder.quads)) || narrow {
             return None;
         }
-        Some(Body {
+        Some(KernelIr {
             space,
             instances: builder.instances,
             loads: builder.loads,
@@ -287,19 +287,19 @@ pub(super) fn last_axis_in_quads(graph: &Graph, node: u32) -> bool {
     graph.nodes[node as usize].spec.shape.last().is_some_and(|size| size % 4 == 0)
 }
 
-impl Body<'_> {
+impl KernelIr<'_> {
     pub(super) fn register(&self, operand: Operand) -> Register {
         match operand {
             Operand::Load(i) => self.loads[i].dtype.register(),
             Operand::Inside(_) => Register::Bool,
             Operand::Instance(i) => self.instances[i].dtype.register(),
-            Operand::Word(_) => Register::U32,
+            Operand::RuntimeScalar(_) => Register::U32,
         }
     }
 
     /// Values in memory that the kernel reads, in the order of their bindings.
     pub(super) fn reads(&self) -> impl Iterator<Item = (usize, &Load)> {
-        self.loads.iter().enumerate().filter(|(_, load)| load.source != Source::Index)
+        self.loads.iter().enumerate().filter(|(_, load)| load.source != LoadSource::Index)
     }
 
     /// Loads whose buffers output `k` may be written into: each thread reads there what it writes, and nothing else.
@@ -336,10 +336,10 @@ impl Body<'_> {
         200 + 40 * self.instances.len() + loads.sum::<usize>()
     }
 
-    /// What it costs to compile, in the units of [`Pointwise::weight`].
+    /// What it costs to compile, in the units of [`Elementwise::weight`].
     pub(super) fn weight(&self) -> usize {
         let weights = self.instances.iter().map(|instance| match instance.code {
-            Code::Pointwise(pointwise) => pointwise.weight(),
+            Code::Elementwise(elementwise) => elementwise.weight(),
             Code::Reduce(_) | Code::Anchor => 0,
         });
         weights.chain(self.loads.iter().map(|load| load.weight)).sum()
@@ -348,20 +348,20 @@ impl Body<'_> {
     /// Iterations of loops for one element, or four neighbours.
     pub(super) fn iterations(&self) -> usize {
         let each = self.instances.iter().map(|instance| match instance.code {
-            Code::Pointwise(pointwise) => pointwise.iterations(),
+            Code::Elementwise(elementwise) => elementwise.iterations(),
             Code::Reduce(_) | Code::Anchor => 0,
         });
         each.sum()
     }
 
-    /// Equal for bodies that become the same text, whatever they read and however large it is. Two texts of one hash
+    /// Equal for kernel IRs that become the same text, whatever they read and however large it is. Two texts of one hash
     /// cost a compilation more, and nothing else.
     pub(super) fn form(&self) -> u64 {
         let mut hash = Mixer::default();
         (self.space.axes.len(), self.space.aligned(), self.space.folds_inner()).hash(&mut hash);
         for instance in &self.instances {
             match instance.code {
-                Code::Pointwise(pointwise) => pointwise.name.hash(&mut hash),
+                Code::Elementwise(elementwise) => elementwise.name.hash(&mut hash),
                 Code::Reduce(reduction) => reduction.name.hash(&mut hash),
                 Code::Anchor => {}
             }
@@ -387,7 +387,7 @@ impl Body<'_> {
                 Operand::Instance(i) => i,
                 Operand::Load(i) => instances + i,
                 Operand::Inside(i) => instances + loads + i,
-                Operand::Word(_) => continue,
+                Operand::RuntimeScalar(_) => continue,
             };
             if std::mem::replace(&mut seen[at], true) || !visit(operand) {
                 continue;
@@ -411,7 +411,7 @@ mod tests {
 
     use super::*;
     use crate::error::Result;
-    use crate::graph::lower::{Site, View};
+    use crate::graph::lower::{LoweringContext, View};
     use crate::graph::{Node, Op, Spec};
 
     /// Stands for any op: the lowerings are given beside it.
@@ -429,7 +429,7 @@ mod tests {
 
         fn attributes(&self, _: &mut dyn std::hash::Hasher) {}
 
-        fn lower(&self, _: &Site) -> Lowering {
+        fn lower(&self, _: &LoweringContext) -> Lowering {
             Lowering::Alias
         }
     }
@@ -446,7 +446,7 @@ mod tests {
             nodes: vec![node(Input::Leaf(0), [5]), node(Input::Node(0), [1])],
             leaves: vec![Spec::new([5], DType::F32)],
             donated: vec![false],
-            same_words: vec![None; 2],
+            equal_scalars: vec![None; 2],
         };
         let sum = Reduction {
             name: "sum",
@@ -455,18 +455,23 @@ mod tests {
             fold: "a + b".into(),
         };
         let lowerings = vec![
-            Pointwise::new("double", "x + x").input("x", 0, View::Same).into(),
+            Elementwise::new("double", "x + x").input("x", 0, View::Same).into(),
             Lowering::Reduce(sum),
         ];
         let lowerings = Lowerings::from(lowerings);
-        let roots = [Input::Node(0), Input::Node(1)];
-        let (free, caps) = ([false; 2], Caps::portable());
-        let scope =
-            Scope { graph: &graph, lowerings: &lowerings, roots: &roots, free: &free, caps: &caps };
+        let canonical = [Input::Node(0), Input::Node(1)];
+        let (rematerialisable, caps) = ([false; 2], Caps::portable());
+        let context = PlanContext {
+            graph: &graph,
+            lowerings: &lowerings,
+            canonical: &canonical,
+            rematerialisable: &rematerialisable,
+            caps: &caps,
+        };
 
-        let both = scope.body(&[0, 1], &[0, 1]).expect("they fit together");
+        let both = context.kernel_ir(&[0, 1], &[0, 1]).expect("they fit together");
         assert_eq!((both.space.count(false), both.space.count(true)), (1, 5));
-        let alone = scope.body(&[0, 1], &[0]).expect("it is pointwise");
+        let alone = context.kernel_ir(&[0, 1], &[0]).expect("it is elementwise");
         assert_eq!((alone.levels(), alone.space.count(false)), (0, 5));
         assert!(!alone.outputs[0].row);
     }

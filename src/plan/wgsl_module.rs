@@ -1,0 +1,229 @@
+//! Modules of generated kernels. A kernel has one section, or several that have nothing to do with each other and are run
+//! by ranges of its workgroups.
+
+use std::fmt::Write;
+
+use super::iteration_space::Fields;
+use super::wgsl_writer::{Bound, Common, EmittedKernel, Writer, declare, indented};
+use crate::device::{Access, ShaderSource};
+use crate::dtype::Register;
+use crate::graph::Graph;
+use crate::graph::lower::{fold, link_prelude};
+
+/// What the threads of some workgroups do.
+pub(super) struct Section {
+    /// Names it in tables.
+    label: String,
+    params: Fields,
+    runtime_scalars: Vec<(usize, u32, usize)>,
+    f16: bool,
+    /// Bindings that are read, and those that are written: what they are, names, types.
+    loads: Vec<Binding>,
+    stores: Vec<Binding>,
+    /// Types of workgroup memory in use.
+    shared: Vec<Register>,
+    helpers: String,
+    /// Statements of one thread, of which `thread` is the number in the section, and `local` that in its workgroup.
+    text: String,
+    workgroups: u64,
+    workgroup: usize,
+    iterations: usize,
+}
+
+type Binding = (Bound, String, &'static str);
+
+impl Section {
+    /// `workgroups` workgroups, of whose threads the loops make at most `iterations`.
+    pub(super) fn new(
+        writer: Writer,
+        graph: &Graph,
+        stores: &[Binding],
+        text: String,
+        (workgroups, iterations): (u64, usize),
+        workgroup: usize,
+    ) -> Self {
+        Section {
+            label: writer.label(graph),
+            f16: writer.uses_f16(),
+            loads: writer.loads(),
+            stores: stores.to_vec(),
+            params: writer.params,
+            runtime_scalars: writer.runtime_scalars,
+            shared: Vec::new(),
+            helpers: writer.helpers,
+            text,
+            workgroups: workgroups.max(1),
+            workgroup,
+            iterations,
+        }
+    }
+
+    /// Says of which types it uses workgroup memory.
+    pub(super) fn sharing(self, shared: Vec<Register>) -> Self {
+        Section { shared, ..self }
+    }
+}
+
+/// What the names of section `k` of a kernel begin with.
+pub(super) fn prefix(k: usize) -> String {
+    format!("k{k}_")
+}
+
+/// Puts a module together: buffers, the uniform `p`, functions, and the entry point. The names of several sections, all
+/// with workgroups of one size, begin with [`prefix`]. `cpu` says that a processor runs them.
+pub(super) fn module(mut sections: Vec<Section>, common: &Common, cpu: bool) -> EmittedKernel {
+    let workgroup = sections[0].workgroup;
+    let iterations =
+        iterations(sections.iter().map(|section| (section.workgroups, section.iterations)), cpu);
+    debug_assert!(sections.iter().all(|section| section.workgroup == workgroup));
+    let (main, grid) = match &mut sections[..] {
+        [one] => alone(one),
+        several => side_by_side(several, cpu),
+    };
+
+    let mut wgsl = String::new();
+    if sections.iter().any(|section| section.f16) {
+        wgsl.push_str("enable f16;\n");
+    }
+    wgsl.push_str("struct Params {\n");
+    sections.iter().for_each(|section| wgsl.push_str(&section.params.declarations()));
+    wgsl.push_str("}\n\n");
+    let (mut binds, mut accesses) = (Vec::new(), Vec::new());
+    for (k, section) in sections.iter().enumerate() {
+        let loads = section.loads.iter().map(|binding| (binding, "read", Access::Read));
+        let stores = section.stores.iter().map(|binding| (binding, "read_write", Access::Write));
+        for ((bound, name, ty), access, kind) in loads.chain(stores) {
+            declare(&mut wgsl, binds.len(), access, name, ty);
+            binds.push((k, *bound));
+            accesses.push(kind);
+        }
+    }
+    let _ = writeln!(wgsl, "@group(0) @binding({}) var<uniform> p: Params;\n", binds.len());
+    accesses.push(Access::Uniform);
+    let mut shared: Vec<Register> = Vec::new();
+    for register in sections.iter().flat_map(|section| &section.shared) {
+        if !shared.contains(register) {
+            let scalar = register.scalar();
+            let array = format!("array<{scalar}, {workgroup}>");
+            let _ = writeln!(wgsl, "var<workgroup> shared_{scalar}: {array};\n");
+            shared.push(*register);
+        }
+    }
+    wgsl.push_str(&common.functions());
+    sections.iter().for_each(|section| wgsl.push_str(&section.helpers));
+    wgsl.push_str(&main);
+    link_prelude(&mut wgsl);
+
+    let label = label(&sections);
+    let (mut params, mut runtime_scalars) = (Vec::new(), Vec::new());
+    for section in sections {
+        runtime_scalars.extend(
+            section.runtime_scalars.iter().map(|&(at, node, word)| (params.len() + at, node, word)),
+        );
+        params.extend(section.params.values);
+    }
+    EmittedKernel {
+        source: ShaderSource { label, wgsl: wgsl.into(), accesses },
+        grid,
+        binds,
+        params: vec![params],
+        runtime_scalars,
+        flops: 0,
+        iterations,
+    }
+}
+
+/// What the loops of an invocation make that goes through sections, of which the workgroups and own iterations are given.
+pub(super) fn iterations(sections: impl Iterator<Item = (u64, usize)> + Clone, cpu: bool) -> usize {
+    let count = sections.clone().count();
+    let all = step(sections.clone().map(|(workgroups, _)| workgroups).sum(), count);
+    match (count, cpu) {
+        (1, _) => sections.map(|(_, own)| own).sum(),
+        (_, true) => {
+            sections.map(|(workgroups, own)| workgroups.div_ceil(all) as usize * (1 + own)).sum()
+        }
+        (_, false) => sections.map(|(_, own)| own).max().unwrap_or(0) + count,
+    }
+}
+
+/// Workgroups that go through `sections` sections with so many in all on a processor.
+fn step(workgroups: u64, sections: usize) -> u64 {
+    (workgroups / (TURNS * sections as u64)).max(1)
+}
+
+/// The entry point of a kernel of one section.
+fn alone(section: &mut Section) -> (String, [u32; 3]) {
+    let workgroup = section.workgroup;
+    let grid = fold(section.workgroups);
+    let width = section.params.add(format_args!("width"), grid[0] * workgroup as u32);
+    let local = match section.text.contains("local") {
+        true => ", @builtin(local_invocation_index) local: u32",
+        false => "",
+    };
+    let main = format!(
+        "@compute @workgroup_size({workgroup})\n\
+         fn main(@builtin(global_invocation_id) id: vec3<u32>{local}) {{\n    \
+         let thread = id.y * {width} + id.x;\n\
+         {}}}\n",
+        indented(&section.text, 4)
+    );
+    (main, grid)
+}
+
+/// A function for each section, and an entry point that calls them. On a GPU each section has a range of the workgroups for
+/// itself. A driver on a processor goes through the text of all sections in every workgroup, once more than they have
+/// work there: a few workgroups do all the work, section by section.
+fn side_by_side(sections: &mut [Section], cpu: bool) -> (String, [u32; 3]) {
+    let workgroup = sections[0].workgroup;
+    let mut workgroups: u64 = sections.iter().map(|section| section.workgroups).sum();
+    if cpu {
+        workgroups = step(workgroups, sections.len());
+    }
+    let grid = fold(workgroups);
+    let row = sections[0].params.add(format_args!("row"), grid[0]);
+    let all = sections[0].params.add(format_args!("all"), workgroups as u32);
+    let mut text = String::new();
+    let mut calls = String::new();
+    let mut first = 0;
+    for (k, section) in sections.iter_mut().enumerate() {
+        let name = format!("{}part", prefix(k));
+        let body = indented(&section.text, 4);
+        let _ = write!(text, "fn {name}(thread: u32, local: u32) {{\n{body}}}\n\n");
+        let from = section.params.add(format_args!("first"), first);
+        let end = section.params.add(format_args!("groups"), section.workgroups as u32);
+        // Before a range the difference wraps to a number beyond its end.
+        let _ = writeln!(
+            calls,
+            "    for (var g = group - {from}; g < {end}; g += {all}) {{ {name}(g * {workgroup}u + local, local); }}"
+        );
+        if !cpu {
+            first += section.workgroups as u32;
+        }
+    }
+    let _ = write!(
+        text,
+        "@compute @workgroup_size({workgroup})\n\
+         fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) local: u32) {{\n    \
+         let group = id.y * {row} + id.x;\n{calls}}}\n"
+    );
+    (text, grid)
+}
+
+/// Turns that a workgroup on a processor makes in each section.
+const TURNS: u64 = 4;
+
+/// The sections' names, each with the number of those that have it.
+fn label(sections: &[Section]) -> String {
+    let mut names: Vec<(&str, usize)> = Vec::new();
+    for section in sections {
+        match names.iter_mut().find(|(name, _)| *name == section.label) {
+            Some((_, count)) => *count += 1,
+            None => names.push((&section.label, 1)),
+        }
+    }
+    let several = |&(name, count): &(&str, usize)| match count {
+        1 => name.to_string(),
+        n => format!("{n} x {name}"),
+    };
+    names.iter().map(several).collect::<Vec<_>>().join(", ")
+}
