@@ -3,7 +3,7 @@
 // Host declares: V (four sums), X (V where four elements of y have four channels of x, else a sum), WG, the loaders
 // load_x(at) and load_w(at) over bindings 0 and 1, four(e) that calls element(e) for the elements e to e + 3,
 // c_store(at, count, v), and one of the bodies as element(e).
-// Written out by the host (src/ops/template.rs): CUT where sums are so long that each element has several threads, SINGLE
+// Written out by the host (src/wgsl/template.rs): CUT where sums are so long that each element has several threads, SINGLE
 // where each of those has one element and not four.
 // Grid: ceil(total / 4 / WG) workgroups, or with a thread per element.   One thread per four elements of y.
 struct Params {

@@ -3,7 +3,7 @@
 // so that the inner loop needs no division; it takes four i at once.
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
-// Written out by the host (src/ops/template.rs): BLOCKS where TR is 4, so that rows are loaded by fours; TAIL where the run of
+// Written out by the host (src/wgsl/template.rs): BLOCKS where TR is 4, so that rows are loaded by fours; TAIL where the run of
 // i does not end at a multiple of four; PIECES where v is part of u, and the run of i too, which is cut into pieces; ONCE
 // where results are stored in a loop over `sums`, which all threads share where SHARED.
 // Host declares: Sum, V (vector of four Sum), WX, WY, mad(x, v, c), the bindings, Params with m, n, k, batch, tiles_m,

@@ -1,6 +1,6 @@
 // Pooling over windows of images, and its gradient from the windows that hold a place.
 // 0 x: read (1 more input read where the body has one), then y: read and write, then p: uniform
-// Written out by the host (src/ops/template.rs): PARTS where windows are so large that each element has several threads,
+// Written out by the host (src/wgsl/template.rs): PARTS where windows are so large that each element has several threads,
 // SINGLE where a thread has one element and not four.
 // Host declares: V (four elements of y), LANES (what is added to an index for each of the four elements at it), WG, the
 // bindings with a loader for each input, four(e), which calls pool for the elements e to e + 3, c_store(at, count, v),

@@ -3,7 +3,7 @@
 // 0 x: [B*S,N] read    1 range: [B,R] read    2 places: [B*S] read    3 y: [B,R,N] read and write    4 p: uniform
 // Where a segment may have too many rows for one thread (LONG): 1 found: as in segment_spread.wgsl, read, 2 carries: [B,C,N]
 // read, what segment_carries.wgsl has added up.
-// Written out by the host (src/ops/template.rs).
+// Written out by the host (src/wgsl/template.rs).
 // Host declares: V (vector of four sums), WG, load(at) for x, four(e), which calls segment for the elements e to e + 3,
 // and c_store(at, count, v); if LONG, X, LANES and the bindings as in segment_carries.wgsl.
 // Grid: ceil(B*R*N / 4 / WG) workgroups, or with one thread per LANES elements.   One thread per four elements of y.

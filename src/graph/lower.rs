@@ -6,15 +6,14 @@
 //! the fourth.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Spec, costs};
+use super::Spec;
 use crate::device::{Access, Caps, Cooperative, ShaderSource};
 use crate::dtype::DType;
-use crate::wgsl::shader;
+use crate::wgsl::{self, Formula};
 
 /// What an op sees when it is lowered.
 pub(crate) struct LoweringContext<'a> {
@@ -66,14 +65,12 @@ pub(crate) enum Lowering {
 
 /// One value for each output element.
 pub(crate) struct Elementwise {
-    /// Names the WGSL function; two ops may share a name only with the same body.
+    /// Names the WGSL function; two ops may share a name only with the same formula.
     pub(crate) name: &'static str,
-    /// An expression over the arguments' names, or statements with a `return`. All values are vectors of
-    /// four elements; `V` stands for the vector type of the first argument.
-    pub(crate) body: Cow<'static, str>,
+    /// Over the arguments' names. All values are vectors of four elements; `V` stands for the vector type of the first
+    /// argument.
+    pub(crate) formula: Formula,
     pub(crate) args: Vec<(Cow<'static, str>, Arg)>,
-    weight: OnceCell<usize>,
-    iterations: OnceCell<usize>,
 }
 
 pub(crate) enum Arg {
@@ -148,14 +145,13 @@ impl View {
 }
 
 impl Elementwise {
-    pub(crate) fn new(name: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
-        Elementwise {
-            name,
-            body: body.into(),
-            args: Vec::new(),
-            weight: OnceCell::new(),
-            iterations: OnceCell::new(),
-        }
+    pub(crate) fn new(name: &'static str, formula: impl Into<Cow<'static, str>>) -> Self {
+        Elementwise { name, formula: Formula::new(formula), args: Vec::new() }
+    }
+
+    /// The elements of the first input that `view` assigns to the output's, unchanged.
+    pub(crate) fn view(view: View) -> Self {
+        Elementwise::new("copy", "x").input("x", 0, view)
     }
 
     pub(crate) fn arg(self, name: impl Into<Cow<'static, str>>, arg: Arg) -> Self {
@@ -177,23 +173,9 @@ impl Elementwise {
         self.add(name.into(), Arg::Input { input, view })
     }
 
-    /// An estimate of what a driver takes to compile the body, in units of ten microseconds: about one for each
-    /// character, and for a call of the prelude's what the table in `costs` says.
-    pub(crate) fn weight(&self) -> usize {
-        *self.weight.get_or_init(|| {
-            let called: usize = calls(&self.body).map(costs::of).sum();
-            self.body.len() + called
-        })
-    }
-
-    /// Iterations of the loops in the body and in what it calls.
-    pub(crate) fn iterations(&self) -> usize {
-        *self.iterations.get_or_init(|| costs::iterations(&self.body))
-    }
-
-    /// True if the elements of the only input, elsewhere: a view, which costs its reader nothing but indices.
+    /// True if it is a view of its only input, which costs its reader nothing but indices.
     pub(crate) fn is_view(&self) -> bool {
-        self.body == "x" && matches!(self.args[..], [(_, Arg::Input { .. })])
+        self.formula.is_argument() && matches!(self.args[..], [(_, Arg::Input { .. })])
     }
 
     /// True if the same value stands everywhere: it needs no buffer to be used by others.
@@ -393,9 +375,9 @@ impl Kernel {
     pub(crate) fn source_with(&self, more: &str, f16: bool, accesses: Vec<Access>) -> ShaderSource {
         let f16 = if self.f16 || f16 { "enable f16;\n" } else { "" };
         let cooperative = if self.cooperative { "enable wgpu_cooperative_matrix;\n" } else { "" };
-        let mut wgsl = format!("{f16}{cooperative}{}\n{more}{}", self.declarations, self.file);
-        link_prelude(&mut wgsl);
-        ShaderSource { label: self.label.to_string(), wgsl: Arc::from(wgsl), accesses }
+        let mut module = format!("{f16}{cooperative}{}\n{more}{}", self.declarations, self.file);
+        wgsl::link(&mut module);
+        ShaderSource { label: self.label.to_string(), wgsl: Arc::from(module), accesses }
     }
 }
 
@@ -405,62 +387,6 @@ pub(crate) fn fold(workgroups: u64) -> [u32; 3] {
     // The largest binding has fewer than 2^32 bytes, so two axes are enough.
     let y = workgroups.div_ceil(x).clamp(1, ROW);
     [x as u32, y as u32, 1]
-}
-
-const PRELUDE: &str = shader!(include_str!("../../shaders/prelude.wgsl"));
-
-/// Appends the functions of `shaders/prelude.wgsl` that `wgsl` calls, and those that they call.
-pub(crate) fn link_prelude(wgsl: &mut String) {
-    let mut linked: Vec<&str> = Vec::new();
-    let mut from = 0;
-    // What is appended is searched in its turn, until nothing new turns up.
-    while from < wgsl.len() {
-        let mut blocks = Vec::new();
-        for name in calls(&wgsl[from..]) {
-            if let Some(at) = function(name) {
-                let (name, block) = functions()[at];
-                if !linked.contains(&name) {
-                    linked.push(name);
-                    blocks.push(block);
-                }
-            }
-        }
-        from = wgsl.len();
-        for block in blocks {
-            wgsl.push_str("\n\n");
-            wgsl.push_str(block.trim_end());
-            wgsl.push('\n');
-        }
-    }
-}
-
-/// The functions of the prelude and their texts, in the order of their names.
-pub(super) fn functions() -> &'static [(&'static str, &'static str)] {
-    static FUNCTIONS: OnceLock<Vec<(&str, &str)>> = OnceLock::new();
-    FUNCTIONS.get_or_init(prelude)
-}
-
-/// Which of them has this name.
-pub(super) fn function(name: &str) -> Option<usize> {
-    functions().binary_search_by(|(known, _)| (*known).cmp(name)).ok()
-}
-
-fn prelude() -> Vec<(&'static str, &'static str)> {
-    let mut functions: Vec<(&str, &str)> = Vec::new();
-    for block in PRELUDE.split("\n\n") {
-        let Some((_, rest)) = block.split_once("fn ") else { continue };
-        let Some((name, _)) = rest.split_once('(') else { continue };
-        let at = functions.partition_point(|(known, _)| *known < name);
-        functions.insert(at, (name, block));
-    }
-    functions
-}
-
-/// The words before an opening parenthesis.
-pub(super) fn calls(wgsl: &str) -> impl Iterator<Item = &str> {
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    wgsl.match_indices('(')
-        .map(move |(end, _)| wgsl[..end].rsplit(|c| !word(c)).next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -477,19 +403,5 @@ mod tests {
             assert!(u64::from(x) * u64::from(y) * u64::from(z) >= workgroups);
             assert!(x <= 65_535 && y <= 65_535 && z <= 65_535);
         }
-    }
-
-    #[test]
-    fn the_prelude_is_linked_by_need() {
-        let mut wgsl = String::from("fn f(x: vec4<f32>) -> vec4<f32> { return erf_4(x); }");
-        link_prelude(&mut wgsl);
-        // erf_4 calls erfc_4, which calls is_nan_4.
-        for name in ["erf_4", "erfc_4", "is_nan_4"] {
-            assert_eq!(wgsl.matches(&format!("fn {name}(")).count(), 1, "{name}");
-        }
-        assert!(!wgsl.contains("fn philox"));
-        let mut none = String::from("fn my_erf_4() {}");
-        link_prelude(&mut none);
-        assert_eq!(none, "fn my_erf_4() {}");
     }
 }

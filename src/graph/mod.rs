@@ -3,7 +3,6 @@
 //! A node is an op applied to values. What an op must know to be planned and run is the trait [`Op`]; its
 //! gradient is the business of the rooms above.
 
-mod costs;
 mod key;
 pub(crate) mod lower;
 mod stream;

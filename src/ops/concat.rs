@@ -1,5 +1,6 @@
 //! Tensors one after another along an axis.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 
@@ -12,6 +13,7 @@ use crate::graph::lower::{
 use crate::graph::{Op, Spec};
 use crate::shape::axis_index;
 use crate::tensor::Tensor;
+use crate::wgsl::Formula;
 
 /// The tensors one after another along `axis`; their other axes must agree.
 ///
@@ -96,7 +98,7 @@ impl Op for Concat {
             ("g", "in_g"),
         ];
         let mut body = String::from("a");
-        let mut elementwise = Elementwise::new("concat", "");
+        let mut args: Vec<(Cow<str>, Arg)> = Vec::new();
         let mut low = 0;
         for (i, x) in cx.inputs.iter().enumerate() {
             let len = x.shape[self.axis] as i64;
@@ -107,16 +109,15 @@ impl Op for Concat {
             });
             let view = View::Strided(Strided { offset: 0, axes: axes.collect() });
             let (name, inside) = NAMES[i];
-            elementwise = elementwise.input(name, i, view);
+            args.push((name.into(), Arg::Input { input: i, view }));
             if i > 0 {
-                elementwise = elementwise.arg(inside, Arg::Inside { input: i });
+                args.push((inside.into(), Arg::Inside { input: i }));
                 body.insert_str(0, "select(");
                 let _ = write!(body, ", {name}, {inside})");
             }
             low += len;
         }
-        elementwise.body = body.into();
-        elementwise.into()
+        Elementwise { name: "concat", formula: Formula::new(body), args }.into()
     }
 }
 

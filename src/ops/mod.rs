@@ -33,7 +33,6 @@ mod slice;
 mod split_k;
 #[cfg(test)]
 mod table_tests;
-mod template;
 mod transpose;
 mod unary;
 

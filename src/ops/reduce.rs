@@ -25,6 +25,7 @@ pub(crate) struct Row {
     /// Start and fold of `a` and `b`; `None` where the op is not defined.
     float: Option<(&'static str, &'static str)>,
     int: Option<(&'static str, &'static str)>,
+    uint: Option<(&'static str, &'static str)>,
     bool: Option<(&'static str, &'static str)>,
     keep: Keep,
     grad: fn(&Reduce, &Backward) -> Result<Tensor>,
@@ -40,6 +41,7 @@ macro_rules! reduce {
             name: $name,
             float: reduce!(@kind float $($kind $first $fold)+),
             int: reduce!(@kind int $($kind $first $fold)+),
+            uint: reduce!(@kind uint $($kind $first $fold)+),
             bool: reduce!(@kind bool $($kind $first $fold)+),
             keep: reduce!(@keep $how $what),
             grad: reduce!(@grad $(|$op, $back| $grad)?),
@@ -60,6 +62,7 @@ macro_rules! reduce {
     };
     (@kind float float $first:literal $fold:literal $($rest:tt)*) => { Some(($first, $fold)) };
     (@kind int int $first:literal $fold:literal $($rest:tt)*) => { Some(($first, $fold)) };
+    (@kind uint uint $first:literal $fold:literal $($rest:tt)*) => { Some(($first, $fold)) };
     (@kind bool bool $first:literal $fold:literal $($rest:tt)*) => { Some(($first, $fold)) };
     (@kind $want:ident $kind:ident $first:literal $fold:literal $($rest:tt)*) => { reduce!(@kind $want $($rest)*) };
     (@kind $want:ident) => { None };
@@ -73,18 +76,18 @@ macro_rules! reduce {
 // The first row becomes `static reduce_sum: Row = Row { method: "reduce_sum", ... }` and the method `Tensor::reduce_sum`.
 reduce! {
     /// The sum of the elements; 0 for none.
-    reduce_sum, "Sum", [float "0.0" "a + b", int "A(0)" "a + b"],
+    reduce_sum, "Sum", [float "0.0" "a + b", int "i32(0)" "a + b", uint "u32(0)" "a + b"],
         keep nothing, |op, back| op.spread(back.dy, back.spec(0));
     /// The product of the elements; 1 for none.
-    reduce_prod, "Prod", [float "1.0" "a * b", int "A(1)" "a * b"],
+    reduce_prod, "Prod", [float "1.0" "a * b", int "i32(1)" "a * b", uint "u32(1)" "a * b"],
         keep both, |op, back| op.product_of_others(back);
     /// The largest element; NaN if there is one, the lowest number for none. Equals share the gradient.
     reduce_max, "Max", [float "-inf()" "max_4(a, b)",
-                        int "lowest()" "max(a, b)"],
+                        int "i32(-2147483648)" "max(a, b)", uint "0u" "max(a, b)"],
         keep both, |op, back| op.share_among_equals(back);
     /// The smallest element; NaN if there is one, the highest number for none. Equals share the gradient.
     reduce_min, "Min", [float "inf()" "min_4(a, b)",
-                        int "highest()" "min(a, b)"],
+                        int "2147483647i" "min(a, b)", uint "4294967295u" "min(a, b)"],
         keep both, |op, back| op.share_among_equals(back);
     /// Whether any element is true.
     reduce_any, "Any", [bool "false" "a | b"], none "Any: a test";
@@ -177,7 +180,8 @@ impl Row {
     fn of(&self, register: Register) -> Option<(&'static str, &'static str)> {
         match register {
             Register::F32 => self.float,
-            Register::I32 | Register::U32 => self.int,
+            Register::I32 => self.int,
+            Register::U32 => self.uint,
             Register::Bool => self.bool,
         }
     }
@@ -217,19 +221,11 @@ impl Op for Reduce {
             return Lowering::Alias;
         }
         let register = cx.output.dtype.register();
-        let (first, fold) = self.row.of(register).unwrap_or(("A()", "a"));
-        let (lowest, highest) = match register {
-            Register::U32 => ("0u", "4294967295u"),
-            _ => ("i32(-2147483648)", "2147483647i"),
-        };
+        let (first, fold) = self.row.of(register).expect("infer has refused other dtypes");
         Lowering::Reduce(Reduction {
             name: self.row.method,
             axes: self.axes.clone(),
-            first: first
-                .replace("A(", &format!("{}(", register.scalar()))
-                .replace("lowest()", lowest)
-                .replace("highest()", highest)
-                .into(),
+            first: first.into(),
             fold: fold.into(),
         })
     }

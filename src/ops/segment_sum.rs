@@ -2,7 +2,6 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::template::expand;
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -11,7 +10,7 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::wgsl::shader;
+use crate::wgsl::{expand, shader};
 
 impl Tensor {
     /// `y[r] = sum of the rows whose number in `ids` is r`. `ids` (`i32`) has the shape of the tensor's leading

@@ -67,7 +67,7 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, kernel: &lower::Kernel) -> 
     }
     wgsl.push('\n');
     wgsl.push_str(&writer.common.functions());
-    wgsl.push_str(&writer.helpers);
+    wgsl.push_str(writer.helpers.text());
     wgsl.push_str(&text);
     let source = kernel.source_with(&wgsl, writer.uses_f16(), accesses);
     let binds = binds.into_iter().map(|bound| (0, bound)).collect();

@@ -165,7 +165,7 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
 
     /// Refuses what would make the kernel too large, or repeat much work.
     fn check_weight(&mut self, node: u32, elementwise: &Elementwise, view: &Strided) -> Option<()> {
-        let weight = elementwise.weight();
+        let weight = elementwise.formula.cost();
         let first = self.weight == 0;
         self.weight += weight + CALL;
         let again = *view != self.full && *view != self.kept;

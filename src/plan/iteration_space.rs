@@ -6,6 +6,7 @@ use std::fmt::{Arguments, Write};
 use super::kernel_ir::{Axis, Load, LoadSource};
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Strided, ViewAxis};
+use crate::wgsl::Declarations;
 
 /// How a buffer is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,7 +213,7 @@ impl IterationSpace {
     }
 
     /// Declares `RANK`, the sizes, and `coordinates(e)` of element e.
-    pub(super) fn declare(&self, params: &mut Fields, helpers: &mut String) {
+    pub(super) fn declare(&self, params: &mut Fields, helpers: &mut Declarations) {
         let rank = self.rank();
         let prefix = params.prefix.clone();
         let mut body = format!("    var r = e;\n    var c: array<u32, {prefix}RANK>;\n");
@@ -220,24 +221,26 @@ impl IterationSpace {
             let size = params.add(format_args!("d{axis}"), self.axes[axis].size as u32);
             let _ = writeln!(body, "    c[{axis}] = r % {size};\n    r = r / {size};");
         }
-        let _ = write!(
-            helpers,
-            "const {prefix}RANK: u32 = {rank}u;\n\n\
-             // Coordinates of element e of the output.\n\
-             fn {prefix}coordinates(e: u32) -> array<u32, {prefix}RANK> {{\n{body}    c[0] = r;\n    return c;\n}}\n\n"
-        );
+        declare_rank(rank, &prefix, helpers);
+        helpers.add(format!("{prefix}coordinates"), || {
+            format!(
+                "// Coordinates of element e of the output.\n\
+                 fn {prefix}coordinates(e: u32) -> array<u32, {prefix}RANK> {{\n{body}    c[0] = r;\n    return c;\n}}\n\n"
+            )
+        });
     }
 
     /// Declares `RANK`, `kept(o)`, the coordinates of row o at the first element that is folded, and
     /// `along(c, r)`, those of the element r of that row.
-    pub(super) fn declare_rows(&self, params: &mut Fields, helpers: &mut String) {
+    pub(super) fn declare_rows(&self, params: &mut Fields, helpers: &mut Declarations) {
         let rank = self.rank();
         let prefix = params.prefix.clone();
-        let _ = write!(helpers, "const {prefix}RANK: u32 = {rank}u;\n\n");
+        declare_rank(rank, &prefix, helpers);
         let coordinates = format!("array<u32, {prefix}RANK>");
-        for (reduced, head, note) in [
+        for (reduced, name, head, note) in [
             (
                 false,
+                format!("{prefix}kept"),
                 format!(
                     "fn {prefix}kept(o: u32) -> {coordinates} {{\n    var s: {coordinates};\n    var rest = o;\n"
                 ),
@@ -245,6 +248,7 @@ impl IterationSpace {
             ),
             (
                 true,
+                format!("{prefix}along"),
                 format!(
                     "fn {prefix}along(c: {coordinates}, r: u32) -> {coordinates} {{\n    var s = c;\n    var rest = r;\n"
                 ),
@@ -262,7 +266,7 @@ impl IterationSpace {
                         writeln!(body, "    s[{axis}] = rest % {size};\n    rest = rest / {size};");
                 }
             }
-            let _ = write!(helpers, "{note}\n{head}{body}    return s;\n}}\n\n");
+            helpers.add(name, || format!("{note}\n{head}{body}    return s;\n}}\n\n"));
         }
     }
 
@@ -275,7 +279,7 @@ impl IterationSpace {
         buffer: &str,
         position: Position,
         params: &mut Fields,
-        helpers: &mut String,
+        helpers: &mut Declarations,
     ) -> (String, Kind) {
         let register = load.dtype.register().scalar();
         if load.source == LoadSource::Index {
@@ -342,13 +346,12 @@ impl IterationSpace {
             let _ = writeln!(text, "let v{i} = vec4<{register}>({prefix}get{i}(c));");
             return (text, Kind::Scalar);
         }
-        if !helpers.contains(&format!("fn {prefix}shifted(")) {
-            let _ = write!(
-                helpers,
+        helpers.add(format!("{prefix}shifted"), || {
+            format!(
                 "fn {prefix}shifted(c: array<u32, {prefix}RANK>, by: u32) -> array<u32, {prefix}RANK> {{\n    \
                  var s = c;\n    s[{prefix}RANK - 1u] += by;\n    return s;\n}}\n\n"
-            );
-        }
+            )
+        });
         if windowed {
             let _ = writeln!(
                 text,
@@ -370,7 +373,7 @@ impl IterationSpace {
         i: usize,
         position: Position,
         params: &mut Fields,
-        helpers: &mut String,
+        helpers: &mut Declarations,
     ) -> String {
         const STEPS: &str = "vec4<u32>(0u, 1u, 2u, 3u)";
         if self.is_single(i) {
@@ -408,7 +411,7 @@ impl IterationSpace {
     }
 
     /// Writes `at<i>` (coordinates to index) and returns the conditions under which there is an element.
-    fn declare_at(&self, i: usize, params: &mut Fields, helpers: &mut String) -> Vec<String> {
+    fn declare_at(&self, i: usize, params: &mut Fields, helpers: &mut Declarations) -> Vec<String> {
         let mut sum = params.add(format_args!("o{i}"), self.offsets[i] as u32);
         let mut conditions = Vec::new();
         for (k, axis) in self.loads[i].iter().enumerate() {
@@ -436,12 +439,11 @@ impl IterationSpace {
         }
         // A load is read once in each pass of a kernel.
         let prefix = &params.prefix;
-        if !helpers.contains(&format!("fn {prefix}at{i}(")) {
-            let _ = write!(
-                helpers,
+        helpers.add(format!("{prefix}at{i}"), || {
+            format!(
                 "fn {prefix}at{i}(c: array<u32, {prefix}RANK>) -> u32 {{\n    return {sum};\n}}\n\n"
-            );
-        }
+            )
+        });
         conditions
     }
 
@@ -453,10 +455,10 @@ impl IterationSpace {
         buffer: &str,
         vectors: bool,
         params: &mut Fields,
-        helpers: &mut String,
+        helpers: &mut Declarations,
     ) {
         let prefix = params.prefix.clone();
-        let known = helpers.contains(&format!("fn {prefix}at{i}("));
+        let known = helpers.has(&format!("{prefix}at{i}"));
         let conditions = self.declare_at(i, params, helpers);
         if known {
             return;
@@ -464,23 +466,30 @@ impl IterationSpace {
         let register = load.dtype.register();
         let mut guard = String::new();
         if !conditions.is_empty() {
-            let _ = write!(
-                helpers,
-                "fn {prefix}inside{i}(c: array<u32, {prefix}RANK>) -> bool {{\n    return {};\n}}\n\n",
-                conditions.join(" && ")
-            );
+            helpers.add(format!("{prefix}inside{i}"), || {
+                format!(
+                    "fn {prefix}inside{i}(c: array<u32, {prefix}RANK>) -> bool {{\n    return {};\n}}\n\n",
+                    conditions.join(" && ")
+                )
+            });
             guard = format!("    if (!{prefix}inside{i}(c)) {{ return {}; }}\n", zero(register));
         }
         if vectors {
             return;
         }
         let element = unpack_scalar(load.dtype, buffer, format_args!("at"));
-        let _ = write!(
-            helpers,
-            "fn {prefix}get{i}(c: array<u32, {prefix}RANK>) -> {} {{\n{guard}    let at = {prefix}at{i}(c);\n    return {element};\n}}\n\n",
-            register.scalar()
-        );
+        helpers.add(format!("{prefix}get{i}"), || {
+            format!(
+                "fn {prefix}get{i}(c: array<u32, {prefix}RANK>) -> {} {{\n{guard}    let at = {prefix}at{i}(c);\n    return {element};\n}}\n\n",
+                register.scalar()
+            )
+        });
     }
+}
+
+/// Declares the number of coordinates.
+fn declare_rank(rank: usize, prefix: &str, helpers: &mut Declarations) {
+    helpers.add(format!("{prefix}RANK"), || format!("const {prefix}RANK: u32 = {rank}u;\n\n"));
 }
 
 fn four(lane: &dyn Fn(usize) -> String) -> String {

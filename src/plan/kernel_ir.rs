@@ -90,7 +90,7 @@ pub(super) struct Load {
     pub(super) dtype: DType,
     pub(super) view: Strided,
     pub(super) row: bool,
-    /// What reading it costs to compile, in the units of [`Elementwise::weight`].
+    /// What reading it costs to compile, in the units of [`Formula::cost`](crate::wgsl::Formula::cost).
     pub(super) weight: usize,
 }
 
@@ -336,10 +336,10 @@ impl KernelIr<'_> {
         200 + 40 * self.instances.len() + loads.sum::<usize>()
     }
 
-    /// What it costs to compile, in the units of [`Elementwise::weight`].
+    /// What it costs to compile, in the units of [`Formula::cost`](crate::wgsl::Formula::cost).
     pub(super) fn weight(&self) -> usize {
         let weights = self.instances.iter().map(|instance| match instance.code {
-            Code::Elementwise(elementwise) => elementwise.weight(),
+            Code::Elementwise(elementwise) => elementwise.formula.cost(),
             Code::Reduce(_) | Code::Anchor => 0,
         });
         weights.chain(self.loads.iter().map(|load| load.weight)).sum()
@@ -348,7 +348,7 @@ impl KernelIr<'_> {
     /// Iterations of loops for one element, or four neighbours.
     pub(super) fn iterations(&self) -> usize {
         let each = self.instances.iter().map(|instance| match instance.code {
-            Code::Elementwise(elementwise) => elementwise.iterations(),
+            Code::Elementwise(elementwise) => elementwise.formula.iterations(),
             Code::Reduce(_) | Code::Anchor => 0,
         });
         each.sum()

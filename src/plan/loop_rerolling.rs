@@ -135,7 +135,7 @@ pub(super) fn next(now: &KernelIr, then: &KernelIr) -> Option<Vec<Option<Operand
 /// True if both are the same function of their operands.
 fn alike(a: &Elementwise, b: &Elementwise) -> bool {
     a.name == b.name
-        && a.body == b.body
+        && a.formula == b.formula
         && a.args.iter().map(|(n, _)| n).eq(b.args.iter().map(|(n, _)| n))
 }
 

@@ -123,7 +123,8 @@ impl ReductionEmitter {
                 format!("(a: {ty}, b: {ty}) -> {ty} {{\n    return {};\n}}\n", reduction.fold);
             writer.common.function(&fold_name(reduction, register), text);
         }
-        let mut inside = String::new();
+        let mut step = Step::default();
+        let inside = &mut step.coordinates;
         match (inner, aligned) {
             (true, true) => drop(writeln!(inside, "let c = {prefix}along(c, 4u * i);")),
             (true, false) => {
@@ -143,17 +144,16 @@ impl ReductionEmitter {
         }
         let mut here = defined.clone();
         for &operand in &self.kept {
-            let name = operand_name(operand);
-            let _ = writeln!(inside, "let {name} = kept_{name}[$turn];");
+            step.found.push(operand_name(operand));
             here.know(operand);
         }
-        inside.push_str(&writer.compute(self.shape.position(false), wanted.clone(), &mut here));
+        step.computed = writer.compute(self.shape.position(false), wanted.clone(), &mut here);
         if let Some(turns) = self.turns {
             for operand in keepable(ir, &wanted, later) {
                 if !self.kept.contains(&operand) {
                     let (name, ty) = (operand_name(operand), vector(ir.register(operand)));
                     let _ = writeln!(self.text, "var kept_{name}: array<{ty}, {turns}>;");
-                    let _ = writeln!(inside, "kept_{name}[$turn] = {name};");
+                    step.kept.push(name);
                     self.kept.push(operand);
                 }
             }
@@ -169,24 +169,23 @@ impl ReductionEmitter {
                 );
             }
             let name = fold_name(reduction, register);
-            let _ = writeln!(inside, "a{i} = {name}(a{i}, {value});");
+            let _ = writeln!(step.folded, "a{i} = {name}(a{i}, {value});");
         }
         for &k in stored {
-            self.store_element(writer, k, &mut inside);
+            self.store_element(writer, k, &mut step.folded);
         }
-        self.turn(&indented(&inside, 4), chunked, threads, !stored.is_empty());
+        self.walk(&step, chunked, threads, !stored.is_empty());
         for &i in folds {
             self.join(ir, i, defined);
         }
     }
 
-    /// Writes the walk along the row, of which each step is `inside`.
-    fn turn(&mut self, inside: &str, chunked: bool, threads: usize, stores: bool) {
+    /// Writes the walk along the row.
+    fn walk(&mut self, step: &Step, chunked: bool, threads: usize, stores: bool) {
         let prefix = &self.prefix;
         if let Some(turns) = self.turns {
             for turn in 0..turns {
-                let inside = inside.replace("$turn", &turn.to_string());
-                let from = turn * threads;
+                let (inside, from) = (step.lines(turn), turn * threads);
                 let _ = write!(
                     self.text,
                     "if (share + {from}u < p.{prefix}steps) {{\n    let i = share + {from}u;\n{inside}}}\n"
@@ -194,6 +193,7 @@ impl ReductionEmitter {
             }
             return;
         }
+        let inside = step.lines(0);
         let steps = format!("p.{prefix}steps");
         let (from, to) = if chunked { ("first", "end") } else { ("0u", &*steps) };
         let (from, by) = match threads {
@@ -286,14 +286,13 @@ impl ReductionEmitter {
             stride *= ir.space.axes[axis].size;
         }
         sum.reverse();
-        if !writer.helpers.contains(&format!("fn {prefix}flat(")) {
-            let _ = write!(
-                writer.helpers,
+        writer.helpers.add(format!("{prefix}flat"), || {
+            format!(
                 "// The index in row-major order.\n\
                  fn {prefix}flat(c: array<u32, {prefix}RANK>) -> u32 {{\n    return {};\n}}\n\n",
                 sum.join(" + ")
-            );
-        }
+            )
+        });
         let value = format!("t{}", output.instance);
         let live = if self.shape.threads > 1 { "live" } else { "true" };
         if self.shape.aligned {
@@ -391,6 +390,34 @@ impl ReductionEmitter {
             };
             self.stores.push((bound, name, stored(dtype, kind)));
         }
+    }
+}
+
+/// The text of one step of a walk, in parts.
+#[derive(Default)]
+struct Step {
+    coordinates: String,
+    /// Names of values that an earlier pass has kept for each turn.
+    found: Vec<String>,
+    computed: String,
+    /// Names of values to be kept for later passes.
+    kept: Vec<String>,
+    folded: String,
+}
+
+impl Step {
+    /// The step as it stands in turn `turn`.
+    fn lines(&self, turn: usize) -> String {
+        let mut text = self.coordinates.clone();
+        for name in &self.found {
+            let _ = writeln!(text, "let {name} = kept_{name}[{turn}];");
+        }
+        text.push_str(&self.computed);
+        for name in &self.kept {
+            let _ = writeln!(text, "kept_{name}[{turn}] = {name};");
+        }
+        text.push_str(&self.folded);
+        indented(&text, 4)
     }
 }
 

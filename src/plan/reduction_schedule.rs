@@ -180,7 +180,8 @@ pub(super) fn generate(
     pass.run(&mut writer);
     let loops = (schedule.workgroups(ir), schedule.iterations(ir));
     let ReductionEmitter { shared, stores, text, .. } = pass;
-    Section::new(writer, graph, &stores, text, loops, workgroup).sharing(shared)
+    let section = Section::new(writer, graph, &stores, text, loops, workgroup);
+    if schedule.threads > 1 { section.joining(shared) } else { section }
 }
 
 /// The dtype in which partial results of a fold lie in memory.

@@ -239,7 +239,7 @@ pub(super) fn weight(context: &PlanContext, turn: std::ops::Range<usize>) -> (us
     for lowering in turn.filter_map(|i| context.lowerings.get(i)) {
         match lowering {
             Lowering::Elementwise(elementwise) if elementwise.is_view() => sum += STRIDED,
-            Lowering::Elementwise(elementwise) => sum += elementwise.weight() + CALL,
+            Lowering::Elementwise(elementwise) => sum += elementwise.formula.cost() + CALL,
             Lowering::Kernels(_) => heavy = true,
             Lowering::Reduce(_) => heavy = true,
             Lowering::Alias => {}

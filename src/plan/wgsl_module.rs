@@ -8,7 +8,8 @@ use super::wgsl_writer::{Bound, Common, EmittedKernel, Writer, declare, indented
 use crate::device::{Access, ShaderSource};
 use crate::dtype::Register;
 use crate::graph::Graph;
-use crate::graph::lower::{fold, link_prelude};
+use crate::graph::lower::fold;
+use crate::wgsl::{self, Declarations};
 
 /// What the threads of some workgroups do.
 pub(super) struct Section {
@@ -22,9 +23,11 @@ pub(super) struct Section {
     stores: Vec<Binding>,
     /// Types of workgroup memory in use.
     shared: Vec<Register>,
-    helpers: String,
+    helpers: Declarations,
     /// Statements of one thread, of which `thread` is the number in the section, and `local` that in its workgroup.
     text: String,
+    /// The threads of a workgroup have to do with each other, so `local` is needed.
+    joins: bool,
     workgroups: u64,
     workgroup: usize,
     iterations: usize,
@@ -52,15 +55,16 @@ impl Section {
             shared: Vec::new(),
             helpers: writer.helpers,
             text,
+            joins: false,
             workgroups: workgroups.max(1),
             workgroup,
             iterations,
         }
     }
 
-    /// Says of which types it uses workgroup memory.
-    pub(super) fn sharing(self, shared: Vec<Register>) -> Self {
-        Section { shared, ..self }
+    /// Says that the threads of a workgroup have to do with each other, and of which types they use workgroup memory.
+    pub(super) fn joining(self, shared: Vec<Register>) -> Self {
+        Section { joins: true, shared, ..self }
     }
 }
 
@@ -110,9 +114,9 @@ pub(super) fn module(mut sections: Vec<Section>, common: &Common, cpu: bool) -> 
         }
     }
     wgsl.push_str(&common.functions());
-    sections.iter().for_each(|section| wgsl.push_str(&section.helpers));
+    sections.iter().for_each(|section| wgsl.push_str(section.helpers.text()));
     wgsl.push_str(&main);
-    link_prelude(&mut wgsl);
+    wgsl::link(&mut wgsl);
 
     let label = label(&sections);
     let (mut params, mut runtime_scalars) = (Vec::new(), Vec::new());
@@ -156,7 +160,7 @@ fn alone(section: &mut Section) -> (String, [u32; 3]) {
     let workgroup = section.workgroup;
     let grid = fold(section.workgroups);
     let width = section.params.add(format_args!("width"), grid[0] * workgroup as u32);
-    let local = match section.text.contains("local") {
+    let local = match section.joins {
         true => ", @builtin(local_invocation_index) local: u32",
         false => "",
     };

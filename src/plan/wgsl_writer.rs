@@ -10,6 +10,7 @@ use crate::device::ShaderSource;
 use crate::dtype::{DType, Register};
 use crate::graph::Input;
 use crate::graph::lower::Elementwise;
+use crate::wgsl::Declarations;
 
 /// A generated kernel.
 pub(super) struct EmittedKernel {
@@ -68,8 +69,7 @@ impl Defined {
 /// What all parts of a kernel use.
 #[derive(Default)]
 pub(super) struct Common {
-    /// Names and texts.
-    functions: Vec<(String, String)>,
+    functions: Vec<Function>,
     /// Buffers of which one element is read.
     singles: Vec<(Input, DType, String)>,
 }
@@ -77,18 +77,41 @@ pub(super) struct Common {
 impl Common {
     /// Declares a function under a name of its own, if it is not there.
     pub(super) fn function(&mut self, name: &str, text: String) {
-        if !self.functions.iter().any(|(known, _)| known == name) {
-            self.functions.push((name.to_string(), text));
+        if !self.functions.iter().any(|known| known.name == name) {
+            self.functions.push(Function { op: "", name: name.to_string(), text });
         }
+    }
+
+    /// The name of a function with this text, which is declared for the op if nobody has. The same op on other types has
+    /// another text, as may another op of the same name.
+    fn function_of_op(&mut self, op: &'static str, text: String) -> String {
+        if let Some(known) = self.functions.iter().find(|known| known.text == text) {
+            return known.name.clone();
+        }
+        // The prefix keeps clear of WGSL's own functions.
+        let name = match self.functions.iter().filter(|known| known.op == op).count() {
+            0 => format!("op_{op}"),
+            others => format!("op_{op}_{others}"),
+        };
+        self.functions.push(Function { op, name: name.clone(), text });
+        name
     }
 
     pub(super) fn functions(&self) -> String {
         let mut all = String::new();
-        for (name, text) in &self.functions {
+        for Function { name, text, .. } in &self.functions {
             let _ = writeln!(all, "fn {name}{text}");
         }
         all
     }
+}
+
+struct Function {
+    /// The name of the op that it computes, if it does.
+    op: &'static str,
+    name: String,
+    /// All but its name.
+    text: String,
 }
 
 /// Ops of one expression: all of Adam's formula is shallower.
@@ -98,7 +121,8 @@ pub(super) const DEEP: usize = 16;
 pub(super) struct Writer<'c, 'b, 'a> {
     pub(super) ir: &'b KernelIr<'a>,
     pub(super) params: Fields,
-    pub(super) helpers: String,
+    /// Functions that find and read what the code needs.
+    pub(super) helpers: Declarations,
     pub(super) runtime_scalars: Vec<(usize, u32, usize)>,
     pub(super) common: &'c mut Common,
     kinds: Vec<Kind>,
@@ -135,7 +159,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         Writer {
             ir,
             params: Fields::new(uniform, prefix),
-            helpers: String::new(),
+            helpers: Declarations::default(),
             runtime_scalars: Vec::new(),
             common,
             kinds: vec![Kind::Scalar; ir.loads.len()],
@@ -222,19 +246,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
 
     fn call(&mut self, instance: &Instance, elementwise: &Elementwise) -> String {
         let text = self.function_text(instance, elementwise);
-        let functions = &mut self.common.functions;
-        let name = match functions.iter().find(|(_, known)| *known == text) {
-            Some((name, _)) => name.clone(),
-            None => {
-                // The same op on other types, or another op of the same name.
-                // The prefix keeps clear of WGSL's own functions.
-                let base = format!("op_{}", elementwise.name);
-                let taken = functions.iter().filter(|(n, _)| n.starts_with(&base)).count();
-                let name = if taken == 0 { base } else { format!("{base}_{taken}") };
-                functions.push((name.clone(), text));
-                name
-            }
-        };
+        let name = self.common.function_of_op(elementwise.name, text);
         let mut list = String::new();
         for (k, operand) in instance.operands.iter().enumerate() {
             if k > 0 {
@@ -264,13 +276,8 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         }
         let result = instance.dtype.register();
         let first = instance.operands.first().map_or(result, |o| self.ir.register(*o));
-        let body = with_vector_type(&elementwise.body, first);
-        let _ = writeln!(text, ") -> {} {{", vector(result));
-        if body.contains("return ") {
-            let _ = writeln!(text, "{}\n}}", body.trim_end());
-        } else {
-            let _ = writeln!(text, "    return {body};\n}}");
-        }
+        let lines = elementwise.formula.lines(&vector(first));
+        let _ = writeln!(text, ") -> {} {{\n{lines}}}", vector(result));
         text
     }
 
@@ -362,21 +369,4 @@ pub(super) fn temp_of(source: LoadSource) -> Option<usize> {
         LoadSource::Temp(i) => Some(i),
         _ => None,
     }
-}
-
-/// Puts the vector type of `register` in the place of the word `V`.
-fn with_vector_type(body: &str, register: Register) -> String {
-    let mut out = String::with_capacity(body.len() + 16);
-    let mut before = ' ';
-    let mut chars = body.chars().peekable();
-    while let Some(c) = chars.next() {
-        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if c == 'V' && !word(before) && !chars.peek().copied().is_some_and(word) {
-            let _ = write!(out, "vec4<{}>", register.scalar());
-        } else {
-            out.push(c);
-        }
-        before = c;
-    }
-    out
 }

@@ -10,21 +10,20 @@ pub(super) fn windows_of_images(c: usize, by_row: bool) -> Rows {
         let i = (m / p.ow) % p.oh;\n    \
         return Row(m / (p.ow * p.oh) * p.h * p.w * p.c, i * p.sh - p.top, (m % p.ow) * p.sw - p.left);\n}\n\
         // Above and left of the image the sums wrap to large numbers.\n";
-    let place = "struct At { place: u32, inside: bool }\n\
-        fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
+    let place = "(row: Row, u: u32, v: u32) -> At {\n    \
         let y = row.y + u * p.dh;\n    let x = row.x + v * p.dw;\n    \
         let inside = y < p.h && x < p.w;\n    \
-        return At(select(0u, row.image + (y * p.w + x) * p.c, inside), inside);\n}\n";
+        return At(select(0u, row.image + (y * p.w + x) * p.c, inside), inside);\n}";
     let vector = c.is_multiple_of(4);
-    let line = "struct At { line: u32, x: u32, inside: bool }\n\
-        fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
+    let line = "(row: Row, u: u32, v: u32) -> At {\n    \
         let y = row.y + u * p.dh;\n    \
         return At(row.image + y * p.w * p.c, row.x * p.c, y < p.h);\n}";
     let skip_line = "At(at.line, at.x + n, at.inside)";
-    let (at, load, skip) = if vector {
-        (place, PLACE_QUAD, SKIP)
+    let (of, at, load, skip) = if vector {
+        (PLACE, place, PLACE_QUAD, SKIP)
     } else if by_row {
         (
+            LINE,
             line,
             "fn a_load(at: At, i: u32) -> Sum {\n    \
              let x = at.x + i;\n    \
@@ -33,10 +32,13 @@ pub(super) fn windows_of_images(c: usize, by_row: bool) -> Rows {
             skip_line,
         )
     } else {
-        (place, PLACE_LOAD, SKIP)
+        (PLACE, place, PLACE_LOAD, SKIP)
     };
-    Rows { text: format!("{corner}{at}"), load, vector, columns: None, skip }
+    Rows { text: format!("{corner}{of}"), at: at.to_string(), load, vector, columns: None, skip }
 }
+
+const PLACE: &str = "struct At { place: u32, inside: bool }";
+const LINE: &str = "struct At { line: u32, x: u32, inside: bool }";
 
 const PLACE_QUAD: &str = "fn a_quad(at: At, i: u32) -> V { return select(V(Sum(0)), V(a[(at.place + i) / 4u]), at.inside); }";
 /// The place n further along i.
@@ -55,17 +57,19 @@ pub(super) fn windows_over_places(vector: bool, dense: bool) -> Rows {
     };
     let text = format!(
         "struct Row {{ image: u32, y: u32, x: u32 }}\n\
-         struct At {{ place: u32, inside: bool }}\n\
+         {PLACE}\n\
          fn a_row(batch: u32, m: u32) -> Row {{\n    \
          let y = (m / p.w) % p.h;\n    \
-         return Row(m / (p.w * p.h) * p.oh * p.ow * p.o, y + p.top, m % p.w + p.left);\n}}\n\
-         fn a_at(row: Row, u: u32, v: u32) -> At {{\n    \
+         return Row(m / (p.w * p.h) * p.oh * p.ow * p.o, y + p.top, m % p.w + p.left);\n}}"
+    );
+    let at = format!(
+        "(row: Row, u: u32, v: u32) -> At {{\n    \
          // A negative difference wraps to a large number, whose quotient lies beyond the last window.\n    \
          let y = row.y - u * p.dh;\n    let x = row.x - v * p.dw;\n    {window}\
          return At(select(0u, row.image + (i * p.ow + j) * p.o, inside), inside);\n}}"
     );
     let load = if vector { PLACE_QUAD } else { PLACE_LOAD };
-    Rows { text, load, vector, columns: None, skip: SKIP }
+    Rows { text, at, load, vector, columns: None, skip: SKIP }
 }
 
 /// What the windows have at one of their places as rows, for the gradient of the filter. Row: the place in the window and
@@ -75,8 +79,8 @@ pub(super) fn places_of_windows(c: usize) -> Rows {
     let text = "struct Row { y: u32, x: u32, c: u32 }\n\
         struct At { line: u32, x: u32, inside: bool }\n\
         fn a_row(batch: u32, m: u32) -> Row {\n    \
-        return Row(m / (p.c * p.kw) * p.dh - p.top, (m / p.c) % p.kw * p.dw - p.left, m % p.c);\n}\n\
-        fn a_at(row: Row, u: u32, v: u32) -> At {\n    \
+        return Row(m / (p.c * p.kw) * p.dh - p.top, (m / p.c) % p.kw * p.dw - p.left, m % p.c);\n}";
+    let at = "(row: Row, u: u32, v: u32) -> At {\n    \
         let y = row.y + v * p.sh;\n    \
         return At((u * p.h + y) * p.w * p.c + row.c, row.x, y < p.h);\n}";
     let load = "fn a_load(at: At, i: u32) -> Sum {\n    \
@@ -90,5 +94,5 @@ pub(super) fn places_of_windows(c: usize) -> Rows {
         return select(V(Sum(0)), V(a[select(0u, at.line + x * p.c, inside) / 4u]), inside);\n}";
     let columns = (c % 4 == 0).then_some(columns);
     let skip = "At(at.line, at.x + n * p.sw, at.inside)";
-    Rows { text: text.to_string(), load, vector: false, columns, skip }
+    Rows { text: text.to_string(), at: at.to_string(), load, vector: false, columns, skip }
 }

@@ -4,11 +4,10 @@
 
 use super::super::conv2d::Geometry;
 use super::super::split_k::{split_length, store_to, sum_splits};
-use super::super::template::expand;
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering};
-use crate::wgsl::shader;
+use crate::wgsl::{expand, shader};
 
 /// How the threads of a kernel share the channels.
 #[derive(Clone, Copy, PartialEq, Eq)]

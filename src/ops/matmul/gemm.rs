@@ -27,8 +27,10 @@ pub(crate) struct Gemm {
 
 /// How the first operand is read.
 pub(crate) struct Rows {
-    /// Declares `Row`, `At`, `a_row(b, m)` and `a_at(row, u, v)`.
+    /// Declares `Row`, `At` and `a_row(b, m)`.
     pub(crate) text: String,
+    /// The function `a_at` without its name: `(row: Row, u: u32, v: u32) -> At { ... }`.
+    pub(crate) at: String,
     /// Declares `a_load(at, i)` over `a: array<T>`, or `a_quad(at, i)` for i to i + 3 over `a: array<vec4<T>>`.
     pub(crate) load: &'static str,
     /// Whether four i lie together at a multiple of four. Then i ends at a multiple of four, and `load` has `a_quad`.
@@ -103,16 +105,11 @@ impl Gemm {
             _ => b.loader(whole, tail),
         };
         let mut params = self.params;
-        let (rows, columns) = match cut.pieces {
-            None => (self.a.declaration(variant), columns.to_string()),
-            Some([v, pieces]) => {
-                let Sum::Nest([.., run]) = self.sum else {
-                    unreachable!("runs are cut as they are")
-                };
-                params.extend([("v_own", v), ("pieces", pieces), ("run", run)]);
-                (in_pieces_a(&self.a.declaration(variant), self.a.skip), in_pieces_b(columns))
-            }
-        };
+        if let Some([v, pieces]) = cut.pieces {
+            let Sum::Nest([.., run]) = self.sum else { unreachable!("runs are cut as they are") };
+            params.extend([("v_own", v), ("pieces", pieces), ("run", run)]);
+        }
+        let in_pieces = cut.pieces.is_some();
         let sums_at = Bind::Temp(usize::from(out != Bind::Output));
         let sums = match self.dtype.register() {
             Register::F32 => DType::F32,
@@ -122,7 +119,7 @@ impl Gemm {
         let stored = if cut.parts == 1 { self.result } else { sums };
         let [u, v, inner] = cut.sizes;
         let mut kernel = variant
-            .kernel(self.label, tail, cut.pieces.is_some(), caps)
+            .kernel(self.label, tail, in_pieces, caps)
             .alias("T", self.dtype)
             .alias("Sum", sums)
             .alias("Out", stored)
@@ -137,8 +134,8 @@ impl Gemm {
                      fn mad_4(x: V, v: V, c: V) -> V { return x * v + c; }"
                 }
             })
-            .declare(rows)
-            .declare(columns)
+            .declare(self.a.declaration(variant, in_pieces))
+            .declare(columns.declaration(in_pieces))
             .read(Bind::Input(0))
             .read(Bind::Input(1));
         let sizes = [
@@ -233,37 +230,18 @@ fn cut(sum: Sum, groups: usize, results: usize, variant: Variant, caps: &Caps) -
     of([all, 1, piece], part, longest, Some([v, pieces]))
 }
 
-/// The loaders of the first operand, where u also says which v it is and which piece of the run.
-fn in_pieces_a(text: &str, skip: &str) -> String {
-    let text = text.replace("fn a_at(", "fn a_whole(");
-    format!(
-        "{text}\nfn a_skip(at: At, n: u32) -> At {{ return {skip}; }}\n\
-         fn a_at(row: Row, u: u32, v: u32) -> At {{\n    \
-         let run = u / p.pieces;\n    \
-         return a_skip(a_whole(row, run / p.v_own, run % p.v_own), u % p.pieces * p.inner);\n}}"
-    )
-}
-
-/// The same of the second.
-fn in_pieces_b(text: &str) -> String {
-    let step = if text.contains("array<vec4<T>>") { "/ 4u" } else { "" };
-    let text = text.replace("fn b_at(", "fn b_whole(");
-    format!(
-        "{text}\nfn b_at(column: u32, u: u32, v: u32) -> u32 {{\n    \
-         let run = u / p.pieces;\n    \
-         return b_whole(column, run / p.v_own, run % p.v_own) + (u % p.pieces * p.inner * p.b_k) {step};\n}}"
-    )
-}
-
 impl Rows {
-    fn declaration(&self, variant: Variant) -> String {
+    /// Declares the first operand and all of its loaders. With `in_pieces` u also says which v it is, and which piece of the
+    /// run.
+    fn declaration(&self, variant: Variant, in_pieces: bool) -> String {
         // The other kernels read rows by themselves.
         let blocks = matches!(
             variant,
             Variant::Tiled | Variant::Cooperative { .. } | Variant::Registers { tm: 4.., .. }
         );
         let columns = self.columns.filter(|_| blocks);
-        let (text, load) = (&self.text, columns.unwrap_or(self.load));
+        let Rows { text, at, skip, .. } = self;
+        let load = columns.unwrap_or(self.load);
         let element = if self.vector || columns.is_some() { "vec4<T>" } else { "T" };
         // Every loader has all of the functions.
         let quad = if self.vector {
@@ -280,66 +258,118 @@ impl Rows {
              return array<V, 4>(V(x.x, y.x, z.x, w.x), V(x.y, y.y, z.y, w.y), V(x.z, y.z, z.z, w.z), \
              V(x.w, y.w, z.w, w.w));"
         };
-        format!(
-            "@group(0) @binding(0) var<storage, read> a: array<{element}>;\n{text}\n{load}\n{quad}\n\
+        let name = if in_pieces { "a_whole" } else { "a_at" };
+        let mut all = format!(
+            "@group(0) @binding(0) var<storage, read> a: array<{element}>;\n{text}\n\
+             fn {name}{at}\n{load}\n{quad}\n\
              fn a_block(m0: At, m1: At, m2: At, m3: At, i: u32) -> array<V, 4> {{\n    {block}\n}}"
-        )
+        );
+        if in_pieces {
+            all.push_str(&format!(
+                "\nfn a_skip(at: At, n: u32) -> At {{ return {skip}; }}\n\
+                 fn a_at(row: Row, u: u32, v: u32) -> At {{\n    \
+                 let run = u / p.pieces;\n    \
+                 return a_skip(a_whole(row, run / p.v_own, run % p.v_own), u % p.pieces * p.inner);\n}}"
+            ));
+        }
+        all
+    }
+}
+
+/// The loaders of the second operand.
+struct ColumnLoader {
+    /// The operand is read by vectors of four, in which `b_column` and `b_at` count.
+    vectors: bool,
+    /// The place of column n, with its batch.
+    column: &'static str,
+    /// Those that read elements.
+    load: &'static str,
+}
+
+impl ColumnLoader {
+    /// Declares the operand and its loaders. With `in_pieces` u also says which v it is, and which piece of the run.
+    fn declaration(&self, in_pieces: bool) -> String {
+        let ColumnLoader { vectors, column, load } = self;
+        let (element, at, step) = match vectors {
+            true => ("vec4<T>", "column + u * (p.b_u / 4u) + v * (p.b_v / 4u)", "/ 4u"),
+            false => ("T", "column + u * p.b_u + v * p.b_v", ""),
+        };
+        let name = if in_pieces { "b_whole" } else { "b_at" };
+        let mut all = format!(
+            "@group(0) @binding(1) var<storage, read> b: array<{element}>;\n\
+             fn b_column(batch: u32, n: u32) -> u32 {{ return {column}; }}\n\
+             fn {name}(column: u32, u: u32, v: u32) -> u32 {{ return {at}; }}\n\
+             {load}"
+        );
+        if in_pieces {
+            all.push_str(&format!(
+                "\nfn b_at(column: u32, u: u32, v: u32) -> u32 {{\n    \
+                 let run = u / p.pieces;\n    \
+                 return b_whole(column, run / p.v_own, run % p.v_own) + (u % p.pieces * p.inner * p.b_k) {step};\n}}"
+            ));
+        }
+        all
     }
 }
 
 impl Columns {
     /// Declares the second operand and its loaders for single columns: four i at once, or one.
-    fn line_loader(&self, n: usize, tail: bool) -> &'static str {
+    fn line_loader(&self, n: usize, tail: bool) -> ColumnLoader {
         let aligned = [self.batch, self.u, self.v].iter().all(|s| s.is_multiple_of(4));
         if self.k == 1 && !tail && aligned && (n == 1 || self.n.is_multiple_of(4)) {
-            "@group(0) @binding(1) var<storage, read> b: array<vec4<T>>;\n\
-             fn b_column(batch: u32, n: u32) -> u32 { return (batch * p.b_batch + n * p.b_n) / 4u; }\n\
-             fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * (p.b_u / 4u) + v * (p.b_v / 4u); }\n\
-             fn b_one(at: u32, i: u32) -> Sum { return Sum(b[at + i / 4u][i % 4u]); }\n\
-             fn b_line(at: u32, i: u32) -> V { return V(b[at + i / 4u]); }"
+            ColumnLoader {
+                vectors: true,
+                column: "(batch * p.b_batch + n * p.b_n) / 4u",
+                load: "fn b_one(at: u32, i: u32) -> Sum { return Sum(b[at + i / 4u][i % 4u]); }\n\
+             fn b_line(at: u32, i: u32) -> V { return V(b[at + i / 4u]); }",
+            }
         } else {
-            "@group(0) @binding(1) var<storage, read> b: array<T>;\n\
-             fn b_column(batch: u32, n: u32) -> u32 { return batch * p.b_batch + n * p.b_n; }\n\
-             fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * p.b_u + v * p.b_v; }\n\
-             fn b_one(at: u32, i: u32) -> Sum { return Sum(b[at + i * p.b_k]); }\n\
+            ColumnLoader {
+                vectors: false,
+                column: "batch * p.b_batch + n * p.b_n",
+                load: "fn b_one(at: u32, i: u32) -> Sum { return Sum(b[at + i * p.b_k]); }\n\
              fn b_line(at: u32, i: u32) -> V {\n    \
-             return V(b_one(at, i), b_one(at, i + 1u), b_one(at, i + 2u), b_one(at, i + 3u));\n}"
+             return V(b_one(at, i), b_one(at, i + 1u), b_one(at, i + 2u), b_one(at, i + 3u));\n}",
+            }
         }
     }
 
     /// Declares the second operand and its loaders: four columns at once, four i at once, or one by one.
-    fn loader(&self, whole: bool, tail: bool) -> &'static str {
+    fn loader(&self, whole: bool, tail: bool) -> ColumnLoader {
         let aligned = |strides: &[usize]| strides.iter().all(|s| s % 4 == 0);
         if whole && self.n == 1 && aligned(&[self.batch, self.u, self.v, self.k]) {
-            "@group(0) @binding(1) var<storage, read> b: array<vec4<T>>;\n\
-             fn b_column(batch: u32, n: u32) -> u32 { return (batch * p.b_batch + n) / 4u; }\n\
-             fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * (p.b_u / 4u) + v * (p.b_v / 4u); }\n\
-             fn b_load(at: u32, i: u32) -> V { return V(b[at + i * (p.b_k / 4u)]); }\n\
+            ColumnLoader {
+                vectors: true,
+                column: "(batch * p.b_batch + n) / 4u",
+                load: "fn b_load(at: u32, i: u32) -> V { return V(b[at + i * (p.b_k / 4u)]); }\n\
              fn b_quad(at: u32, i: u32) -> array<V, 4> {\n    \
              let step = p.b_k / 4u;\n    \
              let x = at + i * step;\n    \
-             return array<V, 4>(V(b[x]), V(b[x + step]), V(b[x + 2u * step]), V(b[x + 3u * step]));\n}"
+             return array<V, 4>(V(b[x]), V(b[x + step]), V(b[x + 2u * step]), V(b[x + 3u * step]));\n}",
+            }
         } else if !tail && self.k == 1 && aligned(&[self.batch, self.u, self.v, self.n]) {
-            "@group(0) @binding(1) var<storage, read> b: array<vec4<T>>;\n\
-             fn b_column(batch: u32, n: u32) -> u32 { return (batch * p.b_batch + n * p.b_n) / 4u; }\n\
-             fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * (p.b_u / 4u) + v * (p.b_v / 4u); }\n\
-             fn b_load(at: u32, i: u32) -> V { return b_quad(at, i - i % 4u)[i % 4u]; }\n\
+            ColumnLoader {
+                vectors: true,
+                column: "(batch * p.b_batch + n * p.b_n) / 4u",
+                load: "fn b_load(at: u32, i: u32) -> V { return b_quad(at, i - i % 4u)[i % 4u]; }\n\
              fn b_quad(at: u32, i: u32) -> array<V, 4> {\n    \
              let step = p.b_n / 4u;\n    \
              let at_i = at + i / 4u;\n    \
              let x = V(b[at_i]);\n    let y = V(b[at_i + step]);\n    \
              let z = V(b[at_i + 2u * step]);\n    let w = V(b[at_i + 3u * step]);\n    \
              return array<V, 4>(V(x.x, y.x, z.x, w.x), V(x.y, y.y, z.y, w.y), V(x.z, y.z, z.z, w.z), \
-             V(x.w, y.w, z.w, w.w));\n}"
+             V(x.w, y.w, z.w, w.w));\n}",
+            }
         } else {
-            "@group(0) @binding(1) var<storage, read> b: array<T>;\n\
-             fn b_column(batch: u32, n: u32) -> u32 { return batch * p.b_batch + n * p.b_n; }\n\
-             fn b_at(column: u32, u: u32, v: u32) -> u32 { return column + u * p.b_u + v * p.b_v; }\n\
-             fn b_load(at: u32, i: u32) -> V {\n    \
+            ColumnLoader {
+                vectors: false,
+                column: "batch * p.b_batch + n * p.b_n",
+                load: "fn b_load(at: u32, i: u32) -> V {\n    \
              let x = at + i * p.b_k;\n    \
              return V(Sum(b[x]), Sum(b[x + p.b_n]), Sum(b[x + 2u * p.b_n]), Sum(b[x + 3u * p.b_n]));\n}\n\
              fn b_quad(at: u32, i: u32) -> array<V, 4> {\n    \
-             return array<V, 4>(b_load(at, i), b_load(at, i + 1u), b_load(at, i + 2u), b_load(at, i + 3u));\n}"
+             return array<V, 4>(b_load(at, i), b_load(at, i + 1u), b_load(at, i + 2u), b_load(at, i + 3u));\n}",
+            }
         }
     }
 }

@@ -1,11 +1,10 @@
 //! The text of each kernel of the product family.
 
-use super::super::template::expand;
 use super::variants::Variant;
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::lower::Kernel;
-use crate::wgsl::shader;
+use crate::wgsl::{expand, shader};
 
 impl Variant {
     /// `cut` says that runs of i are cut into pieces.

@@ -40,20 +40,16 @@ impl Product {
         let [b_k, b_n] = if self.transpose_b { [1, k] } else { [n, 1] };
         // Four k of a row lie together, so that one load brings them; or else four rows at one k.
         let vector = !self.transpose_a && k % 4 == 0;
-        let (text, load) = if vector {
+        let (row, at, load) = if vector {
             (
-                "alias Row = u32;\n\
-                 alias At = u32;\n\
-                 fn a_row(batch: u32, m: u32) -> u32 { return (batch * p.a_batch + m * p.a_m) / 4u; }\n\
-                 fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * (p.inner / 4u); }",
+                "(batch * p.a_batch + m * p.a_m) / 4u",
+                "row + u * (p.inner / 4u)",
                 "fn a_quad(at: u32, i: u32) -> V { return V(a[at + i / 4u]); }",
             )
         } else {
             (
-                "alias Row = u32;\n\
-                 alias At = u32;\n\
-                 fn a_row(batch: u32, m: u32) -> u32 { return batch * p.a_batch + m * p.a_m; }\n\
-                 fn a_at(row: u32, u: u32, v: u32) -> u32 { return row + u * p.inner * p.a_k; }",
+                "batch * p.a_batch + m * p.a_m",
+                "row + u * p.inner * p.a_k",
                 "fn a_load(at: u32, i: u32) -> Sum { return Sum(a[at + i * p.a_k]); }",
             )
         };
@@ -68,7 +64,17 @@ impl Product {
             m,
             n,
             sum: Sum::Run(k),
-            a: Rows { text: text.to_string(), load, vector, columns, skip: "at" },
+            a: Rows {
+                text: format!(
+                    "alias Row = u32;\nalias At = u32;\n\
+                     fn a_row(batch: u32, m: u32) -> u32 {{ return {row}; }}"
+                ),
+                at: format!("(row: u32, u: u32, v: u32) -> u32 {{ return {at}; }}"),
+                load,
+                vector,
+                columns,
+                skip: "at",
+            },
             b: Columns { batch: b_batch, u: 0, v: 0, k: b_k, n: b_n },
             params: vec![("a_batch", a_batch), ("a_m", a_m), ("a_k", a_k)],
         }

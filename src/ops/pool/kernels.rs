@@ -4,13 +4,12 @@
 
 use super::super::agreed;
 use super::super::split_k::{split_length, store_to, sum_splits};
-use super::super::template::expand;
 use super::geometry::{Pool2dOptions, geometry};
 use crate::dtype::DType;
 use crate::graph::Spec;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::shape::Shape;
-use crate::wgsl::shader;
+use crate::wgsl::{expand, shader};
 
 /// What the kernels of a pooling, or of its gradient, have in common.
 pub(super) struct Form<'a> {

@@ -25,7 +25,7 @@ enum Part<'a> {
 }
 
 /// Writes out `template` for these counts and flags, of which it may use none but those.
-pub(super) fn expand(template: &str, counts: &[(&str, usize)], flags: &[(&str, bool)]) -> String {
+pub(crate) fn expand(template: &str, counts: &[(&str, usize)], flags: &[(&str, bool)]) -> String {
     let mut lines = template.lines();
     let (parts, end) = parse(&mut lines);
     assert!(end.is_none(), "the shader has more of {end:?} than loops and conditions");

@@ -16,7 +16,7 @@ macro_rules! shader {
 pub(crate) use shader;
 
 /// The first `N` bytes of the code, and how many there are. What begins with `//` and no space is not a comment but
-/// read by `ops/template.rs`. Of empty lines one stays.
+/// read by `template.rs`. Of empty lines one stays.
 pub(crate) const fn code<const N: usize>(file: &str) -> ([u8; N], usize) {
     let file = file.as_bytes();
     let (mut code, mut len) = ([0; N], 0);

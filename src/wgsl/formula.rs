@@ -1,0 +1,116 @@
+//! What one function of a generated kernel computes.
+
+use std::borrow::Cow;
+
+use smallvec::SmallVec;
+
+use super::prelude::function;
+use super::reader::{Read, read};
+
+/// WGSL over the names of a function's arguments: an expression, or statements that end in a `return`. The word `V` is a
+/// vector type that is chosen where the function is written. What else there is to know of the text is found when the
+/// formula is made.
+#[derive(Debug)]
+pub(crate) struct Formula {
+    text: Cow<'static, str>,
+    kind: Kind,
+    /// Where the word `V` begins.
+    vectors: SmallVec<[usize; 8]>,
+    cost: usize,
+    iterations: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The argument of this name.
+    Argument,
+    Expression,
+    Statements,
+}
+
+impl Formula {
+    pub(crate) fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        Formula::read(text.into())
+    }
+
+    fn read(text: Cow<'static, str>) -> Self {
+        let iterations_of = |name: &str| function(name).map_or(0, |function| function.iterations);
+        let Read { calls, vectors, iterations, name, returns } = read(&text, &iterations_of);
+        let called = calls.into_iter().filter_map(function);
+        let cost = text.len() + called.map(|function| function.cost).sum::<usize>();
+        let kind = match (name, returns) {
+            (true, _) => Kind::Argument,
+            (false, false) => Kind::Expression,
+            (false, true) => Kind::Statements,
+        };
+        Formula { kind, vectors, cost, iterations, text }
+    }
+
+    /// An estimate of what a driver takes to compile it, in units of ten microseconds: about one for each character, and for
+    /// a call of the prelude's what that costs.
+    pub(crate) fn cost(&self) -> usize {
+        self.cost
+    }
+
+    /// Iterations of its loops, with those of what it calls.
+    pub(crate) fn iterations(&self) -> usize {
+        self.iterations
+    }
+
+    /// True if it is an argument, with nothing done to it.
+    pub(crate) fn is_argument(&self) -> bool {
+        self.kind == Kind::Argument
+    }
+
+    /// The lines of a function that computes it, with `vector` as the type `V`.
+    pub(crate) fn lines(&self, vector: &str) -> String {
+        let mut text = String::with_capacity(self.text.len() + 16 * (1 + self.vectors.len()));
+        let mut from = 0;
+        for &at in &self.vectors {
+            text.push_str(&self.text[from..at]);
+            text.push_str(vector);
+            from = at + 1;
+        }
+        text.push_str(&self.text[from..]);
+        match self.kind {
+            Kind::Statements => format!("{}\n", text.trim_end()),
+            Kind::Argument | Kind::Expression => format!("    return {text};\n"),
+        }
+    }
+}
+
+/// Two formulas of one text are the same.
+impl PartialEq for Formula {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_returned_and_statements_return() {
+        let lines = |text: &'static str| Formula::new(text).lines("vec4<i32>");
+        assert_eq!(lines("x"), "    return x;\n");
+        assert_eq!(
+            lines("select(V(0), x, x > V(1))"),
+            "    return select(vec4<i32>(0), x, x > vec4<i32>(1));\n"
+        );
+        assert_eq!(
+            lines("    let y = V(1);\n    return y + x;\n"),
+            "    let y = vec4<i32>(1);\n    return y + x;\n"
+        );
+    }
+
+    #[test]
+    fn views_costs_and_loops_are_known() {
+        let of = |text: &'static str| Formula::new(text);
+        assert!(of("x").is_argument() && !of("-x").is_argument() && !of("x + x").is_argument());
+        assert_eq!((of("x").cost(), of("x + y").cost()), (1, 5));
+        assert_eq!(of("tanh_4(x) + tanh_4(y)").cost(), 21 + 2 * 400);
+        assert_eq!(of("sin_4(x) + cos_4(y)").iterations(), 8);
+        assert_eq!(of("for (var i = 0; i < 2; i++) { x = sin_4(x); }").iterations(), 10);
+    }
+}
