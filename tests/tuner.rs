@@ -64,7 +64,7 @@ fn with_findings(text: &str, findings: &str) -> String {
     format!("{header}checksum {sum:016x}\n{findings}")
 }
 
-const KEY: &str = "MatMul { transpose_a: false, transpose_b: false } f32[70, 64] f32[64, 33]";
+const KEY: &str = "MatMul f32[70, 64] f32[64, 33]";
 /// The simplest variant, which no adapter prefers for these sizes.
 const PLAIN: &str = "registers 1x1 8x8";
 

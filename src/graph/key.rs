@@ -40,15 +40,14 @@ impl Graph {
                     Input::Leaf(i) => (i << 1) | 1,
                 });
             }
-            let op: &dyn Any = &*node.op;
-            op.type_id().hash(&mut key);
             // With their length, so that no op's attributes are taken for another's and what follows.
             let at = key.0.len();
             key.write_u32(0);
-            node.op.attributes(&mut key);
+            node.op.identify(&mut key);
             let bytes = (key.0.len() - at - 4) as u32;
             key.0[at..at + 4].copy_from_slice(&bytes.to_ne_bytes());
 
+            let op: &dyn Any = &*node.op;
             let words = node.op.runtime_scalars();
             let same = if words.is_empty() {
                 None
@@ -94,9 +93,7 @@ impl Graph {
     pub(crate) fn kind(&self, i: usize) -> Vec<u8> {
         let node = &self.nodes[i];
         let mut key = KeyWriter(Vec::with_capacity(64));
-        let op: &dyn Any = &*node.op;
-        op.type_id().hash(&mut key);
-        node.op.attributes(&mut key);
+        node.op.identify(&mut key);
         for input in &node.inputs {
             self.spec(*input).hash(&mut key);
         }
@@ -167,7 +164,7 @@ impl Coincidences {
 }
 
 /// Collects what is hashed instead of mixing it.
-struct KeyWriter(Vec<u8>);
+pub(super) struct KeyWriter(pub(super) Vec<u8>);
 
 impl Hasher for KeyWriter {
     fn write(&mut self, bytes: &[u8]) {

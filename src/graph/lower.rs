@@ -30,6 +30,9 @@ pub(crate) struct LoweringContext<'a> {
 /// The ways in which an op can be computed, which differ in speed and rounding.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Variants {
+    /// What measurements are kept by, beside the shapes: the op with all its attributes, in words that later versions
+    /// will use too.
+    pub(crate) of: String,
     /// Their names, which mean the same in every run. The first is what the op takes unasked.
     pub(crate) names: Vec<String>,
     /// The simplest of them, with whose results the others' are compared.

@@ -3,14 +3,13 @@
 //! A node is an op applied to values. What an op must know to be planned and run is the trait [`Op`]; its
 //! gradient is the business of the rooms above.
 
+pub(crate) mod identity;
 mod key;
 pub(crate) mod lower;
 mod stream;
 mod value;
 
-use std::any::Any;
 use std::fmt::Debug;
-use std::hash::Hasher;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -18,6 +17,7 @@ use smallvec::SmallVec;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
+pub(crate) use identity::{Identity, Runtime};
 pub(crate) use key::{Coincidences, HashIndex, Key, Mixer, hash_bytes};
 use lower::{Lowering, LoweringContext, Variants};
 pub(crate) use stream::{Stream, Taken};
@@ -49,25 +49,22 @@ impl Spec {
 /// counter of a random generator. They travel in the plan's parameters.
 pub(crate) type RuntimeScalars = SmallVec<[u32; 6]>;
 
-/// What the graph and the planner ask of an op. Attributes are fields of the implementing struct.
-pub(crate) trait Op: Any + Debug + Send + Sync {
+/// What the graph and the planner ask of an op. Attributes are fields of the implementing struct, which derives
+/// `Hash`, `PartialEq` and `Eq`: they are the op's [`Identity`].
+pub(crate) trait Op: Identity + Debug + Send + Sync {
     /// TensorFlow's name, which error messages begin with.
     fn name(&self) -> &'static str;
 
     /// The shape and dtype of the result, or why the inputs do not fit. Never touches the device.
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec>;
 
-    /// Feeds every attribute that shapes the plan to `state`.
-    fn attributes(&self, state: &mut dyn Hasher);
-
-    /// Attributes that may change without a new plan.
+    /// Numbers that may change without a new plan, from fields of type [`Runtime`].
     fn runtime_scalars(&self) -> RuntimeScalars {
         RuntimeScalars::new()
     }
 
-    /// The ways in which the op can be computed at `cx`, if there is a choice. Its attributes are what `Debug`
-    /// shows: measurements are kept by it.
-    fn variants(&self, _site: &LoweringContext) -> Variants {
+    /// The ways in which the op can be computed at `cx`, if there is a choice.
+    fn variants(&self, _cx: &LoweringContext) -> Variants {
         Variants::default()
     }
 

@@ -1,6 +1,5 @@
 //! The stream: nodes that were called and have not run yet.
 
-use std::any::Any;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -79,10 +78,8 @@ impl Stream {
     /// A word for each node from `first` on, the same for calls that differ at most in what they read and in their numbers.
     pub(crate) fn calls(&self, first: usize) -> impl Iterator<Item = u64> {
         let call = |node: &Waiting| {
-            let op: &dyn Any = &*node.op;
             let mut word = Mixer::default();
-            op.type_id().hash(&mut word);
-            node.op.attributes(&mut word);
+            node.op.identify(&mut word);
             node.value.spec.hash(&mut word);
             word.finish()
         };

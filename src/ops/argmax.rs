@@ -1,7 +1,5 @@
 //! The place of the largest or smallest element along an axis.
 
-use std::hash::{Hash, Hasher};
-
 use super::reduce::{Walk, reduced_shape, walk_functions};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads};
 use crate::dtype::DType;
@@ -33,7 +31,7 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct ArgMax {
     axis: usize,
     smallest: bool,
@@ -59,10 +57,6 @@ impl Op for ArgMax {
             )));
         }
         Ok(Spec::new(reduced_shape(&x.shape, &[self.axis], false), DType::I32))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

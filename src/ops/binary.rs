@@ -4,9 +4,7 @@
 //! the reference in `f64`, and either the gradients `da` and `db` from the inputs `a` and `b`, the result `y`
 //! and `dy`, or why there are none. The tape sums a gradient over the axes that were broadcast.
 
-use std::hash::Hasher;
-
-use super::{Backward, Grads, Keep, Operation, fitting, same_dtype};
+use super::{Backward, Grads, Keep, Operation, fitting, known_by_method, same_dtype};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -231,14 +229,10 @@ impl Row {
     }
 }
 
-impl std::fmt::Debug for Row {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.method)
-    }
-}
+known_by_method!(Row);
 
 /// A call of a row.
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 pub(crate) struct Binary {
     pub(crate) row: &'static Row,
 }
@@ -263,11 +257,6 @@ impl Op for Binary {
         }
         let shape = broadcast(self.row.name, &a.shape, &b.shape)?;
         Ok(Spec::new(shape, if self.row.test { DType::Bool } else { a.dtype }))
-    }
-
-    fn attributes(&self, state: &mut dyn Hasher) {
-        state.write(self.row.method.as_bytes());
-        state.write_u8(0);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

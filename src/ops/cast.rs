@@ -1,8 +1,6 @@
 //! `y = dtype(x)`. Floats become integers as Rust's `as` makes them: cut off, NaN as 0, and what is outside the
 //! range as its nearest end. Integers among themselves wrap. Anything becomes `bool` by comparison with 0.
 
-use std::hash::{Hash, Hasher};
-
 use super::{Backward, Grads, Keep, Operation, check_dtype, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
@@ -36,7 +34,7 @@ impl Tensor {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Cast {
     dtype: DType,
 }
@@ -48,10 +46,6 @@ impl Op for Cast {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         Ok(Spec::new(inputs[0].shape.clone(), self.dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.dtype.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

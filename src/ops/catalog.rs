@@ -10,14 +10,16 @@ mod calls;
 mod checks;
 mod loops;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::device::{Access, Caps, Cooperative, MatmulPrecision, ShaderSource};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::graph::identity::bytes;
 use crate::graph::lower::{Lowering, LoweringContext};
-use crate::graph::{Node, Spec};
+use crate::graph::{Node, Op, Spec};
 use crate::plan::{Choice, plan};
 use crate::runtime::Device;
 use crate::shape::Shape;
@@ -38,15 +40,36 @@ struct Catalog {
     buffer: wgpu::Buffer,
     caps: Vec<Caps>,
     texts: BTreeMap<Arc<str>, Text>,
+    /// The ops that the calls made, by their identities.
+    ops: BTreeMap<Vec<u8>, Arc<dyn Op>>,
+}
+
+/// What every call made: the texts of kernels, and the ops with their keys.
+type Gathered = (Vec<Text>, Vec<(Vec<u8>, Arc<dyn Op>)>);
+
+fn gathered() -> &'static Gathered {
+    static GATHERED: OnceLock<Gathered> = OnceLock::new();
+    GATHERED.get_or_init(|| {
+        let mut catalog = Catalog::new();
+        catalog.gather();
+        (catalog.texts.into_values().collect(), catalog.ops.into_iter().collect())
+    })
 }
 
 fn catalog() -> &'static [Text] {
-    static TEXTS: OnceLock<Vec<Text>> = OnceLock::new();
-    TEXTS.get_or_init(|| {
-        let mut catalog = Catalog::new();
-        catalog.gather();
-        catalog.texts.into_values().collect()
-    })
+    &gathered().0
+}
+
+#[test]
+fn ops_that_differ_have_keys_that_differ() {
+    let ops = &gathered().1;
+    assert!(ops.len() > 400, "{} ops only", ops.len());
+    for (i, (key, op)) in ops.iter().enumerate() {
+        for (other_key, other) in &ops[i + 1..] {
+            assert!(!op.is_same(&**other as &dyn Any), "{op:?} and {other:?} are one");
+            assert!(!other_key.starts_with(key), "the key of {op:?} begins that of {other:?}");
+        }
+    }
 }
 
 impl Catalog {
@@ -84,6 +107,7 @@ impl Catalog {
             buffer,
             caps: vec![gpu, few, cpu, lanes, warps],
             texts: BTreeMap::new(),
+            ops: BTreeMap::new(),
         }
     }
 
@@ -100,6 +124,11 @@ impl Catalog {
         let results = device.scope(|| f(self)).unwrap_or_else(|e| panic!("{call}: {e}"));
         let graph = device.take_waiting();
         drop(results);
+        for node in &graph.nodes {
+            let known = self.ops.entry(bytes(&*node.op)).or_insert_with(|| node.op.clone());
+            let op: &dyn Any = &*node.op;
+            assert!(known.is_same(op), "{call}: {:?} has the key of {known:?}", node.op);
+        }
         for caps in self.caps.clone() {
             // Called on a device with fewer buffers, concat makes several nodes.
             let wide = |node: &&Node| node.inputs.len() >= caps.storage_buffers;

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::hash::{Hash, Hasher};
 
 use super::{Backward, Grads, Keep, Operation, same_dtype};
 use crate::eager::dispatch;
@@ -50,7 +49,7 @@ pub fn concat(values: &[&Tensor], axis: i64) -> Result<Tensor> {
 /// Inputs of one kernel, where WebGPU's eight storage buffers are there.
 const AT_ONCE: usize = 7;
 
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Concat {
     axis: usize,
 }
@@ -81,10 +80,6 @@ impl Op for Concat {
             sizes[self.axis] = sizes[self.axis].saturating_add(x.shape[self.axis]);
         }
         Ok(Spec::new(sizes, first.dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.axis.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

@@ -1,7 +1,5 @@
 //! `y[i] = value`. The value is a word of the op, so another value needs no other plan.
 
-use std::hash::{Hash, Hasher};
-
 use smallvec::smallvec;
 
 use super::{Backward, Grads, Keep, Operation, check_dtype, no_grads};
@@ -9,7 +7,7 @@ use crate::dtype::{DType, Register, Scalar};
 use crate::eager;
 use crate::error::Result;
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext};
-use crate::graph::{Op, RuntimeScalars, Spec};
+use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, Varying};
@@ -24,7 +22,7 @@ pub(crate) fn fill(
 ) -> Result<Tensor> {
     check_dtype(device, op, dtype)?;
     let bits = value.bits(op, dtype)?;
-    eager::create(Fill { spec: Spec { shape, dtype }, bits }, Some(device), None)
+    eager::create(Fill { spec: Spec { shape, dtype }, bits: Runtime(bits) }, Some(device), None)
 }
 
 /// A scalar beside tensors of `dtype`, of a number that varies from run to run.
@@ -34,7 +32,8 @@ pub(crate) fn fill_varying(
     Varying { now, again }: Varying,
     dtype: DType,
 ) -> Result<Tensor> {
-    let fill = Fill { spec: Spec::new(Shape::default(), dtype), bits: now.bits(op, dtype)? };
+    let fill =
+        Fill { spec: Spec::new(Shape::default(), dtype), bits: Runtime(now.bits(op, dtype)?) };
     let owner = again.and_then(|again| {
         let op = op.to_string();
         eager::owner(|| move || Ok(smallvec![again().bits(&op, dtype)?]))
@@ -42,10 +41,10 @@ pub(crate) fn fill_varying(
     eager::create(fill, Some(device), owner)
 }
 
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Fill {
     spec: Spec,
-    bits: u32,
+    bits: Runtime<u32>,
 }
 
 impl Op for Fill {
@@ -57,12 +56,8 @@ impl Op for Fill {
         Ok(self.spec.clone())
     }
 
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.spec.hash(&mut state);
-    }
-
     fn runtime_scalars(&self) -> RuntimeScalars {
-        smallvec![self.bits]
+        smallvec![self.bits.0]
     }
 
     fn lower(&self, _: &LoweringContext) -> Lowering {

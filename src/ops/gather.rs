@@ -1,7 +1,5 @@
 //! Slices of a tensor by their numbers along an axis.
 
-use std::hash::{Hash, Hasher};
-
 use super::segment_sum::segment_sum;
 use super::{Backward, Grads, Keep, Operation, expect_dtype, only};
 use crate::dtype::DType;
@@ -43,7 +41,7 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Gather {
     axis: usize,
     batch_dims: usize,
@@ -93,10 +91,6 @@ impl Op for Gather {
         sizes.extend_from_slice(&indices.shape[batch..]);
         sizes.extend_from_slice(&x.shape[self.axis + 1..]);
         Ok(Spec::new(sizes, x.dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

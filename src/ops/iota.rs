@@ -1,15 +1,11 @@
 //! `y[i] = start + delta * i`.
 
-use std::hash::{Hash, Hasher};
-
-use smallvec::smallvec;
-
 use super::{Backward, Grads, Keep, Operation, no_grads};
 use crate::dtype::{DType, Register, Scalar};
 use crate::eager;
 use crate::error::Result;
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext};
-use crate::graph::{Op, RuntimeScalars, Spec};
+use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 
@@ -22,13 +18,13 @@ pub(crate) fn iota(
     dtype: DType,
 ) -> Result<Tensor> {
     let words = [start.bits("Range", dtype)?, delta.bits("Range", dtype)?];
-    eager::create(Iota { spec: Spec::new([n], dtype), words }, device, None)
+    eager::create(Iota { spec: Spec::new([n], dtype), words: Runtime(words) }, device, None)
 }
 
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Iota {
     spec: Spec,
-    words: [u32; 2],
+    words: Runtime<[u32; 2]>,
 }
 
 impl Op for Iota {
@@ -40,12 +36,8 @@ impl Op for Iota {
         Ok(self.spec.clone())
     }
 
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.spec.hash(&mut state);
-    }
-
     fn runtime_scalars(&self) -> RuntimeScalars {
-        smallvec![self.words[0], self.words[1]]
+        RuntimeScalars::from_slice(&self.words.0)
     }
 
     fn lower(&self, _: &LoweringContext) -> Lowering {

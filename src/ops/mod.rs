@@ -146,6 +146,32 @@ pub(crate) fn no_grads(_: &Backward) -> Result<Grads> {
     Ok(Grads::new())
 }
 
+/// Rows of a table are told apart by their methods' names, of which a table has each once.
+macro_rules! known_by_method {
+    ($row:ty) => {
+        impl std::fmt::Debug for $row {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.method)
+            }
+        }
+
+        impl PartialEq for $row {
+            fn eq(&self, other: &Self) -> bool {
+                self.method == other.method
+            }
+        }
+
+        impl Eq for $row {}
+
+        impl std::hash::Hash for $row {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                self.method.hash(state);
+            }
+        }
+    };
+}
+use known_by_method;
+
 /// Refuses `f16` where the adapter lacks it.
 pub(crate) fn check_dtype(device: &Device, op: &str, dtype: DType) -> Result<()> {
     if dtype == DType::F16 && !device.caps().f16 {

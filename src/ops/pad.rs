@@ -1,7 +1,5 @@
 //! Values around a tensor, and between its elements: `y[low + step * c] = x[c]`, elsewhere a constant.
 
-use std::hash::{Hash, Hasher};
-
 use ndarray::SliceInfoElem;
 use smallvec::{SmallVec, smallvec};
 
@@ -13,7 +11,7 @@ use crate::error::{Error, Result, message};
 use crate::graph::lower::{
     Arg, Elementwise, Lowering, LoweringContext, Strided, View, ViewAxis, Window,
 };
-use crate::graph::{Op, RuntimeScalars, Spec};
+use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::tensor::Tensor;
 
 /// What stands in the new places.
@@ -117,13 +115,13 @@ pub(super) fn pad_with(
         return Ok(x.clone());
     }
     let bits = value.bits("Pad", x.dtype())?;
-    dispatch(Pad { edges, bits }, &[x])
+    dispatch(Pad { edges, bits: Runtime(bits) }, &[x])
 }
 
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Pad {
     edges: SmallVec<[(i64, i64, i64); 6]>,
-    bits: u32,
+    bits: Runtime<u32>,
 }
 
 impl Op for Pad {
@@ -140,12 +138,8 @@ impl Op for Pad {
         Ok(Spec::new(sizes.collect::<Vec<_>>(), inputs[0].dtype))
     }
 
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.edges.hash(&mut state);
-    }
-
     fn runtime_scalars(&self) -> RuntimeScalars {
-        smallvec![self.bits]
+        smallvec![self.bits.0]
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

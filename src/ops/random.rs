@@ -3,14 +3,12 @@
 //! Key and counter are words of the op, so a new draw needs no new plan. Uniform numbers are the same bits on
 //! every adapter; normal ones agree as far as the adapters' `log`, `sin` and `cos` do.
 
-use std::hash::{Hash, Hasher};
-
 use super::{Backward, Grads, Keep, Operation, no_grads};
 use crate::dtype::DType;
 use crate::eager::{self, Owner};
 use crate::error::Result;
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext};
-use crate::graph::{Op, RuntimeScalars, Spec};
+use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -38,15 +36,16 @@ pub(crate) fn philox_random(
     owner: Option<Owner<Result<RuntimeScalars>>>,
 ) -> Result<Tensor> {
     let dtype = if distribution == Distribution::Bits { DType::U32 } else { DType::F32 };
+    let words = Runtime(words);
     eager::create(Random { spec: Spec { shape, dtype }, distribution, words }, device, owner)
 }
 
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Random {
     spec: Spec,
     distribution: Distribution,
     /// The key's two words, and the counter's four.
-    words: RuntimeScalars,
+    words: Runtime<RuntimeScalars>,
 }
 
 impl Op for Random {
@@ -63,13 +62,8 @@ impl Op for Random {
         Ok(self.spec.clone())
     }
 
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.spec.hash(&mut state);
-        self.distribution.hash(&mut state);
-    }
-
     fn runtime_scalars(&self) -> RuntimeScalars {
-        self.words.clone()
+        self.words.0.clone()
     }
 
     fn lower(&self, _: &LoweringContext) -> Lowering {

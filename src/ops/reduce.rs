@@ -5,11 +5,10 @@
 //! order, long reductions in stages, so the result is the same every time.
 
 use std::fmt::Write;
-use std::hash::{Hash, Hasher};
 
 use smallvec::SmallVec;
 
-use super::{Backward, Grads, Keep, Operation, no_grads, not_defined, only};
+use super::{Backward, Grads, Keep, Operation, known_by_method, no_grads, not_defined, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::Result;
@@ -101,7 +100,7 @@ fn reduce(row: &'static Row, x: &Tensor, axes: &Axes, keepdims: bool) -> Result<
 }
 
 /// A call of a row.
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 pub(crate) struct Reduce {
     row: &'static Row,
     axes: SmallVec<[usize; 6]>,
@@ -191,11 +190,7 @@ impl Row {
     }
 }
 
-impl std::fmt::Debug for Row {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.method)
-    }
-}
+known_by_method!(Row);
 
 impl Op for Reduce {
     fn name(&self) -> &'static str {
@@ -208,12 +203,6 @@ impl Op for Reduce {
             return Err(not_defined(self.row.name, x, &|dtype| self.row.takes(dtype)));
         }
         Ok(Spec::new(reduced_shape(&x.shape, &self.axes, self.keepdims), x.dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        state.write(self.row.method.as_bytes());
-        self.axes.hash(&mut state);
-        self.keepdims.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

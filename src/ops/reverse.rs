@@ -1,7 +1,5 @@
 //! `y[.., c, ..] = x[.., n - 1 - c, ..]` along the named axes.
 
-use std::hash::{Hash, Hasher};
-
 use smallvec::SmallVec;
 
 use super::{Backward, Grads, Keep, Operation, only};
@@ -26,7 +24,7 @@ impl Tensor {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Reverse {
     axes: SmallVec<[usize; 6]>,
 }
@@ -38,10 +36,6 @@ impl Op for Reverse {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         Ok(inputs[0].clone())
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.axes.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

@@ -1,7 +1,5 @@
 //! Sums of rows that belong together; the gradient of `gather`.
 
-use std::hash::{Hash, Hasher};
-
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -51,7 +49,7 @@ pub(super) fn segment_sum(x: &Tensor, ids: &Tensor, rows: usize) -> Result<Tenso
     dispatch(SegmentSum { rows }, &[x, ids])
 }
 
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct SegmentSum {
     rows: usize,
 }
@@ -66,10 +64,6 @@ impl Op for SegmentSum {
         expect_dtype("UnsortedSegmentSum (the ids)", inputs[1], &[DType::I32])?;
         let shape = &inputs[0].shape;
         Ok(Spec::new([shape[0], self.rows, shape[2]], inputs[0].dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.rows.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

@@ -1,7 +1,5 @@
 //! `y = condition ? a : b`, elementwise with broadcasting; TensorFlow's `tf.where`.
 
-use std::hash::Hasher;
-
 use super::{Backward, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -30,7 +28,7 @@ pub fn select(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     dispatch(Select, &[condition, a, b])
 }
 
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Select;
 
 impl Op for Select {
@@ -46,8 +44,6 @@ impl Op for Select {
         let shape = broadcast("SelectV2 (condition and values)", &condition.shape, &values)?;
         Ok(Spec::new(shape, a.dtype))
     }
-
-    fn attributes(&self, _: &mut dyn Hasher) {}
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let view = |i: usize| View::broadcast(cx.inputs[i], cx.output);

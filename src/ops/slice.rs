@@ -1,7 +1,5 @@
 //! `y[c] = x[begin + step * c]`: a box of a tensor, with steps.
 
-use std::hash::{Hash, Hasher};
-
 use ndarray::SliceInfoElem;
 use smallvec::SmallVec;
 
@@ -237,7 +235,7 @@ fn python_range(size: usize, start: isize, end: Option<isize>, step: isize) -> R
     Ok(Range { begin, len, step: if len > 1 { stride } else { 1 } })
 }
 
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Slice {
     ranges: SmallVec<[Range; 6]>,
 }
@@ -250,10 +248,6 @@ impl Op for Slice {
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         let sizes: Vec<usize> = self.ranges.iter().map(|range| range.len).collect();
         Ok(Spec::new(sizes, inputs[0].dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.ranges.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

@@ -1,7 +1,5 @@
 //! `y[.., c_perm[k], ..] = x[.., c_k, ..]`: the axes in another order.
 
-use std::hash::{Hash, Hasher};
-
 use smallvec::SmallVec;
 
 use super::{Backward, Grads, Keep, Operation, only};
@@ -52,7 +50,7 @@ impl Tensor {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Transpose {
     order: SmallVec<[usize; 6]>,
 }
@@ -65,10 +63,6 @@ impl Op for Transpose {
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         let sizes: Vec<usize> = self.order.iter().map(|&axis| inputs[0].shape[axis]).collect();
         Ok(Spec::new(sizes, inputs[0].dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.order.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

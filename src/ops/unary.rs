@@ -5,11 +5,9 @@
 //! why there is none. `x` is the input, `y` the result, `dy` the gradient of the result. Registers hold
 //! floats as `f32`, so one text serves `f16` too.
 
-use std::hash::Hasher;
-
 #[cfg(test)]
 use super::reference;
-use super::{Backward, Grads, Keep, Operation, no_grads, not_defined, only};
+use super::{Backward, Grads, Keep, Operation, known_by_method, no_grads, not_defined, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::Result;
@@ -201,14 +199,10 @@ impl Row {
     }
 }
 
-impl std::fmt::Debug for Row {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.method)
-    }
-}
+known_by_method!(Row);
 
 /// A call of a row.
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 pub(crate) struct Unary {
     pub(crate) row: &'static Row,
 }
@@ -225,11 +219,6 @@ impl Op for Unary {
         }
         let dtype = if self.row.test { DType::Bool } else { x.dtype };
         Ok(Spec::new(x.shape.clone(), dtype))
-    }
-
-    fn attributes(&self, state: &mut dyn Hasher) {
-        state.write(self.row.method.as_bytes());
-        state.write_u8(0);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

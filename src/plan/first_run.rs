@@ -64,7 +64,6 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use std::hash::Hasher;
     use std::sync::Arc;
 
     use super::*;
@@ -75,7 +74,7 @@ mod tests {
     use crate::graph::{Graph, Node, Op, Spec};
     use crate::plan::{Choice, plan};
 
-    #[derive(Debug)]
+    #[derive(Debug, Hash, PartialEq, Eq)]
     struct Any;
 
     impl Op for Any {
@@ -86,8 +85,6 @@ mod tests {
         fn infer(&self, _: &[&Spec]) -> Result<Spec> {
             Ok(Spec::new([4], DType::F32))
         }
-
-        fn attributes(&self, _: &mut dyn Hasher) {}
 
         fn lower(&self, _: &LoweringContext) -> Lowering {
             Kernel::new("any", "fn main() {}").write(Bind::Output).workgroups(1, 0).into()

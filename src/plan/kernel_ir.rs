@@ -415,7 +415,7 @@ mod tests {
     use crate::graph::{Node, Op, Spec};
 
     /// Stands for any op: the lowerings are given beside it.
-    #[derive(Debug)]
+    #[derive(Debug, Hash, PartialEq, Eq)]
     struct Any;
 
     impl Op for Any {
@@ -426,8 +426,6 @@ mod tests {
         fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
             Ok(inputs[0].clone())
         }
-
-        fn attributes(&self, _: &mut dyn std::hash::Hasher) {}
 
         fn lower(&self, _: &LoweringContext) -> Lowering {
             Lowering::Alias

@@ -200,7 +200,6 @@ pub(super) fn folds(ir: &KernelIr) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::hash::Hasher;
     use std::sync::Arc;
 
     use super::super::kernel_ir::PlanContext;
@@ -211,7 +210,7 @@ mod tests {
     use crate::graph::{Input, Node, Op, Spec};
 
     /// A sum over an axis, or what is left of each element without it.
-    #[derive(Debug)]
+    #[derive(Debug, Hash, PartialEq, Eq)]
     struct Centred {
         shape: [usize; 2],
         axis: usize,
@@ -228,8 +227,6 @@ mod tests {
             let shape = if self.folds { &kept[..] } else { &self.shape[..] };
             Ok(Spec::new(shape, inputs[0].dtype))
         }
-
-        fn attributes(&self, _: &mut dyn Hasher) {}
 
         fn lower(&self, _: &LoweringContext) -> Lowering {
             if self.folds {

@@ -55,7 +55,7 @@ impl Tuning {
 /// An op at a place where it can be computed in several ways.
 #[derive(Debug)]
 pub(crate) struct Task {
-    /// Op, attributes and specs as text: what findings are kept by.
+    /// [`Variants::of`] and the shapes: what findings are kept by.
     key: String,
     op: Arc<dyn Op>,
     inputs: Vec<Spec>,
@@ -75,10 +75,7 @@ pub(crate) struct Met {
 impl Task {
     fn new(node: &Node, cx: &LoweringContext, variants: Variants) -> Self {
         let op = node.op.clone();
-        let mut key = format!("{op:?}");
-        if !key.starts_with(op.name()) {
-            key = format!("{} {key}", op.name());
-        }
+        let mut key = variants.of.clone();
         for spec in cx.inputs {
             key += &format!(" {}{}", spec.dtype.name(), spec.shape);
         }

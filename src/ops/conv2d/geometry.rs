@@ -24,6 +24,19 @@ pub struct Conv2dOptions {
     pub dilations: [usize; 2],
 }
 
+impl Conv2dOptions {
+    /// What measurements of `op` with these options are kept by; `result` is the shape that a gradient is to have.
+    pub(super) fn measured_as(&self, op: &str, result: Option<&Shape>) -> String {
+        let Conv2dOptions { strides, padding, dilations } = self;
+        let padding = match padding {
+            Padding::Valid => "valid",
+            Padding::Same => "same",
+        };
+        let of = format!("{op} strides {strides:?}, {padding}, dilations {dilations:?}");
+        result.map_or(of.clone(), |shape| format!("{of}, of {shape}"))
+    }
+}
+
 impl Default for Conv2dOptions {
     fn default() -> Self {
         Conv2dOptions { strides: [1, 1], padding: Padding::Valid, dilations: [1, 1] }

@@ -7,8 +7,6 @@ mod geometry;
 mod operands;
 mod patches;
 
-use std::hash::{Hash, Hasher};
-
 pub use geometry::{Conv2dOptions, Padding};
 pub(super) use geometry::{FARTHEST, Geometry, windows};
 
@@ -46,7 +44,7 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Conv2d {
     options: Conv2dOptions,
 }
@@ -63,12 +61,8 @@ impl Op for Conv2d {
         Ok(Spec::new(g.out, inputs[0].dtype))
     }
 
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
-    }
-
     fn variants(&self, cx: &LoweringContext) -> Variants {
-        self.product(cx).variants(cx.caps)
+        self.product(cx).variants(self.options.measured_as(self.name(), None), cx.caps)
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
@@ -119,7 +113,7 @@ impl Operation for Conv2d {
 
 /// dx[n,y,x,c] = sum over u,v,o of dy[n, (y + top - u*dh) / sh, (x + left - v*dw) / sw, o] * w[u,v,c,o], where the
 /// divisions leave no rest.
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct InputGradient {
     image: Shape,
     options: Conv2dOptions,
@@ -134,16 +128,13 @@ impl Op for InputGradient {
         Ok(Spec::new(self.image.clone(), inputs[0].dtype))
     }
 
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
-    }
-
     fn variants(&self, cx: &LoweringContext) -> Variants {
         let (first, other) = self.ways(cx);
-        let mut variants = first.gemm.variants(cx.caps);
+        let of = self.options.measured_as(self.name(), Some(&self.image));
+        let mut variants = first.gemm.variants(of, cx.caps);
         // Of the other way what the table prefers.
         if let Some(Way { gemm, .. }) = other {
-            let more = gemm.variants(cx.caps);
+            let more = gemm.variants(String::new(), cx.caps);
             let name = |name: &String| format!("{OTHER_WAY}{name}");
             variants.half.extend(more.half.iter().map(name));
             variants.names.extend(more.names.first().map(name));
@@ -237,7 +228,7 @@ impl Operation for InputGradient {
 }
 
 /// dw[u,v,c,o] = sum over n,i,j of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * dy[n,i,j,o].
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct FilterGradient {
     filter: Shape,
     options: Conv2dOptions,
@@ -252,12 +243,9 @@ impl Op for FilterGradient {
         Ok(Spec::new(self.filter.clone(), inputs[0].dtype))
     }
 
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
-    }
-
     fn variants(&self, cx: &LoweringContext) -> Variants {
-        self.product(cx).variants(cx.caps)
+        let of = self.options.measured_as(self.name(), Some(&self.filter));
+        self.product(cx).variants(of, cx.caps)
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

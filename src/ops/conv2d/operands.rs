@@ -92,7 +92,7 @@ pub(super) fn places_of_windows(c: usize) -> Rows {
         let x = at.x + i * p.sw;\n    \
         let inside = at.inside && x < p.w;\n    \
         return select(V(Sum(0)), V(a[select(0u, at.line + x * p.c, inside) / 4u]), inside);\n}";
-    let columns = (c % 4 == 0).then_some(columns);
+    let columns = c.is_multiple_of(4).then_some(columns);
     let skip = "At(at.line, at.x + n * p.sw, at.inside)";
     Rows { text: text.to_string(), at: at.to_string(), load, vector: false, columns, skip }
 }

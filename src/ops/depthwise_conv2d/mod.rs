@@ -6,8 +6,6 @@
 
 mod kernels;
 
-use std::hash::{Hash, Hasher};
-
 use super::conv2d::{Conv2dOptions, Geometry};
 use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, same_dtype};
 use crate::eager::dispatch;
@@ -60,7 +58,7 @@ fn geometry(op: &str, image: &Shape, filter: &Shape, options: Conv2dOptions) -> 
     Ok(g)
 }
 
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct DepthwiseConv2d {
     options: Conv2dOptions,
 }
@@ -75,10 +73,6 @@ impl Op for DepthwiseConv2d {
         expect_dtype(FORWARD, inputs[0], FLOATS)?;
         let g = geometry(FORWARD, &inputs[0].shape, &inputs[1].shape, self.options)?;
         Ok(Spec::new(g.out, inputs[0].dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
@@ -154,7 +148,7 @@ impl Operation for DepthwiseConv2d {
 
 /// dx[n,y,x,c] = sum over u,v,m of dy[n, (y + top - u*dh) / sh, (x + left - v*dw) / sw, c*M+m] * w[u,v,c,m], where the
 /// divisions leave no rest.
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct InputGradient {
     image: Shape,
     options: Conv2dOptions,
@@ -167,10 +161,6 @@ impl Op for InputGradient {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         Ok(Spec::new(self.image.clone(), inputs[0].dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
@@ -255,7 +245,7 @@ impl Operation for InputGradient {
 }
 
 /// dw[u,v,c,m] = sum over n,i,j of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * dy[n,i,j,c*M+m].
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct FilterGradient {
     filter: Shape,
     options: Conv2dOptions,
@@ -268,10 +258,6 @@ impl Op for FilterGradient {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         Ok(Spec::new(self.filter.clone(), inputs[0].dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

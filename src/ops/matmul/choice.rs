@@ -1,6 +1,5 @@
 //! Which variant a product takes: what the table prefers on this adapter, or what a measurement has named.
 
-use std::hash::Hasher;
 use std::sync::Arc;
 
 use super::gemm::{Gemm, Sum};
@@ -89,7 +88,8 @@ impl Gemm {
         named.unwrap_or_else(|| self.preferred(cx.caps))
     }
 
-    pub(crate) fn variants(&self, caps: &Caps) -> Variants {
+    /// The ways to compute it, for the op that measurements know as `of`.
+    pub(crate) fn variants(&self, of: String, caps: &Caps) -> Variants {
         let list = self.alternatives(caps);
         let plain = list.iter().position(|variant| *variant == PLAIN).unwrap_or(0);
         let half = |v: &&Variant| matches!(v, Variant::Cooperative { half: true, .. });
@@ -97,7 +97,7 @@ impl Gemm {
         let names = list.into_iter().map(Variant::name).collect();
         let unproven = self.kinds(caps).into_iter().filter(|kind| !kind.proven);
         let unverified = unproven.flat_map(|kind| self.unverified(kind, caps)).collect();
-        Variants { names, plain, terms: self.sum.len(), half, unverified }
+        Variants { of, names, plain, terms: self.sum.len(), half, unverified }
     }
 
     /// Products that fill no tile, one for each shape of a workgroup.
@@ -123,7 +123,7 @@ impl Gemm {
 
 /// A small product of matrices, by which a kind of small matrices proves that it computes right. The ops that take a
 /// variant know this file, so it does not ask them for one.
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Trial;
 
 impl Trial {
@@ -145,10 +145,8 @@ impl Op for Trial {
         Ok(Spec::new([m, n], inputs[0].dtype))
     }
 
-    fn attributes(&self, _: &mut dyn Hasher) {}
-
     fn variants(&self, cx: &LoweringContext) -> Variants {
-        Self::gemm(cx).variants(cx.caps)
+        Self::gemm(cx).variants(self.name().to_string(), cx.caps)
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

@@ -17,8 +17,6 @@ mod product;
 mod tests;
 mod variants;
 
-use std::hash::{Hash, Hasher};
-
 pub(super) use gemm::{Columns, Gemm, Rows, Sum};
 pub(super) use product::Product;
 
@@ -79,7 +77,7 @@ fn leading(x: &Spec) -> Option<(Shape, [usize; 2])> {
     Some((Shape::new(&x.shape[..at]), [x.shape[at], x.shape[at + 1]]))
 }
 
-#[derive(Debug, Clone, Copy, Hash)]
+#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 struct MatMul {
     transpose_a: bool,
     transpose_b: bool,
@@ -128,12 +126,11 @@ impl Op for MatMul {
         Ok(Spec::new(shape, a.dtype))
     }
 
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
-    }
-
     fn variants(&self, cx: &LoweringContext) -> Variants {
-        self.product(cx).gemm("matmul", cx.output.dtype).variants(cx.caps)
+        let turned = |yes: bool, what: &'static str| if yes { what } else { "" };
+        let a = turned(self.transpose_a, " a transposed,");
+        let of = format!("MatMul{a}{}", turned(self.transpose_b, " b transposed,"));
+        self.product(cx).gemm("matmul", cx.output.dtype).variants(of, cx.caps)
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

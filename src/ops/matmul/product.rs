@@ -5,6 +5,7 @@ use crate::dtype::DType;
 
 /// `batch` products of matrices that lie in rows, or of such transposed.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(test, derive(Hash, PartialEq, Eq))]
 pub(crate) struct Product {
     pub(crate) batch: usize,
     pub(crate) m: usize,

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::hash::{Hash, Hasher};
-
 use super::super::{Backward, Conv2dOptions, Grads, Keep, Operation, no_grads};
 use super::Product;
 use super::variants::Variant;
@@ -16,7 +14,7 @@ use crate::runtime::Device;
 use crate::tensor::Tensor;
 
 /// A product by one variant.
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Fixed {
     product: Product,
     variant: Variant,
@@ -29,10 +27,6 @@ impl Op for Fixed {
 
     fn infer(&self, _: &[&Spec]) -> Result<Spec> {
         Ok(Spec::new([self.product.batch, self.product.m, self.product.n], DType::F32))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        format!("{self:?}").hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

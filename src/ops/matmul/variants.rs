@@ -5,6 +5,7 @@ use crate::dtype::DType;
 
 /// One way to compute a product. All give the same result but for rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) enum Variant {
     /// `shaders/gemm.wgsl`: `wx` by `wy` threads, each with `tm` rows by `4 * tn4` columns.
     Registers { tm: usize, tn4: usize, wx: usize, wy: usize },

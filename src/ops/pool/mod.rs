@@ -6,8 +6,6 @@
 mod geometry;
 mod kernels;
 
-use std::hash::{Hash, Hasher};
-
 pub use geometry::Pool2dOptions;
 
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, no_grads, only};
@@ -56,7 +54,7 @@ enum Kind {
     Average,
 }
 
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Pool {
     kind: Kind,
     options: Pool2dOptions,
@@ -76,10 +74,6 @@ impl Op for Pool {
         let (shape, _) = geometry(self.name(), &inputs[0].shape, self.options)?;
         let dtype = if self.kind == Kind::ArgMax { DType::I32 } else { inputs[0].dtype };
         Ok(Spec::new(shape, dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
@@ -165,7 +159,7 @@ impl Operation for Pool {
 }
 
 /// dx[e] = sum of dy over the windows whose largest element is e.
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct MaxPoolGrad {
     image: Shape,
     options: Pool2dOptions,
@@ -178,10 +172,6 @@ impl Op for MaxPoolGrad {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         Ok(Spec::new(self.image.clone(), inputs[0].dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
@@ -205,7 +195,7 @@ impl Operation for MaxPoolGrad {
 }
 
 /// y[e] = x[place of the largest element of window e].
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct MaxPoolPick {
     options: Pool2dOptions,
 }
@@ -217,10 +207,6 @@ impl Op for MaxPoolPick {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         Ok(Spec::new(inputs[1].shape.clone(), inputs[0].dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
@@ -247,7 +233,7 @@ impl Operation for MaxPoolPick {
 }
 
 /// dx[e] = sum of dy / count over the windows that hold e.
-#[derive(Debug, Hash)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct AvgPoolGrad {
     image: Shape,
     options: Pool2dOptions,
@@ -260,10 +246,6 @@ impl Op for AvgPoolGrad {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         Ok(Spec::new(self.image.clone(), inputs[0].dtype))
-    }
-
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        self.hash(&mut state);
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

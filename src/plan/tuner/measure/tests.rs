@@ -1,7 +1,5 @@
 //! A variant that is wrong is never chosen, however it is wrong.
 
-use std::hash::{Hash, Hasher};
-
 use super::super::{Tuner, Tuning, proof};
 use super::*;
 use crate::device::{Caps, Cooperative, DeviceOptions};
@@ -9,7 +7,7 @@ use crate::graph::Op;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext, Unverified};
 
 /// `y = 2 x`, by kernels most of which are wrong.
-#[derive(Debug)]
+#[derive(Debug, Hash, PartialEq, Eq)]
 struct Doubling;
 
 const SHADER: &str = "
@@ -37,10 +35,6 @@ impl Op for Doubling {
         Ok(inputs[0].clone())
     }
 
-    fn attributes(&self, mut state: &mut dyn Hasher) {
-        "Doubling".hash(&mut state);
-    }
-
     fn variants(&self, cx: &LoweringContext) -> Variants {
         let kinds = &cx.caps.cooperative;
         // Two of them count on small matrices.
@@ -57,7 +51,14 @@ impl Op for Doubling {
         };
         let case = |name: &String| case(needs(name).unwrap(), name, false);
         let unverified = names.iter().filter(unproven).map(case).collect();
-        Variants { plain: names.len() - 1, names, terms: 2, unverified, ..Variants::default() }
+        Variants {
+            of: "Doubling".into(),
+            plain: names.len() - 1,
+            names,
+            terms: 2,
+            unverified,
+            ..Variants::default()
+        }
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
