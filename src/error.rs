@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-#[cfg(not(target_family = "wasm"))]
 use std::sync::Arc;
 
 /// The result of every fallible call.
@@ -48,8 +47,7 @@ pub enum Error {
     /// A data file's contents are broken or not what was asked for.
     #[error("{0}")]
     Data(Message),
-    /// The operating system refused a file operation. Browsers have no files.
-    #[cfg(not(target_family = "wasm"))]
+    /// The operating system refused a file operation. A browser has no files, so there is no such error.
     #[error(transparent)]
     Io(Arc<IoError>),
 }
@@ -164,14 +162,8 @@ impl Error {
         matches!(self, Error::Device(DeviceFault::OutOfMemory, _))
     }
 
-    #[cfg(not(target_family = "wasm"))]
     pub(crate) fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
         Error::Io(Arc::new(IoError { path: path.as_ref().to_path_buf(), source }))
-    }
-
-    #[cfg(target_family = "wasm")]
-    pub(crate) fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
-        Error::Data(message!("{}: {source}", path.as_ref().display()))
     }
 
     /// The same error with other words.
@@ -184,7 +176,6 @@ impl Error {
             | Error::Gradient(text)
             | Error::Checkpoint(text)
             | Error::Data(text) => *text = words(text),
-            #[cfg(not(target_family = "wasm"))]
             Error::Io(_) => {}
         }
         self

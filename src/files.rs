@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::device::fresh_id;
+use crate::device::platform::{owns, process_space};
 
 /// What the system says of the file at `path`. Anything else is refused: to open a pipe waits for its other end, and what
 /// takes the place of a device is one no more.
@@ -60,7 +61,10 @@ const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 impl Owner {
     fn this() -> Self {
         static HOME: OnceLock<u64> = OnceLock::new();
-        Owner { home: *HOME.get_or_init(|| home().unwrap_or(0)), process: std::process::id() }
+        Owner {
+            home: *HOME.get_or_init(|| process_space().unwrap_or(0)),
+            process: std::process::id(),
+        }
     }
 
     /// The name of a new file that will replace the one at `path`: `NAME.HOME-PROCESS-COUNT.tmp`.
@@ -90,34 +94,8 @@ impl Owner {
             return age.is_some_and(|age| age > OLD);
         }
         // Where a system hides other users' processes it shows one's own.
-        is_own(found) && !Path::new("/proc").join(self.process.to_string()).exists()
+        owns(found) && !Path::new("/proc").join(self.process.to_string()).exists()
     }
-}
-
-/// Names the running system and the space in which this process has its number.
-#[cfg(target_os = "linux")]
-fn home() -> Option<u64> {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    fs::read("/proc/sys/kernel/random/boot_id").ok()?.hash(&mut hasher);
-    fs::read_link("/proc/self/ns/pid").ok()?.hash(&mut hasher);
-    Some(hasher.finish())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn home() -> Option<u64> {
-    None
-}
-
-#[cfg(target_os = "linux")]
-fn is_own(found: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata("/proc/self").is_ok_and(|this| this.uid() == found.uid())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn is_own(_: &Metadata) -> bool {
-    false
 }
 
 /// Removes what processes that were killed while they replaced `path` have left beside it.

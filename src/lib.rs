@@ -18,8 +18,6 @@ pub mod docs;
 mod dtype;
 mod eager;
 mod error;
-#[cfg(unix)]
-mod exit_sync;
 mod files;
 mod graph;
 pub mod keras;

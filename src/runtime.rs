@@ -3,6 +3,8 @@
 //! A flush is here: the stream becomes a graph, the graph finds or gets a plan, the plan runs. The rooms it
 //! joins (`graph`, `plan`, `device`) know nothing of each other's users.
 
+#[cfg(not(target_family = "wasm"))]
+mod blocking;
 mod cut;
 mod flush;
 #[cfg(test)]
@@ -21,10 +23,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::device::{
-    AdapterInfo, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging, env_var, is_set,
-};
-use crate::error::{Error, Result};
+use crate::device::platform::{self, env_var};
+use crate::device::{AdapterInfo, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging, is_set};
+use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Coincidences, Op, Spec, Stream, Value, ValueState};
 use crate::plan::{Identity, PlanCache, Tuner};
 use cut::Cutter;
@@ -84,24 +85,6 @@ thread_local! {
 }
 
 impl Device {
-    /// Opens the fastest adapter, or the one that `WGRAD_ADAPTER` names. Blocks.
-    ///
-    /// # Errors
-    /// [`Error::Device`] if there is no adapter (with the packages to install) or it refuses to open.
-    #[cfg(not(target_family = "wasm"))]
-    pub fn new() -> Result<Self> {
-        Self::open(&DeviceOptions::default())
-    }
-
-    /// Opens an adapter as `options` say. Blocks.
-    ///
-    /// # Errors
-    /// As [`Device::new`]; an adapter that is asked for but missing is an error that lists those present.
-    #[cfg(not(target_family = "wasm"))]
-    pub fn open(options: &DeviceOptions) -> Result<Self> {
-        pollster::block_on(Self::open_async(options))
-    }
-
     /// As [`Device::open`], on every target.
     ///
     /// # Errors
@@ -128,13 +111,6 @@ impl Device {
         Device(Arc::new(Shared { gpu, state, sync }))
     }
 
-    /// The adapters that [`DeviceOptions::adapter`] can name, in the order of their indices. Blocks.
-    #[cfg(not(target_family = "wasm"))]
-    pub fn adapters() -> Vec<AdapterInfo> {
-        let adapters = pollster::block_on(crate::device::list_adapters());
-        adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect()
-    }
-
     /// The device that new tensors are made on: that of the innermost [`Device::scope`] on this thread, else
     /// the default device, which is opened now if there is none (natively).
     ///
@@ -146,27 +122,21 @@ impl Device {
         if let Ok(Some(device)) = scoped {
             return Ok(device);
         }
-        #[cfg(unix)]
-        crate::exit_sync::wait_at_thread_end(wait_for_default);
+        platform::wait_at_thread_end(wait_for_default);
         let mut default = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(device) = &*default {
             return Ok(device.clone());
         }
-        #[cfg(not(target_family = "wasm"))]
-        {
-            let device = Device::new()?;
-            Ok(default.insert(device).clone())
-        }
-        #[cfg(target_family = "wasm")]
-        {
-            let _ = &mut default;
-            Err(Error::Device(
-                crate::error::DeviceFault::NoAdapter,
+        if !platform::MAY_BLOCK {
+            return Err(Error::Device(
+                DeviceFault::NoAdapter,
                 "Device: a browser opens devices asynchronously; await Device::open_async and give the \
                  device to Device::set_default first."
                     .into(),
-            ))
+            ));
         }
+        let device = pollster::block_on(Self::open_async(&DeviceOptions::default()))?;
+        Ok(default.insert(device).clone())
     }
 
     /// Makes `device` the one that new tensors are made on, in every thread.
@@ -211,16 +181,6 @@ impl Device {
             Some(error) => Err(self.0.gpu.judge(error)),
             None => flushed,
         }
-    }
-
-    /// Flushes and blocks until the GPU has finished.
-    ///
-    /// # Errors
-    /// As [`Device::flush`].
-    #[cfg(not(target_family = "wasm"))]
-    pub fn synchronize(&self) -> Result<()> {
-        self.flush()?;
-        self.0.gpu.wait(None)
     }
 
     /// As [`Device::synchronize`], on every target; does not block in a browser.
@@ -419,8 +379,7 @@ impl Device {
         Ok(values.iter().map(cut).collect())
     }
 
-    /// As [`Device::read`], blocking.
-    #[cfg(not(target_family = "wasm"))]
+    /// As [`Device::read`]; blocks, which a browser does not allow.
     pub(crate) fn read_blocking(&self, value: &Arc<Value>) -> Result<Vec<u8>> {
         let (staging, index) = self.start_read(value)?;
         self.0.gpu.read_blocking(staging, index)
@@ -460,7 +419,6 @@ impl Device {
 }
 
 /// Blocks until the default device is idle.
-#[cfg(unix)]
 fn wait_for_default() {
     let device = DEFAULT.try_lock().ok().and_then(|device| device.clone());
     if let Some(device) = device {

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use super::{MatmulPrecision, trusted};
+use super::{MatmulPrecision, platform, trusted};
 use crate::error::{DeviceFault, Error, Result, message};
 
 /// How to open a [`Device`](crate::Device).
@@ -92,15 +92,7 @@ impl fmt::Display for AdapterInfo {
 
 /// All adapters that this process can see, in the driver's order.
 pub(crate) async fn list() -> Vec<wgpu::Adapter> {
-    #[cfg(not(target_family = "wasm"))]
-    let adapters = instance().enumerate_adapters(backends()).await;
-    #[cfg(target_family = "wasm")]
-    let adapters = {
-        // A browser shows one adapter, and only to a request.
-        let options = wgpu::RequestAdapterOptions::default();
-        instance().request_adapter(&options).await.into_iter().collect()
-    };
-    adapters
+    platform::adapters(instance()).await
 }
 
 /// Chooses an adapter and opens a device with the adapter's own limits and the features that pay.
@@ -110,20 +102,8 @@ pub(super) async fn open(
     let adapters = list().await;
     let infos: Vec<AdapterInfo> =
         adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect();
-    #[cfg(not(target_family = "wasm"))]
-    let index = {
-        let wanted = options.adapter.clone().or_else(|| std::env::var("WGRAD_ADAPTER").ok());
-        choose(&infos, wanted.as_deref())?
-    };
-    #[cfg(target_family = "wasm")]
-    let index = {
-        // A browser shows one adapter at most, so there is nothing to choose.
-        let _ = options;
-        if infos.is_empty() {
-            return Err(Error::Device(DeviceFault::NoAdapter, NO_ADAPTER.into()));
-        }
-        0
-    };
+    let wanted = options.adapter.clone().or_else(|| platform::env_var("WGRAD_ADAPTER"));
+    let index = choose(&infos, wanted.as_deref())?;
     let adapter = &adapters[index];
 
     let useful = wgpu::Features::SHADER_F16
@@ -161,7 +141,11 @@ pub(super) async fn open(
     let (device, queue) = opened.map_err(|e| {
         Error::Device(
             DeviceFault::NoAdapter,
-            message!("Device: {} refused to open: {e}. {TRY_ANOTHER}", infos[index]),
+            message!(
+                "Device: {} refused to open: {e}. {}",
+                infos[index],
+                platform::TRY_ANOTHER_ADAPTER
+            ),
         )
     })?;
     log::info!("wgrad runs on {} with {features:?}", infos[index]);
@@ -173,39 +157,21 @@ fn instance() -> &'static wgpu::Instance {
     static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
     INSTANCE.get_or_init(|| {
         wgpu::Instance::new(wgpu::InstanceDescriptor {
-            backends: backends(),
-            flags: flags(),
+            backends: platform::backends(),
+            flags: platform::instance_flags(),
             ..wgpu::InstanceDescriptor::new_without_display_handle()
         })
     })
 }
 
-/// What `WGPU_BACKEND` names.
-#[cfg(not(target_family = "wasm"))]
-fn backends() -> wgpu::Backends {
-    wgpu::Backends::from_env().unwrap_or(wgpu::Backends::PRIMARY)
-}
-
-#[cfg(not(target_family = "wasm"))]
-fn flags() -> wgpu::InstanceFlags {
-    wgpu::InstanceFlags::empty().with_env()
-}
-
-#[cfg(target_family = "wasm")]
-fn backends() -> wgpu::Backends {
-    wgpu::Backends::BROWSER_WEBGPU
-}
-
-#[cfg(target_family = "wasm")]
-fn flags() -> wgpu::InstanceFlags {
-    wgpu::InstanceFlags::empty()
-}
-
-#[cfg(not(target_family = "wasm"))]
 /// The index of the adapter to take: the one that `wanted` names, or the first of the fastest kind.
 fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
     if adapters.is_empty() {
-        return Err(Error::Device(DeviceFault::NoAdapter, NO_ADAPTER.into()));
+        return Err(Error::Device(DeviceFault::NoAdapter, platform::NO_ADAPTER.into()));
+    }
+    if !platform::SHOWS_ALL_ADAPTERS {
+        // A browser shows one, so there is nothing to choose.
+        return Ok(0);
     }
     let Some(wanted) = wanted.map(str::trim).filter(|w| !w.is_empty()) else {
         let rank = |info: &AdapterInfo| match info.kind {
@@ -246,24 +212,6 @@ fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
         )
     })
 }
-
-#[cfg(target_family = "wasm")]
-const NO_ADAPTER: &str = "Device: the browser has WebGPU and offers no adapter. Turn on hardware acceleration in its \
-settings and bring the graphics driver up to date; Chrome on Linux may need --enable-unsafe-webgpu and \
---enable-features=Vulkan. chrome://gpu or about:support tells what is blocked.";
-
-#[cfg(target_family = "wasm")]
-const TRY_ANOTHER: &str = "Load the page again; if that does not help, restart the browser.";
-
-#[cfg(not(target_family = "wasm"))]
-pub(super) const TRY_ANOTHER: &str = "Try another one with WGRAD_ADAPTER.";
-
-#[cfg(not(target_family = "wasm"))]
-const NO_ADAPTER: &str = "Device: no GPU adapter was found. Install a driver: on Debian and Ubuntu \
-`sudo apt install mesa-vulkan-drivers` (it has a software adapter too), on Fedora `sudo dnf install \
-mesa-vulkan-drivers vulkan-loader`; on macOS Metal is part of the system (10.13 or newer); on Windows \
-install the graphics driver of the GPU's vendor (DX12 or Vulkan; WARP is the software adapter). If WGPU_BACKEND, \
-VK_ICD_FILENAMES or VK_DRIVER_FILES is set, check that it names what exists.";
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures::channel::oneshot;
 
-use super::probe::Probe;
+use super::platform::{OPEN_ANOTHER_DEVICE, Probe};
 use crate::error::{DeviceFault, Error, Result, message};
 
 pub(super) struct Faults {
@@ -163,16 +163,11 @@ pub(super) fn out_of_memory(what: &str) -> Error {
 
 const DESTROYED: &str = "Destroyed: the program has given it back";
 
-#[cfg(not(target_family = "wasm"))]
-const OPEN_ANOTHER: &str = "Device::new, give it to Device::set_default";
-#[cfg(target_family = "wasm")]
-const OPEN_ANOTHER: &str = "Device.open";
-
 fn lost(reason: &str) -> Error {
     Error::Device(
         DeviceFault::Lost,
         message!(
-            "Device: the device is lost ({reason}); its tensors are gone. Make a new one with {OPEN_ANOTHER} \
+            "Device: the device is lost ({reason}); its tensors are gone. Make a new one with {OPEN_ANOTHER_DEVICE} \
              and go on from values kept on the host."
         ),
     )

@@ -1,18 +1,15 @@
 //! Buffers of an application: whether kernels can use them. A browser tells that later, with the first call that does.
 
-use super::Gpu;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::{Gpu, platform};
 
 impl Gpu {
-    #[cfg(target_family = "wasm")]
-    pub(crate) fn refusal(&self, _: &wgpu::Buffer, _: u64) -> Option<String> {
-        None
-    }
-
     /// Why no kernel can use `bytes` of `buffer`.
-    #[cfg(not(target_family = "wasm"))]
     pub(crate) fn refusal(&self, buffer: &wgpu::Buffer, bytes: u64) -> Option<String> {
-        use std::panic::{AssertUnwindSafe, catch_unwind};
-
+        if !platform::MAY_BLOCK {
+            return None;
+        }
         // What an application can map and use, too, only a native extension makes; its mapping may be pending.
         let mappable = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE;
         if !buffer.usage().intersects(mappable) {
@@ -47,8 +44,7 @@ impl Gpu {
         Some(format!("is refused by wgpu: {}", words.trim_end_matches('.')))
     }
 
-    /// What this device has against `commands`, which natively it says at once.
-    #[cfg(not(target_family = "wasm"))]
+    /// The error that this device reports for `commands`; natively it does so at once.
     fn error_of(&self, commands: impl FnOnce()) -> Option<String> {
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         commands();

@@ -2,19 +2,18 @@
 //!
 //! This room knows bytes and kernels. It knows no op, no tensor and no layer: those are above it.
 
-mod adapter;
-#[cfg(target_family = "wasm")]
-mod browser;
+pub(crate) mod adapter;
 mod cooperative;
 mod faults;
 mod foreign;
+mod kernel_timer;
+mod launch;
 mod limits;
 mod pipeline;
 mod pipeline_cache;
+pub(crate) mod platform;
 mod pool;
-mod probe;
 mod profile;
-mod recorder;
 mod shader_source;
 mod stats;
 mod submit;
@@ -24,11 +23,10 @@ mod trusted;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-#[cfg(not(target_family = "wasm"))]
-pub(crate) use adapter::list as list_adapters;
 pub use adapter::{AdapterInfo, DeviceOptions};
 pub(crate) use cooperative::Cooperative;
 pub use cooperative::MatmulPrecision;
+pub(crate) use launch::Launch;
 pub(crate) use limits::Caps;
 pub(crate) use pipeline::{Pipeline, Pipelines};
 pub(crate) use pool::{Buffer, Pool};
@@ -36,7 +34,6 @@ pub use profile::{Profile, ProfiledKernel};
 pub(crate) use shader_source::{Access, ShaderSource};
 pub use stats::DeviceStats;
 pub(crate) use stats::{Counter, Counters};
-pub(crate) use submit::Launch;
 pub(crate) use transfer::Staging;
 
 use crate::error::{DeviceFault, Error, Result, message};
@@ -54,23 +51,19 @@ pub(crate) struct Gpu {
     faults: Arc<Faults>,
     transfer: transfer::Transfer,
     in_flight: submit::InFlight,
-    profiling: recorder::Profiling,
+    timer: kernel_timer::KernelTimer,
 }
 
 impl Gpu {
     pub(crate) async fn open(options: &DeviceOptions) -> Result<Self> {
         let (adapter, device, queue) = adapter::open(options).await?;
-        #[cfg(not(target_family = "wasm"))]
-        limits::check(&device.limits(), adapter::TRY_ANOTHER)?;
-        let gpu = Gpu::new(&adapter, device, queue, options);
-        #[cfg(target_family = "wasm")]
-        let gpu = match gpu.info.name.is_empty() {
-            true => {
-                let info = AdapterInfo { name: browser::adapter_name().await, ..gpu.info };
-                Gpu { info, ..gpu }
-            }
-            false => gpu,
-        };
+        if platform::SHOWS_ALL_ADAPTERS {
+            limits::check(&device.limits(), platform::TRY_ANOTHER_ADAPTER)?;
+        }
+        let mut gpu = Gpu::new(&adapter, device, queue, options);
+        if gpu.info.name.is_empty() {
+            gpu.info.name = platform::adapter_name().await;
+        }
         Ok(gpu)
     }
 
@@ -112,7 +105,7 @@ impl Gpu {
             counters: Counters::default(),
             transfer: transfer::Transfer::new(&faults),
             in_flight: submit::InFlight::default(),
-            profiling: recorder::Profiling::default(),
+            timer: kernel_timer::KernelTimer::default(),
             device,
             queue,
             info,
@@ -192,14 +185,9 @@ impl Gpu {
 /// ops reckon, stay below what `usize` holds.
 const MOST: u64 = usize::MAX as u64 / 4;
 
-/// An environment variable, where there are any.
-pub(crate) fn env_var(name: &str) -> Option<String> {
-    if cfg!(target_family = "wasm") { None } else { std::env::var(name).ok() }
-}
-
 /// Whether an environment variable is there and neither empty nor 0.
 pub(crate) fn is_set(name: &str) -> bool {
-    env_var(name).is_some_and(|value| value != "0" && !value.is_empty())
+    platform::env_var(name).is_some_and(|value| value != "0" && !value.is_empty())
 }
 
 /// A number that no other buffer, tensor or variable of this process has had.

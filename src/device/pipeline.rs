@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::pipeline_cache::PipelineCache;
 use super::shader_source::{Access, ShaderSource};
 use super::stats::Counter;
-use super::{Gpu, trusted};
+use super::{Gpu, platform, trusted};
 use crate::error::Result;
 
 pub(crate) struct Pipeline {
@@ -69,7 +69,6 @@ impl Pipelines {
     }
 
     /// The layout of a bind group.
-    #[cfg(not(target_family = "wasm"))]
     pub(super) fn layout_of(
         &self,
         device: &wgpu::Device,
@@ -80,7 +79,7 @@ impl Pipelines {
 
     fn kept(&self) -> Option<&PipelineCache> {
         // Said again for the compiler, which then leaves out what nobody calls.
-        self.kept.as_ref().filter(|_| cfg!(not(target_family = "wasm")))
+        self.kept.as_ref().filter(|_| platform::HAS_FILES)
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pipeline>>> {
@@ -108,7 +107,8 @@ impl Gpu {
             }
         }
         // If one cannot be compiled none is kept: the driver's report does not say reliably which it was.
-        let compiled = self.compile_all(&missing)?;
+        let compiled = platform::map_on_threads(&missing, |source| self.compile(source));
+        let compiled = compiled.into_iter().collect::<Result<Vec<Pipeline>>>()?;
         self.check()?;
         let mut known = self.pipelines.known();
         for (source, pipeline) in missing.iter().zip(compiled) {
@@ -123,51 +123,6 @@ impl Gpu {
             }
         }
         Ok(all)
-    }
-
-    #[cfg(target_family = "wasm")]
-    fn compile_all(&self, sources: &[&ShaderSource]) -> Result<Vec<Pipeline>> {
-        // A browser compiles in processes of its own; the call returns before that is done.
-        let mut compiled = Vec::with_capacity(sources.len());
-        for source in sources {
-            compiled.push(self.compile(source)?);
-        }
-        Ok(compiled)
-    }
-
-    #[cfg(not(target_family = "wasm"))]
-    fn compile_all(&self, sources: &[&ShaderSource]) -> Result<Vec<Pipeline>> {
-        use std::sync::atomic::{AtomicUsize, Ordering};
-
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        // Texts differ much in what they cost, so each thread takes the next one that nobody has taken.
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            while let Some((at, source)) = {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                sources.get(at).map(|source| (at, source))
-            } {
-                done.push((at, self.compile(source)));
-            }
-            done
-        };
-        let mut compiled = std::thread::scope(|scope| {
-            // One of the threads is this one. Where the system gives no more, this one does it all.
-            let others: Vec<_> = (1..threads.min(sources.len()))
-                .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
-                .collect();
-            let mut compiled = work();
-            for thread in others {
-                match thread.join() {
-                    Ok(done) => compiled.extend(done),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            compiled
-        });
-        compiled.sort_unstable_by_key(|(at, _)| *at);
-        compiled.into_iter().map(|(_, pipeline)| pipeline).collect()
     }
 
     fn compile(&self, source: &ShaderSource) -> Result<Pipeline> {
@@ -190,7 +145,7 @@ impl Gpu {
     }
 }
 
-#[cfg(all(test, not(target_family = "wasm")))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::device::DeviceOptions;

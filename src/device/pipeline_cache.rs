@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::trusted;
+use super::{platform, trusted};
 use crate::cache_folder;
 use crate::files;
 
@@ -33,9 +33,7 @@ const HEADERS: usize = 96;
 
 impl PipelineCache {
     pub(super) fn open(device: &wgpu::Device, adapter: &wgpu::AdapterInfo) -> Option<Self> {
-        if cfg!(target_family = "wasm")
-            || !device.features().contains(wgpu::Features::PIPELINE_CACHE)
-        {
+        if !platform::HAS_FILES || !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
             return None;
         }
         let env = |name: &str| std::env::var_os(name);

@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use super::recorder::Clock;
 use crate::error::{Error, Result};
 use crate::text_table::{self, Column};
 
@@ -16,6 +15,17 @@ pub struct Profile {
     adapter: String,
     clock: Clock,
     kernels: Vec<ProfiledKernel>,
+}
+
+/// Where the times come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// The device's, between the dispatches of one pass.
+    InsidePass = 1,
+    /// The device's, around passes of one dispatch each.
+    Pass,
+    /// The host's, around submissions of one dispatch each.
+    Host,
 }
 
 /// One run of a kernel.

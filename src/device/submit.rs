@@ -4,25 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::pipeline::Pipeline;
-use super::recorder::{Clock, Marks};
+use super::kernel_timer::Timestamps;
+use super::launch::Launch;
+use super::profile::Clock;
 use super::stats::Counter;
-use super::{Buffer, Gpu, Staging};
+use super::{Buffer, Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result, message};
-
-/// One dispatch, ready to encode.
-#[derive(Clone, Copy)]
-pub(crate) struct Launch<'a> {
-    pub(crate) pipeline: &'a Pipeline,
-    pub(crate) bind_group: &'a wgpu::BindGroup,
-    pub(crate) grid: [u32; 3],
-    /// Names the kernel in profiles.
-    pub(crate) label: &'a str,
-    /// Bytes of the storage that is bound.
-    pub(crate) bytes: u64,
-    /// Additions and multiplications; 0 if they are not known.
-    pub(crate) flops: u64,
-}
 
 /// A buffer to copy to the host after the kernels.
 pub(crate) type Read<'a> = Option<(&'a Buffer, &'a Staging)>;
@@ -58,8 +45,8 @@ impl Gpu {
     ) -> Result<wgpu::SubmissionIndex> {
         self.ask()?;
         let mut rest = launches;
-        if let Some(clock) = self.profiling.clock().filter(|_| !launches.is_empty()) {
-            self.submit_marked(launches, clock)?;
+        if let Some(clock) = self.timer.clock().filter(|_| !launches.is_empty()) {
+            self.submit_timed(launches, clock)?;
             rest = &[];
         } else if launches.len() >= LONG && self.is_idle() {
             let mut most = FIRST;
@@ -116,33 +103,33 @@ impl Gpu {
         Ok(index)
     }
 
-    /// Runs `launches` with a mark of the time before and after each.
-    fn submit_marked(&self, launches: &[Launch<'_>], clock: Clock) -> Result<()> {
-        for part in launches.chunks(Marks::MOST) {
+    /// Runs `launches` with a timestamp before and after each.
+    fn submit_timed(&self, launches: &[Launch<'_>], clock: Clock) -> Result<()> {
+        for part in launches.chunks(Timestamps::MOST) {
             if clock == Clock::Host {
                 for launch in part {
                     let began = web_time::Instant::now();
                     let index = self.send(std::slice::from_ref(launch), None);
                     self.wait(Some(index))?;
-                    self.profiling.measured(launch, began);
+                    self.timer.measured(launch, began);
                 }
                 continue;
             }
-            let marks = Marks::new(self, part.len())?;
+            let timestamps = Timestamps::new(self, part.len())?;
             let mut encoder = self.device.create_command_encoder(&Default::default());
             if clock == Clock::InsidePass {
                 let mut pass = encoder.begin_compute_pass(&Default::default());
                 for (i, launch) in (0..).zip(part) {
-                    pass.write_timestamp(&marks.queries, 2 * i);
+                    pass.write_timestamp(&timestamps.queries, 2 * i);
                     launch.encode(&mut pass);
-                    pass.write_timestamp(&marks.queries, 2 * i + 1);
+                    pass.write_timestamp(&timestamps.queries, 2 * i + 1);
                 }
             } else {
                 for (i, launch) in (0..).zip(part) {
                     let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
                         label: None,
                         timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
-                            query_set: &marks.queries,
+                            query_set: &timestamps.queries,
                             beginning_of_pass_write_index: Some(2 * i),
                             end_of_pass_write_index: Some(2 * i + 1),
                         }),
@@ -150,16 +137,16 @@ impl Gpu {
                     launch.encode(&mut pass);
                 }
             }
-            marks.resolve(&mut encoder, part.len());
+            timestamps.resolve(&mut encoder, part.len());
             self.finish(encoder);
-            self.profiling.marked(self, part, marks)?;
+            self.timer.timestamped(self, part, timestamps)?;
         }
         Ok(())
     }
 
     /// Whether all that was submitted is done. A browser does not say.
     fn is_idle(&self) -> bool {
-        if cfg!(target_family = "wasm") {
+        if !platform::MAY_BLOCK {
             return false;
         }
         let newest = {
@@ -178,7 +165,7 @@ impl Gpu {
     /// Waits for the oldest submission when too many are under way. A browser cannot block; there the
     /// caller's own `await`s set the pace.
     fn hold_back(&self, index: wgpu::SubmissionIndex) -> Result<()> {
-        if cfg!(target_family = "wasm") {
+        if !platform::MAY_BLOCK {
             return Ok(());
         }
         let oldest = {
@@ -201,15 +188,6 @@ impl Gpu {
         polled.map(drop).map_err(|e| {
             Error::Device(DeviceFault::Validation, message!("Device: waiting for the queue: {e}."))
         })
-    }
-}
-
-impl Launch<'_> {
-    fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
-        pass.set_pipeline(&self.pipeline.raw);
-        pass.set_bind_group(0, self.bind_group, &[]);
-        let [x, y, z] = self.grid;
-        pass.dispatch_workgroups(x, y, z);
     }
 }
 

@@ -3,12 +3,15 @@
 //! Uploads go through wgpu's staging memory and never wait. A read is a copy into a mappable buffer in the
 //! same submission as the work before it, then a map: `async` everywhere, with a blocking twin natively.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::channel::oneshot;
+use futures::future::{Either, select};
 
 use super::faults::Faults;
+use super::platform::{self, Poller};
 use super::stats::Counter;
 use super::{Buffer, Gpu};
 use crate::error::{DeviceFault, Error, Result, message};
@@ -17,8 +20,7 @@ pub(super) struct Transfer {
     idle: Mutex<Vec<wgpu::Buffer>>,
     /// Uploaded since the last submission.
     pending_bytes: AtomicU64,
-    #[cfg(not(target_family = "wasm"))]
-    poller: poller::Poller,
+    poller: Poller,
 }
 
 /// A mappable buffer that a submission copies `bytes` into.
@@ -51,12 +53,15 @@ impl Transfer {
     }
 
     pub(super) fn new(faults: &Arc<Faults>) -> Self {
-        let _ = faults;
+        let faults = faults.clone();
+        let wait = move || {
+            // Those who wait for a value hear of a loss by themselves.
+            let _ = faults.poll(wgpu::PollType::wait_indefinitely());
+        };
         Transfer {
             idle: Mutex::new(Vec::new()),
             pending_bytes: AtomicU64::new(0),
-            #[cfg(not(target_family = "wasm"))]
-            poller: poller::Poller::new(faults.clone()),
+            poller: Poller::new(wait),
         }
     }
 }
@@ -111,7 +116,6 @@ impl Gpu {
     }
 
     /// As [`Gpu::read`], blocking the thread.
-    #[cfg(not(target_family = "wasm"))]
     pub(crate) fn read_blocking(
         &self,
         staging: Staging,
@@ -144,18 +148,16 @@ impl Gpu {
 
     /// What a callback sends, while a thread polls for it. Nothing comes if the driver loses the device meanwhile.
     async fn told<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, oneshot::Canceled> {
-        #[cfg(not(target_family = "wasm"))]
-        {
-            self.transfer.poller.wake();
-            let loss = std::pin::pin!(self.faults.loss());
-            match futures::future::select(receiver, loss).await {
-                futures::future::Either::Left((told, _)) => told,
-                futures::future::Either::Right(_) => Err(oneshot::Canceled),
-            }
+        if !platform::MAY_BLOCK {
+            // A browser answers every promise.
+            return receiver.await;
         }
-        // A browser answers every promise.
-        #[cfg(target_family = "wasm")]
-        receiver.await
+        self.transfer.poller.wake();
+        let loss = pin!(self.faults.loss());
+        match select(receiver, loss).await {
+            Either::Left((told, _)) => told,
+            Either::Right(_) => Err(oneshot::Canceled),
+        }
     }
 
     fn start_map(
@@ -218,43 +220,5 @@ impl Gpu {
         });
         self.check()?;
         Ok(Arc::new(Buffer::foreign(raw)))
-    }
-}
-
-/// Natively a map callback runs only while some thread polls; asynchronous readers have this one.
-#[cfg(not(target_family = "wasm"))]
-mod poller {
-    use std::sync::mpsc::{Sender, channel};
-    use std::sync::{Arc, Mutex, PoisonError};
-
-    use super::Faults;
-
-    pub(super) struct Poller {
-        faults: Arc<Faults>,
-        thread: Mutex<Option<Sender<()>>>,
-    }
-
-    impl Poller {
-        pub(super) fn new(faults: Arc<Faults>) -> Self {
-            Poller { faults, thread: Mutex::new(None) }
-        }
-
-        /// Makes the thread, started at the first call, wait for all that has been submitted. It ends when
-        /// the device it serves is dropped.
-        pub(super) fn wake(&self) {
-            let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-            let sender = thread.get_or_insert_with(|| {
-                let (sender, receiver) = channel();
-                let faults = self.faults.clone();
-                std::thread::spawn(move || {
-                    while receiver.recv().is_ok() {
-                        // Those who wait hear of a loss by themselves.
-                        let _ = faults.poll(wgpu::PollType::wait_indefinitely());
-                    }
-                });
-                sender
-            });
-            let _ = sender.send(());
-        }
     }
 }

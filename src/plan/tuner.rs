@@ -5,11 +5,9 @@
 //! used but never made: then the same program gives the same bits in every run.
 
 mod agree;
-#[cfg(not(target_family = "wasm"))]
 mod background;
 mod findings;
 mod measure;
-#[cfg(not(target_family = "wasm"))]
 mod proof;
 mod report;
 
@@ -20,7 +18,8 @@ pub(crate) use measure::measure;
 pub use report::{TunedOp, TunedVariant, TuningReport};
 
 use super::{Plan, plan};
-use crate::device::{Caps, Gpu, MatmulPrecision, env_var};
+use crate::device::platform::{self, env_var};
+use crate::device::{Caps, Gpu, MatmulPrecision};
 use crate::graph::lower::{LoweringContext, Unverified, Variants};
 use crate::graph::{Graph, Node, Op, Spec};
 
@@ -117,10 +116,10 @@ impl Choice<'_> {
             return Some((*name).to_string());
         }
         let mut variants = node.op.variants(cx);
-        let unverified = match cfg!(target_family = "wasm") {
+        let unverified = match platform::MAY_BLOCK {
             // No browser has what would need a proof.
-            true => Vec::new(),
-            false => std::mem::take(&mut variants.unverified),
+            false => Vec::new(),
+            true => std::mem::take(&mut variants.unverified),
         };
         // A sum of nothing is not worth measuring.
         if variants.names.len() < 2 || cx.inputs.iter().any(|spec| spec.elements() == 0) {
@@ -157,7 +156,6 @@ pub(crate) struct Tuner {
     loaded: bool,
     /// Ops of plans about which nothing was found, each key once.
     seen: Vec<Arc<Task>>,
-    #[cfg(not(target_family = "wasm"))]
     background: background::Background,
 }
 
@@ -182,7 +180,6 @@ impl Tuner {
 
     pub(crate) fn set_mode(&mut self, mode: Tuning) {
         self.mode = mode;
-        #[cfg(not(target_family = "wasm"))]
         if mode != Tuning::Background {
             self.background = background::Background::default();
         }
@@ -199,12 +196,10 @@ impl Tuner {
     /// Plans `graph`. What is not proven is proven first, once on a device: `caps` say so from then on.
     pub(crate) fn plan(&mut self, gpu: &Gpu, caps: &mut Caps, graph: &Graph, fusion: bool) -> Plan {
         let plan = plan(graph, caps, fusion, &self.choice());
-        #[cfg(not(target_family = "wasm"))]
-        if proof::settle(gpu, caps, &plan.met.unverified) {
+        // No browser has what would need a proof.
+        if platform::MAY_BLOCK && proof::settle(gpu, caps, &plan.met.unverified) {
             return super::plan(graph, caps, fusion, &self.choice());
         }
-        #[cfg(target_family = "wasm")]
-        let _ = gpu;
         plan
     }
 
@@ -267,12 +262,9 @@ impl Tuner {
 
     /// Told of every run of a plan: the `runs`th of one with `tasks`.
     pub(crate) fn ran(&mut self, tasks: &[Arc<Task>], runs: u32) {
-        #[cfg(not(target_family = "wasm"))]
         if runs == OFTEN && self.mode == Tuning::Background {
             self.background.queue(tasks);
         }
-        #[cfg(target_family = "wasm")]
-        let _ = (tasks, runs, OFTEN);
     }
 }
 

@@ -45,7 +45,6 @@ impl Device {
         if state.stream.len() == 0 {
             return self.0.gpu.ask().map(|()| None);
         }
-        #[cfg(not(target_family = "wasm"))]
         match state.tuner.slice(&self.0.gpu) {
             Ok(false) => {}
             Ok(true) => state.plans.clear(),

@@ -60,15 +60,6 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Flushes, waits for the device and returns what was recorded.
-    ///
-    /// # Errors
-    /// As [`Device::flush`].
-    #[cfg(not(target_family = "wasm"))]
-    pub fn finish(self) -> Result<Profile> {
-        pollster::block_on(self.finish_async())
-    }
-
     /// As [`Profiler::finish`], on every target.
     ///
     /// # Errors

@@ -4,40 +4,11 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 
 use super::Device;
-use crate::device::MatmulPrecision;
+use crate::device::{MatmulPrecision, platform};
 use crate::error::{Error, Result, message};
 use crate::plan::{Tuning, TuningReport, measure};
 
 impl Device {
-    /// Measures the ops that have run on this device, were not measured before and can be computed in several ways
-    /// (products and convolutions), and uses the fastest from now on. Blocks for up to a few seconds an op.
-    ///
-    /// Each variant runs alone, on random numbers, in buffers of its own. One whose results differ from those of the
-    /// plainest by more than rounding is set aside with a warning, however fast. An op for which there is no memory
-    /// is left out. What was found is kept in the cache folder (see [`Device::tuning_findings`]) for the next run.
-    ///
-    /// ```
-    /// # fn main() -> wgrad::Result<()> {
-    /// use wgrad::{Device, Tensor};
-    /// let device = Device::new()?;
-    /// let step = || Tensor::ones([48, 32])?.matmul(Tensor::ones([32, 64])?)?.to_vec::<f32>();
-    /// assert_eq!(device.scope(step)?[0], 32.0);     // what is to be measured runs once
-    ///
-    /// let report = device.tune()?;
-    /// println!("{report}");                         // op, chosen variant and its time, the first choice and its time
-    /// assert_eq!(device.scope(step)?[0], 32.0);
-    /// assert!(device.tune()?.ops().is_empty());     // nothing is measured twice
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Device::synchronize`]; [`Error::Device`] if a profile is being recorded.
-    #[cfg(not(target_family = "wasm"))]
-    pub fn tune(&self) -> Result<TuningReport> {
-        pollster::block_on(self.tune_async())
-    }
-
     /// As [`Device::tune`], on every target. Between two measurements a page can draw and a program go on; what it
     /// runs meanwhile makes the times longer. A future that is dropped leaves what it had measured unused.
     ///
@@ -47,9 +18,10 @@ impl Device {
         self.flush()?;
         let gpu = &self.0.gpu;
         gpu.done().await?;
-        // A browser's device may have no timestamps, which are not used there.
-        #[cfg(not(target_family = "wasm"))]
-        gpu.start_profile().map(|()| gpu.drop_profile())?;
+        // Where timestamps take the times, nobody else may be recording a profile.
+        if platform::TIMESTAMPS_ARE_FINE {
+            gpu.start_profile().map(|()| gpu.drop_profile())?;
+        }
         let mut tasks = self.state().tuner.take_unmeasured();
         let mut ops = Vec::new();
         let measured = {

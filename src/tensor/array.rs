@@ -35,15 +35,6 @@ impl Tensor {
         }
     }
 
-    /// The values as an `ndarray` array. Blocks.
-    ///
-    /// # Errors
-    /// As [`Tensor::to_vec`].
-    #[cfg(not(target_family = "wasm"))]
-    pub fn to_array<T: Element>(&self) -> Result<ArrayD<T>> {
-        self.shaped(self.to_vec()?)
-    }
-
     /// The values as an `ndarray` array.
     ///
     /// # Errors
@@ -52,7 +43,7 @@ impl Tensor {
         self.shaped(self.to_vec_async().await?)
     }
 
-    fn shaped<T>(&self, values: Vec<T>) -> Result<ArrayD<T>> {
+    pub(super) fn shaped<T>(&self, values: Vec<T>) -> Result<ArrayD<T>> {
         ArrayD::from_shape_vec(IxDyn(self.shape()), values)
             .map_err(|e| Error::Shape(message!("to_array: {e}.")))
     }

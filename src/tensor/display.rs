@@ -7,6 +7,7 @@ use std::fmt;
 
 use half::f16;
 
+use crate::device::platform;
 use crate::dtype::DType;
 
 use super::{Element, Tensor};
@@ -48,17 +49,14 @@ impl fmt::Debug for Tensor {
     }
 }
 
-#[cfg(not(target_family = "wasm"))]
 fn value_text(tensor: &Tensor) -> String {
+    if !platform::MAY_BLOCK {
+        return "<not read: await to_string_async>".to_owned();
+    }
     match tensor.to_bytes() {
         Ok(bytes) => format_values(&Values::new(tensor.dtype(), &bytes), tensor.shape()),
         Err(error) => format!("<not read: {error}>"),
     }
-}
-
-#[cfg(target_family = "wasm")]
-fn value_text(_: &Tensor) -> String {
-    "<not read: await to_string_async>".to_owned()
 }
 
 /// A shape as Python writes a tuple: `()`, `(3,)`, `(2, 3)`.

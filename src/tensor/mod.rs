@@ -4,6 +4,8 @@
 //! prints them.
 
 mod array;
+#[cfg(not(target_family = "wasm"))]
+mod blocking;
 mod buffer;
 mod create;
 mod display;

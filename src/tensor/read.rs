@@ -18,16 +18,6 @@ impl Tensor {
         Ok(T::load(&self.to_bytes_async().await?))
     }
 
-    /// As [`Tensor::to_vec_async`]; blocks until the value is there.
-    ///
-    /// # Errors
-    /// As [`Tensor::to_vec_async`].
-    #[cfg(not(target_family = "wasm"))]
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        self.check_read::<T>()?;
-        Ok(T::load(&self.to_bytes()?))
-    }
-
     /// The only element of a tensor that has one.
     ///
     /// # Errors
@@ -35,32 +25,6 @@ impl Tensor {
     pub async fn item_async<T: Element>(&self) -> Result<T> {
         self.check_item()?;
         Ok(self.to_vec_async::<T>().await?[0])
-    }
-
-    /// As [`Tensor::item_async`]; blocks until the value is there. This is how native control flow looks at
-    /// values:
-    ///
-    /// ```
-    /// # fn main() -> wgrad::Result<()> {
-    /// use wgrad as tf;
-    /// // The Collatz sequence of 12.
-    /// let mut a = tf::constant(12)?;
-    /// let mut steps = vec![];
-    /// while a.item::<i32>()? != 1 {
-    ///     a = if (&a % 2).item::<i32>()? == 0 { a.floordiv(2)? } else { 3 * &a + 1 };
-    ///     steps.push(a.item::<i32>()?);
-    /// }
-    /// assert_eq!(steps, [6, 3, 10, 5, 16, 8, 4, 2, 1]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Tensor::item_async`].
-    #[cfg(not(target_family = "wasm"))]
-    pub fn item<T: Element>(&self) -> Result<T> {
-        self.check_item()?;
-        Ok(self.to_vec::<T>()?[0])
     }
 
     /// The elements of several tensors, which the device is waited for once: losses of many steps, all weights.
@@ -124,8 +88,7 @@ impl Tensor {
         }
     }
 
-    /// As [`Tensor::to_bytes_async`]; blocks.
-    #[cfg(not(target_family = "wasm"))]
+    /// As [`Tensor::to_bytes_async`]; blocks, which a browser does not allow.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
         match self.is_empty() {
             true => Ok(Vec::new()),
@@ -133,7 +96,7 @@ impl Tensor {
         }
     }
 
-    fn check_read<T: Element>(&self) -> Result<()> {
+    pub(super) fn check_read<T: Element>(&self) -> Result<()> {
         if T::DTYPE == self.dtype() {
             return Ok(());
         }
@@ -145,7 +108,7 @@ impl Tensor {
         )))
     }
 
-    fn check_item(&self) -> Result<()> {
+    pub(super) fn check_item(&self) -> Result<()> {
         if self.len() == 1 {
             return Ok(());
         }

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+
+use web_time::Instant;
 
 use super::measure::Measurement;
 use super::{Task, Tuner, Tuning};
-use crate::device::Gpu;
+use crate::device::{Gpu, platform};
 use crate::error::Result;
 
 /// How much of the time measuring may take: one part in so many.
@@ -36,7 +37,8 @@ impl Tuner {
     /// What the program's own work has met, not what measuring has.
     pub(crate) fn slice(&mut self, gpu: &Gpu) -> Result<bool> {
         let work = &mut self.background;
-        if self.mode != Tuning::Background
+        if !platform::MAY_BLOCK
+            || self.mode != Tuning::Background
             || (work.current.is_none() && work.waiting.is_empty())
             || work.next.is_some_and(|next| Instant::now() < next)
             // Somebody is profiling.

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cache_folder;
-use crate::device::{AdapterInfo, Caps};
+use crate::device::{AdapterInfo, Caps, platform};
 use crate::files;
 
 /// What findings hold for: an adapter with its driver, what of it is used, and the crate's version.
@@ -51,7 +51,7 @@ impl Identity {
     /// The file in the cache folder, if there is to be one.
     fn path(&self) -> Option<PathBuf> {
         let env = |name: &str| std::env::var_os(name);
-        if cfg!(target_family = "wasm") || self.adapter.is_empty() || cache_folder::is_off(&env) {
+        if !platform::HAS_FILES || self.adapter.is_empty() || cache_folder::is_off(&env) {
             return None;
         }
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };

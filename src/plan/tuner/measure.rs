@@ -12,7 +12,7 @@ use super::super::{Plan, plan};
 use super::agree::agree;
 use super::report::{TunedOp, TunedVariant};
 use super::{Choice, Task};
-use crate::device::{Buffer, Gpu};
+use crate::device::{Buffer, Gpu, platform};
 use crate::dtype::DType;
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::lower::Variants;
@@ -33,9 +33,9 @@ const LONGEST: Duration = Duration::from_millis(1500);
 /// What takes so much longer than the others when it is verified is not timed: more than any driver takes to compile.
 const HOPELESS: Duration = Duration::from_millis(300);
 /// A turn runs a short kernel several times, for about this long. A browser's answer alone takes about a millisecond.
-const TURN: Duration = Duration::from_millis(if cfg!(target_family = "wasm") { 20 } else { 2 });
+const TURN: Duration = platform::TUNER_TURN;
 /// Times a turn runs a kernel at most.
-const RUNS: u32 = if cfg!(target_family = "wasm") { 100 } else { 10 };
+const RUNS: u32 = platform::TUNER_RUNS;
 
 /// One op being measured.
 pub(super) struct Measurement {
@@ -176,7 +176,6 @@ impl Measurement {
     }
 
     /// Whether the first variant gives what the plain one gives; `None` if there is no memory or no device to tell.
-    #[cfg(not(target_family = "wasm"))]
     pub(super) fn proves_the_first(mut self, gpu: &Gpu) -> Option<bool> {
         let mut scratch = None;
         for _ in 0..2 {
@@ -246,7 +245,6 @@ impl Measurement {
     }
 
     /// The name of what would be taken without measuring.
-    #[cfg(not(target_family = "wasm"))]
     pub(super) fn first(&self) -> &str {
         &self.task.variants.names[0]
     }
@@ -358,8 +356,8 @@ impl Entry {
         read
     }
 
-    /// The times of `runs` runs, by the device's clock where it has one. None if another thread's work came between.
-    #[cfg(not(target_family = "wasm"))]
+    /// The times of `runs` runs, by the device's clock where it has one; natively. None if another thread's work came
+    /// between. In a browser their mean, by the page's clock.
     async fn run_timed(
         &mut self,
         gpu: &Gpu,
@@ -368,6 +366,14 @@ impl Entry {
         runs: u32,
     ) -> Result<Vec<Duration>> {
         gpu.done().await?;
+        if !platform::TIMESTAMPS_ARE_FINE {
+            let began = Instant::now();
+            for _ in 0..runs {
+                self.plan.run(gpu, &graph.nodes, leaves, None)?;
+            }
+            gpu.done().await?;
+            return Ok(vec![began.elapsed() / runs.max(1)]);
+        }
         gpu.start_profile()?;
         for _ in 0..runs {
             if let Err(error) = self.plan.run(gpu, &graph.nodes, leaves, None) {
@@ -386,24 +392,6 @@ impl Entry {
             end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start)
         };
         Ok(profile.kernels().chunks(steps).map(run).collect())
-    }
-
-    /// The mean time of `runs` runs, by the page's clock: browsers make the device's too coarse for one kernel.
-    #[cfg(target_family = "wasm")]
-    async fn run_timed(
-        &mut self,
-        gpu: &Gpu,
-        graph: &Graph,
-        leaves: &[Arc<Buffer>],
-        runs: u32,
-    ) -> Result<Vec<Duration>> {
-        gpu.done().await?;
-        let began = Instant::now();
-        for _ in 0..runs {
-            self.plan.run(gpu, &graph.nodes, leaves, None)?;
-        }
-        gpu.done().await?;
-        Ok(vec![began.elapsed() / runs.max(1)])
     }
 }
 

@@ -1,39 +1,28 @@
-//! Takes the time of every kernel while somebody asks for it: marks of the device's clock around dispatches.
+//! Times every kernel while a profile is recorded, by timestamps of the device before and after each dispatch.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use web_time::{Duration, Instant};
 
-use super::profile::{Profile, ProfiledKernel};
-use super::submit::Launch;
-use super::{Gpu, Staging};
+use super::launch::Launch;
+use super::profile::{Clock, Profile, ProfiledKernel};
+use super::{Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result, message};
-
-/// Where the times come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Clock {
-    /// The device's, between the dispatches of one pass.
-    InsidePass = 1,
-    /// The device's, around passes of one dispatch each.
-    Pass,
-    /// The host's, around submissions of one dispatch each.
-    Host,
-}
 
 impl Clock {
     /// The best one that the device has.
     fn of(device: &wgpu::Device) -> Option<Self> {
         let features = device.features();
         let inside = wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
-        if features.contains(inside) && cfg!(not(target_family = "wasm")) {
+        if features.contains(inside) && platform::MAY_BLOCK {
             Some(Clock::InsidePass)
         } else if features.contains(wgpu::Features::TIMESTAMP_QUERY) {
             Some(Clock::Pass)
-        } else if cfg!(not(target_family = "wasm")) {
+        } else if platform::MAY_BLOCK {
             Some(Clock::Host)
         } else {
-            // A browser neither waits nor tells the time that precisely.
+            // A browser can neither wait for each kernel nor time it precisely.
             None
         }
     }
@@ -41,18 +30,18 @@ impl Clock {
 
 /// The recording of a device, if one is under way.
 #[derive(Default)]
-pub(super) struct Profiling {
-    /// 0, or the clock: what every submission looks at.
+pub(super) struct KernelTimer {
+    /// The clock, or 0 while no profile is recorded: every submission looks here.
     clock: AtomicU8,
     recording: Mutex<Recording>,
 }
 
 #[derive(Default)]
 struct Recording {
-    /// Times that are known. Starts are ticks or nanoseconds since an arbitrary moment.
+    /// Kernels whose times the host knows. Starts are ticks or nanoseconds since an arbitrary moment.
     kernels: Vec<Record>,
-    /// Times that are still on the device.
-    pending: Vec<(Vec<Record>, Marks)>,
+    /// Kernels whose times are still on the device.
+    pending: Vec<(Vec<Record>, Timestamps)>,
     began: Option<Instant>,
 }
 
@@ -76,18 +65,18 @@ impl Record {
     }
 }
 
-/// The marks of one submission.
-pub(super) struct Marks {
+/// The timestamps of one submission.
+pub(super) struct Timestamps {
     pub(super) queries: wgpu::QuerySet,
     resolved: wgpu::Buffer,
     staging: Staging,
 }
 
-/// Submissions whose marks may wait on the device before they are read.
+/// Submissions whose timestamps may stay on the device before the host reads them.
 const PENDING: usize = 32;
 
-impl Marks {
-    /// Kernels in one query set, two marks each. wgpu allows 4096 queries; a quarter keeps what waits small.
+impl Timestamps {
+    /// Kernels in one query set, two timestamps each. wgpu allows 4096 queries; a quarter of them keeps these buffers small.
     pub(super) const MOST: usize = wgpu::QUERY_SET_MAX_QUERIES as usize / 8;
 
     pub(super) fn new(gpu: &Gpu, kernels: usize) -> Result<Self> {
@@ -104,7 +93,7 @@ impl Marks {
             mapped_at_creation: false,
         });
         let staging = gpu.staging(8 * count as usize)?;
-        Ok(Marks { queries, resolved, staging })
+        Ok(Timestamps { queries, resolved, staging })
     }
 
     pub(super) fn resolve(&self, encoder: &mut wgpu::CommandEncoder, kernels: usize) {
@@ -114,20 +103,20 @@ impl Marks {
     }
 }
 
-impl Profiling {
+impl KernelTimer {
     /// The clock to use, if a recording is under way.
     pub(super) fn clock(&self) -> Option<Clock> {
         match self.clock.load(Ordering::Relaxed) {
             0 => None,
             // The only one that a browser can have.
-            _ if cfg!(target_family = "wasm") => Some(Clock::Pass),
+            _ if !platform::MAY_BLOCK => Some(Clock::Pass),
             1 => Some(Clock::InsidePass),
             2 => Some(Clock::Pass),
             _ => Some(Clock::Host),
         }
     }
 
-    /// Takes down a kernel that ran from `began` until now.
+    /// Records a kernel that ran from `began` until now.
     pub(super) fn measured(&self, launch: &Launch<'_>, began: Instant) {
         let mut recording = self.lock();
         let zero = *recording.began.get_or_insert(began);
@@ -136,16 +125,21 @@ impl Profiling {
         recording.kernels.push(Record { start, end, ..Record::new(launch) });
     }
 
-    /// Takes down kernels whose times will be in `marks`.
-    pub(super) fn marked(&self, gpu: &Gpu, launches: &[Launch<'_>], marks: Marks) -> Result<()> {
+    /// Records kernels whose times will be in `timestamps`.
+    pub(super) fn timestamped(
+        &self,
+        gpu: &Gpu,
+        launches: &[Launch<'_>],
+        timestamps: Timestamps,
+    ) -> Result<()> {
         let mut recording = self.lock();
-        recording.pending.push((launches.iter().map(Record::new).collect(), marks));
-        if recording.pending.len() < PENDING || cfg!(target_family = "wasm") {
+        recording.pending.push((launches.iter().map(Record::new).collect(), timestamps));
+        if recording.pending.len() < PENDING || !platform::MAY_BLOCK {
             return Ok(());
         }
         let pending = std::mem::take(&mut recording.pending);
         drop(recording);
-        let known = pollster::block_on(read_marks(gpu, pending))?;
+        let known = pollster::block_on(read_timestamps(gpu, pending))?;
         self.lock().kernels.extend(known);
         Ok(())
     }
@@ -156,7 +150,7 @@ impl Profiling {
 }
 
 impl Gpu {
-    /// Begins to take down every kernel that is submitted.
+    /// Begins to record every kernel that is submitted.
     pub(crate) fn start_profile(&self) -> Result<()> {
         let Some(clock) = Clock::of(&self.device) else {
             return Err(Error::Device(
@@ -164,12 +158,8 @@ impl Gpu {
                 message!("Device: {} has no timestamps, so kernels cannot be profiled.", self.info),
             ));
         };
-        let begun = self.profiling.clock.compare_exchange(
-            0,
-            clock as u8,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
+        let begun =
+            self.timer.clock.compare_exchange(0, clock as u8, Ordering::Relaxed, Ordering::Relaxed);
         begun.map(drop).map_err(|_| {
             Error::Device(
                 DeviceFault::Limit,
@@ -182,7 +172,7 @@ impl Gpu {
     pub(crate) async fn finish_profile(&self) -> Result<Profile> {
         let (clock, recording) = self.stop_profile();
         let mut kernels = recording.kernels;
-        kernels.extend(read_marks(self, recording.pending).await?);
+        kernels.extend(read_timestamps(self, recording.pending).await?);
         // Ticks of the device, or nanoseconds already.
         let period = match clock {
             Some(Clock::Host) => 1.0,
@@ -208,17 +198,20 @@ impl Gpu {
     }
 
     fn stop_profile(&self) -> (Option<Clock>, Recording) {
-        let clock = self.profiling.clock();
-        self.profiling.clock.store(0, Ordering::Relaxed);
-        (clock, std::mem::take(&mut *self.profiling.lock()))
+        let clock = self.timer.clock();
+        self.timer.clock.store(0, Ordering::Relaxed);
+        (clock, std::mem::take(&mut *self.timer.lock()))
     }
 }
 
-/// Reads the marks of submissions and puts them into the records.
-async fn read_marks(gpu: &Gpu, pending: Vec<(Vec<Record>, Marks)>) -> Result<Vec<Record>> {
+/// Reads the timestamps of submissions and puts them into the records.
+async fn read_timestamps(
+    gpu: &Gpu,
+    pending: Vec<(Vec<Record>, Timestamps)>,
+) -> Result<Vec<Record>> {
     let mut known = Vec::new();
-    for (mut records, marks) in pending {
-        let bytes = gpu.read(marks.staging).await?;
+    for (mut records, timestamps) in pending {
+        let bytes = gpu.read(timestamps.staging).await?;
         let ticks: &[[u64; 2]] = &bytes
             .chunks_exact(16)
             .map(|pair| {

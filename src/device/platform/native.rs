@@ -1,0 +1,153 @@
+//! Vulkan, Metal and DX12 on a desktop, a server or a phone: threads may block, and there are files.
+
+#[cfg(unix)]
+mod exit_sync;
+mod probe;
+
+use std::fs::{self, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+pub(crate) use probe::Probe;
+
+/// Whether a thread may wait for the device.
+pub(crate) const MAY_BLOCK: bool = true;
+/// Whether the program keeps files from one run to the next.
+pub(crate) const HAS_FILES: bool = true;
+/// Whether there may be several adapters, and some that lack what WebGPU guarantees.
+pub(crate) const SHOWS_ALL_ADAPTERS: bool = true;
+/// Whether the device's timestamps are fine enough to time a single kernel.
+pub(crate) const TIMESTAMPS_ARE_FINE: bool = true;
+
+/// The tuner runs a short kernel several times in a turn, for about this long.
+pub(crate) const TUNER_TURN: Duration = Duration::from_millis(2);
+/// The tuner runs a kernel at most this often in a turn.
+pub(crate) const TUNER_RUNS: u32 = 10;
+
+pub(crate) const NO_ADAPTER: &str = "Device: no GPU adapter was found. Install a driver: on Debian and Ubuntu \
+`sudo apt install mesa-vulkan-drivers` (it has a software adapter too), on Fedora `sudo dnf install \
+mesa-vulkan-drivers vulkan-loader`; on macOS Metal is part of the system (10.13 or newer); on Windows \
+install the graphics driver of the GPU's vendor (DX12 or Vulkan; WARP is the software adapter). If WGPU_BACKEND, \
+VK_ICD_FILENAMES or VK_DRIVER_FILES is set, check that it names what exists.";
+pub(crate) const TRY_ANOTHER_ADAPTER: &str = "Try another one with WGRAD_ADAPTER.";
+/// How a program opens the device that it goes on with after a loss.
+pub(crate) const OPEN_ANOTHER_DEVICE: &str = "Device::new, give it to Device::set_default";
+
+/// An environment variable.
+pub(crate) fn env_var(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The backends that `WGPU_BACKEND` names.
+pub(crate) fn backends() -> wgpu::Backends {
+    wgpu::Backends::from_env().unwrap_or(wgpu::Backends::PRIMARY)
+}
+
+pub(crate) fn instance_flags() -> wgpu::InstanceFlags {
+    wgpu::InstanceFlags::empty().with_env()
+}
+
+/// All adapters that this process can see, in the driver's order.
+pub(crate) async fn adapters(instance: &wgpu::Instance) -> Vec<wgpu::Adapter> {
+    instance.enumerate_adapters(backends()).await
+}
+
+/// The name of an adapter that wgpu has no name for; natively wgpu always has one.
+pub(crate) async fn adapter_name() -> String {
+    String::new()
+}
+
+/// Calls `f` for each of `items`, on as many threads as there are processors, and returns the results in order.
+pub(crate) fn map_on_threads<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    // Items differ much in what they cost, so each thread takes the next one that nobody has taken.
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((at, item)) = {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            items.get(at).map(|item| (at, item))
+        } {
+            done.push((at, f(item)));
+        }
+        done
+    };
+    let mut results = std::thread::scope(|scope| {
+        // This thread works too. Where the system gives no other one, it does everything.
+        let others: Vec<_> = (1..threads.min(items.len()))
+            .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
+            .collect();
+        let mut results = work();
+        for thread in others {
+            match thread.join() {
+                Ok(done) => results.extend(done),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results
+    });
+    results.sort_unstable_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// A thread that polls for asynchronous readers: natively wgpu runs callbacks only while some thread polls.
+pub(crate) struct Poller {
+    /// Waits until the device has done all that was submitted.
+    wait: Arc<dyn Fn() + Send + Sync>,
+    thread: Mutex<Option<Sender<()>>>,
+}
+
+impl Poller {
+    pub(crate) fn new(wait: impl Fn() + Send + Sync + 'static) -> Self {
+        Poller { wait: Arc::new(wait), thread: Mutex::new(None) }
+    }
+
+    /// Makes the thread poll until the device has done all that was submitted. The first call starts the thread; it
+    /// ends when the poller is dropped.
+    pub(crate) fn wake(&self) {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = thread.get_or_insert_with(|| {
+            let (sender, receiver) = channel();
+            let wait = self.wait.clone();
+            std::thread::spawn(move || {
+                while receiver.recv().is_ok() {
+                    wait();
+                }
+            });
+            sender
+        });
+        let _ = sender.send(());
+    }
+}
+
+/// Has `idle`, which blocks until the default device is idle, called when this thread ends.
+pub(crate) fn wait_at_thread_end(idle: fn()) {
+    #[cfg(unix)]
+    exit_sync::wait_at_thread_end(idle);
+    #[cfg(not(unix))]
+    let _ = idle;
+}
+
+/// Names the running system and the space in which this process has its number, where the system tells (Linux).
+pub(crate) fn process_space() -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    fs::read("/proc/sys/kernel/random/boot_id").ok()?.hash(&mut hasher);
+    fs::read_link("/proc/self/ns/pid").ok()?.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+/// Whether the user of this process owns the file.
+#[cfg(unix)]
+pub(crate) fn owns(found: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").is_ok_and(|this| this.uid() == found.uid())
+}
+
+/// Whether the user of this process owns the file; only Unix tells.
+#[cfg(not(unix))]
+pub(crate) fn owns(_: &Metadata) -> bool {
+    false
+}

@@ -1,0 +1,122 @@
+//! Asks whether a device still takes calls. wgpu has no question for it, and answers most calls on a device that was
+//! destroyed with silence.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Makes small mistakes with a buffer: a living device reports them, a dead one passes over them.
+pub(crate) struct Probe {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    buffer: wgpu::Buffer,
+    /// Whether wgpu has refused the mapping that was asked for last.
+    refused: Mutex<Arc<AtomicBool>>,
+    /// The device was gone from the beginning, so there is no buffer.
+    dead: bool,
+}
+
+impl Probe {
+    pub(crate) fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
+        let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("wgrad probe"),
+            size: 4,
+            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        let (device, queue) = (device.clone(), queue.clone());
+        let mut probe = Probe { device, queue, buffer, refused: Mutex::default(), dead: false };
+        probe.dead = probe.reports(0);
+        probe
+    }
+
+    /// False once the device takes no more calls. This does not wait, and takes half a microsecond.
+    pub(crate) fn answers(&self) -> bool {
+        // A write behind the buffer's end is the mistake.
+        !self.dead && if may_use_scopes() { self.reports(8) } else { self.maps() }
+    }
+
+    /// Whether wgpu maps the buffer; it refuses at once, too. This takes ten times as long.
+    fn maps(&self) -> bool {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.store(false, Ordering::Relaxed);
+        let told = refused.clone();
+        self.buffer.slice(..).map_async(wgpu::MapMode::Read, move |mapped| {
+            if mapped.is_err() {
+                told.store(true, Ordering::Relaxed);
+            }
+        });
+        // Looks before it unmaps, as unmapping calls the callback with an error, too.
+        let maps = !refused.load(Ordering::Relaxed);
+        if maps {
+            self.buffer.unmap();
+        }
+        maps
+    }
+
+    /// Whether wgpu reports an error for an empty write at offset `at`.
+    fn reports(&self, at: u64) -> bool {
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        self.queue.write_buffer(&self.buffer, at, &[]);
+        pollster::block_on(scope.pop()).is_some()
+    }
+
+    /// As wgpu's `poll`, which panics if the driver loses the device meanwhile; here that is an error.
+    pub(crate) fn poll(&self, how: wgpu::PollType) -> Result<wgpu::PollStatus, String> {
+        guarded(|| self.device.poll(how))
+    }
+}
+
+/// Threads that may open error scopes: wgpu keeps a list for each thread that has opened one until the device is gone.
+const THREADS: usize = 256;
+
+fn may_use_scopes() -> bool {
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static MAY: bool = SEEN.fetch_add(1, Ordering::Relaxed) < THREADS;
+    }
+    // A thread that is ending may have lost its thread-local values.
+    MAY.try_with(|may| *may).unwrap_or(false)
+}
+
+fn guarded(
+    poll: impl FnOnce() -> Result<wgpu::PollStatus, wgpu::PollError>,
+) -> Result<wgpu::PollStatus, String> {
+    // wgpu panics when it has returned from its own code, which has let go of its locks by then.
+    match catch_unwind(AssertUnwindSafe(poll)) {
+        Ok(polled) => polled.map_err(|error| error.to_string()),
+        Err(_) => Err("the driver reports an error".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_ask_know_a_dead_device() {
+        use crate::device::{DeviceOptions, Gpu};
+        let gpu = pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap();
+        let probe = Probe::new(&gpu.device, &gpu.queue);
+        for _ in 0..3 {
+            assert!(!probe.dead && probe.reports(8) && probe.maps() && probe.answers());
+        }
+        gpu.device.destroy();
+        assert!(!probe.reports(8) && !probe.maps() && !probe.answers());
+        assert!(Probe::new(&gpu.device, &gpu.queue).dead);
+    }
+
+    #[test]
+    fn many_threads_come_and_go() {
+        let ask = || std::thread::spawn(may_use_scopes).join().unwrap();
+        assert_eq!((0..2 * THREADS).filter(|_| ask()).count().max(THREADS), THREADS);
+        assert!(!ask());
+    }
+
+    #[test]
+    fn a_poll_that_panics_is_an_error() {
+        let told = guarded(|| panic!("Error in Device::poll: Parent device is lost"));
+        assert_eq!(told.unwrap_err(), "the driver reports an error");
+        assert_eq!(guarded(|| Ok(wgpu::PollStatus::Poll)), Ok(wgpu::PollStatus::Poll));
+    }
+}

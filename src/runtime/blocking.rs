@@ -1,0 +1,78 @@
+//! The calls that block, which exist natively only: in a browser no thread may block, and each of them has a twin that is
+//! `async`.
+
+use super::{Device, Profiler};
+use crate::device::{AdapterInfo, DeviceOptions, Profile, adapter};
+use crate::error::Result;
+use crate::plan::TuningReport;
+
+impl Device {
+    /// Opens the fastest adapter, or the one that `WGRAD_ADAPTER` names. Blocks.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if there is no adapter (with the packages to install) or it refuses to open.
+    pub fn new() -> Result<Self> {
+        Self::open(&DeviceOptions::default())
+    }
+
+    /// Opens an adapter as `options` say. Blocks.
+    ///
+    /// # Errors
+    /// As [`Device::new`]; an adapter that is asked for but missing is an error that lists those present.
+    pub fn open(options: &DeviceOptions) -> Result<Self> {
+        pollster::block_on(Self::open_async(options))
+    }
+
+    /// The adapters that [`DeviceOptions::adapter`] can name, in the order of their indices. Blocks.
+    pub fn adapters() -> Vec<AdapterInfo> {
+        let found = pollster::block_on(adapter::list());
+        found.iter().map(|a| AdapterInfo::new(&a.get_info())).collect()
+    }
+
+    /// Flushes and blocks until the GPU has finished.
+    ///
+    /// # Errors
+    /// As [`Device::flush`].
+    pub fn synchronize(&self) -> Result<()> {
+        self.flush()?;
+        self.0.gpu.wait(None)
+    }
+
+    /// Measures the ops that have run on this device, were not measured before and can be computed in several ways
+    /// (products and convolutions), and uses the fastest from now on. Blocks for up to a few seconds an op.
+    ///
+    /// Each variant runs alone, on random numbers, in buffers of its own. One whose results differ from those of the
+    /// plainest by more than rounding is set aside with a warning, however fast. An op for which there is no memory
+    /// is left out. What was found is kept in the cache folder (see [`Device::tuning_findings`]) for the next run.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Device, Tensor};
+    /// let device = Device::new()?;
+    /// let step = || Tensor::ones([48, 32])?.matmul(Tensor::ones([32, 64])?)?.to_vec::<f32>();
+    /// assert_eq!(device.scope(step)?[0], 32.0);     // what is to be measured runs once
+    ///
+    /// let report = device.tune()?;
+    /// println!("{report}");                         // op, chosen variant and its time, the first choice and its time
+    /// assert_eq!(device.scope(step)?[0], 32.0);
+    /// assert!(device.tune()?.ops().is_empty());     // nothing is measured twice
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::synchronize`]; [`Error::Device`](crate::Error::Device) if a profile is being recorded.
+    pub fn tune(&self) -> Result<TuningReport> {
+        pollster::block_on(self.tune_async())
+    }
+}
+
+impl Profiler {
+    /// Flushes, waits for the device and returns what was recorded.
+    ///
+    /// # Errors
+    /// As [`Device::flush`].
+    pub fn finish(self) -> Result<Profile> {
+        pollster::block_on(self.finish_async())
+    }
+}

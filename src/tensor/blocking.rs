@@ -1,0 +1,50 @@
+//! Reading values with the thread blocked until they are there, which only native targets allow.
+
+use ndarray::ArrayD;
+
+use super::{Element, Tensor};
+use crate::error::Result;
+
+impl Tensor {
+    /// As [`Tensor::to_vec_async`]; blocks until the value is there.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec_async`].
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.check_read::<T>()?;
+        Ok(T::load(&self.to_bytes()?))
+    }
+
+    /// As [`Tensor::item_async`]; blocks until the value is there. This is how native control flow looks at
+    /// values:
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// // The Collatz sequence of 12.
+    /// let mut a = tf::constant(12)?;
+    /// let mut steps = vec![];
+    /// while a.item::<i32>()? != 1 {
+    ///     a = if (&a % 2).item::<i32>()? == 0 { a.floordiv(2)? } else { 3 * &a + 1 };
+    ///     steps.push(a.item::<i32>()?);
+    /// }
+    /// assert_eq!(steps, [6, 3, 10, 5, 16, 8, 4, 2, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::item_async`].
+    pub fn item<T: Element>(&self) -> Result<T> {
+        self.check_item()?;
+        Ok(self.to_vec::<T>()?[0])
+    }
+
+    /// The values as an `ndarray` array. Blocks.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec`].
+    pub fn to_array<T: Element>(&self) -> Result<ArrayD<T>> {
+        self.shaped(self.to_vec()?)
+    }
+}
