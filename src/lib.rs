@@ -21,7 +21,6 @@ mod error;
 mod files;
 mod graph;
 pub mod keras;
-mod lists;
 mod ops;
 mod plan;
 pub mod random;

@@ -40,20 +40,24 @@ impl Pipelines {
         if let Some((_, layout)) = layouts.iter().find(|(known, _)| *known == accesses) {
             return layout.clone();
         }
-        let entry = |binding: usize, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
-            binding: binding as u32,
-            visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
-            count: None,
-        };
-        let mut entries = Vec::with_capacity(accesses.len());
-        for access in accesses {
+        let entry = |(binding, access): (usize, &Access)| {
             let ty = match access {
                 Access::Uniform => wgpu::BufferBindingType::Uniform,
                 _ => wgpu::BufferBindingType::Storage { read_only: *access == Access::Read },
             };
-            entries.push(entry(entries.len(), ty));
-        }
+            wgpu::BindGroupLayoutEntry {
+                binding: binding as u32,
+                visibility: wgpu::ShaderStages::COMPUTE,
+                ty: wgpu::BindingType::Buffer {
+                    ty,
+                    has_dynamic_offset: false,
+                    min_binding_size: None,
+                },
+                count: None,
+            }
+        };
+        let entries: Vec<wgpu::BindGroupLayoutEntry> =
+            accesses.iter().enumerate().map(entry).collect();
         let group = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some("wgrad"),
             entries: &entries,

@@ -195,11 +195,6 @@ pub(crate) fn expect_dtype(op: &str, spec: &Spec, allowed: &[DType]) -> Result<(
     )))
 }
 
-/// What `infer` has found good before. Unlike `expect` it leaves out of a program how errors look to programmers.
-fn agreed<T>(checked: Result<T>) -> T {
-    checked.unwrap_or_else(|error| unreachable!("infer has agreed: {error}"))
-}
-
 /// The refusal of a tensor whose dtype an op is not defined for.
 fn not_defined(op: &str, x: &Spec, takes: &dyn Fn(DType) -> bool) -> Error {
     Error::DType(message!(

@@ -6,7 +6,7 @@
 //! a [`KernelIr`] exists or not.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use super::ir_builder::LARGEST;
 use super::kernel_ir::{Code, KernelIr, LoadSource, PlanContext};
@@ -17,7 +17,6 @@ use super::repetition::{self, Labels, Repetition};
 use super::{epilogue, loop_rerolling};
 use crate::graph::lower::{Bind, Kernels, Lowering};
 use crate::graph::{HashIndex, Input, hash_bytes};
-use crate::lists::insert_sorted;
 
 /// Nodes that become one kernel, or two where a fold is long.
 pub(super) struct FusionGroup<'a> {
@@ -382,20 +381,20 @@ impl<'a, 'b> Fuser<'a, 'b> {
         demanded: &[bool],
         alone: bool,
     ) -> Option<Vec<FusionGroup<'a>>> {
-        let mut open: Vec<u32> =
+        let mut open: BTreeSet<u32> =
             members.iter().copied().filter(|&m| demanded[m as usize]).collect();
         let mut groups = Vec::new();
         while let Some(&last) = open.last() {
             let group = match alone {
                 true => self.build(&[last], vec![last], true)?,
-                false => self.build(members, open.clone(), false)?,
+                false => self.build(members, open.iter().copied().collect(), false)?,
             };
             open.retain(|node| !group.outputs.contains(node));
             // Only a node alone reads other members, which were called before it.
             for input in &group.reads {
                 if let Input::Node(j) = *input {
-                    if members.contains(&j) && !open.contains(&j) {
-                        insert_sorted(&mut open, j);
+                    if members.contains(&j) {
+                        open.insert(j);
                     }
                 }
             }

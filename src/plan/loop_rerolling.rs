@@ -249,8 +249,7 @@ impl Needs {
                 Some(Output { node, instance, dtype, row: false, replaces: None })
             })
             .collect();
-        let mut members = Vec::new();
-        turns.iter().for_each(|turn| members.extend_from_slice(&turn.members));
+        let members = turns.iter().flat_map(|turn| turn.members.iter().copied()).collect();
         let mut turns = turns.into_iter();
         let mut group = turns.next().expect("a loop has turns");
         group.members = members;

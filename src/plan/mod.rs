@@ -184,12 +184,9 @@ impl Plan {
                 step.bind(gpu, params, buffer);
             }
         }
-        let mut launches: Vec<Launch> = Vec::with_capacity(self.steps.len());
-        for step in &self.steps {
-            launches.push(step.launch()?);
-        }
-        let mut outputs: Vec<Arc<Buffer>> = Vec::with_capacity(self.outputs.len());
-        self.outputs.iter().for_each(|(_, reference)| outputs.push(buffer(*reference).clone()));
+        let launches = self.steps.iter().map(Step::launch).collect::<Result<Vec<Launch>>>()?;
+        let outputs: Vec<Arc<Buffer>> =
+            self.outputs.iter().map(|(_, reference)| buffer(*reference).clone()).collect();
         let read = read.and_then(|(node, staging)| {
             let at = self.outputs.iter().position(|(n, _)| *n == node)?;
             Some((&*outputs[at], staging))

@@ -2,8 +2,6 @@
 //! (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006), so that a join costs
 //! what lies between the two groups and not the whole graph.
 
-use crate::lists::sort;
-
 /// Places in an order in which each group stands before all that it leads to.
 pub(super) struct Order {
     places: Vec<u32>,
@@ -88,25 +86,17 @@ impl Order {
     /// `to` becomes a part of `from`: what leads to either stands before it from now on, what they lead to behind it.
     pub(super) fn join(&mut self, from: u32, to: u32, between: Between) {
         let Between { before, after } = between;
-        let mut places: Vec<u64> = Vec::with_capacity(before.len() + after.len() + 2);
-        let mut groups: Vec<u32> = Vec::with_capacity(places.capacity());
-        for (k, list) in [before, vec![from], after].into_iter().enumerate() {
-            // By their places until now, which stand above the groups' numbers.
-            let place = |group: &u32| u64::from(self.places[*group as usize]);
-            let mut keys: Vec<u64> = Vec::with_capacity(list.len());
-            list.iter().for_each(|group| keys.push(place(group) << 32 | u64::from(*group)));
-            sort(&mut keys);
-            for key in keys {
-                places.push(key >> 32);
-                groups.push(key as u32);
-            }
-            if k == 1 {
-                places.push(place(&to));
-            }
-        }
-        sort(&mut places);
+        let place = |group: u32| self.places[group as usize];
+        // Those on either side keep their order.
+        let in_order = |mut groups: Vec<u32>| {
+            groups.sort_unstable_by_key(|group| (place(*group), *group));
+            groups
+        };
+        let groups = [in_order(before), vec![from], in_order(after)].concat();
+        let mut places: Vec<u32> = groups.iter().chain([&to]).map(|group| place(*group)).collect();
+        places.sort_unstable();
         for (group, place) in groups.into_iter().zip(places) {
-            self.places[group as usize] = place as u32;
+            self.places[group as usize] = place;
         }
     }
 }

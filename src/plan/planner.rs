@@ -1,5 +1,7 @@
 //! Makes a plan: lowers every node, forms groups, lays down their kernels, assigns slots.
 
+use std::collections::BTreeSet;
+
 use super::fusion::{self, FusionGroup};
 use super::horizontal_fusion::{self, Stage, Unit};
 use super::ir_builder::LARGEST;
@@ -17,7 +19,6 @@ use crate::device::Caps;
 use crate::error::{DeviceFault, Error, message};
 use crate::graph::lower::{self, Bind, Kernels, Lowering};
 use crate::graph::{Graph, HashIndex, Input, hash_bytes};
-use crate::lists::insert_new;
 
 /// Plans `graph` for a device with `caps`; without `fusion` every node has a kernel of its own.
 pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) -> Plan {
@@ -354,20 +355,18 @@ impl<'a> Planner<'a, '_> {
         let lowering = |node: u32| &self.context.lowerings[node as usize];
         let constant =
             |node: u32| matches!(lowering(node), Lowering::Elementwise(p) if p.is_uniform());
-        let mut computed: Vec<u32> = Vec::new();
-        let mut add = |node: u32| insert_new(&mut computed, node);
-        match ir {
+        let computed: BTreeSet<u32> = match ir {
             Some(ir) => {
                 let all = ir.instances.len() == 1;
                 let nodes = ir.instances.iter().map(|instance| instance.node);
-                nodes.filter(|&node| all || !constant(node)).for_each(&mut add);
+                nodes.filter(|&node| all || !constant(node)).collect()
             }
             // The first kernels of an op that has several.
             None => {
                 let own = |node: &u32| matches!(lowering(*node), Lowering::Kernels(_));
-                group.members.iter().copied().filter(own).for_each(&mut add);
+                group.members.iter().copied().filter(own).collect()
             }
-        }
+        };
         let outputs = group.outputs.iter().map(|&node| nodes[node as usize].spec.shape.clone());
         Note {
             ops: computed.iter().map(|&node| nodes[node as usize].op.name()).collect(),

@@ -12,7 +12,6 @@ use super::ir_builder::{CALL, STRIDED};
 use super::kernel_ir::PlanContext;
 use crate::graph::lower::Lowering;
 use crate::graph::{HashIndex, Input, Mixer};
-use crate::lists::sort;
 
 /// The turns that a node, or all nodes of a group, belong to; at most one of each run.
 pub(super) type Labels = SmallVec<[Label; 2]>;
@@ -175,18 +174,15 @@ fn periods(symbols: &[u64]) -> Vec<usize> {
             }
         }
     }
-    // Those that come most often: by their counts, which stand above the periods.
-    let mut often: Vec<u64> = Vec::new();
-    for (period, &count) in counts.iter().enumerate() {
-        if count as usize >= FEW - 1 {
-            often.push(u64::from(count) << 32 | period as u64);
-        }
-    }
-    sort(&mut often);
-    let mut periods = often.split_off(often.len().saturating_sub(PERIODS));
-    periods.iter_mut().for_each(|word| *word &= u64::from(u32::MAX));
-    sort(&mut periods);
-    periods.into_iter().map(|period| period as usize).collect()
+    // Those that come most often.
+    let counted = counts.iter().copied().zip(0..);
+    let mut often: Vec<(u32, usize)> =
+        counted.filter(|(count, _)| *count as usize >= FEW - 1).collect();
+    often.sort_unstable_by_key(|counted| std::cmp::Reverse(*counted));
+    let mut periods: Vec<usize> =
+        often.into_iter().take(PERIODS).map(|(_, period)| period).collect();
+    periods.sort_unstable();
+    periods
 }
 
 /// Where in the period a turn begins best: where the fewest values are handed on to a kernel that could have

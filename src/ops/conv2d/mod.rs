@@ -11,7 +11,7 @@ pub use geometry::{Conv2dOptions, Padding};
 pub(super) use geometry::{FARTHEST, Geometry, windows};
 
 use super::matmul::{Columns, Gemm, Product, Sum};
-use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, same_dtype};
+use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::Result;
 use crate::graph::lower::{Lowering, LoweringContext, Variants};
@@ -72,8 +72,8 @@ impl Op for Conv2d {
 
 impl Conv2d {
     fn product(&self, cx: &LoweringContext) -> Gemm {
-        let g =
-            agreed(Geometry::new("Conv2D", &cx.inputs[0].shape, &cx.inputs[1].shape, self.options));
+        let g = Geometry::new("Conv2D", &cx.inputs[0].shape, &cx.inputs[1].shape, self.options)
+            .expect("infer has checked the sizes");
         let ([_, _, _, c], [kh, kw, _, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
         if g.is_product() {
             let size = Product { m: n * oh * ow, k: c, n: o, ..Product::default() };
@@ -175,7 +175,8 @@ impl Way {
 impl InputGradient {
     /// The way that the table takes, and the other one where there is one.
     fn ways(&self, cx: &LoweringContext) -> (Way, Option<Way>) {
-        let g = agreed(Geometry::new(self.name(), &self.image, &cx.inputs[1].shape, self.options));
+        let g = Geometry::new(self.name(), &self.image, &cx.inputs[1].shape, self.options)
+            .expect("infer has checked the sizes");
         let ([n, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (g.image, g.filter, g.out);
         let dtype = cx.output.dtype;
         let label = "conv2d_input_gradient";
@@ -255,7 +256,8 @@ impl Op for FilterGradient {
 
 impl FilterGradient {
     fn product(&self, cx: &LoweringContext) -> Gemm {
-        let g = agreed(Geometry::new(self.name(), &cx.inputs[0].shape, &self.filter, self.options));
+        let g = Geometry::new(self.name(), &cx.inputs[0].shape, &self.filter, self.options)
+            .expect("infer has checked the sizes");
         let ([kh, kw, c, o], [n, oh, ow, _]) = (g.filter, g.out);
         if g.is_product() {
             let size =

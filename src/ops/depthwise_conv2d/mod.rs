@@ -7,7 +7,7 @@
 mod kernels;
 
 use super::conv2d::{Conv2dOptions, Geometry};
-use super::{Backward, FLOATS, Grads, Keep, Operation, agreed, expect_dtype, same_dtype};
+use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, LoweringContext};
@@ -76,7 +76,8 @@ impl Op for DepthwiseConv2d {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        let g = agreed(geometry(FORWARD, &cx.inputs[0].shape, &cx.inputs[1].shape, self.options));
+        let g = geometry(FORWARD, &cx.inputs[0].shape, &cx.inputs[1].shape, self.options)
+            .expect("infer has checked the sizes");
         let lanes = Lanes::new(&g);
         let results = cx.output.elements();
         let [rows, columns] = [g.filter[0].min(g.image[1]), g.filter[1].min(g.image[2])];
@@ -164,7 +165,8 @@ impl Op for InputGradient {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        let g = agreed(geometry(self.name(), &self.image, &cx.inputs[1].shape, self.options));
+        let g = geometry(self.name(), &self.image, &cx.inputs[1].shape, self.options)
+            .expect("infer has checked the sizes");
         let lanes = if Lanes::new(&g) == Lanes::Channels { Lanes::Channels } else { Lanes::Single };
         let next = |axis: usize| {
             let [stride, dilation] = [g.options.strides[axis], g.options.dilations[axis]];
@@ -261,7 +263,8 @@ impl Op for FilterGradient {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        let g = agreed(geometry(self.name(), &cx.inputs[0].shape, &self.filter, self.options));
+        let g = geometry(self.name(), &cx.inputs[0].shape, &self.filter, self.options)
+            .expect("infer has checked the sizes");
         let lanes = Lanes::new(&g);
         let four = lanes != Lanes::Single;
         let whole = "fn element(e: u32) -> X {\n    \

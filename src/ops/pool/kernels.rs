@@ -2,7 +2,6 @@
 //!
 //! Not an op: the ops say what becomes of each place, in WGSL.
 
-use super::super::agreed;
 use super::super::split_k::{split_length, store_to, sum_splits};
 use super::geometry::{Pool2dOptions, geometry};
 use crate::dtype::DType;
@@ -54,7 +53,8 @@ impl<'a> Form<'a> {
         parts: Option<DType>,
     ) -> Kernel {
         let &Form { label, image, options, output, .. } = self;
-        let ([_, oh, ow, c], [top, left]) = agreed(geometry(label, image, options));
+        let ([_, oh, ow, c], [top, left]) =
+            geometry(label, image, options).expect("infer has checked the sizes");
         let stored = parts.unwrap_or(output.dtype);
         let (vector, results, cut) = (self.lanes() == 1, output.elements(), self.parts > 1);
         let total = results * if parts.is_some() { self.parts } else { 1 };

@@ -17,7 +17,6 @@ use crate::dtype::DType;
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::lower::Variants;
 use crate::graph::{Graph, Input, Node, Spec};
-use crate::lists::insert_sorted;
 
 /// Turns that every variant gets which is not left behind.
 const ROUNDS: usize = 7;
@@ -401,8 +400,8 @@ fn is_grave(error: &Error) -> bool {
 }
 
 fn median(times: &[Duration]) -> Option<Duration> {
-    let mut sorted = Vec::with_capacity(times.len());
-    times.iter().for_each(|time| insert_sorted(&mut sorted, *time));
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
     sorted.get(sorted.len() / 2).copied()
 }
 
