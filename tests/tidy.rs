@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/quotes.rs"]
+mod quotes;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
