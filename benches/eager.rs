@@ -108,7 +108,7 @@ fn kernels(c: &mut Criterion) {
     let x = generator.normal([4096, 1024]).unwrap();
     group.throughput(Throughput::Bytes(4 * x.len() as u64));
     group.bench_function("sum of [4096, 1024]", |b| {
-        b.iter(|| x.reduce_sum((), false).unwrap().item::<f32>().unwrap());
+        b.iter(|| x.reduce_sum(()).unwrap().item::<f32>().unwrap());
     });
 }
 
@@ -130,7 +130,7 @@ fn step(c: &mut Criterion) {
             let tape = tf::GradientTape::new();
             let logits = model.call(&x, true).unwrap();
             let loss = tf::sparse_softmax_cross_entropy_with_logits(&y, &logits).unwrap();
-            let loss = loss.reduce_mean((), false).unwrap();
+            let loss = loss.reduce_mean(()).unwrap();
             let variables = model.trainable_variables();
             let grads = tape.gradient(&loss, &variables).unwrap();
             adam.apply_gradients(&grads, &variables).unwrap();

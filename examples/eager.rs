@@ -78,7 +78,7 @@ fn guide() -> Result<()> {
 
     say!("\nDynamic models: a backtracking line search");
     let start = tf::constant([3.0, -2.0])?;
-    let bowl = |x: &tf::Tensor| (x * x * tf::constant([1.0, 10.0])?).reduce_sum((), false);
+    let bowl = |x: &tf::Tensor| (x * x * tf::constant([1.0, 10.0])?).reduce_sum(());
     let (x, value) = line_search_step(bowl, &start, 1.0)?;
     say!("from {start}\nto   {x}\nwhere the value is {value}");
     check(value.less(bowl(&start)?)?.item()?, "the line search must go down")?;
@@ -156,7 +156,7 @@ impl Linear {
     /// The mean squared error.
     fn loss(&self, inputs: &tf::Tensor, targets: &tf::Tensor) -> tf::Result<tf::Tensor> {
         let error = inputs.multiply(&self.w)?.add(&self.b)?.subtract(targets)?;
-        error.square()?.reduce_mean((), false)
+        error.square()?.reduce_mean(())
     }
 
     fn report(&self, inputs: &tf::Tensor, outputs: &tf::Tensor) -> Result<()> {
@@ -177,7 +177,7 @@ fn line_search_step(
     tape.watch(start)?;
     let start_value = f(start)?;
     let grad = tape.required_gradient(&start_value, start)?;
-    let grad_norm = (&grad * &grad).reduce_sum((), false)?;
+    let grad_norm = (&grad * &grad).reduce_sum(())?;
     let (mut x, mut value) = (start.clone(), start_value.clone());
     while value.greater(&start_value - &grad_norm * rate)?.item::<bool>()? {
         x = start - &grad * rate;

@@ -84,21 +84,16 @@ fn run() -> Result<()> {
     let flags = Flags::parse();
 
     // 1. A device. Programs that do not care leave this out: the first tensor opens the fastest adapter.
-    let device = tf::Device::open(&tf::DeviceOptions {
-        adapter: flags.adapter.clone(),
-        ..Default::default()
-    })?;
+    let mut options = tf::DeviceOptions::new();
+    options.adapter = flags.adapter.clone();
+    let device = tf::Device::open(&options)?;
     tf::Device::set_default(&device);
     say!("adapter   {}", device.adapter());
 
     // 2. Data: the real MNIST if it can be had, else drawn digits.
     tf::random::set_seed(flags.seed);
-    let mnist = Mnist::load(&MnistOptions {
-        dir: flags.data.clone(),
-        download: true,
-        seed: flags.seed,
-        ..Default::default()
-    })?;
+    let mnist =
+        Mnist::load(&MnistOptions::new().dir(flags.data.clone()).download(true).seed(flags.seed))?;
     say!("data      {}", mnist.source);
 
     // 3. A model. Layers size themselves at the first batch.
@@ -158,8 +153,7 @@ fn train_step(
 ) -> tf::Result<(tf::Tensor, tf::Tensor)> {
     let tape = tf::GradientTape::new();
     let logits = model.call(images, true)?;
-    let loss =
-        tf::sparse_softmax_cross_entropy_with_logits(labels, &logits)?.reduce_mean((), false)?;
+    let loss = tf::sparse_softmax_cross_entropy_with_logits(labels, &logits)?.reduce_mean(())?;
     let variables = model.trainable_variables();
     let gradients = tape.gradient(&loss, &variables)?;
     optimizer.apply_gradients(&gradients, &variables)?;

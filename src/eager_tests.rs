@@ -93,7 +93,7 @@ impl Training {
 
     fn step(&self) -> Result<()> {
         let tape = GradientTape::new();
-        let loss = self.model.call(&self.x, true)?.square()?.softmax(0)?.reduce_max((), false)?;
+        let loss = self.model.call(&self.x, true)?.square()?.softmax(0)?.reduce_max(())?;
         self.optimizer.minimize(&loss, tape, &self.model.trainable_variables())
     }
 

@@ -22,6 +22,7 @@ mod files;
 mod graph;
 pub mod keras;
 mod ops;
+mod options;
 mod plan;
 pub mod random;
 mod runtime;
@@ -39,15 +40,16 @@ pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};
 pub use half::f16;
 pub use ops::{
-    Conv2dOptions, PadMode, Padding, Pool2dOptions, add_n, concat, eye_of, one_hot, select,
+    Conv2dOptions, GatherOptions, GeluOptions, Indices, MatmulOptions, OneHotOptions, PadMode,
+    Padding, Pool2dOptions, add_n, concat, eye_of, one_hot, one_hot_with,
     sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
-    sparse_softmax_cross_entropy_with_logits, stack,
+    sparse_softmax_cross_entropy_with_logits, stack, where_,
 };
 pub use plan::{PlanReport, PlannedKernel, TunedOp, TunedVariant, Tuning, TuningReport};
 pub use runtime::{Device, Profiler};
-pub use shape::{Axes, Shape};
+pub use shape::{Axes, Axis, Shape, Sizes};
 pub use tape::{GradientTape, PersistentTape, Sources, Targets, TensorOrVariable, Watchable};
-pub use tensor::{Element, Nested, Operand, Tensor, constant};
+pub use tensor::{Element, Nested, Operand, Tensor, constant, fill, range};
 pub use variable::Variable;
 /// The version of wgpu whose devices and buffers can be shared.
 pub use wgpu;

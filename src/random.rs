@@ -9,6 +9,7 @@ use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::graph::RuntimeScalars;
 use crate::ops::{Distribution, philox_random};
+use crate::options::options;
 use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -26,6 +27,28 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Debug)]
 pub struct Generator(Arc<Mutex<State>>);
+
+options! {
+    /// Between which numbers uniform ones lie.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct UniformOptions {
+        /// The smallest number; 0.
+        minval: f32 = 0.0,
+        /// The largest number, which rounding may reach where the bounds are not 0 and 1; 1.
+        maxval: f32 = 1.0,
+    }
+}
+
+options! {
+    /// Around which number, and how widely, normal ones are strewn.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct NormalOptions {
+        /// Their mean; 0.
+        mean: f32 = 0.0,
+        /// Their standard deviation, before any are drawn again; 1.
+        stddev: f32 = 1.0,
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 struct State {
@@ -93,12 +116,12 @@ impl Generator {
         self.draw(None, Distribution::Uniform, shape.into())
     }
 
-    /// Numbers from `low` to `high`, which rounding may reach.
+    /// As [`Generator::uniform`], from and to other numbers.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
-    pub fn uniform_range(&self, shape: impl Into<Shape>, low: f32, high: f32) -> Result<Tensor> {
-        in_range(&self.uniform(shape)?, low, high)
+    pub fn uniform_with(&self, shape: impl Into<Shape>, options: UniformOptions) -> Result<Tensor> {
+        options.apply(self.uniform(shape)?)
     }
 
     /// Numbers of mean 0 and deviation 1.
@@ -109,12 +132,32 @@ impl Generator {
         self.draw(None, Distribution::Normal, shape.into())
     }
 
+    /// As [`Generator::normal`], with another mean and deviation.
+    ///
+    /// # Errors
+    /// As [`Generator::uniform`].
+    pub fn normal_with(&self, shape: impl Into<Shape>, options: NormalOptions) -> Result<Tensor> {
+        options.apply(self.normal(shape)?)
+    }
+
     /// Normal numbers, drawn again where beyond two deviations.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
     pub fn truncated_normal(&self, shape: impl Into<Shape>) -> Result<Tensor> {
         self.draw(None, Distribution::TruncatedNormal, shape.into())
+    }
+
+    /// As [`Generator::truncated_normal`], with another mean and deviation.
+    ///
+    /// # Errors
+    /// As [`Generator::uniform`].
+    pub fn truncated_normal_with(
+        &self,
+        shape: impl Into<Shape>,
+        options: NormalOptions,
+    ) -> Result<Tensor> {
+        options.apply(self.truncated_normal(shape)?)
     }
 
     /// 32 random bits an element, as `u32`.
@@ -195,17 +238,82 @@ pub fn set_seed(seed: u64) {
     GLOBAL.reset_from_seed(seed);
 }
 
-/// Numbers from `low` to `high` that depend on `seed` alone (`tf.random.stateless_uniform`).
+/// Numbers in [0, 1) from the [`global`] generator.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// tf::random::set_seed(1);
+/// let x = tf::random::uniform_with([8], tf::random::UniformOptions::new().minval(-1.0))?;
+/// assert!(x.to_vec::<f32>()?.iter().all(|x| (-1.0..=1.0).contains(x)));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// As [`Generator::uniform`].
-pub fn stateless_uniform(
+pub fn uniform(shape: impl Into<Shape>) -> Result<Tensor> {
+    global().uniform(shape)
+}
+
+/// As [`uniform`], from and to other numbers.
+///
+/// # Errors
+/// As [`Generator::uniform`].
+pub fn uniform_with(shape: impl Into<Shape>, options: UniformOptions) -> Result<Tensor> {
+    global().uniform_with(shape, options)
+}
+
+/// Numbers of mean 0 and deviation 1 from the [`global`] generator.
+///
+/// # Errors
+/// As [`Generator::uniform`].
+pub fn normal(shape: impl Into<Shape>) -> Result<Tensor> {
+    global().normal(shape)
+}
+
+/// As [`normal`], with another mean and deviation.
+///
+/// # Errors
+/// As [`Generator::uniform`].
+pub fn normal_with(shape: impl Into<Shape>, options: NormalOptions) -> Result<Tensor> {
+    global().normal_with(shape, options)
+}
+
+/// Normal numbers from the [`global`] generator, drawn again where beyond two deviations.
+///
+/// # Errors
+/// As [`Generator::uniform`].
+pub fn truncated_normal(shape: impl Into<Shape>) -> Result<Tensor> {
+    global().truncated_normal(shape)
+}
+
+/// As [`truncated_normal`], with another mean and deviation.
+///
+/// # Errors
+/// As [`Generator::uniform`].
+pub fn truncated_normal_with(shape: impl Into<Shape>, options: NormalOptions) -> Result<Tensor> {
+    global().truncated_normal_with(shape, options)
+}
+
+/// Numbers in [0, 1) that depend on `seed` alone (`tf.random.stateless_uniform`).
+///
+/// # Errors
+/// As [`Generator::uniform`].
+pub fn stateless_uniform(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tensor> {
+    stateless(Distribution::Uniform, shape.into(), seed)
+}
+
+/// As [`stateless_uniform`], from and to other numbers.
+///
+/// # Errors
+/// As [`Generator::uniform`].
+pub fn stateless_uniform_with(
     shape: impl Into<Shape>,
     seed: [i32; 2],
-    low: f32,
-    high: f32,
+    options: UniformOptions,
 ) -> Result<Tensor> {
-    in_range(&stateless(Distribution::Uniform, shape.into(), seed)?, low, high)
+    options.apply(stateless_uniform(shape, seed)?)
 }
 
 /// Integers in [`low`, `high`) that depend on `seed` alone.
@@ -251,11 +359,24 @@ pub fn stateless_truncated_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Re
     stateless(Distribution::TruncatedNormal, shape.into(), seed)
 }
 
-fn in_range(unit: &Tensor, low: f32, high: f32) -> Result<Tensor> {
-    if (low, high) == (0.0, 1.0) {
-        return Ok(unit.clone());
+impl UniformOptions {
+    fn apply(self, unit: Tensor) -> Result<Tensor> {
+        let UniformOptions { minval, maxval } = self;
+        if (minval, maxval) == (0.0, 1.0) {
+            return Ok(unit);
+        }
+        unit.multiply(maxval - minval)?.add(minval)
     }
-    unit.multiply(high - low)?.add(low)
+}
+
+impl NormalOptions {
+    fn apply(self, unit: Tensor) -> Result<Tensor> {
+        let NormalOptions { mean, stddev } = self;
+        if (mean, stddev) == (0.0, 1.0) {
+            return Ok(unit);
+        }
+        unit.multiply(stddev)?.add(mean)
+    }
 }
 
 /// TensorFlow scrambles a seed with Philox itself: key 0x02461e293ec8f720, the seed as the counter.

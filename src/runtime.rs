@@ -42,7 +42,7 @@ pub use inspect::Profiler;
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{Device, Tensor};
 /// let device = Device::new()?;
-/// let sum = device.scope(|| Tensor::ones([2, 3])?.reduce_sum((), false))?;
+/// let sum = device.scope(|| Tensor::ones([2, 3])?.reduce_sum(()))?;
 /// assert_eq!(sum.item::<f32>()?, 6.0);
 /// # Ok(())
 /// # }

@@ -144,7 +144,11 @@ pub(crate) fn broadcast(op: &str, a: &Shape, b: &Shape) -> Result<Shape> {
 }
 
 /// An axis counted from the end if negative, as an index below `rank`.
-pub(crate) fn axis_index(op: &str, axis: i64, rank: usize) -> Result<usize> {
+pub(crate) fn axis_index(op: &str, axis: impl Into<Axis>, rank: usize) -> Result<usize> {
+    axis_at(op, axis.into().0, rank)
+}
+
+fn axis_at(op: &str, axis: i64, rank: usize) -> Result<usize> {
     let index = if axis < 0 { axis + rank as i64 } else { axis };
     if index < 0 || index >= rank as i64 {
         let allowed = match rank {
@@ -160,10 +164,10 @@ pub(crate) fn axis_index(op: &str, axis: i64, rank: usize) -> Result<usize> {
 
 /// Axes as a sorted list without doubles; `None` in `axes` stands for all.
 pub(crate) fn axis_list(op: &str, axes: &Axes, rank: usize) -> Result<SmallVec<[usize; 6]>> {
-    let Some(axes) = &axes.0 else { return Ok((0..rank).collect()) };
+    let Some(axes) = &axes.list else { return Ok((0..rank).collect()) };
     let mut list: SmallVec<[usize; 6]> = SmallVec::new();
     for &axis in axes {
-        let index = axis_index(op, axis, rank)?;
+        let index = axis_at(op, axis, rank)?;
         match list.binary_search(&index) {
             Ok(_) => {
                 return Err(Error::Index(message!(
@@ -176,15 +180,45 @@ pub(crate) fn axis_list(op: &str, axes: &Axes, rank: usize) -> Result<SmallVec<[
     Ok(list)
 }
 
-/// Which axes a reduction runs over: one, several, or all of them.
+/// An axis, counted from the end if negative: made from `i32`, `i64` and `usize`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Axis(pub(crate) i64);
+
+/// Axes of a tensor: one, several, or all of them; negative ones count from the end.
 ///
-/// Made from `1`, `-1`, `[0, 2]`, a slice, `()` or [`Axes::ALL`] (every axis).
+/// Made from `1`, `-1`, `[0, 2]`, slices and vectors of `i32`, `i64` or `usize`, and `()` or [`Axes::ALL`] (every axis). Of
+/// a reduction it also says whether the axes stay, with size 1:
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let x = tf::constant([[1.0, 2.0], [3.0, 4.0]])?;
+/// assert_eq!(x.reduce_sum(-1)?.shape(), [2]);
+/// assert_eq!(x.reduce_sum(tf::Axes::from(-1).keepdims(true))?.shape(), [2, 1]);
+/// assert_eq!(x.reduce_sum(tf::Axes::ALL.keepdims(true))?.shape(), [1, 1]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Axes(pub(crate) Option<SmallVec<[i64; 6]>>);
+pub struct Axes {
+    pub(crate) list: Option<SmallVec<[i64; 6]>>,
+    pub(crate) keepdims: bool,
+}
 
 impl Axes {
-    /// Every axis: the result is a scalar (or all ones with `keepdims`).
-    pub const ALL: Axes = Axes(None);
+    /// Every axis.
+    pub const ALL: Axes = Axes { list: None, keepdims: false };
+
+    /// Whether a reduction keeps the axes, with size 1. Ops that do not reduce take no notice of it.
+    #[must_use]
+    pub fn keepdims(mut self, keepdims: bool) -> Self {
+        self.keepdims = keepdims;
+        self
+    }
+
+    fn of(list: impl IntoIterator<Item = i64>) -> Self {
+        Axes { list: Some(list.into_iter().collect()), keepdims: false }
+    }
 }
 
 impl From<()> for Axes {
@@ -193,28 +227,77 @@ impl From<()> for Axes {
     }
 }
 
-impl From<i64> for Axes {
-    fn from(axis: i64) -> Self {
-        Axes(Some(SmallVec::from_slice(&[axis])))
-    }
-}
-
-impl From<&[i64]> for Axes {
-    fn from(axes: &[i64]) -> Self {
-        Axes(Some(SmallVec::from_slice(axes)))
-    }
-}
-
-impl<const N: usize> From<[i64; N]> for Axes {
-    fn from(axes: [i64; N]) -> Self {
-        Axes(Some(SmallVec::from_slice(&axes)))
-    }
-}
-
 impl From<&Axes> for Axes {
     fn from(axes: &Axes) -> Self {
         axes.clone()
     }
+}
+
+impl From<Axis> for Axes {
+    fn from(axis: Axis) -> Self {
+        Axes::of([axis.0])
+    }
+}
+
+/// The sizes of a shape to be, of which one may be -1 and is then computed.
+///
+/// Made from arrays, slices and vectors of `usize`, `i64` and `i32`, and from `()` for a scalar:
+/// `x.reshape([n, -1])`, `x.reshape(y.shape())`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sizes(pub(crate) SmallVec<[i64; 6]>);
+
+impl From<()> for Sizes {
+    fn from((): ()) -> Self {
+        Sizes(SmallVec::new())
+    }
+}
+
+impl From<&Shape> for Sizes {
+    fn from(shape: &Shape) -> Self {
+        Sizes::from(&shape[..])
+    }
+}
+
+macro_rules! numbers {
+    ($($t:ty),*) => {$(
+        impl From<$t> for Axis {
+            fn from(axis: $t) -> Self {
+                Axis(number(axis))
+            }
+        }
+
+        impl From<$t> for Axes {
+            fn from(axis: $t) -> Self {
+                Axes::of([number(axis)])
+            }
+        }
+
+        numbers!(@list $t, [] &[$t]);
+        numbers!(@list $t, [] Vec<$t>);
+        numbers!(@list $t, [] &Vec<$t>);
+        numbers!(@list $t, [const N: usize] [$t; N]);
+        numbers!(@list $t, [const N: usize] &[$t; N]);
+    )*};
+    (@list $t:ty, [$($generic:tt)*] $list:ty) => {
+        impl<$($generic)*> From<$list> for Axes {
+            fn from(axes: $list) -> Self {
+                Axes::of(axes.iter().map(|&axis| number(axis)))
+            }
+        }
+
+        impl<$($generic)*> From<$list> for Sizes {
+            fn from(sizes: $list) -> Self {
+                Sizes(sizes.iter().map(|&size| number(size)).collect())
+            }
+        }
+    };
+}
+// For example: `impl From<i32> for Axis`, `impl From<i32> for Axes`, `impl From<&[i32]> for Axes` and `for Sizes`.
+numbers!(i32, i64, usize);
+
+/// A number beyond `i64` is refused as its largest is: no tensor has so many axes or elements.
+fn number(n: impl TryInto<i64>) -> i64 {
+    n.try_into().unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! [`Variable`]: a cell that holds a tensor. `assign` swaps the tensor; the old one lives on where it is held.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,18 +38,18 @@ struct Cell {
 
 impl Variable {
     /// A trainable variable with this start value.
-    pub fn new(value: &Tensor) -> Self {
+    pub fn new(value: impl Borrow<Tensor>) -> Self {
         Variable::named("Variable", value)
     }
 
     /// A trainable variable that messages and files call `name`.
-    pub fn named(name: impl Into<String>, value: &Tensor) -> Self {
-        Variable::make(name.into(), value, true)
+    pub fn named(name: impl Into<String>, value: impl Borrow<Tensor>) -> Self {
+        Variable::make(name.into(), value.borrow(), true)
     }
 
     /// A variable that tapes do not watch by themselves: a counter, a running mean.
-    pub fn untrainable(name: impl Into<String>, value: &Tensor) -> Self {
-        Variable::make(name.into(), value, false)
+    pub fn untrainable(name: impl Into<String>, value: impl Borrow<Tensor>) -> Self {
+        Variable::make(name.into(), value.borrow(), false)
     }
 
     fn make(name: String, value: &Tensor, trainable: bool) -> Self {
@@ -80,14 +81,18 @@ impl Variable {
         tensor
     }
 
-    /// Puts `value` in the place of the old one. The variable is then on `value`'s device, which is how one
+    /// Puts `value`, a tensor of the same shape or, for a scalar, a number, in the place of the old one. The variable is then on `value`'s device, which is how one
     /// moves to a new device after a loss.
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::DType`] if they differ from the variable's.
-    pub fn assign(&self, value: &Tensor) -> Result<()> {
-        self.replace(value)?;
-        self.mark(value);
+    pub fn assign(&self, value: impl Into<Operand>) -> Result<()> {
+        let value = match value.into() {
+            Operand::Tensor(value) => value,
+            number => number.beside("AssignVariableOp", &self.peek())?,
+        };
+        self.replace(&value)?;
+        self.mark(&value);
         Ok(())
     }
 

@@ -332,22 +332,22 @@ fn reductions_are_within_their_bounds() {
         &'a dyn Fn(&Tensor) -> tf::Result<Tensor>,
         &'a dyn Fn(&[f64]) -> f64,
     );
-    let product = |x: &Tensor| x.add(0.042_3)?.reduce_prod(1, false);
+    let product = |x: &Tensor| x.add(0.042_3)?.reduce_prod(1);
     let table: [Reduce; 8] = [
-        ("reduce_sum", 4.0, true, &|x| x.reduce_sum(1, false), &sum),
-        ("reduce_mean", 4.0, true, &|x| x.reduce_mean(1, false), &|x| sum(x) / x.len() as f64),
+        ("reduce_sum", 4.0, true, &|x| x.reduce_sum(1), &sum),
+        ("reduce_mean", 4.0, true, &|x| x.reduce_mean(1), &|x| sum(x) / x.len() as f64),
         ("reduce_prod", 120.0, true, &product, &|x| {
             x.iter().map(|x| f64::from(*x as f32 + 0.042_3)).product()
         }),
-        ("reduce_max", 0.0, false, &|x| x.reduce_max(1, false), &|x| {
+        ("reduce_max", 0.0, false, &|x| x.reduce_max(1), &|x| {
             x.iter().copied().fold(f64::MIN, f64::max)
         }),
-        ("reduce_variance", 8.0, false, &|x| x.reduce_variance(1, false), &variance),
-        ("reduce_std", 4.0, false, &|x| x.reduce_std(1, false), &|x| variance(x).sqrt()),
-        ("reduce_euclidean_norm", 4.0, false, &|x| x.reduce_euclidean_norm(1, false), &|x| {
+        ("reduce_variance", 8.0, false, &|x| x.reduce_variance(1), &variance),
+        ("reduce_std", 4.0, false, &|x| x.reduce_std(1), &|x| variance(x).sqrt()),
+        ("reduce_euclidean_norm", 4.0, false, &|x| x.reduce_euclidean_norm(1), &|x| {
             x.iter().map(|x| x * x).sum::<f64>().sqrt()
         }),
-        ("reduce_logsumexp", 3.0, false, &|x| x.reduce_logsumexp(1, false), &|x| {
+        ("reduce_logsumexp", 3.0, false, &|x| x.reduce_logsumexp(1), &|x| {
             x.iter().map(|x| x.exp()).sum::<f64>().ln()
         }),
     ];
@@ -368,11 +368,11 @@ fn reductions_are_within_their_bounds() {
     let m = Tensor::from_slice(&mixed, [rows, n]).unwrap();
     let p = Tensor::from_slice(&positive, [rows, n]).unwrap();
     let mut line = Line::new("reduce_sum", "all of 262,144, 0.5 to 1.5".into(), 4.0);
-    line.meet(p.reduce_sum((), false).unwrap().item().unwrap(), sum(&wide(&positive)), String::new);
+    line.meet(p.reduce_sum(()).unwrap().item().unwrap(), sum(&wide(&positive)), String::new);
     lines.push(line);
     // Terms cancel: the unit is the last digit of the sum of their sizes.
     let mut line = Line::new("reduce_sum", "4,096 numbers, -2 to 2, of their sizes".into(), 2.0);
-    for (row, y) in mixed.chunks(n).zip(m.reduce_sum(1, false).unwrap().to_vec::<f32>().unwrap()) {
+    for (row, y) in mixed.chunks(n).zip(m.reduce_sum(1).unwrap().to_vec::<f32>().unwrap()) {
         let row = wide(row);
         let sizes: f64 = row.iter().map(|x| x.abs()).sum();
         line.meet_error((f64::from(y) - sum(&row)).abs() / ulp(sizes), String::new);

@@ -93,7 +93,7 @@ fn a_sum_of_five_hundred_tensors() -> tf::Result<()> {
 fn three_hundred_outputs_of_one_flush() -> tf::Result<()> {
     let device = Device::new()?;
     device.scope(|| {
-        let x = Tensor::arange(0, 37, 1)?.cast(DType::F32)?;
+        let x = tf::range(0, 37, 1)?.cast(DType::F32)?;
         let shared = x.add(1.0)?;
         let mut outputs: Vec<Tensor> = Vec::new();
         for k in 0..300 {
@@ -189,7 +189,7 @@ fn a_tensor_beyond_the_binding_limit() -> tf::Result<()> {
         let error = column.matmul(&row).unwrap_err();
         assert!(matches!(error, Error::Device(DeviceFault::Limit, _)), "{error}");
         // What waited before is not lost.
-        assert_eq!(column.reduce_sum((), false)?.item::<f32>()?, side as f32);
+        assert_eq!(column.reduce_sum(())?.item::<f32>()?, side as f32);
         Ok(())
     })
 }
@@ -255,7 +255,7 @@ fn softmax_of_odd_shapes() {
 #[test]
 fn a_memory_limit_below_a_training_step() -> tf::Result<()> {
     let run = |limit: Option<u64>| -> tf::Result<(Vec<f32>, usize)> {
-        let device = Device::open(&DeviceOptions { memory_limit: None, ..Default::default() })?;
+        let device = Device::open(&DeviceOptions::new())?;
         device.scope(|| {
             let model = Sequential::new()
                 .add(Dense::new(64).activation(Activation::Relu))
@@ -277,7 +277,7 @@ fn a_memory_limit_below_a_training_step() -> tf::Result<()> {
                 let tape = tf::GradientTape::new();
                 let logits = model.call(&x, true)?;
                 let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &logits)?;
-                let loss = loss.reduce_mean((), false)?;
+                let loss = loss.reduce_mean(())?;
                 optimizer.minimize(&loss, tape, &model.trainable_variables())?;
                 Ok(loss)
             };
@@ -398,7 +398,7 @@ fn gradients_of_nothing() -> tf::Result<()> {
     let (x, w) = (Variable::new(&Tensor::zeros([0, 3])?), Variable::new(&Tensor::ones([3, 2])?));
     let tape = tf::GradientTape::new();
     let y = x.read().matmul(&w)?.tanh()?.softmax(-1)?;
-    let loss = y.reduce_sum((), false)?;
+    let loss = y.reduce_sum(())?;
     let [dx, dw] = tape.required_gradient(&loss, [&x, &w])?;
     assert_eq!(dx.shape(), [0, 3]);
     assert_eq!(dw.to_vec::<f32>()?, [0.0; 6]);
@@ -458,14 +458,13 @@ fn nan_is_true() -> tf::Result<()> {
 
 #[test]
 fn a_failed_value_fails_what_is_fused_with_it() -> tf::Result<()> {
-    let device =
-        Device::open(&DeviceOptions { memory_limit: Some(4 << 20), ..Default::default() })?;
+    let device = Device::open(&DeviceOptions::new().memory_limit(4 << 20))?;
     device.scope(|| {
         let kept = tf::constant([1.0, 2.0, 3.0])?;
         let big = Tensor::ones([4 << 20])?;
         // One graph of what fits and what does not.
         let (fits, not) = (kept.multiply(2.0)?, big.add(1.0)?);
-        let both = not.reduce_sum((), false)?.add(&fits)?;
+        let both = not.reduce_sum(())?.add(&fits)?;
         let error = not.to_vec::<f32>().unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         // Each of the others has its value or the same error.

@@ -10,7 +10,7 @@ use wgrad::{Device, DeviceFault, DeviceOptions, Error, Tensor, Variable};
 fn step(device: &Device, w: &Variable, b: &Variable, xs: &[f32], t: i32) -> tf::Result<Tensor> {
     let x = Tensor::from_slice(xs, [8, 16])?;
     let tape = tf::GradientTape::new();
-    let loss = (x.matmul(w)? + b).tanh()?.square()?.reduce_mean((), false)?;
+    let loss = (x.matmul(w)? + b).tanh()?.square()?.reduce_mean(())?;
     let [dw, db] = tape.required_gradient(&loss, [w, b])?;
     // The rate changes at every step, as in a schedule.
     let rate = 0.1 / (t as f32 + 1.0);
@@ -71,7 +71,7 @@ fn for_two_thousand_steps() -> tf::Result<()> {
             step(&device, &w, &b, &xs, t)?;
         }
         let after = device.stats();
-        assert!(w.read().reduce_sum((), false)?.item::<f32>()?.is_finite());
+        assert!(w.read().reduce_sum(())?.item::<f32>()?.is_finite());
         assert_eq!(after.live_bytes, before.live_bytes);
         assert_eq!(after.peak_bytes, before.peak_bytes);
         assert_eq!(after.buffers, before.buffers);
@@ -129,7 +129,7 @@ fn buffers_are_shared_by_values_that_never_meet() -> tf::Result<()> {
         for _ in 0..20 {
             x = x * 1.0;
         }
-        assert_eq!(x.reduce_sum((), false)?.item::<f32>()?, (megabyte / 4) as f32);
+        assert_eq!(x.reduce_sum(())?.item::<f32>()?, (megabyte / 4) as f32);
         let peak = device.stats().peak_bytes;
         assert!(peak < 6 * megabyte as u64, "20 steps of a chain took {peak} bytes");
         Ok(())
@@ -138,8 +138,7 @@ fn buffers_are_shared_by_values_that_never_meet() -> tf::Result<()> {
 
 #[test]
 fn a_memory_limit_is_an_error_and_the_device_goes_on() -> tf::Result<()> {
-    let device =
-        Device::open(&DeviceOptions { memory_limit: Some(8 << 20), ..Default::default() })?;
+    let device = Device::open(&DeviceOptions::new().memory_limit(8 << 20))?;
     device.scope(|| {
         let kept = tf::constant([1.0, 2.0, 3.0])?;
         let big = Tensor::ones([4 << 20])?;
@@ -155,19 +154,18 @@ fn a_memory_limit_is_an_error_and_the_device_goes_on() -> tf::Result<()> {
         let error = Tensor::from_slice(&vec![0f32; 4 << 20], [4 << 20]).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         device.set_memory_limit(None);
-        assert_eq!(Tensor::ones([4 << 20])?.reduce_max((), false)?.item::<f32>()?, 1.0);
+        assert_eq!(Tensor::ones([4 << 20])?.reduce_max(())?.item::<f32>()?, 1.0);
         Ok(())
     })
 }
 
 #[test]
 fn freed_memory_is_trimmed_for_a_limit() -> tf::Result<()> {
-    let device =
-        Device::open(&DeviceOptions { memory_limit: Some(8 << 20), ..Default::default() })?;
+    let device = Device::open(&DeviceOptions::new().memory_limit(8 << 20))?;
     device.scope(|| {
         // Each size has a class of its own, so only trimming makes room for the next.
         for n in [1_000_000usize, 1_200_000, 1_400_000, 1_600_000] {
-            let sum = Tensor::ones([n])?.reduce_sum((), false)?.item::<f32>()?;
+            let sum = Tensor::ones([n])?.reduce_sum(())?.item::<f32>()?;
             assert_eq!(sum, n as f32);
         }
         assert!(device.trim()? > 0);
@@ -213,7 +211,7 @@ fn a_lost_device_is_an_error_and_training_goes_on_elsewhere() -> tf::Result<()> 
 
 #[test]
 fn an_unknown_adapter_is_named_with_those_there_are() {
-    let options = DeviceOptions { adapter: Some("no such adapter".into()), ..Default::default() };
+    let options = DeviceOptions::new().adapter("no such adapter");
     let error = Device::open(&options).unwrap_err();
     assert!(matches!(error, Error::Device(DeviceFault::NoAdapter, _)));
     let known = Device::adapters();
@@ -222,7 +220,7 @@ fn an_unknown_adapter_is_named_with_those_there_are() {
     // By index and by fragment.
     let fragment = known[0].name[1..5].to_uppercase();
     for adapter in ["0".to_string(), fragment] {
-        let device = Device::open(&DeviceOptions { adapter: Some(adapter), ..Default::default() });
+        let device = Device::open(&DeviceOptions::new().adapter(adapter));
         assert_eq!(device.unwrap().adapter().name, known[0].name);
     }
 }
@@ -433,7 +431,7 @@ fn tensors_cross_threads() -> tf::Result<()> {
                     for _ in 0..50 {
                         y = y + k as f32;
                     }
-                    y.reduce_sum((), false).unwrap().item::<f32>().unwrap()
+                    y.reduce_sum(()).unwrap().item::<f32>().unwrap()
                 })
             })
             .collect();
@@ -466,7 +464,7 @@ fn large_uploads_arrive_whole() -> tf::Result<()> {
             .map(|k| Tensor::from_slice(&vec![k as f32; 2 << 20], [2 << 20]))
             .collect::<tf::Result<_>>()?;
         for (k, tensor) in tensors.iter().enumerate() {
-            let (low, high) = (tensor.reduce_min((), false)?, tensor.reduce_max((), false)?);
+            let (low, high) = (tensor.reduce_min(())?, tensor.reduce_max(())?);
             assert_eq!((low.item::<f32>()?, high.item::<f32>()?), (k as f32, k as f32));
         }
         // Every dtype, also with odd lengths.
@@ -516,7 +514,7 @@ fn what_is_held_is_never_overwritten() -> tf::Result<()> {
         let adam = tf::keras::optimizers::Adam::new(0.5);
         let before = w.read();
         let tape = tf::GradientTape::new();
-        let loss = w.read().square()?.reduce_sum((), false)?;
+        let loss = w.read().square()?.reduce_sum(())?;
         let [grad] = tape.required_gradient(&loss, [&w])?;
         for _ in 0..3 {
             tf::keras::optimizers::Optimizer::apply_gradients(
@@ -542,7 +540,7 @@ fn a_step_knows_whether_the_old_value_is_held() -> tf::Result<()> {
         let w = Variable::new(&tf::constant([1.0, 2.0])?);
         let step = || {
             let tape = tf::GradientTape::new();
-            let loss = w.read().square()?.reduce_sum((), false)?;
+            let loss = w.read().square()?.reduce_sum(())?;
             let [grad] = tape.required_gradient(&loss, [&w])?;
             adam.apply_gradients(&[Some(grad)], std::slice::from_ref(&w))
         };
@@ -578,7 +576,7 @@ fn a_step_after_one_that_failed_is_as_without_it() -> tf::Result<()> {
         let once = w.read().to_vec::<f32>()?;
         // The gradient needs more memory than there is.
         let big = Tensor::ones([4 << 20])?;
-        let wild = big.add(&big)?.reduce_sum((), false)?.add(&grad)?;
+        let wild = big.add(&big)?.reduce_sum(())?.add(&grad)?;
         device.set_memory_limit(Some(1 << 20));
         let error = sgd.apply_gradients(&[Some(wild)], std::slice::from_ref(&w)).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");

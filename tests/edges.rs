@@ -58,7 +58,7 @@ fn cross_entropy_of_distributions_has_gradients_for_both() -> tf::Result<()> {
 fn a_mean_of_f16_is_summed_in_f32() -> tf::Result<()> {
     let x = Tensor::full([100], 1000.0)?;
     match x.cast(tf::DType::F16) {
-        Ok(x) => assert_eq!(x.reduce_mean((), false)?.item::<tf::f16>()?.to_f32(), 1000.0),
+        Ok(x) => assert_eq!(x.reduce_mean(())?.item::<tf::f16>()?.to_f32(), 1000.0),
         Err(error) => assert!(error.to_string().contains("has no f16"), "{error}"),
     }
     Ok(())
@@ -102,10 +102,10 @@ fn steps_beyond_an_axis_take_one_element() -> tf::Result<()> {
 #[test]
 fn empty_tensors_may_have_huge_axes() -> tf::Result<()> {
     let x = Tensor::zeros([0, 1 << 29, 1 << 29])?;
-    assert_eq!(x.reduce_sum((), false)?.item::<f32>()?, 0.0);
-    assert_eq!(x.reduce_max((), false)?.item::<f32>()?, f32::NEG_INFINITY);
-    assert!(x.reduce_mean((), false)?.item::<f32>()?.is_nan());
-    assert!(x.transpose(&[])?.is_empty());
+    assert_eq!(x.reduce_sum(())?.item::<f32>()?, 0.0);
+    assert_eq!(x.reduce_max(())?.item::<f32>()?, f32::NEG_INFINITY);
+    assert!(x.reduce_mean(())?.item::<f32>()?.is_nan());
+    assert!(x.transpose(())?.is_empty());
     let ids = Tensor::from_slice::<i32>(&[], [0])?;
     assert!(matches!(x.unsorted_segment_sum(&ids, 0), Ok(y) if y.is_empty()));
     Ok(())
@@ -118,7 +118,7 @@ fn the_gradient_of_a_product_is_right_at_zeros() -> tf::Result<()> {
     outer.watch(&x)?;
     let inner = GradientTape::new();
     inner.watch(&x)?;
-    let grad = inner.required_gradient(&x.reduce_prod((), false)?, &x)?;
+    let grad = inner.required_gradient(&x.reduce_prod(())?, &x)?;
     assert_eq!(grad.to_vec::<f32>()?, [6.0, 0.0, 0.0]);
     // The Hessian of x0 x1 x2: off the diagonal the third number, on it 0.
     let rows = [[0.0, 3.0, 2.0], [3.0, 0.0, 0.0], [2.0, 0.0, 0.0]];
@@ -145,7 +145,7 @@ fn the_gradient_of_a_long_product_is_right_at_zeros() -> tf::Result<()> {
         outer.watch(&x)?;
         let inner = GradientTape::new();
         inner.watch(&x)?;
-        let grad = inner.required_gradient(&x.reduce_prod(1, false)?, &x)?;
+        let grad = inner.required_gradient(&x.reduce_prod(1)?, &x)?;
         let second = outer.required_gradient(&grad, &x)?.to_vec::<f32>()?;
         let grad = grad.to_vec::<f32>()?;
         let zeros = |row: &[f32]| row.iter().filter(|v| **v == 0.0).count();
@@ -227,14 +227,14 @@ fn updates_from_several_threads_are_all_counted() -> tf::Result<()> {
 
 #[test]
 fn uploads_in_a_loop_make_room_for_themselves() -> tf::Result<()> {
-    let options = DeviceOptions { memory_limit: Some(64 << 20), ..Default::default() };
+    let options = DeviceOptions::new().memory_limit(64 << 20);
     let device = Device::open(&options)?;
     device.scope(|| {
         let mut sum = Tensor::zeros([])?;
         for _ in 0..40 {
             // 4 MiB each, held by nothing but the op that waits for it.
             let x = Tensor::from_slice(&vec![1f32; 1 << 20], [1 << 20])?;
-            sum = sum + x.reduce_sum((), false)?;
+            sum = sum + x.reduce_sum(())?;
         }
         assert_eq!(sum.item::<f32>()?, (40 << 20) as f32);
         Ok(())

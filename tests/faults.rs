@@ -36,8 +36,8 @@ fn busy() -> (Device, Tensor) {
     let device = Device::new().unwrap();
     let x = device.scope(|| tf::constant([1.0, 2.0])).unwrap();
     assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0]);
-    drop(heavy(&device).reduce_sum((), false).unwrap().to_vec::<f32>().unwrap());
-    let sum = heavy(&device).reduce_sum((), false).unwrap();
+    drop(heavy(&device).reduce_sum(()).unwrap().to_vec::<f32>().unwrap());
+    let sum = heavy(&device).reduce_sum(()).unwrap();
     device.flush().unwrap();
     drop(sum);
     (device, x)
@@ -87,7 +87,7 @@ const CALLS: [(&str, Call); 16] = [
     ("gradient", |_, x| {
         let tape = GradientTape::new();
         tape.watch(x)?;
-        let y = x.square()?.reduce_sum((), false)?;
+        let y = x.square()?.reduce_sum(())?;
         tape.required_gradient(&y, x)?.to_vec::<f32>().map(drop)
     }),
     ("tune", |device, _| device.tune().map(drop)),
@@ -291,7 +291,7 @@ const HUNGRY: [(&str, Hungry); 8] = [
         let w = device.scope(|| Ok::<_, Error>(Variable::new(&Tensor::zeros([4])?)))?;
         let grad = device.scope(|| Tensor::ones([4]))?;
         let big = device.scope(|| Tensor::ones([1 << 20]))?;
-        let told = Adam::new(0.1).apply_gradients(&[Some(grad * big.reduce_max((), false)?)], &[w]);
+        let told = Adam::new(0.1).apply_gradients(&[Some(grad * big.reduce_max(())?)], &[w]);
         drop(big);
         told
     }),

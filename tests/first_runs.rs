@@ -82,7 +82,7 @@ fn a_first_run_takes_no_memory_that_fusion_saves() -> tf::Result<()> {
     device.scope(|| {
         // Distances of 5,000 points to each other are 100 MB, and are never stored.
         let n = 5000;
-        let x = Tensor::arange(0, n, 1)?.cast(tf::DType::F32)?.multiply(1.0 / n as f32)?;
+        let x = tf::range(0, n, 1)?.cast(tf::DType::F32)?.multiply(1.0 / n as f32)?;
         let x = tried_once(&x)?;
         device.flush()?;
         let sums = || -> tf::Result<Tensor> {
@@ -90,7 +90,7 @@ fn a_first_run_takes_no_memory_that_fusion_saves() -> tf::Result<()> {
             let distances = rows.subtract(&columns)?;
             let near = distances.square()?.negative()?.exp()?.multiply(distances.cos()?)?;
             let far = near.add(distances.tanh()?.square()?)?.multiply(distances.erf()?.abs()?)?;
-            far.sin()?.reduce_sum(1, false)
+            far.sin()?.reduce_sum(1)
         };
         let sums = sums()?;
         sums.to_vec::<f32>()?;
@@ -152,7 +152,7 @@ fn who_tries_one_thing_after_another_compiles_little() -> tf::Result<()> {
 fn look_around() -> tf::Result<()> {
     for n in 2..14 {
         let x = Tensor::ones([n])?.add(1.0)?;
-        assert_eq!(x.reduce_sum((), false)?.item::<f32>()?, 2.0 * n as f32);
+        assert_eq!(x.reduce_sum(())?.item::<f32>()?, 2.0 * n as f32);
     }
     Ok(())
 }
@@ -173,7 +173,7 @@ fn a_training_step_is_fused_from_the_first_on() -> tf::Result<()> {
             for _ in 0..4 {
                 let before = device.stats().kernels;
                 let tape = GradientTape::new();
-                let loss = tried_once(&w.read())?.reduce_sum((), false)?;
+                let loss = tried_once(&w.read())?.reduce_sum(())?;
                 if way == 1 {
                     assert!(loss.item::<f32>()?.is_finite());
                 }

@@ -46,8 +46,9 @@ fn the_statistics_of_a_layer_normalization_are_one_kernel() -> tf::Result<()> {
     let device = device();
     let x = ramp(&device, [5, 64]);
     let (count, values) = kernels(&device, || {
-        let mean = x.reduce_mean(-1, true)?;
-        let variance = x.squared_difference(&mean)?.reduce_mean(-1, true)?;
+        let mean = x.reduce_mean(wgrad::Axes::from(-1).keepdims(true))?;
+        let variance =
+            x.squared_difference(&mean)?.reduce_mean(wgrad::Axes::from(-1).keepdims(true))?;
         x.subtract(&mean)?.divide(variance.add(1e-5)?.sqrt()?)
     })?;
     assert_eq!(count, 1);
@@ -62,11 +63,11 @@ fn the_statistics_of_a_layer_normalization_are_one_kernel() -> tf::Result<()> {
 fn a_mean_of_squares_and_a_logsumexp_are_one_kernel_each() -> tf::Result<()> {
     let device = device();
     let x = ramp(&device, [50, 7]);
-    let (count, values) = kernels(&device, || x.square()?.reduce_mean((), false))?;
+    let (count, values) = kernels(&device, || x.square()?.reduce_mean(()))?;
     assert_eq!(count, 1);
     let expected = x.to_vec::<f32>()?.iter().map(|v| v * v).sum::<f32>() / 350.0;
     assert!((values[0] - expected).abs() < 1e-6);
-    let (count, values) = kernels(&device, || x.reduce_logsumexp(-1, false))?;
+    let (count, values) = kernels(&device, || x.reduce_logsumexp(-1))?;
     assert_eq!(count, 1);
     let row: f32 = x.to_vec::<f32>()?[..7].iter().map(|v| v.exp()).sum();
     assert!((values[0] - row.ln()).abs() < 1e-6);
@@ -96,11 +97,12 @@ fn bias_activation_and_residual_follow_a_product_in_its_kernel() -> tf::Result<(
 fn an_activation_follows_a_convolution_and_a_pooling_in_their_kernels() -> tf::Result<()> {
     let device = device();
     let (x, w) = (ramp(&device, [2, 6, 6, 4]), ramp(&device, [3, 3, 4, 8]));
-    let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
+    let same = Conv2dOptions::new().padding(Padding::Same);
     let (count, values) = kernels(&device, || x.conv2d(&w, same)?.relu())?;
     assert_eq!(count, 1);
     assert!(values.iter().all(|v| *v >= 0.0) && values.iter().any(|v| *v > 0.0));
-    let (count, values) = kernels(&device, || x.max_pool2d(Pool2dOptions::default())?.negative())?;
+    let (count, values) =
+        kernels(&device, || x.max_pool2d([2, 2], Pool2dOptions::new())?.negative())?;
     assert_eq!(count, 1);
     assert_eq!(values.len(), 2 * 3 * 3 * 4);
     Ok(())
@@ -111,8 +113,8 @@ fn views_are_no_kernels() -> tf::Result<()> {
     let device = device();
     let x = ramp(&device, [8, 12]);
     let (count, values) = kernels(&device, || {
-        let turned = x.transpose(&[1, 0])?.slice(&[2, 1], &[4, 6])?.expand_dims(0)?;
-        turned.broadcast_to([3, 4, 6])?.reverse(&[1])?.add(1.0)
+        let turned = x.transpose([1, 0])?.slice(&[2, 1], &[4, 6])?.expand_dims(0)?;
+        turned.broadcast_to([3, 4, 6])?.reverse([1])?.add(1.0)
     })?;
     assert_eq!(count, 1);
     let host = x.to_vec::<f32>()?;
@@ -242,7 +244,10 @@ fn two_long_walks_follow_each_other_in_a_kernel() -> tf::Result<()> {
         let x: Vec<f32> = (0..64 * 4096).map(|i| (i % 7) as f32).collect();
         let x = Tensor::from_slice(&x, shape)?;
         let axis = i64::from(shape[1] == 4096);
-        let y = x.subtract(x.reduce_max(axis, true)?)?.reduce_sum(axis, false)?.to_vec::<f32>()?;
+        let y = x
+            .subtract(x.reduce_max(wgrad::Axes::from(axis).keepdims(true))?)?
+            .reduce_sum(axis)?
+            .to_vec::<f32>()?;
         let (row, step) = if axis == 1 { (4096, 1) } else { (1, 64) };
         for (i, y) in y.into_iter().enumerate() {
             let want: f32 = (0..4096).map(|k| ((i * row + k * step) % 7) as f32 - 6.0).sum();

@@ -38,11 +38,11 @@ fn the_gradient_of_a_softmax_that_is_read_backwards() -> tf::Result<()> {
                 tape.watch(&x)?;
                 let c = tf::constant([-1.5])?;
                 let w = tf::constant([-1.5, 0.25, -1.25])?;
-                let y = c.divide(x.softmax(0)?.reverse(&[0])?)?.multiply(&w)?;
+                let y = c.divide(x.softmax(0)?.reverse([0])?)?.multiply(&w)?;
                 let (c, w) = (tf::constant(-1.5)?, tf::constant(0.5)?);
                 tape.watch(&c)?;
                 tape.watch(&w)?;
-                let loss = c.add(y.reduce_sum([0], false)?)?.add(&w)?;
+                let loss = c.add(y.reduce_sum([0])?)?.add(&w)?;
                 (tape.gradient(&loss, [&x, &c, &w])?, loss)
             };
             device.flush()?;
@@ -67,7 +67,7 @@ fn a_range_of_one_beside_columns() -> tf::Result<()> {
         let y = {
             let x = Tensor::from_slice(&vec![1f32; n], [n, 1])?;
             let ids = Tensor::from_slice(&vec![0i32; n], [n, 1])?;
-            let hit = ids.equal(&Tensor::arange(0, 1, 1)?)?.cast(DType::F32)?;
+            let hit = ids.equal(&tf::range(0, 1, 1)?)?.cast(DType::F32)?;
             x.subtract(&hit)?.multiply(0.125)?
         };
         assert_eq!(y.to_vec::<f32>()?, vec![0.0; n]);
@@ -223,8 +223,8 @@ fn a_descent_of_many_turns_without_a_flush_or_a_read() -> tf::Result<()> {
             let tape = GradientTape::new();
             tape.watch(&x)?;
             let d = x.subtract(&target)?.square()?;
-            let far = d.sqrt()?.add(0.1)?.log()?.reduce_sum((), false)?;
-            let y = far.add(d.reduce_mean((), false)?)?;
+            let far = d.sqrt()?.add(0.1)?.log()?.reduce_sum(())?;
+            let y = far.add(d.reduce_mean(())?)?;
             let g = tape.required_gradient(&y, &x)?;
             x = x.subtract(g.multiply(1e-3)?)?;
         }

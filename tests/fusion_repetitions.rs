@@ -6,7 +6,7 @@
 
 use ndarray::s;
 use wgrad as tf;
-use wgrad::{DType, Device, GradientTape, PadMode, Tensor, select};
+use wgrad::{DType, Device, GradientTape, Tensor, where_};
 
 /// Kernels of a recurrent net over all lengths from 5 to 40, and of those what the last 34 lengths add.
 const LSTM_ALL: u64 = 12;
@@ -149,7 +149,7 @@ fn net(layers: usize) -> tf::Result<Vec<Vec<f32>>> {
         y = y.matmul(&w)?.add(&b)?.multiply(0.25)?.tanh()?;
         weights.extend([w, b]);
     }
-    let loss = y.square()?.reduce_mean((), false)?;
+    let loss = y.square()?.reduce_mean(())?;
     let mut results = tape.required_gradient(&loss, &weights)?;
     results.push(loss);
     drop((weights, y));
@@ -255,8 +255,8 @@ fn fifty_turns_of_mandelbrot() -> tf::Result<()> {
             let inside = xx.add(&yy)?.less_equal(4.0)?;
             turns = turns.add(inside.cast(DType::F32)?)?;
             let next = x.multiply(&y)?.multiply(2.0)?.add(&b)?;
-            x = select(&inside, &xx.subtract(&yy)?.add(&a)?, &x)?;
-            y = select(&inside, &next, &y)?;
+            x = where_(&inside, &xx.subtract(&yy)?.add(&a)?, &x)?;
+            y = where_(&inside, &next, &y)?;
         }
         turns.to_vec::<f32>()
     })?;
@@ -302,7 +302,7 @@ fn generations_of_life_by_slices() -> tf::Result<()> {
         let (count, cells) = compiled(&device, || {
             let mut cells = Tensor::from_slice(&start, [SIDE, SIDE])?;
             for _ in 0..generations {
-                let wide = cells.pad(&[(1, 1), (1, 1)], PadMode::Constant(0.0.into()))?;
+                let wide = cells.pad(&[(1, 1), (1, 1)])?;
                 let n = SIDE as isize;
                 let mut around = wide.strided_slice(s![0..n, 0..n])?;
                 for (i, j) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1), (2, 2)] {

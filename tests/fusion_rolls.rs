@@ -196,7 +196,7 @@ fn invariants_may_be_views_and_states_may_not() {
     // A broadcast row and a transposed matrix are read alike in each turn.
     let kernels = agrees(|| {
         let (mut x, row) = (ramp(35)?.reshape([5, 7])?, ramp(7)?);
-        let turned = ramp(35)?.reshape([7, 5])?.transpose(&[1, 0])?;
+        let turned = ramp(35)?.reshape([7, 5])?.transpose([1, 0])?;
         for _ in 0..40 {
             x = x.multiply(0.5)?.add(&row)?.subtract(&turned)?;
         }
@@ -207,7 +207,7 @@ fn invariants_may_be_views_and_states_may_not() {
     agrees(|| {
         let mut x = ramp(36)?.reshape([6, 6])?;
         for _ in 0..40 {
-            x = x.transpose(&[1, 0])?.multiply(0.5)?.add(1.0)?;
+            x = x.transpose([1, 0])?.multiply(0.5)?.add(1.0)?;
         }
         Ok(vec![x])
     });

@@ -26,10 +26,10 @@ fn numbers(seed: u64, n: usize) -> Vec<f32> {
 fn clip_by_global_norm(gradients: &[Option<Tensor>], norm: f32) -> tf::Result<Vec<Option<Tensor>>> {
     let mut squares = Vec::new();
     for gradient in gradients.iter().flatten() {
-        squares.push(gradient.square()?.reduce_sum((), false)?);
+        squares.push(gradient.square()?.reduce_sum(())?);
     }
     let squares: Vec<&Tensor> = squares.iter().collect();
-    let global = tf::stack(&squares, 0)?.reduce_sum((), false)?.sqrt()?;
+    let global = tf::stack(&squares, 0)?.reduce_sum(())?.sqrt()?;
     let scale = tf::constant(norm)?.divide(global.maximum(norm)?)?;
     let scaled = |gradient: &Option<Tensor>| -> tf::Result<Option<Tensor>> {
         gradient.as_ref().map(|gradient| gradient.multiply(&scale)).transpose()
@@ -61,8 +61,7 @@ fn step(model: &Sequential, optimizer: &dyn Optimizer, seed: u64) -> tf::Result<
     let labels = Tensor::from_slice(&labels, [16])?;
     let tape = tf::GradientTape::new();
     let logits = model.call(&x, true)?;
-    let loss =
-        tf::sparse_softmax_cross_entropy_with_logits(&labels, &logits)?.reduce_mean((), false)?;
+    let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &logits)?.reduce_mean(())?;
     let variables = model.trainable_variables();
     let gradients = clip_by_global_norm(&tape.gradient(&loss, &variables)?, 0.5)?;
     optimizer.apply_gradients(&gradients, &variables)?;
@@ -214,7 +213,7 @@ fn parts_of_every_kind_share_a_kernel() -> tf::Result<()> {
         let b = Tensor::from_slice(&numbers(2, 24), [4, 6])?;
         let c = Tensor::from_slice(&[3i32, -4, 5], [3])?;
         let results = {
-            let turned = a.transpose(&[1, 0])?.add(1.0)?;
+            let turned = a.transpose([1, 0])?.add(1.0)?;
             let row = b.strided_slice(ndarray::s![1, ..])?.expand_dims(0)?.broadcast_to([3, 6])?;
             let row = row.multiply(2.0)?;
             let squares = c.multiply(&c)?;
@@ -248,10 +247,10 @@ fn what_depends_on_small_work_waits_for_it() -> tf::Result<()> {
         )?;
         let (sum, product, late) = {
             // A small fold, which a product needs, and work beside it that reads what others replace.
-            let scale = x.reduce_sum((), false)?;
+            let scale = x.reduce_sum(())?;
             let scaled = eye.multiply(&scale)?;
             let product = scaled.matmul(&eye)?;
-            let late = y.add(&product.reduce_max((), false)?)?;
+            let late = y.add(&product.reduce_max(())?)?;
             (y.multiply(2.0)?, product, late)
         };
         device.flush()?;

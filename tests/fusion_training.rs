@@ -76,8 +76,7 @@ fn train_step(
 ) -> tf::Result<Tensor> {
     let tape = tf::GradientTape::new();
     let logits = model.call(images, true)?;
-    let loss =
-        tf::sparse_softmax_cross_entropy_with_logits(labels, &logits)?.reduce_mean((), false)?;
+    let loss = tf::sparse_softmax_cross_entropy_with_logits(labels, &logits)?.reduce_mean(())?;
     let variables = model.trainable_variables();
     let gradients = tape.gradient(&loss, &variables)?;
     optimizer.apply_gradients(&gradients, &variables)?;
@@ -154,7 +153,7 @@ fn nothing_grows_in_ten_thousand_steps() -> tf::Result<()> {
             let x = Tensor::from_slice(&numbers(i % 5, 24), [8, 3])?;
             let tape = tf::GradientTape::new();
             let y = model.call(&x, true)?;
-            let error = y.squared_difference(&target)?.reduce_mean((), false)?;
+            let error = y.squared_difference(&target)?.reduce_mean(())?;
             optimizer.minimize(&error, tape, &model.trainable_variables())?;
             loss = Some(error);
             Ok(())

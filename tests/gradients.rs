@@ -8,7 +8,7 @@ use ndarray::s;
 use wgrad::random::Generator;
 use wgrad::{
     Axes, Conv2dOptions, DType, Error, GradientTape, PadMode, Padding, Pool2dOptions, Result,
-    Tensor, Variable, concat, constant, f16, select,
+    Tensor, Variable, concat, constant, f16, where_,
 };
 
 /// What the elements of an input are.
@@ -295,8 +295,8 @@ fn unary_rules() -> Vec<Rule> {
         of_one("log_sigmoid", Within(-3.0, 3.0), Tensor::log_sigmoid),
         of_one("relu6", Distinct(0.1), |x| x.multiply(8.0)?.relu6()),
         of_one("leaky_relu", Away, |x| x.leaky_relu(0.2)),
-        of_one("gelu by erf", ANY, |x| x.gelu(false)),
-        of_one("gelu by tanh", ANY, |x| x.gelu(true)),
+        of_one("gelu by erf", ANY, |x| x.gelu()),
+        of_one("gelu by tanh", ANY, |x| x.gelu_with(wgrad::GeluOptions::new().approximate(true))),
         of_one("mish", ANY, Tensor::mish),
         of_one("hard_sigmoid", ANY, Tensor::hard_sigmoid),
         of_one("clip_by_value", Distinct(0.0), |x| x.clip_by_value(-0.3, 0.3)),
@@ -328,7 +328,7 @@ fn binary_rules() -> Vec<Rule> {
         ("squared_difference", ANY, ANY, |a, b| a.squared_difference(b)),
         ("atan2", Away, Away, |a, b| a.atan2(b)),
         ("xlogy", Away, POSITIVE, |a, b| a.xlogy(b)),
-        ("select", ANY, ANY, |a, b| select(&constant([[true], [false], [true]])?, a, b)),
+        ("select", ANY, ANY, |a, b| where_(&constant([[true], [false], [true]])?, a, b)),
     ];
     let shapes: [(&str, &'static [usize], &'static [usize]); 5] = [
         ("of one shape", &[3, 5], &[3, 5]),
@@ -355,15 +355,29 @@ type ReduceOp = fn(&Tensor, Axes, bool) -> Result<Tensor>;
 
 fn reduction_rules() -> Vec<Rule> {
     let ops: [(&str, Values, ReduceOp); 9] = [
-        ("reduce_sum", ANY, |x, axes, keep| x.reduce_sum(&axes, keep)),
-        ("reduce_mean", ANY, |x, axes, keep| x.reduce_mean(&axes, keep)),
-        ("reduce_prod", Away, |x, axes, keep| x.reduce_prod(&axes, keep)),
-        ("reduce_max", Distinct(0.0), |x, axes, keep| x.reduce_max(&axes, keep)),
-        ("reduce_min", Distinct(0.0), |x, axes, keep| x.reduce_min(&axes, keep)),
-        ("reduce_variance", ANY, |x, axes, keep| x.reduce_variance(&axes, keep)),
-        ("reduce_std", ANY, |x, axes, keep| x.reduce_std(&axes, keep)),
-        ("reduce_euclidean_norm", ANY, |x, axes, keep| x.reduce_euclidean_norm(&axes, keep)),
-        ("reduce_logsumexp", ANY, |x, axes, keep| x.reduce_logsumexp(&axes, keep)),
+        ("reduce_sum", ANY, |x, axes, keep| x.reduce_sum(wgrad::Axes::from(&axes).keepdims(keep))),
+        ("reduce_mean", ANY, |x, axes, keep| {
+            x.reduce_mean(wgrad::Axes::from(&axes).keepdims(keep))
+        }),
+        ("reduce_prod", Away, |x, axes, keep| {
+            x.reduce_prod(wgrad::Axes::from(&axes).keepdims(keep))
+        }),
+        ("reduce_max", Distinct(0.0), |x, axes, keep| {
+            x.reduce_max(wgrad::Axes::from(&axes).keepdims(keep))
+        }),
+        ("reduce_min", Distinct(0.0), |x, axes, keep| {
+            x.reduce_min(wgrad::Axes::from(&axes).keepdims(keep))
+        }),
+        ("reduce_variance", ANY, |x, axes, keep| {
+            x.reduce_variance(wgrad::Axes::from(&axes).keepdims(keep))
+        }),
+        ("reduce_std", ANY, |x, axes, keep| x.reduce_std(wgrad::Axes::from(&axes).keepdims(keep))),
+        ("reduce_euclidean_norm", ANY, |x, axes, keep| {
+            x.reduce_euclidean_norm(wgrad::Axes::from(&axes).keepdims(keep))
+        }),
+        ("reduce_logsumexp", ANY, |x, axes, keep| {
+            x.reduce_logsumexp(wgrad::Axes::from(&axes).keepdims(keep))
+        }),
     ];
     let over: [(&str, Axes, bool); 5] = [
         ("over all", Axes::ALL, false),
@@ -382,7 +396,7 @@ fn reduction_rules() -> Vec<Rule> {
     }
     let mut with_zeros = rule("reduce_prod with a zero", &[(&[2, 3], Away)], |x| {
         let spared = constant([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])?;
-        x[0].multiply(spared)?.reduce_prod(1, false)
+        x[0].multiply(spared)?.reduce_prod(1)
     });
     with_zeros.second = false;
     rules.push(with_zeros);
@@ -403,7 +417,7 @@ fn product_rules() -> Vec<Rule> {
             let right = if tb { b_transposed } else { b };
             let name = format!("matmul_transposed {left:?} {right:?} {ta} {tb}");
             rules.push(rule(name, &[(left, ANY), (right, ANY)], move |x| {
-                x[0].matmul_transposed(&x[1], ta, tb)
+                x[0].matmul_with(&x[1], wgrad::MatmulOptions::new().transpose_a(ta).transpose_b(tb))
             }));
         }
     }
@@ -420,14 +434,14 @@ fn product_rules() -> Vec<Rule> {
         (Padding::Same, [3, 2], [1, 1]),
     ];
     for (padding, strides, dilations) in convolutions {
-        let options = Conv2dOptions { padding, strides, dilations };
+        let options = Conv2dOptions::new().padding(padding).strides(strides).dilations(dilations);
         let name = format!("conv2d {padding:?} strides {strides:?} dilations {dilations:?}");
         let inputs: [Input; 2] = [(&[2, 6, 7, 2], ANY), (&[3, 2, 2, 3], ANY)];
         rules.push(rule(name, &inputs, move |x| x[0].conv2d(&x[1], options)));
     }
     let both = [(Padding::Same, [2, 3], [2, 2]), (Padding::Valid, [1, 2], [2, 3])];
     for (padding, strides, dilations) in convolutions.into_iter().chain(both) {
-        let options = Conv2dOptions { padding, strides, dilations };
+        let options = Conv2dOptions::new().padding(padding).strides(strides).dilations(dilations);
         // Four channels to a thread, four filters of one to a thread, and neither.
         let shapes: [[&'static [usize]; 2]; 3] = [
             [&[1, 4, 5, 4], &[2, 2, 4, 1]],
@@ -449,14 +463,14 @@ fn product_rules() -> Vec<Rule> {
         (Padding::Same, [3, 3], [1, 1]),
     ];
     for (padding, window, strides) in pools {
-        let options = Pool2dOptions { window, strides, padding };
+        let options = Pool2dOptions::new().strides(strides).padding(padding);
         let how = format!("{padding:?} {window:?} strides {strides:?}");
         let shape: &'static [usize] = &[1, 5, 5, 2];
         rules.push(rule(format!("max_pool2d {how}"), &[(shape, Distinct(0.0))], move |x| {
-            x[0].max_pool2d(options)
+            x[0].max_pool2d(window, options)
         }));
         rules.push(rule(format!("avg_pool2d {how}"), &[(shape, ANY)], move |x| {
-            x[0].avg_pool2d(options)
+            x[0].avg_pool2d(window, options)
         }));
     }
 
@@ -481,11 +495,11 @@ fn moving_rules() -> Vec<Rule> {
     let mut rules = vec![
         of("reshape", &[2, 6], |x| x.reshape([3, -1])),
         of("expand_dims", &[3, 4], |x| x.expand_dims(1)),
-        of("squeeze", &[3, 1, 4], |x| x.squeeze(&[1])),
+        of("squeeze", &[3, 1, 4], |x| x.squeeze([1])),
         of("broadcast_to", &[3, 1], |x| x.broadcast_to([2, 3, 4])),
-        of("transpose", &[2, 3, 4], |x| x.transpose(&[2, 0, 1])),
-        of("transpose around", &[3, 4], |x| x.transpose(&[])),
-        of("reverse", &[3, 4], |x| x.reverse(&[1])),
+        of("transpose", &[2, 3, 4], |x| x.transpose([2, 0, 1])),
+        of("transpose around", &[3, 4], |x| x.transpose(())),
+        of("reverse", &[3, 4], |x| x.reverse([1])),
         of("tile", &[2, 3], |x| x.tile(&[2, 3])),
         of("slice", &[4, 5], |x| x.slice(&[1, 2], &[2, -1])),
         of("strided_slice with steps", &[7, 5], |x| x.strided_slice(s![1..;3, ..;2])),
@@ -500,13 +514,19 @@ fn moving_rules() -> Vec<Rule> {
             let rows = x.unstack(0)?;
             rows[0].multiply(&rows[2])
         }),
-        of("pad", &[3, 4], |x| x.pad(&[(1, 0), (2, 3)], PadMode::Constant(0.5.into()))),
-        of("pad reflecting", &[3, 4], |x| x.pad(&[(2, 1), (0, 3)], PadMode::Reflect)),
-        of("pad symmetric", &[3, 4], |x| x.pad(&[(2, 3), (1, 0)], PadMode::Symmetric)),
+        of("pad", &[3, 4], |x| x.pad_with(&[(1, 0), (2, 3)], PadMode::Constant(0.5.into()))),
+        of("pad reflecting", &[3, 4], |x| x.pad_with(&[(2, 1), (0, 3)], PadMode::Reflect)),
+        of("pad symmetric", &[3, 4], |x| x.pad_with(&[(2, 3), (1, 0)], PadMode::Symmetric)),
         of("gather of rows", &[4, 3], |x| x.gather(&constant([2, 0, 2, 2])?, 0)),
         of("gather of columns", &[3, 4], |x| x.gather(&constant([[3, 0], [0, 1]])?, 1)),
         of("gather outside", &[3, 4], |x| x.gather(&constant([1, 7, -1])?, 0)),
-        of("gather_batch", &[2, 4, 3], |x| x.gather_batch(&constant([[3, 0], [1, 1]])?, 1, 1)),
+        of("gather_batch", &[2, 4, 3], |x| {
+            x.gather_with(
+                &constant([[3, 0], [1, 1]])?,
+                1,
+                wgrad::GatherOptions::new().batch_dims(1),
+            )
+        }),
         of("unsorted_segment_sum", &[4, 3], |x| {
             x.unsorted_segment_sum(&constant([2, 0, -1, 2])?, 4)
         }),
@@ -739,19 +759,19 @@ fn required_gradients_name_what_is_missing() {
     let used = Variable::named("dense/kernel", &ones(&[2]));
     let unused = Variable::named("dense/bias", &ones(&[3]));
     let tape = GradientTape::new();
-    let loss = used.read().square().unwrap().reduce_sum((), false).unwrap();
+    let loss = used.read().square().unwrap().reduce_sum(()).unwrap();
     let error = tape.required_gradient(&loss, [&used, &unused]).unwrap_err();
     assert!(matches!(error, Error::Gradient(_)), "{error}");
     let text = error.to_string();
     assert!(text.contains("'dense/bias'") && !text.contains("'dense/kernel'"), "{text}");
 
     let tape = GradientTape::new();
-    let loss = used.read().floor().unwrap().reduce_sum((), false).unwrap();
+    let loss = used.read().floor().unwrap().reduce_sum(()).unwrap();
     let text = tape.required_gradient(&loss, &used).unwrap_err().to_string();
     assert!(text.contains("'dense/kernel'") && text.contains("Floor"), "{text}");
 
     let tape = GradientTape::new();
-    let loss = used.read().square().unwrap().reduce_sum((), false).unwrap();
+    let loss = used.read().square().unwrap().reduce_sum(()).unwrap();
     let grad = tape.required_gradient(&loss, &used).unwrap();
     assert_eq!(grad.to_vec::<f32>().unwrap(), [2.0, 2.0]);
 }
@@ -780,7 +800,7 @@ fn half_precision_gradients_are_half_precision() {
     };
     let tape = GradientTape::persistent();
     tape.watch(&x).unwrap();
-    let square = x.square().unwrap().reduce_sum((), false).unwrap();
+    let square = x.square().unwrap().reduce_sum(()).unwrap();
     let wide = x.cast(DType::F32).unwrap();
     let wide = &wide * &wide;
     let grad = tape.gradient(&square, &x).unwrap().unwrap();

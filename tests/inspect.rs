@@ -81,7 +81,7 @@ fn a_profile_has_every_kernel_once() -> tf::Result<()> {
     let device = Device::new()?;
     device.scope(|| {
         let x = tf::random::Generator::from_seed(1).normal([128, 128])?;
-        let run = || x.matmul(&x)?.tanh()?.reduce_sum((), false)?.item::<f32>();
+        let run = || x.matmul(&x)?.tanh()?.reduce_sum(())?.item::<f32>();
         let expected = run()?;
         let waiting = &x + 1.0;
 
@@ -139,7 +139,7 @@ fn a_profile_has_every_kernel_once() -> tf::Result<()> {
 fn chain(x: &Tensor, kernels: usize) -> tf::Result<Tensor> {
     let mut y = x.clone();
     for _ in 0..kernels / 2 {
-        y = y.matmul(x)?.transpose(&[1, 0])?.matmul(x)?;
+        y = y.matmul(x)?.transpose([1, 0])?.matmul(x)?;
     }
     Ok(y)
 }

@@ -19,7 +19,7 @@ fn values(x: &Tensor) -> Vec<f32> {
 }
 
 fn scce() -> SparseCategoricalCrossentropy {
-    SparseCategoricalCrossentropy { from_logits: true, ..Default::default() }
+    SparseCategoricalCrossentropy::new().from_logits(true)
 }
 
 // ---- layers -------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ fn layers_size_themselves_at_their_first_input() {
 
 #[test]
 fn small_layers_do_what_they_say() {
-    let x = Tensor::arange(0.0, 16.0, 1.0).unwrap().reshape([1, 4, 4, 1]).unwrap();
+    let x = wgrad::range(0.0, 16.0, 1.0).unwrap().reshape([1, 4, 4, 1]).unwrap();
     let call = |layer: &dyn Layer| layer.call(&x, true).unwrap();
     assert_eq!(values(&call(&MaxPooling2D::new([2, 2]))), [5.0, 7.0, 13.0, 15.0]);
     assert_eq!(values(&call(&AveragePooling2D::new([2, 2]))), [2.5, 4.5, 10.5, 12.5]);
@@ -254,7 +254,7 @@ fn losses_by_hand() {
     let want = (2f32.ln() + 5f32.ln()) / 2.0;
     let loss = CategoricalCrossentropy::default().call(&truth, &shares).unwrap();
     assert!((loss.item::<f32>().unwrap() - want).abs() < 1e-6);
-    let logits = CategoricalCrossentropy { from_logits: true, ..Default::default() };
+    let logits = CategoricalCrossentropy::new().from_logits(true);
     let loss = logits.call(&truth, &shares.log().unwrap()).unwrap();
     assert!((loss.item::<f32>().unwrap() - want).abs() < 1e-6);
     // A certain and wrong prediction costs -ln(1e-7), no infinity.
@@ -263,7 +263,7 @@ fn losses_by_hand() {
         loss.call(&constant([[1.0, 0.0]]).unwrap(), &constant([[0.0, 1.0]]).unwrap()).unwrap();
     assert!((loss.item::<f32>().unwrap() - 16.118_095).abs() < 1e-3);
 
-    let apart = MeanSquaredError { reduction: Reduction::None };
+    let apart = MeanSquaredError::new().reduction(Reduction::None);
     let loss = apart.call(&truth, &constant([[1.0, 1.0], [1.0, 2.0]]).unwrap()).unwrap();
     assert_eq!(values(&loss), [0.5, 2.0]);
     let error = apart.call(&constant([1.0, 2.0]).unwrap(), &truth).unwrap_err().to_string();

@@ -65,10 +65,10 @@ fn pools([h, w, c]: [usize; 3]) -> Result<()> {
     let at = (count - 2) * c;
     x[at..at + c].fill(3.0);
     let x = Tensor::from_slice(&x, [1, h, w, c])?;
-    let options = Pool2dOptions { window: [h, w], strides: [1, 1], padding: Padding::Valid };
+    let options = Pool2dOptions::new().strides([1, 1]).padding(Padding::Valid);
     let tape = GradientTape::persistent();
     tape.watch(&x)?;
-    let (max, mean) = (x.max_pool2d(options)?, x.avg_pool2d(options)?);
+    let (max, mean) = (x.max_pool2d([h, w], options)?, x.avg_pool2d([h, w], options)?);
     assert_eq!(max.to_vec::<f32>()?, vec![3.0; c]);
     for mean in mean.to_vec::<f32>()? {
         let want = 1.0 + 2.0 / count as f32;
@@ -96,10 +96,11 @@ fn windows_of_pools_may_be_large() -> Result<()> {
 fn places_may_belong_to_many_windows() -> Result<()> {
     // All 130 x 130 windows hold all places.
     let x = Tensor::ones([1, 130, 130, 1])?;
-    let options = Pool2dOptions { window: [259, 259], strides: [1, 1], padding: Padding::Same };
+    let options = Pool2dOptions::new().strides([1, 1]).padding(Padding::Same);
     let tape = GradientTape::persistent();
     tape.watch(&x)?;
-    let (max, mean) = (x.max_pool2d(options)?, x.avg_pool2d(options)?);
+    let window = [259, 259];
+    let (max, mean) = (x.max_pool2d(window, options)?, x.avg_pool2d(window, options)?);
     // Of equals the first has the gradient: of all windows that is the first place.
     let dx = tape.gradient(&max, &x)?.unwrap().to_vec::<f32>()?;
     assert_eq!((dx[0], dx[1], dx[16_899]), (16_900.0, 0.0, 0.0));
@@ -161,7 +162,9 @@ fn products_sum_over_long_axes() -> Result<()> {
         for (ta, tb) in [(false, false), (true, false), (false, true), (true, true)] {
             let a = Tensor::ones(if ta { [k, m] } else { [m, k] })?;
             let b = Tensor::ones(if tb { [n, k] } else { [k, n] })?;
-            let y = a.matmul_transposed(&b, ta, tb)?.to_vec::<f32>()?;
+            let y = a
+                .matmul_with(&b, wgrad::MatmulOptions::new().transpose_a(ta).transpose_b(tb))?
+                .to_vec::<f32>()?;
             assert_eq!(y, vec![1e6; m * n], "{m} {n} {ta} {tb}");
         }
     }
@@ -174,11 +177,11 @@ fn long_rows_and_columns_are_reduced() -> Result<()> {
     for (shape, axis) in [([1, long], 1), ([long, 1], 0), ([2, long / 2], 1), ([long / 2, 2], 0)] {
         let x = Tensor::full(shape, 1i32)?;
         let want = vec![shape[axis as usize] as i32; long / shape[axis as usize]];
-        assert_eq!(x.reduce_sum(axis, false)?.to_vec::<i32>()?, want, "{shape:?}");
+        assert_eq!(x.reduce_sum(axis)?.to_vec::<i32>()?, want, "{shape:?}");
     }
     // Nothing is summed along an axis of 1.
-    let x = Tensor::full([1, 1_000_000], 1i32)?.reduce_sum(0, false)?;
-    assert_eq!(x.reduce_sum((), false)?.item::<i32>()?, 1_000_000);
+    let x = Tensor::full([1, 1_000_000], 1i32)?.reduce_sum(0)?;
+    assert_eq!(x.reduce_sum(())?.item::<i32>()?, 1_000_000);
     Ok(())
 }
 
@@ -192,7 +195,7 @@ fn the_largest_of_many_is_found() -> Result<()> {
         let x = Tensor::from_slice(&x, shape)?;
         assert_eq!(x.argmax(axis)?.item::<i32>()?, long as i32 - 3);
         assert_eq!(x.argmin(axis)?.item::<i32>()?, 5);
-        assert_eq!(x.reduce_max(axis, false)?.item::<i32>()?, 7);
+        assert_eq!(x.reduce_max(axis)?.item::<i32>()?, 7);
     }
     Ok(())
 }
@@ -202,9 +205,9 @@ fn long_rows_are_normalized() -> Result<()> {
     // Several walks along a row, in one kernel where there are many rows.
     for (rows, len) in [(1, 1 << 22), (250, 1 << 17)] {
         let y = Tensor::zeros([rows, len])?.add(Tensor::zeros([rows, 1])?)?.softmax(1)?;
-        let sums = y.reduce_sum(1, false)?.to_vec::<f32>()?;
+        let sums = y.reduce_sum(1)?.to_vec::<f32>()?;
         assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-5), "{rows}: {}", sums[0]);
-        assert_eq!(y.reduce_max((), false)?.item::<f32>()?, 1.0 / len as f32);
+        assert_eq!(y.reduce_max(())?.item::<f32>()?, 1.0 / len as f32);
     }
     Ok(())
 }
@@ -230,7 +233,7 @@ fn small_folds_side_by_side_are_whole() -> Result<()> {
     let xs: Vec<Tensor> = (0..16)
         .map(|i| Tensor::from_slice(&vec![i + 1; 4 * 8000], [8000, 4]))
         .collect::<Result<_>>()?;
-    let sums: Vec<Tensor> = xs.iter().map(|x| x.reduce_sum(0, false)).collect::<Result<_>>()?;
+    let sums: Vec<Tensor> = xs.iter().map(|x| x.reduce_sum(0)).collect::<Result<_>>()?;
     for (i, sum) in sums.iter().enumerate() {
         assert_eq!(sum.to_vec::<i32>()?, vec![8000 * (i as i32 + 1); 4]);
     }
@@ -243,10 +246,10 @@ fn repeating_gives_the_same_bits() -> Result<()> {
     let x = Tensor::from_slice(&x, [70_000, 2])?;
     let index = ids(&cycle(70_000, 3))?;
     let image = x.reshape([1, 280, 250, 2])?;
-    let options = Pool2dOptions { window: [280, 250], ..Default::default() };
+    let options = Pool2dOptions::new().strides([2, 2]);
     let run = || -> Result<Vec<u32>> {
         let sums = x.unsorted_segment_sum(&index, 3)?.to_vec::<f32>()?;
-        let mean = image.avg_pool2d(options)?.to_vec::<f32>()?;
+        let mean = image.avg_pool2d([280, 250], options)?.to_vec::<f32>()?;
         Ok(sums.iter().chain(&mean).map(|v| v.to_bits()).collect())
     };
     assert_eq!(run()?, run()?);

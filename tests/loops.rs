@@ -60,7 +60,7 @@ impl Line {
     fn turn(&self) -> Result<()> {
         let tape = tf::GradientTape::new();
         let error = &self.inputs * &self.w + &self.b - &self.outputs;
-        let loss = error.square()?.reduce_mean((), false)?;
+        let loss = error.square()?.reduce_mean(())?;
         let [dw, db] = tape.required_gradient(&loss, [&self.w, &self.b])?;
         self.w.assign_sub(dw * 0.01)?;
         self.b.assign_sub(db * 0.01)
@@ -115,7 +115,7 @@ fn image(turns: usize, flush: bool) -> Result<((DeviceStats, DeviceStats), Vec<f
         let stats = run(&device, turns, |_| {
             let tape = tf::GradientTape::new();
             tape.watch(&image)?;
-            let loss = (&image - &pattern).square()?.reduce_sum((), false)?;
+            let loss = (&image - &pattern).square()?.reduce_sum(())?;
             let gradient = tape.required_gradient(&loss, &image)?;
             image = &image - &(gradient * 0.1);
             if flush { device.flush() } else { Ok(()) }
@@ -250,7 +250,7 @@ fn an_optimizer_s_loop_is_flushed_by_the_optimizer_alone() -> Result<()> {
             let mut sums: Vec<Option<Tensor>> = Vec::new();
             for _ in 0..tapes {
                 let tape = tf::GradientTape::new();
-                let loss = model.call(&x, true)?.square()?.reduce_mean((), false)?;
+                let loss = model.call(&x, true)?.square()?.reduce_mean(())?;
                 let grads = tape.gradient(&loss, &model.trainable_variables())?;
                 sums = match sums.is_empty() {
                     true => grads,

@@ -8,7 +8,7 @@ const KB: u64 = 1 << 10;
 const MB: u64 = 1 << 20;
 
 fn limited(bytes: u64) -> Device {
-    Device::open(&DeviceOptions { memory_limit: Some(bytes), ..Default::default() }).unwrap()
+    Device::open(&DeviceOptions::new().memory_limit(bytes)).unwrap()
 }
 
 /// A tensor of so many bytes that is computed, not uploaded.
@@ -99,9 +99,9 @@ fn pooled_memory_counts_and_makes_room() -> tf::Result<()> {
         let stats = device.stats();
         assert_eq!((stats.live_bytes, stats.pooled_bytes), (8 * MB, 0));
         assert!(stats.peak_bytes <= 8 * MB, "{}", stats.peak_bytes);
-        assert_eq!(large.reduce_min((), false).and_then(|x| x.item::<f32>()).ok(), None);
+        assert_eq!(large.reduce_min(()).and_then(|x| x.item::<f32>()).ok(), None);
         drop(large);
-        assert_eq!(kept.reduce_sum((), false)?.item::<f32>()?, (MB / 4) as f32);
+        assert_eq!(kept.reduce_sum(())?.item::<f32>()?, (MB / 4) as f32);
         Ok(())
     })
 }
@@ -129,7 +129,7 @@ fn a_limit_below_what_is_live_takes_effect_as_memory_is_freed() -> tf::Result<()
         drop((b, c));
         assert_eq!(device.stats().pooled_bytes, 3 * MB);
         device.set_memory_limit(None);
-        assert_eq!(ones(16 * MB)?.reduce_max((), false)?.item::<f32>()?, 1.0);
+        assert_eq!(ones(16 * MB)?.reduce_max(())?.item::<f32>()?, 1.0);
         Ok(())
     })
 }

@@ -47,21 +47,21 @@ fn mlp(p: &[Variable], x: &Tensor) -> tf::Result<Tensor> {
 }
 
 fn cnn(p: &[Variable], x: &Tensor) -> tf::Result<Tensor> {
-    let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
-    let pool = Pool2dOptions { padding: Padding::Same, ..Default::default() };
-    let x = x.conv2d(&p[0], same)?.add(&p[1])?.relu()?.max_pool2d(pool)?;
-    let x = x.conv2d(&p[2], same)?.add(&p[3])?.relu()?.max_pool2d(pool)?;
+    let same = Conv2dOptions::new().padding(Padding::Same);
+    let pool = Pool2dOptions::new().padding(Padding::Same);
+    let x = x.conv2d(&p[0], same)?.add(&p[1])?.relu()?.max_pool2d([2, 2], pool)?;
+    let x = x.conv2d(&p[2], same)?.add(&p[3])?.relu()?.max_pool2d([2, 2], pool)?;
     let x = x.reshape([-1, 3136])?;
     (x.matmul(&p[4])?.add(&p[5])?).relu()?.matmul(&p[6])?.add(&p[7])
 }
 
 /// The convolutions of [`cnn`], whose 64 channels an LSTM then reads one after another, written out in ops.
 fn cnn_lstm(p: &[Variable], x: &Tensor) -> tf::Result<Tensor> {
-    let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
-    let pool = Pool2dOptions { padding: Padding::Same, ..Default::default() };
-    let x = x.conv2d(&p[0], same)?.add(&p[1])?.relu()?.max_pool2d(pool)?;
-    let x = x.conv2d(&p[2], same)?.add(&p[3])?.relu()?.max_pool2d(pool)?;
-    let sequence = x.reshape([-1, 49, 64])?.transpose(&[0, 2, 1])?;
+    let same = Conv2dOptions::new().padding(Padding::Same);
+    let pool = Pool2dOptions::new().padding(Padding::Same);
+    let x = x.conv2d(&p[0], same)?.add(&p[1])?.relu()?.max_pool2d([2, 2], pool)?;
+    let x = x.conv2d(&p[2], same)?.add(&p[3])?.relu()?.max_pool2d([2, 2], pool)?;
+    let sequence = x.reshape([-1, 49, 64])?.transpose([0, 2, 1])?;
     let units = p[5].shape()[0];
     let mut h = Tensor::zeros([x.shape()[0], units])?;
     let mut c = h.clone();
@@ -96,7 +96,7 @@ fn follow(model: &str, names: &[&str], forward: fn(&[Variable], &Tensor) -> tf::
         let tape = tf::GradientTape::new();
         let logits = forward(&variables, &x).unwrap();
         let loss = tf::sparse_softmax_cross_entropy_with_logits(&y, &logits).unwrap();
-        let loss = loss.reduce_mean((), false).unwrap();
+        let loss = loss.reduce_mean(()).unwrap();
         let grads = tape.gradient(&loss, &variables).unwrap();
         adam.apply_gradients(&grads, &variables).unwrap();
         losses.push(loss);
@@ -147,7 +147,7 @@ fn train(data: &Mnist, model: &Sequential, steps: usize, seed: u64) -> f32 {
         let tape = tf::GradientTape::new();
         let logits = model.call(&x, true).unwrap();
         let loss = tf::sparse_softmax_cross_entropy_with_logits(&y, &logits).unwrap();
-        let loss = loss.reduce_mean((), false).unwrap();
+        let loss = loss.reduce_mean(()).unwrap();
         let variables = model.trainable_variables();
         let grads = tape.gradient(&loss, &variables).unwrap();
         adam.apply_gradients(&grads, &variables).unwrap();
@@ -165,7 +165,7 @@ fn accuracy(data: &Mnist, model: &Sequential, count: usize) -> f64 {
         let (x, y) = batch.unwrap();
         let guess = model.call(&x, false).unwrap().argmax(-1).unwrap();
         let hits = guess.equal(&y).unwrap().cast(tf::DType::I32).unwrap();
-        right += hits.reduce_sum((), false).unwrap().item::<i32>().unwrap();
+        right += hits.reduce_sum(()).unwrap().item::<i32>().unwrap();
     }
     f64::from(right) / count as f64
 }

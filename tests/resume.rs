@@ -117,7 +117,7 @@ impl Program {
                 logits = functions(&logits)?;
             }
             let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &logits)?;
-            let loss = loss.reduce_mean((), false)?;
+            let loss = loss.reduce_mean(())?;
             if self.reads {
                 assert!(loss.item::<f32>()?.is_finite());
             }
@@ -242,7 +242,7 @@ fn another_process_goes_on_bit_for_bit() {
 fn look_around() -> tf::Result<()> {
     for n in 2..14 {
         let x = Tensor::ones([n])?.add(1.0)?;
-        assert_eq!(x.reduce_sum((), false)?.item::<f32>()?, 2.0 * n as f32);
+        assert_eq!(x.reduce_sum(())?.item::<f32>()?, 2.0 * n as f32);
     }
     Ok(())
 }
@@ -252,7 +252,7 @@ fn by_hand(device: &Device, w: &Variable, number: u64) -> tf::Result<()> {
     let x = Generator::from_seed(number).normal([24, 40])?;
     let tape = GradientTape::new();
     let y = functions(&x.matmul(w)?)?.dropout(0.2, random::global())?;
-    let loss = y.subtract(0.5)?.square()?.reduce_mean((), false)?;
+    let loss = y.subtract(0.5)?.square()?.reduce_mean(())?;
     let dw = tape.required_gradient(&loss, w)?;
     w.assign_sub(&dw * 0.1)?;
     device.flush()

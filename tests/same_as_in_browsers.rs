@@ -47,7 +47,7 @@ fn the_first_losses_are_the_same() {
         .add(Flatten::new())
         .add(Dense::new(100).activation(Activation::Relu))
         .add(Dense::new(10));
-    let loss_of = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+    let loss_of = SparseCategoricalCrossentropy::new().from_logits(true);
     let optimizer = Adam::new(1e-3);
     let mut losses = Vec::new();
     for batch in draw_digits(1000, 1).batches(50, None) {

@@ -94,7 +94,7 @@ fn what_waits_to_read_a_buffer_runs_before_the_application_writes_it() -> tf::Re
     drop(x);
     let x = Tensor::from_buffer(&device, buffer.clone(), [4], DType::F32)?;
     let matrix = x.reshape([2, 2])?;
-    let sum = (&matrix + 1.0).reduce_sum((), false)?;
+    let sum = (&matrix + 1.0).reduce_sum(())?;
     assert_eq!(matrix.buffer()?, buffer);
     add_a_hundred(&device, &buffer);
     assert_eq!(sum.item::<f32>()?, 414.0);
@@ -176,7 +176,7 @@ fn a_buffer_may_be_longer_than_its_tensor() -> tf::Result<()> {
     fill(&device, &buffer, &values);
     let first = Tensor::from_buffer(&device, buffer.clone(), [5], DType::F32)?;
     assert_eq!((&first + 1.0).to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0, 5.0]);
-    assert_eq!(first.reduce_sum((), false)?.item::<f32>()?, 10.0);
+    assert_eq!(first.reduce_sum(())?.item::<f32>()?, 10.0);
     // A part of it, as a slice of a tensor over the whole.
     let part = Tensor::from_buffer(&device, buffer.clone(), [16], DType::F32)?.slice(&[6], &[3])?;
     assert_eq!(part.to_vec::<f32>()?, [6.0, 7.0, 8.0]);
@@ -266,9 +266,8 @@ fn train(device: &Device) -> tf::Result<Vec<f32>> {
         let step = || -> tf::Result<f32> {
             let tape = GradientTape::new();
             let y = x.conv2d(&filters, Default::default())?.relu()?;
-            let y = y.max_pool2d(Default::default())?.reshape([4, 36])?.matmul(&kernel)?;
-            let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &y)?
-                .reduce_mean((), false)?;
+            let y = y.max_pool2d([2, 2], Default::default())?.reshape([4, 36])?.matmul(&kernel)?;
+            let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &y)?.reduce_mean(())?;
             let grads = tape.gradient(&loss, &all[..])?;
             adam.apply_gradients(&grads, &all)?;
             loss.item::<f32>()

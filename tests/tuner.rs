@@ -272,7 +272,7 @@ fn part_measures_convolutions() {
         };
         let x = Tensor::from_slice(&numbers(2 * 9 * 8 * 3), [2, 9, 8, 3]).unwrap();
         let w = Tensor::from_slice(&numbers(3 * 3 * 3 * 10), [3, 3, 3, 10]).unwrap();
-        let same = Conv2dOptions { padding: Padding::Same, ..Conv2dOptions::default() };
+        let same = Conv2dOptions::new().padding(Padding::Same);
         let run = || -> tf::Result<[Vec<f32>; 3]> {
             let tape = tf::GradientTape::new();
             tape.watch(&x)?;
@@ -381,7 +381,7 @@ fn the_environment_names_the_mode() {
 fn part_has_no_memory() {
     env_logger::init();
     // Two inputs and a result of 256 KiB each fit, another such set does not.
-    let options = DeviceOptions { memory_limit: Some(1 << 20), ..DeviceOptions::default() };
+    let options = DeviceOptions::new().memory_limit(1 << 20);
     let device = Device::open(&options).unwrap();
     device.scope(|| {
         let a = Tensor::from_slice(&[0.5; 1 << 16], [256, 256]).unwrap();

@@ -44,7 +44,7 @@ fn step(model: &Sequential, adam: &Adam, x: &Tensor, y: &Tensor) -> Tensor {
     let tape = tf::GradientTape::new();
     let logits = model.call(x, true).unwrap();
     let loss = tf::sparse_softmax_cross_entropy_with_logits(y, &logits).unwrap();
-    let loss = loss.reduce_mean((), false).unwrap();
+    let loss = loss.reduce_mean(()).unwrap();
     let variables = model.trainable_variables();
     let gradients = tape.gradient(&loss, &variables).unwrap();
     adam.apply_gradients(&gradients, &variables).unwrap();

@@ -11,6 +11,7 @@ use super::drawn_digits::draw_digits;
 use super::idx::{Idx, parse_idx, read_idx};
 use crate::cache_folder::{Env, folder};
 use crate::error::{Error, Result, message};
+use crate::options::options;
 
 /// Pixels along one side of an image.
 const SIDE: usize = 28;
@@ -53,25 +54,21 @@ pub enum Source {
     },
 }
 
-/// Where to look for MNIST and what to do without it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MnistOptions {
-    /// The folder with the four files, which then must be there.
-    pub dir: Option<PathBuf>,
-    /// Whether to download what is not found; works only if built with the feature `download`. Digits are drawn
-    /// if the download fails, with a warning that says why.
-    pub download: bool,
-    /// What drawn digits are seeded with.
-    pub seed: u64,
-    /// How many training images to draw if none are found; 60,000 by default.
-    pub train_count: usize,
-    /// How many test images to draw if none are found; 10,000 by default.
-    pub test_count: usize,
-}
-
-impl Default for MnistOptions {
-    fn default() -> Self {
-        Self { dir: None, download: false, seed: 0, train_count: 60_000, test_count: 10_000 }
+options! {
+    /// Where to look for MNIST and what to do without it.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct MnistOptions {
+        /// The folder with the four files, which then must be there.
+        dir: Option<PathBuf> as impl Into<Option<PathBuf>> = None,
+        /// Whether to download what is not found; works only if built with the feature `download`. Digits are drawn
+        /// if the download fails, with a warning that says why.
+        download: bool = false,
+        /// What drawn digits are seeded with; 0.
+        seed: u64 = 0,
+        /// How many training images to draw if none are found; 60,000.
+        train_count: usize = 60_000,
+        /// How many test images to draw if none are found; 10,000.
+        test_count: usize = 10_000,
     }
 }
 
@@ -86,7 +83,7 @@ impl Mnist {
     ///
     /// ```
     /// use wgrad::data::mnist::{Mnist, MnistOptions};
-    /// let mnist = Mnist::load(&MnistOptions { train_count: 100, test_count: 10, ..Default::default() })?;
+    /// let mnist = Mnist::load(&MnistOptions::new().train_count(100).test_count(10))?;
     /// println!("{} images, {}", mnist.train.len(), mnist.source);
     /// assert_eq!(mnist.train.pixels.len(), mnist.train.len() * 28 * 28);
     /// # Ok::<(), wgrad::Error>(())

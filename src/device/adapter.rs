@@ -14,12 +14,13 @@ use crate::error::{DeviceFault, Error, Result, message};
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{Device, DeviceOptions};
-/// let device = Device::open(&DeviceOptions { memory_limit: Some(1 << 30), ..Default::default() })?;
+/// let device = Device::open(&DeviceOptions::new().memory_limit(1 << 30))?;
 /// println!("{}", device.adapter());
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct DeviceOptions {
     /// A fragment of the adapter's name (any case) or its index in [`Device::adapters`](crate::Device::adapters). What
     /// has digits alone is an index.
@@ -36,6 +37,34 @@ pub struct DeviceOptions {
     ///
     /// [`Device::set_matmul_precision`]: crate::Device::set_matmul_precision
     pub matmul_precision: MatmulPrecision,
+}
+
+impl DeviceOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        DeviceOptions::default()
+    }
+
+    /// Sets [`DeviceOptions::adapter`].
+    #[must_use]
+    pub fn adapter(mut self, adapter: impl Into<String>) -> Self {
+        self.adapter = Some(adapter.into());
+        self
+    }
+
+    /// Sets [`DeviceOptions::memory_limit`].
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
+    /// Sets [`DeviceOptions::matmul_precision`].
+    #[must_use]
+    pub fn matmul_precision(mut self, precision: MatmulPrecision) -> Self {
+        self.matmul_precision = precision;
+        self
+    }
 }
 
 /// What is known of an adapter.

@@ -92,7 +92,7 @@ impl Activation {
             Activation::LeakyRelu(slope) => x.leaky_relu(slope),
             Activation::Elu => x.elu(),
             Activation::Selu => x.selu(),
-            Activation::Gelu => x.gelu(false),
+            Activation::Gelu => x.gelu(),
             Activation::Sigmoid => x.sigmoid(),
             Activation::HardSigmoid => x.hard_sigmoid(),
             Activation::Tanh => x.tanh(),

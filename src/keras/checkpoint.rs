@@ -37,7 +37,7 @@ use crate::variable::Variable;
 /// let step = |model: &Sequential, adam: &Adam| -> tf::Result<()> {
 ///     let x = tf::random::global().normal([16, 4])?;
 ///     let tape = tf::GradientTape::new();
-///     let loss = model.call(&x, true)?.square()?.reduce_mean((), false)?;
+///     let loss = model.call(&x, true)?.square()?.reduce_mean(())?;
 ///     adam.minimize(&loss, tape, &model.trainable_variables())
 /// };
 /// let (model, adam) = program()?;

@@ -3,7 +3,7 @@
 //! Random ones draw from a [`Generator`]; which one, and so which seed, is the caller's choice.
 
 use crate::error::Result;
-use crate::random::Generator;
+use crate::random::{Generator, UniformOptions};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -84,7 +84,9 @@ impl Initializer {
             Initializer::Zeros => Tensor::zeros(shape),
             Initializer::Ones => Tensor::ones(shape),
             Initializer::Constant(value) => Tensor::full(shape, value),
-            Initializer::RandomUniform { low, high } => generator.uniform_range(shape, low, high),
+            Initializer::RandomUniform { low, high } => {
+                generator.uniform_with(shape, UniformOptions::new().minval(low).maxval(high))
+            }
             Initializer::RandomNormal { mean, stddev } => {
                 generator.normal(shape)?.multiply(stddev)?.add(mean)
             }
@@ -94,7 +96,7 @@ impl Initializer {
             Initializer::GlorotUniform | Initializer::HeUniform | Initializer::LecunUniform => {
                 // A uniform distribution in ±a has the variance a^2 / 3.
                 let limit = (3.0 * variance).sqrt() as f32;
-                generator.uniform_range(shape, -limit, limit)
+                generator.uniform_with(shape, UniformOptions::new().minval(-limit).maxval(limit))
             }
             Initializer::GlorotNormal | Initializer::HeNormal | Initializer::LecunNormal => {
                 generator.truncated_normal(shape)?.multiply(variance.sqrt() / TRUNCATED_STDDEV)

@@ -6,6 +6,8 @@
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::ops::{softmax_cross_entropy_with_logits, sparse_softmax_cross_entropy_with_logits};
+use crate::options::options;
+use crate::shape::Axes;
 use crate::tensor::Tensor;
 
 /// How the losses of a batch become one.
@@ -23,8 +25,8 @@ pub enum Reduction {
 impl Reduction {
     fn apply(self, losses: Tensor) -> Result<Tensor> {
         match self {
-            Reduction::SumOverBatchSize => losses.reduce_mean((), false),
-            Reduction::Sum => losses.reduce_sum((), false),
+            Reduction::SumOverBatchSize => losses.reduce_mean(()),
+            Reduction::Sum => losses.reduce_sum(()),
             Reduction::None => Ok(losses),
         }
     }
@@ -33,24 +35,26 @@ impl Reduction {
 /// Probabilities are kept this far from 0 and 1, so that their logarithms are finite.
 const EPSILON: f64 = 1e-7;
 
-/// `-log p[label]` for each row: labels `[..]` or `[..,1]` of any integer or float dtype, predictions `[..,C]`.
-///
-/// ```
-/// # fn main() -> wgrad::Result<()> {
-/// use wgrad as tf;
-/// use tf::keras::losses::SparseCategoricalCrossentropy;
-/// let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
-/// let value = loss.call(&tf::constant([1, 0])?, &tf::constant([[0.0, 0.0], [0.0, 0.0]])?)?;
-/// assert!((value.item::<f32>()? - 2f32.ln()).abs() < 1e-6);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SparseCategoricalCrossentropy {
-    /// Predictions are logits; else probabilities, which are cut to 1e-7 to 1 - 1e-7.
-    pub from_logits: bool,
-    /// How the losses of a batch become one.
-    pub reduction: Reduction,
+options! {
+    /// `-log p[label]` for each row: labels `[..]` or `[..,1]` of any integer or float dtype, predictions `[..,C]`.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::losses::SparseCategoricalCrossentropy;
+    /// let loss = SparseCategoricalCrossentropy::new().from_logits(true);
+    /// let value = loss.call(&tf::constant([1, 0])?, &tf::constant([[0.0, 0.0], [0.0, 0.0]])?)?;
+    /// assert!((value.item::<f32>()? - 2f32.ln()).abs() < 1e-6);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct SparseCategoricalCrossentropy {
+        /// Predictions are logits; else probabilities, which are cut to 1e-7 to 1 - 1e-7.
+        from_logits: bool = false,
+        /// How the losses of a batch become one.
+        reduction: Reduction = Reduction::SumOverBatchSize,
+    }
 }
 
 impl SparseCategoricalCrossentropy {
@@ -69,13 +73,15 @@ impl SparseCategoricalCrossentropy {
     }
 }
 
-/// `-sum of y_true log p` along the last axis: both `[..,C]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CategoricalCrossentropy {
-    /// Predictions are logits; else probabilities, which are scaled to the sum 1 and cut to 1e-7 to 1 - 1e-7.
-    pub from_logits: bool,
-    /// How the losses of a batch become one.
-    pub reduction: Reduction,
+options! {
+    /// `-sum of y_true log p` along the last axis: both `[..,C]`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct CategoricalCrossentropy {
+        /// Predictions are logits; else probabilities, which are scaled to the sum 1 and cut to 1e-7 to 1 - 1e-7.
+        from_logits: bool = false,
+        /// How the losses of a batch become one.
+        reduction: Reduction = Reduction::SumOverBatchSize,
+    }
 }
 
 impl CategoricalCrossentropy {
@@ -89,19 +95,21 @@ impl CategoricalCrossentropy {
         let losses = match self.from_logits {
             true => softmax_cross_entropy_with_logits(&y_true, y_pred)?,
             false => {
-                let shares = y_pred.divide(y_pred.reduce_sum(-1, true)?)?;
-                y_true.multiply(cut(&shares)?.log()?)?.reduce_sum(-1, false)?.negative()?
+                let shares = y_pred.divide(y_pred.reduce_sum(Axes::from(-1).keepdims(true))?)?;
+                y_true.multiply(cut(&shares)?.log()?)?.reduce_sum(-1)?.negative()?
             }
         };
         self.reduction.apply(losses)
     }
 }
 
-/// The mean of `(y_true - y_pred)^2` along the last axis: both `[..,D]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MeanSquaredError {
-    /// How the losses of a batch become one.
-    pub reduction: Reduction,
+options! {
+    /// The mean of `(y_true - y_pred)^2` along the last axis: both `[..,D]`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct MeanSquaredError {
+        /// How the losses of a batch become one.
+        reduction: Reduction = Reduction::SumOverBatchSize,
+    }
 }
 
 impl MeanSquaredError {
@@ -113,14 +121,14 @@ impl MeanSquaredError {
     pub fn call(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
         same_shape("MeanSquaredError", y_true, y_pred)?;
         let squares = y_pred.squared_difference(y_true.cast(y_pred.dtype())?)?;
-        self.reduction.apply(squares.reduce_mean(-1, false)?)
+        self.reduction.apply(squares.reduce_mean(-1)?)
     }
 }
 
 /// Labels as the ops want them: `i32`, one axis less than the predictions.
 pub(super) fn class_labels(y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
     let column = y_true.rank() == y_pred.rank() && y_true.shape().last() == Some(&1);
-    let labels = if column { y_true.squeeze(&[-1])? } else { y_true.clone() };
+    let labels = if column { y_true.squeeze([-1])? } else { y_true.clone() };
     labels.cast(DType::I32)
 }
 

@@ -81,7 +81,7 @@ impl Mean {
     pub fn update_state(&self, values: &Tensor) -> Result<()> {
         // No gradient goes through a metric.
         let values = values.stop_gradient().cast(DType::F32)?;
-        self.count_in(values.reduce_sum((), false)?, values.len())
+        self.count_in(values.reduce_sum(())?, values.len())
     }
 
     /// The mean, a scalar; 0 before the first value.
@@ -202,7 +202,7 @@ impl Metric for SparseCategoricalAccuracy {
                 y_pred.shape()
             )));
         }
-        let hits = places.equal(&labels)?.cast(DType::F32)?.reduce_sum((), false)?;
+        let hits = places.equal(&labels)?.cast(DType::F32)?.reduce_sum(())?;
         self.mean.count_in(hits, labels.len())
     }
 

@@ -12,7 +12,7 @@
 //! let model = Sequential::new()
 //!     .add(Dense::new(8).activation(Activation::Relu))
 //!     .add(Dense::new(2));
-//! let loss_of = losses::SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+//! let loss_of = losses::SparseCategoricalCrossentropy::new().from_logits(true);
 //! let optimizer = Sgd::new(0.5);
 //! let x = tf::constant([[0.0, 1.0], [1.0, 0.0]])?;
 //! let y = tf::constant([0, 1])?;

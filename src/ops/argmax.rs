@@ -7,7 +7,7 @@ use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
-use crate::shape::axis_index;
+use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
 use crate::wgsl::shader;
 
@@ -16,7 +16,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::Index`] if the axis does not exist; [`Error::Shape`] if it is empty.
-    pub fn argmax(&self, axis: i64) -> Result<Tensor> {
+    pub fn argmax(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let axis = axis_index("ArgMax", axis, self.rank())?;
         dispatch(ArgMax { axis, smallest: false }, &[self])
     }
@@ -25,7 +25,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::argmax`].
-    pub fn argmin(&self, axis: i64) -> Result<Tensor> {
+    pub fn argmin(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let axis = axis_index("ArgMin", axis, self.rank())?;
         dispatch(ArgMax { axis, smallest: true }, &[self])
     }

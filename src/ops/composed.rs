@@ -1,8 +1,11 @@
 //! Ops made of other ops: no shader, no rule; their gradients come from their parts.
 
+use std::borrow::Borrow;
+
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, message};
-use crate::shape::{Axes, Shape, axis_index, axis_list};
+use crate::options::options;
+use crate::shape::{Axes, Axis, Shape, axis_index, axis_list};
 use crate::tensor::{Operand, Tensor};
 
 use super::iota::iota;
@@ -12,18 +15,19 @@ use super::{concat, select};
 ///
 /// # Errors
 /// [`Error::Shape`] if there is no tensor or the shapes do not fit together.
-pub fn add_n(values: &[&Tensor]) -> Result<Tensor> {
-    let Some((first, rest)) = values.split_first() else {
+pub fn add_n<T: Borrow<Tensor>>(values: impl AsRef<[T]>) -> Result<Tensor> {
+    let Some((first, rest)) = values.as_ref().split_first() else {
         return Err(Error::Shape("AddN: no tensors were given; it needs at least one.".into()));
     };
-    rest.iter().try_fold((*first).clone(), |sum, x| sum.add(*x))
+    rest.iter().try_fold(first.borrow().clone(), |sum, x| sum.add(x.borrow()))
 }
 
 /// Tensors of one shape side by side along a new axis.
 ///
 /// # Errors
 /// [`Error::Shape`] if there is no tensor or the shapes differ.
-pub fn stack(values: &[&Tensor], axis: i64) -> Result<Tensor> {
+pub fn stack<T: Borrow<Tensor>>(values: impl AsRef<[T]>, axis: impl Into<Axis>) -> Result<Tensor> {
+    let values: Vec<&Tensor> = values.as_ref().iter().map(Borrow::borrow).collect();
     if let Some(other) = values.iter().find(|x| x.shape() != values[0].shape()) {
         return Err(Error::Shape(message!(
             "Pack: the first tensor is {:?} and another is {:?}; all must have one shape.",
@@ -32,18 +36,29 @@ pub fn stack(values: &[&Tensor], axis: i64) -> Result<Tensor> {
         )));
     }
     let rank = values.first().map_or(0, |x| x.rank());
-    let at = axis_index("Pack", axis, rank + 1)? as i64;
+    let at = axis_index("Pack", axis, rank + 1)?;
     let columns: Result<Vec<Tensor>> = values.iter().map(|x| x.expand_dims(at)).collect();
-    concat(&columns?.iter().collect::<Vec<_>>(), at)
+    concat(&columns?, at)
 }
 
-/// `on` in the place that `indices` name along a new last axis of size `depth`, elsewhere `off`; all `off` for an
-/// index outside it.
+options! {
+    /// What a one-hot tensor is filled with.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct OneHotOptions {
+        /// What stands in the place that an index names, in whose dtype the result is; 1.0.
+        on_value: Scalar as impl Into<Scalar> = Scalar::Float(1.0),
+        /// What stands in all other places; 0.
+        off_value: Scalar as impl Into<Scalar> = Scalar::Int(0),
+    }
+}
+
+/// 1 in the place that `indices` name along a new last axis of size `depth`, elsewhere 0, as `f32`; all 0 for an index
+/// outside it.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad as tf;
-/// let y = tf::one_hot(&tf::constant([2, 0])?, 3, 1.0, 0.0)?;
+/// let y = tf::one_hot(&tf::constant([2, 0])?, 3)?;
 /// assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
 /// # Ok(())
 /// # }
@@ -51,13 +66,16 @@ pub fn stack(values: &[&Tensor], axis: i64) -> Result<Tensor> {
 ///
 /// # Errors
 /// [`Error::DType`] if `indices` is not an integer tensor.
-pub fn one_hot(
-    indices: &Tensor,
-    depth: usize,
-    on: impl Into<Scalar>,
-    off: impl Into<Scalar>,
-) -> Result<Tensor> {
-    let (on, off) = (on.into(), off.into());
+pub fn one_hot(indices: &Tensor, depth: usize) -> Result<Tensor> {
+    one_hot_with(indices, depth, OneHotOptions::new())
+}
+
+/// As [`one_hot`], with other values.
+///
+/// # Errors
+/// As [`one_hot`], and if one value does not fit the other's dtype.
+pub fn one_hot_with(indices: &Tensor, depth: usize, options: OneHotOptions) -> Result<Tensor> {
+    let (on, off) = (options.on_value, options.off_value);
     super::expect_dtype(
         "OneHot (the indices)",
         indices.spec(),
@@ -111,20 +129,29 @@ pub(crate) fn arange(start: Scalar, limit: Scalar, delta: Scalar) -> Result<Tens
     iota(None, count.max(0.0) as usize, start, delta, dtype)
 }
 
-fn mean(x: &Tensor, axes: &Axes, keepdims: bool) -> Result<Tensor> {
+fn mean(x: &Tensor, axes: &Axes) -> Result<Tensor> {
     let list = axis_list("Mean", axes, x.rank())?;
     let reduced: Vec<usize> = list.iter().map(|&axis| x.shape()[axis]).collect();
     let count = Shape::from(reduced).elements();
     if x.dtype() == DType::F16 {
         // A sum may be far beyond what f16 holds where the mean is not.
-        return mean(&x.cast(DType::F32)?, axes, keepdims)?.cast(DType::F16);
+        return mean(&x.cast(DType::F32)?, axes)?.cast(DType::F16);
     }
-    let sum = x.reduce_sum(axes, keepdims)?;
+    let sum = x.reduce_sum(axes)?;
     if x.dtype().is_float() {
         return sum.divide(count);
     }
     // Integer means are cut off, not rounded down.
     sum.abs()?.floordiv(count.max(1))?.multiply(sum.sign()?)
+}
+
+options! {
+    /// How a normal distribution is computed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct GeluOptions {
+        /// Whether by tanh; `false`.
+        approximate: bool = false,
+    }
 }
 
 /// Composed ops of one tensor.
@@ -133,46 +160,64 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the dtype is not numeric.
-    pub fn reduce_mean(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
-        mean(self, &axes.into(), keepdims)
+    pub fn reduce_mean(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        mean(self, &axes.into())
+    }
+
+    /// The mean of all elements: [`reduce_mean`](Tensor::reduce_mean) over every axis.
+    ///
+    /// # Errors
+    /// As [`Tensor::reduce_mean`].
+    pub fn mean(&self) -> Result<Tensor> {
+        self.reduce_mean(())
+    }
+
+    /// The sum over `axes`: short for [`reduce_sum`](Tensor::reduce_sum).
+    ///
+    /// # Errors
+    /// As [`Tensor::reduce_sum`].
+    pub fn sum(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce_sum(axes)
     }
 
     /// The mean squared distance from the mean over `axes`.
     ///
     /// # Errors
     /// As [`Tensor::reduce_mean`].
-    pub fn reduce_variance(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
+    pub fn reduce_variance(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let axes = axes.into();
-        self.squared_difference(self.reduce_mean(&axes, true)?)?.reduce_mean(&axes, keepdims)
+        let mean = self.reduce_mean(axes.clone().keepdims(true))?;
+        self.squared_difference(mean)?.reduce_mean(axes)
     }
 
     /// The square root of [`Tensor::reduce_variance`].
     ///
     /// # Errors
     /// As [`Tensor::reduce_mean`].
-    pub fn reduce_std(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
-        self.reduce_variance(axes, keepdims)?.sqrt()
+    pub fn reduce_std(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce_variance(axes)?.sqrt()
     }
 
     /// The square root of the sum of squares over `axes`.
     ///
     /// # Errors
     /// As [`Tensor::reduce_mean`].
-    pub fn reduce_euclidean_norm(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
-        self.square()?.reduce_sum(axes, keepdims)?.sqrt()
+    pub fn reduce_euclidean_norm(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.square()?.reduce_sum(axes)?.sqrt()
     }
 
     /// `log(sum(exp(x)))` over `axes`, stable for large `x`.
     ///
     /// # Errors
     /// As [`Tensor::reduce_mean`].
-    pub fn reduce_logsumexp(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
+    pub fn reduce_logsumexp(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let axes = axes.into();
+        let kept = axes.clone().keepdims(true);
         // An infinite maximum would make inf - inf; 0 serves as well.
-        let max = self.stop_gradient().reduce_max(&axes, true)?;
+        let max = self.stop_gradient().reduce_max(&kept)?;
         let max = select(&max.is_finite()?, &max, &max.zeros_like()?)?.stop_gradient();
-        let sum = self.subtract(&max)?.exp()?.reduce_sum(&axes, true)?.log()?.add(&max)?;
-        if keepdims {
+        let sum = self.subtract(&max)?.exp()?.reduce_sum(&kept)?.log()?.add(&max)?;
+        if axes.keepdims {
             return Ok(sum);
         }
         let list = axis_list("Logsumexp", &axes, self.rank())?;
@@ -183,21 +228,21 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::Index`] if the axis does not exist; [`Error::DType`] if the dtype is not float.
-    pub fn softmax(&self, axis: i64) -> Result<Tensor> {
+    pub fn softmax(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         // The shift cancels, so it has no gradient.
-        let e =
-            self.subtract(self.stop_gradient().reduce_max(axis, true)?.stop_gradient())?.exp()?;
-        e.divide(e.reduce_sum(axis, true)?)
+        let axis = Axes::from(axis.into()).keepdims(true);
+        let e = self.subtract(self.stop_gradient().reduce_max(&axis)?.stop_gradient())?.exp()?;
+        e.divide(e.reduce_sum(axis)?)
     }
 
     /// `log(softmax(x))` along `axis`, without the loss of digits that taking both would bring.
     ///
     /// # Errors
     /// As [`Tensor::softmax`].
-    pub fn log_softmax(&self, axis: i64) -> Result<Tensor> {
-        let shifted =
-            self.subtract(self.stop_gradient().reduce_max(axis, true)?.stop_gradient())?;
-        shifted.subtract(shifted.exp()?.reduce_sum(axis, true)?.log()?)
+    pub fn log_softmax(&self, axis: impl Into<Axis>) -> Result<Tensor> {
+        let axis = Axes::from(axis.into()).keepdims(true);
+        let shifted = self.subtract(self.stop_gradient().reduce_max(&axis)?.stop_gradient())?;
+        shifted.subtract(shifted.exp()?.reduce_sum(axis)?.log()?)
     }
 
     /// `x sigmoid(x)`, also called swish.
@@ -233,12 +278,20 @@ impl Tensor {
         select(&self.greater(0.0)?, self, &self.multiply(alpha)?)
     }
 
-    /// `x Phi(x)`, `Phi` the normal distribution; `approximate` uses tanh (Hendrycks and Gimpel 2016).
+    /// `x Phi(x)`, `Phi` the normal distribution.
     ///
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
-    pub fn gelu(&self, approximate: bool) -> Result<Tensor> {
-        let cdf = if approximate {
+    pub fn gelu(&self) -> Result<Tensor> {
+        self.gelu_with(GeluOptions::new())
+    }
+
+    /// As [`Tensor::gelu`], or its approximation by tanh (Hendrycks and Gimpel 2016).
+    ///
+    /// # Errors
+    /// As [`Tensor::gelu`].
+    pub fn gelu_with(&self, options: GeluOptions) -> Result<Tensor> {
+        let cdf = if options.approximate {
             let cubic = self.square()?.multiply(self)?.multiply(0.044_715)?.add(self)?;
             cubic.multiply(0.797_884_560_802_865_4)?.tanh()?.add(1.0)?
         } else {

@@ -1,6 +1,6 @@
 //! Tensors one after another along an axis.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt::Write;
 
 use super::{Backward, Grads, Keep, Operation, same_dtype};
@@ -10,7 +10,7 @@ use crate::graph::lower::{
     Arg, Elementwise, Lowering, LoweringContext, Strided, View, ViewAxis, Window,
 };
 use crate::graph::{Op, Spec};
-use crate::shape::axis_index;
+use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
 use crate::wgsl::Formula;
 
@@ -19,7 +19,8 @@ use crate::wgsl::Formula;
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad as tf;
-/// let y = tf::concat(&[&tf::constant([[1, 2]])?, &tf::constant([[3, 4]])?], 0)?;
+/// let (a, b) = (tf::constant([[1, 2]])?, tf::constant([[3, 4]])?);
+/// let y = tf::concat([&a, &b], 0)?;
 /// assert_eq!(y.shape(), [2, 2]);
 /// # Ok(())
 /// # }
@@ -28,7 +29,12 @@ use crate::wgsl::Formula;
 /// # Errors
 /// [`Error::Shape`] if there is no tensor or the other axes differ; [`Error::DType`] if the dtypes differ;
 /// [`Error::Index`] if the axis does not exist.
-pub fn concat(values: &[&Tensor], axis: i64) -> Result<Tensor> {
+pub fn concat<T: Borrow<Tensor>>(values: impl AsRef<[T]>, axis: impl Into<Axis>) -> Result<Tensor> {
+    let values: Vec<&Tensor> = values.as_ref().iter().map(Borrow::borrow).collect();
+    concat_all(&values, axis.into())
+}
+
+fn concat_all(values: &[&Tensor], axis: Axis) -> Result<Tensor> {
     let Some(first) = values.first() else {
         return Err(Error::Shape("ConcatV2: no tensors were given; it needs at least one.".into()));
     };
@@ -40,8 +46,8 @@ pub fn concat(values: &[&Tensor], axis: i64) -> Result<Tensor> {
     let at_once = AT_ONCE.min(first.device().caps().storage_buffers - 1);
     if values.len() > at_once {
         let parts: Result<Vec<Tensor>> =
-            values.chunks(at_once).map(|chunk| concat(chunk, axis as i64)).collect();
-        return concat(&parts?.iter().collect::<Vec<_>>(), axis as i64);
+            values.chunks(at_once).map(|chunk| concat(chunk, axis)).collect();
+        return concat(&parts?, axis);
     }
     dispatch(Concat { axis }, values)
 }

@@ -7,9 +7,19 @@ use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
-use crate::shape::{Shape, axis_index};
+use crate::options::options;
+use crate::shape::{Axis, Shape, axis_index};
 use crate::tensor::Tensor;
 use crate::wgsl::shader;
+
+options! {
+    /// How indices and slices belong together.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct GatherOptions {
+        /// Leading axes that tensor and indices share, for each of which it is gathered separately; 0.
+        batch_dims: usize = 0,
+    }
+}
 
 impl Tensor {
     /// The slices that `indices` (`i32`, any shape) number along `axis`; the result has the shape of `indices` in
@@ -27,15 +37,21 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::DType`] if `indices` is not `i32`; [`Error::Index`] if the axis does not exist.
-    pub fn gather(&self, indices: &Tensor, axis: i64) -> Result<Tensor> {
-        self.gather_batch(indices, axis, 0)
+    pub fn gather(&self, indices: &Tensor, axis: impl Into<Axis>) -> Result<Tensor> {
+        self.gather_with(indices, axis, GatherOptions::new())
     }
 
-    /// As [`Tensor::gather`], separately for each of the leading `batch_dims` axes, which both tensors share.
+    /// As [`Tensor::gather`], with options.
     ///
     /// # Errors
     /// As [`Tensor::gather`], and [`Error::Shape`] if the leading axes differ.
-    pub fn gather_batch(&self, indices: &Tensor, axis: i64, batch_dims: usize) -> Result<Tensor> {
+    pub fn gather_with(
+        &self,
+        indices: &Tensor,
+        axis: impl Into<Axis>,
+        options: GatherOptions,
+    ) -> Result<Tensor> {
+        let GatherOptions { batch_dims } = options;
         let axis = axis_index("GatherV2", axis, self.rank())?;
         dispatch(Gather { axis, batch_dims }, &[self, indices])
     }
@@ -126,9 +142,9 @@ impl Operation for Gather {
         let indices = back.x(1).reshape_to([batch, count].into())?;
         let dy = back.dy.reshape_to([batch, outer, count, inner].into())?;
         // The summed axis goes to the front of a batch's rows.
-        let dy = dy.transpose(&[0, 2, 1, 3])?.reshape_to([batch, count, outer * inner].into())?;
+        let dy = dy.transpose([0, 2, 1, 3])?.reshape_to([batch, count, outer * inner].into())?;
         let dx = segment_sum(&dy, &indices, rows)?;
-        let dx = dx.reshape_to([batch, rows, outer, inner].into())?.transpose(&[0, 2, 1, 3])?;
+        let dx = dx.reshape_to([batch, rows, outer, inner].into())?.transpose([0, 2, 1, 3])?;
         only(dx.reshape_to(x.shape.clone())?)
     }
 }

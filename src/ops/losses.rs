@@ -2,6 +2,7 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
+use crate::shape::Axes;
 use crate::tensor::Tensor;
 
 use super::{expect_dtype, select};
@@ -40,14 +41,16 @@ pub fn sparse_softmax_cross_entropy_with_logits(
         )));
     }
     // Shifted before anything is added, so that large logits cost no digits.
-    let shifted = logits.subtract(logits.stop_gradient().reduce_max(-1, true)?.stop_gradient())?;
+    let shifted = logits.subtract(
+        logits.stop_gradient().reduce_max(Axes::from(-1).keepdims(true))?.stop_gradient(),
+    )?;
     // The label's own logit by looking at each: the row is in registers, and the gradient needs no scatter.
     let device = logits.device();
     let places = super::iota::iota(Some(device), classes, 0.into(), 1.into(), DType::I32)?;
     let own = places.equal(labels.expand_dims(-1)?)?;
     let zero = super::fill(device, OP, Default::default(), 0.into(), logits.dtype())?;
-    let picked = select(&own, &shifted, &zero)?.reduce_sum(-1, false)?;
-    let loss = shifted.exp()?.reduce_sum(-1, false)?.log()?.subtract(picked)?;
+    let picked = select(&own, &shifted, &zero)?.reduce_sum(-1)?;
+    let loss = shifted.exp()?.reduce_sum(-1)?.log()?.subtract(picked)?;
     let known = labels.greater_equal(0)?.logical_and(labels.less(classes)?)?;
     select(
         &known,
@@ -72,7 +75,7 @@ pub fn softmax_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Re
     let log = logits.log_softmax(-1)?;
     let absent = labels.equal(0.0)?.logical_and(log.is_inf()?)?;
     let log = select(&absent, &log.zeros_like()?, &log)?;
-    labels.multiply(&log)?.reduce_sum(-1, false)?.negative()
+    labels.multiply(&log)?.reduce_sum(-1)?.negative()
 }
 
 /// `max(x, 0) - x z + log(1 + e^-|x|)` for each logit `x` and label `z` in 0 to 1.

@@ -38,19 +38,23 @@ mod unary;
 
 use smallvec::SmallVec;
 
-pub use composed::{add_n, eye_of, one_hot, stack};
+pub use composed::{GeluOptions, OneHotOptions, add_n, eye_of, one_hot, one_hot_with, stack};
 pub(crate) use composed::{arange, eye};
 pub use concat::concat;
 pub use conv2d::{Conv2dOptions, Padding};
 pub(crate) use fill::{fill, fill_varying};
+pub use gather::GatherOptions;
 pub use losses::{
     sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 };
+pub use matmul::MatmulOptions;
 pub use pad::PadMode;
 pub use pool::Pool2dOptions;
 pub(crate) use random::{Distribution, philox_random};
-pub use select::select;
+pub use select::where_;
+use select::where_ as select;
+pub use slice::Indices;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};

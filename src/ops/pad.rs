@@ -16,6 +16,7 @@ use crate::tensor::Tensor;
 
 /// What stands in the new places.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum PadMode {
     /// This number.
     Constant(Scalar),
@@ -26,21 +27,38 @@ pub enum PadMode {
 }
 
 impl Tensor {
-    /// The tensor with `paddings[axis] = (before, after)` new places along each axis.
+    /// The tensor with `paddings[axis] = (before, after)` zeros along each axis.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
     /// let x = tf::constant([1, 2, 3])?;
-    /// assert_eq!(x.pad(&[(1, 2)], tf::PadMode::Constant(0.into()))?.to_vec::<i32>()?, [0, 1, 2, 3, 0, 0]);
-    /// assert_eq!(x.pad(&[(2, 0)], tf::PadMode::Reflect)?.to_vec::<i32>()?, [3, 2, 1, 2, 3]);
+    /// assert_eq!(x.pad(&[(1, 2)])?.to_vec::<i32>()?, [0, 1, 2, 3, 0, 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there is not one pair an axis.
+    pub fn pad(&self, paddings: &[(usize, usize)]) -> Result<Tensor> {
+        self.pad_with(paddings, PadMode::Constant(Scalar::Int(0)))
+    }
+
+    /// As [`Tensor::pad`], with something else than zeros.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant([1, 2, 3])?;
+    /// assert_eq!(x.pad_with(&[(2, 0)], tf::PadMode::Reflect)?.to_vec::<i32>()?, [3, 2, 1, 2, 3]);
+    /// assert_eq!(x.pad_with(&[(0, 1)], tf::PadMode::Constant(7.into()))?.to_vec::<i32>()?, [1, 2, 3, 7]);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// [`Error::Shape`] if there is not one pair an axis, or a mirror is asked for more than there is.
-    pub fn pad(&self, paddings: &[(usize, usize)], mode: PadMode) -> Result<Tensor> {
+    pub fn pad_with(&self, paddings: &[(usize, usize)], mode: PadMode) -> Result<Tensor> {
         if paddings.len() != self.rank() {
             return Err(Error::Shape(message!(
                 "Pad: {} pairs of paddings for a tensor of rank {} ({:?}); give one pair an axis.",

@@ -47,15 +47,15 @@ macro_rules! reduce {
         };)*
 
         /// Reductions. `axes` is one axis, several, or `()` for all; negative ones count from the end. With
-        /// `keepdims` the reduced axes stay, with size 1.
+        /// [`Axes::keepdims`] the reduced axes stay, with size 1.
         impl Tensor {$(
             $(#[$doc])*
             ///
             /// # Errors
             /// [`Error::Index`](crate::Error::Index) if an axis does not exist; [`Error::DType`](crate::Error::DType) if the
             /// op is not defined for the dtype.
-            pub fn $method(&self, axes: impl Into<Axes>, keepdims: bool) -> Result<Tensor> {
-                reduce(&$method, self, &axes.into(), keepdims)
+            pub fn $method(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+                reduce(&$method, self, &axes.into())
             }
         )*}
     };
@@ -94,7 +94,8 @@ reduce! {
     reduce_all, "All", [bool "true" "a & b"], none "All: a test";
 }
 
-fn reduce(row: &'static Row, x: &Tensor, axes: &Axes, keepdims: bool) -> Result<Tensor> {
+fn reduce(row: &'static Row, x: &Tensor, axes: &Axes) -> Result<Tensor> {
+    let keepdims = axes.keepdims;
     let axes = axis_list(row.name, axes, x.rank())?;
     dispatch(Reduce { row, axes, keepdims }, &[x])
 }
@@ -117,8 +118,7 @@ impl Reduce {
     fn share_among_equals(&self, back: &Backward) -> Result<Tensor> {
         let (x, spec) = (back.x(0), back.spec(0));
         let best = x.equal(self.spread(back.y(), spec)?)?.cast(x.dtype())?;
-        let axes: Vec<i64> = self.axes.iter().map(|&axis| axis as i64).collect();
-        let count = best.reduce_sum(&axes[..], true)?;
+        let count = best.reduce_sum(Axes::from(&self.axes[..]).keepdims(true))?;
         Ok(self.spread(back.dy, spec)? * (best / count))
     }
 
@@ -126,10 +126,8 @@ impl Reduce {
     fn product_of_others(&self, back: &Backward) -> Result<Tensor> {
         let (x, spec) = (back.x(0), back.spec(0));
         // The reduced axes last, as one: [rows, n].
-        let kept: Vec<i64> =
-            (0..x.rank()).filter(|a| !self.axes.contains(a)).map(|a| a as i64).collect();
-        let order: Vec<i64> =
-            kept.iter().copied().chain(self.axes.iter().map(|&axis| axis as i64)).collect();
+        let kept = (0..x.rank()).filter(|a| !self.axes.contains(a));
+        let order: Vec<usize> = kept.chain(self.axes.iter().copied()).collect();
         let n: usize = self.axes.iter().map(|&axis| x.shape()[axis]).product();
         if x.is_empty() || n == 0 {
             return x.zeros_like();
@@ -137,9 +135,9 @@ impl Reduce {
         let turned = if order.is_empty() { x.clone() } else { x.transpose(&order)? };
         let rows = turned.reshape_to([x.len() / n, n].into())?;
         let others = products_of_others(&rows)?;
-        let mut inverse = vec![0i64; order.len()];
+        let mut inverse = vec![0; order.len()];
         for (at, &axis) in order.iter().enumerate() {
-            inverse[axis as usize] = at as i64;
+            inverse[axis] = at;
         }
         let others = others.reshape_to(turned.spec().shape.clone())?;
         let others = if order.is_empty() { others } else { others.transpose(&inverse)? };
@@ -156,19 +154,19 @@ fn products_of_others(rows: &Tensor) -> Result<Tensor> {
         let line = super::iota::iota(Some(rows.device()), n, 0.into(), 1.into(), DType::I32)?;
         let own = line.expand_dims(-1)?.equal(&line)?;
         let wide = rows.expand_dims(1)?;
-        return super::select(&own, &wide.ones_like()?, &wide)?.reduce_prod(-1, false);
+        return super::select(&own, &wide.ones_like()?, &wide)?.reduce_prod(-1);
     }
     match n {
         1 => return rows.ones_like(),
-        2 => return rows.reverse(&[1]),
+        2 => return rows.reverse([1]),
         _ => {}
     }
     // The neighbour, and what others of the products of pairs there are.
     let half = n.div_ceil(2);
-    let even = rows.pad(&[(0, 0), (0, 2 * half - n)], super::PadMode::Constant(1.into()))?;
+    let even = rows.pad_with(&[(0, 0), (0, 2 * half - n)], super::PadMode::Constant(1.into()))?;
     let pairs = even.reshape_to([count, half, 2].into())?;
-    let others = products_of_others(&pairs.reduce_prod(-1, false)?)?;
-    let all = pairs.reverse(&[2])?.multiply(others.expand_dims(-1)?)?;
+    let others = products_of_others(&pairs.reduce_prod(-1)?)?;
+    let all = pairs.reverse([2])?.multiply(others.expand_dims(-1)?)?;
     all.reshape_to([count, 2 * half].into())?.slice(&[0, 0], &[-1, n as i64])
 }
 

@@ -5,7 +5,7 @@ use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
-use crate::shape::{Shape, axis_index};
+use crate::shape::{Axes, Axis, Shape, Sizes, axis_index};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -16,14 +16,16 @@ impl Tensor {
     /// # use wgrad::Tensor;
     /// let x = Tensor::zeros([50, 28, 28])?;
     /// assert_eq!(x.reshape([50, -1])?.shape(), [50, 784]);
+    /// let [n, h, w] = x.shape()[..] else { unreachable!("x has three axes") };
+    /// assert_eq!(x.reshape([n * h, w])?.shape(), [1400, 28]);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// [`Error::Shape`] if the shape has another number of elements, or more than one -1.
-    pub fn reshape(&self, shape: impl AsRef<[i64]>) -> Result<Tensor> {
-        let shape = resolve(&self.spec().shape, shape.as_ref())?;
+    pub fn reshape(&self, shape: impl Into<Sizes>) -> Result<Tensor> {
+        let shape = resolve(&self.spec().shape, &shape.into().0)?;
         self.reshape_to(shape)
     }
 
@@ -38,20 +40,21 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::Index`] if there is no such place.
-    pub fn expand_dims(&self, axis: i64) -> Result<Tensor> {
+    pub fn expand_dims(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let at = axis_index("ExpandDims", axis, self.rank() + 1)?;
         let mut sizes = self.shape().to_vec();
         sizes.insert(at, 1);
         self.reshape_to(sizes.into())
     }
 
-    /// Without the named axes, which must have size 1; without all axes of size 1 if none is named.
+    /// Without the named axes, which must have size 1; `()` names all that have it.
     ///
     /// # Errors
     /// [`Error::Shape`] if a named axis has another size; [`Error::Index`] if it does not exist.
-    pub fn squeeze(&self, axes: &[i64]) -> Result<Tensor> {
+    pub fn squeeze(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        let axes = axes.into().list.unwrap_or_default();
         let mut drop = vec![false; self.rank()];
-        for &axis in axes {
+        for &axis in &axes {
             let at = axis_index("Squeeze", axis, self.rank())?;
             if self.shape()[at] != 1 {
                 return Err(Error::Shape(message!(

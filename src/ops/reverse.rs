@@ -15,8 +15,8 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::Index`](crate::Error::Index) if an axis does not exist or is named twice.
-    pub fn reverse(&self, axes: &[i64]) -> Result<Tensor> {
-        let axes = axis_list("ReverseV2", &Axes::from(axes), self.rank())?;
+    pub fn reverse(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        let axes = axis_list("ReverseV2", &axes.into(), self.rank())?;
         if axes.is_empty() {
             return Ok(self.clone());
         }

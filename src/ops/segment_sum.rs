@@ -1,6 +1,6 @@
 //! Sums of rows that belong together; the gradient of `gather`.
 
-use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
+use super::{Backward, GatherOptions, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -248,6 +248,6 @@ impl Operation for SegmentSum {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         // Every row gets the gradient of its segment; one that was left out gets 0.
-        only(back.dy.gather_batch(back.x(1), 1, 1)?)
+        only(back.dy.gather_with(back.x(1), 1, GatherOptions::new().batch_dims(1))?)
     }
 }

@@ -15,7 +15,7 @@ use crate::tensor::Tensor;
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad as tf;
 /// let x = tf::constant([-1.0, 2.0])?;
-/// let y = tf::select(&x.greater(0.0)?, &x, &(&x * 10.0))?;
+/// let y = tf::where_(&x.greater(0.0)?, &x, &(&x * 10.0))?;
 /// assert_eq!(y.to_vec::<f32>()?, [-10.0, 2.0]);
 /// # Ok(())
 /// # }
@@ -24,7 +24,7 @@ use crate::tensor::Tensor;
 /// # Errors
 /// [`Error::DType`](crate::Error::DType) if `condition` is not `bool` or `a` and `b` differ in dtype;
 /// [`Error::Shape`](crate::Error::Shape) if the shapes cannot be broadcast together.
-pub fn select(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+pub fn where_(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     dispatch(Select, &[condition, a, b])
 }
 
@@ -66,7 +66,7 @@ impl Operation for Select {
         let mut grads = Grads::new();
         grads.push(None);
         for (i, [a, b]) in [(1, [dy, &zero]), (2, [&zero, dy])] {
-            grads.push(if back.needs(i) { Some(select(condition, a, b)?) } else { None });
+            grads.push(if back.needs(i) { Some(where_(condition, a, b)?) } else { None });
         }
         Ok(grads)
     }

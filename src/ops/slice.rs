@@ -1,5 +1,7 @@
 //! `y[c] = x[begin + step * c]`: a box of a tensor, with steps.
 
+use std::ops::{Range as Bounds, RangeFrom, RangeFull, RangeInclusive, RangeTo};
+
 use ndarray::SliceInfoElem;
 use smallvec::SmallVec;
 
@@ -10,7 +12,7 @@ use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
-use crate::shape::axis_index;
+use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -108,35 +110,78 @@ impl Tensor {
         taken.reshape_to(shape.into())
     }
 
+    /// Indexing as [`strided_slice`](Tensor::strided_slice) does it, written with what Rust has: indices, ranges, and
+    /// tuples and arrays of them.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant([[1, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.i(1)?.to_vec::<i32>()?, [4, 5, 6]);
+    /// assert_eq!(x.i((.., -1))?.to_vec::<i32>()?, [3, 6]);
+    /// assert_eq!(x.i((0, 1..))?.to_vec::<i32>()?, [2, 3]);
+    /// assert_eq!(x.i([1, 2])?.item::<i32>()?, 6);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::strided_slice`].
+    pub fn i(&self, indices: impl Indices) -> Result<Tensor> {
+        self.strided_slice(indices.list())
+    }
+
     /// `num` tensors of equal size along `axis`.
     ///
     /// # Errors
     /// [`Error::Shape`] if `num` does not divide the axis, or is beyond 1,048,576.
-    pub fn split(&self, num: usize, axis: i64) -> Result<Vec<Tensor>> {
+    pub fn split(&self, num: usize, axis: impl Into<Axis>) -> Result<Vec<Tensor>> {
+        let axis = axis.into();
         let at = axis_index("Split", axis, self.rank())?;
         let size = self.shape()[at];
         if num == 0 || !size.is_multiple_of(num) {
             return Err(Error::Shape(message!(
-                "Split: axis {axis} has the size {size}, which cannot be divided into {num} equal parts. Use \
-                 split_sizes for unequal ones."
+                "Split: axis {} has the size {size}, which cannot be divided into {num} equal parts. Use \
+                 split_sizes for unequal ones.",
+                axis.0
             )));
         }
         check_parts("Split", num, self.shape())?;
         self.split_sizes(&vec![size / num; num], axis)
     }
 
+    /// As [`Tensor::split`], as an array.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let [a, b] = tf::constant([1, 2, 3, 4])?.split_n::<2>(0)?;
+    /// assert_eq!((a.to_vec::<i32>()?, b.to_vec::<i32>()?), (vec![1, 2], vec![3, 4]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::split`].
+    pub fn split_n<const N: usize>(&self, axis: impl Into<Axis>) -> Result<[Tensor; N]> {
+        let mut parts = self.split(N, axis)?.into_iter();
+        Ok(std::array::from_fn(|_| parts.next().expect("split gives N parts")))
+    }
+
     /// Tensors of the given sizes along `axis`.
     ///
     /// # Errors
     /// [`Error::Shape`] if the sizes do not add up to the axis.
-    pub fn split_sizes(&self, sizes: &[usize], axis: i64) -> Result<Vec<Tensor>> {
+    pub fn split_sizes(&self, sizes: &[usize], axis: impl Into<Axis>) -> Result<Vec<Tensor>> {
+        let axis = axis.into();
         let at = axis_index("SplitV", axis, self.rank())?;
         let have = self.shape()[at];
         let sum = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
         if sum != Some(have) {
             return Err(Error::Shape(message!(
-                "SplitV: the sizes {sizes:?} add up to {} and axis {axis} has {have}; both must be equal.",
-                sum.map_or("more than 2^64".to_string(), |n| n.to_string())
+                "SplitV: the sizes {sizes:?} add up to {} and axis {} has {have}; both must be equal.",
+                sum.map_or("more than 2^64".to_string(), |n| n.to_string()),
+                axis.0
             )));
         }
         let mut start = 0;
@@ -153,11 +198,12 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::Index`] if the axis does not exist; [`Error::Shape`] if it has more than 1,048,576 places.
-    pub fn unstack(&self, axis: i64) -> Result<Vec<Tensor>> {
+    pub fn unstack(&self, axis: impl Into<Axis>) -> Result<Vec<Tensor>> {
+        let axis = axis.into();
         let at = axis_index("Unpack", axis, self.rank())?;
         check_parts("Unpack", self.shape()[at], self.shape())?;
         let parts = self.split_sizes(&vec![1; self.shape()[at]], axis)?;
-        parts.iter().map(|part| part.squeeze(&[at as i64])).collect()
+        parts.iter().map(|part| part.squeeze(at)).collect()
     }
 
     pub(super) fn take_ranges(&self, ranges: SmallVec<[Range; 6]>) -> Result<Tensor> {
@@ -234,6 +280,56 @@ fn python_range(size: usize, start: isize, end: Option<isize>, step: isize) -> R
     // One element needs no step, and a step far beyond the axis no arithmetic.
     Ok(Range { begin, len, step: if len > 1 { stride } else { 1 } })
 }
+
+/// What [`Tensor::i`] takes: an index, a range, a tuple or an array of them.
+pub trait Indices {
+    #[doc(hidden)]
+    fn list(self) -> Vec<SliceInfoElem>;
+}
+
+impl<T: Into<SliceInfoElem>, const N: usize> Indices for [T; N] {
+    fn list(self) -> Vec<SliceInfoElem> {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+
+macro_rules! one_index {
+    ($($t:ty),*) => {$(
+        impl Indices for $t {
+            fn list(self) -> Vec<SliceInfoElem> {
+                vec![self.into()]
+            }
+        }
+    )*};
+}
+// What ndarray takes for one axis.
+one_index!(
+    i32,
+    usize,
+    RangeFull,
+    Bounds<i32>,
+    Bounds<usize>,
+    RangeFrom<i32>,
+    RangeFrom<usize>,
+    RangeTo<i32>,
+    RangeTo<usize>,
+    RangeInclusive<i32>,
+    RangeInclusive<usize>
+);
+
+macro_rules! several_indices {
+    ($($($name:ident)*;)*) => {$(
+        impl<$($name: Into<SliceInfoElem>),*> Indices for ($($name,)*) {
+            fn list(self) -> Vec<SliceInfoElem> {
+                #[allow(non_snake_case)]
+                let ($($name,)*) = self;
+                vec![$($name.into()),*]
+            }
+        }
+    )*};
+}
+// `impl Indices for (A,)`, `(A, B)`, ...
+several_indices! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Slice {

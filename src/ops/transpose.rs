@@ -7,30 +7,31 @@ use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
-use crate::shape::axis_index;
+use crate::shape::{Axes, axis_index};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Axis `k` of the result is axis `perm[k]` of the tensor; an empty `perm` turns the order around.
+    /// Axis `k` of the result is axis `perm[k]` of the tensor; `()` turns the order around.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
     /// let x = tf::constant([[1, 2, 3], [4, 5, 6]])?;
-    /// assert_eq!(x.transpose(&[])?.to_vec::<i32>()?, [1, 4, 2, 5, 3, 6]);
+    /// assert_eq!(x.transpose(())?.to_vec::<i32>()?, [1, 4, 2, 5, 3, 6]);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// [`Error::Shape`] if `perm` is not an order of the axes.
-    pub fn transpose(&self, perm: &[i64]) -> Result<Tensor> {
+    pub fn transpose(&self, perm: impl Into<Axes>) -> Result<Tensor> {
+        let perm = perm.into().list.unwrap_or_default();
         let rank = self.rank();
         let mut order: SmallVec<[usize; 6]> = SmallVec::new();
         if perm.is_empty() {
             order.extend((0..rank).rev());
         }
-        for &axis in perm {
+        for &axis in &perm {
             let axis = axis_index("Transpose", axis, rank)?;
             if order.contains(&axis) {
                 return Err(Error::Shape(message!(

@@ -30,7 +30,7 @@ impl Device {
     /// let x = device.scope(|| Tensor::ones([64, 64]))?;
     ///
     /// let profiler = device.profile()?;
-    /// let sum = x.matmul(&x)?.reduce_sum((), false)?.item::<f32>()?;
+    /// let sum = x.matmul(&x)?.reduce_sum(())?.item::<f32>()?;
     /// let profile = profiler.finish()?;
     ///
     /// println!("{profile}");                     // kernel, calls, total ms, mean us, share, GB/s, GFLOP/s

@@ -49,7 +49,7 @@ fn convolution(device: &Device) -> [Vec<f32>; 3] {
         tape.watch(&x).unwrap();
         tape.watch(&w).unwrap();
         let y = x.conv2d(&w, same).unwrap();
-        let loss = (&y * &dy).reduce_sum((), false).unwrap();
+        let loss = (&y * &dy).reduce_sum(()).unwrap();
         let [dx, dw] = tape.required_gradient(&loss, [&x, &w]).unwrap();
         [y, dx, dw].map(|t| t.to_vec::<f32>().unwrap())
     })

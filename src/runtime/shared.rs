@@ -27,7 +27,7 @@ impl Device {
     ///     ..Default::default()
     /// }))?;
     /// let device = Device::from_wgpu(&adapter, raw, queue)?;
-    /// let sum = device.scope(|| Tensor::ones([2, 3])?.reduce_sum((), false))?;
+    /// let sum = device.scope(|| Tensor::ones([2, 3])?.reduce_sum(()))?;
     /// assert_eq!(sum.item::<f32>()?, 6.0);
     /// # Ok(())
     /// # }

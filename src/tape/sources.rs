@@ -1,5 +1,7 @@
 //! What gradients are asked of and for: tensors, variables, and lists of them.
 
+use std::borrow::Borrow;
+
 use crate::error::{Error, Result, message};
 use crate::graph::Spec;
 use crate::tensor::Tensor;
@@ -54,7 +56,7 @@ pub(super) fn check_float(call: &str, what: &str, spec: &Spec) -> Result<()> {
     )))
 }
 
-/// What a gradient is asked of: a tensor or a list of tensors.
+/// What a gradient is asked of: a tensor or a list of tensors, by value or by reference.
 pub trait Targets {
     #[doc(hidden)]
     fn list(&self) -> Vec<Tensor>;
@@ -66,25 +68,26 @@ impl Targets for &Tensor {
     }
 }
 
-impl Targets for &[&Tensor] {
+impl Targets for Tensor {
     fn list(&self) -> Vec<Tensor> {
-        self.iter().map(|t| (*t).clone()).collect()
+        vec![self.clone()]
     }
 }
 
-impl Targets for &[Tensor] {
-    fn list(&self) -> Vec<Tensor> {
-        self.to_vec()
-    }
+macro_rules! targets {
+    ($([$($generic:tt)*] $t:ty),*) => {$(
+        impl<$($generic)*> Targets for $t {
+            fn list(&self) -> Vec<Tensor> {
+                self.iter().map(|t| t.borrow().clone()).collect()
+            }
+        }
+    )*};
 }
+// For `&[T]` of tensors or references: their list.
+targets!([T: Borrow<Tensor>] &[T], [T: Borrow<Tensor>] Vec<T>, [T: Borrow<Tensor>] &Vec<T>,
+         [T: Borrow<Tensor>, const N: usize] [T; N], [T: Borrow<Tensor>, const N: usize] &[T; N]);
 
-impl<const N: usize> Targets for [&Tensor; N] {
-    fn list(&self) -> Vec<Tensor> {
-        self.iter().map(|t| (*t).clone()).collect()
-    }
-}
-
-/// What gradients are asked for: `&Tensor`, `&Variable`, or arrays, slices and vectors of them.
+/// What gradients are asked for: a tensor, a variable, or arrays, slices and vectors of them, by value or by reference.
 pub trait Sources {
     /// The gradients, in the form of the sources; `None` where there is no path.
     type Gradients;
@@ -174,6 +177,23 @@ impl<T: OneSource> OneSource for &T {
 
 macro_rules! one {
     ($($t:ty),*) => {$(
+        impl Sources for $t {
+            type Gradients = Option<Tensor>;
+            type Required = Tensor;
+
+            fn list(&self) -> Vec<GradientSource> {
+                vec![self.source()]
+            }
+
+            fn pack(grads: Vec<Option<Tensor>>) -> Option<Tensor> {
+                <&$t>::pack(grads)
+            }
+
+            fn pack_required(grads: Vec<Tensor>) -> Tensor {
+                <&$t>::pack_required(grads)
+            }
+        }
+
         impl Sources for &$t {
             type Gradients = Option<Tensor>;
             type Required = Tensor;

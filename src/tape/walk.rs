@@ -167,7 +167,7 @@ fn unbroadcast(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
             axes.push(axis as i64);
         }
     }
-    let summed = if axes.is_empty() { grad.clone() } else { grad.reduce_sum(&axes[..], false)? };
+    let summed = if axes.is_empty() { grad.clone() } else { grad.reduce_sum(&axes[..])? };
     if summed.len() == shape.elements() {
         return summed.reshape_to(shape.clone());
     }

@@ -31,6 +31,35 @@ pub fn constant<N: Nested>(values: N) -> Result<Tensor> {
     Tensor::from_slice(&flat, shape)
 }
 
+/// `start, start + delta, ...` up to but without `limit`: `f32` if one of them is a float, else `i32`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// assert_eq!(tf::range(3, 18, 3)?.to_vec::<i32>()?, [3, 6, 9, 12, 15]);
+/// assert_eq!(tf::range(1.0, 0.0, -0.5)?.to_vec::<f32>()?, [1.0, 0.5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Index`] if `delta` is 0 or not finite; [`Error::DType`] if `i32` does not hold the numbers.
+pub fn range(
+    start: impl Into<Scalar>,
+    limit: impl Into<Scalar>,
+    delta: impl Into<Scalar>,
+) -> Result<Tensor> {
+    ops::arange(start.into(), limit.into(), delta.into())
+}
+
+/// All elements `value`, in the value's own dtype: [`Tensor::full`] by TensorFlow's name.
+///
+/// # Errors
+/// As [`Tensor::full`].
+pub fn fill(shape: impl Into<Shape>, value: impl Into<Scalar>) -> Result<Tensor> {
+    Tensor::full(shape, value)
+}
+
 /// Numbers in nested arrays, slices or vectors; what [`constant`] takes.
 pub trait Nested {
     /// The type of the numbers.
@@ -121,7 +150,7 @@ impl Tensor {
     /// # fn main() -> wgrad::Result<()> {
     /// # use wgrad::Tensor;
     /// let x = Tensor::from_slice(&[1, 2, 3, 4, 5, 6], [2, 3])?;
-    /// assert_eq!(x.reduce_sum(1, false)?.to_vec::<i32>()?, [6, 15]);
+    /// assert_eq!(x.reduce_sum(1)?.to_vec::<i32>()?, [6, 15]);
     /// # Ok(())
     /// # }
     /// ```
@@ -223,27 +252,6 @@ impl Tensor {
 
     fn full_like(&self, value: Scalar) -> Result<Self> {
         ops::fill(self.device(), "Fill", self.spec().shape.clone(), value, self.dtype())
-    }
-
-    /// `start, start + delta, ...` up to but without `limit`: `f32` if one of them is a float, else `i32`.
-    ///
-    /// ```
-    /// # fn main() -> wgrad::Result<()> {
-    /// # use wgrad::Tensor;
-    /// assert_eq!(Tensor::arange(3, 18, 3)?.to_vec::<i32>()?, [3, 6, 9, 12, 15]);
-    /// assert_eq!(Tensor::arange(1.0, 0.0, -0.5)?.to_vec::<f32>()?, [1.0, 0.5]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Index`] if `delta` is 0 or not finite; [`Error::DType`] if `i32` does not hold the numbers.
-    pub fn arange(
-        start: impl Into<Scalar>,
-        limit: impl Into<Scalar>,
-        delta: impl Into<Scalar>,
-    ) -> Result<Self> {
-        ops::arange(start.into(), limit.into(), delta.into())
     }
 
     /// The `n x n` identity matrix in `f32`.

@@ -15,7 +15,7 @@ mod read;
 
 use std::sync::Arc;
 
-pub use create::{Nested, constant};
+pub use create::{Nested, constant, fill, range};
 pub use element::Element;
 pub use operators::Operand;
 pub(crate) use operators::Varying;

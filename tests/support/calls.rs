@@ -12,7 +12,7 @@ use wgrad::keras::losses::{
 use wgrad::random::{self, Generator};
 use wgrad::{
     Axes, Conv2dOptions, DType, PadMode, Padding, Pool2dOptions, Result, Scalar, Tensor, concat,
-    select,
+    where_,
 };
 
 use crate::golden::call::{Answer, Call, Stop, one};
@@ -97,28 +97,36 @@ const BINARY: &[(&str, BinaryOp)] = &[
 type ReduceOp = fn(&Tensor, Axes, bool) -> Result<Tensor>;
 
 const REDUCE: &[(&str, ReduceOp)] = &[
-    ("tf.math.reduce_sum", |x, axes, keep| x.reduce_sum(&axes, keep)),
-    ("tf.math.reduce_mean", |x, axes, keep| x.reduce_mean(&axes, keep)),
-    ("tf.math.reduce_max", |x, axes, keep| x.reduce_max(&axes, keep)),
-    ("tf.math.reduce_min", |x, axes, keep| x.reduce_min(&axes, keep)),
-    ("tf.math.reduce_prod", |x, axes, keep| x.reduce_prod(&axes, keep)),
-    ("tf.math.reduce_logsumexp", |x, axes, keep| x.reduce_logsumexp(&axes, keep)),
-    ("tf.math.reduce_variance", |x, axes, keep| x.reduce_variance(&axes, keep)),
-    ("tf.math.reduce_std", |x, axes, keep| x.reduce_std(&axes, keep)),
-    ("tf.math.reduce_euclidean_norm", |x, axes, keep| x.reduce_euclidean_norm(&axes, keep)),
-    ("tf.math.reduce_any", |x, axes, keep| x.reduce_any(&axes, keep)),
-    ("tf.math.reduce_all", |x, axes, keep| x.reduce_all(&axes, keep)),
+    ("tf.math.reduce_sum", |x, axes, keep| x.reduce_sum(wgrad::Axes::from(&axes).keepdims(keep))),
+    ("tf.math.reduce_mean", |x, axes, keep| x.reduce_mean(wgrad::Axes::from(&axes).keepdims(keep))),
+    ("tf.math.reduce_max", |x, axes, keep| x.reduce_max(wgrad::Axes::from(&axes).keepdims(keep))),
+    ("tf.math.reduce_min", |x, axes, keep| x.reduce_min(wgrad::Axes::from(&axes).keepdims(keep))),
+    ("tf.math.reduce_prod", |x, axes, keep| x.reduce_prod(wgrad::Axes::from(&axes).keepdims(keep))),
+    ("tf.math.reduce_logsumexp", |x, axes, keep| {
+        x.reduce_logsumexp(wgrad::Axes::from(&axes).keepdims(keep))
+    }),
+    ("tf.math.reduce_variance", |x, axes, keep| {
+        x.reduce_variance(wgrad::Axes::from(&axes).keepdims(keep))
+    }),
+    ("tf.math.reduce_std", |x, axes, keep| x.reduce_std(wgrad::Axes::from(&axes).keepdims(keep))),
+    ("tf.math.reduce_euclidean_norm", |x, axes, keep| {
+        x.reduce_euclidean_norm(wgrad::Axes::from(&axes).keepdims(keep))
+    }),
+    ("tf.math.reduce_any", |x, axes, keep| x.reduce_any(wgrad::Axes::from(&axes).keepdims(keep))),
+    ("tf.math.reduce_all", |x, axes, keep| x.reduce_all(wgrad::Axes::from(&axes).keepdims(keep))),
 ];
 
 type AnyOp = fn(&Call) -> Answer;
 
 const FUNCTIONS: &[(&str, AnyOp)] = &[
     // Elementwise.
-    ("tf.nn.gelu", |c| one(c.x()?.gelu(c.flag("approximate")?))),
+    ("tf.nn.gelu", |c| {
+        one(c.x()?.gelu_with(wgrad::GeluOptions::new().approximate(c.flag("approximate")?)))
+    }),
     ("tf.nn.leaky_relu", |c| one(c.x()?.leaky_relu(float(c, "alpha")?))),
     ("keras.activations.elu", |c| {
         c.composes("alpha");
-        one(select(&c.x()?.greater(0.0)?, c.x()?, &c.x()?.elu()?.multiply(float(c, "alpha")?)?))
+        one(where_(&c.x()?.greater(0.0)?, c.x()?, &c.x()?.elu()?.multiply(float(c, "alpha")?)?))
     }),
     ("tf.cast", |c| one(c.x()?.cast(dtype(c)?))),
     ("tf.where", choose),
@@ -130,18 +138,19 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
     ("tf.math.argmin", |c| one(c.x()?.argmin(c.int("axis")?.unwrap_or(0)))),
     ("tf.math.count_nonzero", |c| {
         c.composes("");
-        one(c.x()?.not_equal(0.0)?.cast(DType::I32)?.reduce_sum(c.axes("axis")?, false))
+        one(c.x()?.not_equal(0.0)?.cast(DType::I32)?.reduce_sum(c.axes("axis")?))
     }),
     ("tf.norm", norm),
     ("tf.math.l2_normalize", |c| {
         c.composes("");
-        let squares = c.x()?.square()?.reduce_sum(c.axes("axis")?, true)?;
+        let squares =
+            c.x()?.square()?.reduce_sum(wgrad::Axes::from(c.axes("axis")?).keepdims(true))?;
         one(c.x()?.multiply(squares.maximum(float(c, "epsilon")?)?.rsqrt()?))
     }),
     ("tf.nn.moments", |c| {
         c.composes("");
         let (x, axes) = (c.x()?, c.axes("axes")?);
-        Ok(vec![x.reduce_mean(&axes, false)?, x.reduce_variance(&axes, false)?])
+        Ok(vec![x.reduce_mean(&axes)?, x.reduce_variance(&axes)?])
     }),
     // Softmax and losses.
     ("tf.nn.softmax", |c| one(c.x()?.softmax(c.int("axis")?.unwrap_or(-1)))),
@@ -157,23 +166,26 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
     }),
     ("keras.losses.SparseCategoricalCrossentropy", |c| {
         let (from_logits, reduction) = (c.flag("from_logits")?, reduction(c)?);
-        let loss = SparseCategoricalCrossentropy { from_logits, reduction };
+        let loss =
+            SparseCategoricalCrossentropy::new().from_logits(from_logits).reduction(reduction);
         one(loss.call(c.arg("y_true")?, c.arg("y_pred")?))
     }),
     ("keras.losses.CategoricalCrossentropy", |c| {
         c.only("label_smoothing", 0.0)?;
         let (from_logits, reduction) = (c.flag("from_logits")?, reduction(c)?);
-        let loss = CategoricalCrossentropy { from_logits, reduction };
+        let loss = CategoricalCrossentropy::new().from_logits(from_logits).reduction(reduction);
         one(loss.call(c.arg("y_true")?, c.arg("y_pred")?))
     }),
     ("keras.losses.MeanSquaredError", |c| {
-        let loss = MeanSquaredError { reduction: reduction(c)? };
+        let loss = MeanSquaredError::new().reduction(reduction(c)?);
         one(loss.call(c.arg("y_true")?, c.arg("y_pred")?))
     }),
     // Products, convolutions and pools.
     ("tf.linalg.matmul", |c| {
         let (ta, tb) = (c.flag("transpose_a")?, c.flag("transpose_b")?);
-        one(c.arg("a")?.matmul_transposed(c.arg("b")?, ta, tb))
+        one(c
+            .arg("a")?
+            .matmul_with(c.arg("b")?, wgrad::MatmulOptions::new().transpose_a(ta).transpose_b(tb)))
     }),
     ("tf.linalg.matvec", |c| one(c.arg("a")?.matvec(c.arg("b")?))),
     ("tf.nn.conv2d", |c| {
@@ -181,7 +193,7 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
             return one(c.x()?.conv2d(c.arg("w")?, convolution(c)?));
         };
         c.composes("explicit padding");
-        let padded = c.x()?.pad(&pads, PadMode::Constant(0.into()))?;
+        let padded = c.x()?.pad(&pads)?;
         one(padded.conv2d(c.arg("w")?, convolution(c)?))
     }),
     ("tf.nn.depthwise_conv2d", |c| one(c.x()?.depthwise_conv2d(c.arg("w")?, convolution(c)?))),
@@ -191,14 +203,24 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
         one(channels.conv2d(c.arg("pw")?, Conv2dOptions::default()))
     }),
     ("tf.nn.bias_add", |c| one(c.x()?.add(c.arg("b")?))),
-    ("tf.nn.max_pool2d", |c| one(c.x()?.max_pool2d(pool(c)?))),
-    ("tf.nn.avg_pool2d", |c| one(c.x()?.avg_pool2d(pool(c)?))),
+    ("tf.nn.max_pool2d", |c| {
+        let (window, options) = pool(c)?;
+        one(c.x()?.max_pool2d(window, options))
+    }),
+    ("tf.nn.avg_pool2d", |c| {
+        let (window, options) = pool(c)?;
+        one(c.x()?.avg_pool2d(window, options))
+    }),
     // Indices.
     ("tf.nn.embedding_lookup", |c| one(c.arg("params")?.gather(c.arg("ids")?, 0))),
     ("tf.gather", |c| {
         let axis = c.int("axis")?.unwrap_or(0);
         let batch_dims = c.int("batch_dims")?.unwrap_or(0) as usize;
-        one(c.arg("params")?.gather_batch(c.arg("indices")?, axis, batch_dims))
+        one(c.arg("params")?.gather_with(
+            c.arg("indices")?,
+            axis,
+            wgrad::GatherOptions::new().batch_dims(batch_dims),
+        ))
     }),
     ("tf.math.unsorted_segment_sum", |c| {
         let segments = c.need("num_segments", c.int("num_segments")?)? as usize;
@@ -206,7 +228,13 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
     }),
     ("tf.one_hot", |c| {
         let depth = c.need("depth", c.int("depth")?)? as usize;
-        let rows = wgrad::one_hot(c.x()?, depth, float(c, "on_value")?, float(c, "off_value")?)?;
+        let rows = wgrad::one_hot_with(
+            c.x()?,
+            depth,
+            wgrad::OneHotOptions::new()
+                .on_value(float(c, "on_value")?)
+                .off_value(float(c, "off_value")?),
+        )?;
         if c.int("axis")?.unwrap_or(-1) == -1 {
             return Ok(vec![rows]);
         }
@@ -239,7 +267,7 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
         };
         // The other modes have no use for it.
         c.remark("constant_values");
-        one(c.x()?.pad(&c.need("paddings", c.pairs("paddings")?)?, mode))
+        one(c.x()?.pad_with(&c.need("paddings", c.pairs("paddings")?)?, mode))
     }),
     ("tf.tile", |c| one(c.x()?.tile(&c.need("multiples", c.sizes("multiples")?)?))),
     ("tf.reverse", |c| one(c.x()?.reverse(&c.need("axis", c.ints("axis")?)?))),
@@ -254,8 +282,8 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
         let args: Option<Vec<Scalar>> =
             args.as_array().and_then(|list| list.iter().map(scalar).collect());
         match c.need("args", args)?.as_slice() {
-            [limit] => one(Tensor::arange(0, *limit, 1)),
-            [start, limit, delta] => one(Tensor::arange(*start, *limit, *delta)),
+            [limit] => one(wgrad::range(0, *limit, 1)),
+            [start, limit, delta] => one(wgrad::range(*start, *limit, *delta)),
             _ => Err(Stop::Lacks("args".into())),
         }
     }),
@@ -264,7 +292,7 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
         let args = c.need("args", c.floats("args")?)?;
         let [start, stop, count] = args[..] else { return Err(Stop::Lacks("args".into())) };
         let step = (stop - start) / (count - 1.0).max(1.0);
-        let places = Tensor::arange(0, count as i64, 1)?.cast(DType::F32)?;
+        let places = wgrad::range(0, count as i64, 1)?.cast(DType::F32)?;
         one(places.multiply(step)?.add(start))
     }),
     ("tf.eye", |c| {
@@ -279,7 +307,11 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
         let (low, high) = (c.float("minval")?.unwrap_or(0.0), c.float("maxval")?.unwrap_or(1.0));
         match c.golden.tensor(c.case, "out.0").dtype() {
             "i32" => one(random::stateless_uniform_int(shape, seed, low as i32, high as i32)),
-            _ => one(random::stateless_uniform(shape, seed, low as f32, high as f32)),
+            _ => one(random::stateless_uniform_with(
+                shape,
+                seed,
+                wgrad::random::UniformOptions::new().minval(low as f32).maxval(high as f32),
+            )),
         }
     }),
     ("tf.random.stateless_normal", |c| {
@@ -309,7 +341,7 @@ const FORMULAS: &[(&str, AnyOp)] = &[
     ("sqrt", |c| one(c.x()?.sqrt())),
     ("reciprocal", |c| one(c.x()?.reciprocal())),
     ("rsqrt", |c| one(c.x()?.rsqrt())),
-    ("gelu", |c| one(c.x()?.gelu(false))),
+    ("gelu", |c| one(c.x()?.gelu())),
     ("cube", |c| one(c.x()?.pow(3.0))),
     ("softmax", |c| one(c.x()?.softmax(-1))),
     ("log_softmax", |c| one(c.x()?.log_softmax(-1))),
@@ -317,19 +349,17 @@ const FORMULAS: &[(&str, AnyOp)] = &[
     ("div", |c| one(c.x()?.divide(c.arg("y")?))),
     ("pow", |c| one(c.x()?.pow(c.arg("y")?))),
     ("x*x + x", |c| Ok(vec![c.x()? * c.x()? + c.x()?])),
-    ("sum_sq", |c| one((c.x()? * c.x()?).reduce_sum((), false))),
-    ("mean_exp", |c| one(c.x()?.exp()?.reduce_mean((), false))),
-    ("reduce_max", |c| one((c.x()? * c.x()?).reduce_max(1, false))),
+    ("sum_sq", |c| one((c.x()? * c.x()?).reduce_sum(()))),
+    ("mean_exp", |c| one(c.x()?.exp()?.reduce_mean(()))),
+    ("reduce_max", |c| one((c.x()? * c.x()?).reduce_max(1))),
     ("matmul", |c| one(c.arg("a")?.matmul(c.arg("b")?))),
-    ("reduce_sum(matmul^2)", |c| {
-        one(c.arg("a")?.matmul(c.arg("b")?)?.square()?.reduce_sum((), false))
-    }),
+    ("reduce_sum(matmul^2)", |c| one(c.arg("a")?.matmul(c.arg("b")?)?.square()?.reduce_sum(()))),
     ("tanh(x@w1)@w2", |c| {
         let hidden = c.x()?.matmul(c.arg("w1")?)?.tanh()?;
-        one(hidden.matmul(c.arg("w2")?)?.square()?.reduce_mean((), false))
+        one(hidden.matmul(c.arg("w2")?)?.square()?.reduce_mean(()))
     }),
     ("conv2d SAME", |c| {
-        let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
+        let same = Conv2dOptions::new().padding(Padding::Same);
         one(c.x()?.conv2d(c.arg("w")?, same))
     }),
     ("sparse xent", |c| {
@@ -378,19 +408,21 @@ pub fn call(c: &Call) -> Answer {
 fn choose(c: &Call) -> Answer {
     let x = c.x()?;
     if c.case.name == "where_nan_branch" {
-        return one(select(&x.greater(0.0)?, &x.log()?, x));
+        return one(where_(&x.greater(0.0)?, &x.log()?, x));
     }
-    one(select(c.arg("cond")?, x, c.arg("y")?))
+    one(where_(c.arg("cond")?, x, c.arg("y")?))
 }
 
 fn layer_norm(c: &Call) -> Answer {
     let x = c.x()?;
     let axis = c.int("axis")?.unwrap_or(-1);
-    let mean = x.reduce_mean(axis, true)?;
+    let mean = x.reduce_mean(wgrad::Axes::from(axis).keepdims(true))?;
     let centred = x.subtract(&mean)?;
     // As tf.nn.moments, which the case was made with: its variance takes the mean for a constant.
     // That changes no first derivative, but the second one.
-    let variance = x.squared_difference(mean.stop_gradient())?.reduce_mean(axis, true)?;
+    let variance = x
+        .squared_difference(mean.stop_gradient())?
+        .reduce_mean(wgrad::Axes::from(axis).keepdims(true))?;
     let y = centred.multiply(variance.add(float(c, "epsilon")?)?.rsqrt()?)?;
     if c.case.family == "higher_order" {
         return Ok(vec![y]);
@@ -403,12 +435,12 @@ fn norm(c: &Call) -> Answer {
     c.composes("");
     let (x, axes) = (c.x()?, c.axes("axis")?);
     one(match c.text("ord")?.as_deref().unwrap_or("euclidean") {
-        "euclidean" | "2" => x.reduce_euclidean_norm(axes, false),
-        "1" => x.abs()?.reduce_sum(axes, false),
-        "inf" => x.abs()?.reduce_max(axes, false),
+        "euclidean" | "2" => x.reduce_euclidean_norm(axes),
+        "1" => x.abs()?.reduce_sum(axes),
+        "inf" => x.abs()?.reduce_max(axes),
         other => {
             let p: f64 = other.parse().map_err(|_| Stop::Lacks("ord".into()))?;
-            x.abs()?.pow(p)?.reduce_sum(axes, false)?.pow(1.0 / p)
+            x.abs()?.pow(p)?.reduce_sum(axes)?.pow(1.0 / p)
         }
     })
 }
@@ -524,17 +556,16 @@ fn padding(c: &Call) -> Answer<Padding> {
 }
 
 fn convolution(c: &Call) -> Answer<Conv2dOptions> {
-    Ok(Conv2dOptions {
-        strides: c.two("strides")?.unwrap_or([1, 1]),
-        padding: padding(c)?,
-        dilations: c.two("dilations")?.unwrap_or([1, 1]),
-    })
+    Ok(Conv2dOptions::new()
+        .strides(c.two("strides")?.unwrap_or([1, 1]))
+        .padding(padding(c)?)
+        .dilations(c.two("dilations")?.unwrap_or([1, 1])))
 }
 
-fn pool(c: &Call) -> Answer<Pool2dOptions> {
+fn pool(c: &Call) -> Answer<([usize; 2], Pool2dOptions)> {
     let window = c.need("ksize", c.two("ksize")?)?;
     let strides = c.need("strides", c.two("strides")?)?;
-    Ok(Pool2dOptions { window, strides, padding: padding(c)? })
+    Ok((window, Pool2dOptions::new().strides(strides).padding(padding(c)?)))
 }
 
 /// Python's indexing as ndarray writes it. A negative step goes backwards from its start there, and

@@ -16,7 +16,7 @@ type Check = fn(&Value, &[Tensor]) -> Result<Vec<String>>;
 const CASES: &[(&str, Compute, Check)] = &[
     (
         "reduce_sum over all",
-        |input, case| one(input.all(case)?.reduce_sum((), false)),
+        |input, case| one(input.all(case)?.reduce_sum(())),
         // The text of the case says how far a sum in f32 may be off.
         |case, got| number(case, &got[0], after(case, "tolerance ").unwrap()),
     ),
@@ -24,7 +24,7 @@ const CASES: &[(&str, Compute, Check)] = &[
         "reduce_mean of x*x",
         |input, case| {
             let x = input.all(case)?;
-            one((&x * &x).reduce_mean((), false))
+            one((&x * &x).reduce_mean(()))
         },
         |case, got| number(case, &got[0], 1e-7),
     ),
@@ -32,7 +32,7 @@ const CASES: &[(&str, Compute, Check)] = &[
         "reduce_max, argmax",
         |input, case| {
             let x = input.all(case)?;
-            Ok(vec![x.reduce_max((), false)?, x.argmax(0)?])
+            Ok(vec![x.reduce_max(())?, x.argmax(0)?])
         },
         extreme,
     ),
@@ -40,7 +40,7 @@ const CASES: &[(&str, Compute, Check)] = &[
         "reduce_min, argmin",
         |input, case| {
             let x = input.all(case)?;
-            Ok(vec![x.reduce_min((), false)?, x.argmin(0)?])
+            Ok(vec![x.reduce_min(())?, x.argmin(0)?])
         },
         extreme,
     ),
@@ -51,7 +51,7 @@ const CASES: &[(&str, Compute, Check)] = &[
     ),
     (
         "sum of tanh",
-        |input, case| one(input.all(case)?.tanh()?.reduce_sum((), false)),
+        |input, case| one(input.all(case)?.tanh()?.reduce_sum(())),
         // The values reach 0.46, where a step of f32 is 3e-8, and the errors of a tanh need not cancel.
         |case, got| number(case, &got[0], 3e-8 * size(case, "n") as f64),
     ),
@@ -61,7 +61,7 @@ const CASES: &[(&str, Compute, Check)] = &[
             let x = input.all(case)?;
             let tape = GradientTape::new();
             tape.watch(&x)?;
-            let mean = x.tanh()?.reduce_mean((), false)?;
+            let mean = x.tanh()?.reduce_mean(())?;
             one(tape.required_gradient(&mean, &x))
         },
         |case, got| at_indices(case, &got[0], 1e-12),
@@ -79,7 +79,8 @@ const CASES: &[(&str, Compute, Check)] = &[
         |input, case| {
             let stride = after(case, "stride ").unwrap() as usize;
             let padding = Padding::Same;
-            let options = Conv2dOptions { strides: [stride; 2], padding, dilations: [1, 1] };
+            let options =
+                Conv2dOptions::new().strides([stride; 2]).padding(padding).dilations([1, 1]);
             let x = input.of(&shape_after(case, " x ["), 0)?;
             one(x.conv2d(input.of(&shape_after(case, " w ["), 77)?, options))
         },

@@ -111,7 +111,7 @@ fn train(
     model.set_weights(&weights).unwrap();
 
     let adam = Adam::new(1e-3);
-    let mean = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+    let mean = SparseCategoricalCrossentropy::new().from_logits(true);
     let mut losses = Vec::new();
     for step in 0..steps {
         let (x, y) = batch(step as u64, pixels);

@@ -56,7 +56,8 @@ impl Device {
             if let Some(error) = no_webgpu() {
                 return Err(error.into());
             }
-            let options = DeviceOptions { memory_limit, ..Default::default() };
+            let mut options = DeviceOptions::new();
+            options.memory_limit = memory_limit;
             let device = wgrad::Device::open_async(&options).await?;
             wgrad::Device::set_default(&device);
             Ok(Device(device).into())

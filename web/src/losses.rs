@@ -21,7 +21,7 @@ static LOSSES: &[Loss] = &[
     Loss {
         name: "sparseCategoricalCrossentropy",
         call: |y, predicted| {
-            let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+            let loss = SparseCategoricalCrossentropy::new().from_logits(true);
             loss.call(y, predicted)
         },
         accuracy: class_accuracy,
@@ -31,12 +31,12 @@ static LOSSES: &[Loss] = &[
         name: "binaryCrossentropy",
         call: |y, predicted| {
             let labels = y.cast(predicted.dtype())?;
-            wgrad::sigmoid_cross_entropy_with_logits(&labels, predicted)?.reduce_mean((), false)
+            wgrad::sigmoid_cross_entropy_with_logits(&labels, predicted)?.reduce_mean(())
         },
         accuracy: |y, predicted| {
             let predicted = predicted.stop_gradient();
             let hits = predicted.greater(0.0)?.equal(&y.cast(predicted.dtype())?.greater(0.5)?)?;
-            hits.cast(DType::F32)?.reduce_mean((), false)
+            hits.cast(DType::F32)?.reduce_mean(())
         },
     },
     #[cfg(feature = "ops")]
@@ -64,7 +64,7 @@ impl Loss {
 fn class_accuracy(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
     let predicted = predicted.stop_gradient();
     let column = y.rank() == predicted.rank() && y.shape().last() == Some(&1);
-    let labels = if column { y.squeeze(&[-1])? } else { y.clone() };
+    let labels = if column { y.squeeze([-1])? } else { y.clone() };
     let hits = predicted.argmax(-1)?.equal(&labels.cast(DType::I32)?)?;
-    hits.cast(DType::F32)?.reduce_mean((), false)
+    hits.cast(DType::F32)?.reduce_mean(())
 }

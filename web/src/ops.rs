@@ -205,7 +205,10 @@ impl Tensor {
         let options = Options::new("matmul", options, &["transposeA", "transposeB"])?;
         let flag = |key| Ok::<_, crate::error::Thrown>(options.bool(key)?.unwrap_or(false));
         let (a, b) = (flag("transposeA")?, flag("transposeB")?);
-        Ok(Tensor::new(self.get()?.matmul_transposed(other.get()?, a, b)?))
+        Ok(Tensor::new(self.get()?.matmul_with(
+            other.get()?,
+            wgrad::MatmulOptions::new().transpose_a(a).transpose_b(b),
+        )?))
     }
 
     /// The axes in another order; reversed unless one is given.
@@ -245,13 +248,13 @@ impl Tensor {
 
     /// The elements of `a` where this tensor is true, elsewhere those of `b`.
     pub fn select(&self, a: &Operand, b: &Operand) -> Result<Tensor> {
-        Ok(Tensor::new(wgrad::select(&self.get()?, &a.get()?, &b.get()?)?))
+        Ok(Tensor::new(wgrad::where_(&self.get()?, &a.get()?, &b.get()?)?))
     }
 
     /// Rows with a one in the place that each element names, elsewhere 0.
     #[wasm_bindgen(js_name = oneHot)]
     pub fn one_hot(&self, depth: usize) -> Result<Tensor> {
-        Ok(Tensor::new(wgrad::one_hot(&self.get()?, depth, 1.0, 0.0)?))
+        Ok(Tensor::new(wgrad::one_hot(&self.get()?, depth)?))
     }
 
     /// Convolves images `[N,H,W,C]` with filters `[h,w,C,F]`.
@@ -264,11 +267,10 @@ impl Tensor {
         options: &JsValue,
     ) -> Result<Tensor> {
         let options = Options::new("conv2d", options, &["strides", "padding", "dilations"])?;
-        let options = Conv2dOptions {
-            strides: options.pair("strides")?.unwrap_or([1, 1]),
-            padding: padding(&options)?,
-            dilations: options.pair("dilations")?.unwrap_or([1, 1]),
-        };
+        let options = Conv2dOptions::new()
+            .strides(options.pair("strides")?.unwrap_or([1, 1]))
+            .padding(padding(&options)?)
+            .dilations(options.pair("dilations")?.unwrap_or([1, 1]));
         Ok(Tensor::new(self.get()?.conv2d(filters.get()?, options)?))
     }
 
@@ -279,7 +281,8 @@ impl Tensor {
         #[wasm_bindgen(unchecked_optional_param_type = "Omit<PoolingOptions, 'name'>")]
         options: &JsValue,
     ) -> Result<Tensor> {
-        Ok(Tensor::new(self.get()?.max_pool2d(pooling("maxPool2d", options)?)?))
+        let (window, options) = pooling("maxPool2d", options)?;
+        Ok(Tensor::new(self.get()?.max_pool2d(window, options)?))
     }
 
     /// The mean of each window and channel of images `[N,H,W,C]`; windows of 2 by 2 unless given.
@@ -289,7 +292,8 @@ impl Tensor {
         #[wasm_bindgen(unchecked_optional_param_type = "Omit<PoolingOptions, 'name'>")]
         options: &JsValue,
     ) -> Result<Tensor> {
-        Ok(Tensor::new(self.get()?.avg_pool2d(pooling("avgPool2d", options)?)?))
+        let (window, options) = pooling("avgPool2d", options)?;
+        Ok(Tensor::new(self.get()?.avg_pool2d(window, options)?))
     }
 
     /// `-log softmax(x)[label]` of each row of logits `[N,C]`, for labels `[N]`.
@@ -317,9 +321,9 @@ fn axes(op: &str, value: &JsValue) -> Result<Axes> {
     }
 }
 
-fn pooling(op: &'static str, value: &JsValue) -> Result<Pool2dOptions> {
+fn pooling(op: &'static str, value: &JsValue) -> Result<([usize; 2], Pool2dOptions)> {
     let options = Options::new(op, value, &["poolSize", "strides", "padding"])?;
     let window = options.pair("poolSize")?.unwrap_or([2, 2]);
     let strides = options.pair("strides")?.unwrap_or(window);
-    Ok(Pool2dOptions { window, strides, padding: padding(&options)? })
+    Ok((window, Pool2dOptions::new().strides(strides).padding(padding(&options)?)))
 }

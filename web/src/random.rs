@@ -47,5 +47,8 @@ pub fn random_uniform(
 ) -> Result<Tensor> {
     let shape = args::shape("randomUniform", shape)?;
     let (low, high) = (low.unwrap_or(0.0), high.unwrap_or(1.0));
-    Ok(Tensor::new(wgrad::random::global().uniform_range(shape, low, high)?))
+    Ok(Tensor::new(
+        wgrad::random::global()
+            .uniform_with(shape, wgrad::random::UniformOptions::new().minval(low).maxval(high))?,
+    ))
 }

@@ -51,7 +51,7 @@ fn computation(work: Work) -> Result<Results> {
         Work::Conv2d { side, channels, filters, gradients } => {
             let x = uniform(&[64, side, side, channels], 1)?;
             let w = uniform(&[5, 5, channels, filters], 2)?;
-            let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
+            let same = Conv2dOptions::new().padding(Padding::Same);
             if !gradients {
                 return Ok(Box::new(move || Ok(vec![x.conv2d(&w, same)?])));
             }
@@ -59,7 +59,7 @@ fn computation(work: Work) -> Result<Results> {
                 let tape = tf::GradientTape::new();
                 tape.watch(&x)?;
                 tape.watch(&w)?;
-                let loss = x.conv2d(&w, same)?.square()?.reduce_sum((), false)?;
+                let loss = x.conv2d(&w, same)?.square()?.reduce_sum(())?;
                 let [dx, dw] = tape.required_gradient(&loss, [&x, &w])?;
                 Ok(vec![loss, dx, dw])
             })
@@ -70,7 +70,7 @@ fn computation(work: Work) -> Result<Results> {
         }
         Work::Sum { rows, columns } => {
             let x = Tensor::from_slice(&inputs::positive(rows * columns, 1), [rows, columns])?;
-            Box::new(move || Ok(vec![x.reduce_sum((), false)?]))
+            Box::new(move || Ok(vec![x.reduce_sum(())?]))
         }
         Work::Softmax { rows, columns } => {
             let x = uniform(&[rows, columns], 1)?;
@@ -198,7 +198,7 @@ impl Training {
         let tape = tf::GradientTape::new();
         let logits = self.model.call(&x, true)?;
         let loss = tf::sparse_softmax_cross_entropy_with_logits(&y, &logits)?;
-        let loss = loss.reduce_mean((), false)?;
+        let loss = loss.reduce_mean(())?;
         self.adam.minimize(&loss, tape, &self.model.trainable_variables())?;
         let value = loss.item::<f32>()?;
         self.device.synchronize()?;

@@ -10,19 +10,19 @@ macro_rules! pooling {
         $(#[$doc])*
         pub struct $layer {
             name: String,
+            pool_size: [usize; 2],
             options: Pool2dOptions,
         }
 
         impl $layer {
             /// Windows of `pool_size` (rows, columns), one beside the other and inside the image.
             pub fn new(pool_size: [usize; 2]) -> Self {
-                let options = Pool2dOptions { window: pool_size, strides: pool_size, ..Default::default() };
-                $layer { name: $name.into(), options }
+                $layer { name: $name.into(), pool_size, options: Pool2dOptions::new() }
             }
 
             /// Steps between windows, as (rows, columns).
             pub fn strides(mut self, strides: [usize; 2]) -> Self {
-                self.options.strides = strides;
+                self.options.strides = Some(strides);
                 self
             }
 
@@ -43,13 +43,13 @@ macro_rules! pooling {
             named!();
 
             fn call(&self, x: &Tensor, _training: bool) -> Result<Tensor> {
-                in_layer(&self.name, x.$op(self.options))
+                in_layer(&self.name, x.$op(self.pool_size, self.options))
             }
         }
     };
 }
 
-// The first becomes `pub struct MaxPooling2D { name, options }` with its builders and a `Layer` that calls
+// The first becomes `pub struct MaxPooling2D { name, pool_size, options }` with its builders and a `Layer` that calls
 // `Tensor::max_pool2d`.
 pooling! {
     /// The largest element of each window and channel: images `[N,H,W,C]`, result `[N,OH,OW,C]`.

@@ -10,10 +10,10 @@ use crate::ops::binary::{self, Binary};
 use crate::ops::pad::pad_with;
 use crate::ops::unary::{self, Unary};
 use crate::ops::{
-    Conv2dOptions, Distribution, PadMode, Padding, Pool2dOptions, concat, eye, fill, iota, one_hot,
-    philox_random, select,
+    Conv2dOptions, Distribution, GatherOptions, GeluOptions, MatmulOptions, OneHotOptions, PadMode,
+    Padding, Pool2dOptions, concat, eye, fill, iota, one_hot, one_hot_with, philox_random, select,
 };
-use crate::shape::Shape;
+use crate::shape::{Axes, Shape};
 use crate::tape::GradientTape;
 use crate::tensor::Tensor;
 
@@ -102,8 +102,8 @@ impl Catalog {
                 });
             }
         }
-        self.add("arange i32", |_| Tensor::arange(0, 7, 2));
-        self.add("arange f32", |_| Tensor::arange(0.0, 7.0, 0.5));
+        self.add("arange i32", |_| crate::tensor::range(0, 7, 2));
+        self.add("arange f32", |_| crate::tensor::range(0.0, 7.0, 0.5));
         self.add("eye", |_| eye(3, 5));
         for dtype in [F32, I32, U32] {
             self.add(format!("iota {dtype}"), |c| {
@@ -172,21 +172,21 @@ impl Catalog {
             });
             self.add(format!("reverse {dtype}"), |c| {
                 Ok([
-                    c.tensor([5], dtype).reverse(&[0])?,
-                    c.tensor([3, 8], dtype).reverse(&[0])?,
-                    c.tensor([3, 8], dtype).reverse(&[0, 1])?,
-                    c.tensor([2, 3, 1, 2, 3, 5], dtype).reverse(&[1, -1])?,
+                    c.tensor([5], dtype).reverse([0])?,
+                    c.tensor([3, 8], dtype).reverse([0])?,
+                    c.tensor([3, 8], dtype).reverse([0, 1])?,
+                    c.tensor([2, 3, 1, 2, 3, 5], dtype).reverse([1, -1])?,
                 ])
             });
             self.add(format!("pad {dtype}"), |c| {
                 let (line, table) = (c.tensor([5], dtype), c.tensor([3, 8], dtype));
                 let edges = |list: &[(i64, i64, i64)]| list.iter().copied().collect();
                 Ok([
-                    line.pad(&[(1, 2)], PadMode::Constant(zero()))?,
-                    table.pad(&[(1, 0), (0, 0)], PadMode::Constant(zero()))?,
-                    table.pad(&[(0, 2), (3, 5)], PadMode::Constant(zero()))?,
-                    table.pad(&[(1, 1), (2, 2)], PadMode::Reflect)?,
-                    table.pad(&[(1, 1), (2, 2)], PadMode::Symmetric)?,
+                    line.pad_with(&[(1, 2)], PadMode::Constant(zero()))?,
+                    table.pad_with(&[(1, 0), (0, 0)], PadMode::Constant(zero()))?,
+                    table.pad_with(&[(0, 2), (3, 5)], PadMode::Constant(zero()))?,
+                    table.pad_with(&[(1, 1), (2, 2)], PadMode::Reflect)?,
+                    table.pad_with(&[(1, 1), (2, 2)], PadMode::Symmetric)?,
                     pad_with(&line, edges(&[(0, 3, 2)]), zero())?,
                     pad_with(&table, edges(&[(1, 0, 3), (0, 0, 1)]), zero())?,
                     pad_with(&table, edges(&[(-1, 0, 1), (-2, -2, 2)]), zero())?,
@@ -214,8 +214,8 @@ impl Catalog {
                     concat(&[&x, &x.zeros_like()?], 1)?,
                     concat(&[&x.zeros_like()?, &x], 0)?,
                     concat(&[&x.zeros_like()?, &x.ones_like()?], 0)?,
-                    x.zeros_like()?.pad(&[(1, 1), (0, 2)], PadMode::Constant(zero()))?,
-                    x.ones_like()?.transpose(&[1, 0])?,
+                    x.zeros_like()?.pad_with(&[(1, 1), (0, 2)], PadMode::Constant(zero()))?,
+                    x.ones_like()?.transpose([1, 0])?,
                     x.ones_like()?.strided_slice(s![1.., ..;-1])?,
                 ])
             });
@@ -230,7 +230,11 @@ impl Catalog {
                     c.tensor([5], dtype).gather(&index(&[]), 0)?,
                     c.tensor([5, 3], dtype).gather(&index(&[4]), 0)?,
                     c.tensor([2, 5, 3], dtype).gather(&index(&[2, 2]), 1)?,
-                    c.tensor([2, 3, 5], dtype).gather_batch(&index(&[2, 4]), 2, 1)?,
+                    c.tensor([2, 3, 5], dtype).gather_with(
+                        &index(&[2, 4]),
+                        2,
+                        GatherOptions::new().batch_dims(1),
+                    )?,
                 ])
             });
         }
@@ -261,8 +265,12 @@ impl Catalog {
         for dtype in [I32, U32] {
             self.add(format!("one_hot {dtype}"), |c| {
                 Ok([
-                    one_hot(&c.tensor([5], dtype), 3, 1.0, 0.0)?,
-                    one_hot(&c.tensor([5], dtype), 4, true, false)?,
+                    one_hot(&c.tensor([5], dtype), 3)?,
+                    one_hot_with(
+                        &c.tensor([5], dtype),
+                        4,
+                        OneHotOptions::new().on_value(true).off_value(false),
+                    )?,
                 ])
             });
         }
@@ -288,16 +296,16 @@ impl Catalog {
                 self.add(format!("reduce {dtype} {shape:?} {axes:?}"), |c| {
                     let x = c.tensor(shape, dtype);
                     Ok([
-                        x.reduce_sum(axes, false)?,
-                        x.reduce_prod(axes, true)?,
-                        x.reduce_max(axes, false)?,
-                        x.reduce_min(axes, true)?,
+                        x.reduce_sum(axes)?,
+                        x.reduce_prod(Axes::from(axes).keepdims(true))?,
+                        x.reduce_max(axes)?,
+                        x.reduce_min(Axes::from(axes).keepdims(true))?,
                     ])
                 });
             }
             self.add(format!("reduce bool {shape:?} {axes:?}"), |c| {
                 let x = c.tensor(shape, Bool);
-                Ok([x.reduce_any(axes, false)?, x.reduce_all(axes, true)?])
+                Ok([x.reduce_any(axes)?, x.reduce_all(Axes::from(axes).keepdims(true))?])
             });
         }
     }
@@ -326,7 +334,7 @@ impl Catalog {
                     self.add(format!("matmul {dtype} {m}x{k}x{n} {ta} {tb}"), |c| {
                         let a = c.tensor(if ta { [k, m] } else { [m, k] }, dtype);
                         let b = c.tensor(if tb { [n, k] } else { [k, n] }, dtype);
-                        a.matmul_transposed(&b, ta, tb)
+                        a.matmul_with(&b, MatmulOptions::new().transpose_a(ta).transpose_b(tb))
                     });
                 }
             }
@@ -336,7 +344,7 @@ impl Catalog {
                 Ok([
                     one.matmul(&three)?,
                     three.matmul(&one)?,
-                    three.matmul_transposed(&three, true, false)?,
+                    three.matmul_with(&three, MatmulOptions::new().transpose_a(true))?,
                     c.tensor([2, 1, 5, 3], dtype).matmul(c.tensor([4, 3, 2], dtype))?,
                     one.matvec(c.tensor([8], dtype))?,
                 ])
@@ -385,15 +393,16 @@ impl Catalog {
                     tape.gradient(&y, [&x, &w])
                 });
             }
-            for options in [
-                Pool2dOptions::default(),
-                Pool2dOptions { window: [3, 2], strides: [1, 2], padding: Padding::Same },
+            for (window, options) in [
+                ([2, 2], Pool2dOptions::new()),
+                ([3, 2], Pool2dOptions::new().strides([1, 2]).padding(Padding::Same)),
             ] {
-                self.add(format!("pool {dtype} {options:?}"), |c| {
+                self.add(format!("pool {dtype} {window:?} {options:?}"), |c| {
                     let x = c.tensor([2, 7, 6, 3], dtype);
                     let tape = GradientTape::persistent();
                     tape.watch(&x)?;
-                    let (max, mean) = (x.max_pool2d(options)?, x.avg_pool2d(options)?);
+                    let (max, mean) =
+                        (x.max_pool2d(window, options)?, x.avg_pool2d(window, options)?);
                     Ok((tape.gradient(&max, &x)?, tape.gradient(&mean, &x)?, max, mean))
                 });
             }
@@ -404,17 +413,17 @@ impl Catalog {
     fn side_by_side(&mut self) {
         self.add("side by side", |c| {
             let scale = c.tensor(&[][..], F32);
-            let turned = c.tensor([5, 7], F32).transpose(&[1, 0])?.multiply(&scale)?;
+            let turned = c.tensor([5, 7], F32).transpose([1, 0])?.multiply(&scale)?;
             Ok(vec![
                 turned,
                 c.tensor([9], F32).multiply(&scale)?.sqrt()?,
                 c.tensor([8], F16).square()?,
                 c.tensor([3], I32).greater(0)?,
-                c.tensor([3, 7], F32).reduce_sum(1, false)?,
-                c.tensor([600], F32).reduce_sum((), false)?,
-                c.tensor([900], I32).reduce_max((), false)?,
-                c.tensor([200_000], F32).reduce_sum((), false)?,
-                c.tensor([100_000], F32).square()?.reduce_sum((), false)?,
+                c.tensor([3, 7], F32).reduce_sum(1)?,
+                c.tensor([600], F32).reduce_sum(())?,
+                c.tensor([900], I32).reduce_max(())?,
+                c.tensor([200_000], F32).reduce_sum(())?,
+                c.tensor([100_000], F32).square()?.reduce_sum(())?,
             ])
         });
     }
@@ -427,28 +436,28 @@ impl Catalog {
                 let tape = GradientTape::persistent();
                 tape.watch(&x)?;
                 let results = [
-                    x.reduce_mean(1, false)?,
-                    x.reduce_std(0, true)?,
-                    x.reduce_logsumexp(-1, false)?,
+                    x.reduce_mean(1)?,
+                    x.reduce_std(Axes::from(0).keepdims(true))?,
+                    x.reduce_logsumexp(-1)?,
                     x.softmax(-1)?,
                     x.log_softmax(0)?,
                     x.silu()?,
                     x.log_sigmoid()?,
                     x.relu6()?,
                     x.leaky_relu(0.1)?,
-                    x.gelu(true)?,
-                    x.gelu(false)?,
+                    x.gelu_with(GeluOptions::new().approximate(true))?,
+                    x.gelu()?,
                     x.mish()?,
                     x.hard_sigmoid()?,
                     x.clip_by_value(-1.0, 1.0)?,
                     x.tile(&[2, 3])?,
                     x.divide(2.0)?,
-                    x.reduce_prod(1, false)?,
-                    x.reduce_max((), false)?,
+                    x.reduce_prod(1)?,
+                    x.reduce_max(())?,
                     x.gather(&c.tensor([4], I32), 1)?,
                     x.unsorted_segment_sum(&c.tensor([3], I32), 2)?,
                     x.strided_slice(s![1.., ..;-2])?,
-                    x.pad(&[(1, 1), (1, 1)], PadMode::Reflect)?,
+                    x.pad_with(&[(1, 1), (1, 1)], PadMode::Reflect)?,
                 ];
                 let gradients: Result<Vec<_>> =
                     results.iter().map(|y| tape.gradient(y, &x)).collect();

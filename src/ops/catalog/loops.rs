@@ -9,8 +9,9 @@ use super::Catalog;
 use crate::device::Caps;
 use crate::dtype::DType::{self, F16, F32, I32};
 use crate::error::Result;
-use crate::ops::{Conv2dOptions, Padding, Pool2dOptions};
+use crate::ops::{Conv2dOptions, MatmulOptions, Padding, Pool2dOptions};
 use crate::runtime::Device;
+use crate::shape::Axes;
 use crate::tape::GradientTape;
 use crate::tensor::Tensor;
 
@@ -54,31 +55,35 @@ fn calls(n: usize) -> Vec<Call> {
                 Ok(vec![
                     x.argmax(axis)?,
                     x.argmin(axis)?,
-                    x.reduce_sum(axis, false)?,
-                    x.tanh()?.reduce_max(axis, false)?,
-                    x.log1p()?.expm1()?.reduce_min(axis, true)?,
+                    x.reduce_sum(axis)?,
+                    x.tanh()?.reduce_max(axis)?,
+                    x.log1p()?.expm1()?.reduce_min(Axes::from(axis).keepdims(true))?,
                     x.softmax(axis)?,
-                    x.subtract(x.reduce_mean(axis, true)?)?.square()?.reduce_sum(axis, false)?,
-                    x.reduce_variance(axis, false)?,
+                    x.subtract(x.reduce_mean(Axes::from(axis).keepdims(true))?)?
+                        .square()?
+                        .reduce_sum(axis)?,
+                    x.reduce_variance(axis)?,
                 ])
             }),
         );
     }
     let (tall, wide) = (n / 64, 64);
     for c in [1, 4] {
-        let whole =
-            Pool2dOptions { window: [tall, wide], strides: [1, 1], padding: Padding::Valid };
-        let row = Pool2dOptions { window: [1, n], ..whole };
-        let many = Pool2dOptions { window: [31, 31], padding: Padding::Same, ..whole };
-        let cases = [([1, tall, wide, c], whole), ([1, 1, n, c], row), ([2, 20, 24, c], many)];
-        for (image, options) in cases {
+        let valid = Pool2dOptions::new().strides([1, 1]);
+        let cases = [
+            ([1, tall, wide, c], [tall, wide], valid),
+            ([1, 1, n, c], [1, n], valid),
+            ([2, 20, 24, c], [31, 31], valid.padding(Padding::Same)),
+        ];
+        for (image, window, options) in cases {
             add(
                 format!("pools of {image:?}"),
                 Box::new(move |make| {
                     let x = make(&image, F32);
                     let tape = GradientTape::persistent();
                     tape.watch(&x)?;
-                    let (max, mean) = (x.max_pool2d(options)?.tanh()?, x.avg_pool2d(options)?);
+                    let (max, mean) =
+                        (x.max_pool2d(window, options)?.tanh()?, x.avg_pool2d(window, options)?);
                     let dx = [tape.gradient(&max, &x)?, tape.gradient(&mean, &x)?];
                     Ok([max, mean].into_iter().chain(dx.into_iter().flatten()).collect())
                 }),
@@ -121,7 +126,10 @@ fn calls(n: usize) -> Vec<Call> {
             Box::new(move |make| {
                 let (a, b, n) = (make(&[m, n / 32], F32), make(&[n / 32, k], F32), n / 32);
                 let (at, bt) = (make(&[n, m], I32), make(&[k, n], I32));
-                Ok(vec![a.matmul(&b)?.tanh()?, at.matmul_transposed(&bt, true, true)?])
+                Ok(vec![
+                    a.matmul(&b)?.tanh()?,
+                    at.matmul_with(&bt, MatmulOptions::new().transpose_a(true).transpose_b(true))?,
+                ])
             }),
         );
     }
@@ -143,7 +151,7 @@ fn calls(n: usize) -> Vec<Call> {
     add(
         "folds side by side".into(),
         Box::new(|make| {
-            let long = |rows: usize| make(&[rows, 4], F32).reduce_sum(0, false);
+            let long = |rows: usize| make(&[rows, 4], F32).reduce_sum(0);
             [100, 90, 120, 100, 3, 110, 70].into_iter().map(long).collect()
         }),
     );

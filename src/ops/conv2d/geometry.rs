@@ -1,6 +1,7 @@
 //! The sizes of a convolution: windows along an axis, padding, and what fits together.
 
 use crate::error::{Error, Result, message};
+use crate::options::options;
 use crate::shape::Shape;
 
 /// How far a window may leave the image.
@@ -13,15 +14,17 @@ pub enum Padding {
     Same,
 }
 
-/// Strides, padding and dilations of a convolution, each as (rows, columns).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Conv2dOptions {
-    /// Steps between windows.
-    pub strides: [usize; 2],
-    /// How far windows may leave the image.
-    pub padding: Padding,
-    /// Distance between the elements that a window takes.
-    pub dilations: [usize; 2],
+options! {
+    /// Strides, padding and dilations of a convolution, each as (rows, columns).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct Conv2dOptions {
+        /// Steps between windows; 1.
+        strides: [usize; 2] = [1, 1],
+        /// How far windows may leave the image; not at all.
+        padding: Padding = Padding::Valid,
+        /// Distance between the elements that a window takes; 1.
+        dilations: [usize; 2] = [1, 1],
+    }
 }
 
 impl Conv2dOptions {
@@ -34,12 +37,6 @@ impl Conv2dOptions {
         };
         let of = format!("{op} strides {strides:?}, {padding}, dilations {dilations:?}");
         result.map_or(of.clone(), |shape| format!("{of}, of {shape}"))
-    }
-}
-
-impl Default for Conv2dOptions {
-    fn default() -> Self {
-        Conv2dOptions { strides: [1, 1], padding: Padding::Valid, dilations: [1, 1] }
     }
 }
 

@@ -28,8 +28,7 @@ impl Tensor {
     /// use wgrad::{Conv2dOptions, Padding, Tensor};
     /// let image = Tensor::ones([1, 3, 3, 1])?;
     /// let filter = Tensor::ones([2, 2, 1, 1])?;
-    /// let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
-    /// let y = image.conv2d(&filter, same)?;
+    /// let y = image.conv2d(&filter, Conv2dOptions::new().padding(Padding::Same))?;
     /// assert_eq!(y.to_vec::<f32>()?, [4.0, 4.0, 2.0, 4.0, 4.0, 2.0, 2.0, 2.0, 1.0]);
     /// # Ok(())
     /// # }

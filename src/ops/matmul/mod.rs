@@ -25,8 +25,20 @@ use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, LoweringContext, Variants};
 use crate::graph::{Op, Spec};
+use crate::options::options;
 use crate::shape::{Shape, broadcast};
 use crate::tensor::{Operand, Tensor};
+
+options! {
+    /// Which operands of a matrix product are transposed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct MatmulOptions {
+        /// Whether the last two axes of the first operand are exchanged; `false`.
+        transpose_a: bool = false,
+        /// Whether the last two axes of the second operand are exchanged; `false`.
+        transpose_b: bool = false,
+    }
+}
 
 impl Tensor {
     /// The matrix product of the last two axes, `[.., M, K]` by `[.., K, N]`; axes before them are broadcast.
@@ -45,19 +57,25 @@ impl Tensor {
     /// [`Error::Shape`] if an operand has fewer than two axes, the inner sizes differ or the leading axes do not
     /// fit together; [`Error::DType`] if the dtypes differ or are not numeric.
     pub fn matmul(&self, other: impl Into<Operand>) -> Result<Tensor> {
-        self.matmul_transposed(other, false, false)
+        self.matmul_with(other, MatmulOptions::new())
     }
 
-    /// As [`Tensor::matmul`], with the last two axes of either operand exchanged first.
+    /// As [`Tensor::matmul`], with options: the last two axes of either operand may be exchanged first.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let (a, b) = (tf::constant([[1.0, 2.0]])?, tf::constant([[3.0, 4.0]])?);
+    /// let y = a.matmul_with(&b, tf::MatmulOptions::new().transpose_b(true))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [11.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::matmul`].
-    pub fn matmul_transposed(
-        &self,
-        other: impl Into<Operand>,
-        transpose_a: bool,
-        transpose_b: bool,
-    ) -> Result<Tensor> {
+    pub fn matmul_with(&self, other: impl Into<Operand>, options: MatmulOptions) -> Result<Tensor> {
+        let MatmulOptions { transpose_a, transpose_b } = options;
         MatMul { transpose_a, transpose_b }.call(self, other.into())
     }
 
@@ -67,7 +85,7 @@ impl Tensor {
     /// As [`Tensor::matmul`].
     pub fn matvec(&self, vector: impl Into<Operand>) -> Result<Tensor> {
         let vector = vector.into().beside("MatVec", self)?;
-        self.matmul(vector.expand_dims(-1)?)?.squeeze(&[-1])
+        self.matmul(vector.expand_dims(-1)?)?.squeeze(-1)
     }
 }
 
@@ -184,12 +202,12 @@ impl Operation for MatMul {
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let (a, b, dy) = (back.x(0), back.x(1), back.dy);
         let da = || match (self.transpose_a, self.transpose_b) {
-            (false, tb) => dy.matmul_transposed(b, false, !tb),
-            (true, tb) => b.matmul_transposed(dy, tb, true),
+            (false, tb) => dy.matmul_with(b, MatmulOptions::new().transpose_b(!tb)),
+            (true, tb) => b.matmul_with(dy, MatmulOptions::new().transpose_a(tb).transpose_b(true)),
         };
         let db = || match (self.transpose_a, self.transpose_b) {
-            (ta, false) => a.matmul_transposed(dy, !ta, false),
-            (ta, true) => dy.matmul_transposed(a, true, ta),
+            (ta, false) => a.matmul_with(dy, MatmulOptions::new().transpose_a(!ta)),
+            (ta, true) => dy.matmul_with(a, MatmulOptions::new().transpose_a(true).transpose_b(ta)),
         };
         back.both(&da, &db)
     }

@@ -2,23 +2,32 @@
 
 use super::super::conv2d::{FARTHEST, Padding, windows};
 use crate::error::{Error, Result, message};
+use crate::options::options;
 use crate::shape::Shape;
+
+options! {
+    /// How the windows of a pooling lie, each as (rows, columns).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct Pool2dOptions {
+        /// Steps between windows; `None`, the default, is a window's own size, so that one lies beside the other.
+        strides: Option<[usize; 2]> as [usize; 2] = None,
+        /// How far windows may leave the image; not at all.
+        padding: Padding = Padding::Valid,
+    }
+}
 
 /// The windows of a pooling, each size as (rows, columns).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Pool2dOptions {
-    /// The window.
-    pub window: [usize; 2],
-    /// Steps between windows.
-    pub strides: [usize; 2],
-    /// How far windows may leave the image.
-    pub padding: Padding,
+pub(super) struct Windows {
+    pub(super) window: [usize; 2],
+    pub(super) strides: [usize; 2],
+    pub(super) padding: Padding,
 }
 
-impl Default for Pool2dOptions {
-    /// Halves the image: windows of 2 x 2, one beside the other.
-    fn default() -> Self {
-        Pool2dOptions { window: [2, 2], strides: [2, 2], padding: Padding::Valid }
+impl Windows {
+    pub(super) fn new(window: [usize; 2], options: Pool2dOptions) -> Self {
+        let Pool2dOptions { strides, padding } = options;
+        Windows { window, strides: strides.unwrap_or(window), padding }
     }
 }
 
@@ -26,7 +35,7 @@ impl Default for Pool2dOptions {
 pub(super) fn geometry(
     op: &str,
     image: &Shape,
-    options: Pool2dOptions,
+    options: Windows,
 ) -> Result<([usize; 4], [usize; 2])> {
     let &[n, h, w, c] = &image[..] else {
         return Err(Error::Shape(message!(

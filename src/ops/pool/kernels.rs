@@ -3,7 +3,7 @@
 //! Not an op: the ops say what becomes of each place, in WGSL.
 
 use super::super::split_k::{split_length, store_to, sum_splits};
-use super::geometry::{Pool2dOptions, geometry};
+use super::geometry::{Windows, geometry};
 use crate::dtype::DType;
 use crate::graph::Spec;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
@@ -14,7 +14,7 @@ use crate::wgsl::{expand, shader};
 pub(super) struct Form<'a> {
     label: &'static str,
     image: &'a Shape,
-    options: Pool2dOptions,
+    options: Windows,
     output: &'a Spec,
     /// Into how many parts the walk through a window, or through the windows over a place, is cut.
     pub(super) parts: usize,
@@ -27,7 +27,7 @@ impl<'a> Form<'a> {
     pub(super) fn new(
         label: &'static str,
         image: &'a Shape,
-        options: Pool2dOptions,
+        options: Windows,
         cx: &LoweringContext<'a>,
         [rows, columns]: [usize; 2],
     ) -> Self {
@@ -195,7 +195,7 @@ pub(super) const MEAN: &str = "return sum / f32((rows.y - rows.x) * (columns.y -
 pub(super) fn sum_over_holders(
     label: &'static str,
     image: &Shape,
-    options: Pool2dOptions,
+    options: Windows,
     cx: &LoweringContext,
     inputs: &[(&str, DType, Bind)],
     term: &str,

@@ -16,33 +16,33 @@ use crate::graph::lower::{Bind, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use geometry::geometry;
+use geometry::{Windows, geometry};
 use kernels::{Form, MEAN, WINDOW, sum_over_holders};
 
 impl Tensor {
-    /// The largest element of each window; NaN if it holds one.
+    /// The largest element of each window of (rows, columns); NaN if it holds one.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::{Pool2dOptions, Tensor};
     /// let x = Tensor::from_slice(&[1.0, 5.0, 2.0, 3.0], [1, 2, 2, 1])?;
-    /// assert_eq!(x.max_pool2d(Pool2dOptions::default())?.item::<f32>()?, 5.0);
+    /// assert_eq!(x.max_pool2d([2, 2], Pool2dOptions::new())?.item::<f32>()?, 5.0);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// [`Error::Shape`] if the rank is not 4 or a size is 0; [`Error::DType`] if the dtype is not float.
-    pub fn max_pool2d(&self, options: Pool2dOptions) -> Result<Tensor> {
-        dispatch(Pool { kind: Kind::Max, options }, &[self])
+    pub fn max_pool2d(&self, window: [usize; 2], options: Pool2dOptions) -> Result<Tensor> {
+        dispatch(Pool { kind: Kind::Max, options: Windows::new(window, options) }, &[self])
     }
 
     /// The mean of the elements of each window that lie in the image.
     ///
     /// # Errors
     /// As [`Tensor::max_pool2d`].
-    pub fn avg_pool2d(&self, options: Pool2dOptions) -> Result<Tensor> {
-        dispatch(Pool { kind: Kind::Average, options }, &[self])
+    pub fn avg_pool2d(&self, window: [usize; 2], options: Pool2dOptions) -> Result<Tensor> {
+        dispatch(Pool { kind: Kind::Average, options: Windows::new(window, options) }, &[self])
     }
 }
 
@@ -57,7 +57,7 @@ enum Kind {
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Pool {
     kind: Kind,
-    options: Pool2dOptions,
+    options: Windows,
 }
 
 impl Op for Pool {
@@ -162,7 +162,7 @@ impl Operation for Pool {
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct MaxPoolGrad {
     image: Shape,
-    options: Pool2dOptions,
+    options: Windows,
 }
 
 impl Op for MaxPoolGrad {
@@ -197,7 +197,7 @@ impl Operation for MaxPoolGrad {
 /// y[e] = x[place of the largest element of window e].
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct MaxPoolPick {
-    options: Pool2dOptions,
+    options: Windows,
 }
 
 impl Op for MaxPoolPick {
@@ -236,7 +236,7 @@ impl Operation for MaxPoolPick {
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct AvgPoolGrad {
     image: Shape,
-    options: Pool2dOptions,
+    options: Windows,
 }
 
 impl Op for AvgPoolGrad {
@@ -263,6 +263,6 @@ impl Operation for AvgPoolGrad {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        only(back.dy.avg_pool2d(self.options)?)
+        only(dispatch(Pool { kind: Kind::Average, options: self.options }, &[back.dy])?)
     }
 }

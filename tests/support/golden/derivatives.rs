@@ -19,7 +19,7 @@ pub fn derived(c: &Call) -> Answer {
     let f: UnaryOp = match c.case.op.as_str() {
         "x4" => |x| x.pow(4.0),
         "sin" => Tensor::sin,
-        "reduce_logsumexp" => |x| x.reduce_logsumexp((), false),
+        "reduce_logsumexp" => |x| x.reduce_logsumexp(()),
         "softmax" => |x| x.softmax(-1),
         "log(1+exp(x))" => |x| x.exp()?.add(1.0)?.log(),
         "x0^2*x1 + sin(x1)" => |x| {
@@ -30,7 +30,7 @@ pub fn derived(c: &Call) -> Answer {
             let (next, own) =
                 (x.strided_slice(ndarray::s![1..])?, x.strided_slice(ndarray::s![..-1])?);
             let valley = (next - own.square()?).square()? * 100.0;
-            (valley + (1.0 - own).square()?).reduce_sum((), false)
+            (valley + (1.0 - own).square()?).reduce_sum(())
         },
         _ => return Err(Stop::Lacks(String::new())),
     };
@@ -89,7 +89,7 @@ fn rows_of_jacobian(tape: &PersistentTape, y: &Tensor, x: &Tensor) -> Result<Ten
     let shape: Vec<i64> = y.shape().iter().map(|&n| n as i64).collect();
     let rows: Result<Vec<Tensor>> = (0..y.len() as i32)
         .map(|i| {
-            let seed = wgrad::one_hot(&Tensor::scalar(i)?, y.len(), 1.0, 0.0)?.reshape(&shape)?;
+            let seed = wgrad::one_hot(&Tensor::scalar(i)?, y.len())?.reshape(&shape)?;
             Ok(tape.gradient_from(y, Some(&[&seed]), x)?.expect("y depends on x"))
         })
         .collect();

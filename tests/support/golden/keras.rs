@@ -202,8 +202,7 @@ pub fn measure(c: &Call, sheet: &mut Sheet) -> Answer<()> {
         }
         "keras.metrics.SparseCategoricalCrossentropy" => {
             c.composes("");
-            let loss =
-                SparseCategoricalCrossentropy { reduction: Reduction::None, ..Default::default() };
+            let loss = SparseCategoricalCrossentropy::new().reduction(Reduction::None);
             let mean = Mean::new("loss");
             Box::new(move |i| {
                 let [y_true, y_pred] = truth_and_prediction(c, i)?;

@@ -1,7 +1,7 @@
 //! Keras's recurrent layers written out in ops, as a program without them has to. Compared, and listed.
 
 use wgrad::keras::Activation;
-use wgrad::{Result, Tensor, Variable, concat, select};
+use wgrad::{Result, Tensor, Variable, concat, where_};
 
 use super::call::{Answer, Call, Stop, to_tensor};
 
@@ -119,7 +119,7 @@ impl<'a> Cell<'a> {
             if let Some(mask) = &mask {
                 let seen = mask[step].expand_dims(1)?;
                 for (next, before) in next.iter_mut().zip(&state) {
-                    *next = select(&seen, next, before)?;
+                    *next = where_(&seen, next, before)?;
                 }
             }
             state = next;

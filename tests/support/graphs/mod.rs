@@ -30,8 +30,10 @@ pub fn diamonds(n: usize) -> Result<Vec<Tensor>> {
 
 /// `x = x - x.mean()`, whole and along an axis.
 pub fn diamonds_with_folds(n: usize) -> Result<Vec<Tensor>> {
-    let whole = levels(n, &[4, 6], |x| x.subtract(x.reduce_mean((), false)?.multiply(0.5)?))?;
-    let rows = levels(n, &[4, 6], |x| x.subtract(x.reduce_mean(-1, true)?)?.tanh())?;
+    let whole = levels(n, &[4, 6], |x| x.subtract(x.reduce_mean(())?.multiply(0.5)?))?;
+    let rows = levels(n, &[4, 6], |x| {
+        x.subtract(x.reduce_mean(wgrad::Axes::from(-1).keepdims(true))?)?.tanh()
+    })?;
     Ok([whole, rows].concat())
 }
 
@@ -62,8 +64,9 @@ pub fn ladder(n: usize) -> Result<Vec<Tensor>> {
 pub fn ladder_with_folds(n: usize) -> Result<Vec<Tensor>> {
     let (mut a, mut b) = (ramp(&[5, 3], 0)?, ramp(&[5, 3], 11)?);
     for _ in 0..n {
-        let next = a.subtract(b.reduce_mean(0, true)?)?.multiply(0.5)?;
-        b = b.add(a.reduce_max(1, true)?)?.multiply(0.5)?;
+        let next =
+            a.subtract(b.reduce_mean(wgrad::Axes::from(0).keepdims(true))?)?.multiply(0.5)?;
+        b = b.add(a.reduce_max(wgrad::Axes::from(1).keepdims(true))?)?.multiply(0.5)?;
         a = next;
     }
     Ok(vec![a, b])
@@ -135,7 +138,7 @@ pub fn net(n: usize) -> Result<Vec<Tensor>> {
         y = y.matmul(&w)?.multiply(0.5)?.add(&b)?.tanh()?;
         weights.extend([w, b]);
     }
-    let loss = y.square()?.reduce_mean((), false)?;
+    let loss = y.square()?.reduce_mean(())?;
     let mut gradients = tape.required_gradient(&loss, &weights)?;
     gradients.push(loss);
     Ok(gradients)
@@ -159,8 +162,8 @@ pub fn descent(n: usize) -> Result<Vec<Tensor>> {
         let tape = wgrad::GradientTape::new();
         tape.watch(&x)?;
         let d = x.subtract(&target)?.square()?;
-        let far = d.sqrt()?.add(0.1)?.log()?.reduce_sum((), false)?;
-        let y = far.add(d.reduce_mean((), false)?)?;
+        let far = d.sqrt()?.add(0.1)?.log()?.reduce_sum(())?;
+        let y = far.add(d.reduce_mean(())?)?;
         x = x.subtract(tape.required_gradient(&y, &x)?.multiply(1e-3)?)?;
     }
     Ok(vec![x])
@@ -170,6 +173,6 @@ pub fn descent(n: usize) -> Result<Vec<Tensor>> {
 pub fn diamonds_before_folds(n: usize) -> Result<Vec<Tensor>> {
     let x = &diamonds(n)?[0];
     let y = levels(n, &[4, 6], |y| y.multiply(0.5)?.add(y.sigmoid()?))?.remove(0);
-    let centred = y.subtract(y.reduce_mean(-1, true)?)?;
-    Ok(vec![x.reduce_sum((), false)?, x.softmax(-1)?, centred.multiply(&y)?])
+    let centred = y.subtract(y.reduce_mean(wgrad::Axes::from(-1).keepdims(true))?)?;
+    Ok(vec![x.reduce_sum(())?, x.softmax(-1)?, centred.multiply(&y)?])
 }

@@ -45,9 +45,18 @@ pub fn graph(calls: usize, seed: u64) -> Result<Vec<Tensor>> {
             3 => (x.multiply(&row)?, 1),
             4..=6 => (x.subtract(values.pick(&mut rng))?.multiply(0.5)?, 2),
             7 => (x.maximum(values.pick(&mut rng))?, 1),
-            8 => (x.subtract(x.reduce_mean(-1, true)?)?.multiply(0.5)?, 3),
-            9 => (values.pick(&mut rng).add(x.reduce_max(0, true)?)?.multiply(0.5)?, 3),
-            10 => (x.subtract(x.reduce_sum((), false)?.tanh()?)?.multiply(0.5)?, 4),
+            8 => (
+                x.subtract(x.reduce_mean(wgrad::Axes::from(-1).keepdims(true))?)?.multiply(0.5)?,
+                3,
+            ),
+            9 => (
+                values
+                    .pick(&mut rng)
+                    .add(x.reduce_max(wgrad::Axes::from(0).keepdims(true))?)?
+                    .multiply(0.5)?,
+                3,
+            ),
+            10 => (x.subtract(x.reduce_sum(())?.tanh()?)?.multiply(0.5)?, 4),
             11 => (x.matmul(&w)?.tanh()?, 2),
             12 => {
                 let at = 1 + rng.below(5);

@@ -44,7 +44,7 @@ pub enum Op {
         shape: Vec<usize>,
         dtype: DType,
     },
-    /// `Tensor::arange(start, start + n * step, step)` of integers.
+    /// `wgrad::range(start, start + n * step, step)` of integers.
     Range {
         start: i64,
         step: i64,
@@ -165,12 +165,12 @@ impl fmt::Display for Program {
                     format!("Tensor::full_of({}, {value}, DType::{dtype:?})?", list(shape))
                 }
                 Op::Range { start, step, n } => {
-                    format!("Tensor::arange({start}, {}, {step})?", start + step * *n as i64)
+                    format!("wgrad::range({start}, {}, {step})?", start + step * *n as i64)
                 }
                 Op::Unary(row) => format!("{}.{}?", x(0), row.text.replace(" (", "(")),
                 Op::Binary(row) => format!("{}.{}(&{})?", x(0), row.name, x(1)),
                 Op::Scalar(row, v) => format!("{}.{}({v:?} /* a number */)?", x(0), row.name),
-                Op::Select => format!("select(&{}, &{}, &{})?", x(0), x(1), x(2)),
+                Op::Select => format!("where_(&{}, &{}, &{})?", x(0), x(1), x(2)),
                 Op::Cast(dtype) => format!("{}.cast(DType::{dtype:?})?", x(0)),
                 Op::Reshape(to) => format!("{}.reshape({})?", x(0), axes(to)),
                 Op::Transpose(order) => format!("{}.transpose(&{})?", x(0), axes(order)),
@@ -184,14 +184,14 @@ impl fmt::Display for Program {
                 Op::BroadcastTo(to) => format!("{}.broadcast_to({})?", x(0), axes(to)),
                 Op::Reverse(along) => format!("{}.reverse(&{})?", x(0), axes(along)),
                 Op::Pad(edges, v) => {
-                    format!("{}.pad(&{edges:?}, PadMode::Constant({v:?}.into()))?", x(0))
+                    format!("{}.pad_with(&{edges:?}, PadMode::Constant({v:?}.into()))?", x(0))
                 }
                 Op::Concat(axis) => {
                     let parts: Vec<String> = node.inputs.iter().map(|k| format!("&v{k}")).collect();
                     format!("concat(&[{}], {axis})?", parts.join(", "))
                 }
                 Op::Reduce(row, along, keep) => {
-                    format!("{}.{}({}, {keep})?", x(0), row.name, axes(along))
+                    format!("{}.{}(Axes::from({}).keepdims({keep}))?", x(0), row.name, axes(along))
                 }
                 Op::Softmax(axis) => format!("{}.softmax({axis})?", x(0)),
                 Op::LogSoftmax(axis) => format!("{}.log_softmax({axis})?", x(0)),
@@ -199,7 +199,11 @@ impl fmt::Display for Program {
                     format!("sparse_softmax_cross_entropy_with_logits(&{}, &{})?", x(0), x(1))
                 }
                 Op::MatMul { ta, tb } => {
-                    format!("{}.matmul_transposed(&{}, {ta}, {tb})?", x(0), x(1))
+                    format!(
+                        "{}.matmul_with(&{}, wgrad::MatmulOptions::new().transpose_a({ta}).transpose_b({tb}))?",
+                        x(0),
+                        x(1)
+                    )
                 }
                 Op::Conv { strides, same, dilations } => format!(
                     "{}.conv2d(&{}, /* strides {strides:?} same {same} dilations {dilations:?} */)?",

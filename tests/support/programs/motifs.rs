@@ -34,8 +34,15 @@ impl Generator {
     }
 
     fn activation(&mut self, x: usize) -> Option<usize> {
-        let name =
-            *self.rng.pick(&["relu", "tanh", "sigmoid", "gelu(true)", "silu", "leaky_relu", "elu"]);
+        let name = *self.rng.pick(&[
+            "relu",
+            "tanh",
+            "sigmoid",
+            "gelu_with(wgrad::GeluOptions::new().approximate(true))",
+            "silu",
+            "leaky_relu",
+            "elu",
+        ]);
         self.one(name, x)
     }
 

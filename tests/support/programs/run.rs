@@ -3,7 +3,7 @@
 use ndarray::SliceInfoElem;
 use wgrad::{
     Conv2dOptions, DType, Device, GradientTape, PadMode, Padding, Pool2dOptions, Result, Scalar,
-    Tensor, concat, select, sparse_softmax_cross_entropy_with_logits,
+    Tensor, concat, sparse_softmax_cross_entropy_with_logits, where_,
 };
 
 use super::{Op, Program};
@@ -102,11 +102,11 @@ pub fn call(op: &Op, x: &[&Tensor]) -> Result<Tensor> {
     match op {
         Op::Input { values, shape, dtype, .. } => upload(values, shape, *dtype),
         Op::Full { value, shape, dtype } => Tensor::full_of(shape, scalar(*value, *dtype), *dtype),
-        Op::Range { start, step, n } => Tensor::arange(*start, start + step * *n as i64, *step),
+        Op::Range { start, step, n } => wgrad::range(*start, start + step * *n as i64, *step),
         Op::Unary(row) => (row.call)(x[0]),
         Op::Binary(row) => (row.call)(x[0], x[1]),
         Op::Scalar(row, v) => (row.scalar)(x[0], scalar(*v, x[0].dtype())),
-        Op::Select => select(x[0], x[1], x[2]),
+        Op::Select => where_(x[0], x[1], x[2]),
         Op::Cast(dtype) => x[0].cast(*dtype),
         Op::Reshape(to) => x[0].reshape(signed(to)),
         Op::Transpose(order) => x[0].transpose(&signed(order)),
@@ -116,21 +116,25 @@ pub fn call(op: &Op, x: &[&Tensor]) -> Result<Tensor> {
         }
         Op::BroadcastTo(to) => x[0].broadcast_to(to),
         Op::Reverse(along) => x[0].reverse(&signed(along)),
-        Op::Pad(edges, v) => x[0].pad(edges, PadMode::Constant(scalar(*v, x[0].dtype()))),
+        Op::Pad(edges, v) => x[0].pad_with(edges, PadMode::Constant(scalar(*v, x[0].dtype()))),
         Op::Concat(axis) => concat(x, *axis as i64),
         Op::Reduce(row, axes, keep) => (row.call)(x[0], &signed(axes), *keep),
         Op::Softmax(axis) => x[0].softmax(*axis as i64),
         Op::LogSoftmax(axis) => x[0].log_softmax(*axis as i64),
         Op::CrossEntropy => sparse_softmax_cross_entropy_with_logits(x[0], x[1]),
-        Op::MatMul { ta, tb } => x[0].matmul_transposed(x[1], *ta, *tb),
+        Op::MatMul { ta, tb } => {
+            x[0].matmul_with(x[1], wgrad::MatmulOptions::new().transpose_a(*ta).transpose_b(*tb))
+        }
         Op::Conv { strides, same, dilations } => {
             let (strides, dilations) = (*strides, *dilations);
-            x[0].conv2d(x[1], Conv2dOptions { strides, padding: padding(*same), dilations })
+            x[0].conv2d(
+                x[1],
+                Conv2dOptions::new().strides(strides).padding(padding(*same)).dilations(dilations),
+            )
         }
         Op::Pool { max, window, strides, same } => {
-            let options =
-                Pool2dOptions { window: *window, strides: *strides, padding: padding(*same) };
-            if *max { x[0].max_pool2d(options) } else { x[0].avg_pool2d(options) }
+            let options = Pool2dOptions::new().strides(*strides).padding(padding(*same));
+            if *max { x[0].max_pool2d(*window, options) } else { x[0].avg_pool2d(*window, options) }
         }
         Op::Gather(axis) => x[0].gather(x[1], *axis as i64),
         Op::ArgMax { axis, largest: true } => x[0].argmax(*axis as i64),

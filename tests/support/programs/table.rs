@@ -138,9 +138,9 @@ unary! {
     silu() F Function, true, |x| x / (1.0 + (-x).exp()), |x| x.abs() < 50.0;
     log_sigmoid() F Function, true, |x| x.min(0.0) - (-x.abs()).exp().ln_1p(), |_x| true;
     mish() F Function, true, |x| x * (x.max(0.0) + (-x.abs()).exp().ln_1p()).tanh(), |x| x.abs() < 20.0;
-    gelu(true) F Function, true,
+    gelu_with(wgrad::GeluOptions::new().approximate(true)) F Function, true,
         |x| 0.5 * x * (1.0 + (0.797_884_560_802_865_4 * (x + 0.044_715 * x * x * x)).tanh()), |x| x.abs() < 5.0;
-    gelu(false) F Function, true,
+    gelu() F Function, true,
         |x| 0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)), |x| x.abs() < 5.0;
     relu6() F Exact, true, |x| x.clamp(0.0, 6.0), |_x| true;
     leaky_relu(0.25) F Once, true, |x| if x > 0.0 { x } else { 0.25 * x }, |_x| true;
@@ -212,7 +212,7 @@ macro_rules! reductions {
     ($($name:ident $fold:ident $takes:ident;)*) => {
         pub static REDUCTIONS: &[Reduction] = &[$(Reduction {
             name: stringify!($name),
-            call: |x, axes, keep| x.$name(axes, keep),
+            call: |x, axes, keep| x.$name(wgrad::Axes::from(axes).keepdims(keep)),
             fold: Fold::$fold,
             takes: $takes,
         }),*];

@@ -107,7 +107,7 @@ fn compute(device: &Device, work: &Work) -> Result<()> {
     let held: Vec<Tensor> = match *work {
         Work::Product { a, b, transposed, dtype } => {
             let (a, b) = (uniform(a, 1)?.cast(dtype)?, uniform(b, 2)?.cast(dtype)?);
-            vec![a.matmul_transposed(&b, transposed[0], transposed[1])?]
+            vec![a.matmul_with(&b, wgrad::MatmulOptions::new().transpose_a(transposed[0]).transpose_b(transposed[1]))?]
         }
         Work::Rounded { n } => {
             device.set_matmul_precision(MatmulPrecision::F16Inputs);
@@ -115,12 +115,12 @@ fn compute(device: &Device, work: &Work) -> Result<()> {
         }
         Work::Convolution { x, w, strides } => {
             let (x, w) = (uniform(&x, 1)?, uniform(&w, 2)?);
-            let options = Conv2dOptions { padding: Padding::Same, strides, ..Default::default() };
+            let options = Conv2dOptions::new().padding(Padding::Same).strides(strides);
             let tape = GradientTape::new();
             tape.watch(&x)?;
             tape.watch(&w)?;
             let y = x.conv2d(&w, options)?;
-            let loss = y.square()?.reduce_sum((), false)?;
+            let loss = y.square()?.reduce_sum(())?;
             let [dx, dw] = tape.required_gradient(&loss, [&x, &w])?;
             vec![y, dx, dw]
         }

@@ -77,7 +77,7 @@ fn net(made: &Made) -> Result<Vec<Tensor>> {
         for layer in parameters.chunks(2) {
             y = (y.matmul(&layer[0])? * 0.5 + &layer[1]).relu()?;
         }
-        let loss = y.square()?.reduce_mean((), false)?;
+        let loss = y.square()?.reduce_mean(())?;
         let mut wanted = tape.required_gradient(&loss, &parameters)?;
         wanted.push(loss);
         Ok(wanted)
@@ -129,9 +129,9 @@ fn dag(made: &Made) -> Result<Vec<Tensor>> {
                     0,
                 )?
             }
-            10 => x - x.reduce_mean(rng.i64(0..2), true)?,
+            10 => x - x.reduce_mean(wgrad::Axes::from(rng.i64(0..2)).keepdims(true))?,
             _ => {
-                columns[k] = (x.reduce_sum(1, true)? + &columns[k]) * 0.1;
+                columns[k] = (x.reduce_sum(wgrad::Axes::from(1).keepdims(true))? + &columns[k]) * 0.1;
                 continue;
             }
         };

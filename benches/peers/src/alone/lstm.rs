@@ -45,13 +45,13 @@ impl Lstm {
         let mut c = Tensor::zeros([batch, HIDDEN])?;
         let mut total = Tensor::zeros([])?;
         for t in 0..steps {
-            let now = x.slice(&[0, t, 0], &[-1, 1, -1])?.squeeze(&[1])?;
+            let now = x.slice(&[0, t, 0], &[-1, 1, -1])?.squeeze([1])?;
             let gates = now.matmul(w)? + h.matmul(u)? + b;
             let gates = gates.split(4, 1)?;
             let (i, f, o) = (gates[0].sigmoid()?, gates[1].sigmoid()?, gates[2].sigmoid()?);
             c = f * c + i * gates[3].tanh()?;
             h = o * c.tanh()?;
-            total = total + h.square()?.reduce_mean((), false)?;
+            total = total + h.square()?.reduce_mean(())?;
         }
         Ok(total / steps as f32)
     }

@@ -42,8 +42,8 @@ fn mandelbrot() -> tf::Result<Vec<Tensor>> {
         let next_x = &x * &x - &y * &y + &re;
         let next_y = 2.0 * &x * &y + &im;
         // Points that have left stay where they are.
-        x = tf::select(&inside, &next_x, &x)?;
-        y = tf::select(&inside, &next_y, &y)?;
+        x = tf::where_(&inside, &next_x, &x)?;
+        y = tf::where_(&inside, &next_y, &y)?;
         count = count + inside.cast(tf::DType::F32)?;
     }
     Ok(vec![count])
@@ -68,7 +68,7 @@ fn life() -> tf::Result<Vec<Tensor>> {
         let stays = around.equal(2.0)?.logical_and(cells.greater(0.5)?)?;
         cells = born.logical_or(stays)?.cast(tf::DType::F32)?;
     }
-    let population = cells.reduce_sum((), false)?;
+    let population = cells.reduce_sum(())?;
     Ok(vec![cells, population])
 }
 
@@ -94,21 +94,21 @@ fn heat() -> tf::Result<Vec<Tensor>> {
         let middle = inner(1, 1)?;
         let around = inner(0, 1)? + inner(2, 1)? + inner(1, 0)? + inner(1, 2)?;
         let change = (around - 4.0 * &middle) * 0.2;
-        plate = plate + change.pad(&[(1, 1), (1, 1)], PadMode::Constant(0.0.into()))?;
+        plate = plate + change.pad(&[(1, 1), (1, 1)])?;
     }
-    let mean = plate.reduce_mean((), false)?;
+    let mean = plate.reduce_mean(())?;
     Ok(vec![plate, mean])
 }
 
 fn power_iteration() -> tf::Result<Vec<Tensor>> {
     let half = Tensor::from_slice(&positive(64 * 64, 7), [64, 64])?;
-    let a = (&half + half.transpose(&[1, 0])?) * 0.5;
+    let a = (&half + half.transpose([1, 0])?) * 0.5;
     let mut v = Tensor::ones([64, 1])?;
     let mut quotients = Vec::new();
     for _ in 0..60 {
         let w = a.matmul(&v)?;
-        v = &w / w.reduce_euclidean_norm((), false)?;
-        let quotient = (&v * a.matmul(&v)?).reduce_sum((), false)?;
+        v = &w / w.reduce_euclidean_norm(())?;
+        let quotient = (&v * a.matmul(&v)?).reduce_sum(())?;
         quotients.push(quotient);
     }
     Ok(vec![v, tf::stack(&quotients.iter().collect::<Vec<_>>(), 0)?])
@@ -158,7 +158,7 @@ fn deep_net() -> tf::Result<Vec<Tensor>> {
     for w in &weights {
         y = y.matmul(w)?.tanh()?;
     }
-    let loss = y.square()?.reduce_mean((), false)?;
+    let loss = y.square()?.reduce_mean(())?;
     let mut results = tape.required_gradient(&loss, &weights)?;
     results.push(loss);
     Ok(results)
@@ -208,10 +208,10 @@ fn k_means() -> tf::Result<Vec<Tensor>> {
     let mut nearest = None;
     for _ in 0..15 {
         let apart = points.expand_dims(1)? - centres.expand_dims(0)?;
-        let index = apart.square()?.reduce_sum(-1, false)?.argmin(-1)?;
-        let mine = tf::one_hot(&index, 4, 1.0, 0.0)?;
-        let totals = (mine.expand_dims(-1)? * points.expand_dims(1)?).reduce_sum(0, false)?;
-        let counts = mine.reduce_sum(0, false)?.maximum(1.0)?;
+        let index = apart.square()?.reduce_sum(-1)?.argmin(-1)?;
+        let mine = tf::one_hot(&index, 4)?;
+        let totals = (mine.expand_dims(-1)? * points.expand_dims(1)?).reduce_sum(0)?;
+        let counts = mine.reduce_sum(0)?.maximum(1.0)?;
         centres = totals / counts.expand_dims(-1)?;
         nearest = Some(index);
     }

@@ -52,11 +52,11 @@ impl Statement {
             1 => a * b * 0.3 + b * 0.4 + drive * 0.3,
             2 => (a * 0.7 + b * 0.3).tanh()?,
             3 => (a * 0.6 + drive).tanh()?,
-            4 => tf::select(&a.greater(b)?, a, b)?,
-            5 => tf::select(&a.greater(0.0)?, a, &(a * 0.3))?,
+            4 => tf::where_(&a.greater(b)?, a, b)?,
+            5 => tf::where_(&a.greater(0.0)?, a, &(a * 0.3))?,
             6 => roll(a, axis)?,
-            7 => (a - a.reduce_mean(axis, true)? * 0.5) * 0.6 + drive * 0.1,
-            8 => b * 0.5 + a.reduce_max(axis, true)? * 0.5,
+            7 => (a - a.reduce_mean(wgrad::Axes::from(axis).keepdims(true))? * 0.5) * 0.6 + drive * 0.1,
+            8 => b * 0.5 + a.reduce_max(wgrad::Axes::from(axis).keepdims(true))? * 0.5,
             _ => (a.matmul(weights)? + b * 0.5).tanh()?,
         })
     }

@@ -1,0 +1,43 @@
+//! How options are written, everywhere in the crate: one struct that is `#[non_exhaustive]`, with defaults and setters.
+
+/// Makes a struct of options: `Default`, `new`, and for each field a method that sets it.
+macro_rules! options {
+    ($(#[$doc:meta])* pub struct $name:ident {
+        $($(#[$field_doc:meta])* $field:ident: $type:ty $(as $argument:ty)? = $default:expr,)*
+    }) => {
+        $(#[$doc])*
+        #[non_exhaustive]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $name { $($field: $default,)* }
+            }
+        }
+
+        impl $name {
+            /// The defaults.
+            pub fn new() -> Self {
+                $name::default()
+            }
+
+            $(
+                $(#[$field_doc])*
+                #[must_use]
+                pub fn $field(mut self, $field: options!(@argument $type $(, $argument)?)) -> Self {
+                    self.$field = $field.into();
+                    self
+                }
+            )*
+        }
+    };
+    (@argument $type:ty) => { $type };
+    (@argument $type:ty, $argument:ty) => { $argument };
+}
+// `options! { pub struct MatmulOptions { transpose_a: bool = false, } }` becomes
+// `pub struct MatmulOptions { pub transpose_a: bool }` whose default is `false`, with
+// `MatmulOptions::new().transpose_a(true)`. A field `on_value: Scalar as impl Into<Scalar>` is set by what becomes one.
+
+pub(crate) use options;
