@@ -295,8 +295,10 @@ fn unary_rules() -> Vec<Rule> {
         of_one("log_sigmoid", Within(-3.0, 3.0), Tensor::log_sigmoid),
         of_one("relu6", Distinct(0.1), |x| x.multiply(8.0)?.relu6()),
         of_one("leaky_relu", Away, |x| x.leaky_relu(0.2)),
-        of_one("gelu by erf", ANY, |x| x.gelu()),
-        of_one("gelu by tanh", ANY, |x| x.gelu_with(wgrad::GeluOptions::new().approximate(true))),
+        of_one("mean", ANY, Tensor::mean),
+        of_one("sum", ANY, |x| x.sum(-1)),
+        of_one("gelu", ANY, Tensor::gelu),
+        of_one("gelu_with tanh", ANY, |x| x.gelu_with(wgrad::GeluOptions::new().approximate(true))),
         of_one("mish", ANY, Tensor::mish),
         of_one("hard_sigmoid", ANY, Tensor::hard_sigmoid),
         of_one("clip_by_value", Distinct(0.0), |x| x.clip_by_value(-0.3, 0.3)),
@@ -328,7 +330,7 @@ fn binary_rules() -> Vec<Rule> {
         ("squared_difference", ANY, ANY, |a, b| a.squared_difference(b)),
         ("atan2", Away, Away, |a, b| a.atan2(b)),
         ("xlogy", Away, POSITIVE, |a, b| a.xlogy(b)),
-        ("select", ANY, ANY, |a, b| where_(&constant([[true], [false], [true]])?, a, b)),
+        ("where_", ANY, ANY, |a, b| where_(&constant([[true], [false], [true]])?, a, b)),
     ];
     let shapes: [(&str, &'static [usize], &'static [usize]); 5] = [
         ("of one shape", &[3, 5], &[3, 5]),
@@ -415,7 +417,7 @@ fn product_rules() -> Vec<Rule> {
         for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
             let left = if ta { a_transposed } else { a };
             let right = if tb { b_transposed } else { b };
-            let name = format!("matmul_transposed {left:?} {right:?} {ta} {tb}");
+            let name = format!("matmul_with {left:?} {right:?} {ta} {tb}");
             rules.push(rule(name, &[(left, ANY), (right, ANY)], move |x| {
                 x[0].matmul_with(&x[1], wgrad::MatmulOptions::new().transpose_a(ta).transpose_b(tb))
             }));
@@ -505,6 +507,11 @@ fn moving_rules() -> Vec<Rule> {
         of("strided_slice with steps", &[7, 5], |x| x.strided_slice(s![1..;3, ..;2])),
         of("strided_slice backwards", &[7, 5], |x| x.strided_slice(s![..;-1, 1..5;-2])),
         of("strided_slice of a row", &[4, 5], |x| x.strided_slice(s![-2, ..])),
+        of("i", &[4, 5], |x| x.i((1..3, -1))),
+        of("split_n", &[4, 6], |x| {
+            let [a, b] = x.split_n::<2>(1)?;
+            a.multiply(&b)
+        }),
         of("split", &[4, 6], |x| {
             let parts = x.split(3, 1)?;
             parts[0].multiply(&parts[2])
@@ -514,13 +521,16 @@ fn moving_rules() -> Vec<Rule> {
             let rows = x.unstack(0)?;
             rows[0].multiply(&rows[2])
         }),
-        of("pad", &[3, 4], |x| x.pad_with(&[(1, 0), (2, 3)], PadMode::Constant(0.5.into()))),
-        of("pad reflecting", &[3, 4], |x| x.pad_with(&[(2, 1), (0, 3)], PadMode::Reflect)),
-        of("pad symmetric", &[3, 4], |x| x.pad_with(&[(2, 3), (1, 0)], PadMode::Symmetric)),
+        of("pad", &[3, 4], |x| x.pad(&[(1, 0), (2, 3)])),
+        of("pad_with a number", &[3, 4], |x| {
+            x.pad_with(&[(1, 0), (2, 3)], PadMode::Constant(0.5.into()))
+        }),
+        of("pad_with reflection", &[3, 4], |x| x.pad_with(&[(2, 1), (0, 3)], PadMode::Reflect)),
+        of("pad_with symmetry", &[3, 4], |x| x.pad_with(&[(2, 3), (1, 0)], PadMode::Symmetric)),
         of("gather of rows", &[4, 3], |x| x.gather(&constant([2, 0, 2, 2])?, 0)),
         of("gather of columns", &[3, 4], |x| x.gather(&constant([[3, 0], [0, 1]])?, 1)),
         of("gather outside", &[3, 4], |x| x.gather(&constant([1, 7, -1])?, 0)),
-        of("gather_batch", &[2, 4, 3], |x| {
+        of("gather_with batch_dims", &[2, 4, 3], |x| {
             x.gather_with(
                 &constant([[3, 0], [1, 1]])?,
                 1,
@@ -632,7 +642,7 @@ fn no_rule_is_forgotten() {
         include_str!("../src/ops/transpose.rs"),
     ];
     // Without a gradient; the one of a cast is checked where there is half precision.
-    let others = ["argmax", "argmin", "cast", "eye_of", "one_hot"];
+    let others = ["argmax", "argmin", "cast", "eye_of", "one_hot", "one_hot_with"];
 
     let mut names = Vec::new();
     for (source, at_least) in tables {
