@@ -4,13 +4,12 @@
 //! killed has left is removed by the next one that replaces the file.
 
 use std::fs::{self, File, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-use crate::device::fresh_id;
-use crate::device::platform::{owns, process_space};
 
 /// What the system says of the file at `path`. Anything else is refused: to open a pipe waits for its other end, and what
 /// takes the place of a device is one no more.
@@ -69,8 +68,10 @@ impl Owner {
 
     /// The name of a new file that will replace the one at `path`: `NAME.HOME-PROCESS-COUNT.tmp`.
     fn file(&self, path: &Path) -> PathBuf {
+        static COUNT: AtomicU64 = AtomicU64::new(1);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".{:016x}-{}-{}.tmp", self.home, self.process, fresh_id()));
+        name.push(format!(".{:016x}-{}-{}.tmp", self.home, self.process, count));
         path.with_file_name(name)
     }
 
@@ -96,6 +97,27 @@ impl Owner {
         // Where a system hides other users' processes it shows one's own.
         owns(found) && !Path::new("/proc").join(self.process.to_string()).exists()
     }
+}
+
+/// Names the running system and the space in which this process has its number, where the system tells (Linux).
+fn process_space() -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    fs::read("/proc/sys/kernel/random/boot_id").ok()?.hash(&mut hasher);
+    fs::read_link("/proc/self/ns/pid").ok()?.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+/// Whether the user of this process owns the file.
+#[cfg(unix)]
+fn owns(found: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").is_ok_and(|this| this.uid() == found.uid())
+}
+
+/// Whether the user of this process owns the file; only Unix tells.
+#[cfg(not(unix))]
+fn owns(_: &Metadata) -> bool {
+    false
 }
 
 /// Removes what processes that were killed while they replaced `path` have left beside it.

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
 use super::*;
+use crate::device::fresh_id;
 
 struct Folder(PathBuf);
 

@@ -4,11 +4,11 @@
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use crate::dtype::Scalar;
+use crate::dtype::{DType, Scalar};
 use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::graph::RuntimeScalars;
-use crate::ops::{Distribution, philox_random};
+use crate::ops::{Distribution, philox_random, where_};
 use crate::options::options;
 use crate::runtime::Device;
 use crate::shape::Shape;
@@ -340,7 +340,7 @@ pub fn stateless_uniform_int(
         span,
         bits.dtype(),
     )?;
-    bits.floormod(span)?.cast(crate::DType::I32)?.add(low)
+    bits.floormod(span)?.cast(DType::I32)?.add(low)
 }
 
 /// Normal numbers that depend on `seed` alone.
@@ -357,6 +357,22 @@ pub fn stateless_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tenso
 /// As [`Generator::uniform`].
 pub fn stateless_truncated_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tensor> {
     stateless(Distribution::TruncatedNormal, shape.into(), seed)
+}
+
+impl Tensor {
+    /// Elements set to 0 with probability `rate`, the others scaled by `1 / (1 - rate)`, drawn from `generator`.
+    ///
+    /// # Errors
+    /// [`Error::Index`] if `rate` is not in 0 to 1 (without 1); [`Error::DType`] if the dtype is not float.
+    pub fn dropout(&self, rate: f32, generator: &Generator) -> Result<Tensor> {
+        if !(0.0..1.0).contains(&rate) {
+            return Err(Error::Index(message!(
+                "Dropout: the rate is {rate}; it must be at least 0 and below 1."
+            )));
+        }
+        let keep = generator.uniform_on(self.device(), self.shape())?.greater_equal(rate)?;
+        where_(&keep, &self.divide(1.0 - rate)?, &self.zeros_like()?)
+    }
 }
 
 impl UniformOptions {

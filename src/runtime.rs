@@ -14,6 +14,7 @@ mod period;
 #[cfg(test)]
 mod precision_tests;
 mod shared;
+mod stream_limits;
 mod tuning;
 mod turns;
 #[cfg(test)]
@@ -29,9 +30,9 @@ use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Coincidences, Op, Spec, Stream, Value, ValueState};
 use crate::plan::{Identity, PlanCache, Tuner};
 use cut::Cutter;
-pub(crate) use cut::Mark;
 use flush::{never_ran, ready};
 pub use inspect::Profiler;
+pub(crate) use turns::Mark;
 
 /// A GPU that tensors live on. Cloning it gives another handle to the same device.
 ///

@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::fresh_id;
@@ -201,6 +202,51 @@ impl Variable {
             )));
         }
         Ok(())
+    }
+}
+
+impl From<&Variable> for Operand {
+    fn from(variable: &Variable) -> Self {
+        Operand::Tensor(variable.read())
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident :: $method:ident)*) => {$(
+        impl<R: Into<Operand>> $trait<R> for &Variable {
+            type Output = Tensor;
+
+            /// Panics where the method of the same name returns an error.
+            #[track_caller]
+            fn $method(self, other: R) -> Tensor {
+                $trait::$method(self.read(), other)
+            }
+        }
+
+        operators!(@number $trait::$method; f32 i32);
+    )*};
+    (@number $trait:ident :: $method:ident; $($t:ty)*) => {$(
+        impl $trait<&Variable> for $t {
+            type Output = Tensor;
+
+            /// Panics where the method of the same name returns an error.
+            #[track_caller]
+            fn $method(self, other: &Variable) -> Tensor {
+                $trait::$method(self, other.read())
+            }
+        }
+    )*};
+}
+// For `Add::add`: `&Variable + R` for whatever becomes an `Operand`, `f32 + &Variable` and `i32 + &Variable`.
+operators! { Add::add Sub::sub Mul::mul Div::div Rem::rem }
+
+impl Neg for &Variable {
+    type Output = Tensor;
+
+    /// Panics where `negative` returns an error.
+    #[track_caller]
+    fn neg(self) -> Tensor {
+        -self.read()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
-use super::mnist::Images;
+use super::images::Images;
 
 /// Goes through images in a given order, a batch at a time. The last batch may be smaller.
 ///

@@ -8,15 +8,13 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::drawn_digits::draw_digits;
-use super::idx::{Idx, parse_idx, read_idx};
+use super::idx::read_idx;
+pub use super::images::Images;
+use super::images::match_up;
 use crate::cache_folder::{Env, folder};
 use crate::error::{Error, Result, message};
 use crate::options::options;
 
-/// Pixels along one side of an image.
-const SIDE: usize = 28;
-/// Kinds of digits.
-const CLASSES: u8 = 10;
 const TRAIN: [&str; 2] = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"];
 const TEST: [&str; 2] = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
 
@@ -29,15 +27,6 @@ pub struct Mnist {
     pub test: Images,
     /// Where they come from. Its text is one line to show to a person.
     pub source: Source,
-}
-
-/// Grey images of 28 by 28 pixels, and the digit that each shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Images {
-    /// `[images, 28, 28]` in row-major order, 0 for paper and 255 for ink.
-    pub pixels: Vec<u8>,
-    /// `[images]`, each from 0 to 9.
-    pub labels: Vec<u8>,
 }
 
 /// Where images come from.
@@ -94,41 +83,6 @@ impl Mnist {
     /// read. A broken file is never passed over in favour of drawn digits.
     pub fn load(options: &MnistOptions) -> Result<Self> {
         load(options, &|name| std::env::var_os(name))
-    }
-}
-
-impl Images {
-    /// The images in the contents of two IDX files, plain or (with the feature `gzip`) packed.
-    ///
-    /// ```
-    /// use wgrad::data::mnist::Images;
-    /// let images = [&[0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 28, 0, 0, 0, 28][..], &[7; 784]].concat();
-    /// let labels = [0, 0, 8, 1, 0, 0, 0, 1, 5];
-    /// let digits = Images::from_idx(&images, &labels)?;
-    /// assert_eq!((digits.len(), digits.labels[0], digits.image(0)[783]), (1, 5, 7));
-    /// # Ok::<(), wgrad::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Data`] if one is broken, or they do not belong together.
-    pub fn from_idx(images: &[u8], labels: &[u8]) -> Result<Self> {
-        let (name, labels_name) = ("the file of images", "the file of labels");
-        match_up(parse_idx(images, name)?, parse_idx(labels, labels_name)?, name, labels_name)
-    }
-
-    /// How many images there are.
-    pub fn len(&self) -> usize {
-        self.labels.len()
-    }
-
-    /// True if there is no image.
-    pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
-    }
-
-    /// The 784 pixels of image `i`, row by row; empty if there are not so many images.
-    pub fn image(&self, i: usize) -> &[u8] {
-        self.pixels.chunks_exact(SIDE * SIDE).nth(i).unwrap_or_default()
     }
 }
 
@@ -258,32 +212,6 @@ fn read(files: &Files, source: Source) -> Result<Mnist> {
 fn read_images([images, labels]: &[PathBuf; 2]) -> Result<Images> {
     let (pixels, digits) = (read_idx(images)?, read_idx(labels)?);
     match_up(pixels, digits, &images.display().to_string(), &labels.display().to_string())
-}
-
-/// Images and labels that belong together; the names are those of the files.
-fn match_up(pixels: Idx, digits: Idx, images: &str, labels: &str) -> Result<Images> {
-    let refuse = |file: &str, what: String| {
-        let advice = "Check that it is a file of MNIST, and fetch it again.";
-        Err(Error::Data(message!("{file}: {what}. {advice}")))
-    };
-    let &[count, SIDE, SIDE] = pixels.shape.as_slice() else {
-        let what = format!("the values are {:?}, not [images, 28, 28]", pixels.shape);
-        return refuse(images, what);
-    };
-    if count == 0 {
-        return refuse(images, "there is not a single image in it".into());
-    }
-    if digits.shape != [count] {
-        let found = &digits.shape;
-        return refuse(
-            labels,
-            format!("the labels are {found:?}, and {images} has {count} images"),
-        );
-    }
-    if let Some(i) = digits.data.iter().position(|&digit| digit >= CLASSES) {
-        return refuse(labels, format!("label {i} is {}, and digits end at 9", digits.data[i]));
-    }
-    Ok(Images { pixels: pixels.data, labels: digits.data })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod batches;
 mod download;
 pub mod drawn_digits;
 pub mod idx;
+mod images;
 pub mod mnist;
 
 pub use batches::Batches;

@@ -154,7 +154,7 @@ impl Sequential {
         let now: Vec<Tensor> = self.variables().iter().map(|v| v.peek().detached()).collect();
         let mut weights = Vec::with_capacity(now.len());
         for value in now {
-            weights.push(value.cast(crate::DType::F32)?.to_array_async::<f32>().await?);
+            weights.push(value.cast(crate::dtype::DType::F32)?.to_array_async::<f32>().await?);
         }
         Ok(weights)
     }

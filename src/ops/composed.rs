@@ -358,18 +358,4 @@ impl Tensor {
     pub fn stop_gradient(&self) -> Tensor {
         crate::eager::stop_gradient(self)
     }
-
-    /// Elements set to 0 with probability `rate`, the others scaled by `1 / (1 - rate)`, drawn from `generator`.
-    ///
-    /// # Errors
-    /// [`Error::Index`] if `rate` is not in 0 to 1 (without 1); [`Error::DType`] if the dtype is not float.
-    pub fn dropout(&self, rate: f32, generator: &crate::random::Generator) -> Result<Tensor> {
-        if !(0.0..1.0).contains(&rate) {
-            return Err(Error::Index(message!(
-                "Dropout: the rate is {rate}; it must be at least 0 and below 1."
-            )));
-        }
-        let keep = generator.uniform_on(self.device(), self.shape())?.greater_equal(rate)?;
-        select(&keep, &self.divide(1.0 - rate)?, &self.zeros_like()?)
-    }
 }

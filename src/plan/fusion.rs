@@ -8,29 +8,17 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+use super::context::PlanContext;
+use super::fusion_group::FusionGroup;
 use super::ir_builder::LARGEST;
-use super::kernel_ir::{Code, KernelIr, LoadSource, PlanContext};
-use super::lowerings::Lowerings;
+use super::iteration_space::LoadSource;
+use super::kernel_ir::{Code, KernelIr};
 use super::order::Order;
 use super::reduction_schedule::ReductionSchedule;
 use super::repetition::{self, Labels, Repetition};
 use super::{epilogue, loop_rerolling};
 use crate::graph::lower::{Bind, Kernels, Lowering};
 use crate::graph::{HashIndex, Input, hash_bytes};
-
-/// Nodes that become one kernel, or two where a fold is long.
-pub(super) struct FusionGroup<'a> {
-    pub(super) members: Vec<u32>,
-    /// The node with kernels of its own.
-    pub(super) anchor: Option<u32>,
-    /// `None` for kernels that nothing can be computed behind.
-    pub(super) ir: Option<KernelIr<'a>>,
-    pub(super) outputs: Vec<u32>,
-    /// Values that the kernels read, nodes and leaves.
-    pub(super) reads: Vec<Input>,
-    /// The turns that its members belong to.
-    pub(super) labels: Labels,
-}
 
 /// Fusion groups that cover all wanted nodes, in an order in which they can run.
 pub(super) fn groups<'a>(
@@ -47,21 +35,6 @@ pub(super) fn groups<'a>(
         fuser.join_all();
     }
     loop_rerolling::roll(context, fuser.finish())
-}
-
-/// Nodes that any reader may compute for itself: constants, and views if nodes are fused at all.
-pub(super) fn rematerialisable(
-    graph: &crate::graph::Graph,
-    lowerings: &Lowerings,
-    fusion: bool,
-) -> Vec<bool> {
-    let nodes = graph.nodes.iter().zip(lowerings.iter());
-    nodes
-        .map(|(_, lowering)| match lowering {
-            Lowering::Elementwise(p) => p.is_uniform() || (fusion && p.is_view()),
-            _ => false,
-        })
-        .collect()
 }
 
 struct Fuser<'a, 'b> {

@@ -4,9 +4,11 @@
 //! Fusion groups are brought into stages, whose groups do not depend on each other. Small ones wait for company until
 //! somebody needs them; all others stay where they stood, so that large values live no longer than before.
 
-use super::fusion::FusionGroup;
+use super::context::PlanContext;
+use super::fusion_group::FusionGroup;
 use super::ir_builder::LARGEST;
-use super::kernel_ir::{Code, KernelIr, Load, LoadSource, PlanContext};
+use super::iteration_space::{Load, LoadSource};
+use super::kernel_ir::{Code, KernelIr};
 use super::reduction_schedule::ReductionSchedule;
 use super::{elementwise, wgsl_module};
 use crate::device::Caps;

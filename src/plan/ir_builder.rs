@@ -1,9 +1,11 @@
 //! Builds a kernel IR: from what is stored back to what is read, each node at the places at which it is needed.
 
-use super::kernel_ir::{Axis, Code, Instance, Load, LoadSource, Operand, PlanContext};
-use super::view::{compose, natural, natural_over};
+use super::context::PlanContext;
+use super::iteration_space::{Axis, IterationSpace, Load, LoadSource};
+use super::kernel_ir::{Code, Instance, KernelIr, Operand, Output, last_axis_in_quads};
+use super::view::{compose, natural, natural_over, refine};
 use crate::dtype::DType;
-use crate::graph::lower::{Arg, Elementwise, Lowering, Strided, View};
+use crate::graph::lower::{Arg, Elementwise, Lowering, Reduction, Strided, View};
 use crate::graph::{HashIndex, Input};
 
 /// What one kernel may weigh ([`Elementwise::weight`]), so about 40 ms of compiling beside the 17 that a kernel takes in
@@ -20,6 +22,155 @@ pub(super) const STRIDED: usize = 300;
 const WINDOWED: usize = 700;
 /// Nodes lighter than this are computed again where their value is repeated.
 const CHEAP: usize = 48;
+
+impl<'a> PlanContext<'a> {
+    /// The kernel IR that computes `members` (in ascending order) and stores `outputs`, or `None` if they do not fit
+    /// together.
+    pub(super) fn kernel_ir(&self, members: &[u32], outputs: &[u32]) -> Option<KernelIr<'a>> {
+        let axes = self.axes(members, outputs)?;
+        let ir = self.build(members, outputs, &axes, &[])?;
+        let is_fold = |node: u32| matches!(self.lowerings[node as usize], Lowering::Reduce(_));
+        if axes.iter().any(|axis| axis.reduced) && !ir.instances.iter().any(|i| is_fold(i.node)) {
+            // The outputs need none of the members' folds, so theirs are not the axes to walk along.
+            let others: Vec<u32> = members.iter().copied().filter(|&m| !is_fold(m)).collect();
+            return self.kernel_ir(&others, outputs);
+        }
+        Some(ir)
+    }
+
+    /// The second kernel of a long fold: `partials` names the folds whose partial results, `chunks` for each row, are
+    /// read in place of their inputs.
+    pub(super) fn second(
+        &self,
+        members: &[u32],
+        outputs: &[u32],
+        partials: &[u32],
+        chunks: usize,
+    ) -> Option<KernelIr<'a>> {
+        let mut axes = vec![Axis { size: chunks, reduced: true }];
+        axes.extend(self.axes(members, outputs)?.into_iter().filter(|axis| !axis.reduced));
+        self.build(members, outputs, &axes, partials)
+    }
+
+    fn build(
+        &self,
+        members: &[u32],
+        outputs: &[u32],
+        axes: &[Axis],
+        partials: &[u32],
+    ) -> Option<KernelIr<'a>> {
+        let mut builder = IrBuilder::new(self, members, axes, partials);
+        let elements: usize = builder.sizes.iter().product();
+        let folds = axes.iter().any(|axis| axis.reduced);
+        let mut stored = Vec::new();
+        for &node in outputs {
+            let row = folds && self.elements(node) != elements;
+            let view = if row { builder.kept.clone() } else { builder.full.clone() };
+            let instance = builder.instance(node, view)?;
+            let dtype = self.graph.nodes[node as usize].spec.dtype;
+            stored.push(Output { node, instance, dtype, row, replaces: None });
+        }
+        if folds && builder.anchor.is_some() {
+            return None;
+        }
+        let views: Vec<&Strided> = builder.loads.iter().map(|load| &load.view).collect();
+        let space = IterationSpace::new(axes, &views);
+        // Bytes of one word belong to one thread, and some kernel IRs make four neighbours at once.
+        let bytes = stored.iter().any(|output| output.dtype == DType::U8);
+        let split = match builder.anchor {
+            Some(anchor) => !last_axis_in_quads(self.graph, anchor),
+            None => folds && !space.aligned(),
+        };
+        let narrow = bytes && folds && stored.iter().any(|o| o.row && o.dtype == DType::U8);
+        if (split && (bytes || builder.quads)) || narrow {
+            return None;
+        }
+        Some(KernelIr {
+            space,
+            instances: builder.instances,
+            loads: builder.loads,
+            outputs: stored,
+            anchor: builder.anchor,
+            roll: None,
+        })
+    }
+
+    /// The axes that all members can be walked along.
+    fn axes(&self, members: &[u32], outputs: &[u32]) -> Option<Vec<Axis>> {
+        let folds = members.iter().filter_map(|&m| match &self.lowerings[m as usize] {
+            Lowering::Reduce(reduction) => {
+                let input = self.graph.nodes[m as usize].inputs[0];
+                Some((&self.graph.spec(input).shape[..], reduction))
+            }
+            _ => None,
+        });
+        let folds: Vec<(&[usize], &Reduction)> = folds.collect();
+        let elements = match folds.first() {
+            Some((shape, _)) => shape.iter().product(),
+            None => outputs.iter().map(|&o| self.elements(o)).max()?,
+        };
+        let own = members.iter().filter(|&&m| self.elements(m) == elements).map(|&m| self.shape(m));
+        let shapes: Vec<&[usize]> = folds.iter().map(|(shape, _)| *shape).chain(own).collect();
+        let rows = |row: &[bool]| {
+            outputs.iter().all(|&o| {
+                let kept = || folds[0].0.iter().zip(row).filter(|(_, r)| !**r).map(|(s, _)| s);
+                self.elements(o) == elements
+                    || (!folds.is_empty() && self.elements(o) == kept().product::<usize>())
+            })
+        };
+        let first = *shapes.first()?;
+        let sizes = match shapes.iter().all(|shape| *shape == first) {
+            true => first.to_vec(),
+            false => refine(shapes.iter().copied())?,
+        };
+        let mut flags: Option<Vec<bool>> = None;
+        for (shape, reduction) in &folds {
+            if shape.iter().product::<usize>() != elements {
+                return None;
+            }
+            let own = refined_flags(shape, &reduction.axes, &sizes);
+            match &flags {
+                Some(known) if *known != own => return None,
+                _ => flags = Some(own),
+            }
+        }
+        if let Some((shape, reduction)) = folds.first() {
+            let own: Vec<bool> = (0..shape.len()).map(|a| reduction.axes.contains(&a)).collect();
+            if !rows(&own) {
+                return None;
+            }
+        } else if !rows(&[]) {
+            return None;
+        }
+        let flag = |axis: usize| flags.as_ref().is_some_and(|flags| flags[axis]);
+        Some(
+            sizes
+                .iter()
+                .enumerate()
+                .map(|(axis, &size)| Axis { size, reduced: flag(axis) })
+                .collect(),
+        )
+    }
+}
+
+/// Which of the finer `sizes` belong to the reduced `axes` of `shape`.
+fn refined_flags(shape: &[usize], axes: &[usize], sizes: &[usize]) -> Vec<bool> {
+    if shape == sizes {
+        return (0..shape.len()).map(|axis| axes.contains(&axis)).collect();
+    }
+    let mut flags = vec![false; sizes.len()];
+    let mut at = sizes.len();
+    // From the innermost: each axis of the shape takes finer ones until their product is its size.
+    for axis in (0..shape.len()).rev() {
+        let mut product = 1;
+        while at > 0 && product < shape[axis] {
+            at -= 1;
+            product *= sizes[at];
+            flags[at] = axes.contains(&axis);
+        }
+    }
+    flags
+}
 
 pub(super) struct IrBuilder<'a, 'b> {
     context: &'b PlanContext<'a>,
@@ -277,5 +428,84 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
             }
         }
         folds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::SmallVec;
+
+    use super::super::lowerings::Lowerings;
+    use super::*;
+    use crate::device::Caps;
+    use crate::error::Result;
+    use crate::graph::lower::{LoweringContext, View};
+    use crate::graph::{Graph, Node, Op, Spec};
+
+    /// Stands for any op: the lowerings are given beside it.
+    #[derive(Debug, Hash, PartialEq, Eq)]
+    struct Any;
+
+    impl Op for Any {
+        fn name(&self) -> &'static str {
+            "Any"
+        }
+
+        fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+            Ok(inputs[0].clone())
+        }
+
+        fn lower(&self, _: &LoweringContext) -> Lowering {
+            Lowering::Alias
+        }
+    }
+
+    #[test]
+    fn results_that_need_no_fold_are_walked_by_elements() {
+        let node = |input, shape: [usize; 1]| Node {
+            op: std::sync::Arc::new(Any),
+            inputs: std::iter::once(input).collect(),
+            spec: Spec::new(shape, DType::F32),
+            wanted: true,
+        };
+        let graph = Graph {
+            nodes: vec![node(Input::Leaf(0), [5]), node(Input::Node(0), [1])],
+            leaves: vec![Spec::new([5], DType::F32)],
+            donated: vec![false],
+            equal_scalars: vec![None; 2],
+        };
+        let sum = Reduction {
+            name: "sum",
+            axes: SmallVec::from_slice(&[0]),
+            first: "0.0".into(),
+            fold: "a + b".into(),
+        };
+        let lowerings = vec![
+            Elementwise::new("double", "x + x").input("x", 0, View::Same).into(),
+            Lowering::Reduce(sum),
+        ];
+        let lowerings = Lowerings::from(lowerings);
+        let canonical = [Input::Node(0), Input::Node(1)];
+        let (rematerialisable, caps) = ([false; 2], Caps::portable());
+        let context = PlanContext {
+            graph: &graph,
+            lowerings: &lowerings,
+            canonical: &canonical,
+            rematerialisable: &rematerialisable,
+            caps: &caps,
+        };
+
+        let both = context.kernel_ir(&[0, 1], &[0, 1]).expect("they fit together");
+        assert_eq!((both.space.count(false), both.space.count(true)), (1, 5));
+        let alone = context.kernel_ir(&[0, 1], &[0]).expect("it is elementwise");
+        assert_eq!((alone.levels(), alone.space.count(false)), (0, 5));
+        assert!(!alone.outputs[0].row);
+    }
+
+    #[test]
+    fn what_is_reduced_is_so_in_finer_sizes() {
+        assert_eq!(refined_flags(&[2, 12], &[1], &[2, 3, 4]), [false, true, true]);
+        assert_eq!(refined_flags(&[6, 4], &[0], &[2, 3, 4]), [true, true, false]);
+        assert_eq!(refined_flags(&[3, 1, 4], &[1], &[3, 1, 4]), [false, true, false]);
     }
 }

@@ -3,8 +3,8 @@
 
 use std::fmt::{Arguments, Write};
 
-use super::kernel_ir::{Axis, Load, LoadSource};
 use crate::dtype::{DType, Register};
+use crate::graph::Input;
 use crate::graph::lower::{Strided, ViewAxis};
 use crate::wgsl::Declarations;
 
@@ -114,6 +114,33 @@ pub(super) enum Flat<'a> {
 pub(super) enum Coordinates {
     One,
     Four,
+}
+
+/// One axis of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Axis {
+    pub(super) size: usize,
+    /// Folded by the kernel's reductions.
+    pub(super) reduced: bool,
+}
+
+/// What is read from memory, or an index that is computed.
+pub(super) struct Load {
+    pub(super) source: LoadSource,
+    pub(super) dtype: DType,
+    pub(super) view: Strided,
+    pub(super) row: bool,
+    /// What reading it costs to compile, in the units of [`Formula::cost`](crate::wgsl::Formula::cost).
+    pub(super) weight: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LoadSource {
+    Value(Input),
+    /// Partial results of a fold that an earlier kernel began.
+    Temp(usize),
+    /// No memory: the index itself.
+    Index,
 }
 
 /// The kernel's axes after neighbours that every load walks alike are merged.

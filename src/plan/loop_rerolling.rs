@@ -4,8 +4,10 @@
 //! go on by itself: the text holds one turn, and how many there are is a parameter. A thousand additions are one
 //! kernel, and as quick to compile as a single one.
 
-use super::fusion::FusionGroup;
-use super::kernel_ir::{Code, KernelIr, LoadSource, Operand, Output, PlanContext, Roll};
+use super::context::PlanContext;
+use super::fusion_group::FusionGroup;
+use super::iteration_space::{Load, LoadSource};
+use super::kernel_ir::{Code, KernelIr, Operand, Output, Roll};
 use crate::graph::Input;
 use crate::graph::lower::{Arg, Elementwise};
 
@@ -119,7 +121,7 @@ pub(super) fn next(now: &KernelIr, then: &KernelIr) -> Option<Vec<Option<Operand
             return None;
         }
         let made = now.outputs.iter().find(|output| output.node == node);
-        let read = |(k, load): (usize, &super::kernel_ir::Load)| {
+        let read = |(k, load): (usize, &Load)| {
             (load.source == b.source && load.dtype == b.dtype && now.space.is_flat(k)).then_some(k)
         };
         steps.push(Some(match made {

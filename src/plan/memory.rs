@@ -1,7 +1,7 @@
 //! Lifetimes to slots: values that never live at the same time share a buffer.
 
+use super::context::PlanContext;
 use super::horizontal_fusion::Stage;
-use super::kernel_ir::PlanContext;
 use crate::graph::Input;
 
 /// Hands out slots while the steps are laid down in order.

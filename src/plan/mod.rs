@@ -4,10 +4,12 @@
 //! kept, and an encode. The planner asks an op to lower itself and knows none by name.
 
 mod cache;
+mod context;
 mod elementwise;
 mod epilogue;
 mod first_run;
 mod fusion;
+mod fusion_group;
 mod horizontal_fusion;
 mod ir_builder;
 mod iteration_space;

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::fusion::{self, FusionGroup};
+use super::context::{PlanContext, find_common_subexpressions, rematerialisable};
+use super::fusion;
+use super::fusion_group::FusionGroup;
 use super::horizontal_fusion::{self, Stage, Unit};
 use super::ir_builder::LARGEST;
-use super::kernel_ir::{KernelIr, LoadSource, PlanContext};
+use super::iteration_space::LoadSource;
+use super::kernel_ir::KernelIr;
 use super::lowerings::Lowerings;
 use super::memory::{Lifetimes, Slots};
 use super::reduction_schedule::{self, ReductionSchedule};
@@ -13,7 +16,8 @@ use super::repetition::Repetition;
 use super::tuner::{Choice, Met};
 use super::wgsl_writer::{Bound, Common, EmittedKernel};
 use super::{
-    Binds, BufferRef, Note, Params, Plan, Ranges, Step, elementwise, epilogue, wgsl_module,
+    Binds, BufferRef, Note, Params, Plan, Ranges, Step, elementwise, epilogue, reduction_emission,
+    wgsl_module,
 };
 use crate::device::Caps;
 use crate::error::{DeviceFault, Error, message};
@@ -25,7 +29,7 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) ->
     let mut met = Met::default();
     let mut lowerings = Lowerings::new(graph, caps, choice, &mut met);
     let canonical = find_common_subexpressions(graph, &mut lowerings, fusion);
-    let rematerialisable = fusion::rematerialisable(graph, &lowerings, fusion);
+    let rematerialisable = rematerialisable(graph, &lowerings, fusion);
     let context = PlanContext {
         graph,
         lowerings: &lowerings,
@@ -211,7 +215,7 @@ impl<'a> Planner<'a, '_> {
                 let prefix = if units.len() > 1 { wgsl_module::prefix(k) } else { String::new() };
                 match unit.schedule {
                     Some(schedule) => {
-                        reduction_schedule::generate(graph, unit.ir, schedule, &prefix, &mut common)
+                        reduction_emission::generate(graph, unit.ir, schedule, &prefix, &mut common)
                     }
                     None => elementwise::generate(graph, unit.ir, &prefix, &mut common),
                 }
@@ -457,39 +461,4 @@ fn plain(kernel: &lower::Kernel) -> EmittedKernel {
         flops: kernel.flops,
         iterations: kernel.iterations,
     }
-}
-
-/// Where each node's value lies. With `fusion` a node that repeats an earlier one becomes an alias of it.
-fn find_common_subexpressions(
-    graph: &Graph,
-    lowerings: &mut Lowerings,
-    fusion: bool,
-) -> Vec<Input> {
-    let mut canonical: Vec<Input> = Vec::with_capacity(graph.nodes.len());
-    let mut known = HashIndex::default();
-    let mut signatures: Vec<Vec<u8>> = vec![Vec::new(); graph.nodes.len()];
-    for (i, node) in graph.nodes.iter().enumerate() {
-        let root = |input: &Input| match *input {
-            Input::Node(j) => canonical[j as usize],
-            leaf => leaf,
-        };
-        let own = match (&lowerings[i], node.inputs.first()) {
-            (Lowering::Alias, Some(input)) => root(input),
-            _ if fusion => {
-                let signature = graph.signature(i, node.inputs.iter().map(root));
-                let first = *known.entry(hash_bytes(&signature)).or_insert(i as u32);
-                let repeats = signatures[first as usize] == signature;
-                signatures[i] = signature;
-                if repeats {
-                    lowerings.set_alias(i);
-                    Input::Node(first)
-                } else {
-                    Input::Node(i as u32)
-                }
-            }
-            _ => Input::Node(i as u32),
-        };
-        canonical.push(own);
-    }
-    canonical
 }

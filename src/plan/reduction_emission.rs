@@ -2,17 +2,71 @@
 
 use std::fmt::Write;
 
+use super::iteration_space::LoadSource;
 use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
-use super::kernel_ir::{Code, KernelIr, LoadSource, Operand};
-use super::reduction_schedule::{Join, partial};
+use super::kernel_ir::{Code, KernelIr, Operand};
+use super::reduction_schedule::{Join, ReductionSchedule, lines, partial, steps};
+use super::wgsl_module::Section;
 use super::wgsl_writer::{
-    Bound, Defined, LANES, Writer, indented, operand_name, pack_lane, rounded, temp_of, vector,
+    Bound, Common, Defined, LANES, Writer, indented, operand_name, pack_lane, rounded, temp_of,
+    vector,
 };
 use crate::dtype::{DType, Register};
+use crate::graph::Graph;
 use crate::graph::lower::Reduction;
 
+/// The weight of a turn that is written several times in a loop.
+const SHORT: usize = 150;
+
+/// Writes the kernel that folds rows whole (`chunks` is 1), or the first of two.
+pub(super) fn generate(
+    graph: &Graph,
+    ir: &KernelIr,
+    schedule: ReductionSchedule,
+    prefix: &str,
+    common: &mut Common,
+) -> Section {
+    let rows = ir.space.count(false);
+    let len = ir.space.count(true);
+    let inner = ir.space.folds_inner();
+    let aligned = ir.space.aligned();
+    let chunked = schedule.chunks > 1;
+    let mut writer = Writer::new(ir, "p.", prefix, common);
+    let (steps, lines) = (steps(ir), lines(ir));
+    let workgroup = schedule.workgroup();
+    for (name, value) in [
+        ("rows", rows),
+        ("len", len),
+        ("lines", lines),
+        ("total", lines * schedule.chunks),
+        ("steps", steps),
+        ("chunk", steps.div_ceil(schedule.chunks)),
+    ] {
+        writer.params.add(format_args!("{name}"), value as u32);
+    }
+    ir.space.declare_rows(&mut writer.params, &mut writer.helpers);
+    let long = steps / (schedule.chunks * schedule.threads) >= 32 && ir.weight() <= SHORT;
+    let shape =
+        Shape { inner, aligned, chunked, threads: schedule.threads, join: schedule.join, long };
+    let mut pass = ReductionEmitter {
+        shape,
+        prefix: prefix.to_string(),
+        turns: schedule.turns,
+        kept: Vec::new(),
+        shared: Vec::new(),
+        stores: Vec::new(),
+        text: String::new(),
+    };
+    pass.begin();
+    pass.run(&mut writer);
+    let loops = (schedule.workgroups(ir), schedule.iterations(ir));
+    let ReductionEmitter { shared, stores, text, .. } = pass;
+    let section = Section::new(writer, graph, &stores, text, loops, workgroup);
+    if schedule.threads > 1 { section.joining(shared) } else { section }
+}
+
 #[derive(Clone, Copy)]
-pub(super) struct Shape {
+struct Shape {
     /// Neighbouring elements are folded together; else they belong to neighbouring rows.
     pub(super) inner: bool,
     /// Four neighbours always lie together.
@@ -36,7 +90,7 @@ impl Shape {
     }
 }
 
-pub(super) struct ReductionEmitter {
+struct ReductionEmitter {
     pub(super) shape: Shape,
     /// What names of the module begin with.
     pub(super) prefix: String,

@@ -7,12 +7,8 @@
 //! short. The order of every fold is fixed.
 
 use super::kernel_ir::{Code, KernelIr};
-use super::reduction_emission::{ReductionEmitter, Shape};
-use super::wgsl_module::Section;
-use super::wgsl_writer::{Common, Writer};
 use crate::device::Caps;
 use crate::dtype::DType;
-use crate::graph::Graph;
 
 /// How the work of a kernel IR with folds is spread over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,12 +16,12 @@ pub(super) struct ReductionSchedule {
     /// Pieces of each row that are folded apart.
     pub(super) chunks: usize,
     /// Threads that walk one row, or one chunk of it, together.
-    threads: usize,
+    pub(super) threads: usize,
     /// How they join their results.
-    join: Join,
+    pub(super) join: Join,
     /// Turns of each thread, if they are few and are written out, so that what one pass reads the next finds in
     /// registers.
-    turns: Option<usize>,
+    pub(super) turns: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,12 +110,12 @@ impl ReductionSchedule {
 const JOINS: usize = 6;
 
 /// What a thread steps over: quads of a row, or whole elements of four neighbouring rows.
-fn steps(ir: &KernelIr) -> usize {
+pub(super) fn steps(ir: &KernelIr) -> usize {
     let len = ir.space.count(true);
     if ir.space.folds_inner() { len.div_ceil(4) } else { len }
 }
 
-fn lines(ir: &KernelIr) -> usize {
+pub(super) fn lines(ir: &KernelIr) -> usize {
     let rows = ir.space.count(false);
     if ir.space.folds_inner() { rows } else { rows.div_ceil(4) }
 }
@@ -127,61 +123,11 @@ fn lines(ir: &KernelIr) -> usize {
 /// How much text may be written out: drivers compile it all.
 const LONGEST_TEXT: usize = 20_000;
 
-/// The weight of a turn that is written several times in a loop.
-const SHORT: usize = 150;
-
 /// How often a row is walked.
 fn passes(ir: &KernelIr) -> usize {
     let last = ir.levels();
     let after = ir.outputs.iter().any(|o| !o.row && ir.instances[o.instance].level == last);
     last + usize::from(after)
-}
-
-/// Writes the kernel that folds rows whole (`chunks` is 1), or the first of two.
-pub(super) fn generate(
-    graph: &Graph,
-    ir: &KernelIr,
-    schedule: ReductionSchedule,
-    prefix: &str,
-    common: &mut Common,
-) -> Section {
-    let rows = ir.space.count(false);
-    let len = ir.space.count(true);
-    let inner = ir.space.folds_inner();
-    let aligned = ir.space.aligned();
-    let chunked = schedule.chunks > 1;
-    let mut writer = Writer::new(ir, "p.", prefix, common);
-    let (steps, lines) = (steps(ir), lines(ir));
-    let workgroup = schedule.workgroup();
-    for (name, value) in [
-        ("rows", rows),
-        ("len", len),
-        ("lines", lines),
-        ("total", lines * schedule.chunks),
-        ("steps", steps),
-        ("chunk", steps.div_ceil(schedule.chunks)),
-    ] {
-        writer.params.add(format_args!("{name}"), value as u32);
-    }
-    ir.space.declare_rows(&mut writer.params, &mut writer.helpers);
-    let long = steps / (schedule.chunks * schedule.threads) >= 32 && ir.weight() <= SHORT;
-    let shape =
-        Shape { inner, aligned, chunked, threads: schedule.threads, join: schedule.join, long };
-    let mut pass = ReductionEmitter {
-        shape,
-        prefix: prefix.to_string(),
-        turns: schedule.turns,
-        kept: Vec::new(),
-        shared: Vec::new(),
-        stores: Vec::new(),
-        text: String::new(),
-    };
-    pass.begin();
-    pass.run(&mut writer);
-    let loops = (schedule.workgroups(ir), schedule.iterations(ir));
-    let ReductionEmitter { shared, stores, text, .. } = pass;
-    let section = Section::new(writer, graph, &stores, text, loops, workgroup);
-    if schedule.threads > 1 { section.joining(shared) } else { section }
 }
 
 /// The dtype in which partial results of a fold lie in memory.
@@ -202,12 +148,12 @@ pub(super) fn folds(ir: &KernelIr) -> Vec<u32> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::kernel_ir::PlanContext;
+    use super::super::context::PlanContext;
     use super::super::lowerings::Lowerings;
     use super::*;
     use crate::error::Result;
     use crate::graph::lower::{Elementwise, Lowering, LoweringContext, Reduction, View};
-    use crate::graph::{Input, Node, Op, Spec};
+    use crate::graph::{Graph, Input, Node, Op, Spec};
 
     /// A sum over an axis, or what is left of each element without it.
     #[derive(Debug, Hash, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::hash::Hasher;
 
 use smallvec::SmallVec;
 
+use super::context::PlanContext;
 use super::ir_builder::{CALL, STRIDED};
-use super::kernel_ir::PlanContext;
 use crate::graph::lower::Lowering;
 use crate::graph::{HashIndex, Input, Mixer};
 

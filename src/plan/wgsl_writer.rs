@@ -4,8 +4,9 @@
 
 use std::fmt::{Arguments, Write};
 
+use super::iteration_space::LoadSource;
 use super::iteration_space::{Fields, Kind, Position, stored};
-use super::kernel_ir::{Code, Instance, KernelIr, LoadSource, Operand};
+use super::kernel_ir::{Code, Instance, KernelIr, Operand};
 use crate::device::ShaderSource;
 use crate::dtype::{DType, Register};
 use crate::graph::Input;

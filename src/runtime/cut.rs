@@ -2,25 +2,10 @@
 //! loop finds the plan of the one before. The number of nodes is the last resort.
 
 use super::period::Periods;
-use super::turns::Turns;
+use super::stream_limits::STREAM_LIMIT;
+use super::turns::{Mark, Turns};
 use super::{Device, DeviceState};
 use crate::graph::Stream;
-
-/// Ops that wait before a flush is made where nothing is known to repeat. Long enough for a training step of a deep
-/// model, short enough to keep a GPU busy in a long loop.
-pub(super) const STREAM_LIMIT: usize = 4096;
-
-/// Ops that may wait in a loop whose turns are known to be longer than [`STREAM_LIMIT`].
-pub(super) const LONGEST: usize = 2 * STREAM_LIMIT;
-
-/// What a program tells of its turns without meaning to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// What comes now belongs to another turn than what came before.
-    Turn,
-    /// The cell of this number has got a new value.
-    Replaced(u64),
-}
 
 impl Device {
     /// Ops that wait before a flush is made without being asked for; `None` restores the default.

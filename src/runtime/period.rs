@@ -1,6 +1,6 @@
 //! Loops without marks: the period of a sequence of calls.
 
-use super::cut::{LONGEST, STREAM_LIMIT};
+use super::stream_limits::{LONGEST, STREAM_LIMIT};
 
 /// Calls that are remembered: two turns of the longest period.
 const HISTORY: usize = 2 * LONGEST;

@@ -4,8 +4,17 @@
 //! a training step stand close together, and behind the last of them the next step begins. The begin of a tape says
 //! it by itself.
 
-use super::cut::{LONGEST, Mark, STREAM_LIMIT};
+use super::stream_limits::{LONGEST, STREAM_LIMIT};
 use crate::graph::HashIndex;
+
+/// What a program tells of its turns without meaning to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// What comes now belongs to another turn than what came before.
+    Turn,
+    /// The cell of this number has got a new value.
+    Replaced(u64),
+}
 
 /// A flush of fewer nodes would cost more than it saves.
 const LEAST: usize = 16;

@@ -1,6 +1,7 @@
 //! Tests of where a program's marks cut its stream: programs of nothing but marks and counts of nodes.
 
-use super::cut::{Mark, STREAM_LIMIT};
+use super::stream_limits::STREAM_LIMIT;
+use super::turns::Mark;
 use super::turns::Turns;
 
 /// A device without ops: what waits, and how many waited at each flush.

@@ -10,7 +10,6 @@ use crate::dtype::Scalar;
 use crate::eager::{self, Owner};
 use crate::error::Result;
 use crate::ops;
-use crate::variable::Variable;
 
 use super::Tensor;
 
@@ -77,12 +76,6 @@ impl From<&Tensor> for Operand {
     }
 }
 
-impl From<&Variable> for Operand {
-    fn from(variable: &Variable) -> Self {
-        Operand::Tensor(variable.read())
-    }
-}
-
 macro_rules! operand_number {
     ($($t:ty),*) => {$(
         impl From<$t> for Operand {
@@ -125,16 +118,6 @@ macro_rules! operators {
             }
         }
 
-        impl<R: Into<Operand>> $trait<R> for &Variable {
-            type Output = Tensor;
-
-            /// Panics where the method of the same name returns an error.
-            #[track_caller]
-            fn $method(self, other: R) -> Tensor {
-                sugar(Tensor::$op(&self.read(), other))
-            }
-        }
-
         operators!(@number $trait::$method => $op, $name; f32 i32);
     )*};
     (@number $trait:ident :: $method:ident => $op:ident, $name:literal; $($t:ty)*) => {$(
@@ -157,21 +140,11 @@ macro_rules! operators {
                 $trait::$method(self, &other)
             }
         }
-
-        impl $trait<&Variable> for $t {
-            type Output = Tensor;
-
-            /// Panics where the method of the same name returns an error.
-            #[track_caller]
-            fn $method(self, other: &Variable) -> Tensor {
-                $trait::$method(self, &other.read())
-            }
-        }
     )*};
 }
-// For `Add::add => add`: `&Tensor + R`, `Tensor + R`, `&Variable + R` for whatever becomes an `Operand`, and
-// `f32 + &Tensor` and the like. A
-// literal on the left must have one type to become, so there are no more than `f32` and `i32`.
+// For `Add::add => add`: `&Tensor + R` and `Tensor + R` for whatever becomes an `Operand`, and `f32 + &Tensor` and the
+// like. A literal on the left must have one type to become, so there are no more than `f32` and `i32`. Variables have
+// theirs in `variable.rs`.
 operators! {
     Add::add => add, "AddV2";
     Sub::sub => subtract, "Sub";
@@ -197,15 +170,5 @@ impl Neg for Tensor {
     #[track_caller]
     fn neg(self) -> Tensor {
         sugar(self.negative())
-    }
-}
-
-impl Neg for &Variable {
-    type Output = Tensor;
-
-    /// Panics where `negative` returns an error.
-    #[track_caller]
-    fn neg(self) -> Tensor {
-        sugar(self.read().negative())
     }
 }

@@ -10,7 +10,7 @@ mod raster;
 
 use self::glyphs::{Knot, Style};
 use self::raster::{Pen, Point, SIDE};
-use super::mnist::Images;
+use super::images::Images;
 
 /// Draws `count` images of handwritten-looking digits with their labels, 28 by 28 pixels each.
 ///

@@ -4,8 +4,6 @@
 mod exit_sync;
 mod probe;
 
-use std::fs::{self, Metadata};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -129,25 +127,4 @@ pub(crate) fn wait_at_thread_end(idle: fn()) {
     exit_sync::wait_at_thread_end(idle);
     #[cfg(not(unix))]
     let _ = idle;
-}
-
-/// Names the running system and the space in which this process has its number, where the system tells (Linux).
-pub(crate) fn process_space() -> Option<u64> {
-    let mut hasher = DefaultHasher::new();
-    fs::read("/proc/sys/kernel/random/boot_id").ok()?.hash(&mut hasher);
-    fs::read_link("/proc/self/ns/pid").ok()?.hash(&mut hasher);
-    Some(hasher.finish())
-}
-
-/// Whether the user of this process owns the file.
-#[cfg(unix)]
-pub(crate) fn owns(found: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata("/proc/self").is_ok_and(|this| this.uid() == found.uid())
-}
-
-/// Whether the user of this process owns the file; only Unix tells.
-#[cfg(not(unix))]
-pub(crate) fn owns(_: &Metadata) -> bool {
-    false
 }

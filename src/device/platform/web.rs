@@ -1,6 +1,5 @@
 //! WebGPU in a browser: no thread may block, and there are neither files nor environment variables.
 
-use std::fs::Metadata;
 use std::time::Duration;
 
 use js_sys::{Function, Promise, Reflect};
@@ -100,13 +99,3 @@ impl Poller {
 
 /// The page ends without waiting for the device.
 pub(crate) fn wait_at_thread_end(_: fn()) {}
-
-/// There are no processes to name.
-pub(crate) fn process_space() -> Option<u64> {
-    None
-}
-
-/// There are no files to own.
-pub(crate) fn owns(_: &Metadata) -> bool {
-    false
-}

@@ -1,0 +1,79 @@
+//! Images with their labels, as MNIST has them.
+
+use super::idx::{Idx, parse_idx};
+use crate::error::{Error, Result, message};
+
+/// Pixels along one side of an image.
+const SIDE: usize = 28;
+/// Kinds of digits.
+const CLASSES: u8 = 10;
+
+/// Grey images of 28 by 28 pixels, and the digit that each shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Images {
+    /// `[images, 28, 28]` in row-major order, 0 for paper and 255 for ink.
+    pub pixels: Vec<u8>,
+    /// `[images]`, each from 0 to 9.
+    pub labels: Vec<u8>,
+}
+
+impl Images {
+    /// The images in the contents of two IDX files, plain or (with the feature `gzip`) packed.
+    ///
+    /// ```
+    /// use wgrad::data::mnist::Images;
+    /// let images = [&[0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 28, 0, 0, 0, 28][..], &[7; 784]].concat();
+    /// let labels = [0, 0, 8, 1, 0, 0, 0, 1, 5];
+    /// let digits = Images::from_idx(&images, &labels)?;
+    /// assert_eq!((digits.len(), digits.labels[0], digits.image(0)[783]), (1, 5, 7));
+    /// # Ok::<(), wgrad::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if one is broken, or they do not belong together.
+    pub fn from_idx(images: &[u8], labels: &[u8]) -> Result<Self> {
+        let (name, labels_name) = ("the file of images", "the file of labels");
+        match_up(parse_idx(images, name)?, parse_idx(labels, labels_name)?, name, labels_name)
+    }
+
+    /// How many images there are.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// True if there is no image.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The 784 pixels of image `i`, row by row; empty if there are not so many images.
+    pub fn image(&self, i: usize) -> &[u8] {
+        self.pixels.chunks_exact(SIDE * SIDE).nth(i).unwrap_or_default()
+    }
+}
+
+/// Images and labels that belong together; the names are those of the files.
+pub(super) fn match_up(pixels: Idx, digits: Idx, images: &str, labels: &str) -> Result<Images> {
+    let refuse = |file: &str, what: String| {
+        let advice = "Check that it is a file of MNIST, and fetch it again.";
+        Err(Error::Data(message!("{file}: {what}. {advice}")))
+    };
+    let &[count, SIDE, SIDE] = pixels.shape.as_slice() else {
+        let what = format!("the values are {:?}, not [images, 28, 28]", pixels.shape);
+        return refuse(images, what);
+    };
+    if count == 0 {
+        return refuse(images, "there is not a single image in it".into());
+    }
+    if digits.shape != [count] {
+        let found = &digits.shape;
+        return refuse(
+            labels,
+            format!("the labels are {found:?}, and {images} has {count} images"),
+        );
+    }
+    if let Some(i) = digits.data.iter().position(|&digit| digit >= CLASSES) {
+        return refuse(labels, format!("label {i} is {}, and digits end at 9", digits.data[i]));
+    }
+    Ok(Images { pixels: pixels.data, labels: digits.data })
+}
