@@ -1,8 +1,8 @@
 //! The one door: every op, forward or backward, eager or traced, is called through [`dispatch`] or [`create`].
 //!
-//! It checks, puts a node into the device's stream, and tells those who watch. It never launches. What happens to
-//! variables goes through here too, so that an [`Observer`] sees the whole program, in its order: a tape takes from
-//! it what gradients need, and one who traces can run the program again.
+//! It checks the call, puts a node into the device's stream, and tells the observers; it never launches anything. What
+//! happens to variables goes through here, too, so that an [`Observer`] sees the whole program in its order: a tape
+//! takes from it what gradients need, and an observer that traces can run the program again.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -22,7 +22,7 @@ pub(crate) fn dispatch(op: impl Operation, inputs: &[&Tensor]) -> Result<Tensor>
     call(Arc::new(op), inputs)
 }
 
-/// As [`dispatch`], compiled once and not for each type of op.
+/// As [`dispatch`], but compiled once, not for each type of op.
 fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor> {
     let device = common_device(op.name(), inputs)?;
     let specs: SmallVec<[&Spec; 3]> = inputs.iter().map(|x| x.spec()).collect();
@@ -35,8 +35,8 @@ fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor> {
     Ok(output)
 }
 
-/// Calls an op that has no inputs on the current device, or on `device`. `owner` gives the op's words of the next
-/// time, where they are not the same at every run of the program.
+/// Calls an op that has no inputs on the current device, or on `device`. `owner` gives the op's runtime scalars for the
+/// next run, where they differ from run to run.
 pub(crate) fn create(
     op: impl Operation,
     device: Option<&Device>,
@@ -49,7 +49,7 @@ pub(crate) fn create(
     create_on(device, Arc::new(op), owner)
 }
 
-/// As [`create`], compiled once and not for each type of op.
+/// As [`create`], but compiled once, not for each type of op.
 fn create_on(
     device: Device,
     op: Arc<dyn Operation>,
@@ -73,21 +73,21 @@ pub(crate) fn stop_gradient(x: &Tensor) -> Tensor {
     y
 }
 
-/// Tells that `variable` was read; `value` is what it holds.
+/// Tells the observers that the program read `variable`; `value` is what it holds.
 pub(crate) fn read(variable: &Variable, value: &Tensor) {
     each_observer(|observer| observer.read(variable, value));
 }
 
-/// Tells that `variable` holds `value` from now on.
+/// Tells the observers that `variable` holds `value` from now on.
 pub(crate) fn assigned(variable: &Variable, value: &Tensor) {
     each_observer(|observer| observer.assigned(variable, value));
 }
 
-/// One who gives what varies from run to run of a program: a learning rate, the counter of a generator. An eager call
-/// has asked already; a traced program asks again at each of its runs.
+/// Gives what varies from run to run of a program: a learning rate, the counter of a generator. An eager call has asked
+/// already; a traced program asks again at each of its runs.
 pub(crate) type Owner<T> = Arc<dyn Fn() -> T + Send + Sync>;
 
-/// The owner that `make` gives, if the program is traced: else nobody would ask, and nothing is made.
+/// The owner that `make` returns if an observer traces the program; else nobody would ask it, so `make` is not called.
 pub(crate) fn owner<T, F>(make: impl FnOnce() -> F) -> Option<Owner<T>>
 where
     F: Fn() -> T + Send + Sync + 'static,
@@ -95,15 +95,15 @@ where
     tracing().then(|| Arc::new(make()) as Owner<T>)
 }
 
-/// What is told of all that happens on this thread, in the program's order.
+/// Sees all that happens on this thread, in the program's order.
 pub(crate) trait Observer {
-    /// An op was called on tensors.
+    /// The program called an op on tensors.
     fn called(&self, op: &Arc<dyn Operation>, inputs: &[&Tensor], output: &Tensor);
 
-    /// A variable was read; `value` is what it holds.
+    /// The program read a variable; `value` is what it holds.
     fn read(&self, variable: &Variable, value: &Tensor);
 
-    /// An op without inputs was called. Told only if this or another observer traces.
+    /// The program called an op without inputs. Observers hear of this only if one of them traces.
     fn created(
         &self,
         _op: &Arc<dyn Operation>,
@@ -112,13 +112,13 @@ pub(crate) trait Observer {
     ) {
     }
 
-    /// `y` is `x`, and no gradient passes.
+    /// `y` is `x`, and no gradient passes from one to the other.
     fn stopped(&self, _x: &Tensor, _y: &Tensor) {}
 
     /// A variable holds `value` from now on.
     fn assigned(&self, _variable: &Variable, _value: &Tensor) {}
 
-    /// True if it means to run the program again, for which it needs the owners of what varies.
+    /// True if this observer means to run the program again, for which it needs the owners of what varies.
     fn traces(&self) -> bool {
         false
     }
@@ -126,11 +126,11 @@ pub(crate) trait Observer {
 
 thread_local! {
     static OBSERVERS: RefCell<Vec<Rc<dyn Observer>>> = const { RefCell::new(Vec::new()) };
-    /// This thread has begun to be observed, and has called nothing since.
+    /// An observer has been added on this thread, and no op was called since.
     static TURN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Begins to tell `observer` of this thread's calls.
+/// Tells `observer` of this thread's calls from now on.
 pub(crate) fn observe(observer: Rc<dyn Observer>) {
     OBSERVERS.with_borrow_mut(|observers| {
         // As a rule a program opens its outermost tape where a step begins.
@@ -141,8 +141,8 @@ pub(crate) fn observe(observer: Rc<dyn Observer>) {
     });
 }
 
-/// Tells the device of a turn that begins with the call that it is about to get. Not when the tape is opened: which
-/// device it is for is known now, and what the turn before has left is dropped by now.
+/// Tells the device that a turn begins with the call that it is about to get. Opening the tape does not tell it: only
+/// the call shows which device it is for, and by then the program has dropped what the last turn left.
 fn mark_turn(device: &Device) {
     if TURN.get() {
         TURN.set(false);
@@ -164,7 +164,7 @@ fn tracing() -> bool {
 }
 
 fn each_observer(f: impl Fn(&dyn Observer)) {
-    // While a thread ends, its list may be gone already, and nobody is left to be told.
+    // A thread that is ending may have lost its list of observers; then nobody is left to be told.
     let _ = OBSERVERS.try_with(|observers| observers.borrow().iter().for_each(|o| f(&**o)));
 }
 

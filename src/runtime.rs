@@ -1,7 +1,7 @@
 //! [`Device`], the handle a program holds: one GPU, its stream of waiting ops, and its plans.
 //!
-//! A flush is here: the stream becomes a graph, the graph finds or gets a plan, the plan runs. The rooms it
-//! joins (`graph`, `plan`, `device`) know nothing of each other's users.
+//! A flush turns the stream into a graph, finds or makes a plan for it, and runs the plan. The rooms that meet here
+//! (`graph`, `plan`, `device`) do not know each other's users.
 
 #[cfg(not(target_family = "wasm"))]
 mod blocking;
@@ -36,8 +36,8 @@ pub(crate) use turns::Mark;
 
 /// A GPU that tensors live on. Cloning it gives another handle to the same device.
 ///
-/// Programs that are content with the fastest adapter never name one: the first tensor opens it. Others
-/// open their own and make it the default, or work inside [`Device::scope`].
+/// Programs that are content with the fastest adapter never name one: the first tensor opens it. Others open their own
+/// device and make it the default, or work inside [`Device::scope`].
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -54,29 +54,29 @@ pub struct Device(Arc<Shared>);
 struct Shared {
     gpu: Gpu,
     state: Mutex<DeviceState>,
-    /// Run every op at once (`WGRAD_EAGER_SYNC=1`).
+    /// The device flushes after every op (`WGRAD_EAGER_SYNC=1`).
     sync: bool,
 }
 
-/// What a call and a flush change together.
+/// What calls and flushes change, under one lock.
 struct DeviceState {
     stream: Stream,
     cutter: Cutter,
     plans: PlanCache,
     coincidences: Coincidences,
     tuner: Tuner,
-    /// What plans may count on: that of the GPU, of which some has to be proven and some is the program's choice.
+    /// What plans may count on. It begins as the GPU's; proofs and the program's choice of precision change it.
     caps: Caps,
     /// Plans may compute several ops in one kernel (unless `WGRAD_FUSION=0`).
     fusion: bool,
-    /// An error that nobody has been told of: a flush that no caller had asked for went wrong, or a call took
-    /// a value that had failed.
+    /// An error that no caller has seen yet: a flush that nobody asked for failed, or a call took a value that had
+    /// failed.
     failure: Option<Error>,
-    /// Uploaded since the last flush; waiting ops hold it on the device.
+    /// Bytes uploaded since the last flush; waiting ops hold them on the device.
     uploaded: u64,
 }
 
-/// Bytes that may be uploaded before a flush is made without being asked for.
+/// After uploads of this many bytes the device flushes unasked.
 const UPLOAD_LIMIT: u64 = 128 << 20;
 
 static DEFAULT: Mutex<Option<Device>> = Mutex::new(None);
@@ -112,13 +112,13 @@ impl Device {
         Device(Arc::new(Shared { gpu, state, sync }))
     }
 
-    /// The device that new tensors are made on: that of the innermost [`Device::scope`] on this thread, else
-    /// the default device, which is opened now if there is none (natively).
+    /// The device that new tensors are made on: that of the innermost [`Device::scope`] on this thread, else the
+    /// default device. Natively this opens the default device if there is none yet.
     ///
     /// # Errors
     /// As [`Device::new`]; in a browser, an error if no default was set.
     pub fn current() -> Result<Self> {
-        // While a thread ends, its list of scopes may be gone already.
+        // A thread that is ending may have lost its list of scopes.
         let scoped = SCOPES.try_with(|scopes| scopes.borrow().last().cloned());
         if let Ok(Some(device)) = scoped {
             return Ok(device);
@@ -158,7 +158,7 @@ impl Device {
         f()
     }
 
-    /// The adapter below.
+    /// The adapter that this device runs on.
     pub fn adapter(&self) -> &AdapterInfo {
         &self.0.gpu.info
     }
@@ -168,16 +168,16 @@ impl Device {
         self.0.gpu.stats()
     }
 
-    /// Sends the waiting ops to the GPU; does not wait for them.
+    /// Sends the waiting ops to the GPU, and does not wait for them.
     ///
     /// # Errors
-    /// [`Error::Device`] if the device is lost or out of memory. The values that were to be computed then
-    /// return the same error when they are read.
+    /// [`Error::Device`] if the device is lost or out of memory. Reading one of the values that these ops should have
+    /// computed returns the same error.
     pub fn flush(&self) -> Result<()> {
         let mut state = self.state();
         state.cutter.step_ends();
         let flushed = self.flush_locked(&mut state, None, &[]).map(drop);
-        // What has failed before is told first, and once.
+        // An earlier failure goes first, and is returned once.
         match state.failure.take() {
             Some(error) => Err(self.0.gpu.judge(error)),
             None => flushed,
@@ -193,8 +193,8 @@ impl Device {
         self.0.gpu.done().await
     }
 
-    /// Waits until the device is lost, be it years, and tells the reason. Natively a loss becomes known when the device is
-    /// next called or polled.
+    /// Completes when the device is lost, and returns the reason. Natively a program notices a loss when it next calls
+    /// or polls the device.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -212,20 +212,19 @@ impl Device {
         self.0.gpu.loss().await
     }
 
-    /// Gives the device and all memory on it back to the driver. Its tensors are gone: every call that meets one
-    /// returns [`Error::Device`], as after any other loss. [`Device::current`] opens no other one by itself.
+    /// Gives the device and all its memory back to the driver. Its tensors are gone: every call that meets one returns
+    /// [`Error::Device`], as after any other loss. [`Device::current`] does not open another device by itself.
     pub fn destroy(&self) {
         self.0.gpu.destroy();
     }
 
-    /// Limits the bytes that buffers may take; `None` lifts the limit. What is held already stays.
+    /// Limits the bytes that buffers may take; `None` lifts the limit. Buffers that exist already stay.
     pub fn set_memory_limit(&self, bytes: Option<u64>) {
         self.0.gpu.pool.set_limit(bytes);
     }
 
-    /// Whether several ops may become one kernel; so it is unless `WGRAD_FUSION=0` is set. Without, every op
-    /// has a kernel of its own, with which one finds the op that is slow or wrong. The ops that wait heed it
-    /// already.
+    /// Whether one kernel may compute several ops, as it does unless `WGRAD_FUSION=0` is set. Without fusion every op
+    /// has a kernel of its own, which shows the op that is slow or wrong. The setting holds for the ops that wait, too.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -246,7 +245,7 @@ impl Device {
         }
     }
 
-    /// Gives memory that no tensor uses back to the driver and forgets all plans. Returns the bytes freed.
+    /// Gives memory that no tensor uses back to the driver and forgets all plans. Returns how many bytes it has freed.
     ///
     /// # Errors
     /// As [`Device::flush`].
@@ -262,7 +261,7 @@ impl Device {
     #[cfg(test)]
     pub(crate) fn take_waiting(&self) -> crate::graph::Graph {
         let mut graph = self.state().stream.take(&[]).graph;
-        // Names the nodes of equal words.
+        // The key notes which nodes carry equal runtime scalars.
         graph.key(&mut Coincidences::default());
         graph
     }
@@ -275,9 +274,8 @@ impl Device {
         &self.0.gpu.caps
     }
 
-    /// Puts an op into the stream. A failed input makes a failed result, as NaN makes NaN: what the device
-    /// cannot do is told by the next read, flush or optimizer step, so gradient rules and operators need not
-    /// expect it.
+    /// Appends an op to the stream. A failed input makes a failed result, as NaN makes NaN: the next read, flush or
+    /// optimizer step reports what the device could not do, so gradient rules and operators need not expect it.
     pub(crate) fn push(
         &self,
         op: Arc<dyn Op>,
@@ -299,14 +297,15 @@ impl Device {
         Ok(value)
     }
 
-    /// A flush whose error the next call that can tell one tells.
+    /// Flushes without having been asked to. The next call that can report an error reports that of this flush.
     fn flush_unasked(&self, state: &mut DeviceState) {
         if let Err(error) = self.flush_locked(state, None, &[]) {
             state.failure.get_or_insert(error);
         }
     }
 
-    /// `error` as a caller is told it now: the next flush does not tell it again. The failure of another value it does.
+    /// `error` as this call reports it now. The next flush does not report it again, but does report the failure of
+    /// another value.
     fn tell(&self, state: &mut DeviceState, error: Error) -> Error {
         if state.failure.as_ref().is_some_and(|kept| kept.to_string() == error.to_string()) {
             state.failure = None;
@@ -321,21 +320,21 @@ impl Device {
         let mut state = self.state();
         let untold = state.failure.is_some();
         state.uploaded += spec.bytes();
-        // A flush needs memory itself, so it is made long before a limit is reached.
+        // A flush itself needs memory, so it comes long before the limit is reached.
         let quarter = gpu.pool.limit().map_or(UPLOAD_LIMIT, |limit| limit / 4);
         if state.uploaded > quarter.min(UPLOAD_LIMIT) {
             self.flush_unasked(&mut state);
         }
         let mut acquired = gpu.pool.acquire(spec.bytes(), &[]);
         if acquired.as_ref().is_err_and(Error::is_out_of_memory) {
-            // What waits may hold what nobody else does.
+            // The waiting ops may be the only holders of other buffers; a flush frees those.
             self.flush_unasked(&mut state);
             acquired = gpu.pool.acquire(spec.bytes(), &[]);
         }
         let buffer = match acquired {
             Ok(buffer) => buffer,
             Err(error) => {
-                // Told with it: memory has run out for what waited, too.
+                // This error covers it: the waiting ops ran out of memory, too.
                 if !untold && state.failure.as_ref().is_some_and(Error::is_out_of_memory) {
                     state.failure = None;
                 }
@@ -352,7 +351,7 @@ impl Device {
         self.0.gpu.read(staging).await
     }
 
-    /// The stored bytes of several values, which the device is waited for once.
+    /// The stored bytes of several values; the host waits for the device once.
     pub(crate) async fn read_all(&self, values: &[&Arc<Value>]) -> Result<Vec<Vec<u8>>> {
         let size = |value: &Arc<Value>| value.spec.dtype.size() * value.spec.elements();
         let words = |value: &Arc<Value>| size(value).next_multiple_of(4);
@@ -406,9 +405,9 @@ impl Device {
         Ok((staging, index))
     }
 
-    /// Refuses what no binding of the adapter can cover.
+    /// Refuses a tensor that no binding of the adapter can cover.
     pub(crate) fn check_size(&self, op: &str, spec: &Spec) -> Result<()> {
-        // Counted in 64 bits, as a browser's usize has 32.
+        // This counts in 64 bits, as a browser's `usize` has 32.
         let times = |n: u64, &size: &usize| n.checked_mul(size.max(1) as u64);
         let bytes = spec.shape.iter().try_fold(spec.dtype.size() as u64, times);
         self.0.gpu.check_size(op, &spec.shape, bytes)
@@ -423,7 +422,7 @@ impl Device {
 fn wait_for_default() {
     let device = DEFAULT.try_lock().ok().and_then(|device| device.clone());
     if let Some(device) = device {
-        // Nobody is left to be told of an error.
+        // The program is ending, so nobody could act on an error.
         let _ = device.0.gpu.wait(None);
     }
 }

@@ -1,5 +1,5 @@
-//! The calls that block, which exist natively only: in a browser no thread may block, and each of them has a twin that is
-//! `async`.
+//! Calls that block. They exist natively only, as no thread may block in a browser; each has an `async` twin for every
+//! target.
 
 use super::{Device, Profiler};
 use crate::device::{AdapterInfo, DeviceOptions, Profile, adapter};
@@ -38,12 +38,13 @@ impl Device {
         self.0.gpu.wait(None)
     }
 
-    /// Measures the ops that have run on this device, were not measured before and can be computed in several ways
-    /// (products and convolutions), and uses the fastest from now on. Blocks for up to a few seconds an op.
+    /// Measures the ops that this device has run, has not measured yet and can compute in several ways (products and
+    /// convolutions), and uses the fastest variant from now on. Blocks for up to a few seconds an op.
     ///
-    /// Each variant runs alone, on random numbers, in buffers of its own. One whose results differ from those of the
-    /// plainest by more than rounding is set aside with a warning, however fast. An op for which there is no memory
-    /// is left out. What was found is kept in the cache folder (see [`Device::tuning_findings`]) for the next run.
+    /// Each variant runs alone, on random numbers, in buffers of its own. If its results differ by more than rounding
+    /// from those of the plainest variant, `tune` sets it aside with a warning, however fast it is. It leaves out an op
+    /// for which there is no memory. The cache folder keeps the findings for the next run (see
+    /// [`Device::tuning_findings`]).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -68,7 +69,7 @@ impl Device {
 }
 
 impl Profiler {
-    /// Flushes, waits for the device and returns what was recorded.
+    /// Flushes, waits for the device and returns the recorded profile.
     ///
     /// # Errors
     /// As [`Device::flush`].

@@ -1,5 +1,5 @@
-//! Where a stream is cut that nobody asks to be flushed: where the program repeats itself, so that every turn of a
-//! loop finds the plan of the one before. The number of nodes is the last resort.
+//! Where the device cuts a stream that nobody asks to flush: where the program repeats itself, so that every turn of a
+//! loop finds the plan of the turn before. The number of nodes is the last resort.
 
 use super::period::Periods;
 use super::stream_limits::STREAM_LIMIT;
@@ -8,10 +8,10 @@ use super::{Device, DeviceState};
 use crate::graph::Stream;
 
 impl Device {
-    /// Ops that wait before a flush is made without being asked for; `None` restores the default.
+    /// How many ops may wait before the device flushes unasked; `None` restores the default.
     ///
-    /// By default a stream is cut where the program's loop begins anew, as far as the device can see that, and else
-    /// when 4096 ops wait. With a number of one's own it is cut there and nowhere else.
+    /// By default the device flushes where it sees the program's loop begin anew, and else when 4096 ops wait. With a
+    /// number of your own it flushes there and nowhere else.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -32,48 +32,49 @@ impl Device {
         self.state().cutter = Cutter::new(nodes);
     }
 
-    /// The program goes on with what another one has begun, whose stream it cuts as that one did when it had settled.
+    /// The program goes on with another program's training, so this device cuts the stream as the other did when it had
+    /// settled.
     #[cfg(feature = "safetensors")]
     pub(crate) fn resume(&self) {
         let cutter = &mut self.state().cutter;
         cutter.turns.resume(cutter.passed);
     }
 
-    /// Notes a mark between the op that was called last and the next one, and flushes if the stream is to be cut
-    /// there.
+    /// Notes a mark between the last op and the next, and flushes if the stream should be cut there.
     pub(crate) fn mark(&self, mark: Mark) {
         let mut state = self.state();
         let waiting = state.stream.len();
         if state.cutter.mark(mark, waiting) {
             self.flush_unasked(&mut state);
         }
-        // What begins now, whatever was before.
+        // This comes last, as it describes the ops that follow.
         state.cutter.training |= mark == Mark::Turn;
     }
 }
 
 impl DeviceState {
-    /// Whether the stream, which has reached the limit, is to be flushed.
+    /// Whether to flush the stream, which has reached the limit.
     #[cold]
     pub(super) fn is_full(&mut self) -> bool {
         self.cutter.full(&self.stream)
     }
 }
 
-/// Decides where a device's stream is cut.
+/// Decides where to cut a device's stream.
 pub(super) struct Cutter {
-    /// The program's own limit, which nothing else is heeded beside.
+    /// The limit that the program has set; if there is one, nothing else counts.
     own: Option<usize>,
     limit: usize,
-    /// Nodes of all streams before this one.
+    /// How many nodes all earlier streams had.
     passed: u64,
-    /// A mark came in this stream.
+    /// This stream has met a mark.
     marked: bool,
-    /// The flush that comes now is the cutter's own.
+    /// The cutter itself asked for the flush that comes now.
     cutting: bool,
-    /// The flush that comes now is a step's end, not a look at a value.
+    /// The flush that comes now ends a step; it is not a look at a value.
     step: bool,
-    /// A tape was begun, or a variable has got what waits: a training step, which comes again.
+    /// This stream is a training step, which will come again: it began with a tape, or a variable holds one of its
+    /// values.
     training: bool,
     turns: Turns,
     periods: Periods,
@@ -94,12 +95,12 @@ impl Cutter {
         }
     }
 
-    /// Nodes that wait before [`Cutter::full`] is to be asked.
+    /// How many nodes may wait before [`Cutter::full`] must be asked.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// A mark behind `waiting` nodes: whether they are to be flushed now.
+    /// A mark comes behind `waiting` nodes. Returns whether to flush them now.
     pub(super) fn mark(&mut self, mark: Mark, waiting: usize) -> bool {
         self.training |= mark != Mark::Turn && waiting > 0;
         if self.own.is_some() {
@@ -112,13 +113,13 @@ impl Cutter {
         self.cutting
     }
 
-    /// The stream has reached the limit: whether it is to be flushed now.
+    /// The stream has reached the limit. Returns whether to flush it now.
     pub(super) fn full(&mut self, stream: &Stream) -> bool {
         if self.own.is_some() {
             return true;
         }
-        // A program with marks repeats itself by them; what goes on between two of them may be a layer's or an
-        // optimizer's own loop.
+        // A program with marks repeats itself by them; what repeats between two marks may be a loop of a layer or an
+        // optimizer.
         let nodes = stream.len();
         let cut = self.marked || self.periods.full(nodes, stream.calls(self.periods.first(nodes)));
         self.cutting = cut;
@@ -126,17 +127,17 @@ impl Cutter {
         cut
     }
 
-    /// The flush that comes now ends a step, as the program says.
+    /// The program says that the flush that comes now ends a step.
     pub(super) fn step_ends(&mut self) {
         self.step = true;
     }
 
-    /// Variables have got what waits.
+    /// Variables hold values that wait.
     pub(super) fn replaces(&mut self) {
         self.training = true;
     }
 
-    /// A flush of `nodes` begins. Returns whether it is of a training step.
+    /// A flush of `nodes` begins. Returns whether it is a training step.
     pub(super) fn flushed(&mut self, nodes: usize) -> bool {
         self.passed += nodes as u64;
         self.marked = false;

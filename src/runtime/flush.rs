@@ -1,4 +1,4 @@
-//! A flush: what waits becomes a graph, finds its plan, and runs.
+//! A flush: the waiting ops become a graph, the graph finds its plan, and the plan runs.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Taken, Value, ValueState};
 
 impl Device {
-    /// Flushes, and lets the run write into the buffers of `old`, of which each stands for one handle that the
-    /// caller holds, if nobody else holds the value.
+    /// Flushes, and lets the run write into the buffers of `old` if nobody but the caller holds these values. Each
+    /// entry of `old` stands for one handle that the caller holds.
     ///
-    /// After an error they are as they were, unless the driver reported it when it had the work already: then they
-    /// have failed, as has what was computed. After `Ok` the caller drops its handles; a value that was given up
-    /// and is looked at all the same tells so.
+    /// After an error the old values are as they were, unless the driver reported the error after it had accepted the
+    /// work: then they have failed, as have the results. After `Ok` the caller drops its handles; whoever still reads a
+    /// value that it gave up gets an error that says so.
     ///
     /// # Errors
     /// As [`Device::flush`].
@@ -23,7 +23,7 @@ impl Device {
         let mut state = self.state();
         state.cutter.step_ends();
         state.cutter.replaces();
-        // With an error to tell the caller keeps what it has, so it has nothing to lend.
+        // The caller gets this error and keeps what it has, so it has nothing to lend.
         if let Some(error) = state.failure.take() {
             let _ = self.flush_locked(&mut state, None, &[]);
             return Err(self.0.gpu.judge(error));
@@ -31,7 +31,8 @@ impl Device {
         self.flush_locked(&mut state, None, old).map(drop)
     }
 
-    /// Runs what waits. Values that it should have made fail with its error. `lent` as in [`Stream::take`].
+    /// Runs the waiting ops. If the run fails, the values that it should have made fail with its error. `lent` as in
+    /// [`Stream::take`].
     ///
     /// [`Stream::take`]: crate::graph::Stream::take
     pub(super) fn flush_locked(
@@ -63,7 +64,8 @@ impl Device {
         let (plan, known) = state.plans.get(key, |first, tries| {
             let began = Instant::now();
             let mut plan = tuner.plan(gpu, caps, graph, fusion);
-            // A training step has the same kernels from its first time on, also in a process that resumes another's.
+            // A training step gets the same kernels from its first run on, so that a process that resumes another's
+            // training rounds alike.
             if first && fusion && !training {
                 let calls = graph.nodes.iter().filter(|node| !node.inputs.is_empty()).count();
                 let apart = || tuner.plan(gpu, caps, graph, false);
@@ -74,7 +76,7 @@ impl Device {
         });
         if !known {
             state.tuner.saw(plan.tasks());
-            // Proofs are submissions, too.
+            // Proofs submit work, too.
             awaited.count_submits();
         }
         gpu.counters.add(Counter::Flushes, 1);
@@ -103,15 +105,15 @@ impl Device {
     }
 }
 
-/// Values that a flush has taken out of the stream. Those that still wait when it ends, be it by a panic in a
-/// driver, fail: their places in the stream belong to others now. So do lent ones, if the run has reached the
-/// queue.
+/// The values that a flush has taken out of the stream. Those that still wait when the flush ends (a driver may have
+/// panicked) fail, as their places in the stream belong to other nodes now. Lent values fail, too, if the run has
+/// reached the queue.
 struct Awaited<'a> {
     gpu: &'a Gpu,
     taken: &'a Taken,
-    /// What became of the run, if it came to an end.
+    /// The result of the run, if the run has ended.
     ran: Option<Result<()>>,
-    /// Submissions before the run.
+    /// How many submissions there were before the run.
     submits: u64,
 }
 
@@ -122,14 +124,14 @@ impl<'a> Awaited<'a> {
         awaited
     }
 
-    /// The run begins after the submissions until now.
+    /// Counts the submissions until now; the run begins after them.
     fn count_submits(&mut self) {
         if !self.taken.lent.is_empty() {
             self.submits = self.gpu.stats().submits;
         }
     }
 
-    /// What a value that the run should have made or has taken fails with.
+    /// The error of a value that the run should have made, or was allowed to overwrite.
     fn error(&self) -> Error {
         match &self.ran {
             Some(Err(error)) => error.clone(),
@@ -148,7 +150,7 @@ impl Drop for Awaited<'_> {
                 }
             }
         }
-        // All submissions of a device are made with its state locked, so another one can only be this run's.
+        // Every submission holds the lock on the device's state, so another submission can only be this run's.
         if !self.taken.lent.is_empty() && self.gpu.stats().submits != self.submits {
             for value in &self.taken.lent {
                 value.set(ValueState::Failed(self.error()));
@@ -173,7 +175,7 @@ pub(super) fn never_ran() -> Error {
     )
 }
 
-/// The buffer of a value that has run.
+/// The buffer of a value that an earlier run has computed.
 pub(super) fn ready(value: &Value) -> Result<Arc<Buffer>> {
     match value.state() {
         ValueState::Ready(buffer) => Ok(buffer),

@@ -1,4 +1,4 @@
-//! What a [`Device`] tells of its work: the plan it ran last, and how long kernels take.
+//! What a [`Device`] shows of its work: the plan it ran last, and how long its kernels take.
 
 use super::Device;
 use crate::device::Profile;
@@ -11,17 +11,17 @@ impl Device {
         self.state().plans.last()
     }
 
-    /// Lets plans be made for another adapter.
+    /// Lets a test plan for another adapter.
     #[cfg(test)]
     pub(crate) fn change_caps(&self, change: impl FnOnce(&mut crate::device::Caps)) {
         change(&mut self.state().caps);
     }
 
-    /// Takes the time of every kernel from now on, until the [`Profiler`] is asked for the result.
+    /// Times every kernel from now on, until [`Profiler::finish`] returns the result.
     ///
-    /// Ops that were called before are not part of it. Times come from the device's own clock where the
-    /// adapter has timestamps (natively most do); else every kernel is submitted and waited for by itself,
-    /// and the table says so. Recording slows the host a little, and a device without timestamps much.
+    /// The profile leaves out ops that were called before. Times come from the device's own clock where the adapter has
+    /// timestamps (natively most do); else the host submits every kernel by itself and waits for it, and the table says
+    /// so. Recording slows the host a little, and a device without timestamps much.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

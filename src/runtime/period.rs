@@ -1,23 +1,23 @@
-//! Loops without marks: the period of a sequence of calls.
+//! Finds the period of a loop that gives no marks, in its sequence of calls.
 
 use super::stream_limits::{LONGEST, STREAM_LIMIT};
 
-/// Calls that are remembered: two turns of the longest period.
+/// How many calls are remembered: two turns of the longest period.
 const HISTORY: usize = 2 * LONGEST;
-/// Calls that must have repeated before a period is believed, if two turns of it are fewer. A loop inside the
-/// program's own turn is seldom as long.
+/// So many calls must repeat before a period counts, if two turns of it are fewer. A loop inside the program's own turn
+/// is seldom as long.
 const EVIDENCE: usize = 1024;
-/// A flush has about as many nodes at least: few enough to plan them quickly, enough to keep a GPU busy.
+/// A flush has at least about as many nodes: few enough to plan quickly, enough to keep a GPU busy.
 const CUT: usize = 1024;
-/// After as many cuts a period has been a real one.
+/// After so many cuts a period has proven itself.
 const SETTLED: u32 = 8;
 
-/// Finds the period of the calls that were flushed without being asked for, and says whether it goes on.
+/// Finds the period of the calls in unasked flushes, and says whether it goes on.
 pub(super) struct Periods {
-    /// A word for each call; up to twice as many as count.
+    /// A hash for each call; up to twice as many as count.
     history: Vec<u64>,
     period: Option<usize>,
-    /// Cuts that the period has made.
+    /// How many cuts this period has made.
     cuts: u32,
     evidence: usize,
 }
@@ -29,22 +29,22 @@ impl Default for Periods {
 }
 
 impl Periods {
-    /// Of `new` calls the first that [`Periods::full`] wants to see: as a rule all, of a period that has long gone on
-    /// the last turn.
+    /// The first of `new` calls that [`Periods::full`] wants to see: as a rule it wants all, but of a period that has
+    /// long gone on only the last turn.
     pub(super) fn first(&self, new: usize) -> usize {
         let settled = self.period.filter(|_| self.cuts >= SETTLED);
         settled.map_or(0, |period| new.saturating_sub(period))
     }
 
-    /// The stream has as many nodes as [`Periods::cut_length`], or [`STREAM_LIMIT`]; `calls` are those from
-    /// [`Periods::first`] on. Whether it is to be cut.
+    /// Whether to cut the stream, which has as many nodes as [`Periods::cut_length`] or [`STREAM_LIMIT`]; `calls` are
+    /// those from [`Periods::first`] on.
     pub(super) fn full(&mut self, nodes: usize, calls: impl Iterator<Item = u64>) -> bool {
         let skipped = self.first(nodes) > 0;
         let begin = self.history.len();
         self.history.extend(calls);
         let new = self.history.len() - begin;
         if let Some(period) = self.period {
-            // A turn that went before is always in the history.
+            // The history always holds the turn before.
             let earlier = begin.saturating_sub(period);
             if self.history[begin..] == self.history[earlier..earlier + new] {
                 self.cuts = self.cuts.saturating_add(1);
@@ -54,7 +54,7 @@ impl Periods {
             if skipped {
                 self.history.drain(..begin);
             }
-            // What was no more than a loop inside the program's turn shall not be taken for the turn again.
+            // This was a loop inside the program's turn, and must not pass for the turn again.
             self.evidence = match self.cuts < SETTLED {
                 true => (2 * self.evidence).min(HISTORY / 2),
                 false => EVIDENCE,
@@ -72,19 +72,19 @@ impl Periods {
         true
     }
 
-    /// The nodes of every flush while the period goes on: whole turns, so that all are alike.
+    /// How many nodes each flush has while the period goes on: whole turns, so that all flushes are alike.
     pub(super) fn cut_length(&self) -> Option<usize> {
         self.period.map(|period| period * (CUT / period).max(1))
     }
 
-    /// The program has said itself where it begins anew, or has looked at a value.
+    /// The program itself has said where it begins anew, or has looked at a value.
     pub(super) fn forget(&mut self) {
         self.history.clear();
         self.period = None;
     }
 
     fn trim(&mut self) {
-        // Seldom, as all that stays is moved.
+        // This is rare, as it moves all that stays.
         if self.history.len() > 2 * HISTORY {
             let old = self.history.len() - HISTORY;
             self.history.drain(..old);
@@ -92,10 +92,10 @@ impl Periods {
     }
 }
 
-/// The smallest period with which the last calls, at least `evidence` and at least two turns, go on.
+/// The smallest period that holds for the last calls, for at least `evidence` of them and at least two turns.
 fn smallest_period(calls: &[u64], evidence: usize) -> Option<usize> {
-    // The failure function of Knuth, Morris and Pratt, read from the end: of the last calls, as many as there are
-    // up to `i`, the longest beginning that is also an end. The rest is the smallest period.
+    // The failure function of Knuth, Morris and Pratt, read from the end: among the last `i` calls, the longest
+    // beginning that is also an end. What remains is the smallest period.
     let back: Vec<u64> = calls.iter().rev().copied().collect();
     let mut border = vec![0; back.len()];
     let mut length = 0;

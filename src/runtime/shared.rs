@@ -9,11 +9,11 @@ use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::{Spec, ValueState};
 
 impl Device {
-    /// Shares a device that the application has made. Its own limits and features hold; kernels need what
-    /// `wgpu::Limits::downlevel_defaults()` has, and do more at once with more.
+    /// Shares a device that the application has made, with the limits and features that it has. Kernels need those of
+    /// `wgpu::Limits::downlevel_defaults()`, and do more at once where there is more.
     ///
-    /// wgrad replaces the device's handlers for uncaptured errors and for loss. Cloning this handle gives others; a second
-    /// call for the same device would take the handlers from the first.
+    /// wgrad replaces the device's handlers for uncaptured errors and for loss. Clone this handle to get others; a
+    /// second call for the same device would take the handlers from the first.
     ///
     /// [`Tensor::from_buffer`](crate::Tensor::from_buffer) tells how buffers are shared.
     ///
@@ -51,13 +51,13 @@ impl Device {
         (&gpu.device, &gpu.queue)
     }
 
-    /// Refuses a buffer of the application's of which kernels cannot use `bytes`.
+    /// Refuses an application's buffer if kernels cannot use `bytes` of it.
     pub(crate) fn check_buffer(&self, buffer: &wgpu::Buffer, bytes: u64) -> Result<()> {
         let gpu = &self.0.gpu;
         gpu.ask()?;
         match gpu.refusal(buffer, bytes) {
             None => Ok(()),
-            // Or the device has gone meanwhile.
+            // The device may also be gone by now.
             Some(why) => Err(gpu.judge(Error::Device(
                 DeviceFault::Buffer,
                 message!(
@@ -68,13 +68,13 @@ impl Device {
         }
     }
 
-    /// A value in a buffer of the application's.
+    /// A value in an application's buffer.
     pub(crate) fn adopt(&self, spec: Spec, buffer: wgpu::Buffer) -> Arc<Value> {
         Value::new(spec, ValueState::Ready(Arc::new(Buffer::foreign(buffer))))
     }
 
-    /// The buffer of `value`, after a flush if it was waiting, or if the application may write to the buffer and what
-    /// waits may read it.
+    /// The buffer of `value`. This flushes first if the value waits, or if the application may write to the buffer and
+    /// waiting ops may read it.
     pub(crate) fn buffer(&self, value: &Arc<Value>) -> Result<Arc<Buffer>> {
         self.0.gpu.share();
         let mut state = self.state();
@@ -86,13 +86,13 @@ impl Device {
         flushed.and_then(|()| ready(value)).map_err(|error| self.tell(&mut state, error))
     }
 
-    /// Takes the application's buffer back from `value`, of which nobody may hold anything else.
+    /// Takes the application's buffer back from `value`, which nobody else may hold.
     pub(crate) fn release(&self, value: Arc<Value>) -> Result<wgpu::Buffer> {
         let buffer = self.buffer(&value)?;
         let refused =
             |what| Err(Error::Device(DeviceFault::Buffer, message!("into_buffer: {what}")));
         if !buffer.is_pooled() {
-            // One is the value's, the other this function's.
+            // The value holds one handle, this function the other.
             return match Arc::strong_count(&value) + Arc::strong_count(&buffer) {
                 3 => Ok(buffer.raw().clone()),
                 _ => refused(

@@ -1,4 +1,4 @@
-//! Measuring which variants of ops are fastest, and what becomes of the findings.
+//! Measures which variants of ops are fastest, and keeps the findings.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -9,8 +9,8 @@ use crate::error::{Error, Result, message};
 use crate::plan::{Tuning, TuningReport, measure};
 
 impl Device {
-    /// As [`Device::tune`], on every target. Between two measurements a page can draw and a program go on; what it
-    /// runs meanwhile makes the times longer. A future that is dropped leaves what it had measured unused.
+    /// As [`Device::tune`], on every target. Between two measurements a page can draw and a program can go on; what it
+    /// runs meanwhile makes the times longer. If you drop the future, its measurements are not used.
     ///
     /// # Errors
     /// As [`Device::tune`].
@@ -18,7 +18,7 @@ impl Device {
         self.flush()?;
         let gpu = &self.0.gpu;
         gpu.done().await?;
-        // Where timestamps take the times, nobody else may be recording a profile.
+        // The device's timestamps serve one recording at a time.
         if platform::TIMESTAMPS_ARE_FINE {
             gpu.start_profile().map(|()| gpu.drop_profile())?;
         }
@@ -26,7 +26,8 @@ impl Device {
         let mut ops = Vec::new();
         let measured = {
             let mut measuring = pin!(measure(gpu, &mut tasks, &mut ops));
-            // Whatever submits holds the state, as a flush tells its own submissions by that; whatever waits does not.
+            // Whoever submits holds the state, as a flush recognises its own submissions by that; whoever waits does
+            // not hold it.
             poll_fn(|context| {
                 let _lane = self.state();
                 measuring.as_mut().poll(context)
@@ -43,11 +44,11 @@ impl Device {
         measured.map(|()| TuningReport::new(ops))
     }
 
-    /// Whether plans use findings, and whether they may be made while the program runs. `WGRAD_TUNE` sets it for new
-    /// devices.
+    /// Whether plans use findings, and whether the device may measure while the program runs. `WGRAD_TUNE` sets it for
+    /// new devices.
     ///
     /// Variants differ in rounding. With [`Tuning::Off`] results depend on the adapter and this crate alone, with
-    /// [`Tuning::Found`], the default, also on the findings that are there when a plan is made, and with
+    /// [`Tuning::Found`], the default, also on the findings that exist when a plan is made, and with
     /// [`Tuning::Background`] on time as well.
     ///
     /// ```
@@ -67,13 +68,13 @@ impl Device {
         }
     }
 
-    /// What [`Device::set_tuning`] has set.
+    /// The mode that [`Device::set_tuning`] has set.
     pub fn tuning(&self) -> Tuning {
         self.state().tuner.mode()
     }
 
-    /// How precisely products of `f32` tensors are computed from now on: `matmul`, the convolutions and their gradients.
-    /// [`DeviceOptions::matmul_precision`] sets it for a new device.
+    /// How precisely products of `f32` tensors are computed from now on: `matmul`, the convolutions and their
+    /// gradients. [`DeviceOptions::matmul_precision`] sets it for a new device.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -94,20 +95,20 @@ impl Device {
         }
     }
 
-    /// What [`Device::set_matmul_precision`] has set.
+    /// The precision that [`Device::set_matmul_precision`] has set.
     pub fn matmul_precision(&self) -> MatmulPrecision {
         self.state().caps.precision
     }
 
-    /// What was found by measuring, as text: those of this process and those in the cache folder.
+    /// All findings as text: those of this process and those in the cache folder.
     ///
-    /// Natively findings are kept there unless `WGRAD_CACHE` is `off`. A web page keeps this text where it likes and
-    /// gives it to [`Device::load_tuning_findings`] at the next visit.
+    /// Natively wgrad keeps findings there unless `WGRAD_CACHE` is `off`. A web page can keep this text where it likes
+    /// and give it to [`Device::load_tuning_findings`] at the next visit.
     pub fn tuning_findings(&self) -> String {
         self.state().tuner.text()
     }
 
-    /// Uses findings that [`Device::tuning_findings`] has returned, from the next plan on. Returns how many they are.
+    /// Uses findings that [`Device::tuning_findings`] has returned, from the next plan on. Returns how many there are.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

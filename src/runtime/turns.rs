@@ -1,63 +1,64 @@
-//! Loops with marks: which of a turn's marks the stream is cut at.
+//! Decides at which of a loop's marks the device cuts the stream.
 //!
-//! A turn is complete when a mark comes again. It ends at the mark that the longest work follows: the assignments of
-//! a training step stand close together, and behind the last of them the next step begins. The begin of a tape says
-//! it by itself.
+//! A turn is complete when a mark comes again. It ends at the mark that the most nodes follow: the assignments of a
+//! training step stand close together, and the next step begins behind the last of them. The begin of a tape marks a
+//! turn by itself.
 
 use super::stream_limits::{LONGEST, STREAM_LIMIT};
 use crate::graph::HashIndex;
 
-/// What a program tells of its turns without meaning to.
+/// What a program reveals of its turns without meaning to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// What comes now belongs to another turn than what came before.
+    /// The calls from here on belong to another turn than those before.
     Turn,
-    /// The cell of this number has got a new value.
+    /// The variable of this number has got a new value.
     Replaced(u64),
 }
 
 /// A flush of fewer nodes would cost more than it saves.
 const LEAST: usize = 16;
-/// What becomes of [`LEAST`] at most.
+/// The most that [`LEAST`] may grow to.
 const LEAST_AT_MOST: usize = 1024;
-/// After as many cuts a label has been a real one.
+/// After so many cuts a label has proven itself.
 const SETTLED: u32 = 8;
-/// Marks that are remembered until one comes again.
+/// How many marks are remembered until one comes again.
 const MARKS: usize = 4096;
-/// A program that flushes itself after every so many cuts needs none.
+/// A program that flushes itself after every so many cuts needs no cuts.
 const CUTS_A_STEP: u32 = 8;
-/// As often in a row before the program is taken at its word.
+/// So many times in a row the program must flush itself before the device relies on it.
 const STEPS: u32 = 2;
 
-/// Positions are counted in nodes, over all streams. Where tests take a stream away they may go back.
+/// Positions count nodes over all streams. They may go back where a test takes a stream away.
 pub(super) struct Turns {
-    /// The stream is cut where this comes.
+    /// The mark at which the stream is cut.
     label: Option<Mark>,
-    /// Where it came last.
+    /// Where the label came last.
     came: u64,
     /// The length of its turns.
     length: u64,
-    /// Cuts that it has made.
+    /// How many cuts the label has made.
     cuts: u32,
-    /// Nodes of a turn and of a cut at least. More than [`LEAST`] in a program whose turns have loops of their own.
+    /// A turn and a cut have at least so many nodes. More than [`LEAST`] in a program whose turns have loops of their
+    /// own.
     least: usize,
-    /// Where a turn began by a tape, the first time since a flush was asked for.
+    /// Where a tape first began a turn since the last flush that somebody asked for.
     begun: Option<u64>,
-    /// The cells that were given values since the label came, and where; kept only while a label is to be found.
+    /// The variables that got values since the label came, and where; kept only while a label is sought.
     marks: Vec<(u64, u64)>,
-    /// The first of `marks` with this cell.
+    /// The first of `marks` with this variable.
     first: HashIndex,
     asked: Asked,
 }
 
-/// Flushes that the program asks for.
+/// The flushes that the program itself asks for.
 #[derive(Default)]
 struct Asked {
     /// Where the last one was.
     at: u64,
-    /// Cuts since.
+    /// How many cuts there were since.
     cuts: u32,
-    /// As many in a row that cut short what the label would have cut.
+    /// So many of them in a row came before the label would have cut.
     steps: u32,
     /// The program flushes itself often enough.
     enough: bool,
@@ -80,7 +81,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// A mark at `now`, behind `waiting` nodes: whether they are to be flushed.
+    /// A mark comes at `now`, behind `waiting` nodes. Returns whether to flush them.
     pub(super) fn mark(&mut self, mark: Mark, now: u64, waiting: usize) -> bool {
         if self.asked.enough && now.saturating_sub(self.asked.at) <= STREAM_LIMIT as u64 {
             return false;
@@ -116,7 +117,7 @@ impl Turns {
         self.clear();
     }
 
-    /// The program is taken for one that flushes itself often enough, from `now` until it does not.
+    /// From `now` on the device relies on the program to flush itself often enough, until it does not.
     #[cfg(feature = "safetensors")]
     pub(super) fn resume(&mut self, now: u64) {
         *self = Turns {
@@ -125,10 +126,10 @@ impl Turns {
         };
     }
 
-    /// Nodes that may wait for the label, if its turns are longer than what may wait otherwise.
+    /// How many nodes may wait for the label, if its turns are longer than a stream may be otherwise.
     pub(super) fn room(&self) -> Option<usize> {
         let long = STREAM_LIMIT as u64 + 1..=LONGEST as u64;
-        // With room for turns that are not all of one length.
+        // This leaves room for turns of different lengths.
         let room = long.contains(&self.length).then_some(self.length + self.length / 4)?;
         self.label.map(|_| (room as usize).min(LONGEST))
     }
@@ -137,7 +138,7 @@ impl Turns {
     fn comes(&mut self, now: u64) {
         let length = now.saturating_sub(self.came);
         if !self.is_missing(now) && length >= self.least as u64 {
-            // Turns may differ: the longest counts, and less so as others follow.
+            // Turns may differ: the longest counts, and counts less as others follow.
             self.length = length.max(self.length - self.length / 4);
         }
         self.came = now;
@@ -152,19 +153,19 @@ impl Turns {
         };
         let length = now.saturating_sub(begun);
         if length > LONGEST as u64 && !self.is_missing(now) {
-            // One among many turns, which have their label.
+            // This is one among many turns, which have their label.
             self.begun = Some(now);
         } else if length >= self.least as u64 {
             self.elect(Mark::Turn, now, length);
         }
     }
 
-    /// There is no label, or it comes no more.
+    /// There is no label, or it no longer comes.
     fn is_missing(&self, now: u64) -> bool {
         self.label.is_none() || now.saturating_sub(self.came) > 2 * self.length
     }
 
-    /// A cell gets a value while a label is to be found.
+    /// A variable gets a value while a label is sought.
     fn note(&mut self, cell: u64, now: u64) {
         if self.marks.len() >= MARKS {
             self.clear();
@@ -182,7 +183,7 @@ impl Turns {
             turn.iter().zip(ends).map(|((cell, at), end)| (end.saturating_sub(*at), *cell, *at));
         let longest = gaps.reduce(|a, b| if b.0 > a.0 { b } else { a });
         let (_, last, at) = longest.unwrap_or((0, cell, now));
-        // A label that was soon missing was that of a loop inside the turn.
+        // A label that soon went missing was that of a loop inside the turn.
         if self.label.is_some() {
             self.least = match self.cuts < SETTLED {
                 true => (2 * self.least).min(LEAST_AT_MOST),

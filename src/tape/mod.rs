@@ -1,7 +1,7 @@
-//! [`GradientTape`]: records what was called and plays it backwards.
+//! [`GradientTape`]: records calls and plays them backwards.
 //!
-//! A tape sees calls through the one door (`eager`), keeps what each op's rule declares, and walks back with
-//! ordinary ops, so a gradient is computed, fused and differentiated like everything else.
+//! A tape sees calls through the one door (`eager`), keeps what each op's rule needs, and walks back with ordinary ops,
+//! so a gradient is computed, fused and differentiated like everything else.
 
 mod recorder;
 mod sources;
@@ -50,7 +50,7 @@ use recorder::Recorder;
 /// ```
 pub struct GradientTape(Open);
 
-/// A tape that can be asked for gradients again and again; it keeps what it recorded until it is dropped.
+/// A tape that gives gradients again and again; it keeps its record until it is dropped.
 ///
 /// It records until it is asked the first time or [`stop`](PersistentTape::stop)ped, or, made by
 /// [`record`](PersistentTape::record), what its function calls. What is computed later has no gradient.
@@ -71,11 +71,11 @@ pub struct GradientTape(Open);
 /// ```
 pub struct PersistentTape {
     open: Open,
-    /// Goes on after the first gradient.
+    /// The tape goes on recording after the first gradient.
     keeps_on: bool,
 }
 
-/// A recorder that is told of calls until it is stopped or dropped.
+/// A recorder that observes calls until it is stopped or dropped.
 struct Open {
     recorder: Rc<Recorder>,
     observer: Rc<dyn eager::Observer>,

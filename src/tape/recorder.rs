@@ -1,5 +1,5 @@
-//! What a tape writes down: for each differentiable call on something watched, the op, who its inputs and its
-//! result are, and the values that the op's rule declares.
+//! What a tape records: for each differentiable call on something it watches, the op, the identities of its inputs and
+//! its result, and the values that the op's rule keeps.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -24,19 +24,19 @@ pub struct Recorder {
 
 /// What belongs to tensors or variables, by their ids.
 pub(super) type ById<T> = HashMap<u64, T, BuildHasherDefault<Mixer>>;
-/// As a rule a tape reads a variable once.
+/// As a rule a program reads a variable once while a tape is open.
 pub(super) type ReadIds = SmallVec<[u64; 1]>;
 pub(super) type Ids = HashSet<u64, BuildHasherDefault<Mixer>>;
 
 #[derive(Default)]
 struct State {
-    /// Ids of the tensors that are watched or follow from watched ones.
+    /// Ids of the tensors that the tape watches, and of those that depend on them.
     tracked: Ids,
     entries: Vec<Rc<Entry>>,
-    /// The ids under which a variable was read.
+    /// The ids under which the program read a variable.
     reads: ById<ReadIds>,
     watched_variables: Ids,
-    /// Why gradients ended: ops without one that took something tracked.
+    /// Why gradients end: ops without a gradient that took something tracked.
     stops: Vec<&'static str>,
 }
 
@@ -47,12 +47,12 @@ pub(super) struct Entry {
     pub(super) output: Option<Tensor>,
 }
 
-/// Reasons that are kept for a message.
+/// How many of these reasons a message names.
 const STOPS: usize = 8;
-/// Calls that a tape has when it is told that it may have been forgotten: more than four of the longest streams.
+/// A tape with so many calls may have been forgotten, so it warns: this is more than four of the longest streams.
 const MANY: usize = 1 << 14;
 
-/// Once in a program, for a loop with such a tape would else say it at every turn.
+/// Warns once in a program; a loop with such a tape would else warn at every turn.
 fn warn_of_many() {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
@@ -88,13 +88,13 @@ impl Recorder {
         f()
     }
 
-    /// The entries so far; handed over for good if `take`.
+    /// The entries so far; with `take` the recorder gives them away.
     pub(super) fn entries(&self, take: bool) -> Vec<Rc<Entry>> {
         let mut state = self.state.borrow_mut();
         if take { std::mem::take(&mut state.entries) } else { state.entries.clone() }
     }
 
-    /// The ids under which `variable` was read while it was watched.
+    /// The ids under which the program read `variable` while the tape watched it.
     pub(super) fn reads_of(&self, variable: u64) -> ReadIds {
         self.state.borrow().reads.get(&variable).cloned().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What gradients are asked of and for: tensors, variables, and lists of them.
+//! Of what and for what a tape computes gradients: tensors, variables, and lists of them.
 
 use std::borrow::Borrow;
 

@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 use super::recorder::{ById, Entry, Ids, ReadIds, Recorder};
 use super::sources::{GradientSource, Kind, check_float};
 
-/// The gradient of each source, the entries being freed on the way if `once`.
+/// The gradient of each source; with `once` the walk frees the entries on its way.
 pub(super) fn backward(
     recorder: &Recorder,
     once: bool,
@@ -86,7 +86,7 @@ pub(super) fn require(
         .collect()
 }
 
-/// The ids that depend on the sources; rules are asked for these alone.
+/// The ids that depend on the sources; the walk asks only their rules.
 fn reach<'a>(entries: &[Rc<Entry>], sources: impl Iterator<Item = &'a u64>) -> Ids {
     let mut reached: Ids = sources.copied().collect();
     for entry in entries {
@@ -97,7 +97,7 @@ fn reach<'a>(entries: &[Rc<Entry>], sources: impl Iterator<Item = &'a u64>) -> I
     reached
 }
 
-/// The targets' own gradients.
+/// The gradients that the targets start with.
 fn seed(
     targets: &[Tensor],
     output_gradients: Option<&[&Tensor]>,
@@ -154,8 +154,8 @@ fn accumulate(grads: &mut ById<Tensor>, id: u64, grad: Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Sums over the axes along which an input of `shape` was broadcast, or spreads a gradient that a rule gave
-/// without broadcasting it.
+/// Sums a gradient over the axes along which an input of `shape` was broadcast. Where a rule gave a smaller gradient,
+/// spreads it over the shape.
 fn unbroadcast(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
     if grad.spec().shape == *shape {
         return Ok(grad.clone());
@@ -171,7 +171,7 @@ fn unbroadcast(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
     if summed.len() == shape.elements() {
         return summed.reshape_to(shape.clone());
     }
-    // A rule's result may be smaller than the input, where a constant stands for a whole tensor.
+    // A rule's result may be smaller than the input, where one number stands for a whole tensor.
     let zero = fill(grad.device(), "BroadcastTo", shape.clone(), 0.into(), grad.dtype())?;
     summed.add(&zero)
 }
