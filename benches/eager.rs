@@ -3,9 +3,10 @@
 
 use criterion::{BatchSize, Bencher, Criterion, Throughput, criterion_group, criterion_main};
 use wgrad as tf;
+use wgrad::Trackable;
 use wgrad::keras::layers::{Dense, Flatten, Layer};
 use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Sequential};
+use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{Device, Tensor};
 
 /// A device that runs nothing: what is left is the host's own work.
@@ -128,7 +129,7 @@ fn step(c: &mut Criterion) {
         b.iter(|| {
             let (x, y) = digits.tensors(&all).unwrap();
             let tape = tf::GradientTape::new();
-            let logits = model.call(&x, true).unwrap();
+            let logits = model.call(&x, TRAINING).unwrap();
             let loss = tf::sparse_softmax_cross_entropy_with_logits(&y, &logits).unwrap();
             let loss = loss.reduce_mean(()).unwrap();
             let variables = model.trainable_variables();

@@ -148,8 +148,8 @@ struct Linear {
 
 impl Linear {
     fn new() -> tf::Result<Self> {
-        let w = tf::Variable::named("weight", &tf::constant(5.0)?);
-        let b = tf::Variable::named("bias", &tf::constant(10.0)?);
+        let w = tf::Variable::new(&tf::constant(5.0)?);
+        let b = tf::Variable::new(&tf::constant(10.0)?);
         Ok(Linear { w, b })
     }
 

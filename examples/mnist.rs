@@ -14,11 +14,12 @@ use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use say::{Result, say};
 use wgrad as tf;
+use wgrad::Trackable;
 use wgrad::data::mnist::{Images, Mnist, MnistOptions};
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D};
 use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Sequential};
+use wgrad::keras::{Activation, INFERENCE, Sequential, TRAINING};
 
 /// Train a network on MNIST on the GPU.
 #[derive(Parser)]
@@ -152,7 +153,7 @@ fn train_step(
     labels: &tf::Tensor,
 ) -> tf::Result<(tf::Tensor, tf::Tensor)> {
     let tape = tf::GradientTape::new();
-    let logits = model.call(images, true)?;
+    let logits = model.call(images, TRAINING)?;
     let loss = tf::sparse_softmax_cross_entropy_with_logits(labels, &logits)?.reduce_mean(())?;
     let variables = model.trainable_variables();
     let gradients = tape.gradient(&loss, &variables)?;
@@ -272,7 +273,7 @@ fn evaluate(model: &Sequential, images: &Images, count: usize) -> Result<Test> {
     let mut at = 0;
     for batch in images.batches(500, Some((0..count).collect())) {
         let (x, _) = batch?;
-        for guess in model.call(&x, false)?.argmax(-1)?.to_vec::<i32>()? {
+        for guess in model.call(&x, INFERENCE)?.argmax(-1)?.to_vec::<i32>()? {
             let (label, guess) = (usize::from(images.labels[at]), guess as usize);
             test.confusion[label][guess] += 1;
             if label != guess {

@@ -9,6 +9,9 @@
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}
 
+#[doc = include_str!("../docs/layers.md")]
+pub mod layers {}
+
 #[doc = include_str!("../FEATURES.md")]
 pub mod features {}
 

@@ -3,10 +3,11 @@
 use super::*;
 use crate::keras::layers::{Dense, Dropout};
 use crate::keras::optimizers::{Adam, Optimizer, Sgd};
-use crate::keras::{Layer, Sequential};
+use crate::keras::{INFERENCE, Layer, Sequential, TRAINING};
 use crate::random::Generator;
 use crate::tape::GradientTape;
 use crate::tensor::constant;
+use crate::trackable::Trackable;
 
 /// What happened, tensors by what a tape knows them by.
 enum Event {
@@ -85,16 +86,16 @@ impl Training {
             .add(Dense::new(4).kernel_initializer(ones))
             .add(Dropout::new(0.5).seed(11))
             .add(Dense::new(1).kernel_initializer(ones));
-        model.call(&x, false)?;
+        model.call(&x, INFERENCE)?;
         let optimizer = Adam::new(0.1);
-        optimizer.build(&model.trainable_variables())?;
+        optimizer.build(&model)?;
         Ok(Training { x, model, optimizer })
     }
 
     fn step(&self) -> Result<()> {
         let tape = GradientTape::new();
-        let loss = self.model.call(&self.x, true)?.square()?.softmax(0)?.reduce_max(())?;
-        self.optimizer.minimize(&loss, tape, &self.model.trainable_variables())
+        let loss = self.model.call(&self.x, TRAINING)?.square()?.softmax(0)?.reduce_max(())?;
+        self.optimizer.minimize(&loss, tape, &self.model)
     }
 
     fn values(&self) -> Result<Vec<Vec<f32>>> {

@@ -10,6 +10,9 @@
 //!
 #![doc = include_str!("../README.md")]
 
+// The derive macro writes `::wgrad`, here as elsewhere.
+extern crate self as wgrad;
+
 mod cache_folder;
 pub mod data;
 mod device;
@@ -30,6 +33,7 @@ mod shape;
 mod tape;
 mod tensor;
 mod text_table;
+mod trackable;
 mod variable;
 mod wgsl;
 
@@ -50,6 +54,7 @@ pub use runtime::{Device, Profiler};
 pub use shape::{Axes, Axis, Shape, Sizes};
 pub use tape::{GradientTape, PersistentTape, Sources, Targets, TensorOrVariable, Watchable};
 pub use tensor::{Element, Nested, Operand, Tensor, constant, fill, range};
+pub use trackable::{NamedArray, Parts, Trackable};
 pub use variable::Variable;
 /// The version of wgpu whose devices and buffers can be shared.
 pub use wgpu;

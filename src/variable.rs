@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::fresh_id;
@@ -29,35 +30,45 @@ use crate::tensor::{Operand, Tensor};
 #[derive(Clone)]
 pub struct Variable(Arc<Cell>);
 
-struct Cell {
+/// The value stands behind a trait: that a user's struct is `Send` and `Sync`, the compiler need not look for in all
+/// types below a tensor, down to the driver's, where deep structs would reach its recursion limit.
+trait Holder: Send + Sync {
+    fn lock(&self) -> MutexGuard<'_, Tensor>;
+}
+
+impl Holder for Mutex<Tensor> {
+    fn lock(&self) -> MutexGuard<'_, Tensor> {
+        self.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Cell<T: ?Sized = dyn Holder> {
     id: u64,
-    name: String,
+    /// Whether it was made for training.
     trainable: bool,
+    /// True while training leaves it as it is all the same.
+    frozen: AtomicBool,
     spec: Spec,
-    tensor: Mutex<Tensor>,
+    tensor: T,
 }
 
 impl Variable {
     /// A trainable variable with this start value.
     pub fn new(value: impl Borrow<Tensor>) -> Self {
-        Variable::named("Variable", value)
-    }
-
-    /// A trainable variable that messages and files call `name`.
-    pub fn named(name: impl Into<String>, value: impl Borrow<Tensor>) -> Self {
-        Variable::make(name.into(), value.borrow(), true)
+        Variable::with(fresh_id(), true, value.borrow())
     }
 
     /// A variable that tapes do not watch by themselves: a counter, a running mean.
-    pub fn untrainable(name: impl Into<String>, value: impl Borrow<Tensor>) -> Self {
-        Variable::make(name.into(), value.borrow(), false)
+    pub fn untrainable(value: impl Borrow<Tensor>) -> Self {
+        Variable::with(fresh_id(), false, value.borrow())
     }
 
-    fn make(name: String, value: &Tensor, trainable: bool) -> Self {
+    /// A variable of this identity, which nobody else has.
+    pub(crate) fn with(id: u64, trainable: bool, value: &Tensor) -> Self {
         let cell = Cell {
-            id: fresh_id(),
-            name,
+            id,
             trainable,
+            frozen: AtomicBool::new(false),
             spec: value.spec().clone(),
             tensor: Mutex::new(value.detached()),
         };
@@ -113,14 +124,14 @@ impl Variable {
         self.update("AssignSubVariableOp", delta.into(), Tensor::subtract)
     }
 
-    /// What messages and files call it.
-    pub fn name(&self) -> &str {
-        &self.0.name
+    /// True if tapes watch it by themselves: it was made for training and is not frozen
+    /// (see [`Trackable::set_trainable`](crate::Trackable::set_trainable)).
+    pub fn trainable(&self) -> bool {
+        self.0.trainable && !self.0.frozen.load(Ordering::Relaxed)
     }
 
-    /// True if tapes watch it by themselves.
-    pub fn trainable(&self) -> bool {
-        self.0.trainable
+    pub(crate) fn freeze(&self, frozen: bool) {
+        self.0.frozen.store(frozen, Ordering::Relaxed);
     }
 
     /// The shape, which never changes.
@@ -179,24 +190,22 @@ impl Variable {
     }
 
     fn lock(&self) -> MutexGuard<'_, Tensor> {
-        self.0.tensor.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.tensor.lock()
     }
 
     fn check(&self, op: &str, value: &Tensor) -> Result<()> {
         let spec = &self.0.spec;
         if value.spec().shape != spec.shape {
             return Err(Error::Shape(message!(
-                "{op}: the variable '{}' is {} and the value is {:?}; a variable keeps its shape. Make a new \
-                 variable, or reshape the value.",
-                self.0.name,
+                "{op}: the variable is {} and the value is {:?}; a variable keeps its shape. Make a new variable, or \
+                 reshape the value.",
                 spec.shape,
                 value.shape()
             )));
         }
         if value.dtype() != spec.dtype {
             return Err(Error::DType(message!(
-                "{op}: the variable '{}' is {} and the value is {}; a variable keeps its dtype. Cast the value.",
-                self.0.name,
+                "{op}: the variable is {} and the value is {}; a variable keeps its dtype. Cast the value.",
                 spec.dtype,
                 value.dtype()
             )));
@@ -252,14 +261,14 @@ impl Neg for &Variable {
 
 impl fmt::Debug for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Variable('{}', {}, {})", self.0.name, self.0.spec.shape, self.0.spec.dtype)
+        write!(f, "Variable({}, {})", self.0.spec.shape, self.0.spec.dtype)
     }
 }
 
 impl fmt::Display for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let spec = &self.0.spec;
-        write!(f, "<Variable '{}' shape={} dtype={}, ", self.0.name, spec.shape, spec.dtype)?;
+        write!(f, "<Variable shape={} dtype={}, ", spec.shape, spec.dtype)?;
         write!(f, "value={}>", self.peek())
     }
 }

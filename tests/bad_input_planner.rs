@@ -11,9 +11,10 @@ use programs::run::Devices;
 use programs::table::{Fold, binary, reduction, unary};
 use programs::{Node, Op, Program};
 use wgrad as tf;
+use wgrad::Trackable;
 use wgrad::keras::layers::{Dense, Layer};
 use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Sequential};
+use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{DType, Device, DeviceFault, DeviceOptions, Error, Tensor, Variable};
 
 /// A program written by hand: calls are appended, ends are wanted.
@@ -275,7 +276,7 @@ fn a_memory_limit_below_a_training_step() -> tf::Result<()> {
             let labels = Tensor::from_slice(&(0..256).map(|i| i % 3).collect::<Vec<i32>>(), [256])?;
             let step = || -> tf::Result<Tensor> {
                 let tape = tf::GradientTape::new();
-                let logits = model.call(&x, true)?;
+                let logits = model.call(&x, TRAINING)?;
                 let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &logits)?;
                 let loss = loss.reduce_mean(())?;
                 optimizer.minimize(&loss, tape, &model.trainable_variables())?;

@@ -517,11 +517,7 @@ fn what_is_held_is_never_overwritten() -> tf::Result<()> {
         let loss = w.read().square()?.reduce_sum(())?;
         let [grad] = tape.required_gradient(&loss, [&w])?;
         for _ in 0..3 {
-            tf::keras::optimizers::Optimizer::apply_gradients(
-                &adam,
-                &[Some(grad.clone())],
-                std::slice::from_ref(&w),
-            )?;
+            tf::keras::optimizers::Optimizer::apply_gradients(&adam, &[Some(grad.clone())], &w)?;
         }
         assert_eq!(before.to_vec::<f32>()?, [1.0, 2.0]);
         assert_eq!(grad.to_vec::<f32>()?, [2.0, 4.0]);
@@ -542,7 +538,7 @@ fn a_step_knows_whether_the_old_value_is_held() -> tf::Result<()> {
             let tape = tf::GradientTape::new();
             let loss = w.read().square()?.reduce_sum(())?;
             let [grad] = tape.required_gradient(&loss, [&w])?;
-            adam.apply_gradients(&[Some(grad)], std::slice::from_ref(&w))
+            adam.apply_gradients(&[Some(grad)], &w)
         };
         for _ in 0..4 {
             step()?;
@@ -572,17 +568,17 @@ fn a_step_after_one_that_failed_is_as_without_it() -> tf::Result<()> {
         let sgd = Sgd::new(0.5).momentum(0.9);
         let w = Variable::new(&tf::constant([1.0, 2.0])?);
         let grad = tf::constant([1.0, 1.0])?;
-        sgd.apply_gradients(&[Some(grad.clone())], std::slice::from_ref(&w))?;
+        sgd.apply_gradients(&[Some(grad.clone())], &w)?;
         let once = w.read().to_vec::<f32>()?;
         // The gradient needs more memory than there is.
         let big = Tensor::ones([4 << 20])?;
         let wild = big.add(&big)?.reduce_sum(())?.add(&grad)?;
         device.set_memory_limit(Some(1 << 20));
-        let error = sgd.apply_gradients(&[Some(wild)], std::slice::from_ref(&w)).unwrap_err();
+        let error = sgd.apply_gradients(&[Some(wild)], &w).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         assert_eq!(w.read().to_vec::<f32>()?, once);
         device.set_memory_limit(None);
-        sgd.apply_gradients(&[Some(grad)], std::slice::from_ref(&w))?;
+        sgd.apply_gradients(&[Some(grad)], &w)?;
         // The momentum is that of the step before the failed one: 0.9 * -0.5 - 0.5.
         for (now, before) in w.read().to_vec::<f32>()?.iter().zip(once) {
             assert!((now - before + 0.95).abs() < 1e-6, "{before} to {now}");

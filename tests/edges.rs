@@ -211,7 +211,7 @@ fn an_earlier_read_of_a_variable_is_a_constant() -> tf::Result<()> {
 fn updates_from_several_threads_are_all_counted() -> tf::Result<()> {
     let device = Device::new()?;
     let count = device.scope(|| tf::constant(0))?;
-    let count = Variable::untrainable("count", &count);
+    let count = Variable::untrainable(&count);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {

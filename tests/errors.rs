@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ndarray::{Array, ArrayD, Axis, IxDyn, s};
 use wgrad as tf;
+use wgrad::keras::INFERENCE;
 use wgrad::{
     Conv2dOptions, DType, Device, DeviceFault, Error, GradientTape, PadMode, Padding,
     Pool2dOptions, Result, Tensor, Variable,
@@ -228,9 +229,9 @@ fn messages_name_the_op_the_shapes_and_the_remedy() {
             "AddV2: the scalar 0.5 cannot join a tensor of dtype i32: cast the tensor to f32 first.",
         ),
         (
-            text(Variable::named("w", &zeros([2])).assign(&zeros([3]))),
-            "AssignVariableOp: the variable 'w' is [2] and the value is [3]; a variable keeps its shape. Make a new \
-             variable, or reshape the value.",
+            text(Variable::new(&zeros([2])).assign(&zeros([3]))),
+            "AssignVariableOp: the variable is [2] and the value is [3]; a variable keeps its shape. Make a new variable, or \
+             reshape the value.",
         ),
         (
             text(zeros([3]).slice(&[2], &[2])),
@@ -738,12 +739,12 @@ fn sizes_are_added_and_multiplied_with_checks() {
     use tf::keras::Layer;
     use tf::keras::layers::{AveragePooling2D, Conv2D, Dense, Flatten, MaxPooling2D};
     let flat = zeros([0, 1 << 30, 1 << 28]);
-    assert_eq!(Flatten::new().call(&flat, false).unwrap().shape(), [0, 1 << 58]);
+    assert_eq!(Flatten::new().call(&flat, INFERENCE).unwrap().shape(), [0, 1 << 58]);
     let image = zeros([1, 5, 5, 1]);
-    beyond(Conv2D::new(2, [HUGE, HUGE]).call(&image, false));
-    beyond(Conv2D::new(HUGE, [1, 1]).call(&image, false));
-    beyond(Dense::new(HUGE).call(&zeros([1, 2]), false));
-    assert!(Dense::new(3).call(&zeros([1 << 30, 1 << 28, 0]), false).is_err());
+    beyond(Conv2D::new(2, [HUGE, HUGE]).call(&image, INFERENCE));
+    beyond(Conv2D::new(HUGE, [1, 1]).call(&image, INFERENCE));
+    beyond(Dense::new(HUGE).call(&zeros([1, 2]), INFERENCE));
+    assert!(Dense::new(3).call(&zeros([1 << 30, 1 << 28, 0]), INFERENCE).is_err());
     for layer in [
         &MaxPooling2D::new([HUGE, HUGE]) as &dyn Layer,
         &AveragePooling2D::new([1, HUGE]),
@@ -751,7 +752,7 @@ fn sizes_are_added_and_multiplied_with_checks() {
         &Conv2D::new(1, [2, 2]).strides([1, HUGE]),
         &Conv2D::new(1, [2, 2]).dilations([HUGE, HUGE]),
     ] {
-        assert!(matches!(layer.call(&image, false), Err(Error::Shape(_))));
+        assert!(matches!(layer.call(&image, INFERENCE), Err(Error::Shape(_))));
     }
 
     let digits = tf::data::drawn_digits::draw_digits(3, 1);

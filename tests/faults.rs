@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tf::keras::optimizers::{Adam, Optimizer};
 use wgrad as tf;
+use wgrad::Trackable;
 use wgrad::{DType, Device, Error, GradientTape, Result, Tensor, Variable};
 
 const LOST: &str = "Device: the device is lost (Destroyed: the program has given it back); its tensors are gone. Make a \
@@ -82,7 +83,7 @@ const CALLS: [(&str, Call); 16] = [
     ("optimizer step", |device, x| {
         let w = Variable::new(x);
         let grad = device.scope(|| x.square())?;
-        Adam::new(0.1).apply_gradients(&[Some(grad)], std::slice::from_ref(&w))
+        Adam::new(0.1).apply_gradients(&[Some(grad)], &w)
     }),
     ("gradient", |_, x| {
         let tape = GradientTape::new();
@@ -136,7 +137,7 @@ fn a_step_that_meets_the_loss_leaves_the_count_as_it_was() -> Result<()> {
     let (device, x) = busy();
     let w = Variable::new(&x);
     let adam = Adam::new(0.1);
-    let step = || adam.apply_gradients(&[Some(x.square()?)], std::slice::from_ref(&w));
+    let step = || adam.apply_gradients(&[Some(x.square()?)], &w);
     step()?;
     device.wgpu().0.destroy();
     assert_lost(step());

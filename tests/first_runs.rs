@@ -178,7 +178,7 @@ fn a_training_step_is_fused_from_the_first_on() -> tf::Result<()> {
                     assert!(loss.item::<f32>()?.is_finite());
                 }
                 if way == 2 {
-                    optimizer.minimize(&loss, tape, std::slice::from_ref(&w))?;
+                    optimizer.minimize(&loss, tape, &w)?;
                 } else {
                     w.assign_sub(tape.required_gradient(&loss, &w)? * 0.01)?;
                     device.flush()?;

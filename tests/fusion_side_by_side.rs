@@ -6,9 +6,10 @@
 use std::process::Command;
 
 use wgrad as tf;
+use wgrad::Trackable;
 use wgrad::keras::layers::{Dense, Layer};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
-use wgrad::keras::{Activation, Sequential};
+use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{Device, PlanReport, Tensor};
 
 /// Numbers in -1 to 1, the same in every run.
@@ -60,7 +61,7 @@ fn step(model: &Sequential, optimizer: &dyn Optimizer, seed: u64) -> tf::Result<
     let labels: Vec<i32> = (0..16).map(|i| (i * 7 + seed as i32) % 10).collect();
     let labels = Tensor::from_slice(&labels, [16])?;
     let tape = tf::GradientTape::new();
-    let logits = model.call(&x, true)?;
+    let logits = model.call(&x, TRAINING)?;
     let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &logits)?.reduce_mean(())?;
     let variables = model.trainable_variables();
     let gradients = clip_by_global_norm(&tape.gradient(&loss, &variables)?, 0.5)?;

@@ -7,9 +7,10 @@ use std::process::Command;
 
 use ndarray::{ArrayD, IxDyn};
 use wgrad as tf;
+use wgrad::Trackable;
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
-use wgrad::keras::{Activation, Sequential};
+use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{Device, DeviceStats, Tensor};
 
 /// Numbers in -1 to 1, the same in every run.
@@ -75,7 +76,7 @@ fn train_step(
     (images, labels): &(Tensor, Tensor),
 ) -> tf::Result<Tensor> {
     let tape = tf::GradientTape::new();
-    let logits = model.call(images, true)?;
+    let logits = model.call(images, TRAINING)?;
     let loss = tf::sparse_softmax_cross_entropy_with_logits(labels, &logits)?.reduce_mean(())?;
     let variables = model.trainable_variables();
     let gradients = tape.gradient(&loss, &variables)?;
@@ -152,7 +153,7 @@ fn nothing_grows_in_ten_thousand_steps() -> tf::Result<()> {
         let mut step = |i: u64| -> tf::Result<()> {
             let x = Tensor::from_slice(&numbers(i % 5, 24), [8, 3])?;
             let tape = tf::GradientTape::new();
-            let y = model.call(&x, true)?;
+            let y = model.call(&x, TRAINING)?;
             let error = y.squared_difference(&target)?.reduce_mean(())?;
             optimizer.minimize(&error, tape, &model.trainable_variables())?;
             loss = Some(error);

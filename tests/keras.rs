@@ -10,12 +10,18 @@ use wgrad::keras::losses::{
 };
 use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
-use wgrad::keras::{Activation, Initializer, Layer, Sequential};
+use wgrad::keras::{Activation, INFERENCE, Initializer, Layer, Sequential, TRAINING};
 use wgrad::random::{self, Generator};
-use wgrad::{Device, DeviceFault, Error, GradientTape, Padding, Tensor, Variable, constant};
+use wgrad::{
+    Device, DeviceFault, Error, GradientTape, Padding, Parts, Tensor, Trackable, Variable, constant,
+};
 
 fn values(x: &Tensor) -> Vec<f32> {
     x.to_vec().unwrap()
+}
+
+fn names(of: &dyn Trackable) -> Vec<String> {
+    of.named_variables().into_iter().map(|(name, _)| name).collect()
 }
 
 fn scce() -> SparseCategoricalCrossentropy {
@@ -27,64 +33,65 @@ fn scce() -> SparseCategoricalCrossentropy {
 #[test]
 fn dense_sums_its_inputs() {
     let layer = Dense::new(2).bias_initializer(Initializer::Constant(0.5));
-    layer.call(&Tensor::zeros([1, 3]).unwrap(), false).unwrap();
+    layer.call(&Tensor::zeros([1, 3]).unwrap(), INFERENCE).unwrap();
     layer.variables()[0].assign(&constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).unwrap()).unwrap();
     let x = constant([[1.0, 0.0, -1.0], [2.0, 1.0, 0.0]]).unwrap();
     // [1 - 5, 2 - 6] + 0.5 and [2 + 3, 4 + 4] + 0.5
-    assert_eq!(values(&layer.call(&x, false).unwrap()), [-3.5, -3.5, 5.5, 8.5]);
+    assert_eq!(values(&layer.call(&x, INFERENCE).unwrap()), [-3.5, -3.5, 5.5, 8.5]);
 
     let deep = x.reshape([1, 2, 1, 3]).unwrap();
-    let y = layer.call(&deep, false).unwrap();
+    let y = layer.call(&deep, INFERENCE).unwrap();
     assert_eq!(y.shape(), [1, 2, 1, 2]);
     assert_eq!(values(&y), [-3.5, -3.5, 5.5, 8.5]);
-    assert_eq!(layer.call(&Tensor::zeros([0, 3]).unwrap(), false).unwrap().shape(), [0, 2]);
+    assert_eq!(layer.call(&Tensor::zeros([0, 3]).unwrap(), INFERENCE).unwrap().shape(), [0, 2]);
 }
 
 #[test]
 fn layers_size_themselves_at_their_first_input() {
-    let layer = Dense::new(4).named("hidden");
+    let layer = Dense::new(4);
     assert!(layer.variables().is_empty());
-    layer.call(&Tensor::zeros([2, 3]).unwrap(), false).unwrap();
-    let names: Vec<String> = layer.variables().iter().map(|v| v.name().to_string()).collect();
-    assert_eq!(names, ["hidden/kernel", "hidden/bias"]);
+    layer.call(&Tensor::zeros([2, 3]).unwrap(), INFERENCE).unwrap();
+    assert_eq!(names(&layer), ["kernel", "bias"]);
     assert_eq!(layer.variables()[0].shape(), [3, 4]);
 
-    let error = layer.call(&Tensor::zeros([2, 5]).unwrap(), false).unwrap_err();
+    let error = layer.call(&Tensor::zeros([2, 5]).unwrap(), INFERENCE).unwrap_err();
     assert!(matches!(error, Error::Shape(_)));
     assert_eq!(
         error.to_string(),
-        "layer 'hidden': the input is [2, 5], and the layer's first input had 3 in its last axis, for which its \
-         kernel [3, 4] was made. Give it such inputs, or make a new layer."
+        "the input is [2, 5], for which a weight has to be [5, 4]; the first input was [2, 3], and its weight is [3, 4]. \
+         Give the layer inputs of one size, or make a new layer."
     );
-    let error = layer.call(&Tensor::zeros([3]).unwrap(), false).unwrap_err().to_string();
-    assert!(
-        error.starts_with("layer 'hidden': Dense: the input is [3]; it must be [.., D]"),
-        "{error}"
-    );
+    let error = layer.call(&Tensor::zeros([3]).unwrap(), INFERENCE).unwrap_err().to_string();
+    assert!(error.starts_with("Dense: the input is [3]; it must be [.., D]"), "{error}");
 
     let conv = Conv2D::new(2, [3, 3]).use_bias(false);
-    conv.call(&Tensor::zeros([1, 5, 5, 4]).unwrap(), false).unwrap();
+    conv.call(&Tensor::zeros([1, 5, 5, 4]).unwrap(), INFERENCE).unwrap();
     assert_eq!(conv.variables()[0].shape(), [3, 3, 4, 2]);
     assert_eq!(conv.variables().len(), 1);
-    let error = conv.call(&Tensor::zeros([1, 5, 5, 3]).unwrap(), false).unwrap_err().to_string();
-    assert!(error.starts_with("layer 'conv2d': the input is [1, 5, 5, 3]"), "{error}");
-    let error = conv.call(&Tensor::zeros([5, 5, 4]).unwrap(), false).unwrap_err().to_string();
+    let error =
+        conv.call(&Tensor::zeros([1, 5, 5, 3]).unwrap(), INFERENCE).unwrap_err().to_string();
+    assert!(error.starts_with("the input is [1, 5, 5, 3]"), "{error}");
+    let error = conv.call(&Tensor::zeros([5, 5, 4]).unwrap(), INFERENCE).unwrap_err().to_string();
     assert!(error.contains("must be [N, H, W, C]"), "{error}");
 }
 
 #[test]
 fn small_layers_do_what_they_say() {
     let x = wgrad::range(0.0, 16.0, 1.0).unwrap().reshape([1, 4, 4, 1]).unwrap();
-    let call = |layer: &dyn Layer| layer.call(&x, true).unwrap();
+    let call = |layer: &dyn Layer| layer.call(&x, TRAINING).unwrap();
     assert_eq!(values(&call(&MaxPooling2D::new([2, 2]))), [5.0, 7.0, 13.0, 15.0]);
     assert_eq!(values(&call(&AveragePooling2D::new([2, 2]))), [2.5, 4.5, 10.5, 12.5]);
     let overlapping = MaxPooling2D::new([2, 2]).strides([2, 1]).padding(Padding::Same);
     assert_eq!(values(&call(&overlapping)), [5.0, 6.0, 7.0, 7.0, 13.0, 14.0, 15.0, 15.0]);
     assert_eq!(call(&Flatten::new()).shape(), [1, 16]);
-    assert_eq!(Flatten::new().call(&constant([1.0, 2.0]).unwrap(), false).unwrap().shape(), [2, 1]);
-    assert!(Flatten::new().call(&constant(1.0).unwrap(), false).is_err());
-    let y =
-        Activate::new(Activation::Relu6).call(&constant([-1.0, 3.0, 9.0]).unwrap(), false).unwrap();
+    assert_eq!(
+        Flatten::new().call(&constant([1.0, 2.0]).unwrap(), INFERENCE).unwrap().shape(),
+        [2, 1]
+    );
+    assert!(Flatten::new().call(&constant(1.0).unwrap(), INFERENCE).is_err());
+    let y = Activate::new(Activation::Relu6)
+        .call(&constant([-1.0, 3.0, 9.0]).unwrap(), INFERENCE)
+        .unwrap();
     assert_eq!(values(&y), [0.0, 3.0, 6.0]);
 }
 
@@ -115,17 +122,17 @@ fn dropout_leaves_out_its_part() {
     let n = 100_000;
     let x = Tensor::ones([n]).unwrap();
     let layer = Dropout::new(0.3).seed(5);
-    assert_eq!(values(&layer.call(&x, false).unwrap()), vec![1.0; n]);
-    let first = values(&layer.call(&x, true).unwrap());
+    assert_eq!(values(&layer.call(&x, INFERENCE).unwrap()), vec![1.0; n]);
+    let first = values(&layer.call(&x, TRAINING).unwrap());
     let kept = first.iter().filter(|&&v| v != 0.0).count() as f64 / n as f64;
     // Five deviations of a binomial share: 5 sqrt(0.3 0.7 / 1e5) = 0.0072.
     assert!((kept - 0.7).abs() < 0.0073, "{kept}");
     assert!(first.iter().all(|&v| v == 0.0 || (v - 1.0 / 0.7).abs() < 1e-6));
-    assert_ne!(first, values(&layer.call(&x, true).unwrap()));
-    assert_eq!(first, values(&Dropout::new(0.3).seed(5).call(&x, true).unwrap()));
+    assert_ne!(first, values(&layer.call(&x, TRAINING).unwrap()));
+    assert_eq!(first, values(&Dropout::new(0.3).seed(5).call(&x, TRAINING).unwrap()));
 
-    let error = Dropout::new(1.5).call(&x, true).unwrap_err().to_string();
-    assert!(error.starts_with("layer 'dropout': Dropout: the rate is 1.5"), "{error}");
+    let error = Dropout::new(1.5).call(&x, TRAINING).unwrap_err().to_string();
+    assert!(error.starts_with("Dropout: the rate is 1.5"), "{error}");
 }
 
 // ---- initializers -------------------------------------------------------------------------------------------
@@ -163,11 +170,11 @@ fn a_model_knows_its_parts() {
         .add(Dense::new(10));
     assert_eq!(model.count_params(), 0);
     model.build([1, 28, 28, 1]).unwrap();
-    let names: Vec<&str> = model.layers().map(|l| l.name()).collect();
-    assert_eq!(names, ["conv2d", "max_pooling2d", "flatten", "dropout", "dense", "dense_1"]);
+    let layers: Vec<&str> = model.layers().map(|(name, _)| name).collect();
+    assert_eq!(layers, ["conv2d", "max_pooling2d", "flatten", "dropout", "dense", "dense_1"]);
     assert_eq!(model.variables().len(), 6);
     assert_eq!(model.trainable_variables().len(), 6);
-    assert_eq!(model.variables()[4].name(), "dense_1/kernel");
+    assert_eq!(names(&model)[4], "dense_1/kernel");
     // 5 5 8 + 8, 14 14 8 64 + 64, 64 10 + 10
     assert_eq!(model.count_params(), 208 + 100_416 + 650);
     let summary = model.summary();
@@ -184,10 +191,10 @@ fn a_model_knows_its_parts() {
 #[test]
 fn errors_name_the_layer() {
     let model = small_model().add(MaxPooling2D::new([2, 2]));
-    let error = model.call(&Tensor::zeros([2, 5]).unwrap(), false).unwrap_err();
+    let error = model.call(&Tensor::zeros([2, 5]).unwrap(), INFERENCE).unwrap_err();
     assert!(matches!(error, Error::Shape(_)));
     assert!(error.to_string().starts_with("layer 'max_pooling2d': MaxPool"), "{error}");
-    let error = small_model().call(&constant([[1, 2]]).unwrap(), false).unwrap_err();
+    let error = small_model().call(&constant([[1, 2]]).unwrap(), INFERENCE).unwrap_err();
     assert!(matches!(error, Error::DType(_)), "{error}");
     assert!(error.to_string().starts_with("layer 'dense': "), "{error}");
 }
@@ -196,14 +203,18 @@ fn errors_name_the_layer() {
 fn weights_go_to_the_host_and_back() {
     let (a, b) = (small_model(), small_model());
     let x = constant([[1.0, -2.0]]).unwrap();
-    let y = values(&a.call(&x, false).unwrap());
+    let y = values(&a.call(&x, INFERENCE).unwrap());
     let weights = a.get_weights().unwrap();
-    let error = b.set_weights(&weights).unwrap_err();
+    let error = b.set_weights(&weights[1..]).unwrap_err();
     assert!(matches!(error, Error::Checkpoint(_)));
-    assert!(error.to_string().contains("has 0 variables, and 4 arrays were given"), "{error}");
-    b.build([1, 2]).unwrap();
+    assert!(error.to_string().contains("has 4 variables, and 3 arrays were given"), "{error}");
+    // Before the first call, too: the layers start from them.
     b.set_weights(&weights).unwrap();
-    assert_eq!(values(&b.call(&x, false).unwrap()), y);
+    assert_eq!(values(&b.call(&x, INFERENCE).unwrap()), y);
+    let c = small_model();
+    c.build([1, 2]).unwrap();
+    c.set_weights(&weights).unwrap();
+    assert_eq!(values(&c.call(&x, INFERENCE).unwrap()), y);
 
     let mut wrong = weights.clone();
     wrong.swap(0, 1);
@@ -222,8 +233,8 @@ fn training_goes_on_on_another_device() {
     let step = |optimizer: &Adam| {
         let (x, y) = (constant([[1.0, 2.0]])?, constant([1])?);
         let tape = GradientTape::new();
-        let loss = scce().call(&y, &model.call(&x, true)?)?;
-        optimizer.minimize(&loss, tape, &model.trainable_variables())?;
+        let loss = scce().call(&y, &model.call(&x, TRAINING)?)?;
+        optimizer.minimize(&loss, tape, &model)?;
         loss.item::<f32>()
     };
     let before = first.scope(|| step(&optimizer)).unwrap();
@@ -233,7 +244,7 @@ fn training_goes_on_on_another_device() {
         let error = step(&optimizer).unwrap_err();
         assert!(matches!(error, Error::Device(DeviceFault::Mismatch, _)), "{error}");
         assert!(
-            error.to_string().starts_with("adam: the slot 'adam/m/dense/kernel' is on"),
+            error.to_string().starts_with("adam: the slot 'm' of 'dense/kernel' is on"),
             "{error}"
         );
         for slot in optimizer.variables() {
@@ -292,7 +303,7 @@ fn metrics_begin_anew_and_stay_on_the_device() {
         let result = accuracy.result().unwrap();
         assert_eq!(device.stats().reads, reads);
         assert_eq!(result.item::<f32>().unwrap(), 0.5);
-        assert_eq!(accuracy.variables()[0].name(), "accuracy/total");
+        assert_eq!(names(&accuracy), ["total"]);
         accuracy.reset_state().unwrap();
         assert_eq!(accuracy.result().unwrap().item::<f32>().unwrap(), 0.0);
         accuracy.update_state(&constant([1, 0]).unwrap(), &scores).unwrap();
@@ -327,10 +338,25 @@ fn slots_are_named_after_variables() {
     let model = small_model();
     model.build([1, 2]).unwrap();
     let adam = Adam::new(1e-3);
-    adam.build(&model.trainable_variables()).unwrap();
+    adam.build(&model).unwrap();
+    let both: [(&str, &dyn Trackable); 2] = [("model", &model), ("optimizer", &adam)];
+    struct Named<'a>([(&'a str, &'a dyn Trackable); 2]);
+    impl Trackable for Named<'_> {
+        fn track(&self, parts: &mut Parts<'_>) {
+            self.0.iter().for_each(|(name, part)| parts.add(name, *part));
+        }
+    }
+    assert_eq!(
+        names(&Named(both))[4..7],
+        [
+            "optimizer/m/model/dense/kernel",
+            "optimizer/v/model/dense/kernel",
+            "optimizer/m/model/dense/bias"
+        ]
+    );
+    // Alone it does not know whose they are.
+    assert_eq!(names(&adam)[..3], ["m/0", "v/0", "m/1"]);
     let slots = adam.variables();
-    let names: Vec<&str> = slots.iter().map(Variable::name).collect();
-    assert_eq!(names[..3], ["adam/m/dense/kernel", "adam/v/dense/kernel", "adam/m/dense/bias"]);
     assert!(slots.iter().all(|slot| !slot.trainable()));
     assert_eq!(adam.learning_rate(), 1e-3);
     adam.set_iterations(7);
@@ -339,20 +365,20 @@ fn slots_are_named_after_variables() {
 
 #[test]
 fn steps_without_gradients() {
-    let (a, b) = (
-        Variable::named("a", &constant(1.0).unwrap()),
-        Variable::named("b", &constant(2.0).unwrap()),
-    );
+    let (a, b) = (Variable::new(&constant(1.0).unwrap()), Variable::new(&constant(2.0).unwrap()));
     let both = [a.clone(), b.clone()];
     let sgd = Sgd::new(0.5);
     let error = sgd.apply_gradients(&[None, None], &both).unwrap_err();
     assert!(matches!(error, Error::Gradient(_)));
-    assert!(error.to_string().contains("none of ['a', 'b']"), "{error}");
+    assert!(error.to_string().contains("none of ['0', '1']"), "{error}");
     let error = sgd.apply_gradients(&[None], &both).unwrap_err();
     assert!(matches!(error, Error::Shape(_)));
-    assert!(error.to_string().contains("1 gradients were given for 2 variables"), "{error}");
+    assert!(
+        error.to_string().contains("1 gradients were given for 2 trainable variables"),
+        "{error}"
+    );
     let error = sgd.apply_gradients(&[Some(constant([1.0]).unwrap()), None], &both).unwrap_err();
-    assert!(error.to_string().contains("the variable 'a' is [] and its gradient [1]"), "{error}");
+    assert!(error.to_string().contains("the variable '0' is [] and its gradient [1]"), "{error}");
     assert_eq!(sgd.iterations(), 0);
 
     let tape = GradientTape::new();
@@ -371,7 +397,7 @@ fn step(
     y: &Tensor,
 ) -> wgrad::Result<f32> {
     let tape = GradientTape::new();
-    let loss = scce().call(y, &model.call(x, true)?)?;
+    let loss = scce().call(y, &model.call(x, TRAINING)?)?;
     adam.minimize(&loss, tape, &model.trainable_variables())?;
     mean.update_state(&loss)?;
     loss.item::<f32>()
@@ -449,7 +475,7 @@ fn the_seed_decides_where_training_starts() {
     random::set_seed(1);
     let layers = [Dense::new(2), Dense::new(2)];
     let kernels = layers.map(|layer| {
-        layer.call(&Tensor::zeros([1, 8]).unwrap(), false).unwrap();
+        layer.call(&Tensor::zeros([1, 8]).unwrap(), INFERENCE).unwrap();
         values(&layer.variables()[0].read())
     });
     assert_ne!(kernels[0], kernels[1]);

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use wgrad as tf;
+use wgrad::Trackable;
 use wgrad::keras::layers::{Dense, Layer};
 use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Sequential};
+use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{Device, DeviceStats, Tensor, Variable};
 
 type Result<T> = tf::Result<T>;
@@ -250,7 +251,7 @@ fn an_optimizer_s_loop_is_flushed_by_the_optimizer_alone() -> Result<()> {
             let mut sums: Vec<Option<Tensor>> = Vec::new();
             for _ in 0..tapes {
                 let tape = tf::GradientTape::new();
-                let loss = model.call(&x, true)?.square()?.reduce_mean(())?;
+                let loss = model.call(&x, TRAINING)?.square()?.reduce_mean(())?;
                 let grads = tape.gradient(&loss, &model.trainable_variables())?;
                 sums = match sums.is_empty() {
                     true => grads,

@@ -8,11 +8,12 @@ use std::collections::HashMap;
 
 use oracle::{Array, beside, read_json, read_safetensors};
 use wgrad as tf;
+use wgrad::Trackable;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::data::mnist::{Mnist, MnistOptions, Source};
 use wgrad::keras::layers::{Conv2D, Dense, Flatten, Layer, MaxPooling2D};
 use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Sequential};
+use wgrad::keras::{Activation, INFERENCE, Sequential, TRAINING};
 use wgrad::{Conv2dOptions, Padding, Pool2dOptions, Tensor, Variable};
 
 fn mnist() -> Mnist {
@@ -36,7 +37,7 @@ fn start(tensors: &HashMap<String, Array>, names: &[&str]) -> Vec<Variable> {
                     Tensor::from_array(&q.mapv(|q| q as f32 / 4096.0)).unwrap()
                 }
             };
-            Variable::named(*name, &value)
+            Variable::new(&value)
         })
         .collect()
 }
@@ -145,7 +146,7 @@ fn train(data: &Mnist, model: &Sequential, steps: usize, seed: u64) -> f32 {
     for batch in data.train.batches(50, Some(order)).take(steps) {
         let (x, y) = batch.unwrap();
         let tape = tf::GradientTape::new();
-        let logits = model.call(&x, true).unwrap();
+        let logits = model.call(&x, TRAINING).unwrap();
         let loss = tf::sparse_softmax_cross_entropy_with_logits(&y, &logits).unwrap();
         let loss = loss.reduce_mean(()).unwrap();
         let variables = model.trainable_variables();
@@ -163,7 +164,7 @@ fn accuracy(data: &Mnist, model: &Sequential, count: usize) -> f64 {
     let mut right = 0;
     for batch in data.test.batches(500, Some((0..count).collect())) {
         let (x, y) = batch.unwrap();
-        let guess = model.call(&x, false).unwrap().argmax(-1).unwrap();
+        let guess = model.call(&x, INFERENCE).unwrap().argmax(-1).unwrap();
         let hits = guess.equal(&y).unwrap().cast(tf::DType::I32).unwrap();
         right += hits.reduce_sum(()).unwrap().item::<i32>().unwrap();
     }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use wgrad as tf;
+use wgrad::Trackable;
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, MaxPooling2D};
 use wgrad::keras::metrics::Mean;
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
-use wgrad::keras::{Activation, Checkpoint, Layer, Sequential};
+use wgrad::keras::{Activation, Checkpoint, Layer, Sequential, TRAINING};
 use wgrad::random::{self, Generator};
 use wgrad::{Device, Error, GradientTape, Tensor, Variable};
 
@@ -82,7 +83,6 @@ impl Program {
                 .add(Dense::new(10)),
         };
         let image = name == "cnn";
-        model.build(if image { vec![1, 12, 12, 1] } else { vec![1, 20] })?;
         Ok(Program {
             model,
             optimizer: match name {
@@ -103,7 +103,6 @@ impl Program {
         // The last batch of an epoch is smaller.
         let n = if number % 4 == 3 { 12 } else { 32 };
         let shape = if self.image { vec![n, 12, 12, 1] } else { vec![n, 20] };
-        let variables = self.model.trainable_variables();
         let mut sums: Vec<Option<Tensor>> = Vec::new();
         let mut last = None;
         for _ in 0..self.parts {
@@ -112,7 +111,7 @@ impl Program {
                 random::global().permutation(n).iter().map(|i| *i as i32 % 10).collect();
             let labels = Tensor::from_slice(&labels, [n])?;
             let tape = GradientTape::new();
-            let mut logits = self.model.call(&x, true)?;
+            let mut logits = self.model.call(&x, TRAINING)?;
             if self.functions {
                 logits = functions(&logits)?;
             }
@@ -121,6 +120,7 @@ impl Program {
             if self.reads {
                 assert!(loss.item::<f32>()?.is_finite());
             }
+            let variables = self.model.trainable_variables();
             let gradients = tape.required_gradient(&loss, &variables)?.into_iter();
             sums = match sums.is_empty() {
                 true => gradients.map(Some).collect(),
@@ -128,7 +128,7 @@ impl Program {
             };
             last = Some(loss);
         }
-        self.optimizer.apply_gradients(&sums, &variables)?;
+        self.optimizer.apply_gradients(&sums, &self.model)?;
         self.optimizer.set_learning_rate(1e-2 / (1.0 + number as f32));
         if let (Some(mean), Some(loss)) = (&self.mean, last) {
             mean.update_state(&loss)?;
@@ -137,13 +137,15 @@ impl Program {
     }
 
     fn checkpoint(&self) -> Checkpoint<'_> {
-        Checkpoint::new(&self.model, &*self.optimizer).generator("noise", &self.generator)
+        let checkpoint =
+            Checkpoint::new().add("model", &self.model).add("optimizer", &self.optimizer);
+        checkpoint.add("noise", &self.generator).add("mean", &self.mean)
     }
 
     /// The bits of everything that training changes.
     fn bits(&self) -> tf::Result<Vec<u32>> {
         let mut bits = Vec::new();
-        for variable in self.model.variables().iter().chain(&self.optimizer.variables()) {
+        for variable in (&self.model, &self.optimizer, &self.mean).variables() {
             bits.extend(variable.read().to_vec::<f32>()?.iter().map(|x| x.to_bits()));
         }
         Ok(bits)
@@ -297,9 +299,12 @@ fn what_does_not_fit_is_refused_and_changes_nothing() -> tf::Result<()> {
         model.build([1, 3])?;
         Ok(model)
     };
+    fn checkpoint<'a>(model: &'a Sequential, optimizer: &'a dyn Trackable) -> Checkpoint<'a> {
+        Checkpoint::new().add("model", model).add("optimizer", optimizer)
+    }
     let (saved, adam) = (model(2)?, Adam::new(0.5));
     adam.set_iterations(7);
-    let bytes = pollster::block_on(Checkpoint::new(&saved, &adam).to_safetensors_async())?;
+    let bytes = pollster::block_on(checkpoint(&saved, &adam).to_safetensors_async())?;
 
     let (other, sgd) = (model(2)?, Sgd::new(0.25));
     let before = other.get_weights()?;
@@ -308,51 +313,106 @@ fn what_does_not_fit_is_refused_and_changes_nothing() -> tf::Result<()> {
         assert!(matches!(error, Error::Checkpoint(_)), "{error}");
         error.to_string()
     };
-    assert_eq!(
-        text(Checkpoint::new(&other, &sgd), &bytes),
-        "restore: the checkpoint lacks 'sgd/iterations', [] of U64. Restore what a Checkpoint of the same parts has saved; \
-         weights alone are loaded by load_weights."
+    let error = text(Checkpoint::new().add("model", &other).add("sgd", &sgd), &bytes);
+    assert!(
+        error.starts_with("restore: the checkpoint holds 'optimizer/iterations' []")
+            || error.starts_with("restore: the checkpoint holds 'optimizer/learning_rate' []"),
+        "{error}"
     );
     let noise = Generator::from_seed(1);
-    assert_eq!(
-        text(Checkpoint::new(&other, &adam).generator("noise", &noise), &bytes),
-        "restore: the checkpoint lacks 'generator/own/noise', [3] of U64. Restore what a Checkpoint of the same parts has \
-         saved; weights alone are loaded by load_weights."
-    );
-    let weights = pollster::block_on(saved.to_safetensors_async())?;
-    let error = text(Checkpoint::new(&other, &Adam::new(1.0)), &weights);
+    let error = text(checkpoint(&other, &adam).add("noise", &noise), &bytes);
     assert!(
-        error.starts_with("restore: the checkpoint lacks 'generator/model/0', [3] of U64."),
+        error.starts_with("restore: the checkpoint lacks 'noise' [3] of U64; it holds "),
+        "{error}"
+    );
+    assert!(error.ends_with("Take a file that the same Checkpoint has saved."), "{error}");
+    let weights = pollster::block_on((&saved,).to_safetensors_async())?;
+    let error = text(Checkpoint::new().add("0", &other), &weights);
+    assert!(
+        error.starts_with("restore: the checkpoint lacks '0/dropout/generator' [3] of U64;"),
         "{error}"
     );
     let wide = model(4)?;
-    let error = text(Checkpoint::new(&wide, &Adam::new(1.0)), &bytes);
+    let error = text(checkpoint(&wide, &Adam::new(1.0)), &bytes);
     assert!(
-        error.starts_with("load: 'dense/kernel' is [3, 2] in the weights and [3, 4] in the model."),
+        error.starts_with(
+            "load: 'model/dense/kernel' is [3, 2] in the weights and [3, 4] in the model."
+        ),
         "{error}"
     );
+    let new = || Sequential::new().add(Dense::new(2)).add(Dropout::new(0.5));
+    let (unbuilt, adam_of_it) = (new(), Adam::new(1.0));
+    let unsaved = checkpoint(&unbuilt, &adam_of_it);
+    let error = pollster::block_on(unsaved.to_safetensors_async()).unwrap_err();
     assert_eq!(
-        text(
-            Checkpoint::new(
-                &Sequential::new().add(Dense::new(2)).add(Dropout::new(0.5)),
-                &Adam::new(1.0)
-            ),
-            &bytes
-        ),
-        "load: the model 'sequential' has no variables. Its layers have not been sized yet: call the model once, or use \
-         build."
+        error.to_string(),
+        "save: 'model/dense/kernel' has no value yet, as its layer has seen no input. Call the model once, or use build."
     );
-    let twice = Checkpoint::new(&saved, &adam).generator("a", &noise).generator("a", &noise);
+    // What is restored first may be of another size than the first input asks for.
+    unsaved.restore_safetensors(&bytes)?;
+    let error = unbuilt.build([1, 4]).unwrap_err().to_string();
+    assert!(
+        error.starts_with(
+            "layer 'dense': load: 'model/dense/kernel' is [3, 2] in the weights and [4, 2] in the model."
+        ),
+        "{error}"
+    );
+    unbuilt.build([1, 3])?;
+    assert_eq!(unbuilt.get_weights()?, saved.get_weights()?);
+    let twice = checkpoint(&saved, &adam).add("a", &noise).add("a", &noise);
     let error = pollster::block_on(twice.to_safetensors_async()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "save: two parts of the checkpoint are called 'generator/own/a'. Give one of them another name."
+        "save: two parts of the Checkpoint are called 'a'. Give one of them another name."
     );
     assert_eq!(other.get_weights()?, before);
 
     let its = Adam::new(1.0);
-    Checkpoint::new(&other, &its).restore_safetensors(&bytes)?;
+    checkpoint(&other, &its).restore_safetensors(&bytes)?;
     assert_eq!((its.iterations(), its.learning_rate()), (7, 0.5));
     assert_eq!(other.get_weights()?, saved.get_weights()?);
+    Ok(())
+}
+
+#[test]
+fn an_optimizer_is_restored_before_its_first_step() -> tf::Result<()> {
+    let start = [[1.0f32, 2.0]];
+    let program = || -> tf::Result<_> {
+        let model = Sequential::new().add(Dense::new(2).use_bias(false)).add(Dense::new(1));
+        Ok((model, Adam::new(0.1)))
+    };
+    let step = |model: &Sequential, adam: &Adam| -> tf::Result<()> {
+        let tape = GradientTape::new();
+        let loss = model.call(&tf::constant(start)?, TRAINING)?.square()?.reduce_mean(())?;
+        adam.minimize(&loss, tape, model)
+    };
+    let (model, adam) = program()?;
+    let checkpoint = Checkpoint::new().add("model", &model).add("optimizer", &adam);
+    step(&model, &adam)?;
+    step(&model, &adam)?;
+    let bytes = pollster::block_on(checkpoint.to_safetensors_async())?;
+    let names: Vec<String> =
+        pollster::block_on(adam.named_arrays_async())?.iter().map(|a| a.name.to_string()).collect();
+    assert_eq!(names, ["m/0", "v/0", "m/1", "v/1", "m/2", "v/2"]);
+
+    let (resumed, its) = program()?;
+    Checkpoint::new().add("model", &resumed).add("optimizer", &its).restore_safetensors(&bytes)?;
+    // Saved before it was used, it is what was restored.
+    let again = Checkpoint::new().add("model", &resumed).add("optimizer", &its);
+    let again = pollster::block_on(again.to_safetensors_async())?;
+    let sorted = |bytes: &[u8]| {
+        let file = safetensors::SafeTensors::deserialize(bytes).unwrap();
+        let mut arrays: Vec<_> =
+            file.iter().map(|(name, view)| (name.to_string(), view.data().to_vec())).collect();
+        arrays.sort();
+        // Others draw from it meanwhile.
+        arrays.retain(|(name, _)| name != "global_generator");
+        arrays
+    };
+    assert_eq!(sorted(&again), sorted(&bytes));
+    step(&model, &adam)?;
+    step(&resumed, &its)?;
+    assert_eq!(resumed.get_weights()?, model.get_weights()?);
+    assert_eq!((&resumed, &its).variables().len(), (&model, &adam).variables().len());
     Ok(())
 }

@@ -6,11 +6,12 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use wgrad::Trackable;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::keras::layers::{Dense, Flatten, Layer};
 use wgrad::keras::losses::SparseCategoricalCrossentropy;
 use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Sequential};
+use wgrad::keras::{Activation, Sequential, TRAINING};
 
 /// Both tests seed the one global generator.
 static SEEDED: Mutex<()> = Mutex::new(());
@@ -53,7 +54,7 @@ fn the_first_losses_are_the_same() {
     for batch in draw_digits(1000, 1).batches(50, None) {
         let (x, y) = batch.unwrap();
         let tape = wgrad::GradientTape::new();
-        let loss = loss_of.call(&y, &model.call(&x, true).unwrap()).unwrap();
+        let loss = loss_of.call(&y, &model.call(&x, TRAINING).unwrap()).unwrap();
         optimizer.minimize(&loss, tape, &model.trainable_variables()).unwrap();
         losses.push(loss);
     }

@@ -212,7 +212,7 @@ fn nothing_is_left_half_done() {
 
 /// The rooms of `src` from the bottom up, a folder or a file each, and the rooms that each may use. The same table stands
 /// in docs/architecture.md.
-const ROOMS: [(&str, &[&str]); 22] = [
+const ROOMS: [(&str, &[&str]); 23] = [
     ("error", &[]),
     ("options", &[]),
     ("files", &[]),
@@ -257,10 +257,27 @@ const ROOMS: [(&str, &[&str]); 22] = [
     ("tape", &["error", "shape", "graph", "ops", "tensor", "variable", "eager"]),
     ("data", &["error", "options", "cache_folder", "tensor"]),
     (
+        "trackable",
+        &[
+            "error", "files", "shape", "dtype", "device", "graph", "runtime", "ops", "tensor",
+            "variable", "random",
+        ],
+    ),
+    (
         "keras",
         &[
-            "error", "options", "files", "shape", "dtype", "graph", "runtime", "ops", "tensor",
-            "variable", "random", "tape",
+            "error",
+            "options",
+            "shape",
+            "dtype",
+            "graph",
+            "runtime",
+            "ops",
+            "tensor",
+            "variable",
+            "random",
+            "tape",
+            "trackable",
         ],
     ),
     ("docs", &[]),

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use wgrad as tf;
+use wgrad::Trackable;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D};
 use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Sequential};
+use wgrad::keras::{Activation, INFERENCE, Sequential, TRAINING};
 use wgrad::{Padding, Tensor};
 
 /// The model that a list of layers describes, as the JavaScript API takes them.
@@ -42,7 +43,7 @@ fn model(layers: &Value) -> Sequential {
 
 fn step(model: &Sequential, adam: &Adam, x: &Tensor, y: &Tensor) -> Tensor {
     let tape = tf::GradientTape::new();
-    let logits = model.call(x, true).unwrap();
+    let logits = model.call(x, TRAINING).unwrap();
     let loss = tf::sparse_softmax_cross_entropy_with_logits(y, &logits).unwrap();
     let loss = loss.reduce_mean(()).unwrap();
     let variables = model.trainable_variables();
@@ -101,7 +102,7 @@ fn exchange() -> PathBuf {
 /// What the model says of the first images of a seed.
 fn logits(model: &Sequential) -> Vec<f32> {
     let (x, _) = draw_digits(20, 99).tensors(&(0..20).collect::<Vec<_>>()).unwrap();
-    model.call(&x, false).unwrap().to_vec::<f32>().unwrap()
+    model.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap()
 }
 
 /// The MLP after some training, so that its weights differ from any start.

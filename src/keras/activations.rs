@@ -57,6 +57,8 @@ pub enum Activation {
     Exponential,
 }
 
+crate::trackable::plain!(Activation);
+
 /// Names as Keras has them; the first of two that mean the same is the one that messages list.
 const NAMES: &[(&str, Activation)] = &[
     ("linear", Activation::Linear),

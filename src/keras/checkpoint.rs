@@ -3,52 +3,48 @@
 //! A training step depends on weights, on the optimizer's slots, count of steps and learning rate, and on where the
 //! generators are. With all of them back, the next step gives the bits that it would have given.
 
-use std::borrow::Cow;
-
-use super::Layer;
-use super::optimizers::Optimizer;
-use super::weights::{NamedArray, arrays_of, file, set_arrays};
-use crate::error::{Error, Result, message};
-use crate::random::{self, Generator};
+use crate::error::Result;
+use crate::random;
 use crate::runtime::Device;
-use crate::variable::Variable;
+use crate::trackable::{self, Everything, Parts, Scope, Trackable, file};
 
-/// What a training run goes on from: a model's variables and generators, its optimizer, the global generator, and
-/// whatever else is named.
+/// What a training run goes on from: whatever is named, such as a model and its optimizer, and the global generator.
 ///
 /// A process that restores a checkpoint and goes on computes what the process that saved it would have computed, bit for
 /// bit, on the same adapter and driver, if both call the same ops with the same data between two steps of the optimizer
 /// (or between two [`Device::flush`] in a loop by hand), and `WGRAD_TUNE` is not `background`.
 ///
-/// The file is one of safetensors, with the variables under their names, those of slots such as `adam/m/dense/kernel`
-/// included. A state of a [`Generator`] is an array of three `U64`.
+/// It may be restored before a model's first call and an optimizer's first step: the values wait for their variables.
+///
+/// The file is one of safetensors. A variable's name is the path to it, `model/dense/kernel`; a slot's, the
+/// optimizer's, the slot's and the variable's: `optimizer/m/model/dense/kernel`. Numbers of the host, such as an
+/// optimizer's count of steps and a generator's state, are arrays of `U64`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
-/// use wgrad as tf;
-/// use tf::keras::{Checkpoint, Layer, Sequential, layers::{Dense, Dropout}};
+/// use wgrad::{self as tf, Trackable};
+/// use tf::keras::{Checkpoint, Layer, Sequential, TRAINING, layers::{Dense, Dropout}};
 /// use tf::keras::optimizers::{Adam, Optimizer};
 ///
-/// let program = || -> tf::Result<(Sequential, Adam)> {
+/// let program = || {
 ///     let model = Sequential::new().add(Dense::new(8)).add(Dropout::new(0.5)).add(Dense::new(1));
-///     model.build([1, 4])?;               // a checkpoint is restored into variables that are there
-///     Ok((model, Adam::new(1e-2)))
+///     (model, Adam::new(1e-2))
 /// };
 /// let step = |model: &Sequential, adam: &Adam| -> tf::Result<()> {
 ///     let x = tf::random::global().normal([16, 4])?;
 ///     let tape = tf::GradientTape::new();
-///     let loss = model.call(&x, true)?.square()?.reduce_mean(())?;
-///     adam.minimize(&loss, tape, &model.trainable_variables())
+///     let loss = model.call(&x, TRAINING)?.square()?.reduce_mean(())?;
+///     adam.minimize(&loss, tape, model)
 /// };
-/// let (model, adam) = program()?;
+/// let (model, adam) = program();
 /// step(&model, &adam)?;
 /// let path = std::env::temp_dir().join(format!("wgrad-checkpoint-{}.safetensors", std::process::id()));
-/// Checkpoint::new(&model, &adam).save(&path)?;
+/// Checkpoint::new().add("model", &model).add("optimizer", &adam).save(&path)?;
 /// step(&model, &adam)?;
 ///
 /// // In another process, later:
-/// let (resumed, its_adam) = program()?;
-/// Checkpoint::new(&resumed, &its_adam).restore(&path)?;
+/// let (resumed, its_adam) = program();
+/// Checkpoint::new().add("model", &resumed).add("optimizer", &its_adam).restore(&path)?;
 /// assert_eq!(its_adam.iterations(), 1);
 /// step(&resumed, &its_adam)?;
 /// assert_eq!(resumed.get_weights()?, model.get_weights()?);
@@ -56,41 +52,30 @@ use crate::variable::Variable;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Default)]
 pub struct Checkpoint<'a> {
-    model: &'a dyn Layer,
-    optimizer: &'a dyn Optimizer,
-    variables: Vec<Variable>,
-    generators: Vec<(String, &'a Generator)>,
+    parts: Vec<(String, &'a dyn Trackable)>,
 }
 
 impl<'a> Checkpoint<'a> {
-    /// Of a model, its optimizer and the global generator. Generators of layers that have none yet, such as a
-    /// [`Dropout`](super::layers::Dropout) before its first step, are made now.
-    pub fn new(model: &'a dyn Layer, optimizer: &'a dyn Optimizer) -> Self {
-        let own = model.generators().into_iter().enumerate();
-        let mut generators: Vec<_> =
-            own.map(|(i, g)| (format!("generator/model/{i}"), g)).collect();
-        generators.push(("generator/global".to_string(), random::global()));
-        Checkpoint { model, optimizer, variables: Vec::new(), generators }
+    /// Of the global generator alone.
+    pub fn new() -> Self {
+        Checkpoint::default()
     }
 
-    /// With other variables, such as a running mean.
-    pub fn variables(mut self, variables: &[Variable]) -> Self {
-        self.variables.extend_from_slice(variables);
-        self
-    }
-
-    /// With a generator of the program's own.
-    pub fn generator(mut self, name: &str, generator: &'a Generator) -> Self {
-        self.generators.push((format!("generator/own/{name}"), generator));
+    /// With a part, under a name.
+    #[allow(clippy::should_implement_trait)] // As `Sequential::add`.
+    pub fn add(mut self, name: &str, part: &'a dyn Trackable) -> Self {
+        self.parts.push((name.to_string(), part));
         self
     }
 
     /// Writes the file; what was at `path` is replaced once the new one is complete. Blocks.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] if two names are equal or the layers have not been sized; [`Error::Io`] if the file cannot be
-    /// written; [`Error::Device`] if the device is lost.
+    /// [`Error::Checkpoint`](crate::Error::Checkpoint) if two names are equal or a layer was never called;
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be written; [`Error::Device`](crate::Error::Device) if the
+    /// device is lost.
     #[cfg(not(target_family = "wasm"))]
     pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
         file::save(path.as_ref(), &pollster::block_on(self.to_safetensors_async())?)
@@ -101,38 +86,14 @@ impl<'a> Checkpoint<'a> {
     /// # Errors
     /// As [`Checkpoint::save`].
     pub async fn to_safetensors_async(&self) -> Result<Vec<u8>> {
-        let variables = self.all_variables()?;
-        // Before the first wait, so that all is of one moment.
-        let mut numbers = Vec::new();
-        for (name, generator) in &self.generators {
-            numbers.push(number(
-                name,
-                &[3],
-                "U64",
-                generator.state().map(u64::to_le_bytes).concat(),
-            ));
-        }
-        let [iterations, rate] = self.names();
-        let optimizer = self.optimizer;
-        numbers.push(number(&iterations, &[], "U64", optimizer.iterations().to_le_bytes().into()));
-        numbers.push(number(&rate, &[], "F32", optimizer.learning_rate().to_le_bytes().into()));
-        let mut arrays = arrays_of(self.model.name(), &variables).await?;
-        for number in numbers {
-            if arrays.iter().any(|array| array.name == number.name) {
-                return Err(Error::Checkpoint(message!(
-                    "save: two parts of the checkpoint are called '{}'. Give one of them another name.",
-                    number.name
-                )));
-            }
-            arrays.push(number);
-        }
-        file::to_bytes(&arrays)
+        let everything = Everything::of(self, Scope::Checkpoint);
+        file::to_bytes(&everything.to_arrays(self.kind()).await?)
     }
 
     /// Gives everything the values in the file, on [`Device::current`]. On an error all is as it was.
     ///
     /// # Errors
-    /// [`Error::Io`] if the file cannot be read; else as [`Checkpoint::restore_safetensors`].
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read; else as [`Checkpoint::restore_safetensors`].
     #[cfg(not(target_family = "wasm"))]
     pub fn restore(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
         file::load(path.as_ref(), |bytes| self.restore_safetensors(bytes))
@@ -141,71 +102,19 @@ impl<'a> Checkpoint<'a> {
     /// As [`Checkpoint::restore`], from the file's contents.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] if they are not of the same model, optimizer and generators; [`Error::Data`] if they are
-    /// damaged; [`Error::Device`] if there is no memory.
+    /// [`Error::Checkpoint`](crate::Error::Checkpoint) if they are not of the same parts;
+    /// [`Error::Data`](crate::Error::Data) if they are damaged; [`Error::Device`](crate::Error::Device) if there is no
+    /// memory.
     pub fn restore_safetensors(&self, bytes: &[u8]) -> Result<()> {
-        let parsed = file::parse(bytes)?;
-        let mut arrays = file::from_bytes(&parsed);
-        let states = self.generators.iter().map(|(name, _)| {
-            let bytes = take(&mut arrays, name, &[3], "U64")?;
-            let mut words = bytes.chunks_exact(8).map(|word| word.try_into().unwrap_or_default());
-            Ok(std::array::from_fn(|_| u64::from_le_bytes(words.next().unwrap_or_default())))
-        });
-        let states: Vec<[u64; 3]> = states.collect::<Result<_>>()?;
-        let [iterations, rate] = self.names();
-        let iterations = take(&mut arrays, &iterations, &[], "U64")?;
-        let rate = take(&mut arrays, &rate, &[], "F32")?;
-        set_arrays(self.model.name(), &self.all_variables()?, &arrays)?;
-
-        let optimizer = self.optimizer;
-        optimizer.set_iterations(u64::from_le_bytes((*iterations).try_into().unwrap_or_default()));
-        optimizer.set_learning_rate(f32::from_le_bytes((*rate).try_into().unwrap_or_default()));
-        self.generators.iter().zip(states).for_each(|((_, g), state)| g.reset(state));
+        trackable::set(self, Scope::Checkpoint, &file::from_bytes(&file::parse(bytes)?))?;
         Device::current()?.resume();
         Ok(())
     }
-
-    /// The model's, the optimizer's slots for them, and the others.
-    fn all_variables(&self) -> Result<Vec<Variable>> {
-        let mut variables = self.model.variables();
-        if !variables.is_empty() {
-            self.optimizer.build(&self.model.trainable_variables())?;
-            variables.extend(self.optimizer.variables());
-            variables.extend_from_slice(&self.variables);
-        }
-        Ok(variables)
-    }
-
-    /// What the optimizer's count of steps and its learning rate are called.
-    fn names(&self) -> [String; 2] {
-        let name = self.optimizer.state().name();
-        ["iterations", "learning_rate"].map(|what| format!("{name}/{what}"))
-    }
 }
 
-fn number(name: &str, shape: &[usize], dtype: &'static str, bytes: Vec<u8>) -> NamedArray<'static> {
-    NamedArray {
-        name: name.to_string().into(),
-        dtype: dtype.into(),
-        shape: shape.to_vec(),
-        bytes: bytes.into(),
-    }
-}
-
-/// Takes the bytes of `name` out of `arrays`.
-fn take<'a>(
-    arrays: &mut Vec<NamedArray<'a>>,
-    name: &str,
-    shape: &[usize],
-    dtype: &str,
-) -> Result<Cow<'a, [u8]>> {
-    let fits =
-        |array: &NamedArray| array.name == name && array.shape == shape && array.dtype == dtype;
-    match arrays.iter().position(fits) {
-        Some(at) => Ok(arrays.swap_remove(at).bytes),
-        None => Err(Error::Checkpoint(message!(
-            "restore: the checkpoint lacks '{name}', {shape:?} of {dtype}. Restore what a Checkpoint of the same parts has \
-             saved; weights alone are loaded by load_weights."
-        ))),
+impl Trackable for Checkpoint<'_> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.parts.iter().for_each(|(name, part)| parts.add(name, *part));
+        parts.add("global_generator", random::global());
     }
 }

@@ -66,6 +66,8 @@ pub enum Initializer {
     LecunNormal,
 }
 
+crate::trackable::plain!(Initializer);
+
 /// The deviation of the standard normal distribution cut at -2 and 2.
 const TRUNCATED_STDDEV: f64 = 0.879_625_661_034_239_8;
 
@@ -101,6 +103,16 @@ impl Initializer {
             Initializer::GlorotNormal | Initializer::HeNormal | Initializer::LecunNormal => {
                 generator.truncated_normal(shape)?.multiply(variance.sqrt() / TRUNCATED_STDDEV)
             }
+        }
+    }
+
+    /// The number that is everywhere, if it is one.
+    pub(super) fn constant(&self) -> Option<f32> {
+        match *self {
+            Initializer::Zeros => Some(0.0),
+            Initializer::Ones => Some(1.0),
+            Initializer::Constant(value) => Some(value),
+            _ => None,
         }
     }
 

@@ -10,10 +10,11 @@ use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::graph;
 use crate::tensor::Tensor;
+use crate::trackable::{NamedArray, Parts, Slot, Trackable};
 use crate::variable::Variable;
 
 /// A number gathered from pairs of truth and prediction.
-pub trait Metric: Send + Sync {
+pub trait Metric: Trackable {
     /// What messages and logs call it.
     fn name(&self) -> &str;
 
@@ -51,13 +52,13 @@ pub trait Metric: Send + Sync {
 #[derive(Debug)]
 pub struct Mean {
     name: String,
+    /// Made on the device of the first values.
+    total: Slot,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Made on the device of the first values.
-    total: Option<Variable>,
     count: usize,
     /// The last total that is known to be computed, and its count.
     safe: Option<(Tensor, usize)>,
@@ -66,7 +67,7 @@ struct State {
 impl Mean {
     /// A mean of nothing.
     pub fn new(name: impl Into<String>) -> Self {
-        Mean { name: name.into(), state: Mutex::default() }
+        Mean { name: name.into(), total: Slot::new(false), state: Mutex::default() }
     }
 
     /// What messages and logs call it.
@@ -90,7 +91,7 @@ impl Mean {
     /// [`Error::Device`] if there is no device.
     pub fn result(&self) -> Result<Tensor> {
         let state = self.state();
-        match &state.total {
+        match self.total()? {
             Some(total) if state.count > 0 => total.read_stopped().divide(state.count),
             _ => Tensor::zeros([]),
         }
@@ -104,28 +105,39 @@ impl Mean {
         let mut state = self.state();
         state.count = 0;
         state.safe = None;
-        match &state.total {
+        match self.total()? {
             Some(total) => total.assign(&total.peek().zeros_like()?),
             None => Ok(()),
         }
     }
 
-    /// The total, once there is one: what a checkpoint would keep.
-    pub fn variables(&self) -> Vec<Variable> {
-        self.state().total.iter().cloned().collect()
-    }
-
     fn count_in(&self, sum: Tensor, count: usize) -> Result<()> {
         let mut state = self.state();
-        state.heal(&self.name)?;
-        match &state.total {
-            Some(total) if state.count > 0 => total.assign(&total.read_stopped().add(sum)?)?,
-            // After a reset the values' device is the one to be on.
-            Some(total) => total.assign(&sum)?,
-            None => state.total = Some(Variable::untrainable(format!("{}/total", self.name), &sum)),
+        match sum.device().scope(|| self.total())? {
+            Some(total) => {
+                state.heal(&self.name, total)?;
+                match state.count {
+                    // After a reset the values' device is the one to be on.
+                    0 => total.assign(&sum)?,
+                    _ => total.assign(&total.read_stopped().add(sum)?)?,
+                }
+            }
+            None => drop(self.total.get_or_make(|_| Ok(sum))?),
         }
         state.count += count;
         Ok(())
+    }
+
+    /// The total, if there is one: of values, or from a checkpoint.
+    fn total(&self) -> Result<Option<&Variable>> {
+        if self.total.left().is_some() {
+            let value = |left: Option<&NamedArray<'_>>| match left {
+                Some(left) => left.to_tensor(&[], DType::F32),
+                None => Tensor::zeros([]),
+            };
+            return self.total.get_or_make(value).map(Some);
+        }
+        Ok(self.total.variable())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -133,11 +145,18 @@ impl Mean {
     }
 }
 
+impl Trackable for Mean {
+    fn track(&self, parts: &mut Parts<'_>) {
+        parts.add("total", &self.total);
+        let set = |count| *self.state() = State { count: count as usize, safe: None };
+        parts.number("count", || self.state().count as u64, set);
+    }
+}
+
 impl State {
     /// A total is computed along with the training step that follows. If that fails, the metric goes on from the
     /// total before, so that one failed step does not spoil every later one.
-    fn heal(&mut self, name: &str) -> Result<()> {
-        let Some(total) = &self.total else { return Ok(()) };
+    fn heal(&mut self, name: &str, total: &Variable) -> Result<()> {
         let now = total.peek();
         match now.value().state() {
             graph::ValueState::Ready(_) => self.safe = Some((now, self.count)),
@@ -169,8 +188,9 @@ impl State {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Trackable)]
 pub struct SparseCategoricalAccuracy {
+    #[track(flatten)]
     mean: Mean,
 }
 
@@ -178,11 +198,6 @@ impl SparseCategoricalAccuracy {
     /// An accuracy of nothing.
     pub fn new(name: impl Into<String>) -> Self {
         SparseCategoricalAccuracy { mean: Mean::new(name) }
-    }
-
-    /// The count of hits, once there is one: what a checkpoint would keep.
-    pub fn variables(&self) -> Vec<Variable> {
-        self.mean.variables()
     }
 }
 

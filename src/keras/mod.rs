@@ -1,13 +1,14 @@
 //! Keras's parts for training by hand: layers, models, losses, metrics, optimizers.
 //!
-//! They are tensors, variables and tapes with names and memory; nothing here knows a shader or a buffer, and
+//! They are tensors, variables and tapes with memory; nothing here knows a shader or a buffer, and
 //! whatever a layer does could be written with [`Tensor`](crate::Tensor)'s methods. A training loop is the
 //! program's own: there is no `compile` and no `fit`.
 //!
 //! ```
 //! # fn main() -> wgrad::Result<()> {
 //! use wgrad as tf;
-//! use tf::keras::{Activation, Layer, Sequential, layers::Dense, losses, optimizers::{Optimizer, Sgd}};
+//! use tf::keras::{Activation, Layer, Sequential, TRAINING, layers::Dense, losses};
+//! use tf::keras::optimizers::{Optimizer, Sgd};
 //!
 //! let model = Sequential::new()
 //!     .add(Dense::new(8).activation(Activation::Relu))
@@ -19,8 +20,8 @@
 //! let mut last = f32::INFINITY;
 //! for _ in 0..3 {
 //!     let tape = tf::GradientTape::new();
-//!     let loss = loss_of.call(&y, &model.call(&x, true)?)?;
-//!     optimizer.minimize(&loss, tape, &model.trainable_variables())?;
+//!     let loss = loss_of.call(&y, &model.call(&x, TRAINING)?)?;
+//!     optimizer.minimize(&loss, tape, &model)?;
 //!     assert!(loss.item::<f32>()? < last);
 //!     last = loss.item()?;
 //! }
@@ -31,18 +32,20 @@
 pub mod activations;
 #[cfg(feature = "safetensors")]
 mod checkpoint;
+mod context;
 pub mod initializers;
 pub mod layers;
 pub mod losses;
 pub mod metrics;
 pub mod optimizers;
 mod sequential;
-mod weights;
+mod weight;
 
 pub use activations::Activation;
 #[cfg(feature = "safetensors")]
 pub use checkpoint::Checkpoint;
+pub use context::{Context, INFERENCE, Losses, TRAINING};
 pub use initializers::Initializer;
 pub use layers::Layer;
 pub use sequential::Sequential;
-pub use weights::NamedArray;
+pub use weight::Weight;

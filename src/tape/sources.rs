@@ -39,7 +39,7 @@ impl Watchable for &Tensor {
 
 impl Watchable for &Variable {
     fn watch(self, recorder: &Recorder) -> Result<()> {
-        check_float("watch", &format!("the variable '{}'", self.name()), self.spec())?;
+        check_float("watch", "a variable", self.spec())?;
         recorder.watch_variable(self.id());
         Ok(())
     }
@@ -123,7 +123,7 @@ impl OneSource for Variable {
     fn source(&self) -> GradientSource {
         GradientSource {
             kind: Kind::Variable(self.id()),
-            label: format!("the variable '{}' {:?}", self.name(), self.shape()),
+            label: format!("the variable of shape {:?}", self.shape()),
         }
     }
 }

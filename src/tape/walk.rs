@@ -61,7 +61,8 @@ pub(super) fn require(
     grads
         .into_iter()
         .zip(sources)
-        .map(|(grad, source)| {
+        .enumerate()
+        .map(|(at, (grad, source))| {
             grad.ok_or_else(|| {
                 let shapes: Vec<&[usize]> = targets.iter().map(|t| t.shape()).collect();
                 let unread = match source.kind {
@@ -71,13 +72,17 @@ pub(super) fn require(
                     Kind::Tensor(_) => " Watch it before it is used.",
                     Kind::Variable(_) => "",
                 };
+                let which = match sources.len() {
+                    1 => String::new(),
+                    _ => format!(" (source {at})"),
+                };
                 let stops = recorder.stops();
                 let stopped = match stops.is_empty() {
                     true => String::new(),
                     false => format!(" Gradients ended at {}.", stops.join("; ")),
                 };
                 Error::Gradient(message!(
-                    "GradientTape.gradient: no path of differentiable ops leads from {} to the target {}.{unread}{stopped}",
+                    "GradientTape.gradient: no path of differentiable ops leads from {}{which} to the target {}.{unread}{stopped}",
                     source.label,
                     shapes.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", "),
                 ))

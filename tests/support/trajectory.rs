@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
+use wgrad::Trackable;
 use wgrad::keras::layers::{Conv2D, Dense, Flatten, MaxPooling2D};
 use wgrad::keras::losses::SparseCategoricalCrossentropy;
 use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Layer, Sequential};
+use wgrad::keras::{Activation, Layer, Sequential, TRAINING};
 use wgrad::{Device, GradientTape, Padding, Tensor};
 
 use crate::golden::{Tally, print};
@@ -116,7 +117,7 @@ fn train(
     for step in 0..steps {
         let (x, y) = batch(step as u64, pixels);
         let tape = GradientTape::new();
-        let loss = mean.call(&y, &model.call(&x, true).unwrap()).unwrap();
+        let loss = mean.call(&y, &model.call(&x, TRAINING).unwrap()).unwrap();
         adam.minimize(&loss, tape, &model.trainable_variables()).unwrap();
         losses.push(f64::from(loss.item::<f32>().unwrap()));
     }

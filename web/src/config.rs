@@ -182,11 +182,11 @@ pub(crate) fn add_layer(model: Sequential, config: &JsValue) -> Result<Sequentia
         )));
     };
     let options = Options::new(kind.name, config, kind.options)?;
-    let mut layer = (kind.make)(&options)?;
-    if let Some(name) = options.string("name")? {
-        layer.set_name(name);
-    }
-    Ok(model.add_boxed(layer))
+    let layer = (kind.make)(&options)?;
+    Ok(match options.string("name")? {
+        Some(name) => model.add_named(&name, layer),
+        None => model.add(layer),
+    })
 }
 
 /// The optimizer that `config` describes: its name alone, or an object.

@@ -14,7 +14,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use wgrad::Error;
 use wgrad::data::mnist;
-use wgrad::keras::layers::Layer;
+use wgrad::keras::{INFERENCE, Layer};
 
 use crate::args::Options;
 use crate::error::{Result, bad_type, promise};
@@ -368,7 +368,7 @@ async fn evaluate(model: &Model, data: &Data, batch: usize) -> Result<Sums> {
     let (mut sums, mut waiting) = (Sums::default(), None::<Read>);
     for indices in order.chunks(batch) {
         let (x, y) = data.labelled(indices, false)?;
-        let predicted = model.layers.call(&x, false)?;
+        let predicted = model.layers.call(&x, INFERENCE)?;
         let loss = (training.loss.call)(&y, &predicted)?;
         let accuracy = match training.accuracy {
             true => Some((training.loss.accuracy)(&y, &predicted)?),
@@ -390,7 +390,7 @@ async fn predict(model: &Model, data: &Data, batch: usize) -> Result<wgrad::Tens
     let mut results = Vec::new();
     for indices in order.chunks(batch) {
         let (x, _) = data.batch(indices, false)?;
-        let result = model.layers.call(&x, false)?;
+        let result = model.layers.call(&x, INFERENCE)?;
         let device = result.device().clone();
         results.push(result);
         // One batch at a time, so that the page is drawn between them.

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
-use wgrad::GradientTape;
-use wgrad::keras::layers::Layer;
 use wgrad::keras::optimizers::Optimizer;
+use wgrad::keras::{Layer, TRAINING};
+use wgrad::{GradientTape, Trackable};
 
 use crate::args::{Options, show};
 use crate::config::{add_layer, optimizer};
@@ -67,14 +67,14 @@ impl Model {
     pub(crate) fn step(&self, x: &wgrad::Tensor, y: &wgrad::Tensor) -> Result<Stepped> {
         let training = self.training()?;
         let tape = GradientTape::new();
-        let predicted = self.layers.call(x, true)?;
+        let predicted = self.layers.call(x, TRAINING)?;
         let loss = (training.loss.call)(y, &predicted)?;
         let accuracy = match training.accuracy {
             true => Some((training.loss.accuracy)(y, &predicted)?),
             false => None,
         };
         drop(predicted);
-        training.optimizer.minimize(&loss, tape, &self.layers.trainable_variables())?;
+        training.optimizer.minimize(&loss, tape, &self.layers)?;
         Ok(Stepped { loss, accuracy })
     }
 }
@@ -128,7 +128,7 @@ impl Sequential {
 
     /// The model's result for `x`. `training` matters to dropout.
     pub fn call(&self, x: &Tensor, training: Option<bool>) -> Result<Tensor> {
-        Ok(Tensor::new(self.0.layers.call(&x.get()?, training.unwrap_or(false))?))
+        Ok(Tensor::new(self.0.layers.call(&x.get()?, training.unwrap_or(false).into())?))
     }
 
     /// Runs one step and reads nothing: loss and accuracy stay on the device until they are asked for. In a loop,
@@ -161,7 +161,8 @@ impl Sequential {
     /// All variables, layer by layer, kernel before bias. There are none before the first input.
     #[wasm_bindgen(getter, unchecked_return_type = "Variable[]")]
     pub fn variables(&self) -> Array {
-        self.0.layers.variables().into_iter().map(|v| JsValue::from(Variable(v))).collect()
+        let named = self.0.layers.named_variables().into_iter();
+        named.map(|(name, v)| JsValue::from(Variable::named(name, v))).collect()
     }
 
     /// Sets the size of the steps from now on.
@@ -219,7 +220,7 @@ impl Sequential {
     /// The names of the layers, first to last.
     #[wasm_bindgen(getter, js_name = layerNames, unchecked_return_type = "string[]")]
     pub fn layer_names(&self) -> Array {
-        self.0.layers.layers().map(|layer| JsValue::from(layer.name())).collect()
+        self.0.layers.layers().map(|(name, _)| JsValue::from(name)).collect()
     }
 
     /// The size of the optimizer's steps; it may be set at any time.

@@ -7,7 +7,13 @@ use crate::tensor::{Tensor, sizes};
 
 /// A value that training changes. Tapes that are open when it is read watch it.
 #[wasm_bindgen]
-pub struct Variable(pub(crate) wgrad::Variable);
+pub struct Variable(pub(crate) wgrad::Variable, String);
+
+impl Variable {
+    pub(crate) fn named(name: String, variable: wgrad::Variable) -> Self {
+        Variable(variable, name)
+    }
+}
 
 #[wasm_bindgen]
 impl Variable {
@@ -16,10 +22,10 @@ impl Variable {
         Tensor::new(self.0.read())
     }
 
-    /// What messages and files call it.
+    /// Its name: of a model's variable, the way to it, such as `dense/kernel`, by which files call it.
     #[wasm_bindgen(getter)]
     pub fn name(&self) -> String {
-        self.0.name().to_string()
+        self.1.clone()
     }
 
     /// The shape, which never changes.
@@ -33,11 +39,11 @@ impl Variable {
 #[cfg(feature = "ops")]
 #[wasm_bindgen]
 impl Variable {
-    /// A variable with this start value, which messages and files call `name`.
+    /// A variable with this start value, called `name`.
     #[wasm_bindgen(constructor)]
     pub fn new(start: &Tensor, name: Option<String>) -> crate::error::Result<Variable> {
         let name = name.unwrap_or_else(|| "Variable".to_string());
-        Ok(Variable(wgrad::Variable::named(name, &start.get()?)))
+        Ok(Variable(wgrad::Variable::new(&start.get()?), name))
     }
 
     /// Puts `value` in the place of the old one; shape and dtype must be the same.
@@ -72,6 +78,6 @@ impl Variable {
     #[wasm_bindgen(js_name = _variable, skip_typescript)]
     #[doc(hidden)]
     pub fn share_variable(&self) -> Variable {
-        Variable(self.0.clone())
+        Variable(self.0.clone(), self.1.clone())
     }
 }

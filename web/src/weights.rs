@@ -7,9 +7,8 @@ use std::rc::Rc;
 
 use js_sys::{Array, JSON, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
-use wgrad::keras::NamedArray;
 use wgrad::keras::optimizers::Optimizer;
-use wgrad::{Device, Error};
+use wgrad::{Device, Error, NamedArray, Trackable};
 
 use crate::args::whole;
 use crate::device::object;
@@ -30,7 +29,7 @@ impl Sequential {
         })
     }
 
-    /// Takes the weights from the contents of a safetensors file; the layers must have been sized. Throws a
+    /// Takes the weights from the contents of a safetensors file; layers that have seen no input start from them. Throws a
     /// `CheckpointError` if they are another model's, a `DataError` if the file is damaged; the weights are then as
     /// they were. After a device was lost this brings the model to the new one.
     pub fn load(&self, bytes: &[u8]) -> Result<()> {

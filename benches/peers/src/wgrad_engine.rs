@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use wgrad::Trackable;
 use wgrad as tf;
 use wgrad::keras::layers::{Conv2D, Dense, Flatten, Layer, MaxPooling2D};
 use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Sequential};
+use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{Conv2dOptions, DType, Device, Padding, Tensor};
 
 use crate::Result;
@@ -196,7 +197,7 @@ impl Training {
         let x = Tensor::from_slice(images, [inputs::BATCH, 28, 28, 1])?;
         let y = Tensor::from_slice(labels, [inputs::BATCH])?;
         let tape = tf::GradientTape::new();
-        let logits = self.model.call(&x, true)?;
+        let logits = self.model.call(&x, TRAINING)?;
         let loss = tf::sparse_softmax_cross_entropy_with_logits(&y, &logits)?;
         let loss = loss.reduce_mean(())?;
         self.adam.minimize(&loss, tape, &self.model.trainable_variables())?;

@@ -1,33 +1,33 @@
 //! [`Activate`]: an activation as a layer of its own.
 
-use super::{Layer, in_layer, named};
+use super::Layer;
 use crate::error::Result;
-use crate::keras::Activation;
+use crate::keras::{Activation, Context};
 use crate::tensor::Tensor;
+use crate::trackable::{Parts, Trackable};
 
 /// `activation(x)`: what Keras calls the layer `Activation`.
 pub struct Activate {
-    name: String,
     activation: Activation,
 }
 
 impl Activate {
     /// A layer that applies `activation`.
     pub fn new(activation: Activation) -> Self {
-        Activate { name: "activation".into(), activation }
+        Activate { activation }
     }
+}
 
-    /// The layer's name.
-    pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
+impl Trackable for Activate {
+    fn track(&self, _parts: &mut Parts<'_>) {}
+
+    fn kind(&self) -> &'static str {
+        "Activation"
     }
 }
 
 impl Layer for Activate {
-    named!();
-
-    fn call(&self, x: &Tensor, _training: bool) -> Result<Tensor> {
-        in_layer(&self.name, self.activation.apply(x))
+    fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
+        self.activation.apply(x)
     }
 }

@@ -1,13 +1,11 @@
 //! [`Conv2D`]: one small kernel everywhere in an image.
 
-use std::sync::OnceLock;
-
-use super::{Layer, Start, Weights, in_layer, named};
+use super::Layer;
 use crate::error::{Error, Result, message};
-use crate::keras::{Activation, Initializer};
+use crate::keras::{Activation, Context, Initializer, Weight};
 use crate::ops::{Conv2dOptions, Padding};
 use crate::tensor::Tensor;
-use crate::variable::Variable;
+use crate::trackable::Trackable;
 
 /// `y = activation(conv2d(x, kernel) + bias)`: images `[N,H,W,C]`, kernel `[KH,KW,C,O]`, bias `[O]`, result
 /// `[N,OH,OW,O]`.
@@ -15,21 +13,21 @@ use crate::variable::Variable;
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad as tf;
-/// use tf::keras::{Activation, Layer, layers::Conv2D};
+/// use tf::keras::{Activation, INFERENCE, Layer, layers::Conv2D};
 /// let layer = Conv2D::new(8, [5, 5]).padding(tf::Padding::Same).activation(Activation::Relu);
-/// let y = layer.call(&tf::Tensor::zeros([2, 28, 28, 1])?, false)?;
+/// let y = layer.call(&tf::Tensor::zeros([2, 28, 28, 1])?, INFERENCE)?;
 /// assert_eq!(y.shape(), [2, 28, 28, 8]);
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Trackable)]
 pub struct Conv2D {
-    name: String,
     filters: usize,
     window: [usize; 2],
     options: Conv2dOptions,
     activation: Activation,
-    start: Start,
-    weights: OnceLock<Weights>,
+    kernel: Weight,
+    bias: Option<Weight>,
 }
 
 impl Conv2D {
@@ -37,13 +35,12 @@ impl Conv2D {
     /// kernel, a bias of zeros.
     pub fn new(filters: usize, kernel_size: [usize; 2]) -> Self {
         Conv2D {
-            name: "conv2d".into(),
             filters,
             window: kernel_size,
             options: Conv2dOptions::default(),
             activation: Activation::Linear,
-            start: Start::default(),
-            weights: OnceLock::new(),
+            kernel: Weight::new(),
+            bias: Some(Weight::zeros()),
         }
     }
 
@@ -73,29 +70,26 @@ impl Conv2D {
 
     /// Whether there is a bias.
     pub fn use_bias(mut self, use_bias: bool) -> Self {
-        self.start.use_bias = use_bias;
+        let bias = self.bias.take().unwrap_or_else(Weight::zeros);
+        self.bias = use_bias.then_some(bias);
         self
     }
 
     /// How the kernel starts.
     pub fn kernel_initializer(mut self, initializer: Initializer) -> Self {
-        self.start.kernel = initializer;
+        self.kernel = self.kernel.initializer(initializer);
         self
     }
 
-    /// How the bias starts.
+    /// How the bias starts, if there is one.
     pub fn bias_initializer(mut self, initializer: Initializer) -> Self {
-        self.start.bias = initializer;
+        self.bias = self.bias.map(|bias| bias.initializer(initializer));
         self
     }
+}
 
-    /// The layer's name, with which its variables' names begin.
-    pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+impl Layer for Conv2D {
+    fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         let &[_, _, _, channels] = x.shape() else {
             return Err(Error::Shape(message!(
                 "Conv2D: the input is {:?}; it must be [N, H, W, C]. Give grey images a last axis with expand_dims(-1).",
@@ -103,20 +97,11 @@ impl Conv2D {
             )));
         };
         let [rows, columns] = self.window;
-        let kernel = [rows, columns, channels, self.filters];
-        let weights = self.start.weights(&self.weights, &self.name, x, &kernel)?;
-        self.activation.apply(&weights.add_bias(x.conv2d(&weights.kernel, self.options)?)?)
-    }
-}
-
-impl Layer for Conv2D {
-    named!();
-
-    fn call(&self, x: &Tensor, _training: bool) -> Result<Tensor> {
-        in_layer(&self.name, self.forward(x))
-    }
-
-    fn variables(&self) -> Vec<Variable> {
-        Weights::list(&self.weights)
+        let kernel = self.kernel.get(x, [rows, columns, channels, self.filters])?;
+        let mut sums = x.conv2d(kernel, self.options)?;
+        if let Some(bias) = &self.bias {
+            sums = sums.add(bias.get(x, [self.filters])?)?;
+        }
+        self.activation.apply(&sums)
     }
 }

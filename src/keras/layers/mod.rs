@@ -1,6 +1,6 @@
 //! [`Layer`] and the layers: functions with weights, which size themselves at their first input.
 //!
-//! A layer owns variables and a name and calls tensor ops; it has no gradient rule and no shader. Layers whose
+//! A layer owns weights and calls tensor ops; it has no gradient rule and no shader. Layers whose
 //! results depend on each other's insides (recurrent cells, attention) are not here yet.
 
 mod activate;
@@ -17,199 +17,112 @@ pub use dropout::Dropout;
 pub use flatten::Flatten;
 pub use pooling::{AveragePooling2D, MaxPooling2D};
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 
-use super::Initializer;
-use crate::error::{Error, Result, message};
-use crate::random::{self, Generator};
+use super::Context;
+use crate::error::{Result, message};
 use crate::tensor::Tensor;
-use crate::variable::Variable;
+use crate::trackable::Trackable;
 
-/// A function of a tensor, with weights that training changes.
+/// A function with weights that training changes: of a tensor, or of whatever `X` is, giving a tensor or a `Y`.
 ///
-/// A layer of one's own implements `name`, `set_name` and `call`, and `variables` if it has some:
+/// A layer of one's own is a struct with `#[derive(Trackable)]` and a `call`:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
-/// use wgrad as tf;
-/// use tf::keras::Layer;
+/// use wgrad::{self as tf, Tensor, Trackable};
+/// use tf::keras::{Context, INFERENCE, Layer, Weight};
 ///
-/// /// `scale x`.
-/// struct Scale(String, tf::Variable);
+/// /// `scale x`, with a scale for each feature.
+/// #[derive(Trackable)]
+/// struct Scale {
+///     scale: Weight,
+/// }
 ///
 /// impl Layer for Scale {
-///     fn name(&self) -> &str {
-///         &self.0
-///     }
-///     fn set_name(&mut self, name: String) {
-///         self.0 = name;
-///     }
-///     fn call(&self, x: &tf::Tensor, _training: bool) -> tf::Result<tf::Tensor> {
-///         x.multiply(&self.1)
-///     }
-///     fn variables(&self) -> Vec<tf::Variable> {
-///         vec![self.1.clone()]
+///     fn call(&self, x: &Tensor, _cx: Context<'_>) -> tf::Result<Tensor> {
+///         let features = x.shape()[x.shape().len() - 1];
+///         x.multiply(self.scale.get(x, [features])?)
 ///     }
 /// }
 ///
-/// let layer = Scale("scale".into(), tf::Variable::new(&tf::constant(3.0)?));
-/// assert_eq!(layer.call(&tf::constant([2.0])?, false)?.to_vec::<f32>()?, [6.0]);
+/// let layer = Scale { scale: Weight::ones() };
+/// assert_eq!(layer.call(&tf::constant([[2.0, 3.0]])?, INFERENCE)?.to_vec::<f32>()?, [2.0, 3.0]);
+/// assert_eq!(layer.count_params(), 2);
 /// # Ok(())
 /// # }
 /// ```
-pub trait Layer: Send + Sync {
-    /// What messages, summaries and variables call the layer.
-    fn name(&self) -> &str;
-
-    /// Gives the layer another name. Variables that exist already keep theirs.
-    fn set_name(&mut self, name: String);
-
-    /// The layer's result for `x`; `training` matters to layers such as [`Dropout`].
+///
+/// Several inputs or outputs are tuples, arrays or structs: `impl Layer<[Tensor; 2]> for Ranker`,
+/// `impl Layer<(Tensor, State), State> for LstmCell`. `docs/layers.md` has a program of each kind.
+pub trait Layer<X: ?Sized = Tensor, Y = Tensor>: Trackable {
+    /// The layer's result for `x`. What `cx` says matters to layers such as [`Dropout`]; a layer hands it on to those
+    /// inside.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `x` does not fit the layer, [`Error::DType`] if its dtype does not.
-    fn call(&self, x: &Tensor, training: bool) -> Result<Tensor>;
+    /// [`Error::Shape`](crate::Error::Shape) if `x` does not fit the layer, [`Error::DType`](crate::Error::DType) if its
+    /// dtype does not.
+    fn call(&self, x: &X, cx: Context<'_>) -> Result<Y>;
 
-    /// All variables, in Keras's order (kernel, then bias). There are none before the first input.
-    fn variables(&self) -> Vec<Variable> {
-        Vec::new()
+    /// The mask of the result, from the input's: the same one, unless the layer moves what is masked.
+    ///
+    /// # Errors
+    /// As [`Layer::call`].
+    fn compute_mask(&self, x: &X, mask: Option<&Tensor>) -> Result<Option<Tensor>> {
+        let _ = x;
+        Ok(mask.cloned())
     }
 
-    /// The variables that an optimizer is to change.
-    fn trainable_variables(&self) -> Vec<Variable> {
-        self.variables().into_iter().filter(Variable::trainable).collect()
-    }
-
-    /// The generators that the layer draws from at its calls, which go on from their states when training is resumed.
-    fn generators(&self) -> Vec<&Generator> {
-        Vec::new()
-    }
-
-    /// The type that a summary shows beside the name.
-    fn kind(&self) -> &'static str {
-        let path = std::any::type_name::<Self>();
-        path.rsplit("::").next().unwrap_or(path)
+    /// The result and its mask. What has layers inside, whose masks it knows while it calls them, gives the last one's.
+    ///
+    /// # Errors
+    /// As [`Layer::call`].
+    fn call_with_mask(&self, x: &X, cx: Context<'_>) -> Result<(Y, Option<Tensor>)> {
+        Ok((self.call(x, cx)?, self.compute_mask(x, cx.mask())?))
     }
 }
 
-/// A kernel `[.., in, out]` and perhaps a bias `[out]`.
-struct Weights {
-    kernel: Variable,
-    bias: Option<Variable>,
-}
+macro_rules! pointers {
+    ($($pointer:ty),*) => {$(
+        impl<X: ?Sized, Y, L: Layer<X, Y> + ?Sized> Layer<X, Y> for $pointer {
+            fn call(&self, x: &X, cx: Context<'_>) -> Result<Y> {
+                (**self).call(x, cx)
+            }
 
-impl Weights {
-    fn list(cell: &OnceLock<Weights>) -> Vec<Variable> {
-        let Some(weights) = cell.get() else { return Vec::new() };
-        [Some(&weights.kernel), weights.bias.as_ref()].into_iter().flatten().cloned().collect()
-    }
+            fn compute_mask(&self, x: &X, mask: Option<&Tensor>) -> Result<Option<Tensor>> {
+                (**self).compute_mask(x, mask)
+            }
 
-    /// `y + bias`.
-    fn add_bias(&self, y: Tensor) -> Result<Tensor> {
-        match &self.bias {
-            Some(bias) => y.add(bias),
-            None => Ok(y),
+            fn call_with_mask(&self, x: &X, cx: Context<'_>) -> Result<(Y, Option<Tensor>)> {
+                (**self).call_with_mask(x, cx)
+            }
         }
-    }
+    )*};
 }
+// What points to a layer is one.
+pointers!(&L, Box<L>, Arc<L>);
 
-/// How a layer's weights are to be made.
-#[derive(Debug, Clone, Copy)]
-struct Start {
-    use_bias: bool,
-    kernel: Initializer,
-    bias: Initializer,
-}
-
-impl Default for Start {
-    fn default() -> Self {
-        Start { use_bias: true, kernel: Initializer::GlorotUniform, bias: Initializer::Zeros }
-    }
-}
-
-impl Start {
-    /// The weights of the layer `name` on the device of `x`; makes them at the first call.
-    fn weights<'a>(
-        &self,
-        cell: &'a OnceLock<Weights>,
-        name: &str,
-        x: &Tensor,
-        kernel: &[usize],
-    ) -> Result<&'a Weights> {
-        if let Some(weights) = cell.get() {
-            check_size(name, x, &weights.kernel)?;
-            return Ok(weights);
-        }
-        // A stream of its own, so that a layer's size does not change what the next layer draws.
-        let generator = random::global().split();
-        let outputs = kernel.last().copied().unwrap_or(1);
-        let weights = x.device().scope(|| -> Result<Weights> {
-            let start = self.kernel.init(kernel, &generator)?;
-            let kernel = Variable::named(format!("{name}/kernel"), &start);
-            let bias = match self.use_bias {
-                true => Some(self.bias.init([outputs], &generator)?),
-                false => None,
-            };
-            let bias = bias.map(|start| Variable::named(format!("{name}/bias"), &start));
-            Ok(Weights { kernel, bias })
-        })?;
-        // Computed now, the start values do not depend on whether the step that waits with them succeeds.
-        x.device().flush()?;
-        // Where two threads came here at once, the first to finish has given the weights.
-        Ok(cell.get_or_init(|| weights))
-    }
-}
-
-/// The last axis of `x` must be the one that `kernel` was made for.
-fn check_size(name: &str, x: &Tensor, kernel: &Variable) -> Result<()> {
-    let wanted = kernel.shape().iter().rev().nth(1).copied();
-    if x.shape().last().copied() == wanted {
-        return Ok(());
-    }
-    Err(Error::Shape(message!(
-        "layer '{name}': the input is {:?}, and the layer's first input had {} in its last axis, for which its kernel \
-         {:?} was made. Give it such inputs, or make a new layer.",
-        x.shape(),
-        wanted.unwrap_or(0),
-        kernel.shape()
-    )))
-}
-
-/// The same result, an error's sentence beginning with the layer's name.
-pub(super) fn in_layer(name: &str, result: Result<Tensor>) -> Result<Tensor> {
+/// The same result, an error's sentence beginning with the layer's name: `layer 'trunk/dense': MatMul: ...`.
+pub(super) fn in_layer<T>(name: &str, result: Result<T>) -> Result<T> {
     result.map_err(|error| {
-        error.reworded(|text| match text.starts_with("layer '") {
-            // The innermost layer says most.
-            true => text.clone(),
-            false => message!("layer '{name}': {text}"),
+        error.reworded(|text| match text.strip_prefix("layer '") {
+            Some(inner) => message!("layer '{name}/{inner}"),
+            None => message!("layer '{name}': {text}"),
         })
     })
 }
 
-/// `name` and `set_name` of a layer with a field `name`.
-macro_rules! named {
-    () => {
-        fn name(&self) -> &str {
-            &self.name
-        }
-
-        fn set_name(&mut self, name: String) {
-            self.name = name;
-        }
-    };
-}
-pub(crate) use named;
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     #[test]
-    fn errors_keep_their_kind_and_name_the_innermost_layer() {
-        let inner = in_layer("dense", Err(Error::Shape("MatMul: no.".into())));
-        let error = in_layer("model", inner).unwrap_err();
+    fn errors_keep_their_kind_and_name_the_way_to_the_layer() {
+        let inner = in_layer::<()>("dense", Err(Error::Shape("MatMul: no.".into())));
+        let error = in_layer("trunk", inner).unwrap_err();
         assert!(
-            matches!(&error, Error::Shape(text) if text == "layer 'dense': MatMul: no."),
+            matches!(&error, Error::Shape(text) if text == "layer 'trunk/dense': MatMul: no."),
             "{error}"
         );
     }

@@ -1,15 +1,17 @@
 //! [`MaxPooling2D`] and [`AveragePooling2D`]: one number for each window of an image.
 
-use super::{Layer, in_layer, named};
+use super::Layer;
 use crate::error::Result;
+use crate::keras::Context;
 use crate::ops::{Padding, Pool2dOptions};
 use crate::tensor::Tensor;
+use crate::trackable::Trackable;
 
 macro_rules! pooling {
-    ($(#[$doc:meta])* $layer:ident, $name:literal, $op:ident) => {
+    ($(#[$doc:meta])* $layer:ident, $op:ident) => {
         $(#[$doc])*
+        #[derive(Trackable)]
         pub struct $layer {
-            name: String,
             pool_size: [usize; 2],
             options: Pool2dOptions,
         }
@@ -17,7 +19,7 @@ macro_rules! pooling {
         impl $layer {
             /// Windows of `pool_size` (rows, columns), one beside the other and inside the image.
             pub fn new(pool_size: [usize; 2]) -> Self {
-                $layer { name: $name.into(), pool_size, options: Pool2dOptions::new() }
+                $layer { pool_size, options: Pool2dOptions::new() }
             }
 
             /// Steps between windows, as (rows, columns).
@@ -31,25 +33,17 @@ macro_rules! pooling {
                 self.options.padding = padding;
                 self
             }
-
-            /// The layer's name.
-            pub fn named(mut self, name: impl Into<String>) -> Self {
-                self.name = name.into();
-                self
-            }
         }
 
         impl Layer for $layer {
-            named!();
-
-            fn call(&self, x: &Tensor, _training: bool) -> Result<Tensor> {
-                in_layer(&self.name, x.$op(self.pool_size, self.options))
+            fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
+                x.$op(self.pool_size, self.options)
             }
         }
     };
 }
 
-// The first becomes `pub struct MaxPooling2D { name, pool_size, options }` with its builders and a `Layer` that calls
+// The first becomes `pub struct MaxPooling2D { pool_size, options }` with its builders and a `Layer` that calls
 // `Tensor::max_pool2d`.
 pooling! {
     /// The largest element of each window and channel: images `[N,H,W,C]`, result `[N,OH,OW,C]`.
@@ -57,16 +51,16 @@ pooling! {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
-    /// use tf::keras::{Layer, layers::MaxPooling2D};
+    /// use tf::keras::{INFERENCE, Layer, layers::MaxPooling2D};
     /// let x = tf::constant([1.0, 5.0, 2.0, 3.0])?.reshape([1, 2, 2, 1])?;
-    /// assert_eq!(MaxPooling2D::new([2, 2]).call(&x, false)?.to_vec::<f32>()?, [5.0]);
+    /// assert_eq!(MaxPooling2D::new([2, 2]).call(&x, INFERENCE)?.to_vec::<f32>()?, [5.0]);
     /// # Ok(())
     /// # }
     /// ```
-    MaxPooling2D, "max_pooling2d", max_pool2d
+    MaxPooling2D, max_pool2d
 }
 pooling! {
     /// The mean of each window and channel, of those elements that lie in the image: images `[N,H,W,C]`, result
     /// `[N,OH,OW,C]`.
-    AveragePooling2D, "average_pooling2d", avg_pool2d
+    AveragePooling2D, avg_pool2d
 }

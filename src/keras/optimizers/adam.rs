@@ -3,6 +3,7 @@
 use super::{Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
+use crate::trackable::Trackable;
 
 /// Adam (Kingma and Ba 2015) in Keras's form, at step `t` from 1:
 /// `m += (g - m)(1 - b1)`, `v += (g^2 - v)(1 - b2)`, `w -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + epsilon)`.
@@ -13,15 +14,16 @@ use crate::tensor::Tensor;
 /// use tf::keras::optimizers::{Adam, Optimizer};
 /// let w = tf::Variable::new(&tf::constant(3.0)?);
 /// let adam = Adam::new(0.1);
-/// adam.apply_gradients(&[Some(tf::constant(50.0)?)], &[w.clone()])?;
+/// adam.apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
 /// // The first step has the size of the learning rate, whatever the gradient's.
 /// assert!((w.read().item::<f32>()? - 2.9).abs() < 1e-5);
 /// assert_eq!(adam.iterations(), 1);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Trackable)]
 pub struct Adam {
+    #[track(flatten)]
     state: OptimizerState,
     beta_1: f64,
     beta_2: f64,

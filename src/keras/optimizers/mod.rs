@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::tape::GradientTape;
 use crate::tensor::{Operand, Tensor, Varying};
-use crate::variable::Variable;
+use crate::trackable::Trackable;
 
 /// Changes variables so that a loss falls.
 ///
@@ -31,7 +31,8 @@ use crate::variable::Variable;
 /// use tf::keras::optimizers::{Optimizer, OptimizerState, Step};
 ///
 /// /// `w -= lr sign(g)`.
-/// struct SignDescent(OptimizerState);
+/// #[derive(tf::Trackable)]
+/// struct SignDescent(#[track(flatten)] OptimizerState);
 ///
 /// impl Optimizer for SignDescent {
 ///     fn state(&self) -> &OptimizerState {
@@ -51,12 +52,12 @@ use crate::variable::Variable;
 /// let optimizer = SignDescent(OptimizerState::new("sign", 0.5));
 /// let tape = tf::GradientTape::new();
 /// let loss = &w * &w;
-/// optimizer.minimize(&loss, tape, &[w.clone()])?;
+/// optimizer.minimize(&loss, tape, &w)?;
 /// assert_eq!(w.read().item::<f32>()?, 1.5);
 /// # Ok(())
 /// # }
 /// ```
-pub trait Optimizer: Send + Sync {
+pub trait Optimizer: Trackable {
     /// Learning rate, count of steps and slots.
     fn state(&self) -> &OptimizerState;
 
@@ -76,7 +77,8 @@ pub trait Optimizer: Send + Sync {
         slots: &[Tensor],
     ) -> Result<(Tensor, Vec<Tensor>)>;
 
-    /// Makes a step: `grads[i]` belongs to `variables[i]`; where it is `None` the variable stays, with a warning.
+    /// Makes a step: `grads[i]` belongs to the trainable variable `i` of `variables` (a model, or a list of variables);
+    /// where it is `None` the variable stays, with a warning.
     ///
     /// The device's stream is flushed. If anything goes wrong, variables, slots and the count of steps are as they
     /// were before, so that training can go on.
@@ -84,30 +86,27 @@ pub trait Optimizer: Send + Sync {
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) if numbers or shapes differ; [`Error::Gradient`](crate::Error::Gradient)
     /// if there is no gradient at all; [`Error::Device`](crate::Error::Device) if the step could not be run.
-    fn apply_gradients(&self, grads: &[Option<Tensor>], variables: &[Variable]) -> Result<()> {
-        step::run(self, grads.to_vec(), variables)
+    fn apply_gradients(&self, grads: &[Option<Tensor>], variables: &dyn Trackable) -> Result<()> {
+        step::run(self, grads.to_vec(), &step::Trainable::of(variables))
     }
 
-    /// Makes a step down the gradient of `loss`, which `tape` has recorded.
+    /// Makes a step down the gradient of `loss`, which `tape` has recorded, with all trainable variables of `variables`:
+    /// a model, or a list of variables.
     ///
     /// # Errors
     /// As [`GradientTape::gradient`] and [`Optimizer::apply_gradients`].
-    fn minimize(&self, loss: &Tensor, tape: GradientTape, variables: &[Variable]) -> Result<()> {
+    fn minimize(&self, loss: &Tensor, tape: GradientTape, variables: &dyn Trackable) -> Result<()> {
+        let variables = step::Trainable::of(variables);
         // The gradients are handed over, so that none is kept beyond its use in the step.
-        step::run(self, tape.gradient(loss, variables)?, variables)
+        step::run(self, tape.gradient(loss, &variables.list)?, &variables)
     }
 
-    /// Makes the slots of `variables` now and not at the first step, for instance to restore them.
+    /// Makes the slots of all trainable variables of `variables` now and not at the first step.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if there is no memory.
-    fn build(&self, variables: &[Variable]) -> Result<()> {
-        step::build(self.state(), &self.slot_names(), variables)
-    }
-
-    /// The slots of all variables seen so far, variable by variable. The count of steps is [`Optimizer::iterations`].
-    fn variables(&self) -> Vec<Variable> {
-        self.state().variables()
+    fn build(&self, variables: &dyn Trackable) -> Result<()> {
+        step::build(self.state(), &self.slot_names(), &variables.trainable_variables())
     }
 
     /// How many steps were made.

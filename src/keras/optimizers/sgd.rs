@@ -3,6 +3,7 @@
 use super::{Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
+use crate::trackable::Trackable;
 
 /// `w -= lr g`; with momentum `p`: `v = p v - lr g`, `w += v`; with Nesterov's: `w += p v - lr g` for the new `v`.
 ///
@@ -11,13 +12,14 @@ use crate::tensor::Tensor;
 /// use wgrad as tf;
 /// use tf::keras::optimizers::{Optimizer, Sgd};
 /// let w = tf::Variable::new(&tf::constant(3.0)?);
-/// Sgd::new(0.1).apply_gradients(&[Some(tf::constant(2.0)?)], &[w.clone()])?;
+/// Sgd::new(0.1).apply_gradients(&[Some(tf::constant(2.0)?)], &w)?;
 /// assert!((w.read().item::<f32>()? - 2.8).abs() < 1e-6);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Trackable)]
 pub struct Sgd {
+    #[track(flatten)]
     state: OptimizerState,
     momentum: f64,
     nesterov: bool,

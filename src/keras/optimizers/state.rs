@@ -1,11 +1,12 @@
 //! What an optimizer remembers between steps.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::error::{DeviceFault, Error, Result, message};
-use crate::graph::Mixer;
+use crate::error::{Error, Result, message};
+use crate::graph::{HashIndex, Mixer};
+use crate::trackable::{HostState, NamedArray, Parts, Slot, SlotOwner, Trackable};
 use crate::variable::Variable;
 
 use super::Step;
@@ -35,21 +36,30 @@ impl Pace {
     }
 }
 
+/// Slots of a variable, with their names.
+type Slots = Vec<(String, Slot)>;
+
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// In the order in which the variables came, each with its own.
-    slots: Vec<Vec<Variable>>,
-    /// A variable's identity to its place in `slots`.
-    places: HashMap<u64, usize, BuildHasherDefault<Mixer>>,
+    /// What is kept for each variable, by its identity, in the order in which the variables came.
+    kept: Vec<(u64, Slots)>,
+    /// A variable's identity to its place in `kept`.
+    places: HashIndex,
+    /// Slots that this step has made, by their identities.
+    new: Vec<u64>,
     /// Variables whose lack of a gradient was told.
     pub(super) warned: HashSet<u64, BuildHasherDefault<Mixer>>,
 }
 
 impl OptimizerState {
-    /// A state before the first step. Slots' names begin with `name`.
+    /// A state before the first step; messages call the optimizer `name`.
     pub fn new(name: impl Into<String>, learning_rate: f32) -> Self {
-        let memory =
-            Memory { slots: Vec::new(), places: HashMap::default(), warned: HashSet::default() };
+        let memory = Memory {
+            kept: Vec::new(),
+            places: HashIndex::default(),
+            new: Vec::new(),
+            warned: HashSet::default(),
+        };
         let pace = Arc::new(Pace(Mutex::new((0, learning_rate))));
         OptimizerState {
             name: name.into(),
@@ -62,10 +72,6 @@ impl OptimizerState {
     /// The optimizer's name.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    pub(super) fn variables(&self) -> Vec<Variable> {
-        self.memory().slots.iter().flatten().cloned().collect()
     }
 
     pub(super) fn iterations(&self) -> u64 {
@@ -105,54 +111,98 @@ impl OptimizerState {
     }
 }
 
-impl Memory {
-    /// The slots of `variable`, made now if there are none.
-    pub(super) fn slots(
-        &mut self,
-        optimizer: &str,
-        names: &[&str],
-        variable: &Variable,
-    ) -> Result<Vec<Variable>> {
-        if let Some(&place) = self.places.get(&variable.id()) {
-            let slots = &self.slots[place];
-            slots.iter().try_for_each(|slot| same_device(optimizer, slot, variable))?;
-            return Ok(slots.clone());
-        }
-        let zeros = |name: &&str| {
-            let name = format!("{optimizer}/{name}/{}", variable.name());
-            Ok(Variable::untrainable(name, &variable.peek().zeros_like()?))
-        };
-        let slots: Vec<Variable> = names.iter().map(zeros).collect::<Result<_>>()?;
-        self.places.insert(variable.id(), self.slots.len());
-        self.slots.push(slots.clone());
-        Ok(slots)
-    }
-
-    /// How many variables have slots; for [`Memory::forget_after`].
-    pub(super) fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Drops the slots that were made after there were `len`.
-    pub(super) fn forget_after(&mut self, len: usize) {
-        self.slots.truncate(len);
-        self.places.retain(|_, place| *place < len);
+impl Trackable for OptimizerState {
+    fn track(&self, parts: &mut Parts<'_>) {
+        parts.number("iterations", || self.iterations(), |made| self.set_iterations(made));
+        parts.state("learning_rate", &Rate(self));
+        parts.slots(self);
     }
 }
 
-fn same_device(optimizer: &str, slot: &Variable, variable: &Variable) -> Result<()> {
-    let (kept, wanted) = (slot.peek(), variable.peek());
-    if kept.device() == wanted.device() {
-        return Ok(());
+struct Rate<'a>(&'a OptimizerState);
+
+impl HostState for Rate<'_> {
+    fn form(&self) -> (&'static str, &'static [usize]) {
+        ("F32", &[])
     }
-    Err(Error::Device(
-        DeviceFault::Mismatch,
-        message!(
-            "{optimizer}: the slot '{}' is on {:?} and its variable on {:?}. Assign values on the new device to the \
-             optimizer's variables too, or make a new optimizer.",
-            slot.name(),
-            kept.device(),
-            wanted.device()
-        ),
-    ))
+
+    fn get(&self) -> Vec<u8> {
+        self.0.learning_rate().to_le_bytes().into()
+    }
+
+    fn set(&self, bytes: &[u8]) {
+        self.0.set_learning_rate(f32::from_le_bytes(bytes.try_into().unwrap_or_default()));
+    }
+}
+
+impl SlotOwner for OptimizerState {
+    fn slots(&self) -> Vec<(u64, String, Slot)> {
+        let memory = self.memory();
+        let of = |(of, slots): &(u64, Slots)| {
+            let slot = |(name, slot): &(String, Slot)| (*of, name.clone(), slot.clone());
+            slots.iter().map(slot).collect::<Vec<_>>()
+        };
+        memory.kept.iter().flat_map(of).collect()
+    }
+
+    fn leave(&self, of: u64, name: &str, value: NamedArray<'static>) {
+        let _ = self.memory().slot(of, name).leave(value);
+    }
+}
+
+impl Memory {
+    /// The slots of `variable`; those that are new start at what a checkpoint has left for them, or at 0.
+    pub(super) fn slots(&mut self, names: &[&str], variable: &Variable) -> Result<Vec<Variable>> {
+        let mut slots = Vec::with_capacity(names.len());
+        for name in names {
+            let slot = self.slot(variable.id(), name).clone();
+            let made = slot.get_or_make(|left| match left {
+                Some(left) => {
+                    let start = variable.peek();
+                    start.device().scope(|| left.to_tensor(variable.shape(), variable.dtype()))
+                }
+                None => {
+                    self.new.push(slot.id());
+                    variable.peek().zeros_like()
+                }
+            })?;
+            slots.push(made.clone());
+        }
+        // A checkpoint may have left them in another order.
+        let place = self.places.get(&variable.id()).map_or(0, |place| *place as usize);
+        if let Some((_, kept)) = self.kept.get_mut(place)
+            && kept.iter().zip(names).any(|((known, _), name)| known != name)
+        {
+            kept.sort_by_key(|(known, _)| names.iter().position(|name| name == known));
+        }
+        Ok(slots)
+    }
+
+    /// The slot `name` of the variable `of`, which may still have to be made.
+    fn slot(&mut self, of: u64, name: &str) -> &Slot {
+        let next = self.kept.len();
+        let place = *self.places.entry(of).or_insert(next as u32) as usize;
+        if place == next {
+            self.kept.push((of, Slots::new()));
+        }
+        let slots = &mut self.kept[place].1;
+        let at = slots.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+            slots.push((name.to_string(), Slot::new(false)));
+            slots.len() - 1
+        });
+        &slots[at].1
+    }
+
+    /// A step begins, or has succeeded: all slots are there to stay.
+    pub(super) fn keep(&mut self) {
+        self.new.clear();
+    }
+
+    /// Drops the slots that this step has made: they may hold values that were never computed.
+    pub(super) fn forget(&mut self) {
+        for (_, slots) in &mut self.kept {
+            slots.retain(|(_, slot)| !self.new.contains(&slot.id()));
+        }
+        self.new.clear();
+    }
 }

@@ -1,8 +1,9 @@
 //! A step, all of it or none: new values are computed, put in place, and taken back if the device refuses them.
 
 use super::{Optimizer, OptimizerState, Step};
-use crate::error::{Error, Result, message};
+use crate::error::{DeviceFault, Error, Result, message};
 use crate::tensor::Tensor;
+use crate::trackable::{self, Trackable};
 use crate::variable::Variable;
 
 /// What gives a variable's new value and its slots'.
@@ -14,11 +15,30 @@ struct Formula<'a> {
     slots: &'a [&'a str],
 }
 
+/// The variables that a step changes, and whose they are.
+pub(super) struct Trainable<'a> {
+    root: &'a dyn Trackable,
+    pub(super) list: Vec<Variable>,
+}
+
+impl<'a> Trainable<'a> {
+    pub(super) fn of(root: &'a dyn Trackable) -> Self {
+        Trainable { root, list: root.trainable_variables() }
+    }
+
+    /// The name of a variable, for a message.
+    fn name(&self, variable: &Variable) -> String {
+        let named = trackable::named_trainable(self.root);
+        let found = named.into_iter().find(|(_, known)| known.id() == variable.id());
+        found.map_or_else(|| "variable".to_string(), |(name, _)| name)
+    }
+}
+
 /// Makes a step.
 pub(super) fn run<O: Optimizer + ?Sized>(
     optimizer: &O,
     grads: Vec<Option<Tensor>>,
-    variables: &[Variable],
+    variables: &Trainable<'_>,
 ) -> Result<()> {
     let update =
         |step: &Step, w: &Tensor, g: &Tensor, slots: &[Tensor]| optimizer.update(step, w, g, slots);
@@ -31,16 +51,15 @@ fn make(
     state: &OptimizerState,
     formula: &Formula<'_>,
     grads: Vec<Option<Tensor>>,
-    variables: &[Variable],
+    variables: &Trainable<'_>,
 ) -> Result<()> {
     let _turn = state.turn();
     let pairs = pairs(state, grads, variables)?;
-    let known = state.memory().len();
-    let done = new_values(state, formula, pairs).and_then(commit);
+    state.memory().keep();
+    let done = new_values(state, formula, pairs, variables).and_then(commit);
     match done {
         Ok(()) => state.set_iterations(state.iterations().saturating_add(1)),
-        // Slots of this step may hold values that were never computed.
-        Err(_) => state.memory().forget_after(known),
+        Err(_) => state.memory().forget(),
     }
     done
 }
@@ -49,11 +68,11 @@ fn make(
 pub(super) fn build(state: &OptimizerState, names: &[&str], variables: &[Variable]) -> Result<()> {
     let _turn = state.turn();
     let mut memory = state.memory();
-    let known = memory.len();
-    let made = variables.iter().try_for_each(|v| memory.slots(state.name(), names, v).map(drop));
+    memory.keep();
+    let made = variables.iter().try_for_each(|v| memory.slots(names, v).map(drop));
     let made = made.and_then(|()| flush(variables));
     if made.is_err() {
-        memory.forget_after(known);
+        memory.forget();
     }
     made
 }
@@ -62,18 +81,18 @@ pub(super) fn build(state: &OptimizerState, names: &[&str], variables: &[Variabl
 fn pairs<'a>(
     state: &OptimizerState,
     grads: Vec<Option<Tensor>>,
-    variables: &'a [Variable],
+    variables: &'a Trainable<'_>,
 ) -> Result<Vec<(&'a Variable, Tensor)>> {
     let optimizer = state.name();
     check(optimizer, &grads, variables)?;
     let mut memory = state.memory();
-    let mut pairs = Vec::with_capacity(variables.len());
-    for (variable, grad) in variables.iter().zip(grads) {
+    let mut pairs = Vec::with_capacity(variables.list.len());
+    for (variable, grad) in variables.list.iter().zip(grads) {
         match grad {
             Some(grad) => pairs.push((variable, grad)),
             None if memory.warned.insert(variable.id()) => log::warn!(
                 "{optimizer}: the loss does not depend on the variable '{}', which stays as it is.",
-                variable.name()
+                variables.name(variable)
             ),
             None => {}
         }
@@ -81,23 +100,24 @@ fn pairs<'a>(
     Ok(pairs)
 }
 
-fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &[Variable]) -> Result<()> {
-    if grads.len() != variables.len() {
+fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &Trainable<'_>) -> Result<()> {
+    let list = &variables.list;
+    if grads.len() != list.len() {
         return Err(Error::Shape(message!(
-            "{optimizer}: {} gradients were given for {} variables; there must be one for each.",
+            "{optimizer}: {} gradients were given for {} trainable variables; there must be one for each.",
             grads.len(),
-            variables.len()
+            list.len()
         )));
     }
     if grads.iter().all(Option::is_none) {
-        let names: Vec<String> = variables.iter().map(|v| format!("'{}'", v.name())).collect();
+        let names: Vec<String> = list.iter().map(|v| format!("'{}'", variables.name(v))).collect();
         return Err(Error::Gradient(message!(
             "{optimizer}: no variable has a gradient; the loss depends on none of [{}]. Compute it from them while the \
              tape is open.",
             names.join(", ")
         )));
     }
-    let wrong = variables.iter().zip(grads).find_map(|(v, g)| {
+    let wrong = list.iter().zip(grads).find_map(|(v, g)| {
         let grad = g.as_ref()?;
         (grad.shape() != v.shape()).then_some((v, grad))
     });
@@ -106,11 +126,35 @@ fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &[Variable]) -> R
         Some((variable, grad)) => Err(Error::Shape(message!(
             "{optimizer}: the variable '{}' is {:?} and its gradient {:?}; they must have one shape. Give the gradients \
              in the order of the variables.",
-            variable.name(),
+            variables.name(variable),
             variable.shape(),
             grad.shape()
         ))),
     }
+}
+
+/// A slot lives where its variable does.
+fn check_device(
+    optimizer: &str,
+    slot: (&str, &Variable),
+    variable: &Variable,
+    variables: &Trainable<'_>,
+) -> Result<()> {
+    let (kept, wanted) = (slot.1.peek(), variable.peek());
+    if kept.device() == wanted.device() {
+        return Ok(());
+    }
+    Err(Error::Device(
+        DeviceFault::Mismatch,
+        message!(
+            "{optimizer}: the slot '{}' of '{}' is on {:?} and its variable on {:?}. Assign values on the new device to \
+             the optimizer's variables too, or make a new optimizer.",
+            slot.0,
+            variables.name(variable),
+            kept.device(),
+            wanted.device()
+        ),
+    ))
 }
 
 /// A cell, and what it is to hold.
@@ -120,13 +164,17 @@ fn new_values(
     state: &OptimizerState,
     formula: &Formula<'_>,
     pairs: Vec<(&Variable, Tensor)>,
+    variables: &Trainable<'_>,
 ) -> Result<Vec<Change>> {
     let Formula { slots: names, update } = formula;
     let step = state.step()?;
     let mut changes = Vec::with_capacity(pairs.len() * (1 + names.len()));
     // A gradient is dropped once it is used: what nobody holds need not be kept in memory.
     for (variable, grad) in pairs {
-        let slots = state.memory().slots(state.name(), names, variable)?;
+        let slots = state.memory().slots(names, variable)?;
+        for (name, slot) in names.iter().zip(&slots) {
+            check_device(state.name(), (name, slot), variable, variables)?;
+        }
         // An outer tape has no business with a step.
         let before: Vec<Tensor> = slots.iter().map(Variable::read_stopped).collect();
         let w = variable.read_stopped();

@@ -2,11 +2,12 @@
 
 use ndarray::Axis;
 use serde_json::Value;
+use wgrad::Trackable;
 use wgrad::keras::layers::{AveragePooling2D, Conv2D, Dense, Dropout, Flatten, MaxPooling2D};
 use wgrad::keras::losses::{Reduction, SparseCategoricalCrossentropy};
 use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
-use wgrad::keras::{Activation, Initializer, Layer};
+use wgrad::keras::{Activation, INFERENCE, Initializer, Layer};
 use wgrad::random::Generator;
 use wgrad::{Error, Padding, Tensor, Variable};
 
@@ -19,7 +20,7 @@ use crate::oracle::Array;
 /// The layer of a case with the case's weights.
 pub fn layer(c: &Call) -> Answer<Box<dyn Layer>> {
     let layer = unbuilt(c)?;
-    layer.call(c.x()?, false)?;
+    layer.call(c.x()?, INFERENCE)?;
     let variables = layer.variables();
     if variables.len() != c.case.weights.len() {
         let (got, want) = (variables.len(), c.case.weights.len());
@@ -94,7 +95,7 @@ pub fn optimize(c: &Call, sheet: &mut Sheet) -> Answer<()> {
     for i in 0.. {
         let key = format!("p{i}");
         let Ok(start) = c.arg(&key) else { break };
-        variables.push(Variable::named(&key, start));
+        variables.push(Variable::new(start));
         gradients.push(c.arg(&format!("g{i}"))?.unstack(0)?);
         paths.push(c.golden.tensor(c.case, &format!("out.{key}")).f32().clone());
     }

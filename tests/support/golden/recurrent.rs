@@ -15,8 +15,8 @@ pub fn weights(c: &Call) -> Result<Option<Vec<Variable>>> {
     if !name.is_some_and(|name| written_out.contains(&name)) {
         return Ok(None);
     }
-    let variable = |(key, name): &(String, String)| {
-        Ok(Variable::named(key, &to_tensor(&c.golden.tensor(c.case, name))?))
+    let variable = |(_, name): &(String, String)| {
+        Ok(Variable::new(&to_tensor(&c.golden.tensor(c.case, name))?))
     };
     c.case.weights.iter().map(variable).collect::<Result<Vec<_>>>().map(Some)
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use wgrad::Trackable;
 use wgrad::{Device, GradientTape, Tensor, TensorOrVariable};
 
 use super::call::{Answer, Call, Stop, to_tensor};
@@ -138,7 +139,7 @@ fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
     let device = Device::current()?;
     let flushes = device.stats().flushes;
     differentiate(call, sheet, &sources, || match (&layer, &written_out) {
-        (Some(layer), _) => Ok(vec![layer.call(call.x()?, training)?]),
+        (Some(layer), _) => Ok(vec![layer.call(call.x()?, training.into())?]),
         (None, Some(weights)) => recurrent::forward(call, weights),
         (None, None) => calls::call(call),
     })?;

@@ -1,0 +1,121 @@
+//! [`Context`]: what a layer is told beside its input, and where it leaves losses of its own.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// Whether a call trains, the mask of its input, and who gathers the losses that layers add.
+///
+/// A program begins with [`TRAINING`] or [`INFERENCE`]; layers hand on the one that they were given. It is small, and
+/// copied.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Context<'a> {
+    training: bool,
+    mask: Option<&'a Tensor>,
+    losses: Option<&'a Losses>,
+}
+
+/// The context of a call in a training step: dropout drops, and moving means move.
+pub const TRAINING: Context<'static> = Context { training: true, mask: None, losses: None };
+
+/// The context of a call that uses what was trained.
+pub const INFERENCE: Context<'static> = Context { training: false, mask: None, losses: None };
+
+impl From<bool> for Context<'_> {
+    fn from(training: bool) -> Self {
+        Context { training, mask: None, losses: None }
+    }
+}
+
+impl<'a> Context<'a> {
+    /// True in a training step.
+    pub fn training(&self) -> bool {
+        self.training
+    }
+
+    /// Which elements of the input count, where not all do: truth values such as `[N,T]` for an input `[N,T,D]`.
+    pub fn mask(&self) -> Option<&'a Tensor> {
+        self.mask
+    }
+
+    /// The same context for an input with this mask.
+    pub fn with_mask(self, mask: Option<&'a Tensor>) -> Self {
+        Context { mask, ..self }
+    }
+
+    /// The same context, `losses` gathering what layers add:
+    /// `model.call(&x, TRAINING.collect(&losses))?`.
+    pub fn collect(self, losses: &'a Losses) -> Self {
+        Context { losses: Some(losses), ..self }
+    }
+
+    /// Adds a loss of the layer's own, such as a penalty on its output, to those that are gathered. When nobody
+    /// gathers them and nothing is trained, it is left out.
+    ///
+    /// # Errors
+    /// [`Error::Gradient`] in a training step in which nobody gathers losses, for the training would go without it.
+    pub fn add_loss(&self, loss: Tensor) -> Result<()> {
+        match self.losses {
+            Some(losses) => losses.list().push(loss),
+            None if self.training => {
+                return Err(Error::Gradient(
+                    "add_loss: the model adds a loss, and nobody gathers it. Call the model with \
+                     TRAINING.collect(&losses), where losses is a Losses::new(), and add losses.sum() to the loss."
+                        .into(),
+                ));
+            }
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// Gathers the losses that layers add in one call of a model ([`Context::collect`]).
+#[derive(Debug, Default)]
+pub struct Losses(Mutex<Vec<Tensor>>);
+
+impl Losses {
+    /// None so far.
+    pub fn new() -> Self {
+        Losses::default()
+    }
+
+    /// The sum of all elements of what was added, a scalar; 0 if nothing was.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if losses differ in their dtypes; [`Error::Device`] if there is no device.
+    pub fn sum(&self) -> Result<Tensor> {
+        let list = self.list();
+        let Some((first, rest)) = list.split_first() else { return Tensor::zeros([]) };
+        rest.iter().try_fold(first.reduce_sum(())?, |sum, loss| sum.add(loss.reduce_sum(())?))
+    }
+
+    /// What was added, in order.
+    pub fn to_vec(&self) -> Vec<Tensor> {
+        self.list().clone()
+    }
+
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Tensor>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_never_dropped_in_silence() {
+        let loss = || Tensor::zeros([]).unwrap();
+        let error = TRAINING.add_loss(loss()).unwrap_err().to_string();
+        assert!(
+            error.starts_with("add_loss: the model adds a loss, and nobody gathers it."),
+            "{error}"
+        );
+        INFERENCE.add_loss(loss()).unwrap();
+        let losses = Losses::new();
+        Context::from(true).collect(&losses).add_loss(loss()).unwrap();
+        assert_eq!(losses.to_vec().len(), 1);
+    }
+}

@@ -1,0 +1,144 @@
+//! [`Weight`]: a variable to be, which a layer's first input sizes.
+
+use std::sync::OnceLock;
+
+use super::Initializer;
+use crate::error::{Error, Result, message};
+use crate::graph;
+use crate::random;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use crate::trackable::{Parts, Slot, Trackable};
+use crate::variable::Variable;
+
+/// A variable to be: how it starts, and whether training changes it. Its size comes with the first input.
+///
+/// A checkpoint that is restored before that leaves its value here. Cloning gives another handle to the same one.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{self as tf, Tensor, keras::{Initializer, Weight}};
+/// let kernel = Weight::new().initializer(Initializer::HeNormal);
+/// let x = Tensor::ones([5, 3])?;
+/// let y = x.matmul(kernel.get(&x, [3, 2])?)?; // made here
+/// assert_eq!(y.shape(), [5, 2]);
+/// let error = kernel.get(&Tensor::ones([5, 4])?, [4, 2]).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "the input is [5, 4], for which a weight has to be [4, 2]; the first input was [5, 3], and its weight is [3, 2]. \
+///      Give the layer inputs of one size, or make a new layer."
+/// );
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Weight {
+    initializer: Initializer,
+    slot: Slot,
+    /// The shape of the input for which the variable was made.
+    first: std::sync::Arc<OnceLock<Shape>>,
+}
+
+/// Elements that are sooner sent than computed: a bias, and no kernel.
+const SMALL: usize = 1 << 14;
+
+impl Default for Weight {
+    fn default() -> Self {
+        Weight::new()
+    }
+}
+
+impl Weight {
+    /// A weight that training changes and that starts Glorot uniform.
+    pub fn new() -> Self {
+        Weight {
+            initializer: Initializer::GlorotUniform,
+            slot: Slot::new(true),
+            first: Default::default(),
+        }
+    }
+
+    /// A weight that starts at 0.
+    pub fn zeros() -> Self {
+        Weight::new().initializer(Initializer::Zeros)
+    }
+
+    /// A weight that starts at 1.
+    pub fn ones() -> Self {
+        Weight::new().initializer(Initializer::Ones)
+    }
+
+    /// How it starts.
+    pub fn initializer(mut self, initializer: Initializer) -> Self {
+        self.initializer = initializer;
+        self
+    }
+
+    /// Whether training changes it; what the layer itself assigns, such as a moving mean, is not to be changed.
+    pub fn trainable(self, trainable: bool) -> Self {
+        Weight { slot: Slot::new(trainable), first: Default::default(), ..self }
+    }
+
+    /// The variable, which must be of this shape. At the first call it is made: on the device of `x` and in its dtype
+    /// (`f32` if that is no float).
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if it was made with another shape; [`Error::Checkpoint`] if the value that was loaded for it
+    /// has another shape or dtype; [`Error::Device`] if there is no memory.
+    pub fn get(&self, x: &Tensor, shape: impl Into<Shape>) -> Result<&Variable> {
+        self.get_or_make(x, shape.into())
+    }
+
+    fn get_or_make(&self, x: &Tensor, shape: Shape) -> Result<&Variable> {
+        let variable = match self.slot.variable() {
+            Some(variable) => variable,
+            None => self.slot.get_or_make(|left| {
+                let dtype = if x.dtype().is_float() { x.dtype() } else { crate::dtype::DType::F32 };
+                let value = x.device().scope(|| match left {
+                    Some(left) => left.to_tensor(&shape, dtype),
+                    None => self.start(&shape)?.cast(dtype),
+                })?;
+                // Computed now, it does not depend on whether the step that waits with it succeeds.
+                if !matches!(value.value().state(), graph::ValueState::Ready(_)) {
+                    x.device().flush()?;
+                }
+                let _ = self.first.set(x.shape().into());
+                Ok(value)
+            })?,
+        };
+        match *variable.shape() == *shape {
+            true => Ok(variable),
+            false => Err(self.size_error(x, &shape, variable)),
+        }
+    }
+
+    fn start(&self, shape: &Shape) -> Result<Tensor> {
+        let Some(value) = self.initializer.constant() else {
+            // A stream of its own, so that a weight's size does not change what the next one draws.
+            return self.initializer.init(shape, &random::global().split());
+        };
+        match shape.checked_elements() {
+            // From the host, so that nothing has to be computed.
+            Some(elements) if elements <= SMALL => {
+                Tensor::from_slice(&vec![value; elements], shape)
+            }
+            _ => Tensor::full(shape, value),
+        }
+    }
+
+    fn size_error(&self, x: &Tensor, shape: &Shape, variable: &Variable) -> Error {
+        let first = self.first.get().map_or(Default::default(), |first| format!("{first:?}"));
+        Error::Shape(message!(
+            "the input is {:?}, for which a weight has to be {shape:?}; the first input was {first}, and its weight is \
+             {:?}. Give the layer inputs of one size, or make a new layer.",
+            x.shape(),
+            variable.shape()
+        ))
+    }
+}
+
+impl Trackable for Weight {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.slot.track(parts);
+    }
+}

@@ -1,0 +1,430 @@
+//! What is owned, as arrays on the host under their names, and back.
+//!
+//! What a file of them holds is decided here; how its bytes are laid out is `file`'s affair.
+
+use std::borrow::Cow;
+
+use super::parts::{Leaf, Parts};
+use super::walk::Track;
+use super::{Slot, Trackable};
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::graph::HashIndex;
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// A variable's value on the host, as weight files hold it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedArray<'a> {
+    /// The variable's name, such as `dense/kernel`.
+    pub name: Cow<'a, str>,
+    /// The dtype by safetensors' names: `F32`, `F16`, `I32`, `U32`, `U8`, `BOOL`; `U64` for numbers of the host.
+    pub dtype: Cow<'a, str>,
+    /// The sizes of the axes, outermost first.
+    pub shape: Vec<usize>,
+    /// The elements in row-major order, little-endian; one byte for a truth value.
+    pub bytes: Cow<'a, [u8]>,
+}
+
+impl NamedArray<'_> {
+    fn into_owned(self) -> NamedArray<'static> {
+        NamedArray {
+            name: self.name.into_owned().into(),
+            dtype: self.dtype.into_owned().into(),
+            shape: self.shape,
+            bytes: self.bytes.into_owned().into(),
+        }
+    }
+
+    /// The array as the value of a variable of this shape and dtype, on the current device.
+    pub(crate) fn to_tensor(&self, shape: &[usize], dtype: DType) -> Result<Tensor> {
+        let name = &self.name;
+        if self.shape != shape {
+            return Err(Error::Checkpoint(message!(
+                "load: '{name}' is {:?} in the weights and {shape:?} in the model. Load weights that a model with the \
+                 same layers has saved.",
+                self.shape
+            )));
+        }
+        if self.dtype != file_name(dtype) {
+            return Err(Error::Checkpoint(message!(
+                "load: '{name}' is {} in the weights and {} in the model. Convert the weights, or make a model of that \
+                 dtype.",
+                self.dtype,
+                file_name(dtype)
+            )));
+        }
+        let elements: usize = shape.iter().product();
+        let size = if dtype == DType::Bool { 1 } else { dtype.size() };
+        if self.bytes.len() != elements * size {
+            return Err(Error::Data(message!(
+                "load: '{name}' {:?} of {} needs {} bytes, and the weights give it {}. The file is damaged; take \
+                 another copy.",
+                self.shape,
+                self.dtype,
+                elements * size,
+                self.bytes.len()
+            )));
+        }
+        if dtype == DType::Bool {
+            let values: Vec<bool> = self.bytes.iter().map(|byte| *byte != 0).collect();
+            return Tensor::from_slice(&values, shape);
+        }
+        Tensor::from_bytes(&self.bytes, shape, dtype)
+    }
+}
+
+/// What is taken along.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Scope {
+    /// Variables alone: a file of weights.
+    Variables,
+    /// Generators and counts, too.
+    #[cfg_attr(not(feature = "safetensors"), allow(dead_code))]
+    Checkpoint,
+}
+
+impl Scope {
+    fn call(self) -> &'static str {
+        if self == Scope::Variables { "load" } else { "restore" }
+    }
+
+    fn words(self) -> [&'static str; 3] {
+        match self {
+            Scope::Variables => ["the weights lack", "they hold", "the weights hold"],
+            Scope::Checkpoint => ["the checkpoint lacks", "it holds", "the checkpoint holds"],
+        }
+    }
+}
+
+/// All that is owned, under its names.
+pub(crate) struct Everything {
+    entries: Vec<(String, Item)>,
+    /// The paths of those who keep variables for variables.
+    owners: Vec<String>,
+}
+
+enum Item {
+    Variable(Variable),
+    ToBe(Slot),
+    State { dtype: &'static str, shape: &'static [usize], bytes: Vec<u8> },
+}
+
+impl Everything {
+    pub(crate) fn of(root: &dyn Trackable, scope: Scope) -> Self {
+        Everything::found(&|parts| root.track(parts), scope)
+    }
+
+    pub(super) fn found(track: Track<'_>, scope: Scope) -> Self {
+        let mut entries = Vec::new();
+        let (mut owners, mut slots) = (Vec::new(), Vec::new());
+        let mut visit = |path: &str, leaf: Leaf<'_>| {
+            // What is itself the root has no path.
+            let name = if path.is_empty() { "variable" } else { path };
+            match leaf {
+                Leaf::Variable(variable) => {
+                    entries.push((name.to_string(), Item::Variable(variable.clone())))
+                }
+                Leaf::ToBe(slot) => entries.push((name.to_string(), Item::ToBe(slot.clone()))),
+                Leaf::State(state) if scope == Scope::Checkpoint => {
+                    let (dtype, shape) = state.form();
+                    entries
+                        .push((name.to_string(), Item::State { dtype, shape, bytes: state.get() }));
+                }
+                Leaf::Slots(owner) => {
+                    owners.push(path.to_string());
+                    // Their variables may come later in the walk.
+                    let kept = owner.slots().into_iter();
+                    slots.extend(kept.map(|slot| (entries.len(), path.to_string(), slot)));
+                }
+                Leaf::State(_) | Leaf::Part { .. } => {}
+            }
+        };
+        track(&mut Parts::new(&mut visit));
+        let mut places = HashIndex::default();
+        for (at, (_, item)) in entries.iter().enumerate() {
+            if let Some(id) = item.id() {
+                places.insert(id, at as u32);
+            }
+        }
+        // A slot is called by the way to its variable; by a number where there is none.
+        let (mut unknown, mut named) = (Vec::new(), Vec::new());
+        for (at, owner, (of, name, slot)) in slots {
+            let of = match places.get(&of) {
+                Some(&place) => entries[place as usize].0.clone(),
+                None => {
+                    let place = unknown.iter().position(|known| *known == of);
+                    let place = place.unwrap_or_else(|| {
+                        unknown.push(of);
+                        unknown.len() - 1
+                    });
+                    place.to_string()
+                }
+            };
+            let item = match slot.variable() {
+                Some(variable) => Item::Variable(variable.clone()),
+                None => Item::ToBe(slot),
+            };
+            named.push((at, (join(&owner, &format!("{name}/{of}")), item)));
+        }
+        // Each in its place in the walk.
+        let mut everything = Vec::with_capacity(entries.len() + named.len());
+        let mut named = named.into_iter().peekable();
+        for (at, entry) in entries.into_iter().enumerate() {
+            while let Some((_, slot)) = named.next_if(|(before, _)| *before <= at) {
+                everything.push(slot);
+            }
+            everything.push(entry);
+        }
+        everything.extend(named.map(|(_, slot)| slot));
+        Everything { entries: everything, owners }
+    }
+
+    pub(super) fn variables(&self) -> impl Iterator<Item = (&str, &Variable)> {
+        self.entries.iter().filter_map(|(name, item)| match item {
+            Item::Variable(variable) => Some((&**name, variable)),
+            _ => None,
+        })
+    }
+
+    /// The values, those of one moment, of what belongs to a `kind`.
+    pub(crate) async fn to_arrays(self, kind: &str) -> Result<Vec<NamedArray<'static>>> {
+        self.check_names("save", kind)?;
+        let now: Vec<Tensor> = self.variables().map(|(_, variable)| variable.peek()).collect();
+        let mut values =
+            Tensor::all_bytes_async(&now.iter().collect::<Vec<_>>()).await?.into_iter();
+        let array = |(name, item): (String, Item)| {
+            let (dtype, shape, bytes) = match item {
+                Item::State { dtype, shape, bytes } => (dtype, shape.to_vec(), bytes),
+                Item::ToBe(slot) => {
+                    return slot.left().map(|left| NamedArray { name: name.clone().into(), ..left }).ok_or_else(|| {
+                        Error::Checkpoint(message!(
+                            "save: '{name}' has no value yet, as its layer has seen no input. Call the model once, or \
+                             use build."
+                        ))
+                    });
+                }
+                Item::Variable(variable) => {
+                    let mut bytes = values.next().unwrap_or_default();
+                    if variable.dtype() == DType::Bool {
+                        bytes =
+                            bytes.chunks_exact(4).map(|word| u8::from(word != [0; 4])).collect();
+                    }
+                    (file_name(variable.dtype()), variable.shape().to_vec(), bytes)
+                }
+            };
+            Ok(NamedArray { name: name.into(), dtype: dtype.into(), shape, bytes: bytes.into() })
+        };
+        self.entries.into_iter().map(array).collect()
+    }
+
+    /// Names tell things apart, and there are some.
+    fn check_names(&self, call: &str, kind: &str) -> Result<()> {
+        if self.entries.is_empty() {
+            return Err(Error::Checkpoint(message!("{call}: the {kind} has no variables.")));
+        }
+        let mut names: Vec<&String> = self.entries.iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            None => Ok(()),
+            Some(pair) => Err(Error::Checkpoint(message!(
+                "{call}: two parts of the {kind} are called '{}'. Give one of them another name.",
+                pair[0]
+            ))),
+        }
+    }
+
+    /// Whose slot `name` is: the owner's path, the variable's identity and the slot's name.
+    fn slot_of<'a>(&'a self, name: &'a str) -> Option<(&'a str, u64, &'a str)> {
+        self.owners.iter().find_map(|owner| {
+            let rest = match owner.is_empty() {
+                true => name,
+                false => name.strip_prefix(&**owner)?.strip_prefix('/')?,
+            };
+            let (slot, of) = rest.split_once('/')?;
+            let (_, item) = self.entries.iter().find(|(name, _)| name == of)?;
+            Some((&**owner, item.id()?, slot))
+        })
+    }
+}
+
+impl Item {
+    fn id(&self) -> Option<u64> {
+        match self {
+            Item::Variable(variable) => Some(variable.id()),
+            Item::ToBe(slot) => Some(slot.id()),
+            Item::State { .. } => None,
+        }
+    }
+}
+
+/// Gives all that `root` owns the values of their names, or leaves all as it is.
+pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>]) -> Result<()> {
+    let all = Everything::of(root, scope);
+    let (call, kind) = (scope.call(), root.kind());
+    let [lacks, hold, holds] = scope.words();
+    all.check_names(call, kind)?;
+    let mut slots = Vec::new();
+    for array in arrays {
+        if all.entries.iter().any(|(name, _)| *name == array.name) {
+            continue;
+        }
+        let Some((owner, of, name)) = all.slot_of(&array.name) else {
+            return Err(Error::Checkpoint(message!(
+                "{call}: {holds} '{}' {:?}, and the {kind} has no such variable; it has {}. Give the layers the names \
+                 that they had when this was saved.",
+                array.name,
+                array.shape,
+                list(all.entries.iter().map(|(name, _)| &**name))
+            )));
+        };
+        slots.push((owner, of, name, array.clone().into_owned()));
+    }
+    // In the order of their variables, as an optimizer's steps make them.
+    slots
+        .sort_by_key(|(_, of, ..)| all.entries.iter().position(|(_, item)| item.id() == Some(*of)));
+    // Nothing is changed before all has been looked at.
+    let (mut values, mut left, mut states) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, item) in &all.entries {
+        let array = arrays.iter().find(|array| array.name == *name).ok_or_else(|| {
+            let form = match item {
+                Item::Variable(variable) => format!(" {:?}", variable.shape()),
+                Item::State { dtype, shape, .. } => format!(" {shape:?} of {dtype}"),
+                Item::ToBe(_) => String::new(),
+            };
+            Error::Checkpoint(message!(
+                "{call}: {lacks} '{name}'{form}; {hold} {}. Take a file that the same {kind} has saved.",
+                list(arrays.iter().map(|array| &*array.name))
+            ))
+        })?;
+        match item {
+            Item::Variable(variable) => {
+                values.push((variable, array.to_tensor(variable.shape(), variable.dtype())?));
+            }
+            Item::ToBe(slot) => left.push((slot, array)),
+            Item::State { dtype, shape, bytes } => {
+                if array.dtype != *dtype
+                    || array.shape != *shape
+                    || array.bytes.len() != bytes.len()
+                {
+                    return Err(Error::Checkpoint(message!(
+                        "{call}: '{name}' is {:?} of {}, and {shape:?} of {dtype} was saved there. Take a file that the \
+                         same {kind} has saved.",
+                        array.shape,
+                        array.dtype
+                    )));
+                }
+                states.push((name, &*array.bytes));
+            }
+        }
+    }
+    for (slot, array) in left {
+        // Where another thread has made it meanwhile, it gets the value like the others.
+        if !slot.leave(array.clone().into_owned())
+            && let Some(variable) = slot.variable()
+        {
+            values.push((variable, array.to_tensor(variable.shape(), variable.dtype())?));
+        }
+    }
+    values.iter().try_for_each(|(variable, value)| variable.assign(value))?;
+    let mut visit = |path: &str, leaf: Leaf<'_>| match leaf {
+        Leaf::State(state) => {
+            let name = if path.is_empty() { "variable" } else { path };
+            if let Some((_, bytes)) = states.iter().find(|(known, _)| *known == name) {
+                state.set(bytes);
+            }
+        }
+        Leaf::Slots(owner) => {
+            for (_, of, name, array) in slots.iter().filter(|(known, ..)| *known == path) {
+                owner.leave(*of, name, array.clone());
+            }
+        }
+        _ => {}
+    };
+    root.track(&mut Parts::new(&mut visit));
+    Ok(())
+}
+
+/// The values of `variables` in order, on the host.
+pub(super) async fn weights(variables: Vec<Variable>) -> Result<Vec<ndarray::ArrayD<f32>>> {
+    // Those of one moment, however long reading takes.
+    let now: Vec<Tensor> = variables.iter().map(|v| v.peek().detached()).collect();
+    let mut weights = Vec::with_capacity(now.len());
+    for value in now {
+        weights.push(value.cast(DType::F32)?.to_array_async::<f32>().await?);
+    }
+    Ok(weights)
+}
+
+/// Gives all variables these values in order.
+pub(super) fn set_weights(root: &dyn Trackable, weights: &[ndarray::ArrayD<f32>]) -> Result<()> {
+    let all = Everything::of(root, Scope::Variables);
+    if all.entries.len() != weights.len() {
+        return Err(Error::Checkpoint(message!(
+            "set_weights: the {} has {} variables, and {} arrays were given. Take the arrays of get_weights of one with \
+             the same layers.",
+            root.kind(),
+            all.entries.len(),
+            weights.len()
+        )));
+    }
+    let (mut values, mut left) = (Vec::new(), Vec::new());
+    for ((name, item), array) in all.entries.iter().zip(weights) {
+        let Item::Variable(variable) = item else {
+            left.push((item, name, array));
+            continue;
+        };
+        if variable.shape() != array.shape() {
+            return Err(Error::Checkpoint(message!(
+                "set_weights: the variable '{name}' is {:?} and its array {:?}. Take the arrays of get_weights of one \
+                 with the same layers, in the same order.",
+                variable.shape(),
+                array.shape()
+            )));
+        }
+        values.push((variable, Tensor::from_array(array)?.cast(variable.dtype())?));
+    }
+    for (item, name, array) in left {
+        if let Item::ToBe(slot) = item {
+            slot.leave(NamedArray {
+                name: name.clone().into(),
+                dtype: file_name(DType::F32).into(),
+                shape: array.shape().to_vec(),
+                bytes: array
+                    .iter()
+                    .flat_map(|value| value.to_le_bytes())
+                    .collect::<Vec<_>>()
+                    .into(),
+            });
+        }
+    }
+    values.iter().try_for_each(|(variable, value)| variable.assign(value))
+}
+
+/// `name` below `path`.
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_string() } else { format!("{path}/{name}") }
+}
+
+/// A few names for a message.
+fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = names.len().saturating_sub(6);
+    let shown: Vec<String> = names.take(6).map(|name| format!("'{name}'")).collect();
+    match (shown.is_empty(), more) {
+        (true, _) => "nothing".to_string(),
+        (_, 0) => shown.join(", "),
+        _ => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// What safetensors calls a dtype.
+fn file_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "F32",
+        DType::F16 => "F16",
+        DType::I32 => "I32",
+        DType::U32 => "U32",
+        DType::U8 => "U8",
+        DType::Bool => "BOOL",
+    }
+}

@@ -1,0 +1,109 @@
+//! Files of arrays in the safetensors format.
+//!
+//! How bytes are laid out is the crate `safetensors`' affair; what they are for, that of `arrays`.
+
+#[cfg(not(target_family = "wasm"))]
+use std::{fs::File, io::Write, path::Path};
+
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
+
+use super::NamedArray;
+use crate::error::{Error, Result, message};
+#[cfg(not(target_family = "wasm"))]
+use crate::files;
+
+/// The contents of a file with `arrays`.
+pub(crate) fn to_bytes(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
+    let failed = |error: SafeTensorError| {
+        Error::Checkpoint(message!("save: the weights cannot be written: {error}."))
+    };
+    let views: Vec<(&str, TensorView<'_>)> = arrays
+        .iter()
+        .map(|array| {
+            let view = TensorView::new(dtype(&array.dtype), array.shape.clone(), &array.bytes);
+            Ok((&*array.name, view.map_err(failed)?))
+        })
+        .collect::<Result<_>>()?;
+    safetensors::serialize(views, None).map_err(failed)
+}
+
+/// What a file holds.
+pub(crate) fn from_bytes<'a>(file: &'a SafeTensors<'_>) -> Vec<NamedArray<'a>> {
+    let arrays = file.iter().map(|(name, view)| NamedArray {
+        name: name.into(),
+        dtype: view.dtype().to_string().into(),
+        shape: view.shape().to_vec(),
+        bytes: view.data().into(),
+    });
+    arrays.collect()
+}
+
+/// Puts a file at `path`.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+    let write = |file: &mut File| {
+        file.write_all(bytes)?;
+        // On the disk before the old file goes, so that a power cut leaves one of the two.
+        file.sync_all()
+    };
+    files::replace(path, write).map_err(|error| Error::io(path, error))
+}
+
+/// Hands over the contents of the file at `path`, which errors then name.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn load(path: &Path, take: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
+    let bytes = files::read(path).map_err(|error| Error::io(path, error))?;
+    take(&bytes).map_err(|error| match error {
+        Error::Data(text) => Error::Data(message!("{}: {text}", path.display())),
+        Error::Checkpoint(text) => Error::Checkpoint(message!("{}: {text}", path.display())),
+        other => other,
+    })
+}
+
+pub(crate) fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
+    let damaged = |what: String| {
+        Error::Data(message!(
+            "load: {what}. It is damaged or no safetensors file; take another copy."
+        ))
+    };
+    let length = bytes.first_chunk().map(|length| u64::from_le_bytes(*length));
+    let left = bytes.len().saturating_sub(8);
+    match length {
+        None => {
+            let count = bytes.len();
+            return Err(damaged(format!("the file has {count} bytes and its header alone has 8")));
+        }
+        Some(length) if length > left as u64 => {
+            return Err(damaged(format!(
+                "the file says that its header has {length} bytes, and {left} are left"
+            )));
+        }
+        Some(_) => {}
+    }
+    SafeTensors::deserialize(bytes).map_err(|error| match error {
+        SafeTensorError::InvalidOffset(name) => {
+            damaged(format!("the place of '{name}' is not where the tensor before it ends"))
+        }
+        SafeTensorError::MetadataIncompleteBuffer => {
+            let length = length.unwrap_or(0);
+            let data = left as u64 - length.min(left as u64);
+            damaged(format!(
+                "the tensors that the header names do not fill the {data} bytes behind it"
+            ))
+        }
+        other => damaged(format!("its header cannot be read: {other}")),
+    })
+}
+
+fn dtype(name: &str) -> Dtype {
+    match name {
+        "F16" => Dtype::F16,
+        "I32" => Dtype::I32,
+        "U32" => Dtype::U32,
+        "U8" => Dtype::U8,
+        "BOOL" => Dtype::BOOL,
+        "U64" => Dtype::U64,
+        _ => Dtype::F32,
+    }
+}

@@ -1,0 +1,219 @@
+//! [`Trackable`] for variables, generators, containers, and for what owns nothing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use super::parts::HostState;
+use super::{Parts, Slot, Trackable};
+use crate::random::Generator;
+use crate::variable::Variable;
+
+impl Trackable for Variable {
+    fn track(&self, parts: &mut Parts<'_>) {
+        parts.variable(self);
+    }
+}
+
+impl Trackable for Slot {
+    fn track(&self, parts: &mut Parts<'_>) {
+        parts.slot(self);
+    }
+}
+
+impl Trackable for Generator {
+    fn track(&self, parts: &mut Parts<'_>) {
+        parts.state_here(self);
+    }
+}
+
+impl HostState for Generator {
+    fn form(&self) -> (&'static str, &'static [usize]) {
+        ("U64", &[3])
+    }
+
+    fn get(&self) -> Vec<u8> {
+        self.state().map(u64::to_le_bytes).concat()
+    }
+
+    fn set(&self, bytes: &[u8]) {
+        let mut words = bytes.chunks_exact(8).map(|word| word.try_into().unwrap_or_default());
+        self.reset(std::array::from_fn(|_| u64::from_le_bytes(words.next().unwrap_or_default())));
+    }
+}
+
+/// A number that changes, such as a count of steps.
+impl Trackable for AtomicU64 {
+    fn track(&self, parts: &mut Parts<'_>) {
+        parts.state_here(self);
+    }
+}
+
+impl HostState for AtomicU64 {
+    fn form(&self) -> (&'static str, &'static [usize]) {
+        ("U64", &[])
+    }
+
+    fn get(&self) -> Vec<u8> {
+        self.load(Ordering::Relaxed).to_le_bytes().into()
+    }
+
+    fn set(&self, bytes: &[u8]) {
+        self.store(u64::from_le_bytes(bytes.try_into().unwrap_or_default()), Ordering::Relaxed);
+    }
+}
+
+// ---- pointers and cells, which have the parts of what they hold -----------------------------------------------
+
+macro_rules! inner {
+    ($($pointer:ty),*) => {$(
+        impl<T: Trackable + ?Sized> Trackable for $pointer {
+            fn track(&self, parts: &mut Parts<'_>) {
+                parts.once(&**self);
+            }
+
+            fn kind(&self) -> &'static str {
+                (**self).kind()
+            }
+        }
+    )*};
+}
+inner!(&T, Box<T>, Arc<T>);
+
+impl<T: Trackable> Trackable for Option<T> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.iter().for_each(|part| part.track(parts));
+    }
+
+    fn kind(&self) -> &'static str {
+        self.as_ref().map_or("", T::kind)
+    }
+}
+
+impl<T: Trackable> Trackable for OnceLock<T> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.get().into_iter().for_each(|part| part.track(parts));
+    }
+}
+
+impl<T: Trackable> Trackable for Mutex<T> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.lock().unwrap_or_else(PoisonError::into_inner).track(parts);
+    }
+}
+
+impl<T: Trackable> Trackable for RwLock<T> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.read().unwrap_or_else(PoisonError::into_inner).track(parts);
+    }
+}
+
+// ---- several, called by their numbers or keys -----------------------------------------------------------------
+
+impl<T: Trackable> Trackable for [T] {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.iter().enumerate().for_each(|(i, part)| parts.add(&i.to_string(), part));
+    }
+}
+
+impl<T: Trackable, const N: usize> Trackable for [T; N] {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self[..].track(parts);
+    }
+}
+
+impl<T: Trackable> Trackable for Vec<T> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self[..].track(parts);
+    }
+}
+
+impl<T: Trackable> Trackable for BTreeMap<String, T> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.iter().for_each(|(key, part)| parts.add(key, part));
+    }
+}
+
+impl<T: Trackable, S: Send + Sync> Trackable for HashMap<String, T, S> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        // The map's own order is another one in each process.
+        let mut sorted: Vec<(&String, &T)> = self.iter().collect();
+        sorted.sort_by_key(|(key, _)| *key);
+        sorted.into_iter().for_each(|(key, part)| parts.add(key, part));
+    }
+}
+
+macro_rules! tuple {
+    ($($part:ident $at:literal),*) => {
+        impl<$($part: Trackable),*> Trackable for ($($part,)*) {
+            #[allow(non_snake_case)] // A part is called as its type.
+            fn track(&self, parts: &mut Parts<'_>) {
+                let ($($part,)*) = self;
+                $(parts.add($at, $part);)*
+            }
+        }
+    };
+}
+tuple!(A "0");
+tuple!(A "0", B "1");
+tuple!(A "0", B "1", C "2");
+tuple!(A "0", B "1", C "2", D "3");
+
+// ---- what owns nothing ------------------------------------------------------------------------------------------
+
+/// `Trackable` for types without parts.
+macro_rules! plain {
+    ($($plain:ty),* $(,)?) => {$(
+        impl $crate::trackable::Trackable for $plain {
+            fn track(&self, _parts: &mut $crate::trackable::Parts<'_>) {}
+
+            /// Nothing that a summary shows.
+            fn kind(&self) -> &'static str {
+                ""
+            }
+        }
+    )*};
+}
+pub(crate) use plain;
+
+plain!(
+    (),
+    bool,
+    char,
+    u8,
+    u16,
+    u32,
+    u64,
+    u128,
+    usize,
+    i8,
+    i16,
+    i32,
+    i64,
+    i128,
+    isize,
+    f32,
+    f64,
+    half::f16,
+    str,
+    String,
+    std::time::Duration,
+    std::path::PathBuf,
+    crate::ops::Conv2dOptions,
+    crate::dtype::DType,
+    crate::runtime::Device,
+    crate::ops::PadMode,
+    crate::ops::Padding,
+    crate::ops::Pool2dOptions,
+    crate::shape::Shape,
+    crate::tensor::Tensor,
+);
+
+impl<T: ?Sized + Send + Sync> Trackable for PhantomData<T> {
+    fn track(&self, _parts: &mut Parts<'_>) {}
+
+    fn kind(&self) -> &'static str {
+        ""
+    }
+}

@@ -1,0 +1,243 @@
+//! [`Trackable`]: what owns variables or parts names them once, and everything else is a walk over them.
+//!
+//! Counting, summaries, weights in and out, freezing and checkpoints stand here. What a layer or an optimizer does with
+//! its variables, nothing here knows.
+
+mod arrays;
+#[cfg(feature = "safetensors")]
+pub(crate) mod file;
+mod impls;
+mod parts;
+mod slot;
+mod summary;
+mod walk;
+
+pub use arrays::NamedArray;
+#[cfg(feature = "safetensors")]
+pub(crate) use arrays::{Everything, Scope, set};
+pub(crate) use impls::plain;
+pub use parts::Parts;
+pub(crate) use parts::{HostState, SlotOwner};
+pub(crate) use slot::Slot;
+pub(crate) use summary::snake_case;
+pub(crate) use walk::named_trainable;
+/// Writes [`Trackable`](trait@Trackable) from a struct's fields.
+pub use wgrad_derive::Trackable;
+
+use crate::error::Result;
+use crate::variable::Variable;
+
+/// What has variables, or parts that have some: layers, models, optimizers, metrics, generators, lists of them, and
+/// structs of one's own.
+///
+/// `#[derive(Trackable)]` writes [`track`](Trackable::track) from a struct's fields. By hand it is a line for each part:
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{self as tf, Parts, Trackable, Variable};
+///
+/// struct Line {
+///     slope: Variable,
+///     offset: Variable,
+/// }
+///
+/// impl Trackable for Line {
+///     fn track(&self, parts: &mut Parts<'_>) {
+///         parts.add("slope", &self.slope);
+///         parts.add("offset", &self.offset);
+///     }
+/// }
+///
+/// let zero = || Ok::<_, tf::Error>(Variable::new(&tf::constant(0.0)?));
+/// let lines = vec![Line { slope: zero()?, offset: zero()? }, Line { slope: zero()?, offset: zero()? }];
+/// let names: Vec<String> = lines.named_variables().into_iter().map(|(name, _)| name).collect();
+/// assert_eq!(names, ["0/slope", "0/offset", "1/slope", "1/offset"]);
+/// lines[0].set_trainable(false);
+/// assert_eq!(lines.trainable_variables().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A variable's name is the path to it and is stored nowhere, so that nesting, renaming, sharing and lists need no code.
+/// What several paths lead to is visited once, by the first.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not `Trackable`, so its variables would be forgotten",
+    label = "not `Trackable`",
+    note = "for a type of your own, write `#[derive(Trackable)]` before it",
+    note = "for a field without variables, such as another crate's type, write `#[track(skip)]` before the field"
+)]
+pub trait Trackable: Send + Sync {
+    /// Names the parts, in order.
+    fn track(&self, parts: &mut Parts<'_>);
+
+    /// The type that a summary shows beside the name.
+    fn kind(&self) -> &'static str {
+        let path = std::any::type_name::<Self>();
+        let path = path.split('<').next().unwrap_or(path);
+        path.rsplit("::").next().unwrap_or(path)
+    }
+
+    /// All variables there are, in order. Those of layers come with the first input.
+    fn variables(&self) -> Vec<Variable> {
+        walk::variables(&|parts| self.track(parts), |_| true)
+    }
+
+    /// The variables that training changes: neither made untrainable nor frozen.
+    fn trainable_variables(&self) -> Vec<Variable> {
+        walk::variables(&|parts| self.track(parts), Variable::trainable)
+    }
+
+    /// As [`Trackable::variables`], each with its name: `dense/kernel`.
+    fn named_variables(&self) -> Vec<(String, Variable)> {
+        walk::named_variables(&|parts| self.track(parts))
+    }
+
+    /// How many numbers the variables hold.
+    fn count_params(&self) -> usize {
+        walk::count(&self.variables())
+    }
+
+    /// Freezes all variables (`false`), those included that are still to be made, or lets training change them again
+    /// (`true`). Tapes do not watch a frozen variable. What was made untrainable, such as a moving mean, stays so.
+    fn set_trainable(&self, trainable: bool) {
+        walk::set_trainable(&|parts| self.track(parts), trainable);
+    }
+
+    /// A table of the parts: name and type, output shape at the last call (`?` where that is not known), parameters.
+    fn summary(&self) -> String {
+        summary::summary(self.kind(), &|parts| self.track(parts))
+    }
+
+    /// The values of all variables on the host, in the order of [`Trackable::variables`]. Blocks.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if the device is lost.
+    #[cfg(not(target_family = "wasm"))]
+    fn get_weights(&self) -> Result<Vec<ndarray::ArrayD<f32>>>
+    where
+        Self: Sized,
+    {
+        pollster::block_on(self.get_weights_async())
+    }
+
+    /// As [`Trackable::get_weights`], on every target; does not block.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if the device is lost.
+    fn get_weights_async(&self) -> impl Future<Output = Result<Vec<ndarray::ArrayD<f32>>>>
+    where
+        Self: Sized,
+    {
+        arrays::weights(self.variables())
+    }
+
+    /// Gives all variables values from the host, on [`Device::current`](crate::Device::current): training goes on
+    /// with them after a restart, or on a new device after a loss. Weights that are still to be made start from them.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`](crate::Error::Checkpoint) if their number or shapes differ from the variables'; the
+    /// variables are then as they were.
+    fn set_weights(&self, weights: &[ndarray::ArrayD<f32>]) -> Result<()>
+    where
+        Self: Sized,
+    {
+        arrays::set_weights(self, weights)
+    }
+
+    /// The values of all variables under their names, those of one moment however long reading takes. What a weight
+    /// file is made of; see [`Trackable::set_named_arrays`].
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`](crate::Error::Checkpoint) if two variables share a name or there are none, as before a
+    /// model's first call; [`Error::Device`](crate::Error::Device) if the device is lost.
+    fn named_arrays_async(&self) -> impl Future<Output = Result<Vec<NamedArray<'static>>>>
+    where
+        Self: Sized,
+    {
+        arrays::Everything::of(self, arrays::Scope::Variables).to_arrays(self.kind())
+    }
+
+    /// Gives the variables the values that stand under their names, on [`Device::current`](crate::Device::current).
+    /// Weights that are still to be made start from them.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`](crate::Error::Checkpoint) if a name is missing or unknown, or a shape or dtype is not the
+    /// variable's; the variables are then as they were. [`Error::Device`](crate::Error::Device) if there is no memory.
+    fn set_named_arrays(&self, arrays: &[NamedArray<'_>]) -> Result<()>
+    where
+        Self: Sized,
+    {
+        arrays::set(self, arrays::Scope::Variables, arrays)
+    }
+
+    /// The weights as the contents of a safetensors file, with the variables' names.
+    ///
+    /// # Errors
+    /// As [`Trackable::named_arrays_async`].
+    #[cfg(feature = "safetensors")]
+    fn to_safetensors_async(&self) -> impl Future<Output = Result<Vec<u8>>>
+    where
+        Self: Sized,
+    {
+        async { file::to_bytes(&self.named_arrays_async().await?) }
+    }
+
+    /// Gives the variables the weights that the contents of a safetensors file hold under their names.
+    ///
+    /// # Errors
+    /// [`Error::Data`](crate::Error::Data) if they are no such contents or are damaged; else as
+    /// [`Trackable::set_named_arrays`].
+    #[cfg(feature = "safetensors")]
+    fn load_safetensors(&self, bytes: &[u8]) -> Result<()>
+    where
+        Self: Sized,
+    {
+        self.set_named_arrays(&file::from_bytes(&file::parse(bytes)?))
+    }
+
+    /// Writes the weights to a safetensors file, with the variables' names. Blocks.
+    ///
+    /// What was at `path` is replaced once the new file is complete, and stays if that fails. What an earlier process
+    /// has left beside it that was killed meanwhile (`NAME.….tmp`) is removed.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{self as tf, Trackable};
+    /// use tf::keras::{Sequential, layers::Dense};
+    /// let model = || Sequential::new().add(Dense::new(3));
+    /// let (trained, other) = (model(), model());
+    /// trained.build([1, 2])?;
+    /// let path = std::env::temp_dir().join(format!("wgrad-doc-{}.safetensors", std::process::id()));
+    /// trained.save_weights(&path)?;
+    /// other.load_weights(&path)?;
+    /// other.build([1, 2])?; // makes its weights, from what was loaded
+    /// assert_eq!(other.get_weights()?, trained.get_weights()?);
+    /// # std::fs::remove_file(path).expect("it was written");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Trackable::named_arrays_async`]; [`Error::Io`](crate::Error::Io) if the file cannot be written, or `path`
+    /// is a folder, a pipe or a device.
+    #[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+    fn save_weights(&self, path: impl AsRef<std::path::Path>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        file::save(path.as_ref(), &pollster::block_on(self.to_safetensors_async())?)
+    }
+
+    /// Gives the variables the weights that a safetensors file holds under their names.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read, or is a folder, a pipe or a device; else as
+    /// [`Trackable::load_safetensors`].
+    #[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+    fn load_weights(&self, path: impl AsRef<std::path::Path>) -> Result<()>
+    where
+        Self: Sized,
+    {
+        file::load(path.as_ref(), |bytes| self.load_safetensors(bytes))
+    }
+}

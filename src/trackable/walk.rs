@@ -1,0 +1,51 @@
+//! The walks that need nothing but the variables.
+
+use super::Trackable;
+use super::arrays::{Everything, Scope};
+use super::parts::{Leaf, Parts};
+use crate::variable::Variable;
+
+/// What is walked over, as its `track`: a function of whatever type it has, compiled once.
+pub(super) type Track<'a> = &'a dyn Fn(&mut Parts<'_>);
+
+pub(super) fn variables(track: Track<'_>, wanted: fn(&Variable) -> bool) -> Vec<Variable> {
+    let mut found = Vec::new();
+    let mut visit = |_: &str, leaf: Leaf<'_>| match leaf {
+        Leaf::Variable(variable) if wanted(variable) => found.push(variable.clone()),
+        Leaf::Slots(owner) => {
+            let slots = owner.slots().into_iter();
+            found.extend(
+                slots.filter_map(|(.., slot)| slot.variable().filter(|v| wanted(v)).cloned()),
+            );
+        }
+        _ => {}
+    };
+    track(&mut Parts::new(&mut visit));
+    found
+}
+
+pub(super) fn named_variables(track: Track<'_>) -> Vec<(String, Variable)> {
+    let everything = Everything::found(track, Scope::Variables);
+    everything.variables().map(|(name, variable)| (name.to_string(), variable.clone())).collect()
+}
+
+/// The names and variables that training changes.
+pub(crate) fn named_trainable(root: &dyn Trackable) -> Vec<(String, Variable)> {
+    let mut named = named_variables(&|parts| root.track(parts));
+    named.retain(|(_, variable)| variable.trainable());
+    named
+}
+
+pub(super) fn set_trainable(track: Track<'_>, trainable: bool) {
+    let mut visit = |_: &str, leaf: Leaf<'_>| match leaf {
+        Leaf::Variable(variable) => variable.freeze(!trainable),
+        Leaf::ToBe(slot) => slot.freeze(!trainable),
+        _ => {}
+    };
+    track(&mut Parts::new(&mut visit));
+}
+
+/// How many numbers `variables` hold.
+pub(super) fn count(variables: &[Variable]) -> usize {
+    variables.iter().map(|v| v.shape().iter().product::<usize>()).sum()
+}
