@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::gemm::{Gemm, Sum};
+use super::gemm::Gemm;
 use super::product::Product;
+use super::sum::Sum;
 use super::variants::{PLAIN, Problem, Variant, alternatives, candidates};
 use crate::device::{Caps, Cooperative, MatmulPrecision};
 use crate::dtype::DType;

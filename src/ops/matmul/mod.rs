@@ -5,20 +5,26 @@
 //!
 //! - `variants.rs`: the kernels there are, as data, and which of them suit a problem's sizes;
 //! - `kernels.rs`: the WGSL text of each;
-//! - `gemm.rs`: a product whose operands are read by functions of the caller, cut into tiles and parts;
+//! - `sum.rs`: what is summed over, and how that is split among workgroups;
+//! - `operands.rs`: how the operands are read, by functions of the caller;
+//! - `gemm.rs`: a product of such operands, which becomes kernels;
 //! - `choice.rs`: which variant a product takes on an adapter;
 //! - `product.rs`: the product of matrices that lie in rows.
 
 mod choice;
 mod gemm;
 mod kernels;
+mod operands;
 mod product;
+mod sum;
 #[cfg(test)]
 mod tests;
 mod variants;
 
-pub(super) use gemm::{Columns, Gemm, Rows, Sum};
+pub(super) use gemm::Gemm;
+pub(super) use operands::{Columns, Rows};
 pub(super) use product::Product;
+pub(super) use sum::Sum;
 
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;

@@ -1,6 +1,8 @@
 //! The product of matrices that lie in rows, or of such transposed: how its operands are read.
 
-use super::gemm::{Columns, Gemm, Rows, Sum};
+use super::gemm::Gemm;
+use super::operands::{Columns, Rows};
+use super::sum::Sum;
 use crate::dtype::DType;
 
 /// `batch` products of matrices that lie in rows, or of such transposed.

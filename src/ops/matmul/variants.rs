@@ -4,6 +4,9 @@ use crate::device::{Caps, Cooperative};
 use crate::dtype::DType;
 
 /// One way to compute a product. All give the same result but for rounding.
+///
+/// A workgroup of `wx` by `wy` threads makes a tile of the result. `tm` and `tn` are rows and columns of a thread, `tm4` and
+/// `tn4` vectors of four of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(test, derive(Hash))]
 pub(crate) enum Variant {
@@ -31,63 +34,72 @@ pub(crate) struct Problem {
 }
 
 /// Products in a sum of which so many are made that a large tile is worth its compilation.
-const MUCH: usize = 1 << 24;
+const MUCH_WORK: usize = 1 << 24;
 
 /// Products of which so few are made that a processor is done with them before it has compiled a tile.
-const LITTLE: usize = 1 << 15;
+const LITTLE_WORK: usize = 1 << 15;
 
 /// The variants that can compute `problem`, the one that the table prefers first.
 pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
-    let Problem { m, n, inner, products } = problem;
-    let mut list = Vec::new();
-    // Few columns give few threads work, unless they share the sum.
-    let shared = if caps.cpu { 8 } else { 64 };
-    if (1..=4).contains(&n) && inner >= 8 * shared {
-        // SwiftShader, which has four lanes, does not come to the end of compiling eight rows.
-        let tm4 = if caps.eight_lanes() && m > 4 { 2 } else { 1 };
-        list.push(Variant::Dots { tm4, tn: n, wx: shared });
-    }
-    // Broadcasts spare loads, which are dear on processors.
-    if caps.eight_lanes() {
-        let lanes = |tm, tn4| Variant::Lanes { lanes: 8, tm, tn4, wx: 8 };
-        let preferred = match (m, n) {
-            (0..=8, 0..=32) => lanes(1, 1),
-            (0..=8, _) => lanes(1, 2),
-            (9..=16, 0..=32) => lanes(2, 1),
-            (_, 0..=32) => lanes(4, 1),
-            _ => lanes(2, 2),
-        };
-        if m > 4 && n > 16 && products >= LITTLE {
-            list.push(preferred);
-        }
-    }
-    // Workgroup memory is ordinary memory on processors, and a tile pays where it is mostly filled.
-    if !caps.cpu && m > 32 && n > 32 && inner >= 16 {
-        list.push(Variant::Tiled);
-    }
-    // Without lanes to share loads, a processor's driver takes long to compile large tiles: only much work is worth it.
-    let slow = caps.cpu && list.is_empty() && !caps.eight_lanes();
-    let most = match slow && m * n * inner < MUCH {
-        _ if caps.cpu && products < LITTLE => 2,
-        true => 4,
-        false => 8,
+    let special = [dots(problem, caps), lanes(problem, caps), tiled(problem, caps)];
+    let mut list: Vec<Variant> = special.into_iter().flatten().collect();
+    // Without lanes to share loads, a processor's driver takes long to compile large tiles.
+    let slow_to_compile = caps.cpu && list.is_empty() && !caps.eight_lanes();
+    list.push(registers(problem, slow_to_compile, caps));
+    list
+}
+
+/// Few columns give few threads work, unless they share the sum.
+fn dots(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
+    let wx = if caps.cpu { 8 } else { 64 };
+    // SwiftShader, which has four lanes, does not come to the end of compiling eight rows.
+    let tm4 = if caps.eight_lanes() && m > 4 { 2 } else { 1 };
+    ((1..=4).contains(&n) && inner >= 8 * wx).then_some(Variant::Dots { tm4, tn: n, wx })
+}
+
+/// Broadcasts spare loads, which are dear on processors.
+fn lanes(Problem { m, n, products, .. }: Problem, caps: &Caps) -> Option<Variant> {
+    let (tm, tn4) = match (m, n) {
+        (0..=8, 0..=32) => (1, 1),
+        (0..=8, _) => (1, 2),
+        (9..=16, 0..=32) => (2, 1),
+        (_, 0..=32) => (4, 1),
+        _ => (2, 2),
     };
-    let mut tm = if m >= 8 { most } else { m.next_power_of_two().min(4) };
-    let mut tn4 = if n > 4 && most == 8 { 2 } else { 1 };
+    let pays = caps.eight_lanes() && m > 4 && n > 16 && products >= LITTLE_WORK;
+    pays.then_some(Variant::Lanes { lanes: 8, tm, tn4, wx: 8 })
+}
+
+/// Workgroup memory is ordinary memory on processors, and a tile pays where it is mostly filled.
+fn tiled(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
+    (!caps.cpu && m > 32 && n > 32 && inner >= 16).then_some(Variant::Tiled)
+}
+
+/// Each thread by itself: any adapter can, and any problem.
+fn registers(problem: Problem, slow_to_compile: bool, caps: &Caps) -> Variant {
+    let Problem { m, n, inner, products } = problem;
+    let most_rows = if caps.cpu && products < LITTLE_WORK {
+        2
+    } else if slow_to_compile && m * n * inner < MUCH_WORK {
+        4
+    } else {
+        8
+    };
+    let mut tm = if m >= 8 { most_rows } else { m.next_power_of_two().min(4) };
+    let mut tn4 = if n > 4 && most_rows == 8 { 2 } else { 1 };
     // A GPU needs many threads more than it needs large tiles.
     while !caps.cpu && tm > 1 && m.div_ceil(tm) * n.div_ceil(4 * tn4) < 4096 {
         (tm, tn4) = if tn4 > 1 { (tm, 1) } else { (tm / 2, 1) };
     }
     // Few rows leave threads for more columns.
-    let most = 64 / m.div_ceil(tm).next_power_of_two().min(8);
-    let wx = n.div_ceil(4 * tn4).next_power_of_two().min(most);
+    let most_across = 64 / m.div_ceil(tm).next_power_of_two().min(8);
+    let wx = n.div_ceil(4 * tn4).next_power_of_two().min(most_across);
     let mut wy = 64 / wx;
     // A processor's cores share workgroups, of which a large one would leave a small product too few.
     while caps.cpu && wy > 1 && wx * wy > 8 && m.div_ceil(tm * wy) * n.div_ceil(4 * tn4 * wx) < 4 {
         wy /= 2;
     }
-    list.push(Variant::Registers { tm, tn4, wx, wy });
-    list
+    Variant::Registers { tm, tn4, wx, wy }
 }
 
 impl Variant {
@@ -133,7 +145,7 @@ pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
     // A tile may be half empty, not more: then a smaller one does the same with less.
     let fits = |rows: usize, columns: usize| rows < 2 * m.max(1) && columns < 2 * n.max(1);
     let mut add = |variant: Variant| {
-        let [rows, columns] = variant.share();
+        let [rows, columns] = variant.smallest_block();
         if fits(rows, columns) && !list.contains(&variant) {
             list.push(variant);
         }
@@ -156,9 +168,7 @@ pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
             add(Variant::Dots { tm4, tn: n, wx });
         }
     }
-    if !caps.cpu && m > 32 && n > 32 && inner >= 16 {
-        add(Variant::Tiled);
-    }
+    tiled(problem, caps).into_iter().for_each(&mut add);
     // Large tiles take the drivers of other processors long to compile.
     let small = caps.cpu && !caps.eight_lanes();
     for (tm, tn4) in [(8, 2), (8, 1), (4, 2), (4, 1)] {
@@ -193,14 +203,11 @@ impl Variant {
         }
     }
 
-    /// Rows and columns of the smallest block that is computed whole.
-    fn share(self) -> [usize; 2] {
+    /// Rows and columns of the smallest block that is computed whole: a thread's where threads do not share loads.
+    fn smallest_block(self) -> [usize; 2] {
         match self {
             Variant::Registers { tm, tn4, .. } => [tm, 4 * tn4],
-            Variant::Lanes { lanes, tm, tn4, wx } => [lanes * tm, 4 * tn4 * wx],
-            Variant::Tiled => [64, 64],
-            Variant::Cooperative { side, .. } => [32 * side, 32 * side],
-            Variant::Dots { tm4, tn, .. } => [4 * tm4, tn],
+            _ => self.tile(),
         }
     }
 
@@ -220,9 +227,7 @@ impl Variant {
         };
         [2, 1].into_iter().filter_map(make)
     }
-}
 
-impl Variant {
     /// What the loops of a thread make along a run of i of this length.
     pub(crate) fn iterations(self, run: usize) -> usize {
         let quads = run / 4;
@@ -238,11 +243,11 @@ impl Variant {
     }
 
     /// What they make before and after the sums, with whatever tile.
-    pub(crate) const AROUND: usize = 128;
+    pub(crate) const ITERATIONS_AROUND: usize = 128;
 
     /// The longest run that the loops of a thread can go along, in whole tiles.
     pub(crate) fn longest_run(self, caps: &Caps) -> usize {
-        let room = caps.loop_iterations.saturating_sub(Self::AROUND + 8);
+        let room = caps.loop_iterations.saturating_sub(Self::ITERATIONS_AROUND + 8);
         (room * 4096 / self.iterations(4096) / 64 * 64).max(64)
     }
 }

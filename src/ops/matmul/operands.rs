@@ -1,0 +1,195 @@
+//! How the operands of a product are read: the loaders that its kernels call, as WGSL.
+//!
+//! A loader takes two steps, so that little is computed in the innermost loop: `a_row(b, m)` and `b_column(b, n)` find a row
+//! and a column, `a_at(row, u, v)` and `b_at(column, u, v)` where a run of i begins in them; then `a_load(at, i)`,
+//! `b_load(at, i)` and their like read.
+
+use super::variants::Variant;
+
+/// How the first operand is read.
+pub(crate) struct Rows {
+    /// Declares `Row`, `At` and `a_row(b, m)`.
+    pub(crate) text: String,
+    /// The function `a_at` without its name: `(row: Row, u: u32, v: u32) -> At { ... }`.
+    pub(crate) at: String,
+    /// Declares `a_load(at, i)` over `a: array<T>`, or `a_quad(at, i)` for i to i + 3 over `a: array<vec4<T>>`.
+    pub(crate) load: &'static str,
+    /// Whether four i lie together at a multiple of four. Then i ends at a multiple of four, and `load` has `a_quad`.
+    pub(crate) vector: bool,
+    /// Where instead four m lie together at a multiple of four, and m ends at one: declares `a_load` and
+    /// `a_column(at, i)` for m to m + 3 over `a: array<vec4<T>>`, `at` being the place of m.
+    pub(crate) columns: Option<&'static str>,
+    /// The place `n` further along i than `at`, where runs of i are cut into pieces; of a run nobody asks.
+    pub(crate) skip: &'static str,
+}
+
+/// How the second operand is read: `b[batch * b_batch + u * b_u + v * b_v + i * b_k + n * b_n]`. For a run b_u and
+/// b_v follow from b_k.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns {
+    pub(crate) batch: usize,
+    pub(crate) u: usize,
+    pub(crate) v: usize,
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+}
+
+impl Rows {
+    /// Declares the first operand and all of its loaders. With `in_pieces` u also says which v it is, and which piece of the
+    /// run.
+    pub(super) fn declaration(&self, variant: Variant, in_pieces: bool) -> String {
+        // The other kernels read rows by themselves.
+        let blocks = matches!(
+            variant,
+            Variant::Tiled | Variant::Cooperative { .. } | Variant::Registers { tm: 4.., .. }
+        );
+        let columns = self.columns.filter(|_| blocks);
+        let Rows { text, at, skip, .. } = self;
+        let load = columns.unwrap_or(self.load);
+        let element = if self.vector || columns.is_some() { "vec4<T>" } else { "T" };
+        // Every loader has all of the functions.
+        let quad = if self.vector {
+            "fn a_load(at: At, i: u32) -> Sum { return a_quad(at, i - i % 4u)[i % 4u]; }"
+        } else {
+            "fn a_quad(at: At, i: u32) -> V {\n    \
+             return V(a_load(at, i), a_load(at, i + 1u), a_load(at, i + 2u), a_load(at, i + 3u));\n}"
+        };
+        let block = if columns.is_some() {
+            "return array<V, 4>(a_column(m0, i), a_column(m0, i + 1u), a_column(m0, i + 2u), a_column(m0, i + 3u));"
+        } else {
+            "let x = a_quad(m0, i);\n    let y = a_quad(m1, i);\n    \
+             let z = a_quad(m2, i);\n    let w = a_quad(m3, i);\n    \
+             return array<V, 4>(V(x.x, y.x, z.x, w.x), V(x.y, y.y, z.y, w.y), V(x.z, y.z, z.z, w.z), \
+             V(x.w, y.w, z.w, w.w));"
+        };
+        let name = if in_pieces { "a_whole" } else { "a_at" };
+        let mut all = format!(
+            "@group(0) @binding(0) var<storage, read> a: array<{element}>;\n{text}\n\
+             fn {name}{at}\n{load}\n{quad}\n\
+             fn a_block(m0: At, m1: At, m2: At, m3: At, i: u32) -> array<V, 4> {{\n    {block}\n}}"
+        );
+        if in_pieces {
+            all.push_str(&format!(
+                "\nfn a_skip(at: At, n: u32) -> At {{ return {skip}; }}\n\
+                 fn a_at(row: Row, u: u32, v: u32) -> At {{\n    \
+                 let run = u / p.pieces;\n    \
+                 return a_skip(a_whole(row, run / p.v_own, run % p.v_own), u % p.pieces * p.inner);\n}}"
+            ));
+        }
+        all
+    }
+}
+
+/// The loaders of the second operand.
+struct ColumnLoader {
+    /// The operand is read by vectors of four, in which `b_column` and `b_at` count.
+    vectors: bool,
+    /// The place of column n, with its batch.
+    column: &'static str,
+    /// Those that read elements.
+    load: &'static str,
+}
+
+impl ColumnLoader {
+    /// Declares the operand and its loaders. With `in_pieces` u also says which v it is, and which piece of the run.
+    fn declaration(&self, in_pieces: bool) -> String {
+        let ColumnLoader { vectors, column, load } = self;
+        let (element, at, step) = match vectors {
+            true => ("vec4<T>", "column + u * (p.b_u / 4u) + v * (p.b_v / 4u)", "/ 4u"),
+            false => ("T", "column + u * p.b_u + v * p.b_v", ""),
+        };
+        let name = if in_pieces { "b_whole" } else { "b_at" };
+        let mut all = format!(
+            "@group(0) @binding(1) var<storage, read> b: array<{element}>;\n\
+             fn b_column(batch: u32, n: u32) -> u32 {{ return {column}; }}\n\
+             fn {name}(column: u32, u: u32, v: u32) -> u32 {{ return {at}; }}\n\
+             {load}"
+        );
+        if in_pieces {
+            all.push_str(&format!(
+                "\nfn b_at(column: u32, u: u32, v: u32) -> u32 {{\n    \
+                 let run = u / p.pieces;\n    \
+                 return b_whole(column, run / p.v_own, run % p.v_own) + (u % p.pieces * p.inner * p.b_k) {step};\n}}"
+            ));
+        }
+        all
+    }
+}
+
+impl Columns {
+    /// Declares the second operand, which has `n` columns, and the loaders that the variant calls. `tail` says that runs of i
+    /// may end between multiples of four.
+    pub(super) fn declaration(
+        &self,
+        variant: Variant,
+        n: usize,
+        tail: bool,
+        in_pieces: bool,
+    ) -> String {
+        let loader = match variant {
+            Variant::Dots { .. } => self.line_loader(n, tail),
+            _ => self.loader(n.is_multiple_of(4), tail),
+        };
+        loader.declaration(in_pieces)
+    }
+
+    /// Declares the second operand and its loaders for single columns: four i at once, or one.
+    fn line_loader(&self, n: usize, tail: bool) -> ColumnLoader {
+        let aligned = [self.batch, self.u, self.v].iter().all(|s| s.is_multiple_of(4));
+        if self.k == 1 && !tail && aligned && (n == 1 || self.n.is_multiple_of(4)) {
+            ColumnLoader {
+                vectors: true,
+                column: "(batch * p.b_batch + n * p.b_n) / 4u",
+                load: "fn b_one(at: u32, i: u32) -> Sum { return Sum(b[at + i / 4u][i % 4u]); }\n\
+             fn b_line(at: u32, i: u32) -> V { return V(b[at + i / 4u]); }",
+            }
+        } else {
+            ColumnLoader {
+                vectors: false,
+                column: "batch * p.b_batch + n * p.b_n",
+                load: "fn b_one(at: u32, i: u32) -> Sum { return Sum(b[at + i * p.b_k]); }\n\
+             fn b_line(at: u32, i: u32) -> V {\n    \
+             return V(b_one(at, i), b_one(at, i + 1u), b_one(at, i + 2u), b_one(at, i + 3u));\n}",
+            }
+        }
+    }
+
+    /// Declares the second operand and its loaders: four columns at once, four i at once, or one by one.
+    fn loader(&self, whole: bool, tail: bool) -> ColumnLoader {
+        let aligned = |strides: &[usize]| strides.iter().all(|s| s % 4 == 0);
+        if whole && self.n == 1 && aligned(&[self.batch, self.u, self.v, self.k]) {
+            ColumnLoader {
+                vectors: true,
+                column: "(batch * p.b_batch + n) / 4u",
+                load: "fn b_load(at: u32, i: u32) -> V { return V(b[at + i * (p.b_k / 4u)]); }\n\
+             fn b_quad(at: u32, i: u32) -> array<V, 4> {\n    \
+             let step = p.b_k / 4u;\n    \
+             let x = at + i * step;\n    \
+             return array<V, 4>(V(b[x]), V(b[x + step]), V(b[x + 2u * step]), V(b[x + 3u * step]));\n}",
+            }
+        } else if !tail && self.k == 1 && aligned(&[self.batch, self.u, self.v, self.n]) {
+            ColumnLoader {
+                vectors: true,
+                column: "(batch * p.b_batch + n * p.b_n) / 4u",
+                load: "fn b_load(at: u32, i: u32) -> V { return b_quad(at, i - i % 4u)[i % 4u]; }\n\
+             fn b_quad(at: u32, i: u32) -> array<V, 4> {\n    \
+             let step = p.b_n / 4u;\n    \
+             let at_i = at + i / 4u;\n    \
+             let x = V(b[at_i]);\n    let y = V(b[at_i + step]);\n    \
+             let z = V(b[at_i + 2u * step]);\n    let w = V(b[at_i + 3u * step]);\n    \
+             return array<V, 4>(V(x.x, y.x, z.x, w.x), V(x.y, y.y, z.y, w.y), V(x.z, y.z, z.z, w.z), \
+             V(x.w, y.w, z.w, w.w));\n}",
+            }
+        } else {
+            ColumnLoader {
+                vectors: false,
+                column: "batch * p.b_batch + n * p.b_n",
+                load: "fn b_load(at: u32, i: u32) -> V {\n    \
+             let x = at + i * p.b_k;\n    \
+             return V(Sum(b[x]), Sum(b[x + p.b_n]), Sum(b[x + 2u * p.b_n]), Sum(b[x + 3u * p.b_n]));\n}\n\
+             fn b_quad(at: u32, i: u32) -> array<V, 4> {\n    \
+             return array<V, 4>(b_load(at, i), b_load(at, i + 1u), b_load(at, i + 2u), b_load(at, i + 3u));\n}",
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a product sums over, and how that is split among workgroups.
+
+use super::variants::Variant;
+use crate::device::Caps;
+
+/// What is summed over.
+#[derive(Clone, Copy)]
+pub(crate) enum Sum {
+    /// One run of this length, which may be cut anywhere.
+    Run(usize),
+    /// Sizes of u, v and i; cut between two u.
+    Nest([usize; 3]),
+}
+
+impl Sum {
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Sum::Run(len) => len,
+            Sum::Nest([u, v, i]) => u * v * i,
+        }
+    }
+}
+
+/// How a sum is split into parts, which other workgroups make.
+pub(super) struct Split {
+    pub(super) parts: usize,
+    /// Values of u in a part.
+    pub(super) part: usize,
+    /// Of u, v and i in the kernel.
+    pub(super) sizes: [usize; 3],
+    /// Where no thread can go through all that belongs to one u: how many v that has, and into how many pieces its runs of i
+    /// are cut. In the kernel each piece then has a u of its own.
+    pub(super) pieces: Option<[usize; 2]>,
+    /// What the loops of a thread make.
+    pub(super) iterations: usize,
+}
+
+/// Terms of a part beyond which rounding errors pile up.
+const LONGEST: usize = 2048;
+/// Results of all parts together that are worth their memory.
+const MOST_RESULTS: usize = 4 << 20;
+
+/// Splits a sum into so many parts that enough workgroups have work, that no part is so long that rounding errors pile
+/// up, as long as the parts' results take little memory, and that no thread's loops are too long. Each of `tiles` of
+/// the results has a workgroup for each part.
+pub(super) fn split(
+    sum: Sum,
+    tiles: usize,
+    results: usize,
+    variant: Variant,
+    caps: &Caps,
+) -> Split {
+    let k = sum.len();
+    // A second kernel costs a processor as much as a thousand or so steps of the sum.
+    let (workgroups, shortest) = if caps.cpu { (4, 1024) } else { (128, 128) };
+    let by_workgroups = (workgroups / tiles.max(1)).min(k / shortest).min(64);
+    let by_length = k.div_ceil(LONGEST).min(MOST_RESULTS / results.max(1));
+    // A thread of the second kernel goes through all parts.
+    let parts = by_workgroups.max(by_length).clamp(1, caps.loop_piece());
+    let longest = variant.longest_run(caps);
+    let of = |sizes: [usize; 3], part: usize, run: usize, pieces| Split {
+        parts: sizes[0].div_ceil(part).max(1),
+        part,
+        sizes,
+        pieces,
+        iterations: part * (1 + sizes[1] * (1 + variant.iterations(run)))
+            + Variant::ITERATIONS_AROUND,
+    };
+    let [u, v, run] = match sum {
+        Sum::Run(_) => {
+            // Where vectors are read, they must not be torn.
+            let inner = k.div_ceil(parts).next_multiple_of(4).clamp(4, longest);
+            return of([k.div_ceil(inner).max(1), 1, inner], 1, inner, None);
+        }
+        Sum::Nest(sizes) => sizes,
+    };
+    let room = caps.loop_iterations.saturating_sub(Variant::ITERATIONS_AROUND);
+    // Values of u that a thread can go through where each has `v` runs of this length.
+    let most = |v: usize, run: usize| room / (1 + v * (1 + variant.iterations(run)));
+    let part = (u / parts).max(1).min(most(v, run));
+    if part > 0 {
+        return of([u, v, run], part, run, None);
+    }
+    // Not even one u: its runs are cut as well, and each piece becomes a u.
+    let pieces = run.div_ceil(longest);
+    let piece = run.div_ceil(pieces).next_multiple_of(64);
+    let pieces = run.div_ceil(piece);
+    let all = u * v * pieces;
+    let longest = run.min(piece);
+    let part = (all / parts).clamp(1, most(1, longest).max(1));
+    of([all, 1, piece], part, longest, Some([v, pieces]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::variants::PLAIN;
+    use super::*;
+
+    #[test]
+    fn long_sums_of_few_results_are_split() {
+        let gpu = Caps::portable();
+        let run = |k, groups, results, caps: &Caps| {
+            split(Sum::Run(k), groups, results, PLAIN, caps).parts
+        };
+        assert_eq!(run(39_200, 1, 800, &gpu), 64);
+        assert_eq!(run(1024, 64, 1 << 18, &gpu), 2);
+        assert_eq!(run(4096, 1000, 1 << 24, &gpu), 1, "too many results to keep twice");
+        let cpu = Caps { cpu: true, ..gpu };
+        assert_eq!(run(784, 1, 5000, &cpu), 1);
+        assert_eq!(run(39_200, 1, 800, &cpu), 20);
+    }
+
+    #[test]
+    fn parts_cover_the_whole_sum() {
+        let caps = Caps::portable();
+        for sum in [Sum::Run(39_201), Sum::Nest([50, 28, 28]), Sum::Nest([5, 5, 32]), Sum::Run(0)] {
+            for bound in [256, caps.loop_iterations] {
+                let caps = Caps { loop_iterations: bound, ..caps.clone() };
+                let split = split(sum, 1, 100, PLAIN, &caps);
+                let [u, v, inner] = split.sizes;
+                assert!(split.part * split.parts >= u && split.part * (split.parts - 1) < u.max(1));
+                assert!(u * v * inner >= sum.len());
+                assert!(split.iterations <= bound, "{}", split.iterations);
+            }
+        }
+    }
+
+    #[test]
+    fn sums_that_one_thread_cannot_make_are_split_anywhere() {
+        let caps = Caps::portable();
+        let nest = |sizes| {
+            let split = split(Sum::Nest(sizes), 1, 100, PLAIN, &caps);
+            assert!(split.iterations <= caps.loop_iterations, "{}", split.iterations);
+            (split.sizes, split.pieces)
+        };
+        // One image of many rows, and one of one long row.
+        assert_eq!(nest([1, 600, 600]), ([600, 1, 640], Some([600, 1])));
+        let (sizes, pieces) = nest([2, 1, 600_000]);
+        assert_eq!(pieces, Some([1, 5]));
+        assert_eq!(sizes, [10, 1, 120_000]);
+    }
+}
