@@ -190,7 +190,7 @@ reduce! {
 impl Tensor {
     /// The place of the smallest element along an axis; the last unless given.
     pub fn argmin(&self, axis: Option<i32>) -> Result<Tensor> {
-        Ok(Tensor::new(self.get()?.argmin(axis.unwrap_or(-1).into())?))
+        Ok(Tensor::new(self.get()?.argmin(axis.unwrap_or(-1))?))
     }
 
     /// The matrix product along the last two axes, either side transposed first if asked for.

@@ -174,12 +174,12 @@ pub(crate) async fn read(tensor: &wgrad::Tensor) -> Result<JsValue> {
 impl Tensor {
     /// `e^x / sum(e^x)` along an axis; the last unless given.
     pub fn softmax(&self, axis: Option<i32>) -> Result<Tensor> {
-        Ok(Tensor::new(self.get()?.softmax(axis.unwrap_or(-1).into())?))
+        Ok(Tensor::new(self.get()?.softmax(axis.unwrap_or(-1))?))
     }
 
     /// The place of the largest element along an axis; the last unless given.
     pub fn argmax(&self, axis: Option<i32>) -> Result<Tensor> {
-        Ok(Tensor::new(self.get()?.argmax(axis.unwrap_or(-1).into())?))
+        Ok(Tensor::new(self.get()?.argmax(axis.unwrap_or(-1))?))
     }
 
     /// The same elements in another shape; one size may be -1, which stands for what is left.
