@@ -1,7 +1,7 @@
-//! Which adapter is taken, and what is asked of it.
+//! Chooses an adapter and opens a device on it.
 //!
-//! Discrete before integrated before virtual before software, unless the caller, `WGRAD_ADAPTER` (a name
-//! fragment or an index) or wgpu's `WGPU_BACKEND` says otherwise.
+//! It takes discrete before integrated before virtual before software adapters, unless the caller, `WGRAD_ADAPTER` (a
+//! part of the name, or an index) or wgpu's `WGPU_BACKEND` says otherwise.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -22,16 +22,15 @@ use crate::error::{DeviceFault, Error, Result, message};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct DeviceOptions {
-    /// A fragment of the adapter's name (any case) or its index in [`Device::adapters`](crate::Device::adapters). What
-    /// has digits alone is an index.
-    /// `None` looks at the environment variable `WGRAD_ADAPTER`, then takes the fastest kind.
+    /// A part of the adapter's name (in any case) or its index in [`Device::adapters`](crate::Device::adapters); digits
+    /// alone are an index. `None` looks at the environment variable `WGRAD_ADAPTER`, then takes the fastest kind.
     pub adapter: Option<String>,
-    /// Bytes that tensors may take on the device, those in use and those kept for reuse together; beyond it
-    /// calls return an out-of-memory error. `None` leaves it to the driver.
+    /// Bytes that tensors may take on the device, those in use and those kept for reuse together; beyond it calls
+    /// return an out-of-memory error. `None` leaves the limit to the driver.
     ///
-    /// Memory is taken as it is needed, as TensorFlow does after `tf.config.experimental.set_memory_growth`,
-    /// and nothing is set aside. Not counted is what transfers and the parameters of kernels pass through:
-    /// a few MB, or twice the size of what is being read.
+    /// wgrad takes memory as it needs it, as TensorFlow does after `tf.config.experimental.set_memory_growth`, and sets
+    /// nothing aside. The limit does not count what transfers and kernel parameters pass through: a few MB, or twice
+    /// the size of a value that is being read.
     pub memory_limit: Option<u64>,
     /// How precisely products of `f32` tensors are computed; [`Device::set_matmul_precision`] changes it.
     ///
@@ -67,7 +66,7 @@ impl DeviceOptions {
     }
 }
 
-/// What is known of an adapter.
+/// What an adapter says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AdapterInfo {
@@ -75,7 +74,7 @@ pub struct AdapterInfo {
     pub name: String,
     /// Discrete, integrated, virtual or software (`Cpu`).
     pub kind: wgpu::DeviceType,
-    /// The interface below: Vulkan, Metal, DX12 or the browser's WebGPU.
+    /// The graphics interface: Vulkan, Metal, DX12 or the browser's WebGPU.
     pub backend: wgpu::Backend,
     /// The driver and its version.
     pub driver: String,
@@ -124,7 +123,7 @@ pub(crate) async fn list() -> Vec<wgpu::Adapter> {
     platform::adapters(instance()).await
 }
 
-/// Chooses an adapter and opens a device with the adapter's own limits and the features that pay.
+/// Chooses an adapter and opens a device with the adapter's own limits and the features that kernels use.
 pub(super) async fn open(
     options: &DeviceOptions,
 ) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue)> {
@@ -159,7 +158,7 @@ pub(super) async fn open(
         opened =
             request(features | cooperative, trusted::experimental_features()).await.map_err(Some);
     }
-    // A device that does not open with what is experimental opens without.
+    // If the device does not open with the experimental feature, it opens without.
     let opened = match opened {
         Ok(device) => {
             features |= cooperative;
@@ -199,7 +198,7 @@ fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
         return Err(Error::Device(DeviceFault::NoAdapter, platform::NO_ADAPTER.into()));
     }
     if !platform::SHOWS_ALL_ADAPTERS {
-        // A browser shows one, so there is nothing to choose.
+        // A browser shows one adapter, so there is nothing to choose.
         return Ok(0);
     }
     let Some(wanted) = wanted.map(str::trim).filter(|w| !w.is_empty()) else {
@@ -213,7 +212,7 @@ fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
         let best = (0..adapters.len()).min_by_key(|&i| rank(&adapters[i]));
         return Ok(best.unwrap_or(0));
     };
-    // What is all digits is an index, also where a name has these digits in it.
+    // Digits alone are an index, even where a name has these digits in it.
     let is_index = wanted.bytes().all(|byte| byte.is_ascii_digit());
     let found = match is_index {
         true => wanted.parse().ok().filter(|&i| i < adapters.len()),

@@ -1,12 +1,12 @@
-//! Small matrices that whole subgroups multiply (cooperative matrices; tensor cores, for example), and how precise
-//! products are to be.
+//! Cooperative matrices, which whole subgroups multiply (on tensor cores, for example), and how precise products are to
+//! be.
 
 use crate::dtype::DType;
 
 /// How precisely products of `f32` tensors are computed: `matmul`, the convolutions and their gradients.
 ///
-/// TensorFlow asks the same with `tf.config.experimental.enable_tensor_float_32_execution`, and allows less precision
-/// unless told otherwise; wgrad does not. Products of `f16` tensors do not depend on it: their inputs have that
+/// TensorFlow asks the same with `tf.config.experimental.enable_tensor_float_32_execution`, and gives up precision
+/// unless told otherwise; wgrad does not. It makes no difference for products of `f16` tensors: their inputs have that
 /// precision already, and their sums are `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -14,9 +14,9 @@ pub enum MatmulPrecision {
     /// Inputs and sums are `f32`.
     #[default]
     Strict,
-    /// Inputs may be rounded to `f16`, sums are `f32`: a relative error of about `5e-4` for each factor. What is larger
-    /// than 65504 becomes infinite, and what is smaller than about `6e-8` zero. Without effect where the adapter has no
-    /// units that multiply so.
+    /// Kernels may round inputs to `f16`; sums are `f32`. Each factor then has a relative error of about `5e-4`, values
+    /// above 65504 become infinite, and values below about `6e-8` become zero. It changes nothing where the adapter has
+    /// no units that multiply so.
     F16Inputs,
 }
 
@@ -27,13 +27,13 @@ pub(crate) struct Cooperative {
     pub(crate) size: u32,
     /// Of the factors: `F16` or `F32`.
     pub(crate) inputs: DType,
-    /// A product with it was compared with a plain one on this device and was right. There are drivers that declare
-    /// what they compute wrongly.
+    /// This device has computed a product with it, and the result agreed with a plain kernel's. Some drivers declare
+    /// matrices that they multiply wrongly.
     pub(crate) proven: bool,
 }
 
 impl Cooperative {
-    /// What the adapter declares and kernels can use: for each dtype the largest size.
+    /// The matrices that the adapter declares and kernels can use: for each dtype the largest size.
     pub(super) fn declared(adapter: &wgpu::Adapter, features: wgpu::Features) -> Vec<Self> {
         use wgpu::CooperativeScalarType as Scalar;
         let needed = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP;

@@ -1,6 +1,6 @@
-//! What the driver reports outside any call: validation errors, memory that ran out, a lost device.
+//! Collects what the driver reports outside any call: validation errors, a lack of memory, a lost device.
 //!
-//! Nothing here panics or aborts, as wgpu would do by default; the next call that meets the fault gets it.
+//! Nothing here panics or aborts, as wgpu would do by default; the next call that meets the fault returns it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,11 +15,11 @@ pub(super) struct Faults {
     probe: Probe,
 }
 
-/// What wgpu's handlers have told. They hold no device, which holds them.
+/// What wgpu's handlers have reported. The device holds the handlers, so they must not hold the device.
 #[derive(Default)]
 struct Told {
     lost: OnceLock<String>,
-    /// Those who want to know of the loss when it happens.
+    /// Those who wait for the loss.
     mourners: Mutex<Vec<oneshot::Sender<()>>>,
     pending: Mutex<Option<Error>>,
     /// An application sends commands of its own, or owns buffers.
@@ -42,29 +42,29 @@ impl Faults {
         Arc::new(Faults { told, probe: Probe::new(device, queue) })
     }
 
-    /// The device is gone; the first reason counts.
+    /// Notes that the device is gone; the first reason counts.
     pub(super) fn lose(&self) {
         self.told.lose(DESTROYED.to_string());
     }
 
-    /// An application has a part in what the driver may refuse.
+    /// Notes that the driver may refuse commands of an application, too.
     pub(super) fn share(&self) {
         self.told.shared.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until the device is gone.
+    /// Waits until the device is gone, and returns why.
     pub(super) async fn loss(&self) -> String {
         let receiver = {
             let mut mourners = lock(&self.told.mourners);
             let (sender, receiver) = oneshot::channel();
-            // Looked at with the list locked, so that no loss comes between.
+            // The list is locked, so no loss can come in between.
             if self.told.lost.get().is_none() {
                 mourners.retain(|mourner| !mourner.is_canceled());
                 mourners.push(sender);
             }
             receiver
         };
-        // A sender that is dropped stands for a loss that was there before.
+        // If the device is gone already, the sender is dropped at once.
         let _ = receiver.await;
         self.told.lost.get().cloned().unwrap_or_default()
     }
@@ -73,11 +73,11 @@ impl Faults {
         self.told.lost.get().map_or(Ok(()), |reason| Err(lost(reason)))
     }
 
-    /// The first error that was reported and that nobody has been told of; a lost device stays lost.
+    /// The first error that the driver has reported and no call has returned; a lost device stays lost.
     pub(super) fn check(&self) -> Result<()> {
         self.check_lost()?;
         let Some(error) = lock(&self.told.pending).take() else { return Ok(()) };
-        // A refused command may be the first sign of a loss, which is told when the device is polled.
+        // A refused command may be the first sign of a loss, which wgpu reports to whoever polls the device.
         let _ = self.poll(wgpu::PollType::Poll);
         self.look();
         self.check_lost()?;
@@ -85,19 +85,19 @@ impl Faults {
         Err(error)
     }
 
-    /// As [`Faults::check`], where a call reaches the device first: also sees a loss that nobody has told of yet.
+    /// As [`Faults::check`], for calls that reach the device: also sees a loss that nobody has reported yet.
     pub(super) fn ask(&self) -> Result<()> {
         self.look();
         self.check()
     }
 
-    /// What to tell a caller of `error`: after a loss, that.
+    /// The error that a call should return for `error`: after a loss, the loss.
     pub(super) fn judge(&self, error: Error) -> Error {
         self.look();
         self.check_lost().err().unwrap_or(error)
     }
 
-    /// Looks whether the device is gone. wgpu refuses a destroyed device's commands without a word, and tells of its end
+    /// Checks whether the device is gone. wgpu silently refuses the commands of a destroyed device, and reports its end
     /// to whoever polls it after its last work is done.
     fn look(&self) {
         if self.told.lost.get().is_none() && !self.probe.answers() {
@@ -106,7 +106,7 @@ impl Faults {
         }
     }
 
-    /// Polls the device. An error says that what was to be awaited will not come.
+    /// Polls the device. An error means that the awaited work will never be done.
     pub(super) fn poll(&self, how: wgpu::PollType) -> Result<wgpu::PollStatus, String> {
         self.probe.poll(how)
     }
@@ -116,7 +116,7 @@ impl Told {
     fn lose(&self, reason: String) {
         let _ = self.lost.set(reason);
         for mourner in std::mem::take(&mut *lock(&self.mourners)) {
-            // Who was dropped no longer wants to know.
+            // A receiver that was dropped no longer waits.
             let _ = mourner.send(());
         }
     }

@@ -1,4 +1,5 @@
-//! Buffers of an application: whether kernels can use them. A browser tells that later, with the first call that does.
+//! Checks whether kernels can use an application's buffer. A browser reports that later, at the first call that uses
+//! it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,15 +11,16 @@ impl Gpu {
         if !platform::MAY_BLOCK {
             return None;
         }
-        // What an application can map and use, too, only a native extension makes; its mapping may be pending.
+        // Only a native extension makes buffers that an application can map and kernels can use; their mapping may be
+        // pending.
         let mappable = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE;
         if !buffer.usage().intersects(mappable) {
             if buffer.slice(..).get_mapped_range().is_ok() {
                 return Some("is mapped".to_string());
             }
-            // Unmapping what is not mapped is an error, which goes to the device that has made the buffer. Numbers of
-            // buffers count within one instance of wgpu, so another one's would pass for some buffer of this device, and
-            // nothing else tells them apart. A foreign device may take the error for a reason to panic.
+            // Unmapping a buffer that is not mapped is an error, and wgpu reports it on the device that made the
+            // buffer. Nothing else tells devices apart: buffers are numbered within one instance of wgpu, so a buffer
+            // of another instance would pass for one of this device's. A foreign device may panic at the error.
             let own = self.error_of(|| drop(catch_unwind(AssertUnwindSafe(|| buffer.unmap()))));
             if own.is_none() {
                 return Some("belongs to another device".to_string());
@@ -31,7 +33,7 @@ impl Gpu {
             size: std::num::NonZeroU64::new(bytes),
         });
         let error = self.error_of(|| {
-            // Mapped ones are found by a write, though it writes nothing, and destroyed ones by being bound.
+            // An empty write finds mapped buffers, and binding finds destroyed ones.
             self.queue.write_buffer(buffer, 0, &[]);
             let _ = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: Some("wgrad"),

@@ -11,7 +11,7 @@ use super::{Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result, message};
 
 impl Clock {
-    /// The best one that the device has.
+    /// The best clock that the device has.
     fn of(device: &wgpu::Device) -> Option<Self> {
         let features = device.features();
         let inside = wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
@@ -108,7 +108,7 @@ impl KernelTimer {
     pub(super) fn clock(&self) -> Option<Clock> {
         match self.clock.load(Ordering::Relaxed) {
             0 => None,
-            // The only one that a browser can have.
+            // A browser can have no other.
             _ if !platform::MAY_BLOCK => Some(Clock::Pass),
             1 => Some(Clock::InsidePass),
             2 => Some(Clock::Pass),

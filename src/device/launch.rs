@@ -10,9 +10,9 @@ pub(crate) struct Launch<'a> {
     pub(crate) grid: [u32; 3],
     /// Names the kernel in profiles.
     pub(crate) label: &'a str,
-    /// Bytes of the storage that is bound.
+    /// Bytes of the bound storage.
     pub(crate) bytes: u64,
-    /// Additions and multiplications; 0 if they are not known.
+    /// Additions and multiplications; 0 if unknown.
     pub(crate) flops: u64,
 }
 

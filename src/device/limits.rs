@@ -1,17 +1,17 @@
-//! What kernels count on of a device: its limits and features, and the least limits that they run with.
+//! The limits and features of a device that kernels rely on, and the least limits that they run with.
 
 use super::{AdapterInfo, Cooperative, MatmulPrecision};
 use crate::error::{DeviceFault, Error, Result, message};
 
-/// What kernels may count on: the limits and features that choose between variants.
+/// The limits and features that kernels rely on and that choose between their variants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caps {
-    /// A driver that runs shaders on the processor: dispatches are dear, workgroup memory does not pay.
+    /// The driver runs shaders on the processor: a dispatch costs much, and workgroup memory gains nothing.
     pub(crate) cpu: bool,
     pub(crate) f16: bool,
-    /// The least and the most threads that a subgroup may have, where kernels may use subgroups.
+    /// The fewest and the most threads that a subgroup may have, where kernels may use subgroups.
     pub(crate) subgroups: Option<[u32; 2]>,
-    /// Small matrices that subgroups multiply.
+    /// The cooperative matrices that subgroups can multiply.
     pub(crate) cooperative: Vec<Cooperative>,
     /// How precise products of `f32` tensors are to be.
     pub(crate) precision: MatmulPrecision,
@@ -19,10 +19,10 @@ pub(crate) struct Caps {
     pub(crate) workgroup: [u32; 2],
     /// Storage buffers one kernel may bind.
     pub(crate) storage_buffers: usize,
-    /// Iterations that the loops of one invocation may make in all: one after another, within each other, and in what
-    /// they call.
+    /// How many iterations the loops of one invocation may make in all: one after another, within each other, and in
+    /// the functions that they call.
     pub(crate) loop_iterations: usize,
-    /// Lets each kernel's loops end where it says that they do.
+    /// Ends each kernel's loops where the kernel says that they end, for tests.
     #[cfg(test)]
     pub(crate) strict: bool,
     /// Bytes one binding may cover.
@@ -33,12 +33,12 @@ pub(crate) struct Caps {
     pub(crate) uniform_alignment: u64,
 }
 
-/// What any adapter goes through. Mesa's llvmpipe ends the loops of an invocation after 65,535 iterations in all and
-/// tells nobody, and a browser does not say which driver lies below. It also counts the round in which each loop ends,
-/// which is why this is half of it.
+/// So many iterations every adapter makes. Mesa's llvmpipe silently ends the loops of an invocation after 65,535
+/// iterations in all, and a browser does not say which driver it uses. The driver also counts the round in which each
+/// loop ends, so this is half of it.
 const LOOP_ITERATIONS: usize = 1 << 15;
 
-/// Uniform buffers that a kernel binds at most: its parameters, and those of what is done with its results.
+/// A kernel binds at most so many uniform buffers: its own parameters, and those of its epilogue.
 const UNIFORMS: u32 = 2;
 
 impl Caps {
@@ -71,24 +71,24 @@ impl Caps {
         }
     }
 
-    /// Threads of a subgroup, where all have the same size.
+    /// Threads of a subgroup, where all subgroups have the same size.
     pub(crate) fn subgroup(&self) -> Option<u32> {
         self.subgroups.filter(|[least, most]| least == most).map(|[size, _]| size)
     }
 
-    /// A processor whose driver runs eight threads side by side, as Mesa's does where there is AVX.
+    /// The driver runs on a processor, eight threads side by side, as Mesa's does with AVX.
     pub(crate) fn eight_lanes(&self) -> bool {
         self.cpu && self.subgroup() == Some(8)
     }
 
-    /// The longest piece of a loop that is cut because it is too long as a whole. What the other pieces come to may
-    /// take as many iterations again.
+    /// The longest piece of a loop that a kernel cuts because the whole is too long. Joining the pieces may take as
+    /// many iterations again.
     pub(crate) fn loop_piece(&self) -> usize {
         self.loop_iterations / 2
     }
 
-    /// Forgets what lies beyond any GPU in any browser (`WGRAD_PORTABLE=1`), so that kernels are made and chosen as
-    /// there. Sizes of buffers stay the adapter's.
+    /// Forgets what goes beyond any GPU in any browser (`WGRAD_PORTABLE=1`), so that kernels are made and chosen as
+    /// there. The adapter's buffer sizes stay.
     pub(super) fn forget_the_adapter(&mut self) {
         self.cpu = false;
         self.subgroups = None;
@@ -97,7 +97,7 @@ impl Caps {
         self.storage_buffers = self.storage_buffers.min(portable);
     }
 
-    /// WebGPU's guaranteed minimum, which tests of lowering and generated code run under.
+    /// WebGPU's guaranteed minimum, with which tests lower ops and generate code.
     #[cfg(test)]
     pub(crate) fn portable() -> Self {
         Caps::with_limits(&wgpu::Limits::default())
@@ -110,11 +110,11 @@ impl Caps {
     }
 }
 
-/// What an application can do that has asked for less than any adapter has.
+/// The remedy for an application that has asked for less than any adapter has.
 pub(super) const ASK_FOR_MORE: &str = "Ask for more when the device is made: `wgpu::Limits::downlevel_defaults()` is \
 enough, and `adapter.limits()` is all that the adapter has.";
 
-/// Refuses limits under which some kernel would not run.
+/// Refuses limits with which some kernel would not run.
 pub(super) fn check(limits: &wgpu::Limits, remedy: &str) -> Result<()> {
     let least = wgpu::Limits::downlevel_defaults();
     macro_rules! too_small {

@@ -1,6 +1,6 @@
 //! One GPU as `wgpu` shows it: adapters and limits, buffers, transfers, pipelines, submission, faults, profiles.
 //!
-//! This room knows bytes and kernels. It knows no op, no tensor and no layer: those are above it.
+//! This room knows bytes and kernels, but no op, no tensor and no layer: those are above it.
 
 pub(crate) mod adapter;
 mod cooperative;
@@ -39,7 +39,7 @@ pub(crate) use transfer::Staging;
 use crate::error::{DeviceFault, Error, Result, message};
 use faults::Faults;
 
-/// A device, its queue and everything that is shared between the plans that run on it.
+/// A device, its queue and everything that the plans on it share.
 pub(crate) struct Gpu {
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
@@ -114,34 +114,34 @@ impl Gpu {
         }
     }
 
-    /// The first error the driver has reported and nobody has been told of; a lost device stays lost.
+    /// The first error that the driver has reported and no call has returned; a lost device stays lost.
     pub(crate) fn check(&self) -> Result<()> {
         self.faults.check()
     }
 
-    /// As [`Gpu::check`], where a call reaches the device first: sees a loss of which nobody has told yet.
+    /// As [`Gpu::check`], for calls that reach the device: also sees a loss that nobody has reported yet.
     pub(crate) fn ask(&self) -> Result<()> {
         self.faults.ask()
     }
 
-    /// What to tell a caller of `error`: after a loss, that.
+    /// The error that a call should return for `error`: after a loss, the loss.
     pub(crate) fn judge(&self, error: Error) -> Error {
         self.faults.judge(error)
     }
 
-    /// An application has a part in what the driver may refuse from now on.
+    /// Notes that the driver may refuse commands of an application, too, from now on.
     pub(crate) fn share(&self) {
         self.faults.share();
     }
 
-    /// Waits until the device is gone and tells why.
+    /// Waits until the device is gone, and returns why.
     pub(crate) async fn loss(&self) -> String {
         self.faults.loss().await
     }
 
-    /// Gives the device back to the driver, with all that is on it.
+    /// Gives the device back to the driver, with everything on it.
     pub(crate) fn destroy(&self) {
-        // Said at once, as the driver's own report comes later.
+        // The driver's own report comes later.
         self.faults.lose();
         self.device.destroy();
     }
@@ -156,7 +156,7 @@ impl Gpu {
         let limit = self.caps.binding_bytes.min(self.caps.buffer_bytes);
         match bytes {
             Some(bytes) if bytes <= limit => Ok(()),
-            // Without elements, but sizes are multiplied without it, too.
+            // The tensor has no elements, but ops also multiply the other sizes.
             Some(bytes) if shape.contains(&0) && bytes <= MOST => Ok(()),
             _ if shape.contains(&0) => Err(Error::Shape(message!(
                 "{op}: a tensor of shape {shape} has no elements, and its other sizes multiply to more than {MOST} bytes. \
@@ -181,11 +181,11 @@ impl Gpu {
     }
 }
 
-/// Bytes that the sizes of a tensor without elements may stand for, so that sums and products of a few sizes, with which
-/// ops reckon, stay below what `usize` holds.
+/// The sizes of a tensor without elements may stand for so many bytes. Ops add and multiply a few sizes, and the
+/// results stay below what `usize` holds.
 const MOST: u64 = usize::MAX as u64 / 4;
 
-/// Whether an environment variable is there and neither empty nor 0.
+/// Whether an environment variable is set and neither empty nor 0.
 pub(crate) fn is_set(name: &str) -> bool {
     platform::env_var(name).is_some_and(|value| value != "0" && !value.is_empty())
 }

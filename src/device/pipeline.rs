@@ -16,10 +16,10 @@ pub(crate) struct Pipeline {
 
 pub(crate) struct Pipelines {
     by_text: Mutex<HashMap<Arc<str>, Arc<Pipeline>>>,
-    /// Layouts by what is done with each binding. Pipelines share them, as a change of layout is an eighth of what
-    /// wgpu does for a dispatch.
+    /// Layouts, by how a kernel uses each binding. Pipelines share them, as a change of layout is an eighth of wgpu's
+    /// work for a dispatch.
     layouts: Mutex<Vec<(Vec<Access>, Layout)>>,
-    /// What the driver made of them, kept for the next process.
+    /// What the driver made of the kernels, kept for the next process.
     kept: Option<PipelineCache>,
 }
 
@@ -82,7 +82,7 @@ impl Pipelines {
     }
 
     fn kept(&self) -> Option<&PipelineCache> {
-        // Said again for the compiler, which then leaves out what nobody calls.
+        // The constant tells the compiler that nobody calls this in a browser.
         self.kept.as_ref().filter(|_| platform::HAS_FILES)
     }
 
@@ -92,13 +92,12 @@ impl Pipelines {
 }
 
 impl Gpu {
-    /// True if there is a pipeline of `source` already.
+    /// True if this device has compiled `source` already.
     pub(crate) fn has_pipeline(&self, source: &ShaderSource) -> bool {
         self.pipelines.known().contains_key(&source.wgsl)
     }
 
-    /// The pipelines of `sources`, in order. Those that are new are compiled side by side, on as many threads
-    /// as there are processors.
+    /// The pipelines of `sources`, in order. All processors compile the new ones side by side.
     pub(crate) fn pipelines(&self, sources: &[&ShaderSource]) -> Result<Vec<Arc<Pipeline>>> {
         let mut missing: Vec<&ShaderSource> = Vec::new();
         {
@@ -110,7 +109,7 @@ impl Gpu {
                 }
             }
         }
-        // If one cannot be compiled none is kept: the driver's report does not say reliably which it was.
+        // If one fails to compile, none is kept: the driver's report does not reliably say which one failed.
         let compiled = platform::map_on_threads(&missing, |source| self.compile(source));
         let compiled = compiled.into_iter().collect::<Result<Vec<Pipeline>>>()?;
         self.check()?;

@@ -1,7 +1,7 @@
-//! What the driver made of kernels, kept on disk for the next process, where the backend hands it out (Vulkan).
+//! Keeps on disk, for the next process, what the driver made of kernels, where the backend hands it out (Vulkan).
 //!
-//! Nothing here is needed: a file that is missing, broken or another driver's is left aside, and a folder that
-//! cannot be written costs a warning. `WGRAD_CACHE=off` turns it off, any other value moves it.
+//! Nothing depends on it: the cache ignores a file that is missing, broken or another driver's, and warns of a folder
+//! that it cannot write. `WGRAD_CACHE=off` turns the cache off, any other value moves it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ pub(super) struct PipelineCache {
 }
 
 struct State {
-    /// Of the data in the file.
+    /// The length of the data in the file.
     checksum: u64,
-    /// A folder that could not be written once is not tried again.
+    /// The cache does not try again to write a folder once it has failed.
     writable: bool,
 }
 
-/// A file beyond this is left aside and replaced: caches only grow, also by kernels that no program has any more.
+/// The cache ignores and replaces a larger file: caches only grow, also by kernels that no program uses any more.
 const LARGEST: u64 = 256 << 20;
 
 /// A driver that keeps nothing returns no more than a header (Vulkan's has 32 bytes, wgpu's before it 64).
@@ -58,7 +58,7 @@ impl PipelineCache {
         &self.raw
     }
 
-    /// Brings the file up to date if the driver has more to keep than it has.
+    /// Writes the file anew if the driver has more to keep than the file holds.
     pub(super) fn save(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.writable {

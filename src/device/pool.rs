@@ -1,7 +1,7 @@
-//! Device buffers, reused: a freed buffer waits here for the next value of its size class.
+//! Reuses device buffers: a freed buffer waits here for the next value of its size class.
 //!
-//! Reuse needs no waiting: all work goes through one queue, so whatever still reads a freed buffer was
-//! submitted before whatever writes it next.
+//! Reuse needs no waiting: all work goes through one queue, so whatever still reads a freed buffer was submitted before
+//! whatever writes it next.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,11 +9,11 @@ use super::faults::{Faults, out_of_memory};
 use super::stats::DeviceStats;
 use crate::error::Result;
 
-/// A device buffer; goes back to its pool when the last holder drops it.
+/// A device buffer; it goes back to its pool when the last holder drops it.
 pub(crate) struct Buffer {
     raw: wgpu::Buffer,
     id: u64,
-    /// Bytes taken from the pool; for an application's own buffer, its size.
+    /// The bytes that the pool counts for it; for an application's own buffer, its size.
     bytes: u64,
     pool: Option<Arc<Pool>>,
 }
@@ -33,7 +33,7 @@ impl Buffer {
         &self.raw
     }
 
-    /// Identifies the buffer in caches: never given to another one, but kept through reuse.
+    /// Identifies the buffer in caches: no other buffer ever gets this number, and reuse keeps it.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -71,7 +71,7 @@ struct State {
     peak: u64,
 }
 
-/// Freed memory beyond what is live, plus this, is given back to the driver.
+/// The pool gives back freed memory beyond what is live plus this.
 const SPARE_BYTES: u64 = 256 << 20;
 
 impl Pool {
@@ -81,19 +81,19 @@ impl Pool {
         Pool { device, faults, largest, state }
     }
 
-    /// A buffer of at least `bytes`, one with the ids `prefer` if it is free.
+    /// A buffer of at least `bytes`, preferably one with an id of `prefer`.
     pub(crate) fn acquire(self: &Arc<Self>, bytes: u64, prefer: &[u64]) -> Result<Arc<Buffer>> {
         self.take(&mut self.lock(), bytes, prefer)
     }
 
-    /// Appends to `taken` a buffer for each of `wanted`: at least so many bytes, one with these ids if it is
-    /// free. A plan that gets the same buffers again finds its bind groups again.
+    /// Appends to `taken` a buffer for each of `wanted`: of at least so many bytes, preferably one with these ids. A
+    /// plan that gets the same buffers again finds its bind groups again.
     pub(crate) fn acquire_all<'a>(
         self: &Arc<Self>,
         wanted: impl Iterator<Item = (u64, &'a [u64])>,
         taken: &mut Vec<Arc<Buffer>>,
     ) -> Result<()> {
-        // After an error the caller drops what was taken; here that would lock the pool twice.
+        // After an error the caller drops what it has taken; dropping it here would lock the pool twice.
         let mut state = self.lock();
         for (bytes, prefer) in wanted {
             taken.push(self.take(&mut state, bytes, prefer)?);
@@ -126,12 +126,12 @@ impl Pool {
         Ok(Arc::new(Buffer { raw: idle.raw, id: idle.id, bytes: class, pool }))
     }
 
-    /// Gives freed buffers back to the driver. Returns how many bytes that were.
+    /// Gives freed buffers back to the driver. Returns how many bytes it has freed.
     pub(crate) fn trim(&self) -> u64 {
         self.lock().trim_to(0)
     }
 
-    /// Limits what is live and pooled together. What is live already stays.
+    /// Limits the bytes of live and pooled buffers together. Live buffers stay.
     pub(crate) fn set_limit(&self, limit: Option<u64>) {
         let mut state = self.lock();
         state.limit = limit;
@@ -172,7 +172,7 @@ impl Pool {
         let raw = match self.try_create(class) {
             Ok(raw) => raw,
             Err(error) if error.is_out_of_memory() && state.trim_to(0) > 0 => {
-                // The driver has the memory back when the work that uses it is done.
+                // The driver gets the memory back when the work that uses it is done.
                 let _ = self.faults.poll(wgpu::PollType::wait_indefinitely());
                 self.try_create(class)?
             }
@@ -192,7 +192,7 @@ impl Pool {
             usage,
             mapped_at_creation: false,
         });
-        // Natively the driver's answer is here already; a browser's comes with a later call.
+        // Natively the driver has answered by now; a browser answers at a later call.
         self.faults.check()?;
         Ok(raw)
     }
@@ -214,12 +214,12 @@ impl Pool {
 }
 
 impl State {
-    /// Where the buffers of `class` bytes are, or where they would be.
+    /// Where the buffers of `class` bytes are, or would be.
     fn class(&self, class: u64) -> std::result::Result<usize, usize> {
         self.idle.binary_search_by_key(&class, |(class, _)| *class)
     }
 
-    /// Gives back what is pooled beyond the limit, which may have been lowered below what was live.
+    /// Gives back pooled buffers beyond the limit, which may now be lower than what was live.
     fn heed_limit(&mut self) {
         if let Some(limit) = self.limit {
             self.trim_to(limit.saturating_sub(self.live));

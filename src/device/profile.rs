@@ -1,4 +1,4 @@
-//! What a profile says: every kernel that ran and its time, as a table and as a trace.
+//! What a profile shows: every kernel that ran and its time, as a table and as a trace.
 
 use std::fmt;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Profile {
     kernels: Vec<ProfiledKernel>,
 }
 
-/// Where the times come from.
+/// The clock that the times come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clock {
     /// The device's, between the dispatches of one pass.
@@ -38,7 +38,7 @@ pub struct ProfiledKernel {
     pub start: Duration,
     /// How long it took.
     pub duration: Duration,
-    /// Bytes of the tensors that it was bound to.
+    /// Bytes of the tensors that it binds.
     pub bytes: u64,
     /// Additions and multiplications, if they are known.
     pub flops: Option<u64>,
@@ -54,7 +54,7 @@ impl Profile {
         &self.kernels
     }
 
-    /// The time of all kernels together, without what lies between them.
+    /// The time of all kernels together, without the pauses between them.
     pub fn total(&self) -> Duration {
         self.kernels.iter().map(|kernel| kernel.duration).sum()
     }

@@ -1,4 +1,4 @@
-//! What a kernel is to the device: a WGSL text and which of its bindings are written.
+//! A kernel as the device sees it: a WGSL text, and how the kernel uses its bindings.
 
 use std::sync::Arc;
 

@@ -22,17 +22,17 @@ use std::time::Duration;
 pub struct DeviceStats {
     /// Ops called.
     pub nodes: u64,
-    /// Times the waiting ops were turned into a plan and run.
+    /// How often the device has turned the waiting ops into a plan and run it.
     pub flushes: u64,
     /// Kernels launched.
     pub kernels: u64,
     /// Command buffers handed to the queue.
     pub submits: u64,
-    /// Flushes whose plan was known already.
+    /// Flushes whose plan the device knew already.
     pub plan_hits: u64,
     /// Flushes that had to be planned.
     pub plan_misses: u64,
-    /// Time spent making plans. What their kernels cost to compile is not in it.
+    /// Time spent making plans, without compiling their kernels.
     pub planning: Duration,
     /// Pipelines compiled.
     pub pipelines: u64,
@@ -50,14 +50,14 @@ pub struct DeviceStats {
     pub live_bytes: u64,
     /// Bytes in freed buffers that wait for reuse. [`Device::trim`](crate::Device::trim) gives them back.
     pub pooled_bytes: u64,
-    /// Bytes that the plan that ran last needs for what lies between its kernels and is no result: values that never
-    /// live at the same time lie in the same place. It takes them while it runs only.
+    /// Bytes that the last plan needs between its kernels, beside its results: values that never live at the same time
+    /// share memory. The plan takes these bytes only while it runs.
     pub arena_bytes: u64,
     /// The most bytes that were ever held at once, live and pooled together.
     pub peak_bytes: u64,
 }
 
-/// The counters that are not the pool's.
+/// The counters; those of memory are the pool's.
 #[derive(Default)]
 pub(crate) struct Counters([AtomicU64; 12]);
 
@@ -83,7 +83,7 @@ impl Counters {
         self.0[counter as usize].fetch_add(n, Ordering::Relaxed);
     }
 
-    /// For a counter that tells how things stand.
+    /// Sets a counter that shows the present state.
     pub(crate) fn set(&self, counter: Counter, n: u64) {
         self.0[counter as usize].store(n, Ordering::Relaxed);
     }

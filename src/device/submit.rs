@@ -1,4 +1,4 @@
-//! Encoding and submission: the only place where a compute pass begins.
+//! Encodes and submits work; only this file begins compute passes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,22 +22,22 @@ pub(super) struct InFlight(Mutex<VecDeque<wgpu::SubmissionIndex>>);
 /// are enough to keep a device busy.
 const AHEAD: usize = 4;
 
-/// Kernels from which on work for an idle device is submitted in parts. A submission costs about as much as the
-/// encoding of ten to twenty kernels, so what is shorter gains nothing.
+/// Work for an idle device goes in parts if it has at least so many kernels. A submission costs about as much as
+/// encoding ten to twenty kernels, so shorter work gains nothing.
 const LONG: usize = 96;
 
-/// Kernels of the first part. Each part after it may be twice as long: the device works on one for longer than
-/// the host encodes the next.
+/// Kernels of the first part. Each later part may be twice as long: the device works on one for longer than the host
+/// needs to encode the next.
 const FIRST: usize = 32;
 
-/// Bytes that a part moves at most, if it has at least `FEW` kernels: these take a device longer than the host
-/// takes to encode what follows.
+/// A part moves at most so many bytes, if it has at least `FEW` kernels: the device needs longer for them than the host
+/// needs to encode what follows.
 const PART_BYTES: u64 = 256 << 20;
 const FEW: usize = 8;
 
 impl Gpu {
-    /// Runs `launches` in order, then copies what is to be `read`: in one submission, unless there are many
-    /// kernels and the device has nothing else to do meanwhile.
+    /// Runs `launches` in order, then copies the buffer of `read`: in one submission, unless there are many kernels and
+    /// the device is idle.
     pub(crate) fn submit(
         &self,
         launches: &[Launch<'_>],
@@ -84,7 +84,7 @@ impl Gpu {
         index
     }
 
-    /// Copies several buffers into one staging buffer, each so many bytes (whole words), one behind the other.
+    /// Copies buffers one behind the other into one staging buffer, each so many bytes (whole words).
     pub(crate) fn gather(
         &self,
         parts: &[(Arc<Buffer>, u64)],
@@ -144,7 +144,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Whether all that was submitted is done. A browser does not say.
+    /// Whether the device has done all submitted work. A browser does not say.
     fn is_idle(&self) -> bool {
         if !platform::MAY_BLOCK {
             return false;
@@ -162,8 +162,8 @@ impl Gpu {
         })
     }
 
-    /// Waits for the oldest submission when too many are under way. A browser cannot block; there the
-    /// caller's own `await`s set the pace.
+    /// Waits for the oldest submission when too many are under way. A browser cannot block; there the caller's own
+    /// `await`s set the pace.
     fn hold_back(&self, index: wgpu::SubmissionIndex) -> Result<()> {
         if !platform::MAY_BLOCK {
             return Ok(());
@@ -179,11 +179,11 @@ impl Gpu {
         }
     }
 
-    /// Blocks until `index`, or all that was submitted, is done.
+    /// Blocks until the device has done `index`, or all submitted work.
     pub(crate) fn wait(&self, index: Option<wgpu::SubmissionIndex>) -> Result<()> {
         let wait = wgpu::PollType::Wait { submission_index: index, timeout: None };
         let polled = self.faults.poll(wait);
-        // Of a lost device nothing can be awaited.
+        // A lost device will never be done.
         if polled.is_err() { self.ask() } else { self.check() }?;
         polled.map(drop).map_err(|e| {
             Error::Device(DeviceFault::Validation, message!("Device: waiting for the queue: {e}."))
@@ -191,8 +191,8 @@ impl Gpu {
     }
 }
 
-/// How many kernels to submit before the others are encoded: at most `most`, fewer if these move many bytes;
-/// `None` if too few would be left to be worth a submission of their own.
+/// How many kernels to submit before encoding the others: at most `most`, fewer if these move many bytes; `None` if too
+/// few would remain to be worth a submission of their own.
 fn first_part(mut bytes: impl ExactSizeIterator<Item = u64>, most: usize) -> Option<usize> {
     let all = bytes.len();
     let mut moved = 0u64;

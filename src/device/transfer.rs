@@ -1,7 +1,7 @@
-//! Bytes to the device and back.
+//! Moves bytes to the device and back.
 //!
-//! Uploads go through wgpu's staging memory and never wait. A read is a copy into a mappable buffer in the
-//! same submission as the work before it, then a map: `async` everywhere, with a blocking twin natively.
+//! Uploads go through wgpu's staging memory and never wait. A read copies a value into a mappable buffer, in the same
+//! submission as the work before it, and maps that buffer: `async` everywhere, with a blocking twin natively.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::error::{DeviceFault, Error, Result, message};
 
 pub(super) struct Transfer {
     idle: Mutex<Vec<wgpu::Buffer>>,
-    /// Uploaded since the last submission.
+    /// Bytes uploaded since the last submission.
     pending_bytes: AtomicU64,
     poller: Poller,
 }
@@ -34,20 +34,21 @@ impl Staging {
         &self.raw
     }
 
-    /// Copies move whole words.
+    /// The bytes to copy: copies move whole words.
     pub(super) fn copy_bytes(&self) -> u64 {
         (self.bytes as u64).next_multiple_of(4)
     }
 }
 
-/// Uploads wait in host memory until a submission takes them along; beyond this much one is made for them.
+/// Uploads wait in host memory until a submission takes them along; beyond this much they get a submission of their
+/// own.
 const PENDING_LIMIT: u64 = 64 << 20;
-/// Staging buffers of read-backs that are kept for the next ones, and the largest that is.
+/// How many staging buffers of reads are kept for the next ones, and the size of the largest that is kept.
 const IDLE_LIMIT: usize = 8;
 const IDLE_BYTES: u64 = 16 << 20;
 
 impl Transfer {
-    /// A submission has taken the pending uploads along.
+    /// Notes that a submission has taken the pending uploads along.
     pub(super) fn uploads_submitted(&self) {
         self.pending_bytes.store(0, Ordering::Relaxed);
     }
@@ -55,7 +56,7 @@ impl Transfer {
     pub(super) fn new(faults: &Arc<Faults>) -> Self {
         let faults = faults.clone();
         let wait = move || {
-            // Those who wait for a value hear of a loss by themselves.
+            // The readers themselves notice a loss.
             let _ = faults.poll(wgpu::PollType::wait_indefinitely());
         };
         Transfer {
@@ -67,7 +68,7 @@ impl Transfer {
 }
 
 impl Gpu {
-    /// Writes `bytes` to the start of `buffer`, before everything that is submitted from now on.
+    /// Writes `bytes` to the start of `buffer`, before all work that is submitted from now on.
     pub(crate) fn upload(&self, buffer: &Buffer, bytes: &[u8]) -> Result<()> {
         self.ask()?;
         let whole = bytes.len() & !3;
@@ -108,14 +109,14 @@ impl Gpu {
         Ok(Staging { raw, bytes })
     }
 
-    /// The bytes of `staging` once the submission that fills it is done.
+    /// The bytes of `staging`, once the device has done the submission that fills it.
     pub(crate) async fn read(&self, staging: Staging) -> Result<Vec<u8>> {
         let mapped = self.start_map(&staging);
         let result = self.told(mapped).await;
         self.finish_read(staging, result)
     }
 
-    /// As [`Gpu::read`], blocking the thread.
+    /// As [`Gpu::read`]; blocks the thread.
     pub(crate) fn read_blocking(
         &self,
         staging: Staging,
@@ -125,28 +126,28 @@ impl Gpu {
         self.wait(Some(index))?;
         let result = match mapped.try_recv() {
             Ok(Some(result)) => Ok(result),
-            // The wait may end just before the callback runs.
+            // The wait may end just before wgpu runs the callback.
             Ok(None) => self.wait(None).map(|()| pollster::block_on(mapped))?,
             Err(canceled) => Err(canceled),
         };
         self.finish_read(staging, result)
     }
 
-    /// Waits until all that was submitted is done, without blocking the thread.
+    /// Waits until the device has done all submitted work, without blocking the thread.
     pub(crate) async fn done(&self) -> Result<()> {
         let (sender, receiver) = oneshot::channel();
         self.queue.on_submitted_work_done(move || {
-            // Whoever was dropped meanwhile no longer wants to know.
+            // A future that was dropped no longer waits.
             let _ = sender.send(());
         });
-        // A device that is lost drops the callback, or keeps it for ever.
+        // If the device is lost, wgpu drops the callback or keeps it for ever.
         match self.told(receiver).await {
             Ok(()) => self.check(),
             Err(_) => self.ask(),
         }
     }
 
-    /// What a callback sends, while a thread polls for it. Nothing comes if the driver loses the device meanwhile.
+    /// What a callback sends, while a thread polls for it. Canceled if the driver loses the device meanwhile.
     async fn told<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, oneshot::Canceled> {
         if !platform::MAY_BLOCK {
             // A browser answers every promise.
@@ -167,7 +168,7 @@ impl Gpu {
         let (sender, receiver) = oneshot::channel();
         let range = 0..staging.copy_bytes().max(4);
         staging.raw.slice(range).map_async(wgpu::MapMode::Read, move |result| {
-            // A reader that was dropped no longer wants to know.
+            // A reader that was dropped no longer waits.
             let _ = sender.send(result);
         });
         receiver
@@ -181,7 +182,7 @@ impl Gpu {
             oneshot::Canceled,
         >,
     ) -> Result<Vec<u8>> {
-        // A map on a lost device can report success, so the device is asked first.
+        // wgpu can report a successful map on a lost device, so this looks at the device first.
         if matches!(result, Ok(Ok(()))) { self.check() } else { self.ask() }?;
         let failed = |what: String| {
             Error::Device(DeviceFault::Lost, message!("Device: reading back: {what}."))
@@ -205,7 +206,7 @@ impl Gpu {
         Ok(bytes)
     }
 
-    /// Drops the buffers that are kept for read-backs.
+    /// Drops the buffers that are kept for reads.
     pub(crate) fn trim_transfers(&self) {
         self.transfer.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -1,5 +1,5 @@
-//! The crate's only `unsafe` blocks: shader modules without the counter that ends endless loops, pipelines that an
-//! earlier process compiled, and a feature that wgpu calls experimental.
+//! The crate's only `unsafe` blocks: they create shader modules without the counter that ends endless loops, start
+//! pipelines from an earlier process's cache, and ask for a feature that wgpu calls experimental.
 //!
 //! wgpu adds to every loop a counter that breaks it after 2^64 turns. In the inner loop of a matmul that
 //! costs a quarter of the speed and doubles the time a driver compiles (measured on lavapipe: 16.7 against
@@ -25,7 +25,7 @@ pub(super) fn create_shader_module(
     unsafe { device.create_shader_module_trusted(descriptor, checks) }
 }
 
-/// A cache that starts with `data`, which an earlier cache for the adapter of this device has returned.
+/// A cache that starts with `data`, which an earlier cache has returned for this device's adapter.
 pub(super) fn create_pipeline_cache(
     device: &wgpu::Device,
     data: Option<&[u8]>,
@@ -33,7 +33,7 @@ pub(super) fn create_pipeline_cache(
     let descriptor = wgpu::PipelineCacheDescriptor {
         label: Some("wgrad"),
         data,
-        // Data of another driver version are left aside.
+        // wgpu ignores data of another driver version.
         fallback: true,
     };
     // SAFETY: `data` must come from `PipelineCache::get_data`. The caller has read them from a file that this

@@ -1,15 +1,15 @@
-//! What two calls of an op must share to be one piece of code: the op's type and its attributes, which are the fields
-//! of its struct. It is derived from them, so that none can be forgotten.
+//! What makes two calls the same op: its type and its attributes, which are the fields of its struct. Rust derives the
+//! identity from the fields, so that none can be forgotten.
 
 use std::any::{Any, TypeId};
 use std::hash::{Hash, Hasher};
 
 /// An op's identity, which every struct with `#[derive(Hash, PartialEq, Eq)]` has.
 ///
-/// What is fed to the hasher are the bytes of a key and are compared one by one, so equal bytes must mean equal
-/// fields. A derived `Hash` keeps that: integers have a fixed width, lists begin with their length, strings end with a
-/// byte that no text has, and variants of an enum begin with their number. `f32` has no `Hash`: an attribute of that
-/// type is kept as its bits.
+/// The hasher collects the bytes of a key, which are compared one by one, so equal bytes must mean equal fields. A
+/// derived `Hash` keeps that: integers have a fixed width, lists begin with their length, strings end with a byte that
+/// no text has, and variants of an enum begin with their number. `f32` has no `Hash`: an op keeps such an attribute as
+/// its bits.
 pub(crate) trait Identity: Any {
     /// Feeds the op's type and all its attributes to `state`.
     fn identify(&self, state: &mut dyn Hasher);
@@ -31,8 +31,9 @@ impl<T: Any + Hash + Eq> Identity for T {
     }
 }
 
-/// A field that may change from call to call without new code, so that it is no part of the op's identity: all values
-/// are equal, and nothing is hashed. The op hands it to the plan by [`Op::runtime_scalars`](super::Op::runtime_scalars).
+/// A field that may change from call to call without new code, so it is no part of the op's identity: all its values
+/// are equal, and it hashes nothing. The op hands it to the plan by
+/// [`Op::runtime_scalars`](super::Op::runtime_scalars).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Runtime<T>(pub(crate) T);
 

@@ -1,4 +1,4 @@
-//! What makes two graphs one plan: the key, and which nodes carry the same numbers.
+//! What makes two graphs share a plan: the key, and which nodes carry equal runtime scalars.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -6,8 +6,8 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use super::{Graph, Input};
 
-/// A graph's structure as bytes: equal for two graphs exactly if one plan serves both. The hash is made with
-/// the bytes and finds the plan; the bytes are compared in full, for a collision would be a wrong answer.
+/// A graph's structure as bytes, equal for two graphs exactly if one plan serves both. The hash finds the plan; then
+/// the bytes are compared in full, as a collision would be a wrong answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     hash: u64,
@@ -21,7 +21,7 @@ impl Key {
 }
 
 impl Graph {
-    /// The graph's key. Sets [`Graph::equal_scalars`], which is part of it, unless `coincidences` has seen too
+    /// The graph's key. Also sets [`Graph::equal_scalars`], which is part of it, unless `coincidences` has seen too
     /// many variants of this structure.
     pub(crate) fn key(&mut self, coincidences: &mut Coincidences) -> Key {
         let mut key = KeyWriter(Vec::with_capacity(48 * self.nodes.len() + 64));
@@ -32,7 +32,7 @@ impl Graph {
         self.equal_scalars.clear();
         let mut first_with = HashIndex::default();
         for (i, node) in self.nodes.iter().enumerate() {
-            // Ops without inputs carry their shape as an attribute; that of the others follows from `infer`.
+            // Ops without inputs have their shape as an attribute; the shapes of others follow from `infer`.
             key.write_u32(((node.inputs.len() as u32) << 1) | u32::from(node.wanted));
             for input in &node.inputs {
                 key.write_u32(match *input {
@@ -40,7 +40,7 @@ impl Graph {
                     Input::Leaf(i) => (i << 1) | 1,
                 });
             }
-            // With their length, so that no op's attributes are taken for another's and what follows.
+            // The length comes first, so that no op's attributes can pass for another's and what follows.
             let at = key.0.len();
             key.write_u32(0);
             node.op.identify(&mut key);
@@ -79,8 +79,8 @@ impl Graph {
 }
 
 impl Graph {
-    /// A hash of the op's name and of what it makes. Programs that repeat themselves repeat these, whatever varies from
-    /// turn to turn: inputs, numbers, and attributes such as the place of a slice.
+    /// A hash of the op's name and of the result's shape and dtype. Programs that repeat themselves repeat these,
+    /// whatever else varies from turn to turn: inputs, numbers, and attributes such as the place of a slice.
     pub(crate) fn symbol(&self, i: usize) -> u64 {
         let node = &self.nodes[i];
         let mut hash = Mixer::default();
@@ -89,7 +89,7 @@ impl Graph {
         hash.finish()
     }
 
-    /// What decides how node `i` is lowered: its op, attributes, and the shapes and dtypes around it.
+    /// What decides how node `i` is lowered: its op, its attributes, and the shapes and dtypes around it.
     pub(crate) fn kind(&self, i: usize) -> Vec<u8> {
         let node = &self.nodes[i];
         let mut key = KeyWriter(Vec::with_capacity(64));
@@ -101,11 +101,11 @@ impl Graph {
         key.0
     }
 
-    /// What decides the value of node `i`, read from `inputs`: two nodes of a graph for which it is the same have the
+    /// What decides the value of node `i` with the inputs `inputs`: two nodes of a graph with equal signatures have the
     /// same value whenever the plan of this graph runs.
     pub(crate) fn signature(&self, i: usize, inputs: impl Iterator<Item = Input>) -> Vec<u8> {
         let node = &self.nodes[i];
-        // The kind has the shapes: a reshape shares the elements, not the shape.
+        // A reshape shares the elements but not the shape, so the kind with its shapes comes first.
         let mut key = KeyWriter(self.kind(i));
         inputs.for_each(|input| input.hash(&mut key));
         if !node.op.runtime_scalars().is_empty() {
@@ -116,30 +116,30 @@ impl Graph {
     }
 }
 
-/// Small numbers by hashes or addresses. One type for all of them, as each kind of map is code of its own.
+/// Small numbers by hashes or addresses. There is one type for all of them, as each kind of map is code of its own.
 pub(crate) type HashIndex = HashMap<u64, u32, BuildHasherDefault<Mixer>>;
 
-/// How often numbers of one structure have coincided in another way.
+/// How often equal runtime scalars of one structure have formed a new pattern.
 ///
-/// A plan may compute nodes with equal numbers once, so which numbers are equal is part of its key. In a program
-/// whose numbers are random they coincide in ever new ways, and each would be planned; after a few, such a
-/// structure gets the plan that takes no numbers for equal, which is right for all of them.
+/// A plan may compute nodes with equal scalars once, so the key says which are equal. In a program with random numbers
+/// they coincide in ever new patterns, and each would need a plan; after a few, such a structure gets the plan that
+/// takes no scalars for equal, which is right for all of them.
 #[derive(Default)]
 pub(crate) struct Coincidences {
-    /// How many ways each structure has shown, by its hash.
+    /// How many patterns each structure has shown, by its hash.
     counts: HashIndex,
-    /// The ways, by hashes of structure and way.
+    /// The patterns, by hashes of structure and pattern.
     ways: HashIndex,
 }
 
-/// Ways in which a loop's numbers coincide before they are taken to be random.
+/// After so many patterns a structure's scalars count as random.
 const WAYS: u32 = 8;
-/// Structures that are remembered.
+/// How many structures are remembered.
 const STRUCTURES: usize = 1024;
 
 impl Coincidences {
-    /// True if the plan for the structure of this hash may count on `equal_scalars`. A collision of hashes costs
-    /// speed only, for the key has the bytes.
+    /// True if the plan for the structure of this hash may rely on `equal_scalars`. A collision of hashes costs only
+    /// speed, as the key has the bytes.
     fn heeds(&mut self, structure: u64, equal_scalars: &[Option<u32>]) -> bool {
         if equal_scalars.iter().all(Option::is_none) {
             return true;
@@ -163,7 +163,7 @@ impl Coincidences {
     }
 }
 
-/// Collects what is hashed instead of mixing it.
+/// Collects the hashed bytes instead of mixing them.
 pub(super) struct KeyWriter(pub(super) Vec<u8>);
 
 impl Hasher for KeyWriter {
@@ -182,7 +182,7 @@ pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
     mixer.finish()
 }
 
-/// A fast hash for tables that hold nothing hostile: a multiplication for eight bytes.
+/// A fast hash for tables whose keys nobody chooses to do harm: one multiplication for eight bytes.
 #[derive(Default)]
 pub(crate) struct Mixer(u64);
 

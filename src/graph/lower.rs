@@ -1,9 +1,8 @@
 //! The vocabulary in which an op tells the planner how it becomes code.
 //!
-//! Four kinds are enough: no code at all ([`Lowering::Alias`]), one value for each output element from
-//! values of the inputs ([`Elementwise`]), a fold over axes ([`Reduction`]), and kernels with a shader of their
-//! own ([`Kernel`]). The planner fuses the second and third kind with each other, and the second into the end of
-//! the fourth.
+//! Four kinds of code are enough: none at all ([`Lowering::Alias`]), one value for each output element from values of
+//! the inputs ([`Elementwise`]), a fold over axes ([`Reduction`]), and kernels with a shader of their own ([`Kernel`]).
+//! The planner fuses elementwise code and folds with each other, and elementwise code into the end of a shader.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,13 +14,13 @@ use crate::device::{Access, Caps, Cooperative, ShaderSource};
 use crate::dtype::DType;
 use crate::wgsl::{self, Formula};
 
-/// What an op sees when it is lowered.
+/// What an op sees when the planner lowers it.
 pub(crate) struct LoweringContext<'a> {
     pub(crate) inputs: &'a [&'a Spec],
     pub(crate) output: &'a Spec,
     pub(crate) caps: &'a Caps,
-    /// Which of [`Op::variants`] to take, by its name. The op chooses where there is none, or one that it does not
-    /// have here.
+    /// The variant to take, by its name in [`Op::variants`]. The op chooses where there is no name, or one that it does
+    /// not have here.
     ///
     /// [`Op::variants`]: super::Op::variants
     pub(crate) variant: Option<&'a str>,
@@ -30,22 +29,22 @@ pub(crate) struct LoweringContext<'a> {
 /// The ways in which an op can be computed, which differ in speed and rounding.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Variants {
-    /// What measurements are kept by, beside the shapes: the op with all its attributes, in words that later versions
-    /// will use too.
+    /// The text under which findings are kept, beside the shapes: the op with all its attributes, in words that later
+    /// versions will use, too.
     pub(crate) of: String,
-    /// Their names, which mean the same in every run. The first is what the op takes unasked.
+    /// The variants' names, which mean the same in every run. The first is the one that the op takes by itself.
     pub(crate) names: Vec<String>,
-    /// The simplest of them, with whose results the others' are compared.
+    /// The simplest variant; measurements compare the others' results with its result.
     pub(crate) plain: usize,
-    /// How many products or numbers a result adds up: their order is what the variants differ in.
+    /// How many products or numbers a result adds up: variants differ in the order of these sums.
     pub(crate) terms: usize,
-    /// Those that round factors to `f16` before they multiply them.
+    /// The variants that round factors to `f16` before they multiply them.
     pub(crate) half: Vec<String>,
-    /// Those that are not proven yet, which may be measured and no more.
+    /// The variants that nobody has verified yet; the tuner may measure them, but no plan may use them.
     pub(crate) unverified: Vec<Unverified>,
 }
 
-/// A variant that no op may use before it has computed a small case as the plain one does.
+/// A variant that no plan may use before it has computed a small case as the plain variant does.
 #[derive(Debug, Clone)]
 #[cfg_attr(target_family = "wasm", allow(dead_code))]
 pub(crate) struct Unverified {
@@ -54,7 +53,7 @@ pub(crate) struct Unverified {
     pub(crate) inputs: Vec<Spec>,
     pub(crate) output: Spec,
     pub(crate) variant: String,
-    /// The op would take it unasked.
+    /// The op would take the variant by itself.
     pub(crate) wanted: bool,
 }
 
@@ -68,10 +67,10 @@ pub(crate) enum Lowering {
 
 /// One value for each output element.
 pub(crate) struct Elementwise {
-    /// Names the WGSL function; two ops may share a name only with the same formula.
+    /// Names the WGSL function; two ops may share a name only if they share the formula.
     pub(crate) name: &'static str,
-    /// Over the arguments' names. All values are vectors of four elements; `V` stands for the vector type of the first
-    /// argument.
+    /// The formula over the arguments' names. All values are vectors of four elements; `V` stands for the vector type
+    /// of the first argument.
     pub(crate) formula: Formula,
     pub(crate) args: Vec<(Cow<'static, str>, Arg)>,
 }
@@ -83,16 +82,16 @@ pub(crate) enum Arg {
     Inside { input: usize },
     /// The flat indices of the four output elements (`vec4<u32>`).
     Index,
-    /// As `Index`, for a body that counts on four neighbours that begin at a multiple of four.
+    /// As `Index`, for a formula that relies on four neighbours that begin at a multiple of four.
     Quad,
-    /// A word of the op (`u32`).
+    /// A runtime scalar of the op (`u32`), by its number.
     RuntimeScalar(usize),
 }
 
 /// Which element of an input belongs to an output element.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum View {
-    /// The one at the same place; the shapes are equal.
+    /// The element at the same place; the shapes are equal.
     Same,
     Strided(Strided),
 }
@@ -120,7 +119,7 @@ pub(crate) struct Window {
 }
 
 impl Strided {
-    /// The same view, without strides along axes that have one place only.
+    /// The same view with a stride of 0 along axes of size 1.
     pub(crate) fn normalized(&self, sizes: &[usize]) -> Self {
         let mut view = self.clone();
         for (axis, &size) in view.axes.iter_mut().zip(sizes) {
@@ -133,7 +132,7 @@ impl Strided {
 }
 
 impl View {
-    /// Reads `from` as if it had the shape of `to`, by broadcasting.
+    /// Reads `from`, by broadcasting, as if it had the shape of `to`.
     pub(crate) fn broadcast(from: &Spec, to: &Spec) -> Self {
         if from.shape == to.shape {
             return View::Same;
@@ -152,7 +151,7 @@ impl Elementwise {
         Elementwise { name, formula: Formula::new(formula), args: Vec::new() }
     }
 
-    /// The elements of the first input that `view` assigns to the output's, unchanged.
+    /// The elements of the first input that `view` assigns to those of the output, unchanged.
     pub(crate) fn view(view: View) -> Self {
         Elementwise::new("copy", "x").input("x", 0, view)
     }
@@ -176,12 +175,12 @@ impl Elementwise {
         self.add(name.into(), Arg::Input { input, view })
     }
 
-    /// True if it is a view of its only input, which costs its reader nothing but indices.
+    /// True if it is a view of its only input, which costs its reader nothing but index arithmetic.
     pub(crate) fn is_view(&self) -> bool {
         self.formula.is_argument() && matches!(self.args[..], [(_, Arg::Input { .. })])
     }
 
-    /// True if the same value stands everywhere: it needs no buffer to be used by others.
+    /// True if all elements are one value, which readers can use without a buffer.
     pub(crate) fn is_uniform(&self) -> bool {
         self.args.iter().all(|(_, arg)| matches!(arg, Arg::RuntimeScalar(_)))
     }
@@ -190,7 +189,7 @@ impl Elementwise {
 /// A fold of the elements of the only input over some of its axes.
 pub(crate) struct Reduction {
     pub(crate) name: &'static str,
-    /// The input's axes that are folded; the result has the others, in order.
+    /// The axes of the input that are folded; the result has the others, in order.
     pub(crate) axes: SmallVec<[usize; 6]>,
     /// The start value of one lane, in WGSL.
     pub(crate) first: Cow<'static, str>,
@@ -204,7 +203,7 @@ impl From<Elementwise> for Lowering {
     }
 }
 
-/// Kernels that run one after another, with buffers of their own between them.
+/// Kernels that run one after another, with temporary buffers between them.
 #[derive(Default)]
 pub(crate) struct Kernels {
     /// Bytes of each temporary buffer.
@@ -213,7 +212,7 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    /// True if elementwise work can follow in the last kernel.
+    /// True if the last kernel can go on with elementwise work.
     pub(crate) fn stores(&self) -> bool {
         self.kernels.last().is_some_and(|kernel| kernel.stores)
     }
@@ -225,7 +224,7 @@ impl From<Kernel> for Lowering {
     }
 }
 
-/// What a binding of a kernel is bound to.
+/// What a kernel binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Bind {
     Input(usize),
@@ -249,7 +248,7 @@ pub(crate) struct Kernel {
     pub(crate) flops: u64,
 }
 
-/// Workgroups along x before a grid is folded into rows: the least that WebGPU guarantees.
+/// A grid has so many workgroups along x before it is folded into rows: the least limit that WebGPU guarantees.
 const ROW: u64 = 65_535;
 
 impl Kernel {
@@ -269,16 +268,16 @@ impl Kernel {
         }
     }
 
-    /// Says that the shader writes [`Bind::Output`] by `c_store(at, count, v)` alone, once for each element: the `count`
-    /// results from index `at` on, up to four, in `v`, which is of a type `V` that the shader declares: four of the
-    /// output's register type. `at` is a multiple of four where the output's last axis is one. The planner writes
-    /// the function, and what else becomes of the results in it.
+    /// Says that the shader writes [`Bind::Output`] only by `c_store(at, count, v)`, once for each element: the `count`
+    /// results from index `at` on, up to four, in `v`. The shader declares the type `V` of `v`: four of the output's
+    /// register type. `at` is a multiple of four where the output's last axis is one. The planner writes the function,
+    /// and in it all that becomes of the results.
     pub(crate) fn stores(mut self) -> Self {
         self.stores = true;
         self
     }
 
-    /// Says how many additions and multiplications of numbers the kernel makes.
+    /// Says how many additions and multiplications the kernel makes.
     pub(crate) fn flops(mut self, flops: usize) -> Self {
         self.flops = flops as u64;
         self
@@ -299,7 +298,7 @@ impl Kernel {
         self.declare(format!("const {name}: u32 = {value}u;"))
     }
 
-    /// Declares `name` as the type in which elements of `dtype` are stored.
+    /// Declares `name` as the type that stores elements of `dtype`.
     pub(crate) fn alias(mut self, name: &str, dtype: DType) -> Self {
         self.f16 |= dtype == DType::F16;
         let stored = match dtype {
@@ -309,7 +308,7 @@ impl Kernel {
         self.declare(format!("alias {name} = {stored};"))
     }
 
-    /// Says that the shader multiplies small matrices.
+    /// Says that the shader multiplies cooperative matrices.
     pub(crate) fn cooperative(mut self) -> Self {
         self.cooperative = true;
         self
@@ -339,8 +338,8 @@ impl Kernel {
         self
     }
 
-    /// Launches `workgroups` workgroups, of which no invocation's loops make more than `iterations` in all. The shader finds
-    /// its own workgroup with the parameter `row`, which stands last: the number of workgroups along x.
+    /// Launches `workgroups` workgroups, in which the loops of no invocation make more than `iterations` in all. The
+    /// shader finds its own workgroup by the last parameter, `row`: the number of workgroups along x.
     pub(crate) fn workgroups(mut self, workgroups: usize, iterations: usize) -> Self {
         self.workgroups = (workgroups as u64).max(1);
         self.iterations = iterations;
@@ -384,7 +383,7 @@ impl Kernel {
     }
 }
 
-/// A grid of at least `workgroups` workgroups whose axes stay within every adapter's limit.
+/// A grid of at least `workgroups` workgroups that keeps every adapter's limit along each axis.
 pub(crate) fn fold(workgroups: u64) -> [u32; 3] {
     let x = workgroups.clamp(1, ROW);
     // The largest binding has fewer than 2^32 bytes, so two axes are enough.

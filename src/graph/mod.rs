@@ -1,7 +1,7 @@
-//! The one representation of work: nodes that wait in a device's stream, and the graph a flush makes.
+//! The one representation of work: nodes that wait in a device's stream, and the graph that a flush makes of them.
 //!
-//! A node is an op applied to values. What an op must know to be planned and run is the trait [`Op`]; its
-//! gradient is the business of the rooms above.
+//! A node is an op applied to values. The trait [`Op`] says what an op must know to be planned and run; gradients are
+//! the business of the rooms above.
 
 pub(crate) mod identity;
 mod key;
@@ -39,23 +39,23 @@ impl Spec {
         self.shape.elements()
     }
 
-    /// Bytes that a binding of the value covers.
+    /// Bytes of the value that a binding covers.
     pub(crate) fn bytes(&self) -> u64 {
         self.dtype.bytes(self.elements())
     }
 }
 
-/// Numbers of a node that may change from call to call without a new plan: the value of a scalar, the
-/// counter of a random generator. They travel in the plan's parameters.
+/// A node's runtime scalars: numbers that may change from call to call without a new plan, such as the value of a
+/// constant or the counter of a random generator. They travel in the plan's parameters.
 pub(crate) type RuntimeScalars = SmallVec<[u32; 6]>;
 
-/// What the graph and the planner ask of an op. Attributes are fields of the implementing struct, which derives
+/// What the graph and the planner ask of an op. Its attributes are the fields of the implementing struct, which derives
 /// `Hash`, `PartialEq` and `Eq`: they are the op's [`Identity`].
 pub(crate) trait Op: Identity + Debug + Send + Sync {
-    /// TensorFlow's name, which error messages begin with.
+    /// TensorFlow's name, with which error messages begin.
     fn name(&self) -> &'static str;
 
-    /// The shape and dtype of the result, or why the inputs do not fit. Never touches the device.
+    /// The shape and dtype of the result, or why the inputs do not fit. This never touches the device.
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec>;
 
     /// Numbers that may change without a new plan, from fields of type [`Runtime`].
@@ -63,12 +63,12 @@ pub(crate) trait Op: Identity + Debug + Send + Sync {
         RuntimeScalars::new()
     }
 
-    /// The ways in which the op can be computed at `cx`, if there is a choice.
+    /// The ways in which the op can be computed in this context, if there is a choice.
     fn variants(&self, _cx: &LoweringContext) -> Variants {
         Variants::default()
     }
 
-    /// How the op becomes code. Called once for a plan, after `infer` has agreed.
+    /// How the op becomes code. The planner asks once for a plan, after `infer` has agreed.
     fn lower(&self, cx: &LoweringContext) -> Lowering;
 }
 
@@ -77,7 +77,7 @@ pub(crate) trait Op: Identity + Debug + Send + Sync {
 pub(crate) enum Input {
     /// The result of an earlier node of the graph.
     Node(u32),
-    /// A value that was there before the graph.
+    /// A value that existed before the graph.
     Leaf(u32),
 }
 
@@ -90,18 +90,16 @@ pub(crate) struct Node {
     pub(crate) wanted: bool,
 }
 
-/// Nodes in an order in which they can run, every one of them needed for a wanted one.
+/// Nodes in an order in which they can run; a wanted node needs each of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
     pub(crate) leaves: Vec<Spec>,
-    /// Leaves that nobody will look at when the graph has run: a plan may write into their buffers once it has
-    /// read them.
+    /// Leaves that nobody will look at after the run: a plan may write into their buffers once it has read them.
     pub(crate) donated: Vec<bool>,
-    /// For each node that carries words, the first node before it of the same op with the same words, if there
-    /// is one. Two nodes with words whose first ones are the same (a first node being its own) carry the same
-    /// words in every graph of this key, so a plan may compute them once if attributes and inputs agree too.
-    /// Filled by [`Graph::key`].
+    /// For each node with runtime scalars, the first earlier node of the same op with equal ones, if there is one. Two
+    /// nodes with the same first node (a first node being its own) carry equal scalars in every graph of this key, so a
+    /// plan may compute them once if attributes and inputs agree, too. [`Graph::key`] fills this in.
     pub(crate) equal_scalars: Vec<Option<u32>>,
 }
 

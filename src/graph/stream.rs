@@ -1,4 +1,4 @@
-//! The stream: nodes that were called and have not run yet.
+//! The stream: nodes that the program has called and that have not run yet.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use crate::error::Error;
 #[derive(Default)]
 pub(crate) struct Stream {
     nodes: Vec<Waiting>,
-    /// Values that were there before. Held here, they are there until the nodes run, and their addresses are
-    /// given to no other value.
+    /// Values that existed before. The stream holds them until the nodes run, so no other value can get their
+    /// addresses.
     leaves: Vec<Arc<Value>>,
-    /// Address of a leaf to its index.
+    /// The index of each leaf, by its address.
     leaf_of: HashIndex,
 }
 
 struct Waiting {
     op: Arc<dyn Op>,
     inputs: SmallVec<[Input; 3]>,
-    /// Dead once nobody but the stream holds it.
+    /// Dead once only the stream holds it.
     value: Arc<Value>,
 }
 
-/// Nobody needs it.
+/// Nobody needs the node.
 const NOT: u32 = u32::MAX;
 /// A needed node reads it.
 const READ: u32 = u32::MAX - 1;
-/// Somebody holds it.
+/// Somebody holds its value.
 const WANTED: u32 = u32::MAX - 2;
 
 /// What a flush takes out of the stream.
@@ -39,9 +39,9 @@ const WANTED: u32 = u32::MAX - 2;
 pub(crate) struct Taken {
     pub(crate) graph: Graph,
     pub(crate) leaves: Vec<Arc<Buffer>>,
-    /// The wanted nodes of the graph and the values that wait for them.
+    /// The wanted nodes of the graph, and the values that wait for them.
     pub(crate) outputs: Vec<(u32, Arc<Value>)>,
-    /// The leaves that are donated although somebody holds them, who has lent them.
+    /// The leaves that are donated although somebody holds them: their holder has lent them.
     pub(crate) lent: Vec<Arc<Value>>,
 }
 
@@ -50,8 +50,8 @@ impl Stream {
         self.nodes.len()
     }
 
-    /// Appends `op`; its inputs are values of the same device. If one of them has failed, so has the result, and
-    /// the error comes with it.
+    /// Appends `op`; its inputs are values of the same device. If one of them has failed, the result has failed, too,
+    /// and this returns its error beside it.
     pub(crate) fn push(
         &mut self,
         op: Arc<dyn Op>,
@@ -75,7 +75,7 @@ impl Stream {
         (value, None)
     }
 
-    /// A word for each node from `first` on, the same for calls that differ at most in what they read and in their numbers.
+    /// A hash for each node from `first` on, equal for calls that differ at most in their inputs and runtime scalars.
     pub(crate) fn calls(&self, first: usize) -> impl Iterator<Item = u64> {
         let call = |node: &Waiting| {
             let mut word = Mixer::default();
@@ -95,16 +95,16 @@ impl Stream {
 
     /// Empties the stream into a graph without dead nodes.
     ///
-    /// A leaf that nobody holds besides the stream is donated: the plan may write into its buffer. `lent` are
-    /// handles that do not count as holders, one for each time a value stands there; who lends promises not to
-    /// look at the value if the graph runs.
+    /// A leaf that only the stream holds is donated: the plan may write into its buffer. `lent` are handles that do not
+    /// count as holders, one for each time a value stands there; whoever lends promises not to look at the value if the
+    /// graph runs.
     pub(crate) fn take(&mut self, lent: &[&Arc<Value>]) -> Taken {
-        // Why a node or a leaf is needed, and then its place in the graph.
+        // First why a node or a leaf is needed, then its place in the graph.
         let mut node_at = vec![NOT; self.nodes.len()];
         let mut leaf_at = vec![NOT; self.leaves.len()];
         let mut count = 0;
         for (i, node) in self.nodes.iter().enumerate().rev() {
-            // No other thread makes a handle of a value that only the stream holds.
+            // If only the stream holds a value, no other thread can make a handle of it.
             if Arc::strong_count(&node.value) > 1 {
                 node_at[i] = WANTED;
             } else if node_at[i] == NOT {
@@ -135,7 +135,7 @@ impl Stream {
             for input in &mut node.inputs {
                 match input {
                     Input::Node(j) => *j = node_at[*j as usize],
-                    // In the order in which needed nodes read them: the dead leave no trace in the graph.
+                    // Leaves come in the order in which needed nodes read them: dead nodes leave no trace in the graph.
                     Input::Leaf(j) => {
                         let at = &mut leaf_at[*j as usize];
                         if *at == READ {
@@ -153,7 +153,7 @@ impl Stream {
         }
         self.leaves.clear();
         self.leaf_of.clear();
-        // What other threads did with their handles happened before they dropped them.
+        // This orders what other threads did with their handles before what the run does.
         fence(Ordering::Acquire);
         taken
     }
@@ -164,15 +164,15 @@ fn address(value: &Arc<Value>) -> u64 {
 }
 
 impl Taken {
-    /// Adds a leaf that the stream still holds. `lent` says how many handles of a value, by its address, do not count
+    /// Adds a leaf that the stream still holds. `lent` says, by a value's address, how many of its handles do not count
     /// as holders.
     fn add_leaf(&mut self, value: &Arc<Value>, lent: &HashIndex) -> u32 {
         let ValueState::Ready(buffer) = value.state() else {
             unreachable!("a leaf is ready, and stays so until the nodes that read it have run");
         };
         let lent = lent.get(&address(value)).map_or(0, |count| *count as usize);
-        // A reshape shares its buffer with what it was made from: the buffer's holders are this function, the
-        // value, and whoever else. An application's buffer is not ours to write.
+        // A reshape shares the buffer of what it was made from: the holders of the buffer are this function, the value,
+        // and whoever else. Plans do not write an application's buffer.
         let donated = Arc::strong_count(value) == 1 + lent
             && Arc::strong_count(&buffer) == 2
             && buffer.is_pooled();

@@ -1,4 +1,4 @@
-//! A value: what a tensor handle points to. It waits in a stream, is ready in a buffer, or has failed.
+//! A value, to which tensor handles point. It waits in a stream, is ready in a buffer, or has failed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +33,7 @@ impl Value {
         *self.lock() = state;
     }
 
-    /// The state, to be looked at without a copy.
+    /// The state, to look at without copying it.
     pub(super) fn lock(&self) -> MutexGuard<'_, ValueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -121,7 +121,7 @@ impl Poller {
     }
 }
 
-/// Has `idle`, which blocks until the default device is idle, called when this thread ends.
+/// Calls `idle`, which blocks until the default device is idle, when this thread ends.
 pub(crate) fn wait_at_thread_end(idle: fn()) {
     #[cfg(unix)]
     exit_sync::wait_at_thread_end(idle);

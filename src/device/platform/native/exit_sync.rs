@@ -1,14 +1,14 @@
-//! The wait for the default device at the end of a program.
+//! Exit synchronisation: waits for the default device when a thread or the program ends.
 //!
-//! That device is never dropped, and a driver that still works for it while the process takes its libraries down
-//! may crash (seen with lavapipe, which compiles kernels when they first run). Thread-local values are dropped before
-//! that, so one in each thread that uses the default device waits. As the thread has lost others of its
-//! thread-local values by then, which wgpu needs, a thread of its own does the polling.
+//! Nobody drops that device, and a driver that still works for it while the process unloads its libraries may crash
+//! (lavapipe did, which compiles kernels when they first run). Thread-local values are dropped before that, so each
+//! thread that uses the default device has one whose drop waits. By then the thread has lost other thread-local values
+//! that wgpu needs, so a thread of its own polls the device.
 
 use std::sync::{Condvar, Mutex, Once, PoisonError};
 use std::time::Duration;
 
-/// Waits that were asked for and those that were done.
+/// How many waits were asked for, and how many are done.
 struct Waits {
     asked: u64,
     done: u64,
@@ -17,7 +17,7 @@ struct Waits {
 static WAITS: Mutex<Waits> = Mutex::new(Waits { asked: 0, done: 0 });
 static CHANGED: Condvar = Condvar::new();
 
-/// A device that hangs does not keep the program from ending.
+/// A device that hangs must not keep the program from ending.
 const LONGEST: Duration = Duration::from_secs(10);
 
 struct Guard;
@@ -28,12 +28,12 @@ impl Drop for Guard {
         waits.asked += 1;
         let mine = waits.asked;
         CHANGED.notify_all();
-        // Whether it came to pass or the time ran out, there is nothing else to be done.
+        // If the time ran out, there is nothing else to do.
         drop(CHANGED.wait_timeout_while(waits, LONGEST, |waits| waits.done < mine));
     }
 }
 
-/// Has `idle`, which blocks until the device is idle, called when this thread ends.
+/// Calls `idle` when this thread ends; `idle` blocks until the device is idle.
 pub(crate) fn wait_at_thread_end(idle: fn()) {
     thread_local! {
         static GUARD: Guard = const { Guard };
@@ -45,7 +45,7 @@ pub(crate) fn wait_at_thread_end(idle: fn()) {
         running = thread.spawn(move || keep(idle)).is_ok();
     });
     if running {
-        // A thread that is ending already needs no guard.
+        // A thread that is ending already gets no guard.
         let _ = GUARD.try_with(|_| ());
     }
 }
