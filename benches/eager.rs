@@ -113,7 +113,7 @@ fn kernels(c: &mut Criterion) {
     });
 }
 
-/// The step of `examples/mnist.rs` for the MLP, batch 50.
+/// The step of `examples/mnist/main.rs` for the MLP, batch 50.
 fn step(c: &mut Criterion) {
     let device = Device::current().unwrap();
     let model = Sequential::new()

@@ -1,7 +1,7 @@
 //! TensorFlow's guides "Eager execution" and "Introduction to gradients and automatic differentiation", step by
 //! step.
 //!
-//! `cargo run --release --example eager` runs it; on two processor cores without a GPU it takes a few seconds. It
+//! `cargo example eager` runs it; on two processor cores without a GPU it takes a few seconds. It
 //! ends with an error if a gradient is wrong, if a regression does not come within 0.1 of W = 3 and B = 2, or if
 //! the line search does not go down.
 

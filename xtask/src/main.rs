@@ -138,9 +138,18 @@ fn help() -> String {
 
 fn mnist(arguments: &[String]) -> Result<Status> {
     setup::run()?;
-    CommandLine::cargo(["run", "--release", "--features", "download", "--example", "mnist", "--"])
-        .args(arguments)
-        .run()
+    // As the alias `cargo example` does.
+    CommandLine::cargo([
+        "run",
+        "--release",
+        "--package",
+        "wgrad-examples",
+        "--features",
+        "download",
+    ])
+    .args(["--bin", "mnist", "--"])
+    .args(arguments)
+    .run()
 }
 
 fn test(arguments: &[String]) -> Result<Status> {

@@ -3,14 +3,15 @@
 //! `cargo xtask mnist` runs it. The MLP reaches about 95 % in one epoch (a few seconds on two processor cores without a GPU), the
 //! CNN about 98 %. Without the real files it trains on drawn digits and says so.
 
-#[path = "support/say.rs"]
+mod flags;
+mod out;
+#[path = "../support/say.rs"]
 mod say;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::{Parser, ValueEnum};
+use flags::{Flags, Model};
 use indicatif::{ProgressBar, ProgressStyle};
 use say::{Result, say};
 use wgrad as tf;
@@ -21,68 +22,25 @@ use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, INFERENCE, Sequential, TRAINING};
 
-/// Train a network on MNIST on the GPU.
-#[derive(Parser)]
-struct Flags {
-    /// The network: 784-100-10, or two convolutions and two dense layers.
-    #[arg(long, value_enum, default_value = "mlp")]
-    model: Model,
-    /// Times through the training images.
-    #[arg(long, default_value_t = 1, value_parser = count)]
-    epochs: usize,
-    /// Stop after this many steps.
-    #[arg(long, value_parser = count)]
-    steps: Option<usize>,
-    /// Images a step.
-    #[arg(long, default_value_t = 50, value_parser = count)]
-    batch: usize,
-    /// Learning rate of Adam.
-    #[arg(long, default_value_t = 1e-3, value_parser = rate)]
-    lr: f32,
-    /// Start of all random numbers.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// A part of the adapter's name, or its index.
-    #[arg(long)]
-    adapter: Option<String>,
-    /// Folder of the four MNIST files.
-    #[arg(long)]
-    data: Option<PathBuf>,
-    /// Test images to look at in the end.
-    #[arg(long, default_value_t = 10_000, value_parser = count)]
-    test: usize,
-    /// Folder for the pictures.
-    #[arg(long, default_value = "out")]
-    out: PathBuf,
-    /// Write the run's figures to this file.
-    #[arg(long)]
-    json: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Model {
-    Mlp,
-    Cnn,
-}
-
-/// A number of which none is no use.
-fn count(text: &str) -> std::result::Result<usize, &'static str> {
-    text.parse().ok().filter(|count| *count > 0).ok_or("a whole number from 1 on is needed")
-}
-
-fn rate(text: &str) -> std::result::Result<f32, &'static str> {
-    let usable = |rate: &f32| *rate > 0.0 && rate.is_finite();
-    text.parse().ok().filter(usable).ok_or("a number above 0 is needed, such as 0.001")
-}
-
 fn main() -> ExitCode {
-    say::exit_code(run())
+    match Flags::parse(std::env::args().skip(1)) {
+        Ok(Some(flags)) => say::exit_code(run(&flags)),
+        Ok(None) => say::exit_code(help()),
+        Err(problem) => {
+            eprintln!("error: {problem}\n\nFor more information, try '--help'.");
+            ExitCode::from(2)
+        }
+    }
 }
 
-fn run() -> Result<()> {
+fn help() -> Result<()> {
+    say!("{}", flags::HELP.trim_end());
+    Ok(())
+}
+
+fn run(flags: &Flags) -> Result<()> {
     let started = Instant::now();
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
-    let flags = Flags::parse();
 
     // 1. A device. Programs that do not care leave this out: the first tensor opens the fastest adapter.
     let mut options = tf::DeviceOptions::new();
@@ -116,19 +74,19 @@ fn run() -> Result<()> {
     let optimizer = Adam::new(flags.lr);
 
     // 4. Train, and look at what came out.
-    let run = train(&flags, started, &device, &mnist.train, &model, &optimizer)?;
+    let run = train(flags, started, &device, &mnist.train, &model, &optimizer)?;
     let test = evaluate(&model, &mnist.test, flags.test)?;
     say!("test accuracy {:.2} % on {} images", 100.0 * test.accuracy, test.images);
     print_confusion(&test.confusion)?;
 
     std::fs::create_dir_all(&flags.out)?;
-    let curve = flags.out.join("loss.png");
-    draw_losses(&curve, &run.losses)?;
-    let misread = flags.out.join("misread.png");
-    draw_misread(&misread, &mnist.test, &test.misread)?;
+    let curve = flags.out.join("loss.svg");
+    std::fs::write(&curve, out::loss_curve(&run.losses))?;
+    let misread = flags.out.join("misread.svg");
+    std::fs::write(&misread, out::misread_digits(&mnist.test, &test.misread))?;
     say!("pictures  {} and {}", curve.display(), misread.display());
     if let Some(path) = &flags.json {
-        write_json(path, &flags, &mnist, &device, &run, test.accuracy)?;
+        std::fs::write(path, figures(flags, &mnist, &device, &run, test.accuracy))?;
         say!("figures   {}", path.display());
     }
     Ok(())
@@ -295,86 +253,27 @@ fn print_confusion(confusion: &[[usize; 10]; 10]) -> Result<()> {
     Ok(())
 }
 
-fn draw_losses(path: &Path, losses: &[f32]) -> Result<()> {
-    use plotters::prelude::*;
-    let root = BitMapBackend::new(path, (900, 500)).into_drawing_area();
-    root.fill(&WHITE)?;
-    font()?;
-    let top = losses.iter().copied().filter(|l| l.is_finite()).fold(0.1, f32::max);
-    let mut chart = ChartBuilder::on(&root)
-        .caption("training loss", ("sans-serif", 24))
-        .margin(16)
-        .x_label_area_size(40)
-        .y_label_area_size(50)
-        .build_cartesian_2d(0..losses.len().max(2), 0f32..top)?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .x_desc("step")
-        .y_desc("mean cross-entropy of the batch")
-        .draw()?;
-    chart.draw_series(LineSeries::new(losses.iter().copied().enumerate(), BLUE.mix(0.35)))?;
-    // The mean of the last 20 steps shows the trend.
-    let smooth = (0..losses.len()).map(|i| {
-        let window = &losses[i.saturating_sub(19)..=i];
-        (i, window.iter().sum::<f32>() / window.len() as f32)
-    });
-    chart.draw_series(LineSeries::new(smooth, BLUE.stroke_width(2)))?;
-    root.present()?;
-    Ok(())
-}
-
-/// The first hundred misread digits, each with what it is and what it was read as.
-fn draw_misread(path: &Path, images: &Images, misread: &[(usize, usize)]) -> Result<()> {
-    use plotters::prelude::*;
-    const CELL: i32 = 84;
-    let root = BitMapBackend::new(path, (10 * CELL as u32, 10 * CELL as u32)).into_drawing_area();
-    root.fill(&WHITE)?;
-    font()?;
-    for (k, &(index, guess)) in misread.iter().take(100).enumerate() {
-        let (left, top) = ((k as i32 % 10) * CELL + 12, (k as i32 / 10) * CELL + 20);
-        for (i, &ink) in images.image(index).iter().enumerate() {
-            let (x, y) = (left + 2 * (i as i32 % 28), top + 2 * (i as i32 / 28));
-            let shade = RGBColor(255 - ink, 255 - ink, 255 - ink).filled();
-            root.draw(&Rectangle::new([(x, y), (x + 2, y + 2)], shade))?;
-        }
-        let text = format!("{} read as {guess}", images.labels[index]);
-        root.draw(&Text::new(text, (left, top - 16), ("sans-serif", 13)))?;
-    }
-    root.present()?;
-    Ok(())
-}
-
-/// Pictures carry their own font, so that they need none of the system's.
-fn font() -> Result<()> {
-    use plotters::style::{FontStyle, register_font};
-    register_font("sans-serif", FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT)
-        .map_err(|_| "the embedded font could not be read".into())
-}
-
-fn write_json(
-    path: &Path,
-    flags: &Flags,
-    mnist: &Mnist,
-    device: &tf::Device,
-    run: &Run,
-    accuracy: f64,
-) -> Result<()> {
-    let figures = serde_json::json!({
-        "model": match flags.model { Model::Mlp => "mlp", Model::Cnn => "cnn" },
-        "data": mnist.source.to_string(),
-        "adapter": device.adapter().name,
-        "driver": device.adapter().driver,
-        "steps": run.losses.len(),
-        "losses": run.losses,
-        "test_accuracy": accuracy,
-        "images_per_s": run.images_per_s,
-        "first_step_ms": run.first_step.as_secs_f64() * 1e3,
-        "step_ms_median": run.step_median.as_secs_f64() * 1e3,
-        "kernels_per_step": run.kernels_per_step,
-        "submits_per_step": run.submits_per_step,
-        "peak_device_bytes": run.peak_device_bytes,
-    });
-    std::fs::write(path, serde_json::to_string_pretty(&figures)?)?;
-    Ok(())
+/// The run in figures, as JSON.
+fn figures(flags: &Flags, mnist: &Mnist, device: &tf::Device, run: &Run, accuracy: f64) -> String {
+    use out::{json_number as number, json_text as text};
+    let model = match flags.model {
+        Model::Mlp => "mlp",
+        Model::Cnn => "cnn",
+    };
+    let losses: Vec<String> = run.losses.iter().map(|&loss| number(loss.into())).collect();
+    out::json(&[
+        ("model", text(model)),
+        ("data", text(&mnist.source.to_string())),
+        ("adapter", text(&device.adapter().name)),
+        ("driver", text(&device.adapter().driver)),
+        ("steps", run.losses.len().to_string()),
+        ("losses", format!("[{}]", losses.join(", "))),
+        ("test_accuracy", number(accuracy)),
+        ("images_per_s", number(run.images_per_s)),
+        ("first_step_ms", number(run.first_step.as_secs_f64() * 1e3)),
+        ("step_ms_median", number(run.step_median.as_secs_f64() * 1e3)),
+        ("kernels_per_step", number(run.kernels_per_step)),
+        ("submits_per_step", number(run.submits_per_step)),
+        ("peak_device_bytes", run.peak_device_bytes.to_string()),
+    ])
 }

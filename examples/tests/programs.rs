@@ -1,0 +1,125 @@
+//! The examples as programs: what they say to arguments that make no sense, and to a reader who leaves.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn example(name: &str) -> Command {
+    Command::new(match name {
+        "mnist" => env!("CARGO_BIN_EXE_mnist"),
+        "eager" => env!("CARGO_BIN_EXE_eager"),
+        _ => panic!("no such example: {name}"),
+    })
+}
+
+fn run(name: &str, arguments: &[&str]) -> Output {
+    example(name).args(arguments).output().unwrap()
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused() {
+    let whole = "a whole number from 1 on is needed";
+    let above = "a number above 0 is needed, such as 0.001";
+    for (option, value, metavar, why) in [
+        ("--steps", "0", "STEPS", whole),
+        ("--batch", "0", "BATCH", whole),
+        ("--epochs", "0", "EPOCHS", whole),
+        ("--test", "0", "TEST", whole),
+        ("--batch", "many", "BATCH", whole),
+        ("--lr", "nan", "LR", above),
+        ("--lr", "0", "LR", above),
+        ("--lr", "inf", "LR", above),
+        ("--lr", "1e-60", "LR", above),
+    ] {
+        let output = run("mnist", &[option, value]);
+        assert_eq!(output.status.code(), Some(2), "{option} {value}");
+        assert!(output.stdout.is_empty());
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let first = format!("error: invalid value '{value}' for '{option} <{metavar}>': {why}\n");
+        assert!(text.starts_with(&first), "{text}");
+    }
+    let output = run("mnist", &["--lr=-0.1"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_reader_may_leave() {
+    for name in ["mnist", "eager"] {
+        let mut child =
+            example(name).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !text.contains("panicked"), "{name}: {text}");
+    }
+}
+
+/// `count` grey images that are all the same, labelled 0 to 9 in turn, as MNIST's files.
+fn write_mnist(folder: &Path, name: &str, count: u32) {
+    let numbers =
+        |numbers: &[u32]| numbers.iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<u8>>();
+    let mut images = numbers(&[0x803, count, 28, 28]);
+    images.extend(vec![128; count as usize * 28 * 28]);
+    let mut labels = numbers(&[0x801, count]);
+    labels.extend((0..count).map(|i| (i % 10) as u8));
+    std::fs::write(folder.join(format!("{name}-images-idx3-ubyte")), images).unwrap();
+    std::fs::write(folder.join(format!("{name}-labels-idx1-ubyte")), labels).unwrap();
+}
+
+#[test]
+fn a_run_leaves_pictures_and_figures() {
+    let folder = std::env::temp_dir().join(format!("wgrad-example-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    write_mnist(&folder, "train", 60);
+    write_mnist(&folder, "t10k", 300);
+    let json = folder.join("figures.json");
+    let mut command = example("mnist");
+    command.args(["--batch=20", "--data"]).arg(&folder).arg("--out").arg(&folder);
+    let output = command.arg("--json").arg(&json).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("10.00 % on 300 images"));
+
+    let figures: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!(figures["model"], "mlp");
+    // 60 images in batches of 20.
+    assert_eq!(figures["steps"], 3);
+    assert_eq!(figures["losses"].as_array().unwrap().len(), 3);
+    // What looks the same is read as the same digit, which one image in ten is.
+    let accuracy = figures["test_accuracy"].as_f64().unwrap();
+    assert!((accuracy - 0.1).abs() < 1e-12, "{accuracy}");
+    let misread = std::fs::read_to_string(folder.join("misread.svg")).unwrap();
+    assert_eq!(misread.matches(" read as ").count(), 100);
+    // Grey of 128 is shade 8 of 15, in each of the 28 * 28 pixels.
+    assert_eq!(misread.matches("<path stroke-opacity='0.53'").count(), 100);
+    assert_eq!(misread.matches("h1").count(), 100 * 28 * 28);
+    let curve = std::fs::read_to_string(folder.join("loss.svg")).unwrap();
+    let lines = curve.lines().filter_map(|line| line.strip_prefix("<polyline points='"));
+    let points: Vec<usize> =
+        lines.map(|line| line.split('\'').next().unwrap().split_whitespace().count()).collect();
+    assert_eq!(points, [3, 3]);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_is_no_flag_is_refused_and_help_lists_the_flags() {
+    for (line, problem) in [
+        (&["--stepz", "3"][..], "unexpected argument '--stepz' found"),
+        (&["train"], "unexpected argument 'train' found"),
+        (&["--model", "rnn"], "invalid value 'rnn' for '--model <MODEL>': mlp or cnn is needed"),
+        (&["--seed=-1"], "invalid value '-1' for '--seed <SEED>': a whole number is needed"),
+        (&["--out"], "a value is required for '--out <OUT>'"),
+    ] {
+        let output = run("mnist", line);
+        assert_eq!(output.status.code(), Some(2), "{line:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.starts_with(&format!("error: {problem}\n")), "{text}");
+    }
+    let output = run("mnist", &["--help"]);
+    assert!(output.status.success());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for flag in ["--model", "--steps", "--json", "--help"] {
+        assert!(text.contains(flag), "{text}");
+    }
+}
