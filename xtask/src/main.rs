@@ -9,6 +9,8 @@ mod report;
 mod run;
 mod setup;
 mod system;
+mod targets;
+mod toolchain;
 mod web;
 
 use std::io::Write;
@@ -73,6 +75,12 @@ const COMMANDS: &[Command] = &[
         arguments: "",
         summary: "formatting, clippy and documentation, with warnings as errors",
         run: |_| check(),
+    },
+    Command {
+        name: "targets",
+        arguments: "",
+        summary: "whether the library compiles for Windows, macOS and Android, and with the oldest Rust",
+        run: |_| targets::run(),
     },
 ];
 

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::run::CommandLine;
 use crate::system::{Distribution, Packages};
+use crate::toolchain::{add_target, has_rustup, has_target, rustc};
 use crate::web::{debian, report};
 
 /// What is compiled to.
@@ -34,16 +35,16 @@ pub struct WasmCargo {
 impl WasmCargo {
     /// Finds it, installs what is missing, and says which it took. `scratch` is a folder for what is downloaded.
     pub fn find(scratch: &Path) -> Result<Self> {
-        if has_target(None) {
+        if has_target(TRIPLE) {
             report("wasm target", "the active toolchain has it");
             return Ok(Self { nightly: false });
         }
-        if CommandLine::new("rustup").args(["--version"]).probe().is_none() {
+        if !has_rustup() {
             let lack = format!(
                 "This Rust has no standard library for {TRIPLE}, and there is no rustup to add it"
             );
             PACKAGES.install(&lack, "cargo xtask web")?;
-            if !has_target(None) {
+            if !has_target(TRIPLE) {
                 bail!(
                     "{lack}, even after the installation. Install rustup from https://rustup.rs."
                 );
@@ -51,9 +52,7 @@ impl WasmCargo {
             report("wasm target", "installed as a package");
             return Ok(Self { nightly: false });
         }
-        if CommandLine::new("rustup").args(["target", "add", TRIPLE]).run()?.is_success()
-            && has_target(None)
-        {
+        if add_target(TRIPLE)? {
             report("wasm target", "added by rustup");
             return Ok(Self { nightly: false });
         }
@@ -123,20 +122,6 @@ pub fn remapped_paths() -> String {
         })
         .collect::<Vec<_>>()
         .join("\u{1f}")
-}
-
-/// The compiler of the active toolchain or of a named one.
-fn rustc(toolchain: Option<&str>) -> CommandLine {
-    match toolchain {
-        None => CommandLine::new("rustc"),
-        Some(name) => CommandLine::new("rustup").args(["run", name, "rustc"]),
-    }
-}
-
-/// Whether the toolchain has the target's standard library. Rust names the folder whether or not it exists.
-fn has_target(toolchain: Option<&str>) -> bool {
-    let folder = rustc(toolchain).args(["--print", "target-libdir", "--target", TRIPLE]).probe();
-    folder.is_some_and(|path| Path::new(path.trim()).is_dir())
 }
 
 /// The nightly toolchain.

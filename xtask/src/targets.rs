@@ -1,0 +1,131 @@
+//! `cargo xtask targets`: whether the library compiles for systems that its authors have no machine of, and with the oldest
+//! Rust that it promises to. Nothing is run. What is missing rustup adds; what it cannot add is not checked, and that is said.
+
+use anyhow::{Context, Result};
+
+use crate::run::{CommandLine, Status, workspace_root};
+use crate::toolchain::{add_target, has_rustup, has_target, rustc};
+
+const TARGETS: [(&str, &str); 3] = [
+    ("Windows", "x86_64-pc-windows-msvc"),
+    ("macOS", "aarch64-apple-darwin"),
+    ("Android", "aarch64-linux-android"),
+];
+
+/// What became of one check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    Ended(Status),
+    /// Not checked, and why.
+    Left(String),
+}
+
+/// Checks all of them, whichever fail, and prints what came out.
+pub fn run() -> Result<Status> {
+    let mut rows = Vec::new();
+    for (system, triple) in TARGETS {
+        rows.push((format!("{system} ({triple})"), target(triple)?));
+    }
+    let manifest = std::fs::read_to_string(workspace_root().join("Cargo.toml"))
+        .context("cannot read Cargo.toml")?;
+    let oldest = declared_rust(&manifest).context("Cargo.toml declares no rust-version")?;
+    rows.push((format!("Rust {oldest}, the oldest"), toolchain(oldest)?));
+    eprint!("{}", summary(&rows));
+    Ok(worst(&rows))
+}
+
+fn target(triple: &str) -> Result<Outcome> {
+    if !has_target(triple) {
+        if !has_rustup() {
+            return Ok(Outcome::Left("this Rust lacks the target, and there is no rustup".into()));
+        }
+        if !add_target(triple)? {
+            return Ok(Outcome::Left(format!(
+                "`rustup target add {triple}` failed; its words stand above"
+            )));
+        }
+    }
+    // The default features; `download` has C code, which takes a C compiler for the target.
+    Ok(Outcome::Ended(CommandLine::cargo(CHECK).args(["--target", triple]).run()?))
+}
+
+fn toolchain(version: &str) -> Result<Outcome> {
+    if !has_rustup() {
+        return Ok(Outcome::Left("there is no rustup".into()));
+    }
+    if rustc(Some(version)).args(["--version"]).probe().is_none() {
+        let install = ["toolchain", "install", version, "--profile", "minimal"];
+        let line = CommandLine::new("rustup").args(install).args(["--no-self-update"]);
+        if !line.run()?.is_success() {
+            return Ok(Outcome::Left(format!("`{line}` failed; its words stand above")));
+        }
+    }
+    let line = CommandLine::new("rustup").args(["run", version, "cargo"]).args(CHECK);
+    Ok(Outcome::Ended(line.run()?))
+}
+
+/// The library without its tests, which may need a newer Rust.
+const CHECK: [&str; 4] = ["check", "--locked", "--lib", "--package=wgrad"];
+
+/// The `rust-version` in the text of a `Cargo.toml`.
+fn declared_rust(manifest: &str) -> Option<&str> {
+    let lines = manifest.lines().filter_map(|line| line.strip_prefix("rust-version"));
+    lines.filter_map(|line| line.trim_start_matches([' ', '=']).split('"').nth(1)).next()
+}
+
+fn summary(rows: &[(String, Outcome)]) -> String {
+    let line = |(what, outcome): &(String, Outcome)| match outcome {
+        Outcome::Ended(status) if status.is_success() => format!("targets: {what}: compiles\n"),
+        Outcome::Ended(_) => format!("targets: {what}: DOES NOT COMPILE\n"),
+        Outcome::Left(why) => format!("targets: {what}: NOT CHECKED, as {why}\n"),
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The status of the first check that failed; one that could not be made is no failure.
+fn worst(rows: &[(String, Outcome)]) -> Status {
+    let statuses = rows.iter().filter_map(|(_, outcome)| match outcome {
+        Outcome::Ended(status) => Some(*status),
+        Outcome::Left(_) => None,
+    });
+    statuses.into_iter().find(|status| !status.is_success()).unwrap_or(Status::SUCCESS)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn row(what: &str, outcome: Outcome) -> (String, Outcome) {
+        (what.to_owned(), outcome)
+    }
+
+    /// The status of a program that failed.
+    fn failure() -> Outcome {
+        Outcome::Ended(CommandLine::new("cargo").args(["no-such-command"]).run().unwrap())
+    }
+
+    #[test]
+    fn the_oldest_rust_is_that_of_the_manifest() {
+        let text = "[package]\nversion = \"0.1.0\"\nrust-version = \"1.87\"\nedition = \"2024\"\n";
+        assert_eq!(declared_rust(text), Some("1.87"));
+        assert_eq!(declared_rust("rust-version.workspace = true\n"), None);
+        let own = std::fs::read_to_string(workspace_root().join("Cargo.toml")).unwrap();
+        assert!(declared_rust(&own).unwrap().starts_with("1."));
+    }
+
+    #[test]
+    fn what_was_not_checked_is_said_and_is_no_failure() {
+        let good = row("macOS", Outcome::Ended(Status::SUCCESS));
+        let left = row("Android", Outcome::Left("there is no rustup".to_owned()));
+        let rows = [good.clone(), left];
+        let text =
+            "targets: macOS: compiles\ntargets: Android: NOT CHECKED, as there is no rustup\n";
+        assert_eq!(summary(&rows), text);
+        assert_eq!(worst(&rows), Status::SUCCESS);
+
+        let rows = [good, row("Windows", failure())];
+        assert!(summary(&rows).ends_with("targets: Windows: DOES NOT COMPILE\n"));
+        assert!(!worst(&rows).is_success());
+    }
+}
