@@ -33,10 +33,10 @@ impl Tensor {
         name: &str,
         axes: &JsValue,
         keepdims: Option<bool>,
-        op: fn(&wgrad::Tensor, Axes, bool) -> wgrad::Result<wgrad::Tensor>,
+        op: fn(&wgrad::Tensor, Axes) -> wgrad::Result<wgrad::Tensor>,
     ) -> Result<Tensor> {
-        let axes = self::axes(name, axes)?;
-        Ok(Tensor::new(op(&self.get()?, axes, keepdims.unwrap_or(false))?))
+        let axes = self::axes(name, axes)?.keepdims(keepdims.unwrap_or(false));
+        Ok(Tensor::new(op(&self.get()?, axes)?))
     }
 }
 
@@ -243,7 +243,7 @@ impl Tensor {
 
     /// The slices that `indices` names along an axis; the first unless given.
     pub fn gather(&self, indices: &Tensor, axis: Option<i32>) -> Result<Tensor> {
-        Ok(Tensor::new(self.get()?.gather(&indices.get()?, axis.unwrap_or(0).into())?))
+        Ok(Tensor::new(self.get()?.gather(&indices.get()?, axis.unwrap_or(0))?))
     }
 
     /// The elements of `a` where this tensor is true, elsewhere those of `b`.

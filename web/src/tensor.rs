@@ -224,7 +224,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let values = list("Tensor.concat", values)?;
         let values: Vec<&wgrad::Tensor> = values.iter().collect();
-        Ok(Tensor::new(wgrad::concat(&values, axis.into())?))
+        Ok(Tensor::new(wgrad::concat(&values, axis)?))
     }
 
     /// The element type.
