@@ -30,6 +30,9 @@ pub mod benchmarks {}
 #[doc = include_str!("../docs/accuracy.md")]
 pub mod accuracy {}
 
+#[doc = include_str!("../docs/ops.md")]
+pub mod ops {}
+
 #[doc = include_str!("../docs/architecture.md")]
 pub mod architecture {}
 

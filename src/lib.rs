@@ -43,6 +43,8 @@ pub use device::{
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};
 pub use half::f16;
+#[doc(hidden)]
+pub use ops::inventory;
 pub use ops::{
     Conv2dOptions, GatherOptions, GeluOptions, Indices, MatmulOptions, OneHotOptions, PadMode,
     Padding, Pool2dOptions, add_n, concat, eye_of, one_hot, one_hot_with,

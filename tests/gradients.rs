@@ -4,51 +4,17 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ndarray::s;
+use wgrad::inventory::{self, ANY, Case, Gradient, Input, Kind, Values};
 use wgrad::random::Generator;
-use wgrad::{
-    Axes, Conv2dOptions, DType, Error, GradientTape, PadMode, Padding, Pool2dOptions, Result,
-    Tensor, Variable, concat, constant, f16, where_,
-};
+use wgrad::{DType, Error, GradientTape, Result, Tensor, Variable, constant, f16};
 
-/// What the elements of an input are.
-#[derive(Clone, Copy)]
-enum Values {
-    /// Uniform between two numbers.
-    Within(f32, f32),
-    /// Of either sign, 0.5 to 1.5 away from 0.
-    Away,
-    /// Multiples of 0.2 in random order, moved by this: no two are so near that the steps reach across.
-    Distinct(f32),
-}
-use Values::{Away, Distinct, Within};
-
-const ANY: Values = Within(-1.5, 1.5);
-const POSITIVE: Values = Within(0.4, 2.0);
-
-type Input = (&'static [usize], Values);
-type Function = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
-
-/// A function whose gradients are checked. The name starts with that of the method.
-struct Rule {
-    name: String,
-    inputs: Vec<Input>,
-    f: Function,
-    /// Whether the second order is checked too.
-    second: bool,
-}
-
-fn rule(
-    name: impl Into<String>,
-    inputs: &[Input],
-    f: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
-) -> Rule {
-    Rule { name: name.into(), inputs: inputs.to_vec(), f: Box::new(f), second: true }
-}
-
-/// A rule of one input of shape [3, 5], which is no whole number of vectors.
-fn of_one(name: &str, values: Values, f: fn(&Tensor) -> Result<Tensor>) -> Rule {
+/// A function of one input of shape [3, 5], which is no whole number of vectors.
+fn of_one(name: &str, values: Values, f: fn(&Tensor) -> Result<Tensor>) -> Case {
     rule(name, &[(&[3, 5], values)], move |x| f(&x[0]))
+}
+
+fn rule(name: &str, inputs: &[Input], f: impl Fn(&[Tensor]) -> Result<Tensor> + 'static) -> Case {
+    Case { name: name.into(), inputs: inputs.to_vec(), f: Box::new(f), second: true }
 }
 
 /// Random numbers on the host, the same in every run.
@@ -72,11 +38,11 @@ impl Numbers {
     fn values(&mut self, (shape, values): Input) -> Vec<f32> {
         let n: usize = shape.iter().product();
         match values {
-            Within(low, high) => {
+            Values::Within(low, high) => {
                 (0..n).map(|_| self.between(f64::from(low), f64::from(high)) as f32).collect()
             }
-            Away => (0..n).map(|_| (self.sign() * self.between(0.5, 1.5)) as f32).collect(),
-            Distinct(by) => {
+            Values::Away => (0..n).map(|_| (self.sign() * self.between(0.5, 1.5)) as f32).collect(),
+            Values::Distinct(by) => {
                 let mut places: Vec<usize> = (0..n).collect();
                 for i in (1..n).rev() {
                     places.swap(i, (self.next() * (i + 1) as f64) as usize);
@@ -118,7 +84,7 @@ fn upload(shape: &[usize], values: &[f64]) -> Result<Tensor> {
 }
 
 struct Checked<'a> {
-    rule: &'a Rule,
+    rule: &'a Case,
     start: Vec<Vec<f32>>,
     /// Of the result, for the loss `sum(y * weights)`.
     weights: Vec<f64>,
@@ -188,7 +154,7 @@ impl Checked<'_> {
     }
 }
 
-fn check(rule: &Rule) -> Result<Vec<String>> {
+fn check(rule: &Case) -> Result<Vec<String>> {
     let mut numbers = Numbers(rule.name.len() as u64 * 7 + 11);
     let start: Vec<Vec<f32>> = rule.inputs.iter().map(|input| numbers.values(*input)).collect();
     let none: Vec<Vec<f64>> = start.iter().map(|x| vec![0.0; x.len()]).collect();
@@ -246,7 +212,7 @@ fn read(grads: &[Option<Tensor>], inputs: &[Input]) -> Result<Vec<Vec<f32>>> {
     each.collect()
 }
 
-fn check_all(rules: Vec<Rule>) {
+fn check_all(rules: Vec<Case>) {
     let mut failures = Vec::new();
     for rule in &rules {
         match catch_unwind(AssertUnwindSafe(|| check(rule))) {
@@ -258,407 +224,67 @@ fn check_all(rules: Vec<Rule>) {
     assert!(failures.is_empty(), "{} failures:\n  {}", failures.len(), failures.join("\n  "));
 }
 
-fn unary_rules() -> Vec<Rule> {
-    vec![
-        of_one("abs", Away, Tensor::abs),
-        of_one("negative", ANY, Tensor::negative),
-        of_one("exp", ANY, Tensor::exp),
-        of_one("expm1", ANY, Tensor::expm1),
-        of_one("log", POSITIVE, Tensor::log),
-        of_one("log1p", Within(-0.5, 2.0), Tensor::log1p),
-        of_one("sqrt", POSITIVE, Tensor::sqrt),
-        of_one("rsqrt", POSITIVE, Tensor::rsqrt),
-        of_one("square", ANY, Tensor::square),
-        of_one("reciprocal", Away, Tensor::reciprocal),
-        of_one("sin", ANY, Tensor::sin),
-        of_one("cos", ANY, Tensor::cos),
-        of_one("tan", Within(-0.9, 0.9), Tensor::tan),
-        of_one("asin", Within(-0.7, 0.7), Tensor::asin),
-        of_one("acos", Within(-0.7, 0.7), Tensor::acos),
-        of_one("atan", ANY, Tensor::atan),
-        of_one("sinh", ANY, Tensor::sinh),
-        of_one("cosh", ANY, Tensor::cosh),
-        of_one("tanh", ANY, Tensor::tanh),
-        of_one("asinh", ANY, Tensor::asinh),
-        of_one("acosh", Within(1.5, 3.0), Tensor::acosh),
-        of_one("atanh", Within(-0.6, 0.6), Tensor::atanh),
-        of_one("sigmoid", Within(-3.0, 3.0), Tensor::sigmoid),
-        of_one("softplus", Within(-3.0, 3.0), Tensor::softplus),
-        of_one("relu", Away, Tensor::relu),
-        of_one("elu", Away, Tensor::elu),
-        of_one("selu", Away, Tensor::selu),
-        of_one("softsign", Away, Tensor::softsign),
-        of_one("erf", ANY, Tensor::erf),
-        of_one("erfc", ANY, Tensor::erfc),
-        of_one("sign", Away, Tensor::sign),
-        of_one("silu", Within(-3.0, 3.0), Tensor::silu),
-        of_one("log_sigmoid", Within(-3.0, 3.0), Tensor::log_sigmoid),
-        of_one("relu6", Distinct(0.1), |x| x.multiply(8.0)?.relu6()),
-        of_one("leaky_relu", Away, |x| x.leaky_relu(0.2)),
-        of_one("mean", ANY, Tensor::mean),
-        of_one("sum", ANY, |x| x.sum(-1)),
-        of_one("gelu", ANY, Tensor::gelu),
-        of_one("gelu_with tanh", ANY, |x| x.gelu_with(wgrad::GeluOptions::new().approximate(true))),
-        of_one("mish", ANY, Tensor::mish),
-        of_one("hard_sigmoid", ANY, Tensor::hard_sigmoid),
-        of_one("clip_by_value", Distinct(0.0), |x| x.clip_by_value(-0.3, 0.3)),
-        of_one("dropout", ANY, |x| x.dropout(0.4, &Generator::from_seed(5))),
-        of_one("softmax", ANY, |x| x.softmax(-1)),
-        of_one("softmax of columns", ANY, |x| x.softmax(0)),
-        of_one("log_softmax", ANY, |x| x.log_softmax(-1)),
-        of_one("log_softmax of columns", ANY, |x| x.log_softmax(0)),
-        rule("exp of a scalar", &[(&[], ANY)], |x| x[0].exp()),
-        of_one("a tensor used thrice", ANY, |x| Ok(x * x * x.sin()? + x)),
-    ]
+/// The ops of the inventory, and where one's own cases are.
+fn check_ops(kind: Kind) {
+    let ops = inventory::all().filter(|entry| entry.kind == kind);
+    check_all(ops.flat_map(|entry| entry.own_cases()).collect());
 }
 
-type BinaryOp = fn(&Tensor, &Tensor) -> Result<Tensor>;
-
-fn binary_rules() -> Vec<Rule> {
-    let ops: [(&str, Values, Values, BinaryOp); 14] = [
-        ("add", ANY, ANY, |a, b| a.add(b)),
-        ("subtract", ANY, ANY, |a, b| a.subtract(b)),
-        ("multiply", ANY, ANY, |a, b| a.multiply(b)),
-        ("real_divide", ANY, Away, |a, b| a.real_divide(b)),
-        ("divide", ANY, POSITIVE, |a, b| a.divide(b)),
-        ("divide_no_nan", ANY, Away, |a, b| a.divide_no_nan(b)),
-        // The quotients stay between 3/4 and 6/7, or between 5/4 and 10/7 below 0: off the whole numbers.
-        ("floormod", Within(6.0, 6.2), Within(1.6, 1.9), |a, b| a.floormod(b)),
-        ("pow", POSITIVE, ANY, |a, b| a.pow(b)),
-        ("maximum", Distinct(0.0), Distinct(0.1), |a, b| a.maximum(b)),
-        ("minimum", Distinct(0.0), Distinct(0.1), |a, b| a.minimum(b)),
-        ("squared_difference", ANY, ANY, |a, b| a.squared_difference(b)),
-        ("atan2", Away, Away, |a, b| a.atan2(b)),
-        ("xlogy", Away, POSITIVE, |a, b| a.xlogy(b)),
-        ("where_", ANY, ANY, |a, b| where_(&constant([[true], [false], [true]])?, a, b)),
-    ];
-    let shapes: [(&str, &'static [usize], &'static [usize]); 5] = [
-        ("of one shape", &[3, 5], &[3, 5]),
-        ("with a row on the right", &[3, 5], &[5]),
-        ("with a column on the left", &[3, 1], &[3, 5]),
-        ("with both spread", &[3, 1], &[2, 1, 5]),
-        ("with a scalar on the left", &[], &[3, 5]),
-    ];
-    let mut rules = Vec::new();
-    for (name, a, b, f) in ops {
-        for (how, left, right) in shapes {
-            rules.push(rule(format!("{name} {how}"), &[(left, a), (right, b)], move |x| {
-                f(&x[0], &x[1])
-            }));
-        }
-    }
-    rules.push(rule("pow of a negative base", &[(&[3, 5], Away)], |x| x[0].pow(3.0)));
-    rules.push(rule("multiply with itself", &[(&[3, 5], ANY)], |x| x[0].multiply(&x[0])));
-    rules.push(rule("subtract from a number", &[(&[3, 5], ANY)], |x| Ok(2.0 - x[0].square()?)));
-    rules
+#[test]
+fn rows() {
+    check_ops(Kind::Row);
 }
 
-type ReduceOp = fn(&Tensor, Axes, bool) -> Result<Tensor>;
+#[test]
+fn composed() {
+    check_ops(Kind::Composed);
+}
 
-fn reduction_rules() -> Vec<Rule> {
-    let ops: [(&str, Values, ReduceOp); 9] = [
-        ("reduce_sum", ANY, |x, axes, keep| x.reduce_sum(wgrad::Axes::from(&axes).keepdims(keep))),
-        ("reduce_mean", ANY, |x, axes, keep| {
-            x.reduce_mean(wgrad::Axes::from(&axes).keepdims(keep))
-        }),
-        ("reduce_prod", Away, |x, axes, keep| {
-            x.reduce_prod(wgrad::Axes::from(&axes).keepdims(keep))
-        }),
-        ("reduce_max", Distinct(0.0), |x, axes, keep| {
-            x.reduce_max(wgrad::Axes::from(&axes).keepdims(keep))
-        }),
-        ("reduce_min", Distinct(0.0), |x, axes, keep| {
-            x.reduce_min(wgrad::Axes::from(&axes).keepdims(keep))
-        }),
-        ("reduce_variance", ANY, |x, axes, keep| {
-            x.reduce_variance(wgrad::Axes::from(&axes).keepdims(keep))
-        }),
-        ("reduce_std", ANY, |x, axes, keep| x.reduce_std(wgrad::Axes::from(&axes).keepdims(keep))),
-        ("reduce_euclidean_norm", ANY, |x, axes, keep| {
-            x.reduce_euclidean_norm(wgrad::Axes::from(&axes).keepdims(keep))
-        }),
-        ("reduce_logsumexp", ANY, |x, axes, keep| {
-            x.reduce_logsumexp(wgrad::Axes::from(&axes).keepdims(keep))
-        }),
-    ];
-    let over: [(&str, Axes, bool); 5] = [
-        ("over all", Axes::ALL, false),
-        ("over all, kept", Axes::ALL, true),
-        ("over the middle", Axes::from(1), false),
-        ("over the ends, kept", Axes::from([0, -1]), true),
-        ("over the last", Axes::from(-1), false),
-    ];
-    let mut rules = Vec::new();
-    for (name, values, f) in ops {
-        for (how, axes, keep) in over.clone() {
-            rules.push(rule(format!("{name} {how}"), &[(&[2, 3, 4], values)], move |x| {
-                f(&x[0], axes.clone(), keep)
-            }));
-        }
-    }
-    let mut with_zeros = rule("reduce_prod with a zero", &[(&[2, 3], Away)], |x| {
+#[test]
+fn kernels() {
+    check_ops(Kind::Kernel);
+}
+
+#[test]
+fn several_ops() {
+    let with_zeros = rule("reduce_prod with a zero", &[(&[2, 3], Values::Away)], |x| {
         let spared = constant([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])?;
         x[0].multiply(spared)?.reduce_prod(1)
     });
-    with_zeros.second = false;
-    rules.push(with_zeros);
-    rules
+    check_all(vec![
+        rule("exp of a scalar", &[(&[], ANY)], |x| x[0].exp()),
+        of_one("a tensor used thrice", ANY, |x| Ok(x * x * x.sin()? + x)),
+        of_one("pow of a negative base", Values::Away, |x| x.pow(3.0)),
+        of_one("multiply with itself", ANY, |x| x.multiply(x)),
+        of_one("dropout", ANY, |x| x.dropout(0.4, &Generator::from_seed(5))),
+        of_one("subtract from a number", ANY, |x| Ok(2.0 - x.square()?)),
+        Case { second: false, ..with_zeros },
+    ]);
 }
 
-fn product_rules() -> Vec<Rule> {
-    let mut rules = Vec::new();
-    // Rows, inner size and columns differ, so that a transpose too many does not fit.
-    let shapes: [[&'static [usize]; 4]; 3] = [
-        [&[3, 4], &[4, 3], &[4, 2], &[2, 4]],
-        [&[2, 1, 3, 4], &[2, 1, 4, 3], &[3, 4, 2], &[3, 2, 4]],
-        [&[3, 4], &[4, 3], &[5, 4, 2], &[5, 2, 4]],
-    ];
-    for [a, a_transposed, b, b_transposed] in shapes {
-        for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
-            let left = if ta { a_transposed } else { a };
-            let right = if tb { b_transposed } else { b };
-            let name = format!("matmul_with {left:?} {right:?} {ta} {tb}");
-            rules.push(rule(name, &[(left, ANY), (right, ANY)], move |x| {
-                x[0].matmul_with(&x[1], wgrad::MatmulOptions::new().transpose_a(ta).transpose_b(tb))
-            }));
-        }
-    }
-    rules.push(rule("matmul", &[(&[5, 3, 4], ANY), (&[4, 2], ANY)], |x| x[0].matmul(&x[1])));
-    rules.push(rule("matvec", &[(&[5, 3, 4], ANY), (&[5, 4], ANY)], |x| x[0].matvec(&x[1])));
-
-    let convolutions = [
-        (Padding::Same, [1, 1], [1, 1]),
-        (Padding::Valid, [1, 1], [1, 1]),
-        (Padding::Same, [2, 2], [1, 1]),
-        (Padding::Valid, [2, 1], [1, 1]),
-        (Padding::Same, [1, 1], [2, 2]),
-        (Padding::Valid, [1, 1], [1, 2]),
-        (Padding::Same, [3, 2], [1, 1]),
-    ];
-    for (padding, strides, dilations) in convolutions {
-        let options = Conv2dOptions::new().padding(padding).strides(strides).dilations(dilations);
-        let name = format!("conv2d {padding:?} strides {strides:?} dilations {dilations:?}");
-        let inputs: [Input; 2] = [(&[2, 6, 7, 2], ANY), (&[3, 2, 2, 3], ANY)];
-        rules.push(rule(name, &inputs, move |x| x[0].conv2d(&x[1], options)));
-    }
-    let both = [(Padding::Same, [2, 3], [2, 2]), (Padding::Valid, [1, 2], [2, 3])];
-    for (padding, strides, dilations) in convolutions.into_iter().chain(both) {
-        let options = Conv2dOptions::new().padding(padding).strides(strides).dilations(dilations);
-        // Four channels to a thread, four filters of one to a thread, and neither.
-        let shapes: [[&'static [usize]; 2]; 3] = [
-            [&[1, 4, 5, 4], &[2, 2, 4, 1]],
-            [&[1, 4, 5, 1], &[2, 2, 1, 4]],
-            [&[2, 4, 5, 3], &[3, 2, 3, 2]],
-        ];
-        for [image, filter] in shapes {
-            let how = format!("{padding:?} strides {strides:?} dilations {dilations:?}");
-            let name = format!("depthwise_conv2d {image:?} {filter:?} {how}");
-            let inputs: [Input; 2] = [(image, ANY), (filter, ANY)];
-            rules.push(rule(name, &inputs, move |x| x[0].depthwise_conv2d(&x[1], options)));
-        }
-    }
-    let pools = [
-        (Padding::Valid, [2, 2], [2, 2]),
-        (Padding::Same, [2, 2], [2, 2]),
-        (Padding::Same, [3, 3], [2, 2]),
-        (Padding::Valid, [3, 2], [1, 2]),
-        (Padding::Same, [3, 3], [1, 1]),
-    ];
-    for (padding, window, strides) in pools {
-        let options = Pool2dOptions::new().strides(strides).padding(padding);
-        let how = format!("{padding:?} {window:?} strides {strides:?}");
-        let shape: &'static [usize] = &[1, 5, 5, 2];
-        rules.push(rule(format!("max_pool2d {how}"), &[(shape, Distinct(0.0))], move |x| {
-            x[0].max_pool2d(window, options)
-        }));
-        rules.push(rule(format!("avg_pool2d {how}"), &[(shape, ANY)], move |x| {
-            x[0].avg_pool2d(window, options)
-        }));
-    }
-
-    rules.push(rule("sparse_softmax_cross_entropy_with_logits", &[(&[3, 4], ANY)], |x| {
-        wgrad::sparse_softmax_cross_entropy_with_logits(&constant([3, 0, 1])?, &x[0])
-    }));
-    let distributions: [Input; 2] = [(&[3, 4], Within(0.1, 1.0)), (&[3, 4], ANY)];
-    rules.push(rule("softmax_cross_entropy_with_logits", &distributions, |x| {
-        wgrad::softmax_cross_entropy_with_logits(&x[0], &x[1])
-    }));
-    rules.push(rule("sigmoid_cross_entropy_with_logits", &distributions, |x| {
-        wgrad::sigmoid_cross_entropy_with_logits(&x[0], &x[1])
-    }));
-    rules
-}
-
-/// Ops that move elements.
-fn moving_rules() -> Vec<Rule> {
-    let of = |name: &str, shape: &'static [usize], f: fn(&Tensor) -> Result<Tensor>| {
-        rule(name, &[(shape, ANY)], move |x| f(&x[0]))
-    };
-    let mut rules = vec![
-        of("reshape", &[2, 6], |x| x.reshape([3, -1])),
-        of("expand_dims", &[3, 4], |x| x.expand_dims(1)),
-        of("squeeze", &[3, 1, 4], |x| x.squeeze([1])),
-        of("broadcast_to", &[3, 1], |x| x.broadcast_to([2, 3, 4])),
-        of("transpose", &[2, 3, 4], |x| x.transpose([2, 0, 1])),
-        of("transpose around", &[3, 4], |x| x.transpose(())),
-        of("reverse", &[3, 4], |x| x.reverse([1])),
-        of("tile", &[2, 3], |x| x.tile(&[2, 3])),
-        of("slice", &[4, 5], |x| x.slice(&[1, 2], &[2, -1])),
-        of("strided_slice with steps", &[7, 5], |x| x.strided_slice(s![1..;3, ..;2])),
-        of("strided_slice backwards", &[7, 5], |x| x.strided_slice(s![..;-1, 1..5;-2])),
-        of("strided_slice of a row", &[4, 5], |x| x.strided_slice(s![-2, ..])),
-        of("i", &[4, 5], |x| x.i((1..3, -1))),
-        of("split_n", &[4, 6], |x| {
-            let [a, b] = x.split_n::<2>(1)?;
-            a.multiply(&b)
-        }),
-        of("split", &[4, 6], |x| {
-            let parts = x.split(3, 1)?;
-            parts[0].multiply(&parts[2])
-        }),
-        of("split_sizes", &[4, 6], |x| Ok(x.split_sizes(&[1, 4, 1], 1)?.swap_remove(1))),
-        of("unstack", &[3, 4], |x| {
-            let rows = x.unstack(0)?;
-            rows[0].multiply(&rows[2])
-        }),
-        of("pad", &[3, 4], |x| x.pad(&[(1, 0), (2, 3)])),
-        of("pad_with a number", &[3, 4], |x| {
-            x.pad_with(&[(1, 0), (2, 3)], PadMode::Constant(0.5.into()))
-        }),
-        of("pad_with reflection", &[3, 4], |x| x.pad_with(&[(2, 1), (0, 3)], PadMode::Reflect)),
-        of("pad_with symmetry", &[3, 4], |x| x.pad_with(&[(2, 3), (1, 0)], PadMode::Symmetric)),
-        of("gather of rows", &[4, 3], |x| x.gather(&constant([2, 0, 2, 2])?, 0)),
-        of("gather of columns", &[3, 4], |x| x.gather(&constant([[3, 0], [0, 1]])?, 1)),
-        of("gather outside", &[3, 4], |x| x.gather(&constant([1, 7, -1])?, 0)),
-        of("gather_with batch_dims", &[2, 4, 3], |x| {
-            x.gather_with(
-                &constant([[3, 0], [1, 1]])?,
-                1,
-                wgrad::GatherOptions::new().batch_dims(1),
-            )
-        }),
-        of("unsorted_segment_sum", &[4, 3], |x| {
-            x.unsorted_segment_sum(&constant([2, 0, -1, 2])?, 4)
-        }),
-        of("stop_gradient", &[3, 4], |x| Ok(x + x.stop_gradient() * 0.0)),
-    ];
-    let three: [Input; 3] = [(&[2, 3], ANY), (&[2, 1], ANY), (&[2, 4], ANY)];
-    rules.push(rule("concat", &three, |x| concat(&[&x[0], &x[1], &x[2]], -1)));
-    rules.push(rule("concat of many", &[(&[2, 3], ANY), (&[1, 3], ANY)], |x| {
-        let all: Vec<&Tensor> = (0..9).map(|i| &x[i % 2]).collect();
-        concat(&all, 0)
-    }));
-    let equal: [Input; 2] = [(&[2, 3], ANY), (&[2, 3], ANY)];
-    rules.push(rule("stack", &equal, |x| wgrad::stack(&[&x[0], &x[1]], 1)));
-    rules.push(rule("add_n", &equal, |x| wgrad::add_n(&[&x[0], &x[1], &x[0]])));
-    rules
-}
-
-#[test]
-fn unary() {
-    check_all(unary_rules());
-}
-
-#[test]
-fn binary() {
-    check_all(binary_rules());
-}
-
-#[test]
-fn reductions() {
-    check_all(reduction_rules());
-}
-
-#[test]
-fn products_and_windows() {
-    check_all(product_rules());
-}
-
-#[test]
-fn moving() {
-    check_all(moving_rules());
-}
-
-/// The methods that a table of ops keeps something for, hence has gradients for.
-fn methods_with_gradients(source: &str) -> Vec<&str> {
-    let mut methods = Vec::new();
-    let mut current = None;
-    for line in source.lines() {
-        let row = line.strip_prefix("    ").filter(|row| !row.starts_with([' ', '/']));
-        let named = row.and_then(|row| row.split_once(", \""));
-        if let Some((method, _)) = named.filter(|(m, rest)| rest.contains("\", [") && is_word(m)) {
-            current = Some(method);
-        }
-        let keeps = line.contains(", keep ") || line.trim_start().starts_with("keep ");
-        if let (Some(method), true) = (current, keeps) {
-            methods.push(method);
-            current = None;
-        }
-    }
-    methods
-}
-
-/// The functions and methods that a file of ops makes public.
-fn public_functions(source: &str) -> Vec<&str> {
-    let signatures = source.lines().filter_map(|line| line.trim_start().strip_prefix("pub fn "));
-    let names = signatures.filter_map(|rest| rest.split_once(['(', '<']));
-    names.map(|(name, _)| name).filter(|name| is_word(name)).collect()
-}
-
-fn is_word(name: &str) -> bool {
-    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
+/// Whoever adds an op says of its gradient what there is, and has it checked.
 #[test]
 fn no_rule_is_forgotten() {
-    let mut rules = unary_rules();
-    rules.extend(binary_rules());
-    rules.extend(reduction_rules());
-    rules.extend(product_rules());
-    rules.extend(moving_rules());
-    let tables = [
-        (include_str!("../src/ops/unary.rs"), 30),
-        (include_str!("../src/ops/binary.rs"), 12),
-        (include_str!("../src/ops/reduce.rs"), 4),
-    ];
-    let files = [
-        include_str!("../src/ops/argmax.rs"),
-        include_str!("../src/ops/broadcast.rs"),
-        include_str!("../src/ops/cast.rs"),
-        include_str!("../src/ops/composed.rs"),
-        include_str!("../src/ops/concat.rs"),
-        include_str!("../src/ops/conv2d/mod.rs"),
-        include_str!("../src/ops/depthwise_conv2d/mod.rs"),
-        include_str!("../src/ops/gather.rs"),
-        include_str!("../src/ops/losses.rs"),
-        include_str!("../src/ops/matmul/mod.rs"),
-        include_str!("../src/ops/pad.rs"),
-        include_str!("../src/ops/pool/mod.rs"),
-        include_str!("../src/ops/reshape.rs"),
-        include_str!("../src/ops/reverse.rs"),
-        include_str!("../src/ops/segment_sum.rs"),
-        include_str!("../src/ops/select.rs"),
-        include_str!("../src/ops/slice.rs"),
-        include_str!("../src/ops/transpose.rs"),
-    ];
-    // Without a gradient; the one of a cast is checked where there is half precision.
-    let others = ["argmax", "argmin", "cast", "eye_of", "one_hot", "one_hot_with"];
-
-    let mut names = Vec::new();
-    for (source, at_least) in tables {
-        let methods = methods_with_gradients(source);
-        assert!(methods.len() >= at_least, "found {methods:?} only");
-        names.extend(methods);
+    let this = include_str!("gradients.rs");
+    for entry in inventory::all() {
+        let (cases, name) = (entry.own_cases(), entry.name);
+        for case in &cases {
+            let of = case.name.split(' ').next().unwrap();
+            assert!(of == name || entry.forms.contains(&of), "{} is a case of {name}", case.name);
+        }
+        if entry.gradient == Gradient::Checked {
+            for form in entry.forms {
+                let of = |case: &Case| case.name.split(' ').next() == Some(form);
+                assert!(cases.iter().any(of), "no case checks {form}");
+            }
+        }
+        match entry.gradient {
+            Gradient::Checked => assert!(!cases.is_empty(), "no case checks {name}"),
+            Gradient::CheckedBy(test) => assert!(this.contains(&format!("fn {test}()")), "{name}"),
+            Gradient::None(reason) => assert!(cases.is_empty() && !reason.is_empty(), "{name}"),
+        }
     }
-    for source in files {
-        let functions = public_functions(source);
-        assert!(!functions.is_empty(), "no public function in a file of ops");
-        names.extend(functions);
-    }
-    for name in names {
-        let named = |rule: &Rule| rule.name.split(' ').next() == Some(name);
-        assert!(others.contains(&name) || rules.iter().any(named), "no check for {name}");
-    }
+    assert!(inventory::all().count() > 110, "{} ops only", inventory::all().count());
 }
 
 fn ones(shape: &[usize]) -> Tensor {

@@ -1,5 +1,6 @@
 //! The place of the largest or smallest element along an axis.
 
+use super::inventory::{Entry, Gradient, KernelCall, Kind, one};
 use super::reduce::{Walk, reduced_shape, walk_functions};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads};
 use crate::dtype::DType;
@@ -133,3 +134,35 @@ impl Operation for ArgMax {
         no_grads(back)
     }
 }
+
+/// Both, along axes with neighbours inside and outside, whole and in chunks.
+const KERNELS: &[KernelCall] = &[|make, dtype| {
+    let cases: [(&[usize], i64); 9] = [
+        (&[7], 0),
+        (&[1], 0),
+        (&[3, 8], 0),
+        (&[3, 8], 1),
+        (&[2, 3, 4, 5], 2),
+        (&[10_000], 0),
+        (&[3, 9_000], 1),
+        (&[9_000, 3], 0),
+        (&[2, 9_000, 2], 1),
+    ];
+    let mut results = Vec::new();
+    for (shape, axis) in cases {
+        let x = make(shape, dtype);
+        results.extend([x.argmax(axis)?, x.argmin(axis)?]);
+    }
+    Ok(results)
+}];
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::new(Kind::Kernel, "argmax", &["tf.math.argmax"], |c| one(c.x()?.argmax(c.axis()?)))
+        .takes(NUMERIC)
+        .gradient(Gradient::None("ArgMax: an index"))
+        .kernels(KERNELS),
+    Entry::new(Kind::Kernel, "argmin", &["tf.math.argmin"], |c| one(c.x()?.argmin(c.axis()?)))
+        .takes(NUMERIC)
+        .gradient(Gradient::None("ArgMin: an index")),
+];

@@ -1,10 +1,13 @@
 //! Elementwise ops of two tensors, with broadcasting: a row each.
 //!
-//! A row reads: documentation, method, TensorFlow's name, the WGSL for floats (and for integers or `bool`),
+//! A row reads: documentation, method, TensorFlow's name of the kernel and its names of the function, the WGSL for
+//! floats (and for integers or `bool`),
 //! the reference in `f64`, and either the gradients `da` and `db` from the inputs `a` and `b`, the result `y`
 //! and `dy`, or why there are none. The tape sums a gradient over the axes that were broadcast.
 
-use super::{Backward, Grads, Keep, Operation, fitting, known_by_method, same_dtype};
+use super::inventory::Values::{Away, Distinct, Within};
+use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, one, row_takes};
+use super::{Backward, Grads, Keep, NUMERIC, Operation, fitting, known_by_method, same_dtype};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -29,8 +32,8 @@ pub(crate) struct Row {
 }
 
 macro_rules! binary {
-    ($($(#[$doc:meta])* $method:ident, $name:literal, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
-       |$a:ident, $b:ident| $reference:expr, $how:ident $what:tt
+    ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
+       |$a:ident, $b:ident| $reference:expr, $how:ident $what:tt $(over ($va:expr, $vb:expr))?
        $(, |$ga:ident, $gb:ident, $y:ident, $dy:ident| ($da:expr, $db:expr))?;)*) => {
         // Each is reached through its method alone, so a program holds the rows, and the gradients, of what it calls.
         $(#[allow(non_upper_case_globals)]
@@ -50,6 +53,17 @@ macro_rules! binary {
         /// All rows, for the loops that test them.
         #[cfg(test)]
         pub(crate) static ROWS: &[&Row] = &[$(&$method),*];
+
+        /// The rows' entries in the inventory.
+        pub(super) const ENTRIES: &[Entry] = &[$(
+            Entry::new(Kind::Row, stringify!($method), &[$($($tf),+)?], |c| one(c.x()?.$method(c.arg("y")?)))
+                .takes($method.dtypes())
+                .gradient(match $method.keep {
+                    Keep::NoGradient(reason) => Gradient::None(reason),
+                    _ => Gradient::Checked,
+                })
+                .cases(|cases| { let _ = &cases; $(cases.of_two(stringify!($method), [$va, $vb], |a, b| a.$method(b));)? })
+        ),*];
 
         /// Elementwise ops of two tensors. `other` is a tensor, a variable or a number; shapes are broadcast as in
         /// NumPy. They return [`Error::Shape`] if the shapes do not fit together and [`Error::DType`] if the dtypes
@@ -101,82 +115,82 @@ macro_rules! binary {
 // The first row becomes `static add: Row = Row { method: "add", ... }` and the method `Tensor::add`.
 binary! {
     /// `a + b`.
-    add, "AddV2", [float "a + b", int "a + b"], |a, b| a + b,
-        keep nothing, |_a, _b, _y, dy| (dy.clone(), dy.clone());
+    add, "AddV2" = "tf.math.add", [float "a + b", int "a + b"], |a, b| a + b,
+        keep nothing over (ANY, ANY), |_a, _b, _y, dy| (dy.clone(), dy.clone());
     /// `a - b`.
-    subtract, "Sub", [float "a - b", int "a - b"], |a, b| a - b,
-        keep nothing, |_a, _b, _y, dy| (dy.clone(), -dy);
+    subtract, "Sub" = "tf.math.subtract", [float "a - b", int "a - b"], |a, b| a - b,
+        keep nothing over (ANY, ANY), |_a, _b, _y, dy| (dy.clone(), -dy);
     /// `a * b`.
-    multiply, "Mul", [float "a * b", int "a * b"], |a, b| a * b,
-        keep inputs, |a, b, _y, dy| (dy * b, dy * a);
+    multiply, "Mul" = "tf.math.multiply", [float "a * b", int "a * b"], |a, b| a * b,
+        keep inputs over (ANY, ANY), |a, b, _y, dy| (dy * b, dy * a);
     /// `a / b`, for floats.
     real_divide, "RealDiv", [float "divide_4(a, b)"], |a, b| a / b,
-        keep inputs, |a, b, _y, dy| (dy / b, dy * (-a / b / b));
+        keep inputs over (ANY, Away), |a, b, _y, dy| (dy / b, dy * (-a / b / b));
     /// `a / b`, and 0 where `b` is 0.
-    divide_no_nan, "DivNoNan", [float "select(a / b, V(0), b == V(0))"],
+    divide_no_nan, "DivNoNan" = "tf.math.divide_no_nan", [float "select(a / b, V(0), b == V(0))"],
         |a, b| if b == 0.0 { 0.0 } else { a / b },
-        keep inputs, |a, b, _y, dy| (dy.divide_no_nan(b)?, dy * (-a).divide_no_nan(b)?.divide_no_nan(b)?);
+        keep inputs over (ANY, Away), |a, b, _y, dy| (dy.divide_no_nan(b)?, dy * (-a).divide_no_nan(b)?.divide_no_nan(b)?);
     // Integers: the quotient is one less where the remainder's sign is not the divisor's.
     /// `floor(a / b)`. Integer division by 0 gives the dividend, as WGSL defines it.
-    floordiv, "FloorDiv", [float "floor(a / b)",
+    floordiv, "FloorDiv" = "tf.math.floordiv", [float "floor(a / b)",
             int "a / b - select(V(0), V(1), (a % b != V(0)) & ((a < V(0)) != (b < V(0))))"],
         |a, b| (a / b).floor(), none "FloorDiv: piecewise constant";
     /// `a - floor(a / b) * b`, with the sign of `b`. Modulo 0 gives 0 for integers. Exact but for one rounding.
-    floormod, "FloorMod", [float "floormod_4(a, b)",
+    floormod, "FloorMod" = "tf.math.floormod", [float "floormod_4(a, b)",
             int "a % b + select(V(0), b, (a % b != V(0)) & ((a < V(0)) != (b < V(0))))"],
         |a, b| a - (a / b).floor() * b,
-        keep inputs, |a, b, _y, dy| (dy.clone(), -dy * a.floordiv(b)?);
+        keep inputs over (Within(6.0, 6.2), Within(1.6, 1.9)), |a, b, _y, dy| (dy.clone(), -dy * a.floordiv(b)?);
     // The gradient for b counts log(a) only where a > 0, as TensorFlow does.
     /// `a^b`. Integer powers by repeated squaring, 0 for negative exponents. [Within 1 ULP](Tensor#accuracy).
-    pow, "Pow", [float "pow_4(a, b)", int "var y = V(1);\n    var base = a;\n    var n = vec4<u32>(b);\n    for (var i = 0; i < 32; i++) {\n        y = select(y, y * base, (n & vec4<u32>(1u)) == vec4<u32>(1u));\n        base = base * base;\n        n = n >> vec4<u32>(1u);\n    }\n    return select(y, V(0), b < V(0));"], |a, b| a.powf(b),
-        keep both, |a, b, y, dy| (
+    pow, "Pow" = "tf.math.pow", [float "pow_4(a, b)", int "var y = V(1);\n    var base = a;\n    var n = vec4<u32>(b);\n    for (var i = 0; i < 32; i++) {\n        y = select(y, y * base, (n & vec4<u32>(1u)) == vec4<u32>(1u));\n        base = base * base;\n        n = n >> vec4<u32>(1u);\n    }\n    return select(y, V(0), b < V(0));"], |a, b| a.powf(b),
+        keep both over (POSITIVE, ANY), |a, b, y, dy| (
             dy * b * a.pow(&(b - 1.0))?,
             dy * y * super::select(&a.greater(0.0)?, &super::select(&a.greater(0.0)?, a, &a.ones_like()?)?.log()?, &a.zeros_like()?)?);
     // Of equals, a gets the gradient.
     /// The larger of `a` and `b`; NaN if one of them is.
-    maximum, "Maximum", [float "max_4(a, b)", int "max(a, b)"], |a, b| if a.is_nan() { a } else { b.max(a) },
-        keep inputs, |a, b, _y, dy| (
+    maximum, "Maximum" = "tf.math.maximum", [float "max_4(a, b)", int "max(a, b)"], |a, b| if a.is_nan() { a } else { b.max(a) },
+        keep inputs over (Distinct(0.0), Distinct(0.1)), |a, b, _y, dy| (
             super::select(&a.greater_equal(b)?, dy, &dy.zeros_like()?)?,
             super::select(&a.greater_equal(b)?, &dy.zeros_like()?, dy)?);
     /// The smaller of `a` and `b`; NaN if one of them is.
-    minimum, "Minimum", [float "-max_4(-a, -b)", int "min(a, b)"], |a, b| if a.is_nan() { a } else { b.min(a) },
-        keep inputs, |a, b, _y, dy| (
+    minimum, "Minimum" = "tf.math.minimum", [float "-max_4(-a, -b)", int "min(a, b)"], |a, b| if a.is_nan() { a } else { b.min(a) },
+        keep inputs over (Distinct(0.0), Distinct(0.1)), |a, b, _y, dy| (
             super::select(&a.less_equal(b)?, dy, &dy.zeros_like()?)?,
             super::select(&a.less_equal(b)?, &dy.zeros_like()?, dy)?);
     /// `(a - b)^2`.
-    squared_difference, "SquaredDifference", [float "(a - b) * (a - b)", int "(a - b) * (a - b)"],
+    squared_difference, "SquaredDifference" = "tf.math.squared_difference", [float "(a - b) * (a - b)", int "(a - b) * (a - b)"],
         |a, b| (a - b) * (a - b),
-        keep inputs, |a, b, _y, dy| (dy * 2.0 * (a - b), dy * -2.0 * (a - b));
+        keep inputs over (ANY, ANY), |a, b, _y, dy| (dy * 2.0 * (a - b), dy * -2.0 * (a - b));
     /// The angle in radians of the point with ordinate `a` and abscissa `b`. [Within 3 ULP](Tensor#accuracy).
-    atan2, "Atan2", [float "atan2_4(a, b)"], |a, b| a.atan2(b),
-        keep inputs, |a, b, _y, dy| (dy * b / (a * a + b * b), -dy * a / (a * a + b * b));
+    atan2, "Atan2" = "tf.math.atan2", [float "atan2_4(a, b)"], |a, b| a.atan2(b),
+        keep inputs over (Away, Away), |a, b, _y, dy| (dy * b / (a * a + b * b), -dy * a / (a * a + b * b));
     /// `a log(b)`, and 0 where `a` is 0. [Within 2 ULP](Tensor#accuracy).
-    xlogy, "Xlogy", [float "select(a * log_4(b), V(0), a == V(0))"], |a, b| if a == 0.0 { 0.0 } else { a * b.ln() },
-        keep inputs, |a, b, _y, dy| (
+    xlogy, "Xlogy" = "tf.math.xlogy", [float "select(a * log_4(b), V(0), a == V(0))"], |a, b| if a == 0.0 { 0.0 } else { a * b.ln() },
+        keep inputs over (Away, POSITIVE), |a, b, _y, dy| (
             dy * a.not_equal(0.0)?.cast(a.dtype())?.xlogy(b)?, dy * a.divide_no_nan(b)?);
     /// `a < b`.
-    less, "Less", [float "a < b", int "a < b"] => test, |a, b| f64::from(a < b), none "Less: a comparison";
+    less, "Less" = "tf.math.less", [float "a < b", int "a < b"] => test, |a, b| f64::from(a < b), none "Less: a comparison";
     /// `a <= b`.
-    less_equal, "LessEqual", [float "a <= b", int "a <= b"] => test, |a, b| f64::from(a <= b),
+    less_equal, "LessEqual" = "tf.math.less_equal", [float "a <= b", int "a <= b"] => test, |a, b| f64::from(a <= b),
         none "LessEqual: a comparison";
     /// `a > b`.
-    greater, "Greater", [float "a > b", int "a > b"] => test, |a, b| f64::from(a > b),
+    greater, "Greater" = "tf.math.greater", [float "a > b", int "a > b"] => test, |a, b| f64::from(a > b),
         none "Greater: a comparison";
     /// `a >= b`.
-    greater_equal, "GreaterEqual", [float "a >= b", int "a >= b"] => test, |a, b| f64::from(a >= b),
+    greater_equal, "GreaterEqual" = "tf.math.greater_equal", [float "a >= b", int "a >= b"] => test, |a, b| f64::from(a >= b),
         none "GreaterEqual: a comparison";
     /// `a == b`.
-    equal, "Equal", [float "a == b", int "a == b", bool "a == b"] => test, |a, b| f64::from(a == b),
+    equal, "Equal" = "tf.math.equal", [float "a == b", int "a == b", bool "a == b"] => test, |a, b| f64::from(a == b),
         none "Equal: a comparison";
     /// `a != b`.
-    not_equal, "NotEqual", [float "(a != b) | is_nan_4(a) | is_nan_4(b)", int "a != b", bool "a != b"] => test,
+    not_equal, "NotEqual" = "tf.math.not_equal", [float "(a != b) | is_nan_4(a) | is_nan_4(b)", int "a != b", bool "a != b"] => test,
         |a, b| f64::from(a != b), none "NotEqual: a comparison";
     /// `a && b`, for `bool`.
-    logical_and, "LogicalAnd", [bool "a & b"] => test, |a, b| a * b, none "LogicalAnd: a test";
+    logical_and, "LogicalAnd" = "tf.math.logical_and", [bool "a & b"] => test, |a, b| a * b, none "LogicalAnd: a test";
     /// `a || b`, for `bool`.
-    logical_or, "LogicalOr", [bool "a | b"] => test, |a, b| a.max(b), none "LogicalOr: a test";
+    logical_or, "LogicalOr" = "tf.math.logical_or", [bool "a | b"] => test, |a, b| a.max(b), none "LogicalOr: a test";
     /// `a != b`, for `bool`.
-    logical_xor, "LogicalXor", [bool "a != b"] => test, |a, b| f64::from(a != b), none "LogicalXor: a test";
+    logical_xor, "LogicalXor" = "tf.math.logical_xor", [bool "a != b"] => test, |a, b| f64::from(a != b), none "LogicalXor: a test";
 }
 
 impl Tensor {
@@ -209,6 +223,11 @@ fn binary(row: &'static Row, a: &Tensor, b: Operand) -> Result<Tensor> {
 }
 
 impl Row {
+    /// The dtypes that the op is defined for; bytes are storage only.
+    pub(super) const fn dtypes(&self) -> &'static [DType] {
+        row_takes(self.float.is_some(), self.int.is_some(), self.bool.is_some())
+    }
+
     fn wgsl(&self, register: Register) -> Option<&'static str> {
         match register {
             Register::F32 => self.float,
@@ -275,3 +294,11 @@ impl Operation for Binary {
         (self.row.grad)(back)
     }
 }
+
+/// What this file has besides its rows, for the inventory.
+pub(super) const DIVIDE: &[Entry] =
+    &[Entry::new(Kind::Composed, "divide", &["tf.math.divide"], |c| {
+        one(c.x()?.divide(c.arg("y")?))
+    })
+    .takes(NUMERIC)
+    .cases(|cases| cases.of_two("divide", [ANY, POSITIVE], |a, b| a.divide(b)))];

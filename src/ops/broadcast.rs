@@ -1,6 +1,8 @@
 //! Repeats a tensor along axes of size 1, and new leading ones, to a larger shape.
 
+use super::inventory::{Entry, Kind, one};
 use super::{Backward, Grads, Keep, Operation, only};
+use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
@@ -62,3 +64,11 @@ impl Operation for BroadcastTo {
         only(back.dy.clone())
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] =
+    &[Entry::new(Kind::Kernel, "broadcast_to", &["tf.broadcast_to"], |c| {
+        one(c.x()?.broadcast_to(c.need("shape", c.sizes("shape")?)?))
+    })
+    .takes(&DType::ALL)
+    .cases(|cases| cases.of_shape("broadcast_to", &[3, 1], |x| x.broadcast_to([2, 3, 4])))];

@@ -1,6 +1,7 @@
 //! `y = dtype(x)`. Floats become integers as Rust's `as` makes them: cut off, NaN as 0, and what is outside the
 //! range as its nearest end. Integers among themselves wrap. Anything becomes `bool` by comparison with 0.
 
+use super::inventory::{Entry, Gradient, Kind, one};
 use super::{Backward, Grads, Keep, Operation, check_dtype, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
@@ -87,3 +88,9 @@ impl Operation for Cast {
         only(back.dy.cast(back.spec(0).dtype)?)
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] =
+    &[Entry::new(Kind::Kernel, "cast", &["tf.cast"], |c| one(c.x()?.cast(c.dtype("dtype")?)))
+        .takes(&DType::ALL)
+        .gradient(Gradient::CheckedBy("half_precision_gradients_are_half_precision"))];

@@ -3,7 +3,9 @@
 use std::borrow::{Borrow, Cow};
 use std::fmt::Write;
 
+use super::inventory::{ANY, Entry, Input, Kind, one};
 use super::{Backward, Grads, Keep, Operation, same_dtype};
+use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{
@@ -137,3 +139,17 @@ impl Operation for Concat {
         Ok(grads)
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "concat", &["tf.concat"], |c| {
+    one(concat(&c.list("xs")?, c.axis()?))
+})
+.takes(&DType::ALL)
+.cases(|cases| {
+    let three: [Input; 3] = [(&[2, 3], ANY), (&[2, 1], ANY), (&[2, 4], ANY)];
+    cases.add("concat", &three, |x| concat(&[&x[0], &x[1], &x[2]], -1));
+    cases.add("concat of many", &[(&[2, 3], ANY), (&[1, 3], ANY)], |x| {
+        let all: Vec<&Tensor> = (0..9).map(|i| &x[i % 2]).collect();
+        concat(&all, 0)
+    });
+})];

@@ -1,5 +1,6 @@
 //! Slices of a tensor by their numbers along an axis.
 
+use super::inventory::{Entry, Kind, one};
 use super::segment_sum::segment_sum;
 use super::{Backward, Grads, Keep, Operation, expect_dtype, only};
 use crate::dtype::DType;
@@ -9,7 +10,7 @@ use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::options::options;
 use crate::shape::{Axis, Shape, axis_index};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, constant};
 use crate::wgsl::shader;
 
 options! {
@@ -148,3 +149,27 @@ impl Operation for Gather {
         only(dx.reshape_to(x.shape.clone())?)
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::new(Kind::Kernel, "gather", &["tf.nn.embedding_lookup"], |c| {
+        one(c.arg("params")?.gather(c.arg("ids")?, 0))
+    })
+    .takes(&DType::ALL)
+    .cases(|cases| {
+        cases.of_shape("gather of rows", &[4, 3], |x| x.gather(&constant([2, 0, 2, 2])?, 0));
+        cases.of_shape("gather of columns", &[3, 4], |x| x.gather(&constant([[3, 0], [0, 1]])?, 1));
+        cases.of_shape("gather outside", &[3, 4], |x| x.gather(&constant([1, 7, -1])?, 0));
+    }),
+    Entry::new(Kind::Kernel, "gather_with", &["tf.gather"], |c| {
+        let batch_dims = c.int("batch_dims")?.unwrap_or(0) as usize;
+        let options = GatherOptions::new().batch_dims(batch_dims);
+        one(c.arg("params")?.gather_with(c.arg("indices")?, c.axis()?, options))
+    })
+    .takes(&DType::ALL)
+    .cases(|cases| {
+        cases.of_shape("gather_with", &[2, 4, 3], |x| {
+            x.gather_with(&constant([[3, 0], [1, 1]])?, 1, GatherOptions::new().batch_dims(1))
+        });
+    }),
+];

@@ -5,6 +5,7 @@ use crate::error::{Error, Result, message};
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
+use super::inventory::{ANY, Entry, Input, Kind, Values, one};
 use super::{expect_dtype, select};
 
 /// `-log softmax(logits)[label]` for each row: labels `[..]` (`i32`), logits `[.., C]`, result `[..]`. A label outside
@@ -89,3 +90,43 @@ pub fn sigmoid_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Re
     let tail = select(&right, &logits.negative()?, logits)?.exp()?.log1p()?;
     positive.subtract(logits.multiply(labels)?)?.add(tail)
 }
+
+/// Labels and logits.
+const DISTRIBUTIONS: [Input; 2] = [(&[3, 4], Values::Within(0.1, 1.0)), (&[3, 4], ANY)];
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        Kind::Composed,
+        "sparse_softmax_cross_entropy_with_logits",
+        &["tf.nn.sparse_softmax_cross_entropy_with_logits"],
+        |c| one(sparse_softmax_cross_entropy_with_logits(c.arg("labels")?, c.arg("logits")?)),
+    )
+    .cases(|cases| {
+        cases.add("sparse_softmax_cross_entropy_with_logits", &[(&[3, 4], ANY)], |x| {
+            sparse_softmax_cross_entropy_with_logits(&crate::tensor::constant([3, 0, 1])?, &x[0])
+        });
+    }),
+    Entry::new(
+        Kind::Composed,
+        "softmax_cross_entropy_with_logits",
+        &["tf.nn.softmax_cross_entropy_with_logits"],
+        |c| one(softmax_cross_entropy_with_logits(c.arg("labels")?, c.arg("logits")?)),
+    )
+    .cases(|cases| {
+        cases.add("softmax_cross_entropy_with_logits", &DISTRIBUTIONS, |x| {
+            softmax_cross_entropy_with_logits(&x[0], &x[1])
+        });
+    }),
+    Entry::new(
+        Kind::Composed,
+        "sigmoid_cross_entropy_with_logits",
+        &["tf.nn.sigmoid_cross_entropy_with_logits"],
+        |c| one(sigmoid_cross_entropy_with_logits(c.arg("labels")?, c.arg("logits")?)),
+    )
+    .cases(|cases| {
+        cases.add("sigmoid_cross_entropy_with_logits", &DISTRIBUTIONS, |x| {
+            sigmoid_cross_entropy_with_logits(&x[0], &x[1])
+        });
+    }),
+];

@@ -16,6 +16,8 @@ mod conv2d;
 mod depthwise_conv2d;
 mod fill;
 mod gather;
+#[doc(hidden)]
+pub mod inventory;
 mod iota;
 mod losses;
 mod matmul;

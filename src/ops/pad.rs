@@ -3,6 +3,7 @@
 use ndarray::SliceInfoElem;
 use smallvec::{SmallVec, smallvec};
 
+use super::inventory::{Entry, Kind, Stop, one};
 use super::slice::Range;
 use super::{Backward, Grads, Keep, Operation, concat, only};
 use crate::dtype::{DType, Scalar};
@@ -197,3 +198,29 @@ impl Operation for Pad {
         only(inner.take_ranges(steps.collect())?)
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "pad", &["tf.pad"], |c| {
+    let mode = match c.need("mode", c.text("mode")?)?.as_str() {
+        "CONSTANT" => PadMode::Constant(c.float("constant_values")?.unwrap_or(0.0).into()),
+        "REFLECT" => PadMode::Reflect,
+        "SYMMETRIC" => PadMode::Symmetric,
+        _ => return Err(Stop::Lacks("mode".into())),
+    };
+    // The other modes have no use for it.
+    c.remark("constant_values");
+    one(c.x()?.pad_with(&c.need("paddings", c.pairs("paddings")?)?, mode))
+})
+.forms(&["pad_with"])
+.takes(&DType::ALL)
+.cases(|cases| {
+    cases.of_shape("pad", &[3, 4], |x| x.pad(&[(1, 0), (2, 3)]));
+    let half = |x: &Tensor| x.pad_with(&[(1, 0), (2, 3)], PadMode::Constant(0.5.into()));
+    cases.of_shape("pad_with a number", &[3, 4], half);
+    cases.of_shape("pad_with reflection", &[3, 4], |x| {
+        x.pad_with(&[(2, 1), (0, 3)], PadMode::Reflect)
+    });
+    cases.of_shape("pad_with symmetry", &[3, 4], |x| {
+        x.pad_with(&[(2, 3), (1, 0)], PadMode::Symmetric)
+    });
+})];

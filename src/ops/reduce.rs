@@ -1,13 +1,15 @@
 //! Reductions over axes: a row each.
 //!
-//! A row reads: documentation, method, TensorFlow's name, for each kind of dtype the start value and the fold in
-//! WGSL, what the tape keeps and the gradient. Elements are folded in a fixed
+//! A row reads: documentation, method, TensorFlow's name of the kernel and its names of the function, for each kind
+//! of dtype the start value and the fold in WGSL, what the tape keeps and the gradient. Elements are folded in a fixed
 //! order, long reductions in stages, so the result is the same every time.
 
 use std::fmt::Write;
 
 use smallvec::SmallVec;
 
+use super::inventory::Values::{Away, Distinct};
+use super::inventory::{ANY, Entry, Gradient, Kind, one, row_takes};
 use super::{Backward, Grads, Keep, Operation, known_by_method, no_grads, not_defined, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
@@ -31,8 +33,8 @@ pub(crate) struct Row {
 }
 
 macro_rules! reduce {
-    ($($(#[$doc:meta])* $method:ident, $name:literal, [$($kind:ident $first:literal $fold:literal),+],
-       $how:ident $what:tt $(, |$op:ident, $back:ident| $grad:expr)?;)*) => {
+    ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $first:literal $fold:literal),+],
+       $how:ident $what:tt $(over $values:expr)? $(, |$op:ident, $back:ident| $grad:expr)?;)*) => {
         // Each is reached through its method alone, so a program holds the rows, and the gradients, of what it calls.
         $(#[allow(non_upper_case_globals)]
         static $method: Row = Row {
@@ -45,6 +47,17 @@ macro_rules! reduce {
             keep: reduce!(@keep $how $what),
             grad: reduce!(@grad $(|$op, $back| $grad)?),
         };)*
+
+        /// The rows' entries in the inventory.
+        pub(super) const ENTRIES: &[Entry] = &[$(
+            Entry::new(Kind::Row, stringify!($method), &[$($($tf),+)?], |c| one(c.x()?.$method(c.axes("axis")?.keepdims(c.flag("keepdims")?))))
+                .takes($method.dtypes())
+                .gradient(match $method.keep {
+                    Keep::NoGradient(reason) => Gradient::None(reason),
+                    _ => Gradient::Checked,
+                })
+                .cases(|cases| { let _ = &cases; $(cases.of_fold(stringify!($method), $values, |x, axes| x.$method(axes));)? })
+        ),*];
 
         /// Reductions. `axes` is one axis, several, or `()` for all; negative ones count from the end. With
         /// [`Axes::keepdims`] the reduced axes stay, with size 1.
@@ -75,23 +88,23 @@ macro_rules! reduce {
 // The first row becomes `static reduce_sum: Row = Row { method: "reduce_sum", ... }` and the method `Tensor::reduce_sum`.
 reduce! {
     /// The sum of the elements; 0 for none.
-    reduce_sum, "Sum", [float "0.0" "a + b", int "i32(0)" "a + b", uint "u32(0)" "a + b"],
-        keep nothing, |op, back| op.spread(back.dy, back.spec(0));
+    reduce_sum, "Sum" = "tf.math.reduce_sum", [float "0.0" "a + b", int "i32(0)" "a + b", uint "u32(0)" "a + b"],
+        keep nothing over ANY, |op, back| op.spread(back.dy, back.spec(0));
     /// The product of the elements; 1 for none.
-    reduce_prod, "Prod", [float "1.0" "a * b", int "i32(1)" "a * b", uint "u32(1)" "a * b"],
-        keep both, |op, back| op.product_of_others(back);
+    reduce_prod, "Prod" = "tf.math.reduce_prod", [float "1.0" "a * b", int "i32(1)" "a * b", uint "u32(1)" "a * b"],
+        keep both over Away, |op, back| op.product_of_others(back);
     /// The largest element; NaN if there is one, the lowest number for none. Equals share the gradient.
-    reduce_max, "Max", [float "-inf()" "max_4(a, b)",
+    reduce_max, "Max" = "tf.math.reduce_max", [float "-inf()" "max_4(a, b)",
                         int "i32(-2147483648)" "max(a, b)", uint "0u" "max(a, b)"],
-        keep both, |op, back| op.share_among_equals(back);
+        keep both over Distinct(0.0), |op, back| op.share_among_equals(back);
     /// The smallest element; NaN if there is one, the highest number for none. Equals share the gradient.
-    reduce_min, "Min", [float "inf()" "min_4(a, b)",
+    reduce_min, "Min" = "tf.math.reduce_min", [float "inf()" "min_4(a, b)",
                         int "2147483647i" "min(a, b)", uint "4294967295u" "min(a, b)"],
-        keep both, |op, back| op.share_among_equals(back);
+        keep both over Distinct(0.0), |op, back| op.share_among_equals(back);
     /// Whether any element is true.
-    reduce_any, "Any", [bool "false" "a | b"], none "Any: a test";
+    reduce_any, "Any" = "tf.math.reduce_any", [bool "false" "a | b"], none "Any: a test";
     /// Whether all elements are true.
-    reduce_all, "All", [bool "true" "a & b"], none "All: a test";
+    reduce_all, "All" = "tf.math.reduce_all", [bool "true" "a & b"], none "All: a test";
 }
 
 fn reduce(row: &'static Row, x: &Tensor, axes: &Axes) -> Result<Tensor> {
@@ -174,6 +187,11 @@ fn products_of_others(rows: &Tensor) -> Result<Tensor> {
 const MOST_PRODUCTS: usize = 1 << 22;
 
 impl Row {
+    /// The dtypes that the op is defined for; bytes are storage only.
+    pub(super) const fn dtypes(&self) -> &'static [DType] {
+        row_takes(self.float.is_some(), self.int.is_some(), self.bool.is_some())
+    }
+
     fn of(&self, register: Register) -> Option<(&'static str, &'static str)> {
         match register {
             Register::F32 => self.float,

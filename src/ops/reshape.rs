@@ -1,6 +1,8 @@
 //! The same elements in the same order under another shape: no copy.
 
+use super::inventory::{Entry, Kind, one};
 use super::{Backward, Grads, Keep, Operation, only};
+use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{Lowering, LoweringContext};
@@ -141,6 +143,25 @@ impl Operation for Reshape {
         only(back.dy.reshape_to(back.spec(0).shape.clone())?)
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::new(Kind::Kernel, "reshape", &["tf.reshape"], |c| {
+        one(c.x()?.reshape(c.need("shape", c.ints("shape")?)?))
+    })
+    .takes(&DType::ALL)
+    .cases(|cases| cases.of_shape("reshape", &[2, 6], |x| x.reshape([3, -1]))),
+    Entry::new(Kind::Kernel, "expand_dims", &["tf.expand_dims"], |c| {
+        one(c.x()?.expand_dims(c.axis()?))
+    })
+    .takes(&DType::ALL)
+    .cases(|cases| cases.of_shape("expand_dims", &[3, 4], |x| x.expand_dims(1))),
+    Entry::new(Kind::Kernel, "squeeze", &["tf.squeeze"], |c| {
+        one(c.x()?.squeeze(&c.ints("axis")?.unwrap_or_default()[..]))
+    })
+    .takes(&DType::ALL)
+    .cases(|cases| cases.of_shape("squeeze", &[3, 1, 4], |x| x.squeeze(1))),
+];
 
 #[cfg(test)]
 mod tests {

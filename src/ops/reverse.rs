@@ -2,7 +2,9 @@
 
 use smallvec::SmallVec;
 
+use super::inventory::{Entry, Kind, one};
 use super::{Backward, Grads, Keep, Operation, only};
+use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
@@ -60,3 +62,10 @@ impl Operation for Reverse {
         only(back.dy.reverse(&axes)?)
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "reverse", &["tf.reverse"], |c| {
+    one(c.x()?.reverse(&c.need("axis", c.ints("axis")?)?[..]))
+})
+.takes(&DType::ALL)
+.cases(|cases| cases.of_shape("reverse", &[3, 4], |x| x.reverse(1)))];

@@ -1,5 +1,6 @@
 //! Sums of rows that belong together; the gradient of `gather`.
 
+use super::inventory::{Entry, Kind, one};
 use super::{Backward, GatherOptions, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -7,7 +8,7 @@ use crate::error::{Error, Result, message};
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, constant};
 use crate::wgsl::{expand, shader};
 
 impl Tensor {
@@ -251,3 +252,29 @@ impl Operation for SegmentSum {
         only(back.dy.gather_with(back.x(1), 1, GatherOptions::new().batch_dims(1))?)
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] =
+    &[Entry::new(Kind::Kernel, "unsorted_segment_sum", &["tf.math.unsorted_segment_sum"], |c| {
+        one(c.x()?.unsorted_segment_sum(c.arg("ids")?, c.size("num_segments")?))
+    })
+    .takes(NUMERIC)
+    .cases(|cases| {
+        cases.of_shape("unsorted_segment_sum", &[4, 3], |x| {
+            x.unsorted_segment_sum(&constant([2, 0, -1, 2])?, 4)
+        });
+    })
+    .kernels(&[|make, dtype| {
+        Ok(vec![
+            make(&[6, 3], dtype).unsorted_segment_sum(&make(&[6], DType::I32), 4)?,
+            make(&[6, 8], dtype).unsorted_segment_sum(&make(&[6], DType::I32), 4)?,
+        ])
+    }])
+    .loops(&[|make, n| {
+        let mut sums = Vec::new();
+        for (inner, dtype) in [(1, DType::F32), (3, DType::F16), (4, DType::F32), (8, DType::I32)] {
+            let (x, ids) = (make(&[n, inner], dtype), make(&[n], DType::I32));
+            sums.extend([x.unsorted_segment_sum(&ids, 4)?, x.unsorted_segment_sum(&ids, 1)?]);
+        }
+        Ok(sums)
+    }])];

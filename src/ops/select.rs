@@ -1,5 +1,6 @@
 //! `y = condition ? a : b`, elementwise with broadcasting; TensorFlow's `tf.where`.
 
+use super::inventory::{ANY, Entry, Kind, one};
 use super::{Backward, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -7,7 +8,7 @@ use crate::error::Result;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::broadcast;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, constant};
 
 /// The elements of `a` where `condition` is true, those of `b` elsewhere; all three are broadcast together.
 ///
@@ -71,3 +72,13 @@ impl Operation for Select {
         Ok(grads)
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "where_", &["tf.where"], |c| {
+    let x = c.x()?;
+    one(where_(c.arg("cond")?, x, c.arg("y")?))
+})
+.takes(&DType::ALL)
+.cases(|cases| {
+    cases.of_two("where_", [ANY, ANY], |a, b| where_(&constant([[true], [false], [true]])?, a, b));
+})];

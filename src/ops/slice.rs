@@ -2,9 +2,10 @@
 
 use std::ops::{Range as Bounds, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
-use ndarray::SliceInfoElem;
+use ndarray::{SliceInfoElem, s};
 use smallvec::SmallVec;
 
+use super::inventory::{Answer, Args, Entry, Kind, Stop, Value, one};
 use super::pad::pad_with;
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::{DType, Scalar};
@@ -374,6 +375,98 @@ impl Operation for Slice {
         only(pad_with(back.dy, edges.collect(), zero)?)
     }
 }
+
+/// `split` by TensorFlow's argument, which is a number or a list of sizes.
+fn split_by_name(c: &Args) -> Answer {
+    let (x, axis) = (c.x()?, c.axis()?);
+    let key = "num_or_size_splits";
+    if c.attribute(key, |value| Some(matches!(value, Value::Int(_))))? == Some(true) {
+        return Ok(x.split(c.size(key)?, axis)?);
+    }
+    let sizes = c.need(key, c.ints(key)?)?;
+    let at = if axis < 0 { x.rank() as i64 + axis } else { axis } as usize;
+    let known: i64 = sizes.iter().filter(|&&n| n >= 0).sum();
+    let rest = x.shape()[at] as i64 - known;
+    let sizes: Vec<usize> = sizes.iter().map(|&n| if n < 0 { rest } else { n } as usize).collect();
+    Ok(x.split_sizes(&sizes, axis)?)
+}
+
+/// Python's indexing as ndarray writes it. A negative step goes backwards from its start there, and
+/// backwards through an ascending range here. `None` for what is not known.
+fn python_indices(spec: &str, rank: usize) -> Option<Vec<SliceInfoElem>> {
+    let all = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
+    let parts: Vec<&str> = spec.split(',').map(str::trim).collect();
+    let named = parts.iter().filter(|part| !["...", "tf.newaxis"].contains(part)).count();
+    let mut out = Vec::new();
+    for part in parts {
+        match part {
+            "..." => out.extend(vec![all; rank - named]),
+            "tf.newaxis" => out.push(SliceInfoElem::NewAxis),
+            _ if !part.contains(':') => out.push(SliceInfoElem::Index(part.parse().ok()?)),
+            _ => {
+                let mut numbers = part.split(':').map(|text| text.parse::<isize>().ok());
+                let (start, stop) = (numbers.next()?, numbers.next()?);
+                let step = numbers.next().flatten().unwrap_or(1);
+                let (start, end) = match step < 0 {
+                    true => (stop.map_or(0, |i| i + 1), start.map(|i| i + 1).filter(|&i| i != 0)),
+                    false => (start.unwrap_or(0), stop),
+                };
+                out.push(SliceInfoElem::Slice { start, end, step });
+            }
+        }
+    }
+    Some(out)
+}
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::new(Kind::Kernel, "slice", &["tf.slice"], |c| {
+        let (begin, size) = (c.sizes("begin")?, c.ints("size")?);
+        one(c.x()?.slice(&c.need("begin", begin)?, &c.need("size", size)?))
+    })
+    .takes(&DType::ALL)
+    .cases(|cases| cases.of_shape("slice", &[4, 5], |x| x.slice(&[1, 2], &[2, -1]))),
+    Entry::new(Kind::Kernel, "strided_slice", &["tensor[...]"], |c| {
+        let spec = c.need("spec", c.text("spec")?)?;
+        let parts =
+            python_indices(&spec, c.x()?.rank()).ok_or_else(|| Stop::Lacks("spec".into()))?;
+        one(c.x()?.strided_slice(parts))
+    })
+    .forms(&["i"])
+    .takes(&DType::ALL)
+    .cases(|cases| {
+        cases.of_shape("i", &[4, 5], |x| x.i((1..3, -1)));
+        let stepping = |x: &Tensor| x.strided_slice(s![1..;3, ..;2]);
+        cases.of_shape("strided_slice with steps", &[7, 5], stepping);
+        let backwards = |x: &Tensor| x.strided_slice(s![..;-1, 1..5;-2]);
+        cases.of_shape("strided_slice backwards", &[7, 5], backwards);
+        cases.of_shape("strided_slice of a row", &[4, 5], |x| x.strided_slice(s![-2, ..]));
+    }),
+    Entry::new(Kind::Kernel, "split", &["tf.split"], split_by_name)
+        .forms(&["split_n", "split_sizes"])
+        .takes(&DType::ALL)
+        .cases(|cases| {
+            cases.of_shape("split_n", &[4, 6], |x| {
+                let [a, b] = x.split_n::<2>(1)?;
+                a.multiply(&b)
+            });
+            cases.of_shape("split_sizes", &[4, 6], |x| {
+                Ok(x.split_sizes(&[1, 4, 1], 1)?.swap_remove(1))
+            });
+            cases.of_shape("split", &[4, 6], |x| {
+                let parts = x.split(3, 1)?;
+                parts[0].multiply(&parts[2])
+            });
+        }),
+    Entry::new(Kind::Kernel, "unstack", &["tf.unstack"], |c| Ok(c.x()?.unstack(c.axis()?)?))
+        .takes(&DType::ALL)
+        .cases(|cases| {
+            cases.of_shape("unstack", &[3, 4], |x| {
+                let rows = x.unstack(0)?;
+                rows[0].multiply(&rows[2])
+            });
+        }),
+];
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,9 @@
 
 use smallvec::SmallVec;
 
+use super::inventory::{Entry, Kind, one};
 use super::{Backward, Grads, Keep, Operation, only};
+use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
@@ -87,3 +89,14 @@ impl Operation for Transpose {
         only(if inverse.is_empty() { back.dy.clone() } else { back.dy.transpose(&inverse)? })
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] =
+    &[Entry::new(Kind::Kernel, "transpose", &["tf.transpose"], |c| {
+        one(c.x()?.transpose(&c.ints("perm")?.unwrap_or_default()[..]))
+    })
+    .takes(&DType::ALL)
+    .cases(|cases| {
+        cases.of_shape("transpose", &[2, 3, 4], |x| x.transpose([2, 0, 1]));
+        cases.of_shape("transpose around", &[3, 4], |x| x.transpose(()));
+    })];

@@ -1,10 +1,13 @@
 //! Elementwise ops of one tensor: a row each.
 //!
-//! A row reads: documentation, method, TensorFlow's name, the WGSL for floats (and for integers or `bool` where
-//! it is defined for those), the reference in `f64`, and either what the tape keeps and the gradient, or
+//! A row reads: documentation, method, TensorFlow's name of the kernel and its names of the function, the WGSL for
+//! floats (and for integers or `bool` where it is defined for those), the reference in `f64`, and either what the tape keeps, over which
+//! numbers the gradient is checked, and the gradient, or
 //! why there is none. `x` is the input, `y` the result, `dy` the gradient of the result. Registers hold
 //! floats as `f32`, so one text serves `f16` too.
 
+use super::inventory::Values::{Away, Within};
+use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, one, row_takes};
 #[cfg(test)]
 use super::reference;
 use super::{Backward, Grads, Keep, Operation, known_by_method, no_grads, not_defined, only};
@@ -33,8 +36,8 @@ pub(crate) struct Row {
 }
 
 macro_rules! unary {
-    ($($(#[$doc:meta])* $method:ident, $name:literal, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
-       |$x:ident| $reference:expr, $how:ident $what:tt $(, |$k:ident, $dy:ident| $grad:expr)?;)*) => {
+    ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
+       |$x:ident| $reference:expr, $how:ident $what:tt $(over $values:expr)? $(, |$k:ident, $dy:ident| $grad:expr)?;)*) => {
         // Each is reached through its method alone, so a program holds the rows, and the gradients, of what it calls.
         $(#[allow(non_upper_case_globals)]
         static $method: Row = Row {
@@ -53,6 +56,17 @@ macro_rules! unary {
         /// All rows, for the loops that test them.
         #[cfg(test)]
         pub(crate) static ROWS: &[&Row] = &[$(&$method),*];
+
+        /// The rows' entries in the inventory.
+        pub(super) const ENTRIES: &[Entry] = &[$(
+            Entry::new(Kind::Row, stringify!($method), &[$($($tf),+)?], |c| one(c.x()?.$method()))
+                .takes($method.dtypes())
+                .gradient(match $method.keep {
+                    Keep::NoGradient(reason) => Gradient::None(reason),
+                    _ => Gradient::Checked,
+                })
+                .cases(|cases| { let _ = &cases; $(cases.of_one(stringify!($method), $values, |x| x.$method());)? })
+        ),*];
 
         /// Elementwise ops. Each takes a tensor of any shape and returns one of the same shape and, unless it
         /// says otherwise, the same dtype. They return [`Error::DType`](crate::Error::DType) for a dtype they are not
@@ -86,99 +100,104 @@ macro_rules! unary {
 // method `Tensor::abs`, which dispatches `Unary { row: &abs }`.
 unary! {
     /// `|x|`; the gradient at 0 is 0.
-    abs, "Abs", [float "abs(x)", int "abs(x)"], |x| x.abs(), keep x, |x, dy| dy * x.sign()?;
+    abs, "Abs" = "tf.math.abs", [float "abs(x)", int "abs(x)"], |x| x.abs(), keep x over Away, |x, dy| dy * x.sign()?;
     /// `-x`.
-    negative, "Neg", [float "-x", int "V(0) - x"], |x| -x, keep nothing, |_y, dy| -dy;
+    negative, "Neg" = "tf.math.negative", [float "-x", int "V(0) - x"], |x| -x, keep nothing over ANY, |_y, dy| -dy;
     /// `e^x`. [Within 2 ULP](Tensor#accuracy).
-    exp, "Exp", [float "exp_4(x)"], |x| x.exp(), keep y, |y, dy| dy * y;
+    exp, "Exp" = "tf.math.exp", [float "exp_4(x)"], |x| x.exp(), keep y over ANY, |y, dy| dy * y;
     /// `e^x - 1`, exact near 0. [Within 2 ULP](Tensor#accuracy).
-    expm1, "Expm1", [float "expm1_4(x)"], |x| x.exp_m1(), keep y, |y, dy| dy * (y + 1.0);
+    expm1, "Expm1" = "tf.math.expm1", [float "expm1_4(x)"], |x| x.exp_m1(), keep y over ANY, |y, dy| dy * (y + 1.0);
     /// The natural logarithm; NaN below 0. [Within 1 ULP](Tensor#accuracy).
-    log, "Log", [float "log_4(x)"], |x| x.ln(), keep x, |x, dy| dy / x;
+    log, "Log" = "tf.math.log", [float "log_4(x)"], |x| x.ln(), keep x over POSITIVE, |x, dy| dy / x;
     /// `log(1 + x)`, exact near 0. [Within 2 ULP](Tensor#accuracy).
-    log1p, "Log1p", [float "log1p_4(x)"], |x| x.ln_1p(), keep x, |x, dy| dy / (x + 1.0);
+    log1p, "Log1p" = "tf.math.log1p", [float "log1p_4(x)"], |x| x.ln_1p(), keep x over Within(-0.5, 2.0), |x, dy| dy / (x + 1.0);
     /// `sqrt(x)`; NaN below 0. [Within 1 ULP](Tensor#accuracy).
-    sqrt, "Sqrt", [float "sqrt_4(x)"], |x| x.sqrt(), keep y, |y, dy| dy * 0.5 / y;
+    sqrt, "Sqrt" = "tf.math.sqrt", [float "sqrt_4(x)"], |x| x.sqrt(), keep y over POSITIVE, |y, dy| dy * 0.5 / y;
     /// `1 / sqrt(x)`. [Within 2 ULP](Tensor#accuracy).
-    rsqrt, "Rsqrt", [float "1 / sqrt_4(x)"], |x| 1.0 / x.sqrt(), keep y, |y, dy| dy * -0.5 * (y * y * y);
+    rsqrt, "Rsqrt" = "tf.math.rsqrt", [float "1 / sqrt_4(x)"], |x| 1.0 / x.sqrt(), keep y over POSITIVE, |y, dy| dy * -0.5 * (y * y * y);
     /// `x^2`.
-    square, "Square", [float "x * x", int "x * x"], |x| x * x, keep x, |x, dy| dy * (x * 2.0);
+    square, "Square" = "tf.math.square", [float "x * x", int "x * x"], |x| x * x, keep x over ANY, |x, dy| dy * (x * 2.0);
     /// `1 / x`.
-    reciprocal, "Reciprocal", [float "1 / x"], |x| 1.0 / x, keep y, |y, dy| -dy * (y * y);
+    reciprocal, "Reciprocal" = "tf.math.reciprocal", [float "1 / x"], |x| 1.0 / x, keep y over Away, |y, dy| -dy * (y * y);
     /// `sin(x)`, `x` in radians. [Within 3 ULP](Tensor#accuracy).
-    sin, "Sin", [float "sin_4(x)"], |x| x.sin(), keep x, |x, dy| dy * x.cos()?;
+    sin, "Sin" = "tf.math.sin", [float "sin_4(x)"], |x| x.sin(), keep x over ANY, |x, dy| dy * x.cos()?;
     /// `cos(x)`, `x` in radians. [Within 3 ULP](Tensor#accuracy).
-    cos, "Cos", [float "cos_4(x)"], |x| x.cos(), keep x, |x, dy| -dy * x.sin()?;
+    cos, "Cos" = "tf.math.cos", [float "cos_4(x)"], |x| x.cos(), keep x over ANY, |x, dy| -dy * x.sin()?;
     /// `tan(x)`, `x` in radians. [Within 5 ULP](Tensor#accuracy).
-    tan, "Tan", [float "tan_4(x)"], |x| x.tan(), keep y, |y, dy| dy * (y * y + 1.0);
+    tan, "Tan" = "tf.math.tan", [float "tan_4(x)"], |x| x.tan(), keep y over Within(-0.9, 0.9), |y, dy| dy * (y * y + 1.0);
     /// The angle in radians whose sine is `x`. [Within 3 ULP](Tensor#accuracy).
-    asin, "Asin", [float "asin_4(x)"], |x| x.asin(), keep x, |x, dy| dy * (1.0 - x * x).rsqrt()?;
+    asin, "Asin" = "tf.math.asin", [float "asin_4(x)"], |x| x.asin(), keep x over Within(-0.7, 0.7), |x, dy| dy * (1.0 - x * x).rsqrt()?;
     /// The angle in radians whose cosine is `x`. [Within 2 ULP](Tensor#accuracy).
-    acos, "Acos", [float "acos_4(x)"], |x| x.acos(), keep x, |x, dy| -dy * (1.0 - x * x).rsqrt()?;
+    acos, "Acos" = "tf.math.acos", [float "acos_4(x)"], |x| x.acos(), keep x over Within(-0.7, 0.7), |x, dy| -dy * (1.0 - x * x).rsqrt()?;
     /// The angle in radians whose tangent is `x`. [Within 3 ULP](Tensor#accuracy).
-    atan, "Atan", [float "atan_4(x)"], |x| x.atan(), keep x, |x, dy| dy / (x * x + 1.0);
+    atan, "Atan" = "tf.math.atan", [float "atan_4(x)"], |x| x.atan(), keep x over ANY, |x, dy| dy / (x * x + 1.0);
     /// `(e^x - e^-x) / 2`. [Within 3 ULP](Tensor#accuracy).
-    sinh, "Sinh", [float "sinh_4(x)"], |x| x.sinh(), keep x, |x, dy| dy * x.cosh()?;
+    sinh, "Sinh" = "tf.math.sinh", [float "sinh_4(x)"], |x| x.sinh(), keep x over ANY, |x, dy| dy * x.cosh()?;
     /// `(e^x + e^-x) / 2`. [Within 2 ULP](Tensor#accuracy).
-    cosh, "Cosh", [float "cosh_4(x)"], |x| x.cosh(), keep x, |x, dy| dy * x.sinh()?;
+    cosh, "Cosh" = "tf.math.cosh", [float "cosh_4(x)"], |x| x.cosh(), keep x over ANY, |x, dy| dy * x.sinh()?;
     // d/dx tanh(x) = 1 - tanh(x)^2
     /// `tanh(x)`. [Within 3 ULP](Tensor#accuracy).
-    tanh, "Tanh", [float "tanh_4(x)"], |x| x.tanh(), keep y, |y, dy| dy * (1.0 - y * y);
+    tanh, "Tanh" = "tf.math.tanh", [float "tanh_4(x)"], |x| x.tanh(), keep y over ANY, |y, dy| dy * (1.0 - y * y);
     /// The inverse of `sinh`. [Within 3 ULP](Tensor#accuracy).
-    asinh, "Asinh", [float "asinh_4(x)"], |x| x.asinh(), keep x, |x, dy| dy * (x * x + 1.0).rsqrt()?;
+    asinh, "Asinh" = "tf.math.asinh", [float "asinh_4(x)"], |x| x.asinh(), keep x over ANY, |x, dy| dy * (x * x + 1.0).rsqrt()?;
     /// The inverse of `cosh`; NaN below 1. [Within 3 ULP](Tensor#accuracy).
-    acosh, "Acosh", [float "acosh_4(x)"], |x| x.acosh(), keep y, |y, dy| dy / y.sinh()?;
+    acosh, "Acosh" = "tf.math.acosh", [float "acosh_4(x)"], |x| x.acosh(), keep y over Within(1.5, 3.0), |y, dy| dy / y.sinh()?;
     /// The inverse of `tanh`. [Within 3 ULP](Tensor#accuracy).
-    atanh, "Atanh", [float "atanh_4(x)"], |x| x.atanh(), keep x, |x, dy| dy / (1.0 - x * x);
+    atanh, "Atanh" = "tf.math.atanh", [float "atanh_4(x)"], |x| x.atanh(), keep x over Within(-0.6, 0.6), |x, dy| dy / (1.0 - x * x);
     /// Logistic sigmoid, `1 / (1 + e^-x)`. [Within 3 ULP](Tensor#accuracy).
-    sigmoid, "Sigmoid", [float "sigmoid_4(x)"], |x| 1.0 / (1.0 + (-x).exp()),
-        keep y, |y, dy| dy * y * (1.0 - y);
+    sigmoid, "Sigmoid" = "tf.math.sigmoid", [float "sigmoid_4(x)"], |x| 1.0 / (1.0 + (-x).exp()),
+        keep y over Within(-3.0, 3.0), |y, dy| dy * y * (1.0 - y);
     /// `log(1 + e^x)`, stable for every `x`. [Within 3 ULP](Tensor#accuracy).
-    softplus, "Softplus", [float "softplus_4(x)"], |x| x.max(0.0) + (-x.abs()).exp().ln_1p(),
-        keep x, |x, dy| dy * x.sigmoid()?;
+    softplus, "Softplus" = "tf.math.softplus", [float "softplus_4(x)"], |x| x.max(0.0) + (-x.abs()).exp().ln_1p(),
+        keep x over Within(-3.0, 3.0), |x, dy| dy * x.sigmoid()?;
     /// `max(x, 0)`; the gradient at 0 is 0.
-    relu, "Relu", [float "select(max(x, V(0)), x, is_nan_4(x))", int "max(x, V(0))"],
+    relu, "Relu" = "tf.nn.relu", [float "select(max(x, V(0)), x, is_nan_4(x))", int "max(x, V(0))"],
         |x| if x.is_nan() { x } else { x.max(0.0) },
-        keep y, |y, dy| super::select(&y.greater(0.0)?, dy, &dy.zeros_like()?)?;
+        keep y over Away, |y, dy| super::select(&y.greater(0.0)?, dy, &dy.zeros_like()?)?;
     /// `x` above 0, `e^x - 1` below. [Within 2 ULP](Tensor#accuracy).
-    elu, "Elu", [float "select(expm1_4(x), x, x > V(0))"], |x| if x > 0.0 { x } else { x.exp_m1() },
-        keep y, |y, dy| super::select(&y.less(0.0)?, &(dy * (y + 1.0)), dy)?;
+    elu, "Elu" = "tf.nn.elu", [float "select(expm1_4(x), x, x > V(0))"], |x| if x > 0.0 { x } else { x.exp_m1() },
+        keep y over Away, |y, dy| super::select(&y.less(0.0)?, &(dy * (y + 1.0)), dy)?;
     /// `1.0507 x` above 0, `1.7581 (e^x - 1)` below (Klambauer et al. 2017). [Within 3 ULP](Tensor#accuracy).
-    selu, "Selu", [float "select(1.7580993408473766 * expm1_4(x), 1.0507009873554805 * x, x > V(0))"],
+    selu, "Selu" = "tf.nn.selu", [float "select(1.7580993408473766 * expm1_4(x), 1.0507009873554805 * x, x > V(0))"],
         |x| if x > 0.0 { 1.050_700_987_355_480_5 * x } else { 1.758_099_340_847_376_6 * x.exp_m1() },
-        keep y, |y, dy| super::select(&y.less(0.0)?, &(dy * (y + 1.758_099_340_847_376_6)),
+        keep y over Away, |y, dy| super::select(&y.less(0.0)?, &(dy * (y + 1.758_099_340_847_376_6)),
                                       &(dy * 1.050_700_987_355_480_5))?;
     /// `x / (1 + |x|)`. [Within 2 ULP](Tensor#accuracy).
-    softsign, "Softsign", [float "x / (1 + abs(x))"], |x| x / (1.0 + x.abs()),
-        keep x, |x, dy| dy / (x.abs()? + 1.0).square()?;
+    softsign, "Softsign" = "tf.nn.softsign", [float "x / (1 + abs(x))"], |x| x / (1.0 + x.abs()),
+        keep x over Away, |x, dy| dy / (x.abs()? + 1.0).square()?;
     /// The error function. [Within 3 ULP](Tensor#accuracy).
-    erf, "Erf", [float "erf_4(x)"], |x| reference::erf(x), keep x,
+    erf, "Erf" = "tf.math.erf", [float "erf_4(x)"], |x| reference::erf(x), keep x over ANY,
         |x, dy| dy * std::f32::consts::FRAC_2_SQRT_PI * (-(x * x)).exp()?;
     /// `1 - erf(x)`. [Within 7 ULP](Tensor#accuracy).
-    erfc, "Erfc", [float "erfc_4(x)"], |x| reference::erfc(x), keep x,
+    erfc, "Erfc" = "tf.math.erfc", [float "erfc_4(x)"], |x| reference::erfc(x), keep x over ANY,
         |x, dy| dy * -std::f32::consts::FRAC_2_SQRT_PI * (-(x * x)).exp()?;
     /// The largest integer that is not above `x`.
-    floor, "Floor", [float "floor(x)", int "x"], |x| x.floor(), none "Floor: piecewise constant";
+    floor, "Floor" = "tf.math.floor", [float "floor(x)", int "x"], |x| x.floor(), none "Floor: piecewise constant";
     /// The smallest integer that is not below `x`.
-    ceil, "Ceil", [float "ceil(x)", int "x"], |x| x.ceil(), none "Ceil: piecewise constant";
+    ceil, "Ceil" = "tf.math.ceil", [float "ceil(x)", int "x"], |x| x.ceil(), none "Ceil: piecewise constant";
     /// The nearest integer; halves go to the even one.
-    round, "Round", [float "round(x)", int "x"], |x| x.round_ties_even(), none "Round: piecewise constant";
+    round, "Round" = "tf.math.round", "tf.math.rint", [float "round(x)", int "x"], |x| x.round_ties_even(), none "Round: piecewise constant";
     /// -1, 0 or 1.
-    sign, "Sign", [float "select(sign(x), x, is_nan_4(x))", int "select(V(1), V(0), x == V(0)) - 2 * select(V(0), V(1), x < V(0))"],
+    sign, "Sign" = "tf.math.sign", [float "select(sign(x), x, is_nan_4(x))", int "select(V(1), V(0), x == V(0)) - 2 * select(V(0), V(1), x < V(0))"],
         |x| if x == 0.0 { 0.0 } else { x.signum() },
-        keep nothing, |_y, dy| dy.zeros_like()?;
+        keep nothing over Away, |_y, dy| dy.zeros_like()?;
     /// Whether `x` is NaN; the result is `bool`.
-    is_nan, "IsNan", [float "is_nan_4(x)"] => test, |x| f64::from(x.is_nan()), none "IsNan: a test";
+    is_nan, "IsNan" = "tf.math.is_nan", [float "is_nan_4(x)"] => test, |x| f64::from(x.is_nan()), none "IsNan: a test";
     /// Whether `x` is infinite; the result is `bool`.
-    is_inf, "IsInf", [float "is_inf_4(x)"] => test, |x| f64::from(x.is_infinite()), none "IsInf: a test";
+    is_inf, "IsInf" = "tf.math.is_inf", [float "is_inf_4(x)"] => test, |x| f64::from(x.is_infinite()), none "IsInf: a test";
     /// Whether `x` is neither NaN nor infinite; the result is `bool`.
-    is_finite, "IsFinite", [float "!(is_nan_4(x) | is_inf_4(x))"] => test, |x| f64::from(x.is_finite()),
+    is_finite, "IsFinite" = "tf.math.is_finite", [float "!(is_nan_4(x) | is_inf_4(x))"] => test, |x| f64::from(x.is_finite()),
         none "IsFinite: a test";
     /// `!x`, for `bool`.
-    logical_not, "LogicalNot", [bool "!x"] => test, |x| 1.0 - x, none "LogicalNot: a test";
+    logical_not, "LogicalNot" = "tf.math.logical_not", [bool "!x"] => test, |x| 1.0 - x, none "LogicalNot: a test";
 }
 
 impl Row {
+    /// The dtypes that the op is defined for; bytes are storage only.
+    pub(super) const fn dtypes(&self) -> &'static [DType] {
+        row_takes(self.float.is_some(), self.int.is_some(), self.bool.is_some())
+    }
+
     fn wgsl(&self, register: Register) -> Option<&'static str> {
         match register {
             Register::F32 => self.float,

@@ -63,8 +63,14 @@ unary! {
     exp = "exp";
     /// The natural logarithm.
     log = "log";
+    /// `e^x - 1`, exact near 0.
+    expm1 = "expm1";
+    /// `log(1 + x)`, exact near 0.
+    log1p = "log1p";
     /// The square root.
     sqrt = "sqrt";
+    /// `1 / sqrt(x)`.
+    rsqrt = "rsqrt";
     /// `x^2`.
     square = "square";
     /// `1 / x`.
@@ -73,8 +79,26 @@ unary! {
     sin = "sin";
     /// The cosine.
     cos = "cos";
+    /// The tangent.
+    tan = "tan";
+    /// The angle whose sine it is.
+    asin = "asin";
+    /// The angle whose cosine it is.
+    acos = "acos";
+    /// The angle whose tangent it is.
+    atan = "atan";
+    /// The hyperbolic sine.
+    sinh = "sinh";
+    /// The hyperbolic cosine.
+    cosh = "cosh";
     /// The hyperbolic tangent.
     tanh = "tanh";
+    /// The inverse of `sinh`.
+    asinh = "asinh";
+    /// The inverse of `cosh`.
+    acosh = "acosh";
+    /// The inverse of `tanh`.
+    atanh = "atanh";
     /// `1 / (1 + e^-x)`.
     sigmoid = "sigmoid";
     /// `log(1 + e^x)`.
@@ -83,6 +107,14 @@ unary! {
     relu = "relu";
     /// `x` above 0, `e^x - 1` below.
     elu = "elu";
+    /// `1.0507 x` above 0, `1.7581 (e^x - 1)` below.
+    selu = "selu";
+    /// `x / (1 + |x|)`.
+    softsign = "softsign";
+    /// The error function.
+    erf = "erf";
+    /// `1 - erf(x)`.
+    erfc = "erfc";
     /// The largest whole number that is not above.
     floor = "floor";
     /// The smallest whole number that is not below.
@@ -93,6 +125,10 @@ unary! {
     sign = "sign";
     /// Whether elements are no numbers.
     is_nan = "isNaN";
+    /// Whether elements are infinite.
+    is_inf = "isInf";
+    /// Whether elements are neither infinite nor NaN.
+    is_finite = "isFinite";
     /// True where false.
     logical_not = "not";
 }
@@ -120,6 +156,10 @@ binary! {
     multiply = "mul";
     /// The quotient.
     divide = "div";
+    /// The quotient, 0 where `other` is 0.
+    divide_no_nan = "divNoNan";
+    /// The quotient, rounded down.
+    floordiv = "floorDiv";
     /// The power.
     pow = "pow";
     /// The remainder, with the sign of `other`.
@@ -130,6 +170,10 @@ binary! {
     minimum = "minimum";
     /// `(x - other)^2`.
     squared_difference = "squaredDifference";
+    /// The angle of the point with the ordinate `x` and the abscissa `other`.
+    atan2 = "atan2";
+    /// `x log(other)`, and 0 where `x` is 0.
+    xlogy = "xlogy";
     /// Whether elements are equal.
     equal = "equal";
     /// Whether elements differ.
@@ -146,6 +190,8 @@ binary! {
     logical_and = "and";
     /// Whether one of them is true.
     logical_or = "or";
+    /// Whether one of them is true and not the other.
+    logical_xor = "xor";
 }
 
 /// Folds along axes.
@@ -180,6 +226,12 @@ reduce! {
     reduce_prod = "prod";
     /// The deviation along axes.
     reduce_std = "std";
+    /// The variance along axes.
+    reduce_variance = "variance";
+    /// `log(sum(e^x))` along axes.
+    reduce_logsumexp = "logSumExp";
+    /// The square root of the sum of squares along axes.
+    reduce_euclidean_norm = "euclideanNorm";
     /// Whether any element along axes is true.
     reduce_any = "any";
     /// Whether all elements along axes are true.

@@ -7,6 +7,7 @@ use crate::dtype::DType::{self, Bool, F16, F32, I32, U8, U32};
 use crate::eager::dispatch;
 use crate::error::Result;
 use crate::ops::binary::{self, Binary};
+use crate::ops::inventory;
 use crate::ops::pad::pad_with;
 use crate::ops::unary::{self, Unary};
 use crate::ops::{
@@ -37,6 +38,7 @@ const PAIRS: [(&[usize], &[usize]); 7] = [
 impl Catalog {
     /// Makes every call.
     pub(super) fn gather(&mut self) {
+        self.inventory();
         self.rows();
         self.creations();
         self.views();
@@ -47,6 +49,27 @@ impl Catalog {
         self.composed();
         self.side_by_side();
         self.cut_loops();
+    }
+
+    /// What the ops themselves want looked at, and the gradients that are checked.
+    fn inventory(&mut self) {
+        for entry in inventory::all() {
+            for &dtype in entry.dtypes {
+                for call in entry.kernels {
+                    let name = format!("{} {dtype}", entry.name);
+                    self.add(name, |c| call(&|shape, dtype| c.tensor(shape, dtype), dtype));
+                }
+            }
+            for case in entry.own_cases() {
+                self.add(format!("the gradient of {}", case.name), |c| {
+                    let inputs = case.inputs.iter().map(|(shape, _)| c.tensor(*shape, F32));
+                    let inputs: Vec<Tensor> = inputs.collect();
+                    let tape = GradientTape::new();
+                    inputs.iter().try_for_each(|x| tape.watch(x))?;
+                    tape.gradient(&(case.f)(&inputs)?, &inputs[..])
+                });
+            }
+        }
     }
 
     /// All elementwise ops, with every dtype they take.
@@ -237,30 +260,6 @@ impl Catalog {
                     )?,
                 ])
             });
-        }
-        for dtype in NUMERIC {
-            self.add(format!("unsorted_segment_sum {dtype}"), |c| {
-                Ok([
-                    c.tensor([6, 3], dtype).unsorted_segment_sum(&c.tensor([6], I32), 4)?,
-                    c.tensor([6, 8], dtype).unsorted_segment_sum(&c.tensor([6], I32), 4)?,
-                ])
-            });
-            for (shape, axis) in [
-                (&[7][..], 0),
-                (&[1], 0),
-                (&[3, 8], 0),
-                (&[3, 8], 1),
-                (&[2, 3, 4, 5], 2),
-                (&[10_000], 0),
-                (&[3, 9_000], 1),
-                (&[9_000, 3], 0),
-                (&[2, 9_000, 2], 1),
-            ] {
-                self.add(format!("argmax {dtype} {shape:?} {axis}"), |c| {
-                    let x = c.tensor(shape, dtype);
-                    Ok([x.argmax(axis)?, x.argmin(axis)?])
-                });
-            }
         }
         for dtype in [I32, U32] {
             self.add(format!("one_hot {dtype}"), |c| {

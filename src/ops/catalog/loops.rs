@@ -1,7 +1,7 @@
 //! Loops: the longest of every op. No kernel states more iterations than the adapter's bound, on whatever adapter, and none
 //! makes more than it states: a driver that ends loops there (`plan/strict.rs`) computes the same.
 //!
-//! Whoever adds an op that loops adds a call here.
+//! An op that loops has its calls in the inventory; here is what goes through several, or wants more shapes.
 
 use std::sync::OnceLock;
 
@@ -9,14 +9,12 @@ use super::Catalog;
 use crate::device::Caps;
 use crate::dtype::DType::{self, F16, F32, I32};
 use crate::error::Result;
+use crate::ops::inventory::{self, Make};
 use crate::ops::{Conv2dOptions, MatmulOptions, Padding, Pool2dOptions};
 use crate::runtime::Device;
 use crate::shape::Axes;
 use crate::tape::GradientTape;
 use crate::tensor::Tensor;
-
-/// Makes a tensor of small whole numbers.
-type Make<'a> = &'a dyn Fn(&[usize], DType) -> Tensor;
 
 type Run = Box<dyn Fn(Make) -> Result<Vec<Tensor>>>;
 
@@ -28,14 +26,10 @@ fn calls(n: usize) -> Vec<Call> {
     let mut add = |name: String, call: Run| {
         calls.push((format!("{name}, {n} steps"), call));
     };
-    for (inner, dtype) in [(1, F32), (3, F16), (4, F32), (8, I32)] {
-        add(
-            format!("unsorted_segment_sum of {inner} {dtype}"),
-            Box::new(move |make| {
-                let (x, ids) = (make(&[n, inner], dtype), make(&[n], I32));
-                Ok(vec![x.unsorted_segment_sum(&ids, 4)?, x.unsorted_segment_sum(&ids, 1)?])
-            }),
-        );
+    for entry in inventory::all() {
+        for &call in entry.loops {
+            add(entry.name.into(), Box::new(move |make| call(make, n)));
+        }
     }
     add(
         "the gradient of gather".into(),

@@ -1,5 +1,6 @@
 //! The sizes of a convolution: windows along an axis, padding, and what fits together.
 
+use super::super::inventory::{Answer, Args, Value};
 use crate::error::{Error, Result, message};
 use crate::options::options;
 use crate::shape::Shape;
@@ -154,5 +155,36 @@ mod tests {
         assert_eq!(windows(5, 2, 2, 1, Padding::Same), (3, 0));
         assert_eq!(windows(7, 3, 2, 2, Padding::Valid), (2, 0));
         assert_eq!(windows(2, 3, 1, 1, Padding::Valid), (0, 0));
+    }
+}
+
+impl Padding {
+    /// The padding of a call by name. Places that are given are padded before.
+    pub(crate) fn of(c: &Args) -> Answer<Padding> {
+        let padding = c.attribute("padding", |value| match value {
+            Value::Text(word) if word == "SAME" => Some(Padding::Same),
+            Value::Text(word) if word == "VALID" => Some(Padding::Valid),
+            Value::List(_) => Some(Padding::Valid),
+            _ => None,
+        })?;
+        c.need("padding", padding)
+    }
+}
+
+impl Conv2dOptions {
+    /// The options of a call by name.
+    pub(crate) fn of(c: &Args) -> Answer<Conv2dOptions> {
+        Ok(Conv2dOptions::new()
+            .strides(c.two("strides")?.unwrap_or([1, 1]))
+            .padding(Padding::of(c)?)
+            .dilations(c.two("dilations")?.unwrap_or([1, 1])))
+    }
+}
+
+/// The places to pad where a call by name gives them instead of a word.
+pub(super) fn explicit_padding(c: &Args) -> Answer<Option<Vec<(usize, usize)>>> {
+    match c.attribute("padding", |value| Some(matches!(value, Value::List(_))))? {
+        Some(true) => c.pairs("padding"),
+        _ => Ok(None),
     }
 }

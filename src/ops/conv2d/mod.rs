@@ -7,9 +7,11 @@ mod geometry;
 mod operands;
 mod patches;
 
+use geometry::explicit_padding;
 pub use geometry::{Conv2dOptions, Padding};
 pub(super) use geometry::{FARTHEST, Geometry, windows};
 
+use super::inventory::{ANY, Entry, Input, Kind, one};
 use super::matmul::{Columns, Gemm, Product, Sum};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
@@ -291,6 +293,34 @@ impl Operation for FilterGradient {
         )
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] =
+    &[Entry::new(Kind::Kernel, "conv2d", &["tf.nn.conv2d"], |c| {
+        let Some(pads) = explicit_padding(c)? else {
+            return one(c.x()?.conv2d(c.arg("w")?, Conv2dOptions::of(c)?));
+        };
+        c.composes("explicit padding");
+        let padded = c.x()?.pad(&pads)?;
+        one(padded.conv2d(c.arg("w")?, Conv2dOptions::of(c)?))
+    })
+    .cases(|cases| {
+        for (padding, strides, dilations) in [
+            (Padding::Same, [1, 1], [1, 1]),
+            (Padding::Valid, [1, 1], [1, 1]),
+            (Padding::Same, [2, 2], [1, 1]),
+            (Padding::Valid, [2, 1], [1, 1]),
+            (Padding::Same, [1, 1], [2, 2]),
+            (Padding::Valid, [1, 1], [1, 2]),
+            (Padding::Same, [3, 2], [1, 1]),
+        ] {
+            let options =
+                Conv2dOptions::new().padding(padding).strides(strides).dilations(dilations);
+            let name = format!("conv2d {padding:?} strides {strides:?} dilations {dilations:?}");
+            let inputs: [Input; 2] = [(&[2, 6, 7, 2], ANY), (&[3, 2, 2, 3], ANY)];
+            cases.add(name, &inputs, move |x| x[0].conv2d(&x[1], options));
+        }
+    })];
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,9 @@
 
 mod kernels;
 
+use super::Padding;
 use super::conv2d::{Conv2dOptions, Geometry};
+use super::inventory::{ANY, Entry, Input, Kind, one};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -346,6 +348,40 @@ impl Operation for FilterGradient {
         )
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] =
+    &[Entry::new(Kind::Kernel, "depthwise_conv2d", &["tf.nn.depthwise_conv2d"], |c| {
+        one(c.x()?.depthwise_conv2d(c.arg("w")?, Conv2dOptions::of(c)?))
+    })
+    .cases(|cases| {
+        for (padding, strides, dilations) in [
+            (Padding::Same, [1, 1], [1, 1]),
+            (Padding::Valid, [1, 1], [1, 1]),
+            (Padding::Same, [2, 2], [1, 1]),
+            (Padding::Valid, [2, 1], [1, 1]),
+            (Padding::Same, [1, 1], [2, 2]),
+            (Padding::Valid, [1, 1], [1, 2]),
+            (Padding::Same, [3, 2], [1, 1]),
+            (Padding::Same, [2, 3], [2, 2]),
+            (Padding::Valid, [1, 2], [2, 3]),
+        ] {
+            let options =
+                Conv2dOptions::new().padding(padding).strides(strides).dilations(dilations);
+            // Four channels to a thread, four filters of one to a thread, and neither.
+            let shapes: [[&'static [usize]; 2]; 3] = [
+                [&[1, 4, 5, 4], &[2, 2, 4, 1]],
+                [&[1, 4, 5, 1], &[2, 2, 1, 4]],
+                [&[2, 4, 5, 3], &[3, 2, 3, 2]],
+            ];
+            for [image, filter] in shapes {
+                let how = format!("{padding:?} strides {strides:?} dilations {dilations:?}");
+                let name = format!("depthwise_conv2d {image:?} {filter:?} {how}");
+                let inputs: [Input; 2] = [(image, ANY), (filter, ANY)];
+                cases.add(name, &inputs, move |x| x[0].depthwise_conv2d(&x[1], options));
+            }
+        }
+    })];
 
 #[cfg(test)]
 mod tests;

@@ -26,6 +26,7 @@ pub(super) use operands::{Columns, Rows};
 pub(super) use product::Product;
 pub(super) use sum::Sum;
 
+use super::inventory::{ANY, Entry, Kind, one};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -218,3 +219,42 @@ impl Operation for MatMul {
         back.both(&da, &db)
     }
 }
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::new(Kind::Kernel, "matmul", &["tf.linalg.matmul"], |c| {
+        let options = MatmulOptions::new()
+            .transpose_a(c.flag("transpose_a")?)
+            .transpose_b(c.flag("transpose_b")?);
+        one(c.arg("a")?.matmul_with(c.arg("b")?, options))
+    })
+    .forms(&["matmul_with"])
+    .takes(NUMERIC)
+    .cases(|cases| {
+        cases.add("matmul", &[(&[5, 3, 4], ANY), (&[4, 2], ANY)], |x| x[0].matmul(&x[1]));
+        // Rows, inner size and columns differ, so that a transpose too many does not fit.
+        let shapes: [[&'static [usize]; 4]; 3] = [
+            [&[3, 4], &[4, 3], &[4, 2], &[2, 4]],
+            [&[2, 1, 3, 4], &[2, 1, 4, 3], &[3, 4, 2], &[3, 2, 4]],
+            [&[3, 4], &[4, 3], &[5, 4, 2], &[5, 2, 4]],
+        ];
+        for [a, a_transposed, b, b_transposed] in shapes {
+            for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
+                let left = if ta { a_transposed } else { a };
+                let right = if tb { b_transposed } else { b };
+                let name = format!("matmul_with {left:?} {right:?} {ta} {tb}");
+                let options = MatmulOptions::new().transpose_a(ta).transpose_b(tb);
+                cases.add(name, &[(left, ANY), (right, ANY)], move |x| {
+                    x[0].matmul_with(&x[1], options)
+                });
+            }
+        }
+    }),
+    Entry::new(Kind::Kernel, "matvec", &["tf.linalg.matvec"], |c| {
+        one(c.arg("a")?.matvec(c.arg("b")?))
+    })
+    .takes(NUMERIC)
+    .cases(|cases| {
+        cases.add("matvec", &[(&[5, 3, 4], ANY), (&[5, 4], ANY)], |x| x[0].matvec(&x[1]));
+    }),
+];

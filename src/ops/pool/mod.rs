@@ -8,6 +8,8 @@ mod kernels;
 
 pub use geometry::Pool2dOptions;
 
+use super::conv2d::Padding;
+use super::inventory::{self, ANY, Answer, Args, Cases, Entry, Values, one};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, no_grads, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -266,3 +268,51 @@ impl Operation for AvgPoolGrad {
         only(dispatch(Pool { kind: Kind::Average, options: self.options }, &[back.dy])?)
     }
 }
+
+/// The options of a call by name.
+fn options_of(c: &Args) -> Answer<([usize; 2], Pool2dOptions)> {
+    let window = c.need("ksize", c.two("ksize")?)?;
+    let strides = c.need("strides", c.two("strides")?)?;
+    Ok((window, Pool2dOptions::new().strides(strides).padding(Padding::of(c)?)))
+}
+
+fn windows_of_cases(
+    cases: &mut Cases,
+    name: &str,
+    values: Values,
+    f: fn(&Tensor, [usize; 2], Pool2dOptions) -> Result<Tensor>,
+) {
+    for (padding, window, strides) in [
+        (Padding::Valid, [2, 2], [2, 2]),
+        (Padding::Same, [2, 2], [2, 2]),
+        (Padding::Same, [3, 3], [2, 2]),
+        (Padding::Valid, [3, 2], [1, 2]),
+        (Padding::Same, [3, 3], [1, 1]),
+    ] {
+        let options = Pool2dOptions::new().strides(strides).padding(padding);
+        let name = format!("{name} {padding:?} {window:?} strides {strides:?}");
+        cases.add(name, &[(&[1, 5, 5, 2], values)], move |x| f(&x[0], window, options));
+    }
+}
+
+/// The inventory of this file.
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::new(inventory::Kind::Kernel, "max_pool2d", &["tf.nn.max_pool2d"], |c| {
+        let (window, options) = options_of(c)?;
+        one(c.x()?.max_pool2d(window, options))
+    })
+    .cases(|cases| {
+        windows_of_cases(cases, "max_pool2d", Values::Distinct(0.0), |x, window, options| {
+            x.max_pool2d(window, options)
+        });
+    }),
+    Entry::new(inventory::Kind::Kernel, "avg_pool2d", &["tf.nn.avg_pool2d"], |c| {
+        let (window, options) = options_of(c)?;
+        one(c.x()?.avg_pool2d(window, options))
+    })
+    .cases(|cases| {
+        windows_of_cases(cases, "avg_pool2d", ANY, |x, window, options| {
+            x.avg_pool2d(window, options)
+        })
+    }),
+];

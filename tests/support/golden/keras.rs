@@ -213,7 +213,7 @@ pub fn measure(c: &Call, sheet: &mut Sheet) -> Answer<()> {
         }
         _ => return Err(Stop::Lacks(String::new())),
     };
-    if c.args().iter().any(|(key, _)| key == "w0") {
+    if c.tensors().iter().any(|(key, _)| key == "w0") {
         return Err(Stop::Lacks("sample_weight".into()));
     }
     for (i, want) in c.case.results.iter().enumerate() {

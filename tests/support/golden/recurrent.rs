@@ -99,7 +99,7 @@ impl<'a> Cell<'a> {
         let (rows, inner) = (x.shape()[0], x.shape()[2] as i64);
         let zeros = || Tensor::zeros([rows, self.units()]);
         let mut state: State = Vec::new();
-        let given = |key: &str| c.args().iter().any(|(known, _)| known == key);
+        let given = |key: &str| c.tensors().iter().any(|(known, _)| known == key);
         for key in if matches!(self.kind, Kind::Lstm) { &["h0", "c0"][..] } else { &["h0"] } {
             state.push(if given(key) { c.arg(key)?.clone() } else { zeros()? });
         }

@@ -122,7 +122,7 @@ fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
     };
     let training = layer.is_some() && call.flag("training")?;
     let mut sources: Vec<Source> = Vec::new();
-    for (key, tensors) in call.args() {
+    for (key, tensors) in call.tensors() {
         let floats = tensors.iter().enumerate().filter(|(_, x)| x.dtype().is_float());
         sources.extend(floats.map(|(i, x)| (key.clone(), i, TensorOrVariable::Tensor(x.clone()))));
     }

@@ -1,0 +1,170 @@
+//! What there is of every op, in one list: its names, how it is called by name, which dtypes it takes, the cases by
+//! which its gradient is checked and its kernels are gathered. Tests and `docs/ops.md` iterate over it.
+//!
+//! An op's file has its entries in a constant `ENTRIES`; the rows of a table make theirs. Nothing of the library
+//! refers to the list, so a program holds none of it. This is no stable API: it may change in every version.
+
+mod args;
+mod cases;
+
+pub use args::{Answer, Args, Stop, Value, one};
+pub use cases::{ANY, Case, Cases, Input, POSITIVE, Values};
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// What kind of op it is, which says where its code stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A row of a table: an expression in WGSL.
+    Row,
+    /// Made of other ops.
+    Composed,
+    /// A file of its own, with a lowering or a shader.
+    Kernel,
+}
+
+/// What is to be said of an op's gradient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gradient {
+    /// There is one, which the op's cases check.
+    Checked,
+    /// There is one, which is checked here and not by cases.
+    CheckedBy(&'static str),
+    /// There is none, for this reason.
+    None(&'static str),
+}
+
+/// Makes a tensor of small whole numbers, of a shape and a dtype.
+pub type Make<'a> = &'a dyn Fn(&[usize], DType) -> Tensor;
+
+/// A call whose kernels are looked at, with one of the op's dtypes.
+pub type KernelCall = fn(Make, DType) -> Result<Vec<Tensor>>;
+
+/// Calls that loop about as often as a number says for a result.
+pub type LoopCall = fn(Make, usize) -> Result<Vec<Tensor>>;
+
+/// An op.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// The method of [`Tensor`], or the function.
+    pub name: &'static str,
+    /// Its other forms: short ones, and those with options.
+    pub forms: &'static [&'static str],
+    /// What TensorFlow and Keras call it; the first is the one to look up.
+    pub tensorflow: &'static [&'static str],
+    pub kind: Kind,
+    pub gradient: Gradient,
+    /// The dtypes that it takes.
+    pub dtypes: &'static [DType],
+    /// The call, with TensorFlow's names of arguments.
+    pub call: fn(&Args) -> Answer,
+    /// Functions with the op whose gradients are checked.
+    pub cases: fn(&mut Cases),
+    /// Calls that bring each of its kernels, with sizes on both sides of vectors and tiles.
+    pub kernels: &'static [KernelCall],
+    /// Calls with its longest loops.
+    pub loops: &'static [LoopCall],
+}
+
+impl Entry {
+    /// An op of this kind, for floats, with a gradient.
+    pub const fn new(
+        kind: Kind,
+        name: &'static str,
+        tensorflow: &'static [&'static str],
+        call: fn(&Args) -> Answer,
+    ) -> Self {
+        Entry {
+            name,
+            forms: &[],
+            tensorflow,
+            kind,
+            gradient: Gradient::Checked,
+            dtypes: super::FLOATS,
+            call,
+            cases: |_| {},
+            kernels: &[],
+            loops: &[],
+        }
+    }
+
+    pub const fn gradient(self, gradient: Gradient) -> Self {
+        Entry { gradient, ..self }
+    }
+
+    pub const fn forms(self, forms: &'static [&'static str]) -> Self {
+        Entry { forms, ..self }
+    }
+
+    pub const fn takes(self, dtypes: &'static [DType]) -> Self {
+        Entry { dtypes, ..self }
+    }
+
+    pub const fn cases(self, cases: fn(&mut Cases)) -> Self {
+        Entry { cases, ..self }
+    }
+
+    pub const fn kernels(self, kernels: &'static [KernelCall]) -> Self {
+        Entry { kernels, ..self }
+    }
+
+    pub const fn loops(self, loops: &'static [LoopCall]) -> Self {
+        Entry { loops, ..self }
+    }
+
+    /// The cases of this op alone.
+    pub fn own_cases(&self) -> Vec<Case> {
+        let mut cases = Cases::default();
+        (self.cases)(&mut cases);
+        cases.0
+    }
+}
+
+/// All ops, file by file.
+pub fn all() -> impl Iterator<Item = &'static Entry> {
+    ALL.iter().copied().flatten()
+}
+
+/// The op that TensorFlow calls so.
+pub fn find(tensorflow: &str) -> Option<&'static Entry> {
+    all().find(|entry| entry.tensorflow.contains(&tensorflow))
+}
+
+/// The dtypes of a row, by the kinds of registers that it has WGSL for.
+pub(super) const fn row_takes(float: bool, int: bool, bool: bool) -> &'static [DType] {
+    match (float, int, bool) {
+        (true, true, true) => &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool],
+        (true, true, false) => super::NUMERIC,
+        (true, false, false) => super::FLOATS,
+        (false, _, _) => &[DType::Bool],
+        (true, false, true) => &[DType::F32, DType::F16, DType::Bool],
+    }
+}
+
+/// The entries of every file of ops. `tests/inventory.rs` finds the file that is missing.
+static ALL: &[&[Entry]] = &[
+    super::unary::ENTRIES,
+    super::binary::ENTRIES,
+    super::binary::DIVIDE,
+    super::reduce::ENTRIES,
+    super::composed::ENTRIES,
+    super::losses::ENTRIES,
+    super::argmax::ENTRIES,
+    super::broadcast::ENTRIES,
+    super::cast::ENTRIES,
+    super::concat::ENTRIES,
+    super::conv2d::ENTRIES,
+    super::depthwise_conv2d::ENTRIES,
+    super::gather::ENTRIES,
+    super::matmul::ENTRIES,
+    super::pad::ENTRIES,
+    super::pool::ENTRIES,
+    super::reshape::ENTRIES,
+    super::reverse::ENTRIES,
+    super::segment_sum::ENTRIES,
+    super::select::ENTRIES,
+    super::slice::ENTRIES,
+    super::transpose::ENTRIES,
+];

@@ -1,0 +1,200 @@
+//! The inventory of ops is whole, and what is made from it is true: `docs/ops.md` and the table of JavaScript.
+//!
+//! `WGRAD_DOCS=write cargo test --test inventory` writes the page anew.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/oracle.rs"]
+#[allow(dead_code)]
+mod oracle;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use wgrad::DType;
+use wgrad::inventory::{self, Entry, Gradient, Kind};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(sources(&path)),
+            false => found.push(path),
+        }
+    }
+    found
+}
+
+/// The functions and methods of a source that are public and give tensors.
+fn public_functions(source: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for part in source.split("pub fn ").skip(1) {
+        let name = part.split(['(', '<']).next().unwrap();
+        let signature = part.split('{').next().unwrap();
+        let gives = signature.rsplit("->").next().unwrap();
+        let row = name.starts_with('$');
+        if gives.contains("Tensor") && !row {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Every name in Rust.
+fn names() -> impl Iterator<Item = &'static str> {
+    inventory::all()
+        .flat_map(|entry| std::iter::once(entry.name).chain(entry.forms.iter().copied()))
+}
+
+#[test]
+fn every_public_op_is_in_the_inventory() {
+    let known: BTreeSet<&str> = names().collect();
+    assert_eq!(known.len(), names().count(), "a name stands twice");
+    let mut seen = 0;
+    for path in sources(&root().join("src/ops")) {
+        // The inventory makes tensors for tests.
+        if path.components().any(|part| part.as_os_str() == "inventory") {
+            continue;
+        }
+        let source = fs::read_to_string(&path).unwrap();
+        let names = public_functions(&source);
+        seen += names.len();
+        for name in names {
+            assert!(
+                known.contains(name),
+                "{name} of {} is in no ENTRIES; see CONTRIBUTING.md",
+                path.display()
+            );
+        }
+        if source.contains("const ENTRIES") {
+            let module = path.strip_prefix(root().join("src/ops")).unwrap();
+            let name = module.to_str().unwrap().split(['/', '.']).next().unwrap();
+            let all = fs::read_to_string(root().join("src/ops/inventory/mod.rs")).unwrap();
+            assert!(all.contains(&format!("super::{name}::ENTRIES")), "{name} is not in ALL");
+        }
+    }
+    assert!(seen > 40, "only {seen} functions were found");
+}
+
+#[test]
+fn names_of_tensorflow_stand_once() {
+    let mut seen = BTreeMap::new();
+    for entry in inventory::all() {
+        for name in entry.tensorflow {
+            assert_eq!(seen.insert(name, entry.name), None, "{name} is {} too", entry.name);
+        }
+        assert!(!entry.dtypes.is_empty(), "{} takes nothing", entry.name);
+    }
+}
+
+/// The methods of JavaScript by the names that they have in Rust.
+fn javascript() -> BTreeMap<String, String> {
+    let mut methods = BTreeMap::new();
+    for file in ["ops.rs", "tensor.rs"] {
+        let source = fs::read_to_string(root().join("web/src").join(file)).unwrap();
+        let mut named = None;
+        for line in source.lines().map(str::trim) {
+            if let Some((name, js)) = line.strip_suffix("\";").and_then(|l| l.split_once(" = \"")) {
+                methods.insert(name.to_string(), js.to_string());
+            }
+            if let Some((_, name)) = line.split_once("js_name = ") {
+                named = name.split([')', ',']).next().filter(|name| !name.starts_with('$'));
+            }
+            if let Some(name) = line.strip_prefix("pub fn ").and_then(|l| l.split('(').next()) {
+                let js = named.take().unwrap_or(name);
+                methods.insert(name.to_string(), js.to_string());
+            }
+        }
+    }
+    methods
+}
+
+/// The rows that the tables of `web/src/ops.rs` leave out, and the method that does it.
+const NOT_IN_JAVASCRIPT: [(&str, &str); 1] = [("real_divide", "divide")];
+
+#[test]
+fn javascript_has_every_row() {
+    let methods = javascript();
+    for entry in inventory::all().filter(|entry| entry.kind == Kind::Row) {
+        let left_out = NOT_IN_JAVASCRIPT.iter().find(|(name, _)| *name == entry.name);
+        let name = left_out.map_or(entry.name, |(_, instead)| instead);
+        assert!(methods.contains_key(name), "web/src/ops.rs has no line for {name}");
+    }
+    let source = fs::read_to_string(root().join("web/src/ops.rs")).unwrap();
+    let lines = source.lines().filter_map(|line| line.trim().strip_suffix("\";"));
+    let names: Vec<&str> = lines.filter_map(|l| Some(l.split_once(" = \"")?.0)).collect();
+    assert!(names.len() > 60, "{names:?}");
+    for name in names {
+        assert!(inventory::all().any(|entry| entry.name == name), "{name} is no op");
+    }
+}
+
+fn dtypes(entry: &Entry) -> String {
+    if entry.dtypes.len() == DType::ALL.len() {
+        return "all".to_string();
+    }
+    let names: Vec<&str> = entry.dtypes.iter().map(|dtype| dtype.name()).collect();
+    names.join(" ")
+}
+
+/// `docs/ops.md` as it should be.
+fn page() -> String {
+    let golden = oracle::Oracle::open(&root().join("tests/data/oracle"));
+    let mut cases: BTreeMap<&str, usize> = BTreeMap::new();
+    for case in golden.all() {
+        *cases.entry(case.op.as_str()).or_default() += 1;
+    }
+    let methods = javascript();
+    let mut text = String::from(
+        "# Ops\n\n\
+         Made from the inventory of ops (`src/ops/inventory`); `tests/inventory.rs` compares it. After a change of ops:\n\
+         `WGRAD_DOCS=write cargo test --test inventory`.\n\n\
+         *Gradient*: yes where one is checked against differences, to second order; else why there is none. *Cases*:\n\
+         TensorFlow's own results for it in `tests/data/oracle`, which `tests/oracle.rs` compares; the whole collection has\n\
+         more. *Made as*: a row of a table, composed of other ops, or with a lowering or kernel of its own.\n\n\
+         | op | TensorFlow | dtypes | gradient | cases | made as | JavaScript |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for entry in inventory::all() {
+        let names: Vec<String> = entry.tensorflow.iter().map(|name| format!("`{name}`")).collect();
+        let gradient = match entry.gradient {
+            Gradient::Checked | Gradient::CheckedBy(_) => "yes",
+            Gradient::None(reason) => reason.split_once(": ").map_or(reason, |(_, why)| why),
+        };
+        let count: usize = entry.tensorflow.iter().filter_map(|name| cases.get(name)).sum();
+        let made = match entry.kind {
+            Kind::Row => "row",
+            Kind::Composed => "composed",
+            Kind::Kernel => "kernel",
+        };
+        let js = methods.get(entry.name).map(|name| format!("`{name}`")).unwrap_or_default();
+        text += &format!(
+            "| `{}` | {} | {} | {gradient} | {count} | {made} | {js} |\n",
+            entry.name,
+            names.join(" "),
+            dtypes(entry),
+        );
+    }
+    text
+}
+
+#[test]
+fn the_page_of_ops_is_true() {
+    let path = root().join("docs/ops.md");
+    let page = page();
+    if std::env::var("WGRAD_DOCS").is_ok_and(|what| what == "write") {
+        fs::write(&path, &page).unwrap();
+    }
+    let there = fs::read_to_string(&path).unwrap_or_default();
+    let old = there.lines().zip(page.lines()).find(|(there, page)| there != page);
+    assert!(
+        there == page,
+        "docs/ops.md is old ({old:?}): WGRAD_DOCS=write cargo test --test inventory"
+    );
+}
