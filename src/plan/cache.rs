@@ -1,4 +1,4 @@
-//! Plans by structure. The longest unused goes first when there are too many.
+//! Plans by structure. When there are too many, the one that was unused for longest goes first.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use crate::graph::Key;
 
 #[derive(Default)]
 pub(crate) struct PlanCache {
-    /// Hashes of the keys, in the order of the plans: so few are looked through faster than any map.
+    /// The keys' hashes, in the order of the plans: searching so few beats any map.
     hashes: Vec<u64>,
     plans: Vec<Entry>,
     clock: u64,
@@ -17,19 +17,20 @@ pub(crate) struct PlanCache {
 
 struct Entry {
     key: Key,
-    /// When it was asked for last.
+    /// When somebody asked for it last.
     used: u64,
     plan: Plan,
 }
 
-/// Structures that came once before a program is taken to try one thing after another.
+/// A program counts as trying one thing after another once so many structures came only once.
 const TRIES: usize = 8;
-/// Plans kept; a program that loops needs a handful.
+/// How many plans are kept; a program that loops needs a handful.
 const LIMIT: usize = 256;
 
 impl PlanCache {
-    /// The plan for `key` and whether it was known. `make` is asked if it was not, and again if what it made was for one
-    /// run only; it is told whether this is the first time, and whether structures have seldom come again so far.
+    /// The plan for `key`, and whether it was known. Calls `make` if there is none, and again if the known plan was for
+    /// one run only. `make` learns whether this is the structure's first time, and whether structures have seldom come
+    /// again so far.
     pub(crate) fn get(
         &mut self,
         key: Key,
@@ -55,7 +56,7 @@ impl PlanCache {
         (&mut entry.plan, known)
     }
 
-    /// True if most plans have run once, and there are some.
+    /// True if there are some plans and most have run only once.
     fn seldom_again(&self) -> bool {
         let once = self.plans.iter().filter(|entry| entry.plan.runs <= 1).count();
         once >= TRIES && 4 * once >= 3 * self.plans.len()
@@ -74,12 +75,12 @@ impl PlanCache {
         (0..self.hashes.len()).find(same)
     }
 
-    /// The plan that was asked for last.
+    /// The plan that somebody asked for last.
     pub(crate) fn last(&self) -> Option<PlanReport> {
         self.last.clone()
     }
 
-    /// Drops every plan, and with them the bind groups that name buffers.
+    /// Drops every plan, and with the plans the bind groups that name buffers.
     pub(crate) fn clear(&mut self) {
         self.hashes.clear();
         self.plans.clear();

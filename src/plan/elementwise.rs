@@ -1,4 +1,4 @@
-//! Kernels of elementwise nodes: each thread computes four consecutive elements of every output.
+//! Emits kernels of elementwise nodes: each thread computes four consecutive elements of every output.
 
 use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
 use super::kernel_ir::{KernelIr, Operand, Roll};
@@ -8,17 +8,17 @@ use crate::graph::Graph;
 
 pub(super) const WORKGROUP: usize = 64;
 
-/// Workgroups of the kernel of a kernel IR.
+/// How many workgroups the kernel has.
 pub(super) fn workgroups(ir: &KernelIr) -> u64 {
     ir.space.count(false).div_ceil(4).div_ceil(WORKGROUP) as u64
 }
 
-/// What the loops of a thread make.
+/// How many iterations the loops of one thread make.
 pub(super) fn iterations(ir: &KernelIr) -> usize {
     ir.roll.as_ref().map_or(0, |roll| roll.turns) * (1 + ir.iterations()) + ir.iterations()
 }
 
-/// Writes the kernel of a kernel IR without folds and without an anchor.
+/// Writes the kernel of an IR without folds and without an anchor.
 pub(super) fn generate(graph: &Graph, ir: &KernelIr, prefix: &str, common: &mut Common) -> Section {
     let elements = ir.space.count(false);
     let quads = elements.div_ceil(4);
@@ -34,7 +34,7 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, prefix: &str, common: &mut 
         } else {
             position.coordinates = Coordinates::Four;
             let last = writer.params.add(format_args!("last"), elements as u32 - 1);
-            // The last quad may reach beyond the end; it reads the last element again.
+            // The last quad may reach beyond the end; there it reads the last element again.
             for lane in 0..4 {
                 let at = format!("min(4u * q + {lane}u, {last})");
                 text.push_str(&format!("let c{lane} = {prefix}coordinates({at});\n"));
@@ -62,10 +62,10 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, prefix: &str, common: &mut 
     Section::new(writer, graph, &stores, text, loops, WORKGROUP)
 }
 
-/// Turns that stand in one round of a loop.
+/// How many turns one round of the loop computes.
 const MOST_AT_ONCE: usize = 8;
 
-/// Writes the loop through the turns of `roll`, and names what is to be stored after it.
+/// Writes the loop through the turns of `roll`. Returns the names of the values to store after it.
 fn rolled(
     writer: &mut Writer,
     roll: &Roll,
@@ -74,7 +74,7 @@ fn rolled(
     text: &mut String,
 ) -> Vec<String> {
     let ir = writer.ir;
-    // What the first turn reads, and what all read alike.
+    // These are the inputs of the first turn, and what all turns read alike.
     let loads = (0..ir.loads.len()).map(Operand::Load);
     text.push_str(&writer.compute(position, loads, defined));
     let handed: Vec<(usize, Operand)> =
@@ -108,7 +108,7 @@ fn rolled(
     let turns = writer.params.add(format_args!("turns"), roll.turns as u32);
     let inside = indented(&inside, 4);
     text.push_str("var turn = 0u;\n");
-    // A short turn costs less than a loop's own round.
+    // A short turn costs less than a round of the loop itself, so a round computes several.
     let at_once = (DEEP / writer.depth().max(1)).min(MOST_AT_ONCE);
     if at_once > 1 {
         let copies = indented(&format!("{{\n{inside}}}\n").repeat(at_once), 4);

@@ -1,7 +1,7 @@
-//! Kernels with a shader of their own: elementwise nodes that go on from their results are computed where those are
-//! stored, before they leave the registers.
+//! Emits the epilogue of kernels with a shader of their own: where the shader stores its results, it first computes the
+//! elementwise nodes that go on from them, while they are in registers.
 //!
-//! Such a shader hands every four consecutive results to `c_store(at, count, v)`, which is written here.
+//! Such a shader hands four consecutive results at a time to `c_store(at, count, v)`; this file writes that function.
 
 use std::fmt::Write;
 
@@ -15,15 +15,15 @@ use crate::dtype::DType;
 use crate::graph::Graph;
 use crate::graph::lower::{self, Bind};
 
-/// Vectors of four results that an invocation of any kernel stores at most.
+/// An invocation of any kernel stores at most so many vectors of four results.
 const STORES: usize = 64;
 
-/// What the loops of `kernel` make with the rest of the kernel IR behind it.
+/// How many iterations the loops of `kernel` make together with its epilogue.
 pub(super) fn iterations(ir: &KernelIr, kernel: &lower::Kernel) -> usize {
     kernel.iterations + STORES * ir.iterations()
 }
 
-/// Writes `kernel`, the last of the kernel IR's anchor, with the rest of the kernel IR behind it.
+/// Writes `kernel`, the last of the anchor's kernels, with the rest of the IR as its epilogue.
 pub(super) fn generate(graph: &Graph, ir: &KernelIr, kernel: &lower::Kernel) -> EmittedKernel {
     let mut common = Common::default();
     let mut writer = Writer::new(ir, "ep.", "", &mut common);
@@ -34,7 +34,7 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, kernel: &lower::Kernel) -> 
     let mut binds: Vec<Bound> = (0..kernel.binds.len()).map(Bound::Own).collect();
     let mut accesses: Vec<Access> = kernel.binds.iter().map(|(_, access)| *access).collect();
     accesses.push(Access::Uniform);
-    // The uniform `p` of the kernel stands behind its own bindings.
+    // The kernel's own uniform `p` comes after its other bindings.
     let first = accesses.len();
     for (k, (bound, name, ty)) in writer.loads().into_iter().enumerate() {
         declare(&mut wgsl, first + k, "read", &name, ty);
@@ -44,7 +44,7 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, kernel: &lower::Kernel) -> 
     let own = kernel.binds.iter().position(|(bind, _)| *bind == Bind::Output);
     let kind = if aligned { Kind::Vector } else { Kind::Scalar };
     for (k, output) in ir.outputs.iter().enumerate() {
-        // The first takes the position of the kernel's own result.
+        // The first output takes the place of the kernel's own result.
         let at = match (k, own) {
             (0, Some(at)) => {
                 binds[at] = Bound::Output(0);
@@ -82,7 +82,7 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, kernel: &lower::Kernel) -> 
     }
 }
 
-/// The function that takes four results and stores what becomes of them.
+/// Writes the function that takes four results, computes the epilogue and stores its outputs.
 fn store(writer: &mut Writer, aligned: bool) -> String {
     let ir = writer.ir;
     let mut text = String::new();

@@ -1,29 +1,29 @@
-//! The first run of a structure. Programs are tried once, too, and then a kernel that does much at once can take longer
-//! to compile than all else together. If it would, the first run has a kernel for each op, whose texts are small and
-//! known from elsewhere; what comes again is fused.
+//! Chooses the plan for a structure's first run. Programs also try things once, and then one kernel that does much can
+//! take longer to compile than everything else together. If it would, the first run uses a kernel for each op: their
+//! texts are small, and other plans use them, too. When the structure comes again, the planner fuses it.
 
 use super::Plan;
 use crate::device::Gpu;
 use crate::graph::HashIndex;
 
-/// What any kernel costs to compile, in units of ten microseconds; what it costs beyond is its weight.
+/// What any kernel costs to compile, in units of ten microseconds; its weight comes on top.
 const KERNEL: u64 = 1700;
-/// A launch, in the same units.
+/// What a launch costs, in the same units.
 const LAUNCH: u64 = 6;
-/// Bytes that a kernel reads and writes in one of these units.
+/// How many bytes a kernel reads and writes in one of these units.
 const BYTES: u64 = 50_000;
-/// How much longer the first run must take for the small kernels to be worth it: in these units, and in thirds.
+/// The small kernels are worth it if the fused first run takes this much longer: so many units, and so many thirds.
 const SLOWER: (u64, u64) = (5_000, 6);
-/// The same in a program that tries one thing after another. Its next structures will find the small kernels there, so
-/// their compilation counts by a part only.
+/// The same in a program that tries one thing after another. Its next structures will find the small kernels compiled,
+/// so only a part of their compilation counts.
 const SLOWER_AGAIN: (u64, u64) = (1_000, 4);
 const SHARE: u64 = 8;
-/// Bytes that the small kernels may take beyond the others: a value that fusion keeps in registers may be large.
+/// The small kernels may take so many bytes more: fusion may keep a large value in registers.
 const MORE_BYTES: u64 = 64 << 20;
 
 impl Plan {
-    /// This plan, or the one of single ops that `apart` makes if the first run is much shorter with it. `tries` says that
-    /// the program's structures seldom come again, and `calls` how many ops would have a kernel.
+    /// This plan, or the plan of single ops that `apart` makes if it makes the first run much shorter. `tries` says
+    /// that the program's structures seldom come again, and `calls` how many ops would have a kernel.
     pub(crate) fn for_first_run(
         self,
         gpu: &Gpu,
@@ -34,7 +34,7 @@ impl Plan {
         let own = self.first_run(gpu, 1);
         let ((more, thirds), share) = if tries { (SLOWER_AGAIN, SHARE) } else { (SLOWER, 1) };
         let slower = |other: u64| own >= other + more && 3 * own >= thirds * other;
-        // Their launches alone may take too long, which is known without a plan.
+        // If their launches alone take too long, `apart` need not make a plan.
         if !slower(LAUNCH * calls as u64) {
             return self;
         }
@@ -47,7 +47,7 @@ impl Plan {
         }
     }
 
-    /// About what its first run takes, where one `share` of what it compiles counts.
+    /// About how long the first run takes, if one `share` of the compilation counts.
     fn first_run(&self, gpu: &Gpu, share: u64) -> u64 {
         let mut seen = HashIndex::default();
         let mut cost = 0;

@@ -1,9 +1,9 @@
-//! Which nodes share a kernel.
+//! Decides which nodes share a kernel.
 //!
-//! Every node begins as a group of its own. Fusion groups are joined where one kernel can do the work of both: first each
-//! node with its only reader, so that its value never leaves the registers; then the rest of those that read each
-//! other, whose values are stored as well; then those that read the same. What must not be joined is found by trying:
-//! a [`KernelIr`] exists or not.
+//! Every node begins as a fusion group of its own. Groups are joined where one kernel can do the work of both: first
+//! each node with its only reader, so that its value never leaves the registers; then the other groups that read each
+//! other, whose values are stored as well; then those that read the same value. The fuser finds out whether two groups
+//! fit by trying to build their [`KernelIr`].
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -20,7 +20,7 @@ use super::{epilogue, loop_rerolling};
 use crate::graph::lower::{Bind, Kernels, Lowering};
 use crate::graph::{HashIndex, Input, hash_bytes};
 
-/// Fusion groups that cover all wanted nodes, in an order in which they can run.
+/// The fusion groups that cover all wanted nodes, in an order in which they can run.
 pub(super) fn groups<'a>(
     context: &PlanContext<'a>,
     turns: &mut Repetition,
@@ -45,13 +45,13 @@ struct Fuser<'a, 'b> {
     members: Vec<Vec<u32>>,
     /// The turns that each group's members belong to.
     labels: Vec<Labels>,
-    /// Nodes that read each node, through aliases.
+    /// The nodes that read each node, also through aliases.
     readers: Vec<Vec<u32>>,
     /// Somebody holds the node's value, or that of an alias of it.
     keep: Vec<bool>,
     order: Order,
-    /// Hashes of pairs of groups that were tried in vain, with the numbers of both's members then. Two pairs of one
-    /// hash cost a join and nothing else.
+    /// Hashes of pairs of groups that did not fit, with the sizes that both had then. Two pairs with one hash cost a
+    /// join and nothing else.
     failed: HashIndex,
 }
 
@@ -82,7 +82,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
             for input in &node.inputs {
                 if let Input::Node(j) = context.canonical(*input) {
                     let readers = &mut fuser.readers[j as usize];
-                    // A node that reads a value twice is its reader once; nodes come in order.
+                    // A node that reads a value twice counts once; nodes come in order.
                     if readers.last() != Some(&(i as u32)) {
                         readers.push(i as u32);
                     }
@@ -98,7 +98,8 @@ impl<'a, 'b> Fuser<'a, 'b> {
         self.join_siblings();
     }
 
-    /// Lets several turns of a run share a kernel where they cannot be one loop, and says if there are such runs.
+    /// Lets several turns of a run share a kernel where the turns cannot be one loop. Returns whether there are such
+    /// runs.
     fn gather_turns(&mut self) -> bool {
         let mut gathers = false;
         for run in 0..self.turns.runs.len() {
@@ -125,7 +126,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
             }
             groups
         };
-        // The turns in the middle are alike; the first and the last have neighbours of another kind.
+        // The turns in the middle are alike; the first and the last have other neighbours.
         let middle = run.count.div_ceil(2);
         let (now, next) = (turn(middle), turn(middle + 1));
         let elementwise = |group: &u32| {
@@ -133,7 +134,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
                 .iter()
                 .all(|&m| matches!(self.context.lowerings[m as usize], Lowering::Elementwise(_)))
         };
-        // A kernel or a fold in each turn costs more than its launch.
+        // If each turn has a fold or a kernel of its own, that costs more than the launch saved.
         if !now.iter().all(elementwise) {
             return 1;
         }
@@ -155,7 +156,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         1 << most.ilog2()
     }
 
-    /// Each node into the group that alone reads it.
+    /// Joins each node with the group that alone reads it.
     fn join_only_readers(&mut self) {
         for i in (0..self.of.len()).rev() {
             let Some(own) = self.of[i] else { continue };
@@ -170,7 +171,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         }
     }
 
-    /// Fusion groups into those that read them.
+    /// Joins groups with those that read them.
     fn join_readers(&mut self) {
         for i in 0..self.of.len() {
             for k in 0..self.context.graph.nodes[i].inputs.len() {
@@ -187,7 +188,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         }
     }
 
-    /// Fusion groups that read the same value.
+    /// Joins groups that read the same value.
     fn join_siblings(&mut self) {
         let nodes = &self.context.graph.nodes;
         let leaves = self.context.graph.leaves.len();
@@ -213,7 +214,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         }
     }
 
-    /// Elements of a group's largest member.
+    /// How many elements a group's largest member has.
     fn size(&self, group: u32) -> usize {
         let nodes = &self.context.graph.nodes;
         let members = self.members[group as usize].iter();
@@ -234,14 +235,14 @@ impl<'a, 'b> Fuser<'a, 'b> {
         }
     }
 
-    /// Makes one group of two if that can be, of which `from` may lead to `to`.
+    /// Joins two groups if they fit; `from` may lead to `to`.
     fn join(&mut self, from: u32, to: u32) -> bool {
         let (first, second) = (from as usize, to as usize);
         let Some(labels) = self.turns.join(&self.labels[first], &self.labels[second]) else {
             return false;
         };
         let Some(anchor) = self.anchor(first, second) else { return false };
-        // A way through a third group would make a circle.
+        // If a way led through a third group, the joined groups would form a circle.
         let nodes = &self.context.graph.nodes;
         let (members, readers, of, context) =
             (&self.members, &self.readers, &self.of, self.context);
@@ -273,8 +274,8 @@ impl<'a, 'b> Fuser<'a, 'b> {
         true
     }
 
-    /// The kernels of the one member of two groups that has its own, if there is one; `None` if they cannot share a
-    /// kernel for it.
+    /// The kernels of the one member that has its own, if there is one; `None` if the two groups cannot share a kernel
+    /// because of such kernels.
     fn anchor(&self, a: usize, b: usize) -> Option<Option<&'a Kernels>> {
         let mut anchor = None;
         for &member in self.members[a].iter().chain(&self.members[b]) {
@@ -288,7 +289,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         Some(anchor)
     }
 
-    /// Those of `members` that somebody else needs.
+    /// The `members` whose values somebody else needs.
     fn outputs(&self, members: &[u32]) -> Vec<u32> {
         let outside = |r: &u32| members.binary_search(r).is_err();
         let needed =
@@ -296,12 +297,12 @@ impl<'a, 'b> Fuser<'a, 'b> {
         members.iter().copied().filter(needed).collect()
     }
 
-    /// True if the adapter can bind what `ir` needs, and its folds can be spread over threads.
+    /// True if the adapter can bind what `ir` needs, and threads can share its folds.
     fn fits(&self, ir: &KernelIr, members: &[u32], anchor: Option<&Kernels>) -> bool {
         let (caps, last) = (self.context.caps, anchor.and_then(|kernels| kernels.kernels.last()));
         let own = last.map_or(0, |k| k.binds.iter().filter(|(b, _)| *b != Bind::Output).count());
         let folds = ir.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_))).count();
-        // What is stored behind an op's own loops may loop as well.
+        // The epilogue may loop as well.
         let most = caps.loop_iterations;
         if own + ir.bindings() + folds > caps.storage_buffers.max(4)
             || last.is_some_and(|k| epilogue::iterations(ir, k) > most)
@@ -310,7 +311,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         }
         let schedule = (folds > 0).then(|| ReductionSchedule::new(ir, caps));
         let Some(schedule) = schedule.filter(|schedule| schedule.chunks > 1) else { return true };
-        // Of a row that is cut into chunks the fold is known to the second kernel only.
+        // Where a row is cut into chunks, only the second kernel has the whole fold.
         let first = |o: &super::kernel_ir::Output| o.row || ir.instances[o.instance].level == 0;
         if ir.levels() > 1 || !ir.outputs.iter().all(first) {
             return false;
@@ -323,14 +324,14 @@ impl<'a, 'b> Fuser<'a, 'b> {
         })
     }
 
-    /// Builds what is asked for, from the end to the beginning.
+    /// Builds the kernels whose results are demanded, from the end to the beginning.
     fn finish(&self) -> Vec<FusionGroup<'a>> {
         let mut demanded = self.keep.clone();
         let mut groups = Vec::new();
         for group in self.order().into_iter().rev() {
             let members = &self.members[group];
             let built = self.build_all(members, &demanded, false);
-            // Then each node has a kernel of its own.
+            // If that fails, each node gets a kernel of its own.
             let built = built.or_else(|| self.build_all(members, &demanded, true));
             for group in built.expect("a node alone can always be built") {
                 for input in &group.reads {
@@ -345,9 +346,9 @@ impl<'a, 'b> Fuser<'a, 'b> {
         groups
     }
 
-    /// Kernels for those of `members` that are demanded, the last to run first. More may be asked of a group than when
-    /// it was joined, as who computes a view for himself asks for what is behind it; then it takes several, which
-    /// compute again what they share. With `alone` each node is built for itself.
+    /// Builds kernels for those of `members` that are demanded, the last to run first. A reader that computes a view
+    /// for itself demands what is behind the view, so a group may have to store more than when it was joined; then it
+    /// takes several kernels, which compute again what they share. With `alone` each node has a kernel of its own.
     fn build_all(
         &self,
         members: &[u32],
@@ -363,7 +364,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
                 false => self.build(members, open.iter().copied().collect(), false)?,
             };
             open.retain(|node| !group.outputs.contains(node));
-            // Only a node alone reads other members, which were called before it.
+            // Only a node alone reads other members; those were called before it.
             for input in &group.reads {
                 if let Input::Node(j) = *input {
                     if members.contains(&j) {
@@ -376,7 +377,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         Some(groups)
     }
 
-    /// A kernel for the last of `outputs`, and for as many of the others as it can have.
+    /// Builds a kernel for the last of `outputs`, and for as many of the others as fit in it.
     fn build(&self, members: &[u32], outputs: Vec<u32>, alone: bool) -> Option<FusionGroup<'a>> {
         let kernels = members.iter().find_map(|&m| match &self.context.lowerings[m as usize] {
             Lowering::Kernels(kernels) => Some((m, kernels)),
@@ -424,12 +425,12 @@ impl<'a, 'b> Fuser<'a, 'b> {
         Some(FusionGroup { members, anchor: ir.anchor, ir: Some(ir), outputs, reads, labels })
     }
 
-    /// The groups in an order in which they can run: the earliest first that is ready.
+    /// The groups in an order in which they can run: the earliest that is ready first.
     fn order(&self) -> Vec<usize> {
         let count = self.of.len();
         let mut waiting = vec![0usize; count];
         let mut leads: Vec<Vec<u32>> = vec![Vec::new(); count];
-        // The group whose edges have been counted last, for each that they lead to.
+        // For each group, the last group whose edges to it have been counted.
         let mut counted = vec![u32::MAX; count];
         for (from, members) in self.members.iter().enumerate() {
             let readers = members.iter().flat_map(|&m| &self.readers[m as usize]);

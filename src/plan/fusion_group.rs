@@ -7,13 +7,13 @@ use crate::graph::Input;
 /// Nodes that become one kernel, or two where a fold is long.
 pub(super) struct FusionGroup<'a> {
     pub(super) members: Vec<u32>,
-    /// The node with kernels of its own.
+    /// The member that has kernels of its own.
     pub(super) anchor: Option<u32>,
-    /// `None` for kernels that nothing can be computed behind.
+    /// `None` if the anchor's kernels take no epilogue.
     pub(super) ir: Option<KernelIr<'a>>,
     pub(super) outputs: Vec<u32>,
-    /// Values that the kernels read, nodes and leaves.
+    /// The nodes and leaves that the kernels read.
     pub(super) reads: Vec<Input>,
-    /// The turns that its members belong to.
+    /// The turns that the members belong to.
     pub(super) labels: Labels,
 }

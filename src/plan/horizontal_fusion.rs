@@ -1,8 +1,8 @@
-//! Which groups run side by side in one kernel: those that have nothing to do with each other, and are so small that
-//! a dispatch of their own would cost more than their work.
+//! Decides which fusion groups run side by side in one kernel: groups that do not depend on each other, and are so
+//! small that a dispatch of their own would cost more than their work.
 //!
-//! Fusion groups are brought into stages, whose groups do not depend on each other. Small ones wait for company until
-//! somebody needs them; all others stay where they stood, so that large values live no longer than before.
+//! The planner gathers such groups in stages. Small groups wait for company until somebody needs their results; all
+//! others keep their place, so that large values live no longer than before.
 
 use super::context::PlanContext;
 use super::fusion_group::FusionGroup;
@@ -14,23 +14,24 @@ use super::{elementwise, wgsl_module};
 use crate::device::Caps;
 use crate::graph::{HashIndex, Input};
 
-/// Bytes that a group with company reads and writes at most. A GPU moves as many in about the time that it needs to
-/// begin a kernel.
+/// A group in company reads and writes at most so many bytes. A GPU moves them in about the time that it needs to begin
+/// a kernel.
 const SMALL: u64 = 4 << 20;
-/// The same on a processor, where a kernel begins sooner and parts cost more: on Mesa's llvmpipe eight steps of Adam
+/// The same on a processor, where a kernel begins sooner and sections cost more: on Mesa's llvmpipe eight steps of Adam
 /// side by side took 0.7 of their time apart with 56 kB each, 0.8 with 112 kB, and more than it from 448 kB on.
 const SMALL_ON_CPU: u64 = 128 << 10;
-/// Bytes of groups that wait: what they read cannot be given back.
+/// Waiting groups read and write at most so many bytes together, as nobody can reuse their inputs meanwhile.
 const WAITING: u64 = 64 << 20;
-/// What one kernel may cost to compile, and the length of its text.
+/// What one kernel may cost to compile, and how long its text may be.
 const LONGEST_TEXT: [usize; 2] = [32_000, 16_000];
-/// Storage bindings of one kernel, however many the adapter has: each is a descriptor that the driver must write.
+/// How many storage buffers one kernel binds at most, whatever the adapter allows: the driver must write a descriptor
+/// for each.
 const BINDINGS: usize = 64;
 
-/// Fusion groups that do not depend on each other.
+/// Fusion groups that do not depend on each other, and run together.
 pub(super) type Stage<'a> = Vec<FusionGroup<'a>>;
 
-/// Brings `groups` into stages.
+/// Gathers `groups` in stages.
 pub(super) fn stages<'a>(
     context: &PlanContext,
     groups: Vec<FusionGroup<'a>>,
@@ -50,7 +51,8 @@ pub(super) fn stages<'a>(
     let mut waiting = Waiting { of: vec![None; read.len()], ..Waiting::default() };
     for group in groups {
         let bytes = bytes(context, &group);
-        // A loop has work for a kernel of its own, and drivers count the rounds of all loops of an invocation.
+        // A loop has enough work for a kernel of its own, and drivers count the rounds of all loops of an invocation
+        // together.
         let alone = group.ir.as_ref().is_none_or(|ir| ir.roll.is_some());
         if group.anchor.is_none() && !alone && bytes <= small {
             let needed = group.outputs.iter().any(|&node| read[node as usize]);
@@ -69,29 +71,30 @@ pub(super) fn stages<'a>(
     stages
 }
 
-/// Bytes that the group reads and writes.
+/// How many bytes the group reads and writes.
 fn bytes(context: &PlanContext, group: &FusionGroup) -> u64 {
     let reads = group.reads.iter().map(|input| context.graph.spec(*input).bytes());
     let writes = group.outputs.iter().map(|&node| context.graph.spec(Input::Node(node)).bytes());
     reads.chain(writes).sum()
 }
 
-/// Small groups whose turn has not come.
+/// Small groups that wait for company.
 #[derive(Default)]
 struct Waiting<'a> {
-    /// Those of a level need results of levels before it only. With the bytes of each, and whether anybody reads it.
+    /// By levels: a group needs only results of earlier levels. With the bytes of each group, and whether somebody
+    /// reads it.
     levels: Vec<Vec<(FusionGroup<'a>, u64, bool)>>,
-    /// Those that had no reader when others left, of whom none depends on another.
+    /// Groups that nobody read when others left; none of them depends on another.
     later: Vec<FusionGroup<'a>>,
-    /// The level that each node waits in.
+    /// The level in which each node waits.
     of: Vec<Option<usize>>,
-    /// Of all that wait, and of those that do so for later.
+    /// Bytes of all waiting groups, and of those in `later`.
     bytes: u64,
     bytes_later: u64,
 }
 
 impl<'a> Waiting<'a> {
-    /// The last level that `group` needs results of.
+    /// The last level whose results `group` needs.
     fn after(&self, group: &FusionGroup) -> Option<usize> {
         let levels = group.reads.iter().filter_map(|input| match *input {
             Input::Node(j) => self.of[j as usize],
@@ -112,7 +115,8 @@ impl<'a> Waiting<'a> {
         self.levels[level].push((group, bytes, needed));
     }
 
-    /// Those that others need run now; with `all` the rest too, such as the steps of an optimizer.
+    /// Makes stages of the groups whose results others need; with `all` also of the rest, such as the steps of an
+    /// optimizer.
     fn leave(&mut self, stages: &mut Vec<Stage<'a>>, all: bool) {
         let mut first = if all { std::mem::take(&mut self.later) } else { Vec::new() };
         let mut bytes = 0;
@@ -141,18 +145,18 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// One kernel's work of a group.
+/// What one kernel, or one section of it, does for a group.
 pub(super) struct Unit<'c, 'a> {
     pub(super) group: &'c FusionGroup<'a>,
     pub(super) ir: &'c KernelIr<'a>,
-    /// How folds are spread over threads; `None` where there are none.
+    /// How its folds are spread over threads; `None` if it has none.
     pub(super) schedule: Option<ReductionSchedule>,
-    /// Slots of partial results, and their bytes.
+    /// The slots of partial results, and their bytes.
     pub(super) temps: &'c [(u32, u64)],
 }
 
 impl Unit<'_, '_> {
-    /// Its workgroups, and what the loops of a thread make.
+    /// Its workgroups, and how many iterations the loops of one thread make.
     fn loops(&self) -> (u64, usize) {
         match self.schedule {
             Some(schedule) => (schedule.workgroups(self.ir), schedule.iterations(self.ir)),
@@ -169,7 +173,7 @@ impl Unit<'_, '_> {
         (!self.group.labels.is_empty()).then(|| self.ir.form())
     }
 
-    /// What its text costs to compile, and about how long it is.
+    /// What its text costs to compile, and about how long the text is.
     fn text(&self) -> [usize; 2] {
         [self.weight() + 100, self.ir.text_length()]
     }
@@ -178,7 +182,7 @@ impl Unit<'_, '_> {
         self.ir.weight() * self.schedule.map_or(1, |schedule| schedule.repeats(self.ir))
     }
 
-    /// Values of which it reads one element, whose bindings several units can share.
+    /// The values of which it reads a single element; several units can share their bindings.
     fn singles(&self) -> impl Iterator<Item = LoadSource> + '_ {
         let reads = self.ir.reads().filter(|(i, load)| self.is_single(*i, load));
         reads.map(|(_, load)| load.source)
@@ -188,7 +192,7 @@ impl Unit<'_, '_> {
         matches!(load.source, LoadSource::Value(_)) && self.ir.space.is_single(i)
     }
 
-    /// Storage bindings beside those of [`Unit::singles`].
+    /// How many storage buffers it binds beside [`Unit::singles`].
     fn bindings(&self) -> usize {
         let reads = self.ir.reads().filter(|(i, load)| !self.is_single(*i, load)).count();
         let replaced = self.ir.outputs.iter().filter(|o| o.replaces.is_some()).count();
@@ -210,17 +214,18 @@ struct Bin {
     bindings: usize,
     singles: Vec<LoadSource>,
     text: [usize; 2],
-    /// Of each unit.
+    /// The loops of each unit.
     loops: Vec<(u64, usize)>,
 }
 
-/// Bins that a unit is tried in, the latest: so a wide stage takes no longer for each unit than a narrow one.
+/// A unit is tried in so many bins, the latest, so that a unit of a wide stage takes no longer than one of a narrow
+/// stage.
 const OPEN_BINS: usize = 8;
-/// Turns of a loop that run side by side in one kernel.
+/// How many turns of a loop run side by side in one kernel.
 const TURNS: usize = 8;
 
-/// Brings the units of a stage into kernels: those that are the same in several turns of a run among themselves, each
-/// other one into the first that has room for it.
+/// Puts the units of a stage into kernels. Units that do the same in several turns of a run come together; each other
+/// unit goes into the first kernel that has room for it.
 pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
     let limit = caps.storage_buffers.min(BINDINGS);
     let ends = |loops: &[(u64, usize)], more: (u64, usize), times: usize| {
@@ -228,7 +233,7 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
         wgsl_module::iterations(loops, caps.cpu) <= caps.loop_iterations
     };
     let mut kernels = Vec::new();
-    // Those that have a kernel already.
+    // The units that have a kernel already.
     let mut placed = vec![false; units.len()];
     let mut of_class = HashIndex::default();
     let mut classes: Vec<Vec<usize>> = Vec::new();
@@ -246,10 +251,10 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
             continue;
         }
         class.iter().for_each(|&at| placed[at] = true);
-        // In halves, so that no text depends on how many turns there are.
+        // Halves make no text depend on how many turns there are.
         let unit = &units[class[0]];
         let bindings = unit.bindings() + unit.singles().count();
-        // Each part is compiled, as often as it stands there.
+        // The driver compiles each section, as often as it stands in the text.
         let text = (LARGEST / unit.weight().max(1)).min(LONGEST_TEXT[1] / unit.text()[1]);
         let mut room = text.min(limit / bindings.max(1)).clamp(1, TURNS);
         while room > 1 && !ends(&[], unit.loops(), room) {

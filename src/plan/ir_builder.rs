@@ -1,4 +1,4 @@
-//! Builds a kernel IR: from what is stored back to what is read, each node at the places at which it is needed.
+//! Builds the IR of a kernel from its outputs back to its loads, each node at the places at which it is needed.
 
 use super::context::PlanContext;
 use super::iteration_space::{Axis, IterationSpace, Load, LoadSource};
@@ -11,35 +11,35 @@ use crate::graph::{HashIndex, Input};
 /// What one kernel may weigh ([`Elementwise::weight`]), so about 40 ms of compiling beside the 17 that a kernel takes in
 /// any case. Beyond it fusing saves less than compiling costs: a launch takes 0.06 ms.
 pub(super) const LARGEST: usize = 4_000;
-/// The same where a value between two kernels would be so many elements that its way through memory takes longer.
+/// The same where two kernels would hand on so many elements that the way through memory takes longer.
 const LARGEST_OF_MANY: usize = 12_000;
 const MANY: usize = 1 << 20;
-/// What an instance or a load weighs beyond what it computes.
+/// What an instance or a load weighs beside what it computes.
 pub(super) const CALL: usize = 16;
-/// What a load weighs that is not read where the thread stands: its index, and four reads.
+/// What a load weighs that a thread reads at another place than its own: an index, and four reads.
 pub(super) const STRIDED: usize = 300;
 /// What a load weighs that has elements at some places only.
 const WINDOWED: usize = 700;
-/// Nodes lighter than this are computed again where their value is repeated.
+/// The kernel computes lighter nodes again where it needs their value repeatedly.
 const CHEAP: usize = 48;
 
 impl<'a> PlanContext<'a> {
-    /// The kernel IR that computes `members` (in ascending order) and stores `outputs`, or `None` if they do not fit
-    /// together.
+    /// The IR of a kernel that computes `members` (in ascending order) and stores `outputs`, or `None` if they do not
+    /// fit together.
     pub(super) fn kernel_ir(&self, members: &[u32], outputs: &[u32]) -> Option<KernelIr<'a>> {
         let axes = self.axes(members, outputs)?;
         let ir = self.build(members, outputs, &axes, &[])?;
         let is_fold = |node: u32| matches!(self.lowerings[node as usize], Lowering::Reduce(_));
         if axes.iter().any(|axis| axis.reduced) && !ir.instances.iter().any(|i| is_fold(i.node)) {
-            // The outputs need none of the members' folds, so theirs are not the axes to walk along.
+            // The outputs need none of the members' folds, so the kernel need not walk along the folds' axes.
             let others: Vec<u32> = members.iter().copied().filter(|&m| !is_fold(m)).collect();
             return self.kernel_ir(&others, outputs);
         }
         Some(ir)
     }
 
-    /// The second kernel of a long fold: `partials` names the folds whose partial results, `chunks` for each row, are
-    /// read in place of their inputs.
+    /// The IR of the second kernel of a long fold. It reads the partial results of the folds `partials`, `chunks` for
+    /// each row, instead of their inputs.
     pub(super) fn second(
         &self,
         members: &[u32],
@@ -75,7 +75,7 @@ impl<'a> PlanContext<'a> {
         }
         let views: Vec<&Strided> = builder.loads.iter().map(|load| &load.view).collect();
         let space = IterationSpace::new(axes, &views);
-        // Bytes of one word belong to one thread, and some kernel IRs make four neighbours at once.
+        // One thread must write all bytes of a word, and some kernels compute four neighbours at once.
         let bytes = stored.iter().any(|output| output.dtype == DType::U8);
         let split = match builder.anchor {
             Some(anchor) => !last_axis_in_quads(self.graph, anchor),
@@ -95,7 +95,7 @@ impl<'a> PlanContext<'a> {
         })
     }
 
-    /// The axes that all members can be walked along.
+    /// Axes along which the kernel can walk all members.
     fn axes(&self, members: &[u32], outputs: &[u32]) -> Option<Vec<Axis>> {
         let folds = members.iter().filter_map(|&m| match &self.lowerings[m as usize] {
             Lowering::Reduce(reduction) => {
@@ -160,7 +160,7 @@ fn refined_flags(shape: &[usize], axes: &[usize], sizes: &[usize]) -> Vec<bool> 
     }
     let mut flags = vec![false; sizes.len()];
     let mut at = sizes.len();
-    // From the innermost: each axis of the shape takes finer ones until their product is its size.
+    // From the innermost on, each axis of the shape takes finer ones until their product is its size.
     for axis in (0..shape.len()).rev() {
         let mut product = 1;
         while at > 0 && product < shape[axis] {
@@ -182,14 +182,14 @@ pub(super) struct IrBuilder<'a, 'b> {
     pub(super) full: Strided,
     pub(super) kept: Strided,
     pub(super) instances: Vec<Instance<'a>>,
-    /// The latest instance of each node, and for each instance the one of its node before it.
+    /// The latest instance of each node, and for each instance the previous one of its node.
     latest: HashIndex,
     before: Vec<Option<u32>>,
     pub(super) loads: Vec<Load>,
     pub(super) anchor: Option<u32>,
     pub(super) quads: bool,
     weight: usize,
-    /// What it may weigh.
+    /// What the IR may weigh.
     largest: usize,
 }
 
@@ -314,7 +314,7 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
         self.members.binary_search(&node).is_ok()
     }
 
-    /// Refuses what would make the kernel too large, or repeat much work.
+    /// Refuses a node that would make the kernel too large, or repeat much work.
     fn check_weight(&mut self, node: u32, elementwise: &Elementwise, view: &Strided) -> Option<()> {
         let weight = elementwise.formula.cost();
         let first = self.weight == 0;
@@ -324,7 +324,7 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
         let light = weight <= CHEAP
             || context.rematerialisable[node as usize]
             || context.elements(node) == 1;
-        // A kernel IR of one node must fit, however long it is. Much work is repeated for one node at most.
+        // A kernel of one node must fit, however long it is. One node at most may repeat much work.
         let alone = self.instances.is_empty();
         (first || (self.weight <= self.largest && (!again || light || alone))).then_some(())
     }
@@ -418,7 +418,7 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
         })
     }
 
-    /// True if the view stays where it is along all reduced axes, of which there are some.
+    /// True if there are reduced axes and the view does not move along any of them.
     fn is_row(&self, view: &Strided) -> bool {
         let mut folds = false;
         for (axis, step) in self.axes.iter().zip(&view.axes) {

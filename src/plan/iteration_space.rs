@@ -1,5 +1,5 @@
-//! How a kernel walks its inputs: its axes merged where all loads agree, and the WGSL that reads each load at a
-//! position. Views become index arithmetic here.
+//! The iteration space of a kernel: its axes, merged where all loads agree, and the WGSL that reads each load at a
+//! position. Here views become index arithmetic.
 
 use std::fmt::{Arguments, Write};
 
@@ -24,7 +24,7 @@ pub(super) fn stored(dtype: DType, kind: Kind) -> &'static str {
         (DType::F32, Kind::Scalar) => "f32",
         (DType::F16, Kind::Scalar) => "f16",
         (DType::I32, Kind::Scalar) => "i32",
-        // Four bytes a word, however they are read.
+        // Four bytes are a word, however a kernel reads them.
         (DType::U8, _) | (DType::U32 | DType::Bool, Kind::Scalar) => "u32",
     }
 }
@@ -56,11 +56,11 @@ pub(super) fn pack(dtype: DType, value: Arguments) -> String {
     }
 }
 
-/// The uniform struct of a kernel: named words.
+/// The uniform struct of a kernel: words with names.
 pub(super) struct Fields {
-    /// The variable's name and a point.
+    /// The uniform's name and a point.
     pub(super) uniform: &'static str,
-    /// What the names of a part of a kernel begin with; empty where the kernel has one part.
+    /// The names of a kernel's section begin with this; empty where the kernel has one section.
     pub(super) prefix: String,
     names: Vec<String>,
     pub(super) values: Vec<u32>,
@@ -71,7 +71,7 @@ impl Fields {
         Fields { uniform, prefix: prefix.to_string(), names: Vec::new(), values: Vec::new() }
     }
 
-    /// Adds a word and returns the expression that reads it.
+    /// Adds a word, and returns the expression that reads it.
     pub(super) fn add(&mut self, name: Arguments, value: u32) -> String {
         let name = format!("{}{name}", self.prefix);
         let field = format!("{}{name}", self.uniform);
@@ -91,21 +91,21 @@ impl Fields {
     }
 }
 
-/// Where a thread stands when it reads.
+/// The position at which a thread reads.
 #[derive(Clone, Copy)]
 pub(super) struct Position<'a> {
     pub(super) flat: Flat<'a>,
     pub(super) coordinates: Coordinates,
 }
 
-/// The index in row-major order of all elements.
+/// The index in row-major order over all elements.
 #[derive(Clone, Copy)]
 pub(super) enum Flat<'a> {
-    /// Four neighbours that begin at four times this.
+    /// Four neighbours; the first has four times this index.
     Quad(&'a str),
     /// Four elements with the indices `e0` to `e3`.
     Lanes,
-    /// Only coordinates are known.
+    /// The thread knows only coordinates.
     Unknown,
 }
 
@@ -116,15 +116,15 @@ pub(super) enum Coordinates {
     Four,
 }
 
-/// One axis of a kernel.
+/// An axis of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Axis {
     pub(super) size: usize,
-    /// Folded by the kernel's reductions.
+    /// The kernel folds along this axis.
     pub(super) reduced: bool,
 }
 
-/// What is read from memory, or an index that is computed.
+/// A value that the kernel reads from memory, or an index that it computes.
 pub(super) struct Load {
     pub(super) source: LoadSource,
     pub(super) dtype: DType,
@@ -139,11 +139,11 @@ pub(super) enum LoadSource {
     Value(Input),
     /// Partial results of a fold that an earlier kernel began.
     Temp(usize),
-    /// No memory: the index itself.
+    /// The index itself, without memory.
     Index,
 }
 
-/// The kernel's axes after neighbours that every load walks alike are merged.
+/// The kernel's axes, with neighbours merged that every load walks alike.
 #[derive(Clone)]
 pub(super) struct IterationSpace {
     pub(super) axes: Vec<Axis>,
@@ -162,7 +162,7 @@ impl IterationSpace {
     }
 
     fn merge(&mut self) {
-        // Axes of size 1 have no coordinate to walk, unless a window may leave even that one out.
+        // An axis of size 1 has no coordinate to walk, unless a window leaves even that one out.
         for axis in (0..self.axes.len()).rev() {
             if self.axes[axis].size == 1 && self.loads.iter().all(|a| a[axis].window.is_none()) {
                 self.axes.remove(axis);
@@ -196,27 +196,27 @@ impl IterationSpace {
         self.axes.len()
     }
 
-    /// Elements along the axes that are folded, or along the others.
+    /// How many elements there are along the reduced axes, or along the others.
     pub(super) fn count(&self, reduced: bool) -> usize {
         self.axes.iter().filter(|axis| axis.reduced == reduced).map(|axis| axis.size).product()
     }
 
-    /// True if neighbouring elements are folded together.
+    /// True if the kernel folds neighbouring elements together.
     pub(super) fn folds_inner(&self) -> bool {
         self.axes.last().is_some_and(|axis| axis.reduced)
     }
 
-    /// True if four elements that begin at a multiple of four lie in one row of the innermost axis.
+    /// True if any four elements that begin at a multiple of four lie in one row of the innermost axis.
     pub(super) fn aligned(&self) -> bool {
         self.axes.last().is_some_and(|axis| axis.size % 4 == 0)
     }
 
-    /// Elements that a step along `axis` passes.
+    /// How many elements a step along `axis` passes.
     fn stride(&self, axis: usize) -> i64 {
         self.axes[axis + 1..].iter().map(|axis| axis.size as i64).product()
     }
 
-    /// True if load `i` is read at the kernel's own index.
+    /// True if the kernel reads load `i` at its own index.
     pub(super) fn is_flat(&self, i: usize) -> bool {
         let own = |(axis, step): (usize, &ViewAxis)| {
             step.window.is_none() && (step.stride == self.stride(axis) || self.axes[axis].size == 1)
@@ -224,17 +224,17 @@ impl IterationSpace {
         self.offsets[i] == 0 && self.loads[i].iter().enumerate().all(own)
     }
 
-    /// True if each thread reads of load `i` what stands at its own index.
+    /// True if each thread reads the element of load `i` at its own index.
     pub(super) fn is_own(&self, i: usize) -> bool {
         self.is_flat(i) && !self.is_single(i)
     }
 
-    /// True if load `i` is one element, wherever it is read.
+    /// True if load `i` is one element, wherever the kernel reads it.
     pub(super) fn is_single(&self, i: usize) -> bool {
         self.loads[i].iter().all(|axis| axis.stride == 0 && axis.window.is_none())
     }
 
-    /// True if some load asks for coordinates where the flat index is known.
+    /// True if some load needs coordinates although the flat index is known.
     pub(super) fn walks(&self) -> bool {
         (0..self.loads.len()).any(|i| !self.is_flat(i) && !self.is_single(i))
     }
@@ -297,8 +297,8 @@ impl IterationSpace {
         }
     }
 
-    /// Reads load `i` from `buffer` into `v<i>` (and `in<i>`) and says how the buffer is declared. Functions that the
-    /// statement calls are added to `helpers`.
+    /// Writes the statement that reads load `i` from `buffer` into `v<i>` (and `in<i>`). Returns it, and how to declare
+    /// the buffer. Adds the functions that the statement calls to `helpers`.
     pub(super) fn read(
         &self,
         i: usize,
@@ -366,7 +366,7 @@ impl IterationSpace {
             return (text, Kind::Vector);
         }
         if inner.is_none_or(|axis| axis.stride == 0 && axis.window.is_none()) {
-            // The four read one element.
+            // All four lanes read one element.
             if windowed {
                 let _ = writeln!(text, "let in{i} = vec4<bool>({prefix}inside{i}(c));");
             }
@@ -449,7 +449,7 @@ impl IterationSpace {
             if let Some(window) = axis.window {
                 let low = params.add(format_args!("l{i}_{k}"), window.low as u32);
                 let len = params.add(format_args!("n{i}_{k}"), window.len as u32);
-                // Below the window the difference wraps to a number beyond its length.
+                // Below the window the difference wraps to a number beyond the window's length.
                 let from_low = format!("(c[{k}] - {low})");
                 if window.dilation == 1 {
                     conditions.push(format!("{from_low} < {len}"));
@@ -464,7 +464,7 @@ impl IterationSpace {
             let stride = params.add(format_args!("s{i}_{k}"), axis.stride as u32);
             let _ = write!(sum, " + {coordinate} * {stride}");
         }
-        // A load is read once in each pass of a kernel.
+        // Each pass of a kernel reads a load once.
         let prefix = &params.prefix;
         helpers.add(format!("{prefix}at{i}"), || {
             format!(

@@ -1,8 +1,8 @@
-//! What one kernel computes: nodes seen at the places of the kernel's own axes, in the order of evaluation.
+//! The IR of one kernel: nodes at places of the kernel's iteration space, in the order of evaluation.
 //!
-//! A [`KernelIr`] is built for a set of nodes that shall share a kernel. It exists only if they can: each node must be
-//! needed at places that strides over the kernel's axes can name, all folds must run over the same axes, and a
-//! kernel with a shader of its own may only come first.
+//! The planner builds a [`KernelIr`] for nodes that should share a kernel. It exists only if they can: strides over the
+//! kernel's axes must name the places at which each node is needed, all folds must run over the same axes, and a kernel
+//! with a shader of its own may only come first.
 
 use std::hash::{Hash, Hasher};
 
@@ -16,19 +16,19 @@ pub(super) struct KernelIr<'a> {
     pub(super) instances: Vec<Instance<'a>>,
     pub(super) loads: Vec<Load>,
     pub(super) outputs: Vec<Output>,
-    /// The node with a shader of its own whose results the others go on from.
+    /// The node with a shader of its own; the other nodes go on from its results.
     pub(super) anchor: Option<u32>,
-    /// How the kernel goes through it several times.
+    /// The loop in which the kernel computes the IR several times, if it does.
     pub(super) roll: Option<Roll>,
 }
 
-/// A kernel IR that stands for the same work of several turns, of which each goes on from the one before.
+/// A loop whose turns do the same work, each going on from the turn before.
 pub(super) struct Roll {
     pub(super) turns: usize,
-    /// What each load is in the next turn: what a turn has computed, what another load was, or the same again.
+    /// What each load is in the next turn: something that this turn computes, what another load was, or the same again.
     pub(super) next: Vec<Option<Operand>>,
-    /// What is stored at the end for each output: an instance of the last turn, or what a load would be in the turn
-    /// after it.
+    /// What the kernel stores at the end for each output: an instance of the last turn, or what a load would be in one
+    /// more turn.
     pub(super) results: Vec<Operand>,
 }
 
@@ -39,9 +39,9 @@ pub(super) struct Instance<'a> {
     pub(super) code: Code<'a>,
     pub(super) operands: Vec<Operand>,
     pub(super) dtype: DType,
-    /// Folds that must be complete before it: it belongs to the pass of this number.
+    /// How many folds must be complete before it: the pass with this number computes it.
     pub(super) level: usize,
-    /// The same for all elements that are folded together.
+    /// All elements that are folded together share this value.
     pub(super) row: bool,
 }
 
@@ -65,13 +65,13 @@ pub(super) struct Output {
     pub(super) node: u32,
     pub(super) instance: usize,
     pub(super) dtype: DType,
-    /// One for each row, not for each element.
+    /// There is one for each row, not for each element.
     pub(super) row: bool,
-    /// The load into whose buffer it is written.
+    /// The load whose buffer the kernel writes it into.
     pub(super) replaces: Option<usize>,
 }
 
-/// True if the results of `node` lie in whole vectors of four along their last axis.
+/// True if the results of `node` lie in whole vectors of four along the last axis.
 pub(super) fn last_axis_in_quads(graph: &Graph, node: u32) -> bool {
     graph.nodes[node as usize].spec.shape.last().is_some_and(|size| size % 4 == 0)
 }
@@ -86,12 +86,12 @@ impl KernelIr<'_> {
         }
     }
 
-    /// Values in memory that the kernel reads, in the order of their bindings.
+    /// The values in memory that the kernel reads, in the order of their bindings.
     pub(super) fn reads(&self) -> impl Iterator<Item = (usize, &Load)> {
         self.loads.iter().enumerate().filter(|(_, load)| load.source != LoadSource::Index)
     }
 
-    /// Loads whose buffers output `k` may be written into: each thread reads there what it writes, and nothing else.
+    /// The loads whose buffers output `k` may overwrite: each thread reads there only the element that it writes.
     pub(super) fn replaceable(&self, k: usize, graph: &Graph) -> Vec<usize> {
         let aligned = self.anchor.is_none_or(|anchor| last_axis_in_quads(graph, anchor));
         if self.levels() > 0 || !aligned || self.outputs[k].replaces.is_some() {
@@ -105,12 +105,12 @@ impl KernelIr<'_> {
             .collect()
     }
 
-    /// Storage bindings beside those of an anchor.
+    /// How many storage buffers the kernel binds beside those of an anchor.
     pub(super) fn bindings(&self) -> usize {
         self.reads().count() + self.outputs.len()
     }
 
-    /// An estimate of its text's length, without the functions of its ops.
+    /// About how long the kernel's text is, without the functions of its ops.
     pub(super) fn text_length(&self) -> usize {
         let folds = self.levels() > 0;
         let loads = self.loads.iter().enumerate().map(|(i, load)| {
@@ -125,7 +125,7 @@ impl KernelIr<'_> {
         200 + 40 * self.instances.len() + loads.sum::<usize>()
     }
 
-    /// What it costs to compile, in the units of [`Formula::cost`](crate::wgsl::Formula::cost).
+    /// What the kernel costs to compile, in the units of [`Formula::cost`](crate::wgsl::Formula::cost).
     pub(super) fn weight(&self) -> usize {
         let weights = self.instances.iter().map(|instance| match instance.code {
             Code::Elementwise(elementwise) => elementwise.formula.cost(),
@@ -134,7 +134,7 @@ impl KernelIr<'_> {
         weights.chain(self.loads.iter().map(|load| load.weight)).sum()
     }
 
-    /// Iterations of loops for one element, or four neighbours.
+    /// How many iterations loops make for one element, or for four neighbours.
     pub(super) fn iterations(&self) -> usize {
         let each = self.instances.iter().map(|instance| match instance.code {
             Code::Elementwise(elementwise) => elementwise.formula.iterations(),
@@ -143,7 +143,7 @@ impl KernelIr<'_> {
         each.sum()
     }
 
-    /// Equal for kernel IRs that become the same text, whatever they read and however large it is. Two texts of one hash
+    /// Equal for IRs that become the same text, whatever they read and however large it is. Two texts with one hash
     /// cost a compilation more, and nothing else.
     pub(super) fn form(&self) -> u64 {
         let mut hash = Mixer::default();
@@ -166,7 +166,8 @@ impl KernelIr<'_> {
         hash.finish()
     }
 
-    /// Shows `visit` each operand that `wanted` needs, once. It says whether to go on to what that operand needs.
+    /// Shows `visit` each operand that `wanted` needs, once. `visit` says whether to go on to that operand's own
+    /// operands.
     pub(super) fn reach(&self, wanted: &[Operand], mut visit: impl FnMut(Operand) -> bool) {
         let (instances, loads) = (self.instances.len(), self.loads.len());
         let mut seen = vec![false; instances + 2 * loads];

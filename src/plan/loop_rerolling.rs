@@ -1,8 +1,8 @@
-//! Turns of a loop that one kernel goes through one after another.
+//! Rerolls turns of a loop into a loop inside one kernel.
 //!
-//! Where each turn is one elementwise group that reads what the turn before has computed at the same place, a thread can
-//! go on by itself: the text holds one turn, and how many there are is a parameter. A thousand additions are one
-//! kernel, and as quick to compile as a single one.
+//! Where each turn is one elementwise group that reads only what the turn before has computed at the same place, a
+//! thread can go on by itself: the text holds one turn, and a parameter says how many there are. A thousand additions
+//! are one kernel, which compiles as quickly as one addition.
 
 use super::context::PlanContext;
 use super::fusion_group::FusionGroup;
@@ -11,12 +11,12 @@ use super::kernel_ir::{Code, KernelIr, Operand, Output, Roll};
 use crate::graph::Input;
 use crate::graph::lower::{Arg, Elementwise};
 
-/// Turns for which one kernel instead of several pays.
+/// One kernel pays from so many turns on.
 const FEW: usize = 3;
-/// Turns of one kernel: some drivers watch over how long it runs.
+/// A kernel loops through at most so many turns: some drivers limit how long a kernel runs.
 const MOST: usize = 4096;
 
-/// Makes one group of those that are turns of a loop; all others stay as they are.
+/// Joins groups that are turns of a loop; all others stay as they are.
 pub(super) fn roll<'a>(
     context: &PlanContext,
     groups: Vec<FusionGroup<'a>>,
@@ -25,7 +25,7 @@ pub(super) fn roll<'a>(
     let mut rolled = Vec::with_capacity(groups.len());
     let mut rest = groups.into_iter().enumerate().peekable();
     while let Some((at, first)) = rest.next() {
-        // A loop within a turn goes round in every turn.
+        // A loop within a turn makes its rounds in every turn.
         let own = first.ir.as_ref().map_or(0, KernelIr::iterations);
         let most = MOST.min((context.caps.loop_iterations / (1 + own)).saturating_sub(1));
         let mut turns = vec![first];
@@ -47,7 +47,7 @@ pub(super) fn roll<'a>(
             rolled.extend(turns);
             continue;
         };
-        // Values that others need end a loop.
+        // A loop ends where others need its values.
         let mut counts = Vec::new();
         let mut done = 0;
         while done < turns.len() {
@@ -69,15 +69,15 @@ pub(super) fn roll<'a>(
     rolled
 }
 
-/// True if one group is a turn and the other the next of the same run.
+/// True if one group is a turn of a run, and the other the next turn of the same run.
 fn follows(now: &FusionGroup, then: &FusionGroup) -> bool {
     now.labels
         .iter()
         .any(|label| then.labels.iter().any(|l| l.run == label.run && l.turn == label.turn + 1))
 }
 
-/// What each load of `then` is to `now`, if both kernel IRs do the same and the later one goes on from the results and
-/// inputs of the earlier at the same places: `None` for what both read alike.
+/// What becomes of each load from turn `now` to turn `then`, if both do the same and `then` goes on from the results
+/// and inputs of `now` at the same places. `None` for a load that both read alike.
 pub(super) fn next(now: &KernelIr, then: &KernelIr) -> Option<Vec<Option<Operand>>> {
     let sizes = (now.instances.len(), now.loads.len(), now.outputs.len());
     let same = sizes == (then.instances.len(), then.loads.len(), then.outputs.len())
@@ -96,7 +96,7 @@ pub(super) fn next(now: &KernelIr, then: &KernelIr) -> Option<Vec<Option<Operand
         let (Code::Elementwise(first), Code::Elementwise(second)) = (a.code, b.code) else {
             return None;
         };
-        // Numbers of a node are the same in each turn only if it is the same node.
+        // The runtime scalars of two turns are the same only if one node carries them.
         let own = first.args.iter().any(|(_, arg)| matches!(arg, Arg::RuntimeScalar(_)));
         let same = alike(first, second)
             && a.operands == b.operands
@@ -115,7 +115,7 @@ pub(super) fn next(now: &KernelIr, then: &KernelIr) -> Option<Vec<Option<Operand
             steps.push(None);
             continue;
         }
-        // Another thread's element would have to go through memory.
+        // An element of another thread would have to go through memory.
         let LoadSource::Value(Input::Node(node)) = b.source else { return None };
         if !then.space.is_flat(i) {
             return None;
@@ -130,7 +130,7 @@ pub(super) fn next(now: &KernelIr, then: &KernelIr) -> Option<Vec<Option<Operand
             None => Operand::Load(now.loads.iter().enumerate().find_map(read)?),
         }));
     }
-    // Without a value that goes from turn to turn each computes the same, or they have nothing to do with each other.
+    // If no value goes from turn to turn, all turns compute the same, or have nothing to do with each other.
     steps.iter().any(|step| matches!(step, Some(Operand::Instance(_)))).then_some(steps)
 }
 
@@ -172,11 +172,11 @@ impl Needs {
         self.keep[node as usize] || self.last[node as usize] > end
     }
 
-    /// How many of `turns`, of which the first is the group `at`, one loop can go through: as many as leave all that
-    /// others need in what the loop has at its end.
+    /// Through how many of `turns`, the first of which is the group `at`, one loop can go: as many as leave everything
+    /// that others need in the values that the loop has at its end.
     fn loop_length(&self, turns: &[FusionGroup], at: usize, steps: &[Option<Operand>]) -> usize {
         let end = at + turns.len() - 1;
-        // The first turn that computes what somebody needs after all of them.
+        // This is the first turn that computes what somebody needs after all of them.
         let needed = |group: &FusionGroup| group.outputs.iter().any(|&node| self.after(node, end));
         let first = turns.iter().position(needed).map_or(turns.len(), |turn| turn + 1);
         let most = turns.len().min(first + steps.len());
@@ -190,8 +190,8 @@ impl Needs {
         (first..=most).rev().find(fits).unwrap_or(first)
     }
 
-    /// True if the adapter can bind what a loop through `turns` reads and stores: older values that are handed on are
-    /// results of the loop, though not of its last turn.
+    /// True if the adapter can bind everything that a loop through `turns` reads and stores. Values that the loop hands
+    /// on from earlier turns are results of it, too.
     fn fits(
         &self,
         context: &PlanContext,
@@ -203,7 +203,7 @@ impl Needs {
         reads + self.results(turns, at, steps).len() <= context.caps.storage_buffers.max(4)
     }
 
-    /// The values that a loop through `turns` has at its end and somebody needs, and where it has them.
+    /// The values that somebody needs after a loop through `turns`, and where the loop has them at its end.
     fn results(
         &self,
         turns: &[FusionGroup],
@@ -219,7 +219,7 @@ impl Needs {
                 results.push((output.node, Operand::Instance(output.instance)));
             }
         }
-        // What an earlier turn has computed, on its way from load to load.
+        // An earlier turn computed this; it is on its way from load to load.
         for (i, step) in steps.iter().enumerate() {
             let Some(Operand::Load(from)) = step else { continue };
             let LoadSource::Value(Input::Node(node)) = ir.loads[*from].source else { continue };

@@ -1,5 +1,5 @@
 //! How each node of a graph becomes code. Turns of a loop and equal layers call the same op on the same shapes, and
-//! writing a matmul's shader takes longer than all else that is planned for it: nodes of one kind share a lowering.
+//! writing a matmul's shader takes longer than all else that is planned for it, so nodes of one kind share a lowering.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use crate::graph::{Graph, HashIndex, Spec, hash_bytes};
 #[derive(Default)]
 pub(super) struct Lowerings {
     all: Vec<Lowering>,
-    /// Which of them is each node's.
+    /// The number of each node's lowering.
     of: Vec<u32>,
 }
 
@@ -22,7 +22,7 @@ impl Lowerings {
     /// Asks every op that `graph` calls, once for each kind of node.
     pub(super) fn new(graph: &Graph, caps: &Caps, choice: &Choice, met: &mut Met) -> Self {
         let mut lowerings = Lowerings::default();
-        // Ops that have kernels of their own, what was lowered, and by what.
+        // For ops that have kernels of their own: what was lowered, and by what.
         let mut heavy: Vec<TypeId> = Vec::new();
         let mut known = HashIndex::default();
         let mut kinds: Vec<Vec<u8>> = Vec::new();
@@ -60,7 +60,7 @@ impl Lowerings {
         self.of.iter().map(|&at| &self.all[at as usize])
     }
 
-    /// The node is the same as another one.
+    /// Notes that the node is the same as another one.
     pub(super) fn set_alias(&mut self, node: usize) {
         self.of[node] = self.all.len() as u32;
         self.all.push(Lowering::Alias);
@@ -85,7 +85,7 @@ impl From<Vec<Lowering>> for Lowerings {
 fn lower(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut Met) -> Lowering {
     let node = &graph.nodes[i];
     if node.spec.elements() == 0 {
-        // Nothing to compute, and sizes of 0 are nothing that an op's tiles must cope with.
+        // There is nothing to compute, and an op's tiles need not cope with sizes of 0.
         return Lowering::Kernels(Kernels::default());
     }
     let inputs: Vec<&Spec> = node.inputs.iter().map(|i| graph.spec(*i)).collect();
@@ -93,11 +93,11 @@ fn lower(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut Met) -
     let variant = choice.variant(node, &cx, met);
     let lowering = node.op.lower(&LoweringContext { variant: variant.as_deref(), ..cx });
     match lowering {
-        // A fold of nothing is its start value everywhere.
+        // A fold over no elements is its start value everywhere.
         Lowering::Reduce(reduction) if inputs[0].elements() == 0 => {
             let scalar = node.spec.dtype.register().scalar();
             let first = reduction.first;
-            // Written so that no compiler knows it: one that does may take 0 / x for 0, whatever x is.
+            // No compiler can see through this expression; if one did, it might take 0 / x for 0, whatever x is.
             let body = format!(
                 "select(vec4<{scalar}>({first}), vec4<{scalar}>({scalar}(1)), i == vec4<u32>(4294967295u))"
             );

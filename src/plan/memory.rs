@@ -1,10 +1,10 @@
-//! Lifetimes to slots: values that never live at the same time share a buffer.
+//! Assigns slots: values that never live at the same time share a buffer.
 
 use super::context::PlanContext;
 use super::horizontal_fusion::Stage;
 use crate::graph::Input;
 
-/// Hands out slots while the steps are laid down in order.
+/// Hands out slots while the planner lays down the steps in order.
 #[derive(Default)]
 pub(super) struct Slots {
     bytes: Vec<u64>,
@@ -13,11 +13,11 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// A slot of at least `bytes`. One that outlives the run gets a buffer of its own (`keep`), as its size
-    /// stays in use after the plan is done.
+    /// A slot of at least `bytes`. With `keep` the value outlives the run, so it gets a slot of its own, of just its
+    /// size: that memory stays in use after the run.
     pub(super) fn take(&mut self, bytes: u64, keep: bool) -> u32 {
         if !keep {
-            // The smallest that fits, unless most of it would lie idle.
+            // It takes the smallest slot that fits, unless most of it would lie idle.
             let most = bytes.saturating_mul(4).max(4096);
             let from = self.free.partition_point(|(size, _)| *size < bytes);
             let fits = self.free[from..].iter_mut().take_while(|(size, _)| *size <= most);
@@ -30,7 +30,7 @@ impl Slots {
         self.bytes.len() as u32 - 1
     }
 
-    /// The value in `slot` is read no more.
+    /// Frees `slot`, whose value nobody reads any more.
     pub(super) fn release(&mut self, slot: u32) {
         let bytes = self.bytes[slot as usize];
         let at = self.free.partition_point(|(size, _)| *size < bytes);
@@ -51,12 +51,12 @@ impl Slots {
 
 /// Until when values are needed.
 pub(super) struct Lifetimes {
-    /// The stage that reads each node or leaf last.
+    /// The last stage that reads each node or leaf.
     nodes: Vec<Option<usize>>,
     leaves: Vec<Option<usize>>,
-    /// Nodes that outlive the run.
+    /// The nodes that outlive the run.
     pub(super) keep: Vec<bool>,
-    /// Leaves that do not.
+    /// The leaves that do not outlive it.
     pub(super) donated: Vec<bool>,
 }
 
@@ -74,7 +74,7 @@ impl Lifetimes {
         for (i, _) in graph.nodes.iter().enumerate().filter(|(_, node)| node.wanted) {
             match context.canonical[i] {
                 Input::Node(root) => lives.keep[root as usize] = true,
-                // An alias of it goes on.
+                // Its alias outlives the run.
                 Input::Leaf(leaf) => lives.donated[leaf as usize] = false,
             }
         }

@@ -1,7 +1,8 @@
-//! From a graph to kernels: which nodes share one, which buffers live where, which WGSL, which parameters.
+//! From a graph to kernels: decides which nodes share a kernel, which buffers live where, which WGSL and which
+//! parameters.
 //!
-//! A plan is made once for a structure and kept; running it again costs a look-up, the bind groups it has
-//! kept, and an encode. The planner asks an op to lower itself and knows none by name.
+//! The planner makes a plan once for a structure and keeps it; running it again costs a look-up, the bind groups that
+//! the plan has kept, and an encode. The planner asks an op to lower itself and knows none by name.
 
 mod cache;
 mod context;
@@ -49,23 +50,23 @@ use crate::graph::Node;
 pub(crate) struct Plan {
     steps: Vec<Step>,
     slots: Vec<Slot>,
-    /// Where each wanted node's result lies, by node index.
+    /// The buffer that holds each wanted node's result, by node index.
     outputs: Vec<(u32, BufferRef)>,
     params: Params,
     /// Bytes of the slots that hold no output.
     arena_bytes: u64,
     report: PlanReport,
-    /// What is yet to be measured or proven of its ops.
+    /// What the tuner has yet to measure or verify of its ops.
     met: tuner::Met,
     /// How often it has run.
     runs: u32,
     /// All steps have their pipelines.
     compiled: bool,
-    /// Made for one run of a structure that may never come again.
+    /// The plan is for one run of a structure that may never come again.
     once: bool,
-    /// Why it cannot run.
+    /// Why the plan cannot run.
     refused: Option<Error>,
-    /// The slots' buffers while the plan runs; kept for its memory.
+    /// The slots' buffers while the plan runs; the vector stays for its memory.
     taken: Vec<Arc<Buffer>>,
 }
 
@@ -74,53 +75,53 @@ pub(crate) struct Step {
     source: ShaderSource,
     grid: [u32; 3],
     binds: Binds,
-    /// The step's parts of the parameter buffer, in the order of its uniforms.
+    /// The step's ranges of the parameter buffer, in the order of its uniforms.
     params: Ranges,
     note: Note,
-    /// Bytes of all storage bindings.
+    /// Bytes of all bound storage.
     bytes: u64,
     pipeline: Option<Arc<Pipeline>>,
-    /// Bind groups by the ids of the buffers they name, the latest first.
+    /// Bind groups by the ids of the buffers that they name, the latest first.
     bind_groups: Vec<(Vec<u64>, wgpu::BindGroup)>,
 }
 
-/// Storage bindings in order: what is bound and how many bytes of it.
+/// The bound storage in order: which buffers, and how many bytes of each.
 pub(crate) type Binds = Vec<(BufferRef, u64)>;
 
-/// Parts of a buffer: offset and bytes.
+/// Ranges of a buffer: offset and bytes.
 pub(crate) type Ranges = Vec<(u64, u64)>;
 
-/// A buffer as the plan knows it.
+/// A buffer by what the plan knows of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BufferRef {
-    /// A value from outside.
+    /// The buffer of a value from outside.
     Leaf(u32),
-    /// A buffer taken from the pool for the run.
+    /// A buffer that the run takes from the pool.
     Slot(u32),
 }
 
 struct Slot {
     bytes: u64,
-    /// The buffers of the last runs. An output that replaces its predecessor alternates between two.
+    /// The ids of the buffers of the last runs. An output that replaces its predecessor alternates between two.
     recent: Vec<u64>,
 }
 
-/// The parameters of all steps in one buffer, uploaded when a word has changed.
+/// The parameters of all steps in one buffer; a run uploads them if a word has changed.
 #[derive(Default)]
 struct Params {
     words: Vec<u32>,
-    /// Which of them are words of nodes: position, node, word.
+    /// Which words are runtime scalars: position, node, and the scalar's number.
     varying: Vec<(usize, u32, usize)>,
     buffer: Option<Arc<Buffer>>,
 }
 
-/// Bind groups that a step keeps. Loops settle into few combinations of buffers.
+/// How many bind groups a step keeps. Loops settle into few combinations of buffers.
 const BIND_GROUPS: usize = 4;
-/// Buffers that a slot remembers.
+/// How many buffers a slot remembers.
 const RECENT: usize = 3;
 
 impl Plan {
-    /// `slots` are the sizes of the buffers that a run takes.
+    /// A plan of `steps`; a run takes a buffer for each of `slots`, of so many bytes.
     fn new(
         steps: Vec<Step>,
         slots: Vec<u64>,
@@ -150,8 +151,8 @@ impl Plan {
         }
     }
 
-    /// Encodes and submits the plan. `read` is an output whose contents are copied out afterwards. Returns
-    /// the buffers of the outputs, in the order of [`Plan::outputs`].
+    /// Encodes and submits the plan, and copies the output `read` to its staging buffer. Returns the buffers of the
+    /// outputs, in the order of [`Plan::outputs`].
     pub(crate) fn run(
         &mut self,
         gpu: &Gpu,
@@ -160,7 +161,7 @@ impl Plan {
         read: Option<(u32, &Staging)>,
     ) -> Result<(Vec<Arc<Buffer>>, wgpu::SubmissionIndex)> {
         let result = self.run_in_slots(gpu, nodes, leaves, read);
-        // Back to the pool with them, also after an error.
+        // The buffers go back to the pool, also after an error.
         self.taken.clear();
         result
     }
@@ -198,18 +199,18 @@ impl Plan {
         Ok((outputs, index))
     }
 
-    /// Ops of which no measurement says how to compute them best.
+    /// The ops that the tuner has not measured yet.
     pub(crate) fn tasks(&self) -> &[Arc<tuner::Task>] {
         &self.met.tasks
     }
 
-    /// Counts a run, and tells of which it is.
+    /// Counts a run, and returns its number.
     pub(crate) fn ran(&mut self) -> u32 {
         self.runs = self.runs.saturating_add(1);
         self.runs
     }
 
-    /// Why it cannot run, if it cannot.
+    /// Why the plan cannot run, if it cannot.
     #[cfg(test)]
     pub(crate) fn refused(&self) -> Option<&Error> {
         self.refused.as_ref()
@@ -225,7 +226,7 @@ impl Plan {
         self.outputs.iter().map(|(node, _)| *node)
     }
 
-    /// Gets the steps' pipelines, all at once: those that are new are compiled side by side.
+    /// Gets the steps' pipelines, all at once, so that new ones are compiled side by side.
     fn compile(&mut self, gpu: &Gpu) -> Result<()> {
         if self.compiled {
             return Ok(());
@@ -233,7 +234,7 @@ impl Plan {
         if let Some(error) = &self.refused {
             return Err(error.clone());
         }
-        // Each text once; equal ones are shared.
+        // Equal texts are one allocation, so each goes in once, by its address.
         let mut places = crate::graph::HashIndex::default();
         let mut sources: Vec<&ShaderSource> = Vec::new();
         let mut of = Vec::with_capacity(self.steps.len());
@@ -291,7 +292,8 @@ impl Step {
         if self.note.label.is_empty() { &self.source.label } else { &self.note.label }
     }
 
-    /// The dispatch. A step that has no pipeline or bind group is never left out: its results would be wrong.
+    /// The dispatch of this step. A step without a pipeline or a bind group is an error and never left out, as results
+    /// would be wrong.
     fn launch(&self) -> Result<Launch<'_>> {
         let (Some(pipeline), Some((_, bind_group))) = (&self.pipeline, self.bind_groups.first())
         else {
@@ -315,7 +317,7 @@ impl Step {
         })
     }
 
-    /// Puts the bind group of this run's buffers in front of the others.
+    /// Moves the bind group of this run's buffers to the front, and makes it first if there is none.
     fn bind<'a>(
         &mut self,
         gpu: &Gpu,
@@ -370,7 +372,7 @@ impl Step {
 }
 
 impl Params {
-    /// Brings the words of this run into the buffer; a run with the same words as the last uploads nothing.
+    /// Writes this run's runtime scalars into the buffer; a run with the same scalars as the last uploads nothing.
     fn refresh(&mut self, gpu: &Gpu, nodes: &[Node]) -> Result<()> {
         let mut changed = self.words.len()..0;
         let mut of_node = (u32::MAX, crate::graph::RuntimeScalars::new());

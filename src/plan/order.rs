@@ -1,28 +1,28 @@
-//! The order in which groups can run while groups are being joined: a topological order that is repaired locally
-//! (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006), so that a join costs
-//! what lies between the two groups and not the whole graph.
+//! Keeps groups in an order in which they can run while they are being joined: a topological order that is repaired
+//! locally (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006), so that a join
+//! costs only what lies between the two groups.
 
-/// Places in an order in which each group stands before all that it leads to.
+/// The place of each group, before all groups that it leads to.
 pub(super) struct Order {
     places: Vec<u32>,
-    /// The search that has come by each group last.
+    /// The last search that visited each group.
     seen: Vec<u32>,
     search: u32,
 }
 
-/// The groups between two that shall be joined.
+/// The groups between two groups that should be joined.
 pub(super) struct Between {
-    /// What the first leads to.
+    /// Those that the first leads to.
     after: Vec<u32>,
-    /// What leads to the second.
+    /// Those that lead to the second.
     before: Vec<u32>,
 }
 
-/// Edges that are followed for one join. Beyond it the groups stay apart, which costs a kernel and no more.
+/// A join follows at most so many edges. Beyond that the groups stay apart, which costs a kernel and no more.
 const EDGES: usize = 2048;
 
 impl Order {
-    /// For groups that stand in the order of their numbers.
+    /// An order of groups that stand by their numbers.
     pub(super) fn new(count: usize) -> Self {
         Order { places: (0..count as u32).collect(), seen: vec![0; count], search: 0 }
     }
@@ -32,9 +32,9 @@ impl Order {
         self.places[a as usize] < self.places[b as usize]
     }
 
-    /// What stands between `from` and `to` and depends on the one or is needed by the other; `None` if a way leads from
-    /// one to the other through a third group, or nobody knows without a long search. `after` and `before` name the
-    /// groups that a group leads to, and those that lead to it; they may name the group itself.
+    /// The groups between `from` and `to` that depend on `from` or that `to` needs. `None` if a way leads from one to
+    /// the other through a third group, or if only a long search could tell. `after` and `before` name the groups that
+    /// a group leads to, and those that lead to it; they may name the group itself.
     pub(super) fn between<A, B>(
         &mut self,
         from: u32,
@@ -83,11 +83,12 @@ impl Order {
         Some(found)
     }
 
-    /// `to` becomes a part of `from`: what leads to either stands before it from now on, what they lead to behind it.
+    /// Merges `to` into `from`. From now on the groups that lead to either stand before it, and the groups that they
+    /// lead to behind it.
     pub(super) fn join(&mut self, from: u32, to: u32, between: Between) {
         let Between { before, after } = between;
         let place = |group: u32| self.places[group as usize];
-        // Those on either side keep their order.
+        // The groups on either side keep their order.
         let in_order = |mut groups: Vec<u32>| {
             groups.sort_unstable_by_key(|group| (place(*group), *group));
             groups

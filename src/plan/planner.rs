@@ -1,4 +1,4 @@
-//! Makes a plan: lowers every node, forms groups, lays down their kernels, assigns slots.
+//! Makes a plan: lowers every node, forms fusion groups, emits their kernels, assigns slots.
 
 use std::collections::BTreeSet;
 
@@ -58,11 +58,11 @@ struct Planner<'a, 'b> {
     context: &'b PlanContext<'a>,
     stages: Vec<Stage<'a>>,
     buffers: Vec<Option<BufferRef>>,
-    /// Values whose slots were taken over by a later one.
+    /// The values whose slots a later value has taken over.
     replaced: Vec<bool>,
     slots: Slots,
     steps: Vec<Step>,
-    /// The first step of each text, by its hash.
+    /// The first step with each text, by the text's hash.
     texts: HashIndex,
     params: Params,
     /// Why the plan cannot run.
@@ -92,7 +92,7 @@ impl<'a> Planner<'a, '_> {
                 }
             }
             self.lay(stage);
-            // A value that was replaced has handed its slot on.
+            // A value that was replaced has handed on its slot.
             for node in ends.into_iter().filter(|&node| !self.replaced[node as usize]) {
                 if let Some(BufferRef::Slot(slot)) = self.buffers[node as usize] {
                     self.slots.release(slot);
@@ -107,8 +107,8 @@ impl<'a> Planner<'a, '_> {
         Plan { refused, ..Plan::new(self.steps, self.slots.into_bytes(), outputs, self.params) }
     }
 
-    /// Lets results of the group take the buffers of values that it is the last to read: it alone, as the others of
-    /// its stage may run beside it.
+    /// Lets results of the group overwrite values that this group is the last to read. No other group of the stage may
+    /// read them, as it may run at the same time.
     fn write_in_place(
         &mut self,
         group: &mut FusionGroup,
@@ -131,7 +131,7 @@ impl<'a> Planner<'a, '_> {
                     }
                     Input::Node(j) if lives.keep[j as usize] => None,
                     Input::Node(j) => match self.buffers[j as usize] {
-                        // What outlives the run takes no more memory than it needs.
+                        // A value that outlives the run takes no more memory than it needs.
                         Some(BufferRef::Slot(slot)) if self.slots.bytes(slot) == bytes => {
                             Some(BufferRef::Slot(slot))
                         }
@@ -175,7 +175,7 @@ impl<'a> Planner<'a, '_> {
         let works: Vec<Work> = irs.map(|(group, ir)| self.work(group, ir)).collect();
         let first: Vec<Unit> = works.iter().map(Work::first).collect();
         self.lay_units(&first);
-        // Long folds end in second kernels.
+        // A long fold ends in a second kernel.
         let second: Vec<Unit> = works.iter().filter_map(Work::second).collect();
         self.lay_units(&second);
         for (slot, _) in works.iter().flat_map(|work| &work.temps) {
@@ -205,7 +205,7 @@ impl<'a> Planner<'a, '_> {
         work
     }
 
-    /// Lays down kernels for units that do not depend on each other.
+    /// Emits kernels for units that do not depend on each other.
     fn lay_units(&mut self, units: &[Unit]) {
         let graph = self.context.graph;
         for kernel in horizontal_fusion::kernels(units, self.context.caps) {
@@ -255,7 +255,7 @@ impl<'a> Planner<'a, '_> {
         }
     }
 
-    /// What a kernel of `node` binds, if it is anywhere.
+    /// What a binding of `node`'s kernel names, if it is anywhere.
     fn bound(&self, node: u32, bind: Bind, temps: &[(u32, u64)]) -> Option<(BufferRef, u64)> {
         let graph = self.context.graph;
         let spec = &graph.nodes[node as usize];
@@ -269,7 +269,7 @@ impl<'a> Planner<'a, '_> {
         }
     }
 
-    /// What is bound, and how many bytes of it. `own` are the bindings of an op's kernel.
+    /// The bound buffer, and how many bytes of it. `own` are the bindings of an op's kernel.
     fn bind(
         &self,
         bound: Bound,
@@ -306,7 +306,7 @@ impl<'a> Planner<'a, '_> {
         let binds = binds.collect();
         let note = self.note(group, ir);
         let label = kernel.source.label.clone();
-        // Of the op's own text the length must do.
+        // The weight of an op's own shader is estimated by its length.
         let weight = kernel.source.wgsl.len() / 2 + ir.map_or(0, KernelIr::weight);
         let note = Note { label, flops: kernel.flops, weight, ..note };
         self.push(kernel, binds, note);
@@ -342,7 +342,7 @@ impl<'a> Planner<'a, '_> {
         if self.context.caps.strict {
             source.wgsl = super::strict::end_loops(&source.wgsl, kernel.iterations).into();
         }
-        // Equal texts, of which a long plan has many, are one.
+        // A long plan has many equal texts; they share one allocation.
         let next = self.steps.len() as u32;
         let first = *self.texts.entry(hash_bytes(source.wgsl.as_bytes())).or_insert(next);
         if let Some(step) = self.steps.get(first as usize) {
@@ -365,7 +365,7 @@ impl<'a> Planner<'a, '_> {
                 let nodes = ir.instances.iter().map(|instance| instance.node);
                 nodes.filter(|&node| all || !constant(node)).collect()
             }
-            // The first kernels of an op that has several.
+            // These are the first kernels of an op that has several.
             None => {
                 let own = |node: &u32| matches!(lowering(*node), Lowering::Kernels(_));
                 group.members.iter().copied().filter(own).collect()
@@ -426,7 +426,7 @@ impl<'a> Work<'_, 'a> {
     }
 }
 
-/// No op's loops are as long as this says, as long as tensors are smaller than any adapter binds.
+/// No op's loops are as long as this says while tensors are smaller than an adapter can bind.
 fn loops_too_long(ops: &[&str], iterations: usize, most: usize) -> Error {
     Error::Device(
         DeviceFault::Limit,
@@ -438,7 +438,7 @@ fn loops_too_long(ops: &[&str], iterations: usize, most: usize) -> Error {
     )
 }
 
-/// Tensors that no binding covers are refused at the call, so this is what the kernels of one op hand on.
+/// Calls refuse tensors that no binding covers, so this is a buffer between the kernels of one op.
 fn too_large_between(ops: &[&str], bytes: u64, most: u64) -> Error {
     Error::Device(
         DeviceFault::Limit,

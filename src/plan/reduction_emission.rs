@@ -1,4 +1,4 @@
-//! The passes of a kernel that folds: walks along a row, each of which computes what the next needs.
+//! Emits kernels that fold: passes along a row, each of which computes what the next needs.
 
 use std::fmt::Write;
 
@@ -15,10 +15,10 @@ use crate::dtype::{DType, Register};
 use crate::graph::Graph;
 use crate::graph::lower::Reduction;
 
-/// The weight of a turn that is written several times in a loop.
+/// A turn up to this weight is written several times in a loop.
 const SHORT: usize = 150;
 
-/// Writes the kernel that folds rows whole (`chunks` is 1), or the first of two.
+/// Writes the kernel that folds whole rows (`chunks` is 1), or the first of two.
 pub(super) fn generate(
     graph: &Graph,
     ir: &KernelIr,
@@ -69,21 +69,21 @@ pub(super) fn generate(
 struct Shape {
     /// Neighbouring elements are folded together; else they belong to neighbouring rows.
     pub(super) inner: bool,
-    /// Four neighbours always lie together.
+    /// Four neighbours always lie in one row.
     pub(super) aligned: bool,
     pub(super) chunked: bool,
     pub(super) threads: usize,
     pub(super) join: Join,
-    /// Each thread takes many turns, each of which is short.
+    /// Each thread makes many turns, each of which is short.
     pub(super) long: bool,
 }
 
-/// Turns that stand in one round of a loop, where they are short: a round costs as much as reading some elements.
+/// How many short turns one round of a loop computes: a round costs as much as reading some elements.
 const AT_ONCE: usize = 8;
 
 impl Shape {
     fn position(self, row: bool) -> Position<'static> {
-        // A row's own values are the same in all lanes where the lanes are folded together.
+        // Where lanes are folded together, a row's own values are the same in all of them.
         let one = self.aligned || (row && self.inner);
         let coordinates = if one { Coordinates::One } else { Coordinates::Four };
         Position { flat: Flat::Unknown, coordinates }
@@ -92,19 +92,19 @@ impl Shape {
 
 struct ReductionEmitter {
     pub(super) shape: Shape,
-    /// What names of the module begin with.
+    /// The names of the module begin with this.
     pub(super) prefix: String,
     pub(super) turns: Option<usize>,
     /// What earlier passes have left in registers, for each turn.
     pub(super) kept: Vec<Operand>,
-    /// Types of workgroup memory in use.
+    /// The types for which the kernel uses workgroup memory.
     pub(super) shared: Vec<Register>,
     pub(super) stores: Vec<(Bound, String, &'static str)>,
     pub(super) text: String,
 }
 
 impl ReductionEmitter {
-    /// Which row, and which part of it.
+    /// Writes which row the thread walks, and which part of it.
     pub(super) fn begin(&mut self) {
         let Shape { inner, aligned, chunked, threads, .. } = self.shape;
         let (text, prefix) = (&mut self.text, &self.prefix);
@@ -151,7 +151,7 @@ impl ReductionEmitter {
         self.store_rows(writer, &mut defined);
     }
 
-    /// One walk along the row.
+    /// Writes one pass: a walk along the row.
     fn pass(
         &mut self,
         writer: &mut Writer,
@@ -234,7 +234,7 @@ impl ReductionEmitter {
         }
     }
 
-    /// Writes the walk along the row.
+    /// Writes the loop, or the turns written out, of a walk along the row.
     fn walk(&mut self, step: &Step, chunked: bool, threads: usize, stores: bool) {
         let prefix = &self.prefix;
         if let Some(turns) = self.turns {
@@ -269,7 +269,7 @@ impl ReductionEmitter {
         let _ = writeln!(self.text, "for (var i = {from}; i < {to}; {by}) {{\n{inside}}}");
     }
 
-    /// Makes one value of the lanes and threads of fold `i`.
+    /// Joins the values of the lanes and threads of fold `i`.
     fn join(&mut self, ir: &KernelIr, i: usize, defined: &mut Defined) {
         let (register, reduction) = fold_of(ir, i);
         let (name, ty) = (fold_name(reduction, register), vector(register));
@@ -383,7 +383,7 @@ impl ReductionEmitter {
         ));
     }
 
-    /// Stores what there is one of for each row: outputs, or partial results.
+    /// Stores the values that a row has one of: outputs, or partial results.
     fn store_rows(&mut self, writer: &mut Writer, defined: &mut Defined) {
         let (ir, prefix) = (writer.ir, self.prefix.clone());
         let mut items: Vec<(Bound, String, DType, usize)> = Vec::new();
@@ -447,14 +447,14 @@ impl ReductionEmitter {
     }
 }
 
-/// The text of one step of a walk, in parts.
+/// The text of one step of a walk, cut where names of kept values stand.
 #[derive(Default)]
 struct Step {
     coordinates: String,
     /// Names of values that an earlier pass has kept for each turn.
     found: Vec<String>,
     computed: String,
-    /// Names of values to be kept for later passes.
+    /// Names of values to keep for later passes.
     kept: Vec<String>,
     folded: String,
 }
@@ -475,7 +475,7 @@ impl Step {
     }
 }
 
-/// What one pass does: folds, and outputs that are stored for each element.
+/// What one pass does: folds, and outputs that it stores for each element.
 struct Level {
     folds: Vec<usize>,
     stored: Vec<usize>,
@@ -497,7 +497,7 @@ impl Level {
         self.folds.is_empty() && self.stored.is_empty()
     }
 
-    /// What it needs for each element.
+    /// What the pass needs for each element.
     fn wanted(&self, ir: &KernelIr) -> Vec<Operand> {
         let folded = self.folds.iter().map(|&i| ir.instances[i].operands[0]);
         let stored = self.stored.iter().map(|&k| Operand::Instance(ir.outputs[k].instance));
@@ -505,8 +505,8 @@ impl Level {
     }
 }
 
-/// What `now` computes for each element and `later` needs again, so far as it is worth a register: loads, and what is
-/// folded.
+/// What pass `now` computes for each element and `later` passes need again, as far as it is worth a register: loads,
+/// and the values that are folded.
 fn keepable(ir: &KernelIr, now: &[Operand], later: &[Operand]) -> Vec<Operand> {
     let each = |wanted: &[Operand]| {
         let mut needed = Vec::new();

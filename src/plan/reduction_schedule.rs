@@ -1,26 +1,26 @@
-//! Kernels that fold: each row of elements that are folded together is walked by one thread, or by several that
-//! join their results in workgroup memory; long rows are cut into chunks that a second kernel folds again.
+//! The schedule of a kernel that folds: one thread walks each row of elements that are folded together, or several
+//! threads walk it and join their results; long rows are cut into chunks, which a second kernel folds again.
 //!
-//! A kernel makes as many passes over its rows as folds follow on each other, and one more if something is stored for
-//! each element afterwards: a softmax takes its maximum, its sum, then its quotients. What lies between two folds is
-//! computed again in each pass, which is cheaper than memory, or kept in registers where a thread's part of the row is
-//! short. The order of every fold is fixed.
+//! A kernel makes as many passes over its rows as folds follow on each other, and one more if it stores something for
+//! each element afterwards: a softmax takes its maximum, its sum, then its quotients. The kernel computes what lies
+//! between two folds again in each pass, which is cheaper than memory, or keeps it in registers where a thread's part
+//! of the row is short. The order of every fold is fixed.
 
 use super::kernel_ir::{Code, KernelIr};
 use crate::device::Caps;
 use crate::dtype::DType;
 
-/// How the work of a kernel IR with folds is spread over threads.
+/// How a kernel with folds spreads its work over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReductionSchedule {
-    /// Pieces of each row that are folded apart.
+    /// Each row is folded in so many chunks.
     pub(super) chunks: usize,
-    /// Threads that walk one row, or one chunk of it, together.
+    /// So many threads walk a row, or a chunk of it, together.
     pub(super) threads: usize,
-    /// How they join their results.
+    /// How these threads join their results.
     pub(super) join: Join,
-    /// Turns of each thread, if they are few and are written out, so that what one pass reads the next finds in
-    /// registers.
+    /// How many turns each thread makes, if they are few and the kernel writes them out, so that a pass finds in
+    /// registers what the pass before has read.
     pub(super) turns: Option<usize>,
 }
 
@@ -28,9 +28,9 @@ pub(super) struct ReductionSchedule {
 pub(super) enum Join {
     /// There is one thread.
     Alone,
-    /// In workgroup memory.
+    /// The threads join in workgroup memory.
     Memory,
-    /// They are one subgroup and a workgroup, and look at each other's registers.
+    /// The threads are one subgroup and one workgroup, and read each other's registers.
     Shuffle,
 }
 
@@ -39,7 +39,7 @@ impl ReductionSchedule {
         let (rows, len) = (ir.space.count(false), ir.space.count(true));
         let inner = ir.space.folds_inner();
         let steps = steps(ir);
-        // Lanes of one vector read faster side by side than each in a row of its own.
+        // The lanes of a vector read faster side by side than each in a row of its own.
         let lanes = caps.subgroup().filter(|_| caps.cpu).map_or(1, |size| size as usize);
         let threads = match (inner, caps.cpu) {
             (true, false) if steps >= 64 => 64,
@@ -57,7 +57,7 @@ impl ReductionSchedule {
         let (small, wanted, longest) =
             if caps.cpu { (1 << 16, 512, 1 << 14) } else { (1 << 12, 1 << 14, 1 << 12) };
         let turns = steps / threads;
-        // No thread may go round more often than any driver lets it, in all walks together.
+        // No thread may make more iterations, in all its walks together, than every driver allows.
         let spare = JOINS * folds(ir).len() + ir.iterations();
         let each = passes(ir) * (1 + ir.iterations());
         let most_turns = (caps.loop_iterations.saturating_sub(spare) / each).max(2) - 1;
@@ -66,7 +66,8 @@ impl ReductionSchedule {
         } else {
             // The second kernel loops through the chunks.
             let most = (turns / 32).clamp(1, caps.loop_piece().min(1024));
-            // Down columns every step is on another page of memory, of which a processor knows where some dozens are.
+            // Down a column every step is on another page of memory, and a processor keeps track of some dozens of
+            // pages.
             let longest = if caps.cpu && !inner { 32 } else { longest };
             (wanted / lines.max(1)).max(turns.div_ceil(longest)).clamp(1, most)
         };
@@ -83,20 +84,20 @@ impl ReductionSchedule {
         ReductionSchedule { chunks: 1, ..ReductionSchedule::new(ir, caps) }
     }
 
-    /// Workgroups of the kernel.
+    /// How many workgroups the kernel has.
     pub(super) fn workgroups(self, ir: &KernelIr) -> u64 {
         let threads = lines(ir) * self.chunks * self.threads;
         (threads as u64).div_ceil(self.workgroup() as u64)
     }
 
-    /// What the loops of a thread make.
+    /// How many iterations the loops of one thread make.
     pub(super) fn iterations(self, ir: &KernelIr) -> usize {
         let turns = steps(ir).div_ceil(self.chunks).div_ceil(self.threads);
         let joins = if self.join == Join::Memory { JOINS * folds(ir).len() } else { 0 };
         passes(ir) * turns * (1 + ir.iterations()) + ir.iterations() + joins
     }
 
-    /// How often the text of the kernel IR stands in the kernel.
+    /// How often the kernel's text repeats the IR's code.
     pub(super) fn repeats(self, ir: &KernelIr) -> usize {
         passes(ir) * self.turns.unwrap_or(1)
     }
@@ -106,10 +107,10 @@ impl ReductionSchedule {
     }
 }
 
-/// Iterations in which 64 threads join their results.
+/// How many iterations 64 threads take to join their results.
 const JOINS: usize = 6;
 
-/// What a thread steps over: quads of a row, or whole elements of four neighbouring rows.
+/// How many steps a thread takes: quads of a row, or whole elements of four neighbouring rows.
 pub(super) fn steps(ir: &KernelIr) -> usize {
     let len = ir.space.count(true);
     if ir.space.folds_inner() { len.div_ceil(4) } else { len }
@@ -120,17 +121,17 @@ pub(super) fn lines(ir: &KernelIr) -> usize {
     if ir.space.folds_inner() { rows } else { rows.div_ceil(4) }
 }
 
-/// How much text may be written out: drivers compile it all.
+/// How much text a kernel may write out: drivers compile it all.
 const LONGEST_TEXT: usize = 20_000;
 
-/// How often a row is walked.
+/// How often the kernel walks a row.
 fn passes(ir: &KernelIr) -> usize {
     let last = ir.levels();
     let after = ir.outputs.iter().any(|o| !o.row && ir.instances[o.instance].level == last);
     last + usize::from(after)
 }
 
-/// The dtype in which partial results of a fold lie in memory.
+/// The dtype in which memory holds partial results of a fold.
 pub(super) fn partial(dtype: DType) -> DType {
     match dtype {
         DType::F16 => DType::F32,
@@ -138,7 +139,7 @@ pub(super) fn partial(dtype: DType) -> DType {
     }
 }
 
-/// Folds of a kernel IR in the order of their partial results.
+/// The folds of an IR, in the order of their partial results.
 pub(super) fn folds(ir: &KernelIr) -> Vec<u32> {
     let folds = ir.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_)));
     folds.map(|i| i.node).collect()

@@ -1,8 +1,8 @@
-//! Where a program repeats itself: the turns of its loops, its layers, its time steps.
+//! Finds where a program repeats itself: the turns of its loops, its layers, its time steps.
 //!
-//! A graph knows of no loops; what a loop called stands in it turn after turn. Here those turns are found again, by
-//! the sequence of ops alone, so that fusion groups can end at the same places in each of them. Then every turn has
-//! the same kernels, and a program of a hundred turns compiles as little as one of ten.
+//! A graph knows of no loops, but holds what a loop called turn after turn. This file finds those turns again, by the
+//! sequence of ops alone, so that fusion groups can end at the same places in each turn. Then every turn has the same
+//! kernels, and a program of a hundred turns compiles as little as one of ten.
 
 use std::hash::Hasher;
 
@@ -26,13 +26,13 @@ pub(super) struct Label {
 /// A stretch of the graph in which the same ops come again and again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Nodes of a turn.
+    /// How many nodes a turn has.
     pub(super) period: usize,
     /// The first node of the first whole turn.
     pub(super) first: usize,
-    /// Whole turns. Theirs are the numbers from 1 on; what is left of a turn before them has number 0.
+    /// How many whole turns there are; they have the numbers from 1 on. What precedes them of a turn has number 0.
     pub(super) count: usize,
-    /// Turns that may share a kernel: a power of two.
+    /// How many turns may share a kernel: a power of two.
     pub(super) together: usize,
 }
 
@@ -43,19 +43,19 @@ pub(super) struct Repetition {
     of: Vec<Labels>,
 }
 
-/// Turns from which on a repetition counts as one.
+/// A repetition counts from so many turns on.
 const FEW: usize = 4;
-/// Turns up to which a light repetition is taken for no loop: what was written out by hand may share one kernel.
+/// A light repetition of up to so many turns counts as written out by hand, not as a loop; it may share one kernel.
 const BY_HAND: usize = 8;
-/// Lengths of the sequences by which a repetition is recognised.
+/// The lengths of the op sequences that must come again.
 const WINDOWS: [usize; 3] = [1, 4, 16];
-/// Periods that are looked at: those that come most often.
+/// The search tries so many periods: those that come most often.
 const PERIODS: usize = 32;
-/// Runs within runs that a node can belong to.
+/// A node can belong to so many runs within runs.
 const NESTED: usize = 3;
 
 impl Repetition {
-    /// Finds the turns of the graph. A run whose turns weigh less than `light` together, and are few, is left out.
+    /// Finds the turns of the graph. It leaves out a run whose turns are few and weigh less than `light` together.
     pub(super) fn find(context: &PlanContext, light: usize) -> Self {
         let nodes = context.graph.nodes.len();
         let mut turns = Repetition { runs: Vec::new(), of: vec![Labels::new(); nodes] };
@@ -84,7 +84,7 @@ impl Repetition {
         self.of.get(node).cloned().unwrap_or_default()
     }
 
-    /// Takes the ops of `range` for a run, unless a run of a shorter period explains them already.
+    /// Makes a run of the ops in `range`, unless a run with a shorter period explains them already.
     fn add(
         &mut self,
         context: &PlanContext,
@@ -119,14 +119,14 @@ impl Repetition {
         self.runs.push(Run { period, first, count, together: 1 });
     }
 
-    /// The turn or turns, named by a number, in which a node of `label` may share kernels.
+    /// The first of the turns with which the turn of `label` may share kernels.
     fn part(&self, label: Label) -> u32 {
         let Run { count, together, .. } = self.runs[label.run as usize];
         let turn = label.turn as usize;
         if together == 1 || turn == 0 || turn > count {
             return label.turn;
         }
-        // As many as may be as often as it goes, then halves: the rest of any count takes few sizes.
+        // As many full kernels as possible, then halves: so what is left of any count takes few sizes.
         let turn = turn - 1;
         let mut from = count / together * together;
         if turn < from {
@@ -142,7 +142,7 @@ impl Repetition {
         from as u32 + 1
     }
 
-    /// The labels of two groups together, or `None` if they belong to turns that share no kernel.
+    /// The labels of two groups together, or `None` if their turns may not share a kernel.
     pub(super) fn join(&self, a: &Labels, b: &Labels) -> Option<Labels> {
         let mut all = a.clone();
         for label in b {
@@ -157,7 +157,7 @@ impl Repetition {
     }
 }
 
-/// Distances at which sequences of ops come again, the shortest first.
+/// The distances at which sequences of ops come again, the shortest first.
 fn periods(symbols: &[u64]) -> Vec<usize> {
     let most = symbols.len() / FEW;
     let mut counts = vec![0u32; most + 1];
@@ -174,7 +174,7 @@ fn periods(symbols: &[u64]) -> Vec<usize> {
             }
         }
     }
-    // Those that come most often.
+    // These are the periods that come most often.
     let counted = counts.iter().copied().zip(0..);
     let mut often: Vec<(u32, usize)> =
         counted.filter(|(count, _)| *count as usize >= FEW - 1).collect();
@@ -185,8 +185,8 @@ fn periods(symbols: &[u64]) -> Vec<usize> {
     periods
 }
 
-/// Where in the period a turn begins best: where the fewest values are handed on to a kernel that could have
-/// computed them itself.
+/// Where in the period a turn begins best: where the fewest values cross to a kernel that could have computed them
+/// itself.
 fn phase(context: &PlanContext, period: usize, range: &std::ops::Range<usize>) -> usize {
     let nodes = &context.graph.nodes;
     // The last node that could compute each node for itself.
@@ -204,7 +204,8 @@ fn phase(context: &PlanContext, period: usize, range: &std::ops::Range<usize>) -
             }
         }
     }
-    // Values that cross each place between two nodes, summed over the turns; whole turns cross all places alike.
+    // How many values cross each place between two nodes, summed over the turns; a value that lives for whole turns
+    // crosses all places alike.
     let mut steps = vec![0i64; period + 1];
     for (i, &last) in range.clone().zip(&reach) {
         let (from, to) = (i - range.start + 1, last - range.start + 1);
@@ -228,7 +229,7 @@ fn phase(context: &PlanContext, period: usize, range: &std::ops::Range<usize>) -
     best.1
 }
 
-/// What the nodes of a turn cost to compile if they share a kernel, and whether they need kernels of their own.
+/// What the nodes of a turn cost to compile in one kernel, and whether some need kernels of their own.
 pub(super) fn weight(context: &PlanContext, turn: std::ops::Range<usize>) -> (usize, bool) {
     let mut sum = 0;
     let mut heavy = false;

@@ -1,4 +1,4 @@
-//! What a plan looks like to a person: its kernels, what each computes, and their texts.
+//! A plan for a person to read: its kernels, what each computes, and their texts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use crate::text_table::{self, Column};
 /// What the planner says of a step, for reports and profiles. Nothing that runs depends on it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Note {
-    /// Names the kernel in tables; empty stands for the source's label.
+    /// The kernel's name in tables; if empty, the source's label.
     pub(crate) label: String,
     /// The ops that the kernel computes, by TensorFlow's names, in the order in which they were called.
     pub(crate) ops: Vec<&'static str>,
     /// The shapes of the results that the kernel writes.
     pub(crate) outputs: Vec<Shape>,
-    /// Additions and multiplications of one run; 0 if nobody has counted them.
+    /// Additions and multiplications of one run; 0 if unknown.
     pub(crate) flops: u64,
-    /// What its text costs to compile, in units of ten microseconds, beyond what any kernel costs.
+    /// What the text costs to compile, in units of ten microseconds, beyond what any kernel costs.
     pub(crate) weight: usize,
 }
 
 impl Note {
-    /// What is said of a kernel that does several things side by side; ops that several do are named once.
+    /// The note of a kernel with several sections; it names ops that several have once.
     pub(super) fn of_parts(parts: Vec<Note>, label: &str) -> Note {
         let mut all = Note { label: label.to_string(), ..Note::default() };
         let mut known: Vec<Vec<&'static str>> = Vec::new();
@@ -78,9 +78,9 @@ pub struct PlannedKernel {
     pub ops: Vec<&'static str>,
     /// The shapes of the results that it writes.
     pub outputs: Vec<Shape>,
-    /// Bytes of the tensors that it is bound to: what it reads and writes at least, if it uses all of them.
+    /// Bytes of the tensors that it binds: it reads and writes at least so many, if it uses all of them.
     pub bytes: u64,
-    /// Additions and multiplications of one run, if they are known.
+    /// Additions and multiplications of one run, if known.
     pub flops: Option<u64>,
     /// Workgroups along x, y and z.
     pub workgroups: [u32; 3],
@@ -159,7 +159,7 @@ impl fmt::Display for PlanReport {
     }
 }
 
-/// Shapes as a cell of the table: each with how often it follows on itself, not too many of them.
+/// Shapes as a cell of the table: each with how often it follows on itself, and not too many.
 fn shapes(all: &[Shape]) -> String {
     let mut groups = all.chunk_by(|a, b| a == b);
     let named: Vec<String> = groups
@@ -174,7 +174,7 @@ fn shapes(all: &[Shape]) -> String {
     named.join(" ") + rest
 }
 
-/// Shapes that are named in a table.
+/// How many shapes a table names.
 const MOST_SHAPES: usize = 4;
 
 impl fmt::Debug for PlanReport {

@@ -1,5 +1,6 @@
-//! A driver as strict as a kernel's own word, for tests: it ends the loops of an invocation after little more than the
-//! iterations that the kernel states, as Mesa's llvmpipe does after 65,535. A kernel that states too few computes something else.
+//! Makes a driver as strict as a kernel's own statement, for tests: it ends the loops of an invocation after little
+//! more than the iterations that the kernel states, as Mesa's llvmpipe does after 65,535. A kernel that states too few
+//! computes something else.
 
 /// `wgsl` with loops that end after `iterations`, and a few more for the ends of loops and joins. Loops that threads go
 /// through together count, but go on.

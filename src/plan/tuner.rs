@@ -1,8 +1,9 @@
-//! Which variant of an op a plan takes: the op's own choice, or what a measurement on this adapter has found.
+//! Decides which variant of an op a plan takes: the op's own choice, or the one that a measurement on this adapter has
+//! found fastest.
 //!
-//! An op's first choice comes from a small table by kind of adapter. Measuring is done when it is asked for, or bit by
-//! bit while a program runs; what is found is kept on disk. Variants differ in rounding, so by default findings are
-//! used but never made: then the same program gives the same bits in every run.
+//! A small table by kind of adapter gives an op's first choice. The tuner measures when it is asked to, or bit by bit
+//! while a program runs, and keeps its findings on disk. Variants differ in rounding, so by default plans use findings
+//! but nobody makes new ones: then the same program gives the same bits in every run.
 
 mod agree;
 mod background;
@@ -23,7 +24,7 @@ use crate::device::{Caps, Gpu, MatmulPrecision};
 use crate::graph::lower::{LoweringContext, Unverified, Variants};
 use crate::graph::{Graph, Node, Op, Spec};
 
-/// Whether plans use what was measured on this adapter, and whether they may be measured.
+/// Whether plans use findings of this adapter, and whether the device may measure.
 ///
 /// The environment variable `WGRAD_TUNE` sets it for new devices: `off`, `found` or `background`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -31,16 +32,17 @@ use crate::graph::{Graph, Node, Op, Spec};
 pub enum Tuning {
     /// Every op takes the table's choice for this kind of adapter.
     Off,
-    /// Findings are used, be they on disk or made by [`Device::tune`](crate::Device::tune); nothing is measured unasked.
+    /// Plans use findings, from disk or made by [`Device::tune`](crate::Device::tune); the device measures nothing
+    /// unasked.
     #[default]
     Found,
-    /// As `Found`, and ops of plans that run often are measured between flushes. When a plan changes over depends on
-    /// time, so two runs may differ in rounding.
+    /// As `Found`, and the device measures ops of plans that run often, between flushes. The moment at which plans
+    /// change depends on time, so two runs may differ in rounding.
     Background,
 }
 
 impl Tuning {
-    /// What `WGRAD_TUNE` says.
+    /// The mode that `WGRAD_TUNE` names.
     fn named(value: &str) -> Option<Self> {
         match value {
             "off" | "0" => Some(Tuning::Off),
@@ -51,20 +53,20 @@ impl Tuning {
     }
 }
 
-/// An op at a place where it can be computed in several ways.
+/// A call of an op that can be computed in several ways.
 #[derive(Debug)]
 pub(crate) struct Task {
-    /// [`Variants::of`] and the shapes: what findings are kept by.
+    /// The text under which findings are kept: [`Variants::of`] and the shapes.
     key: String,
     op: Arc<dyn Op>,
     inputs: Vec<Spec>,
     output: Spec,
     variants: Variants,
-    /// With which it was planned.
+    /// The capabilities with which it was planned.
     caps: Caps,
 }
 
-/// What was met while a plan was made: ops about which nothing was found, and variants that are not proven.
+/// What the planner has met: ops without a finding, and variants that are not verified.
 #[derive(Default)]
 pub(crate) struct Met {
     pub(super) tasks: Vec<Arc<Task>>,
@@ -81,31 +83,31 @@ impl Task {
         if cx.caps.precision != MatmulPrecision::Strict {
             key += &format!(" {:?}", cx.caps.precision);
         }
-        // Findings are lines with tabs.
+        // Lines of findings use tabs.
         let key = key.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let inputs = cx.inputs.iter().map(|spec| (*spec).clone()).collect();
         Task { key, op, inputs, output: cx.output.clone(), variants, caps: cx.caps.clone() }
     }
 
-    /// What was found for it, if it is one of its variants.
+    /// The finding for it, if it names one of its variants.
     fn found<'a>(&self, findings: &'a Findings) -> Option<&'a str> {
         let name = findings.get(&self.key)?;
         self.variants.names.iter().any(|known| known == name).then_some(name)
     }
 }
 
-/// How a plan's variants are chosen.
+/// How plans choose variants.
 pub(crate) enum Choice<'a> {
-    /// By the ops themselves.
+    /// The ops choose.
     Unasked,
     Findings(&'a Findings),
-    /// This one, for every op that has it.
+    /// Every op that has this variant takes it.
     Forced(&'a str),
 }
 
 impl Choice<'_> {
-    /// The name of the variant that `node` is to take, or `None` for its own choice. Ops about which nothing was found
-    /// are added to `tasks`.
+    /// The name of the variant that `node` should take, or `None` for its own choice. Adds ops without a finding to
+    /// `met`.
     pub(super) fn variant(
         &self,
         node: &Node,
@@ -117,7 +119,7 @@ impl Choice<'_> {
         }
         let mut variants = node.op.variants(cx);
         let unverified = match platform::MAY_BLOCK {
-            // No browser has what would need a proof.
+            // No browser has variants that need a proof.
             false => Vec::new(),
             true => std::mem::take(&mut variants.unverified),
         };
@@ -130,7 +132,7 @@ impl Choice<'_> {
             Choice::Findings(findings) => task.found(findings).map(str::to_string),
             _ => None,
         };
-        // Findings are of an earlier run, and no proof.
+        // A finding comes from an earlier run, and proves nothing.
         let unverified_kind =
             unverified.iter().find(|case| Some(&case.variant) == found.as_ref()).map(|d| d.kind);
         met.unverified.extend(
@@ -152,16 +154,16 @@ pub(crate) struct Tuner {
     mode: Tuning,
     identity: Identity,
     findings: Findings,
-    /// The file has been looked at.
+    /// The tuner has read the file.
     loaded: bool,
-    /// Ops of plans about which nothing was found, each key once.
+    /// Ops of plans that have no finding, each key once.
     seen: Vec<Arc<Task>>,
     background: background::Background,
 }
 
-/// Ops that are remembered for a measurement.
+/// The tuner remembers so many ops for a measurement.
 const MOST_SEEN: usize = 1024;
-/// Runs after which a plan is worth measuring in the background.
+/// After so many runs a plan is worth measuring in the background.
 const OFTEN: u32 = 20;
 
 impl Tuner {
@@ -193,21 +195,22 @@ impl Tuner {
         Choice::Findings(self.findings())
     }
 
-    /// Plans `graph`. What is not proven is proven first, once on a device: `caps` say so from then on.
+    /// Plans `graph`. First verifies unverified variants that the plan needs, once on a device: afterwards `caps` says
+    /// the result.
     pub(crate) fn plan(&mut self, gpu: &Gpu, caps: &mut Caps, graph: &Graph, fusion: bool) -> Plan {
         let plan = plan(graph, caps, fusion, &self.choice());
-        // No browser has what would need a proof.
+        // No browser has variants that need a proof.
         if platform::MAY_BLOCK && proof::settle(gpu, caps, &plan.met.unverified) {
             return super::plan(graph, caps, fusion, &self.choice());
         }
         plan
     }
 
-    /// What was found, also by other processes that have ended.
+    /// All findings, also those of other processes that have ended.
     pub(crate) fn findings(&mut self) -> &Findings {
         if !self.loaded {
             self.loaded = true;
-            // What the program itself has brought is newer.
+            // Findings that the program itself has brought are newer.
             let own = std::mem::replace(&mut self.findings, Findings::of_file(&self.identity));
             self.findings.take_over(own);
         }
@@ -239,7 +242,7 @@ impl Tuner {
         }
     }
 
-    /// The ops that were seen and about which nothing is known.
+    /// The remembered ops that still have no finding.
     pub(crate) fn take_unmeasured(&mut self) -> Vec<Arc<Task>> {
         self.findings();
         let mut seen = std::mem::take(&mut self.seen);
@@ -247,7 +250,7 @@ impl Tuner {
         seen
     }
 
-    /// Takes down what was found, for plans and for the next run.
+    /// Notes findings, for plans and for the next run.
     pub(crate) fn found(&mut self, ops: &[TunedOp]) {
         for op in ops {
             self.findings.set(&op.op, &op.chosen);
@@ -260,7 +263,7 @@ impl Tuner {
         self.findings.save(&self.identity);
     }
 
-    /// Told of every run of a plan: the `runs`th of one with `tasks`.
+    /// Notes that a plan with `tasks` has run for the `runs`th time.
     pub(crate) fn ran(&mut self, tasks: &[Arc<Task>], runs: u32) {
         if runs == OFTEN && self.mode == Tuning::Background {
             self.background.queue(tasks);

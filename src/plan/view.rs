@@ -1,4 +1,4 @@
-//! Arithmetic on views: a view of a view as one, and shapes cut so finely that several fit one set of axes.
+//! Arithmetic on views: composes a view of a view into one, and cuts shapes so finely that several fit one set of axes.
 
 use crate::graph::lower::{Strided, View, ViewAxis};
 
@@ -7,7 +7,7 @@ pub(super) fn natural(sizes: &[usize]) -> Strided {
     natural_over(sizes, |_| true)
 }
 
-/// As [`natural`], over those axes that `counts` names; along the others the element stays the same.
+/// As [`natural`], over the axes that `counts` names; along the others the element stays the same.
 pub(super) fn natural_over(sizes: &[usize], counts: impl Fn(usize) -> bool) -> Strided {
     let mut axes = vec![ViewAxis { stride: 0, window: None }; sizes.len()];
     let mut stride = 1;
@@ -21,7 +21,7 @@ pub(super) fn natural_over(sizes: &[usize], counts: impl Fn(usize) -> bool) -> S
 }
 
 /// The view that reads, through `inner` over a node of shape `shape`, the elements that `outer` takes of the node.
-/// `outer` is over axes of `sizes` and has no windows. `None` if no strides can say it.
+/// `outer` is over axes of `sizes` and has no windows. `None` if no strides express it.
 pub(super) fn compose(
     sizes: &[usize],
     outer: &Strided,
@@ -49,7 +49,7 @@ pub(super) fn compose(
         if axis.stride == 0 || size == 1 {
             continue;
         }
-        // The outermost axis of the node that a step does not overshoot.
+        // This is the outermost axis of the node that a step does not overshoot.
         let along = own.axes.iter().position(|a| a.stride != 0 && a.stride <= axis.stride.abs())?;
         let by = axis.stride / own.axes[along].stride;
         if by * own.axes[along].stride != axis.stride {
@@ -85,11 +85,11 @@ struct Coordinate {
     start: i64,
     low: i64,
     high: i64,
-    /// Axis of the kernel, and steps of this coordinate for each of its.
+    /// An axis of the kernel, and how many steps this coordinate takes for each step along it.
     moves: Vec<(usize, i64)>,
 }
 
-/// Sizes whose products contain the axes of all `shapes`, which have one number of elements: of `[6, 4]` and `[2, 12]`
+/// Sizes whose products give the axes of all `shapes`, which have one number of elements: for `[6, 4]` and `[2, 12]`
 /// they are `[2, 3, 4]`. `None` if the axes do not nest.
 pub(super) fn refine<'a>(shapes: impl Iterator<Item = &'a [usize]>) -> Option<Vec<usize>> {
     let mut marks: Vec<usize> = vec![1];

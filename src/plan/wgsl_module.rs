@@ -1,5 +1,5 @@
-//! Modules of generated kernels. A kernel has one section, or several that have nothing to do with each other and are run
-//! by ranges of its workgroups.
+//! Puts the WGSL module of an emitted kernel together. A kernel has one section, or several independent ones, each of
+//! which a range of the workgroups runs.
 
 use std::fmt::Write;
 
@@ -13,20 +13,20 @@ use crate::wgsl::{self, Declarations};
 
 /// What the threads of some workgroups do.
 pub(super) struct Section {
-    /// Names it in tables.
+    /// The section's name in tables.
     label: String,
     params: Fields,
     runtime_scalars: Vec<(usize, u32, usize)>,
     f16: bool,
-    /// Bindings that are read, and those that are written: what they are, names, types.
+    /// The bindings that it reads, and those that it writes: what they are, names, types.
     loads: Vec<Binding>,
     stores: Vec<Binding>,
-    /// Types of workgroup memory in use.
+    /// The types for which it uses workgroup memory.
     shared: Vec<Register>,
     helpers: Declarations,
-    /// Statements of one thread, of which `thread` is the number in the section, and `local` that in its workgroup.
+    /// The statements of one thread: `thread` is its number in the section, `local` that in its workgroup.
     text: String,
-    /// The threads of a workgroup have to do with each other, so `local` is needed.
+    /// The threads of a workgroup work together, so they need `local`.
     joins: bool,
     workgroups: u64,
     workgroup: usize,
@@ -36,7 +36,7 @@ pub(super) struct Section {
 type Binding = (Bound, String, &'static str);
 
 impl Section {
-    /// `workgroups` workgroups, of whose threads the loops make at most `iterations`.
+    /// A section of `workgroups` workgroups; the loops of each thread make at most `iterations`.
     pub(super) fn new(
         writer: Writer,
         graph: &Graph,
@@ -62,19 +62,19 @@ impl Section {
         }
     }
 
-    /// Says that the threads of a workgroup have to do with each other, and of which types they use workgroup memory.
+    /// Notes that the threads of a workgroup work together, and for which types they use workgroup memory.
     pub(super) fn joining(self, shared: Vec<Register>) -> Self {
         Section { joins: true, shared, ..self }
     }
 }
 
-/// What the names of section `k` of a kernel begin with.
+/// The prefix of the names of a kernel's section `k`.
 pub(super) fn prefix(k: usize) -> String {
     format!("k{k}_")
 }
 
-/// Puts a module together: buffers, the uniform `p`, functions, and the entry point. The names of several sections, all
-/// with workgroups of one size, begin with [`prefix`]. `cpu` says that a processor runs them.
+/// Puts a module together: buffers, the uniform `p`, functions, and the entry point. All sections have workgroups of
+/// one size; where there are several, their names begin with [`prefix`]. `cpu` says that a processor runs them.
 pub(super) fn module(mut sections: Vec<Section>, common: &Common, cpu: bool) -> EmittedKernel {
     let workgroup = sections[0].workgroup;
     let iterations =
@@ -137,7 +137,8 @@ pub(super) fn module(mut sections: Vec<Section>, common: &Common, cpu: bool) -> 
     }
 }
 
-/// What the loops of an invocation make that goes through sections, of which the workgroups and own iterations are given.
+/// How many iterations the loops of an invocation make that goes through sections with these workgroups and iterations
+/// of their own.
 pub(super) fn iterations(sections: impl Iterator<Item = (u64, usize)> + Clone, cpu: bool) -> usize {
     let count = sections.clone().count();
     let all = step(sections.clone().map(|(workgroups, _)| workgroups).sum(), count);
@@ -150,7 +151,7 @@ pub(super) fn iterations(sections: impl Iterator<Item = (u64, usize)> + Clone, c
     }
 }
 
-/// Workgroups that go through `sections` sections with so many in all on a processor.
+/// How many workgroups go through `sections` sections on a processor, if these have `workgroups` in all.
 fn step(workgroups: u64, sections: usize) -> u64 {
     (workgroups / (TURNS * sections as u64)).max(1)
 }
@@ -174,9 +175,9 @@ fn alone(section: &mut Section) -> (String, [u32; 3]) {
     (main, grid)
 }
 
-/// A function for each section, and an entry point that calls them. On a GPU each section has a range of the workgroups for
-/// itself. A driver on a processor goes through the text of all sections in every workgroup, once more than they have
-/// work there: a few workgroups do all the work, section by section.
+/// A function for each section, and an entry point that calls them. On a GPU each section has a range of the workgroups
+/// to itself. A driver on a processor runs the text of all sections in every workgroup, even where they have no work;
+/// so there a few workgroups do all the work, section by section.
 fn side_by_side(sections: &mut [Section], cpu: bool) -> (String, [u32; 3]) {
     let workgroup = sections[0].workgroup;
     let mut workgroups: u64 = sections.iter().map(|section| section.workgroups).sum();
@@ -195,7 +196,7 @@ fn side_by_side(sections: &mut [Section], cpu: bool) -> (String, [u32; 3]) {
         let _ = write!(text, "fn {name}(thread: u32, local: u32) {{\n{body}}}\n\n");
         let from = section.params.add(format_args!("first"), first);
         let end = section.params.add(format_args!("groups"), section.workgroups as u32);
-        // Before a range the difference wraps to a number beyond its end.
+        // Before a range the difference wraps to a number beyond the range's end.
         let _ = writeln!(
             calls,
             "    for (var g = group - {from}; g < {end}; g += {all}) {{ {name}(g * {workgroup}u + local, local); }}"
@@ -213,10 +214,10 @@ fn side_by_side(sections: &mut [Section], cpu: bool) -> (String, [u32; 3]) {
     (text, grid)
 }
 
-/// Turns that a workgroup on a processor makes in each section.
+/// How many turns a workgroup on a processor makes in each section.
 const TURNS: u64 = 4;
 
-/// The sections' names, each with the number of those that have it.
+/// The names of the sections, each with how many sections have it.
 fn label(sections: &[Section]) -> String {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for section in sections {

@@ -1,6 +1,7 @@
-//! WGSL for the nodes of a kernel IR: one function an op, one call a node, and the reads that the calls need.
+//! Writes WGSL for the nodes of a kernel's IR: one function an op, one call a node, and the reads that the calls need.
 //!
-//! The text depends on what is computed and on how inputs are strided, never on plain sizes: those are parameters.
+//! The text depends on what the kernel computes and on how inputs are strided, never on plain sizes: those are
+//! parameters.
 
 use std::fmt::{Arguments, Write};
 
@@ -17,15 +18,15 @@ use crate::wgsl::Declarations;
 pub(super) struct EmittedKernel {
     pub(super) source: ShaderSource,
     pub(super) grid: [u32; 3],
-    /// What its storage bindings are bound to, in order: things of its parts, by the parts' numbers.
+    /// What it binds as storage, in order: each by its section's number.
     pub(super) binds: Vec<(usize, Bound)>,
     /// The contents of its uniforms.
     pub(super) params: Vec<Vec<u32>>,
     /// Which words of the last uniform are runtime scalars: position, node, index.
     pub(super) runtime_scalars: Vec<(usize, u32, usize)>,
-    /// Additions and multiplications of its inner loops; 0 if nobody has counted them.
+    /// Additions and multiplications of its inner loops; 0 if unknown.
     pub(super) flops: u64,
-    /// What the loops of an invocation make at most.
+    /// How many iterations the loops of an invocation make at most.
     pub(super) iterations: usize,
 }
 
@@ -35,13 +36,13 @@ pub(super) enum Bound {
     Load(usize),
     /// An output of the kernel IR.
     Output(usize),
-    /// A partial result.
+    /// A partial result of a fold.
     Temp(usize),
-    /// Binding of the anchor's own kernel.
+    /// A binding of the anchor's own kernel.
     Own(usize),
 }
 
-/// What a piece of code can name already.
+/// The values that a piece of code has named already.
 #[derive(Clone)]
 pub(super) struct Defined {
     loads: Vec<bool>,
@@ -57,7 +58,7 @@ impl Defined {
         self.instances[i] = true;
     }
 
-    /// The operand has a name already.
+    /// Notes that the operand has a name.
     pub(super) fn know(&mut self, operand: Operand) {
         match operand {
             Operand::Load(i) | Operand::Inside(i) => self.loads[i] = true,
@@ -67,29 +68,29 @@ impl Defined {
     }
 }
 
-/// What all parts of a kernel use.
+/// What all sections of a kernel share.
 #[derive(Default)]
 pub(super) struct Common {
     functions: Vec<Function>,
-    /// Buffers of which one element is read.
+    /// The buffers of which a section reads one element.
     singles: Vec<(Input, DType, String)>,
 }
 
 impl Common {
-    /// Declares a function under a name of its own, if it is not there.
+    /// Declares a function under a name of its own, unless it is declared already.
     pub(super) fn function(&mut self, name: &str, text: String) {
         if !self.functions.iter().any(|known| known.name == name) {
             self.functions.push(Function { op: "", name: name.to_string(), text });
         }
     }
 
-    /// The name of a function with this text, which is declared for the op if nobody has. The same op on other types has
-    /// another text, as may another op of the same name.
+    /// The name of the op's function with this text; declares the function if nobody has. The same op on other types
+    /// has another text, as may another op of the same name.
     fn function_of_op(&mut self, op: &'static str, text: String) -> String {
         if let Some(known) = self.functions.iter().find(|known| known.text == text) {
             return known.name.clone();
         }
-        // The prefix keeps clear of WGSL's own functions.
+        // The prefix avoids the names of WGSL's own functions.
         let name = match self.functions.iter().filter(|known| known.op == op).count() {
             0 => format!("op_{op}"),
             others => format!("op_{op}_{others}"),
@@ -108,14 +109,14 @@ impl Common {
 }
 
 struct Function {
-    /// The name of the op that it computes, if it does.
+    /// The name of the op that it computes, if it computes one.
     op: &'static str,
     name: String,
-    /// All but its name.
+    /// The function without its name.
     text: String,
 }
 
-/// Ops of one expression: all of Adam's formula is shallower.
+/// An expression builds on at most so many ops: all of Adam's formula is shallower.
 pub(super) const DEEP: usize = 16;
 
 /// Writes the code of one kernel IR.
@@ -127,14 +128,14 @@ pub(super) struct Writer<'c, 'b, 'a> {
     pub(super) runtime_scalars: Vec<(usize, u32, usize)>,
     pub(super) common: &'c mut Common,
     kinds: Vec<Kind>,
-    /// How many ops stand on each other in each instance.
+    /// How many ops build on each other up to each instance.
     depths: Vec<usize>,
-    /// The buffers of loads, and whether their declaration is this kernel IR's.
+    /// The buffers of loads, and whether this writer declares them.
     buffers: Vec<(String, bool)>,
 }
 
 impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
-    /// `uniform` is the uniform's name and a point; all other names of a module begin with `part`.
+    /// `uniform` is the uniform's name and a point; all other names of the module begin with `prefix`.
     pub(super) fn new(
         ir: &'b KernelIr<'a>,
         uniform: &'static str,
@@ -169,7 +170,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         }
     }
 
-    /// Statements after which every one of `wanted` has a name.
+    /// The statements after which every one of `wanted` has a name.
     pub(super) fn compute(
         &mut self,
         position: Position,
@@ -220,11 +221,11 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         }
     }
 
-    /// The value of instance `i`, hidden from the driver's algebra where it is the end of a long expression of floats.
+    /// The value of instance `i`; at the end of a long expression of floats it is hidden from the driver's algebra.
     ///
-    /// WGSL lets a driver reassociate and distribute. Through hundreds of ops lavapipe's gathers factors until they
-    /// overflow, so that a sum of small numbers becomes infinite. Bits that are combined with a number which only the
-    /// host knows to be 0 are a value of their own to any compiler.
+    /// WGSL lets a driver reassociate and distribute. Through hundreds of ops lavapipe gathers factors until they
+    /// overflow, so that a sum of small numbers becomes infinite. No compiler sees through bits that are combined with
+    /// a number which only the host knows to be 0.
     fn bounded(&mut self, i: usize, value: String) -> String {
         let instance = &self.ir.instances[i];
         let operands = instance.operands.iter().map(|operand| match *operand {
@@ -240,7 +241,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         format!("bitcast<vec4<f32>>(bitcast<vec4<u32>>({value}) ^ vec4<u32>({zero}))")
     }
 
-    /// Ops that stand on each other in what was written.
+    /// How many ops build on each other in the code so far.
     pub(super) fn depth(&self) -> usize {
         self.depths.iter().copied().max().unwrap_or(0)
     }
@@ -264,7 +265,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         format!("{name}({list})")
     }
 
-    /// Everything of a node's function but its name.
+    /// A node's function without its name.
     fn function_text(&self, instance: &Instance, elementwise: &Elementwise) -> String {
         let mut text = String::from("(");
         for (k, ((name, _), operand)) in elementwise.args.iter().zip(&instance.operands).enumerate()
@@ -290,8 +291,8 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         }
     }
 
-    /// The buffers that the code reads and nobody has declared: what they are, names, types. Those that it writes too
-    /// are declared there.
+    /// The buffers that the code reads and that no other section has declared: what they are, names, types. Buffers
+    /// that the code also writes are declared as outputs.
     pub(super) fn loads(&self) -> Vec<(Bound, String, &'static str)> {
         let replaced = |i: usize| self.ir.outputs.iter().any(|o| o.replaces == Some(i));
         let own = self.ir.reads().filter(|(i, _)| !replaced(*i) && self.buffers[*i].1);
@@ -306,7 +307,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         loads || self.ir.instances.iter().any(|i| i.dtype == DType::F16)
     }
 
-    /// The name of the kernel: that of its last op, and how many turns it goes through.
+    /// The kernel's name: that of its last op, and how many turns it makes.
     pub(super) fn label(&self, graph: &crate::graph::Graph) -> String {
         let last = self.ir.outputs.last().map(|output| output.node);
         let name = last.map_or("kernel", |node| graph.nodes[node as usize].op.name());
@@ -335,7 +336,7 @@ pub(super) fn vector(register: Register) -> String {
     format!("vec4<{}>", register.scalar())
 }
 
-/// The value as it would come back from a buffer: registers are wider than some dtypes.
+/// The value as a buffer would return it: registers are wider than some dtypes.
 pub(super) fn rounded(dtype: DType, value: Arguments) -> String {
     match dtype {
         DType::F16 => format!("vec4<f32>(vec4<f16>({value}))"),
@@ -364,7 +365,7 @@ pub(super) fn indented(text: &str, by: usize) -> String {
     all
 }
 
-/// True if the load comes from memory that an earlier kernel of the same kernel IR wrote.
+/// True if the load is a partial result that the fold's first kernel wrote.
 pub(super) fn temp_of(source: LoadSource) -> Option<usize> {
     match source {
         LoadSource::Temp(i) => Some(i),

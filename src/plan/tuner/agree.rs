@@ -1,12 +1,12 @@
-//! When the results of two variants are the same.
+//! Decides when two variants' results agree.
 
 use half::f16;
 
 use crate::dtype::DType;
 
-/// Whether two results are the same but for the order in which `terms` products were added up: rounding errors grow
-/// as the root of their number, and eight times that is never reached by right ones. With `half` factors may have been
-/// rounded to `f16`. Says what differs.
+/// Compares two results, which may differ by adding up `terms` products in another order: rounding errors grow as the
+/// root of their number, and correct results never differ by eight times that. With `half` the kernels may have rounded
+/// factors to `f16`. An error says what differs.
 pub(super) fn agree(
     dtype: DType,
     half: bool,

@@ -1,4 +1,4 @@
-//! Measuring while the program runs: a little between flushes, a small share of the time.
+//! Measures while the program runs: a little between flushes, a small share of the time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{Task, Tuner, Tuning};
 use crate::device::{Gpu, platform};
 use crate::error::Result;
 
-/// How much of the time measuring may take: one part in so many.
+/// Measuring may take one part in so many of the time.
 const SHARE: u32 = 20;
 
 /// The ops that wait to be measured.
@@ -18,9 +18,9 @@ const SHARE: u32 = 20;
 pub(super) struct Background {
     waiting: VecDeque<Arc<Task>>,
     pub(super) current: Option<Measurement>,
-    /// Not before.
+    /// The tuner measures nothing before this.
     pub(super) next: Option<Instant>,
-    /// Something was found that plans do not use yet.
+    /// There are findings that plans do not use yet.
     news: bool,
 }
 
@@ -31,22 +31,22 @@ impl Background {
 }
 
 impl Tuner {
-    /// Does a little of the measuring that waits. True when all of it is done and plans should be made anew.
+    /// Does a little of the waiting measurements. Returns true when all are done and plans should be made anew.
     ///
     /// # Errors
-    /// What the program's own work has met, not what measuring has.
+    /// Those of the program's own work; errors of the measurement itself only end it.
     pub(crate) fn slice(&mut self, gpu: &Gpu) -> Result<bool> {
         let work = &mut self.background;
         if !platform::MAY_BLOCK
             || self.mode != Tuning::Background
             || (work.current.is_none() && work.waiting.is_empty())
             || work.next.is_some_and(|next| Instant::now() < next)
-            // Somebody is profiling.
+            // Somebody records a profile.
             || gpu.start_profile().map(|()| gpu.drop_profile()).is_err()
         {
             return Ok(false);
         }
-        // What is under way is the program's and not to be counted.
+        // The device first finishes the program's work, which must not count.
         gpu.wait(None)?;
         let began = Instant::now();
         let stepped = self.small_step(gpu);

@@ -1,6 +1,6 @@
-//! Findings: an op's key to the name of its fastest variant, as text and as a file in the cache folder.
+//! Findings: the name of the fastest variant for each op's key, as text and as a file in the cache folder.
 //!
-//! A file that is missing, broken or another adapter's is left aside: what it said can be measured again.
+//! The tuner ignores a file that is missing, broken or another adapter's: it can measure again.
 
 use std::fmt::Write;
 use std::io;
@@ -10,7 +10,7 @@ use crate::cache_folder;
 use crate::device::{AdapterInfo, Caps, platform};
 use crate::files;
 
-/// What findings hold for: an adapter with its driver, what of it is used, and the crate's version.
+/// What findings hold for: an adapter with its driver, which of its features are used, and the crate's version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     adapter: String,
@@ -24,7 +24,7 @@ pub(crate) struct Findings(Vec<(String, String)>);
 
 const MAGIC: &str = "wgrad tuning 1";
 
-/// A file beyond this is not ours.
+/// A larger file is not ours.
 const LARGEST: u64 = 16 << 20;
 
 impl Identity {
@@ -48,7 +48,7 @@ impl Identity {
         )
     }
 
-    /// The file in the cache folder, if there is to be one.
+    /// The file in the cache folder, if there should be one.
     fn path(&self) -> Option<PathBuf> {
         let env = |name: &str| std::env::var_os(name);
         if !platform::HAS_FILES || self.adapter.is_empty() || cache_folder::is_off(&env) {
@@ -98,7 +98,7 @@ impl Findings {
         format!("{header}checksum {sum:016x}\n{lines}")
     }
 
-    /// Reads what [`Findings::text`] has written, or says why it cannot be used.
+    /// Reads what [`Findings::text`] has written, or says why it cannot use it.
     pub(super) fn parse(text: &[u8], identity: &Identity) -> Result<Self, String> {
         let text = std::str::from_utf8(text).map_err(|_| "it is not text".to_string())?;
         if !text.starts_with(&format!("{MAGIC}\n")) {
@@ -122,7 +122,7 @@ impl Findings {
         Ok(findings)
     }
 
-    /// What the file in the cache folder says; nothing if there is none that can be used.
+    /// The findings of the file in the cache folder; none if there is no file that it can use.
     pub(super) fn of_file(identity: &Identity) -> Self {
         identity.path().map(|path| Findings::read(&path, identity)).unwrap_or_default()
     }
@@ -139,7 +139,7 @@ impl Findings {
         })
     }
 
-    /// Writes the file, with what another process has found meanwhile.
+    /// Writes the file, and keeps what another process has found meanwhile.
     pub(super) fn save(&self, identity: &Identity) {
         let Some(path) = identity.path() else { return };
         if let Err(error) = self.write(&path, identity) {

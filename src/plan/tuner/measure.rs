@@ -1,7 +1,8 @@
-//! Measuring: each variant of an op alone, on random numbers, compared with the plain one before it is timed.
+//! Measures variants: runs each variant of an op alone, on random numbers, and compares it with the plain one before
+//! timing it.
 //!
-//! A measurement is made in small steps, so that it can be done at once or bit by bit between flushes. It holds no
-//! device memory between those.
+//! A measurement proceeds in small steps, at once or bit by bit between flushes. Between steps it holds no device
+//! memory.
 
 use std::sync::Arc;
 
@@ -18,30 +19,31 @@ use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::lower::Variants;
 use crate::graph::{Graph, Input, Node, Spec};
 
-/// Turns that every variant gets which is not left behind.
+/// Every variant that is not left behind gets so many turns.
 const ROUNDS: usize = 7;
-/// What is this much slower than the fastest is left behind; after one turn, which chance may have slowed down, more.
+/// A variant that is so much slower than the fastest is left behind; after one turn, which chance may have slowed down,
+/// it takes more.
 const LEFT_BEHIND: f64 = 1.5;
 const FAR_BEHIND: f64 = 3.0;
-/// Rounds in which the first choice stays, and which there are however long they take.
+/// The first choice stays in the running for so many rounds, and there are so many however long they take.
 const LEAST: usize = 3;
-/// The first choice stays unless another one is faster by this much: less may be noise.
+/// The first choice stays unless another variant is faster by this much: less may be noise.
 const WORTH: f64 = 1.05;
-/// After this much time with one op there is no further round.
+/// After so much time with one op there is no further round.
 const LONGEST: Duration = Duration::from_millis(1500);
-/// What takes so much longer than the others when it is verified is not timed: more than any driver takes to compile.
+/// A variant whose verification takes so much longer than the others' is not timed: no driver takes as long to compile.
 const HOPELESS: Duration = Duration::from_millis(300);
-/// A turn runs a short kernel several times, for about this long. A browser's answer alone takes about a millisecond.
+/// A turn runs a short kernel several times, for about this long.
 const TURN: Duration = platform::TUNER_TURN;
-/// Times a turn runs a kernel at most.
+/// A turn runs a kernel at most this often.
 const RUNS: u32 = platform::TUNER_RUNS;
 
-/// One op being measured.
+/// The measurement of one op.
 pub(super) struct Measurement {
     task: Arc<Task>,
     graph: Graph,
     entries: Vec<Entry>,
-    /// What the plain variant gives, once it has run.
+    /// The result of the plain variant, once it has run.
     plain: Option<Vec<u8>>,
     round: usize,
     /// The entry whose turn it is.
@@ -51,7 +53,7 @@ pub(super) struct Measurement {
 
 struct Entry {
     plan: Plan,
-    /// How long it took to verify it, compiling included.
+    /// How long its verification took, compiling included.
     tried: Duration,
     times: Vec<Duration>,
     state: State,
@@ -87,7 +89,7 @@ impl Measurement {
         Measurement { entries, graph, plain: None, round: 0, turn: 0, spent: Duration::ZERO, task }
     }
 
-    /// Does the next step. `None` when there is none left.
+    /// Does the next step. `None` if there is none left.
     ///
     /// # Errors
     /// If there is no memory, the device is lost, or the plain variant does not run.
@@ -107,7 +109,7 @@ impl Measurement {
             Some(leaves) => leaves,
             None => scratch.insert(fill(gpu, &self.task.inputs)?),
         };
-        // The plain variant first.
+        // The plain variant comes first.
         let untried = match &self.plain {
             None => Some(self.task.variants.plain),
             Some(_) => self.entries.iter().position(|entry| entry.state == State::Untried),
@@ -117,7 +119,7 @@ impl Measurement {
             return Ok(Some(()));
         }
         if self.round == 0 && self.turn == 0 {
-            // Verifying was not a round.
+            // The verification was not a round.
             self.spent = Duration::ZERO;
             self.give_up_hopeless();
         }
@@ -140,7 +142,7 @@ impl Measurement {
         Ok(Some(()))
     }
 
-    /// Compares a variant with the plain one, which comes first and has to be right.
+    /// Compares a variant with the plain one, which comes first and must be right.
     async fn verify(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
         let entry = &mut self.entries[at];
         let first = self.plain.is_none();
@@ -149,7 +151,7 @@ impl Measurement {
         let verdict = match entry.result(gpu, &self.graph, leaves).await {
             Ok(result) => {
                 let dtype = self.task.output.dtype;
-                // A NaN is not even near itself.
+                // A NaN does not even agree with itself.
                 let verdict =
                     agree(dtype, half, *terms, self.plain.as_ref().unwrap_or(&result), &result);
                 if first {
@@ -174,7 +176,8 @@ impl Measurement {
         Ok(())
     }
 
-    /// Whether the first variant gives what the plain one gives; `None` if there is no memory or no device to tell.
+    /// Whether the first variant gives the plain one's result; `None` if a lack of memory or of the device leaves it
+    /// open.
     pub(super) fn proves_the_first(mut self, gpu: &Gpu) -> Option<bool> {
         let mut scratch = None;
         for _ in 0..2 {
@@ -188,7 +191,7 @@ impl Measurement {
 
     async fn time(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
         let entry = &mut self.entries[at];
-        // The first turn tells how long a run takes.
+        // The first turn shows how long a run takes.
         let runs = match median(&entry.times) {
             Some(time) => (TURN.as_secs_f64() / time.as_secs_f64()).clamp(1.0, RUNS.into()) as u32,
             None => 1,
@@ -214,7 +217,7 @@ impl Measurement {
         }
     }
 
-    /// Compares the shortest times: chance only makes them longer.
+    /// Compares the shortest times, as chance only makes times longer.
     fn leave_behind(&mut self) {
         let shortest = |entry: &Entry| entry.times.iter().min().map(Duration::as_secs_f64);
         let right = self.entries.iter().filter(|entry| entry.state == State::Right);
@@ -228,7 +231,7 @@ impl Measurement {
         }
     }
 
-    /// What was found after steps that have ended so.
+    /// What the steps have found; `done` is how they ended.
     ///
     /// # Errors
     /// If the device is lost.
@@ -243,7 +246,7 @@ impl Measurement {
         }
     }
 
-    /// The name of what would be taken without measuring.
+    /// The name of the variant that the op takes by itself.
     pub(super) fn first(&self) -> &str {
         &self.task.variants.names[0]
     }
@@ -273,8 +276,8 @@ impl Measurement {
     }
 }
 
-/// Measures `tasks` in turn, taking each out as it comes to it, and adds what was found to `found`. One for which there
-/// is no memory is left out.
+/// Measures `tasks` in turn, taking each out as it comes to it, and adds what it finds to `found`. It leaves out an op
+/// for which there is no memory.
 ///
 /// # Errors
 /// If the device is lost; the tasks that are left were not measured.
@@ -298,7 +301,7 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-/// Inputs with random numbers in them.
+/// Buffers of inputs, with random numbers in them.
 pub(super) type Scratch = Vec<Arc<Buffer>>;
 
 fn fill(gpu: &Gpu, inputs: &[Spec]) -> Result<Scratch> {
@@ -312,7 +315,7 @@ fn fill(gpu: &Gpu, inputs: &[Spec]) -> Result<Scratch> {
     Ok(scratch)
 }
 
-/// Random elements of `spec`, and behind them what makes numbers wrong that take them in.
+/// Random elements of `spec`, and behind them bytes that make a result wrong if a kernel takes them in.
 fn numbers(spec: &Spec, random: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(spec.bytes() as usize);
     for _ in 0..spec.elements() {
@@ -339,8 +342,8 @@ impl Entry {
     ) -> Result<Vec<u8>> {
         let began = Instant::now();
         let spec = &graph.nodes[0].spec;
-        // The run takes the buffers that were freed last. What another variant has left in them would pass for the
-        // result of one that writes nothing.
+        // The run takes the buffers that were freed last. If another variant's result were still in them, a variant
+        // that writes nothing would seem right.
         let mut taken = Vec::new();
         gpu.pool
             .acquire_all(self.plan.slots.iter().map(|slot| (slot.bytes, &[][..])), &mut taken)?;
@@ -355,8 +358,8 @@ impl Entry {
         read
     }
 
-    /// The times of `runs` runs, by the device's clock where it has one; natively. None if another thread's work came
-    /// between. In a browser their mean, by the page's clock.
+    /// The times of `runs` runs, by the device's clock where it has one; none if another thread's work came between. In
+    /// a browser their mean, by the page's clock.
     async fn run_timed(
         &mut self,
         gpu: &Gpu,
@@ -394,7 +397,7 @@ impl Entry {
     }
 }
 
-/// Errors that are not one variant's.
+/// Errors that are not the fault of one variant.
 fn is_grave(error: &Error) -> bool {
     error.is_device_lost() || error.is_out_of_memory()
 }

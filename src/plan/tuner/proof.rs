@@ -1,5 +1,5 @@
-//! Proofs: what drivers declare and some compute wrongly is compared with the plain kernel, on small cases, before any
-//! op may use it.
+//! Proofs: some drivers declare what they compute wrongly, so the tuner compares it with the plain kernel on small
+//! cases before any op may use it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use super::measure::Measurement;
 use crate::device::{Caps, Cooperative, Gpu};
 use crate::graph::lower::{LoweringContext, Unverified, Variants};
 
-/// Settles `unverified`: in `caps` their kinds are proven then, or gone. True if there is something new to plan with.
+/// Runs the cases of `unverified`; afterwards their kinds in `caps` are proven or gone. Returns true if plans can use
+/// something new.
 pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, unverified: &[Unverified]) -> bool {
     let mut news = false;
     for kind in caps.cooperative.clone() {
