@@ -6,17 +6,17 @@
 #![cfg(target_family = "wasm")]
 
 mod args;
-#[cfg(feature = "ops")]
-mod builders;
 mod config;
 mod device;
 mod error;
 #[cfg(feature = "ops")]
 mod fit;
 mod images;
+mod layer;
 mod losses;
 #[cfg(feature = "ops")]
 mod ops;
+mod optimizer;
 mod panics;
 mod profile;
 mod random;
@@ -32,10 +32,10 @@ mod values;
 mod variable;
 mod weights;
 
-#[cfg(feature = "ops")]
-pub use builders::layers;
 pub use device::{Device, Plan};
 pub use images::Images;
+#[cfg(feature = "ops")]
+pub use layer::layers;
 pub use panics::on_panic;
 pub use profile::Profiler;
 pub use random::set_seed;

@@ -10,9 +10,10 @@ use wgrad::keras::{Layer, TRAINING};
 use wgrad::{GradientTape, Trackable};
 
 use crate::args::{Options, show};
-use crate::config::{add_layer, optimizer};
 use crate::error::{Result, bad_type};
+use crate::layer::add_layer;
 use crate::losses::Loss;
+use crate::optimizer::optimizer;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 

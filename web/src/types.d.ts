@@ -27,34 +27,6 @@ export type Padding = 'same' | 'valid';
 /** One number for both axes, or rows and columns. */
 export type Pair = number | readonly [number, number];
 
-export interface DenseOptions {
-  units: number; activation?: Activation; useBias?: boolean; kernelInitializer?: Initializer; name?: string;
-}
-export interface Conv2dLayerOptions {
-  filters: number; kernelSize: Pair; strides?: Pair; padding?: Padding; dilations?: Pair; activation?: Activation;
-  useBias?: boolean; kernelInitializer?: Initializer; name?: string;
-}
-export interface PoolingOptions { poolSize?: Pair; strides?: Pair; padding?: Padding; name?: string; }
-export interface DropoutOptions { rate: number; seed?: number; name?: string; }
-export interface ActivationOptions { activation: Activation; name?: string; }
-export interface FlattenOptions { name?: string; }
-
-/** A layer of a model, as a plain object that can be kept as JSON. */
-export type LayerConfig =
-  | ({ type: 'flatten' } & FlattenOptions)
-  | ({ type: 'dense' } & DenseOptions)
-  | ({ type: 'conv2d' } & Conv2dLayerOptions)
-  | ({ type: 'maxPooling2d' } & PoolingOptions)
-  | ({ type: 'averagePooling2d' } & PoolingOptions)
-  | ({ type: 'dropout' } & DropoutOptions)
-  | ({ type: 'activation' } & ActivationOptions);
-
-/** How weights are changed; a name alone takes Keras's defaults. */
-export type OptimizerConfig =
-  | 'adam' | 'sgd'
-  | { type: 'adam'; learningRate?: number; beta1?: number; beta2?: number; epsilon?: number }
-  | { type: 'sgd'; learningRate?: number; momentum?: number; nesterov?: boolean };
-
 /** What training makes small. The cross-entropies take logits: the last layer has no activation. */
 export type Loss = 'sparseCategoricalCrossentropy' | 'binaryCrossentropy' | 'meanSquaredError';
 

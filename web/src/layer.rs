@@ -1,0 +1,141 @@
+//! [`layers`]: the objects that describe layers, and the layers that they describe. A row has all of both.
+
+#[cfg(feature = "ops")]
+use js_sys::Object;
+use wasm_bindgen::prelude::*;
+use wgrad::keras::Sequential;
+use wgrad::keras::layers::{
+    Activate, AveragePooling2D, Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D,
+};
+
+use crate::args::Options;
+use crate::config::{Kind, activation, find, initializer, padding};
+use crate::error::Result;
+
+/// Makes the objects that describe layers: `layers.dense({ units: 10 })` is `{ type: 'dense', units: 10 }`.
+#[cfg(feature = "ops")]
+#[wasm_bindgen]
+#[allow(non_camel_case_types)] // A namespace, not a class: nobody makes one.
+pub struct layers;
+
+macro_rules! layers {
+    ($($(#[$doc:meta])* $name:ident $type:literal, $given:literal: $interface:literal { $fields:literal }
+        [$($option:literal),*] $make:expr;)*) => {
+        #[cfg(feature = "ops")]
+        #[wasm_bindgen]
+        impl layers {$(
+            $(#[$doc])*
+            #[wasm_bindgen(js_name = $type, unchecked_return_type = "LayerConfig")]
+            pub fn $name(#[wasm_bindgen(unchecked_param_type = $given)] options: &JsValue) -> Object {
+                describe($type, options)
+            }
+        )*}
+
+        static LAYERS: &[Kind<Box<dyn Layer>>] = &[$(
+            Kind { name: $type, options: &["type", $($option,)* "name"], make: $make },
+        )*];
+
+        #[wasm_bindgen(typescript_custom_section)]
+        const TYPES: &str = concat!(
+            $("export interface ", $interface, " { ", $fields, " name?: string; }\n",)*
+            "/** A layer of a model, as a plain object that can be kept as JSON. */\nexport type LayerConfig =\n",
+            $("  | ({ type: '", $type, "' } & ", $interface, ")\n",)*
+            "  ;\n",
+        );
+    };
+}
+// The first becomes `static dense(options: DenseOptions): LayerConfig`, an entry of `LAYERS`, and in TypeScript
+// `interface DenseOptions { units: number; ...; name?: string; }`.
+layers! {
+    /// `activation(x kernel + bias)`, along the last axis.
+    dense "dense", "DenseOptions": "DenseOptions" {
+        "units: number; activation?: Activation; useBias?: boolean; kernelInitializer?: Initializer;"
+    } ["units", "activation", "useBias", "kernelInitializer"] |options| {
+        let units = options.required("units", options.count("units")?)?;
+        let layer = Dense::new(units)
+            .activation(activation(options)?.unwrap_or_default())
+            .use_bias(options.bool("useBias")?.unwrap_or(true))
+            .kernel_initializer(initializer(options)?);
+        Ok(Box::new(layer))
+    };
+    /// Convolves images `[N,H,W,C]` with trained filters.
+    conv2d "conv2d", "Conv2dLayerOptions": "Conv2dLayerOptions" {
+        "filters: number; kernelSize: Pair; strides?: Pair; padding?: Padding; dilations?: Pair; \
+         activation?: Activation; useBias?: boolean; kernelInitializer?: Initializer;"
+    } [
+        "filters", "kernelSize", "strides", "padding", "dilations", "activation", "useBias", "kernelInitializer"
+    ] |options| {
+        let filters = options.required("filters", options.count("filters")?)?;
+        let kernel = options.required("kernelSize", options.pair("kernelSize")?)?;
+        let layer = Conv2D::new(filters, kernel)
+            .strides(options.pair("strides")?.unwrap_or([1, 1]))
+            .padding(padding(options)?)
+            .dilations(options.pair("dilations")?.unwrap_or([1, 1]))
+            .activation(activation(options)?.unwrap_or_default())
+            .use_bias(options.bool("useBias")?.unwrap_or(true))
+            .kernel_initializer(initializer(options)?);
+        Ok(Box::new(layer))
+    };
+    /// The largest element of each window.
+    max_pooling2d "maxPooling2d", "PoolingOptions | void": "PoolingOptions" {
+        "poolSize?: Pair; strides?: Pair; padding?: Padding;"
+    } ["poolSize", "strides", "padding"] |options| {
+        let (window, strides) = windows(options)?;
+        Ok(Box::new(MaxPooling2D::new(window).strides(strides).padding(padding(options)?)))
+    };
+    /// The mean of each window.
+    average_pooling2d "averagePooling2d", "PoolingOptions | void": "PoolingOptions" {
+        "poolSize?: Pair; strides?: Pair; padding?: Padding;"
+    } ["poolSize", "strides", "padding"] |options| {
+        let (window, strides) = windows(options)?;
+        Ok(Box::new(AveragePooling2D::new(window).strides(strides).padding(padding(options)?)))
+    };
+    /// Leaves out a part of the elements while training.
+    dropout "dropout", "DropoutOptions": "DropoutOptions" {
+        "rate: number; seed?: number;"
+    } ["rate", "seed"] |options| {
+        let rate = options.required("rate", options.number("rate")?)?;
+        let layer = Dropout::new(rate as f32);
+        Ok(Box::new(match options.size("seed")? {
+            Some(seed) => layer.seed(seed as u64),
+            None => layer,
+        }))
+    };
+    /// A function of each element.
+    activation "activation", "ActivationOptions": "ActivationOptions" {
+        "activation: Activation;"
+    } ["activation"] |options| {
+        let function = options.required("activation", activation(options)?)?;
+        Ok(Box::new(Activate::new(function)))
+    };
+    /// All axes but the first as one.
+    flatten "flatten", "FlattenOptions | void": "FlattenOptions" { "" } [] |_| Ok(Box::new(Flatten::new()));
+}
+
+#[cfg(feature = "ops")]
+fn describe(kind: &str, options: &JsValue) -> Object {
+    let config = Object::new();
+    // A new object takes any property.
+    let _ = js_sys::Reflect::set(&config, &"type".into(), &kind.into());
+    match options.dyn_ref::<Object>() {
+        Some(options) => Object::assign(&config, options),
+        None => config,
+    }
+}
+
+/// Sizes of a pool's windows, and how far they are apart.
+fn windows(options: &Options) -> Result<([usize; 2], [usize; 2])> {
+    let window = options.pair("poolSize")?.unwrap_or([2, 2]);
+    Ok((window, options.pair("strides")?.unwrap_or(window)))
+}
+
+/// Appends the layer that `config` describes.
+pub(crate) fn add_layer(model: Sequential, config: &JsValue) -> Result<Sequential> {
+    let kind = find("Sequential", "a layer", config, LAYERS)?;
+    let options = Options::new(kind.name, config, kind.options)?;
+    let layer = (kind.make)(&options)?;
+    Ok(match options.string("name")? {
+        Some(name) => model.add_named(&name, layer),
+        None => model.add(layer),
+    })
+}
