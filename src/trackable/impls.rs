@@ -206,6 +206,8 @@ plain!(
     crate::ops::PadMode,
     crate::ops::Padding,
     crate::ops::Pool2dOptions,
+    crate::shape::Axes,
+    crate::shape::Axis,
     crate::shape::Shape,
     crate::tensor::Tensor,
 );

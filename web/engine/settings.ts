@@ -7,6 +7,7 @@ export type Layer =
   | { type: 'dense'; units: number; activation: Activation }
   | { type: 'conv2d'; filters: number; kernelSize: number; strides: number; padding: Padding; activation: Activation }
   | { type: 'maxPooling2d' | 'averagePooling2d'; poolSize: number; strides: number; padding: Padding }
+  | { type: 'layerNormalization'; epsilon: number }
   | { type: 'dropout'; rate: number }
   | { type: 'activation'; activation: Activation };
 
@@ -51,6 +52,7 @@ export const LAYERS: Record<Layer['type'], { label: string; fields: readonly Fie
   averagePooling2d: { label: 'AveragePooling2D', fields: pooling },
   flatten: { label: 'Flatten', fields: [] },
   dense: { label: 'Dense', fields: [whole('units', 'units', 64, 4096), activation] },
+  layerNormalization: { label: 'LayerNormalization', fields: [{ name: 'epsilon', label: 'epsilon', kind: 'real', start: 0.001, min: 0, max: 1 }] },
   dropout: { label: 'Dropout', fields: [{ name: 'rate', label: 'rate', kind: 'real', start: 0.4, min: 0, max: 0.95 }] },
   activation: { label: 'Activation', fields: [activation] },
 };

@@ -1,7 +1,7 @@
 //! What the objects that describe layers and optimizers have in common.
 
-use js_sys::Reflect;
-use wasm_bindgen::JsValue;
+use js_sys::{Array, Reflect};
+use wasm_bindgen::{JsCast, JsValue};
 use wgrad::Padding;
 use wgrad::keras::{Activation, Initializer};
 
@@ -50,6 +50,17 @@ pub(crate) fn initializer(options: &Options) -> Result<Initializer> {
     let wanted = INITIALIZERS.map(|(name, _)| name).join(", ");
     let found = options.read("kernelInitializer", &format!("one of {wanted}"), read)?;
     Ok(found.unwrap_or(Initializer::GlorotUniform))
+}
+
+/// The option `axis`: one axis or several.
+pub(crate) fn axes(options: &Options) -> Result<Option<Vec<i64>>> {
+    let whole = |value: JsValue| value.as_f64().filter(|n| n.fract() == 0.0).map(|n| n as i64);
+    options.read("axis", "a whole number or a list of them", |value| {
+        match value.dyn_ref::<Array>() {
+            Some(list) => list.iter().map(whole).collect(),
+            None => Some(vec![whole(value.clone())?]),
+        }
+    })
 }
 
 pub(crate) fn activation(options: &Options) -> Result<Option<Activation>> {

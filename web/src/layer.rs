@@ -5,11 +5,12 @@ use js_sys::Object;
 use wasm_bindgen::prelude::*;
 use wgrad::keras::Sequential;
 use wgrad::keras::layers::{
-    Activate, AveragePooling2D, Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D,
+    Activate, AveragePooling2D, Conv2D, Dense, Dropout, Flatten, Layer, LayerNormalization,
+    MaxPooling2D,
 };
 
 use crate::args::Options;
-use crate::config::{Kind, activation, find, initializer, padding};
+use crate::config::{Kind, activation, axes, find, initializer, padding};
 use crate::error::Result;
 
 /// Makes the objects that describe layers: `layers.dense({ units: 10 })` is `{ type: 'dense', units: 10 }`.
@@ -89,6 +90,19 @@ layers! {
     } ["poolSize", "strides", "padding"] |options| {
         let (window, strides) = windows(options)?;
         Ok(Box::new(AveragePooling2D::new(window).strides(strides).padding(padding(options)?)))
+    };
+    /// Each example with mean 0 and variance 1 along axes, the last one unless given.
+    layer_normalization "layerNormalization", "LayerNormalizationOptions | void": "LayerNormalizationOptions" {
+        "axis?: number | readonly number[]; epsilon?: number; center?: boolean; scale?: boolean;"
+    } ["axis", "epsilon", "center", "scale"] |options| {
+        let layer = LayerNormalization::new()
+            .epsilon(options.number("epsilon")?.unwrap_or(1e-3) as f32)
+            .center(options.bool("center")?.unwrap_or(true))
+            .scale(options.bool("scale")?.unwrap_or(true));
+        Ok(Box::new(match axes(options)? {
+            Some(axes) => layer.axis(axes),
+            None => layer,
+        }))
     };
     /// Leaves out a part of the elements while training.
     dropout "dropout", "DropoutOptions": "DropoutOptions" {

@@ -8,6 +8,7 @@ mod conv2d;
 mod dense;
 mod dropout;
 mod flatten;
+mod layer_normalization;
 mod pooling;
 
 pub use activate::Activate;
@@ -15,6 +16,7 @@ pub use conv2d::Conv2D;
 pub use dense::Dense;
 pub use dropout::Dropout;
 pub use flatten::Flatten;
+pub use layer_normalization::LayerNormalization;
 pub use pooling::{AveragePooling2D, MaxPooling2D};
 
 use std::sync::Arc;

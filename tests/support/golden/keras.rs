@@ -3,7 +3,9 @@
 use ndarray::Axis;
 use serde_json::Value;
 use wgrad::Trackable;
-use wgrad::keras::layers::{AveragePooling2D, Conv2D, Dense, Dropout, Flatten, MaxPooling2D};
+use wgrad::keras::layers::{
+    AveragePooling2D, Conv2D, Dense, Dropout, Flatten, LayerNormalization, MaxPooling2D,
+};
 use wgrad::keras::losses::{Reduction, SparseCategoricalCrossentropy};
 use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
@@ -54,6 +56,10 @@ fn unbuilt(c: &Call) -> Answer<Box<dyn Layer>> {
             let size = c.two("pool_size")?.unwrap_or([2, 2]);
             let strides = c.two("strides")?.unwrap_or(size);
             Box::new(AveragePooling2D::new(size).strides(strides).padding(padding(c)?))
+        }
+        "keras.layers.LayerNormalization" => {
+            let layer = LayerNormalization::new().axis(c.axes("axis")?);
+            Box::new(layer.epsilon(c.need("epsilon", c.float("epsilon")?)? as f32))
         }
         "keras.layers.Flatten" => Box::new(Flatten::new()),
         "keras.layers.Dropout" => Box::new(Dropout::new(c.need("rate", c.float("rate")?)? as f32)),

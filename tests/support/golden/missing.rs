@@ -134,7 +134,6 @@ pub const MISSING: &[Reason] = &[
             "tf.nn.local_response_normalization",
             "keras.layers.BatchNormalization",
             "keras.layers.GroupNormalization",
-            "keras.layers.LayerNormalization",
             "keras.layers.RMSNormalization",
             "keras.layers.UnitNormalization",
         ],
