@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
 macro_rules! pooling {
-    ($(#[$doc:meta])* $layer:ident, $op:ident) => {
+    ($(#[$doc:meta])* pub struct $layer:ident calls $op:ident) => {
         $(#[$doc])*
         #[derive(Trackable)]
         pub struct $layer {
@@ -57,10 +57,10 @@ pooling! {
     /// # Ok(())
     /// # }
     /// ```
-    MaxPooling2D, max_pool2d
+    pub struct MaxPooling2D calls max_pool2d
 }
 pooling! {
     /// The mean of each window and channel, of those elements that lie in the image: images `[N,H,W,C]`, result
     /// `[N,OH,OW,C]`.
-    AveragePooling2D, avg_pool2d
+    pub struct AveragePooling2D calls avg_pool2d
 }
