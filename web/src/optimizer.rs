@@ -1,7 +1,7 @@
 //! The optimizers that plain objects describe. A row has all of one.
 
 use wasm_bindgen::prelude::*;
-use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
+use wgrad::keras::optimizers::{Adam, Optimizer, RmsProp, Sgd};
 
 use crate::args::Options;
 use crate::config::{Kind, find};
@@ -35,6 +35,15 @@ optimizers! {
             adam = adam.epsilon(epsilon);
         }
         Ok(Box::new(adam))
+    };
+    "rmsprop" { "rho?: number; momentum?: number; epsilon?: number; centered?: boolean" }
+        ["rho", "momentum", "epsilon", "centered"] |options| {
+        let rmsprop = RmsProp::new(rate(options, 1e-3)?)
+            .rho(options.number("rho")?.unwrap_or(0.9))
+            .momentum(options.number("momentum")?.unwrap_or(0.0))
+            .epsilon(options.number("epsilon")?.unwrap_or(1e-7))
+            .centered(options.bool("centered")?.unwrap_or(false));
+        Ok(Box::new(rmsprop))
     };
     "sgd" { "momentum?: number; nesterov?: boolean" } ["momentum", "nesterov"] |options| {
         let sgd = Sgd::new(rate(options, 1e-2)?)

@@ -5,11 +5,13 @@
 //! step runs the same plan. Schedules of the learning rate are the program's: call `set_learning_rate`.
 
 mod adam;
+mod rmsprop;
 mod sgd;
 mod state;
 mod step;
 
 pub use adam::Adam;
+pub use rmsprop::RmsProp;
 pub use sgd::Sgd;
 pub use state::OptimizerState;
 use state::Pace;

@@ -8,7 +8,7 @@ use wgrad::keras::layers::{
 };
 use wgrad::keras::losses::{Reduction, SparseCategoricalCrossentropy};
 use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
-use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
+use wgrad::keras::optimizers::{Adam, Optimizer, RmsProp, Sgd};
 use wgrad::keras::{Activation, INFERENCE, Initializer, Layer};
 use wgrad::random::Generator;
 use wgrad::{Error, Padding, Tensor, Variable};
@@ -128,7 +128,9 @@ pub fn optimize(c: &Call, sheet: &mut Sheet) -> Answer<()> {
         sheet.miss("iterations", optimizer.iterations());
     }
     let slots = optimizer.variables();
-    let state: Vec<_> = c.case.state.iter().filter(|(key, _)| key.starts_with('p')).collect();
+    let mut state: Vec<_> = c.case.state.iter().filter(|(key, _)| key.starts_with('p')).collect();
+    // Keras lists slot by slot, here it is variable by variable.
+    state.sort_by_key(|(key, _)| key.split('_').next());
     if slots.len() != state.len() {
         sheet.miss("state", format!("{} variables, Keras has {}", slots.len(), state.len()));
     }
@@ -148,6 +150,13 @@ fn optimizer(c: &Call, first_rate: f64) -> Answer<Box<dyn Optimizer>> {
             Sgd::new(rate)
                 .momentum(c.float("momentum")?.unwrap_or(0.0))
                 .nesterov(c.flag("nesterov")?),
+        ),
+        "keras.optimizers.RMSprop" => Box::new(
+            RmsProp::new(rate)
+                .rho(c.float("rho")?.unwrap_or(0.9))
+                .momentum(c.float("momentum")?.unwrap_or(0.0))
+                .epsilon(c.float("epsilon")?.unwrap_or(1e-7))
+                .centered(c.flag("centered")?),
         ),
         "keras.optimizers.Adam" => Box::new(
             Adam::new(rate)

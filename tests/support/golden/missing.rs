@@ -210,7 +210,6 @@ pub const MISSING: &[Reason] = &[
     (
         "no such optimizer",
         &[
-            "keras.optimizers.RMSprop",
             "keras.optimizers.Adagrad",
             "keras.optimizers.AdamW",
             "keras.optimizers.Nadam",

@@ -1,0 +1,113 @@
+//! [`RmsProp`]: steps divided by the size that an element's gradients had of late.
+
+use super::{Optimizer, OptimizerState, Step};
+use crate::error::{Error, Result, message};
+use crate::tensor::Tensor;
+use crate::trackable::Trackable;
+
+/// RMSprop (Hinton 2012) in Keras's form: `v = rho v + (1 - rho) g^2`, `w -= lr g / sqrt(v + epsilon)`.
+///
+/// Centered, the mean gradient `a = rho a + (1 - rho) g` is taken off: `sqrt(v - a^2 + epsilon)`. With momentum `p`, the
+/// steps are gathered: `b = p b + lr g / sqrt(..)`, `w -= b`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::optimizers::{Optimizer, RmsProp};
+/// let w = tf::Variable::new(tf::constant(3.0)?);
+/// RmsProp::new(0.1).apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
+/// // At the first step v is a tenth of g^2, so the step is the rate times sqrt(10), whatever the gradient's size.
+/// assert!((w.read().item::<f32>()? - 2.683772).abs() < 1e-5);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Trackable)]
+pub struct RmsProp {
+    #[track(flatten)]
+    state: OptimizerState,
+    rho: f64,
+    momentum: f64,
+    epsilon: f64,
+    centered: bool,
+}
+
+impl RmsProp {
+    /// This learning rate (Keras's is 0.001), a rho of 0.9, an epsilon of 1e-7, no momentum, not centered.
+    pub fn new(learning_rate: f32) -> Self {
+        let state = OptimizerState::new("rmsprop", learning_rate);
+        RmsProp { state, rho: 0.9, momentum: 0.0, epsilon: 1e-7, centered: false }
+    }
+
+    /// How slowly the means forget, from 0 to below 1.
+    pub fn rho(mut self, rho: f64) -> Self {
+        self.rho = rho;
+        self
+    }
+
+    /// How much of the last step is made again, from 0 to below 1.
+    pub fn momentum(mut self, momentum: f64) -> Self {
+        self.momentum = momentum;
+        self
+    }
+
+    /// What keeps the division from blowing up where gradients are tiny.
+    pub fn epsilon(mut self, epsilon: f64) -> Self {
+        self.epsilon = epsilon;
+        self
+    }
+
+    /// Whether gradients are measured from their mean.
+    pub fn centered(mut self, centered: bool) -> Self {
+        self.centered = centered;
+        self
+    }
+}
+
+impl Optimizer for RmsProp {
+    fn state(&self) -> &OptimizerState {
+        &self.state
+    }
+
+    fn slot_names(&self) -> Vec<&'static str> {
+        let mut names = vec!["velocity"];
+        names.extend((self.momentum > 0.0).then_some("momentum"));
+        names.extend(self.centered.then_some("average_gradient"));
+        names
+    }
+
+    fn update(
+        &self,
+        step: &Step,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let wanted = self.slot_names();
+        if slots.len() != wanted.len() {
+            return Err(Error::Shape(message!(
+                "rmsprop: update was given {} slots; it needs {}.",
+                slots.len(),
+                wanted.join(" and ")
+            )));
+        }
+        let mean =
+            |old: &Tensor, new: &Tensor| old.multiply(self.rho)?.add(new.multiply(1.0 - self.rho)?);
+        let v = mean(&slots[0], &g.square()?)?;
+        let (mut spread, mut after) = (v.clone(), vec![v]);
+        let average = match slots.last().filter(|_| self.centered) {
+            Some(average) => Some(mean(average, g)?),
+            None => None,
+        };
+        if let Some(average) = &average {
+            spread = spread.subtract(average.square()?)?;
+        }
+        let root = spread.add(self.epsilon)?.sqrt()?;
+        let mut down = g.multiply(step.learning_rate())?.divide(root)?;
+        if self.momentum > 0.0 {
+            down = slots[1].multiply(self.momentum)?.add(down)?;
+            after.push(down.clone());
+        }
+        after.extend(average);
+        Ok((w.subtract(down)?, after))
+    }
+}
