@@ -4,6 +4,7 @@
 use criterion::{BatchSize, Bencher, Criterion, Throughput, criterion_group, criterion_main};
 use wgrad as tf;
 use wgrad::Trackable;
+use wgrad::interop::DeviceExt;
 use wgrad::keras::layers::{Dense, Flatten, Layer};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Sequential, TRAINING};

@@ -4,6 +4,7 @@
 
 /// [accuracy]: crate::docs::accuracy
 /// [benchmarks]: crate::docs::benchmarks
+/// [embedding]: crate::docs::embedding
 /// [how-it-runs]: crate::docs::how_it_runs
 /// [tuning]: crate::docs::tuning
 #[doc = include_str!("../docs/guide.md")]
@@ -15,8 +16,13 @@ pub mod layers {}
 #[doc = include_str!("../FEATURES.md")]
 pub mod features {}
 
+/// [embedding]: crate::docs::embedding
 #[doc = include_str!("../docs/how-it-runs.md")]
 pub mod how_it_runs {}
+
+/// [how-it-runs]: crate::docs::how_it_runs
+#[doc = include_str!("../docs/embedding.md")]
+pub mod embedding {}
 
 #[doc = include_str!("../docs/web.md")]
 pub mod web {}

@@ -143,9 +143,9 @@ pub enum DeviceFault {
     Limit,
     /// Tensors of two devices met in one call.
     Mismatch,
-    /// An application's buffer cannot be used, or cannot be given back: [`Tensor::from_buffer`] tells what it must be.
+    /// An application's buffer cannot be used, or cannot be given back: [`TensorExt::from_buffer`] tells what it must be.
     ///
-    /// [`Tensor::from_buffer`]: crate::Tensor::from_buffer
+    /// [`TensorExt::from_buffer`]: crate::interop::TensorExt::from_buffer
     Buffer,
     /// The driver or its validation refused a command: a defect in wgrad or in the driver.
     Validation,

@@ -2,6 +2,7 @@
 //! [architecture]: docs::architecture
 //! [benchmarks]: docs::benchmarks
 //! [contributing]: docs::contributing
+//! [embedding]: docs::embedding
 //! [features]: docs::features
 //! [guide]: docs::guide
 //! [how-it-runs]: docs::how_it_runs
@@ -23,6 +24,7 @@ mod eager;
 mod error;
 mod files;
 mod graph;
+pub mod interop;
 pub mod keras;
 mod ops;
 mod options;
@@ -38,7 +40,8 @@ mod variable;
 mod wgsl;
 
 pub use device::{
-    AdapterInfo, DeviceOptions, DeviceStats, MatmulPrecision, Profile, ProfiledKernel,
+    AdapterInfo, AdapterKind, Backend, DeviceOptions, DeviceStats, MatmulPrecision, Profile,
+    ProfiledKernel,
 };
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};
@@ -58,5 +61,3 @@ pub use tape::{GradientTape, PersistentTape, Sources, Targets, TensorOrVariable,
 pub use tensor::{Element, Nested, Operand, Tensor, constant, fill, range};
 pub use trackable::{NamedArray, Parts, Trackable};
 pub use variable::Variable;
-/// The version of wgpu whose devices and buffers can be shared.
-pub use wgpu;

@@ -4,6 +4,7 @@
 use std::process::Command;
 
 use wgrad as tf;
+use wgrad::interop::{DeviceExt, TensorExt};
 use wgrad::{Device, DeviceFault, DeviceOptions, Error, Tensor, Variable};
 
 /// One step of a small training loop: forward, backward, update, flush.

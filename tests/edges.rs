@@ -3,6 +3,7 @@
 
 use ndarray::s;
 use wgrad as tf;
+use wgrad::interop::DeviceExt;
 use wgrad::{Device, DeviceOptions, Error, GradientTape, Tensor, Variable};
 
 #[test]

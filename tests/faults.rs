@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tf::keras::optimizers::{Adam, Optimizer};
 use wgrad as tf;
 use wgrad::Trackable;
+use wgrad::interop::{DeviceExt, TensorExt};
 use wgrad::{DType, Device, Error, GradientTape, Result, Tensor, Variable};
 
 const LOST: &str = "Device: the device is lost (Destroyed: the program has given it back); its tensors are gone. Make a \

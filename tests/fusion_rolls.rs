@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use wgrad as tf;
+use wgrad::interop::DeviceExt;
 use wgrad::{DType, Device, Tensor};
 
 fn device() -> Device {

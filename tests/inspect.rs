@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use wgrad as tf;
+use wgrad::interop::DeviceExt;
 use wgrad::{Device, PlanReport, Tensor};
 
 #[test]

@@ -13,7 +13,9 @@ use std::cell::Cell;
 
 use graphs::Build;
 use wgrad as tf;
-use wgrad::{Device, wgpu};
+use wgrad::Device;
+use wgrad::interop::DeviceExt;
+use wgrad::interop::wgpu;
 
 /// Twice the graph may take so many times the memory: 2, and room for tables that double.
 const GROWTH: f64 = 2.6;

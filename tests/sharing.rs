@@ -4,6 +4,7 @@
 
 use wgpu::BufferUsages;
 use wgrad as tf;
+use wgrad::interop::{DeviceExt, TensorExt};
 use wgrad::{DType, Device, DeviceFault, Error, GradientTape, Tensor, Variable};
 
 /// A device of the application's, with these limits.

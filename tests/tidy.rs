@@ -212,7 +212,7 @@ fn nothing_is_left_half_done() {
 
 /// The rooms of `src` from the bottom up, a folder or a file each, and the rooms that each may use. The same table stands
 /// in docs/architecture.md.
-const ROOMS: [(&str, &[&str]); 23] = [
+const ROOMS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("options", &[]),
     ("files", &[]),
@@ -255,6 +255,7 @@ const ROOMS: [(&str, &[&str]); 23] = [
         &["error", "options", "shape", "dtype", "graph", "runtime", "ops", "tensor", "eager"],
     ),
     ("tape", &["error", "shape", "graph", "ops", "tensor", "variable", "eager"]),
+    ("interop", &["error", "shape", "dtype", "graph", "runtime", "ops", "tensor"]),
     ("data", &["error", "options", "cache_folder", "tensor"]),
     (
         "trackable",
@@ -385,6 +386,90 @@ fn the_map_has_the_same_arrows() {
         (!lines.contains(&words(&line))).then_some(line)
     });
     none(lacking, "docs/architecture.md lacks these lines of the table of arrows:");
+}
+
+/// What `text` makes public, without bodies: `pub` items with their whole signatures, all of a `pub enum` or `pub trait`,
+/// and what is implemented.
+fn public_text(file: &File) -> Vec<(usize, String)> {
+    let lines: Vec<(usize, &str)> = file.code().collect();
+    let mut found = Vec::new();
+    for (i, (at, line)) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        let item = line.trim_start();
+        let rest = || lines[i..].iter().map(|(_, line)| *line);
+        if item.starts_with("pub enum ") || item.starts_with("pub trait ") {
+            let end =
+                |line: &&str| !(line.trim_start().starts_with('}') && line.len() - 1 <= indent);
+            found.push((*at, rest().take_while(end).collect::<Vec<_>>().join(" ")));
+        } else if item.starts_with("pub ") || item.starts_with("impl") {
+            let function = item.contains("fn ");
+            let ends = |line: &str| {
+                line.ends_with('{')
+                    || line.ends_with(';')
+                    || line.ends_with('}')
+                    || (!function && line.ends_with(','))
+            };
+            let all: Vec<&str> = rest().collect();
+            let last = all.iter().position(|line| ends(line.trim_end())).unwrap_or(0);
+            found.push((*at, all[..=last].join(" ")));
+        }
+    }
+    found
+}
+
+/// True if `text` has a type of wgpu's, or wgpu itself; `fn wgpu()` is a name of ours.
+fn names_wgpu(text: &str) -> bool {
+    text.contains("wgpu::") || text.contains("use wgpu;")
+}
+
+/// A new version of wgpu changes its types; one module changes with them.
+#[test]
+fn types_of_wgpu_are_public_in_one_module() {
+    let (own, others): (Vec<File>, Vec<File>) =
+        sources().into_iter().partition(|file| file.path == "src/interop.rs");
+    let named = |file: &File| {
+        let items = public_text(file).into_iter().filter(|(_, text)| names_wgpu(text));
+        items.map(|(at, text)| format!("{}:{at}: {}", file.path, text.trim())).collect::<Vec<_>>()
+    };
+    // It is found where it is: the re-export, and two traits.
+    let here = own.iter().flat_map(named).collect::<Vec<_>>().join("\n");
+    for item in ["pub use wgpu;", "pub trait DeviceExt", "pub trait TensorExt"] {
+        assert!(
+            here.contains(item),
+            "{item} is not found in src/interop.rs, where it stands: {here}"
+        );
+    }
+    // What others import of wgpu would be named without its prefix.
+    let imports = others.iter().flat_map(|file| file.find("use wgpu::").collect::<Vec<_>>());
+    let imports =
+        imports.filter(|line| !line.contains("use wgpu::CooperativeScalarType as Scalar;"));
+    let wrong: Vec<String> = others.iter().flat_map(named).chain(imports).collect();
+    none(wrong, "These public items name a type of wgpu; that is for src/interop.rs alone:");
+}
+
+#[test]
+fn public_items_are_read_whole() {
+    let sample = |text: &str| File { path: String::new(), text: text.to_string() };
+    for wrong in [
+        "    pub fn a(\n        x: u32,\n        y: wgpu::Buffer,\n    ) -> u32 {\n",
+        "pub struct A(wgpu::Queue);\n",
+        "    pub kind: wgpu::DeviceType,\n",
+        "pub enum A {\n    One(u32),\n    Two(wgpu::Device),\n}\n",
+        "impl From<wgpu::RequestDeviceError> for Error {\n",
+        "pub use wgpu;\n",
+    ] {
+        let items = public_text(&sample(wrong));
+        assert!(items.iter().any(|(_, text)| names_wgpu(text)), "{wrong}");
+    }
+    for right in [
+        "    pub fn a(&self) {\n        let x = wgpu::Limits::default();\n",
+        "    pub(crate) fn a(x: wgpu::Buffer) {\n",
+        "pub struct A {\n    kind: wgpu::DeviceType,\n}\n",
+        "pub enum A {\n    One,\n}\nfn b(x: wgpu::Buffer) {}\n",
+    ] {
+        let items = public_text(&sample(right));
+        assert!(!items.iter().any(|(_, text)| names_wgpu(text)), "{right}");
+    }
 }
 
 #[test]

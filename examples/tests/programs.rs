@@ -9,6 +9,7 @@ fn example(name: &str) -> Command {
     Command::new(match name {
         "mnist" => env!("CARGO_BIN_EXE_mnist"),
         "eager" => env!("CARGO_BIN_EXE_eager"),
+        "embed" => env!("CARGO_BIN_EXE_embed"),
         _ => panic!("no such example: {name}"),
     })
 }
@@ -44,8 +45,22 @@ fn numbers_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn an_embedded_network_draws_what_it_should() {
+    let folder = std::env::temp_dir().join(format!("wgrad-embed-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let picture = folder.join("picture.ppm");
+    // The program compares its pictures with what the host knows, and fails if they differ.
+    let output = run("embed", &[picture.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    let bytes = std::fs::read(&picture).unwrap();
+    assert!(bytes.starts_with(b"P6 64 64 255\n") && bytes.len() == 13 + 64 * 64 * 3);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn a_reader_may_leave() {
-    for name in ["mnist", "eager"] {
+    for name in ["mnist", "eager", "embed"] {
         let mut child =
             example(name).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());

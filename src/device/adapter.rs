@@ -66,6 +66,79 @@ impl DeviceOptions {
     }
 }
 
+/// What an adapter is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AdapterKind {
+    /// A GPU with memory of its own.
+    DiscreteGpu,
+    /// A GPU that shares the processor's memory.
+    IntegratedGpu,
+    /// A part of a GPU, as a virtual machine has it.
+    VirtualGpu,
+    /// The processor, by a software driver.
+    Cpu,
+    /// Something that the driver does not name; browsers tell no kind.
+    Other,
+}
+
+impl AdapterKind {
+    fn of(kind: wgpu::DeviceType) -> Self {
+        match kind {
+            wgpu::DeviceType::DiscreteGpu => AdapterKind::DiscreteGpu,
+            wgpu::DeviceType::IntegratedGpu => AdapterKind::IntegratedGpu,
+            wgpu::DeviceType::VirtualGpu => AdapterKind::VirtualGpu,
+            wgpu::DeviceType::Cpu => AdapterKind::Cpu,
+            wgpu::DeviceType::Other => AdapterKind::Other,
+        }
+    }
+}
+
+/// The interface below WebGPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Backend {
+    /// Vulkan.
+    Vulkan,
+    /// Metal, on Apple's systems.
+    Metal,
+    /// Direct3D 12, on Windows.
+    Dx12,
+    /// OpenGL or OpenGL ES.
+    Gl,
+    /// A browser's own WebGPU.
+    BrowserWebGpu,
+    /// None: an adapter for tests, which computes nothing.
+    Noop,
+}
+
+impl Backend {
+    fn of(backend: wgpu::Backend) -> Self {
+        match backend {
+            wgpu::Backend::Vulkan => Backend::Vulkan,
+            wgpu::Backend::Metal => Backend::Metal,
+            wgpu::Backend::Dx12 => Backend::Dx12,
+            wgpu::Backend::Gl => Backend::Gl,
+            wgpu::Backend::BrowserWebGpu => Backend::BrowserWebGpu,
+            wgpu::Backend::Noop => Backend::Noop,
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    /// The name that `WGPU_BACKEND` takes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Backend::Vulkan => "vulkan",
+            Backend::Metal => "metal",
+            Backend::Dx12 => "dx12",
+            Backend::Gl => "gl",
+            Backend::BrowserWebGpu => "webgpu",
+            Backend::Noop => "noop",
+        })
+    }
+}
+
 /// What an adapter says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -73,9 +146,9 @@ pub struct AdapterInfo {
     /// The adapter's name, as its driver gives it.
     pub name: String,
     /// Discrete, integrated, virtual or software (`Cpu`).
-    pub kind: wgpu::DeviceType,
-    /// The graphics interface: Vulkan, Metal, DX12 or the browser's WebGPU.
-    pub backend: wgpu::Backend,
+    pub kind: AdapterKind,
+    /// The interface below: Vulkan, Metal, DX12 or the browser's WebGPU.
+    pub backend: Backend,
     /// The driver and its version.
     pub driver: String,
 }
@@ -84,8 +157,8 @@ impl AdapterInfo {
     pub(crate) fn new(info: &wgpu::AdapterInfo) -> Self {
         AdapterInfo {
             name: info.name.clone(),
-            kind: info.device_type,
-            backend: info.backend,
+            kind: AdapterKind::of(info.device_type),
+            backend: Backend::of(info.backend),
             driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
         }
     }
@@ -94,8 +167,8 @@ impl AdapterInfo {
     pub(crate) fn for_tests() -> Self {
         AdapterInfo {
             name: "test".into(),
-            kind: wgpu::DeviceType::Other,
-            backend: wgpu::Backend::Noop,
+            kind: AdapterKind::Other,
+            backend: Backend::Noop,
             driver: String::new(),
         }
     }
@@ -104,11 +177,11 @@ impl AdapterInfo {
 impl fmt::Display for AdapterInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            wgpu::DeviceType::DiscreteGpu => "discrete GPU",
-            wgpu::DeviceType::IntegratedGpu => "integrated GPU",
-            wgpu::DeviceType::VirtualGpu => "virtual GPU",
-            wgpu::DeviceType::Cpu => "software",
-            wgpu::DeviceType::Other => "unknown kind",
+            AdapterKind::DiscreteGpu => "discrete GPU",
+            AdapterKind::IntegratedGpu => "integrated GPU",
+            AdapterKind::VirtualGpu => "virtual GPU",
+            AdapterKind::Cpu => "software",
+            AdapterKind::Other => "unknown kind",
         };
         write!(f, "{} ({kind}, {:?}", self.name, self.backend)?;
         if !self.driver.is_empty() {
@@ -203,11 +276,11 @@ fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
     }
     let Some(wanted) = wanted.map(str::trim).filter(|w| !w.is_empty()) else {
         let rank = |info: &AdapterInfo| match info.kind {
-            wgpu::DeviceType::DiscreteGpu => 0,
-            wgpu::DeviceType::IntegratedGpu => 1,
-            wgpu::DeviceType::VirtualGpu => 2,
-            wgpu::DeviceType::Other => 3,
-            wgpu::DeviceType::Cpu => 4,
+            AdapterKind::DiscreteGpu => 0,
+            AdapterKind::IntegratedGpu => 1,
+            AdapterKind::VirtualGpu => 2,
+            AdapterKind::Other => 3,
+            AdapterKind::Cpu => 4,
         };
         let best = (0..adapters.len()).min_by_key(|&i| rank(&adapters[i]));
         return Ok(best.unwrap_or(0));
@@ -245,15 +318,15 @@ fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
 mod tests {
     use super::*;
 
-    fn adapter(name: &str, kind: wgpu::DeviceType) -> AdapterInfo {
+    fn adapter(name: &str, kind: AdapterKind) -> AdapterInfo {
         AdapterInfo { name: name.into(), kind, ..AdapterInfo::for_tests() }
     }
 
     fn some() -> Vec<AdapterInfo> {
         vec![
-            adapter("llvmpipe (LLVM 15.0.6, 256 bits)", wgpu::DeviceType::Cpu),
-            adapter("Intel(R) Arc(tm) Graphics", wgpu::DeviceType::IntegratedGpu),
-            adapter("NVIDIA GeForce RTX 4070", wgpu::DeviceType::DiscreteGpu),
+            adapter("llvmpipe (LLVM 15.0.6, 256 bits)", AdapterKind::Cpu),
+            adapter("Intel(R) Arc(tm) Graphics", AdapterKind::IntegratedGpu),
+            adapter("NVIDIA GeForce RTX 4070", AdapterKind::DiscreteGpu),
         ]
     }
 

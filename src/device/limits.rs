@@ -49,7 +49,7 @@ impl Caps {
         let storage_buffers =
             limits.max_storage_buffers_per_shader_stage.min(all.saturating_sub(UNIFORMS));
         Caps {
-            cpu: info.kind == wgpu::DeviceType::Cpu,
+            cpu: info.kind == super::AdapterKind::Cpu,
             f16: features.contains(wgpu::Features::SHADER_F16),
             subgroups: None,
             cooperative: Vec::new(),

@@ -23,7 +23,7 @@ mod trusted;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use adapter::{AdapterInfo, DeviceOptions};
+pub use adapter::{AdapterInfo, AdapterKind, Backend, DeviceOptions};
 pub(crate) use cooperative::Cooperative;
 pub use cooperative::MatmulPrecision;
 pub(crate) use launch::Launch;

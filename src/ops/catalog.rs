@@ -103,7 +103,7 @@ impl Catalog {
             ..gpu.clone()
         };
         Catalog {
-            device: Device::from_wgpu(&adapter, device, queue).unwrap(),
+            device: Device::shared(&adapter, device, queue).unwrap(),
             buffer,
             caps: vec![gpu, few, cpu, lanes, warps],
             texts: BTreeMap::new(),

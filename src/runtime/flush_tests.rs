@@ -5,6 +5,7 @@ use crate::device::DeviceOptions;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Coincidences, Graph, Key, Taken, Value};
+use crate::interop::TensorExt;
 use crate::shape::Axes;
 use crate::tape::GradientTape;
 use crate::tensor::{Tensor, constant};
@@ -88,7 +89,7 @@ fn a_shared_buffer_is_not_donated() {
         let usages = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
-        let buffer = device.wgpu().0.create_buffer(&wgpu::BufferDescriptor {
+        let buffer = device.raw().0.create_buffer(&wgpu::BufferDescriptor {
             label: None,
             size: 16,
             usage: usages,

@@ -9,34 +9,8 @@ use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::{Spec, ValueState};
 
 impl Device {
-    /// Shares a device that the application has made, with the limits and features that it has. Kernels need those of
-    /// `wgpu::Limits::downlevel_defaults()`, and do more at once where there is more.
-    ///
-    /// wgrad replaces the device's handlers for uncaptured errors and for loss. Clone this handle to get others; a
-    /// second call for the same device would take the handlers from the first.
-    ///
-    /// [`Tensor::from_buffer`](crate::Tensor::from_buffer) tells how buffers are shared.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use wgrad::{Device, Tensor, wgpu};
-    /// let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
-    /// let adapter = pollster::block_on(instance.request_adapter(&Default::default()))?;
-    /// let (raw, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
-    ///     required_limits: adapter.limits(),
-    ///     ..Default::default()
-    /// }))?;
-    /// let device = Device::from_wgpu(&adapter, raw, queue)?;
-    /// let sum = device.scope(|| Tensor::ones([2, 3])?.reduce_sum(()))?;
-    /// assert_eq!(sum.item::<f32>()?, 6.0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Device`] with every limit that is too small for kernels, its value and what is needed, or if the device
-    /// is lost.
-    pub fn from_wgpu(
+    /// Shares a device that the application has made.
+    pub(crate) fn shared(
         adapter: &wgpu::Adapter,
         device: wgpu::Device,
         queue: wgpu::Queue,
@@ -45,7 +19,7 @@ impl Device {
     }
 
     /// wgpu's device and queue, for applications that share them.
-    pub fn wgpu(&self) -> (&wgpu::Device, &wgpu::Queue) {
+    pub(crate) fn raw(&self) -> (&wgpu::Device, &wgpu::Queue) {
         let gpu = &self.0.gpu;
         gpu.share();
         (&gpu.device, &gpu.queue)

@@ -6,7 +6,6 @@
 mod array;
 #[cfg(not(target_family = "wasm"))]
 mod blocking;
-mod buffer;
 mod create;
 mod display;
 mod element;

@@ -2,6 +2,7 @@
 
 use js_sys::{Array, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
+use wgrad::interop::DeviceExt;
 use wgrad::{DeviceFault, DeviceOptions, Error};
 
 use crate::args::Options;
@@ -102,7 +103,7 @@ impl Device {
     /// The optional features that are in use, by WebGPU's names.
     #[wasm_bindgen(getter, unchecked_return_type = "string[]")]
     pub fn features(&self) -> Array {
-        use wgrad::wgpu::Features;
+        use wgrad::interop::wgpu::Features;
         let features = self.0.wgpu().0.features();
         let names = [
             (Features::SHADER_F16, "shader-f16"),

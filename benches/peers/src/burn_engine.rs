@@ -15,7 +15,7 @@ use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::wgpu::WgpuBackend;
 use burn::tensor::{DType, Device, DeviceKind, Int, Tensor, TensorData};
-use wgrad::wgpu;
+use wgrad::interop::wgpu;
 
 use crate::Result;
 use crate::cases::{Model, Work};

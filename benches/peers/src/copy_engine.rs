@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use wgrad::interop::DeviceExt;
 use wgrad::Device;
-use wgrad::wgpu;
+use wgrad::interop::wgpu;
 
 use crate::Result;
 use crate::child::{Job, Prepared, timed};

@@ -2,6 +2,7 @@
 //! are compared with the plainest and timed (`Device::tune`): a line of JSON for each kernel, and one for the end.
 
 use serde_json::{Value, json};
+use wgrad::interop::DeviceExt;
 use wgrad::{
     Conv2dOptions, DType, Device, GradientTape, MatmulPrecision, Padding, Tensor, TunedOp,
 };
@@ -65,7 +66,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     let device = Device::current()?;
     let half = matches!(work, Work::Rounded { .. } | Work::Product { dtype: DType::F16, .. });
     let features = device.wgpu().0.features();
-    if half && !features.contains(wgrad::wgpu::Features::SHADER_F16) {
+    if half && !features.contains(wgrad::interop::wgpu::Features::SHADER_F16) {
         return answer(json!({ "end": "left out: the adapter has no f16" }));
     }
     compute(&device, work)?;

@@ -4,7 +4,9 @@ use std::io::BufRead;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use wgrad::{Device, Tensor, wgpu};
+use wgrad::interop::DeviceExt;
+use wgrad::interop::wgpu;
+use wgrad::{Device, Tensor};
 
 use super::{graphs, lstm, programs, recurrences};
 use crate::Result;
