@@ -108,7 +108,7 @@ fn every_case_can_be_read() {
 
 /// Files and folders beside the cases, and where their business is done, or why it is not.
 const BESIDE: &[(&str, &str)] = &[
-    ("errors.json", "wrong calls: tests/errors.rs makes them"),
+    ("errors.json", "wrong calls: tests/errors makes them"),
     ("mnist_reference.json", "needs the real MNIST: tests/mnist_real.rs"),
     ("mnist_trajectory/mlp.json", "needs the real MNIST: tests/mnist_real.rs"),
     ("mnist_trajectory/cnn.json", "needs the real MNIST: tests/mnist_real.rs"),
