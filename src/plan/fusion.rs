@@ -6,7 +6,7 @@
 //! fit by trying to build their [`KernelIr`].
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use super::context::PlanContext;
 use super::fusion_group::FusionGroup;
@@ -355,20 +355,20 @@ impl<'a, 'b> Fuser<'a, 'b> {
         demanded: &[bool],
         alone: bool,
     ) -> Option<Vec<FusionGroup<'a>>> {
-        let mut open: BTreeSet<u32> =
+        let mut open: Vec<u32> =
             members.iter().copied().filter(|&m| demanded[m as usize]).collect();
         let mut groups = Vec::new();
         while let Some(&last) = open.last() {
             let group = match alone {
                 true => self.build(&[last], vec![last], true)?,
-                false => self.build(members, open.iter().copied().collect(), false)?,
+                false => self.build(members, open.clone(), false)?,
             };
             open.retain(|node| !group.outputs.contains(node));
             // Only a node alone reads other members; those were called before it.
             for input in &group.reads {
                 if let Input::Node(j) = *input {
-                    if members.contains(&j) {
-                        open.insert(j);
+                    if let (true, Err(at)) = (members.contains(&j), open.binary_search(&j)) {
+                        open.insert(at, j);
                     }
                 }
             }

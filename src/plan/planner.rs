@@ -1,7 +1,5 @@
 //! Makes a plan: lowers every node, forms fusion groups, emits their kernels, assigns slots.
 
-use std::collections::BTreeSet;
-
 use super::context::{PlanContext, find_common_subexpressions, rematerialisable};
 use super::fusion;
 use super::fusion_group::FusionGroup;
@@ -359,7 +357,7 @@ impl<'a> Planner<'a, '_> {
         let lowering = |node: u32| &self.context.lowerings[node as usize];
         let constant =
             |node: u32| matches!(lowering(node), Lowering::Elementwise(p) if p.is_uniform());
-        let computed: BTreeSet<u32> = match ir {
+        let mut computed: Vec<u32> = match ir {
             Some(ir) => {
                 let all = ir.instances.len() == 1;
                 let nodes = ir.instances.iter().map(|instance| instance.node);
@@ -371,6 +369,8 @@ impl<'a> Planner<'a, '_> {
                 group.members.iter().copied().filter(own).collect()
             }
         };
+        computed.sort_unstable();
+        computed.dedup();
         let outputs = group.outputs.iter().map(|&node| nodes[node as usize].spec.shape.clone());
         Note {
             ops: computed.iter().map(|&node| nodes[node as usize].op.name()).collect(),

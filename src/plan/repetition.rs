@@ -178,7 +178,8 @@ fn periods(symbols: &[u64]) -> Vec<usize> {
     let counted = counts.iter().copied().zip(0..);
     let mut often: Vec<(u32, usize)> =
         counted.filter(|(count, _)| *count as usize >= FEW - 1).collect();
-    often.sort_unstable_by_key(|counted| std::cmp::Reverse(*counted));
+    often.sort_unstable();
+    often.reverse();
     let mut periods: Vec<usize> =
         often.into_iter().take(PERIODS).map(|(_, period)| period).collect();
     periods.sort_unstable();
