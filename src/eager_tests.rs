@@ -250,7 +250,7 @@ fn a_generator_and_a_learning_rate_are_asked_where_they_are_now() -> Result<()> 
 
     let w = Variable::new(&constant(1.0)?);
     let sgd = Sgd::new(0.5);
-    let step = Trace::of(|| sgd.apply_gradients(&[Some(constant(1.0)?)], &[w.clone()]))?;
+    let step = Trace::of(|| sgd.apply_gradients(&[Some(constant(1.0)?)], &w))?;
     assert_eq!(words(&step), [RuntimeScalars::from_slice(&[0.5f32.to_bits()])]);
     sgd.set_learning_rate(0.125);
     assert_eq!(next_words(&step)?, [RuntimeScalars::from_slice(&[0.125f32.to_bits()])]);

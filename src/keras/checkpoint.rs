@@ -87,7 +87,7 @@ impl<'a> Checkpoint<'a> {
     /// As [`Checkpoint::save`].
     pub async fn to_safetensors_async(&self) -> Result<Vec<u8>> {
         let everything = Everything::of(self, Scope::Checkpoint);
-        file::to_bytes(&everything.to_arrays(self.kind()).await?)
+        file::to_bytes(&everything.into_arrays(self.kind()).await?)
     }
 
     /// Gives everything the values in the file, on [`Device::current`]. On an error all is as it was.

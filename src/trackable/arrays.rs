@@ -188,7 +188,7 @@ impl Everything {
     }
 
     /// The values, those of one moment, of what belongs to a `kind`.
-    pub(crate) async fn to_arrays(self, kind: &str) -> Result<Vec<NamedArray<'static>>> {
+    pub(crate) async fn into_arrays(self, kind: &str) -> Result<Vec<NamedArray<'static>>> {
         self.check_names("save", kind)?;
         let now: Vec<Tensor> = self.variables().map(|(_, variable)| variable.peek()).collect();
         let mut values =

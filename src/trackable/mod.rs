@@ -154,7 +154,7 @@ pub trait Trackable: Send + Sync {
     where
         Self: Sized,
     {
-        arrays::Everything::of(self, arrays::Scope::Variables).to_arrays(self.kind())
+        arrays::Everything::of(self, arrays::Scope::Variables).into_arrays(self.kind())
     }
 
     /// Gives the variables the values that stand under their names, on [`Device::current`](crate::Device::current).
