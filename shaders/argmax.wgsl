@@ -1,4 +1,4 @@
-// The place of the largest (or smallest) element along an axis; of equals the first.
+// Finds the place of the largest (or smallest) element along an axis; of equal ones the first.
 // y[o] = the r for which x[base(o) + offset(r)] is best; with several chunks first one of each chunk (PARTIAL),
 // then the best of those.
 // 0 x: read    1 y: [O] or [O,C] read and write    2 p: uniform    when FINAL: 1 places: [O,C] read, 2 y, 3 p

@@ -1,5 +1,5 @@
-// How many rows of a chunk belong to each segment and to those before it: the beginning of segment_places.wgsl where there
-// are so many rows that one thread may not read all.
+// Counts how many rows of a chunk belong to each segment and to those before it: the first half of segment_places.wgsl
+// where there are too many rows for one thread to read.
 // counts[b,c,r] = how many ids[b,s] < r and how many = r, s in chunk c
 // 0 ids: [B,S] read    1 counts: [B,C,R] read and write    2 p: uniform
 // Host declares: WG.   Grid: ceil(B*C*R / WG) workgroups.   One thread per chunk and segment.

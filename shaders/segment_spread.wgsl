@@ -1,5 +1,5 @@
-// Where the rows of each segment are, in order, from how many each chunk of rows has: the end of segment_places.wgsl
-// where there are so many rows that one thread may not read all.
+// Finds the rows of each segment, in order, from the counts of each chunk of rows: the second half of segment_places.wgsl
+// where there are too many rows for one thread to read.
 // found holds places [B,S] and then range [B,R], two words each, as some devices bind but four buffers.
 // range[b,r] = first and end of the segment in places[b]; places[b,first..end] = the s with ids[b,s] = r
 // 0 ids: [B,S] read    1 counts: [B,C,R] read    2 found: read and write    3 p: uniform

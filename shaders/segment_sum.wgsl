@@ -1,4 +1,4 @@
-// Rows added up by their segment's number, in order: no atomics, so the sum is the same every time.
+// Adds up the rows of each segment, in order and without atomics, so the sum is the same every time.
 // y[b,r,n] = sum over j in range[b,r] of x[places[j],n]
 // 0 x: [B*S,N] read    1 range: [B,R] read    2 places: [B*S] read    3 y: [B,R,N] read and write    4 p: uniform
 // Where a segment may have too many rows for one thread (LONG): 1 found: as in segment_spread.wgsl, read, 2 carries: [B,C,N]

@@ -1,4 +1,4 @@
-//! Where files are kept between runs: downloads, and what drivers made of kernels.
+//! The folder that keeps files between runs: downloads, and what drivers made of kernels.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(crate) fn cache(env: Env) -> Option<PathBuf> {
     folder(env, "WGRAD_CACHE").filter(|_| !is_off(env)).or_else(system)
 }
 
-/// Whether `WGRAD_CACHE=off` asks to keep nothing of drivers. Downloads go to the system's place then.
+/// Whether `WGRAD_CACHE=off` asks to keep nothing of drivers; downloads then go to the system's place.
 pub(crate) fn is_off(env: Env) -> bool {
     env("WGRAD_CACHE").is_some_and(|value| value == "off")
 }

@@ -1,7 +1,7 @@
-//! Files that are kept: read if they are files at all, and replaced in one step.
+//! Reads files, if they are files at all, and replaces them in one step.
 //!
-//! What replaces a file is written beside it under a name of its own, which says whose it is; what a process that was
-//! killed has left is removed by the next one that replaces the file.
+//! A new file is first written beside the old one, under a name that says which process writes it. If that process is
+//! killed, the next one that replaces the file removes what is left.
 
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What the system says of the file at `path`. Anything else is refused: to open a pipe waits for its other end, and what
-/// takes the place of a device is one no more.
+/// What the system says of the file at `path`. Refuses anything but a file: opening a pipe waits for its other end, and
+/// replacing a device would turn it into a file.
 pub(crate) fn look(path: &Path) -> io::Result<Metadata> {
     let found = fs::metadata(path)?;
     if found.is_file() {
@@ -54,7 +54,7 @@ struct Owner {
     process: u32,
 }
 
-/// After this long what nobody can ask for is taken for left over: no file takes that long to write.
+/// A file of a process that this one cannot see counts as left over after so long: no file takes that long to write.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Owner {
@@ -87,7 +87,7 @@ impl Owner {
         Some(Owner { home: u64::from_str_radix(home, 16).ok()?, process: process.parse().ok()? })
     }
 
-    /// Whether the process has certainly ended. `found` is its file.
+    /// Whether the process has certainly ended; `found` is its file.
     fn is_gone(&self, found: &Metadata) -> bool {
         let this = Owner::this();
         if this.home == 0 || self.home != this.home {
@@ -127,7 +127,7 @@ fn remove_leftovers(path: &Path) {
     let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return };
     for entry in entries.flatten() {
         let owner = entry.file_name().to_str().and_then(|file| Owner::of(file, name));
-        // Not of what a link points to.
+        // This does not follow links.
         let found = owner.and_then(|owner| Some((owner, entry.metadata().ok()?)));
         if found.is_some_and(|(owner, found)| found.is_file() && owner.is_gone(&found)) {
             // Somebody else may have removed it.

@@ -44,7 +44,7 @@ use crate::runtime::Device;
 /// them as measured. Numbers below 1.2e-38 (2^-126) may be taken for 0.
 #[derive(Clone)]
 pub struct Tensor {
-    /// What a tape knows the tensor by. Clones share it.
+    /// The number by which tapes know the tensor. Clones share it.
     id: u64,
     value: Arc<Value>,
     device: Device,
@@ -55,7 +55,7 @@ impl Tensor {
         Tensor { id: fresh_id(), value, device }
     }
 
-    /// The same value under a new identity, which nobody is told of. A program's own way to it is
+    /// The same value under a new identity; observers do not hear of it. A program calls
     /// [`stop_gradient`](Tensor::stop_gradient).
     pub(crate) fn detached(&self) -> Self {
         Tensor { id: fresh_id(), ..self.clone() }

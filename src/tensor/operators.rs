@@ -26,12 +26,12 @@ pub enum Operand {
     Varying(Varying),
 }
 
-/// A number that its owner gives anew at each run of a program.
+/// A number that its owner gives anew for each run of a program.
 #[derive(Clone)]
 pub struct Varying {
-    /// What it is at this run.
+    /// The number in this run.
     pub(crate) now: Scalar,
-    /// Whom to ask at the next, where the program is traced.
+    /// The owner to ask for the next run, where the program is traced.
     pub(crate) again: Option<Owner<Scalar>>,
 }
 

@@ -4,7 +4,7 @@ use crate::error::{Error, Result, message};
 
 use super::{Element, Tensor};
 
-/// Bytes of tensors that are read together.
+/// One copy reads tensors of at most so many bytes together.
 const TOGETHER: usize = 64 << 20;
 
 impl Tensor {
@@ -27,7 +27,7 @@ impl Tensor {
         Ok(self.to_vec_async::<T>().await?[0])
     }
 
-    /// The elements of several tensors, which the device is waited for once: losses of many steps, all weights.
+    /// The elements of several tensors, for which the host waits once: losses of many steps, all weights.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -52,7 +52,7 @@ impl Tensor {
         let mut all = Vec::with_capacity(tensors.len());
         let mut rest = tensors;
         while let Some(first) = rest.first() {
-            // As many as are on one device and go into a buffer that any adapter has.
+            // It takes as many as are on one device and fit in a buffer that any adapter has.
             let mut bytes = 0;
             let fits = |tensor: &&&Tensor| {
                 bytes += tensor.len().saturating_mul(4);
