@@ -176,7 +176,9 @@ unary! {
     /// The smallest integer that is not below `x`.
     ceil, "Ceil" = "tf.math.ceil", [float "ceil(x)", int "x"], |x| x.ceil(), none "Ceil: piecewise constant";
     /// The nearest integer; halves go to the even one.
-    round, "Round" = "tf.math.round", "tf.math.rint", [float "round(x)", int "x"], |x| x.round_ties_even(), none "Round: piecewise constant";
+    round, "Round" = "tf.math.round", [float "round(x)", int "x"], |x| x.round_ties_even(), none "Round: piecewise constant";
+    /// The nearest whole number, of floats alone; halves go to the even one.
+    rint, "Rint" = "tf.math.rint", [float "round(x)"], |x| x.round_ties_even(), none "Rint: piecewise constant";
     /// -1, 0 or 1.
     sign, "Sign" = "tf.math.sign", [float "select(sign(x), x, is_nan_4(x))", int "select(V(1), V(0), x == V(0)) - 2 * select(V(0), V(1), x < V(0))"],
         |x| if x == 0.0 { 0.0 } else { x.signum() },

@@ -121,6 +121,8 @@ unary! {
     ceil = "ceil";
     /// The nearest whole number; halves go to the even one.
     round = "round";
+    /// The nearest whole number, of floats alone; halves go to the even one.
+    rint = "rint";
     /// -1, 0 or 1.
     sign = "sign";
     /// Whether elements are no numbers.

@@ -147,6 +147,7 @@ unary! {
     clip_by_value(-1.0, 1.5) F Exact, true, |x| x.clamp(-1.0, 1.5), |_x| true;
     floor() F Step(0.0), false, |x| x.floor(), |_x| true;
     ceil() F Step(0.0), false, |x| x.ceil(), |_x| true;
+    rint() F Step(0.0), false, |x| x.round_ties_even(), |_x| true;
     round() F Step(0.0), false, |x| x.round_ties_even(), |_x| true;
     sign() FI Step(0.0), true, |x| if x == 0.0 { 0.0 } else { x.signum() }, |_x| true;
     is_nan() F Step(0.0), false, |x| f64::from(x.is_nan()), |_x| true => test;
