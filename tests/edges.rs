@@ -20,6 +20,30 @@ fn cross_entropy_keeps_its_digits_for_large_logits() -> tf::Result<()> {
     Ok(())
 }
 
+/// Against NumPy's logaddexp.
+#[test]
+fn logaddexp_is_stable_everywhere() -> tf::Result<()> {
+    let inf = f32::INFINITY;
+    let a = tf::constant([0.0, 0.0, 1000.0, -1000.0, -inf, -inf, inf, inf, inf, f32::NAN])?;
+    let b = tf::constant([0.0, -18.0, 999.0, -1000.0, -inf, 3.0, inf, -inf, 3.0, inf])?;
+    let y = a.logaddexp(&b)?.to_vec::<f32>()?;
+    // log 2; e^-18, whose logarithm of 1 + it would be 0; 1000 + log(1 + 1/e); -1000 + log 2.
+    let want = [0.693_147_2, 1.522_998e-8, 1000.313_3, -999.306_85, -inf, 3.0, inf, inf, inf];
+    for (got, want) in y.iter().zip(want) {
+        assert!(*got == want || (got - want).abs() <= 2e-7 * want.abs(), "{y:?}");
+    }
+    assert!(y[9].is_nan());
+    // Equals share the gradient, and -inf has no part in it.
+    let tape = tf::GradientTape::new();
+    let (a, b) = (tf::constant([2.0, 3.0])?, tf::constant([2.0, -inf])?);
+    tape.watch(&a)?;
+    tape.watch(&b)?;
+    let [da, db] = tape.gradient(&a.logaddexp(&b)?, [&a, &b])?;
+    assert_eq!(da.unwrap().to_vec::<f32>()?, [0.5, 1.0]);
+    assert_eq!(db.unwrap().to_vec::<f32>()?, [0.5, 0.0]);
+    Ok(())
+}
+
 #[test]
 fn sigmoid_cross_entropy_keeps_its_digits() -> tf::Result<()> {
     let logits = tf::constant([10.0, 15.0, 20.0, -20.0, 0.0])?;

@@ -225,6 +225,29 @@ impl Tensor {
         sum.reshape_to(super::reduce::reduced_shape(&self.spec().shape, &list, false))
     }
 
+    /// `log(e^a + e^b)`, broadcast, stable for every `a` and `b`: equal infinities give that infinity.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let a = tf::constant([1000.0, f32::NEG_INFINITY, f32::NEG_INFINITY])?;
+    /// let b = tf::constant([0.0, 2.0, f32::NEG_INFINITY])?;
+    /// assert_eq!(a.logaddexp(&b)?.to_vec::<f32>()?, [1000.0, 2.0, f32::NEG_INFINITY]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ or are not float.
+    pub fn logaddexp(&self, other: impl Into<Operand>) -> Result<Tensor> {
+        let other = other.into().beside("LogAddExp", self)?;
+        // Of equals each is one of the two, so that both get half of the gradient.
+        let (high, low) = (self.maximum(&other)?, other.minimum(self)?);
+        // high + log(1 + e^(low - high)), where the difference of equal infinities would be NaN.
+        let gap = select(&high.is_finite()?, &low.subtract(&high)?, &high.zeros_like()?)?;
+        high.add(gap.softplus()?)
+    }
+
     /// `e^x / sum(e^x)` along `axis`.
     ///
     /// # Errors
@@ -429,6 +452,13 @@ pub(super) const ENTRIES: &[Entry] = &[
     })
     .cases(|cases| {
         cases.of_fold("reduce_logsumexp", ANY, |x, axes| x.reduce_logsumexp(axes));
+    }),
+    Entry::new(Kind::Composed, "logaddexp", &["tf.experimental.numpy.logaddexp"], |c| {
+        one(c.arg("x1")?.logaddexp(c.arg("x2")?))
+    })
+    .cases(|cases| {
+        cases.of_two("logaddexp", [ANY, ANY], |a, b| a.logaddexp(b));
+        cases.of_one("logaddexp with itself", ANY, |x| x.logaddexp(x));
     }),
     Entry::new(Kind::Composed, "softmax", &["tf.nn.softmax"], |c| {
         one(c.x()?.softmax(c.int("axis")?.unwrap_or(-1)))

@@ -162,6 +162,8 @@ binary! {
     divide_no_nan = "divNoNan";
     /// The quotient, rounded down.
     floordiv = "floorDiv";
+    /// `log(e^x + e^other)`, stable for every number.
+    logaddexp = "logAddExp";
     /// The power.
     pow = "pow";
     /// The remainder, with the sign of `other`.
