@@ -49,8 +49,8 @@ pub use half::f16;
 #[doc(hidden)]
 pub use ops::inventory;
 pub use ops::{
-    Conv2dOptions, GatherOptions, GeluOptions, Indices, MatmulOptions, OneHotOptions, PadMode,
-    Padding, Pool2dOptions, add_n, concat, eye_of, one_hot, one_hot_with,
+    Conv2dOptions, CumsumOptions, GatherOptions, GeluOptions, Indices, MatmulOptions,
+    OneHotOptions, PadMode, Padding, Pool2dOptions, add_n, concat, eye_of, one_hot, one_hot_with,
     sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits, stack, where_,
 };

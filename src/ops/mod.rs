@@ -13,6 +13,7 @@ mod catalog;
 mod composed;
 mod concat;
 mod conv2d;
+mod cumsum;
 mod depthwise_conv2d;
 mod fill;
 mod gather;
@@ -44,6 +45,7 @@ pub use composed::{GeluOptions, OneHotOptions, add_n, eye_of, one_hot, one_hot_w
 pub(crate) use composed::{arange, eye};
 pub use concat::concat;
 pub use conv2d::{Conv2dOptions, Padding};
+pub use cumsum::CumsumOptions;
 pub(crate) use fill::{fill, fill_varying};
 pub use gather::GatherOptions;
 pub use losses::{

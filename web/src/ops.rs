@@ -1,7 +1,7 @@
 //! The ops of [`Tensor`] that the page does without: each calls the method of `wgrad` that it stands for.
 
 use wasm_bindgen::prelude::*;
-use wgrad::{Axes, Conv2dOptions, Pool2dOptions};
+use wgrad::{Axes, Conv2dOptions, CumsumOptions, Pool2dOptions};
 
 use crate::args::{Options, integers};
 use crate::config::padding;
@@ -247,6 +247,21 @@ impl Tensor {
     /// The place of the smallest element along an axis; the last unless given.
     pub fn argmin(&self, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.argmin(axis.unwrap_or(-1))?))
+    }
+
+    /// The sums of the elements up to each one along an axis; the first unless given.
+    pub fn cumsum(
+        &self,
+        axis: Option<i32>,
+        #[wasm_bindgen(
+            unchecked_optional_param_type = "{ exclusive?: boolean; reverse?: boolean }"
+        )]
+        options: &JsValue,
+    ) -> Result<Tensor> {
+        let options = Options::new("cumsum", options, &["exclusive", "reverse"])?;
+        let flag = |key| Ok::<_, crate::error::Thrown>(options.bool(key)?.unwrap_or(false));
+        let sums = CumsumOptions::new().exclusive(flag("exclusive")?).reverse(flag("reverse")?);
+        Ok(Tensor::new(self.get()?.cumsum_with(axis.unwrap_or(0), sums)?))
     }
 
     /// The matrix product along the last two axes, either side transposed first if asked for.

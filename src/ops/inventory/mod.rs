@@ -156,6 +156,7 @@ static ALL: &[&[Entry]] = &[
     super::cast::ENTRIES,
     super::concat::ENTRIES,
     super::conv2d::ENTRIES,
+    super::cumsum::ENTRIES,
     super::depthwise_conv2d::ENTRIES,
     super::gather::ENTRIES,
     super::matmul::ENTRIES,
