@@ -379,6 +379,9 @@ fn public_names(text: &str) -> Vec<String> {
         } else if let Some((row, _)) = line.split_once(", \"") {
             // A row of a table: `sigmoid, "Sigmoid", [..`.
             names.extend(Some(row).filter(|row| word(row) == *row).map(plain));
+        } else if let Some((layer, _)) = line.split_once(", ").filter(|(_, f)| word(f) == *f) {
+            // A layer that calls an op: `MaxPooling2D, max_pool2d`.
+            names.extend(Some(layer).filter(|layer| word(layer) == *layer).map(plain));
         } else if let (Some((field, _)), true) = (line.split_once(": "), line.contains(" = ")) {
             // A field of `options!`: `strides: [usize; 2] = [1, 1],`.
             names.extend(Some(field).filter(|field| word(field) == *field).map(plain));
