@@ -68,7 +68,7 @@ fn a_sum_of_five_hundred_tensors() -> tf::Result<()> {
         let tensors: Vec<Tensor> = (0..500)
             .map(|k| Tensor::from_slice(&[k as f32; 33], [33]))
             .collect::<tf::Result<_>>()?;
-        let sum = tf::add_n(&tensors.iter().collect::<Vec<_>>())?;
+        let sum = tf::add_n(tensors.iter().collect::<Vec<_>>())?;
         // 0 + 1 + ... + 499
         assert_eq!(sum.to_vec::<f32>()?, [124_750.0; 33]);
         // As a tree, each computed first and none read but by one.

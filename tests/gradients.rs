@@ -301,12 +301,12 @@ fn what_is_not_connected_has_none() {
     let tape = GradientTape::new();
     tape.watch(&x).unwrap();
     tape.watch(&z).unwrap();
-    let [dx, dz] = tape.gradient(&x.square().unwrap(), [&x, &z]).unwrap();
+    let [dx, dz] = tape.gradient(x.square().unwrap(), [&x, &z]).unwrap();
     assert!(dx.is_some() && dz.is_none());
 
     // Not watched.
     let tape = GradientTape::new();
-    assert!(tape.gradient(&x.square().unwrap(), &x).unwrap().is_none());
+    assert!(tape.gradient(x.square().unwrap(), &x).unwrap().is_none());
 
     // Through a piecewise constant op, an index, a comparison.
     let tape = GradientTape::persistent();
@@ -328,7 +328,7 @@ fn stop_gradient_cuts_one_path() {
     assert_eq!(item(&tape.gradient(&y, &x).unwrap()), 3.0);
     let tape = GradientTape::new();
     tape.watch(&x).unwrap();
-    assert!(tape.gradient(&x.stop_gradient(), &x).unwrap().is_none());
+    assert!(tape.gradient(x.stop_gradient(), &x).unwrap().is_none());
 }
 
 #[test]
@@ -359,10 +359,10 @@ fn integers_cannot_be_watched() {
 
 #[test]
 fn variables_may_be_assigned_in_between() {
-    let v = Variable::new(&Tensor::scalar(1f32).unwrap());
+    let v = Variable::new(Tensor::scalar(1f32).unwrap());
     let tape = GradientTape::new();
     let a = &v * 2.0;
-    v.assign(&Tensor::scalar(10f32).unwrap()).unwrap();
+    v.assign(Tensor::scalar(10f32).unwrap()).unwrap();
     let b = &v * &a;
     assert_eq!(b.item::<f32>().unwrap(), 20.0);
     // Both reads count: a, and 2 times the value of the second read.
@@ -392,8 +392,8 @@ fn several_targets_add_up() {
 
 #[test]
 fn required_gradients_name_what_is_missing() {
-    let used = Variable::new(&ones(&[2]));
-    let unused = Variable::new(&ones(&[3]));
+    let used = Variable::new(ones(&[2]));
+    let unused = Variable::new(ones(&[3]));
     let tape = GradientTape::new();
     let loss = used.read().square().unwrap().reduce_sum(()).unwrap();
     let error = tape.required_gradient(&loss, [&used, &unused]).unwrap_err();
@@ -414,15 +414,15 @@ fn required_gradients_name_what_is_missing() {
 
 #[test]
 fn untrainable_variables_are_watched_when_asked() {
-    let v = Variable::untrainable(&Tensor::scalar(3f32).unwrap());
+    let v = Variable::untrainable(Tensor::scalar(3f32).unwrap());
     let tape = GradientTape::new();
-    assert!(tape.gradient(&v.read().square().unwrap(), &v).unwrap().is_none());
+    assert!(tape.gradient(v.read().square().unwrap(), &v).unwrap().is_none());
     let tape = GradientTape::new();
     tape.watch(&v).unwrap();
-    assert_eq!(item(&tape.gradient(&v.read().square().unwrap(), &v).unwrap()), 6.0);
-    let trained = Variable::new(&Tensor::scalar(3f32).unwrap());
+    assert_eq!(item(&tape.gradient(v.read().square().unwrap(), &v).unwrap()), 6.0);
+    let trained = Variable::new(Tensor::scalar(3f32).unwrap());
     let tape = GradientTape::unwatched();
-    assert!(tape.gradient(&trained.read().square().unwrap(), &trained).unwrap().is_none());
+    assert!(tape.gradient(trained.read().square().unwrap(), &trained).unwrap().is_none());
 }
 
 #[test]

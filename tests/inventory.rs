@@ -5,7 +5,6 @@
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/oracle.rs"]
-#[allow(dead_code)]
 mod oracle;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -34,7 +34,7 @@ fn scce() -> SparseCategoricalCrossentropy {
 fn dense_sums_its_inputs() {
     let layer = Dense::new(2).bias_initializer(Initializer::Constant(0.5));
     layer.call(&Tensor::zeros([1, 3]).unwrap(), INFERENCE).unwrap();
-    layer.variables()[0].assign(&constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).unwrap()).unwrap();
+    layer.variables()[0].assign(constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).unwrap()).unwrap();
     let x = constant([[1.0, 0.0, -1.0], [2.0, 1.0, 0.0]]).unwrap();
     // [1 - 5, 2 - 6] + 0.5 and [2 + 3, 4 + 4] + 0.5
     assert_eq!(values(&layer.call(&x, INFERENCE).unwrap()), [-3.5, -3.5, 5.5, 8.5]);
@@ -248,7 +248,7 @@ fn training_goes_on_on_another_device() {
             "{error}"
         );
         for slot in optimizer.variables() {
-            slot.assign(&Tensor::zeros(slot.shape()).unwrap()).unwrap();
+            slot.assign(Tensor::zeros(slot.shape()).unwrap()).unwrap();
         }
         assert!(step(&optimizer).unwrap() < before);
         assert_eq!(optimizer.iterations(), 2);
@@ -365,7 +365,7 @@ fn slots_are_named_after_variables() {
 
 #[test]
 fn steps_without_gradients() {
-    let (a, b) = (Variable::new(&constant(1.0).unwrap()), Variable::new(&constant(2.0).unwrap()));
+    let (a, b) = (Variable::new(constant(1.0).unwrap()), Variable::new(constant(2.0).unwrap()));
     let both = [a.clone(), b.clone()];
     let sgd = Sgd::new(0.5);
     let error = sgd.apply_gradients(&[None, None], &both).unwrap_err();

@@ -293,10 +293,10 @@ fn four_storage_buffers_are_enough() -> tf::Result<()> {
             let parts: Vec<Tensor> = (0..9)
                 .map(|i| Tensor::from_slice(&[i as f32, 0.5], [2]))
                 .collect::<tf::Result<_>>()?;
-            let joined = tf::concat(&parts.iter().collect::<Vec<_>>(), 0)?;
+            let joined = tf::concat(parts.iter().collect::<Vec<_>>(), 0)?;
             let values: Vec<f32> = (0..9).flat_map(|i| [i as f32, 0.5]).collect();
             assert_eq!(joined.to_vec::<f32>()?, values);
-            assert_eq!(tf::add_n(&parts.iter().collect::<Vec<_>>())?.to_vec::<f32>()?, [36.0, 4.5]);
+            assert_eq!(tf::add_n(parts.iter().collect::<Vec<_>>())?.to_vec::<f32>()?, [36.0, 4.5]);
             tf::Result::Ok(())
         })?;
         // Twice: what comes again is fused.

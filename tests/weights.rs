@@ -224,8 +224,8 @@ fn truth_values_and_integers_are_kept_too() {
         count: Variable,
     }
     let make = |flags: [bool; 3], count: i32| Counted {
-        flags: Variable::untrainable(&wgrad::constant(flags).unwrap()),
-        count: Variable::untrainable(&wgrad::constant(count).unwrap()),
+        flags: Variable::untrainable(wgrad::constant(flags).unwrap()),
+        count: Variable::untrainable(wgrad::constant(count).unwrap()),
     };
     let from = make([true, false, true], -7);
     let to = make([false; 3], 0);

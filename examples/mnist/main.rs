@@ -172,7 +172,7 @@ fn train(
                 waiting.push(mean_loss.result()?);
                 waiting.push(accuracy.result()?);
                 let mut values =
-                    tf::stack(&waiting.iter().collect::<Vec<_>>(), 0)?.to_vec::<f32>()?;
+                    tf::stack(waiting.iter().collect::<Vec<_>>(), 0)?.to_vec::<f32>()?;
                 waiting.clear();
                 let (accuracy_now, loss_now) = (values.pop(), values.pop());
                 losses.extend(values);

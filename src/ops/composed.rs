@@ -389,13 +389,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new(Kind::Composed, "add_n", &["tf.math.add_n"], |c| one(add_n(&c.list("xs")?)))
         .takes(NUMERIC)
         .cases(|cases| {
-            cases
-                .add("add_n", &[(&[2, 3], ANY), (&[2, 3], ANY)], |x| add_n(&[&x[0], &x[1], &x[0]]));
+            cases.add("add_n", &[(&[2, 3], ANY), (&[2, 3], ANY)], |x| add_n([&x[0], &x[1], &x[0]]));
         }),
     Entry::new(Kind::Composed, "stack", &["tf.stack"], |c| one(stack(&c.list("xs")?, c.axis()?)))
         .takes(&DType::ALL)
         .cases(|cases| {
-            cases.add("stack", &[(&[2, 3], ANY), (&[2, 3], ANY)], |x| stack(&[&x[0], &x[1]], 1));
+            cases.add("stack", &[(&[2, 3], ANY), (&[2, 3], ANY)], |x| stack([&x[0], &x[1]], 1));
         }),
     Entry::new(Kind::Composed, "one_hot", &["tf.one_hot"], |c| {
         let options =

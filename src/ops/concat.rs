@@ -147,7 +147,7 @@ pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "concat", &["tf.
 .takes(&DType::ALL)
 .cases(|cases| {
     let three: [Input; 3] = [(&[2, 3], ANY), (&[2, 1], ANY), (&[2, 4], ANY)];
-    cases.add("concat", &three, |x| concat(&[&x[0], &x[1], &x[2]], -1));
+    cases.add("concat", &three, |x| concat([&x[0], &x[1], &x[2]], -1));
     cases.add("concat of many", &[(&[2, 3], ANY), (&[1, 3], ANY)], |x| {
         let all: Vec<&Tensor> = (0..9).map(|i| &x[i % 2]).collect();
         concat(&all, 0)

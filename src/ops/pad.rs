@@ -121,7 +121,7 @@ fn mirror(x: &Tensor, axis: usize, low: usize, high: usize, skip: usize) -> Resu
     if high > 0 {
         parts.push(part(size - skip - high, high)?);
     }
-    concat(&parts.iter().collect::<Vec<_>>(), axis as i64)
+    concat(parts.iter().collect::<Vec<_>>(), axis as i64)
 }
 
 /// Pads with `(low, high, step)` along each axis: `step - 1` places between neighbours; negative edges cut.

@@ -58,7 +58,7 @@ fn whoever_holds_a_leaf_keeps_it() {
         thread.join().unwrap();
         assert_eq!(device.take(&[]).graph.donated, [true]);
         // A variable, and a tape that keeps inputs for a gradient rule.
-        let v = crate::variable::Variable::new(&leaf(1.0));
+        let v = crate::variable::Variable::new(leaf(1.0));
         let w = v.read().square()?;
         assert_eq!(device.take(&[]).graph.donated, [false]);
         let x = leaf(1.0);

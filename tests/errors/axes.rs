@@ -64,7 +64,7 @@ fn five_to_eight_axes() {
 
         for axis in [0, rank / 2, rank - 1] {
             let both = ndarray::concatenate(Axis(axis), &[host.view(), host.view()]).unwrap();
-            equal(tf::concat(&[&x, &x], axis as i64), &both);
+            equal(tf::concat([&x, &x], axis as i64), &both);
         }
 
         let begin: Vec<usize> = shape.iter().map(|&size| usize::from(size > 2)).collect();

@@ -12,7 +12,7 @@ fn tensors_of_two_devices_do_not_meet() {
     let b = second.scope(|| zeros([2]));
     let mixed = [
         a.add(&b),
-        tf::concat(&[&a, &b], 0),
+        tf::concat([&a, &b], 0),
         tf::where_(&a.greater(0.0).unwrap(), &a, &b),
         a.gather(&second.scope(|| ints([0])), 0),
     ];

@@ -115,10 +115,10 @@ fn sizes_are_added_and_multiplied_with_checks() {
     let most = zeros([HUGE >> 4, 0]);
     let refused = "has no elements, and its other sizes multiply to more than";
     for result in [
-        tf::concat(&[&most, &most, &most, &most, &most], 0),
+        tf::concat([&most, &most, &most, &most, &most], 0),
         most.tile(&[9, 1]),
         most.pad(&[(HUGE >> 16, 0), (9, 9)]),
-        tf::stack(&[&most; 9], 0),
+        tf::stack([&most; 9], 0),
         most.gather(&ints([0; 9]), 1),
         most.expand_dims(0).unwrap().broadcast_to([99, HUGE >> 4, 0]),
         nothing
@@ -176,7 +176,7 @@ fn sizes_are_added_and_multiplied_with_checks() {
 #[test]
 fn a_count_of_steps_does_not_wrap() {
     use tf::keras::optimizers::{Adam, Optimizer, Sgd};
-    let w = [Variable::new(&floats([1.0]))];
+    let w = [Variable::new(floats([1.0]))];
     let step = |optimizer: &dyn Optimizer| {
         optimizer.set_iterations(u64::MAX);
         optimizer.apply_gradients(&[Some(floats([1.0]))], &w)

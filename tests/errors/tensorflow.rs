@@ -40,8 +40,8 @@ fn here(case: &str) -> Here {
         "matmul_rank1" => shape(zeros([3]).matmul(zeros([3]))),
         "reshape_size" => shape(zeros([2, 3]).reshape([4])),
         "reshape_two_unknown" => shape(zeros([2, 3]).reshape([-1, -1])),
-        "concat_shapes" => shape(tf::concat(&[&zeros([2, 3]), &zeros([3, 3])], 1)),
-        "concat_axis" => index(tf::concat(&[&zeros([2, 3]), &zeros([2, 3])], 5)),
+        "concat_shapes" => shape(tf::concat([&zeros([2, 3]), &zeros([3, 3])], 1)),
+        "concat_axis" => index(tf::concat([&zeros([2, 3]), &zeros([2, 3])], 5)),
         "split_uneven" => shape(zeros([5]).split(2, 0).map(|parts| parts[0].clone())),
         "squeeze_not_one" => shape(zeros([2, 3]).squeeze([0])),
         "reduce_axis" => index(zeros([2, 3]).reduce_sum(2)),
@@ -74,10 +74,10 @@ fn here(case: &str) -> Here {
         "broadcast_to_bad" => shape(zeros([3]).broadcast_to([2, 4])),
         "argmax_empty" => shape(zeros([0]).argmax(0)),
         "assign_shape" => {
-            let variable = Variable::new(&zeros([2]));
-            shape(variable.assign(&zeros([3])).map(|()| variable.read()))
+            let variable = Variable::new(zeros([2]));
+            shape(variable.assign(zeros([3])).map(|()| variable.read()))
         }
-        "stack_shapes" => shape(tf::stack(&[&zeros([2]), &zeros([3])], 0)),
+        "stack_shapes" => shape(tf::stack([&zeros([2]), &zeros([3])], 0)),
         "where_shapes" => {
             shape(tf::where_(&tf::constant([true, false]).unwrap(), &zeros([3]), &zeros([3])))
         }

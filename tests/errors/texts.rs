@@ -40,7 +40,7 @@ fn messages_name_the_op_the_shapes_and_the_remedy() {
             "Sum: axis 2 does not exist in a tensor of rank 2; it must be in -2 to 1.",
         ),
         (
-            text(tf::concat(&[&x, &zeros([3, 3])], 1)),
+            text(tf::concat([&x, &zeros([3, 3])], 1)),
             "ConcatV2: along axis 1 the first tensor is [2, 3] and another is [3, 3]; all axes but axis 1 must agree.",
         ),
         (
@@ -61,7 +61,7 @@ fn messages_name_the_op_the_shapes_and_the_remedy() {
             "AddV2: the scalar 0.5 cannot join a tensor of dtype i32: cast the tensor to f32 first.",
         ),
         (
-            text(Variable::new(&zeros([2])).assign(&zeros([3]))),
+            text(Variable::new(zeros([2])).assign(zeros([3]))),
             "AssignVariableOp: the variable is [2] and the value is [3]; a variable keeps its shape. Make a new variable, or \
              reshape the value.",
         ),

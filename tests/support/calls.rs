@@ -34,8 +34,7 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
     ("tf.norm", norm),
     ("tf.math.l2_normalize", |c| {
         c.composes("");
-        let squares =
-            c.x()?.square()?.reduce_sum(wgrad::Axes::from(c.axes("axis")?).keepdims(true))?;
+        let squares = c.x()?.square()?.reduce_sum(c.axes("axis")?.keepdims(true))?;
         one(c.x()?.multiply(squares.maximum(float(c, "epsilon")?)?.rsqrt()?))
     }),
     ("tf.nn.moments", |c| {

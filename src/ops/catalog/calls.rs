@@ -222,7 +222,7 @@ impl Catalog {
                         (0..count).map(|i| c.tensor([rows, columns + odd * i], dtype)).collect()
                     };
                     let join =
-                        |parts: Vec<Tensor>, axis| concat(&parts.iter().collect::<Vec<_>>(), axis);
+                        |parts: Vec<Tensor>, axis| concat(parts.iter().collect::<Vec<_>>(), axis);
                     Ok([
                         join(parts([3, 8], 0), 0)?,
                         join(parts([3, 5], 0), 0)?,
@@ -234,9 +234,9 @@ impl Catalog {
             self.add(format!("constants between tensors {dtype}"), |c| {
                 let x = c.tensor([2, 3], dtype);
                 Ok([
-                    concat(&[&x, &x.zeros_like()?], 1)?,
-                    concat(&[&x.zeros_like()?, &x], 0)?,
-                    concat(&[&x.zeros_like()?, &x.ones_like()?], 0)?,
+                    concat([&x, &x.zeros_like()?], 1)?,
+                    concat([&x.zeros_like()?, &x], 0)?,
+                    concat([&x.zeros_like()?, &x.ones_like()?], 0)?,
                     x.zeros_like()?.pad_with(&[(1, 1), (0, 2)], PadMode::Constant(zero()))?,
                     x.ones_like()?.transpose([1, 0])?,
                     x.ones_like()?.strided_slice(s![1.., ..;-1])?,

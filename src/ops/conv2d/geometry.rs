@@ -144,20 +144,6 @@ impl Geometry {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn windows_are_counted_as_tensorflow_does() {
-        assert_eq!(windows(28, 5, 1, 1, Padding::Same), (28, 2));
-        assert_eq!(windows(28, 5, 1, 1, Padding::Valid), (24, 0));
-        assert_eq!(windows(5, 2, 2, 1, Padding::Same), (3, 0));
-        assert_eq!(windows(7, 3, 2, 2, Padding::Valid), (2, 0));
-        assert_eq!(windows(2, 3, 1, 1, Padding::Valid), (0, 0));
-    }
-}
-
 impl Padding {
     /// The padding of a call by name. Places that are given are padded before.
     pub(crate) fn of(c: &Args) -> Answer<Padding> {
@@ -186,5 +172,19 @@ pub(super) fn explicit_padding(c: &Args) -> Answer<Option<Vec<(usize, usize)>>> 
     match c.attribute("padding", |value| Some(matches!(value, Value::List(_))))? {
         Some(true) => c.pairs("padding"),
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_counted_as_tensorflow_does() {
+        assert_eq!(windows(28, 5, 1, 1, Padding::Same), (28, 2));
+        assert_eq!(windows(28, 5, 1, 1, Padding::Valid), (24, 0));
+        assert_eq!(windows(5, 2, 2, 1, Padding::Same), (3, 0));
+        assert_eq!(windows(7, 3, 2, 2, Padding::Valid), (2, 0));
+        assert_eq!(windows(2, 3, 1, 1, Padding::Valid), (0, 0));
     }
 }

@@ -20,12 +20,15 @@ pub const POSITIVE: Values = Values::Within(0.4, 2.0);
 
 pub type Input = (&'static [usize], Values);
 
+/// What is called with tensors of the case's inputs.
+pub type Function = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
+
 /// A function whose gradients are checked.
 pub struct Case {
     /// What is checked, beginning with the op's name.
     pub name: String,
     pub inputs: Vec<Input>,
-    pub f: Box<dyn Fn(&[Tensor]) -> Result<Tensor>>,
+    pub f: Function,
     /// Whether the second order is checked too.
     pub second: bool,
 }

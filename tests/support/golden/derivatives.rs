@@ -67,7 +67,7 @@ fn jacobian(f: UnaryOp, x: &Tensor) -> Answer {
         rows_of_jacobian(&outer, &y, x)?.reshape([n as i64, m as i64, n as i64, m as i64])?;
     let own: Result<Vec<Tensor>> =
         (0..n as isize).map(|i| jacobian.strided_slice(ndarray::s![i, .., i, ..])).collect();
-    let batch = wgrad::stack(&own?.iter().collect::<Vec<_>>(), 0)?;
+    let batch = wgrad::stack(own?.iter().collect::<Vec<_>>(), 0)?;
     Ok(vec![y, jacobian, batch])
 }
 
@@ -93,7 +93,7 @@ fn rows_of_jacobian(tape: &PersistentTape, y: &Tensor, x: &Tensor) -> Result<Ten
             Ok(tape.gradient_from(y, Some(&[&seed]), x)?.expect("y depends on x"))
         })
         .collect();
-    wgrad::stack(&rows?.iter().collect::<Vec<_>>(), 0)
+    wgrad::stack(rows?.iter().collect::<Vec<_>>(), 0)
 }
 
 /// That a tape answers one question is told by its type: `gradient` takes it, and there is no second one.

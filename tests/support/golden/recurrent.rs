@@ -37,7 +37,7 @@ pub fn forward(c: &Call, weights: &[Variable]) -> Answer {
         back.reverse();
         c.only("return_sequences", true)?;
         let both: Result<Vec<Tensor>> =
-            ahead.iter().zip(&back).map(|(a, b)| concat(&[a, b], -1)).collect();
+            ahead.iter().zip(&back).map(|(a, b)| concat([a, b], -1)).collect();
         return Ok(vec![sequence(&both?)?]);
     }
     let name = c.case.op.trim_start_matches("keras.layers.");
@@ -53,7 +53,7 @@ pub fn forward(c: &Call, weights: &[Variable]) -> Answer {
 }
 
 fn sequence(steps: &[Tensor]) -> Result<Tensor> {
-    wgrad::stack(&steps.iter().collect::<Vec<_>>(), 1)
+    wgrad::stack(steps.iter().collect::<Vec<_>>(), 1)
 }
 
 enum Kind {

@@ -105,7 +105,7 @@ pub fn fan_in(n: usize) -> Result<Vec<Tensor>> {
 /// `n` uploads that are summed.
 pub fn sum_of_inputs(n: usize) -> Result<Vec<Tensor>> {
     let parts: Vec<Tensor> = (0..n).map(|k| ramp(&[7], k)).collect::<Result<_>>()?;
-    Ok(vec![add_n(&parts.iter().collect::<Vec<_>>())?.multiply(1.0 / n as f32)?])
+    Ok(vec![add_n(parts.iter().collect::<Vec<_>>())?.multiply(1.0 / n as f32)?])
 }
 
 /// `n` slices of one tensor, each halved, stacked again.
@@ -114,14 +114,14 @@ pub fn slices(n: usize) -> Result<Vec<Tensor>> {
     let rows: Vec<Tensor> = (0..n)
         .map(|k| x.slice(&[k, 0], &[1, 6])?.reshape([6])?.multiply(0.5))
         .collect::<Result<_>>()?;
-    Ok(vec![stack(&rows.iter().collect::<Vec<_>>(), 0)?])
+    Ok(vec![stack(rows.iter().collect::<Vec<_>>(), 0)?])
 }
 
 /// A roll by one, `n` times: two slices and a concatenation each.
 pub fn rolls(n: usize) -> Result<Vec<Tensor>> {
     levels(n, &[4, 6], |x| {
         let (head, tail) = (x.slice(&[0, 0], &[4, 1])?, x.slice(&[0, 1], &[4, 5])?);
-        concat(&[&tail, &head], 1)?.add(x)?.multiply(0.5)
+        concat([&tail, &head], 1)?.add(x)?.multiply(0.5)
     })
 }
 

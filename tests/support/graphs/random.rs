@@ -62,12 +62,12 @@ pub fn graph(calls: usize, seed: u64) -> Result<Vec<Tensor>> {
                 let at = 1 + rng.below(5);
                 let head = x.slice(&[0, 0], &[4, at as i64])?;
                 let tail = x.slice(&[0, at], &[4, -1])?;
-                (concat(&[&tail, &head], 1)?, 3)
+                (concat([&tail, &head], 1)?, 3)
             }
             _ => {
                 let other = values.pick(&mut rng);
                 let (top, bottom) = (x.slice(&[1, 0], &[2, 6])?, other.slice(&[0, 0], &[2, 6])?);
-                (concat(&[&top, &bottom], 0)?, 3)
+                (concat([&top, &bottom], 0)?, 3)
             }
         };
         values.0.push((y, false));

@@ -109,13 +109,13 @@ pub fn call(op: &Op, x: &[&Tensor]) -> Result<Tensor> {
         Op::Select => where_(x[0], x[1], x[2]),
         Op::Cast(dtype) => x[0].cast(*dtype),
         Op::Reshape(to) => x[0].reshape(signed(to)),
-        Op::Transpose(order) => x[0].transpose(&signed(order)),
+        Op::Transpose(order) => x[0].transpose(signed(order)),
         Op::Slice(ranges) => {
             let parts = ranges.iter().zip(x[0].shape()).map(|(&range, &size)| slice(range, size));
             x[0].strided_slice(parts.collect::<Vec<_>>())
         }
         Op::BroadcastTo(to) => x[0].broadcast_to(to),
-        Op::Reverse(along) => x[0].reverse(&signed(along)),
+        Op::Reverse(along) => x[0].reverse(signed(along)),
         Op::Pad(edges, v) => x[0].pad_with(edges, PadMode::Constant(scalar(*v, x[0].dtype()))),
         Op::Concat(axis) => concat(x, *axis as i64),
         Op::Reduce(row, axes, keep) => (row.call)(x[0], &signed(axes), *keep),
