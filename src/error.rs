@@ -121,12 +121,14 @@ pub(crate) use message;
 
 /// A file operation that the operating system refused.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {source}", path.display())]
+#[error("{text}")]
 pub struct IoError {
     /// The file or folder.
     pub path: PathBuf,
     /// What the system said.
     pub source: std::io::Error,
+    /// Both as text. Made with the error, so that a page, which has no files, does not load the words for each.
+    text: Message,
 }
 
 /// What is wrong with a device.
@@ -163,7 +165,9 @@ impl Error {
     }
 
     pub(crate) fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
-        Error::Io(Arc::new(IoError { path: path.as_ref().to_path_buf(), source }))
+        let path = path.as_ref().to_path_buf();
+        let text = message!("{}: {source}", path.display());
+        Error::Io(Arc::new(IoError { path, source, text }))
     }
 
     /// The same error with other words.

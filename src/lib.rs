@@ -32,6 +32,7 @@ mod plan;
 pub mod random;
 mod runtime;
 mod shape;
+mod sorted;
 mod tape;
 mod tensor;
 mod text_table;

@@ -1,6 +1,6 @@
-//! Random tensors: [`Generator`], the global generator, and the stateless functions, with TensorFlow's Philox streams.
+//! Random tensors: [`Generator`], the global one, and the stateless functions, with TensorFlow's Philox streams.
 //!
-//! A seed gives the same numbers on every adapter, and these are the numbers that TensorFlow gives for it.
+//! The same seed gives the same numbers on every adapter, and those that TensorFlow gives for it.
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// A stream of random numbers; each draw advances it.
+/// A stream of random numbers; each draw moves it on.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -29,23 +29,23 @@ use crate::tensor::Tensor;
 pub struct Generator(Arc<Mutex<State>>);
 
 options! {
-    /// The range of uniform numbers.
+    /// Between which numbers uniform ones lie.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct UniformOptions {
         /// The smallest number; 0.
         minval: f32 = 0.0,
-        /// The upper end, which a draw reaches by rounding alone, and only where the range is not 0 to 1; 1.
+        /// The largest number, which rounding may reach where the bounds are not 0 and 1; 1.
         maxval: f32 = 1.0,
     }
 }
 
 options! {
-    /// The mean and standard deviation of normal numbers.
+    /// Around which number, and how widely, normal ones are strewn.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct NormalOptions {
-        /// The mean; 0.
+        /// Their mean; 0.
         mean: f32 = 0.0,
-        /// The standard deviation, before truncation; 1.
+        /// Their standard deviation, before any are drawn again; 1.
         stddev: f32 = 1.0,
     }
 }
@@ -56,16 +56,16 @@ struct State {
     key: u64,
 }
 
-/// The stream reserves so many counters for each number drawn, as TensorFlow does.
+/// Counters that a draw of one number may use, as in TensorFlow.
 const PER_NUMBER: u128 = 256;
 
 impl Generator {
-    /// Starts the stream of `tf.random.Generator.from_seed(seed, alg="philox")`.
+    /// The stream that `tf.random.Generator.from_seed(seed, alg="philox")` has.
     pub fn from_seed(seed: u64) -> Self {
         Generator::from_state([seed, 0, 0])
     }
 
-    /// Continues a stream from a [`state`](Generator::state), as `tf.random.Generator.from_state` does.
+    /// The stream that goes on from a [`state`](Generator::state), as `tf.random.Generator.from_state` does.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -81,24 +81,23 @@ impl Generator {
         Generator::at(State::of(state))
     }
 
-    /// The position in the stream: the counter's low and high half and the key, in TensorFlow's order.
+    /// Where the stream is: the counter's low and high half and the key, in TensorFlow's order.
     pub fn state(&self) -> [u64; 3] {
         let State { counter, key } = *self.lock();
         [counter as u64, (counter >> 64) as u64, key]
     }
 
-    /// Moves the stream to a [`state`](Generator::state).
+    /// Goes on from a [`state`](Generator::state).
     pub fn reset(&self, state: [u64; 3]) {
         *self.lock() = State::of(state);
     }
 
-    /// Restarts the stream from `seed`.
+    /// Starts again from `seed`.
     pub fn reset_from_seed(&self, seed: u64) {
         self.reset([seed, 0, 0]);
     }
 
-    /// Makes a generator for a part of the program. Its stream depends on the present position of this one, which
-    /// advances.
+    /// A generator of its own for a part of a program, at a place of this stream that this one leaves out.
     pub fn split(&self) -> Generator {
         let State { counter, key } = self.take(1);
         let mixed = philox(counter_words(counter), key_words(key));
@@ -109,7 +108,7 @@ impl Generator {
         Generator::at(state)
     }
 
-    /// Draws uniform numbers in [0, 1).
+    /// Numbers in [0, 1).
     ///
     /// # Errors
     /// [`Error::Device`] if there is no device or no memory.
@@ -117,7 +116,7 @@ impl Generator {
         self.draw(None, Distribution::Uniform, shape.into())
     }
 
-    /// As [`Generator::uniform`], with another range.
+    /// As [`Generator::uniform`], from and to other numbers.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -125,7 +124,7 @@ impl Generator {
         options.apply(self.uniform(shape)?)
     }
 
-    /// Draws normal numbers of mean 0 and deviation 1.
+    /// Numbers of mean 0 and deviation 1.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -141,7 +140,7 @@ impl Generator {
         options.apply(self.normal(shape)?)
     }
 
-    /// Draws normal numbers, and draws those beyond two deviations again.
+    /// Normal numbers, drawn again where beyond two deviations.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -161,7 +160,7 @@ impl Generator {
         options.apply(self.truncated_normal(shape)?)
     }
 
-    /// Draws 32 random bits for each element, as `u32`.
+    /// 32 random bits an element, as `u32`.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -169,7 +168,7 @@ impl Generator {
         self.draw(None, Distribution::Bits, shape.into())
     }
 
-    /// Shuffles the numbers `0..n` on the host, for instance to set the order of examples.
+    /// The numbers `0..n` in random order, on the host: an order in which to go through data.
     pub fn permutation(&self, n: usize) -> Vec<usize> {
         let State { counter, key } = self.take(n.max(1));
         let mut order: Vec<usize> = (0..n).collect();
@@ -195,7 +194,7 @@ impl Generator {
     fn draw(&self, device: Option<&Device>, what: Distribution, shape: Shape) -> Result<Tensor> {
         let numbers = shape.checked_elements().unwrap_or(0);
         let words = self.take(numbers).words();
-        // Each run of a traced program draws the next numbers.
+        // Each run of a traced program draws on.
         let owner = eager::owner(|| {
             let stream = Generator(self.0.clone());
             move || Ok(stream.take(numbers).words())
@@ -203,7 +202,7 @@ impl Generator {
         philox_random(device, what, shape, words, owner)
     }
 
-    /// Advances the stream by `numbers` draws and returns the state before them.
+    /// The state before `numbers` are drawn; moves it on.
     fn take(&self, numbers: usize) -> State {
         let mut state = self.lock();
         let before = *state;
@@ -228,18 +227,18 @@ impl State {
 
 static GLOBAL: LazyLock<Generator> = LazyLock::new(|| Generator::from_seed(0));
 
-/// The generator that seeds initializers, dropout and shuffles. A program may read and set its
-/// [`state`](Generator::state) as any other's.
+/// The generator that initializers, dropout and shuffles take their seeds from. Its
+/// [`state`](Generator::state) can be read and set as any other's.
 pub fn global() -> &'static Generator {
     &GLOBAL
 }
 
-/// Restarts the global generator, so that every run of the program draws the same numbers.
+/// Starts the global generator again, so that what follows is the same at every run.
 pub fn set_seed(seed: u64) {
     GLOBAL.reset_from_seed(seed);
 }
 
-/// Draws uniform numbers in [0, 1) from the [`global`] generator.
+/// Numbers in [0, 1) from the [`global`] generator.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -257,7 +256,7 @@ pub fn uniform(shape: impl Into<Shape>) -> Result<Tensor> {
     global().uniform(shape)
 }
 
-/// As [`uniform`], with another range.
+/// As [`uniform`], from and to other numbers.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -265,7 +264,7 @@ pub fn uniform_with(shape: impl Into<Shape>, options: UniformOptions) -> Result<
     global().uniform_with(shape, options)
 }
 
-/// Draws normal numbers of mean 0 and deviation 1 from the [`global`] generator.
+/// Numbers of mean 0 and deviation 1 from the [`global`] generator.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -281,7 +280,7 @@ pub fn normal_with(shape: impl Into<Shape>, options: NormalOptions) -> Result<Te
     global().normal_with(shape, options)
 }
 
-/// Draws normal numbers from the [`global`] generator, and draws those beyond two deviations again.
+/// Normal numbers from the [`global`] generator, drawn again where beyond two deviations.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -297,7 +296,7 @@ pub fn truncated_normal_with(shape: impl Into<Shape>, options: NormalOptions) ->
     global().truncated_normal_with(shape, options)
 }
 
-/// Draws uniform numbers in [0, 1) that depend on `seed` alone (`tf.random.stateless_uniform`).
+/// Numbers in [0, 1) that depend on `seed` alone (`tf.random.stateless_uniform`).
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -305,7 +304,7 @@ pub fn stateless_uniform(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tens
     stateless(Distribution::Uniform, shape.into(), seed)
 }
 
-/// As [`stateless_uniform`], with another range.
+/// As [`stateless_uniform`], from and to other numbers.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -317,7 +316,7 @@ pub fn stateless_uniform_with(
     options.apply(stateless_uniform(shape, seed)?)
 }
 
-/// Draws integers in [`low`, `high`) that depend on `seed` alone.
+/// Integers in [`low`, `high`) that depend on `seed` alone.
 ///
 /// # Errors
 /// [`Error::Index`] if `low` is not below `high`; else as [`Generator::uniform`].
@@ -344,7 +343,7 @@ pub fn stateless_uniform_int(
     bits.floormod(span)?.cast(DType::I32)?.add(low)
 }
 
-/// Draws normal numbers that depend on `seed` alone.
+/// Normal numbers that depend on `seed` alone.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -352,7 +351,7 @@ pub fn stateless_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tenso
     stateless(Distribution::Normal, shape.into(), seed)
 }
 
-/// Draws truncated normal numbers that depend on `seed` alone.
+/// Truncated normal numbers that depend on `seed` alone.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -361,7 +360,7 @@ pub fn stateless_truncated_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Re
 }
 
 impl Tensor {
-    /// Sets elements to 0 with probability `rate` and scales the others by `1 / (1 - rate)`; draws from `generator`.
+    /// Elements set to 0 with probability `rate`, the others scaled by `1 / (1 - rate)`, drawn from `generator`.
     ///
     /// # Errors
     /// [`Error::Index`] if `rate` is not in 0 to 1 (without 1); [`Error::DType`] if the dtype is not float.
@@ -406,7 +405,7 @@ fn stateless(what: Distribution, shape: Shape, seed: [i32; 2]) -> Result<Tensor>
     philox_random(None, what, shape, words, None)
 }
 
-/// The runtime scalars of the op that draws.
+/// What a draw's op is told.
 fn words(key: [u32; 2], counter: [u32; 4]) -> RuntimeScalars {
     key.into_iter().chain(counter).collect()
 }
@@ -434,7 +433,7 @@ fn philox(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
 mod tests {
     use super::*;
 
-    // The test vectors of the Random123 distribution.
+    // Known answers of the Random123 distribution's test vectors.
     #[test]
     fn philox_matches_its_test_vectors() {
         assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
@@ -448,7 +447,7 @@ mod tests {
     fn a_state_is_where_the_stream_goes_on() {
         let generator = Generator::from_seed(7);
         assert_eq!(generator.state(), [7, 0, 0]);
-        // As in TensorFlow, a draw of ten numbers takes 2560 counters, however many it needs.
+        // As in TensorFlow, ten numbers may use 256 counters each, however many they are.
         generator.take(10);
         assert_eq!(generator.state(), [7 + 2560, 0, 0]);
         generator.reset([u64::MAX, 3, 5]);

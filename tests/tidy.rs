@@ -218,7 +218,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("files", &[]),
     ("cache_folder", &[]),
     ("text_table", &[]),
-    ("wgsl", &[]),
+    ("sorted", &[]),
+    ("wgsl", &["sorted"]),
     ("shape", &["error"]),
     ("dtype", &["error"]),
     ("device", &["error", "files", "cache_folder", "text_table", "shape", "dtype"]),
@@ -230,6 +231,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "files",
             "cache_folder",
             "text_table",
+            "sorted",
             "wgsl",
             "shape",
             "dtype",
@@ -260,8 +262,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "trackable",
         &[
-            "error", "files", "shape", "dtype", "device", "graph", "runtime", "ops", "tensor",
-            "variable", "random",
+            "error", "files", "sorted", "shape", "dtype", "device", "graph", "runtime", "ops",
+            "tensor", "variable", "random",
         ],
     ),
     (
@@ -269,6 +271,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "error",
             "options",
+            "sorted",
             "shape",
             "dtype",
             "graph",

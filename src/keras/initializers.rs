@@ -1,18 +1,17 @@
-//! [`Initializer`]: the numbers at which weights start, with Keras's formulas.
+//! [`Initializer`]: the numbers that weights start from, with Keras's formulas.
 //!
-//! Random initializers draw from a [`Generator`]; the caller chooses which, and so which seed.
+//! Random ones draw from a [`Generator`]; which one, and so which seed, is the caller's choice.
 
 use crate::error::Result;
 use crate::random::{Generator, UniformOptions};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// The numbers at which a weight starts.
+/// How a weight starts.
 ///
-/// The scaled initializers depend on the fans: a kernel `[in, out]` has `fan_in = in` and `fan_out = out`, a
-/// convolution's
-/// `[KH,KW,C,O]` has `fan_in = KH KW C` and `fan_out = KH KW O`. Their normal forms truncate at two deviations and draw
-/// wider by 1/0.8796, so that the deviation after truncation is the one stated.
+/// The scaled ones depend on the fans: a kernel `[in, out]` has `fan_in = in` and `fan_out = out`, a convolution's
+/// `[KH,KW,C,O]` has `fan_in = KH KW C` and `fan_out = KH KW O`. Their normal forms are cut at two deviations and
+/// drawn wider by 1/0.8796, so that the deviation after the cut is the one stated.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -32,25 +31,25 @@ pub enum Initializer {
     Ones,
     /// This number everywhere.
     Constant(f32),
-    /// Uniform in [`low`, `high`).
+    /// Evenly spread in [`low`, `high`).
     RandomUniform {
-        /// The smallest number.
+        /// The least number.
         low: f32,
-        /// The upper end, which no draw reaches.
+        /// The end, which is not drawn.
         high: f32,
     },
     /// Normal numbers.
     RandomNormal {
-        /// The mean.
+        /// Their mean.
         mean: f32,
-        /// The standard deviation.
+        /// Their deviation.
         stddev: f32,
     },
-    /// Normal numbers; those beyond two deviations are drawn again, so they end up less spread than `stddev`.
+    /// Normal numbers, drawn again where beyond two deviations; they end up less spread than `stddev`.
     TruncatedNormal {
-        /// The mean.
+        /// Their mean.
         mean: f32,
-        /// The standard deviation before truncation.
+        /// Their deviation before the cut.
         stddev: f32,
     },
     /// Uniform in `±sqrt(6 / (fan_in + fan_out))` (Glorot and Bengio 2010).
@@ -69,11 +68,11 @@ pub enum Initializer {
 
 crate::trackable::plain!(Initializer);
 
-/// The standard deviation of the standard normal distribution truncated at -2 and 2.
+/// The deviation of the standard normal distribution cut at -2 and 2.
 const TRUNCATED_STDDEV: f64 = 0.879_625_661_034_239_8;
 
 impl Initializer {
-    /// Makes a tensor of `shape` in `f32` on the current device.
+    /// A tensor of `shape` in `f32` on the current device.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if there is no device or no memory.
@@ -107,7 +106,7 @@ impl Initializer {
         }
     }
 
-    /// The one number of all elements, for an initializer that has one.
+    /// The number that is everywhere, if it is one.
     pub(super) fn constant(&self) -> Option<f32> {
         match *self {
             Initializer::Zeros => Some(0.0),
@@ -117,10 +116,10 @@ impl Initializer {
         }
     }
 
-    /// The variance that the fans call for; 1 for initializers that do not use the fans.
+    /// The variance that the fans call for; 1 for the initializers that do not ask.
     fn variance(&self, shape: &[usize]) -> f64 {
         let (fan_in, fan_out) = fans(shape);
-        // A fan of 0 belongs to an empty tensor, whose variance does not matter.
+        // A fan of 0 belongs to an empty tensor, whose variance no one sees.
         match self {
             Initializer::GlorotUniform | Initializer::GlorotNormal => {
                 1.0 / ((fan_in + fan_out) / 2.0).max(1.0)
@@ -132,7 +131,7 @@ impl Initializer {
     }
 }
 
-/// The number of inputs that an output sums, and of outputs that an input reaches.
+/// How many inputs an output sums, and how many outputs an input reaches.
 fn fans(shape: &[usize]) -> (f64, f64) {
     match *shape {
         [] => (1.0, 1.0),
@@ -154,11 +153,11 @@ mod tests {
         assert_eq!(fans(&[5, 5, 8, 16]), (200.0, 400.0));
         assert_eq!(fans(&[7]), (7.0, 7.0));
         assert_eq!(fans(&[]), (1.0, 1.0));
-        // The product overflows, and the device refuses the tensor rather than this function its fans.
+        // More than there are numbers: the tensor is refused, not its fans.
         assert_eq!(fans(&[1 << 40, 1 << 40, 1, 2]), (2f64.powi(80), 2f64.powi(81)));
     }
 
-    // Keras computes these numbers for fan_in 784 and fan_out 100.
+    // Numbers of Keras for fan_in 784 and fan_out 100.
     #[test]
     fn variances_are_those_of_keras() {
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");

@@ -1,9 +1,8 @@
-//! The ops on tensors.
+//! What can be done with tensors.
 //!
-//! There are three kinds of op; a new op takes the first that fits: a composed op (`composed.rs`), a row of a table
-//! (`unary.rs`, `binary.rs`, `reduce.rs`), or a file of its own, where the shape rule, the lowering, the gradient and
-//! the
-//! tests stand together.
+//! Three kinds of op, the first that fits being the right one: composed ones (`composed.rs`), rows of a table
+//! (`unary.rs`, `binary.rs`, `reduce.rs`), and ops with a file of their own, where the shape rule, the
+//! lowering, the gradient and the tests stand together.
 
 mod argmax;
 mod binary;
@@ -67,14 +66,19 @@ use crate::graph::{Op, Spec};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 
+/// What `infer` has found before for the same shapes, so that it cannot fail. Says why, where `expect` would bring what
+/// writes all errors out for debugging.
+fn inferred<T>(found: Result<T>) -> T {
+    found.unwrap_or_else(|error| unreachable!("infer has let through: {error}"))
+}
+
 /// An op with its gradient.
 pub(crate) trait Operation: Op {
-    /// Says what the tape keeps for the gradient rule, or why the op has no gradient.
+    /// What the tape keeps for the rule, or why there is none.
     fn keep(&self) -> Keep;
 
-    /// Computes the gradients of the inputs from that of the result; trailing inputs without one may be left out. The
-    /// tape sums
-    /// gradients over axes that were broadcast, so that no rule has to.
+    /// The gradients of the inputs from that of the result; those at the end may be left out where there are none. A rule does not sum over axes that were
+    /// broadcast: the tape does that for all of them.
     fn grad(&self, back: &Backward) -> Result<Grads>;
 }
 
@@ -85,7 +89,7 @@ pub(crate) enum Keep {
     Inputs,
     Output,
     Both,
-    /// The op has no gradient, for this reason.
+    /// There is no gradient, for this reason.
     NoGradient(&'static str),
 }
 
@@ -97,13 +101,13 @@ pub(crate) struct Backward<'a> {
     pub(crate) output: Option<&'a Tensor>,
     /// The gradient of the result.
     pub(crate) dy: &'a Tensor,
-    /// Whether the tape needs the gradient of input `i`.
+    /// Whether the gradient of input `i` is asked for.
     pub(crate) needs: &'a dyn Fn(usize) -> bool,
 }
 
 /// An input as a tape keeps it.
 pub(crate) struct KeptInput {
-    /// The tape knows the tensor by this number.
+    /// What the tape knows it by.
     pub(crate) id: u64,
     pub(crate) spec: Spec,
     /// The tensor, where the rule needs it.
@@ -130,7 +134,7 @@ impl Backward<'_> {
         (self.needs)(i)
     }
 
-    /// Computes those gradients of the first two inputs that the tape needs.
+    /// The gradients of the first two inputs, each if it is asked for.
     pub(crate) fn both(
         &self,
         da: &dyn Fn() -> Result<Tensor>,
@@ -156,7 +160,7 @@ pub(crate) fn no_grads(_: &Backward) -> Result<Grads> {
     Ok(Grads::new())
 }
 
-/// A row compares and hashes by its method's name, which occurs once in its table.
+/// Rows of a table are told apart by their methods' names, of which a table has each once.
 macro_rules! known_by_method {
     ($row:ty) => {
         impl std::fmt::Debug for $row {
@@ -205,7 +209,7 @@ pub(crate) fn expect_dtype(op: &str, spec: &Spec, allowed: &[DType]) -> Result<(
     )))
 }
 
-/// The error for a tensor whose dtype an op is not defined for.
+/// The refusal of a tensor whose dtype an op is not defined for.
 fn not_defined(op: &str, x: &Spec, takes: &dyn Fn(DType) -> bool) -> Error {
     Error::DType(message!(
         "{op}: not defined for {} (the tensor is {}); use {}. Cast the tensor first.",
@@ -215,7 +219,7 @@ fn not_defined(op: &str, x: &Spec, takes: &dyn Fn(DType) -> bool) -> Error {
     ))
 }
 
-/// The names of the dtypes that fit, for a message.
+/// The names of the dtypes that fit.
 fn fitting(takes: &dyn Fn(DType) -> bool) -> String {
     let names: Vec<&str> =
         DType::ALL.into_iter().filter(|dtype| takes(*dtype)).map(DType::name).collect();

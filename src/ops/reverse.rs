@@ -13,7 +13,7 @@ use crate::shape::{Axes, axis_list};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Reverses the order of the elements along `axes`.
+    /// The elements backwards along `axes`.
     ///
     /// # Errors
     /// [`Error::Index`](crate::Error::Index) if an axis does not exist or is named twice.

@@ -87,16 +87,21 @@ impl Order {
     /// lead to behind it.
     pub(super) fn join(&mut self, from: u32, to: u32, between: Between) {
         let Between { before, after } = between;
-        let place = |group: u32| self.places[group as usize];
-        // The groups on either side keep their order.
-        let in_order = |mut groups: Vec<u32>| {
-            groups.sort_unstable_by_key(|group| (place(*group), *group));
-            groups
+        // Places in ascending order, each with its group.
+        let in_order = |groups: &[u32]| {
+            let placed = groups.iter().map(|&group| (self.places[group as usize], group));
+            let mut placed: Vec<(u32, u32)> = placed.collect();
+            placed.sort_unstable();
+            placed
         };
-        let groups = [in_order(before), vec![from], in_order(after)].concat();
-        let mut places: Vec<u32> = groups.iter().chain([&to]).map(|group| place(*group)).collect();
-        places.sort_unstable();
-        for (group, place) in groups.into_iter().zip(places) {
+        // The groups on either side keep their order.
+        let (before, after) = (in_order(&before), in_order(&after));
+        let sides = |side: Vec<(u32, u32)>| side.into_iter().map(|(_, group)| group);
+        let mut groups: Vec<u32> = sides(before).chain([from]).chain(sides(after)).collect();
+        groups.push(to);
+        let places = in_order(&groups);
+        groups.pop();
+        for (group, (place, _)) in groups.into_iter().zip(places) {
             self.places[group as usize] = place;
         }
     }

@@ -21,6 +21,7 @@ use crate::device::Caps;
 use crate::error::{DeviceFault, Error, message};
 use crate::graph::lower::{self, Bind, Kernels, Lowering};
 use crate::graph::{Graph, HashIndex, Input, hash_bytes};
+use crate::sorted::sorted_by_key;
 
 /// Plans `graph` for a device with `caps`; without `fusion` every node has a kernel of its own.
 pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) -> Plan {
@@ -357,7 +358,7 @@ impl<'a> Planner<'a, '_> {
         let lowering = |node: u32| &self.context.lowerings[node as usize];
         let constant =
             |node: u32| matches!(lowering(node), Lowering::Elementwise(p) if p.is_uniform());
-        let mut computed: Vec<u32> = match ir {
+        let computed: Vec<u32> = match ir {
             Some(ir) => {
                 let all = ir.instances.len() == 1;
                 let nodes = ir.instances.iter().map(|instance| instance.node);
@@ -369,7 +370,7 @@ impl<'a> Planner<'a, '_> {
                 group.members.iter().copied().filter(own).collect()
             }
         };
-        computed.sort_unstable();
+        let mut computed = sorted_by_key(computed, |node| *node);
         computed.dedup();
         let outputs = group.outputs.iter().map(|&node| nodes[node as usize].spec.shape.clone());
         Note {

@@ -12,6 +12,7 @@ use super::context::PlanContext;
 use super::ir_builder::{CALL, STRIDED};
 use crate::graph::lower::Lowering;
 use crate::graph::{HashIndex, Input, Mixer};
+use crate::sorted::sorted_by_key;
 
 /// The turns that a node, or all nodes of a group, belong to; at most one of each run.
 pub(super) type Labels = SmallVec<[Label; 2]>;
@@ -174,16 +175,13 @@ fn periods(symbols: &[u64]) -> Vec<usize> {
             }
         }
     }
-    // These are the periods that come most often.
-    let counted = counts.iter().copied().zip(0..);
-    let mut often: Vec<(u32, usize)> =
-        counted.filter(|(count, _)| *count as usize >= FEW - 1).collect();
-    often.sort_unstable();
-    often.reverse();
-    let mut periods: Vec<usize> =
-        often.into_iter().take(PERIODS).map(|(_, period)| period).collect();
-    periods.sort_unstable();
-    periods
+    // These are the periods that come most often, first of all the one that does.
+    let mut often: Vec<(u32, usize)> = Vec::new();
+    for counted in counts.into_iter().zip(0..).filter(|(count, _)| *count as usize >= FEW - 1) {
+        often.insert(often.partition_point(|known| *known > counted), counted);
+        often.truncate(PERIODS);
+    }
+    sorted_by_key(often.into_iter().map(|(_, period)| period), |period| *period)
 }
 
 /// Where in the period a turn begins best: where the fewest values cross to a kernel that could have computed them

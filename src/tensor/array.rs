@@ -1,4 +1,4 @@
-//! Tensors from `ndarray` arrays, and back.
+//! `ndarray` arrays in and out.
 
 use ndarray::{ArrayBase, ArrayD, Data, Dimension, IxDyn};
 
@@ -7,7 +7,7 @@ use crate::error::{Error, Result, message};
 use super::{Element, Tensor};
 
 impl Tensor {
-    /// Copies an `ndarray` array of any layout into a tensor.
+    /// A tensor with the values of an `ndarray` array of any layout.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -35,7 +35,7 @@ impl Tensor {
         }
     }
 
-    /// Reads the values as an `ndarray` array.
+    /// The values as an `ndarray` array.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].

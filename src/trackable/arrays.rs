@@ -10,6 +10,7 @@ use super::{Slot, Trackable};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::graph::HashIndex;
+use crate::sorted::sorted_by_key;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -223,8 +224,7 @@ impl Everything {
         if self.entries.is_empty() {
             return Err(Error::Checkpoint(message!("{call}: the {kind} has no variables.")));
         }
-        let mut names: Vec<&String> = self.entries.iter().map(|(name, _)| name).collect();
-        names.sort_unstable();
+        let names = sorted_by_key(self.entries.iter().map(|(name, _)| name), |name| *name);
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
             None => Ok(()),
             Some(pair) => Err(Error::Checkpoint(message!(
@@ -281,8 +281,8 @@ pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>])
         slots.push((owner, of, name, array.clone().into_owned()));
     }
     // In the order of their variables, as an optimizer's steps make them.
-    slots
-        .sort_by_key(|(_, of, ..)| all.entries.iter().position(|(_, item)| item.id() == Some(*of)));
+    let place = |of| all.entries.iter().position(|(_, item)| item.id() == Some(of));
+    let slots = sorted_by_key(slots, |(_, of, ..)| place(*of));
     // Nothing is changed before all has been looked at.
     let (mut values, mut left, mut states) = (Vec::new(), Vec::new(), Vec::new());
     for (name, item) in &all.entries {

@@ -72,9 +72,7 @@ pub trait Trackable: Send + Sync {
 
     /// The type that a summary shows beside the name.
     fn kind(&self) -> &'static str {
-        let path = std::any::type_name::<Self>();
-        let path = path.split('<').next().unwrap_or(path);
-        path.rsplit("::").next().unwrap_or(path)
+        summary::type_name::<Self>()
     }
 
     /// All variables there are, in order. Those of layers come with the first input.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
+use super::walk::Track;
 use super::{NamedArray, Slot, Trackable};
 use crate::graph::Mixer;
 use crate::random::Generator;
@@ -81,10 +82,7 @@ impl<'a> Parts<'a> {
 
     /// A part and what it owns, under `name`.
     pub fn add(&mut self, name: &str, part: &(impl Trackable + ?Sized)) {
-        self.inside(name, &mut |parts| {
-            (parts.visit)(&parts.path, Leaf::Part { kind: &|| part.kind(), output: None });
-            part.track(parts);
-        });
+        self.part(name, &|| part.kind(), &|parts| part.track(parts), None);
     }
 
     /// As [`Parts::add`], of a layer whose last result had this shape.
@@ -94,9 +92,19 @@ impl<'a> Parts<'a> {
         part: &dyn Trackable,
         output: Option<&[usize]>,
     ) {
+        self.part(name, &|| part.kind(), &|parts| part.track(parts), output);
+    }
+
+    fn part(
+        &mut self,
+        name: &str,
+        kind: &dyn Fn() -> &'static str,
+        track: Track<'_>,
+        output: Option<&[usize]>,
+    ) {
         self.inside(name, &mut |parts| {
-            (parts.visit)(&parts.path, Leaf::Part { kind: &|| part.kind(), output });
-            part.track(parts);
+            (parts.visit)(&parts.path, Leaf::Part { kind, output });
+            track(parts);
         });
     }
 

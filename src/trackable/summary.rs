@@ -65,21 +65,31 @@ fn batch_shape(shape: &[usize]) -> String {
     }
 }
 
+/// A type's name without its path and parameters.
+pub(super) fn type_name<T: ?Sized>() -> &'static str {
+    short(std::any::type_name::<T>())
+}
+
+fn short(path: &'static str) -> &'static str {
+    let path = path.split('<').next().unwrap_or(path);
+    path.rsplit(':').next().unwrap_or(path)
+}
+
 /// Keras's name for what is of this type: `MaxPooling2D` is `max_pooling2d`, `LSTMCell` is `lstm_cell`.
 pub(crate) fn snake_case(kind: &str) -> String {
     let mut name = String::new();
     let mut before = None;
     let mut letters = kind.chars().peekable();
     while let Some(letter) = letters.next() {
-        let lower = |c: Option<char>| c.is_some_and(char::is_lowercase);
+        let lower = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase());
         // A word begins at a capital with a small letter on one of its sides.
-        if letter.is_uppercase()
+        if letter.is_ascii_uppercase()
             && before.is_some()
             && (lower(before) || lower(letters.peek().copied()))
         {
             name.push('_');
         }
-        name.extend(letter.to_lowercase());
+        name.push(letter.to_ascii_lowercase());
         before = Some(letter);
     }
     name

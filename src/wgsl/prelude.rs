@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use super::reader::read;
 use super::shader;
+use crate::sorted::sorted_by_key;
 
 /// A function that kernels share.
 pub(super) struct Function {
@@ -62,8 +63,7 @@ fn functions() -> &'static [Function] {
     FUNCTIONS.get_or_init(|| {
         let blocks = shader!(include_str!("../../shaders/prelude.wgsl")).split("\n\n");
         let named = blocks.filter_map(|text| Some((name_of(text)?, text.trim_end())));
-        let mut named: Vec<(&str, &str)> = named.collect();
-        named.sort_unstable();
+        let named = sorted_by_key(named, |(name, _)| *name);
         let functions = named.iter().map(|&(name, text)| {
             let measured = COSTS.iter().find(|(known, _)| *known == name);
             let unmeasured = if name.ends_with("_4") { VECTORS } else { 0 };

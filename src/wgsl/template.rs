@@ -38,7 +38,7 @@ pub(crate) fn expand(template: &str, counts: &[(&str, usize)], flags: &[(&str, b
 fn parse<'a>(lines: &mut std::str::Lines<'a>) -> (Vec<Part<'a>>, Option<&'a str>) {
     let mut parts = Vec::new();
     while let Some(line) = lines.next() {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
         parts.push(match words[..] {
             ["//for", name, "in", count] => {
                 let (lines, _) = parse(lines);

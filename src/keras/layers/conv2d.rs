@@ -1,4 +1,4 @@
-//! [`Conv2D`]: applies the same small kernels everywhere in an image.
+//! [`Conv2D`]: one small kernel everywhere in an image.
 
 use super::Layer;
 use crate::error::{Error, Result, message};
@@ -31,8 +31,7 @@ pub struct Conv2D {
 }
 
 impl Conv2D {
-    /// A layer of `filters` kernels, their size given as (rows, columns): stride 1, no padding, no activation, a Glorot
-    /// uniform
+    /// `filters` kernels of a size given as (rows, columns): stride 1, no padding, no activation, a Glorot uniform
     /// kernel, a bias of zeros.
     pub fn new(filters: usize, kernel_size: [usize; 2]) -> Self {
         Conv2D {
@@ -45,44 +44,44 @@ impl Conv2D {
         }
     }
 
-    /// Sets the steps between windows, as (rows, columns).
+    /// Steps between windows, as (rows, columns).
     pub fn strides(mut self, strides: [usize; 2]) -> Self {
         self.options.strides = strides;
         self
     }
 
-    /// Sets how far windows may reach beyond the image.
+    /// How far windows may leave the image.
     pub fn padding(mut self, padding: Padding) -> Self {
         self.options.padding = padding;
         self
     }
 
-    /// Sets the distance between the elements that a window takes, as (rows, columns).
+    /// Distance between the elements that a window takes, as (rows, columns).
     pub fn dilations(mut self, dilations: [usize; 2]) -> Self {
         self.options.dilations = dilations;
         self
     }
 
-    /// Sets the function applied to the sums.
+    /// What is done with the sums.
     pub fn activation(mut self, activation: Activation) -> Self {
         self.activation = activation;
         self
     }
 
-    /// Sets whether the layer has a bias.
+    /// Whether there is a bias.
     pub fn use_bias(mut self, use_bias: bool) -> Self {
         let bias = self.bias.take().unwrap_or_else(Weight::zeros);
         self.bias = use_bias.then_some(bias);
         self
     }
 
-    /// Sets the numbers at which the kernel starts.
+    /// How the kernel starts.
     pub fn kernel_initializer(mut self, initializer: Initializer) -> Self {
         self.kernel = self.kernel.initializer(initializer);
         self
     }
 
-    /// Sets the numbers at which the bias starts, if there is one.
+    /// How the bias starts, if there is one.
     pub fn bias_initializer(mut self, initializer: Initializer) -> Self {
         self.bias = self.bias.map(|bias| bias.initializer(initializer));
         self

@@ -1,4 +1,4 @@
-//! The state that an optimizer keeps between steps.
+//! What an optimizer remembers between steps.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result, message};
 use crate::graph::{HashIndex, Mixer};
+use crate::sorted::sorted_by_key;
 use crate::trackable::{HostState, NamedArray, Parts, Slot, SlotOwner, Trackable};
 use crate::variable::Variable;
 
@@ -17,13 +18,12 @@ pub struct OptimizerState {
     name: String,
     pace: Arc<Pace>,
     memory: Mutex<Memory>,
-    /// A step holds this lock to its end, so that two threads' steps come one after the other. It is not `memory`'s
-    /// lock, so a
-    /// formula may ask for the learning rate.
+    /// Held for the whole of a step, so that two threads' steps come one after the other. Apart from `memory`, so
+    /// that a formula may ask for the learning rate.
     turn: Mutex<()>,
 }
 
-/// The count of steps made and the learning rate, shared with the functions that compute a step's numbers from them.
+/// The count of steps made and the learning rate, for all who compute a step's numbers from them.
 #[derive(Debug)]
 pub(super) struct Pace(Mutex<(u64, f32)>);
 
@@ -37,18 +37,18 @@ impl Pace {
     }
 }
 
-/// The slots of a variable, with their names.
+/// Slots of a variable, with their names.
 type Slots = Vec<(String, Slot)>;
 
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// The slots of each variable, by its identity, in the order in which the variables came.
+    /// What is kept for each variable, by its identity, in the order in which the variables came.
     kept: Vec<(u64, Slots)>,
-    /// Finds the place in `kept` by a variable's identity.
+    /// A variable's identity to its place in `kept`.
     places: HashIndex,
-    /// The identities of the slots that this step has made.
+    /// Slots that this step has made, by their identities.
     new: Vec<u64>,
-    /// The variables whose lack of a gradient was logged.
+    /// Variables whose lack of a gradient was told.
     pub(super) warned: HashSet<u64, BuildHasherDefault<Mixer>>,
 }
 
@@ -91,7 +91,7 @@ impl OptimizerState {
         self.pace.lock().1 = learning_rate;
     }
 
-    /// The step that comes next.
+    /// The step to be made now.
     pub(super) fn step(&self) -> Result<Step> {
         let (made, learning_rate) = self.pace.now();
         let number = made.checked_add(1).ok_or_else(|| {
@@ -152,7 +152,7 @@ impl SlotOwner for OptimizerState {
 }
 
 impl Memory {
-    /// The slots of `variable`; new ones start at the values that a checkpoint left for them, or at 0.
+    /// The slots of `variable`; those that are new start at what a checkpoint has left for them, or at 0.
     pub(super) fn slots(&mut self, names: &[&str], variable: &Variable) -> Result<Vec<Variable>> {
         let mut slots = Vec::with_capacity(names.len());
         for name in names {
@@ -174,12 +174,13 @@ impl Memory {
         if let Some((_, kept)) = self.kept.get_mut(place)
             && kept.iter().zip(names).any(|((known, _), name)| known != name)
         {
-            kept.sort_by_key(|(known, _)| names.iter().position(|name| name == known));
+            let place = |(known, _): &(String, Slot)| names.iter().position(|name| name == known);
+            *kept = sorted_by_key(std::mem::take(kept), place);
         }
         Ok(slots)
     }
 
-    /// The slot `name` of the variable `of`; its own variable may not exist yet.
+    /// The slot `name` of the variable `of`, which may still have to be made.
     fn slot(&mut self, of: u64, name: &str) -> &Slot {
         let next = self.kept.len();
         let place = *self.places.entry(of).or_insert(next as u32) as usize;
@@ -194,12 +195,12 @@ impl Memory {
         &slots[at].1
     }
 
-    /// Keeps all slots for good: a step begins, or has succeeded.
+    /// A step begins, or has succeeded: all slots are there to stay.
     pub(super) fn keep(&mut self) {
         self.new.clear();
     }
 
-    /// Drops the slots that this step has made: the device may never have computed their values.
+    /// Drops the slots that this step has made: they may hold values that were never computed.
     pub(super) fn forget(&mut self) {
         for (_, slots) in &mut self.kept {
             slots.retain(|(_, slot)| !self.new.contains(&slot.id()));

@@ -1,5 +1,4 @@
-//! Makes a step completely or not at all: computes new values, assigns them, and restores the old ones if the device
-//! fails.
+//! A step, all of it or none: new values are computed, put in place, and taken back if the device refuses them.
 
 use super::{Optimizer, OptimizerState, Step};
 use crate::error::{DeviceFault, Error, Result, message};
@@ -7,7 +6,7 @@ use crate::tensor::Tensor;
 use crate::trackable::{self, Trackable};
 use crate::variable::Variable;
 
-/// Computes a variable's new value and those of its slots.
+/// What gives a variable's new value and its slots'.
 type Update<'a> = dyn Fn(&Step, &Tensor, &Tensor, &[Tensor]) -> Result<(Tensor, Vec<Tensor>)> + 'a;
 
 /// An optimizer's formula and the names of its slots.
@@ -16,7 +15,7 @@ struct Formula<'a> {
     slots: &'a [&'a str],
 }
 
-/// The variables that a step changes, and the part that owns them.
+/// The variables that a step changes, and whose they are.
 pub(super) struct Trainable<'a> {
     root: &'a dyn Trackable,
     pub(super) list: Vec<Variable>,
@@ -47,7 +46,7 @@ pub(super) fn run<O: Optimizer + ?Sized>(
     make(optimizer.state(), &formula, grads, variables)
 }
 
-/// As [`run`], but compiled once rather than for each optimizer.
+/// As [`run`], compiled once and not for each optimizer.
 fn make(
     state: &OptimizerState,
     formula: &Formula<'_>,
@@ -65,7 +64,7 @@ fn make(
     done
 }
 
-/// Makes the slots of `variables`.
+/// Makes slots.
 pub(super) fn build(state: &OptimizerState, names: &[&str], variables: &[Variable]) -> Result<()> {
     let _turn = state.turn();
     let mut memory = state.memory();
@@ -78,7 +77,7 @@ pub(super) fn build(state: &OptimizerState, names: &[&str], variables: &[Variabl
     made
 }
 
-/// The variables that have gradients, with these.
+/// The variables that have gradients, with them.
 fn pairs<'a>(
     state: &OptimizerState,
     grads: Vec<Option<Tensor>>,
@@ -134,7 +133,7 @@ fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &Trainable<'_>) -
     }
 }
 
-/// Checks that a slot is on its variable's device.
+/// A slot lives where its variable does.
 fn check_device(
     optimizer: &str,
     slot: (&str, &Variable),
@@ -158,7 +157,7 @@ fn check_device(
     ))
 }
 
-/// A variable and its new value.
+/// A cell, and what it is to hold.
 type Change = (Variable, Tensor);
 
 fn new_values(
@@ -170,13 +169,13 @@ fn new_values(
     let Formula { slots: names, update } = formula;
     let step = state.step()?;
     let mut changes = Vec::with_capacity(pairs.len() * (1 + names.len()));
-    // The loop drops each gradient after its use, so that the plan need not keep its memory.
+    // A gradient is dropped once it is used: what nobody holds need not be kept in memory.
     for (variable, grad) in pairs {
         let slots = state.memory().slots(names, variable)?;
         for (name, slot) in names.iter().zip(&slots) {
             check_device(state.name(), (name, slot), variable, variables)?;
         }
-        // No outer tape records a step.
+        // An outer tape has no business with a step.
         let before: Vec<Tensor> = slots.iter().map(Variable::read_stopped).collect();
         let w = variable.read_stopped();
         let (value, after) = update(&step, &w, &grad.stop_gradient(), &before)?;
@@ -194,7 +193,7 @@ fn new_values(
     Ok(changes)
 }
 
-/// Assigns the new values and flushes; after an error everything is as it was.
+/// Puts the new values in place and sends the work off; on an error everything is as it was.
 fn commit(changes: Vec<Change>) -> Result<()> {
     let old: Vec<Tensor> = changes.iter().map(|(variable, _)| variable.peek()).collect();
     let assigned = changes.iter().try_for_each(|(variable, value)| variable.replace(value));
@@ -202,17 +201,17 @@ fn commit(changes: Vec<Change>) -> Result<()> {
     let sent = assigned.and_then(|()| send(&cells, &old));
     if sent.is_err() {
         for (variable, value) in cells.iter().zip(&old) {
-            // The shape and dtype are the variable's own, so this cannot fail.
+            // The shape and dtype are its own, so this cannot be refused.
             let _ = variable.replace(value);
         }
     }
     sent
 }
 
-/// Flushes. Only the way back needs the old values, so the step may overwrite their buffers.
+/// Flushes. The old values are kept for the way back only, so the step may be computed in their buffers.
 fn send(cells: &[Variable], old: &[Tensor]) -> Result<()> {
     let Some(first) = cells.first().map(Variable::peek) else { return Ok(()) };
-    // One device may fail after another has done its part; the way back then needs the old values.
+    // Of several devices one may fail after another has done its part, and there must be a way back from that.
     let one = cells.iter().all(|cell| cell.peek().device() == first.device());
     if !one {
         return flush(cells);
@@ -221,7 +220,7 @@ fn send(cells: &[Variable], old: &[Tensor]) -> Result<()> {
     first.device().flush_replacing(&lent)
 }
 
-/// Flushes each device of `variables` once; usually there is one.
+/// Flushes the devices of `variables`, each once; as a rule there is one.
 fn flush(variables: &[Variable]) -> Result<()> {
     let mut devices = Vec::new();
     for variable in variables {

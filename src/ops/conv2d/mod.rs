@@ -1,4 +1,4 @@
-//! Convolves images with filters, and computes the two gradients, as products of gathered patches.
+//! Convolution of images with filters, and its two gradients, as products of gathered patches.
 //!
 //! y[n,i,j,o] = sum over u,v,c of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * w[u,v,c,o]
 //! (a cross-correlation, as in TensorFlow). Images are `[N,H,W,C]`, filters `[KH,KW,C,O]`.
@@ -13,7 +13,7 @@ pub(super) use geometry::{FARTHEST, Geometry, windows};
 
 use super::inventory::{ANY, Entry, Input, Kind, one};
 use super::matmul::{Columns, Gemm, Product, Sum};
-use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype};
+use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, inferred, same_dtype};
 use crate::eager::dispatch;
 use crate::error::Result;
 use crate::graph::lower::{Lowering, LoweringContext, Variants};
@@ -73,8 +73,12 @@ impl Op for Conv2d {
 
 impl Conv2d {
     fn product(&self, cx: &LoweringContext) -> Gemm {
-        let g = Geometry::new("Conv2D", &cx.inputs[0].shape, &cx.inputs[1].shape, self.options)
-            .expect("infer has checked the sizes");
+        let g = inferred(Geometry::new(
+            "Conv2D",
+            &cx.inputs[0].shape,
+            &cx.inputs[1].shape,
+            self.options,
+        ));
         let ([_, _, _, c], [kh, kw, _, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
         if g.is_product() {
             let size = Product { m: n * oh * ow, k: c, n: o, ..Product::default() };
@@ -113,7 +117,7 @@ impl Operation for Conv2d {
 }
 
 /// dx[n,y,x,c] = sum over u,v,o of dy[n, (y + top - u*dh) / sh, (x + left - v*dw) / sw, o] * w[u,v,c,o], where the
-/// divisions leave no remainder.
+/// divisions leave no rest.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct InputGradient {
     image: Shape,
@@ -133,7 +137,7 @@ impl Op for InputGradient {
         let (first, other) = self.ways(cx);
         let of = self.options.measured_as(self.name(), Some(&self.image));
         let mut variants = first.gemm.variants(of, cx.caps);
-        // Of the other way, only the variant that the table prefers.
+        // Of the other way what the table prefers.
         if let Some(Way { gemm, .. }) = other {
             let more = gemm.variants(String::new(), cx.caps);
             let name = |name: &String| format!("{OTHER_WAY}{name}");
@@ -155,13 +159,13 @@ impl Op for InputGradient {
     }
 }
 
-/// A way to compute the input's gradient: as one product, or as a product of patches and a kernel that adds them up.
+/// How the input's gradient is computed: as one product, or as one whose results are patches that are yet to be added up.
 struct Way {
     patches: Option<Geometry>,
     gemm: Gemm,
 }
 
-/// The names of variants that take the other way than the table begin so.
+/// Begins the names of variants that take another way than the table.
 const OTHER_WAY: &str = "other way, ";
 
 impl Way {
@@ -174,10 +178,10 @@ impl Way {
 }
 
 impl InputGradient {
-    /// The way that the table takes, and the other one if it is possible.
+    /// The way that the table takes, and the other one where there is one.
     fn ways(&self, cx: &LoweringContext) -> (Way, Option<Way>) {
-        let g = Geometry::new(self.name(), &self.image, &cx.inputs[1].shape, self.options)
-            .expect("infer has checked the sizes");
+        let g =
+            inferred(Geometry::new(self.name(), &self.image, &cx.inputs[1].shape, self.options));
         let ([n, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (g.image, g.filter, g.out);
         let dtype = cx.output.dtype;
         let label = "conv2d_input_gradient";
@@ -257,8 +261,8 @@ impl Op for FilterGradient {
 
 impl FilterGradient {
     fn product(&self, cx: &LoweringContext) -> Gemm {
-        let g = Geometry::new(self.name(), &cx.inputs[0].shape, &self.filter, self.options)
-            .expect("infer has checked the sizes");
+        let g =
+            inferred(Geometry::new(self.name(), &cx.inputs[0].shape, &self.filter, self.options));
         let ([kh, kw, c, o], [n, oh, ow, _]) = (g.filter, g.out);
         if g.is_product() {
             let size =

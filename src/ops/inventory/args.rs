@@ -1,7 +1,6 @@
-//! The arguments of a call by name: tensors and attributes under TensorFlow's names, and a record of those the call
-//! read.
+//! What a call by name takes: tensors and attributes, under TensorFlow's names, and a record of which were read.
 //!
-//! A call would silently ignore an argument that it does not read, so [`Args::unread`] names it.
+//! What is given and not read would be ignored in silence, so [`Args::unread`] names it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -18,6 +18,7 @@ use crate::dtype::DType;
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::lower::Variants;
 use crate::graph::{Graph, Input, Node, Spec};
+use crate::sorted::sorted_by_key;
 
 /// Every variant that is not left behind gets so many turns.
 const ROUNDS: usize = 7;
@@ -403,9 +404,8 @@ fn is_grave(error: &Error) -> bool {
 }
 
 fn median(times: &[Duration]) -> Option<Duration> {
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).copied()
+    let sorted = sorted_by_key(times, |time| *time);
+    sorted.get(sorted.len() / 2).map(|time| **time)
 }
 
 #[cfg(test)]
