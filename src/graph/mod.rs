@@ -9,7 +9,7 @@ pub(crate) mod lower;
 mod stream;
 mod value;
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -51,7 +51,7 @@ pub(crate) type RuntimeScalars = SmallVec<[u32; 6]>;
 
 /// What the graph and the planner ask of an op. Its attributes are the fields of the implementing struct, which derives
 /// `Hash`, `PartialEq` and `Eq`: they are the op's [`Identity`].
-pub(crate) trait Op: Identity + Debug + Send + Sync {
+pub(crate) trait Op: Identity + Send + Sync {
     /// TensorFlow's name, with which error messages begin.
     fn name(&self) -> &'static str;
 
@@ -70,6 +70,13 @@ pub(crate) trait Op: Identity + Debug + Send + Sync {
 
     /// How the op becomes code. The planner asks once for a plan, after `infer` has agreed.
     fn lower(&self, cx: &LoweringContext) -> Lowering;
+}
+
+/// By its name alone, so that a page does not load what writes out the attributes of each.
+impl Debug for dyn Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// Where a node's input comes from.
