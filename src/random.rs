@@ -1,6 +1,6 @@
-//! Random tensors: [`Generator`], the global one, and the stateless functions, with TensorFlow's Philox streams.
+//! Random tensors: [`Generator`], the global generator, and the stateless functions, with TensorFlow's Philox streams.
 //!
-//! The same seed gives the same numbers on every adapter, and those that TensorFlow gives for it.
+//! A seed gives the same numbers on every adapter, and these are the numbers that TensorFlow gives for it.
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// A stream of random numbers; each draw moves it on.
+/// A stream of random numbers; each draw advances it.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -29,23 +29,23 @@ use crate::tensor::Tensor;
 pub struct Generator(Arc<Mutex<State>>);
 
 options! {
-    /// Between which numbers uniform ones lie.
+    /// The range of uniform numbers.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct UniformOptions {
         /// The smallest number; 0.
         minval: f32 = 0.0,
-        /// The largest number, which rounding may reach where the bounds are not 0 and 1; 1.
+        /// The upper end, which a draw reaches by rounding alone, and only where the range is not 0 to 1; 1.
         maxval: f32 = 1.0,
     }
 }
 
 options! {
-    /// Around which number, and how widely, normal ones are strewn.
+    /// The mean and standard deviation of normal numbers.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct NormalOptions {
-        /// Their mean; 0.
+        /// The mean; 0.
         mean: f32 = 0.0,
-        /// Their standard deviation, before any are drawn again; 1.
+        /// The standard deviation, before truncation; 1.
         stddev: f32 = 1.0,
     }
 }
@@ -56,16 +56,16 @@ struct State {
     key: u64,
 }
 
-/// Counters that a draw of one number may use, as in TensorFlow.
+/// The stream reserves so many counters for each number drawn, as TensorFlow does.
 const PER_NUMBER: u128 = 256;
 
 impl Generator {
-    /// The stream that `tf.random.Generator.from_seed(seed, alg="philox")` has.
+    /// Starts the stream of `tf.random.Generator.from_seed(seed, alg="philox")`.
     pub fn from_seed(seed: u64) -> Self {
         Generator::from_state([seed, 0, 0])
     }
 
-    /// The stream that goes on from a [`state`](Generator::state), as `tf.random.Generator.from_state` does.
+    /// Continues a stream from a [`state`](Generator::state), as `tf.random.Generator.from_state` does.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -81,23 +81,24 @@ impl Generator {
         Generator::at(State::of(state))
     }
 
-    /// Where the stream is: the counter's low and high half and the key, in TensorFlow's order.
+    /// The position in the stream: the counter's low and high half and the key, in TensorFlow's order.
     pub fn state(&self) -> [u64; 3] {
         let State { counter, key } = *self.lock();
         [counter as u64, (counter >> 64) as u64, key]
     }
 
-    /// Goes on from a [`state`](Generator::state).
+    /// Moves the stream to a [`state`](Generator::state).
     pub fn reset(&self, state: [u64; 3]) {
         *self.lock() = State::of(state);
     }
 
-    /// Starts again from `seed`.
+    /// Restarts the stream from `seed`.
     pub fn reset_from_seed(&self, seed: u64) {
         self.reset([seed, 0, 0]);
     }
 
-    /// A generator of its own for a part of a program, at a place of this stream that this one leaves out.
+    /// Makes a generator for a part of the program. Its stream depends on the present position of this one, which
+    /// advances.
     pub fn split(&self) -> Generator {
         let State { counter, key } = self.take(1);
         let mixed = philox(counter_words(counter), key_words(key));
@@ -108,7 +109,7 @@ impl Generator {
         Generator::at(state)
     }
 
-    /// Numbers in [0, 1).
+    /// Draws uniform numbers in [0, 1).
     ///
     /// # Errors
     /// [`Error::Device`] if there is no device or no memory.
@@ -116,7 +117,7 @@ impl Generator {
         self.draw(None, Distribution::Uniform, shape.into())
     }
 
-    /// As [`Generator::uniform`], from and to other numbers.
+    /// As [`Generator::uniform`], with another range.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -124,7 +125,7 @@ impl Generator {
         options.apply(self.uniform(shape)?)
     }
 
-    /// Numbers of mean 0 and deviation 1.
+    /// Draws normal numbers of mean 0 and deviation 1.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -140,7 +141,7 @@ impl Generator {
         options.apply(self.normal(shape)?)
     }
 
-    /// Normal numbers, drawn again where beyond two deviations.
+    /// Draws normal numbers, and draws those beyond two deviations again.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -160,7 +161,7 @@ impl Generator {
         options.apply(self.truncated_normal(shape)?)
     }
 
-    /// 32 random bits an element, as `u32`.
+    /// Draws 32 random bits for each element, as `u32`.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -168,7 +169,7 @@ impl Generator {
         self.draw(None, Distribution::Bits, shape.into())
     }
 
-    /// The numbers `0..n` in random order, on the host: an order in which to go through data.
+    /// Shuffles the numbers `0..n` on the host, for instance to set the order of examples.
     pub fn permutation(&self, n: usize) -> Vec<usize> {
         let State { counter, key } = self.take(n.max(1));
         let mut order: Vec<usize> = (0..n).collect();
@@ -194,7 +195,7 @@ impl Generator {
     fn draw(&self, device: Option<&Device>, what: Distribution, shape: Shape) -> Result<Tensor> {
         let numbers = shape.checked_elements().unwrap_or(0);
         let words = self.take(numbers).words();
-        // Each run of a traced program draws on.
+        // Each run of a traced program draws the next numbers.
         let owner = eager::owner(|| {
             let stream = Generator(self.0.clone());
             move || Ok(stream.take(numbers).words())
@@ -202,7 +203,7 @@ impl Generator {
         philox_random(device, what, shape, words, owner)
     }
 
-    /// The state before `numbers` are drawn; moves it on.
+    /// Advances the stream by `numbers` draws and returns the state before them.
     fn take(&self, numbers: usize) -> State {
         let mut state = self.lock();
         let before = *state;
@@ -227,18 +228,18 @@ impl State {
 
 static GLOBAL: LazyLock<Generator> = LazyLock::new(|| Generator::from_seed(0));
 
-/// The generator that initializers, dropout and shuffles take their seeds from. Its
-/// [`state`](Generator::state) can be read and set as any other's.
+/// The generator that seeds initializers, dropout and shuffles. A program may read and set its
+/// [`state`](Generator::state) as any other's.
 pub fn global() -> &'static Generator {
     &GLOBAL
 }
 
-/// Starts the global generator again, so that what follows is the same at every run.
+/// Restarts the global generator, so that every run of the program draws the same numbers.
 pub fn set_seed(seed: u64) {
     GLOBAL.reset_from_seed(seed);
 }
 
-/// Numbers in [0, 1) from the [`global`] generator.
+/// Draws uniform numbers in [0, 1) from the [`global`] generator.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -256,7 +257,7 @@ pub fn uniform(shape: impl Into<Shape>) -> Result<Tensor> {
     global().uniform(shape)
 }
 
-/// As [`uniform`], from and to other numbers.
+/// As [`uniform`], with another range.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -264,7 +265,7 @@ pub fn uniform_with(shape: impl Into<Shape>, options: UniformOptions) -> Result<
     global().uniform_with(shape, options)
 }
 
-/// Numbers of mean 0 and deviation 1 from the [`global`] generator.
+/// Draws normal numbers of mean 0 and deviation 1 from the [`global`] generator.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -280,7 +281,7 @@ pub fn normal_with(shape: impl Into<Shape>, options: NormalOptions) -> Result<Te
     global().normal_with(shape, options)
 }
 
-/// Normal numbers from the [`global`] generator, drawn again where beyond two deviations.
+/// Draws normal numbers from the [`global`] generator, and draws those beyond two deviations again.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -296,7 +297,7 @@ pub fn truncated_normal_with(shape: impl Into<Shape>, options: NormalOptions) ->
     global().truncated_normal_with(shape, options)
 }
 
-/// Numbers in [0, 1) that depend on `seed` alone (`tf.random.stateless_uniform`).
+/// Draws uniform numbers in [0, 1) that depend on `seed` alone (`tf.random.stateless_uniform`).
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -304,7 +305,7 @@ pub fn stateless_uniform(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tens
     stateless(Distribution::Uniform, shape.into(), seed)
 }
 
-/// As [`stateless_uniform`], from and to other numbers.
+/// As [`stateless_uniform`], with another range.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -316,7 +317,7 @@ pub fn stateless_uniform_with(
     options.apply(stateless_uniform(shape, seed)?)
 }
 
-/// Integers in [`low`, `high`) that depend on `seed` alone.
+/// Draws integers in [`low`, `high`) that depend on `seed` alone.
 ///
 /// # Errors
 /// [`Error::Index`] if `low` is not below `high`; else as [`Generator::uniform`].
@@ -343,7 +344,7 @@ pub fn stateless_uniform_int(
     bits.floormod(span)?.cast(DType::I32)?.add(low)
 }
 
-/// Normal numbers that depend on `seed` alone.
+/// Draws normal numbers that depend on `seed` alone.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -351,7 +352,7 @@ pub fn stateless_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tenso
     stateless(Distribution::Normal, shape.into(), seed)
 }
 
-/// Truncated normal numbers that depend on `seed` alone.
+/// Draws truncated normal numbers that depend on `seed` alone.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -360,7 +361,7 @@ pub fn stateless_truncated_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Re
 }
 
 impl Tensor {
-    /// Elements set to 0 with probability `rate`, the others scaled by `1 / (1 - rate)`, drawn from `generator`.
+    /// Sets elements to 0 with probability `rate` and scales the others by `1 / (1 - rate)`; draws from `generator`.
     ///
     /// # Errors
     /// [`Error::Index`] if `rate` is not in 0 to 1 (without 1); [`Error::DType`] if the dtype is not float.
@@ -405,7 +406,7 @@ fn stateless(what: Distribution, shape: Shape, seed: [i32; 2]) -> Result<Tensor>
     philox_random(None, what, shape, words, None)
 }
 
-/// What a draw's op is told.
+/// The runtime scalars of the op that draws.
 fn words(key: [u32; 2], counter: [u32; 4]) -> RuntimeScalars {
     key.into_iter().chain(counter).collect()
 }
@@ -433,7 +434,7 @@ fn philox(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
 mod tests {
     use super::*;
 
-    // Known answers of the Random123 distribution's test vectors.
+    // The test vectors of the Random123 distribution.
     #[test]
     fn philox_matches_its_test_vectors() {
         assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
@@ -447,7 +448,7 @@ mod tests {
     fn a_state_is_where_the_stream_goes_on() {
         let generator = Generator::from_seed(7);
         assert_eq!(generator.state(), [7, 0, 0]);
-        // As in TensorFlow, ten numbers may use 256 counters each, however many they are.
+        // As in TensorFlow, a draw of ten numbers takes 2560 counters, however many it needs.
         generator.take(10);
         assert_eq!(generator.state(), [7 + 2560, 0, 0]);
         generator.reset([u64::MAX, 3, 5]);

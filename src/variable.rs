@@ -1,4 +1,4 @@
-//! [`Variable`]: a cell that holds a tensor. `assign` swaps the tensor; the old one lives on where it is held.
+//! [`Variable`]: a cell that holds a tensor. `assign` swaps the tensor; whoever holds the old one keeps it.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -14,9 +14,9 @@ use crate::graph::Spec;
 use crate::runtime::Mark;
 use crate::tensor::{Operand, Tensor};
 
-/// A value that training changes. Cloning it gives another handle to the same cell.
+/// A value that training changes. A clone is another handle to the same cell.
 ///
-/// Trainable variables are watched by every tape that is open when they are read.
+/// Every open tape watches the trainable variables that a program reads.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -30,8 +30,9 @@ use crate::tensor::{Operand, Tensor};
 #[derive(Clone)]
 pub struct Variable(Arc<Cell>);
 
-/// The value stands behind a trait: that a user's struct is `Send` and `Sync`, the compiler need not look for in all
-/// types below a tensor, down to the driver's, where deep structs would reach its recursion limit.
+/// The cell holds its value behind a trait. The compiler then proves a user's struct `Send` and `Sync` without
+/// descending
+/// through all types below a tensor down to the driver's, where deep structs would reach its recursion limit.
 trait Holder: Send + Sync {
     fn lock(&self) -> MutexGuard<'_, Tensor>;
 }
@@ -44,26 +45,26 @@ impl Holder for Mutex<Tensor> {
 
 struct Cell<T: ?Sized = dyn Holder> {
     id: u64,
-    /// Whether it was made for training.
+    /// Whether the program made the variable for training.
     trainable: bool,
-    /// True while training leaves it as it is all the same.
+    /// True while training is to leave the variable as it is all the same.
     frozen: AtomicBool,
     spec: Spec,
     tensor: T,
 }
 
 impl Variable {
-    /// A trainable variable with this start value.
+    /// Makes a trainable variable that starts at `value`.
     pub fn new(value: impl Borrow<Tensor>) -> Self {
         Variable::with(fresh_id(), true, value.borrow())
     }
 
-    /// A variable that tapes do not watch by themselves: a counter, a running mean.
+    /// Makes a variable that a tape watches only on request: a counter, a running mean.
     pub fn untrainable(value: impl Borrow<Tensor>) -> Self {
         Variable::with(fresh_id(), false, value.borrow())
     }
 
-    /// A variable of this identity, which nobody else has.
+    /// Makes a variable under an identity that no other one has.
     pub(crate) fn with(id: u64, trainable: bool, value: &Tensor) -> Self {
         let cell = Cell {
             id,
@@ -75,26 +76,28 @@ impl Variable {
         Variable(Arc::new(cell))
     }
 
-    /// The value now. Open tapes note the read. Each read is a tensor of its own to them: what was read while no
-    /// tape was open stays a constant.
+    /// The present value. Open tapes note the read. They take each read for a tensor of its own: a value read while no
+    /// tape was
+    /// open stays a constant.
     pub fn read(&self) -> Tensor {
         self.told(&self.lock())
     }
 
-    /// The value, with which an update goes on: tapes do not follow it.
+    /// The value that an update starts from: tapes do not follow it.
     pub(crate) fn read_stopped(&self) -> Tensor {
         self.read().stop_gradient()
     }
 
-    /// `value` as one who reads it gets it.
+    /// Gives `value` a new identity and reports the read to open tapes.
     fn told(&self, value: &Tensor) -> Tensor {
         let tensor = value.detached();
         eager::read(self, &tensor);
         tensor
     }
 
-    /// Puts `value`, a tensor of the same shape or, for a scalar, a number, in the place of the old one. The variable is then on `value`'s device, which is how one
-    /// moves to a new device after a loss.
+    /// Replaces the value by `value`: a tensor of the variable's shape, or a number if the variable is a scalar. The
+    /// variable
+    /// moves to `value`'s device; after a device is lost, a program assigns a value on the new one.
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::DType`] if they differ from the variable's.
@@ -124,7 +127,7 @@ impl Variable {
         self.update("AssignSubVariableOp", delta.into(), Tensor::subtract)
     }
 
-    /// True if tapes watch it by themselves: it was made for training and is not frozen
+    /// True if open tapes watch the variable without being asked: it was made for training and is not frozen
     /// (see [`Trackable::set_trainable`](crate::Trackable::set_trainable)).
     pub fn trainable(&self) -> bool {
         self.0.trainable && !self.0.frozen.load(Ordering::Relaxed)
@@ -152,7 +155,7 @@ impl Variable {
         self.0.id
     }
 
-    /// Replaces the value by `f` of it, with no other thread's update between.
+    /// Replaces the value by `f` of it; no other thread's update comes between.
     fn update(
         &self,
         op: &str,
@@ -164,14 +167,14 @@ impl Variable {
         let new = f(&value, delta.beside(op, &value)?)?;
         self.check(op, &new)?;
         *tensor = new.detached();
-        // The mark may flush, for which nobody who reads the variable should wait.
+        // The mark may flush, and no reader of the variable should wait for that.
         drop(tensor);
         eager::assigned(self, &new);
         self.mark(&new);
         Ok(())
     }
 
-    /// As [`Variable::assign`], by one who flushes by himself.
+    /// As [`Variable::assign`], for a caller who flushes.
     pub(crate) fn replace(&self, value: &Tensor) -> Result<()> {
         self.check("AssignVariableOp", value)?;
         *self.lock() = value.detached();
@@ -179,12 +182,12 @@ impl Variable {
         Ok(())
     }
 
-    /// Tells the device that this variable has got `value`: loops are known by it.
+    /// Tells the device that this variable has a new value: the device finds loops by these marks.
     fn mark(&self, value: &Tensor) {
         value.device().mark(Mark::Replaced(self.0.id));
     }
 
-    /// The value, without telling the tapes.
+    /// The value; tapes do not hear of the read.
     pub(crate) fn peek(&self) -> Tensor {
         self.lock().clone()
     }
@@ -246,7 +249,8 @@ macro_rules! operators {
         }
     )*};
 }
-// For `Add::add`: `&Variable + R` for whatever becomes an `Operand`, `f32 + &Variable` and `i32 + &Variable`.
+// For `Add::add` this writes `&Variable + R` for every `R` that converts to an `Operand`, `f32 + &Variable` and `i32 +
+// &Variable`.
 operators! { Add::add Sub::sub Mul::mul Div::div Rem::rem }
 
 impl Neg for &Variable {

@@ -1,13 +1,13 @@
 //! [`Activation`]: the functions that layers apply to their results, by Keras's names.
 //!
-//! The functions themselves are tensor methods; this is only the choice among them.
+//! The functions are methods of [`Tensor`]; this file only chooses among them.
 
 use std::str::FromStr;
 
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
-/// What a layer does with its result, element by element or along the last axis.
+/// The function that a layer applies to its result, element by element or along the last axis.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -37,7 +37,7 @@ pub enum Activation {
     Gelu,
     /// `1 / (1 + e^-x)`.
     Sigmoid,
-    /// `x / 6 + 1/2` cut to 0 to 1.
+    /// `x / 6 + 1/2`, clipped to 0 to 1.
     HardSigmoid,
     /// `tanh(x)`.
     Tanh,
@@ -59,7 +59,7 @@ pub enum Activation {
 
 crate::trackable::plain!(Activation);
 
-/// Names as Keras has them; the first of two that mean the same is the one that messages list.
+/// Keras's names; where two mean the same, messages list the first.
 const NAMES: &[(&str, Activation)] = &[
     ("linear", Activation::Linear),
     ("relu", Activation::Relu),

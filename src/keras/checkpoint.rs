@@ -1,24 +1,27 @@
-//! [`Checkpoint`]: all that training goes on from, in one file.
+//! [`Checkpoint`]: saves the whole state of a training run in one file.
 //!
-//! A training step depends on weights, on the optimizer's slots, count of steps and learning rate, and on where the
-//! generators are. With all of them back, the next step gives the bits that it would have given.
+//! A training step depends on the weights, on the optimizer's slots, count of steps and learning rate, and on the
+//! generators' positions. Once a program has restored them all, the next step computes the same bits.
 
 use crate::error::Result;
 use crate::random;
 use crate::runtime::Device;
 use crate::trackable::{self, Everything, Parts, Scope, Trackable, file};
 
-/// What a training run goes on from: whatever is named, such as a model and its optimizer, and the global generator.
+/// The state of a training run: the named parts, such as a model and its optimizer, and the global generator.
 ///
 /// A process that restores a checkpoint and goes on computes what the process that saved it would have computed, bit for
 /// bit, on the same adapter and driver, if both call the same ops with the same data between two steps of the optimizer
 /// (or between two [`Device::flush`] in a loop by hand), and `WGRAD_TUNE` is not `background`.
 ///
-/// It may be restored before a model's first call and an optimizer's first step: the values wait for their variables.
+/// A program may restore it before a model's first call and an optimizer's first step: the values wait for their
+/// variables.
 ///
-/// The file is one of safetensors. A variable's name is the path to it, `model/dense/kernel`; a slot's, the
-/// optimizer's, the slot's and the variable's: `optimizer/m/model/dense/kernel`. Numbers of the host, such as an
-/// optimizer's count of steps and a generator's state, are arrays of `U64`.
+/// The file has the safetensors format. A variable is stored under the path to it, `model/dense/kernel`; a slot under
+/// the
+/// optimizer's path, the slot's name and the variable's path: `optimizer/m/model/dense/kernel`. Numbers on the host,
+/// such as
+/// an optimizer's count of steps and a generator's state, are arrays of `U64`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -58,19 +61,19 @@ pub struct Checkpoint<'a> {
 }
 
 impl<'a> Checkpoint<'a> {
-    /// Of the global generator alone.
+    /// A checkpoint of the global generator alone.
     pub fn new() -> Self {
         Checkpoint::default()
     }
 
-    /// With a part, under a name.
+    /// Adds a part under a name.
     #[allow(clippy::should_implement_trait)] // As `Sequential::add`.
     pub fn add(mut self, name: &str, part: &'a dyn Trackable) -> Self {
         self.parts.push((name.to_string(), part));
         self
     }
 
-    /// Writes the file; what was at `path` is replaced once the new one is complete. Blocks.
+    /// Writes the file. It replaces a file at `path` once the new one is complete. Blocks.
     ///
     /// # Errors
     /// [`Error::Checkpoint`](crate::Error::Checkpoint) if two names are equal or a layer was never called;
@@ -90,7 +93,7 @@ impl<'a> Checkpoint<'a> {
         file::to_bytes(&everything.into_arrays(self.kind()).await?)
     }
 
-    /// Gives everything the values in the file, on [`Device::current`]. On an error all is as it was.
+    /// Gives every part its values from the file, on [`Device::current`]. After an error all parts are as they were.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be read; else as [`Checkpoint::restore_safetensors`].

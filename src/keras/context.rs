@@ -1,14 +1,14 @@
-//! [`Context`]: what a layer is told beside its input, and where it leaves losses of its own.
+//! [`Context`]: what a layer receives beside its input, and where it leaves losses of its own.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// Whether a call trains, the mask of its input, and who gathers the losses that layers add.
+/// Whether a call trains, the mask of its input, and the collector of losses that layers add.
 ///
-/// A program begins with [`TRAINING`] or [`INFERENCE`]; layers hand on the one that they were given. It is small, and
-/// copied.
+/// A program passes [`TRAINING`] or [`INFERENCE`]; a layer passes its own context on to the layers inside. A context is
+/// small and cheap to copy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Context<'a> {
     training: bool,
@@ -16,10 +16,10 @@ pub struct Context<'a> {
     losses: Option<&'a Losses>,
 }
 
-/// The context of a call in a training step: dropout drops, and moving means move.
+/// The context of a call in a training step: dropout drops elements, and moving means move.
 pub const TRAINING: Context<'static> = Context { training: true, mask: None, losses: None };
 
-/// The context of a call that uses what was trained.
+/// The context of a call outside training.
 pub const INFERENCE: Context<'static> = Context { training: false, mask: None, losses: None };
 
 impl From<bool> for Context<'_> {
@@ -34,7 +34,7 @@ impl<'a> Context<'a> {
         self.training
     }
 
-    /// Which elements of the input count, where not all do: truth values such as `[N,T]` for an input `[N,T,D]`.
+    /// Which elements of the input count, if not all do: truth values such as `[N,T]` for an input `[N,T,D]`.
     pub fn mask(&self) -> Option<&'a Tensor> {
         self.mask
     }
@@ -44,17 +44,17 @@ impl<'a> Context<'a> {
         Context { mask, ..self }
     }
 
-    /// The same context, `losses` gathering what layers add:
+    /// The same context, in which `losses` collects the losses that layers add:
     /// `model.call(&x, TRAINING.collect(&losses))?`.
     pub fn collect(self, losses: &'a Losses) -> Self {
         Context { losses: Some(losses), ..self }
     }
 
-    /// Adds a loss of the layer's own, such as a penalty on its output, to those that are gathered. When nobody
-    /// gathers them and nothing is trained, it is left out.
+    /// Adds a loss of the layer's own, such as a penalty on its output, to those collected. Outside training, with no
+    /// collector, it drops the loss.
     ///
     /// # Errors
-    /// [`Error::Gradient`] in a training step in which nobody gathers losses, for the training would go without it.
+    /// [`Error::Gradient`] in a training step without a collector: the training would go on without the loss.
     pub fn add_loss(&self, loss: Tensor) -> Result<()> {
         match self.losses {
             Some(losses) => losses.list().push(loss),
@@ -71,17 +71,17 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Gathers the losses that layers add in one call of a model ([`Context::collect`]).
+/// Collects the losses that layers add in one call of a model ([`Context::collect`]).
 #[derive(Debug, Default)]
 pub struct Losses(Mutex<Vec<Tensor>>);
 
 impl Losses {
-    /// None so far.
+    /// A collector without losses.
     pub fn new() -> Self {
         Losses::default()
     }
 
-    /// The sum of all elements of what was added, a scalar; 0 if nothing was.
+    /// The sum of all elements of the losses, a scalar; 0 if there are none.
     ///
     /// # Errors
     /// [`Error::DType`] if losses differ in their dtypes; [`Error::Device`] if there is no device.
@@ -91,7 +91,7 @@ impl Losses {
         rest.iter().try_fold(first.reduce_sum(())?, |sum, loss| sum.add(loss.reduce_sum(())?))
     }
 
-    /// What was added, in order.
+    /// The losses in the order in which layers added them.
     pub fn to_vec(&self) -> Vec<Tensor> {
         self.list().clone()
     }

@@ -1,17 +1,18 @@
-//! [`Initializer`]: the numbers that weights start from, with Keras's formulas.
+//! [`Initializer`]: the numbers at which weights start, with Keras's formulas.
 //!
-//! Random ones draw from a [`Generator`]; which one, and so which seed, is the caller's choice.
+//! Random initializers draw from a [`Generator`]; the caller chooses which, and so which seed.
 
 use crate::error::Result;
 use crate::random::{Generator, UniformOptions};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// How a weight starts.
+/// The numbers at which a weight starts.
 ///
-/// The scaled ones depend on the fans: a kernel `[in, out]` has `fan_in = in` and `fan_out = out`, a convolution's
-/// `[KH,KW,C,O]` has `fan_in = KH KW C` and `fan_out = KH KW O`. Their normal forms are cut at two deviations and
-/// drawn wider by 1/0.8796, so that the deviation after the cut is the one stated.
+/// The scaled initializers depend on the fans: a kernel `[in, out]` has `fan_in = in` and `fan_out = out`, a
+/// convolution's
+/// `[KH,KW,C,O]` has `fan_in = KH KW C` and `fan_out = KH KW O`. Their normal forms truncate at two deviations and draw
+/// wider by 1/0.8796, so that the deviation after truncation is the one stated.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -31,25 +32,25 @@ pub enum Initializer {
     Ones,
     /// This number everywhere.
     Constant(f32),
-    /// Evenly spread in [`low`, `high`).
+    /// Uniform in [`low`, `high`).
     RandomUniform {
-        /// The least number.
+        /// The smallest number.
         low: f32,
-        /// The end, which is not drawn.
+        /// The upper end, which no draw reaches.
         high: f32,
     },
     /// Normal numbers.
     RandomNormal {
-        /// Their mean.
+        /// The mean.
         mean: f32,
-        /// Their deviation.
+        /// The standard deviation.
         stddev: f32,
     },
-    /// Normal numbers, drawn again where beyond two deviations; they end up less spread than `stddev`.
+    /// Normal numbers; those beyond two deviations are drawn again, so they end up less spread than `stddev`.
     TruncatedNormal {
-        /// Their mean.
+        /// The mean.
         mean: f32,
-        /// Their deviation before the cut.
+        /// The standard deviation before truncation.
         stddev: f32,
     },
     /// Uniform in `±sqrt(6 / (fan_in + fan_out))` (Glorot and Bengio 2010).
@@ -68,11 +69,11 @@ pub enum Initializer {
 
 crate::trackable::plain!(Initializer);
 
-/// The deviation of the standard normal distribution cut at -2 and 2.
+/// The standard deviation of the standard normal distribution truncated at -2 and 2.
 const TRUNCATED_STDDEV: f64 = 0.879_625_661_034_239_8;
 
 impl Initializer {
-    /// A tensor of `shape` in `f32` on the current device.
+    /// Makes a tensor of `shape` in `f32` on the current device.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if there is no device or no memory.
@@ -106,7 +107,7 @@ impl Initializer {
         }
     }
 
-    /// The number that is everywhere, if it is one.
+    /// The one number of all elements, for an initializer that has one.
     pub(super) fn constant(&self) -> Option<f32> {
         match *self {
             Initializer::Zeros => Some(0.0),
@@ -116,10 +117,10 @@ impl Initializer {
         }
     }
 
-    /// The variance that the fans call for; 1 for the initializers that do not ask.
+    /// The variance that the fans call for; 1 for initializers that do not use the fans.
     fn variance(&self, shape: &[usize]) -> f64 {
         let (fan_in, fan_out) = fans(shape);
-        // A fan of 0 belongs to an empty tensor, whose variance no one sees.
+        // A fan of 0 belongs to an empty tensor, whose variance does not matter.
         match self {
             Initializer::GlorotUniform | Initializer::GlorotNormal => {
                 1.0 / ((fan_in + fan_out) / 2.0).max(1.0)
@@ -131,7 +132,7 @@ impl Initializer {
     }
 }
 
-/// How many inputs an output sums, and how many outputs an input reaches.
+/// The number of inputs that an output sums, and of outputs that an input reaches.
 fn fans(shape: &[usize]) -> (f64, f64) {
     match *shape {
         [] => (1.0, 1.0),
@@ -153,11 +154,11 @@ mod tests {
         assert_eq!(fans(&[5, 5, 8, 16]), (200.0, 400.0));
         assert_eq!(fans(&[7]), (7.0, 7.0));
         assert_eq!(fans(&[]), (1.0, 1.0));
-        // More than there are numbers: the tensor is refused, not its fans.
+        // The product overflows, and the device refuses the tensor rather than this function its fans.
         assert_eq!(fans(&[1 << 40, 1 << 40, 1, 2]), (2f64.powi(80), 2f64.powi(81)));
     }
 
-    // Numbers of Keras for fan_in 784 and fan_out 100.
+    // Keras computes these numbers for fan_in 784 and fan_out 100.
     #[test]
     fn variances_are_those_of_keras() {
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");

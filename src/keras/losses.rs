@@ -1,7 +1,6 @@
-//! Losses: how far predictions are from the truth, averaged as Keras does.
+//! Losses measure how far predictions are from the truth, and average as Keras does.
 //!
-//! The cross-entropies from logits are ops of their own; here are labels in Keras's forms, probabilities and
-//! reductions.
+//! The cross-entropies from logits are ops; this file adds Keras's forms of labels, probabilities and reductions.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -10,15 +9,15 @@ use crate::options::options;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// How the losses of a batch become one.
+/// How the losses of a batch become one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Reduction {
-    /// Their mean.
+    /// The mean of the losses.
     #[default]
     SumOverBatchSize,
-    /// Their sum.
+    /// The sum of the losses.
     Sum,
-    /// They stay apart.
+    /// No reduction: one loss for each example.
     None,
 }
 
@@ -50,9 +49,9 @@ options! {
     /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct SparseCategoricalCrossentropy {
-        /// Predictions are logits; else probabilities, which are cut to 1e-7 to 1 - 1e-7.
+        /// Whether predictions are logits; if not, they are probabilities, which the loss clips to 1e-7 to 1 - 1e-7.
         from_logits: bool = false,
-        /// How the losses of a batch become one.
+        /// How the losses of a batch become one number.
         reduction: Reduction = Reduction::SumOverBatchSize,
     }
 }
@@ -64,7 +63,7 @@ impl SparseCategoricalCrossentropy {
     /// [`Error::Shape`] if labels and predictions do not fit together; [`Error::DType`] if predictions are not float.
     pub fn call(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
         let labels = class_labels(y_true, y_pred)?;
-        // Logarithms of probabilities are logits; the softmax inside corrects what the cut has added, as in Keras.
+        // Logarithms of probabilities are logits; the softmax inside corrects what clipping has added, as in Keras.
         let losses = match self.from_logits {
             true => sparse_softmax_cross_entropy_with_logits(&labels, y_pred)?,
             false => sparse_softmax_cross_entropy_with_logits(&labels, &cut(y_pred)?.log()?)?,
@@ -77,9 +76,11 @@ options! {
     /// `-sum of y_true log p` along the last axis: both `[..,C]`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct CategoricalCrossentropy {
-        /// Predictions are logits; else probabilities, which are scaled to the sum 1 and cut to 1e-7 to 1 - 1e-7.
+        /// Whether predictions are logits; if not, they are probabilities, which the loss scales to the sum 1 and clips
+        /// to 1e-7 to
+        /// 1 - 1e-7.
         from_logits: bool = false,
-        /// How the losses of a batch become one.
+        /// How the losses of a batch become one number.
         reduction: Reduction = Reduction::SumOverBatchSize,
     }
 }
@@ -107,7 +108,7 @@ options! {
     /// The mean of `(y_true - y_pred)^2` along the last axis: both `[..,D]`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct MeanSquaredError {
-        /// How the losses of a batch become one.
+        /// How the losses of a batch become one number.
         reduction: Reduction = Reduction::SumOverBatchSize,
     }
 }
@@ -125,7 +126,7 @@ impl MeanSquaredError {
     }
 }
 
-/// Labels as the ops want them: `i32`, one axis less than the predictions.
+/// Converts labels to what the ops take: `i32`, one axis less than the predictions.
 pub(super) fn class_labels(y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
     let column = y_true.rank() == y_pred.rank() && y_true.shape().last() == Some(&1);
     let labels = if column { y_true.squeeze([-1])? } else { y_true.clone() };
@@ -136,7 +137,7 @@ fn cut(probabilities: &Tensor) -> Result<Tensor> {
     probabilities.clip_by_value(EPSILON, 1.0 - EPSILON)
 }
 
-// Broadcasting a column against a row gives a number that looks like a loss and is none.
+// A column broadcast against a row would give a number that looks like a loss and is none.
 fn same_shape(loss: &str, y_true: &Tensor, y_pred: &Tensor) -> Result<()> {
     if y_true.shape() == y_pred.shape() {
         return Ok(());

@@ -1,7 +1,8 @@
-//! Metrics: numbers gathered over many batches, without reading anything back on the way.
+//! Metrics accumulate numbers over many batches, without reading anything back on the way.
 //!
-//! The total lives on the device, the count on the host, for a shape tells it. [`Metric::result`] is a tensor;
-//! whoever wants to see it reads it.
+//! The device holds the total and the host the count, which shapes tell it. [`Metric::result`] is a tensor, which a
+//! program
+//! reads when it wants to see the number.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,12 +14,12 @@ use crate::tensor::Tensor;
 use crate::trackable::{NamedArray, Parts, Slot, Trackable};
 use crate::variable::Variable;
 
-/// A number gathered from pairs of truth and prediction.
+/// A number accumulated from pairs of truth and prediction.
 pub trait Metric: Trackable {
-    /// What messages and logs call it.
+    /// The metric's name in messages and logs.
     fn name(&self) -> &str;
 
-    /// Counts a batch in.
+    /// Adds a batch.
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::DType`] if truth and predictions do not fit together.
@@ -30,14 +31,14 @@ pub trait Metric: Trackable {
     /// [`Error::Device`] if there is no device.
     fn result(&self) -> Result<Tensor>;
 
-    /// Begins anew.
+    /// Starts again from nothing.
     ///
     /// # Errors
     /// [`Error::Device`] if the device's memory is used up.
     fn reset_state(&self) -> Result<()>;
 }
 
-/// The mean of all values counted in, each of the same weight.
+/// The mean of all values added, each of the same weight.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -52,7 +53,7 @@ pub trait Metric: Trackable {
 #[derive(Debug)]
 pub struct Mean {
     name: String,
-    /// Made on the device of the first values.
+    /// The first values' device holds it.
     total: Slot,
     state: Mutex<State>,
 }
@@ -60,7 +61,7 @@ pub struct Mean {
 #[derive(Debug, Default)]
 struct State {
     count: usize,
-    /// The last total that is known to be computed, and its count.
+    /// The last total that the device has certainly computed, and its count.
     safe: Option<(Tensor, usize)>,
 }
 
@@ -70,12 +71,12 @@ impl Mean {
         Mean { name: name.into(), total: Slot::new(false), state: Mutex::default() }
     }
 
-    /// What messages and logs call it.
+    /// The metric's name in messages and logs.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Counts in all elements of `values`, whatever their shape.
+    /// Adds all elements of `values`, whatever their shape.
     ///
     /// # Errors
     /// [`Error::DType`] if the dtype is not numeric; [`Error::Device`] if values of two devices meet between resets.
@@ -97,7 +98,7 @@ impl Mean {
         }
     }
 
-    /// Begins anew.
+    /// Starts again from nothing.
     ///
     /// # Errors
     /// [`Error::Device`] if the device's memory is used up.
@@ -117,7 +118,7 @@ impl Mean {
             Some(total) => {
                 state.heal(&self.name, total)?;
                 match state.count {
-                    // After a reset the values' device is the one to be on.
+                    // After a reset the metric moves to the values' device.
                     0 => total.assign(&sum)?,
                     _ => total.assign(&total.read_stopped().add(sum)?)?,
                 }
@@ -128,7 +129,7 @@ impl Mean {
         Ok(())
     }
 
-    /// The total, if there is one: of values, or from a checkpoint.
+    /// The total, if values or a checkpoint have given one.
     fn total(&self) -> Result<Option<&Variable>> {
         if self.total.left().is_some() {
             let value = |left: Option<&NamedArray<'_>>| match left {
@@ -154,8 +155,9 @@ impl Trackable for Mean {
 }
 
 impl State {
-    /// A total is computed along with the training step that follows. If that fails, the metric goes on from the
-    /// total before, so that one failed step does not spoil every later one.
+    /// The device computes a total along with the training step that follows. If that fails, the metric goes on from
+    /// the total
+    /// before, so that one failed step does not spoil every later one.
     fn heal(&mut self, name: &str, total: &Variable) -> Result<()> {
         let now = total.peek();
         match now.value().state() {
@@ -176,7 +178,7 @@ impl State {
     }
 }
 
-/// The part of rows whose largest prediction is that of the label: labels `[..]` or `[..,1]`, predictions `[..,C]`.
+/// The share of rows whose largest prediction is the label's: labels `[..]` or `[..,1]`, predictions `[..,C]`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

@@ -1,8 +1,9 @@
 //! Keras's parts for training by hand: layers, models, losses, metrics, optimizers.
 //!
-//! They are tensors, variables and tapes with memory; nothing here knows a shader or a buffer, and
-//! whatever a layer does could be written with [`Tensor`](crate::Tensor)'s methods. A training loop is the
-//! program's own: there is no `compile` and no `fit`.
+//! They build on tensors, variables and tapes alone: nothing here knows a shader or a buffer, and a program could write
+//! every layer with [`Tensor`](crate::Tensor)'s methods. A program writes its own training loop: there is no `compile`
+//! and
+//! no `fit`.
 //!
 //! ```
 //! # fn main() -> wgrad::Result<()> {

@@ -1,6 +1,6 @@
-//! [`Sequential`]: layers one after the other, as one layer.
+//! [`Sequential`]: a stack of layers as one layer.
 //!
-//! Models whose layers branch or share are ordinary functions of the program.
+//! A model whose layers branch or share is an ordinary function of the program.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::trackable::{Parts, Trackable, snake_case};
 
 /// A stack of layers: `y = layer_n(.. layer_1(x))`.
 ///
-/// Layers are called as Keras calls them: `dense`, `dense_1`, `dense_2`; or as [`Sequential::add_named`] says.
+/// Layers have Keras's names, `dense`, `dense_1`, `dense_2`, or those that [`Sequential::add_named`] gives.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -33,24 +33,25 @@ use crate::trackable::{Parts, Trackable, snake_case};
 #[derive(Default)]
 pub struct Sequential {
     layers: Vec<(String, Box<dyn Layer>)>,
-    /// What each layer gave at the last call, for the summary.
+    /// The output shape of each layer at the last call, for the summary.
     outputs: Mutex<Vec<Shape>>,
 }
 
 impl Sequential {
-    /// A model without layers, which gives back its input.
+    /// A model without layers, which returns its input.
     pub fn new() -> Self {
         Sequential::default()
     }
 
-    /// Appends a layer, called after its type.
+    /// Appends a layer under a name made from its type.
     #[allow(clippy::should_implement_trait)] // Keras's name; `+` on models would mean nothing.
     pub fn add(self, layer: impl Layer + 'static) -> Self {
         let name = snake_case(layer.kind());
         self.append(name, Box::new(layer))
     }
 
-    /// Appends a layer that is called `name`. If another one is, it is the first free one of `name_1`, `name_2`, ...
+    /// Appends a layer called `name`. If another layer has that name, it gets the first free one of `name_1`, `name_2`,
+    /// ...
     pub fn add_named(self, name: &str, layer: impl Layer + 'static) -> Self {
         self.append(name.to_string(), Box::new(layer))
     }
@@ -60,12 +61,12 @@ impl Sequential {
         self.layers.iter().map(|(name, layer)| (&**name, &**layer))
     }
 
-    /// Sizes all layers for inputs of `input_shape` (with the batch axis), without running anything on data.
+    /// Makes all layers' weights for inputs of `input_shape` (with the batch axis), without running anything on data.
     ///
     /// # Errors
     /// As [`Layer::call`].
     pub fn build(&self, input_shape: impl Into<Shape>) -> Result<()> {
-        // Nobody holds the result, so the next flush leaves its computation out.
+        // Nobody holds the result, so the next flush does not compute it.
         self.call(&Tensor::zeros(input_shape)?, INFERENCE).map(drop)
     }
 

@@ -1,4 +1,4 @@
-//! [`Weight`]: a variable to be, which a layer's first input sizes.
+//! [`Weight`]: a variable that a layer makes at its first input, which sizes it.
 
 use std::sync::OnceLock;
 
@@ -11,9 +11,11 @@ use crate::tensor::Tensor;
 use crate::trackable::{Parts, Slot, Trackable};
 use crate::variable::Variable;
 
-/// A variable to be: how it starts, and whether training changes it. Its size comes with the first input.
+/// A weight of a layer: how it starts, and whether training changes it. The layer's first input gives its size; then
+/// the
+/// layer makes the variable.
 ///
-/// A checkpoint that is restored before that leaves its value here. Cloning gives another handle to the same one.
+/// A checkpoint restored before that leaves the weight's value here. A clone is another handle to the same weight.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -35,11 +37,11 @@ use crate::variable::Variable;
 pub struct Weight {
     initializer: Initializer,
     slot: Slot,
-    /// The shape of the input for which the variable was made.
+    /// The shape of the input at which the variable was made.
     first: std::sync::Arc<OnceLock<Shape>>,
 }
 
-/// Elements that are sooner sent than computed: a bias, and no kernel.
+/// The host sends so few elements faster than a device computes them: a bias, but no kernel.
 const SMALL: usize = 1 << 14;
 
 impl Default for Weight {
@@ -68,19 +70,20 @@ impl Weight {
         Weight::new().initializer(Initializer::Ones)
     }
 
-    /// How it starts.
+    /// Sets the numbers at which the weight starts.
     pub fn initializer(mut self, initializer: Initializer) -> Self {
         self.initializer = initializer;
         self
     }
 
-    /// Whether training changes it; what the layer itself assigns, such as a moving mean, is not to be changed.
+    /// Sets whether training changes the weight; it must not change what the layer assigns, such as a moving mean.
     pub fn trainable(self, trainable: bool) -> Self {
         Weight { slot: Slot::new(trainable), first: Default::default(), ..self }
     }
 
-    /// The variable, which must be of this shape. At the first call it is made: on the device of `x` and in its dtype
-    /// (`f32` if that is no float).
+    /// The variable, which must have this shape. The first call makes it: on the device of `x` and in the dtype of `x`
+    /// (`f32`
+    /// if that is no float).
     ///
     /// # Errors
     /// [`Error::Shape`] if it was made with another shape; [`Error::Checkpoint`] if the value that was loaded for it
@@ -98,7 +101,7 @@ impl Weight {
                     Some(left) => left.to_tensor(&shape, dtype),
                     None => self.start(&shape)?.cast(dtype),
                 })?;
-                // Computed now, it does not depend on whether the step that waits with it succeeds.
+                // Computing it now keeps it safe if the step that waits with it fails.
                 if !matches!(value.value().state(), graph::ValueState::Ready(_)) {
                     x.device().flush()?;
                 }
@@ -114,11 +117,11 @@ impl Weight {
 
     fn start(&self, shape: &Shape) -> Result<Tensor> {
         let Some(value) = self.initializer.constant() else {
-            // A stream of its own, so that a weight's size does not change what the next one draws.
+            // Each weight draws from a stream of its own, so its size does not change what the next weight draws.
             return self.initializer.init(shape, &random::global().split());
         };
         match shape.checked_elements() {
-            // From the host, so that nothing has to be computed.
+            // The host sends these, so the device computes nothing.
             Some(elements) if elements <= SMALL => {
                 Tensor::from_slice(&vec![value; elements], shape)
             }

@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 use crate::wgsl::shader;
 
 impl Tensor {
-    /// The index of the largest element along `axis`, as `i32`; of equals the first. NaN never is the largest.
+    /// The index of the largest element along `axis`, as `i32`: the first of equal ones. NaN is never the largest.
     ///
     /// # Errors
     /// [`Error::Index`] if the axis does not exist; [`Error::Shape`] if it is empty.
@@ -22,7 +22,7 @@ impl Tensor {
         dispatch(ArgMax { axis, smallest: false }, &[self])
     }
 
-    /// The index of the smallest element along `axis`, as `i32`; of equals the first. NaN never is the smallest.
+    /// The index of the smallest element along `axis`, as `i32`: the first of equal ones. NaN is never the smallest.
     ///
     /// # Errors
     /// As [`Tensor::argmax`].
@@ -38,7 +38,7 @@ struct ArgMax {
     smallest: bool,
 }
 
-/// Elements that one thread looks through, unless there would be more chunks than one can look through.
+/// One thread looks through so many elements, or through more where a second thread could not look through all chunks.
 const CHUNK: usize = 4096;
 
 impl Op for ArgMax {
@@ -78,7 +78,7 @@ impl Op for ArgMax {
 }
 
 impl ArgMax {
-    /// Looks through all elements, or through the places that an earlier kernel found.
+    /// The kernel that looks through all elements, or through the indices that an earlier kernel found.
     fn kernel(
         &self,
         walk: &Walk,
@@ -94,7 +94,7 @@ impl ArgMax {
             .declare(format!(
                 "fn better(a: T, b: T) -> bool {{ return a {} b{}; }}",
                 if self.smallest { '<' } else { '>' },
-                // Any number is better than none.
+                // Any number beats NaN.
                 if dtype.is_float() { " || (is_nan(f32(b)) && !is_nan(f32(a)))" } else { "" }
             ))
             .declare("@group(0) @binding(0) var<storage, read> x: array<T>;")
@@ -135,7 +135,7 @@ impl Operation for ArgMax {
     }
 }
 
-/// Both, along axes with neighbours inside and outside, whole and in chunks.
+/// Both ops, along axes with neighbours inside and outside, whole and in chunks.
 const KERNELS: &[KernelCall] = &[|make, dtype| {
     let cases: [(&[usize], i64); 9] = [
         (&[7], 0),

@@ -1,9 +1,9 @@
 //! Elementwise ops of two tensors, with broadcasting: a row each.
 //!
 //! A row reads: documentation, method, TensorFlow's name of the kernel and its names of the function, the WGSL for
-//! floats (and for integers or `bool`),
-//! the reference in `f64`, and either the gradients `da` and `db` from the inputs `a` and `b`, the result `y`
-//! and `dy`, or why there are none. The tape sums a gradient over the axes that were broadcast.
+//! floats
+//! (and for integers or `bool`), the reference in `f64`, and either the gradients `da` and `db` from the inputs `a` and
+//! `b`, the result `y` and `dy`, or why there are none. The tape sums a gradient over the axes that were broadcast.
 
 use super::inventory::Values::{Away, Distinct, Within};
 use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, one, row_takes};
@@ -35,7 +35,7 @@ macro_rules! binary {
     ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
        |$a:ident, $b:ident| $reference:expr, $how:ident $what:tt $(over ($va:expr, $vb:expr))?
        $(, |$ga:ident, $gb:ident, $y:ident, $dy:ident| ($da:expr, $db:expr))?;)*) => {
-        // Each is reached through its method alone, so a program holds the rows, and the gradients, of what it calls.
+        // Only its method refers to a row, so a program holds the rows, and the gradients, of the methods it calls.
         $(#[allow(non_upper_case_globals)]
         static $method: Row = Row {
             method: stringify!($method),
@@ -65,9 +65,11 @@ macro_rules! binary {
                 .cases(|cases| { let _ = &cases; $(cases.of_two(stringify!($method), [$va, $vb], |a, b| a.$method(b));)? })
         ),*];
 
-        /// Elementwise ops of two tensors. `other` is a tensor, a variable or a number; shapes are broadcast as in
-        /// NumPy. They return [`Error::Shape`] if the shapes do not fit together and [`Error::DType`] if the dtypes
-        /// differ or the op is not defined for them.
+        /// Elementwise ops of two tensors. `other` is a tensor, a variable or a number; shapes broadcast as in NumPy.
+        /// They return
+        /// [`Error::Shape`] if the shapes do not fit together and [`Error::DType`] if the dtypes differ or the op is
+        /// not defined
+        /// for them.
         impl Tensor {$(
             $(#[$doc])*
             ///
@@ -146,7 +148,7 @@ binary! {
         keep both over (POSITIVE, ANY), |a, b, y, dy| (
             dy * b * a.pow(&(b - 1.0))?,
             dy * y * super::select(&a.greater(0.0)?, &super::select(&a.greater(0.0)?, a, &a.ones_like()?)?.log()?, &a.zeros_like()?)?);
-    // Of equals, a gets the gradient.
+    // Where a equals b, a gets the gradient.
     /// The larger of `a` and `b`; NaN if one of them is.
     maximum, "Maximum" = "tf.math.maximum", [float "max_4(a, b)", int "max(a, b)"], |a, b| if a.is_nan() { a } else { b.max(a) },
         keep inputs over (Distinct(0.0), Distinct(0.1)), |a, b, _y, dy| (

@@ -1,4 +1,4 @@
-//! Repeats a tensor along axes of size 1, and new leading ones, to a larger shape.
+//! Repeats a tensor along axes of size 1, and along new leading axes, to a larger shape.
 
 use super::inventory::{Entry, Kind, one};
 use super::{Backward, Grads, Keep, Operation, only};
@@ -11,7 +11,7 @@ use crate::shape::{Shape, broadcast};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// The tensor repeated to `shape`.
+    /// Repeats the tensor to `shape`.
     ///
     /// # Errors
     /// [`Error::Shape`] if an axis is neither 1 nor the wanted size.

@@ -1,5 +1,6 @@
-//! `y = dtype(x)`. Floats become integers as Rust's `as` makes them: cut off, NaN as 0, and what is outside the
-//! range as its nearest end. Integers among themselves wrap. Anything becomes `bool` by comparison with 0.
+//! `y = dtype(x)`. A float becomes an integer as by Rust's `as`: truncated, NaN as 0, and a number outside the range as
+//! the
+//! nearest end. Integers wrap. Anything becomes `bool` by comparison with 0.
 
 use super::inventory::{Entry, Gradient, Kind, one};
 use super::{Backward, Grads, Keep, Operation, check_dtype, only};
@@ -11,9 +12,9 @@ use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// The same numbers in another dtype; the tensor itself if it has it already.
+    /// Converts the numbers to another dtype; a tensor that has it already is returned.
     ///
-    /// Floats are cut off on their way to integers; NaN becomes 0 and what is outside the range its nearest end.
+    /// Floats are truncated to integers; NaN becomes 0, and a number outside the range becomes its nearest end.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -55,7 +56,7 @@ impl Op for Cast {
             (Register::Bool, Register::I32) => "select(vec4<i32>(0i), vec4<i32>(1i), x)",
             (Register::Bool, Register::U32) => "select(vec4<u32>(0u), vec4<u32>(1u), x)",
             (Register::Bool, Register::Bool) => "x",
-            // A driver may compare so that NaN is not unequal.
+            // A driver may compare so that NaN counts as equal.
             (Register::F32, Register::Bool) => "(x != V(0)) | is_nan_4(x)",
             (_, Register::Bool) => "x != V(0)",
             (Register::F32, Register::I32) => {

@@ -1,8 +1,9 @@
-//! Every kernel that the ops can ask for, written out and checked without an adapter.
+//! Writes out every kernel that the ops can ask for and checks it without an adapter.
 //!
-//! The ops are called on wgpu's device that does nothing; what then waits in its stream is planned for a GPU
-//! and for a processor, and the texts of the kernels are gathered. Each must pass naga's validator, become
-//! SPIR-V, MSL and HLSL, and agree with what the host says of its bindings and parameters.
+//! The tests call the ops on wgpu's device that does nothing, plan what then waits in its stream for a GPU and for a
+//! processor, and gather the texts of the kernels. Each must pass naga's validator, become SPIR-V, MSL and HLSL, and
+//! agree
+//! with the bindings and parameters that the host declares.
 
 #![allow(clippy::unwrap_used)]
 
@@ -44,7 +45,7 @@ struct Catalog {
     ops: BTreeMap<Vec<u8>, Arc<dyn Op>>,
 }
 
-/// What every call made: the texts of kernels, and the ops with their keys.
+/// All that the calls made: the texts of kernels, and the ops with their keys.
 type Gathered = (Vec<Text>, Vec<(Vec<u8>, Arc<dyn Op>)>);
 
 fn gathered() -> &'static Gathered {
@@ -116,11 +117,11 @@ impl Catalog {
         Tensor::new(self.device.clone(), value)
     }
 
-    /// Makes the call and plans what it put into the stream.
+    /// Makes the call and plans the nodes it put into the stream.
     fn add<T>(&mut self, call: impl Into<String>, f: impl FnOnce(&Self) -> Result<T>) {
         let call = call.into();
         let device = self.device.clone();
-        // The results are held until the nodes are taken: what nobody holds is not planned.
+        // The results live until the nodes are taken: the planner skips results that nobody holds.
         let results = device.scope(|| f(self)).unwrap_or_else(|e| panic!("{call}: {e}"));
         let graph = device.take_waiting();
         drop(results);
@@ -130,7 +131,7 @@ impl Catalog {
             assert!(known.is_same(op), "{call}: {:?} has the key of {known:?}", node.op);
         }
         for caps in self.caps.clone() {
-            // Called on a device with fewer buffers, concat makes several nodes.
+            // On a device with fewer buffers, concat makes several nodes.
             let wide = |node: &&Node| node.inputs.len() >= caps.storage_buffers;
             if let Some(node) = graph.nodes.iter().find(wide) {
                 assert_eq!(node.op.name(), "ConcatV2");

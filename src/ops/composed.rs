@@ -1,4 +1,4 @@
-//! Ops made of other ops: no shader, no rule; their gradients come from their parts.
+//! Ops made of other ops. They have no shader and no gradient rule: their parts have.
 
 use std::borrow::Borrow;
 
@@ -12,7 +12,7 @@ use super::inventory::{ANY, Entry, Gradient, Kind, Values, one};
 use super::iota::iota;
 use super::{NUMERIC, concat, select};
 
-/// The sum of tensors of one shape.
+/// Adds up tensors of one shape.
 ///
 /// # Errors
 /// [`Error::Shape`] if there is no tensor or the shapes do not fit together.
@@ -23,7 +23,7 @@ pub fn add_n<T: Borrow<Tensor>>(values: impl AsRef<[T]>) -> Result<Tensor> {
     rest.iter().try_fold(first.borrow().clone(), |sum, x| sum.add(x.borrow()))
 }
 
-/// Tensors of one shape side by side along a new axis.
+/// Stacks tensors of one shape along a new axis.
 ///
 /// # Errors
 /// [`Error::Shape`] if there is no tensor or the shapes differ.
@@ -43,18 +43,19 @@ pub fn stack<T: Borrow<Tensor>>(values: impl AsRef<[T]>, axis: impl Into<Axis>) 
 }
 
 options! {
-    /// What a one-hot tensor is filled with.
+    /// The two values in a one-hot tensor.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct OneHotOptions {
-        /// What stands in the place that an index names, in whose dtype the result is; 1.0.
+        /// The value in the place that an index names; it sets the result's dtype; 1.0.
         on_value: Scalar as impl Into<Scalar> = Scalar::Float(1.0),
-        /// What stands in all other places; 0.
+        /// The value in all other places; 0.
         off_value: Scalar as impl Into<Scalar> = Scalar::Int(0),
     }
 }
 
-/// 1 in the place that `indices` name along a new last axis of size `depth`, elsewhere 0, as `f32`; all 0 for an index
-/// outside it.
+/// Puts a 1 in the place that each index names along a new last axis of size `depth`, and 0 elsewhere, as `f32`. An
+/// index
+/// outside the axis gives zeros.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -119,7 +120,7 @@ pub(crate) fn arange(start: Scalar, limit: Scalar, delta: Scalar) -> Result<Tens
     }
     let float = [start, limit, delta].iter().any(|s| matches!(s, Scalar::Float(_)));
     let dtype = if float { DType::F32 } else { DType::I32 };
-    // Exact where it matters: what an i32 holds is far from where f64 has gaps.
+    // The sum is exact where it matters: an `i32` stays far from where `f64` has gaps.
     let last = value(start) + (count - 1.0) * value(delta);
     if !float && count > 0.0 && !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&last) {
         return Err(Error::DType(message!(
@@ -135,22 +136,22 @@ fn mean(x: &Tensor, axes: &Axes) -> Result<Tensor> {
     let reduced: Vec<usize> = list.iter().map(|&axis| x.shape()[axis]).collect();
     let count = Shape::from(reduced).elements();
     if x.dtype() == DType::F16 {
-        // A sum may be far beyond what f16 holds where the mean is not.
+        // The sum may be far beyond the range of `f16` while the mean is not.
         return mean(&x.cast(DType::F32)?, axes)?.cast(DType::F16);
     }
     let sum = x.reduce_sum(axes)?;
     if x.dtype().is_float() {
         return sum.divide(count);
     }
-    // Integer means are cut off, not rounded down.
+    // Integer means are truncated, not rounded down.
     sum.abs()?.floordiv(count.max(1))?.multiply(sum.sign()?)
 }
 
 options! {
-    /// How a normal distribution is computed.
+    /// Which form of GELU to compute.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct GeluOptions {
-        /// Whether by tanh; `false`.
+        /// Whether to use the approximation by tanh; `false`.
         approximate: bool = false,
     }
 }
@@ -181,7 +182,7 @@ impl Tensor {
         self.reduce_sum(axes)
     }
 
-    /// The mean squared distance from the mean over `axes`.
+    /// The mean squared distance from the mean, over `axes`.
     ///
     /// # Errors
     /// As [`Tensor::reduce_mean`].
@@ -214,7 +215,7 @@ impl Tensor {
     pub fn reduce_logsumexp(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let axes = axes.into();
         let kept = axes.clone().keepdims(true);
-        // An infinite maximum would make inf - inf; 0 serves as well.
+        // An infinite maximum would make inf - inf; a shift by 0 serves as well.
         let max = self.stop_gradient().reduce_max(&kept)?;
         let max = select(&max.is_finite()?, &max, &max.zeros_like()?)?.stop_gradient();
         let sum = self.subtract(&max)?.exp()?.reduce_sum(&kept)?.log()?.add(&max)?;
@@ -241,9 +242,9 @@ impl Tensor {
     /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ or are not float.
     pub fn logaddexp(&self, other: impl Into<Operand>) -> Result<Tensor> {
         let other = other.into().beside("LogAddExp", self)?;
-        // Of equals each is one of the two, so that both get half of the gradient.
+        // Where a equals b, each of them is once the larger and once the smaller, so both get half of the gradient.
         let (high, low) = (self.maximum(&other)?, other.minimum(self)?);
-        // high + log(1 + e^(low - high)), where the difference of equal infinities would be NaN.
+        // high + log(1 + e^(low - high)); the difference of equal infinities would be NaN.
         let gap = select(&high.is_finite()?, &low.subtract(&high)?, &high.zeros_like()?)?;
         high.add(gap.softplus()?)
     }
@@ -285,7 +286,7 @@ impl Tensor {
         self.negative()?.softplus()?.negative()
     }
 
-    /// `x` cut to 0 to 6; the gradient at both ends is 0.
+    /// Clips `x` to 0 to 6; the gradient at both ends is 0.
     ///
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
@@ -332,7 +333,7 @@ impl Tensor {
         self.multiply(self.softplus()?.tanh()?)
     }
 
-    /// `x / 6 + 1/2` cut to 0 to 1.
+    /// `x / 6 + 1/2`, clipped to 0 to 1.
     ///
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
@@ -340,7 +341,7 @@ impl Tensor {
         self.add(3.0)?.relu6()?.divide(6.0)
     }
 
-    /// The elements cut to `low` to `high`.
+    /// Clips the elements to `low` to `high`.
     ///
     /// # Errors
     /// [`Error::DType`] if the bounds do not fit the dtype.
@@ -352,7 +353,7 @@ impl Tensor {
         self.minimum(high)?.maximum(low)
     }
 
-    /// The tensor repeated `multiples[axis]` times along each axis.
+    /// Repeats the tensor `multiples[axis]` times along each axis.
     ///
     /// # Errors
     /// [`Error::Shape`] if there is not one number an axis.
@@ -378,7 +379,7 @@ impl Tensor {
         self.reshape_to(apart.into())?.broadcast_to(wide)?.reshape_to(flat.into())
     }
 
-    /// The same value, through which no gradient passes.
+    /// The same value; no gradient passes through it.
     pub fn stop_gradient(&self) -> Tensor {
         crate::eager::stop_gradient(self)
     }

@@ -1,4 +1,4 @@
-//! Tensors one after another along an axis.
+//! Joins tensors along an axis.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
 use crate::wgsl::Formula;
 
-/// The tensors one after another along `axis`; their other axes must agree.
+/// Joins the tensors along `axis`; their other axes must agree.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -54,7 +54,7 @@ fn concat_all(values: &[&Tensor], axis: Axis) -> Result<Tensor> {
     dispatch(Concat { axis }, values)
 }
 
-/// Inputs of one kernel, where WebGPU's eight storage buffers are there.
+/// One kernel takes so many inputs where the adapter has WebGPU's eight storage buffers.
 const AT_ONCE: usize = 7;
 
 #[derive(Debug, Hash, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Op for Concat {
                     x.shape
                 )));
             }
-            // Beyond the numbers there are, the tensor is refused for its size.
+            // A sum beyond `usize` saturates, and the device refuses the tensor for its size.
             sizes[self.axis] = sizes[self.axis].saturating_add(x.shape[self.axis]);
         }
         Ok(Spec::new(sizes, first.dtype))

@@ -13,10 +13,10 @@ use crate::tensor::Tensor;
 use crate::wgsl::shader;
 
 options! {
-    /// What a running sum has in it.
+    /// Which elements a running sum includes.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct CumsumOptions {
-        /// Whether an element's own value is left out of its sum; `false`.
+        /// Whether a sum leaves out the element at its own place; `false`.
         exclusive: bool = false,
         /// Whether the sums run from the end of the axis to its beginning; `false`.
         reverse: bool = false,
@@ -24,7 +24,7 @@ options! {
 }
 
 impl Tensor {
-    /// The sums of the elements up to each one along `axis`, of the tensor's shape and dtype.
+    /// Sums the elements up to each one along `axis`; the result has the tensor's shape and dtype.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -70,7 +70,8 @@ struct Cumsum {
     options: CumsumOptions,
 }
 
-/// A short axis is gone through as a whole, as is a longer one where there are so many that they fill a device.
+/// One thread goes through an axis that is short, or through a longer one where so many lines lie beside it that they
+/// fill a device.
 const SHORT: usize = 64;
 const MANY: usize = 4096;
 
@@ -96,12 +97,13 @@ impl Op for Cumsum {
                 .kernel(x.dtype, Bind::Input(0), None, Write::Running(Bind::Output))
                 .into();
         }
-        // As many chunks as a chunk has elements: the sums of the chunks are gone through by one thread a line.
+        // There are as many chunks as a chunk has elements: one thread for each line goes through the sums of the
+        // chunks.
         let chunk = len.isqrt().max(len.div_ceil(most));
         let chunks = len.div_ceil(chunk);
         let (sums, carries) = (Bind::Temp(0), Bind::Temp(1));
         let sum = sum_dtype(x.dtype);
-        // Chunks are in the order of the walk already.
+        // The chunks are in the order of the walk already.
         let between = Walk { exclusive: true, reverse: false, ..walk(chunks, chunks) };
         let kernels = vec![
             walk(len, chunk).kernel(x.dtype, Bind::Input(0), None, Write::Sums(sums)),
@@ -118,12 +120,12 @@ impl Op for Cumsum {
     }
 }
 
-/// A float sum is carried from chunk to chunk as `f32`.
+/// A kernel carries float sums from chunk to chunk as `f32`.
 fn sum_dtype(dtype: DType) -> DType {
     if dtype == DType::F16 { DType::F32 } else { dtype }
 }
 
-/// How lines are gone through.
+/// How threads go through the lines of the axis.
 #[derive(Clone, Copy)]
 struct Walk {
     len: usize,
@@ -135,8 +137,9 @@ struct Walk {
 }
 
 impl Walk {
-    /// Goes through the chunks of `x`, each beginning with what comes before it if there are `carries`, and writes the
-    /// running sums, or the sum of each chunk.
+    /// The kernel that goes through the chunks of `x` and writes the running sums, or the sum of each chunk. With
+    /// `carries` each
+    /// chunk starts from the sum of those before it.
     fn kernel(&self, dtype: DType, x: Bind, carries: Option<Bind>, what: Write) -> Kernel {
         let (y, store, finish) = match what {
             Write::Running(y) => (y, "y[at] = T(sum);", ""),

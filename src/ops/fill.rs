@@ -1,4 +1,4 @@
-//! `y[i] = value`. The value is a word of the op, so another value needs no other plan.
+//! `y[i] = value`. The value is a runtime scalar, so another value needs no new plan.
 
 use smallvec::smallvec;
 
@@ -12,7 +12,7 @@ use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, Varying};
 
-/// A tensor of one value. Errors speak of `op`, for which the value was wanted.
+/// Makes a tensor of one value. Error messages name `op`, which wanted the value.
 pub(crate) fn fill(
     device: &Device,
     op: &str,
@@ -25,7 +25,7 @@ pub(crate) fn fill(
     eager::create(Fill { spec: Spec { shape, dtype }, bits: Runtime(bits) }, Some(device), None)
 }
 
-/// A scalar beside tensors of `dtype`, of a number that varies from run to run.
+/// Makes a scalar of `dtype` from a number that varies from run to run.
 pub(crate) fn fill_varying(
     device: &Device,
     op: &str,

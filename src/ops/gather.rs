@@ -1,4 +1,4 @@
-//! Slices of a tensor by their numbers along an axis.
+//! Picks slices of a tensor by their indices along an axis.
 
 use super::inventory::{Entry, Kind, one};
 use super::segment_sum::segment_sum;
@@ -17,15 +17,17 @@ options! {
     /// How indices and slices belong together.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct GatherOptions {
-        /// Leading axes that tensor and indices share, for each of which it is gathered separately; 0.
+        /// So many leading axes the tensor and the indices share; the op gathers separately for each of their places;
+        /// 0.
         batch_dims: usize = 0,
     }
 }
 
 impl Tensor {
-    /// The slices that `indices` (`i32`, any shape) number along `axis`; the result has the shape of `indices` in
-    /// the place of the axis. A number outside the axis gives zeros, as on TensorFlow's GPUs: seeing it would
-    /// need the values on the host.
+    /// Picks the slices that `indices` (`i32`, any shape) name along `axis`; the result has the shape of `indices` in
+    /// the place
+    /// of the axis. An index outside the axis gives zeros, as on TensorFlow's GPUs: an error would need the values on
+    /// the host.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -65,7 +67,7 @@ struct Gather {
 }
 
 impl Gather {
-    /// B, O, R, N as the shader has them.
+    /// The sizes B, O, R, N of the shader.
     fn sizes(&self, x: &Spec) -> [usize; 4] {
         let product = |range: std::ops::Range<usize>| Shape::new(&x.shape[range]).elements();
         let rank = x.shape.len();
@@ -142,7 +144,7 @@ impl Operation for Gather {
         let count = Shape::new(&back.spec(1).shape[self.batch_dims..]).elements();
         let indices = back.x(1).reshape_to([batch, count].into())?;
         let dy = back.dy.reshape_to([batch, outer, count, inner].into())?;
-        // The summed axis goes to the front of a batch's rows.
+        // This moves the summed axis to the front of a batch's rows.
         let dy = dy.transpose([0, 2, 1, 3])?.reshape_to([batch, count, outer * inner].into())?;
         let dx = segment_sum(&dy, &indices, rows)?;
         let dx = dx.reshape_to([batch, rows, outer, inner].into())?.transpose([0, 2, 1, 3])?;

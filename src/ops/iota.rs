@@ -9,7 +9,7 @@ use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 
-/// `n` numbers from `start` in steps of `delta`.
+/// Makes `n` numbers from `start` in steps of `delta`.
 pub(crate) fn iota(
     device: Option<&Device>,
     n: usize,

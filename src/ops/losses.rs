@@ -41,11 +41,12 @@ pub fn sparse_softmax_cross_entropy_with_logits(
             logits.shape()
         )));
     }
-    // Shifted before anything is added, so that large logits cost no digits.
+    // The shift comes before any sum, so that large logits cost no digits.
     let shifted = logits.subtract(
         logits.stop_gradient().reduce_max(Axes::from(-1).keepdims(true))?.stop_gradient(),
     )?;
-    // The label's own logit by looking at each: the row is in registers, and the gradient needs no scatter.
+    // This finds the label's logit by comparing every index: the row is in registers, and the gradient needs no
+    // scatter.
     let device = logits.device();
     let places = super::iota::iota(Some(device), classes, 0.into(), 1.into(), DType::I32)?;
     let own = places.equal(labels.expand_dims(-1)?)?;
@@ -84,7 +85,7 @@ pub fn softmax_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Re
 /// # Errors
 /// [`Error::Shape`] if the shapes cannot be broadcast together.
 pub fn sigmoid_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Result<Tensor> {
-    // Both |x| and max(x, 0) by the same choice: the gradient at 0 is then sigmoid(0) - z, as it should be.
+    // One condition chooses both |x| and max(x, 0), so the gradient at 0 is sigmoid(0) - z, as it should be.
     let right = logits.greater_equal(0.0)?;
     let positive = select(&right, logits, &logits.zeros_like()?)?;
     let tail = select(&right, &logits.negative()?, logits)?.exp()?.log1p()?;

@@ -1,8 +1,9 @@
-//! What can be done with tensors.
+//! The ops on tensors.
 //!
-//! Three kinds of op, the first that fits being the right one: composed ones (`composed.rs`), rows of a table
-//! (`unary.rs`, `binary.rs`, `reduce.rs`), and ops with a file of their own, where the shape rule, the
-//! lowering, the gradient and the tests stand together.
+//! There are three kinds of op; a new op takes the first that fits: a composed op (`composed.rs`), a row of a table
+//! (`unary.rs`, `binary.rs`, `reduce.rs`), or a file of its own, where the shape rule, the lowering, the gradient and
+//! the
+//! tests stand together.
 
 mod argmax;
 mod binary;
@@ -74,11 +75,12 @@ fn inferred<T>(found: Result<T>) -> T {
 
 /// An op with its gradient.
 pub(crate) trait Operation: Op {
-    /// What the tape keeps for the rule, or why there is none.
+    /// Says what the tape keeps for the gradient rule, or why the op has no gradient.
     fn keep(&self) -> Keep;
 
-    /// The gradients of the inputs from that of the result; those at the end may be left out where there are none. A rule does not sum over axes that were
-    /// broadcast: the tape does that for all of them.
+    /// Computes the gradients of the inputs from that of the result; trailing inputs without one may be left out. The
+    /// tape sums
+    /// gradients over axes that were broadcast, so that no rule has to.
     fn grad(&self, back: &Backward) -> Result<Grads>;
 }
 
@@ -89,7 +91,7 @@ pub(crate) enum Keep {
     Inputs,
     Output,
     Both,
-    /// There is no gradient, for this reason.
+    /// The op has no gradient, for this reason.
     NoGradient(&'static str),
 }
 
@@ -101,13 +103,13 @@ pub(crate) struct Backward<'a> {
     pub(crate) output: Option<&'a Tensor>,
     /// The gradient of the result.
     pub(crate) dy: &'a Tensor,
-    /// Whether the gradient of input `i` is asked for.
+    /// Whether the tape needs the gradient of input `i`.
     pub(crate) needs: &'a dyn Fn(usize) -> bool,
 }
 
 /// An input as a tape keeps it.
 pub(crate) struct KeptInput {
-    /// What the tape knows it by.
+    /// The tape knows the tensor by this number.
     pub(crate) id: u64,
     pub(crate) spec: Spec,
     /// The tensor, where the rule needs it.
@@ -134,7 +136,7 @@ impl Backward<'_> {
         (self.needs)(i)
     }
 
-    /// The gradients of the first two inputs, each if it is asked for.
+    /// Computes those gradients of the first two inputs that the tape needs.
     pub(crate) fn both(
         &self,
         da: &dyn Fn() -> Result<Tensor>,
@@ -160,7 +162,7 @@ pub(crate) fn no_grads(_: &Backward) -> Result<Grads> {
     Ok(Grads::new())
 }
 
-/// Rows of a table are told apart by their methods' names, of which a table has each once.
+/// A row compares and hashes by its method's name, which occurs once in its table.
 macro_rules! known_by_method {
     ($row:ty) => {
         impl std::fmt::Debug for $row {
@@ -209,7 +211,7 @@ pub(crate) fn expect_dtype(op: &str, spec: &Spec, allowed: &[DType]) -> Result<(
     )))
 }
 
-/// The refusal of a tensor whose dtype an op is not defined for.
+/// The error for a tensor whose dtype an op is not defined for.
 fn not_defined(op: &str, x: &Spec, takes: &dyn Fn(DType) -> bool) -> Error {
     Error::DType(message!(
         "{op}: not defined for {} (the tensor is {}); use {}. Cast the tensor first.",
@@ -219,7 +221,7 @@ fn not_defined(op: &str, x: &Spec, takes: &dyn Fn(DType) -> bool) -> Error {
     ))
 }
 
-/// The names of the dtypes that fit.
+/// The names of the dtypes that fit, for a message.
 fn fitting(takes: &dyn Fn(DType) -> bool) -> String {
     let names: Vec<&str> =
         DType::ALL.into_iter().filter(|dtype| takes(*dtype)).map(DType::name).collect();

@@ -1,4 +1,4 @@
-//! Values around a tensor, and between its elements: `y[low + step * c] = x[c]`, elsewhere a constant.
+//! Puts values around a tensor and between its elements: `y[low + step * c] = x[c]`, elsewhere a constant.
 
 use ndarray::SliceInfoElem;
 use smallvec::{SmallVec, smallvec};
@@ -15,7 +15,7 @@ use crate::graph::lower::{
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::tensor::Tensor;
 
-/// What stands in the new places.
+/// The values in the new places.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum PadMode {
@@ -28,7 +28,7 @@ pub enum PadMode {
 }
 
 impl Tensor {
-    /// The tensor with `paddings[axis] = (before, after)` zeros along each axis.
+    /// Adds zeros along each axis: `paddings[axis] = (before, after)` of them.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -45,7 +45,7 @@ impl Tensor {
         self.pad_with(paddings, PadMode::Constant(Scalar::Int(0)))
     }
 
-    /// As [`Tensor::pad`], with something else than zeros.
+    /// As [`Tensor::pad`], with other values than zeros.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -97,7 +97,7 @@ impl Tensor {
     }
 }
 
-/// Far beyond every adapter's limits, which refuse the tensor, and far below where sums of edges overflow.
+/// This size is far beyond every adapter's limits, which refuse the tensor, and far below where sums of edges overflow.
 const FARTHEST: usize = usize::MAX >> 16;
 
 /// One axis of a mirrored padding; `skip` edge elements are not repeated.
@@ -124,7 +124,8 @@ fn mirror(x: &Tensor, axis: usize, low: usize, high: usize, skip: usize) -> Resu
     concat(parts.iter().collect::<Vec<_>>(), axis as i64)
 }
 
-/// Pads with `(low, high, step)` along each axis: `step - 1` places between neighbours; negative edges cut.
+/// Pads with `(low, high, step)` along each axis: `step - 1` places between neighbours; negative edges cut off
+/// elements.
 pub(super) fn pad_with(
     x: &Tensor,
     edges: SmallVec<[(i64, i64, i64); 6]>,
@@ -207,7 +208,7 @@ pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "pad", &["tf.pad
         "SYMMETRIC" => PadMode::Symmetric,
         _ => return Err(Stop::Lacks("mode".into())),
     };
-    // The other modes have no use for it.
+    // Only `CONSTANT` has a use for the value.
     c.remark("constant_values");
     one(c.x()?.pad_with(&c.need("paddings", c.pairs("paddings")?)?, mode))
 })

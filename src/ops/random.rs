@@ -1,7 +1,7 @@
 //! Random numbers from a counter: Philox 4x32, as TensorFlow numbers its streams.
 //!
-//! Key and counter are words of the op, so a new draw needs no new plan. Uniform numbers are the same bits on
-//! every adapter; normal ones agree as far as the adapters' `log`, `sin` and `cos` do.
+//! Key and counter are runtime scalars, so a new draw needs no new plan. Uniform numbers have the same bits on every
+//! adapter; normal ones agree as far as the adapters' `log`, `sin` and `cos` do.
 
 use super::{Backward, Grads, Keep, Operation, no_grads};
 use crate::dtype::DType;
@@ -13,21 +13,20 @@ use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// What is drawn.
+/// The distribution of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Distribution {
     /// `f32` in [0, 1), of 2^23 values.
     Uniform,
     /// Mean 0, deviation 1.
     Normal,
-    /// Normal, drawn again where beyond two deviations.
+    /// Normal; numbers beyond two deviations are drawn again.
     TruncatedNormal,
     /// 32 random bits, as `u32`.
     Bits,
 }
 
-/// Draws a tensor of `shape` from where `words` say that a stream is, the key first; `owner` gives those of the next
-/// draw.
+/// Draws a tensor of `shape` at the key and counter in `words`; `owner` gives those of the next draw.
 pub(crate) fn philox_random(
     device: Option<&Device>,
     distribution: Distribution,

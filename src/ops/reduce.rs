@@ -35,7 +35,7 @@ pub(crate) struct Row {
 macro_rules! reduce {
     ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $first:literal $fold:literal),+],
        $how:ident $what:tt $(over $values:expr)? $(, |$op:ident, $back:ident| $grad:expr)?;)*) => {
-        // Each is reached through its method alone, so a program holds the rows, and the gradients, of what it calls.
+        // Only its method refers to a row, so a program holds the rows, and the gradients, of the methods it calls.
         $(#[allow(non_upper_case_globals)]
         static $method: Row = Row {
             method: stringify!($method),
@@ -122,7 +122,7 @@ pub(crate) struct Reduce {
 }
 
 impl Reduce {
-    /// A tensor of the result's shape, repeated over the reduced axes.
+    /// Repeats a tensor of the result's shape over the reduced axes.
     fn spread(&self, t: &Tensor, x: &Spec) -> Result<Tensor> {
         t.reshape_to(reduced_shape(&x.shape, &self.axes, true))?.broadcast_to(&x.shape)
     }
@@ -138,7 +138,7 @@ impl Reduce {
     // d/dx_i prod = dy * product of the others
     fn product_of_others(&self, back: &Backward) -> Result<Tensor> {
         let (x, spec) = (back.x(0), back.spec(0));
-        // The reduced axes last, as one: [rows, n].
+        // The reduced axes come last, as one: [rows, n].
         let kept = (0..x.rank()).filter(|a| !self.axes.contains(a));
         let order: Vec<usize> = kept.chain(self.axes.iter().copied()).collect();
         let n: usize = self.axes.iter().map(|&axis| x.shape()[axis]).product();
@@ -158,12 +158,12 @@ impl Reduce {
     }
 }
 
-/// The product of all elements of a row but one, for each of `rows` (`[rows, n]`). There is no division, so it is right
-/// for zeros, and so are the derivatives. Long rows are halved until few are left: the work is in proportion to them.
+/// For each place of each row (`[rows, n]`), the product of the row's other elements. It divides nowhere, so it and its
+/// derivatives are right for zeros. It halves long rows until few elements are left: the work grows with their length.
 fn products_of_others(rows: &Tensor) -> Result<Tensor> {
     let (count, n) = (rows.shape()[0], rows.shape()[1]);
     if rows.len().saturating_mul(n).saturating_mul(n) <= MOST_PRODUCTS {
-        // All but one, written out.
+        // A short row is multiplied once for each place left out.
         let line = super::iota::iota(Some(rows.device()), n, 0.into(), 1.into(), DType::I32)?;
         let own = line.expand_dims(-1)?.equal(&line)?;
         let wide = rows.expand_dims(1)?;
@@ -174,7 +174,7 @@ fn products_of_others(rows: &Tensor) -> Result<Tensor> {
         2 => return rows.reverse([1]),
         _ => {}
     }
-    // The neighbour, and what others of the products of pairs there are.
+    // An element's neighbour in its pair, times the products of the other pairs.
     let half = n.div_ceil(2);
     let even = rows.pad_with(&[(0, 0), (0, 2 * half - n)], super::PadMode::Constant(1.into()))?;
     let pairs = even.reshape_to([count, half, 2].into())?;
@@ -183,7 +183,7 @@ fn products_of_others(rows: &Tensor) -> Result<Tensor> {
     all.reshape_to([count, 2 * half].into())?.slice(&[0, 0], &[-1, n as i64])
 }
 
-/// Elements of the table in which `reduce_prod`'s second derivative leaves two factors out at a time.
+/// Elements of the table in which `reduce_prod`'s second derivative leaves out two factors at a time.
 const MOST_PRODUCTS: usize = 1 << 22;
 
 impl Row {
@@ -286,7 +286,7 @@ pub(super) fn reduced_shape(shape: &Shape, axes: &[usize], keepdims: bool) -> Sh
     reduced
 }
 
-/// How a reduction walks its input: the kept and the reduced axes as (size, stride), neighbours merged.
+/// How a reduction walks its input: the kept and the reduced axes as (size, stride), with neighbouring axes merged.
 pub(super) struct Walk {
     pub(super) outputs: usize,
     pub(super) len: usize,
@@ -302,7 +302,7 @@ impl Walk {
             for axis in (0..shape.len()).filter(|a| axes.contains(a) == wanted && shape[*a] != 1) {
                 let (size, stride) = (shape[axis], strides[axis]);
                 match merged.last_mut() {
-                    // Of an empty tensor the other axes may be beyond all numbers.
+                    // An empty tensor may have other axes whose product overflows.
                     Some(outer) if outer.1 == stride.wrapping_mul(size as i64) => {
                         *outer = (outer.0.saturating_mul(size), stride);
                     }

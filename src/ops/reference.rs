@@ -1,4 +1,4 @@
-//! Mathematics in `f64` that Rust's standard library lacks, for the references of table rows.
+//! Functions in `f64` that Rust's standard library lacks, for the references of table rows.
 
 /// The error function, by its series near 0 and by a continued fraction of `erfc` beyond.
 pub(crate) fn erf(x: f64) -> f64 {

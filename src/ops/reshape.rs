@@ -1,4 +1,4 @@
-//! The same elements in the same order under another shape: no copy.
+//! Gives the same elements in the same order another shape, without a copy.
 
 use super::inventory::{Entry, Kind, one};
 use super::{Backward, Grads, Keep, Operation, only};
@@ -38,10 +38,10 @@ impl Tensor {
         dispatch(Reshape { shape }, &[self])
     }
 
-    /// A new axis of size 1 before `axis`; -1 puts it last.
+    /// Adds an axis of size 1 before `axis`; -1 puts it last.
     ///
     /// # Errors
-    /// [`Error::Index`] if there is no such place.
+    /// [`Error::Index`] if the result has no axis `axis`.
     pub fn expand_dims(&self, axis: impl Into<Axis>) -> Result<Tensor> {
         let at = axis_index("ExpandDims", axis, self.rank() + 1)?;
         let mut sizes = self.shape().to_vec();
@@ -49,7 +49,7 @@ impl Tensor {
         self.reshape_to(sizes.into())
     }
 
-    /// Without the named axes, which must have size 1; `()` names all that have it.
+    /// Removes the named axes, which must have size 1; `()` removes all axes of size 1.
     ///
     /// # Errors
     /// [`Error::Shape`] if a named axis has another size; [`Error::Index`] if it does not exist.
@@ -78,7 +78,7 @@ impl Tensor {
     }
 }
 
-/// Puts the computed size in the place of -1.
+/// Replaces -1 by the computed size.
 fn resolve(from: &Shape, to: &[i64]) -> Result<Shape> {
     let bad = |why: String| Err(Error::Shape(message!("Reshape: {from} to {to:?}: {why}")));
     let mut known = 1usize;

@@ -13,7 +13,7 @@ use crate::shape::{Axes, axis_list};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// The elements backwards along `axes`.
+    /// Reverses the order of the elements along `axes`.
     ///
     /// # Errors
     /// [`Error::Index`](crate::Error::Index) if an axis does not exist or is named twice.

@@ -1,4 +1,4 @@
-//! Sums of rows that belong together; the gradient of `gather`.
+//! Sums the rows of each segment; the gradient of `gather`.
 
 use super::inventory::{Entry, Kind, one};
 use super::{Backward, GatherOptions, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
@@ -72,7 +72,8 @@ impl Op for SegmentSum {
             unreachable!("segment_sum makes three axes");
         };
         let sizes = Sizes { batch, count, inner, rows: self.rows };
-        // A thread reads all numbers twice, and may have all rows to add up, of four elements apart.
+        // A thread reads all ids twice, and may have to add up all rows: for four elements separately where they lie in
+        // no vector.
         let lanes = if inner.is_multiple_of(4) { 2 } else { 4 };
         match lanes * count <= cx.caps.loop_iterations {
             true => self.whole(sizes, cx),
@@ -90,7 +91,7 @@ struct Sizes {
 }
 
 impl SegmentSum {
-    /// Each thread goes through all numbers, or all rows of a segment.
+    /// Kernels whose threads each go through all ids, or through all rows of a segment.
     fn whole(&self, sizes: Sizes, cx: &LoweringContext) -> Lowering {
         let Sizes { batch, count, inner, rows } = sizes;
         let (segments, total) = (batch * rows, cx.output.elements());
@@ -134,7 +135,7 @@ impl SegmentSum {
         Lowering::Kernels(Kernels { temps, kernels: vec![find, add] })
     }
 
-    /// Numbers, and then rows, are cut into chunks.
+    /// Kernels that cut the ids, and then the rows, into chunks.
     fn cut(&self, sizes: Sizes, cx: &LoweringContext) -> Lowering {
         let Sizes { batch, count, inner, rows } = sizes;
         let piece = cx.caps.loop_piece();
@@ -204,7 +205,7 @@ impl SegmentSum {
         Lowering::Kernels(Kernels { temps, kernels })
     }
 
-    /// A kernel that adds up rows, which `load` brings.
+    /// A kernel that adds up the rows that `load` reads.
     fn sums(
         &self,
         label: &'static str,
@@ -224,7 +225,7 @@ impl SegmentSum {
 
 const SUM: &str = shader!(include_str!("../../shaders/segment_sum.wgsl"));
 
-/// Brings four elements that lie together, or one: `wide` in all lanes of a vector.
+/// The loader of four elements in a vector, or of one: with `wide` it fills all lanes of a vector with that one.
 fn loader(inner: usize, wide: bool) -> &'static str {
     match (inner.is_multiple_of(4), wide) {
         (true, _) => {
@@ -248,7 +249,7 @@ impl Operation for SegmentSum {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        // Every row gets the gradient of its segment; one that was left out gets 0.
+        // Every row gets the gradient of its segment; a row that no segment took gets 0.
         only(back.dy.gather_with(back.x(1), 1, GatherOptions::new().batch_dims(1))?)
     }
 }

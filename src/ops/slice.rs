@@ -17,7 +17,7 @@ use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// The box that begins at `begin` and has the size `size`; a size of -1 goes to the end of its axis.
+    /// Cuts out the box that begins at `begin` and has the size `size`; a size of -1 goes to the end of its axis.
     ///
     /// # Errors
     /// [`Error::Index`] if the box leaves the tensor; [`Error::Shape`] if a list has not one number an axis.
@@ -51,9 +51,10 @@ impl Tensor {
         self.take_ranges(ranges)
     }
 
-    /// Indexing as NumPy does it, written with ndarray's [`s!`](ndarray::s): indices drop their axis, ranges may
-    /// have negative ends and steps and are cut at the tensor's edge, `NewAxis` adds an axis, and axes that are
-    /// not named are kept whole.
+    /// Indexes as NumPy does, in the notation of ndarray's [`s!`](ndarray::s). An index drops its axis; a range may
+    /// have
+    /// negative ends and steps and is cut at the tensor's edge; `NewAxis` adds an axis; axes that are not named are
+    /// kept whole.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -111,8 +112,9 @@ impl Tensor {
         taken.reshape_to(shape.into())
     }
 
-    /// Indexing as [`strided_slice`](Tensor::strided_slice) does it, written with what Rust has: indices, ranges, and
-    /// tuples and arrays of them.
+    /// Indexes as [`strided_slice`](Tensor::strided_slice) does, in Rust's own notation: indices, ranges, and tuples
+    /// and arrays
+    /// of them.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -132,7 +134,7 @@ impl Tensor {
         self.strided_slice(indices.list())
     }
 
-    /// `num` tensors of equal size along `axis`.
+    /// Splits the tensor into `num` tensors of equal size along `axis`.
     ///
     /// # Errors
     /// [`Error::Shape`] if `num` does not divide the axis, or is beyond 1,048,576.
@@ -151,7 +153,7 @@ impl Tensor {
         self.split_sizes(&vec![size / num; num], axis)
     }
 
-    /// As [`Tensor::split`], as an array.
+    /// As [`Tensor::split`], but returns an array.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -169,7 +171,7 @@ impl Tensor {
         Ok(std::array::from_fn(|_| parts.next().expect("split gives N parts")))
     }
 
-    /// Tensors of the given sizes along `axis`.
+    /// Splits the tensor into tensors of the given sizes along `axis`.
     ///
     /// # Errors
     /// [`Error::Shape`] if the sizes do not add up to the axis.
@@ -195,7 +197,7 @@ impl Tensor {
         sizes.iter().map(part).collect()
     }
 
-    /// The tensors along `axis`, without it.
+    /// Splits the tensor into its slices along `axis`, and drops the axis.
     ///
     /// # Errors
     /// [`Error::Index`] if the axis does not exist; [`Error::Shape`] if it has more than 1,048,576 places.
@@ -227,7 +229,7 @@ impl Tensor {
     }
 }
 
-/// Tensors that one call makes of another. An axis of a tensor without elements may be of any length.
+/// One call makes at most this many tensors of another. An axis of a tensor without elements may have any length.
 const MOST_PARTS: usize = 1 << 20;
 
 fn check_parts(op: &str, num: usize, shape: &[usize]) -> Result<()> {
@@ -248,7 +250,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Every `step`-th place of an axis from the first on.
+    /// Takes every `step`-th place of an axis, beginning with the first.
     pub(super) fn from_start(size: usize, step: usize) -> Self {
         let len = size.div_ceil(step);
         // One element needs no step.
@@ -260,8 +262,9 @@ fn whole(shape: &[usize]) -> SmallVec<[Range; 6]> {
     shape.iter().map(|&len| Range { begin: 0, len, step: 1 }).collect()
 }
 
-/// What Python's `start:end:step` takes of an axis, in ascending order. Ends are cut at the edge. A negative
-/// step counts as ndarray has it: the range first, then backwards through it.
+/// The places that Python's `start:end:step` takes of an axis, in ascending order. The axis cuts the ends. A negative
+/// step
+/// follows ndarray: the range comes first, then the walk backwards through it.
 fn python_range(size: usize, start: isize, end: Option<isize>, step: isize) -> Result<Range> {
     if step == 0 {
         return Err(Error::Index(
@@ -274,11 +277,11 @@ fn python_range(size: usize, start: isize, end: Option<isize>, step: isize) -> R
     let stride = step.unsigned_abs();
     let len = (high - low).max(0).unsigned_abs().div_ceil(stride);
     let begin = match (step < 0, len) {
-        // Backwards the last element is always taken.
+        // A walk backwards begins with the last element of the range.
         (true, 1..) => high.unsigned_abs() - 1 - (len - 1) * stride,
         _ => low.unsigned_abs(),
     };
-    // One element needs no step, and a step far beyond the axis no arithmetic.
+    // One element needs no step; this avoids arithmetic with a step far beyond the axis.
     Ok(Range { begin, len, step: if len > 1 { stride } else { 1 } })
 }
 
@@ -303,7 +306,7 @@ macro_rules! one_index {
         }
     )*};
 }
-// What ndarray takes for one axis.
+// The types that ndarray takes for one axis.
 one_index!(
     i32,
     usize,
@@ -365,7 +368,7 @@ impl Operation for Slice {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        // What was not taken gets 0; what was skipped lies between the elements of dy.
+        // Elements that the slice left out get 0; those that a step skipped lie between the elements of dy.
         let edges = self.ranges.iter().zip(back.spec(0).shape.iter()).map(|(range, &size)| {
             let span = range.len.saturating_sub(1) * range.step + usize::from(range.len > 0);
             (range.begin as i64, size as i64 - range.begin as i64 - span as i64, range.step as i64)
@@ -376,7 +379,7 @@ impl Operation for Slice {
     }
 }
 
-/// `split` by TensorFlow's argument, which is a number or a list of sizes.
+/// `split` with TensorFlow's argument, which is a number or a list of sizes.
 fn split_by_name(c: &Args) -> Answer {
     let (x, axis) = (c.x()?, c.axis()?);
     let key = "num_or_size_splits";
@@ -391,8 +394,8 @@ fn split_by_name(c: &Args) -> Answer {
     Ok(x.split_sizes(&sizes, axis)?)
 }
 
-/// Python's indexing as ndarray writes it. A negative step goes backwards from its start there, and
-/// backwards through an ascending range here. `None` for what is not known.
+/// Translates Python's indices to ndarray's. Python's negative step walks backwards from its start; ndarray's walks
+/// backwards through an ascending range. `None` if `spec` has something unknown.
 fn python_indices(spec: &str, rank: usize) -> Option<Vec<SliceInfoElem>> {
     let all = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
     let parts: Vec<&str> = spec.split(',').map(str::trim).collect();

@@ -1,19 +1,19 @@
-//! Where the sums of a kernel go: to the op's result, or into parts that a second kernel adds up.
+//! Where a kernel writes its sums: to the op's result, or to parts that a second kernel adds up.
 
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel};
 use crate::wgsl::shader;
 
-/// Steps of a part where a walk of `whole` steps for each of `results` elements is too long for a thread.
+/// The length of a part, where a walk of `whole` steps for each of `results` elements is too long for one thread.
 pub(super) fn split_length(whole: usize, results: usize, caps: &Caps) -> usize {
     let piece = caps.loop_piece();
-    // Few results are spread over more threads.
+    // Few results spread over more threads.
     let few = results < 4096;
     if few { (piece / 16).max(whole.div_ceil(piece)) } else { piece }
 }
 
-/// Writes the results of a kernel with an alias `Out`, whose inputs are bound, to `out`.
+/// Makes a kernel write its results to `out`. It has an alias `Out`, and its inputs are bound.
 pub(super) fn store_to(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
     match out {
         Bind::Output => kernel.stores(),
@@ -25,7 +25,7 @@ pub(super) fn store_to(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
     .write(out)
 }
 
-/// Adds up `parts` times `results` sums.
+/// The kernel that adds up `parts` sums for each of `results` elements.
 pub(super) fn sum_splits(
     [from, out]: [Bind; 2],
     sums: DType,
@@ -57,8 +57,9 @@ pub(super) fn sum_splits(
     }
 }
 
-/// Declares the result, which holds `Out`, at a binding, and how four consecutive elements are written, of which the first
-/// `count` exist. `whole` if there always are four, at a multiple of four.
+/// Declares the result, which holds `Out`, at a binding, and the function that writes four consecutive elements, of
+/// which
+/// the first `count` exist. With `whole` all four always exist and begin at a multiple of four.
 fn store(binding: usize, whole: bool) -> String {
     if whole {
         format!(

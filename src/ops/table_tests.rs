@@ -1,5 +1,6 @@
-//! The one loop that tests every row of the elementwise tables: its values against its `f64` reference, its gradient
-//! against central differences of the reference, over shapes and extreme numbers.
+//! The loop that tests every row of the elementwise tables over shapes and extreme numbers: its values against its
+//! `f64`
+//! reference, its gradient against central differences of the reference.
 
 use super::{Keep, binary, unary};
 use crate::dtype::DType;
@@ -35,7 +36,7 @@ const EXTREMES: [f32; 17] = [
     f32::NAN,
 ];
 
-/// What rows are for. How many digits they keep is told by `tests/accuracy.rs`.
+/// How far a result may be off. `tests/accuracy.rs` measures how many digits a row keeps.
 fn close(got: f64, want: f64) -> bool {
     let want32 = f64::from(want as f32);
     if want.is_nan() || want32.is_infinite() {
@@ -100,7 +101,7 @@ fn unary_gradients_match_differences_of_the_reference() {
         for (&x, &got) in values.iter().zip(&dx) {
             let (x, h) = (f64::from(x), 1e-5);
             let want = ((row.reference)(x + h) - (row.reference)(x - h)) / (2.0 * h);
-            // Outside a function's domain neither has a derivative.
+            // Outside a function's domain neither side has a derivative.
             let ok = if want.is_nan() {
                 !got.is_finite() || got == 0.0 || (row.reference)(x).is_nan()
             } else {

@@ -13,7 +13,7 @@ use crate::shape::{Axes, axis_index};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Axis `k` of the result is axis `perm[k]` of the tensor; `()` turns the order around.
+    /// Reorders the axes: axis `k` of the result is axis `perm[k]` of the tensor; `()` reverses the order.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -85,7 +85,7 @@ impl Operation for Transpose {
         for (k, &axis) in self.order.iter().enumerate() {
             inverse[axis] = k as i64;
         }
-        // An empty order would mean the reverse; a scalar has nothing to put back.
+        // An empty order would reverse the axes; a scalar has none.
         only(if inverse.is_empty() { back.dy.clone() } else { back.dy.transpose(&inverse)? })
     }
 }

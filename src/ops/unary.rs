@@ -1,10 +1,12 @@
 //! Elementwise ops of one tensor: a row each.
 //!
 //! A row reads: documentation, method, TensorFlow's name of the kernel and its names of the function, the WGSL for
-//! floats (and for integers or `bool` where it is defined for those), the reference in `f64`, and either what the tape keeps, over which
-//! numbers the gradient is checked, and the gradient, or
-//! why there is none. `x` is the input, `y` the result, `dy` the gradient of the result. Registers hold
-//! floats as `f32`, so one text serves `f16` too.
+//! floats
+//! (and for integers or `bool` where it is defined for those), the reference in `f64`, and either what the tape keeps,
+//! the
+//! range of numbers over which tests check the gradient, and the gradient, or why there is none. `x` is the input, `y`
+//! the
+//! result, `dy` the gradient of the result. Registers hold floats as `f32`, so one text serves `f16` too.
 
 use super::inventory::Values::{Away, Within};
 use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, one, row_takes};
@@ -38,7 +40,7 @@ pub(crate) struct Row {
 macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
        |$x:ident| $reference:expr, $how:ident $what:tt $(over $values:expr)? $(, |$k:ident, $dy:ident| $grad:expr)?;)*) => {
-        // Each is reached through its method alone, so a program holds the rows, and the gradients, of what it calls.
+        // Only its method refers to a row, so a program holds the rows, and the gradients, of the methods it calls.
         $(#[allow(non_upper_case_globals)]
         static $method: Row = Row {
             method: stringify!($method),
@@ -257,7 +259,7 @@ impl Operation for Unary {
         match self.row.keep {
             Keep::Inputs => only((self.row.grad)(back.x(0), back.dy)?),
             Keep::Output => only((self.row.grad)(back.y(), back.dy)?),
-            // The rule looks at `dy` alone.
+            // The gradient rule uses `dy` alone.
             Keep::Nothing => only((self.row.grad)(back.dy, back.dy)?),
             Keep::Both | Keep::NoGradient(_) => no_grads(back),
         }

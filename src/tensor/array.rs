@@ -1,4 +1,4 @@
-//! `ndarray` arrays in and out.
+//! Tensors from `ndarray` arrays, and back.
 
 use ndarray::{ArrayBase, ArrayD, Data, Dimension, IxDyn};
 
@@ -7,7 +7,7 @@ use crate::error::{Error, Result, message};
 use super::{Element, Tensor};
 
 impl Tensor {
-    /// A tensor with the values of an `ndarray` array of any layout.
+    /// Copies an `ndarray` array of any layout into a tensor.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -35,7 +35,7 @@ impl Tensor {
         }
     }
 
-    /// The values as an `ndarray` array.
+    /// Reads the values as an `ndarray` array.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].

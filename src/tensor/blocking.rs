@@ -1,4 +1,4 @@
-//! Reading values with the thread blocked until they are there, which only native targets allow.
+//! Reading values while the thread waits for them, which only native targets allow.
 
 use ndarray::ArrayD;
 

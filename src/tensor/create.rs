@@ -1,4 +1,4 @@
-//! Making tensors: from host values, constants, ranges.
+//! Making tensors from host values, from constants and as ranges.
 
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, message};
@@ -9,7 +9,7 @@ use crate::shape::Shape;
 
 use super::{Element, Tensor};
 
-/// A tensor of the values in a number, an array or nested arrays and vectors, as `tf.constant` makes it.
+/// Makes a tensor of a number, an array, or nested arrays and vectors, as `tf.constant` does.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -31,7 +31,7 @@ pub fn constant<N: Nested>(values: N) -> Result<Tensor> {
     Tensor::from_slice(&flat, shape)
 }
 
-/// `start, start + delta, ...` up to but without `limit`: `f32` if one of them is a float, else `i32`.
+/// The numbers `start, start + delta, ...` below `limit`; `f32` if an argument is a float, else `i32`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -52,7 +52,7 @@ pub fn range(
     ops::arange(start.into(), limit.into(), delta.into())
 }
 
-/// All elements `value`, in the value's own dtype: [`Tensor::full`] by TensorFlow's name.
+/// Makes a tensor whose elements all are `value`, in the value's own dtype: TensorFlow's name for [`Tensor::full`].
 ///
 /// # Errors
 /// As [`Tensor::full`].
@@ -60,7 +60,7 @@ pub fn fill(shape: impl Into<Shape>, value: impl Into<Scalar>) -> Result<Tensor>
     Tensor::full(shape, value)
 }
 
-/// Numbers in nested arrays, slices or vectors; what [`constant`] takes.
+/// What [`constant`] takes: a number, or numbers in nested arrays, slices or vectors.
 pub trait Nested {
     /// The type of the numbers.
     type Item: Element;
@@ -129,7 +129,7 @@ macro_rules! nested_list {
         }
     )*};
 }
-// Lists of every kind behave as their slices.
+// Lists of every kind do as their slices do.
 nested_list!([T: Nested] Vec<T>, [T: Nested] &[T], [T: Nested, const N: usize] [T; N], [T: Nested] &Vec<T>,
              [T: Nested, const N: usize] &[T; N]);
 
@@ -164,7 +164,7 @@ impl Tensor {
         Tensor::from_bytes(&T::store(values), &shape, T::DTYPE)
     }
 
-    /// A tensor of elements that are stored as the device stores them, as many as the shape has.
+    /// Makes a tensor of bytes in the device's format; they must be as many elements as `shape` has.
     pub(crate) fn from_bytes(bytes: &[u8], shape: &[usize], dtype: DType) -> Result<Self> {
         let device = Device::current()?;
         ops::check_dtype(&device, "Const", dtype)?;
@@ -180,7 +180,8 @@ impl Tensor {
         Tensor::from_slice(&[value], [])
     }
 
-    /// All elements `value`; `f32` for a float, `i32` for an integer, `bool` for a truth value.
+    /// Makes a tensor whose elements all are `value`: `f32` for a float, `i32` for an integer, `bool` for a truth
+    /// value.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -197,7 +198,7 @@ impl Tensor {
         Tensor::full_of(shape, value, value.default_dtype())
     }
 
-    /// All elements `value`, in a dtype that can hold it.
+    /// Makes a tensor whose elements all are `value`, in `dtype`.
     ///
     /// # Errors
     /// As [`Tensor::from_slice`], and [`Error::DType`] if the value does not fit.
@@ -210,7 +211,7 @@ impl Tensor {
         ops::fill(&device, "Fill", shape.into(), value.into(), dtype)
     }
 
-    /// All elements 0, in `f32`. See [`Tensor::full_of`] for other dtypes.
+    /// Makes a tensor of zeros in `f32`. [`Tensor::full_of`] takes other dtypes.
     ///
     /// # Errors
     /// As [`Tensor::from_slice`].
@@ -218,7 +219,7 @@ impl Tensor {
         Tensor::full(shape, 0.0)
     }
 
-    /// All elements 1, in `f32`.
+    /// Makes a tensor of ones in `f32`.
     ///
     /// # Errors
     /// As [`Tensor::from_slice`].
@@ -226,7 +227,7 @@ impl Tensor {
         Tensor::full(shape, 1.0)
     }
 
-    /// Zeros of this tensor's shape, dtype and device.
+    /// Makes zeros in this tensor's shape and dtype, on its device.
     ///
     /// # Errors
     /// [`Error::Device`] as [`Tensor::from_slice`].
@@ -238,7 +239,7 @@ impl Tensor {
         })
     }
 
-    /// Ones of this tensor's shape, dtype and device.
+    /// Makes ones in this tensor's shape and dtype, on its device.
     ///
     /// # Errors
     /// [`Error::Device`] as [`Tensor::from_slice`].

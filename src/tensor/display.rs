@@ -1,7 +1,8 @@
-//! A tensor as text: `Display` prints what TensorFlow 2 prints with NumPy 2, `Debug` only what it is.
+//! A tensor as text: `Display` prints what TensorFlow 2 prints with NumPy 2, `Debug` prints shape, dtype and device.
 //!
-//! Printing reads the value from the device and blocks; `Debug` never reads. This is text for people:
-//! values are rounded and long tensors abbreviated, so nothing here is meant to be parsed back.
+//! `Display` reads the value from the device and blocks; `Debug` never reads. People read this text: it rounds values
+//! and
+//! abbreviates long tensors, so no program should parse it.
 
 use std::fmt;
 
@@ -12,13 +13,13 @@ use crate::dtype::DType;
 
 use super::{Element, Tensor};
 
-/// Most digits after the point within an array; a scalar shows all it needs.
+/// An array shows at most this many digits after the point; a scalar shows all it needs.
 const PRECISION: usize = 8;
-/// Arrays of more elements are abbreviated.
+/// An array of more elements is abbreviated.
 const THRESHOLD: usize = 1000;
-/// What an abbreviated axis keeps at either end.
+/// An abbreviated axis shows this many elements at either end.
 const EDGE: usize = 3;
-/// Columns of a line.
+/// A line has this many columns.
 const LINE_WIDTH: usize = 75;
 
 impl fmt::Display for Tensor {
@@ -27,13 +28,13 @@ impl fmt::Display for Tensor {
     }
 }
 
-/// What `Display` prints of a tensor whose stored bytes these are.
+/// The text that `Display` prints for a tensor with these stored bytes.
 pub(super) fn text(tensor: &Tensor, bytes: &[u8]) -> String {
     framed(tensor, &format_values(&Values::new(tensor.dtype(), bytes), tensor.shape()))
 }
 
 fn framed(tensor: &Tensor, text: &str) -> String {
-    // The rows of a matrix line up only if the first one starts a line as the others do.
+    // The first row of a matrix starts a line of its own, so that all rows line up.
     let start = if text.contains('\n') { "\n" } else { "" };
     let (shape, dtype) = (shape_text(tensor.shape()), tensor.dtype().tensorflow_name());
     format!("tf.Tensor({start}{text}, shape={shape}, dtype={dtype})")
@@ -91,8 +92,8 @@ impl Values {
     }
 }
 
-/// The text of `str(array)` with the default print options of NumPy 2.0 to 2.2; from 2.3 on NumPy goes
-/// over to exponents sooner, at 1e6 for `f32` and 1e3 for `f16`.
+/// The text of `str(array)` with the default print options of NumPy 2.0 to 2.2. NumPy 2.3 and later print exponents for
+/// smaller numbers, from 1e6 for `f32` and 1e3 for `f16`.
 fn format_values(values: &Values, shape: &[usize]) -> String {
     if shape.contains(&0) {
         return "[]".to_owned();
@@ -103,7 +104,7 @@ fn format_values(values: &Values, shape: &[usize]) -> String {
     let abbreviated = shape.iter().product::<usize>() > THRESHOLD;
     let mut at = Vec::new();
     collect_shown(shape, abbreviated, 0, &mut at);
-    // Columns are as wide as what is shown needs; a long number in the hidden part does not count.
+    // The elements that are shown set the width of the columns; a long number in the hidden part does not count.
     let words = match values {
         Values::F32(v) => float_words(&pick(v, &at)),
         Values::F16(v) => float_words(&pick(v, &at)),
@@ -130,7 +131,7 @@ fn pick<T: Copy>(values: &[T], at: &[usize]) -> Vec<T> {
     at.iter().filter_map(|&i| values.get(i).copied()).collect()
 }
 
-/// The positions along an axis that are shown: all, or both ends with `None` for the gap between.
+/// The positions along an axis that are shown: all, or those at both ends with `None` for the gap between.
 fn shown(size: usize, abbreviated: bool) -> Vec<Option<usize>> {
     if abbreviated && size > 2 * EDGE {
         let (head, tail) = ((0..EDGE).map(Some), (size - EDGE..size).map(Some));
@@ -184,7 +185,7 @@ impl Layout<'_> {
     /// The last axis: words in lines.
     fn write_row(&mut self) {
         let rank = self.shape.len();
-        // Every axis closes with a bracket, and all of those may have to follow the last word.
+        // Every axis closes with a bracket, and all brackets may have to follow the last word.
         let width = LINE_WIDTH.saturating_sub(rank);
         self.out.push('[');
         let mut column = rank;
@@ -195,7 +196,7 @@ impl Layout<'_> {
                 self.out.push(' ');
                 column += 1;
             }
-            // A word wider than the line is no better off on the next one.
+            // A word wider than the line gains nothing on the next one.
             if column + word.len() > width && column > rank {
                 self.out.truncate(self.out.trim_end().len());
                 self.out.push('\n');
@@ -213,7 +214,7 @@ impl Layout<'_> {
     }
 }
 
-/// Pads on the left to the longest.
+/// Pads the words on the left to the width of the longest.
 fn aligned(words: Vec<String>) -> Vec<String> {
     let width = words.iter().map(String::len).max().unwrap_or(0);
     words.into_iter().map(|word| format!("{word:>width$}")).collect()
@@ -224,13 +225,13 @@ fn bool_text(value: bool) -> &'static str {
 }
 
 fn bool_words(values: &[bool]) -> Vec<String> {
-    // As wide as `False` even if there is none.
+    // NumPy makes the column as wide as `False` even where no element is false.
     values.iter().map(|&value| format!("{:>5}", bool_text(value))).collect()
 }
 
-/// A float type; its own rounding is what decides which digits it needs.
+/// A float type. The type's rounding decides how many digits a value needs.
 trait Float: Copy + Into<f64> {
-    /// The significant digits that tell all values of the type apart.
+    /// So many significant digits tell all values of the type apart.
     const DIGITS: usize;
     /// Bits of the fraction.
     const BITS: i32;
@@ -266,7 +267,7 @@ impl Float for f16 {
     }
 
     fn wants_exponent(smallest: f64, largest: f64) -> bool {
-        // None reaches 1e8, so only the other two reasons are left.
+        // No `f16` reaches 1e8, so only the other two reasons are left.
         let ratio = f16::from_f64(largest / smallest);
         f16::from_f64(smallest) < f16::from_f64(1e-4) || ratio > f16::from_f64(1000.0)
     }
@@ -276,15 +277,16 @@ impl Float for f16 {
 #[derive(Clone, Copy)]
 struct Number {
     exact: f64,
-    /// The value of the fewest digits that still tell the number from its neighbours in its own type.
+    /// The number of fewest digits that the type still rounds to this value.
     short: f64,
 }
 
 impl Number {
     fn new<F: Float>(value: F) -> Self {
         let exact: f64 = value.into();
-        // What rounds to a power of two lies further above it than below: a shorter text may be near
-        // the middle of that range and not be the number's own rounding. It is no shorter elsewhere.
+        // The range of numbers that round to a power of two reaches further above it than below. A shorter text may lie
+        // near the
+        // middle of that range and not be a rounding of the number itself. For other numbers it is no shorter.
         let middle = exact * (1.0 + f64::powi(2.0, -F::BITS - 3));
         // `{:e}` of an f32 finds the digits as well, but rounds a tie up where NumPy takes the even one.
         let short = (0..F::DIGITS)
@@ -294,7 +296,7 @@ impl Number {
         Number { exact, short: short.unwrap_or(exact) }
     }
 
-    /// As Python prints it outside an array: all digits, and `.0` after an integer.
+    /// The text that Python prints outside an array: all digits, and `.0` after an integer.
     fn alone(self) -> String {
         let magnitude = self.exact.abs();
         if !magnitude.is_finite() {
@@ -321,25 +323,26 @@ impl Number {
         if self.exact.is_sign_negative() { "-" } else { "" }
     }
 
-    /// What stands before and after the point; `limit` is the most digits after it, in an array.
+    /// The digits before and after the point, of the latter at most `limit` in an array.
     fn positional(self, limit: Option<usize>) -> (String, String) {
         let mut text = self.short.abs().to_string();
         let digits = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
         if let Some(limit) = limit.filter(|limit| digits == 0 || digits > *limit) {
-            // An array shows the digits before the point as they are, and none is rounded twice.
+            // An array shows all digits before the point, and the exact number is rounded once.
             text = format!("{:.*}", digits.min(limit), self.exact.abs());
         }
         let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
         (format!("{}{whole}", self.sign()), fraction.trim_end_matches('0').to_owned())
     }
 
-    /// What stands before and after the point, with at least `least` digits after it, and the exponent
-    /// as `e+08`. No type here needs more than [`PRECISION`] digits after the point.
+    /// The digits before the point, those after it (at least `least`), and the exponent as `e+08`. No type here needs
+    /// more than
+    /// [`PRECISION`] digits after the point.
     fn scientific(self, least: usize) -> (String, String, String) {
         let mut text = format!("{:e}", self.short.abs());
         // One digit and the point come before the fraction.
         if text.find('e').is_some_and(|end| end < least + 2) && least > 0 {
-            // Digits beyond those needed are the number's own: zeros would claim another value.
+            // Further digits are those of the exact number: zeros would claim another value.
             text = format!("{:.least$e}", self.exact.abs());
         }
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -360,7 +363,7 @@ fn float_words<F: Float>(values: &[F]) -> Vec<String> {
     };
     let finite = numbers.iter().filter(|number| number.exact.is_finite());
     let digits = finite.map(fraction_len).max().unwrap_or(0);
-    // With as many columns after every point, aligning the ends aligns the points.
+    // Every fraction has the same width, so aligning the ends aligns the points.
     let words = numbers.iter().map(|number| {
         if !number.exact.is_finite() {
             number.special().to_owned()
@@ -375,7 +378,7 @@ fn float_words<F: Float>(values: &[F]) -> Vec<String> {
     aligned(words.collect())
 }
 
-/// Whether these are printed with exponents: the magnitudes that are neither zero nor infinite decide.
+/// Whether NumPy prints these with exponents, which the magnitudes that are neither zero nor infinite decide.
 fn needs_exponent<F: Float>(numbers: &[Number]) -> bool {
     let magnitudes = numbers.iter().map(|number| number.exact.abs());
     let mut counted = magnitudes.filter(|magnitude| magnitude.is_finite() && *magnitude > 0.0);

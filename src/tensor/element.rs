@@ -1,4 +1,4 @@
-//! The Rust types that tensors are made from and read into.
+//! The Rust types whose values tensors hold.
 
 use std::borrow::Cow;
 
@@ -15,11 +15,11 @@ pub trait Element: Copy + Send + Sync + 'static + sealed::Sealed {
     /// The matching dtype.
     const DTYPE: DType;
 
-    /// The bytes as a device buffer stores them.
+    /// The values as bytes in the format of a device buffer.
     #[doc(hidden)]
     fn store(values: &[Self]) -> Cow<'_, [u8]>;
 
-    /// The values of stored bytes.
+    /// The values in a device buffer's bytes.
     #[doc(hidden)]
     fn load(bytes: &[u8]) -> Vec<Self>;
 }

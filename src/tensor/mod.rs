@@ -1,7 +1,6 @@
 //! The handle [`Tensor`]: a value that never changes, on one device.
 //!
-//! The handle is cheap to clone. What can be done with tensors is in `ops`; this room makes, reads and
-//! prints them.
+//! The handle is cheap to clone. `ops` computes with tensors; this room makes, reads and prints them.
 
 mod array;
 #[cfg(not(target_family = "wasm"))]
@@ -24,7 +23,7 @@ use crate::dtype::DType;
 use crate::graph::{Spec, Value};
 use crate::runtime::Device;
 
-/// An n-dimensional array on a device. Its value never changes; ops make new tensors.
+/// An n-dimensional array on a device. Its value never changes: ops make new tensors.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -39,12 +38,13 @@ use crate::runtime::Device;
 ///
 /// # Accuracy
 ///
-/// A ULP is a unit of the result's last digit: half of one is the best that there is. Functions are made of additions,
-/// multiplications, divisions and square roots, so their errors depend little on the driver; `docs/accuracy.md` has
-/// them as measured. Numbers below 1.2e-38 (2^-126) may be taken for 0.
+/// A ULP is one unit of the result's last digit; a correctly rounded result is at most half a ULP off. The functions
+/// compute
+/// with additions, multiplications, divisions and square roots alone, so their errors depend little on the driver;
+/// `docs/accuracy.md` lists the measured errors. A device may take numbers below 1.2e-38 (2^-126) for 0.
 #[derive(Clone)]
 pub struct Tensor {
-    /// The number by which tapes know the tensor. Clones share it.
+    /// Tapes know the tensor by this number. Clones share it.
     id: u64,
     value: Arc<Value>,
     device: Device,

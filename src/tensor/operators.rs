@@ -1,7 +1,8 @@
 //! Operators, and the numbers that may stand beside a tensor.
 //!
-//! `+ - * / %` and unary minus are sugar that panics with the op's own words at the caller's line; the
-//! methods `add`, `subtract`, ... return a [`Result`].
+//! `+ - * / %` and unary minus panic with the op's message at the caller's line; the methods `add`, `subtract`, ...
+//! return
+//! a [`Result`].
 
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
@@ -13,7 +14,7 @@ use crate::ops;
 
 use super::Tensor;
 
-/// A tensor, a variable or a number: what binary ops take beside a tensor.
+/// What binary ops take beside a tensor: a tensor, a variable or a number.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Operand {
@@ -21,22 +22,22 @@ pub enum Operand {
     Tensor(Tensor),
     /// A number, which takes the dtype of the tensor beside it.
     Scalar(Scalar),
-    /// As `Scalar`, of a number that its owner gives: [`Step::scalar`](crate::keras::optimizers::Step::scalar).
+    /// A `Scalar` that its owner computes: [`Step::scalar`](crate::keras::optimizers::Step::scalar).
     #[doc(hidden)]
     Varying(Varying),
 }
 
-/// A number that its owner gives anew for each run of a program.
+/// A number that its owner computes anew for each run of a program.
 #[derive(Clone)]
 pub struct Varying {
     /// The number in this run.
     pub(crate) now: Scalar,
-    /// The owner to ask for the next run, where the program is traced.
+    /// The owner, whom a traced program asks for the number in its next run.
     pub(crate) again: Option<Owner<Scalar>>,
 }
 
 impl Varying {
-    /// `now`, which `make` gives again: what it returns is called once for each later run.
+    /// The number `now`, and the function that `make` returns, which gives the number of each later run.
     pub(crate) fn new<F>(now: impl Into<Scalar>, make: impl FnOnce() -> F) -> Self
     where
         F: Fn() -> Scalar + Send + Sync + 'static,
@@ -52,7 +53,7 @@ impl fmt::Debug for Varying {
 }
 
 impl Operand {
-    /// The operand as a tensor that can stand beside `other`.
+    /// Makes the operand a tensor that can stand beside `other`.
     pub(crate) fn beside(self, op: &str, other: &Tensor) -> Result<Tensor> {
         match self {
             Operand::Tensor(tensor) => Ok(tensor),
@@ -85,7 +86,7 @@ macro_rules! operand_number {
         }
     )*};
 }
-// A number becomes a `Scalar`.
+// Every number type converts to a `Scalar`.
 operand_number!(f32, f64, i32, u32, i64, u64, u8, usize, bool);
 
 #[track_caller]
@@ -142,9 +143,10 @@ macro_rules! operators {
         }
     )*};
 }
-// For `Add::add => add`: `&Tensor + R` and `Tensor + R` for whatever becomes an `Operand`, and `f32 + &Tensor` and the
-// like. A literal on the left must have one type to become, so there are no more than `f32` and `i32`. Variables have
-// theirs in `variable.rs`.
+// For `Add::add => add` this writes `&Tensor + R` and `Tensor + R` for every `R` that converts to an `Operand`, and
+// `f32 + &Tensor` and the like. A literal on the left must have one type to become, so only `f32` and `i32` stand
+// there.
+// `variable.rs` writes the operators of variables.
 operators! {
     Add::add => add, "AddV2";
     Sub::sub => subtract, "Sub";

@@ -1,14 +1,14 @@
-//! Reading values back: `async` on every target, blocking natively only.
+//! Reading values back: `async` on every target, and blocking on native ones.
 
 use crate::error::{Error, Result, message};
 
 use super::{Element, Tensor};
 
-/// One copy reads tensors of at most so many bytes together.
+/// One copy reads several tensors of at most this many bytes together.
 const TOGETHER: usize = 64 << 20;
 
 impl Tensor {
-    /// The elements in row-major order.
+    /// Reads the elements in row-major order.
     ///
     /// # Errors
     /// [`Error::DType`] if `T` is not the tensor's dtype; [`Error::Device`] if the device is lost or ran out of
@@ -18,7 +18,7 @@ impl Tensor {
         Ok(T::load(&self.to_bytes_async().await?))
     }
 
-    /// The only element of a tensor that has one.
+    /// Reads the element of a tensor that has exactly one.
     ///
     /// # Errors
     /// [`Error::Shape`] if there is not exactly one element; else as [`Tensor::to_vec_async`].
@@ -27,7 +27,7 @@ impl Tensor {
         Ok(self.to_vec_async::<T>().await?[0])
     }
 
-    /// The elements of several tensors, for which the host waits once: losses of many steps, all weights.
+    /// Reads the elements of several tensors while the host waits once: the losses of many steps, or all weights.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -47,12 +47,12 @@ impl Tensor {
         Ok(bytes.iter().map(|bytes| T::load(bytes)).collect())
     }
 
-    /// As [`Tensor::to_bytes_async`], of several at once.
+    /// Reads several tensors as [`Tensor::to_bytes_async`] reads one.
     pub(crate) async fn all_bytes_async(tensors: &[&Tensor]) -> Result<Vec<Vec<u8>>> {
         let mut all = Vec::with_capacity(tensors.len());
         let mut rest = tensors;
         while let Some(first) = rest.first() {
-            // It takes as many as are on one device and fit in a buffer that any adapter has.
+            // A copy takes the tensors that lie on one device and fit into a buffer that any adapter has.
             let mut bytes = 0;
             let fits = |tensor: &&&Tensor| {
                 bytes += tensor.len().saturating_mul(4);
@@ -72,7 +72,7 @@ impl Tensor {
         Ok(all)
     }
 
-    /// What `Display` prints, on every target; does not block.
+    /// The text that `Display` prints, without blocking and on every target.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
@@ -80,7 +80,7 @@ impl Tensor {
         Ok(super::display::text(self, &self.to_bytes_async().await?))
     }
 
-    /// The elements as the device stores them.
+    /// Reads the elements as the device stores them.
     pub(crate) async fn to_bytes_async(&self) -> Result<Vec<u8>> {
         match self.is_empty() {
             true => Ok(Vec::new()),

@@ -6,7 +6,7 @@ use crate::keras::{Activation, Context};
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
-/// `activation(x)`: what Keras calls the layer `Activation`.
+/// `activation(x)`; Keras calls this layer `Activation`.
 pub struct Activate {
     activation: Activation,
 }

@@ -1,4 +1,4 @@
-//! [`Conv2D`]: one small kernel everywhere in an image.
+//! [`Conv2D`]: applies the same small kernels everywhere in an image.
 
 use super::Layer;
 use crate::error::{Error, Result, message};
@@ -31,7 +31,8 @@ pub struct Conv2D {
 }
 
 impl Conv2D {
-    /// `filters` kernels of a size given as (rows, columns): stride 1, no padding, no activation, a Glorot uniform
+    /// A layer of `filters` kernels, their size given as (rows, columns): stride 1, no padding, no activation, a Glorot
+    /// uniform
     /// kernel, a bias of zeros.
     pub fn new(filters: usize, kernel_size: [usize; 2]) -> Self {
         Conv2D {
@@ -44,44 +45,44 @@ impl Conv2D {
         }
     }
 
-    /// Steps between windows, as (rows, columns).
+    /// Sets the steps between windows, as (rows, columns).
     pub fn strides(mut self, strides: [usize; 2]) -> Self {
         self.options.strides = strides;
         self
     }
 
-    /// How far windows may leave the image.
+    /// Sets how far windows may reach beyond the image.
     pub fn padding(mut self, padding: Padding) -> Self {
         self.options.padding = padding;
         self
     }
 
-    /// Distance between the elements that a window takes, as (rows, columns).
+    /// Sets the distance between the elements that a window takes, as (rows, columns).
     pub fn dilations(mut self, dilations: [usize; 2]) -> Self {
         self.options.dilations = dilations;
         self
     }
 
-    /// What is done with the sums.
+    /// Sets the function applied to the sums.
     pub fn activation(mut self, activation: Activation) -> Self {
         self.activation = activation;
         self
     }
 
-    /// Whether there is a bias.
+    /// Sets whether the layer has a bias.
     pub fn use_bias(mut self, use_bias: bool) -> Self {
         let bias = self.bias.take().unwrap_or_else(Weight::zeros);
         self.bias = use_bias.then_some(bias);
         self
     }
 
-    /// How the kernel starts.
+    /// Sets the numbers at which the kernel starts.
     pub fn kernel_initializer(mut self, initializer: Initializer) -> Self {
         self.kernel = self.kernel.initializer(initializer);
         self
     }
 
-    /// How the bias starts, if there is one.
+    /// Sets the numbers at which the bias starts, if there is one.
     pub fn bias_initializer(mut self, initializer: Initializer) -> Self {
         self.bias = self.bias.map(|bias| bias.initializer(initializer));
         self

@@ -41,26 +41,26 @@ impl Dense {
         }
     }
 
-    /// What is done with the sums.
+    /// Sets the function applied to the sums.
     pub fn activation(mut self, activation: Activation) -> Self {
         self.activation = activation;
         self
     }
 
-    /// Whether there is a bias.
+    /// Sets whether the layer has a bias.
     pub fn use_bias(mut self, use_bias: bool) -> Self {
         let bias = self.bias.take().unwrap_or_else(Weight::zeros);
         self.bias = use_bias.then_some(bias);
         self
     }
 
-    /// How the kernel starts.
+    /// Sets the numbers at which the kernel starts.
     pub fn kernel_initializer(mut self, initializer: Initializer) -> Self {
         self.kernel = self.kernel.initializer(initializer);
         self
     }
 
-    /// How the bias starts, if there is one.
+    /// Sets the numbers at which the bias starts, if there is one.
     pub fn bias_initializer(mut self, initializer: Initializer) -> Self {
         self.bias = self.bias.map(|bias| bias.initializer(initializer));
         self

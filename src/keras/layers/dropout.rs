@@ -1,4 +1,4 @@
-//! [`Dropout`]: leaves out elements at random while training.
+//! [`Dropout`]: drops elements at random while training.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use crate::random::{self, Generator};
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
-/// While training, elements become 0 with probability `rate` and the others `x / (1 - rate)`; else `x` itself.
+/// In training, an element `x` becomes 0 with probability `rate` and else `x / (1 - rate)`; in inference it stays `x`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -24,12 +24,12 @@ use crate::trackable::{Parts, Trackable};
 /// ```
 pub struct Dropout {
     rate: f32,
-    /// Split from the global generator when it is needed first, where no seed was given.
+    /// Without a seed, the first use splits this from the global generator.
     generator: OnceLock<Generator>,
 }
 
 impl Dropout {
-    /// A layer that leaves out this part of the elements, at least 0 and below 1.
+    /// A layer that drops elements with probability `rate`, at least 0 and below 1.
     pub fn new(rate: f32) -> Self {
         Dropout { rate, generator: OnceLock::new() }
     }
@@ -47,7 +47,7 @@ impl Dropout {
 
 impl Trackable for Dropout {
     fn track(&self, parts: &mut Parts<'_>) {
-        // Made for a checkpoint, and not by other walks, from which the global generator would then differ.
+        // Only a checkpoint makes the generator; if other walks did, the global generator would differ afterwards.
         parts.generator("generator", &|| self.generator());
     }
 }

@@ -1,4 +1,4 @@
-//! [`Flatten`]: one axis of what were several.
+//! [`Flatten`]: makes one axis of several.
 
 use super::Layer;
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::keras::Context;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
-/// The input `[N,..]` as rows `[N,D]`, `D` the product of the other axes. The elements stay where they are.
+/// Reshapes the input `[N,..]` to rows `[N,D]`, `D` the product of the other axes, without a copy.
 #[derive(Trackable, Default)]
 #[non_exhaustive]
 pub struct Flatten;
@@ -21,7 +21,7 @@ impl Flatten {
 impl Layer for Flatten {
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         match x.shape() {
-            // A batch of nothing still has rows, whose length -1 could not tell.
+            // An empty batch still has rows, and -1 could not tell their length.
             [batch, rest @ ..] => x.reshape_to([*batch, rest.iter().product()].into()),
             [] => {
                 Err(Error::Shape("Flatten: the input is a scalar; it needs a batch axis.".into()))

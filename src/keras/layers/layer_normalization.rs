@@ -1,4 +1,4 @@
-//! [`LayerNormalization`]: each example brought to mean 0 and variance 1.
+//! [`LayerNormalization`]: brings each example to mean 0 and variance 1.
 
 use super::Layer;
 use crate::dtype::DType;
@@ -36,43 +36,43 @@ impl Default for LayerNormalization {
 }
 
 impl LayerNormalization {
-    /// Over the last axis, with an epsilon of 0.001, a gamma of ones and a beta of zeros.
+    /// A layer over the last axis, with an epsilon of 0.001, a gamma of ones and a beta of zeros.
     pub fn new() -> Self {
         let (gamma, beta) = (Some(Weight::ones()), Some(Weight::zeros()));
         LayerNormalization { axis: (-1).into(), epsilon: 1e-3, gamma, beta }
     }
 
-    /// The axes that are normalized together.
+    /// Sets the axes to normalize together.
     pub fn axis(mut self, axis: impl Into<Axes>) -> Self {
         self.axis = axis.into();
         self
     }
 
-    /// What keeps the division from blowing up where all elements are equal.
+    /// Sets the number that keeps the division from blowing up where all elements are equal.
     pub fn epsilon(mut self, epsilon: f32) -> Self {
         self.epsilon = epsilon;
         self
     }
 
-    /// Whether there is a beta.
+    /// Sets whether the layer has a beta.
     pub fn center(mut self, center: bool) -> Self {
         self.beta = center.then(|| self.beta.unwrap_or_else(Weight::zeros));
         self
     }
 
-    /// Whether there is a gamma.
+    /// Sets whether the layer has a gamma.
     pub fn scale(mut self, scale: bool) -> Self {
         self.gamma = scale.then(|| self.gamma.unwrap_or_else(Weight::ones));
         self
     }
 
-    /// How beta starts, if there is one.
+    /// Sets the numbers at which beta starts, if there is one.
     pub fn beta_initializer(mut self, initializer: Initializer) -> Self {
         self.beta = self.beta.map(|beta| beta.initializer(initializer));
         self
     }
 
-    /// How gamma starts, if there is one.
+    /// Sets the numbers at which gamma starts, if there is one.
     pub fn gamma_initializer(mut self, initializer: Initializer) -> Self {
         self.gamma = self.gamma.map(|gamma| gamma.initializer(initializer));
         self
@@ -82,7 +82,7 @@ impl LayerNormalization {
 impl Layer for LayerNormalization {
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         let axes = axis_list("LayerNormalization", &self.axis, x.shape().len())?;
-        // Gamma and beta have the sizes of these axes, and stand beside x with 1 for the others.
+        // Gamma and beta have the sizes of these axes, and broadcast against x along the others.
         let sizes: Vec<usize> = axes.iter().map(|&axis| x.shape()[axis]).collect();
         let size = |(axis, size): (usize, &usize)| if axes.contains(&axis) { *size } else { 1 };
         let beside = Shape::from(x.shape().iter().enumerate().map(size).collect::<Vec<_>>());

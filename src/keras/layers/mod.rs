@@ -1,7 +1,9 @@
 //! [`Layer`] and the layers: functions with weights, which size themselves at their first input.
 //!
-//! A layer owns weights and calls tensor ops; it has no gradient rule and no shader. Layers whose
-//! results depend on each other's insides (recurrent cells, attention) are not here yet.
+//! A layer owns weights and calls tensor ops; it has no gradient rule and no shader. Recurrent cells and attention are
+//! not
+//! here yet.
+//! with inner products of their own results (recurrent cells, attention) are not here yet.
 
 mod activate;
 mod conv2d;
@@ -26,9 +28,9 @@ use crate::error::{Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
-/// A function with weights that training changes: of a tensor, or of whatever `X` is, giving a tensor or a `Y`.
+/// A function with weights that training changes. It takes a tensor, or an `X`, and returns a tensor, or a `Y`.
 ///
-/// A layer of one's own is a struct with `#[derive(Trackable)]` and a `call`:
+/// A layer of your own is a struct with `#[derive(Trackable)]` and a `call`:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -58,15 +60,14 @@ use crate::trackable::Trackable;
 /// Several inputs or outputs are tuples, arrays or structs: `impl Layer<[Tensor; 2]> for Ranker`,
 /// `impl Layer<(Tensor, State), State> for LstmCell`. `docs/layers.md` has a program of each kind.
 pub trait Layer<X: ?Sized = Tensor, Y = Tensor>: Trackable {
-    /// The layer's result for `x`. What `cx` says matters to layers such as [`Dropout`]; a layer hands it on to those
-    /// inside.
+    /// The layer's result for `x`. Layers such as [`Dropout`] read `cx`; a layer passes it on to the layers inside.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) if `x` does not fit the layer, [`Error::DType`](crate::Error::DType) if its
     /// dtype does not.
     fn call(&self, x: &X, cx: Context<'_>) -> Result<Y>;
 
-    /// The mask of the result, from the input's: the same one, unless the layer moves what is masked.
+    /// The mask of the result, made from the input's: the same one, unless the layer moves or removes masked elements.
     ///
     /// # Errors
     /// As [`Layer::call`].
@@ -75,7 +76,7 @@ pub trait Layer<X: ?Sized = Tensor, Y = Tensor>: Trackable {
         Ok(mask.cloned())
     }
 
-    /// The result and its mask. What has layers inside, whose masks it knows while it calls them, gives the last one's.
+    /// The result and its mask. A layer of layers, which computes their masks as it calls them, returns the last one's.
     ///
     /// # Errors
     /// As [`Layer::call`].
@@ -101,10 +102,10 @@ macro_rules! pointers {
         }
     )*};
 }
-// What points to a layer is one.
+// A pointer to a layer is a layer.
 pointers!(&L, Box<L>, Arc<L>);
 
-/// The same result, an error's sentence beginning with the layer's name: `layer 'trunk/dense': MatMul: ...`.
+/// Puts the layer's name at the beginning of an error's message: `layer 'trunk/dense': MatMul: ...`.
 pub(super) fn in_layer<T>(name: &str, result: Result<T>) -> Result<T> {
     result.map_err(|error| {
         error.reworded(|text| match text.strip_prefix("layer '") {

@@ -1,4 +1,4 @@
-//! [`MaxPooling2D`] and [`AveragePooling2D`]: one number for each window of an image.
+//! [`MaxPooling2D`] and [`AveragePooling2D`]: each window of an image becomes one number.
 
 use super::Layer;
 use crate::error::Result;
@@ -17,18 +17,18 @@ macro_rules! pooling {
         }
 
         impl $layer {
-            /// Windows of `pool_size` (rows, columns), one beside the other and inside the image.
+            /// A layer with windows of `pool_size` (rows, columns), side by side and inside the image.
             pub fn new(pool_size: [usize; 2]) -> Self {
                 $layer { pool_size, options: Pool2dOptions::new() }
             }
 
-            /// Steps between windows, as (rows, columns).
+            /// Sets the steps between windows, as (rows, columns).
             pub fn strides(mut self, strides: [usize; 2]) -> Self {
                 self.options.strides = Some(strides);
                 self
             }
 
-            /// How far windows may leave the image.
+            /// Sets how far windows may reach beyond the image.
             pub fn padding(mut self, padding: Padding) -> Self {
                 self.options.padding = padding;
                 self
@@ -60,7 +60,7 @@ pooling! {
     pub struct MaxPooling2D calls max_pool2d
 }
 pooling! {
-    /// The mean of each window and channel, of those elements that lie in the image: images `[N,H,W,C]`, result
+    /// The mean of the elements of each window and channel that lie in the image: images `[N,H,W,C]`, result
     /// `[N,OH,OW,C]`.
     pub struct AveragePooling2D calls avg_pool2d
 }

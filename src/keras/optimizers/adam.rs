@@ -1,4 +1,4 @@
-//! [`Adam`]: steps of a size that each element's own gradients set.
+//! [`Adam`]: sets the size of steps by each element's own gradients.
 
 use super::{Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
@@ -31,25 +31,25 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// This learning rate (Keras's is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
+    /// An optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
     pub fn new(learning_rate: f32) -> Self {
         let state = OptimizerState::new("adam", learning_rate);
         Adam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }
     }
 
-    /// How slowly the mean of gradients forgets, from 0 to below 1.
+    /// Sets how slowly the mean of gradients forgets, from 0 to below 1.
     pub fn beta_1(mut self, beta_1: f64) -> Self {
         self.beta_1 = beta_1;
         self
     }
 
-    /// How slowly the mean of squared gradients forgets, from 0 to below 1.
+    /// Sets how slowly the mean of squared gradients forgets, from 0 to below 1.
     pub fn beta_2(mut self, beta_2: f64) -> Self {
         self.beta_2 = beta_2;
         self
     }
 
-    /// What keeps the division from blowing up where gradients are tiny.
+    /// Sets the number that keeps the division from blowing up where gradients are tiny.
     pub fn epsilon(mut self, epsilon: f64) -> Self {
         self.epsilon = epsilon;
         self
@@ -80,7 +80,7 @@ impl Optimizer for Adam {
         };
         let m = m.add(g.subtract(m)?.multiply(1.0 - self.beta_1)?)?;
         let v = v.add(g.square()?.subtract(v)?.multiply(1.0 - self.beta_2)?)?;
-        // The step's size with the correction for means that started at 0.
+        // The learning rate, corrected for means that started at 0.
         let (b1, b2) = (self.beta_1, self.beta_2);
         let alpha = step.scalar(move |t, lr| lr * (1.0 - b2.powi(t)).sqrt() / (1.0 - b1.powi(t)));
         let down = m.multiply(alpha)?.divide(v.sqrt()?.add(self.epsilon)?)?;

@@ -1,8 +1,10 @@
-//! [`Optimizer`]: steps downhill along gradients.
+//! [`Optimizer`]: changes variables along the gradients of a loss.
 //!
-//! An optimizer is a formula for one variable; everything around it (slots, the count of steps, what happens when
-//! a step fails) is here. What varies from step to step is a number that the formula asks the [`Step`] for, so every
-//! step runs the same plan. Schedules of the learning rate are the program's: call `set_learning_rate`.
+//! An optimizer is a formula for one variable. This room does everything around it: slots, the count of steps, and the
+//! way
+//! back when a step fails. A formula asks the [`Step`] for numbers that vary from step to step, so every step runs the
+//! same
+//! plan. A program schedules the learning rate by calling `set_learning_rate`.
 
 mod adam;
 mod rmsprop;
@@ -25,7 +27,7 @@ use crate::trackable::Trackable;
 
 /// Changes variables so that a loss falls.
 ///
-/// A new one gives its state, its slots' names and the formula; the rest follows:
+/// A new optimizer gives its state, its slots' names and the formula; the rest follows:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -60,17 +62,18 @@ use crate::trackable::Trackable;
 /// # }
 /// ```
 pub trait Optimizer: Trackable {
-    /// Learning rate, count of steps and slots.
+    /// The learning rate, the count of steps and the slots.
     fn state(&self) -> &OptimizerState;
 
-    /// The names of the tensors that are kept for each variable; they start at 0.
+    /// The names of the tensors that the optimizer keeps for each variable; they start at 0.
     fn slot_names(&self) -> Vec<&'static str>;
 
-    /// The variable's new value and its slots', from the value `w`, the gradient `g` and the slots as they are, all
+    /// Computes the variable's new value and those of its slots from the value `w`, the gradient `g` and the present
+    /// slots, all
     /// of one shape.
     ///
     /// # Errors
-    /// Those of the ops it calls.
+    /// The errors of the ops it calls.
     fn update(
         &self,
         step: &Step,
@@ -79,11 +82,13 @@ pub trait Optimizer: Trackable {
         slots: &[Tensor],
     ) -> Result<(Tensor, Vec<Tensor>)>;
 
-    /// Makes a step: `grads[i]` belongs to the trainable variable `i` of `variables` (a model, or a list of variables);
-    /// where it is `None` the variable stays, with a warning.
+    /// Makes a step: `grads[i]` belongs to the trainable variable `i` of `variables` (a model, or a list of variables).
+    /// A
+    /// variable whose gradient is `None` stays, and a warning says so.
     ///
-    /// The device's stream is flushed. If anything goes wrong, variables, slots and the count of steps are as they
-    /// were before, so that training can go on.
+    /// The call flushes the device's stream. If anything goes wrong, variables, slots and the count of steps are as
+    /// they were
+    /// before, so that training can go on.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) if numbers or shapes differ; [`Error::Gradient`](crate::Error::Gradient)
@@ -99,11 +104,11 @@ pub trait Optimizer: Trackable {
     /// As [`GradientTape::gradient`] and [`Optimizer::apply_gradients`].
     fn minimize(&self, loss: &Tensor, tape: GradientTape, variables: &dyn Trackable) -> Result<()> {
         let variables = step::Trainable::of(variables);
-        // The gradients are handed over, so that none is kept beyond its use in the step.
+        // The step takes the gradients over, so that none lives beyond its use.
         step::run(self, tape.gradient(loss, &variables.list)?, &variables)
     }
 
-    /// Makes the slots of all trainable variables of `variables` now and not at the first step.
+    /// Makes the slots of all trainable variables of `variables` now rather than at the first step.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if there is no memory.
@@ -111,42 +116,43 @@ pub trait Optimizer: Trackable {
         step::build(self.state(), &self.slot_names(), &variables.trainable_variables())
     }
 
-    /// How many steps were made.
+    /// The number of steps made.
     fn iterations(&self) -> u64 {
         self.state().iterations()
     }
 
-    /// Sets how many steps were made, for instance to what a checkpoint says.
+    /// Sets the number of steps made, for instance to a checkpoint's.
     fn set_iterations(&self, iterations: u64) {
         self.state().set_iterations(iterations);
     }
 
-    /// The size of steps.
+    /// The learning rate.
     fn learning_rate(&self) -> f32 {
         self.state().learning_rate()
     }
 
-    /// Sets the size of the steps from now on.
+    /// Sets the learning rate of the steps from now on.
     fn set_learning_rate(&self, learning_rate: f32) {
         self.state().set_learning_rate(learning_rate);
     }
 }
 
-/// What a step's formula may depend on beside tensors: numbers that vary from step to step.
+/// The numbers that vary from step to step, for an optimizer's formula.
 #[derive(Debug)]
 pub struct Step {
-    /// Which step this is, from 1.
+    /// The number of this step, from 1.
     number: u64,
     learning_rate: f32,
-    /// Whom the next step's numbers come from.
+    /// The source of the next step's numbers.
     pace: Arc<Pace>,
 }
 
 impl Step {
-    /// The number that `f` makes of the step's number, from 1, and the learning rate. It is computed at each step; what
-    /// else `f` holds must stay as it is, and it must not look at the optimizer.
+    /// The number that `f` computes from the step's number (from 1) and the learning rate. Each step computes it anew;
+    /// other
+    /// values that `f` holds must not change, and `f` must not use the optimizer.
     ///
-    /// The step's number stays at 2^31 - 1 when that many were made.
+    /// The step's number stays at 2^31 - 1 once it gets there.
     ///
     /// ```
     /// # use wgrad as tf;

@@ -1,4 +1,4 @@
-//! [`RmsProp`]: steps divided by the size that an element's gradients had of late.
+//! [`RmsProp`]: divides steps by the size of an element's recent gradients.
 
 use super::{Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
@@ -7,8 +7,9 @@ use crate::trackable::Trackable;
 
 /// RMSprop (Hinton 2012) in Keras's form: `v = rho v + (1 - rho) g^2`, `w -= lr g / sqrt(v + epsilon)`.
 ///
-/// Centered, the mean gradient `a = rho a + (1 - rho) g` is taken off: `sqrt(v - a^2 + epsilon)`. With momentum `p`, the
-/// steps are gathered: `b = p b + lr g / sqrt(..)`, `w -= b`.
+/// The centered form takes off the mean gradient `a = rho a + (1 - rho) g`: `sqrt(v - a^2 + epsilon)`. With momentum
+/// `p` the
+/// steps accumulate: `b = p b + lr g / sqrt(..)`, `w -= b`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -32,31 +33,33 @@ pub struct RmsProp {
 }
 
 impl RmsProp {
-    /// This learning rate (Keras's is 0.001), a rho of 0.9, an epsilon of 1e-7, no momentum, not centered.
+    /// An optimizer with this learning rate (Keras's default is 0.001), a rho of 0.9, an epsilon of 1e-7, no momentum,
+    /// not
+    /// centered.
     pub fn new(learning_rate: f32) -> Self {
         let state = OptimizerState::new("rmsprop", learning_rate);
         RmsProp { state, rho: 0.9, momentum: 0.0, epsilon: 1e-7, centered: false }
     }
 
-    /// How slowly the means forget, from 0 to below 1.
+    /// Sets how slowly the means forget, from 0 to below 1.
     pub fn rho(mut self, rho: f64) -> Self {
         self.rho = rho;
         self
     }
 
-    /// How much of the last step is made again, from 0 to below 1.
+    /// Sets how much of the last step the next one repeats, from 0 to below 1.
     pub fn momentum(mut self, momentum: f64) -> Self {
         self.momentum = momentum;
         self
     }
 
-    /// What keeps the division from blowing up where gradients are tiny.
+    /// Sets the number that keeps the division from blowing up where gradients are tiny.
     pub fn epsilon(mut self, epsilon: f64) -> Self {
         self.epsilon = epsilon;
         self
     }
 
-    /// Whether gradients are measured from their mean.
+    /// Sets whether the mean square is taken around the mean gradient.
     pub fn centered(mut self, centered: bool) -> Self {
         self.centered = centered;
         self

@@ -1,4 +1,4 @@
-//! [`Sgd`]: gradient descent, with momentum if wanted.
+//! [`Sgd`]: gradient descent, with or without momentum.
 
 use super::{Optimizer, OptimizerState, Step};
 use crate::error::Result;
@@ -26,18 +26,18 @@ pub struct Sgd {
 }
 
 impl Sgd {
-    /// Plain descent with this learning rate; Keras's is 0.01.
+    /// Gradient descent with this learning rate (Keras's default is 0.01), without momentum.
     pub fn new(learning_rate: f32) -> Self {
         Sgd { state: OptimizerState::new("sgd", learning_rate), momentum: 0.0, nesterov: false }
     }
 
-    /// How much of the last step is made again, from 0 to below 1.
+    /// Sets how much of the last step the next one repeats, from 0 to below 1.
     pub fn momentum(mut self, momentum: f64) -> Self {
         self.momentum = momentum;
         self
     }
 
-    /// Whether the gradient counts as taken after the momentum's part (Nesterov 1983).
+    /// Sets whether the gradient counts as taken after the momentum's part of the step (Nesterov 1983).
     pub fn nesterov(mut self, nesterov: bool) -> Self {
         self.nesterov = nesterov;
         self

@@ -1,4 +1,4 @@
-//! What an optimizer remembers between steps.
+//! The state that an optimizer keeps between steps.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -18,12 +18,13 @@ pub struct OptimizerState {
     name: String,
     pace: Arc<Pace>,
     memory: Mutex<Memory>,
-    /// Held for the whole of a step, so that two threads' steps come one after the other. Apart from `memory`, so
-    /// that a formula may ask for the learning rate.
+    /// A step holds this lock to its end, so that two threads' steps come one after the other. It is not `memory`'s
+    /// lock, so a
+    /// formula may ask for the learning rate.
     turn: Mutex<()>,
 }
 
-/// The count of steps made and the learning rate, for all who compute a step's numbers from them.
+/// The count of steps made and the learning rate, shared with the functions that compute a step's numbers from them.
 #[derive(Debug)]
 pub(super) struct Pace(Mutex<(u64, f32)>);
 
@@ -37,18 +38,18 @@ impl Pace {
     }
 }
 
-/// Slots of a variable, with their names.
+/// The slots of a variable, with their names.
 type Slots = Vec<(String, Slot)>;
 
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// What is kept for each variable, by its identity, in the order in which the variables came.
+    /// The slots of each variable, by its identity, in the order in which the variables came.
     kept: Vec<(u64, Slots)>,
-    /// A variable's identity to its place in `kept`.
+    /// Finds the place in `kept` by a variable's identity.
     places: HashIndex,
-    /// Slots that this step has made, by their identities.
+    /// The identities of the slots that this step has made.
     new: Vec<u64>,
-    /// Variables whose lack of a gradient was told.
+    /// The variables whose lack of a gradient was logged.
     pub(super) warned: HashSet<u64, BuildHasherDefault<Mixer>>,
 }
 
@@ -91,7 +92,7 @@ impl OptimizerState {
         self.pace.lock().1 = learning_rate;
     }
 
-    /// The step to be made now.
+    /// The step that comes next.
     pub(super) fn step(&self) -> Result<Step> {
         let (made, learning_rate) = self.pace.now();
         let number = made.checked_add(1).ok_or_else(|| {
@@ -152,7 +153,7 @@ impl SlotOwner for OptimizerState {
 }
 
 impl Memory {
-    /// The slots of `variable`; those that are new start at what a checkpoint has left for them, or at 0.
+    /// The slots of `variable`; new ones start at the values that a checkpoint left for them, or at 0.
     pub(super) fn slots(&mut self, names: &[&str], variable: &Variable) -> Result<Vec<Variable>> {
         let mut slots = Vec::with_capacity(names.len());
         for name in names {
@@ -180,7 +181,7 @@ impl Memory {
         Ok(slots)
     }
 
-    /// The slot `name` of the variable `of`, which may still have to be made.
+    /// The slot `name` of the variable `of`; its own variable may not exist yet.
     fn slot(&mut self, of: u64, name: &str) -> &Slot {
         let next = self.kept.len();
         let place = *self.places.entry(of).or_insert(next as u32) as usize;
@@ -195,12 +196,12 @@ impl Memory {
         &slots[at].1
     }
 
-    /// A step begins, or has succeeded: all slots are there to stay.
+    /// Keeps all slots for good: a step begins, or has succeeded.
     pub(super) fn keep(&mut self) {
         self.new.clear();
     }
 
-    /// Drops the slots that this step has made: they may hold values that were never computed.
+    /// Drops the slots that this step has made: the device may never have computed their values.
     pub(super) fn forget(&mut self) {
         for (_, slots) in &mut self.kept {
             slots.retain(|(_, slot)| !self.new.contains(&slot.id()));

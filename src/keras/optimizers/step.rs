@@ -1,4 +1,5 @@
-//! A step, all of it or none: new values are computed, put in place, and taken back if the device refuses them.
+//! Makes a step completely or not at all: computes new values, assigns them, and restores the old ones if the device
+//! fails.
 
 use super::{Optimizer, OptimizerState, Step};
 use crate::error::{DeviceFault, Error, Result, message};
@@ -6,7 +7,7 @@ use crate::tensor::Tensor;
 use crate::trackable::{self, Trackable};
 use crate::variable::Variable;
 
-/// What gives a variable's new value and its slots'.
+/// Computes a variable's new value and those of its slots.
 type Update<'a> = dyn Fn(&Step, &Tensor, &Tensor, &[Tensor]) -> Result<(Tensor, Vec<Tensor>)> + 'a;
 
 /// An optimizer's formula and the names of its slots.
@@ -15,7 +16,7 @@ struct Formula<'a> {
     slots: &'a [&'a str],
 }
 
-/// The variables that a step changes, and whose they are.
+/// The variables that a step changes, and the part that owns them.
 pub(super) struct Trainable<'a> {
     root: &'a dyn Trackable,
     pub(super) list: Vec<Variable>,
@@ -46,7 +47,7 @@ pub(super) fn run<O: Optimizer + ?Sized>(
     make(optimizer.state(), &formula, grads, variables)
 }
 
-/// As [`run`], compiled once and not for each optimizer.
+/// As [`run`], but compiled once rather than for each optimizer.
 fn make(
     state: &OptimizerState,
     formula: &Formula<'_>,
@@ -64,7 +65,7 @@ fn make(
     done
 }
 
-/// Makes slots.
+/// Makes the slots of `variables`.
 pub(super) fn build(state: &OptimizerState, names: &[&str], variables: &[Variable]) -> Result<()> {
     let _turn = state.turn();
     let mut memory = state.memory();
@@ -77,7 +78,7 @@ pub(super) fn build(state: &OptimizerState, names: &[&str], variables: &[Variabl
     made
 }
 
-/// The variables that have gradients, with them.
+/// The variables that have gradients, with these.
 fn pairs<'a>(
     state: &OptimizerState,
     grads: Vec<Option<Tensor>>,
@@ -133,7 +134,7 @@ fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &Trainable<'_>) -
     }
 }
 
-/// A slot lives where its variable does.
+/// Checks that a slot is on its variable's device.
 fn check_device(
     optimizer: &str,
     slot: (&str, &Variable),
@@ -157,7 +158,7 @@ fn check_device(
     ))
 }
 
-/// A cell, and what it is to hold.
+/// A variable and its new value.
 type Change = (Variable, Tensor);
 
 fn new_values(
@@ -169,13 +170,13 @@ fn new_values(
     let Formula { slots: names, update } = formula;
     let step = state.step()?;
     let mut changes = Vec::with_capacity(pairs.len() * (1 + names.len()));
-    // A gradient is dropped once it is used: what nobody holds need not be kept in memory.
+    // The loop drops each gradient after its use, so that the plan need not keep its memory.
     for (variable, grad) in pairs {
         let slots = state.memory().slots(names, variable)?;
         for (name, slot) in names.iter().zip(&slots) {
             check_device(state.name(), (name, slot), variable, variables)?;
         }
-        // An outer tape has no business with a step.
+        // No outer tape records a step.
         let before: Vec<Tensor> = slots.iter().map(Variable::read_stopped).collect();
         let w = variable.read_stopped();
         let (value, after) = update(&step, &w, &grad.stop_gradient(), &before)?;
@@ -193,7 +194,7 @@ fn new_values(
     Ok(changes)
 }
 
-/// Puts the new values in place and sends the work off; on an error everything is as it was.
+/// Assigns the new values and flushes; after an error everything is as it was.
 fn commit(changes: Vec<Change>) -> Result<()> {
     let old: Vec<Tensor> = changes.iter().map(|(variable, _)| variable.peek()).collect();
     let assigned = changes.iter().try_for_each(|(variable, value)| variable.replace(value));
@@ -201,17 +202,17 @@ fn commit(changes: Vec<Change>) -> Result<()> {
     let sent = assigned.and_then(|()| send(&cells, &old));
     if sent.is_err() {
         for (variable, value) in cells.iter().zip(&old) {
-            // The shape and dtype are its own, so this cannot be refused.
+            // The shape and dtype are the variable's own, so this cannot fail.
             let _ = variable.replace(value);
         }
     }
     sent
 }
 
-/// Flushes. The old values are kept for the way back only, so the step may be computed in their buffers.
+/// Flushes. Only the way back needs the old values, so the step may overwrite their buffers.
 fn send(cells: &[Variable], old: &[Tensor]) -> Result<()> {
     let Some(first) = cells.first().map(Variable::peek) else { return Ok(()) };
-    // Of several devices one may fail after another has done its part, and there must be a way back from that.
+    // One device may fail after another has done its part; the way back then needs the old values.
     let one = cells.iter().all(|cell| cell.peek().device() == first.device());
     if !one {
         return flush(cells);
@@ -220,7 +221,7 @@ fn send(cells: &[Variable], old: &[Tensor]) -> Result<()> {
     first.device().flush_replacing(&lent)
 }
 
-/// Flushes the devices of `variables`, each once; as a rule there is one.
+/// Flushes each device of `variables` once; usually there is one.
 fn flush(variables: &[Variable]) -> Result<()> {
     let mut devices = Vec::new();
     for variable in variables {

@@ -1,4 +1,4 @@
-//! The calls whose kernels are in the catalog.
+//! The calls whose kernels the catalog gathers.
 
 use ndarray::s;
 
@@ -51,7 +51,7 @@ impl Catalog {
         self.cut_loops();
     }
 
-    /// What the ops themselves want looked at, and the gradients that are checked.
+    /// The calls that the ops' own entries name, and the gradients that tests check.
     fn inventory(&mut self) {
         for entry in inventory::all() {
             for &dtype in entry.dtypes {
@@ -309,7 +309,7 @@ impl Catalog {
         }
     }
 
-    /// Matrix products: one row, one column, edges of tiles, whole vectors, sums in parts, batches.
+    /// Matrix products: one row, one column, edges of tiles, whole vectors, split sums, batches.
     fn products(&mut self) {
         let sizes = [
             [1, 1, 1],
@@ -321,7 +321,7 @@ impl Catalog {
             [33, 65, 30],
             [4, 5000, 8],
             [3, 5000, 5],
-            // Few columns of long sums, which threads share; few rows.
+            // Few columns of long sums, which threads share; then few rows.
             [300, 600, 1],
             [301, 601, 3],
             [200, 8000, 4],
@@ -379,7 +379,7 @@ impl Catalog {
                 ([2, 7, 8, 4], [3, 2, 4, 1]),
                 ([2, 7, 8, 3], [3, 2, 3, 4]),
                 ([2, 7, 8, 3], [3, 2, 3, 1]),
-                // A sum of parts.
+                // A split sum.
                 ([1, 60, 60, 4], [2, 2, 4, 1]),
                 ([1, 60, 60, 1], [2, 2, 1, 3]),
             ] {
@@ -427,7 +427,7 @@ impl Catalog {
         });
     }
 
-    /// Compositions bring their own mixtures of tensors and numbers, and their gradients.
+    /// Composed ops bring their own mixtures of tensors and numbers, and their gradients.
     fn composed(&mut self) {
         for dtype in FLOATS {
             self.add(format!("compositions {dtype}"), |c| {

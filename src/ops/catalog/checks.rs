@@ -1,10 +1,10 @@
-//! What each text of the catalog is checked for.
+//! The checks of each text in the catalog.
 
 use super::{Text, catalog};
 use crate::device::{Access, ShaderSource};
 use crate::error::Result;
 
-/// Parses, validates and translates a text; the first complaint, or the module.
+/// Parses, validates and translates a text; returns the module or the first complaint.
 fn check(source: &ShaderSource) -> Result<naga::Module, String> {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
     let module = naga::front::wgsl::parse_str(&source.wgsl)
@@ -20,7 +20,7 @@ fn check(source: &ShaderSource) -> Result<naga::Module, String> {
         .map_err(|e| format!("validation: {}", e.emit_to_string(&source.wgsl)))?;
     spirv(&module, &info).map_err(|e| format!("SPIR-V: {e}"))?;
     msl(&module, &info).map_err(|e| format!("MSL: {e}"))?;
-    // DX12 declares no small matrices, and naga does not write them.
+    // wgpu's DX12 back end declares no small matrices, and naga does not write them.
     if !uses_small_matrices(source) {
         hlsl(&module, &info).map_err(|e| format!("HLSL: {e}"))?;
     }
@@ -95,7 +95,7 @@ fn hlsl(module: &naga::Module, info: &Info) -> Result<(), String> {
     })
 }
 
-/// What of the text does not agree with what the host says of it.
+/// The points in which the text disagrees with what the host declares of it.
 fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
     let mut wrong = Vec::new();
     let accesses = &text.source.accesses;
@@ -111,7 +111,7 @@ fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
     if buffers > 8 {
         wrong.push(format!("{buffers} storage buffers; WebGPU guarantees 8"));
     }
-    // Kernels with small matrices ask the adapter how much it has.
+    // Kernels with small matrices ask the adapter how much workgroup memory it has.
     let shared = if uses_small_matrices(&text.source) { 0 } else { workgroup_bytes(module) };
     if shared > 16 << 10 {
         wrong.push(format!("{shared} bytes of workgroup memory; WebGPU guarantees 16 KiB"));
@@ -129,7 +129,7 @@ fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
             }
             naga::AddressSpace::Uniform if at < accesses.len() => {
                 storage[at] = Some(Access::Uniform);
-                // The first holds the parameters of the kernel's own text.
+                // The first member holds the parameters of the kernel's own text.
                 if accesses.iter().position(|a| *a == Access::Uniform) == Some(at) {
                     uniform = Some(global.ty);
                 }
@@ -161,7 +161,7 @@ fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
     wrong
 }
 
-/// Bytes that the threads of a workgroup share, counted as wgpu does.
+/// The bytes that the threads of a workgroup share, counted as wgpu counts them.
 fn workgroup_bytes(module: &naga::Module) -> u32 {
     let mut layouter = naga::proc::Layouter::default();
     layouter.update(module.to_ctx()).unwrap();
@@ -170,7 +170,7 @@ fn workgroup_bytes(module: &naga::Module) -> u32 {
     shared.map(|(_, global)| layouter[global.ty].size.next_multiple_of(16)).sum()
 }
 
-/// Fails with all complaints, each with the call and the text it is about.
+/// Fails with all complaints, each with its call and its text.
 fn report(complaints: Vec<(&Text, String)>, what: &str) {
     let count = complaints.len();
     for (text, complaint) in complaints.into_iter().take(10) {
@@ -214,8 +214,9 @@ fn loops_count_to_an_end() {
     report(wrong.collect(), "have loops without a count");
 }
 
-/// Chrome's compiler is stricter than naga in places (reserved words, constants). Where it is installed it has
-/// to agree.
+/// Chrome's compiler is stricter than naga in places (reserved words, constants). Where Chrome is installed, it must
+/// accept
+/// the texts too.
 #[test]
 fn tint_agrees_where_it_is_installed() {
     use std::process::Command;
@@ -230,7 +231,7 @@ fn tint_agrees_where_it_is_installed() {
             return None;
         }
         let path = folder.join(format!("{i}.wgsl"));
-        // naga takes subgroups without being asked, and does not know the line that the standard wants.
+        // naga accepts subgroups without the `enable` line that the standard demands, and does not know that line.
         let enable = if uses_subgroups(&text.source) { "enable subgroups;\n" } else { "" };
         std::fs::write(&path, format!("{enable}{}", text.source.wgsl)).unwrap();
         let output = Command::new("tint").args(["--format", "wgsl"]).arg(&path).output().unwrap();

@@ -1,7 +1,8 @@
-//! Loops: the longest of every op. No kernel states more iterations than the adapter's bound, on whatever adapter, and none
-//! makes more than it states: a driver that ends loops there (`plan/strict.rs`) computes the same.
+//! The longest loops of every op. On every adapter a kernel declares no more iterations than the adapter's bound, and
+//! runs
+//! no more than it declares: a driver that ends loops at that count (`plan/strict.rs`) computes the same.
 //!
-//! An op that loops has its calls in the inventory; here is what goes through several, or wants more shapes.
+//! An op that loops lists its calls in the inventory; this file adds calls that go through several ops or many shapes.
 
 use std::sync::OnceLock;
 
@@ -157,11 +158,11 @@ fn bounded(caps: &[Caps], bound: usize) -> Vec<Caps> {
     caps.iter().map(|caps| Caps { loop_iterations: bound, ..caps.clone() }).collect()
 }
 
-/// A bound under which short loops are cut, too.
+/// A bound so low that it cuts short loops too.
 const LOW: usize = 256;
 
 impl Catalog {
-    /// Brings the texts of loops that are cut into the catalog.
+    /// Adds the texts of cut loops to the catalog.
     pub(super) fn cut_loops(&mut self) {
         let all = self.caps.clone();
         self.caps = bounded(&all, LOW);
@@ -180,14 +181,14 @@ impl Catalog {
 fn no_loop_is_longer_than_any_driver_lets_it() {
     let mut catalog = Catalog::new();
     assert!(catalog.caps.iter().all(|caps| caps.loop_iterations == 32_768));
-    // Of the longest, what the kernels hand on is refused for its size.
+    // The sizes of the longest loops make some temporary buffers too large, and the device refuses them.
     catalog.caps.iter_mut().for_each(|caps| caps.binding_bytes = u64::MAX);
     for n in [1 << 12, 1 << 17, 1 << 22] {
         catalog.add_loops(n);
     }
 }
 
-/// Whole numbers from -2 to 2, or from 0 to 4 where they may be an index.
+/// Whole numbers from -2 to 2, or from 0 to 4 where they may serve as an index.
 fn numbers(shape: &[usize], dtype: DType) -> Tensor {
     let count: usize = shape.iter().product();
     let of = |i: usize| (i * 7 + i / 11 + i / 64) as i32 % 5;
@@ -218,7 +219,7 @@ fn results(device: &Device, n: usize) -> Vec<(String, Vec<Vec<f32>>)> {
     })
 }
 
-/// Compares what a strict driver makes of loops with what they come to.
+/// Compares the results under a strict driver with the results under a usual one.
 fn check(change: impl Fn(&mut Caps)) {
     static PLAIN: OnceLock<Vec<(String, Vec<Vec<f32>>)>> = OnceLock::new();
     let n = 3000;

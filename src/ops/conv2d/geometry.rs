@@ -1,11 +1,11 @@
-//! The sizes of a convolution: windows along an axis, padding, and what fits together.
+//! The sizes of a convolution: windows along an axis, padding, and the checks that they fit together.
 
 use super::super::inventory::{Answer, Args, Value};
 use crate::error::{Error, Result, message};
 use crate::options::options;
 use crate::shape::Shape;
 
-/// How far a window may leave the image.
+/// How far a window may reach beyond the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Padding {
     /// Not at all: `ceil((in - window + 1) / stride)` results along an axis.
@@ -21,7 +21,7 @@ options! {
     pub struct Conv2dOptions {
         /// Steps between windows; 1.
         strides: [usize; 2] = [1, 1],
-        /// How far windows may leave the image; not at all.
+        /// How far windows may reach beyond the image; not at all.
         padding: Padding = Padding::Valid,
         /// Distance between the elements that a window takes; 1.
         dilations: [usize; 2] = [1, 1],
@@ -29,7 +29,8 @@ options! {
 }
 
 impl Conv2dOptions {
-    /// What measurements of `op` with these options are kept by; `result` is the shape that a gradient is to have.
+    /// The key under which measurements of `op` with these options are kept; `result` is the shape that a gradient must
+    /// have.
     pub(super) fn measured_as(&self, op: &str, result: Option<&Shape>) -> String {
         let Conv2dOptions { strides, padding, dilations } = self;
         let padding = match padding {
@@ -60,7 +61,7 @@ pub(crate) fn windows(
     }
 }
 
-/// Places in an image have 32 bits in a kernel, and differences of them a sign.
+/// A kernel holds a place in an image in 32 bits, and differences of places in 32 bits with a sign.
 pub(crate) const FARTHEST: usize = i32::MAX as usize / 2;
 
 /// All sizes of a convolution.
@@ -117,7 +118,8 @@ impl Geometry {
         })
     }
 
-    /// True if every window is one place and every place has one: the product of all places with the filter.
+    /// True if every window is one place and every place has one: the convolution is then the product of places and
+    /// filter.
     pub(crate) fn is_product(&self) -> bool {
         self.filter[..2] == [1, 1] && self.options.strides == [1, 1]
     }
@@ -145,7 +147,7 @@ impl Geometry {
 }
 
 impl Padding {
-    /// The padding of a call by name. Places that are given are padded before.
+    /// The padding of a call by name. Explicit paddings are applied before.
     pub(crate) fn of(c: &Args) -> Answer<Padding> {
         let padding = c.attribute("padding", |value| match value {
             Value::Text(word) if word == "SAME" => Some(Padding::Same),
@@ -167,7 +169,7 @@ impl Conv2dOptions {
     }
 }
 
-/// The places to pad where a call by name gives them instead of a word.
+/// The explicit paddings of a call by name, where it gives no word.
 pub(super) fn explicit_padding(c: &Args) -> Answer<Option<Vec<(usize, usize)>>> {
     match c.attribute("padding", |value| Some(matches!(value, Value::List(_))))? {
         Some(true) => c.pairs("padding"),

@@ -1,4 +1,4 @@
-//! Convolution of images with filters, and its two gradients, as products of gathered patches.
+//! Convolves images with filters, and computes the two gradients, as products of gathered patches.
 //!
 //! y[n,i,j,o] = sum over u,v,c of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * w[u,v,c,o]
 //! (a cross-correlation, as in TensorFlow). Images are `[N,H,W,C]`, filters `[KH,KW,C,O]`.
@@ -117,7 +117,7 @@ impl Operation for Conv2d {
 }
 
 /// dx[n,y,x,c] = sum over u,v,o of dy[n, (y + top - u*dh) / sh, (x + left - v*dw) / sw, o] * w[u,v,c,o], where the
-/// divisions leave no rest.
+/// divisions leave no remainder.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct InputGradient {
     image: Shape,
@@ -137,7 +137,7 @@ impl Op for InputGradient {
         let (first, other) = self.ways(cx);
         let of = self.options.measured_as(self.name(), Some(&self.image));
         let mut variants = first.gemm.variants(of, cx.caps);
-        // Of the other way what the table prefers.
+        // Of the other way, only the variant that the table prefers.
         if let Some(Way { gemm, .. }) = other {
             let more = gemm.variants(String::new(), cx.caps);
             let name = |name: &String| format!("{OTHER_WAY}{name}");
@@ -159,13 +159,13 @@ impl Op for InputGradient {
     }
 }
 
-/// How the input's gradient is computed: as one product, or as one whose results are patches that are yet to be added up.
+/// A way to compute the input's gradient: as one product, or as a product of patches and a kernel that adds them up.
 struct Way {
     patches: Option<Geometry>,
     gemm: Gemm,
 }
 
-/// Begins the names of variants that take another way than the table.
+/// The names of variants that take the other way than the table begin so.
 const OTHER_WAY: &str = "other way, ";
 
 impl Way {
@@ -178,7 +178,7 @@ impl Way {
 }
 
 impl InputGradient {
-    /// The way that the table takes, and the other one where there is one.
+    /// The way that the table takes, and the other one if it is possible.
     fn ways(&self, cx: &LoweringContext) -> (Way, Option<Way>) {
         let g =
             inferred(Geometry::new(self.name(), &self.image, &cx.inputs[1].shape, self.options));

@@ -1,4 +1,5 @@
-//! How a convolution's products read their first operand: WGSL that finds the windows of images, and over places.
+//! How a convolution's products read their first operand: WGSL that finds the windows of images, and the windows over
+//! places.
 
 use super::super::matmul::Rows;
 
@@ -41,12 +42,13 @@ const PLACE: &str = "struct At { place: u32, inside: bool }";
 const LINE: &str = "struct At { line: u32, x: u32, inside: bool }";
 
 const PLACE_QUAD: &str = "fn a_quad(at: At, i: u32) -> V { return select(V(Sum(0)), V(a[(at.place + i) / 4u]), at.inside); }";
-/// The place n further along i.
+/// Finds the place n further along i.
 const SKIP: &str = "At(at.place + n, at.inside)";
 const PLACE_LOAD: &str =
     "fn a_load(at: At, i: u32) -> Sum { return select(Sum(0), Sum(a[at.place + i]), at.inside); }";
 
-/// What the windows over each place have as gradients. Row: the image and place. u, v: the place in the window. i: the
+/// The gradients of the windows over each place, as rows. Row: the image and place. u, v: the place in the window. i:
+/// the
 /// result's channel.
 pub(super) fn windows_over_places(vector: bool, dense: bool) -> Rows {
     let window = if dense {
@@ -72,8 +74,9 @@ pub(super) fn windows_over_places(vector: bool, dense: bool) -> Rows {
     Rows { text, at, load, vector, columns: None, skip: SKIP }
 }
 
-/// What the windows have at one of their places as rows, for the gradient of the filter. Row: the place in the window and
-/// the channel. u: the image, v: the result's row, i: its column.
+/// The elements at one place of every window, as rows, for the gradient of the filter. Row: the place in the window and
+/// the
+/// channel. u: the image, v: the result's row, i: its column.
 pub(super) fn places_of_windows(c: usize) -> Rows {
     // Above and left of the image the sums wrap to large numbers.
     let text = "struct Row { y: u32, x: u32, c: u32 }\n\

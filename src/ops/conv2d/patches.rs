@@ -1,6 +1,6 @@
-//! The input gradient of a convolution in two steps: what every window gives to its places by one product, then for
-//! each place the sum of what it gets. No zeros are multiplied where windows are apart, and few channels make no
-//! narrow product.
+//! The input gradient of a convolution in two steps: one product computes what every window adds to its places, then a
+//! kernel sums this up for each place. It multiplies no zeros where windows are apart, and few channels make no narrow
+//! product.
 
 use super::super::matmul::{Gemm, Product};
 use super::geometry::Geometry;
@@ -8,18 +8,18 @@ use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::wgsl::shader;
 
-/// Elements that all patches together may have.
+/// All patches together may have so many elements.
 pub(super) const MOST: usize = 16 << 20;
 
 /// The product of the windows' gradients and the filter, `[N*OH*OW, KH*KW*C]`.
 pub(super) fn product(given: &Product, dtype: DType) -> Gemm {
     let mut gemm = given.gemm("conv2d_patches", dtype);
-    // Sums that are to be added up are not rounded before.
+    // The second step adds these sums up, so they stay unrounded.
     gemm.result = DType::F32;
     gemm
 }
 
-/// What the loops of a thread make that adds up the patches of four places: of each, those of all windows over it.
+/// How many iterations a thread makes that adds up the patches of four places: the windows over each of them.
 pub(super) fn iterations(g: &Geometry) -> usize {
     let ([kh, kw, ..], [_, oh, ow, _], [sh, sw]) = (g.filter, g.out, g.options.strides);
     let (rows, columns) = (kh.div_ceil(sh).min(oh), kw.div_ceil(sw).min(ow));
@@ -27,7 +27,7 @@ pub(super) fn iterations(g: &Geometry) -> usize {
     if g.image[3].is_multiple_of(4) { each } else { 4 * each }
 }
 
-/// `gemm` is that of [`product`].
+/// Lowers the two steps; `gemm` comes from [`product`].
 pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, cx: &LoweringContext) -> Lowering {
     let bytes = DType::F32.bytes(gemm.m * gemm.n);
     let (patches, variant) = (Bind::Temp(0), gemm.variant_at(cx));

@@ -1,6 +1,6 @@
-//! The kernels behind the depthwise convolution and its gradients: how their sums are spread over threads.
+//! The kernels behind the depthwise convolution and its gradients: how they spread sums over threads.
 //!
-//! Not an op: the ops say what is summed, as WGSL functions.
+//! This file is no op: the ops give the terms of the sums as WGSL functions.
 
 use super::super::conv2d::Geometry;
 use super::super::split_k::{split_length, store_to, sum_splits};
@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering};
 use crate::wgsl::{expand, shader};
 
-/// How the threads of a kernel share the channels.
+/// How the threads of a kernel divide the channels among themselves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lanes {
     /// One filter to a channel, and four channels to a thread.
@@ -30,7 +30,7 @@ impl Lanes {
     }
 }
 
-/// The loader of a binding, of single elements or of four.
+/// The WGSL that loads from a binding: single elements, or four.
 fn loader(binding: usize, name: &str, quads: bool) -> String {
     let (stored, read) = if quads {
         ("vec4<T>", format!("V({name}[at / 4u])"))
@@ -44,14 +44,14 @@ fn loader(binding: usize, name: &str, quads: bool) -> String {
     )
 }
 
-/// What the three kernels differ in.
+/// The points in which the three kernels differ.
 pub(super) struct Form<'a> {
     pub(super) label: &'static str,
     /// The function `element(e)`, which sums up the results from e on.
     pub(super) body: &'a str,
-    /// Whether that gives four results, or one.
+    /// Whether `element` gives four results, or one.
     pub(super) four: bool,
-    /// Of which of the inputs four elements are loaded at once.
+    /// The inputs from which the kernel loads four elements at once.
     pub(super) quads: [bool; 2],
     pub(super) cut: Cut,
     pub(super) results: usize,
@@ -61,16 +61,16 @@ pub(super) struct Form<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Cut {
     pub(super) parts: usize,
-    /// Steps of a part if `steps`, else rows of the filter's gradient.
+    /// The length of a part: in steps if `steps`, else in rows of the filter's gradient.
     pub(super) part: usize,
-    /// Whether the sums are so long that they are cut anywhere, and threads do not have four elements apart.
+    /// Whether the sums are so long that a cut may lie anywhere; threads then do not take four separate elements.
     pub(super) steps: bool,
-    /// What the loops of a thread make.
+    /// How many iterations the loops of a thread make.
     pub(super) iterations: usize,
 }
 
 impl Cut {
-    /// For `whole` steps, which nested loops make in `turns` iterations if a thread does them all.
+    /// Cuts `whole` steps, for which nested loops make `turns` iterations if one thread does them all.
     pub(super) fn new(
         lanes: Lanes,
         whole: usize,
@@ -83,20 +83,20 @@ impl Cut {
             return Cut { parts: 1, part: 0, steps: false, iterations: turns };
         }
         let part = split_length(whole, results, caps);
-        // Products without overflow are found in loops, too.
+        // Loops compute products without overflow too.
         let iterations = part + 64;
         Cut { parts: whole.div_ceil(part).max(1), part, steps: true, iterations }
     }
 }
 
-/// How a body that may be cut begins and walks.
+/// The beginning of a body that may be cut.
 pub(super) const OF_PART: &str = "fn element(of_part: u32) -> X {\n    \
     let e = of_part % p.results;\n    \
     let step = of_part / p.results * p.part;\n    \
     var sum = X(0);\n    ";
 
 impl Form<'_> {
-    /// Kernels that compute the results: one, or one for parts of the sums and one that adds those up.
+    /// The kernels that compute the results: one, or one for parts of the sums and one that adds up the parts.
     pub(super) fn lower(&self, g: &Geometry, dtype: DType) -> Lowering {
         let (kernel, &Form { four, results, cut: Cut { parts, .. }, .. }) =
             (kernel(self, g, dtype), self);
@@ -173,9 +173,9 @@ fn kernel(form: &Form, g: &Geometry, dtype: DType) -> Kernel {
     kernel.flops(2 * n * oh * ow * cm * kh * kw).workgroups(threads.div_ceil(64), cut.iterations)
 }
 
-/// The number below `n` whose product with `a` leaves 1 when divided by `n`; `a` and `n` have no common divisor.
+/// The inverse of `a` modulo `n`; `a` and `n` have no common divisor.
 fn inverse(a: usize, n: usize) -> usize {
-    // Euclid's algorithm, with what each rest is a multiple of `a` by.
+    // Euclid's extended algorithm: each remainder is its factor times `a`, modulo `n`.
     let (mut rests, mut factors) = ((n as i64, (a % n) as i64), (0i64, 1));
     while rests.1 > 1 {
         let times = rests.0 / rests.1;

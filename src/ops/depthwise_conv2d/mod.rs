@@ -1,8 +1,7 @@
-//! Convolution of every channel of images with filters of its own, and its two gradients.
+//! Convolves every channel of images with filters of its own, and computes the two gradients.
 //!
 //! y[n,i,j,c*M+m] = sum over u,v of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * w[u,v,c,m]
-//! Images are `[N,H,W,C]`, filters `[KH,KW,C,M]`. Nothing is summed over channels, so none of the three is a product of
-//! matrices.
+//! Images are `[N,H,W,C]`, filters `[KH,KW,C,M]`. No sum runs over channels, so none of the three is a matrix product.
 
 mod kernels;
 
@@ -49,7 +48,7 @@ impl Tensor {
 
 const FORWARD: &str = "DepthwiseConv2dNative";
 
-/// The sizes of the op of this name; the result has the filters' last two axes as one.
+/// The sizes of the op called `op`. Its result has the filters' last two axes as one.
 fn geometry(op: &str, image: &Shape, filter: &Shape, options: Conv2dOptions) -> Result<Geometry> {
     let mut g = Geometry::new(op, image, filter, options)?;
     g.out[3] = g.image[3].checked_mul(g.filter[3]).ok_or_else(|| {
@@ -149,7 +148,7 @@ impl Operation for DepthwiseConv2d {
 }
 
 /// dx[n,y,x,c] = sum over u,v,m of dy[n, (y + top - u*dh) / sh, (x + left - v*dw) / sw, c*M+m] * w[u,v,c,m], where the
-/// divisions leave no rest.
+/// divisions leave no remainder.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct InputGradient {
     image: Shape,
@@ -172,14 +171,15 @@ impl Op for InputGradient {
             let [stride, dilation] = [g.options.strides[axis], g.options.dilations[axis]];
             dilation / divisor(stride, dilation)
         };
-        // Each window takes another element of the filter, and all are as far apart as the next.
+        // Each window over a place takes another element of the filter, and these elements are equally far apart.
         let most = |axis: usize| g.filter[axis].min(g.out[1 + axis].div_ceil(next(axis)));
         let (rows, columns, m) = (most(0), most(1), g.filter[3]);
         let first = next(0).min(g.out[1]) + next(1).min(g.out[2]);
         let turns = first + rows * (1 + columns * (1 + m));
         let results = cx.output.elements();
         let cut = Cut::new(lanes, rows * columns * m, turns, results, cx.caps);
-        // The loop is over windows, from the first on; the filter's elements go down by as many as it says.
+        // The loop goes through the windows upwards and through the filter's elements downwards, by the steps that the
+        // host gives.
         let whole = "fn element(e: u32) -> X {\n    \
             let channel = e % p.c * p.m;\n    \
             let place = e / p.c;\n    \
@@ -301,7 +301,7 @@ impl Op for FilterGradient {
             sum = fma(X(load_x(at)), load_w(k * p.cm + channel), sum);\n        \
             }\n    }\n    \
             return sum;\n}";
-        // The sum is long and the results are few: it is cut into parts, by rows of the result.
+        // The sum is long and the results are few: this cuts the sum into parts, by rows of the result.
         let results = cx.output.elements();
         let (rows, ow) = (g.out[0] * g.out[1], g.out[2]);
         let (shortest, most) = if cx.caps.cpu { (1024, 64) } else { (128, 256) };
@@ -311,7 +311,7 @@ impl Op for FilterGradient {
         let longest = cx.caps.loop_iterations / each;
         let part = rows.div_ceil(wanted).max(1).min(longest.max(1));
         let cut = match longest {
-            // A row of the result is too long by itself.
+            // Even one row of the result is too long for a thread.
             0 => Cut::new(lanes, rows * ow, usize::MAX / 4, results, cx.caps),
             _ => Cut {
                 parts: rows.div_ceil(part).max(1),

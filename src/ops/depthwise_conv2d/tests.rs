@@ -1,4 +1,4 @@
-//! Depthwise convolutions and their gradients beside sums in `f64`.
+//! Compares depthwise convolutions and their gradients with sums in `f64`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ fn near(what: &str, got: &Tensor, want: &[f64]) {
     }
 }
 
-/// Compares the result and both gradients with sums in `f64`, written as the definition says.
+/// Compares the result and both gradients with sums in `f64`, written as the definitions say.
 fn check(image: [usize; 4], filter: [usize; 4], options: Conv2dOptions) {
     let what = format!("{image:?} {filter:?} {options:?}");
     let g = geometry(FORWARD, &image.into(), &filter.into(), options).unwrap();

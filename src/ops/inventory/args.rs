@@ -1,6 +1,7 @@
-//! What a call by name takes: tensors and attributes, under TensorFlow's names, and a record of which were read.
+//! The arguments of a call by name: tensors and attributes under TensorFlow's names, and a record of those the call
+//! read.
 //!
-//! What is given and not read would be ignored in silence, so [`Args::unread`] names it.
+//! A call would silently ignore an argument that it does not read, so [`Args::unread`] names it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

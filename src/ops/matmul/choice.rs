@@ -1,4 +1,4 @@
-//! Which variant a product takes: what the table prefers on this adapter, or what a measurement has named.
+//! Which variant a product takes: the one that the table prefers on this adapter, or the one that a measurement named.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Gemm {
             return variant;
         }
         let list = candidates(self.problem(), caps);
-        // Neighbours along a row are far apart where those along a column lie together.
+        // `Dots` reads along a row, where neighbours are far apart if those along a column lie together.
         let near = |v: &&Variant| self.a.columns.is_none() || !matches!(v, Variant::Dots { .. });
         *list.iter().find(near).unwrap_or(&list[0])
     }
@@ -48,14 +48,15 @@ impl Gemm {
         list
     }
 
-    /// Whether the table takes small matrices of a kind: who allows rounded factors wants what they are for.
+    /// Whether the table takes small matrices of a kind. A program that allows rounded factors wants the speed they are
+    /// for.
     fn wants(&self, kind: &Cooperative) -> bool {
         kind.inputs == DType::F16 && self.m >= 32 && self.n >= 32
     }
 
     /// The kinds of small matrices that may compute this product. Processors have no units for them.
     fn kinds<'a>(&self, caps: &'a Caps) -> Vec<&'a Cooperative> {
-        // No browser has them, nor has to load what follows from them.
+        // No browser has them, so a page does not load the code that follows.
         if cfg!(target_family = "wasm") {
             return Vec::new();
         }
@@ -72,7 +73,7 @@ impl Gemm {
         caps.cooperative.iter().filter(fits).collect()
     }
 
-    /// Those of a kind that are not mostly empty here.
+    /// The variants of a kind whose tiles are not mostly empty here.
     fn cooperative(&self, kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
         let (m, n) = (self.m, self.n);
         Variant::of_kind(kind, caps).filter(move |variant| {
@@ -89,7 +90,7 @@ impl Gemm {
         named.unwrap_or_else(|| self.preferred(cx.caps))
     }
 
-    /// The ways to compute it, for the op that measurements know as `of`.
+    /// The ways to compute the product, for the op that measurements know as `of`.
     pub(crate) fn variants(&self, of: String, caps: &Caps) -> Variants {
         let list = self.alternatives(caps);
         let plain = list.iter().position(|variant| *variant == PLAIN).unwrap_or(0);
@@ -101,7 +102,7 @@ impl Gemm {
         Variants { of, names, plain, terms: self.sum.len(), half, unverified }
     }
 
-    /// Products that fill no tile, one for each shape of a workgroup.
+    /// Tests of a kind: products that fill no tile, one for each shape of a workgroup.
     fn unverified(&self, kind: &Cooperative, caps: &Caps) -> Vec<Unverified> {
         let [m, k, n] = Trial::SIZES;
         let op = Arc::new(Trial);
@@ -122,8 +123,9 @@ impl Gemm {
     }
 }
 
-/// A small product of matrices, by which a kind of small matrices proves that it computes right. The ops that take a
-/// variant know this file, so it does not ask them for one.
+/// A small matrix product by which a kind of small matrices proves that it computes right. It is an op of its own
+/// because
+/// the ops that take a variant know this file and not the reverse.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Trial;
 

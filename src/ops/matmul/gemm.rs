@@ -1,6 +1,6 @@
-//! The product behind matmul and the convolutions: how it becomes kernels.
+//! The product behind matmul and the convolutions, and how it becomes kernels.
 //!
-//! Not an op: the ops say how their operands are read (as WGSL functions) and this says the rest.
+//! This file is no op: the ops give WGSL functions that read their operands, and this file does the rest.
 
 use super::super::split_k::{store_to, sum_splits};
 use super::operands::{Columns, Rows};
@@ -13,9 +13,9 @@ use crate::graph::lower::{Bind, Kernels, Lowering};
 /// A product of `batch` times `[m,k]` by `[k,n]`, the summed index being a triple (u, v, i).
 pub(crate) struct Gemm {
     pub(crate) label: &'static str,
-    /// Of the operands.
+    /// The dtype of the operands.
     pub(crate) dtype: DType,
-    /// Of the result.
+    /// The dtype of the result.
     pub(crate) result: DType,
     pub(crate) batch: usize,
     pub(crate) m: usize,
@@ -32,8 +32,9 @@ impl Gemm {
         self.lower_to(Bind::Output, variant, caps)
     }
 
-    /// As [`Gemm::lower_with`], with the result in `out`: the op's output, or the first temporary buffer, which the
-    /// caller puts before those that are returned.
+    /// As [`Gemm::lower_with`], but writes the result to `out`: the op's output, or the first temporary buffer. The
+    /// caller puts
+    /// that buffer before the returned ones.
     pub(crate) fn lower_to(self, out: Bind, variant: Variant, caps: &Caps) -> Lowering {
         let [tile_m, tile_n] = variant.tile();
         let tiles_m = self.m.div_ceil(tile_m);
@@ -43,11 +44,11 @@ impl Gemm {
         let split = split(self.sum, tiles, results, variant, caps);
         let mut b = self.b;
         if let Sum::Run(_) = self.sum {
-            // A u is one of the pieces that the run is cut into.
+            // Each u is one piece of the run.
             b.u = split.sizes[2] * b.k;
         }
         let whole = self.n.is_multiple_of(4);
-        // Runs are cut at multiples of four, so only their end may be ragged.
+        // Cuts lie at multiples of four, so only the end of a run may be ragged.
         let tail = match self.sum {
             Sum::Run(k) => k % 4 != 0,
             Sum::Nest([_, _, i]) => i % 4 != 0,
@@ -58,7 +59,7 @@ impl Gemm {
             params.extend([("v_own", v), ("pieces", pieces), ("run", run)]);
         }
         let in_pieces = split.pieces.is_some();
-        // Products are added up in 32 bits.
+        // The kernel adds up products in 32 bits.
         let sums = match self.dtype.register() {
             Register::F32 => DType::F32,
             Register::I32 => DType::I32,
@@ -118,7 +119,7 @@ impl Gemm {
         if split.parts == 1 {
             return store_to(out, kernel, whole).into();
         }
-        // The caller's temporary buffer is the first, if it has one.
+        // The caller's temporary buffer comes first, if it has one.
         let sums_at = Bind::Temp(usize::from(out != Bind::Output));
         let kernel = store_to(sums_at, kernel, whole);
         let add = sum_splits([sums_at, out], sums, self.result, results, split.parts);

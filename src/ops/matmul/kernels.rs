@@ -1,4 +1,4 @@
-//! The text of each kernel of the product family.
+//! Writes the text of each kernel of the product family.
 
 use super::variants::Variant;
 use crate::device::Caps;
@@ -7,19 +7,20 @@ use crate::graph::lower::Kernel;
 use crate::wgsl::{expand, shader};
 
 impl Variant {
-    /// `cut` says that runs of i are cut into pieces.
+    /// With `cut`, runs of i are cut into pieces.
     pub(super) fn kernel(self, label: &'static str, tail: bool, cut: bool, caps: &Caps) -> Kernel {
         let text = |file, counts: &[_], flags: &[_]| {
             expand(file, counts, &[flags, &[("TAIL", tail), ("PIECES", cut)]].concat())
         };
         let kernel = Kernel::new(label, "");
-        // Sixteen bytes for each vector. Almost every adapter has 16 KiB.
+        // A vector takes sixteen bytes. Almost every adapter has 16 KiB.
         let shared = caps.workgroup[1].min(16 << 10) as usize;
         let once = |threads: usize| caps.cpu && 16 * threads * self.sums() <= shared;
         match self {
             Variant::Registers { tm, tn4, wx, wy } => {
-                // Browsers fill workgroup memory with zeros before a barrier, and SwiftShader then compiles the kernel
-                // for every few threads of a workgroup. llvmpipe takes longer over memory of a thread's own.
+                // Browsers clear workgroup memory before a barrier, which makes SwiftShader compile the kernel once for
+                // every few threads
+                // of a workgroup. llvmpipe takes longer over memory of a thread's own.
                 let shared = caps.subgroup() == Some(8) && once(wx * wy);
                 kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(text(
                     shader!(include_str!("../../../shaders/gemm.wgsl")),
@@ -74,7 +75,7 @@ impl Variant {
     }
 }
 
-/// Browsers load no kernel that they cannot run.
+/// A page does not load kernels that browsers cannot run.
 const COOPERATIVE: &str = match cfg!(target_family = "wasm") {
     true => "",
     false => shader!(include_str!("../../../shaders/gemm_cooperative.wgsl")),

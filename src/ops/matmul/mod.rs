@@ -1,15 +1,16 @@
 //! `y[b,m,n] = sum over k of a[b,m,k] * b[b,k,n]`, either operand transposed, leading axes broadcast.
 //!
-//! The op stands here, and beside it the kernels that it shares with the convolutions. Each file knows only those
+//! This file has the op; the files beside it have the kernels that it shares with the convolutions. Each uses only
+//! those
 //! above it:
 //!
-//! - `variants.rs`: the kernels there are, as data, and which of them suit a problem's sizes;
+//! - `variants.rs`: the kernels, as data, and which of them suit a problem's sizes;
 //! - `kernels.rs`: the WGSL text of each;
-//! - `sum.rs`: what is summed over, and how that is split among workgroups;
-//! - `operands.rs`: how the operands are read, by functions of the caller;
-//! - `gemm.rs`: a product of such operands, which becomes kernels;
+//! - `sum.rs`: the index of the sum, and how it splits among workgroups;
+//! - `operands.rs`: how kernels read the operands, by the caller's functions;
+//! - `gemm.rs`: a product of such operands, and how it becomes kernels;
 //! - `choice.rs`: which variant a product takes on an adapter;
-//! - `product.rs`: the product of matrices that lie in rows.
+//! - `product.rs`: the product of matrices stored in rows.
 
 mod choice;
 mod gemm;
@@ -37,18 +38,18 @@ use crate::shape::{Shape, broadcast};
 use crate::tensor::{Operand, Tensor};
 
 options! {
-    /// Which operands of a matrix product are transposed.
+    /// Which operands of a matrix product to transpose.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct MatmulOptions {
-        /// Whether the last two axes of the first operand are exchanged; `false`.
+        /// Whether to exchange the last two axes of the first operand; `false`.
         transpose_a: bool = false,
-        /// Whether the last two axes of the second operand are exchanged; `false`.
+        /// Whether to exchange the last two axes of the second operand; `false`.
         transpose_b: bool = false,
     }
 }
 
 impl Tensor {
-    /// The matrix product of the last two axes, `[.., M, K]` by `[.., K, N]`; axes before them are broadcast.
+    /// The matrix product over the last two axes, `[.., M, K]` by `[.., K, N]`; the axes before them broadcast.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -67,7 +68,7 @@ impl Tensor {
         self.matmul_with(other, MatmulOptions::new())
     }
 
-    /// As [`Tensor::matmul`], with options: the last two axes of either operand may be exchanged first.
+    /// As [`Tensor::matmul`], with options: it may first exchange the last two axes of either operand.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -96,7 +97,7 @@ impl Tensor {
     }
 }
 
-/// The axes before the last two, and those two.
+/// Splits a shape into the axes before the last two, and those two.
 fn leading(x: &Spec) -> Option<(Shape, [usize; 2])> {
     let at = x.shape.len().checked_sub(2)?;
     Some((Shape::new(&x.shape[..at]), [x.shape[at], x.shape[at + 1]]))
@@ -169,7 +170,8 @@ impl MatMul {
         let (Some((lead_a, _)), Some((lead_b, _))) = (leading(a.spec()), leading(b.spec())) else {
             return dispatch(self, &[a, &b]);
         };
-        // The kernel steps through whole batches or stays at one; what is broadcast in part is copied first.
+        // The kernel steps through whole batches or reads one again and again; an operand that broadcasts in part is
+        // copied first.
         let Ok(lead) = broadcast("MatMul", &lead_a, &lead_b) else {
             return dispatch(self, &[a, &b]);
         };
@@ -193,7 +195,7 @@ impl MatMul {
         let each = |x: &Spec, size: usize| if x.elements() == size { 0 } else { size };
         let (mut a_batch, b_batch) = (each(a, m * k), each(b, k * n));
         if b_batch == 0 && !self.transpose_a && a_batch != 0 {
-            // One right side for all: the batch is but more rows.
+            // With one right operand for all, the batch adds rows and nothing else.
             (m, batch, a_batch) = (m * batch, 1, 0);
         }
         let MatMul { transpose_a, transpose_b } = *self;
@@ -232,7 +234,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     .takes(NUMERIC)
     .cases(|cases| {
         cases.add("matmul", &[(&[5, 3, 4], ANY), (&[4, 2], ANY)], |x| x[0].matmul(&x[1]));
-        // Rows, inner size and columns differ, so that a transpose too many does not fit.
+        // Rows, inner size and columns differ, so that a shape reveals a transpose too many.
         let shapes: [[&'static [usize]; 4]; 3] = [
             [&[3, 4], &[4, 3], &[4, 2], &[2, 4]],
             [&[2, 1, 3, 4], &[2, 1, 4, 3], &[3, 4, 2], &[3, 2, 4]],

@@ -1,12 +1,13 @@
-//! How the operands of a product are read: the loaders that its kernels call, as WGSL.
+//! The loaders with which a product's kernels read the operands, as WGSL.
 //!
-//! A loader takes two steps, so that little is computed in the innermost loop: `a_row(b, m)` and `b_column(b, n)` find a row
-//! and a column, `a_at(row, u, v)` and `b_at(column, u, v)` where a run of i begins in them; then `a_load(at, i)`,
+//! A loader takes two steps, so that the innermost loop computes little. `a_row(b, m)` and `b_column(b, n)` find a row
+//! and a
+//! column; `a_at(row, u, v)` and `b_at(column, u, v)` find where a run of i begins in them. Then `a_load(at, i)`,
 //! `b_load(at, i)` and their like read.
 
 use super::variants::Variant;
 
-/// How the first operand is read.
+/// The loaders of the first operand.
 pub(crate) struct Rows {
     /// Declares `Row`, `At` and `a_row(b, m)`.
     pub(crate) text: String,
@@ -16,15 +17,17 @@ pub(crate) struct Rows {
     pub(crate) load: &'static str,
     /// Whether four i lie together at a multiple of four. Then i ends at a multiple of four, and `load` has `a_quad`.
     pub(crate) vector: bool,
-    /// Where instead four m lie together at a multiple of four, and m ends at one: declares `a_load` and
-    /// `a_column(at, i)` for m to m + 3 over `a: array<vec4<T>>`, `at` being the place of m.
+    /// Where instead four m lie together at a multiple of four, and m ends at one: declares `a_load` and `a_column(at,
+    /// i)`,
+    /// which reads m to m + 3 from `a: array<vec4<T>>`; `at` is the place of m.
     pub(crate) columns: Option<&'static str>,
-    /// The place `n` further along i than `at`, where runs of i are cut into pieces; of a run nobody asks.
+    /// The place `n` further along i than `at`. Only kernels that cut a run into pieces use it.
     pub(crate) skip: &'static str,
 }
 
-/// How the second operand is read: `b[batch * b_batch + u * b_u + v * b_v + i * b_k + n * b_n]`. For a run b_u and
-/// b_v follow from b_k.
+/// Where the second operand's elements lie: `b[batch * b_batch + u * b_u + v * b_v + i * b_k + n * b_n]`. For a run,
+/// b_k
+/// sets b_u and b_v.
 #[derive(Clone, Copy)]
 pub(crate) struct Columns {
     pub(crate) batch: usize,
@@ -35,10 +38,9 @@ pub(crate) struct Columns {
 }
 
 impl Rows {
-    /// Declares the first operand and all of its loaders. With `in_pieces` u also says which v it is, and which piece of the
-    /// run.
+    /// Declares the first operand and all of its loaders. With `in_pieces`, u counts every piece of every v's run.
     pub(super) fn declaration(&self, variant: Variant, in_pieces: bool) -> String {
-        // The other kernels read rows by themselves.
+        // The other kernels read single rows.
         let blocks = matches!(
             variant,
             Variant::Tiled | Variant::Cooperative { .. } | Variant::Registers { tm: 4.., .. }
@@ -47,7 +49,7 @@ impl Rows {
         let Rows { text, at, skip, .. } = self;
         let load = columns.unwrap_or(self.load);
         let element = if self.vector || columns.is_some() { "vec4<T>" } else { "T" };
-        // Every loader has all of the functions.
+        // Each kind of operand declares all of the functions.
         let quad = if self.vector {
             "fn a_load(at: At, i: u32) -> Sum { return a_quad(at, i - i % 4u)[i % 4u]; }"
         } else {
@@ -82,16 +84,16 @@ impl Rows {
 
 /// The loaders of the second operand.
 struct ColumnLoader {
-    /// The operand is read by vectors of four, in which `b_column` and `b_at` count.
+    /// The kernel reads the operand in vectors of four; `b_column` and `b_at` count in these.
     vectors: bool,
-    /// The place of column n, with its batch.
+    /// Finds the place of column n, with its batch.
     column: &'static str,
-    /// Those that read elements.
+    /// The functions that read elements.
     load: &'static str,
 }
 
 impl ColumnLoader {
-    /// Declares the operand and its loaders. With `in_pieces` u also says which v it is, and which piece of the run.
+    /// Declares the operand and its loaders. With `in_pieces`, u counts every piece of every v's run.
     fn declaration(&self, in_pieces: bool) -> String {
         let ColumnLoader { vectors, column, load } = self;
         let (element, at, step) = match vectors {
@@ -117,8 +119,9 @@ impl ColumnLoader {
 }
 
 impl Columns {
-    /// Declares the second operand, which has `n` columns, and the loaders that the variant calls. `tail` says that runs of i
-    /// may end between multiples of four.
+    /// Declares the second operand, which has `n` columns, and the loaders that the variant calls. With `tail`, runs of
+    /// i may
+    /// end between multiples of four.
     pub(super) fn declaration(
         &self,
         variant: Variant,
@@ -133,7 +136,7 @@ impl Columns {
         loader.declaration(in_pieces)
     }
 
-    /// Declares the second operand and its loaders for single columns: four i at once, or one.
+    /// Declares the second operand and loaders for single columns: of four i at once, or one.
     fn line_loader(&self, n: usize, tail: bool) -> ColumnLoader {
         let aligned = [self.batch, self.u, self.v].iter().all(|s| s.is_multiple_of(4));
         if self.k == 1 && !tail && aligned && (n == 1 || self.n.is_multiple_of(4)) {
@@ -154,7 +157,7 @@ impl Columns {
         }
     }
 
-    /// Declares the second operand and its loaders: four columns at once, four i at once, or one by one.
+    /// Declares the second operand and loaders for four columns at once, four i at once, or one element.
     fn loader(&self, whole: bool, tail: bool) -> ColumnLoader {
         let aligned = |strides: &[usize]| strides.iter().all(|s| s % 4 == 0);
         if whole && self.n == 1 && aligned(&[self.batch, self.u, self.v, self.k]) {

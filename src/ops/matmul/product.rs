@@ -1,11 +1,11 @@
-//! The product of matrices that lie in rows, or of such transposed: how its operands are read.
+//! The product of matrices stored in rows, either of them transposed: how a kernel reads its operands.
 
 use super::gemm::Gemm;
 use super::operands::{Columns, Rows};
 use super::sum::Sum;
 use crate::dtype::DType;
 
-/// `batch` products of matrices that lie in rows, or of such transposed.
+/// `batch` products of matrices stored in rows, either of them transposed.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(test, derive(Hash, PartialEq, Eq))]
 pub(crate) struct Product {
@@ -13,7 +13,7 @@ pub(crate) struct Product {
     pub(crate) m: usize,
     pub(crate) k: usize,
     pub(crate) n: usize,
-    /// Elements from one left side to the next; 0 if there is one for all.
+    /// The distance in elements from one left operand to the next; 0 if all products share one.
     pub(crate) a_batch: usize,
     pub(crate) b_batch: usize,
     pub(crate) transpose_a: bool,
@@ -41,7 +41,7 @@ impl Product {
         let &Product { batch, m, k, n, a_batch, b_batch, .. } = self;
         let [a_m, a_k] = if self.transpose_a { [1, m] } else { [k, 1] };
         let [b_k, b_n] = if self.transpose_b { [1, k] } else { [n, 1] };
-        // Four k of a row lie together, so that one load brings them; or else four rows at one k.
+        // Four k of a row lie together, so one load reads them; or else four rows at one k lie together.
         let vector = !self.transpose_a && k % 4 == 0;
         let (row, at, load) = if vector {
             (

@@ -1,14 +1,14 @@
-//! What a product sums over, and how that is split among workgroups.
+//! The sum in a product, and how it splits among workgroups.
 
 use super::variants::Variant;
 use crate::device::Caps;
 
-/// What is summed over.
+/// The index that a product sums over.
 #[derive(Clone, Copy)]
 pub(crate) enum Sum {
-    /// One run of this length, which may be cut anywhere.
+    /// One run of this length. A cut may lie anywhere in it.
     Run(usize),
-    /// Sizes of u, v and i; cut between two u.
+    /// The sizes of u, v and i. A cut lies between two u.
     Nest([usize; 3]),
 }
 
@@ -21,28 +21,30 @@ impl Sum {
     }
 }
 
-/// How a sum is split into parts, which other workgroups make.
+/// How a sum splits into parts, one for each of several workgroups.
 pub(super) struct Split {
     pub(super) parts: usize,
-    /// Values of u in a part.
+    /// A part has so many values of u.
     pub(super) part: usize,
-    /// Of u, v and i in the kernel.
+    /// The sizes of u, v and i in the kernel.
     pub(super) sizes: [usize; 3],
-    /// Where no thread can go through all that belongs to one u: how many v that has, and into how many pieces its runs of i
-    /// are cut. In the kernel each piece then has a u of its own.
+    /// Where one u is too long for a thread: how many v it has, and into how many pieces its runs of i are cut. In the
+    /// kernel
+    /// each piece then has a u of its own.
     pub(super) pieces: Option<[usize; 2]>,
-    /// What the loops of a thread make.
+    /// How many iterations the loops of a thread make.
     pub(super) iterations: usize,
 }
 
-/// Terms of a part beyond which rounding errors pile up.
+/// In longer parts rounding errors pile up.
 const LONGEST: usize = 2048;
-/// Results of all parts together that are worth their memory.
+/// More results than these, of all parts together, are not worth their memory.
 const MOST_RESULTS: usize = 4 << 20;
 
-/// Splits a sum into so many parts that enough workgroups have work, that no part is so long that rounding errors pile
-/// up, as long as the parts' results take little memory, and that no thread's loops are too long. Each of `tiles` of
-/// the results has a workgroup for each part.
+/// Splits a sum into parts, so that enough workgroups have work, no thread's loops are too long, and, while the parts'
+/// results take little memory, no part is so long that rounding errors pile up. Each tile of the result (there are
+/// `tiles`)
+/// takes one workgroup for each part.
 pub(super) fn split(
     sum: Sum,
     tiles: usize,
@@ -55,7 +57,7 @@ pub(super) fn split(
     let (workgroups, shortest) = if caps.cpu { (4, 1024) } else { (128, 128) };
     let by_workgroups = (workgroups / tiles.max(1)).min(k / shortest).min(64);
     let by_length = k.div_ceil(LONGEST).min(MOST_RESULTS / results.max(1));
-    // A thread of the second kernel goes through all parts.
+    // One thread of the second kernel goes through all parts.
     let parts = by_workgroups.max(by_length).clamp(1, caps.loop_piece());
     let longest = variant.longest_run(caps);
     let of = |sizes: [usize; 3], part: usize, run: usize, pieces| Split {
@@ -68,20 +70,20 @@ pub(super) fn split(
     };
     let [u, v, run] = match sum {
         Sum::Run(_) => {
-            // Where vectors are read, they must not be torn.
+            // A cut must not tear the vectors that a kernel reads.
             let inner = k.div_ceil(parts).next_multiple_of(4).clamp(4, longest);
             return of([k.div_ceil(inner).max(1), 1, inner], 1, inner, None);
         }
         Sum::Nest(sizes) => sizes,
     };
     let room = caps.loop_iterations.saturating_sub(Variant::ITERATIONS_AROUND);
-    // Values of u that a thread can go through where each has `v` runs of this length.
+    // How many values of u a thread can go through, where each has `v` runs of this length.
     let most = |v: usize, run: usize| room / (1 + v * (1 + variant.iterations(run)));
     let part = (u / parts).max(1).min(most(v, run));
     if part > 0 {
         return of([u, v, run], part, run, None);
     }
-    // Not even one u: its runs are cut as well, and each piece becomes a u.
+    // One u is too long: this cuts its runs as well, and each piece becomes a u.
     let pieces = run.div_ceil(longest);
     let piece = run.div_ceil(pieces).next_multiple_of(64);
     let pieces = run.div_ceil(piece);

@@ -1,4 +1,4 @@
-//! Every variant of the product computes the same as the plain sum, on shapes that fill no tile.
+//! Tests that every variant of the product computes the same as the plain sum, on shapes that fill no tile.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use crate::graph::{Op, Spec};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 
-/// A product by one variant.
+/// Computes a product by one variant.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Fixed {
     product: Product,
@@ -63,14 +63,14 @@ fn variants_agree_with_the_plain_sum() {
     ];
     let caps = Device::current().unwrap().caps().clone();
     if let Some([least, most]) = caps.subgroups {
-        // Subgroups that are the whole workgroup, many in one, and larger than what they count on.
+        // Subgroups as large as the workgroup, several in one, and larger than the kernels assume.
         for (lanes, wx) in [(least.min(8), most), (least.min(8), 64.max(most)), (4, 32.max(most))] {
             let (lanes, wx) = (lanes as usize, wx as usize);
             let sizes = [(1, 2), (2, 1), (4, 1)];
             variants.extend(sizes.map(|(tm, tn4)| Variant::Lanes { lanes, tm, tn4, wx }));
         }
     }
-    // Small matrices of every kind that is declared; the numbers are exact in f16.
+    // Small matrices of every kind that the device declares; the numbers are exact in f16.
     for kind in &caps.cooperative {
         variants.extend(Variant::of_kind(kind, &caps));
     }
@@ -140,7 +140,7 @@ fn few_filters_agree_with_the_plain_sum() {
     }
 }
 
-/// Random numbers, so that rounding shows: how far each kind of variant is from the sums in `f64`.
+/// Random numbers show the rounding: how far each kind of variant is from the sums in `f64`.
 #[test]
 fn rounding_is_what_a_variant_says() {
     let (m, k, n) = (70, 301, 67);
@@ -165,7 +165,7 @@ fn rounding_is_what_a_variant_says() {
         let worst = errors.fold(0.0, f64::max);
         println!("{variant:?}: {worst:.1e} of the root mean square");
         match variant {
-            // Two factors, each rounded to 11 bits: 7e-4 a product at most, and sums of many are less far off.
+            // Each of the two factors is rounded to 11 bits: at most 7e-4 a product, and less for sums of many.
             Variant::Cooperative { half: true, .. } => assert!((1e-5..2e-3).contains(&worst)),
             _ => assert!(worst < 3e-6, "{variant:?}: {worst:e}"),
         }
@@ -179,6 +179,6 @@ fn only_little_products_take_small_tiles() {
     let caps = Caps { cpu: true, subgroups: Some([8, 8]), ..Caps::portable() };
     let first = |products| candidates(Problem { m: 25, n: 32, inner: 28, products }, &caps)[0];
     assert!(matches!(first(25 * 32 * 28), Variant::Registers { tm: 2, .. }));
-    // The gradient of a convolution's filters: short runs, of which there are many.
+    // The gradient of a convolution's filters has many short runs.
     assert!(matches!(first(64 * 28 * 25 * 32 * 28), Variant::Lanes { .. }));
 }

@@ -1,12 +1,13 @@
-//! The kernels of the product family: which there are, which the table prefers, and which are worth measuring.
+//! The kernels of the product family: their list, the table's preference, and the ones worth measuring.
 
 use crate::device::{Caps, Cooperative};
 use crate::dtype::DType;
 
-/// One way to compute a product. All give the same result but for rounding.
+/// One way to compute a product. All give the same result up to rounding.
 ///
-/// A workgroup of `wx` by `wy` threads makes a tile of the result. `tm` and `tn` are rows and columns of a thread, `tm4` and
-/// `tn4` vectors of four of them.
+/// A workgroup of `wx` by `wy` threads computes a tile of the result. A thread has `tm` rows and `tn` columns; `tm4`
+/// and
+/// `tn4` count them in vectors of four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(test, derive(Hash))]
 pub(crate) enum Variant {
@@ -18,25 +19,26 @@ pub(crate) enum Variant {
     Tiled,
     /// `shaders/gemm_cooperative.wgsl`: tiles of `32 * side` rows and columns by `wx` threads, in matrices of `size`.
     Cooperative { size: usize, half: bool, side: usize, wx: usize },
-    /// `shaders/gemm_dots.wgsl`: `wx` threads share the sum of `4 * tm4` rows by `tn` columns: four, or all there are.
+    /// `shaders/gemm_dots.wgsl`: `wx` threads share the sum of `4 * tm4` rows by `tn` columns, all that the product
+    /// has.
     Dots { tm4: usize, tn: usize, wx: usize },
 }
 
-/// What the choice of a variant depends on.
+/// The sizes that decide the choice of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) m: usize,
     pub(crate) n: usize,
-    /// How long a run of the sum is.
+    /// The length of a run of the sum.
     pub(crate) inner: usize,
-    /// How many products of numbers are made in all.
+    /// The count of all multiplications.
     pub(crate) products: usize,
 }
 
-/// Products in a sum of which so many are made that a large tile is worth its compilation.
+/// So many multiplications make a large tile worth its compilation.
 const MUCH_WORK: usize = 1 << 24;
 
-/// Products of which so few are made that a processor is done with them before it has compiled a tile.
+/// A processor finishes fewer multiplications than these before it has compiled a tile.
 const LITTLE_WORK: usize = 1 << 15;
 
 /// The variants that can compute `problem`, the one that the table prefers first.
@@ -49,15 +51,15 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     list
 }
 
-/// Few columns give few threads work, unless they share the sum.
+/// Few columns give few threads work, unless threads share the sum.
 fn dots(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
     let wx = if caps.cpu { 8 } else { 64 };
-    // SwiftShader, which has four lanes, does not come to the end of compiling eight rows.
+    // SwiftShader, which has four lanes, never finishes compiling eight rows.
     let tm4 = if caps.eight_lanes() && m > 4 { 2 } else { 1 };
     ((1..=4).contains(&n) && inner >= 8 * wx).then_some(Variant::Dots { tm4, tn: n, wx })
 }
 
-/// Broadcasts spare loads, which are dear on processors.
+/// Broadcasts between lanes save loads, which are expensive on processors.
 fn lanes(Problem { m, n, products, .. }: Problem, caps: &Caps) -> Option<Variant> {
     let (tm, tn4) = match (m, n) {
         (0..=8, 0..=32) => (1, 1),
@@ -70,12 +72,12 @@ fn lanes(Problem { m, n, products, .. }: Problem, caps: &Caps) -> Option<Variant
     pays.then_some(Variant::Lanes { lanes: 8, tm, tn4, wx: 8 })
 }
 
-/// Workgroup memory is ordinary memory on processors, and a tile pays where it is mostly filled.
+/// On processors workgroup memory is ordinary memory; on GPUs a tile pays where it is mostly full.
 fn tiled(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
     (!caps.cpu && m > 32 && n > 32 && inner >= 16).then_some(Variant::Tiled)
 }
 
-/// Each thread by itself: any adapter can, and any problem.
+/// Threads share nothing: this works on any adapter and for any problem.
 fn registers(problem: Problem, slow_to_compile: bool, caps: &Caps) -> Variant {
     let Problem { m, n, inner, products } = problem;
     let most_rows = if caps.cpu && products < LITTLE_WORK {
@@ -95,7 +97,7 @@ fn registers(problem: Problem, slow_to_compile: bool, caps: &Caps) -> Variant {
     let most_across = 64 / m.div_ceil(tm).next_power_of_two().min(8);
     let wx = n.div_ceil(4 * tn4).next_power_of_two().min(most_across);
     let mut wy = 64 / wx;
-    // A processor's cores share workgroups, of which a large one would leave a small product too few.
+    // Workgroups spread over a processor's cores; large ones would leave a small product too few.
     while caps.cpu && wy > 1 && wx * wy > 8 && m.div_ceil(tm * wy) * n.div_ceil(4 * tn4 * wx) < 4 {
         wy /= 2;
     }
@@ -114,9 +116,11 @@ impl Variant {
         }
     }
 
-    /// Vectors of four results that each thread keeps. A processor's driver takes long to compile what follows a
-    /// product, so there it follows once, in a loop over results in memory, whose count is a parameter: no
-    /// driver writes that loop out.
+    /// How many vectors of four results each thread keeps. A processor's driver takes long to compile the code that
+    /// follows a
+    /// product, so the code stands once, in a loop over results in memory. The loop's count is a parameter, so no
+    /// driver
+    /// unrolls it.
     pub(crate) fn sums(self) -> usize {
         match self {
             Variant::Registers { tm, tn4, .. } => tm.div_ceil(4) * tm.min(4) * tn4,
@@ -125,7 +129,7 @@ impl Variant {
         }
     }
 
-    /// Of a tile of small matrices: how many i it is deep, and the elements from one i to the next.
+    /// For a tile of small matrices: its depth in i, and the elements from one i to the next.
     pub(crate) fn staged(self) -> [usize; 2] {
         match self {
             Variant::Cooperative { half: true, side, .. } => [32, 32 * side + 8],
@@ -135,14 +139,15 @@ impl Variant {
     }
 }
 
-/// The kernel without tiles that others are compared with.
+/// The kernel without tiles, with which tests compare the others.
 pub(crate) const PLAIN: Variant = Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 };
 
-/// What `candidates` has, and what a measurement may prefer to it: the table's choice first. The plain one is among them.
+/// The variants of `candidates` and others that a measurement may prefer, the table's choice first. `PLAIN` is among
+/// them.
 pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
     let Problem { m, n, inner, .. } = problem;
     let mut list = candidates(problem, caps);
-    // A tile may be half empty, not more: then a smaller one does the same with less.
+    // A tile may be half empty, not more: a smaller one would do the same with less work.
     let fits = |rows: usize, columns: usize| rows < 2 * m.max(1) && columns < 2 * n.max(1);
     let mut add = |variant: Variant| {
         let [rows, columns] = variant.smallest_block();
@@ -153,8 +158,9 @@ pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
     for (tm, tn4) in [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)] {
         match caps.subgroups {
             Some([8, 8]) if caps.cpu => add(Variant::Lanes { lanes: 8, tm, tn4, wx: 8 }),
-            // A workgroup of the largest subgroup holds whole subgroups of every size, and the smallest says on how
-            // many lanes there is to count.
+            // A workgroup as large as the largest subgroup holds whole subgroups of every size; the kernel counts on
+            // the lanes of the
+            // smallest.
             Some([least, most]) if !caps.cpu && least >= 4 && most <= 128 => {
                 let lanes = least.min(8) as usize;
                 add(Variant::Lanes { lanes, tm: tm * 8 / lanes, tn4, wx: most as usize });
@@ -169,7 +175,7 @@ pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
         }
     }
     tiled(problem, caps).into_iter().for_each(&mut add);
-    // Large tiles take the drivers of other processors long to compile.
+    // Other processors' drivers take long to compile large tiles.
     let small = caps.cpu && !caps.eight_lanes();
     for (tm, tn4) in [(8, 2), (8, 1), (4, 2), (4, 1)] {
         if !small || tm * tn4 <= 4 {
@@ -203,7 +209,7 @@ impl Variant {
         }
     }
 
-    /// Rows and columns of the smallest block that is computed whole: a thread's where threads do not share loads.
+    /// Rows and columns of the smallest block computed whole: a thread's, where threads do not share loads.
     fn smallest_block(self) -> [usize; 2] {
         match self {
             Variant::Registers { tm, tn4, .. } => [tm, 4 * tn4],
@@ -211,7 +217,7 @@ impl Variant {
         }
     }
 
-    /// Products of small matrices of this kind, the largest tile that the adapter can hold first.
+    /// The variants with small matrices of this kind, the largest tile that the adapter can hold first.
     pub(crate) fn of_kind(kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
         let half = kind.inputs == DType::F16;
         let size = kind.size as usize;
@@ -228,7 +234,7 @@ impl Variant {
         [2, 1].into_iter().filter_map(make)
     }
 
-    /// What the loops of a thread make along a run of i of this length.
+    /// How many iterations a thread's loops make along a run of i of this length.
     pub(crate) fn iterations(self, run: usize) -> usize {
         let quads = run / 4;
         1 + match self {
@@ -242,10 +248,10 @@ impl Variant {
         }
     }
 
-    /// What they make before and after the sums, with whatever tile.
+    /// A bound on the iterations before and after the sums, for any tile.
     pub(crate) const ITERATIONS_AROUND: usize = 128;
 
-    /// The longest run that the loops of a thread can go along, in whole tiles.
+    /// The longest run that a thread's loops may go along, in whole tiles.
     pub(crate) fn longest_run(self, caps: &Caps) -> usize {
         let room = caps.loop_iterations.saturating_sub(Self::ITERATIONS_AROUND + 8);
         (room * 4096 / self.iterations(4096) / 64 * 64).max(64)

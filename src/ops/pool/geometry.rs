@@ -1,4 +1,4 @@
-//! The windows of a pooling: their options, and how many there are.
+//! The windows of a pooling: their options and their count.
 
 use super::super::conv2d::{FARTHEST, Padding, windows};
 use crate::error::{Error, Result, message};
@@ -6,12 +6,12 @@ use crate::options::options;
 use crate::shape::Shape;
 
 options! {
-    /// How the windows of a pooling lie, each as (rows, columns).
+    /// The placement of a pooling's windows, each size as (rows, columns).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Pool2dOptions {
-        /// Steps between windows; `None`, the default, is a window's own size, so that one lies beside the other.
+        /// Steps between windows; by default (`None`) a window's own size, so that windows lie side by side.
         strides: Option<[usize; 2]> as [usize; 2] = None,
-        /// How far windows may leave the image; not at all.
+        /// How far windows may reach beyond the image; not at all.
         padding: Padding = Padding::Valid,
     }
 }

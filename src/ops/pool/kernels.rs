@@ -1,6 +1,6 @@
-//! The kernels behind pooling and its gradients: how the walks through windows are spread over threads.
+//! The kernels behind pooling and its gradients: how they spread the walks through windows over threads.
 //!
-//! Not an op: the ops say what becomes of each place, in WGSL.
+//! This file is no op: the ops give the WGSL that visits each place.
 
 use super::super::inferred;
 use super::super::split_k::{split_length, store_to, sum_splits};
@@ -11,20 +11,21 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::shape::Shape;
 use crate::wgsl::{expand, shader};
 
-/// What the kernels of a pooling, or of its gradient, have in common.
+/// The data that a pooling's kernels, or its gradient's, share.
 pub(super) struct Form<'a> {
     label: &'static str,
     image: &'a Shape,
     options: Windows,
     output: &'a Spec,
-    /// Into how many parts the walk through a window, or through the windows over a place, is cut.
+    /// How many parts the walk through a window, or through the windows over a place, is cut into.
     pub(super) parts: usize,
-    /// Steps of the walk.
+    /// The steps of the walk.
     steps: usize,
 }
 
 impl<'a> Form<'a> {
-    /// Where each element walks through at most `rows` by `columns`. What is too long for a thread is cut.
+    /// A form in which each element walks through at most `rows` by `columns` places, cut where that is too long for a
+    /// thread.
     pub(super) fn new(
         label: &'static str,
         image: &'a Shape,
@@ -41,12 +42,13 @@ impl<'a> Form<'a> {
         Form { parts: whole.div_ceil(steps), steps, ..form }
     }
 
-    /// Elements that a thread computes apart: four channels of a place lie together, or they do not.
+    /// How many elements a thread computes separately: one vector where four channels of a place lie together, else
+    /// four.
     fn lanes(&self) -> usize {
         if self.image[3].is_multiple_of(4) { 1 } else { 4 }
     }
 
-    /// The kernel of `body`, which reads `inputs`, given by name: of the op's results, or of their parts.
+    /// The kernel with this `body` and these named inputs, which computes the op's results, or their parts.
     pub(super) fn kernel(
         &self,
         body: &str,
@@ -122,8 +124,9 @@ impl<'a> Form<'a> {
         kernel.workgroups(threads.div_ceil(64), self.steps.max(self.parts))
     }
 
-    /// The kernel of `body` where the walk is not cut. Else one that finds what its parts come to, of which `join` makes
-    /// the results, and that.
+    /// The kernel of `body` where the walk is not cut. Else a kernel that computes its parts, and the kernel of `join`,
+    /// which
+    /// makes the results of them.
     pub(super) fn lower(
         &self,
         body: &str,
@@ -139,7 +142,7 @@ impl<'a> Form<'a> {
         Lowering::Kernels(Kernels { temps, kernels })
     }
 
-    /// The function that goes through `rows` and `columns`: all, or those of the thread's part.
+    /// The WGSL function that walks through `rows` and `columns`: all of them, or those of the thread's part.
     pub(super) fn over(&self, begin: &str, first: &str, visit: &str, finish: &str) -> String {
         let (head, loops, end) = match self.parts {
             1 => (
@@ -165,7 +168,7 @@ impl<'a> Form<'a> {
         )
     }
 
-    /// The function that goes through the parts of element e.
+    /// The WGSL function that walks through the parts of element e.
     pub(super) fn over_parts(&self, begin: &str, visit: &str, finish: &str) -> String {
         format!(
             "fn pool(e: u32) -> V {{\n    {WINDOW}\n    {begin}\n    \

@@ -1,7 +1,8 @@
-//! Largest and mean values over windows of images `[N,H,W,C]`.
+//! Computes largest and mean values over windows of images `[N,H,W,C]`.
 //!
-//! A maximum's gradient goes to the first of the largest elements of its window, in row-major order, as in
-//! TensorFlow; places that a mean's window reaches outside the image do not count.
+//! A maximum's gradient goes to the first of the largest elements of its window, in row-major order, as in TensorFlow;
+//! a
+//! mean counts only the places of its window that lie inside the image.
 
 mod geometry;
 mod kernels;
@@ -22,7 +23,7 @@ use geometry::{Windows, geometry};
 use kernels::{Form, MEAN, WINDOW, sum_over_holders};
 
 impl Tensor {
-    /// The largest element of each window of (rows, columns); NaN if it holds one.
+    /// The largest element of each window of (rows, columns); NaN if the window holds one.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -51,7 +52,7 @@ impl Tensor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Max,
-    /// Where the largest element is: its flat index in the image, as `i32`.
+    /// The place of the largest element: its flat index in the image, as `i32`.
     ArgMax,
     Average,
 }
@@ -114,7 +115,7 @@ impl Op for Pool {
                 let here = format!("let other = vec4<u32>(at) + LANES;\n    {better}");
                 let body = form.over(WINDOW, first, &visit(&here), "return V(place);");
                 form.lower(&body, &inputs, DType::I32, |form| {
-                    // Each of the four places is where its lane is.
+                    // Each of the four places lies in its own lane.
                     let there = format!(
                         "let other = vec4<u32>(load_places(at));\n    \
                          let v = vec4<f32>(load_x(other.x).x, load_x(other.y).y, load_x(other.z).z, load_x(other.w).w);\n    \
@@ -190,7 +191,7 @@ impl Operation for MaxPoolGrad {
         Keep::Inputs
     }
 
-    // The op moves dy to places, so its gradient picks those places.
+    // The op moves dy to places, so its gradient reads those places.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         only(dispatch(MaxPoolPick { options: self.options }, &[back.dy, back.x(1)])?)
     }
@@ -212,7 +213,7 @@ impl Op for MaxPoolPick {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        // The four places have the four channels that lie together, so each is where its lane is.
+        // The four places belong to four neighbouring channels, so each lies in its own lane.
         let body = "fn pool(e: u32) -> V {\n    \
              let at = vec4<u32>(load_places(e));\n    \
              return V(load_x(at.x).x, load_x(at.y).y, load_x(at.z).z, load_x(at.w).w);\n}";
