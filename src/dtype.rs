@@ -1,7 +1,7 @@
-//! Element types: how each is stored, what it becomes in a register, how a scalar joins it.
+//! Element types: how a device stores each, its type in a register, and how a scalar joins it.
 //!
-//! There is no promotion between tensors, as in TensorFlow: two dtypes in one call are an error. Only a
-//! plain Rust number is weak and takes the dtype of the tensor it meets.
+//! As in TensorFlow, tensors are not promoted: two dtypes in one call are an error. Only a plain Rust number takes the
+//! dtype of the tensor beside it.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ use crate::error::{Error, Result, message};
 pub enum DType {
     /// 32-bit float, the default.
     F32,
-    /// 16-bit float, where the adapter has it; arithmetic and sums are done in `f32`.
+    /// 16-bit float, where the adapter has it; kernels compute and sum in `f32`.
     F16,
     /// 32-bit signed integer.
     I32,
     /// 32-bit unsigned integer.
     U32,
-    /// Stored bytes (pixels); cast before doing arithmetic.
+    /// Bytes (pixels), for storage; cast them before doing arithmetic.
     U8,
-    /// True or false; stored as one `u32` an element.
+    /// True or false; a device stores each element as a `u32`.
     Bool,
 }
 
-/// What an element is while a kernel computes with it.
+/// The type of an element while a kernel computes with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Register {
     F32,
@@ -82,7 +82,7 @@ impl DType {
         }
     }
 
-    /// Bytes a buffer of `elements` binds: whole vectors of four elements, and at least one of 16 bytes.
+    /// The bytes of a buffer of `elements`: whole vectors of four elements, and at least 16 bytes.
     pub(crate) fn bytes(self, elements: usize) -> u64 {
         let bytes = (elements as u64).saturating_mul(self.size() as u64);
         bytes.checked_next_multiple_of(16).unwrap_or(u64::MAX).max(16)
@@ -130,7 +130,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The dtype it has where there is no tensor to take one from.
+    /// The number's dtype where there is no tensor to take one from.
     pub(crate) fn default_dtype(self) -> DType {
         match self {
             Scalar::Float(_) => DType::F32,
@@ -158,7 +158,7 @@ impl Scalar {
                     _ => (0, 255),
                 };
                 match self {
-                    // A negative one keeps its bits.
+                    // A negative number keeps its bits.
                     Scalar::Int(v) if (low..=high).contains(&v) => Ok(v as u32),
                     _ => refused(&format!(
                         "it is outside {low} to {high}; cast the tensor to f32 first"

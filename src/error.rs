@@ -1,7 +1,7 @@
-//! What can go wrong, in few variants whose sentences say what happened and what to do.
+//! Errors: few variants, whose messages say what happened and what to do.
 //!
-//! A message names the op as TensorFlow does, the rule that was broken, the values that broke it and
-//! a remedy. Nothing here knows a tensor: modules above build their own sentences.
+//! A message names the op as TensorFlow does, the rule that the call broke, the values that broke it and a remedy. This
+//! file knows no tensors: the modules above write their own messages.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The result of every fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call was refused or a device gave up. The text is meant to be read by a person.
+/// Why a call or a device failed. The text is for people to read.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -38,13 +38,13 @@ pub enum Error {
     /// The adapter, the device or its memory; [`DeviceFault`] says which.
     #[error("{1}")]
     Device(DeviceFault, Message),
-    /// A tape was asked for what it did not record.
+    /// A program asked a tape for something that it did not record.
     #[error("{0}")]
     Gradient(Message),
-    /// Saved values do not fit what they are restored into.
+    /// Saved values do not fit the variables that a program restores.
     #[error("{0}")]
     Checkpoint(Message),
-    /// A data file's contents are broken or not what was asked for.
+    /// A data file's contents are broken, or are not what the program asked for.
     #[error("{0}")]
     Data(Message),
     /// The operating system refused a file operation. A browser has no files, so there is no such error.
@@ -54,13 +54,14 @@ pub enum Error {
 
 /// What an [`Error`] says; reads as a `str`.
 ///
-/// A pointer wide, as every call returns room for an error and most return none: in a browser's build that is code.
+/// It is one pointer wide: every call returns room for an error, most return none, and in a browser's build room is
+/// code.
 #[derive(Clone, PartialEq, Eq)]
 #[allow(clippy::box_collection)] // A `Box<str>` is two pointers wide.
 pub struct Message(Box<String>);
 
 impl Message {
-    /// Not inlined, as there are hundreds of messages.
+    /// The compiler must not inline this, as there are hundreds of messages.
     #[inline(never)]
     pub(crate) fn of(text: fmt::Arguments<'_>) -> Self {
         Message(Box::new(fmt::format(text)))
@@ -125,19 +126,19 @@ pub(crate) use message;
 pub struct IoError {
     /// The file or folder.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub source: std::io::Error,
     /// Both as text. Made with the error, so that a page, which has no files, does not load the words for each.
     text: Message,
 }
 
-/// What is wrong with a device.
+/// The fault of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceFault {
-    /// No adapter was found, or none fits what was asked for.
+    /// There is no adapter, or none fits the request.
     NoAdapter,
-    /// The device is gone (driver reset, unplugged, destroyed). Make a new one and go on from host values.
+    /// The device is lost (driver reset, unplugged, destroyed). Make a new one and go on from host values.
     Lost,
     /// The memory limit or the adapter's memory is used up.
     OutOfMemory,
@@ -154,7 +155,7 @@ pub enum DeviceFault {
 }
 
 impl Error {
-    /// True if the device is gone and a new one has to be made.
+    /// True if the device is lost and the program must make a new one.
     pub fn is_device_lost(&self) -> bool {
         matches!(self, Error::Device(DeviceFault::Lost, _))
     }
@@ -170,7 +171,7 @@ impl Error {
         Error::Io(Arc::new(IoError { path, source, text }))
     }
 
-    /// The same error with other words.
+    /// The same kind of error with another text.
     pub(crate) fn reworded(mut self, words: impl FnOnce(&Message) -> Message) -> Self {
         match &mut self {
             Error::Shape(text)

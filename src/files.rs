@@ -1,7 +1,7 @@
-//! Reads files, if they are files at all, and replaces them in one step.
+//! Reads files, refuses what is no file, and replaces files in one step.
 //!
-//! A new file is first written beside the old one, under a name that says which process writes it. If that process is
-//! killed, the next one that replaces the file removes what is left.
+//! A process writes a new file beside the old one, under a name that contains the process, and then renames it. If the
+//! process is killed before, the next process that replaces the file removes the rest.
 
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What the system says of the file at `path`. Refuses anything but a file: opening a pipe waits for its other end, and
+/// The metadata of the file at `path`. Refuses anything but a file: opening a pipe would wait for its other end, and
 /// replacing a device would turn it into a file.
 pub(crate) fn look(path: &Path) -> io::Result<Metadata> {
     let found = fs::metadata(path)?;
@@ -46,15 +46,16 @@ pub(crate) fn replace(
     written
 }
 
-/// A process that writes a file, by its number and where that number counts.
+/// The process that writes a file: its number, and the system on which that number counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Owner {
-    /// The machine since it was started, and the processes that see each other there; 0 if the system does not tell.
+    /// Identifies the running system and the processes that see each other there; 0 if the system does not say.
     home: u64,
     process: u32,
 }
 
-/// A file of a process that this one cannot see counts as left over after so long: no file takes that long to write.
+/// After so long this process takes the file of a process that it cannot see for a leftover: no file takes so long to
+/// write.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Owner {
@@ -75,7 +76,7 @@ impl Owner {
         path.with_file_name(name)
     }
 
-    /// Whose file this is, if [`Owner::file`] has made its name for the file `name`.
+    /// The owner of this file, if [`Owner::file`] made its name for the file `name`.
     fn of(file: &str, name: &str) -> Option<Self> {
         let middle = file.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".tmp")?;
         let mut parts = middle.split('-');
@@ -94,7 +95,7 @@ impl Owner {
             let age = found.modified().ok().and_then(|then| then.elapsed().ok());
             return age.is_some_and(|age| age > OLD);
         }
-        // Where a system hides other users' processes it shows one's own.
+        // A system that hides other users' processes still shows our own.
         owns(found) && !Path::new("/proc").join(self.process.to_string()).exists()
     }
 }
@@ -120,7 +121,7 @@ fn owns(_: &Metadata) -> bool {
     false
 }
 
-/// Removes what processes that were killed while they replaced `path` have left beside it.
+/// Removes the files that killed processes left beside `path` while they replaced it.
 fn remove_leftovers(path: &Path) {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -130,7 +131,7 @@ fn remove_leftovers(path: &Path) {
         // This does not follow links.
         let found = owner.and_then(|owner| Some((owner, entry.metadata().ok()?)));
         if found.is_some_and(|(owner, found)| found.is_file() && owner.is_gone(&found)) {
-            // Somebody else may have removed it.
+            // Another process may have removed it.
             let _ = fs::remove_file(entry.path());
         }
     }

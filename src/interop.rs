@@ -1,8 +1,8 @@
-//! Sharing with an application that uses wgpu itself: its device, its buffers, without a copy.
+//! Shares the device and buffers of an application that uses wgpu itself, without a copy.
 //!
-//! All public items that name a type of wgpu are here, wgpu itself included. A new version of wgpu changes its types, so
-//! this module moves with wgpu's versions: what is in it may change in a minor version of this crate, as nothing else
-//! does. `docs/embedding.md` tells how an application and a network take turns.
+//! All public items that name a type of wgpu are here, wgpu itself included. A new version of wgpu changes its types,
+//! so this module may change in a minor version of this crate, as nothing else does. `docs/embedding.md` shows how an
+//! application and a network take turns.
 //!
 //! ```
 //! # fn main() -> wgrad::Result<()> {
@@ -24,10 +24,10 @@ use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// The version of wgpu whose devices and buffers can be shared.
+/// The version of wgpu whose devices and buffers this crate shares.
 pub use wgpu;
 
-/// A [`Device`] and wgpu's.
+/// Connects a [`Device`] with wgpu's.
 pub trait DeviceExt: Sized {
     /// Shares a device that the application has made, with the limits and features that it has. Kernels need those of
     /// `wgpu::Limits::downlevel_defaults()`, and do more at once where there is more.
@@ -35,7 +35,7 @@ pub trait DeviceExt: Sized {
     /// wgrad replaces the device's handlers for uncaptured errors and for loss. Clone this handle to get others; a
     /// second call for the same device would take the handlers from the first.
     ///
-    /// [`TensorExt::from_buffer`] tells how buffers are shared.
+    /// [`TensorExt::from_buffer`] says how to share buffers.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -78,23 +78,24 @@ impl DeviceExt for Device {
     }
 }
 
-/// A [`Tensor`] and wgpu's buffers.
+/// Connects a [`Tensor`] with wgpu's buffers.
 pub trait TensorExt: Sized {
-    /// A tensor over an application's buffer, without a copy: the elements in row-major order from the buffer's start.
+    /// Makes a tensor over an application's buffer, without a copy: the elements in row-major order from the buffer's
+    /// start.
     ///
-    /// The buffer is one of this device ([`DeviceExt::wgpu`]) with the usages `STORAGE`, `COPY_SRC` and `COPY_DST`, and
-    /// holds whole vectors of four elements: the tensor's bytes, rounded up to a multiple of 16. It may be longer; a
-    /// part that does not begin at its start is a slice of a tensor over the whole. It must be one that the application
-    /// has made, not one of [`buffer`](TensorExt::buffer).
+    /// The buffer must belong to this device ([`DeviceExt::wgpu`]), have the usages `STORAGE`, `COPY_SRC` and
+    /// `COPY_DST`, and hold whole vectors of four elements: the tensor's bytes, rounded up to a multiple of 16. It may
+    /// be longer; take a slice of a tensor over the whole buffer for a part that does not begin at its start. The
+    /// application must have made the buffer: one from [`buffer`](TensorExt::buffer) will not do.
     ///
-    /// wgrad only reads it. The application writes it in two steps, as ops that were called may still wait to read it:
+    /// wgrad only reads it. The application writes it in two steps, as earlier ops may still wait to read it:
     ///
     /// 1. [`into_buffer`](TensorExt::into_buffer) sends those ops to the queue, ahead of what the application submits next, and makes
     ///    sure that nobody else holds the value. ([`buffer`](TensorExt::buffer) and [`Device::flush`] send them too, but the tensor,
     ///    its clones, reshaped ones and what tapes keep of them then change with the buffer: gradients would be wrong.)
     /// 2. After the write, `from_buffer` makes a new tensor for the new value.
     ///
-    /// Several tensors may be made over one buffer; then all but the last have to be dropped before `into_buffer`.
+    /// A program may make several tensors over one buffer; it must drop all but the last before `into_buffer`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -123,9 +124,9 @@ pub trait TensorExt: Sized {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Device`] if the buffer is too small, lacks a usage, is another device's, destroyed or mapped (in a
-    /// browser these three are told by a later call), if the tensor is beyond the adapter's limits, or if the device is
-    /// lost.
+    /// [`Error::Device`] if the buffer is too small, lacks a usage, belongs to another device, is destroyed or mapped
+    /// (in a browser a later call reports these three), if the tensor is beyond the adapter's limits, or if the device
+    /// is lost.
     fn from_buffer(
         device: &Device,
         buffer: wgpu::Buffer,
@@ -133,24 +134,24 @@ pub trait TensorExt: Sized {
         dtype: DType,
     ) -> Result<Self>;
 
-    /// The wgpu buffer that holds the value, in row-major order, for an application to read. What it submits from now on
-    /// finds the value there.
+    /// The wgpu buffer that holds the value, in row-major order, for an application to read. Work that the application
+    /// submits from now on finds the value there.
     ///
-    /// One that wgrad has made must not be written, and holds the value only while the tensor (or a clone) lives:
-    /// afterwards it is used for other values. One that the application has made may be written, as
-    /// [`from_buffer`](TensorExt::from_buffer) tells: the ops that wait to read it are sent to the queue by this call.
+    /// The application must not write a buffer that wgrad has made. Such a buffer holds the value only while the tensor
+    /// (or a clone) lives; afterwards wgrad uses it for other values. The application may write a buffer of its own as
+    /// [`from_buffer`](TensorExt::from_buffer) says: this call sends the ops that wait to read it to the queue.
     ///
     /// # Errors
     /// [`Error::Device`] if computing the value, or what waited to read it, failed, or the device is lost.
     fn buffer(&self) -> Result<wgpu::Buffer>;
 
-    /// Takes the application's buffer back from a tensor of [`from_buffer`](TensorExt::from_buffer), to be written: the ops that wait to
-    /// read it are sent to the queue, ahead of what the application submits from now on, and nobody else holds the
-    /// value.
+    /// Takes the application's buffer back from a tensor of [`from_buffer`](TensorExt::from_buffer), so that the
+    /// application may write it. The call sends the ops that wait to read it to the queue, ahead of what the
+    /// application submits from now on, and makes sure that nobody else holds the value.
     ///
     /// # Errors
     /// [`Error::Device`] if a clone, a reshaped tensor, a variable or a tape holds the value, if the buffer is wgrad's
-    /// own, if what waited failed, or if the device is lost. The tensor is gone all the same.
+    /// own, if an op that waited failed, or if the device is lost. The tensor is gone all the same.
     fn into_buffer(self) -> Result<wgpu::Buffer>;
 }
 

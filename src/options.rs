@@ -1,4 +1,4 @@
-//! How options are written, everywhere in the crate: one struct that is `#[non_exhaustive]`, with defaults and setters.
+//! The macro that writes every options struct of the crate: `#[non_exhaustive]`, with defaults and setters.
 
 /// Makes a struct of options: `Default`, `new`, and for each field a method that sets it.
 macro_rules! options {

@@ -1,4 +1,4 @@
-//! Shapes: broadcasting, strides and axes. Pure arithmetic; nothing here touches a device.
+//! Shapes: broadcasting, strides and axes. This file computes with numbers alone and knows no device.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,14 +9,14 @@ use crate::error::{Error, Result, message};
 
 /// The sizes of a tensor's axes, outermost first; a scalar has none.
 ///
-/// Made from arrays, slices and vectors: functions that take `impl Into<Shape>` are called with `[2, 3]`,
-/// `[]` or `vec![n, 28, 28]`.
+/// Arrays, slices and vectors convert to it: functions that take `impl Into<Shape>` accept `[2, 3]`, `[]` or `vec![n,
+/// 28, 28]`.
 #[derive(PartialEq, Eq, Hash, Default)]
 pub struct Shape(SmallVec<[usize; 6]>);
 
 impl Clone for Shape {
     fn clone(&self) -> Self {
-        // Copies the sizes at once, where a derived clone appends them one by one; every call clones shapes.
+        // This copies all sizes at once; a derived clone appends them one by one, and every call clones shapes.
         Shape::new(&self.0)
     }
 }
@@ -27,14 +27,14 @@ impl Shape {
         Shape(SmallVec::from_slice(sizes))
     }
 
-    /// How many elements a tensor of this shape has; 1 for a scalar, `usize::MAX` for more than there are numbers.
+    /// The number of elements of a tensor of this shape; 1 for a scalar, `usize::MAX` if the number overflows.
     pub fn elements(&self) -> usize {
         self.checked_elements().unwrap_or(usize::MAX)
     }
 
     /// As [`Shape::elements`], or `None` where the product is beyond `usize`.
     pub(crate) fn checked_elements(&self) -> Option<usize> {
-        // A zero anywhere makes an empty tensor, however large the other axes.
+        // A zero anywhere empties the tensor, however large the other axes are.
         if self.0.contains(&0) {
             return Some(0);
         }
@@ -49,14 +49,14 @@ impl Shape {
     pub(crate) fn strides(&self) -> SmallVec<[i64; 6]> {
         let mut strides = SmallVec::from_elem(1, self.len());
         for axis in (1..self.len()).rev() {
-            // Of an empty tensor the other axes may be beyond all numbers; nothing is read with its strides.
+            // An empty tensor may have other axes whose product overflows; nothing reads with its strides.
             strides[axis - 1] = i64::wrapping_mul(strides[axis], self.0[axis] as i64);
         }
         strides
     }
 
-    /// Strides with which an array of this shape is read as if it had the shape `to`: zero along every
-    /// axis that is broadcast. `self` must broadcast to `to`.
+    /// The strides that read an array of this shape as if it had the shape `to`: zero along every axis that broadcasts.
+    /// `self` must broadcast to `to`.
     pub(crate) fn broadcast_strides(&self, to: &Shape) -> SmallVec<[i64; 6]> {
         let own = self.strides();
         let lead = to.len() - self.len();
@@ -122,7 +122,7 @@ impl From<&Shape> for Shape {
 
 /// The shape that two shapes broadcast to, as NumPy and TensorFlow define it.
 ///
-/// Axes are aligned at the end; sizes must be equal or one of them 1.
+/// Shapes align at the last axis; two sizes must be equal or one of them 1.
 pub(crate) fn broadcast(op: &str, a: &Shape, b: &Shape) -> Result<Shape> {
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
     let lead = long.len() - short.len();
@@ -143,7 +143,7 @@ pub(crate) fn broadcast(op: &str, a: &Shape, b: &Shape) -> Result<Shape> {
     Ok(out)
 }
 
-/// An axis counted from the end if negative, as an index below `rank`.
+/// The index below `rank` of an axis, which counts from the end if negative.
 pub(crate) fn axis_index(op: &str, axis: impl Into<Axis>, rank: usize) -> Result<usize> {
     axis_at(op, axis.into().0, rank)
 }
@@ -162,7 +162,7 @@ fn axis_at(op: &str, axis: i64, rank: usize) -> Result<usize> {
     Ok(index as usize)
 }
 
-/// Axes as a sorted list without doubles; `None` in `axes` stands for all.
+/// The sorted indices of axes, each once; `None` in `axes` stands for all.
 pub(crate) fn axis_list(op: &str, axes: &Axes, rank: usize) -> Result<SmallVec<[usize; 6]>> {
     let Some(axes) = &axes.list else { return Ok((0..rank).collect()) };
     let mut list: SmallVec<[usize; 6]> = SmallVec::new();
@@ -180,14 +180,14 @@ pub(crate) fn axis_list(op: &str, axes: &Axes, rank: usize) -> Result<SmallVec<[
     Ok(list)
 }
 
-/// An axis, counted from the end if negative: made from `i32`, `i64` and `usize`.
+/// An axis; a negative one counts from the end. `i32`, `i64` and `usize` convert to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Axis(pub(crate) i64);
 
-/// Axes of a tensor: one, several, or all of them; negative ones count from the end.
+/// Axes of a tensor: one, several, or all; negative ones count from the end.
 ///
-/// Made from `1`, `-1`, `[0, 2]`, slices and vectors of `i32`, `i64` or `usize`, and `()` or [`Axes::ALL`] (every axis). Of
-/// a reduction it also says whether the axes stay, with size 1:
+/// `1`, `-1`, `[0, 2]`, slices and vectors of `i32`, `i64` or `usize`, and `()` or [`Axes::ALL`] (every axis) convert
+/// to it. For a reduction it also says whether the axes stay, with size 1:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -209,7 +209,7 @@ impl Axes {
     /// Every axis.
     pub const ALL: Axes = Axes { list: None, keepdims: false };
 
-    /// Whether a reduction keeps the axes, with size 1. Ops that do not reduce take no notice of it.
+    /// Sets whether a reduction keeps the axes, with size 1. Other ops ignore it.
     #[must_use]
     pub fn keepdims(mut self, keepdims: bool) -> Self {
         self.keepdims = keepdims;
@@ -239,10 +239,10 @@ impl From<Axis> for Axes {
     }
 }
 
-/// The sizes of a shape to be, of which one may be -1 and is then computed.
+/// The sizes of a new shape. One of them may be -1, and the call computes it.
 ///
-/// Made from arrays, slices and vectors of `usize`, `i64` and `i32`, and from `()` for a scalar:
-/// `x.reshape([n, -1])`, `x.reshape(y.shape())`.
+/// Arrays, slices and vectors of `usize`, `i64` and `i32`, and `()` for a scalar, convert to it: `x.reshape([n, -1])`,
+/// `x.reshape(y.shape())`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sizes(pub(crate) SmallVec<[i64; 6]>);
 
@@ -295,7 +295,7 @@ macro_rules! numbers {
 // For example: `impl From<i32> for Axis`, `impl From<i32> for Axes`, `impl From<&[i32]> for Axes` and `for Sizes`.
 numbers!(i32, i64, usize);
 
-/// A number beyond `i64` is refused as its largest is: no tensor has so many axes or elements.
+/// A number beyond `i64` becomes the largest one, which every call refuses: no tensor has so many axes or elements.
 fn number(n: impl TryInto<i64>) -> i64 {
     n.try_into().unwrap_or(i64::MAX)
 }

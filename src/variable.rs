@@ -31,8 +31,8 @@ use crate::tensor::{Operand, Tensor};
 pub struct Variable(Arc<Cell>);
 
 /// The cell holds its value behind a trait. The compiler then proves a user's struct `Send` and `Sync` without
-/// descending
-/// through all types below a tensor down to the driver's, where deep structs would reach its recursion limit.
+/// descending through all types below a tensor down to the driver's, where deep structs would reach its recursion
+/// limit.
 trait Holder: Send + Sync {
     fn lock(&self) -> MutexGuard<'_, Tensor>;
 }
@@ -77,8 +77,7 @@ impl Variable {
     }
 
     /// The present value. Open tapes note the read. They take each read for a tensor of its own: a value read while no
-    /// tape was
-    /// open stays a constant.
+    /// tape was open stays a constant.
     pub fn read(&self) -> Tensor {
         self.told(&self.lock())
     }
@@ -96,8 +95,7 @@ impl Variable {
     }
 
     /// Replaces the value by `value`: a tensor of the variable's shape, or a number if the variable is a scalar. The
-    /// variable
-    /// moves to `value`'s device; after a device is lost, a program assigns a value on the new one.
+    /// variable moves to `value`'s device; after a device is lost, a program assigns a value on the new one.
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::DType`] if they differ from the variable's.

@@ -10,9 +10,8 @@ use crate::tensor::Tensor;
 /// The numbers at which a weight starts.
 ///
 /// The scaled initializers depend on the fans: a kernel `[in, out]` has `fan_in = in` and `fan_out = out`, a
-/// convolution's
-/// `[KH,KW,C,O]` has `fan_in = KH KW C` and `fan_out = KH KW O`. Their normal forms truncate at two deviations and draw
-/// wider by 1/0.8796, so that the deviation after truncation is the one stated.
+/// convolution's `[KH,KW,C,O]` has `fan_in = KH KW C` and `fan_out = KH KW O`. Their normal forms truncate at two
+/// deviations and draw wider by 1/0.8796, so that the deviation after truncation is the one stated.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

@@ -77,8 +77,7 @@ options! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct CategoricalCrossentropy {
         /// Whether predictions are logits; if not, they are probabilities, which the loss scales to the sum 1 and clips
-        /// to 1e-7 to
-        /// 1 - 1e-7.
+        /// to 1e-7 to 1 - 1e-7.
         from_logits: bool = false,
         /// How the losses of a batch become one number.
         reduction: Reduction = Reduction::SumOverBatchSize,

@@ -1,8 +1,7 @@
 //! Metrics accumulate numbers over many batches, without reading anything back on the way.
 //!
 //! The device holds the total and the host the count, which shapes tell it. [`Metric::result`] is a tensor, which a
-//! program
-//! reads when it wants to see the number.
+//! program reads when it wants to see the number.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -156,8 +155,7 @@ impl Trackable for Mean {
 
 impl State {
     /// The device computes a total along with the training step that follows. If that fails, the metric goes on from
-    /// the total
-    /// before, so that one failed step does not spoil every later one.
+    /// the total before, so that one failed step does not spoil every later one.
     fn heal(&mut self, name: &str, total: &Variable) -> Result<()> {
         let now = total.peek();
         match now.value().state() {

@@ -2,8 +2,7 @@
 //!
 //! They build on tensors, variables and tapes alone: nothing here knows a shader or a buffer, and a program could write
 //! every layer with [`Tensor`](crate::Tensor)'s methods. A program writes its own training loop: there is no `compile`
-//! and
-//! no `fit`.
+//! and no `fit`.
 //!
 //! ```
 //! # fn main() -> wgrad::Result<()> {

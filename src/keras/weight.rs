@@ -12,8 +12,7 @@ use crate::trackable::{Parts, Slot, Trackable};
 use crate::variable::Variable;
 
 /// A weight of a layer: how it starts, and whether training changes it. The layer's first input gives its size; then
-/// the
-/// layer makes the variable.
+/// the layer makes the variable.
 ///
 /// A checkpoint restored before that leaves the weight's value here. A clone is another handle to the same weight.
 ///
@@ -82,8 +81,7 @@ impl Weight {
     }
 
     /// The variable, which must have this shape. The first call makes it: on the device of `x` and in the dtype of `x`
-    /// (`f32`
-    /// if that is no float).
+    /// (`f32` if that is no float).
     ///
     /// # Errors
     /// [`Error::Shape`] if it was made with another shape; [`Error::Checkpoint`] if the value that was loaded for it

@@ -1,9 +1,9 @@
 //! Elementwise ops of two tensors, with broadcasting: a row each.
 //!
 //! A row reads: documentation, method, TensorFlow's name of the kernel and its names of the function, the WGSL for
-//! floats
-//! (and for integers or `bool`), the reference in `f64`, and either the gradients `da` and `db` from the inputs `a` and
-//! `b`, the result `y` and `dy`, or why there are none. The tape sums a gradient over the axes that were broadcast.
+//! floats (and for integers or `bool`), the reference in `f64`, and either the gradients `da` and `db` from the inputs
+//! `a` and `b`, the result `y` and `dy`, or why there are none. The tape sums a gradient over the axes that were
+//! broadcast.
 
 use super::inventory::Values::{Away, Distinct, Within};
 use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, one, row_takes};
@@ -66,10 +66,8 @@ macro_rules! binary {
         ),*];
 
         /// Elementwise ops of two tensors. `other` is a tensor, a variable or a number; shapes broadcast as in NumPy.
-        /// They return
-        /// [`Error::Shape`] if the shapes do not fit together and [`Error::DType`] if the dtypes differ or the op is
-        /// not defined
-        /// for them.
+        /// They return [`Error::Shape`] if the shapes do not fit together and [`Error::DType`] if the dtypes differ or
+        /// the op is not defined for them.
         impl Tensor {$(
             $(#[$doc])*
             ///

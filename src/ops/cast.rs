@@ -1,6 +1,5 @@
 //! `y = dtype(x)`. A float becomes an integer as by Rust's `as`: truncated, NaN as 0, and a number outside the range as
-//! the
-//! nearest end. Integers wrap. Anything becomes `bool` by comparison with 0.
+//! the nearest end. Integers wrap. Anything becomes `bool` by comparison with 0.
 
 use super::inventory::{Entry, Gradient, Kind, one};
 use super::{Backward, Grads, Keep, Operation, check_dtype, only};

@@ -2,8 +2,7 @@
 //!
 //! The tests call the ops on wgpu's device that does nothing, plan what then waits in its stream for a GPU and for a
 //! processor, and gather the texts of the kernels. Each must pass naga's validator, become SPIR-V, MSL and HLSL, and
-//! agree
-//! with the bindings and parameters that the host declares.
+//! agree with the bindings and parameters that the host declares.
 
 #![allow(clippy::unwrap_used)]
 

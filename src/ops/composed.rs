@@ -54,8 +54,7 @@ options! {
 }
 
 /// Puts a 1 in the place that each index names along a new last axis of size `depth`, and 0 elsewhere, as `f32`. An
-/// index
-/// outside the axis gives zeros.
+/// index outside the axis gives zeros.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

@@ -138,8 +138,7 @@ struct Walk {
 
 impl Walk {
     /// The kernel that goes through the chunks of `x` and writes the running sums, or the sum of each chunk. With
-    /// `carries` each
-    /// chunk starts from the sum of those before it.
+    /// `carries` each chunk starts from the sum of those before it.
     fn kernel(&self, dtype: DType, x: Bind, carries: Option<Bind>, what: Write) -> Kernel {
         let (y, store, finish) = match what {
             Write::Running(y) => (y, "y[at] = T(sum);", ""),

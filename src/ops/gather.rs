@@ -25,9 +25,8 @@ options! {
 
 impl Tensor {
     /// Picks the slices that `indices` (`i32`, any shape) name along `axis`; the result has the shape of `indices` in
-    /// the place
-    /// of the axis. An index outside the axis gives zeros, as on TensorFlow's GPUs: an error would need the values on
-    /// the host.
+    /// the place of the axis. An index outside the axis gives zeros, as on TensorFlow's GPUs: an error would need the
+    /// values on the host.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -2,8 +2,7 @@
 //!
 //! There are three kinds of op; a new op takes the first that fits: a composed op (`composed.rs`), a row of a table
 //! (`unary.rs`, `binary.rs`, `reduce.rs`), or a file of its own, where the shape rule, the lowering, the gradient and
-//! the
-//! tests stand together.
+//! the tests stand together.
 
 mod argmax;
 mod binary;
@@ -79,8 +78,7 @@ pub(crate) trait Operation: Op {
     fn keep(&self) -> Keep;
 
     /// Computes the gradients of the inputs from that of the result; trailing inputs without one may be left out. The
-    /// tape sums
-    /// gradients over axes that were broadcast, so that no rule has to.
+    /// tape sums gradients over axes that were broadcast, so that no rule has to.
     fn grad(&self, back: &Backward) -> Result<Grads>;
 }
 

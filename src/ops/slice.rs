@@ -52,9 +52,8 @@ impl Tensor {
     }
 
     /// Indexes as NumPy does, in the notation of ndarray's [`s!`](ndarray::s). An index drops its axis; a range may
-    /// have
-    /// negative ends and steps and is cut at the tensor's edge; `NewAxis` adds an axis; axes that are not named are
-    /// kept whole.
+    /// have negative ends and steps and is cut at the tensor's edge; `NewAxis` adds an axis; axes that are not named
+    /// are kept whole.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -113,8 +112,7 @@ impl Tensor {
     }
 
     /// Indexes as [`strided_slice`](Tensor::strided_slice) does, in Rust's own notation: indices, ranges, and tuples
-    /// and arrays
-    /// of them.
+    /// and arrays of them.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -263,8 +261,7 @@ fn whole(shape: &[usize]) -> SmallVec<[Range; 6]> {
 }
 
 /// The places that Python's `start:end:step` takes of an axis, in ascending order. The axis cuts the ends. A negative
-/// step
-/// follows ndarray: the range comes first, then the walk backwards through it.
+/// step follows ndarray: the range comes first, then the walk backwards through it.
 fn python_range(size: usize, start: isize, end: Option<isize>, step: isize) -> Result<Range> {
     if step == 0 {
         return Err(Error::Index(

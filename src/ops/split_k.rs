@@ -58,8 +58,7 @@ pub(super) fn sum_splits(
 }
 
 /// Declares the result, which holds `Out`, at a binding, and the function that writes four consecutive elements, of
-/// which
-/// the first `count` exist. With `whole` all four always exist and begin at a multiple of four.
+/// which the first `count` exist. With `whole` all four always exist and begin at a multiple of four.
 fn store(binding: usize, whole: bool) -> String {
     if whole {
         format!(

@@ -1,6 +1,5 @@
 //! The loop that tests every row of the elementwise tables over shapes and extreme numbers: its values against its
-//! `f64`
-//! reference, its gradient against central differences of the reference.
+//! `f64` reference, its gradient against central differences of the reference.
 
 use super::{Keep, binary, unary};
 use crate::dtype::DType;

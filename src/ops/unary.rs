@@ -1,12 +1,10 @@
 //! Elementwise ops of one tensor: a row each.
 //!
 //! A row reads: documentation, method, TensorFlow's name of the kernel and its names of the function, the WGSL for
-//! floats
-//! (and for integers or `bool` where it is defined for those), the reference in `f64`, and either what the tape keeps,
-//! the
-//! range of numbers over which tests check the gradient, and the gradient, or why there is none. `x` is the input, `y`
-//! the
-//! result, `dy` the gradient of the result. Registers hold floats as `f32`, so one text serves `f16` too.
+//! floats (and for integers or `bool` where it is defined for those), the reference in `f64`, and either what the tape
+//! keeps, the range of numbers over which tests check the gradient, and the gradient, or why there is none. `x` is the
+//! input, `y` the result, `dy` the gradient of the result. Registers hold floats as `f32`, so one text serves `f16`
+//! too.
 
 use super::inventory::Values::{Away, Within};
 use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, one, row_takes};

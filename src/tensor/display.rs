@@ -1,8 +1,7 @@
 //! A tensor as text: `Display` prints what TensorFlow 2 prints with NumPy 2, `Debug` prints shape, dtype and device.
 //!
 //! `Display` reads the value from the device and blocks; `Debug` never reads. People read this text: it rounds values
-//! and
-//! abbreviates long tensors, so no program should parse it.
+//! and abbreviates long tensors, so no program should parse it.
 
 use std::fmt;
 
@@ -285,8 +284,7 @@ impl Number {
     fn new<F: Float>(value: F) -> Self {
         let exact: f64 = value.into();
         // The range of numbers that round to a power of two reaches further above it than below. A shorter text may lie
-        // near the
-        // middle of that range and not be a rounding of the number itself. For other numbers it is no shorter.
+        // near the middle of that range and not be a rounding of the number itself. For other numbers it is no shorter.
         let middle = exact * (1.0 + f64::powi(2.0, -F::BITS - 3));
         // `{:e}` of an f32 finds the digits as well, but rounds a tie up where NumPy takes the even one.
         let short = (0..F::DIGITS)
@@ -336,8 +334,7 @@ impl Number {
     }
 
     /// The digits before the point, those after it (at least `least`), and the exponent as `e+08`. No type here needs
-    /// more than
-    /// [`PRECISION`] digits after the point.
+    /// more than [`PRECISION`] digits after the point.
     fn scientific(self, least: usize) -> (String, String, String) {
         let mut text = format!("{:e}", self.short.abs());
         // One digit and the point come before the fraction.

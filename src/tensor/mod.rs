@@ -39,9 +39,8 @@ use crate::runtime::Device;
 /// # Accuracy
 ///
 /// A ULP is one unit of the result's last digit; a correctly rounded result is at most half a ULP off. The functions
-/// compute
-/// with additions, multiplications, divisions and square roots alone, so their errors depend little on the driver;
-/// `docs/accuracy.md` lists the measured errors. A device may take numbers below 1.2e-38 (2^-126) for 0.
+/// compute with additions, multiplications, divisions and square roots alone, so their errors depend little on the
+/// driver; `docs/accuracy.md` lists the measured errors. A device may take numbers below 1.2e-38 (2^-126) for 0.
 #[derive(Clone)]
 pub struct Tensor {
     /// Tapes know the tensor by this number. Clones share it.

@@ -1,8 +1,7 @@
 //! Operators, and the numbers that may stand beside a tensor.
 //!
 //! `+ - * / %` and unary minus panic with the op's message at the caller's line; the methods `add`, `subtract`, ...
-//! return
-//! a [`Result`].
+//! return a [`Result`].
 
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
@@ -145,8 +144,7 @@ macro_rules! operators {
 }
 // For `Add::add => add` this writes `&Tensor + R` and `Tensor + R` for every `R` that converts to an `Operand`, and
 // `f32 + &Tensor` and the like. A literal on the left must have one type to become, so only `f32` and `i32` stand
-// there.
-// `variable.rs` writes the operators of variables.
+// there. `variable.rs` writes the operators of variables.
 operators! {
     Add::add => add, "AddV2";
     Sub::sub => subtract, "Sub";

@@ -1,6 +1,6 @@
-//! What is owned, as arrays on the host under their names, and back.
+//! Turns the variables and states of a [`Trackable`] into named arrays on the host, and back.
 //!
-//! What a file of them holds is decided here; how its bytes are laid out is `file`'s affair.
+//! This file decides what a file of arrays holds; `file` lays out its bytes.
 
 use std::borrow::Cow;
 
@@ -14,12 +14,12 @@ use crate::sorted::sorted_by_key;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// A variable's value on the host, as weight files hold it.
+/// A variable's value on the host, as a weight file holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedArray<'a> {
     /// The variable's name, such as `dense/kernel`.
     pub name: Cow<'a, str>,
-    /// The dtype by safetensors' names: `F32`, `F16`, `I32`, `U32`, `U8`, `BOOL`; `U64` for numbers of the host.
+    /// The dtype by safetensors' names: `F32`, `F16`, `I32`, `U32`, `U8`, `BOOL`; `U64` for numbers on the host.
     pub dtype: Cow<'a, str>,
     /// The sizes of the axes, outermost first.
     pub shape: Vec<usize>,
@@ -37,7 +37,7 @@ impl NamedArray<'_> {
         }
     }
 
-    /// The array as the value of a variable of this shape and dtype, on the current device.
+    /// Makes a tensor of the array, for a variable of this shape and dtype, on the current device.
     pub(crate) fn to_tensor(&self, shape: &[usize], dtype: DType) -> Result<Tensor> {
         let name = &self.name;
         if self.shape != shape {
@@ -75,12 +75,12 @@ impl NamedArray<'_> {
     }
 }
 
-/// What is taken along.
+/// What a file includes.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Scope {
     /// Variables alone: a file of weights.
     Variables,
-    /// Generators and counts, too.
+    /// Also generators and counts.
     #[cfg_attr(not(feature = "safetensors"), allow(dead_code))]
     Checkpoint,
 }
@@ -98,10 +98,10 @@ impl Scope {
     }
 }
 
-/// All that is owned, under its names.
+/// All variables and states of a root, under their names.
 pub(crate) struct Everything {
     entries: Vec<(String, Item)>,
-    /// The paths of those who keep variables for variables.
+    /// The paths of the parts that keep variables for variables.
     owners: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl Everything {
         let mut entries = Vec::new();
         let (mut owners, mut slots) = (Vec::new(), Vec::new());
         let mut visit = |path: &str, leaf: Leaf<'_>| {
-            // What is itself the root has no path.
+            // The root itself has no path.
             let name = if path.is_empty() { "variable" } else { path };
             match leaf {
                 Leaf::Variable(variable) => {
@@ -134,7 +134,7 @@ impl Everything {
                 }
                 Leaf::Slots(owner) => {
                     owners.push(path.to_string());
-                    // Their variables may come later in the walk.
+                    // The walk may come to their variables later.
                     let kept = owner.slots().into_iter();
                     slots.extend(kept.map(|slot| (entries.len(), path.to_string(), slot)));
                 }
@@ -148,7 +148,7 @@ impl Everything {
                 places.insert(id, at as u32);
             }
         }
-        // A slot is called by the way to its variable; by a number where there is none.
+        // A slot's name ends in the path to its variable; in a number if there is no path.
         let (mut unknown, mut named) = (Vec::new(), Vec::new());
         for (at, owner, (of, name, slot)) in slots {
             let of = match places.get(&of) {
@@ -168,7 +168,7 @@ impl Everything {
             };
             named.push((at, (join(&owner, &format!("{name}/{of}")), item)));
         }
-        // Each in its place in the walk.
+        // This puts each slot in its place in the walk.
         let mut everything = Vec::with_capacity(entries.len() + named.len());
         let mut named = named.into_iter().peekable();
         for (at, entry) in entries.into_iter().enumerate() {
@@ -188,7 +188,7 @@ impl Everything {
         })
     }
 
-    /// The values, those of one moment, of what belongs to a `kind`.
+    /// The values, all of one moment; messages call their owner `kind`.
     pub(crate) async fn into_arrays(self, kind: &str) -> Result<Vec<NamedArray<'static>>> {
         self.check_names("save", kind)?;
         let now: Vec<Tensor> = self.variables().map(|(_, variable)| variable.peek()).collect();
@@ -219,7 +219,7 @@ impl Everything {
         self.entries.into_iter().map(array).collect()
     }
 
-    /// Names tell things apart, and there are some.
+    /// Checks that there are names and that all differ.
     fn check_names(&self, call: &str, kind: &str) -> Result<()> {
         if self.entries.is_empty() {
             return Err(Error::Checkpoint(message!("{call}: the {kind} has no variables.")));
@@ -234,7 +234,7 @@ impl Everything {
         }
     }
 
-    /// Whose slot `name` is: the owner's path, the variable's identity and the slot's name.
+    /// Finds the slot called `name`: the owner's path, the variable's identity and the slot's name.
     fn slot_of<'a>(&'a self, name: &'a str) -> Option<(&'a str, u64, &'a str)> {
         self.owners.iter().find_map(|owner| {
             let rest = match owner.is_empty() {
@@ -258,7 +258,7 @@ impl Item {
     }
 }
 
-/// Gives all that `root` owns the values of their names, or leaves all as it is.
+/// Gives every part of `root` the value under its name. After an error nothing has changed.
 pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>]) -> Result<()> {
     let all = Everything::of(root, scope);
     let (call, kind) = (scope.call(), root.kind());
@@ -280,10 +280,10 @@ pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>])
         };
         slots.push((owner, of, name, array.clone().into_owned()));
     }
-    // In the order of their variables, as an optimizer's steps make them.
+    // This is the order of their variables, in which an optimizer's steps make them.
     let place = |of| all.entries.iter().position(|(_, item)| item.id() == Some(of));
     let slots = sorted_by_key(slots, |(_, of, ..)| place(*of));
-    // Nothing is changed before all has been looked at.
+    // All checks come before any change.
     let (mut values, mut left, mut states) = (Vec::new(), Vec::new(), Vec::new());
     for (name, item) in &all.entries {
         let array = arrays.iter().find(|array| array.name == *name).ok_or_else(|| {
@@ -319,7 +319,7 @@ pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>])
         }
     }
     for (slot, array) in left {
-        // Where another thread has made it meanwhile, it gets the value like the others.
+        // If another thread has made the variable meanwhile, it gets the value as the others do.
         if !slot.leave(array.clone().into_owned())
             && let Some(variable) = slot.variable()
         {
@@ -347,7 +347,7 @@ pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>])
 
 /// The values of `variables` in order, on the host.
 pub(super) async fn weights(variables: Vec<Variable>) -> Result<Vec<ndarray::ArrayD<f32>>> {
-    // Those of one moment, however long reading takes.
+    // Holding the tensors keeps the values of one moment, however long reading takes.
     let now: Vec<Tensor> = variables.iter().map(|v| v.peek().detached()).collect();
     let mut weights = Vec::with_capacity(now.len());
     for value in now {
@@ -417,7 +417,7 @@ fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     }
 }
 
-/// What safetensors calls a dtype.
+/// Safetensors' name of a dtype.
 fn file_name(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "F32",

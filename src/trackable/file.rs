@@ -1,6 +1,6 @@
-//! Files of arrays in the safetensors format.
+//! Reads and writes files of arrays in the safetensors format.
 //!
-//! How bytes are laid out is the crate `safetensors`' affair; what they are for, that of `arrays`.
+//! The crate `safetensors` lays out the bytes; `arrays` decides what they mean.
 
 #[cfg(not(target_family = "wasm"))]
 use std::{fs::File, io::Write, path::Path};
@@ -28,7 +28,7 @@ pub(crate) fn to_bytes(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
     safetensors::serialize(views, None).map_err(failed)
 }
 
-/// What a file holds.
+/// The arrays in a file.
 pub(crate) fn from_bytes<'a>(file: &'a SafeTensors<'_>) -> Vec<NamedArray<'a>> {
     let arrays = file.iter().map(|(name, view)| NamedArray {
         name: name.into(),
@@ -39,18 +39,18 @@ pub(crate) fn from_bytes<'a>(file: &'a SafeTensors<'_>) -> Vec<NamedArray<'a>> {
     arrays.collect()
 }
 
-/// Puts a file at `path`.
+/// Writes a file at `path`.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<()> {
     let write = |file: &mut File| {
         file.write_all(bytes)?;
-        // On the disk before the old file goes, so that a power cut leaves one of the two.
+        // The new bytes reach the disk before the old file goes, so that a power cut leaves one of the two.
         file.sync_all()
     };
     files::replace(path, write).map_err(|error| Error::io(path, error))
 }
 
-/// Hands over the contents of the file at `path`, which errors then name.
+/// Passes the contents of the file at `path` to `take`, whose errors then name the file.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn load(path: &Path, take: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
     let bytes = files::read(path).map_err(|error| Error::io(path, error))?;

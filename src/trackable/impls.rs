@@ -1,4 +1,4 @@
-//! [`Trackable`] for variables, generators, containers, and for what owns nothing.
+//! Implements [`Trackable`] for variables, generators, containers, and types that own nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
@@ -137,7 +137,7 @@ impl<T: Trackable> Trackable for BTreeMap<String, T> {
 
 impl<T: Trackable, S: Send + Sync> Trackable for HashMap<String, T, S> {
     fn track(&self, parts: &mut Parts<'_>) {
-        // The map's own order is another one in each process.
+        // The map's own order differs from process to process.
         let mut sorted: Vec<(&String, &T)> = self.iter().collect();
         sorted.sort_by_key(|(key, _)| *key);
         sorted.into_iter().for_each(|(key, part)| parts.add(key, part));
@@ -168,7 +168,7 @@ macro_rules! plain {
         impl $crate::trackable::Trackable for $plain {
             fn track(&self, _parts: &mut $crate::trackable::Parts<'_>) {}
 
-            /// Nothing that a summary shows.
+            /// A summary does not show it.
             fn kind(&self) -> &'static str {
                 ""
             }

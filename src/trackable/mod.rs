@@ -1,7 +1,6 @@
-//! [`Trackable`]: what owns variables or parts names them once, and everything else is a walk over them.
+//! [`Trackable`]: a type names its variables and parts once, and everything else is a walk over them.
 //!
-//! Counting, summaries, weights in and out, freezing and checkpoints stand here. What a layer or an optimizer does with
-//! its variables, nothing here knows.
+//! The walks count, summarise, freeze, save and restore. They know nothing of what a layer or an optimizer computes.
 
 mod arrays;
 #[cfg(feature = "safetensors")]
@@ -21,16 +20,17 @@ pub(crate) use parts::{HostState, SlotOwner};
 pub(crate) use slot::Slot;
 pub(crate) use summary::snake_case;
 pub(crate) use walk::named_trainable;
-/// Writes [`Trackable`](trait@Trackable) from a struct's fields.
+/// Derives [`Trackable`](trait@Trackable) from a struct's fields.
 pub use wgrad_derive::Trackable;
 
 use crate::error::Result;
 use crate::variable::Variable;
 
-/// What has variables, or parts that have some: layers, models, optimizers, metrics, generators, lists of them, and
-/// structs of one's own.
+/// A type that owns variables, or parts that do: layers, models, optimizers, metrics, generators, lists of them, and
+/// structs of your own.
 ///
-/// `#[derive(Trackable)]` writes [`track`](Trackable::track) from a struct's fields. By hand it is a line for each part:
+/// `#[derive(Trackable)]` writes [`track`](Trackable::track) from a struct's fields. Written by hand, it has a line for
+/// each part:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -58,8 +58,8 @@ use crate::variable::Variable;
 /// # }
 /// ```
 ///
-/// A variable's name is the path to it and is stored nowhere, so that nesting, renaming, sharing and lists need no code.
-/// What several paths lead to is visited once, by the first.
+/// A variable's name is the path to it, and nothing stores it: nesting, renaming, sharing and lists need no code. A
+/// walk visits a part once, by the first path that leads to it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not `Trackable`, so its variables would be forgotten",
     label = "not `Trackable`",
@@ -75,12 +75,12 @@ pub trait Trackable: Send + Sync {
         summary::type_name::<Self>()
     }
 
-    /// All variables there are, in order. Those of layers come with the first input.
+    /// All variables that exist, in order. A layer's variables exist from its first input on.
     fn variables(&self) -> Vec<Variable> {
         walk::variables(&|parts| self.track(parts), |_| true)
     }
 
-    /// The variables that training changes: neither made untrainable nor frozen.
+    /// The variables that training changes: those made trainable and not frozen.
     fn trainable_variables(&self) -> Vec<Variable> {
         walk::variables(&|parts| self.track(parts), Variable::trainable)
     }
@@ -90,18 +90,19 @@ pub trait Trackable: Send + Sync {
         walk::named_variables(&|parts| self.track(parts))
     }
 
-    /// How many numbers the variables hold.
+    /// The number of elements in all variables.
     fn count_params(&self) -> usize {
         walk::count(&self.variables())
     }
 
-    /// Freezes all variables (`false`), those included that are still to be made, or lets training change them again
-    /// (`true`). Tapes do not watch a frozen variable. What was made untrainable, such as a moving mean, stays so.
+    /// Freezes all variables (`false`), also those that layers have yet to make, or lets training change them again
+    /// (`true`). Tapes do not watch a frozen variable. A variable made untrainable, such as a moving mean, stays
+    /// untrainable.
     fn set_trainable(&self, trainable: bool) {
         walk::set_trainable(&|parts| self.track(parts), trainable);
     }
 
-    /// A table of the parts: name and type, output shape at the last call (`?` where that is not known), parameters.
+    /// A table of the parts: name and type, output shape at the last call (`?` if unknown), parameters.
     fn summary(&self) -> String {
         summary::summary(self.kind(), &|parts| self.track(parts))
     }
@@ -118,7 +119,7 @@ pub trait Trackable: Send + Sync {
         pollster::block_on(self.get_weights_async())
     }
 
-    /// As [`Trackable::get_weights`], on every target; does not block.
+    /// As [`Trackable::get_weights`], without blocking and on every target.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if the device is lost.
@@ -129,8 +130,9 @@ pub trait Trackable: Send + Sync {
         arrays::weights(self.variables())
     }
 
-    /// Gives all variables values from the host, on [`Device::current`](crate::Device::current): training goes on
-    /// with them after a restart, or on a new device after a loss. Weights that are still to be made start from them.
+    /// Sets all variables to values from the host, on [`Device::current`](crate::Device::current), so that training
+    /// goes on after a restart, or on a new device after a loss. Weights that layers have yet to make will start from
+    /// the values.
     ///
     /// # Errors
     /// [`Error::Checkpoint`](crate::Error::Checkpoint) if their number or shapes differ from the variables'; the
@@ -142,8 +144,8 @@ pub trait Trackable: Send + Sync {
         arrays::set_weights(self, weights)
     }
 
-    /// The values of all variables under their names, those of one moment however long reading takes. What a weight
-    /// file is made of; see [`Trackable::set_named_arrays`].
+    /// The values of all variables under their names, all of one moment, however long reading takes. A weight file
+    /// consists of them; see [`Trackable::set_named_arrays`].
     ///
     /// # Errors
     /// [`Error::Checkpoint`](crate::Error::Checkpoint) if two variables share a name or there are none, as before a
@@ -155,8 +157,8 @@ pub trait Trackable: Send + Sync {
         arrays::Everything::of(self, arrays::Scope::Variables).into_arrays(self.kind())
     }
 
-    /// Gives the variables the values that stand under their names, on [`Device::current`](crate::Device::current).
-    /// Weights that are still to be made start from them.
+    /// Sets the variables to the values under their names, on [`Device::current`](crate::Device::current). Weights that
+    /// layers have yet to make will start from the values.
     ///
     /// # Errors
     /// [`Error::Checkpoint`](crate::Error::Checkpoint) if a name is missing or unknown, or a shape or dtype is not the
@@ -180,10 +182,10 @@ pub trait Trackable: Send + Sync {
         async { file::to_bytes(&self.named_arrays_async().await?) }
     }
 
-    /// Gives the variables the weights that the contents of a safetensors file hold under their names.
+    /// Sets the variables to the weights under their names in the contents of a safetensors file.
     ///
     /// # Errors
-    /// [`Error::Data`](crate::Error::Data) if they are no such contents or are damaged; else as
+    /// [`Error::Data`](crate::Error::Data) if the contents are damaged or have another format; else as
     /// [`Trackable::set_named_arrays`].
     #[cfg(feature = "safetensors")]
     fn load_safetensors(&self, bytes: &[u8]) -> Result<()>
@@ -195,8 +197,8 @@ pub trait Trackable: Send + Sync {
 
     /// Writes the weights to a safetensors file, with the variables' names. Blocks.
     ///
-    /// What was at `path` is replaced once the new file is complete, and stays if that fails. What an earlier process
-    /// has left beside it that was killed meanwhile (`NAME.….tmp`) is removed.
+    /// The new file replaces one at `path` once it is complete; if writing fails, the old file stays. If an earlier
+    /// process was killed while it wrote, the call removes the file that this process left (`NAME.….tmp`).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -226,7 +228,7 @@ pub trait Trackable: Send + Sync {
         file::save(path.as_ref(), &pollster::block_on(self.to_safetensors_async())?)
     }
 
-    /// Gives the variables the weights that a safetensors file holds under their names.
+    /// Sets the variables to the weights under their names in a safetensors file.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be read, or is a folder, a pipe or a device; else as

@@ -1,4 +1,4 @@
-//! [`Parts`]: the way of a walk, which what is walked over tells of its parts.
+//! [`Parts`]: the visitor to which a [`Trackable`] names its parts.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -9,7 +9,7 @@ use crate::graph::Mixer;
 use crate::random::Generator;
 use crate::variable::Variable;
 
-/// Takes down what a [`Trackable`] owns.
+/// Receives the names of the parts that a [`Trackable`] owns.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -28,32 +28,32 @@ use crate::variable::Variable;
 /// # }
 /// ```
 pub struct Parts<'a> {
-    /// From the root to here, parted by `/`.
+    /// The names from the root to here, separated by `/`.
     path: String,
-    /// Identities of what was visited.
+    /// The identities of the variables visited.
     seen: HashSet<u64, BuildHasherDefault<Mixer>>,
-    /// Addresses and sizes of what several pointers may lead to.
+    /// Addresses and sizes of the parts that several pointers may lead to.
     entered: HashSet<(usize, usize), BuildHasherDefault<Mixer>>,
     visit: &'a mut dyn FnMut(&str, Leaf<'_>),
 }
 
-/// What a walk comes by.
+/// What a walk meets.
 pub(super) enum Leaf<'a> {
     Variable(&'a Variable),
     /// A variable that has no size yet.
     ToBe(&'a Slot),
-    /// What an optimizer keeps for variables.
+    /// The variables that an optimizer keeps for variables.
     Slots(&'a dyn SlotOwner),
     /// Numbers on the host.
     State(&'a dyn HostState),
-    /// A part, before what it owns.
+    /// A part; its own parts follow.
     Part {
         kind: &'a dyn Fn() -> &'static str,
         output: Option<&'a [usize]>,
     },
 }
 
-/// Numbers on the host, as a checkpoint holds them.
+/// Numbers on the host that belong to a checkpoint.
 pub(crate) trait HostState {
     /// The dtype by safetensors' name, and the shape.
     fn form(&self) -> (&'static str, &'static [usize]);
@@ -61,16 +61,16 @@ pub(crate) trait HostState {
     /// The numbers, little-endian.
     fn get(&self) -> Vec<u8>;
 
-    /// Puts in what [`get`](HostState::get) once gave.
+    /// Restores the bytes that [`get`](HostState::get) once gave.
     fn set(&self, bytes: &[u8]);
 }
 
-/// One who keeps variables for other variables.
+/// Keeps variables for other variables.
 pub(crate) trait SlotOwner {
-    /// For whom (its identity), as what, and the variable; in order.
+    /// For each slot in order: the identity of the variable it serves, its name, and the slot.
     fn slots(&self) -> Vec<(u64, String, Slot)>;
 
-    /// Leaves a value for the slot `name` of the variable `of`, which is still to be made.
+    /// Leaves a value for the slot `name` of the variable `of`, which does not exist yet.
     fn leave(&self, of: u64, name: &str, value: NamedArray<'static>);
 }
 
@@ -80,12 +80,12 @@ impl<'a> Parts<'a> {
         Parts { path: String::new(), seen, entered, visit }
     }
 
-    /// A part and what it owns, under `name`.
+    /// Names a part, and visits it and its own parts.
     pub fn add(&mut self, name: &str, part: &(impl Trackable + ?Sized)) {
         self.part(name, &|| part.kind(), &|parts| part.track(parts), None);
     }
 
-    /// As [`Parts::add`], of a layer whose last result had this shape.
+    /// As [`Parts::add`], for a layer whose last result had this shape.
     pub(crate) fn add_with_output(
         &mut self,
         name: &str,
@@ -108,8 +108,8 @@ impl<'a> Parts<'a> {
         });
     }
 
-    /// A whole number on the host that changes, such as a count, by the functions that read and set it. It belongs to
-    /// checkpoints.
+    /// Names a whole number on the host that changes, such as a count, with the functions that read and set it. A
+    /// checkpoint includes it.
     pub fn number(&mut self, name: &str, get: impl Fn() -> u64, set: impl Fn(u64)) {
         self.state(name, &Number { get, set });
     }
@@ -118,7 +118,7 @@ impl<'a> Parts<'a> {
         self.inside(name, &mut |parts| (parts.visit)(&parts.path, Leaf::State(state)));
     }
 
-    /// A generator that is made when a checkpoint asks for it, if it was not needed before.
+    /// Names a generator that a checkpoint makes if nothing has used it before.
     pub(crate) fn generator<'g>(&mut self, name: &str, make: &dyn Fn() -> &'g Generator) {
         self.state(name, &Later(make));
     }
@@ -145,9 +145,9 @@ impl<'a> Parts<'a> {
         (self.visit)(&self.path, Leaf::Slots(owner));
     }
 
-    /// Walks over what several pointers may lead to, unless one has.
+    /// Visits a part that several pointers may lead to, the first time only.
     pub(super) fn once<T: Trackable + ?Sized>(&mut self, part: &T) {
-        // A struct and its first field have one address; of one size they have the same parts.
+        // A struct and its first field share an address; if their sizes are equal too, they have the same parts.
         let (address, size) = (std::ptr::from_ref(part).cast::<u8>().addr(), size_of_val(part));
         if size == 0 || self.entered.insert((address, size)) {
             part.track(self);

@@ -1,4 +1,4 @@
-//! [`Slot`]: a variable to be, which has an identity before it has a size.
+//! [`Slot`]: the place of a variable, which has an identity before the variable has a size.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -8,19 +8,19 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// A variable to be. Cloning it gives another handle to the same one.
+/// The place of a variable. A clone is another handle to the same place.
 #[derive(Clone)]
 pub(crate) struct Slot(Arc<Cell>);
 
 struct Cell {
-    /// The variable's, too.
+    /// The variable will have the same identity.
     id: u64,
     trainable: bool,
     variable: OnceLock<Variable>,
     waiting: Mutex<Waiting>,
 }
 
-/// What the variable is to have once it is made.
+/// What the variable will get when it is made.
 #[derive(Default)]
 struct Waiting {
     frozen: bool,
@@ -37,13 +37,13 @@ impl Slot {
         self.0.id
     }
 
-    /// The variable, once it is made.
+    /// The variable, if it exists.
     pub(crate) fn variable(&self) -> Option<&Variable> {
         self.0.variable.get()
     }
 
-    /// The variable; made now, if it is not there, by `make` from the value that was left for it. Two threads that come
-    /// here at once get the same one.
+    /// The variable. If it does not exist yet, `make` makes it from the value that a checkpoint left, if any. Two
+    /// threads that come here at once get the same variable.
     pub(crate) fn get_or_make(
         &self,
         make: impl FnOnce(Option<&NamedArray<'static>>) -> Result<Tensor>,
@@ -62,7 +62,7 @@ impl Slot {
         Ok(self.0.variable.get_or_init(|| made))
     }
 
-    /// Leaves a value for a variable that is still to be made. False if it is there.
+    /// Leaves a value for a variable that does not exist yet. False if it exists.
     pub(crate) fn leave(&self, value: NamedArray<'static>) -> bool {
         let mut waiting = self.waiting();
         let left = self.variable().is_none();
@@ -72,7 +72,7 @@ impl Slot {
         left
     }
 
-    /// The value that was left, if it still waits.
+    /// The value left for the variable, if the variable does not exist yet.
     pub(crate) fn left(&self) -> Option<NamedArray<'static>> {
         self.waiting().value.clone()
     }

@@ -13,11 +13,11 @@ struct Row {
     variables: Vec<Variable>,
 }
 
-/// The parts of one of this type.
+/// The names of parts of this type.
 pub(super) fn summary(kind: &str, track: Track<'_>) -> String {
     let (mut rows, mut all) = (Vec::<Row>::new(), Vec::new());
     let mut visit = |path: &str, leaf: Leaf<'_>| match leaf {
-        // Parts of parts count into their row.
+        // Their own parts count into their row.
         Leaf::Part { kind, output } if !path.contains('/') && !kind().is_empty() => {
             rows.push(Row {
                 part: format!("{path} ({})", kind()),
@@ -41,7 +41,7 @@ pub(super) fn summary(kind: &str, track: Track<'_>) -> String {
     let widths = [0, 1, 2].map(|i| rows.iter().map(|row| row[i].len()).max().unwrap_or(0));
     let mut text = format!("Model: {}\n", snake_case(kind));
     for (i, [part, output, params]) in rows.iter().enumerate() {
-        // Writing to a String cannot go wrong.
+        // Writing to a String cannot fail.
         let _ =
             writeln!(text, "{part:0$}  {output:1$}  {params:>2$}", widths[0], widths[1], widths[2]);
         if i == 0 {
@@ -75,14 +75,14 @@ fn short(path: &'static str) -> &'static str {
     path.rsplit(':').next().unwrap_or(path)
 }
 
-/// Keras's name for what is of this type: `MaxPooling2D` is `max_pooling2d`, `LSTMCell` is `lstm_cell`.
+/// Keras's name for this type: `MaxPooling2D` is `max_pooling2d`, `LSTMCell` is `lstm_cell`.
 pub(crate) fn snake_case(kind: &str) -> String {
     let mut name = String::new();
     let mut before = None;
     let mut letters = kind.chars().peekable();
     while let Some(letter) = letters.next() {
         let lower = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase());
-        // A word begins at a capital with a small letter on one of its sides.
+        // A word begins at a capital that has a small letter on one of its sides.
         if letter.is_ascii_uppercase()
             && before.is_some()
             && (lower(before) || lower(letters.peek().copied()))
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(batch_shape(&[]), "[]");
     }
 
-    // Of keras.utils.naming.to_snake_case.
+    // These results are keras.utils.naming.to_snake_case's.
     #[test]
     fn names_are_those_of_keras() {
         for (kind, name) in [

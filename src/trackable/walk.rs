@@ -1,11 +1,11 @@
-//! The walks that need nothing but the variables.
+//! The walks that need variables alone.
 
 use super::Trackable;
 use super::arrays::{Everything, Scope};
 use super::parts::{Leaf, Parts};
 use crate::variable::Variable;
 
-/// What is walked over, as its `track`: a function of whatever type it has, compiled once.
+/// The root of a walk, as its `track`: one type for all, so that each walk is compiled once.
 pub(super) type Track<'a> = &'a dyn Fn(&mut Parts<'_>);
 
 pub(super) fn variables(track: Track<'_>, wanted: fn(&Variable) -> bool) -> Vec<Variable> {
@@ -45,7 +45,7 @@ pub(super) fn set_trainable(track: Track<'_>, trainable: bool) {
     track(&mut Parts::new(&mut visit));
 }
 
-/// How many numbers `variables` hold.
+/// The number of elements in `variables`.
 pub(super) fn count(variables: &[Variable]) -> usize {
     variables.iter().map(|v| v.shape().iter().product::<usize>()).sum()
 }

@@ -1,6 +1,6 @@
-//! What a WGSL module declares, each name once.
+//! The declarations of a WGSL module, each name once.
 
-/// Functions and constants in the order in which they were declared.
+/// Functions and constants, in the order of their declaration.
 #[derive(Default)]
 pub(crate) struct Declarations {
     names: Vec<String>,
@@ -12,7 +12,7 @@ impl Declarations {
         self.names.iter().any(|known| known == name)
     }
 
-    /// Adds `text`, the whole declaration of `name`, unless the name is there.
+    /// Adds `text`, the whole declaration of `name`, unless there is one.
     pub(crate) fn add(&mut self, name: impl Into<String>, text: impl FnOnce() -> String) {
         let name = name.into();
         if !self.has(&name) {
@@ -21,7 +21,7 @@ impl Declarations {
         }
     }
 
-    /// All of it as WGSL.
+    /// All declarations as WGSL.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

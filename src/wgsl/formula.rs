@@ -1,4 +1,4 @@
-//! What one function of a generated kernel computes.
+//! The body of one function of a generated kernel.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 use super::prelude::function;
 use super::reader::{Read, read};
 
-/// WGSL over the names of a function's arguments: an expression, or statements that end in a `return`. The word `V` is a
-/// vector type that is chosen where the function is written. What else there is to know of the text is found when the
-/// formula is made.
+/// WGSL over the names of a function's arguments: an expression, or statements that end in a `return`. The word `V` is
+/// a vector type; whoever writes the function chooses it. Making the formula finds all else that there is to know of
+/// the text.
 #[derive(Debug)]
 pub(crate) struct Formula {
     text: Cow<'static, str>,
@@ -46,23 +46,23 @@ impl Formula {
         Formula { kind, vectors, cost, iterations, text }
     }
 
-    /// An estimate of what a driver takes to compile it, in units of ten microseconds: about one for each character, and for
-    /// a call of the prelude's what that costs.
+    /// An estimate of how long a driver takes to compile the formula, in units of ten microseconds: about one for each
+    /// character, and the cost of each function of the prelude that it calls.
     pub(crate) fn cost(&self) -> usize {
         self.cost
     }
 
-    /// Iterations of its loops, with those of what it calls.
+    /// Iterations of its loops and of those in functions that it calls.
     pub(crate) fn iterations(&self) -> usize {
         self.iterations
     }
 
-    /// True if it is an argument, with nothing done to it.
+    /// True if the formula is an argument and nothing else.
     pub(crate) fn is_argument(&self) -> bool {
         self.kind == Kind::Argument
     }
 
-    /// The lines of a function that computes it, with `vector` as the type `V`.
+    /// The lines of a function that computes the formula, with `vector` as the type `V`.
     pub(crate) fn lines(&self, vector: &str) -> String {
         let mut text = String::with_capacity(self.text.len() + 16 * (1 + self.vectors.len()));
         let mut from = 0;
@@ -79,7 +79,7 @@ impl Formula {
     }
 }
 
-/// Two formulas of one text are the same.
+/// Formulas with the same text are equal.
 impl PartialEq for Formula {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text

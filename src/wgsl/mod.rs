@@ -1,11 +1,11 @@
-//! WGSL as data: what a text calls, costs and gives is found once, when it is read, and decided on nowhere else.
+//! WGSL as data: reading a text finds what it calls, costs and returns, once, and nothing else looks into texts.
 //!
-//! - `formula.rs`: what one function of a generated kernel computes, as a row of a table or an op's `lower` writes it;
+//! - `formula.rs`: the body of one function of a generated kernel, as a row of a table or an op's `lower` writes it;
 //! - `prelude.rs`: the functions that kernels share, and the linker that adds those that a module calls;
-//! - `declarations.rs`: what a module declares, each name once;
-//! - `template.rs`: shaders with lines that are repeated or left out;
+//! - `declarations.rs`: the declarations of a module, each name once;
+//! - `template.rs`: shaders with lines that the host repeats or leaves out;
 //! - `file.rs`: shader files as a program holds them;
-//! - `reader.rs`: the reader of formulas and functions, which no one else asks.
+//! - `reader.rs`: the reader of formulas and functions, which only this room uses.
 
 mod declarations;
 mod file;

@@ -10,16 +10,16 @@ use crate::sorted::sorted_by_key;
 pub(super) struct Function {
     name: &'static str,
     text: &'static str,
-    /// What a driver takes to compile a call of it, in units of ten microseconds.
+    /// How long a driver takes to compile a call of it, in units of ten microseconds.
     pub(super) cost: usize,
-    /// Iterations of its loops, with those of what it calls.
+    /// Iterations of its loops and of those in functions that it calls.
     pub(super) iterations: usize,
     /// The functions that it calls, by their places in the list.
     calls: Vec<usize>,
 }
 
-/// What llvmpipe (Mesa 22.3.6, LLVM 15) takes to compile a call of these, in units of ten microseconds: from chains of
-/// 1 and of 17 or 48 calls in one kernel. An addition takes 5 of them, a whole kernel of one op 1700.
+/// How long llvmpipe (Mesa 22.3.6, LLVM 15) takes to compile a call of these, in units of ten microseconds, from chains
+/// of 1 and of 17 or 48 calls in one kernel. An addition takes 5 units, a whole kernel of one op 1700.
 const COSTS: [(&str, usize); 31] = [
     ("acos_4", 350),
     ("acosh_4", 1900),
@@ -54,10 +54,10 @@ const COSTS: [(&str, usize); 31] = [
     ("tanh_4", 400),
 ];
 
-/// The cost of functions of vectors, whose names end in `_4`, that nobody has measured.
+/// The cost of functions of vectors (their names end in `_4`) without a measurement.
 const VECTORS: usize = 120;
 
-/// All of them, in the order of their names. A function stands between empty lines.
+/// All functions, in the order of their names. Blank lines separate them in the file.
 fn functions() -> &'static [Function] {
     static FUNCTIONS: OnceLock<Vec<Function>> = OnceLock::new();
     FUNCTIONS.get_or_init(|| {
@@ -81,7 +81,7 @@ fn functions() -> &'static [Function] {
     })
 }
 
-/// The name of the function that a text declares.
+/// The name of the function in a text.
 fn name_of(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| line.starts_with("fn "))?;
     line["fn ".len()..].split('(').next()
@@ -114,7 +114,7 @@ pub(crate) fn link(module: &mut String) {
         }
     };
     called(module).filter_map(find).for_each(|at| add(at, &mut linked));
-    // The list grows as it is gone through.
+    // The loop appends to the list while it walks through it.
     let mut next = 0;
     while let Some(&at) = linked.get(next) {
         functions()[at].calls.iter().for_each(|&at| add(at, &mut linked));
@@ -127,7 +127,7 @@ pub(crate) fn link(module: &mut String) {
     }
 }
 
-/// The words before an opening parenthesis.
+/// The names before an opening parenthesis.
 fn called(module: &str) -> impl Iterator<Item = &str> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let before = module.match_indices('(').map(|(at, _)| &module[..at]);
@@ -162,7 +162,7 @@ mod tests {
         }
         let cost = |name| function(name).map(|function| function.cost);
         assert_eq!([cost("signed_4"), cost("advance"), cost("select")], [Some(120), Some(0), None]);
-        // The lanes of large angles, and the digits of a quotient.
+        // These loops walk the lanes of large angles, and the digits of a quotient.
         let made = |name| function(name).map(|function| function.iterations);
         assert_eq!(
             [made("sin_4"), made("floormod_4"), made("exp_4")],

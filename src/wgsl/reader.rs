@@ -1,16 +1,16 @@
-//! The reader of formulas and functions: what they call, where they name a type that is yet to be chosen, how often
-//! their loops go round, and whether they are a name, an expression or statements.
+//! Reads formulas and functions: which functions they call, where they name the type `V`, how many iterations their
+//! loops make, and whether they are a name, an expression or statements.
 
 use smallvec::SmallVec;
 
-/// What there is to know of a piece of WGSL.
+/// The facts of a piece of WGSL.
 #[derive(Default)]
 pub(super) struct Read<'a> {
-    /// Names before an opening parenthesis, once for each time they stand there.
+    /// The names before an opening parenthesis, with repetitions.
     pub(super) calls: SmallVec<[&'a str; 8]>,
     /// Where the word `V` begins.
     pub(super) vectors: SmallVec<[usize; 8]>,
-    /// What the loops make at most, with those of the functions that they call.
+    /// The most iterations of its loops and of those in functions that it calls.
     pub(super) iterations: usize,
     /// The text is one name.
     pub(super) name: bool,
@@ -20,22 +20,22 @@ pub(super) struct Read<'a> {
 
 /// A loop whose body is being read.
 struct Loop {
-    /// Braces that are open around it.
+    /// The count of open braces around it.
     depth: usize,
-    /// No loop makes more rounds than the largest number in its head: it counts in single steps, or in larger ones, from
-    /// a number to a number.
+    /// A bound on its iterations: the largest number in its head. A loop counts in steps of one or more from a number
+    /// to a number.
     rounds: usize,
-    /// What is made before it.
+    /// The iterations before it.
     before: usize,
 }
 
-/// Reads `text`. `iterations_of` says what the loops of a function make; comments are skipped.
+/// Reads `text`, without its comments. `iterations_of` gives the iterations of a function's loops.
 pub(super) fn read<'a>(text: &'a str, iterations_of: &dyn Fn(&str) -> usize) -> Read<'a> {
     let bytes = text.as_bytes();
     let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     let mut read = Read::default();
     let mut loops: Vec<Loop> = Vec::new();
-    // The largest number so far of the head of a loop, if that is where the reader is.
+    // The largest number so far in a loop's head, while the reader is in one.
     let mut head: Option<usize> = None;
     let (mut made, mut depth, mut words, mut others) = (0, 0, 0, 0);
     let mut declares = false;

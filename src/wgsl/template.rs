@@ -1,8 +1,8 @@
-//! Shaders with lines that are repeated, or there only if the host says so.
+//! Shaders with lines that the host repeats or leaves out.
 //!
-//! What a kernel keeps in registers must be variables of their own (`sum_0`, `sum_1`), as not every driver unrolls a
-//! loop over an array; how many there are depends on the tile. Such a shader is a file like all others, with these
-//! lines in it, which are comments to whoever else reads WGSL:
+//! The values that a kernel keeps in registers must be separate variables (`sum_0`, `sum_1`), as not every driver
+//! unrolls a loop over an array, and their number depends on the tile. Such a shader is a file like any other, with the
+//! lines below in it, which are comments to other readers of WGSL:
 //!
 //! ```wgsl
 //! //for q in TM4              The lines up to //end, TM4 times (or as often as a number says);
@@ -15,16 +15,16 @@
 //! let first = $TM4u * local;  A count's number stands in the text behind a $, too.
 //! ```
 //!
-//! A loop's name is one small letter; counts and flags have capital letters.
+//! A loop's name is one lower-case letter; counts and flags are in capitals.
 
-/// Lines that belong together.
+/// Consecutive lines.
 enum Part<'a> {
     Line(&'a str),
     For { name: &'a str, count: &'a str, lines: Vec<Part<'a>> },
     If { flag: &'a str, then: Vec<Part<'a>>, otherwise: Vec<Part<'a>> },
 }
 
-/// Writes out `template` for these counts and flags, of which it may use none but those.
+/// Expands `template` for these counts and flags; it may use no others.
 pub(crate) fn expand(template: &str, counts: &[(&str, usize)], flags: &[(&str, bool)]) -> String {
     let mut lines = template.lines();
     let (parts, end) = parse(&mut lines);
@@ -34,7 +34,7 @@ pub(crate) fn expand(template: &str, counts: &[(&str, usize)], flags: &[(&str, b
     writer.text
 }
 
-/// The parts up to an `//else` or `//end` that belongs to none of them, and that line.
+/// The parts up to the `//else` or `//end` that closes them, and that line.
 fn parse<'a>(lines: &mut std::str::Lines<'a>) -> (Vec<Part<'a>>, Option<&'a str>) {
     let mut parts = Vec::new();
     while let Some(line) = lines.next() {
@@ -57,7 +57,7 @@ fn parse<'a>(lines: &mut std::str::Lines<'a>) -> (Vec<Part<'a>>, Option<&'a str>
 }
 
 struct Writer<'a> {
-    /// Of the counts, and of the loops around what is written.
+    /// The values of the counts, and of the loops around the present line.
     numbers: Vec<(&'a str, usize)>,
     flags: &'a [(&'a str, bool)],
     text: String,
@@ -85,7 +85,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a line with the numbers for the names behind a `$`.
+    /// Writes a line, with numbers in place of the names behind a `$`.
     fn line(&mut self, line: &str) {
         let mut pieces = line.split('$');
         self.text.push_str(pieces.next().unwrap_or_default());

@@ -32,8 +32,7 @@ pub struct Conv2D {
 
 impl Conv2D {
     /// A layer of `filters` kernels, their size given as (rows, columns): stride 1, no padding, no activation, a Glorot
-    /// uniform
-    /// kernel, a bias of zeros.
+    /// uniform kernel, a bias of zeros.
     pub fn new(filters: usize, kernel_size: [usize; 2]) -> Self {
         Conv2D {
             filters,

@@ -1,9 +1,7 @@
 //! [`Layer`] and the layers: functions with weights, which size themselves at their first input.
 //!
 //! A layer owns weights and calls tensor ops; it has no gradient rule and no shader. Recurrent cells and attention are
-//! not
-//! here yet.
-//! with inner products of their own results (recurrent cells, attention) are not here yet.
+//! not here yet.
 
 mod activate;
 mod conv2d;

@@ -1,10 +1,8 @@
 //! [`Optimizer`]: changes variables along the gradients of a loss.
 //!
 //! An optimizer is a formula for one variable. This room does everything around it: slots, the count of steps, and the
-//! way
-//! back when a step fails. A formula asks the [`Step`] for numbers that vary from step to step, so every step runs the
-//! same
-//! plan. A program schedules the learning rate by calling `set_learning_rate`.
+//! way back when a step fails. A formula asks the [`Step`] for numbers that vary from step to step, so every step runs
+//! the same plan. A program schedules the learning rate by calling `set_learning_rate`.
 
 mod adam;
 mod rmsprop;
@@ -69,8 +67,7 @@ pub trait Optimizer: Trackable {
     fn slot_names(&self) -> Vec<&'static str>;
 
     /// Computes the variable's new value and those of its slots from the value `w`, the gradient `g` and the present
-    /// slots, all
-    /// of one shape.
+    /// slots, all of one shape.
     ///
     /// # Errors
     /// The errors of the ops it calls.
@@ -83,12 +80,10 @@ pub trait Optimizer: Trackable {
     ) -> Result<(Tensor, Vec<Tensor>)>;
 
     /// Makes a step: `grads[i]` belongs to the trainable variable `i` of `variables` (a model, or a list of variables).
-    /// A
-    /// variable whose gradient is `None` stays, and a warning says so.
+    /// A variable whose gradient is `None` stays, and a warning says so.
     ///
     /// The call flushes the device's stream. If anything goes wrong, variables, slots and the count of steps are as
-    /// they were
-    /// before, so that training can go on.
+    /// they were before, so that training can go on.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) if numbers or shapes differ; [`Error::Gradient`](crate::Error::Gradient)
@@ -149,8 +144,7 @@ pub struct Step {
 
 impl Step {
     /// The number that `f` computes from the step's number (from 1) and the learning rate. Each step computes it anew;
-    /// other
-    /// values that `f` holds must not change, and `f` must not use the optimizer.
+    /// other values that `f` holds must not change, and `f` must not use the optimizer.
     ///
     /// The step's number stays at 2^31 - 1 once it gets there.
     ///

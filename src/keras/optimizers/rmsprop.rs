@@ -8,8 +8,7 @@ use crate::trackable::Trackable;
 /// RMSprop (Hinton 2012) in Keras's form: `v = rho v + (1 - rho) g^2`, `w -= lr g / sqrt(v + epsilon)`.
 ///
 /// The centered form takes off the mean gradient `a = rho a + (1 - rho) g`: `sqrt(v - a^2 + epsilon)`. With momentum
-/// `p` the
-/// steps accumulate: `b = p b + lr g / sqrt(..)`, `w -= b`.
+/// `p` the steps accumulate: `b = p b + lr g / sqrt(..)`, `w -= b`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -34,8 +33,7 @@ pub struct RmsProp {
 
 impl RmsProp {
     /// An optimizer with this learning rate (Keras's default is 0.001), a rho of 0.9, an epsilon of 1e-7, no momentum,
-    /// not
-    /// centered.
+    /// not centered.
     pub fn new(learning_rate: f32) -> Self {
         let state = OptimizerState::new("rmsprop", learning_rate);
         RmsProp { state, rho: 0.9, momentum: 0.0, epsilon: 1e-7, centered: false }

@@ -19,8 +19,7 @@ pub struct OptimizerState {
     pace: Arc<Pace>,
     memory: Mutex<Memory>,
     /// A step holds this lock to its end, so that two threads' steps come one after the other. It is not `memory`'s
-    /// lock, so a
-    /// formula may ask for the learning rate.
+    /// lock, so a formula may ask for the learning rate.
     turn: Mutex<()>,
 }
 

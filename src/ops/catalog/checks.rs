@@ -215,8 +215,7 @@ fn loops_count_to_an_end() {
 }
 
 /// Chrome's compiler is stricter than naga in places (reserved words, constants). Where Chrome is installed, it must
-/// accept
-/// the texts too.
+/// accept the texts too.
 #[test]
 fn tint_agrees_where_it_is_installed() {
     use std::process::Command;

@@ -1,6 +1,5 @@
 //! The longest loops of every op. On every adapter a kernel declares no more iterations than the adapter's bound, and
-//! runs
-//! no more than it declares: a driver that ends loops at that count (`plan/strict.rs`) computes the same.
+//! runs no more than it declares: a driver that ends loops at that count (`plan/strict.rs`) computes the same.
 //!
 //! An op that loops lists its calls in the inventory; this file adds calls that go through several ops or many shapes.
 

@@ -48,8 +48,7 @@ const PLACE_LOAD: &str =
     "fn a_load(at: At, i: u32) -> Sum { return select(Sum(0), Sum(a[at.place + i]), at.inside); }";
 
 /// The gradients of the windows over each place, as rows. Row: the image and place. u, v: the place in the window. i:
-/// the
-/// result's channel.
+/// the result's channel.
 pub(super) fn windows_over_places(vector: bool, dense: bool) -> Rows {
     let window = if dense {
         "let i = y;\n    let j = x;\n    let inside = i < p.oh && j < p.ow;\n    "
@@ -75,8 +74,7 @@ pub(super) fn windows_over_places(vector: bool, dense: bool) -> Rows {
 }
 
 /// The elements at one place of every window, as rows, for the gradient of the filter. Row: the place in the window and
-/// the
-/// channel. u: the image, v: the result's row, i: its column.
+/// the channel. u: the image, v: the result's row, i: its column.
 pub(super) fn places_of_windows(c: usize) -> Rows {
     // Above and left of the image the sums wrap to large numbers.
     let text = "struct Row { y: u32, x: u32, c: u32 }\n\

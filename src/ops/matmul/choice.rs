@@ -124,8 +124,7 @@ impl Gemm {
 }
 
 /// A small matrix product by which a kind of small matrices proves that it computes right. It is an op of its own
-/// because
-/// the ops that take a variant know this file and not the reverse.
+/// because the ops that take a variant know this file and not the reverse.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Trial;
 

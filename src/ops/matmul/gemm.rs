@@ -33,8 +33,7 @@ impl Gemm {
     }
 
     /// As [`Gemm::lower_with`], but writes the result to `out`: the op's output, or the first temporary buffer. The
-    /// caller puts
-    /// that buffer before the returned ones.
+    /// caller puts that buffer before the returned ones.
     pub(crate) fn lower_to(self, out: Bind, variant: Variant, caps: &Caps) -> Lowering {
         let [tile_m, tile_n] = variant.tile();
         let tiles_m = self.m.div_ceil(tile_m);

@@ -19,8 +19,7 @@ impl Variant {
         match self {
             Variant::Registers { tm, tn4, wx, wy } => {
                 // Browsers clear workgroup memory before a barrier, which makes SwiftShader compile the kernel once for
-                // every few threads
-                // of a workgroup. llvmpipe takes longer over memory of a thread's own.
+                // every few threads of a workgroup. llvmpipe takes longer over memory of a thread's own.
                 let shared = caps.subgroup() == Some(8) && once(wx * wy);
                 kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(text(
                     shader!(include_str!("../../../shaders/gemm.wgsl")),

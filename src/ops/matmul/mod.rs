@@ -1,8 +1,7 @@
 //! `y[b,m,n] = sum over k of a[b,m,k] * b[b,k,n]`, either operand transposed, leading axes broadcast.
 //!
 //! This file has the op; the files beside it have the kernels that it shares with the convolutions. Each uses only
-//! those
-//! above it:
+//! those above it:
 //!
 //! - `variants.rs`: the kernels, as data, and which of them suit a problem's sizes;
 //! - `kernels.rs`: the WGSL text of each;

@@ -1,8 +1,7 @@
 //! The loaders with which a product's kernels read the operands, as WGSL.
 //!
 //! A loader takes two steps, so that the innermost loop computes little. `a_row(b, m)` and `b_column(b, n)` find a row
-//! and a
-//! column; `a_at(row, u, v)` and `b_at(column, u, v)` find where a run of i begins in them. Then `a_load(at, i)`,
+//! and a column; `a_at(row, u, v)` and `b_at(column, u, v)` find where a run of i begins in them. Then `a_load(at, i)`,
 //! `b_load(at, i)` and their like read.
 
 use super::variants::Variant;
@@ -18,16 +17,14 @@ pub(crate) struct Rows {
     /// Whether four i lie together at a multiple of four. Then i ends at a multiple of four, and `load` has `a_quad`.
     pub(crate) vector: bool,
     /// Where instead four m lie together at a multiple of four, and m ends at one: declares `a_load` and `a_column(at,
-    /// i)`,
-    /// which reads m to m + 3 from `a: array<vec4<T>>`; `at` is the place of m.
+    /// i)`, which reads m to m + 3 from `a: array<vec4<T>>`; `at` is the place of m.
     pub(crate) columns: Option<&'static str>,
     /// The place `n` further along i than `at`. Only kernels that cut a run into pieces use it.
     pub(crate) skip: &'static str,
 }
 
 /// Where the second operand's elements lie: `b[batch * b_batch + u * b_u + v * b_v + i * b_k + n * b_n]`. For a run,
-/// b_k
-/// sets b_u and b_v.
+/// b_k sets b_u and b_v.
 #[derive(Clone, Copy)]
 pub(crate) struct Columns {
     pub(crate) batch: usize,
@@ -120,8 +117,7 @@ impl ColumnLoader {
 
 impl Columns {
     /// Declares the second operand, which has `n` columns, and the loaders that the variant calls. With `tail`, runs of
-    /// i may
-    /// end between multiples of four.
+    /// i may end between multiples of four.
     pub(super) fn declaration(
         &self,
         variant: Variant,

@@ -29,8 +29,7 @@ pub(super) struct Split {
     /// The sizes of u, v and i in the kernel.
     pub(super) sizes: [usize; 3],
     /// Where one u is too long for a thread: how many v it has, and into how many pieces its runs of i are cut. In the
-    /// kernel
-    /// each piece then has a u of its own.
+    /// kernel each piece then has a u of its own.
     pub(super) pieces: Option<[usize; 2]>,
     /// How many iterations the loops of a thread make.
     pub(super) iterations: usize,
@@ -43,8 +42,7 @@ const MOST_RESULTS: usize = 4 << 20;
 
 /// Splits a sum into parts, so that enough workgroups have work, no thread's loops are too long, and, while the parts'
 /// results take little memory, no part is so long that rounding errors pile up. Each tile of the result (there are
-/// `tiles`)
-/// takes one workgroup for each part.
+/// `tiles`) takes one workgroup for each part.
 pub(super) fn split(
     sum: Sum,
     tiles: usize,

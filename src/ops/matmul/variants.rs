@@ -6,8 +6,7 @@ use crate::dtype::DType;
 /// One way to compute a product. All give the same result up to rounding.
 ///
 /// A workgroup of `wx` by `wy` threads computes a tile of the result. A thread has `tm` rows and `tn` columns; `tm4`
-/// and
-/// `tn4` count them in vectors of four.
+/// and `tn4` count them in vectors of four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(test, derive(Hash))]
 pub(crate) enum Variant {
@@ -117,10 +116,8 @@ impl Variant {
     }
 
     /// How many vectors of four results each thread keeps. A processor's driver takes long to compile the code that
-    /// follows a
-    /// product, so the code stands once, in a loop over results in memory. The loop's count is a parameter, so no
-    /// driver
-    /// unrolls it.
+    /// follows a product, so the code stands once, in a loop over results in memory. The loop's count is a parameter,
+    /// so no driver unrolls it.
     pub(crate) fn sums(self) -> usize {
         match self {
             Variant::Registers { tm, tn4, .. } => tm.div_ceil(4) * tm.min(4) * tn4,
@@ -159,8 +156,7 @@ pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
         match caps.subgroups {
             Some([8, 8]) if caps.cpu => add(Variant::Lanes { lanes: 8, tm, tn4, wx: 8 }),
             // A workgroup as large as the largest subgroup holds whole subgroups of every size; the kernel counts on
-            // the lanes of the
-            // smallest.
+            // the lanes of the smallest.
             Some([least, most]) if !caps.cpu && least >= 4 && most <= 128 => {
                 let lanes = least.min(8) as usize;
                 add(Variant::Lanes { lanes, tm: tm * 8 / lanes, tn4, wx: most as usize });

@@ -125,8 +125,7 @@ impl<'a> Form<'a> {
     }
 
     /// The kernel of `body` where the walk is not cut. Else a kernel that computes its parts, and the kernel of `join`,
-    /// which
-    /// makes the results of them.
+    /// which makes the results of them.
     pub(super) fn lower(
         &self,
         body: &str,

@@ -1,8 +1,7 @@
 //! Computes largest and mean values over windows of images `[N,H,W,C]`.
 //!
 //! A maximum's gradient goes to the first of the largest elements of its window, in row-major order, as in TensorFlow;
-//! a
-//! mean counts only the places of its window that lie inside the image.
+//! a mean counts only the places of its window that lie inside the image.
 
 mod geometry;
 mod kernels;
