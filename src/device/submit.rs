@@ -22,17 +22,17 @@ pub(super) struct InFlight(Mutex<VecDeque<wgpu::SubmissionIndex>>);
 /// are enough to keep a device busy.
 const AHEAD: usize = 4;
 
-/// Work for an idle device goes in parts if it has at least so many kernels. A submission costs about as much as
+/// Work for an idle device goes in several submissions if it has at least so many kernels. A submission costs about as much as
 /// encoding ten to twenty kernels, so shorter work gains nothing.
 const LONG: usize = 96;
 
-/// Kernels of the first part. Each later part may be twice as long: the device works on one for longer than the host
+/// Kernels of the first of them. Each later one may be twice as long: the device works on one for longer than the host
 /// needs to encode the next.
 const FIRST: usize = 32;
 
-/// A part moves at most so many bytes, if it has at least `FEW` kernels: the device needs longer for them than the host
-/// needs to encode what follows.
-const PART_BYTES: u64 = 256 << 20;
+/// One of them moves at most so many bytes, if it has at least `FEW` kernels: the device needs longer for them than the
+/// host needs to encode what follows.
+const SUBMISSION_BYTES: u64 = 256 << 20;
 const FEW: usize = 8;
 
 impl Gpu {
@@ -50,9 +50,9 @@ impl Gpu {
             rest = &[];
         } else if launches.len() >= LONG && self.is_idle() {
             let mut most = FIRST;
-            while let Some(len) = first_part(rest.iter().map(|launch| launch.bytes), most) {
-                let (part, later) = rest.split_at(len);
-                self.send(part, None);
+            while let Some(len) = first_submission(rest.iter().map(|launch| launch.bytes), most) {
+                let (first, later) = rest.split_at(len);
+                self.send(first, None);
                 (rest, most) = (later, 2 * most);
             }
         }
@@ -87,13 +87,13 @@ impl Gpu {
     /// Copies buffers one behind the other into one staging buffer, each so many bytes (whole words).
     pub(crate) fn gather(
         &self,
-        parts: &[(Arc<Buffer>, u64)],
+        buffers: &[(Arc<Buffer>, u64)],
         staging: &Staging,
     ) -> Result<wgpu::SubmissionIndex> {
         self.ask()?;
         let mut encoder = self.device.create_command_encoder(&Default::default());
         let mut at = 0;
-        for (buffer, bytes) in parts {
+        for (buffer, bytes) in buffers {
             encoder.copy_buffer_to_buffer(buffer.raw(), 0, staging.raw(), at, *bytes);
             at += bytes;
         }
@@ -105,9 +105,9 @@ impl Gpu {
 
     /// Runs `launches` with a timestamp before and after each.
     fn submit_timed(&self, launches: &[Launch<'_>], clock: Clock) -> Result<()> {
-        for part in launches.chunks(Timestamps::MOST) {
+        for chunk in launches.chunks(Timestamps::MOST) {
             if clock == Clock::Host {
-                for launch in part {
+                for launch in chunk {
                     let began = web_time::Instant::now();
                     let index = self.send(std::slice::from_ref(launch), None);
                     self.wait(Some(index))?;
@@ -115,17 +115,17 @@ impl Gpu {
                 }
                 continue;
             }
-            let timestamps = Timestamps::new(self, part.len())?;
+            let timestamps = Timestamps::new(self, chunk.len())?;
             let mut encoder = self.device.create_command_encoder(&Default::default());
             if clock == Clock::InsidePass {
                 let mut pass = encoder.begin_compute_pass(&Default::default());
-                for (i, launch) in (0..).zip(part) {
+                for (i, launch) in (0..).zip(chunk) {
                     pass.write_timestamp(&timestamps.queries, 2 * i);
                     launch.encode(&mut pass);
                     pass.write_timestamp(&timestamps.queries, 2 * i + 1);
                 }
             } else {
-                for (i, launch) in (0..).zip(part) {
+                for (i, launch) in (0..).zip(chunk) {
                     let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
                         label: None,
                         timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
@@ -137,9 +137,9 @@ impl Gpu {
                     launch.encode(&mut pass);
                 }
             }
-            timestamps.resolve(&mut encoder, part.len());
+            timestamps.resolve(&mut encoder, chunk.len());
             self.finish(encoder);
-            self.timer.timestamped(self, part, timestamps)?;
+            self.timer.timestamped(self, chunk, timestamps)?;
         }
         Ok(())
     }
@@ -193,12 +193,12 @@ impl Gpu {
 
 /// How many kernels to submit before encoding the others: at most `most`, fewer if these move many bytes; `None` if too
 /// few would remain to be worth a submission of their own.
-fn first_part(mut bytes: impl ExactSizeIterator<Item = u64>, most: usize) -> Option<usize> {
+fn first_submission(mut bytes: impl ExactSizeIterator<Item = u64>, most: usize) -> Option<usize> {
     let all = bytes.len();
     let mut moved = 0u64;
     let heavy = bytes.position(|bytes| {
         moved = moved.saturating_add(bytes);
-        moved >= PART_BYTES
+        moved >= SUBMISSION_BYTES
     });
     let len = heavy.map_or(most, |at| (at + 1).clamp(FEW, most));
     (all >= len + FIRST).then_some(len)
@@ -208,31 +208,31 @@ fn first_part(mut bytes: impl ExactSizeIterator<Item = u64>, most: usize) -> Opt
 mod tests {
     use super::*;
 
-    /// The lengths of the parts in which kernels that move `bytes` each are submitted.
-    fn parts(kernels: usize, bytes: u64) -> Vec<usize> {
-        let (mut rest, mut most, mut parts) = (kernels, FIRST, Vec::new());
-        while let Some(len) = first_part(vec![bytes; rest].into_iter(), most) {
-            parts.push(len);
+    /// How many kernels, which move `bytes` each, go with each submission.
+    fn submissions(kernels: usize, bytes: u64) -> Vec<usize> {
+        let (mut rest, mut most, mut lengths) = (kernels, FIRST, Vec::new());
+        while let Some(len) = first_submission(vec![bytes; rest].into_iter(), most) {
+            lengths.push(len);
             (rest, most) = (rest - len, 2 * most);
         }
-        parts.push(rest);
-        parts
+        lengths.push(rest);
+        lengths
     }
 
     #[test]
-    fn parts_grow_and_the_last_is_worth_its_submission() {
-        assert_eq!(parts(96, 1000), [32, 64]);
-        assert_eq!(parts(127, 1000), [32, 95]);
-        assert_eq!(parts(128, 1000), [32, 64, 32]);
-        assert_eq!(parts(500, 1000), [32, 64, 128, 276]);
-        assert_eq!(parts(30, 1000), [30]);
+    fn submissions_grow_and_the_last_is_worth_its_cost() {
+        assert_eq!(submissions(96, 1000), [32, 64]);
+        assert_eq!(submissions(127, 1000), [32, 95]);
+        assert_eq!(submissions(128, 1000), [32, 64, 32]);
+        assert_eq!(submissions(500, 1000), [32, 64, 128, 276]);
+        assert_eq!(submissions(30, 1000), [30]);
     }
 
     #[test]
     fn heavy_kernels_go_early() {
         // Sixteen of them move 256 MiB.
-        assert_eq!(parts(96, 16 << 20), [16, 16, 16, 16, 32]);
+        assert_eq!(submissions(96, 16 << 20), [16, 16, 16, 16, 32]);
         // However heavy, a few go together.
-        assert_eq!(parts(50, u64::MAX), [8, 8, 34]);
+        assert_eq!(submissions(50, u64::MAX), [8, 8, 34]);
     }
 }

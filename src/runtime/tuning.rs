@@ -29,7 +29,7 @@ impl Device {
             // Whoever submits holds the state, as a flush recognises its own submissions by that; whoever waits does
             // not hold it.
             poll_fn(|context| {
-                let _lane = self.state();
+                let _state = self.state();
                 measuring.as_mut().poll(context)
             })
             .await
