@@ -416,3 +416,35 @@ fn an_optimizer_is_restored_before_its_first_step() -> tf::Result<()> {
     assert_eq!((&resumed, &its).variables().len(), (&model, &adam).variables().len());
     Ok(())
 }
+
+/// A second, where each name is found at once; twenty, where all are looked through for each.
+#[test]
+fn many_variables_and_their_slots_come_back() {
+    const MANY: usize = 20_000;
+    let program = |first: f32| {
+        let start = tf::constant([first]).unwrap();
+        let variables: Vec<Variable> = (0..MANY).map(|_| Variable::new(&start)).collect();
+        (variables, Sgd::new(0.5).momentum(0.5))
+    };
+    let checkpoint = |(variables, sgd): &(Vec<Variable>, Sgd)| {
+        let (model, optimizer): (&dyn Trackable, &dyn Trackable) = (variables, sgd);
+        let all = Checkpoint::new().add("model", model).add("optimizer", optimizer);
+        pollster::block_on(all.to_safetensors_async()).unwrap()
+    };
+    let saved = program(1.0);
+    saved.1.build(&saved.0).unwrap();
+    for i in [0, MANY / 2, MANY - 1] {
+        saved.0[i].assign(&tf::constant([i as f32]).unwrap()).unwrap();
+    }
+    let bytes = checkpoint(&saved);
+    // Before the optimizer has slots: they wait, and are saved with what they wait with.
+    let restored = program(2.0);
+    let (variables, sgd) = &restored;
+    let all = Checkpoint::new().add("model", variables).add("optimizer", sgd);
+    all.restore_safetensors(&bytes).unwrap();
+    for i in [0, 1, MANY / 2, MANY - 1] {
+        let want = if i == 1 { 1.0 } else { i as f32 };
+        assert_eq!(variables[i].read().item::<f32>().unwrap(), want, "{i}");
+    }
+    assert_eq!(checkpoint(&restored), bytes);
+}

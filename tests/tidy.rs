@@ -262,8 +262,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "trackable",
         &[
-            "error", "files", "sorted", "shape", "dtype", "device", "graph", "runtime", "ops",
-            "tensor", "variable", "random",
+            "error", "files", "shape", "dtype", "device", "graph", "runtime", "ops", "tensor",
+            "variable", "random",
         ],
     ),
     (

@@ -4,13 +4,11 @@
 
 use std::borrow::Cow;
 
-use super::parts::{Leaf, Parts};
-use super::walk::Track;
+use super::parts::{Leaf, Parts, Track};
 use super::{Slot, Trackable};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::graph::HashIndex;
-use crate::sorted::sorted_by_key;
+use crate::graph::{HashIndex, hash_bytes};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -149,17 +147,13 @@ impl Everything {
             }
         }
         // A slot's name ends in the path to its variable; in a number if there is no path.
-        let (mut unknown, mut named) = (Vec::new(), Vec::new());
+        let (mut unknown, mut named) = (HashIndex::default(), Vec::new());
         for (at, owner, (of, name, slot)) in slots {
             let of = match places.get(&of) {
                 Some(&place) => entries[place as usize].0.clone(),
                 None => {
-                    let place = unknown.iter().position(|known| *known == of);
-                    let place = place.unwrap_or_else(|| {
-                        unknown.push(of);
-                        unknown.len() - 1
-                    });
-                    place.to_string()
+                    let next = unknown.len() as u32;
+                    unknown.entry(of).or_insert(next).to_string()
                 }
             };
             let item = match slot.variable() {
@@ -190,7 +184,7 @@ impl Everything {
 
     /// The values, all of one moment; messages call their owner `kind`.
     pub(crate) async fn into_arrays(self, kind: &str) -> Result<Vec<NamedArray<'static>>> {
-        self.check_names("save", kind)?;
+        self.names("save", kind)?;
         let now: Vec<Tensor> = self.variables().map(|(_, variable)| variable.peek()).collect();
         let mut values =
             Tensor::all_bytes_async(&now.iter().collect::<Vec<_>>()).await?.into_iter();
@@ -219,32 +213,90 @@ impl Everything {
         self.entries.into_iter().map(array).collect()
     }
 
-    /// Checks that there are names and that all differ.
-    fn check_names(&self, call: &str, kind: &str) -> Result<()> {
+    /// The names, after a check that there are some and that all differ.
+    fn names(&self, call: &str, kind: &str) -> Result<Names<'_>> {
         if self.entries.is_empty() {
             return Err(Error::Checkpoint(message!("{call}: the {kind} has no variables.")));
         }
-        let names = sorted_by_key(self.entries.iter().map(|(name, _)| name), |name| *name);
-        match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            None => Ok(()),
-            Some(pair) => Err(Error::Checkpoint(message!(
-                "{call}: two parts of the {kind} are called '{}'. Give one of them another name.",
-                pair[0]
+        let names = Names::of(self.entries.iter().map(|(name, _)| &**name));
+        match names.twice {
+            None => Ok(names),
+            Some(name) => Err(Error::Checkpoint(message!(
+                "{call}: two parts of the {kind} are called '{name}'. Give one of them another name."
             ))),
         }
     }
+}
 
-    /// Finds the slot called `name`: the owner's path, the variable's identity and the slot's name.
-    fn slot_of<'a>(&'a self, name: &'a str) -> Option<(&'a str, u64, &'a str)> {
-        self.owners.iter().find_map(|owner| {
-            let rest = match owner.is_empty() {
-                true => name,
-                false => name.strip_prefix(&**owner)?.strip_prefix('/')?,
-            };
+/// Finds the places of names in a list. An index of numbers, which a page has anyway, is less code than a map of names.
+struct Names<'a> {
+    list: Vec<&'a str>,
+    /// From a name's hash, or the next number that was free, to its place.
+    places: HashIndex,
+    /// A name that the list has twice; its first place counts.
+    twice: Option<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn of(names: impl Iterator<Item = &'a str>) -> Self {
+        let list: Vec<&str> = names.collect();
+        let mut found = Names { list, places: HashIndex::default(), twice: None };
+        for at in 0..found.list.len() {
+            let name = found.list[at];
+            match found.find(name) {
+                Ok(_) => found.twice = found.twice.or(Some(name)),
+                Err(free) => drop(found.places.insert(free, at as u32)),
+            }
+        }
+        found
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.find(name).ok()
+    }
+
+    /// The place of `name`, or the number under which there is room for it.
+    fn find(&self, name: &str) -> Result<usize, u64> {
+        let mut hash = hash_bytes(name.as_bytes());
+        while let Some(&place) = self.places.get(&hash) {
+            if self.list[place as usize] == name {
+                return Ok(place as usize);
+            }
+            hash = hash.wrapping_add(1);
+        }
+        Err(hash)
+    }
+}
+
+/// A value for a slot that is still to be made.
+struct SlotValue<'a> {
+    /// The places of its owner among the owners and of its variable among the entries.
+    owner: usize,
+    of: usize,
+    /// The variable's identity.
+    id: u64,
+    /// What the owner calls it.
+    slot: &'a str,
+    array: &'a NamedArray<'a>,
+}
+
+impl<'a> SlotValue<'a> {
+    /// Takes the name of `array` apart: the owner's path, the slot's name and the variable's.
+    fn find(
+        array: &'a NamedArray<'a>,
+        all: &Everything,
+        owners: &Names<'_>,
+        names: &Names<'_>,
+    ) -> Option<Self> {
+        let name = &*array.name;
+        let split = |owner: &str, rest: &'a str| {
             let (slot, of) = rest.split_once('/')?;
-            let (_, item) = self.entries.iter().find(|(name, _)| name == of)?;
-            Some((&**owner, item.id()?, slot))
-        })
+            let (owner, of) = (owners.place(owner)?, names.place(of)?);
+            Some(SlotValue { owner, of, id: all.entries[of].1.id()?, slot, array })
+        };
+        let below =
+            name.match_indices('/').filter_map(|(at, _)| split(&name[..at], &name[at + 1..]));
+        split("", name).into_iter().chain(below).min_by_key(|value| value.owner)
     }
 }
 
@@ -263,30 +315,35 @@ pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>])
     let all = Everything::of(root, scope);
     let (call, kind) = (scope.call(), root.kind());
     let [lacks, hold, holds] = scope.words();
-    all.check_names(call, kind)?;
-    let mut slots = Vec::new();
+    let names = all.names(call, kind)?;
+    let owners = Names::of(all.owners.iter().map(|path| &**path));
+    let given = Names::of(arrays.iter().map(|array| &*array.name));
+    let mut slots: Vec<Vec<SlotValue<'_>>> = Vec::new();
+    slots.resize_with(all.entries.len(), Vec::new);
     for array in arrays {
-        if all.entries.iter().any(|(name, _)| *name == array.name) {
+        if names.place(&array.name).is_some() {
             continue;
         }
-        let Some((owner, of, name)) = all.slot_of(&array.name) else {
-            return Err(Error::Checkpoint(message!(
+        let value = SlotValue::find(array, &all, &owners, &names).ok_or_else(|| {
+            Error::Checkpoint(message!(
                 "{call}: {holds} '{}' {:?}, and the {kind} has no such variable; it has {}. Give the layers the names \
                  that they had when this was saved.",
                 array.name,
                 array.shape,
                 list(all.entries.iter().map(|(name, _)| &**name))
-            )));
-        };
-        slots.push((owner, of, name, array.clone().into_owned()));
+            ))
+        })?;
+        slots[value.of].push(value);
     }
-    // This is the order of their variables, in which an optimizer's steps make them.
-    let place = |of| all.entries.iter().position(|(_, item)| item.id() == Some(of));
-    let slots = sorted_by_key(slots, |(_, of, ..)| place(*of));
+    // Each owner's slots are in the order of their variables, in which its steps make them.
+    let mut owned: Vec<Vec<SlotValue<'_>>> = Vec::new();
+    owned.resize_with(all.owners.len(), Vec::new);
+    slots.into_iter().flatten().for_each(|value| owned[value.owner].push(value));
     // All checks come before any change.
-    let (mut values, mut left, mut states) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut values, mut left) = (Vec::new(), Vec::new());
+    let (mut states, mut state_names) = (Vec::new(), Vec::new());
     for (name, item) in &all.entries {
-        let array = arrays.iter().find(|array| array.name == *name).ok_or_else(|| {
+        let array = given.place(name).map(|place| &arrays[place]).ok_or_else(|| {
             let form = match item {
                 Item::Variable(variable) => format!(" {:?}", variable.shape()),
                 Item::State { dtype, shape, .. } => format!(" {shape:?} of {dtype}"),
@@ -314,7 +371,8 @@ pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>])
                         array.dtype
                     )));
                 }
-                states.push((name, &*array.bytes));
+                states.push(&*array.bytes);
+                state_names.push(&**name);
             }
         }
     }
@@ -327,16 +385,18 @@ pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>])
         }
     }
     values.iter().try_for_each(|(variable, value)| variable.assign(value))?;
+    let state_names = Names::of(state_names.into_iter());
     let mut visit = |path: &str, leaf: Leaf<'_>| match leaf {
         Leaf::State(state) => {
             let name = if path.is_empty() { "variable" } else { path };
-            if let Some((_, bytes)) = states.iter().find(|(known, _)| *known == name) {
-                state.set(bytes);
+            if let Some(place) = state_names.place(name) {
+                state.set(states[place]);
             }
         }
         Leaf::Slots(owner) => {
-            for (_, of, name, array) in slots.iter().filter(|(known, ..)| *known == path) {
-                owner.leave(*of, name, array.clone());
+            let Some(place) = owners.place(path) else { return };
+            for value in &owned[place] {
+                owner.leave(value.id, value.slot, value.array.clone().into_owned());
             }
         }
         _ => {}

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
-use super::walk::Track;
 use super::{NamedArray, Slot, Trackable};
 use crate::graph::Mixer;
 use crate::random::Generator;
@@ -36,6 +35,9 @@ pub struct Parts<'a> {
     entered: HashSet<(usize, usize), BuildHasherDefault<Mixer>>,
     visit: &'a mut dyn FnMut(&str, Leaf<'_>),
 }
+
+/// The root of a walk, as its `track`: one type for all, so that each walk is compiled once.
+pub(super) type Track<'a> = &'a dyn Fn(&mut Parts<'_>);
 
 /// What a walk meets.
 pub(super) enum Leaf<'a> {

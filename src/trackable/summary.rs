@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::parts::{Leaf, Parts};
-use super::walk::{Track, count};
+use super::parts::{Leaf, Parts, Track};
+use super::walk::count;
 use crate::variable::Variable;
 
 /// A row of the table.

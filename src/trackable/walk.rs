@@ -2,11 +2,8 @@
 
 use super::Trackable;
 use super::arrays::{Everything, Scope};
-use super::parts::{Leaf, Parts};
+use super::parts::{Leaf, Parts, Track};
 use crate::variable::Variable;
-
-/// The root of a walk, as its `track`: one type for all, so that each walk is compiled once.
-pub(super) type Track<'a> = &'a dyn Fn(&mut Parts<'_>);
 
 pub(super) fn variables(track: Track<'_>, wanted: fn(&Variable) -> bool) -> Vec<Variable> {
     let mut found = Vec::new();

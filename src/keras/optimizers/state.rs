@@ -47,7 +47,7 @@ pub(super) struct Memory {
     /// Finds the place in `kept` by a variable's identity.
     places: HashIndex,
     /// The identities of the slots that this step has made.
-    new: Vec<u64>,
+    new: HashSet<u64, BuildHasherDefault<Mixer>>,
     /// The variables whose lack of a gradient was logged.
     pub(super) warned: HashSet<u64, BuildHasherDefault<Mixer>>,
 }
@@ -58,7 +58,7 @@ impl OptimizerState {
         let memory = Memory {
             kept: Vec::new(),
             places: HashIndex::default(),
-            new: Vec::new(),
+            new: HashSet::default(),
             warned: HashSet::default(),
         };
         let pace = Arc::new(Pace(Mutex::new((0, learning_rate))));
@@ -163,7 +163,7 @@ impl Memory {
                     start.device().scope(|| left.to_tensor(variable.shape(), variable.dtype()))
                 }
                 None => {
-                    self.new.push(slot.id());
+                    self.new.insert(slot.id());
                     variable.peek().zeros_like()
                 }
             })?;

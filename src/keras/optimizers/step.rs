@@ -111,7 +111,8 @@ fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &Trainable<'_>) -
         )));
     }
     if grads.iter().all(Option::is_none) {
-        let names: Vec<String> = list.iter().map(|v| format!("'{}'", variables.name(v))).collect();
+        let named = trackable::named_trainable(variables.root);
+        let names: Vec<String> = named.iter().map(|(name, _)| format!("'{name}'")).collect();
         return Err(Error::Gradient(message!(
             "{optimizer}: no variable has a gradient; the loss depends on none of [{}]. Compute it from them while the \
              tape is open.",
