@@ -302,12 +302,17 @@ fn room_of(path: &str) -> &str {
 
 /// The first names of all paths that begin with `crate::` in `code`, groups in braces taken apart.
 fn rooms_named(code: &str) -> Vec<String> {
+    names_after("crate::", code)
+}
+
+/// The first names behind all `start` in `code`, groups in braces taken apart.
+fn names_after(start: &str, code: &str) -> Vec<String> {
     let name = |text: &str| -> String {
         let text = text.trim_start();
         text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
     };
     let mut names = Vec::new();
-    for rest in code.split("crate::").skip(1) {
+    for rest in code.split(start).skip(1) {
         let Some(group) = rest.strip_prefix('{') else {
             names.push(name(rest));
             continue;
@@ -362,6 +367,58 @@ fn rooms_know_only_those_below() {
         }
     }
     none(wrong, "These files look into a room that theirs may not use (ROOMS in tests/tidy.rs):");
+}
+
+/// The files beside `file` that it names by `super::`, by their paths without an ending.
+fn neighbours(file: &File, modules: &[String]) -> Vec<String> {
+    let code = file.text.split("#[cfg(test)]\nmod tests").next().unwrap_or("").to_string();
+    let outside_tests = File { path: file.path.clone(), text: code };
+    let code: Vec<&str> = outside_tests.code().map(|(_, line)| line).collect();
+    let own = module_of(&file.path);
+    let folder = own.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let names = names_after("super::", &code.join("\n")).into_iter();
+    names
+        .map(|name| format!("{folder}/{name}"))
+        .filter(|other| *other != own && modules.contains(other))
+        .collect()
+}
+
+/// A source's path without its ending; a folder's for its `mod.rs`.
+fn module_of(path: &str) -> String {
+    path.trim_end_matches(".rs").trim_end_matches("/mod").to_string()
+}
+
+/// What two files need stands in a third. A folder's `mod.rs` and the files in it may use each other, and the inventory
+/// and the ops that it lists.
+#[test]
+fn files_beside_each_other_form_no_circle() {
+    let files: Vec<File> =
+        sources().into_iter().filter(|file| !file.path.ends_with("tests.rs")).collect();
+    let inventory = "src/ops/inventory";
+    let modules: Vec<String> = files.iter().map(|file| module_of(&file.path)).collect();
+    let mut arrows: Vec<Vec<String>> =
+        files.iter().map(|file| neighbours(file, &modules)).collect();
+    arrows.iter_mut().for_each(|arrows| arrows.retain(|other| other != inventory));
+    assert!(arrows.iter().any(|arrows| !arrows.is_empty()), "no file names another");
+    // Whoever uses no file that is left is in no circle.
+    let mut left: Vec<&String> = modules.iter().collect();
+    loop {
+        let before = left.len();
+        for (module, arrows) in modules.iter().zip(&mut arrows) {
+            arrows.retain(|other| left.contains(&other));
+            if arrows.is_empty() {
+                left.retain(|other| *other != module);
+            }
+        }
+        if left.len() == before {
+            break;
+        }
+    }
+    let circles = modules.iter().zip(&arrows).filter(|(_, arrows)| !arrows.is_empty());
+    none(
+        circles.map(|(module, arrows)| format!("{module} uses {}", arrows.join(", "))),
+        "These files use each other, or one that does; put what both need into a third:",
+    );
 }
 
 #[test]

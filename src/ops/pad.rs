@@ -4,7 +4,6 @@ use ndarray::SliceInfoElem;
 use smallvec::{SmallVec, smallvec};
 
 use super::inventory::{Entry, Kind, Stop, one};
-use super::slice::Range;
 use super::{Backward, Grads, Keep, Operation, concat, only};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
@@ -194,9 +193,7 @@ impl Operation for Pad {
         let zero = Scalar::Int(0);
         let cut = self.edges.iter().map(|&(low, high, _)| (-low, -high, 1)).collect();
         let inner = pad_with(back.dy, cut, zero)?;
-        let steps = self.edges.iter().zip(inner.shape());
-        let steps = steps.map(|(&(_, _, step), &size)| Range::from_start(size, step as usize));
-        only(inner.take_ranges(steps.collect())?)
+        only(inner.take_steps(self.edges.iter().map(|&(_, _, step)| step as usize))?)
     }
 }
 

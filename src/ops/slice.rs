@@ -207,7 +207,17 @@ impl Tensor {
         parts.iter().map(|part| part.squeeze(at)).collect()
     }
 
-    pub(super) fn take_ranges(&self, ranges: SmallVec<[Range; 6]>) -> Result<Tensor> {
+    /// Takes every `steps[axis]`-th place of each axis, beginning with the first.
+    pub(super) fn take_steps(&self, steps: impl Iterator<Item = usize>) -> Result<Tensor> {
+        let ranges = self.shape().iter().zip(steps).map(|(&size, step)| {
+            let len = size.div_ceil(step);
+            // One element needs no step.
+            Range { begin: 0, len, step: if len > 1 { step } else { 1 } }
+        });
+        self.take_ranges(ranges.collect())
+    }
+
+    fn take_ranges(&self, ranges: SmallVec<[Range; 6]>) -> Result<Tensor> {
         if ranges == whole(self.shape()) {
             return Ok(self.clone());
         }
@@ -241,19 +251,10 @@ fn check_parts(op: &str, num: usize, shape: &[usize]) -> Result<()> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Range {
+struct Range {
     begin: usize,
     len: usize,
     step: usize,
-}
-
-impl Range {
-    /// Takes every `step`-th place of an axis, beginning with the first.
-    pub(super) fn from_start(size: usize, step: usize) -> Self {
-        let len = size.div_ceil(step);
-        // One element needs no step.
-        Range { begin: 0, len, step: if len > 1 { step } else { 1 } }
-    }
 }
 
 fn whole(shape: &[usize]) -> SmallVec<[Range; 6]> {
