@@ -1,4 +1,4 @@
-// Adds up what the windows over an image give to each place, in the windows' order.
+// Adds up the values that the windows over an image give to each place, in the windows' order.
 // y[n,y,x,c] = sum over windows (i,j) that hold (y,x) of x[n,i,j, y + top - i*sh, x + left - j*sw, c]
 // 0 x: [N,OH,OW,KH,KW,C] read    1 y: [N,H,W,C] read and write    2 p: uniform
 // Host declares: X (a sum, or vector of four), V, WG, load(at), four(q) that calls place(e) for elements 4q to 4q + 3,

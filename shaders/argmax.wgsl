@@ -1,6 +1,6 @@
-// Finds the place of the largest (or smallest) element along an axis; of equal ones the first.
-// y[o] = the r for which x[base(o) + offset(r)] is best; with several chunks first one of each chunk (PARTIAL),
-// then the best of those.
+// Finds the index of the largest (or smallest) element along an axis: the first of equal ones.
+// y[o] = the r for which x[base(o) + offset(r)] is best; with several chunks, a first kernel finds the best of each
+// chunk (PARTIAL), and a second one the best of those.
 // 0 x: read    1 y: [O] or [O,C] read and write    2 p: uniform    when FINAL: 1 places: [O,C] read, 2 y, 3 p
 // Host declares: T, WG, better(a, b), Params, base(o), offset(r), and the bindings with place(o, c).
 // Grid: ceil(O*C / WG) workgroups.   One thread per result and chunk.

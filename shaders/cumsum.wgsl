@@ -1,4 +1,4 @@
-// Running sums along an axis, which is cut into chunks of one thread each.
+// Computes running sums along an axis. One thread goes through each chunk of it.
 // y[o,i,n] = start(o,c,n) + sum over j of x[o,j,n], where j and i are in chunk c and j <= i (j < i if EXCLUSIVE)
 // 0 x: [O,L,N] read    1 y: [O,L,N], or sums: [O,C,N], read and write    2 p: uniform
 // with carries: 1 carries: [O,C,N] read, 2 y, 3 p

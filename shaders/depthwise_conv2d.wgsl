@@ -1,4 +1,4 @@
-// Convolution of every channel with filters of its own, and its two gradients.
+// Convolves every channel with filters of its own, and computes the two gradients.
 // 0 x: read    1 w: read    2 y: read and write    3 p: uniform
 // Host declares: V (four sums), X (V where four elements of y have four channels of x, else a sum), WG, the loaders
 // load_x(at) and load_w(at) over bindings 0 and 1, four(e) that calls element(e) for the elements e to e + 3,

@@ -1,4 +1,4 @@
-// Copies rows of a tensor by their numbers; a row that does not exist reads as 0, as in TensorFlow's GPU kernels.
+// Copies rows of a tensor by their indices; a row that does not exist reads as 0, as in TensorFlow's GPU kernels.
 // y[b,o,i,n] = x[b,o,index[b,i],n]
 // 0 x: [B,O,R,N] read    1 index: [B,I] read    2 y: [B,O,I,N] read and write    3 p: uniform
 // Host declares: T (x and y), WG.   Grid: ceil(B*O*I*N / WG) workgroups.   One thread per element of y.

@@ -1,6 +1,6 @@
-// The product that matmul and the convolutions share, for any adapter. Each thread keeps TM = TR*TM4 rows by 4*TN4 columns
-// in registers, so that every number that is loaded is used TM or 4*TN4 times. The summed index k is a triple (u, v, i),
-// so that the inner loop needs no division; it takes four i at once.
+// Computes the product that matmul and the convolutions share, on any adapter. Each thread keeps TM = TR*TM4 rows by
+// 4*TN4 columns in registers, so that it uses every number that it loads TM or 4*TN4 times. The summed index k is a
+// triple (u, v, i), so that the inner loop needs no division; the loop takes four i at once.
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
 // Written out by the host (src/wgsl/template.rs): BLOCKS where TR is 4, so that rows are loaded by fours; TAIL where the run of

@@ -1,7 +1,7 @@
 // As gemm.wgsl, for adapters with subgroups, of whatever size, that have at least LANES threads: the threads of a
 // workgroup stand side by side along n and have the same rows, so each subgroup may lie anywhere among them. Each lane
-// loads numbers of A for one of LANES rows and the others get them by broadcast, so that a number of A is loaded once for
-// all columns of a subgroup. Pays where a load is as dear as many multiplications.
+// loads numbers of A for one of LANES rows and broadcasts them to the others, so that a subgroup loads a number of A
+// once for all its columns. This pays where a load costs as much as many multiplications.
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
 // Host declares: what gemm.wgsl needs but WY. WX is a multiple of every size that a subgroup may have, so all are full.

@@ -1,4 +1,4 @@
-// Pooling over windows of images, and its gradient from the windows that hold a place.
+// Pools over windows of images, and computes the gradient from the windows that hold a place.
 // 0 x: read (1 more input read where the body has one), then y: read and write, then p: uniform
 // Written out by the host (src/wgsl/template.rs): PARTS where windows are so large that each element has several threads,
 // SINGLE where a thread has one element and not four.

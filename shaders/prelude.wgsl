@@ -1,5 +1,5 @@
-// Functions that more than one shader needs. The host appends those that a shader calls.
-// A name that ends in 4 works on vectors of four; each function stands between blank lines.
+// Functions that several shaders need. The host appends those that a shader calls. A name that ends in 4 takes vectors
+// of four; blank lines separate the functions.
 
 // Infinities and NaN cannot be written as constants in WGSL, so they come from bits in a variable.
 fn inf() -> f32 { var bits = 0x7f800000u; return bitcast<f32>(bits); }

@@ -1,5 +1,5 @@
-// The sorted places are cut into chunks, as a segment may have more rows than one thread may add up. This adds up, of each
-// chunk, the rows at its beginning that belong to a segment which began before it.
+// A segment may have more rows than one thread may add up, so the host cuts the sorted places into chunks. For each
+// chunk this adds up the rows at its beginning that belong to a segment which began before it.
 // carries[b,c,n] = sum over j from c*chunk on, while in that segment and in chunk c, of x[places[j],n]
 // 0 x: [B*S,N] read  1 ids: [B*S] read  2 found: as in segment_spread.wgsl, read  3 carries: [B,C,N] read and write  4 p: uniform
 // Host declares: X (one sum, or a vector of four), LANES (how many sums), WG, and load(at) for x.

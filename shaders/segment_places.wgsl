@@ -1,5 +1,5 @@
-// Finds the rows of each segment, in order: a sort by counting without atomics. Each thread reads all numbers twice, first
-// to count those of the segments before its own, then to write down the places of its own.
+// Finds the rows of each segment, in order: a counting sort without atomics. Each thread reads all ids twice, first to
+// count those of the segments before its own, then to write the places of its own.
 // range[b,r] = first and end of the segment in places[b]; places[b,first..end] = the s with ids[b,s] = r
 // 0 ids: [B,S] read    1 range: [B,R] read and write    2 places: [B,S] read and write    3 p: uniform
 // Host declares: WG.   Grid: ceil(B*R / WG) workgroups.   One thread per segment.

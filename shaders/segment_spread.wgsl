@@ -1,6 +1,6 @@
 // Finds the rows of each segment, in order, from the counts of each chunk of rows: the second half of segment_places.wgsl
 // where there are too many rows for one thread to read.
-// found holds places [B,S] and then range [B,R], two words each, as some devices bind but four buffers.
+// found holds places [B,S] and then range [B,R], two words each, as some devices bind only four buffers.
 // range[b,r] = first and end of the segment in places[b]; places[b,first..end] = the s with ids[b,s] = r
 // 0 ids: [B,S] read    1 counts: [B,C,R] read    2 found: read and write    3 p: uniform
 // Host declares: WG.   Grid: ceil(B*C*R / WG) workgroups.   One thread per chunk and segment.

@@ -1,4 +1,4 @@
-// Split-K, the second pass: adds the splits of a product's sums in order.
+// Adds the splits of a product's sums in order: the second pass of split-K.
 // y[i] = sum over s of x[s,i]
 // 0 x: [S,L] read    1 y: [L] read and write    2 p: uniform
 // Host declares: V (vector of four sums), WG, load(at) for the elements at to at + 3 of x, and c_store(at, count, v).

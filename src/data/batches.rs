@@ -1,4 +1,4 @@
-//! Batches of labelled images as tensors.
+//! Makes tensors of labelled images, a batch at a time.
 
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
@@ -25,8 +25,9 @@ pub struct Batches<'a> {
 }
 
 impl Images {
-    /// Batches of `size` pairs: images `[size, 28, 28, 1]` as `f32` in 0 to 1, labels `[size]` as `i32`. In the
-    /// order of `order`, a list of indices, or as they lie. A size of 0 gives an error in the place of the first batch.
+    /// Iterates over batches of `size` pairs: images `[size, 28, 28, 1]` as `f32` in 0 to 1, labels `[size]` as `i32`.
+    /// They come in the order of the indices in `order`, or as they lie. A size of 0 gives an error in place of the
+    /// first batch.
     pub fn batches(&self, size: usize, order: Option<Vec<usize>>) -> Batches<'_> {
         let order = order.unwrap_or_else(|| (0..self.len()).collect());
         Batches { images: self, order, size, at: 0 }

@@ -1,7 +1,7 @@
-//! Fetches the four files of MNIST into the cache folder, checked by SHA-256.
+//! Downloads the four files of MNIST into the cache folder and checks them by SHA-256.
 //!
-//! A file appears under its name only when it is complete and right. There is no resuming and no
-//! other data set; finding and reading the files is the business of `mnist`.
+//! A file gets its name only when it is complete and right. A download cannot resume, and there is no other data set;
+//! `mnist` finds and reads the files.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use ureq::Agent;
 
 use crate::error::{Error, Result, message};
 
-/// Where the files lie, first choice first. Each ends in a slash.
+/// The servers that hold the files, first choice first. Each address ends in a slash.
 const MIRRORS: [&str; 2] = [
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -43,10 +43,10 @@ const FILES: [Wanted; 4] = [
     ),
 ];
 
-/// The most that a file may weigh; the largest of MNIST has 10 MB.
+/// The largest size of a file; the largest of MNIST has 10 MB.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Downloads what `dir` lacks of MNIST and shows the progress on the standard error stream.
+/// Downloads the files of MNIST that `dir` lacks, and shows the progress on the standard error stream.
 ///
 /// # Errors
 /// [`Error::Data`] if no mirror gave the right file, [`Error::Io`] if `dir` cannot be written.
@@ -55,7 +55,7 @@ pub(super) fn fetch_mnist(dir: &Path) -> Result<()> {
         .timeout_connect(Some(Duration::from_secs(15)))
         .timeout_recv_response(Some(Duration::from_secs(30)))
         .timeout_recv_body(Some(Duration::from_secs(300)))
-        // The files are packed already, and what is checked are the packed bytes.
+        // The files are compressed already, and the checksum is that of the compressed bytes.
         .accept_encoding("identity")
         .build();
     fetch_all(&agent.into(), &MIRRORS, &FILES, dir)
@@ -91,11 +91,11 @@ fn fetch_from_any(agent: &Agent, mirrors: &[&str], wanted: Wanted, dir: &Path) -
     )))
 }
 
-/// Why a file was not fetched.
+/// The reason why a download failed.
 enum Failure {
-    /// The mirror's fault, or that of the way to it: the next one may do better.
+    /// The mirror or the way to it failed: the next mirror may do better.
     There(String),
-    /// This machine's fault, which no mirror mends.
+    /// This machine failed, which no mirror can mend.
     Here(Error),
 }
 
@@ -122,7 +122,7 @@ fn fetch(agent: &Agent, mirror: &str, wanted: Wanted, dir: &Path) -> Result<(), 
     fs::rename(&part.0, &path).map_err(|error| Failure::Here(Error::io(&path, error)))
 }
 
-/// Copies all of `reader` into a new file; gives the SHA-256 and the count of the bytes.
+/// Copies all of `reader` into a new file; returns the SHA-256 and the count of the bytes.
 fn copy(mut reader: impl Read, part: &Path, bar: &ProgressBar) -> Result<(String, u64), Failure> {
     let here = |error| Failure::Here(Error::io(part, error));
     let mut file = File::create(part).map_err(here)?;
@@ -139,16 +139,16 @@ fn copy(mut reader: impl Read, part: &Path, bar: &ProgressBar) -> Result<(String
         total += count as u64;
         bar.inc(count as u64);
     }
-    // Only what has reached the disk may get its final name.
+    // Only bytes that have reached the disk may get the final name.
     file.sync_all().map_err(here)?;
     Ok((hexadecimal(&sha256.finalize()), total))
 }
 
-/// The file while it is being written, which goes away with this value unless it was renamed.
+/// A file while the download writes it. Dropping this value removes the file unless it was renamed.
 struct Part(PathBuf);
 
 impl Part {
-    /// A name that no other download uses, in the same folder so that it can be renamed.
+    /// Makes a name that no other download uses, in the same folder so that the file can be renamed.
     fn new(dir: &Path, name: &str) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -158,7 +158,7 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Usually it is gone, being renamed; otherwise there is no one to tell that it stays.
+        // Usually the file has been renamed; otherwise nobody is left to hear that it stays.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -261,7 +261,7 @@ mod tests {
         fetch_hello(&[&mirror(GOOD)], &folder.0.join("deep")).unwrap();
         assert_eq!(fs::read(folder.0.join("deep/hello.gz")).unwrap(), b"hello");
         assert_eq!(folder.names(), ["deep"]);
-        // What is there and right needs no mirror.
+        // A file that is there and right needs no mirror.
         fetch_hello(&[], &folder.0.join("deep")).unwrap();
     }
 

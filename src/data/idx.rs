@@ -1,8 +1,7 @@
-//! Reader of IDX files, the format of MNIST: a magic number, the dimensions, then plain values.
+//! Reads IDX files, the format of MNIST: a magic number, the dimensions, then plain values.
 //!
-//! Only unsigned bytes are read, which is all that MNIST and its relatives hold. Gzip is unpacked on
-//! the way if the feature `gzip` is on. Nothing is written, and nothing here knows what the values
-//! mean.
+//! It reads unsigned bytes only, which is all that MNIST and its relatives hold, and decompresses gzip if the feature
+//! `gzip` is on. It writes nothing, and does not know what the values mean.
 
 use std::path::Path;
 
@@ -29,8 +28,8 @@ pub fn read_idx(path: impl AsRef<Path>) -> Result<Idx> {
 
 /// Reads an IDX file that is already in memory, gzip-packed or plain; `name` is for messages.
 ///
-/// Memory grows with what is really there, never with what the header claims, and unpacking stops
-/// where the header says that the values end.
+/// Memory grows with the bytes that are really there, never with the header's claim, and decompression stops where the
+/// values end according to the header.
 ///
 /// ```
 /// use wgrad::data::idx::parse_idx;
@@ -51,7 +50,7 @@ pub fn parse_idx(bytes: &[u8], name: &str) -> Result<Idx> {
     }
 }
 
-/// Where the bytes of a file come from, one part after the other.
+/// The source of a file's bytes, one part after the other.
 trait ByteSource {
     /// The next `count` bytes, or fewer if the source ends before.
     fn take(&mut self, count: usize, name: &str) -> Result<Vec<u8>>;
@@ -102,7 +101,7 @@ fn parse(source: &mut dyn ByteSource, name: &str) -> Result<Idx> {
              corrupt; fetch it again."
         )));
     };
-    // One byte more shows what is left over, and makes gzip check its checksum at the end.
+    // Asking for one byte more finds leftover bytes, and makes gzip check its checksum at the end.
     let data = source.take(promised + 1, name)?;
     if data.len() < promised {
         return Err(short(name, &format!("{shape:?} values"), data.len(), promised));
@@ -151,7 +150,7 @@ impl ByteSource for flate2::read::MultiGzDecoder<&[u8]> {
     }
 }
 
-/// Bytes in memory cannot fail to be read, so it is gzip that failed.
+/// Reading bytes in memory cannot fail, so gzip has failed.
 #[cfg(feature = "gzip")]
 fn unreadable(name: &str, error: &std::io::Error) -> Error {
     let what = match error.kind() {

@@ -1,4 +1,4 @@
-//! Images with their labels, as MNIST has them.
+//! Images with their labels, as in MNIST.
 
 use super::idx::{Idx, parse_idx};
 use crate::error::{Error, Result, message};
@@ -18,7 +18,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// The images in the contents of two IDX files, plain or (with the feature `gzip`) packed.
+    /// Reads the images in the contents of two IDX files, plain or (with the feature `gzip`) compressed.
     ///
     /// ```
     /// use wgrad::data::mnist::Images;
@@ -36,7 +36,7 @@ impl Images {
         match_up(parse_idx(images, name)?, parse_idx(labels, labels_name)?, name, labels_name)
     }
 
-    /// How many images there are.
+    /// The number of images.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
@@ -46,7 +46,7 @@ impl Images {
         self.labels.is_empty()
     }
 
-    /// The 784 pixels of image `i`, row by row; empty if there are not so many images.
+    /// The 784 pixels of image `i`, row by row; empty if there is no such image.
     pub fn image(&self, i: usize) -> &[u8] {
         self.pixels.chunks_exact(SIDE * SIDE).nth(i).unwrap_or_default()
     }

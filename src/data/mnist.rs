@@ -1,7 +1,7 @@
-//! The MNIST digits: from the files if they can be found, downloaded if that is wanted, else drawn.
+//! Loads the MNIST digits: from the files if it finds them, by a download if the program wants one, or else drawn.
 //!
-//! It finds, reads and checks. It neither shuffles nor batches nor scales: the pixels stay the bytes
-//! of the files, 0 for paper and 255 for ink.
+//! It finds, reads and checks. It neither shuffles nor batches nor scales: the pixels stay the bytes of the files, 0
+//! for paper and 255 for ink.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -18,41 +18,41 @@ use crate::options::options;
 const TRAIN: [&str; 2] = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"];
 const TEST: [&str; 2] = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
 
-/// The training and the test images, and where they come from.
+/// The training and the test images, and their source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mnist {
-    /// To learn from; 60,000 in the real files.
+    /// The images to train on; 60,000 in the real files.
     pub train: Images,
-    /// To measure with; 10,000 in the real files.
+    /// The images to test with; 10,000 in the real files.
     pub test: Images,
-    /// Where they come from. Its text is one line to show to a person.
+    /// The source of the images. Its text is one line to show to a person.
     pub source: Source,
 }
 
-/// Where images come from.
+/// The source of images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// From the files in this folder.
+    /// Files in this folder.
     Files(PathBuf),
-    /// Downloaded just now into this folder.
+    /// A download into this folder, just now.
     Downloaded(PathBuf),
-    /// Drawn by [`draw_digits`], as the real ones were not at hand.
+    /// Drawings by [`draw_digits`], as the real images were not at hand.
     Drawn {
-        /// What the drawing was seeded with.
+        /// The seed of the drawings.
         seed: u64,
     },
 }
 
 options! {
-    /// Where to look for MNIST and what to do without it.
+    /// Where [`Mnist::load`] looks for MNIST, and what it does without it.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct MnistOptions {
         /// The folder with the four files, which then must be there.
         dir: Option<PathBuf> as impl Into<Option<PathBuf>> = None,
-        /// Whether to download what is not found; works only if built with the feature `download`. Digits are drawn
-        /// if the download fails, with a warning that says why.
+        /// Whether to download missing files; works only if built with the feature `download`. If the download fails,
+        /// digits are drawn, with a warning that says why.
         download: bool = false,
-        /// What drawn digits are seeded with; 0.
+        /// The seed of drawn digits; 0.
         seed: u64 = 0,
         /// How many training images to draw if none are found; 60,000.
         train_count: usize = 60_000,
@@ -161,7 +161,7 @@ fn draw(options: &MnistOptions, cache: Option<&Path>) -> Mnist {
     }
 }
 
-/// Where downloaded files are kept.
+/// The folder of downloaded files.
 fn cache(env: Env) -> Option<PathBuf> {
     Some(crate::cache_folder::cache(env)?.join("mnist"))
 }
@@ -169,7 +169,7 @@ fn cache(env: Env) -> Option<PathBuf> {
 /// Images and labels of the training and of the test set.
 type Files = [[PathBuf; 2]; 2];
 
-/// The four files in a folder, plain or packed, if all are there.
+/// Finds the four files in a folder, plain or compressed, if all are there.
 fn find(dir: &Path) -> Option<Files> {
     let file = |name: &str| {
         let candidates = [dir.join(name), dir.join(format!("{name}.gz"))];
@@ -232,7 +232,7 @@ mod tests {
             Folder(dir)
         }
 
-        /// One with two training images and one test image.
+        /// Makes a folder with two training images and one test image.
         fn filled(test: &str) -> Self {
             let folder = Self::new(test);
             folder.write(TRAIN[0], &[2051, 2, 28, 28], &[1; 2 * 784]);

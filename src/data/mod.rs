@@ -1,6 +1,6 @@
-//! Data sets: readers, the real MNIST, and digits drawn on the fly.
+//! Data sets: readers, the real MNIST, and a generator of digits.
 //!
-//! Host code only; what it reads becomes tensors a batch at a time.
+//! The code runs on the host only, and makes tensors a batch at a time.
 
 mod batches;
 #[cfg(all(feature = "download", not(target_family = "wasm")))]

@@ -1,9 +1,8 @@
-//! Digits drawn on the fly as pen strokes, looking much like MNIST's: data to learn from where the
-//! real files cannot be had.
+//! Draws digits as pen strokes, much like MNIST's: data to train on where the real files are not at hand.
 //!
-//! One seed gives the same images on every platform. It is no font renderer and imitates no writer
-//! in particular: the ideal shapes are in `glyphs`, a random hand distorts them here, and `raster`
-//! turns the lines into pixels.
+//! One seed gives the same images on every platform. This is no font renderer and imitates no particular writer:
+//! `glyphs` has the ideal shapes, this file distorts them as a random hand would, and `raster` turns the lines into
+//! pixels.
 
 mod glyphs;
 mod raster;
@@ -55,8 +54,8 @@ pub fn draw_digits(count: usize, seed: u64) -> Images {
     Images { pixels, labels }
 }
 
-/// How one digit is written this time. Lengths are in the units of [`glyphs`], of which
-/// [`HALF`] go from the middle of a digit to its top.
+/// One random way to write a digit. Lengths are in the units of [`glyphs`], of which [`HALF`] go from the middle of a
+/// digit to its top.
 struct Hand {
     /// How far a knot strays from its place.
     stray: f32,
@@ -109,7 +108,7 @@ impl Hand {
         }
     }
 
-    /// Where the pen passes for `knot`; 0, 0 is the middle and the height goes from -1 to 1.
+    /// The point through which the pen passes for `knot`; 0, 0 is the middle and the height goes from -1 to 1.
     fn place(&self, knot: &Knot, astray: Point) -> Point {
         let x = (knot.x - MIDDLE + self.stray * astray.x) / HALF;
         let y = (knot.y - HALF + self.stray * astray.y) / HALF;
@@ -121,7 +120,7 @@ impl Hand {
         Point { x: bent.x - self.turn * bent.y, y: bent.y + self.turn * bent.x }
     }
 
-    /// The grey value of a pixel of which this share is inked. Paper stays 0, as in MNIST.
+    /// The grey value of a pixel with this share of ink. Paper stays 0, as in MNIST.
     fn tone(&self, share: f32, dice: &mut Dice) -> u8 {
         if share <= 0.0 {
             return 0;
@@ -132,8 +131,8 @@ impl Hand {
     }
 }
 
-/// Random numbers made from the generator's whole numbers alone: how its crate makes floats and
-/// ranges has changed between versions, and the images must not.
+/// Makes random numbers from the generator's whole numbers alone: the way in which its crate makes floats and ranges
+/// has changed between versions, and the images must not change.
 struct Dice(fastrand::Rng);
 
 impl Dice {

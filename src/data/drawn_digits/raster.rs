@@ -1,4 +1,4 @@
-//! From a line to grey pixels: pen strokes as anti-aliased segments in a 28 by 28 field.
+//! Turns lines into grey pixels: it draws pen strokes as anti-aliased segments into a 28 by 28 field.
 //!
 //! Like the rest of the module it computes with `+ - * /` and `sqrt` alone, which IEEE 754 defines
 //! to the last bit, so an image is the same on every platform.
