@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// Why a call has no results.
+/// The reason why a call has no result.
 #[derive(Debug)]
 pub enum Stop {
     /// wgrad has no function for this: the attribute or argument, or "" for the function as a whole.
     Lacks(String),
-    /// wgrad has one, and it failed.
+    /// wgrad has a function, and it failed.
     Failed(Error),
 }
 
@@ -52,7 +52,7 @@ impl Value {
         if let Value::Bool(yes) = self { Some(*yes) } else { None }
     }
 
-    /// A number; what is none in JSON is a word there.
+    /// A number; a word stands for a number that JSON does not have.
     fn float(&self) -> Option<f64> {
         match self {
             Value::Int(n) => Some(*n as f64),
@@ -121,8 +121,8 @@ impl Args {
         &self.tensors
     }
 
-    /// The result is put together of several functions, as wgrad has none of its own for the attribute `what`, or
-    /// for all of it (""). Such a call is compared, and listed.
+    /// Records that the call composes its result of several functions, as wgrad has none of its own for the attribute
+    /// `what`, or for all of it (""). Tests compare such a call, and list it.
     pub fn composes(&self, what: &str) {
         self.composed.borrow_mut().get_or_insert_with(|| what.to_owned());
     }
@@ -131,14 +131,14 @@ impl Args {
         self.composed.borrow().clone()
     }
 
-    /// The first attribute or argument that is given and nobody has asked for.
+    /// The first attribute or argument that nothing has read.
     pub fn unread(&self) -> Option<String> {
         let read = self.read.borrow();
         let mut all = self.attributes.keys().chain(self.tensors.iter().map(|(key, _)| key));
         all.find(|key| !read.contains(*key)).cloned()
     }
 
-    /// An attribute that says nothing that a call has to heed.
+    /// Marks an attribute or argument as read; a call uses this for one that it may ignore.
     pub fn remark(&self, key: &str) {
         self.read.borrow_mut().insert(key.to_owned());
     }
@@ -166,7 +166,7 @@ impl Args {
 
     // ---- attributes: `None` where they are absent, that is TensorFlow's default ----
 
-    /// What `read` makes of an attribute; it has to understand it.
+    /// The attribute as `read` understands it; an error if it does not.
     pub fn attribute<T>(&self, key: &str, read: impl Fn(&Value) -> Option<T>) -> Answer<Option<T>> {
         self.remark(key);
         let Some(value) = self.attributes.get(key) else { return Ok(None) };
@@ -248,22 +248,22 @@ impl Args {
         }
     }
 
-    /// A number without which there is no call.
+    /// A number that the call needs.
     pub fn f32(&self, key: &str) -> Answer<f32> {
         Ok(self.need(key, self.float(key)?)? as f32)
     }
 
-    /// A size without which there is no call.
+    /// A size that the call needs.
     pub fn size(&self, key: &str) -> Answer<usize> {
         Ok(self.need(key, self.int(key)?)? as usize)
     }
 
-    /// An attribute without which there is no call.
+    /// An attribute that the call needs.
     pub fn need<T>(&self, key: &str, value: Option<T>) -> Answer<T> {
         value.ok_or_else(|| Stop::Lacks(key.to_owned()))
     }
 
-    /// An attribute that has to have this value, or be absent.
+    /// Checks that an attribute has this value or is absent.
     pub fn only(&self, key: &str, wanted: impl Into<Value>) -> Answer<()> {
         let wanted = wanted.into();
         self.attribute(key, |v| (*v == wanted).then_some(())).map(drop)

@@ -1,10 +1,10 @@
-//! Functions whose gradients are compared with differences, and what the numbers of their inputs are.
+//! The functions whose gradients tests compare with differences, and the numbers in their inputs.
 
 use crate::error::Result;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// What the elements of an input are.
+/// The numbers in an input.
 #[derive(Debug, Clone, Copy)]
 pub enum Values {
     /// Uniform between two numbers.
@@ -23,13 +23,13 @@ pub type Input = (&'static [usize], Values);
 /// What is called with tensors of the case's inputs.
 pub type Function = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
 
-/// A function whose gradients are checked.
+/// A function whose gradients the tests check.
 pub struct Case {
-    /// What is checked, beginning with the op's name.
+    /// The name of the case, which begins with the op's name.
     pub name: String,
     pub inputs: Vec<Input>,
     pub f: Function,
-    /// Whether the second order is checked too.
+    /// Whether tests check the second order too.
     pub second: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Case {
 pub struct Cases(pub(super) Vec<Case>);
 
 impl Cases {
-    /// A function of `inputs`.
+    /// Adds a function of `inputs`.
     pub fn add(
         &mut self,
         name: impl Into<String>,
@@ -50,7 +50,7 @@ impl Cases {
         self.0.push(case);
     }
 
-    /// As [`Cases::add`], where the second order is not checked.
+    /// As [`Cases::add`], without a check of the second order.
     pub fn add_first_order(
         &mut self,
         name: impl Into<String>,
@@ -63,12 +63,12 @@ impl Cases {
         }
     }
 
-    /// A function of one input of shape `[3,5]`, which is no whole number of vectors.
+    /// Adds a function of one input of shape `[3,5]`, which is no whole number of vectors.
     pub fn of_one(&mut self, name: &str, values: Values, f: fn(&Tensor) -> Result<Tensor>) {
         self.add(name, &[(&[3, 5], values)], move |x| f(&x[0]));
     }
 
-    /// A function of one input of `shape`, whatever its numbers.
+    /// Adds a function of one input of `shape` with any numbers.
     pub fn of_shape(
         &mut self,
         name: &str,
@@ -78,7 +78,7 @@ impl Cases {
         self.add(name, &[(shape, ANY)], move |x| f(&x[0]));
     }
 
-    /// A function of two inputs, over all ways in which one is spread over the other.
+    /// Adds a function of two inputs, over all ways in which one broadcasts against the other.
     pub fn of_two(
         &mut self,
         name: &str,
@@ -97,7 +97,7 @@ impl Cases {
         }
     }
 
-    /// A fold, over all kinds of axes.
+    /// Adds a reduction, over all kinds of axes.
     pub fn of_fold(&mut self, name: &str, values: Values, f: fn(&Tensor, Axes) -> Result<Tensor>) {
         let over: [(&str, &'static [i64], bool); 5] = [
             ("over all", &[0, 1, 2], false),

@@ -1,8 +1,8 @@
-//! What there is of every op, in one list: its names, how it is called by name, which dtypes it takes, the cases by
-//! which its gradient is checked and its kernels are gathered. Tests and `docs/ops.md` iterate over it.
+//! Lists every op: its names, its call by name, the dtypes it takes, the cases that check its gradient, and calls that
+//! bring its kernels. Tests and `docs/ops.md` iterate over the list.
 //!
-//! An op's file has its entries in a constant `ENTRIES`; the rows of a table make theirs. Nothing of the library
-//! refers to the list, so a program holds none of it. This is no stable API: it may change in every version.
+//! An op's file has its entries in a constant `ENTRIES`; the rows of a table make theirs. The library never refers to
+//! the list, so a program holds none of it. The list is no stable API: it may change in every version.
 
 mod args;
 mod cases;
@@ -14,7 +14,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// What kind of op it is, which says where its code stands.
+/// The kind of an op, which says where its code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A row of a table: an expression in WGSL.
@@ -25,14 +25,14 @@ pub enum Kind {
     Kernel,
 }
 
-/// What is to be said of an op's gradient.
+/// What tests and pages say of an op's gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gradient {
-    /// There is one, which the op's cases check.
+    /// It has one, which the op's cases check.
     Checked,
-    /// There is one, which is checked here and not by cases.
+    /// It has one, which the named test checks in place of cases.
     CheckedBy(&'static str),
-    /// There is none, for this reason.
+    /// It has none, for this reason.
     None(&'static str),
 }
 
@@ -52,15 +52,15 @@ pub struct Entry {
     pub name: &'static str,
     /// Its other forms: short ones, and those with options.
     pub forms: &'static [&'static str],
-    /// What TensorFlow and Keras call it; the first is the one to look up.
+    /// TensorFlow's and Keras's names; the first is the one to look up.
     pub tensorflow: &'static [&'static str],
     pub kind: Kind,
     pub gradient: Gradient,
-    /// The dtypes that it takes.
+    /// The dtypes that the op takes.
     pub dtypes: &'static [DType],
     /// The call, with TensorFlow's names of arguments.
     pub call: fn(&Args) -> Answer,
-    /// Functions with the op whose gradients are checked.
+    /// Functions of the op whose gradients the tests check.
     pub cases: fn(&mut Cases),
     /// Calls that bring each of its kernels, with sizes on both sides of vectors and tiles.
     pub kernels: &'static [KernelCall],
@@ -127,7 +127,7 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
     ALL.iter().copied().flatten()
 }
 
-/// The op that TensorFlow calls so.
+/// The op with this TensorFlow name.
 pub fn find(tensorflow: &str) -> Option<&'static Entry> {
     all().find(|entry| entry.tensorflow.contains(&tensorflow))
 }
