@@ -79,7 +79,7 @@ impl<'a> Checkpoint<'a> {
     /// device is lost.
     #[cfg(not(target_family = "wasm"))]
     pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
-        file::save(path.as_ref(), &pollster::block_on(self.to_safetensors_async())?)
+        trackable::disk::save(path.as_ref(), &pollster::block_on(self.to_safetensors_async())?)
     }
 
     /// The contents of the file.
@@ -97,7 +97,7 @@ impl<'a> Checkpoint<'a> {
     /// [`Error::Io`](crate::Error::Io) if the file cannot be read; else as [`Checkpoint::restore_safetensors`].
     #[cfg(not(target_family = "wasm"))]
     pub fn restore(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
-        file::load(path.as_ref(), |bytes| self.restore_safetensors(bytes))
+        trackable::disk::load(path.as_ref(), |bytes| self.restore_safetensors(bytes))
     }
 
     /// As [`Checkpoint::restore`], from the file's contents.

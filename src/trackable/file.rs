@@ -1,17 +1,12 @@
-//! Reads and writes files of arrays in the safetensors format.
+//! Makes and reads the contents of files of arrays, in the safetensors format.
 //!
 //! The crate `safetensors` lays out the bytes; `arrays` decides what they mean.
-
-#[cfg(not(target_family = "wasm"))]
-use std::{fs::File, io::Write, path::Path};
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
 use super::NamedArray;
 use crate::error::{Error, Result, message};
-#[cfg(not(target_family = "wasm"))]
-use crate::files;
 
 /// The contents of a file with `arrays`.
 pub(crate) fn to_bytes(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
@@ -37,28 +32,6 @@ pub(crate) fn from_bytes<'a>(file: &'a SafeTensors<'_>) -> Vec<NamedArray<'a>> {
         bytes: view.data().into(),
     });
     arrays.collect()
-}
-
-/// Writes a file at `path`.
-#[cfg(not(target_family = "wasm"))]
-pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<()> {
-    let write = |file: &mut File| {
-        file.write_all(bytes)?;
-        // The new bytes reach the disk before the old file goes, so that a power cut leaves one of the two.
-        file.sync_all()
-    };
-    files::replace(path, write).map_err(|error| Error::io(path, error))
-}
-
-/// Passes the contents of the file at `path` to `take`, whose errors then name the file.
-#[cfg(not(target_family = "wasm"))]
-pub(crate) fn load(path: &Path, take: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
-    let bytes = files::read(path).map_err(|error| Error::io(path, error))?;
-    take(&bytes).map_err(|error| match error {
-        Error::Data(text) => Error::Data(message!("{}: {text}", path.display())),
-        Error::Checkpoint(text) => Error::Checkpoint(message!("{}: {text}", path.display())),
-        other => other,
-    })
 }
 
 pub(crate) fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {

@@ -3,6 +3,8 @@
 //! The walks count, summarise, freeze, save and restore. They know nothing of what a layer or an optimizer computes.
 
 mod arrays;
+#[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+pub(crate) mod disk;
 #[cfg(feature = "safetensors")]
 pub(crate) mod file;
 mod impls;
@@ -225,7 +227,7 @@ pub trait Trackable: Send + Sync {
     where
         Self: Sized,
     {
-        file::save(path.as_ref(), &pollster::block_on(self.to_safetensors_async())?)
+        disk::save(path.as_ref(), &pollster::block_on(self.to_safetensors_async())?)
     }
 
     /// Sets the variables to the weights under their names in a safetensors file.
@@ -238,6 +240,6 @@ pub trait Trackable: Send + Sync {
     where
         Self: Sized,
     {
-        file::load(path.as_ref(), |bytes| self.load_safetensors(bytes))
+        disk::load(path.as_ref(), |bytes| self.load_safetensors(bytes))
     }
 }
