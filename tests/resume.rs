@@ -434,7 +434,7 @@ fn many_variables_and_their_slots_come_back() {
     let saved = program(1.0);
     saved.1.build(&saved.0).unwrap();
     for i in [0, MANY / 2, MANY - 1] {
-        saved.0[i].assign(&tf::constant([i as f32]).unwrap()).unwrap();
+        saved.0[i].assign(tf::constant([i as f32]).unwrap()).unwrap();
     }
     let bytes = checkpoint(&saved);
     // Before the optimizer has slots: they wait, and are saved with what they wait with.
