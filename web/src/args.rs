@@ -129,6 +129,7 @@ pub(crate) fn shape(what: &str, value: &JsValue) -> Result<Vec<usize>> {
     })
 }
 
+#[cfg(feature = "ops")]
 /// Whole numbers of either sign.
 pub(crate) fn integers(what: &str, value: &JsValue) -> Result<Vec<i64>> {
     let integer = |value: JsValue| {

@@ -100,21 +100,6 @@ impl Tensor {
         promise(async move { read(&tensor?).await })
     }
 
-    /// The only element of a tensor that has one; `bool` as 0 or 1.
-    #[wasm_bindgen(unchecked_return_type = "Promise<number>")]
-    pub fn item(&self) -> Promise {
-        let tensor = self.get();
-        promise(async move {
-            let tensor = tensor?;
-            if tensor.len() != 1 {
-                // The crate's own words.
-                tensor.item_async::<f32>().await?;
-            }
-            let values = read(&tensor).await?;
-            Ok(js_sys::Reflect::get_u32(&values, 0)?)
-        })
-    }
-
     /// The elements of tensors of `float32` that have one each, in one list: losses of many steps. The device is waited for
     /// once, and nothing is computed.
     #[wasm_bindgen(unchecked_return_type = "Promise<Float32Array>")]
@@ -181,6 +166,26 @@ impl Tensor {
     pub fn argmax(&self, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.argmax(axis.unwrap_or(-1))?))
     }
+}
+
+// What the page does without.
+#[cfg(feature = "ops")]
+#[wasm_bindgen]
+impl Tensor {
+    /// The only element of a tensor that has one; `bool` as 0 or 1.
+    #[wasm_bindgen(unchecked_return_type = "Promise<number>")]
+    pub fn item(&self) -> Promise {
+        let tensor = self.get();
+        promise(async move {
+            let tensor = tensor?;
+            if tensor.len() != 1 {
+                // The crate's own words.
+                tensor.item_async::<f32>().await?;
+            }
+            let values = read(&tensor).await?;
+            Ok(js_sys::Reflect::get_u32(&values, 0)?)
+        })
+    }
 
     /// The same elements in another shape; one size may be -1, which stands for what is left.
     pub fn reshape(
@@ -189,12 +194,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.reshape(args::integers("reshape", shape)?)?))
     }
-}
 
-// What the page does without.
-#[cfg(feature = "ops")]
-#[wasm_bindgen]
-impl Tensor {
     /// All elements 0.
     pub fn zeros(
         #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
