@@ -216,8 +216,8 @@ impl Axes {
         self
     }
 
-    fn of(list: impl IntoIterator<Item = i64>) -> Self {
-        Axes { list: Some(list.into_iter().collect()), keepdims: false }
+    fn of(list: &mut dyn Iterator<Item = i64>) -> Self {
+        Axes { list: Some(list.collect()), keepdims: false }
     }
 }
 
@@ -235,7 +235,7 @@ impl From<&Axes> for Axes {
 
 impl From<Axis> for Axes {
     fn from(axis: Axis) -> Self {
-        Axes::of([axis.0])
+        Axes::of(&mut [axis.0].into_iter())
     }
 }
 
@@ -268,7 +268,7 @@ macro_rules! numbers {
 
         impl From<$t> for Axes {
             fn from(axis: $t) -> Self {
-                Axes::of([number(axis)])
+                Axis::from(axis).into()
             }
         }
 
@@ -281,7 +281,7 @@ macro_rules! numbers {
     (@list $t:ty, [$($generic:tt)*] $list:ty) => {
         impl<$($generic)*> From<$list> for Axes {
             fn from(axes: $list) -> Self {
-                Axes::of(axes.iter().map(|&axis| number(axis)))
+                Axes::of(&mut axes.iter().map(|&axis| number(axis)))
             }
         }
 

@@ -79,34 +79,34 @@ pub trait Trackable: Send + Sync {
 
     /// All variables that exist, in order. A layer's variables exist from its first input on.
     fn variables(&self) -> Vec<Variable> {
-        walk::variables(&|parts| self.track(parts), |_| true)
+        walk::variables(&walk::over(self), |_| true)
     }
 
     /// The variables that training changes: those made trainable and not frozen.
     fn trainable_variables(&self) -> Vec<Variable> {
-        walk::variables(&|parts| self.track(parts), Variable::trainable)
+        walk::variables(&walk::over(self), Variable::trainable)
     }
 
     /// As [`Trackable::variables`], each with its name: `dense/kernel`.
     fn named_variables(&self) -> Vec<(String, Variable)> {
-        walk::named_variables(&|parts| self.track(parts))
+        walk::named_variables(&walk::over(self))
     }
 
     /// The number of elements in all variables.
     fn count_params(&self) -> usize {
-        walk::count(&self.variables())
+        walk::count_params(&walk::over(self))
     }
 
     /// Freezes all variables (`false`), also those that layers have yet to make, or lets training change them again
     /// (`true`). Tapes do not watch a frozen variable. A variable made untrainable, such as a moving mean, stays
     /// untrainable.
     fn set_trainable(&self, trainable: bool) {
-        walk::set_trainable(&|parts| self.track(parts), trainable);
+        walk::set_trainable(&walk::over(self), trainable);
     }
 
     /// A table of the parts: name and type, output shape at the last call (`?` if unknown), parameters.
     fn summary(&self) -> String {
-        summary::summary(self.kind(), &|parts| self.track(parts))
+        summary::summary(self.kind(), &walk::over(self))
     }
 
     /// The values of all variables on the host, in the order of [`Trackable::variables`]. Blocks.

@@ -49,8 +49,7 @@ pub(super) fn summary(kind: &str, track: Track<'_>) -> String {
         }
     }
     let total = count(&all);
-    all.retain(Variable::trainable);
-    let trainable = count(&all);
+    let trainable = count(all.iter().filter(|variable| variable.trainable()));
     let _ = writeln!(text, "Total params: {total}\nTrainable params: {trainable}");
     let _ = writeln!(text, "Non-trainable params: {}", total - trainable);
     text

@@ -5,6 +5,15 @@ use super::arrays::{Everything, Scope};
 use super::parts::{Leaf, Parts, Track};
 use crate::variable::Variable;
 
+/// The walk over `part`, one function for all that is asked about it.
+pub(super) fn over<T: Trackable + ?Sized>(part: &T) -> impl Fn(&mut Parts<'_>) {
+    |parts| part.track(parts)
+}
+
+pub(super) fn count_params(track: Track<'_>) -> usize {
+    count(&variables(track, |_| true))
+}
+
 pub(super) fn variables(track: Track<'_>, wanted: fn(&Variable) -> bool) -> Vec<Variable> {
     let mut found = Vec::new();
     let mut visit = |_: &str, leaf: Leaf<'_>| match leaf {
@@ -43,6 +52,6 @@ pub(super) fn set_trainable(track: Track<'_>, trainable: bool) {
 }
 
 /// The number of elements in `variables`.
-pub(super) fn count(variables: &[Variable]) -> usize {
-    variables.iter().map(|v| v.shape().iter().product::<usize>()).sum()
+pub(super) fn count<'a>(variables: impl IntoIterator<Item = &'a Variable>) -> usize {
+    variables.into_iter().map(|v| v.shape().iter().product::<usize>()).sum()
 }

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use smallvec::SmallVec;
-
 use super::prelude::function;
 use super::reader::{Read, read};
 
@@ -15,7 +13,7 @@ pub(crate) struct Formula {
     text: Cow<'static, str>,
     kind: Kind,
     /// Where the word `V` begins.
-    vectors: SmallVec<[usize; 8]>,
+    vectors: Vec<usize>,
     cost: usize,
     iterations: usize,
 }

@@ -1,15 +1,13 @@
 //! Reads formulas and functions: which functions they call, where they name the type `V`, how many iterations their
 //! loops make, and whether they are a name, an expression or statements.
 
-use smallvec::SmallVec;
-
 /// The facts of a piece of WGSL.
 #[derive(Default)]
 pub(super) struct Read<'a> {
     /// The names before an opening parenthesis, with repetitions.
-    pub(super) calls: SmallVec<[&'a str; 8]>,
+    pub(super) calls: Vec<&'a str>,
     /// Where the word `V` begins.
-    pub(super) vectors: SmallVec<[usize; 8]>,
+    pub(super) vectors: Vec<usize>,
     /// The most iterations of its loops and of those in functions that it calls.
     pub(super) iterations: usize,
     /// The text is one name.

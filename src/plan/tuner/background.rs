@@ -26,7 +26,7 @@ pub(super) struct Background {
 
 impl Background {
     pub(super) fn queue(&mut self, tasks: &[Arc<Task>]) {
-        self.waiting.extend(tasks.iter().cloned());
+        tasks.iter().for_each(|task| self.waiting.push_back(task.clone()));
     }
 }
 
