@@ -1,15 +1,18 @@
 //! The optimizers that plain objects describe. A row has all of one.
 
 use wasm_bindgen::prelude::*;
-use wgrad::keras::optimizers::{Adam, Optimizer, RmsProp, Sgd};
+#[cfg(feature = "ops")]
+use wgrad::keras::optimizers::RmsProp;
+use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
 
 use crate::args::Options;
 use crate::config::{Kind, find};
 use crate::error::Result;
 
 macro_rules! optimizers {
-    ($($type:literal { $fields:literal } [$($option:literal),*] $make:expr;)*) => {
+    ($($(#[$only:meta])* $type:literal { $fields:literal } [$($option:literal),*] $make:expr;)*) => {
         static OPTIMIZERS: &[Kind<Box<dyn Optimizer>>] = &[$(
+            $(#[$only])*
             Kind { name: $type, options: &["type", "learningRate", $($option),*], make: $make },
         )*];
 
@@ -36,6 +39,8 @@ optimizers! {
         }
         Ok(Box::new(adam))
     };
+    // The page does not offer it.
+    #[cfg(feature = "ops")]
     "rmsprop" { "rho?: number; momentum?: number; epsilon?: number; centered?: boolean" }
         ["rho", "momentum", "epsilon", "centered"] |options| {
         let rmsprop = RmsProp::new(rate(options, 1e-3)?)
