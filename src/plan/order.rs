@@ -2,6 +2,8 @@
 //! locally (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006), so that a join
 //! costs only what lies between the two groups.
 
+use crate::sorted::sorted_by_key;
+
 /// The place of each group, before all groups that it leads to.
 pub(super) struct Order {
     places: Vec<u32>,
@@ -90,9 +92,7 @@ impl Order {
         // Places in ascending order, each with its group.
         let in_order = |groups: &[u32]| {
             let placed = groups.iter().map(|&group| (self.places[group as usize], group));
-            let mut placed: Vec<(u32, u32)> = placed.collect();
-            placed.sort_unstable();
-            placed
+            sorted_by_key(placed, |placed| *placed)
         };
         // The groups on either side keep their order.
         let (before, after) = (in_order(&before), in_order(&after));
