@@ -4,7 +4,7 @@
 use std::f32::consts::TAU;
 
 use wgrad as tf;
-use wgrad::{PadMode, Tensor, Variable};
+use wgrad::{Tensor, Variable};
 
 use super::lstm::{BATCH, Lstm};
 use crate::inputs::{positive, uniform};
