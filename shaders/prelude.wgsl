@@ -58,10 +58,11 @@ fn apart_4(x: vec4<f32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4<u32>(0xfffffffeu));
 }
 
-// |y| with the sign of x. Not by abs, whose bits llvmpipe (Mesa 22.3.6) gets wrong if x is one number for all lanes.
+// |y| with the sign of x. Not by abs, whose bits llvmpipe (Mesa 22.3.6) gets wrong if x is one number for all lanes; nor
+// by putting the sign's bit to the others, which together with unless_tiny_4 became 4e-40 there for a tanh of 0.3.
 fn signed_4(y: vec4<f32>, x: vec4<f32>) -> vec4<f32> {
-    let size = bitcast<vec4<u32>>(y) & vec4<u32>(0x7fffffffu);
-    return bitcast<vec4<f32>>(size | (bitcast<vec4<u32>>(x) & vec4<u32>(0x80000000u)));
+    let size = bitcast<vec4<f32>>(bitcast<vec4<u32>>(y) & vec4<u32>(0x7fffffffu));
+    return select(size, -size, is_negative_4(x));
 }
 
 // y, but x where x is NaN or so small that it is its own result.
