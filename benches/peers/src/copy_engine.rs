@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use wgrad::interop::DeviceExt;
 use wgrad::Device;
+use wgrad::interop::DeviceExt;
 use wgrad::interop::wgpu;
 
 use crate::Result;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use wgrad::Trackable;
 use wgrad as tf;
+use wgrad::Trackable;
 use wgrad::keras::layers::{Conv2D, Dense, Flatten, Layer, MaxPooling2D};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Sequential, TRAINING};

@@ -1,9 +1,9 @@
 //! `wgrad-peers facts`: the adapter that wgrad takes, as one line of JSON. Nothing in it names the machine or who uses it.
 
 use serde_json::{Value, json};
+use wgrad::Device;
 use wgrad::interop::DeviceExt;
 use wgrad::interop::wgpu;
-use wgrad::{Device};
 
 use crate::Result;
 use crate::child::answer;

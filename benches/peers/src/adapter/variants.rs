@@ -108,7 +108,10 @@ fn compute(device: &Device, work: &Work) -> Result<()> {
     let held: Vec<Tensor> = match *work {
         Work::Product { a, b, transposed, dtype } => {
             let (a, b) = (uniform(a, 1)?.cast(dtype)?, uniform(b, 2)?.cast(dtype)?);
-            vec![a.matmul_with(&b, wgrad::MatmulOptions::new().transpose_a(transposed[0]).transpose_b(transposed[1]))?]
+            vec![a.matmul_with(
+                &b,
+                wgrad::MatmulOptions::new().transpose_a(transposed[0]).transpose_b(transposed[1]),
+            )?]
         }
         Work::Rounded { n } => {
             device.set_matmul_precision(MatmulPrecision::F16Inputs);

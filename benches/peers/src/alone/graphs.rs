@@ -131,7 +131,8 @@ fn dag(made: &Made) -> Result<Vec<Tensor>> {
             }
             10 => x - x.reduce_mean(wgrad::Axes::from(rng.i64(0..2)).keepdims(true))?,
             _ => {
-                columns[k] = (x.reduce_sum(wgrad::Axes::from(1).keepdims(true))? + &columns[k]) * 0.1;
+                columns[k] =
+                    (x.reduce_sum(wgrad::Axes::from(1).keepdims(true))? + &columns[k]) * 0.1;
                 continue;
             }
         };

@@ -55,7 +55,10 @@ impl Statement {
             4 => tf::where_(&a.greater(b)?, a, b)?,
             5 => tf::where_(&a.greater(0.0)?, a, &(a * 0.3))?,
             6 => roll(a, axis)?,
-            7 => (a - a.reduce_mean(wgrad::Axes::from(axis).keepdims(true))? * 0.5) * 0.6 + drive * 0.1,
+            7 => {
+                (a - a.reduce_mean(wgrad::Axes::from(axis).keepdims(true))? * 0.5) * 0.6
+                    + drive * 0.1
+            }
             8 => b * 0.5 + a.reduce_max(wgrad::Axes::from(axis).keepdims(true))? * 0.5,
             _ => (a.matmul(weights)? + b * 0.5).tanh()?,
         })
