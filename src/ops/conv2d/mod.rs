@@ -37,8 +37,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if a rank is not 4, the channels differ, or a stride or dilation is 0;
-    /// [`Error::DType`] if the dtypes differ or are not float.
+    /// [`Error::Shape`](crate::Error::Shape) if a rank is not 4, the channels differ, or a stride or dilation is 0;
+    /// [`Error::DType`](crate::Error::DType) if the dtypes differ or are not float.
     pub fn conv2d(&self, filters: impl Into<Operand>, options: Conv2dOptions) -> Result<Tensor> {
         let filters = filters.into().beside("Conv2D", self)?;
         dispatch(Conv2d { options }, &[self, &filters])

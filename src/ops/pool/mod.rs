@@ -34,7 +34,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if the rank is not 4 or a size is 0; [`Error::DType`] if the dtype is not float.
+    /// [`Error::Shape`](crate::Error::Shape) if the rank is not 4 or a size is 0; [`Error::DType`](crate::Error::DType) if the dtype is not float.
     pub fn max_pool2d(&self, window: [usize; 2], options: Pool2dOptions) -> Result<Tensor> {
         dispatch(Pool { kind: Kind::Max, options: Windows::new(window, options) }, &[self])
     }
