@@ -378,9 +378,10 @@ pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>])
     }
     for (slot, array) in left {
         // If another thread has made the variable meanwhile, it gets the value as the others do.
-        if !slot.leave(array.clone().into_owned())
-            && let Some(variable) = slot.variable()
-        {
+        if slot.leave(array.clone().into_owned()) {
+            continue;
+        }
+        if let Some(variable) = slot.variable() {
             values.push((variable, array.to_tensor(variable.shape(), variable.dtype())?));
         }
     }

@@ -171,11 +171,12 @@ impl Memory {
         }
         // A checkpoint may have left them in another order.
         let place = self.places.get(&variable.id()).map_or(0, |place| *place as usize);
-        if let Some((_, kept)) = self.kept.get_mut(place)
-            && kept.iter().zip(names).any(|((known, _), name)| known != name)
-        {
-            let place = |(known, _): &(String, Slot)| names.iter().position(|name| name == known);
-            *kept = sorted_by_key(std::mem::take(kept), place);
+        if let Some((_, kept)) = self.kept.get_mut(place) {
+            if kept.iter().zip(names).any(|((known, _), name)| known != name) {
+                let place =
+                    |(known, _): &(String, Slot)| names.iter().position(|name| name == known);
+                *kept = sorted_by_key(std::mem::take(kept), place);
+            }
         }
         Ok(slots)
     }
