@@ -480,3 +480,25 @@ fn the_seed_decides_where_training_starts() {
     });
     assert_ne!(kernels[0], kernels[1]);
 }
+
+#[test]
+fn an_optimizer_says_that_nothing_is_trainable() {
+    let model = Sequential::new().add(Dense::new(2));
+    let sgd = Sgd::new(0.1);
+    let step = || {
+        let tape = GradientTape::new();
+        let loss = model.call(&Tensor::ones([1, 3])?, TRAINING)?.sum(())?;
+        sgd.minimize(&loss, tape, &model)
+    };
+    let tape = GradientTape::new();
+    let early = sgd.minimize(&Tensor::scalar(1f32).unwrap(), tape, &model);
+    model.build([1, 3]).unwrap();
+    model.set_trainable(false);
+    let text = "sgd: there is no trainable variable to change. A model has none before its first call, nor while \
+                set_trainable(false) freezes it.";
+    for error in [early, step()].map(Result::unwrap_err) {
+        assert!(matches!(error, Error::Gradient(_)) && error.to_string() == text, "{error}");
+    }
+    model.set_trainable(true);
+    step().unwrap();
+}

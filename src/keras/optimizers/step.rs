@@ -1,8 +1,12 @@
 //! Makes a step completely or not at all: computes new values, assigns them, and restores the old ones if the device
 //! fails.
 
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
+
 use super::{Optimizer, OptimizerState, Step};
 use crate::error::{DeviceFault, Error, Result, message};
+use crate::graph::Mixer;
 use crate::tensor::Tensor;
 use crate::trackable::{self, Trackable};
 use crate::variable::Variable;
@@ -88,14 +92,24 @@ fn pairs<'a>(
     check(optimizer, &grads, variables)?;
     let mut memory = state.memory();
     let mut pairs = Vec::with_capacity(variables.list.len());
+    let mut untold: HashSet<u64, BuildHasherDefault<Mixer>> = HashSet::default();
     for (variable, grad) in variables.list.iter().zip(grads) {
         match grad {
             Some(grad) => pairs.push((variable, grad)),
-            None if memory.warned.insert(variable.id()) => log::warn!(
-                "{optimizer}: the loss does not depend on the variable '{}', which stays as it is.",
-                variables.name(variable)
-            ),
+            None if memory.warned.insert(variable.id()) => {
+                untold.insert(variable.id());
+            }
             None => {}
+        }
+    }
+    drop(memory);
+    if !untold.is_empty() {
+        // One walk names them all.
+        let named = trackable::named_trainable(variables.root).into_iter();
+        for (name, _) in named.filter(|(_, variable)| untold.contains(&variable.id())) {
+            log::warn!(
+                "{optimizer}: the loss does not depend on the variable '{name}', which stays as it is."
+            );
         }
     }
     Ok(pairs)
@@ -108,6 +122,12 @@ fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &Trainable<'_>) -
             "{optimizer}: {} gradients were given for {} trainable variables; there must be one for each.",
             grads.len(),
             list.len()
+        )));
+    }
+    if list.is_empty() {
+        return Err(Error::Gradient(message!(
+            "{optimizer}: there is no trainable variable to change. A model has none before its first call, nor while \
+             set_trainable(false) freezes it."
         )));
     }
     if grads.iter().all(Option::is_none) {
