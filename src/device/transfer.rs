@@ -184,8 +184,9 @@ impl Gpu {
     ) -> Result<Vec<u8>> {
         // wgpu can report a successful map on a lost device, so this looks at the device first.
         if matches!(result, Ok(Ok(()))) { self.check() } else { self.ask() }?;
+        // The device can go away at any line below; then the loss is the answer.
         let failed = |what: String| {
-            Error::Device(DeviceFault::Lost, message!("Device: reading back: {what}."))
+            self.judge(Error::Device(DeviceFault::Lost, message!("Device: reading back: {what}.")))
         };
         result
             .map_err(|_| failed("the device went away before the value arrived".into()))?
