@@ -13,6 +13,7 @@ mod catalog;
 mod composed;
 mod concat;
 mod conv2d;
+mod convolution;
 mod cumsum;
 mod depthwise_conv2d;
 mod fill;
@@ -44,7 +45,11 @@ use smallvec::SmallVec;
 pub use composed::{GeluOptions, OneHotOptions, add_n, eye_of, one_hot, one_hot_with, stack};
 pub(crate) use composed::{arange, eye};
 pub use concat::concat;
-pub use conv2d::{Conv2dOptions, Padding};
+pub use conv2d::{Conv2dOptions, Edges, Padding};
+pub use convolution::{
+    Conv1dOptions, Conv1dTransposeOptions, Conv2dTransposeOptions, Conv3dOptions,
+    Conv3dTransposeOptions, ConvolutionOptions,
+};
 pub use cumsum::CumsumOptions;
 pub(crate) use fill::{fill, fill_varying};
 pub use gather::GatherOptions;

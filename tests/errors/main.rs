@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod axes;
+mod convolutions;
 mod devices;
 mod empty;
 mod numbers;

@@ -46,7 +46,7 @@ fn messages_name_the_op_the_shapes_and_the_remedy() {
         (
             text(zeros([1, 5, 5, 3]).conv2d(zeros([3, 3, 2, 4]), plain())),
             "Conv2D: the images [1, 5, 5, 3] have 3 channels and the filters [3, 3, 2, 4] expect 2; the last axis of the \
-             images must equal the third of the filters.",
+             images must equal the third of the filters, or be a multiple of it.",
         ),
         (
             text(x.item::<f32>()),

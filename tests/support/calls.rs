@@ -58,20 +58,6 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
         let loss = MeanSquaredError::new().reduction(reduction(c)?);
         one(loss.call(c.arg("y_true")?, c.arg("y_pred")?))
     }),
-    ("tf.nn.separable_conv2d", |c| {
-        c.composes("");
-        let padding = match c.need("padding", c.text("padding")?)?.as_str() {
-            "SAME" => Padding::Same,
-            "VALID" => Padding::Valid,
-            _ => return Err(Stop::Lacks("padding".into())),
-        };
-        let options = Conv2dOptions::new()
-            .strides(c.two("strides")?.unwrap_or([1, 1]))
-            .padding(padding)
-            .dilations(c.two("dilations")?.unwrap_or([1, 1]));
-        let channels = c.x()?.depthwise_conv2d(c.arg("dw")?, options)?;
-        one(channels.conv2d(c.arg("pw")?, Conv2dOptions::default()))
-    }),
     ("tf.nn.bias_add", |c| one(c.x()?.add(c.arg("b")?))),
     ("tf.range", |c| match c.need("args", c.scalars("args")?)?.as_slice() {
         [limit] => one(wgrad::range(0, *limit, 1)),

@@ -1,6 +1,6 @@
 //! The sizes of a convolution: windows along an axis, padding, and the checks that they fit together.
 
-use super::super::inventory::{Answer, Args, Value};
+use super::super::inventory::{Answer, Args, Stop, Value};
 use crate::error::{Error, Result, message};
 use crate::options::options;
 use crate::shape::Shape;
@@ -13,6 +13,84 @@ pub enum Padding {
     Valid,
     /// So far that there are `ceil(in / stride)` results; the odd place is added at the end.
     Same,
+    /// So many places before and after each axis: `[(1, 2), (0, 0)].into()`.
+    Explicit(Edges),
+}
+
+/// How many places a padding adds (before, after) each axis of space, of which there are one to three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Edges {
+    pairs: [(usize, usize); 3],
+    axes: usize,
+}
+
+impl Edges {
+    fn pairs(&self) -> &[(usize, usize)] {
+        &self.pairs[..self.axes]
+    }
+}
+
+macro_rules! explicit {
+    ($($axes:literal)*) => {$(
+        impl From<[(usize, usize); $axes]> for Padding {
+            fn from(given: [(usize, usize); $axes]) -> Self {
+                let mut pairs = [(0, 0); 3];
+                pairs[..$axes].copy_from_slice(&given);
+                Padding::Explicit(Edges { pairs, axes: $axes })
+            }
+        }
+    )*};
+}
+// `[(1, 2), (0, 0)]` becomes a padding of images.
+explicit!(1 2 3);
+
+impl Padding {
+    /// The padding of the axes from `first` on, of which there is at least one.
+    pub(crate) fn from_axis(self, first: usize) -> Self {
+        match self {
+            Padding::Explicit(Edges { mut pairs, axes }) => {
+                pairs.rotate_left(first);
+                Padding::Explicit(Edges { pairs, axes: axes - first })
+            }
+            word => word,
+        }
+    }
+
+    /// The same padding behind an axis that gets none.
+    pub(crate) fn under_axis(self) -> Self {
+        match self {
+            Padding::Explicit(Edges { pairs: [a, b, _], axes }) => {
+                Padding::Explicit(Edges { pairs: [(0, 0), a, b], axes: axes + 1 })
+            }
+            word => word,
+        }
+    }
+
+    /// The places before and after the first axis, if the padding is explicit.
+    pub(crate) fn first_edges(self) -> Option<(usize, usize)> {
+        if let Padding::Explicit(edges) = self { Some(edges.pairs[0]) } else { None }
+    }
+
+    /// Refuses an explicit padding of other than `axes` axes, or one that kernels cannot count in 32 bits.
+    pub(crate) fn check(self, op: &str, axes: usize, channels: usize) -> Result<()> {
+        let Padding::Explicit(edges) = self else { return Ok(()) };
+        if edges.axes != axes {
+            return Err(Error::Shape(message!(
+                "{op}: the padding {:?} has {} pairs and the input {axes} axes of space; give one pair for each of them, \
+                 and none for batch and channels.",
+                edges.pairs(),
+                edges.axes
+            )));
+        }
+        let most = FARTHEST / 2 / channels.max(1);
+        if edges.pairs().iter().any(|(low, high)| *low.max(high) > most) {
+            return Err(Error::Shape(message!(
+                "{op}: the padding {:?} is too wide; with {channels} channels it may have at most {most} places.",
+                edges.pairs()
+            )));
+        }
+        Ok(())
+    }
 }
 
 options! {
@@ -22,7 +100,7 @@ options! {
         /// Steps between windows; 1.
         strides: [usize; 2] = [1, 1],
         /// How far windows may reach beyond the image; not at all.
-        padding: Padding = Padding::Valid,
+        padding: Padding as impl Into<Padding> = Padding::Valid,
         /// Distance between the elements that a window takes; 1.
         dilations: [usize; 2] = [1, 1],
     }
@@ -34,15 +112,16 @@ impl Conv2dOptions {
     pub(super) fn measured_as(&self, op: &str, result: Option<&Shape>) -> String {
         let Conv2dOptions { strides, padding, dilations } = self;
         let padding = match padding {
-            Padding::Valid => "valid",
-            Padding::Same => "same",
+            Padding::Valid => "valid".to_string(),
+            Padding::Same => "same".to_string(),
+            Padding::Explicit(edges) => format!("{:?}", edges.pairs()),
         };
         let of = format!("{op} strides {strides:?}, {padding}, dilations {dilations:?}");
         result.map_or(of.clone(), |shape| format!("{of}, of {shape}"))
     }
 }
 
-/// Output size and leading padding along one axis.
+/// Output size and leading padding along one axis, the first of an explicit padding.
 pub(crate) fn windows(
     size: usize,
     window: usize,
@@ -52,6 +131,9 @@ pub(crate) fn windows(
 ) -> (usize, usize) {
     let span = window.saturating_sub(1) * dilation + 1;
     match padding {
+        Padding::Explicit(Edges { pairs: [(low, high), ..], .. }) => {
+            ((size + low + high + 1).saturating_sub(span).div_ceil(stride), low)
+        }
         Padding::Valid => ((size + 1).saturating_sub(span).div_ceil(stride), 0),
         Padding::Same => {
             let out = size.div_ceil(stride);
@@ -72,10 +154,31 @@ pub(crate) struct Geometry {
     pub(crate) top: usize,
     pub(crate) left: usize,
     pub(crate) options: Conv2dOptions,
+    /// The channels of images and results fall into so many groups, which have nothing to do with each other.
+    pub(crate) groups: usize,
 }
 
 impl Geometry {
+    /// The sizes of a convolution without groups.
     pub(crate) fn new(
+        op: &str,
+        image: &Shape,
+        filter: &Shape,
+        options: Conv2dOptions,
+    ) -> Result<Self> {
+        if let (&[_, _, _, c], &[_, _, fc, _]) = (&image[..], &filter[..]) {
+            if c != fc {
+                return Err(Error::Shape(message!(
+                    "{op}: the images {image} have {c} channels and the filters {filter} expect {fc}; the last axis of the \
+                     images must equal the third of the filters."
+                )));
+            }
+        }
+        Geometry::grouped(op, image, filter, options)
+    }
+
+    /// The sizes of a convolution by as many groups as the filters' channels go into those of the images.
+    pub(crate) fn grouped(
         op: &str,
         image: &Shape,
         filter: &Shape,
@@ -87,12 +190,20 @@ impl Geometry {
                  [KH,KW,C,O]. Use expand_dims or reshape."
             )));
         };
-        if c != fc {
+        let groups = if c == fc { 1 } else { c.checked_div(fc).unwrap_or(0) };
+        if groups * fc != c {
             return Err(Error::Shape(message!(
                 "{op}: the images {image} have {c} channels and the filters {filter} expect {fc}; the last axis of the \
-                 images must equal the third of the filters."
+                 images must equal the third of the filters, or be a multiple of it."
             )));
         }
+        if groups == 0 || !o.is_multiple_of(groups) {
+            return Err(Error::Shape(message!(
+                "{op}: the {c} channels of the images {image} are {groups} groups of {fc}, which cannot share the {o} \
+                 filters of {filter}; the number of filters must be a multiple of the number of groups."
+            )));
+        }
+        options.padding.check(op, 2, c)?;
         let [sh, sw] = options.strides;
         let [dh, dw] = options.dilations;
         let reach = |size: usize, dilation: usize| size.saturating_mul(dilation);
@@ -107,27 +218,34 @@ impl Geometry {
             )));
         }
         let (oh, top) = windows(h, kh, sh, dh, options.padding);
-        let (ow, left) = windows(w, kw, sw, dw, options.padding);
+        let (ow, left) = windows(w, kw, sw, dw, options.padding.from_axis(1));
         Ok(Geometry {
             image: [n, h, w, c],
-            filter: [kh, kw, c, o],
+            filter: [kh, kw, fc, o],
             out: [n, oh, ow, o],
             top,
             left,
             options,
+            groups,
         })
     }
 
     /// True if every window is one place and every place has one: the convolution is then the product of places and
     /// filter.
     pub(crate) fn is_product(&self) -> bool {
-        self.filter[..2] == [1, 1] && self.options.strides == [1, 1]
+        let same = self.out[1..3] == self.image[1..3] && [self.top, self.left] == [0, 0];
+        self.filter[..2] == [1, 1] && self.options.strides == [1, 1] && same && self.groups == 1
+    }
+
+    /// The distance between the numbers of two groups, each of which has `each` in a row.
+    pub(crate) fn group_stride(&self, each: usize) -> usize {
+        if self.groups > 1 { each } else { 0 }
     }
 
     pub(crate) fn params(&self) -> Vec<(&'static str, usize)> {
-        let ([_, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (self.image, self.filter, self.out);
+        let ([_, h, w, c], [kh, kw, cg, o], [_, oh, ow, _]) = (self.image, self.filter, self.out);
         let ([sh, sw], [dh, dw]) = (self.options.strides, self.options.dilations);
-        vec![
+        let mut params = vec![
             ("h", h),
             ("w", w),
             ("c", c),
@@ -142,20 +260,32 @@ impl Geometry {
             ("dw", dw),
             ("top", self.top),
             ("left", self.left),
-        ]
+        ];
+        if self.groups > 1 {
+            params.extend([("cg", cg), ("og", o / self.groups)]);
+        }
+        params
     }
 }
 
 impl Padding {
-    /// The padding of a call by name. Explicit paddings are applied before.
+    /// The padding of a call by name: a word, or TensorFlow's list of a pair for each axis, batch and channels too.
     pub(crate) fn of(c: &Args) -> Answer<Padding> {
-        let padding = c.attribute("padding", |value| match value {
-            Value::Text(word) if word == "SAME" => Some(Padding::Same),
-            Value::Text(word) if word == "VALID" => Some(Padding::Valid),
-            Value::List(_) => Some(Padding::Valid),
+        let word = c.attribute("padding", |value| match value {
+            Value::Text(word) if word == "SAME" => Some(Some(Padding::Same)),
+            Value::Text(word) if word == "VALID" => Some(Some(Padding::Valid)),
+            Value::List(_) => Some(None),
             _ => None,
         })?;
-        c.need("padding", padding)
+        if let Some(Some(word)) = word {
+            return Ok(word);
+        }
+        match c.need("padding", c.pairs("padding")?)?[..] {
+            [(0, 0), w, (0, 0)] => Ok([w].into()),
+            [(0, 0), h, w, (0, 0)] => Ok([h, w].into()),
+            [(0, 0), d, h, w, (0, 0)] => Ok([d, h, w].into()),
+            _ => Err(Stop::Lacks("padding".into())),
+        }
     }
 }
 
@@ -166,14 +296,6 @@ impl Conv2dOptions {
             .strides(c.two("strides")?.unwrap_or([1, 1]))
             .padding(Padding::of(c)?)
             .dilations(c.two("dilations")?.unwrap_or([1, 1])))
-    }
-}
-
-/// The explicit paddings of a call by name, where it gives no word.
-pub(super) fn explicit_padding(c: &Args) -> Answer<Option<Vec<(usize, usize)>>> {
-    match c.attribute("padding", |value| Some(matches!(value, Value::List(_))))? {
-        Some(true) => c.pairs("padding"),
-        _ => Ok(None),
     }
 }
 
@@ -188,5 +310,6 @@ mod tests {
         assert_eq!(windows(5, 2, 2, 1, Padding::Same), (3, 0));
         assert_eq!(windows(7, 3, 2, 2, Padding::Valid), (2, 0));
         assert_eq!(windows(2, 3, 1, 1, Padding::Valid), (0, 0));
+        assert_eq!(windows(5, 3, 2, 1, [(1, 4)].into()), (4, 1));
     }
 }

@@ -1,19 +1,21 @@
 //! Convolves images with filters, and computes the two gradients, as products of gathered patches.
 //!
 //! y[n,i,j,o] = sum over u,v,c of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * w[u,v,c,o]
-//! (a cross-correlation, as in TensorFlow). Images are `[N,H,W,C]`, filters `[KH,KW,C,O]`.
+//! (a cross-correlation, as in TensorFlow). Images are `[N,H,W,C]`, filters `[KH,KW,C,O]`. Filters with fewer channels
+//! make groups: `groups.rs`.
 
 mod geometry;
+mod groups;
 mod operands;
 mod patches;
 
-use geometry::explicit_padding;
-pub use geometry::{Conv2dOptions, Padding};
+pub use geometry::{Conv2dOptions, Edges, Padding};
 pub(super) use geometry::{FARTHEST, Geometry, windows};
 
-use super::inventory::{ANY, Entry, Input, Kind, one};
+use super::inventory::{ANY, Entry, Input, Kind, Make, one};
 use super::matmul::{Columns, Gemm, Product, Sum};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, inferred, same_dtype};
+use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
 use crate::graph::lower::{Lowering, LoweringContext, Variants};
@@ -23,7 +25,10 @@ use crate::tensor::{Operand, Tensor};
 use operands::{places_of_windows, windows_of_images, windows_over_places};
 
 impl Tensor {
-    /// Convolves images `[N,H,W,C]` with `filters` `[KH,KW,C,O]` to `[N,OH,OW,O]`.
+    /// Convolves images `[N,H,W,C]` with `filters` `[KH,KW,C,O]` to `[N,OH,OW,O]`:
+    /// `y[n,i,j,o] = sum over u,v,c of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * w[u,v,c,o]`.
+    ///
+    /// Filters `[KH,KW,C/G,O]` make G groups: the first `O/G` filters see the first `C/G` channels, and so on.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -37,10 +42,17 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if a rank is not 4, the channels differ, or a stride or dilation is 0;
-    /// [`Error::DType`](crate::Error::DType) if the dtypes differ or are not float.
+    /// [`Error::Shape`](crate::Error::Shape) if a rank is not 4, the channels do not fit, an explicit padding has not two
+    /// pairs, or a stride or dilation is 0; [`Error::DType`](crate::Error::DType) if the dtypes differ or are not float.
     pub fn conv2d(&self, filters: impl Into<Operand>, options: Conv2dOptions) -> Result<Tensor> {
         let filters = filters.into().beside("Conv2D", self)?;
+        if let (&[_, _, _, c], &[kh, kw, 1, o]) = (self.shape(), filters.shape()) {
+            // Each channel is a group. The numbers of these filters lie as those of a depthwise convolution.
+            if c > 1 && o.is_multiple_of(c) && self.dtype() == filters.dtype() {
+                let each = filters.reshape_to([kh, kw, c, o / c].into())?;
+                return self.depthwise_conv2d(&each, options);
+            }
+        }
         dispatch(Conv2d { options }, &[self, &filters])
     }
 }
@@ -58,7 +70,7 @@ impl Op for Conv2d {
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         same_dtype("Conv2D", inputs[0], inputs[1])?;
         expect_dtype("Conv2D", inputs[0], FLOATS)?;
-        let g = Geometry::new("Conv2D", &inputs[0].shape, &inputs[1].shape, self.options)?;
+        let g = Geometry::grouped("Conv2D", &inputs[0].shape, &inputs[1].shape, self.options)?;
         Ok(Spec::new(g.out, inputs[0].dtype))
     }
 
@@ -67,35 +79,36 @@ impl Op for Conv2d {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        self.product(cx).lower_at(cx)
+        groups::lower(self.product(cx), cx)
     }
 }
 
 impl Conv2d {
     fn product(&self, cx: &LoweringContext) -> Gemm {
-        let g = inferred(Geometry::new(
+        let g = inferred(Geometry::grouped(
             "Conv2D",
             &cx.inputs[0].shape,
             &cx.inputs[1].shape,
             self.options,
         ));
-        let ([_, _, _, c], [kh, kw, _, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
+        let ([_, _, _, c], [kh, kw, cg, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
         if g.is_product() {
             let size = Product { m: n * oh * ow, k: c, n: o, ..Product::default() };
             return size.gemm("conv2d", cx.output.dtype);
         }
-        let by_row = c % 4 != 0 && self.options.dilations[1] == 1;
-        let (sum, v) = if by_row { ([kh, 1, kw * c], 0) } else { ([kh, kw, c], c * o) };
+        let (grouped, og) = (g.groups > 1, o / g.groups);
+        let by_row = c % 4 != 0 && self.options.dilations[1] == 1 && !grouped;
+        let (sum, v) = if by_row { ([kh, 1, kw * c], 0) } else { ([kh, kw, cg], cg * o) };
         Gemm {
             label: "conv2d",
             dtype: cx.output.dtype,
             result: cx.output.dtype,
-            batch: 1,
+            batch: g.groups,
             m: n * oh * ow,
-            n: o,
+            n: og,
             sum: Sum::Nest(sum),
-            a: windows_of_images(c, by_row),
-            b: Columns { batch: 0, u: kw * c * o, v, k: o, n: 1 },
+            a: windows_of_images(cg, by_row, grouped),
+            b: Columns { batch: g.group_stride(og), u: kw * cg * o, v, k: o, n: 1 },
             params: g.params(),
         }
     }
@@ -172,7 +185,7 @@ impl Way {
     fn lower(self, cx: &LoweringContext) -> Lowering {
         match self.patches {
             Some(geometry) => patches::input_gradient(&geometry, self.gemm, cx),
-            None => self.gemm.lower_at(cx),
+            None => groups::lower(self.gemm, cx),
         }
     }
 }
@@ -180,9 +193,13 @@ impl Way {
 impl InputGradient {
     /// The way that the table takes, and the other one if it is possible.
     fn ways(&self, cx: &LoweringContext) -> (Way, Option<Way>) {
-        let g =
-            inferred(Geometry::new(self.name(), &self.image, &cx.inputs[1].shape, self.options));
-        let ([n, h, w, c], [kh, kw, _, o], [_, oh, ow, _]) = (g.image, g.filter, g.out);
+        let g = inferred(Geometry::grouped(
+            self.name(),
+            &self.image,
+            &cx.inputs[1].shape,
+            self.options,
+        ));
+        let ([n, h, w, c], [kh, kw, cg, o], [_, oh, ow, _]) = (g.image, g.filter, g.out);
         let dtype = cx.output.dtype;
         let label = "conv2d_input_gradient";
         let by_o =
@@ -190,21 +207,23 @@ impl InputGradient {
         if g.is_product() {
             return (Way { patches: None, gemm: by_o(n * h * w, c).gemm(label, dtype) }, None);
         }
+        let (grouped, og) = (g.groups > 1, o / g.groups);
         let direct = Gemm {
             label,
             dtype,
             result: dtype,
-            batch: 1,
+            batch: g.groups,
             m: n * h * w,
-            n: c,
-            sum: Sum::Nest([kh, kw, o]),
-            a: windows_over_places(o % 4 == 0, self.options.strides == [1, 1]),
-            b: Columns { batch: 0, u: kw * c * o, v: c * o, k: 1, n: o },
+            n: cg,
+            sum: Sum::Nest([kh, kw, og]),
+            a: windows_over_places(og % 4 == 0, self.options.strides == [1, 1], grouped),
+            b: Columns { batch: g.group_stride(og), u: kw * cg * o, v: cg * o, k: 1, n: o },
             params: g.params(),
         };
         let direct = Way { patches: None, gemm: direct };
         let given = by_o(n * oh * ow, kh * kw * c);
         if self.options.dilations != [1, 1]
+            || grouped
             || given.m * given.n > patches::MOST
             || patches::iterations(&g) > cx.caps.loop_iterations
         {
@@ -255,15 +274,20 @@ impl Op for FilterGradient {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        self.product(cx).lower_at(cx)
+        groups::lower(self.product(cx), cx)
     }
 }
 
 impl FilterGradient {
     fn product(&self, cx: &LoweringContext) -> Gemm {
-        let g =
-            inferred(Geometry::new(self.name(), &cx.inputs[0].shape, &self.filter, self.options));
+        let g = inferred(Geometry::grouped(
+            self.name(),
+            &cx.inputs[0].shape,
+            &self.filter,
+            self.options,
+        ));
         let ([kh, kw, c, o], [n, oh, ow, _]) = (g.filter, g.out);
+        let og = o / g.groups;
         if g.is_product() {
             let size =
                 Product { m: c, k: n * oh * ow, n: o, transpose_a: true, ..Product::default() };
@@ -273,12 +297,12 @@ impl FilterGradient {
             label: "conv2d_filter_gradient",
             dtype: cx.output.dtype,
             result: cx.output.dtype,
-            batch: 1,
+            batch: g.groups,
             m: kh * kw * c,
-            n: o,
+            n: og,
             sum: Sum::Nest([n, oh, ow]),
-            a: places_of_windows(c),
-            b: Columns { batch: 0, u: oh * ow * o, v: ow * o, k: o, n: 1 },
+            a: places_of_windows(c, g.groups > 1),
+            b: Columns { batch: g.group_stride(og), u: oh * ow * o, v: ow * o, k: o, n: 1 },
             params: g.params(),
         }
     }
@@ -301,12 +325,10 @@ impl Operation for FilterGradient {
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] =
     &[Entry::new(Kind::Kernel, "conv2d", &["tf.nn.conv2d"], |c| {
-        let Some(pads) = explicit_padding(c)? else {
-            return one(c.x()?.conv2d(c.arg("w")?, Conv2dOptions::of(c)?));
-        };
-        c.composes("explicit padding");
-        let padded = c.x()?.pad(&pads)?;
-        one(padded.conv2d(c.arg("w")?, Conv2dOptions::of(c)?))
+        let (x, w) = (c.x()?, c.arg("w")?);
+        // The shapes say how many groups there are.
+        c.remark("groups");
+        one(x.conv2d(w, Conv2dOptions::of(c)?))
     })
     .cases(|cases| {
         for (padding, strides, dilations) in [
@@ -324,7 +346,68 @@ pub(super) const ENTRIES: &[Entry] =
             let inputs: [Input; 2] = [(&[2, 6, 7, 2], ANY), (&[3, 2, 2, 3], ANY)];
             cases.add(name, &inputs, move |x| x[0].conv2d(&x[1], options));
         }
-    })];
+        let options = Conv2dOptions::new().padding([(3, 0), (1, 4)]).strides([2, 1]);
+        cases.add("conv2d padded", &[(&[2, 4, 5, 2], ANY), (&[3, 2, 2, 3], ANY)], move |x| {
+            x[0].conv2d(&x[1], options)
+        });
+        let one = Conv2dOptions::new().padding([(1, 0), (0, 2)]);
+        cases.add(
+            "conv2d of places, padded",
+            &[(&[2, 2, 3, 2], ANY), (&[1, 1, 2, 3], ANY)],
+            move |x| x[0].conv2d(&x[1], one),
+        );
+        // Groups of one channel, of two and of four.
+        let same = Conv2dOptions::new().padding(Padding::Same);
+        let shapes: [[&'static [usize]; 2]; 4] = [
+            [&[2, 4, 5, 3], &[2, 3, 1, 6]],
+            [&[2, 4, 5, 6], &[3, 2, 2, 3]],
+            [&[1, 4, 5, 8], &[3, 2, 4, 8]],
+            [&[1, 4, 5, 4], &[1, 1, 2, 6]],
+        ];
+        for [image, filter] in shapes {
+            for options in [same, same.strides([2, 1]), same.dilations([1, 2])] {
+                let name = format!("conv2d by groups {image:?} {filter:?} {options:?}");
+                let inputs: [Input; 2] = [(image, ANY), (filter, ANY)];
+                cases.add(name, &inputs, move |x| x[0].conv2d(&x[1], options));
+            }
+        }
+    })
+    .kernels(&[by_groups])
+    .loops(&[|make, n| {
+        let (x, w) = (make(&[1, 2, n, 4], DType::F32), make(&[2, 3, 2, 6], DType::F32));
+        gradients_of(&x, &w)
+    }])];
+
+/// Groups of two channels, of four, and of four with one filter each.
+fn by_groups(make: Make, dtype: DType) -> Result<Vec<Tensor>> {
+    let mut all = Vec::new();
+    for (image, filter) in
+        [([2, 6, 5, 6], [3, 2, 2, 9]), ([2, 6, 5, 8], [2, 2, 4, 8]), ([1, 3, 4, 8], [1, 1, 4, 2])]
+    {
+        all.extend(gradients_of(&make(&image, dtype), &make(&filter, dtype))?);
+    }
+    Ok(all)
+}
+
+/// A convolution and its gradients.
+fn gradients_of(x: &Tensor, w: &Tensor) -> Result<Vec<Tensor>> {
+    let options = Conv2dOptions::new().padding(Padding::Same);
+    let y = x.conv2d(w, options)?;
+    let dx = input_gradient(&x.spec().shape, &y, w, options)?;
+    let filter = w.spec().shape.clone();
+    let dw = dispatch(FilterGradient { filter, options }, &[x, &y])?;
+    Ok(vec![y, dx, dw])
+}
+
+/// The gradient of images of shape `image`, which a transposed convolution is.
+pub(super) fn input_gradient(
+    image: &Shape,
+    dy: &Tensor,
+    filters: &Tensor,
+    options: Conv2dOptions,
+) -> Result<Tensor> {
+    dispatch(InputGradient { image: image.clone(), options }, &[dy, filters])
+}
 
 #[cfg(test)]
 mod tests {

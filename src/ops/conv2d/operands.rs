@@ -4,13 +4,17 @@
 use super::super::matmul::Rows;
 
 /// The windows of images as rows. Row: the image and corner of a window. u: the row within. With `by_row` the elements of
-/// a window's row are one run: i is the column and channel, and v is 0. Otherwise v is the column and i the channel.
-pub(super) fn windows_of_images(c: usize, by_row: bool) -> Rows {
-    let corner = "struct Row { image: u32, y: u32, x: u32 }\n\
-        fn a_row(batch: u32, m: u32) -> Row {\n    \
-        let i = (m / p.ow) % p.oh;\n    \
-        return Row(m / (p.ow * p.oh) * p.h * p.w * p.c, i * p.sh - p.top, (m % p.ow) * p.sw - p.left);\n}\n\
-        // Above and left of the image the sums wrap to large numbers.\n";
+/// a window's row are one run: i is the column and channel, and v is 0. Otherwise v is the column and i the channel, of
+/// the `c` that a group has.
+pub(super) fn windows_of_images(c: usize, by_row: bool, grouped: bool) -> Rows {
+    let first = if grouped { " + batch * p.cg" } else { "" };
+    let corner = format!(
+        "struct Row {{ image: u32, y: u32, x: u32 }}\n\
+         fn a_row(batch: u32, m: u32) -> Row {{\n    \
+         let i = (m / p.ow) % p.oh;\n    \
+         return Row(m / (p.ow * p.oh) * p.h * p.w * p.c{first}, i * p.sh - p.top, (m % p.ow) * p.sw - p.left);\n}}\n\
+         // Above and left of the image the sums wrap to large numbers.\n"
+    );
     let place = "(row: Row, u: u32, v: u32) -> At {\n    \
         let y = row.y + u * p.dh;\n    let x = row.x + v * p.dw;\n    \
         let inside = y < p.h && x < p.w;\n    \
@@ -48,8 +52,9 @@ const PLACE_LOAD: &str =
     "fn a_load(at: At, i: u32) -> Sum { return select(Sum(0), Sum(a[at.place + i]), at.inside); }";
 
 /// The gradients of the windows over each place, as rows. Row: the image and place. u, v: the place in the window. i:
-/// the result's channel.
-pub(super) fn windows_over_places(vector: bool, dense: bool) -> Rows {
+/// the result's channel, of those of a group.
+pub(super) fn windows_over_places(vector: bool, dense: bool, grouped: bool) -> Rows {
+    let first = if grouped { " + batch * p.og" } else { "" };
     let window = if dense {
         "let i = y;\n    let j = x;\n    let inside = i < p.oh && j < p.ow;\n    "
     } else {
@@ -61,7 +66,7 @@ pub(super) fn windows_over_places(vector: bool, dense: bool) -> Rows {
          {PLACE}\n\
          fn a_row(batch: u32, m: u32) -> Row {{\n    \
          let y = (m / p.w) % p.h;\n    \
-         return Row(m / (p.w * p.h) * p.oh * p.ow * p.o, y + p.top, m % p.w + p.left);\n}}"
+         return Row(m / (p.w * p.h) * p.oh * p.ow * p.o{first}, y + p.top, m % p.w + p.left);\n}}"
     );
     let at = format!(
         "(row: Row, u: u32, v: u32) -> At {{\n    \
@@ -75,12 +80,15 @@ pub(super) fn windows_over_places(vector: bool, dense: bool) -> Rows {
 
 /// The elements at one place of every window, as rows, for the gradient of the filter. Row: the place in the window and
 /// the channel. u: the image, v: the result's row, i: its column.
-pub(super) fn places_of_windows(c: usize) -> Rows {
+pub(super) fn places_of_windows(c: usize, grouped: bool) -> Rows {
+    let (own, first) = if grouped { ("p.cg", " + batch * p.cg") } else { ("p.c", "") };
     // Above and left of the image the sums wrap to large numbers.
-    let text = "struct Row { y: u32, x: u32, c: u32 }\n\
-        struct At { line: u32, x: u32, inside: bool }\n\
-        fn a_row(batch: u32, m: u32) -> Row {\n    \
-        return Row(m / (p.c * p.kw) * p.dh - p.top, (m / p.c) % p.kw * p.dw - p.left, m % p.c);\n}";
+    let text = format!(
+        "struct Row {{ y: u32, x: u32, c: u32 }}\n\
+         struct At {{ line: u32, x: u32, inside: bool }}\n\
+         fn a_row(batch: u32, m: u32) -> Row {{\n    \
+         return Row(m / ({own} * p.kw) * p.dh - p.top, (m / {own}) % p.kw * p.dw - p.left, m % {own}{first});\n}}"
+    );
     let at = "(row: Row, u: u32, v: u32) -> At {\n    \
         let y = row.y + v * p.sh;\n    \
         return At((u * p.h + y) * p.w * p.c + row.c, row.x, y < p.h);\n}";
@@ -95,5 +103,5 @@ pub(super) fn places_of_windows(c: usize) -> Rows {
         return select(V(Sum(0)), V(a[select(0u, at.line + x * p.c, inside) / 4u]), inside);\n}";
     let columns = c.is_multiple_of(4).then_some(columns);
     let skip = "At(at.line, at.x + n * p.sw, at.inside)";
-    Rows { text: text.to_string(), at: at.to_string(), load, vector: false, columns, skip }
+    Rows { text, at: at.to_string(), load, vector: false, columns, skip }
 }

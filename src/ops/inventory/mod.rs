@@ -156,6 +156,8 @@ static ALL: &[&[Entry]] = &[
     super::cast::ENTRIES,
     super::concat::ENTRIES,
     super::conv2d::ENTRIES,
+    super::convolution::ENTRIES,
+    super::convolution::TRANSPOSED,
     super::cumsum::ENTRIES,
     super::depthwise_conv2d::ENTRIES,
     super::gather::ENTRIES,

@@ -19,7 +19,6 @@ pub const MISSING: &[Reason] = &[
             "tf.math.l2_normalize",
             "tf.nn.moments",
             "tf.linspace",
-            "tf.nn.separable_conv2d",
             "layer_norm/gamma",
             "keras.metrics.SparseCategoricalCrossentropy",
         ],
@@ -28,7 +27,6 @@ pub const MISSING: &[Reason] = &[
         "no such argument; put together of other functions, and compared",
         &[
             "keras.activations.elu/alpha",
-            "tf.nn.conv2d/explicit padding",
             "tf.one_hot/axis",
             "keras.optimizers.SGD/learning_rate",
             "keras.optimizers.Adam/learning_rate",
@@ -66,16 +64,7 @@ pub const MISSING: &[Reason] = &[
     ),
     (
         "no convolution or pool but of images, whole or by channel",
-        &[
-            "tf.nn.conv2d/groups",
-            "tf.nn.conv2d_transpose",
-            "tf.nn.conv1d",
-            "tf.nn.conv3d",
-            "tf.nn.max_pool1d",
-            "tf.nn.avg_pool1d",
-            "tf.nn.space_to_depth",
-            "tf.nn.depth_to_space",
-        ],
+        &["tf.nn.max_pool1d", "tf.nn.avg_pool1d", "tf.nn.space_to_depth", "tf.nn.depth_to_space"],
     ),
     (
         "no function of its own",
