@@ -22,6 +22,19 @@ pub(crate) fn dispatch(op: impl Operation, inputs: &[&Tensor]) -> Result<Tensor>
     call(Arc::new(op), inputs)
 }
 
+/// As [`dispatch`], for an op whose runtime scalars differ from run to run; `owner` gives those of the next run.
+pub(crate) fn dispatch_varying(
+    op: impl Operation,
+    inputs: &[&Tensor],
+    owner: Option<Owner<Result<RuntimeScalars>>>,
+) -> Result<Tensor> {
+    let output = dispatch(op, inputs)?;
+    if let Some(owner) = owner {
+        each_observer(|observer| observer.varies(&output, &owner));
+    }
+    Ok(output)
+}
+
 /// As [`dispatch`], but compiled once, not for each type of op.
 fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor> {
     let device = common_device(op.name(), inputs)?;
@@ -111,6 +124,9 @@ pub(crate) trait Observer {
         _output: &Tensor,
     ) {
     }
+
+    /// The op that made `_output`, of which [`Observer::called`] told, has other runtime scalars in each run.
+    fn varies(&self, _output: &Tensor, _owner: &Owner<Result<RuntimeScalars>>) {}
 
     /// `y` is `x`, and no gradient passes from one to the other.
     fn stopped(&self, _x: &Tensor, _y: &Tensor) {}

@@ -140,7 +140,7 @@ fn the_cnn_with_an_lstm_follows_tensorflow() {
 /// Trains `model` for `steps` batches of 50 and returns the mean loss of the last 20.
 fn train(data: &Mnist, model: &Sequential, steps: usize, seed: u64) -> f32 {
     tf::random::set_seed(seed);
-    let order = tf::random::global().permutation(data.train.len());
+    let order = tf::random::global().permutation(data.train.len()).unwrap();
     let adam = Adam::new(1e-3);
     let mut losses = Vec::new();
     for batch in data.train.batches(50, Some(order)).take(steps) {

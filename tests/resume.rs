@@ -108,7 +108,7 @@ impl Program {
         for _ in 0..self.parts {
             let x = data.normal(&shape)?.add(self.generator.normal(&shape)?.multiply(0.1)?)?;
             let labels: Vec<i32> =
-                random::global().permutation(n).iter().map(|i| *i as i32 % 10).collect();
+                random::global().permutation(n)?.iter().map(|i| *i as i32 % 10).collect();
             let labels = Tensor::from_slice(&labels, [n])?;
             let tape = GradientTape::new();
             let mut logits = self.model.call(&x, TRAINING)?;

@@ -58,7 +58,7 @@ fn train(run: &Value) -> Vec<f64> {
     let size = |key: &str| usize::try_from(number(key)).unwrap();
     let images = draw_digits(size("images"), number("seed"));
     tf::random::set_seed(number("seed"));
-    let order = tf::random::global().permutation(images.len());
+    let order = tf::random::global().permutation(images.len()).unwrap();
     let model = model(&run["layers"]);
     let adam = Adam::new(run["learningRate"].as_f64().unwrap() as f32);
     let steps = run["losses"].as_array().unwrap().len();

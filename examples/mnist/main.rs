@@ -142,7 +142,7 @@ fn train(
     let mut steady = (Instant::now(), device.stats(), 0);
     let mut step = 0;
     'training: loop {
-        let order = tf::random::global().permutation(images.len());
+        let order = tf::random::global().permutation(images.len())?;
         for batch in images.batches(flags.batch, Some(order)) {
             if step == total {
                 break 'training;

@@ -60,7 +60,7 @@ pub use losses::{
 pub use matmul::MatmulOptions;
 pub use pad::PadMode;
 pub use pool::Pool2dOptions;
-pub(crate) use random::{Distribution, philox_random};
+pub(crate) use random::{Distribution, multinomial, philox_random, philox_random_of};
 pub use select::where_;
 use select::where_ as select;
 pub use slice::Indices;

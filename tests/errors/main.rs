@@ -8,6 +8,7 @@ mod convolutions;
 mod devices;
 mod empty;
 mod numbers;
+mod random;
 mod sizes;
 mod tensorflow;
 mod texts;

@@ -289,7 +289,7 @@ impl Plan {
     /// Goes through the data once.
     async fn epoch(&self, model: &Model, data: &Data, most: &mut usize) -> Result<Sums> {
         let order: Vec<usize> = match self.shuffle {
-            true => wgrad::random::global().permutation(data.len()),
+            true => wgrad::random::global().permutation(data.len())?,
             false => (0..data.len()).collect(),
         };
         let mut batches = order.chunks(self.batch).peekable();

@@ -65,10 +65,10 @@ impl Images {
 
     /// The indices of all images in random order, from the global generator: the order in which `fit` goes through
     /// an epoch, here and natively.
-    pub fn permutation(&self) -> Uint32Array {
-        let order = wgrad::random::global().permutation(self.0.len());
+    pub fn permutation(&self) -> Result<Uint32Array> {
+        let order = wgrad::random::global().permutation(self.0.len())?;
         let order: Vec<u32> = order.into_iter().map(|i| i as u32).collect();
-        Uint32Array::from(&order[..])
+        Ok(Uint32Array::from(&order[..]))
     }
 
     /// `{ x, y }` of these images.

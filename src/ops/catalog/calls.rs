@@ -12,7 +12,8 @@ use crate::ops::pad::pad_with;
 use crate::ops::unary::{self, Unary};
 use crate::ops::{
     Conv2dOptions, Distribution, GatherOptions, GeluOptions, MatmulOptions, OneHotOptions, PadMode,
-    Padding, Pool2dOptions, concat, eye, fill, iota, one_hot, one_hot_with, philox_random, select,
+    Padding, Pool2dOptions, concat, eye, fill, iota, multinomial, one_hot, one_hot_with,
+    philox_random, philox_random_of, select,
 };
 use crate::shape::{Axes, Shape};
 use crate::tape::GradientTape;
@@ -145,6 +146,27 @@ impl Catalog {
                     philox_random(Some(&c.device), distribution, shape.into(), words, None)
                 });
             }
+        }
+        for distribution in [
+            Distribution::Gamma,
+            Distribution::LogGamma,
+            Distribution::Poisson,
+            Distribution::Binomial,
+        ] {
+            for shape in SHAPES {
+                self.add(format!("{distribution:?}"), |c| {
+                    let words = crate::graph::RuntimeScalars::from_slice(&[1, 2, 0, 0, 0, 0]);
+                    let (each, one) = (c.tensor(shape, F32), c.tensor([], F32));
+                    let parameters = [&each, &one];
+                    let count = distribution.parameters().len();
+                    philox_random_of(distribution, shape.into(), words, None, &parameters[..count])
+                });
+            }
+        }
+        for (rows, samples, classes) in [(1, 7, 3), (5, 64, 1000)] {
+            self.add("multinomial", |c| {
+                multinomial(&c.tensor([rows, samples], U32), &c.tensor([rows, classes], U32))
+            });
         }
     }
 

@@ -1,0 +1,237 @@
+//! The three forms of each distribution: a method of [`Generator`], a function of a seed, and one of the global generator.
+
+use super::generator::Generator;
+use super::global;
+use super::stream::{Stream, parameter};
+use crate::error::Result;
+use crate::shape::{Shape, broadcast};
+use crate::tensor::{Operand, Tensor};
+
+/// Writes the first two forms of distributions whose parameters broadcast to the shape of the numbers.
+macro_rules! forms {
+    ($($(#[$doc:meta])* $name:ident, $stateless:ident ($($arg:ident),*);)*) => {
+        impl Generator {$(
+            $(#[$doc])*
+            pub fn $name(
+                &self,
+                shape: impl Into<Shape>,
+                $($arg: impl Into<Operand>),*
+            ) -> Result<Tensor> {
+                Stream::Generator(self).$name(shape.into(), $($arg.into()),*)
+            }
+        )*}
+
+        $(
+            #[doc = concat!("As [`Generator::", stringify!($name), "`]; the numbers depend on `seed` alone.")]
+            ///
+            /// # Errors
+            #[doc = concat!("As [`Generator::", stringify!($name), "`].")]
+            pub fn $stateless(
+                shape: impl Into<Shape>,
+                seed: [i32; 2],
+                $($arg: impl Into<Operand>),*
+            ) -> Result<Tensor> {
+                Stream::Seed(seed).$name(shape.into(), $($arg.into()),*)
+            }
+        )*
+    };
+}
+// `beta, stateless_beta(a, b);` becomes `Generator::beta(shape, a, b)` and `stateless_beta(shape, seed, a, b)`, which call
+// `Stream::beta`.
+
+/// Writes the third form.
+macro_rules! from_global {
+    ($($name:ident($($arg:ident),*);)*) => {$(
+        #[doc = concat!("As [`Generator::", stringify!($name), "`], from the [`global`] generator.")]
+        ///
+        /// # Errors
+        #[doc = concat!("As [`Generator::", stringify!($name), "`].")]
+        pub fn $name(shape: impl Into<Shape>, $($arg: impl Into<Operand>),*) -> Result<Tensor> {
+            global().$name(shape, $($arg),*)
+        }
+    )*};
+}
+
+forms! {
+    /// Draws `true` with the chance `probs`, else `false`.
+    ///
+    /// `probs` broadcasts to `shape`. A chance below 0 counts as 0, one above 1 as 1, and NaN gives `false`.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{DType, random::Generator};
+    /// let heads = Generator::from_seed(7).bernoulli([10_000], 0.25)?;
+    /// let count = heads.cast(DType::I32)?.reduce_sum(())?.item::<i32>()?;
+    /// assert!((2300..2700).contains(&count));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if a parameter does not broadcast to `shape`;
+    /// [`Error::DType`](crate::Error::DType) if it is not a float; else as [`Generator::uniform`].
+    bernoulli, stateless_bernoulli(probs);
+
+    /// Draws exponential numbers, of mean `1 / rate`, as `-log(u) / rate`; gradients pass to `rate`.
+    ///
+    /// # Errors
+    /// As [`Generator::bernoulli`].
+    exponential, stateless_exponential(rate);
+
+    /// Draws gamma numbers: of shape parameter `alpha` and rate `beta`, so of mean `alpha / beta`.
+    ///
+    /// `alpha` and `beta` broadcast to `shape`, as in `tf.random.stateless_gamma`. Gradients pass to `beta`, and none to
+    /// `alpha`. For `alpha` 0 the numbers are 0; for `alpha` below 0 or NaN they are NaN. With a small `alpha` many numbers
+    /// are too small for a float, and are 0.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let alpha = tf::constant([0.5, 2.0])?;
+    /// let x = tf::random::Generator::from_seed(1).gamma([20_000, 2], &alpha, 1.0)?;
+    /// let mean = x.reduce_mean(0)?.to_vec::<f32>()?;
+    /// assert!((mean[0] - 0.5).abs() < 0.05 && (mean[1] - 2.0).abs() < 0.1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Generator::bernoulli`].
+    gamma, stateless_gamma(alpha, beta);
+
+    /// Draws Poisson numbers of mean `lam`, whole numbers as `f32`.
+    ///
+    /// `lam` broadcasts to `shape`, as in `tf.random.stateless_poisson`. For a mean below 0, infinite or NaN they are NaN.
+    /// From 2^24 on they are rounded as `f32` is.
+    ///
+    /// # Errors
+    /// As [`Generator::bernoulli`].
+    poisson, stateless_poisson(lam);
+
+    /// Draws binomial numbers as `i32`: how many of `counts` trials come true, each with the chance `probs`.
+    ///
+    /// Both broadcast to `shape`, as in `tf.random.stateless_binomial`; `counts` may be integers. Counts from 2^24 on are
+    /// rounded as `f32` is. For counts below 0 or chances outside 0 to 1 the numbers are 0.
+    ///
+    /// # Errors
+    /// As [`Generator::bernoulli`].
+    binomial, stateless_binomial(counts, probs);
+
+    /// Draws beta numbers, in 0 to 1 and of mean `a / (a + b)`.
+    ///
+    /// # Errors
+    /// As [`Generator::bernoulli`].
+    beta, stateless_beta(a, b);
+
+    /// Draws Dirichlet numbers: along the last axis of `shape` they add up to 1 and have the means `alpha / sum(alpha)`.
+    ///
+    /// # Errors
+    /// As [`Generator::bernoulli`]; [`Error::Shape`](crate::Error::Shape) if `shape` has no axis.
+    dirichlet, stateless_dirichlet(alpha);
+
+    /// Draws numbers of Student's t distribution with `df` degrees of freedom.
+    ///
+    /// # Errors
+    /// As [`Generator::bernoulli`].
+    student_t, stateless_student_t(df);
+}
+
+from_global! {
+    bernoulli(probs);
+    exponential(rate);
+    binomial(counts, probs);
+    beta(a, b);
+    dirichlet(alpha);
+    student_t(df);
+}
+
+impl Generator {
+    /// Draws `num_samples` classes for each row of `logits` `[B,N]`, with the chances `softmax(logits)`: `[B,num_samples]`
+    /// as `i32` (`tf.random.categorical`; its dtype is `int64`).
+    ///
+    /// Logits that are infinite or NaN are never drawn, as in TensorFlow; a row of such alone gives its last class. The
+    /// chances are taken as whole multiples of 2^-31, and a class is drawn by a binary search in their sums: the draw
+    /// stores N words for each row, and one for each sample. A class with a chance below 2^-32 is never drawn.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let logits = tf::constant([[0.0, 1.0, f32::NEG_INFINITY], [-100.0, 0.0, -100.0]])?;
+    /// let classes = tf::random::Generator::from_seed(7).categorical(&logits, 4)?.to_vec::<i32>()?;
+    /// assert!(classes[..4].iter().all(|class| *class < 2));
+    /// assert_eq!(classes[4..], [1; 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if `logits` are not `[B,N]` or N is 0;
+    /// [`Error::DType`](crate::Error::DType) if they are not floats; else as [`Generator::uniform`].
+    pub fn categorical(&self, logits: &Tensor, num_samples: usize) -> Result<Tensor> {
+        Stream::Generator(self).categorical(logits, num_samples)
+    }
+}
+
+/// As [`Generator::categorical`]; the classes depend on `seed` alone.
+///
+/// # Errors
+/// As [`Generator::categorical`].
+pub fn stateless_categorical(
+    logits: &Tensor,
+    num_samples: usize,
+    seed: [i32; 2],
+) -> Result<Tensor> {
+    Stream::Seed(seed).categorical(logits, num_samples)
+}
+
+/// As [`Generator::categorical`], from the [`global`] generator.
+///
+/// # Errors
+/// As [`Generator::categorical`].
+pub fn categorical(logits: &Tensor, num_samples: usize) -> Result<Tensor> {
+    global().categorical(logits, num_samples)
+}
+
+/// Draws gamma numbers from the [`global`] generator, `shape` of them for each element of `alpha` and `beta` (which are
+/// broadcast together), as `tf.random.gamma`: the result has the axes of `shape` in front of theirs. See
+/// [`Generator::gamma`], which takes the whole shape.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let x = tf::random::gamma([10], tf::constant([0.5, 1.5])?, 2.0)?;
+/// assert_eq!(x.shape(), [10, 2]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`Generator::gamma`].
+pub fn gamma(
+    shape: impl Into<Shape>,
+    alpha: impl Into<Operand>,
+    beta: impl Into<Operand>,
+) -> Result<Tensor> {
+    let alpha = parameter("Gamma", alpha.into(), None)?;
+    let beta = beta.into();
+    let each = match &beta {
+        Operand::Tensor(beta) => broadcast("Gamma", &alpha.spec().shape, &beta.spec().shape)?,
+        _ => alpha.spec().shape.clone(),
+    };
+    global().gamma(in_front(shape.into(), &each), alpha, beta)
+}
+
+/// Draws Poisson numbers from the [`global`] generator, `shape` of them for each element of `lam`, as `tf.random.poisson`:
+/// the result has the axes of `shape` in front of those of `lam`. See [`Generator::poisson`], which takes the whole shape.
+///
+/// # Errors
+/// As [`Generator::poisson`].
+pub fn poisson(shape: impl Into<Shape>, lam: impl Into<Operand>) -> Result<Tensor> {
+    let lam = parameter("Poisson", lam.into(), None)?;
+    global().poisson(in_front(shape.into(), &lam.spec().shape), lam)
+}
+
+fn in_front(mut shape: Shape, each: &Shape) -> Shape {
+    each.iter().for_each(|size| shape.push(*size));
+    shape
+}
