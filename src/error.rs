@@ -47,6 +47,9 @@ pub enum Error {
     /// A data file's contents are broken, or are not what the program asked for.
     #[error("{0}")]
     Data(Message),
+    /// Values are not what the program says: [`debugging`](crate::debugging).
+    #[error("{0}")]
+    Check(Message),
     /// The operating system refused a file operation. A browser has no files, so there is no such error.
     #[error(transparent)]
     Io(Arc<IoError>),
@@ -180,7 +183,8 @@ impl Error {
             | Error::Device(_, text)
             | Error::Gradient(text)
             | Error::Checkpoint(text)
-            | Error::Data(text) => *text = words(text),
+            | Error::Data(text)
+            | Error::Check(text) => *text = words(text),
             Error::Io(_) => {}
         }
         self

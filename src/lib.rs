@@ -16,6 +16,7 @@ extern crate self as wgrad;
 
 mod cache_folder;
 pub mod data;
+pub mod debugging;
 mod device;
 #[cfg(doc)]
 pub mod docs;

@@ -10,9 +10,12 @@ mod flush;
 #[cfg(test)]
 mod flush_tests;
 mod inspect;
+#[cfg(not(target_family = "wasm"))]
+mod numerics;
 mod period;
 #[cfg(test)]
 mod precision_tests;
+mod reports;
 mod shared;
 mod stream_limits;
 mod tuning;
@@ -32,6 +35,7 @@ use crate::plan::{Identity, PlanCache, Tuner};
 use cut::Cutter;
 use flush::{never_ran, ready};
 pub use inspect::Profiler;
+use reports::Reporter;
 pub(crate) use turns::Mark;
 
 /// A GPU that tensors live on. Cloning it gives another handle to the same device.
@@ -74,6 +78,10 @@ struct DeviceState {
     failure: Option<Error>,
     /// Bytes uploaded since the last flush; waiting ops hold them on the device.
     uploaded: u64,
+    /// Once somebody has asked for a report.
+    reports: Option<Box<dyn Reporter>>,
+    /// Every op runs at its call, and its result is looked at.
+    check_numerics: bool,
 }
 
 /// After uploads of this many bytes the device flushes unasked.
@@ -108,6 +116,8 @@ impl Device {
             fusion,
             failure: None,
             uploaded: 0,
+            reports: None,
+            check_numerics: platform::MAY_BLOCK && is_set("WGRAD_CHECK_NUMERICS"),
         });
         Device(Arc::new(Shared { gpu, state, sync }))
     }
@@ -190,7 +200,8 @@ impl Device {
     /// As [`Device::flush`].
     pub async fn synchronize_async(&self) -> Result<()> {
         self.flush()?;
-        self.0.gpu.done().await
+        self.0.gpu.done().await?;
+        self.deliver_reports()
     }
 
     /// Completes when the device is lost, and returns the reason. Natively a program notices a loss when it next calls
@@ -285,6 +296,10 @@ impl Device {
         self.check_size(op.name(), &spec)?;
         let mut state = self.state();
         self.0.gpu.counters.add(Counter::Nodes, 1);
+        #[cfg(not(target_family = "wasm"))]
+        if state.check_numerics {
+            return Ok(self.push_checked(&mut state, op, inputs, spec));
+        }
         let (value, failed) = state.stream.push(op, inputs, spec);
         if let Some(error) = failed {
             state.failure.get_or_insert(error);
@@ -342,13 +357,14 @@ impl Device {
             }
         };
         gpu.upload(&buffer, bytes)?;
-        Ok(Value::new(spec, ValueState::Ready(buffer)))
+        Ok(Value::new("Const", spec, ValueState::Ready(buffer)))
     }
 
     /// The stored bytes of `value`.
     pub(crate) async fn read(&self, value: &Arc<Value>) -> Result<Vec<u8>> {
         let (staging, _) = self.start_read(value)?;
-        self.0.gpu.read(staging).await
+        let bytes = self.0.gpu.read(staging).await?;
+        self.deliver_reports().map(|()| bytes)
     }
 
     /// The stored bytes of several values; the host waits for the device once.
@@ -357,6 +373,7 @@ impl Device {
         let words = |value: &Arc<Value>| size(value).next_multiple_of(4);
         let staging = {
             let mut state = self.state();
+            self.flush_reports(&mut state);
             if values.iter().any(|value| matches!(value.state(), ValueState::Waiting(_))) {
                 self.flush_unasked(&mut state);
             }
@@ -370,6 +387,7 @@ impl Device {
             staging
         };
         let bytes = self.0.gpu.read(staging).await?;
+        self.deliver_reports()?;
         let mut rest = &bytes[..];
         let cut = |value: &&Arc<Value>| {
             let (own, later) = rest.split_at(words(value));
@@ -382,7 +400,8 @@ impl Device {
     /// As [`Device::read`]; blocks, which a browser does not allow.
     pub(crate) fn read_blocking(&self, value: &Arc<Value>) -> Result<Vec<u8>> {
         let (staging, index) = self.start_read(value)?;
-        self.0.gpu.read_blocking(staging, index)
+        let bytes = self.0.gpu.read_blocking(staging, index)?;
+        self.deliver_reports().map(|()| bytes)
     }
 
     /// Submits the copy of `value` to the host, in the same submission as the work it waits for.
@@ -390,6 +409,7 @@ impl Device {
         let gpu = &self.0.gpu;
         let bytes = value.spec.dtype.size() * value.spec.elements();
         let mut state = self.state();
+        self.flush_reports(&mut state);
         let staging = gpu.staging(bytes)?;
         let index = match value.state() {
             ValueState::Ready(buffer) => gpu.submit(&[], Some((&buffer, &staging)))?,
@@ -423,7 +443,11 @@ fn wait_for_default() {
     let device = DEFAULT.try_lock().ok().and_then(|device| device.clone());
     if let Some(device) = device {
         // The program is ending, so nobody could act on an error.
+        if let Ok(mut state) = device.0.state.try_lock() {
+            device.flush_reports(&mut state);
+        }
         let _ = device.0.gpu.wait(None);
+        let _ = device.deliver_reports();
     }
 }
 

@@ -239,7 +239,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "graph",
         ],
     ),
-    ("runtime", &["error", "device", "graph", "plan"]),
+    ("runtime", &["error", "dtype", "device", "graph", "plan"]),
     // An op is a method of tensors, an operator calls an op, and both go through the one door, which tells observers of
     // tensors and variables: these four are a knot.
     (
@@ -255,6 +255,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "random",
         &["error", "options", "shape", "dtype", "graph", "runtime", "ops", "tensor", "eager"],
+    ),
+    (
+        "debugging",
+        &[
+            "error", "options", "shape", "dtype", "device", "graph", "runtime", "ops", "tensor",
+            "eager",
+        ],
     ),
     ("tape", &["error", "shape", "graph", "ops", "tensor", "variable", "eager"]),
     ("interop", &["error", "shape", "dtype", "graph", "runtime", "ops", "tensor"]),

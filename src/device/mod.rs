@@ -34,7 +34,7 @@ pub use profile::{Profile, ProfiledKernel};
 pub(crate) use shader_source::{Access, ShaderSource};
 pub use stats::DeviceStats;
 pub(crate) use stats::{Counter, Counters};
-pub(crate) use transfer::Staging;
+pub(crate) use transfer::{Arriving, Staging};
 
 use crate::error::{DeviceFault, Error, Result, message};
 use faults::Faults;

@@ -29,6 +29,12 @@ pub(crate) struct Staging {
     bytes: usize,
 }
 
+/// A read that nobody waits for.
+pub(crate) struct Arriving {
+    staging: Staging,
+    mapped: oneshot::Receiver<std::result::Result<(), wgpu::BufferAsyncError>>,
+}
+
 impl Staging {
     pub(super) fn raw(&self) -> &wgpu::Buffer {
         &self.raw
@@ -131,6 +137,25 @@ impl Gpu {
             Err(canceled) => Err(canceled),
         };
         self.finish_read(staging, result)
+    }
+
+    /// Asks for the bytes of `staging`; the submission that fills it has been made.
+    pub(crate) fn arriving(&self, staging: Staging) -> Arriving {
+        let mapped = self.start_map(&staging);
+        Arriving { staging, mapped }
+    }
+
+    /// The bytes, or `arriving` again if they are not there.
+    pub(crate) fn arrived(&self, mut arriving: Arriving) -> Result<Result<Vec<u8>>, Arriving> {
+        if platform::MAY_BLOCK {
+            // wgpu runs callbacks only while somebody polls.
+            let _ = self.faults.poll(wgpu::PollType::Poll);
+        }
+        match arriving.mapped.try_recv() {
+            Ok(None) => Err(arriving),
+            Ok(Some(result)) => Ok(self.finish_read(arriving.staging, Ok(result))),
+            Err(canceled) => Ok(self.finish_read(arriving.staging, Err(canceled))),
+        }
     }
 
     /// Waits until the device has done all submitted work, without blocking the thread.

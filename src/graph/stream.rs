@@ -64,13 +64,13 @@ impl Stream {
                 ValueState::Waiting(node) => Some(*node),
                 ValueState::Ready(_) => None,
                 ValueState::Failed(error) => {
-                    let failed = Value::new(spec, ValueState::Failed(error.clone()));
+                    let failed = Value::new(op.name(), spec, ValueState::Failed(error.clone()));
                     return (failed, Some(error.clone()));
                 }
             };
             refs.push(node.map_or_else(|| Input::Leaf(self.leaf(value)), Input::Node));
         }
-        let value = Value::new(spec, ValueState::Waiting(self.nodes.len() as u32));
+        let value = Value::new(op.name(), spec, ValueState::Waiting(self.nodes.len() as u32));
         self.nodes.push(Waiting { op, inputs: refs, value: value.clone() });
         (value, None)
     }

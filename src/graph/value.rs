@@ -7,6 +7,8 @@ use crate::device::Buffer;
 use crate::error::Error;
 
 pub(crate) struct Value {
+    /// The op that made it, or whatever brought it to the device.
+    pub(crate) op: &'static str,
     pub(crate) spec: Spec,
     state: Mutex<ValueState>,
 }
@@ -21,8 +23,8 @@ pub(crate) enum ValueState {
 }
 
 impl Value {
-    pub(crate) fn new(spec: Spec, state: ValueState) -> Arc<Self> {
-        Arc::new(Value { spec, state: Mutex::new(state) })
+    pub(crate) fn new(op: &'static str, spec: Spec, state: ValueState) -> Arc<Self> {
+        Arc::new(Value { op, spec, state: Mutex::new(state) })
     }
 
     pub(crate) fn state(&self) -> ValueState {

@@ -35,7 +35,8 @@ impl Device {
     /// As [`Device::flush`].
     pub fn synchronize(&self) -> Result<()> {
         self.flush()?;
-        self.0.gpu.wait(None)
+        self.0.gpu.wait(None)?;
+        self.deliver_reports()
     }
 
     /// Measures the ops that this device has run, has not measured yet and can compute in several ways (products and

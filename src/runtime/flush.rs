@@ -41,6 +41,19 @@ impl Device {
         read: Option<(&Arc<Value>, &Staging)>,
         lent: &[&Arc<Value>],
     ) -> Result<Option<wgpu::SubmissionIndex>> {
+        let ran = self.run_waiting(state, read, lent);
+        if state.reports.is_some() {
+            self.send_reports(state);
+        }
+        ran
+    }
+
+    fn run_waiting(
+        &self,
+        state: &mut DeviceState,
+        read: Option<(&Arc<Value>, &Staging)>,
+        lent: &[&Arc<Value>],
+    ) -> Result<Option<wgpu::SubmissionIndex>> {
         state.uploaded = 0;
         let training = state.cutter.flushed(state.stream.len());
         if state.stream.len() == 0 {

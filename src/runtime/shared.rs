@@ -44,7 +44,7 @@ impl Device {
 
     /// A value in an application's buffer.
     pub(crate) fn adopt(&self, spec: Spec, buffer: wgpu::Buffer) -> Arc<Value> {
-        Value::new(spec, ValueState::Ready(Arc::new(Buffer::foreign(buffer))))
+        Value::new("Buffer", spec, ValueState::Ready(Arc::new(Buffer::foreign(buffer))))
     }
 
     /// The buffer of `value`. This flushes first if the value waits, or if the application may write to the buffer and

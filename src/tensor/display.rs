@@ -1,4 +1,4 @@
-//! A tensor as text: `Display` prints what TensorFlow 2 prints with NumPy 2, `Debug` prints shape, dtype and device.
+//! A tensor as text: `Display` prints what TensorFlow 2 prints with NumPy 2, `Debug` prints what made it, shape, dtype and device.
 //!
 //! `Display` reads the value from the device and blocks; `Debug` never reads. People read this text: it rounds values
 //! and abbreviates long tensors, so no program should parse it.
@@ -42,6 +42,7 @@ fn framed(tensor: &Tensor, text: &str) -> String {
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tensor")
+            .field("op", &format_args!("{}", self.value().op))
             .field("shape", &format_args!("{:?}", self.shape()))
             .field("dtype", &format_args!("{}", self.dtype()))
             .field("device", self.device())

@@ -41,7 +41,7 @@ fn parameters_that_do_not_fit() {
             .starts_with("Gamma: a is [3] and b is [2]; they cannot")
     );
     assert_eq!(
-        text(generator.dirichlet((), 1.0)),
+        text(generator.dirichlet([], 1.0)),
         "Dirichlet: the shape is []; its last axis must be the classes, whose numbers add up to 1."
     );
     assert_eq!(

@@ -39,6 +39,13 @@ pub(crate) fn env_var(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Writes a line for the person at the program.
+pub(crate) fn say(text: &str) {
+    use std::io::Write;
+    // Whoever has closed the stream does not want to hear.
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
 /// The backends that `WGPU_BACKEND` names.
 pub(crate) fn backends() -> wgpu::Backends {
     wgpu::Backends::from_env().unwrap_or(wgpu::Backends::PRIMARY)

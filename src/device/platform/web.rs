@@ -34,6 +34,15 @@ pub(crate) fn env_var(_: &str) -> Option<String> {
     None
 }
 
+/// Writes a line for the person at the program.
+pub(crate) fn say(text: &str) {
+    let get = |object: &JsValue, key: &str| Reflect::get(object, &key.into()).unwrap_or_default();
+    let console = get(&js_sys::global(), "console");
+    if let Ok(log) = get(&console, "log").dyn_into::<Function>() {
+        let _ = log.call1(&console, &text.into());
+    }
+}
+
 pub(crate) fn backends() -> wgpu::Backends {
     wgpu::Backends::BROWSER_WEBGPU
 }

@@ -1,0 +1,192 @@
+//! Assertions about values, which the device checks when it gets there.
+
+use std::panic::Location;
+
+use super::report::{aside, at, began, index, number, tell};
+use crate::dtype::DType;
+use crate::error::{Result, message};
+use crate::options::options;
+use crate::shape::{Shape, broadcast};
+use crate::tensor::{Element, Operand, Tensor};
+
+/// Writes the assertions that an op decides.
+macro_rules! assertions {
+    ($($name:ident, $op:ident, $sign:literal, $words:literal;)*) => {$(
+        #[doc = concat!("Tells if ", $words, " for some elements; both are broadcast together.")]
+        ///
+        /// The next read, or the next flush by which it is known, returns [`Error::Check`](crate::Error::Check) with
+        /// `message`, how many elements break it, and the first of them. NaN breaks it.
+        ///
+        /// # Errors
+        /// [`Error::Shape`](crate::Error::Shape) or [`Error::DType`](crate::Error::DType) if `x` and `y` cannot be compared.
+        #[track_caller]
+        pub fn $name(x: &Tensor, y: impl Into<Operand>, message: &str) -> Result<()> {
+            let asked = Asked { op: stringify!($name), rule: concat!("x ", $sign, " y"), message, place: Location::caller() };
+            let x = aside(x);
+            let y = aside(&y.into().beside(asked.op, &x)?);
+            asked.of_two(&x.$op(&y)?, &x, &y)
+        }
+    )*};
+    ($($name:ident, $op:ident, $sign:literal;)*) => {$(
+        #[doc = concat!("Tells if `x ", $sign, " 0` does not hold for some elements.")]
+        ///
+        /// As [`assert_equal`], with one argument less.
+        ///
+        /// # Errors
+        /// [`Error::DType`](crate::Error::DType) if `x` is not numeric.
+        #[track_caller]
+        pub fn $name(x: &Tensor, message: &str) -> Result<()> {
+            let asked = Asked { op: stringify!($name), rule: concat!("x ", $sign, " 0"), message, place: Location::caller() };
+            let x = aside(x);
+            asked.of_one(&x.$op(0)?, &x)
+        }
+    )*};
+}
+// `assert_less, less, "<", "`x < y` does not hold";` becomes `assert_less(x, y, message)`, which computes `x.less(y)`.
+
+assertions! {
+    assert_equal, equal, "==", "`x == y` does not hold";
+    assert_none_equal, not_equal, "!=", "`x != y` does not hold";
+    assert_less, less, "<", "`x < y` does not hold";
+    assert_less_equal, less_equal, "<=", "`x <= y` does not hold";
+    assert_greater, greater, ">", "`x > y` does not hold";
+    assert_greater_equal, greater_equal, ">=", "`x >= y` does not hold";
+}
+
+assertions! {
+    assert_positive, greater, ">";
+    assert_non_negative, greater_equal, ">=";
+    assert_negative, less, "<";
+    assert_non_positive, less_equal, "<=";
+}
+
+options! {
+    /// How far apart [`assert_near_with`] lets numbers be.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct AssertNearOptions {
+        /// The part of `|y|`; ten times the distance from 1 to the next number of the dtype.
+        rtol: Option<f32> as impl Into<Option<f32>> = None,
+        /// The distance that any numbers may have; as `rtol`.
+        atol: Option<f32> as impl Into<Option<f32>> = None,
+    }
+}
+
+/// Tells if `|x - y| <= atol + rtol |y|` does not hold for some elements, both tolerances being ten times the distance
+/// from 1 to the next number of the dtype. As [`assert_equal`].
+///
+/// # Errors
+/// [`Error::Shape`](crate::Error::Shape) or [`Error::DType`](crate::Error::DType) if `x` and `y` are not floats that can
+/// be compared.
+#[track_caller]
+pub fn assert_near(x: &Tensor, y: impl Into<Operand>, message: &str) -> Result<()> {
+    assert_near_with(x, y, message, AssertNearOptions::new())
+}
+
+/// As [`assert_near`], with other tolerances.
+///
+/// # Errors
+/// As [`assert_near`].
+#[track_caller]
+pub fn assert_near_with(
+    x: &Tensor,
+    y: impl Into<Operand>,
+    message: &str,
+    options: AssertNearOptions,
+) -> Result<()> {
+    let place = Location::caller();
+    let epsilon = if x.dtype() == DType::F16 { 2f32.powi(-10) } else { f32::EPSILON };
+    let [rtol, atol] = [options.rtol, options.atol].map(|tol| tol.unwrap_or(10.0 * epsilon));
+    let asked = Asked { op: "assert_near", rule: "|x - y| <= atol + rtol |y|", message, place };
+    let x = aside(x);
+    let y = aside(&y.into().beside(asked.op, &x)?);
+    // Equal infinities are near, though their difference is NaN.
+    let near = x.subtract(&y)?.abs()?.less_equal(y.abs()?.multiply(rtol)?.add(atol)?)?;
+    asked.of_two(&near.logical_or(x.equal(&y)?)?, &x, &y)
+}
+
+/// What an assertion says, and where it is.
+struct Asked<'a> {
+    op: &'static str,
+    rule: &'static str,
+    message: &'a str,
+    place: &'static Location<'static>,
+}
+
+/// The number of elements that break the rule, and the place of the first.
+struct Broken {
+    count: Tensor,
+    first: Tensor,
+    shape: Shape,
+}
+
+impl Asked<'_> {
+    fn of_two(&self, holds: &Tensor, x: &Tensor, y: &Tensor) -> Result<()> {
+        let Some(broken) = broken(holds)? else { return Ok(()) };
+        let (a, b) = (broken.element(x)?, broken.element(y)?);
+        self.tell(&broken, &[&a, &b])
+    }
+
+    fn of_one(&self, holds: &Tensor, x: &Tensor) -> Result<()> {
+        let Some(broken) = broken(holds)? else { return Ok(()) };
+        let a = broken.element(x)?;
+        self.tell(&broken, &[&a])
+    }
+
+    fn tell(&self, broken: &Broken, elements: &[&Tensor]) -> Result<()> {
+        let dtypes: Vec<DType> = elements.iter().map(|x| x.dtype()).collect();
+        let (began, rule, place) = (began(self.op, self.message), self.rule, self.place);
+        let shape = broken.shape.clone();
+        let tensors: Vec<&Tensor> =
+            [&broken.count, &broken.first].into_iter().chain(elements.iter().copied()).collect();
+        tell(&tensors, move |found| {
+            let [count, first] = [found[0], found[1]].map(number::<i32>);
+            let names = ["x", "y"].iter().zip(&dtypes).zip(&found[2..]);
+            let values: Vec<String> = names
+                .map(|((name, dtype), bytes)| format!("{name} is {}", one(*dtype, bytes)))
+                .collect();
+            (count != 0).then(|| {
+                message!(
+                    "{began}{rule} does not hold for {count} of {} elements; the first is {:?}, where {}. {}",
+                    shape.elements(),
+                    index(&shape, first as usize),
+                    values.join(" and "),
+                    at(place)
+                )
+            })
+        });
+        Ok(())
+    }
+}
+
+/// `None` if there is no element to break the rule.
+fn broken(holds: &Tensor) -> Result<Option<Broken>> {
+    if holds.is_empty() {
+        return Ok(None);
+    }
+    let flat = holds.logical_not()?.cast(DType::I32)?.reshape([-1])?;
+    let (count, first) = (flat.reduce_sum(())?, flat.argmax(0)?);
+    Ok(Some(Broken { count, first, shape: holds.spec().shape.clone() }))
+}
+
+impl Broken {
+    /// The element of `x`, broadcast, at the place.
+    fn element(&self, x: &Tensor) -> Result<Tensor> {
+        debug_assert!(broadcast("assert", &x.spec().shape, &self.shape).is_ok());
+        x.broadcast_to(&self.shape[..])?.reshape([-1])?.gather(&self.first, 0)
+    }
+}
+
+/// An element as text.
+fn one(dtype: DType, bytes: &[u8]) -> String {
+    fn of<T: Element + Default + ToString>(bytes: &[u8]) -> String {
+        number::<T>(bytes).to_string()
+    }
+    match dtype {
+        DType::F32 => of::<f32>(bytes),
+        DType::F16 => of::<half::f16>(bytes),
+        DType::I32 => of::<i32>(bytes),
+        DType::U32 => of::<u32>(bytes),
+        DType::U8 => of::<u8>(bytes),
+        DType::Bool => of::<bool>(bytes),
+    }
+}

@@ -1,0 +1,51 @@
+//! How a check tells what it found.
+
+use std::panic::Location;
+
+use crate::error::{Error, Message, message};
+use crate::tensor::{Element, Tensor};
+
+/// Sends for the values of small tensors of one device, of which `tell` makes an error, if there is something to tell.
+pub(super) fn tell(
+    tensors: &[&Tensor],
+    tell: impl FnOnce(&[&[u8]]) -> Option<Message> + Send + 'static,
+) {
+    let Some(first) = tensors.first() else { return };
+    let values = tensors.iter().map(|x| x.value().clone()).collect();
+    let deliver = move |bytes: &[&[u8]]| tell(bytes).map_or(Ok(()), |text| Err(Error::Check(text)));
+    first.device().report(values, Box::new(deliver));
+}
+
+/// The first element.
+pub(super) fn number<T: Element + Default>(bytes: &[u8]) -> T {
+    T::load(bytes).first().copied().unwrap_or_default()
+}
+
+/// `x` without an identity that a tape knows: what a check computes is no part of the program.
+pub(super) fn aside(x: &Tensor) -> Tensor {
+    x.detached()
+}
+
+/// The words of a call: `op: message: ` with what the program says of it, if it says something.
+pub(super) fn began(op: &str, words: &str) -> String {
+    if words.is_empty() { format!("{op}: ") } else { format!("{op}: {words}: ") }
+}
+
+pub(super) fn at(place: &Location<'_>) -> Message {
+    message!("Called at {}:{}.", place.file(), place.line())
+}
+
+/// The index of element `flat` of a shape.
+pub(super) fn index(shape: &[usize], mut flat: usize) -> Vec<usize> {
+    let mut index: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&size| {
+            let at = flat % size.max(1);
+            flat /= size.max(1);
+            at
+        })
+        .collect();
+    index.reverse();
+    index
+}
