@@ -2,30 +2,23 @@
 //! destroyed with silence.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Makes small mistakes with a buffer: a living device reports them, a dead one passes over them.
 pub(crate) struct Probe {
     device: wgpu::Device,
     queue: wgpu::Queue,
     buffer: wgpu::Buffer,
-    /// Whether wgpu has refused the mapping that was asked for last.
-    refused: Mutex<Arc<AtomicBool>>,
     /// The device was gone from the beginning, so there is no buffer.
     dead: bool,
 }
 
 impl Probe {
     pub(crate) fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
-        let buffer = device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("wgrad probe"),
-            size: 4,
-            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
+        let buffer = small_buffer(device);
         let (device, queue) = (device.clone(), queue.clone());
-        let mut probe = Probe { device, queue, buffer, refused: Mutex::default(), dead: false };
+        let mut probe = Probe { device, queue, buffer, dead: false };
         probe.dead = probe.reports(0);
         probe
     }
@@ -36,22 +29,17 @@ impl Probe {
         !self.dead && if may_use_scopes() { self.reports(8) } else { self.maps() }
     }
 
-    /// Whether wgpu maps the buffer; it refuses at once, too. This takes ten times as long.
+    /// Whether wgpu takes the order to map a buffer; it refuses at once, too. This takes ten times as long. The buffer is a
+    /// new one: wgpu takes one that another thread's poll maps just then for mapped already, and refuses it.
     fn maps(&self) -> bool {
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.store(false, Ordering::Relaxed);
+        let refused = Arc::new(AtomicBool::new(false));
         let told = refused.clone();
-        self.buffer.slice(..).map_async(wgpu::MapMode::Read, move |mapped| {
+        small_buffer(&self.device).slice(..).map_async(wgpu::MapMode::Read, move |mapped| {
             if mapped.is_err() {
                 told.store(true, Ordering::Relaxed);
             }
         });
-        // Looks before it unmaps, as unmapping calls the callback with an error, too.
-        let maps = !refused.load(Ordering::Relaxed);
-        if maps {
-            self.buffer.unmap();
-        }
-        maps
+        !refused.load(Ordering::Relaxed)
     }
 
     /// Whether wgpu reports an error for an empty write at offset `at`.
@@ -65,6 +53,15 @@ impl Probe {
     pub(crate) fn poll(&self, how: wgpu::PollType) -> Result<wgpu::PollStatus, String> {
         guarded(|| self.device.poll(how))
     }
+}
+
+fn small_buffer(device: &wgpu::Device) -> wgpu::Buffer {
+    device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some("wgrad probe"),
+        size: 4,
+        usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    })
 }
 
 /// Threads that may open error scopes: wgpu keeps a list for each thread that has opened one until the device is gone.
@@ -104,6 +101,27 @@ mod tests {
         gpu.device.destroy();
         assert!(!probe.reports(8) && !probe.maps() && !probe.answers());
         assert!(Probe::new(&gpu.device, &gpu.queue).dead);
+    }
+
+    #[test]
+    fn a_device_that_others_poll_answers() {
+        use crate::device::{DeviceOptions, Gpu};
+        let gpu = pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap();
+        let probe = Probe::new(&gpu.device, &gpu.queue);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        probe.poll(wgpu::PollType::Poll).unwrap();
+                    }
+                });
+            }
+            let answered = (0..2000).filter(|_| probe.maps()).count();
+            done.store(true, Ordering::Relaxed);
+            assert_eq!(answered, 2000);
+        });
+        gpu.check().unwrap();
     }
 
     #[test]
