@@ -52,6 +52,8 @@ pub(crate) struct Gpu {
     transfer: transfer::Transfer,
     in_flight: submit::InFlight,
     timer: kernel_timer::KernelTimer,
+    /// Done once the device shall never be destroyed.
+    immortal: std::sync::Once,
 }
 
 impl Gpu {
@@ -106,6 +108,7 @@ impl Gpu {
             transfer: transfer::Transfer::new(&faults),
             in_flight: submit::InFlight::default(),
             timer: kernel_timer::KernelTimer::default(),
+            immortal: std::sync::Once::new(),
             device,
             queue,
             info,
@@ -144,6 +147,14 @@ impl Gpu {
         // The driver's own report comes later.
         self.faults.lose();
         self.device.destroy();
+    }
+
+    /// Keeps the device from being destroyed where its driver would crash then: NVIDIA's 580.159, on an H100, after
+    /// kernels with cooperative matrices. Buffers and pipelines are given back all the same.
+    pub(crate) fn outlive_cooperative_kernels(&self) {
+        if self.info.driver.starts_with("NVIDIA") {
+            self.immortal.call_once(|| std::mem::forget(self.device.clone()));
+        }
     }
 
     /// Refuses a tensor that no binding of this adapter can cover.

@@ -17,6 +17,7 @@ pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, unverified: &[Unverified]) -> b
         if cases.is_empty() {
             continue;
         }
+        gpu.outlive_cooperative_kernels();
         let proven = Cooperative { proven: true, ..kind };
         let trusting = Caps { cooperative: vec![proven], ..caps.clone() };
         // Without an answer nothing is known, and the next plan asks again.
