@@ -26,9 +26,17 @@ fn min_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return select(min(a, b), vec4<f32>(nan()), is_nan_4(a) | is_nan_4(b));
 }
 
-// Division by zero written out: a driver may multiply by an approximate reciprocal.
+// a / b. A driver may multiply by the reciprocal, which is 0 for b beyond 2^126 (NVIDIA), so both are made smaller then.
 fn divide_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
-    return a / b;
+    let scale = select(vec4<f32>(1.0), vec4<f32>(2.3283064e-10), abs(b) > vec4<f32>(8.507059e37));
+    return (a * scale) / (b * scale);
+}
+
+// x rounded as f16 stores it. Not by a conversion there and back, which NVIDIA's compiler leaves out. Below 2^-14, where
+// quantizeToF16 may give 0, f16 has multiples of 2^-24.
+fn narrow_4(x: vec4<f32>) -> vec4<f32> {
+    let small = round(x * 16777216.0) * 5.9604645e-8;
+    return select(quantizeToF16(x), small, abs(x) < vec4<f32>(6.1035156e-5));
 }
 
 // Bytes of a word, the lowest first.
@@ -142,9 +150,10 @@ fn expm1_4(x: vec4<f32>) -> vec4<f32> {
     return unless_tiny_4(4.0 * quarter_expm1_4(x), x);
 }
 
-// tanh x = (e^2x - 1) / (e^2x + 1). Computed for |x|, so that it is odd to the last digit.
+// tanh x = (e^2x - 1) / (e^2x + 1). Computed for |x|, so that it is odd to the last digit. From 10 on it is 1; larger
+// divisors than 2^126 give 0 on NVIDIA's GPUs.
 fn tanh_4(x: vec4<f32>) -> vec4<f32> {
-    let q = quarter_expm1_4(2.0 * abs(x));
+    let q = quarter_expm1_4(2.0 * min(abs(x), vec4<f32>(10.0)));
     return unless_tiny_4(signed_4(q / (q + 0.5), x), x);
 }
 
@@ -322,7 +331,7 @@ fn acos_4(x: vec4<f32>) -> vec4<f32> {
 
 fn atan2_4(y: vec4<f32>, x: vec4<f32>) -> vec4<f32> {
     // Two infinities make an angle of 45 degrees.
-    let ratio = select(abs(y) / abs(x), vec4<f32>(1.0), is_inf_4(y) & is_inf_4(x));
+    let ratio = select(divide_4(abs(y), abs(x)), vec4<f32>(1.0), is_inf_4(y) & is_inf_4(x));
     let flat = select(atan_4(ratio), vec4<f32>(0.0), y == vec4<f32>(0.0));
     let angle = select(flat, 3.1415927 - flat, is_negative_4(x));
     return select(signed_4(angle, y), vec4<f32>(nan()), is_nan_4(x) | is_nan_4(y));

@@ -111,7 +111,7 @@ fn unary() -> Vec<Unary> {
         ("tan", 5.0, Tensor::tan, f64::tan, [ALL, (-128.0, 128.0), (128.0, 1e6)]),
         ("asin", 3.0, Tensor::asin, f64::asin, [ALL, NEAR, (0.4, 1.0)]),
         ("acos", 2.0, Tensor::acos, f64::acos, [ALL, NEAR, (0.4, 1.0)]),
-        ("atan", 3.0, Tensor::atan, f64::atan, [ALL, NEAR, (0.1, 10.0)]),
+        ("atan", 4.0, Tensor::atan, f64::atan, [ALL, NEAR, (0.1, 10.0)]),
         ("sinh", 3.0, Tensor::sinh, f64::sinh, [ALL, (-89.5, 89.5), NEAR]),
         ("cosh", 2.0, Tensor::cosh, f64::cosh, [ALL, (-89.5, 89.5), NEAR]),
         ("tanh", 3.0, Tensor::tanh, f64::tanh, [ALL, (-20.0, 20.0), NEAR]),
@@ -136,7 +136,7 @@ fn unary() -> Vec<Unary> {
         ("selu", 3.0, Tensor::selu, selu, [ALL, (-20.0, 0.0), NEAR]),
         (
             "softsign",
-            2.0,
+            3.0,
             Tensor::softsign,
             |x| x / (1.0 + x.abs()),
             [(-1e37, 1e37), NEAR, (1.0, 10.0)],
@@ -194,7 +194,7 @@ fn binary() -> Vec<Binary> {
         ),
         (
             "atan2",
-            3.0,
+            4.0,
             |a, b| a.atan2(b),
             f64::atan2,
             [(tens, tens), ((1e-30, 1e30), (-1e30, 1e30)), (NEAR, NEAR)],

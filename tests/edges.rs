@@ -91,13 +91,36 @@ fn a_mean_of_f16_is_summed_in_f32() -> tf::Result<()> {
 }
 
 #[test]
+fn large_divisors_are_no_infinities() -> tf::Result<()> {
+    // The reciprocal of what is beyond 2^126 is too small for a GPU's f32.
+    let (a, b) = (tf::constant([3e38, 1e38, -3e38])?, tf::constant([1e38, 3e38, 3e38])?);
+    let near = |got: Tensor, want: [f32; 3]| -> tf::Result<()> {
+        for (got, want) in got.to_vec::<f32>()?.into_iter().zip(want) {
+            assert!((got - want).abs() <= 4e-7 * want.abs(), "{got}, not {want}");
+        }
+        Ok(())
+    };
+    near(a.divide(&b)?, [3.0, 1.0 / 3.0, -1.0])?;
+    near(a.divide_no_nan(&b)?, [3.0, 1.0 / 3.0, -1.0])?;
+    near(a.softsign()?, [1.0, 1.0, -1.0])?;
+    near(a.atan2(&b)?, [1.249_045_8, 0.321_750_55, -0.785_398_2])?;
+    near(a.tanh()?, [1.0, 1.0, -1.0])?;
+    near(a.floordiv(&b)?, [3.0, 0.0, -1.0])
+}
+
+#[test]
 fn a_narrow_dtype_between_two_ops_narrows() -> tf::Result<()> {
     // What is never stored by itself is still rounded or wrapped as if it were.
     let x = tf::constant([300, -1])?.cast(tf::DType::U8)?.cast(tf::DType::I32)?;
     assert_eq!(x.to_vec::<i32>()?, [44, 255]);
     match tf::constant([2049.0, 0.1])?.cast(tf::DType::F16) {
         Ok(half) => {
-            assert_eq!(half.cast(tf::DType::F32)?.to_vec::<f32>()?, [2048.0, 0.099_975_586])
+            assert_eq!(half.cast(tf::DType::F32)?.to_vec::<f32>()?, [2048.0, 0.099_975_586]);
+            // Too large; the smallest numbers; halfway between two of them; too small.
+            let edges = [65520.0, -1e9, 5.960_464_5e-8, -8.940_697e-8, 6e-5, 2e-8, f32::INFINITY];
+            let narrow = tf::constant(edges)?.cast(tf::DType::F16)?;
+            let want = edges.map(|x| tf::f16::from_f32(x).to_f32());
+            assert_eq!(narrow.cast(tf::DType::F32)?.to_vec::<f32>()?, want);
         }
         Err(error) => assert!(error.to_string().contains("has no f16"), "{error}"),
     }

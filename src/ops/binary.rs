@@ -127,12 +127,12 @@ binary! {
     real_divide, "RealDiv", [float "divide_4(a, b)"], |a, b| a / b,
         keep inputs over (ANY, Away), |a, b, _y, dy| (dy / b, dy * (-a / b / b));
     /// `a / b`, and 0 where `b` is 0.
-    divide_no_nan, "DivNoNan" = "tf.math.divide_no_nan", [float "select(a / b, V(0), b == V(0))"],
+    divide_no_nan, "DivNoNan" = "tf.math.divide_no_nan", [float "select(divide_4(a, b), V(0), b == V(0))"],
         |a, b| if b == 0.0 { 0.0 } else { a / b },
         keep inputs over (ANY, Away), |a, b, _y, dy| (dy.divide_no_nan(b)?, dy * (-a).divide_no_nan(b)?.divide_no_nan(b)?);
     // Integers: the quotient is one less where the remainder's sign is not the divisor's.
     /// `floor(a / b)`. Integer division by 0 gives the dividend, as WGSL defines it.
-    floordiv, "FloorDiv" = "tf.math.floordiv", [float "floor(a / b)",
+    floordiv, "FloorDiv" = "tf.math.floordiv", [float "floor(divide_4(a, b))",
             int "a / b - select(V(0), V(1), (a % b != V(0)) & ((a < V(0)) != (b < V(0))))"],
         |a, b| (a / b).floor(), none "FloorDiv: piecewise constant";
     /// `a - floor(a / b) * b`, with the sign of `b`. Modulo 0 gives 0 for integers. Exact but for one rounding.
@@ -161,7 +161,7 @@ binary! {
     squared_difference, "SquaredDifference" = "tf.math.squared_difference", [float "(a - b) * (a - b)", int "(a - b) * (a - b)"],
         |a, b| (a - b) * (a - b),
         keep inputs over (ANY, ANY), |a, b, _y, dy| (dy * 2.0 * (a - b), dy * -2.0 * (a - b));
-    /// The angle in radians of the point with ordinate `a` and abscissa `b`. [Within 3 ULP](Tensor#accuracy).
+    /// The angle in radians of the point with ordinate `a` and abscissa `b`. [Within 4 ULP](Tensor#accuracy).
     atan2, "Atan2" = "tf.math.atan2", [float "atan2_4(a, b)"], |a, b| a.atan2(b),
         keep inputs over (Away, Away), |a, b, _y, dy| (dy * b / (a * a + b * b), -dy * a / (a * a + b * b));
     /// `a log(b)`, and 0 where `a` is 0. [Within 2 ULP](Tensor#accuracy).

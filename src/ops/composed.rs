@@ -140,7 +140,8 @@ fn mean(x: &Tensor, axes: &Axes) -> Result<Tensor> {
     }
     let sum = x.reduce_sum(axes)?;
     if x.dtype().is_float() {
-        return sum.divide(count);
+        // Drivers compute 0 / 0 as they like.
+        return if count == 0 { sum.add(f32::NAN) } else { sum.divide(count) };
     }
     // Integer means are truncated, not rounded down.
     sum.abs()?.floordiv(count.max(1))?.multiply(sum.sign()?)

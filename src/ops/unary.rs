@@ -129,7 +129,7 @@ unary! {
     asin, "Asin" = "tf.math.asin", [float "asin_4(x)"], |x| x.asin(), keep x over Within(-0.7, 0.7), |x, dy| dy * (1.0 - x * x).rsqrt()?;
     /// The angle in radians whose cosine is `x`. [Within 2 ULP](Tensor#accuracy).
     acos, "Acos" = "tf.math.acos", [float "acos_4(x)"], |x| x.acos(), keep x over Within(-0.7, 0.7), |x, dy| -dy * (1.0 - x * x).rsqrt()?;
-    /// The angle in radians whose tangent is `x`. [Within 3 ULP](Tensor#accuracy).
+    /// The angle in radians whose tangent is `x`. [Within 4 ULP](Tensor#accuracy).
     atan, "Atan" = "tf.math.atan", [float "atan_4(x)"], |x| x.atan(), keep x over ANY, |x, dy| dy / (x * x + 1.0);
     /// `(e^x - e^-x) / 2`. [Within 3 ULP](Tensor#accuracy).
     sinh, "Sinh" = "tf.math.sinh", [float "sinh_4(x)"], |x| x.sinh(), keep x over ANY, |x, dy| dy * x.cosh()?;
@@ -162,8 +162,8 @@ unary! {
         |x| if x > 0.0 { 1.050_700_987_355_480_5 * x } else { 1.758_099_340_847_376_6 * x.exp_m1() },
         keep y over Away, |y, dy| super::select(&y.less(0.0)?, &(dy * (y + 1.758_099_340_847_376_6)),
                                       &(dy * 1.050_700_987_355_480_5))?;
-    /// `x / (1 + |x|)`. [Within 2 ULP](Tensor#accuracy).
-    softsign, "Softsign" = "tf.nn.softsign", [float "x / (1 + abs(x))"], |x| x / (1.0 + x.abs()),
+    /// `x / (1 + |x|)`. [Within 3 ULP](Tensor#accuracy).
+    softsign, "Softsign" = "tf.nn.softsign", [float "divide_4(x, 1 + abs(x))"], |x| x / (1.0 + x.abs()),
         keep x over Away, |x, dy| dy / (x.abs()? + 1.0).square()?;
     /// The error function. [Within 3 ULP](Tensor#accuracy).
     erf, "Erf" = "tf.math.erf", [float "erf_4(x)"], |x| reference::erf(x), keep x over ANY,

@@ -339,7 +339,7 @@ pub(super) fn vector(register: Register) -> String {
 /// The value as a buffer would return it: registers are wider than some dtypes.
 pub(super) fn rounded(dtype: DType, value: Arguments) -> String {
     match dtype {
-        DType::F16 => format!("vec4<f32>(vec4<f16>({value}))"),
+        DType::F16 => format!("narrow_4({value})"),
         DType::U8 => format!("{value} & vec4<u32>(255u)"),
         _ => value.to_string(),
     }
