@@ -246,3 +246,24 @@ fn a_descent_of_many_turns_without_a_flush_or_a_read() -> tf::Result<()> {
     both_near("the descent", &run, &want, 5e-5);
     Ok(())
 }
+
+#[test]
+fn a_window_in_rows_of_three_behind_a_product_in_rows_of_four() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let a = Tensor::from_slice(&[1.0, -2.0, 3.0], [1, 3])?;
+        let b: Vec<f32> = (0..36).map(|i| (i % 7) as f32).collect();
+        let b = Tensor::from_slice(&b, [3, 12])?;
+        let z = Tensor::from_slice(&[10.0, 20.0, 30.0, 40.0, 50.0, 60.0], [3, 2])?;
+        device.flush()?;
+        let sum = a.matmul(&b)?.reshape([4, 3])?.add(z.pad(&[(1, 0), (0, 1)])?)?;
+        let product = |j: usize| {
+            let b = |k: usize| ((k * 12 + j) % 7) as f32;
+            b(0) - 2.0 * b(1) + 3.0 * b(2)
+        };
+        let padded = [0.0, 0.0, 0.0, 10.0, 20.0, 0.0, 30.0, 40.0, 0.0, 50.0, 60.0, 0.0];
+        let want: Vec<f32> = (0..12).map(|j| product(j) + padded[j]).collect();
+        assert_eq!(sum.to_vec::<f32>()?, want);
+        Ok(())
+    })
+}

@@ -99,10 +99,17 @@ fn store(writer: &mut Writer, aligned: bool) -> String {
     }
     let position = if aligned {
         text.push_str("let q = at / 4u;\n");
+        let mut coordinates = Coordinates::One;
         if walks && ir.space.aligned() {
             text.push_str("let c = coordinates(at);\n");
+        } else if walks {
+            // The results' last axis is whole vectors, but that of what goes on from them is not.
+            coordinates = Coordinates::Four;
+            for lane in 0..4 {
+                let _ = writeln!(text, "let c{lane} = coordinates(at + {lane}u);");
+            }
         }
-        Position { flat: Flat::Quad("q"), coordinates: Coordinates::One }
+        Position { flat: Flat::Quad("q"), coordinates }
     } else {
         let last = writer.params.add(format_args!("last"), ir.space.count(false) as u32 - 1);
         for lane in 0..4 {
