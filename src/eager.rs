@@ -36,7 +36,7 @@ pub(crate) fn dispatch_varying(
 }
 
 /// As [`dispatch`], but compiled once, not for each type of op.
-fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor> {
+pub(crate) fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor> {
     let device = common_device(op.name(), inputs)?;
     let specs: SmallVec<[&Spec; 3]> = inputs.iter().map(|x| x.spec()).collect();
     let spec = op.infer(&specs)?;
@@ -114,7 +114,7 @@ pub(crate) trait Observer {
     fn called(&self, op: &Arc<dyn Operation>, inputs: &[&Tensor], output: &Tensor);
 
     /// The program read a variable; `value` is what it holds.
-    fn read(&self, variable: &Variable, value: &Tensor);
+    fn read(&self, _variable: &Variable, _value: &Tensor) {}
 
     /// The program called an op without inputs. Observers hear of this only if one of them traces.
     fn created(
@@ -140,8 +140,15 @@ pub(crate) trait Observer {
     }
 }
 
+/// An observer in the list of its thread.
+struct Listener {
+    observer: Rc<dyn Observer>,
+    /// While this is not 0, the observer is told nothing.
+    deaf: Cell<usize>,
+}
+
 thread_local! {
-    static OBSERVERS: RefCell<Vec<Rc<dyn Observer>>> = const { RefCell::new(Vec::new()) };
+    static OBSERVERS: RefCell<Vec<Rc<Listener>>> = const { RefCell::new(Vec::new()) };
     /// An observer has been added on this thread, and no op was called since.
     static TURN: Cell<bool> = const { Cell::new(false) };
 }
@@ -153,8 +160,56 @@ pub(crate) fn observe(observer: Rc<dyn Observer>) {
         if observers.is_empty() {
             TURN.set(true);
         }
-        observers.push(observer);
+        observers.push(Rc::new(Listener { observer, deaf: Cell::new(0) }));
     });
+}
+
+/// Tells `observer` of the calls in `f`, which are no new turn of the program.
+pub(crate) fn observed_by<R>(observer: Rc<dyn Observer>, f: impl FnOnce() -> R) -> R {
+    struct Ignore(Rc<dyn Observer>);
+    impl Drop for Ignore {
+        fn drop(&mut self) {
+            ignore(&self.0);
+        }
+    }
+    let turn = TURN.get();
+    observe(observer.clone());
+    TURN.set(turn);
+    let _ignore = Ignore(observer);
+    f()
+}
+
+/// Runs `f`, of which `observer` does not hear, nor those who came after it.
+pub(crate) fn outside<R>(observer: &dyn Observer, f: impl FnOnce() -> R) -> R {
+    let mut inside = false;
+    unheard(
+        |one| {
+            inside |= std::ptr::addr_eq(one, observer);
+            inside
+        },
+        f,
+    )
+}
+
+/// Runs `f`, of which only those hear who trace: no tape records it.
+pub(crate) fn unrecorded<R>(f: impl FnOnce() -> R) -> R {
+    unheard(|observer| !observer.traces(), f)
+}
+
+/// Runs `f`, of which those observers do not hear that `which` names.
+fn unheard<R>(mut which: impl FnMut(&dyn Observer) -> bool, f: impl FnOnce() -> R) -> R {
+    struct Hear(Vec<Rc<Listener>>);
+    impl Drop for Hear {
+        fn drop(&mut self) {
+            self.0.iter().for_each(|listener| listener.deaf.set(listener.deaf.get() - 1));
+        }
+    }
+    let deaf: Vec<Rc<Listener>> = OBSERVERS.with_borrow(|observers| {
+        observers.iter().filter(|listener| which(&*listener.observer)).cloned().collect()
+    });
+    deaf.iter().for_each(|listener| listener.deaf.set(listener.deaf.get() + 1));
+    let _hear = Hear(deaf);
+    f()
 }
 
 /// Tells the device that a turn begins with the call that it is about to get. Opening the tape does not tell it: only
@@ -170,18 +225,25 @@ fn mark_turn(device: &Device) {
 pub(crate) fn ignore(observer: &Rc<dyn Observer>) {
     let _ = OBSERVERS.try_with(|observers| {
         let mut observers = observers.borrow_mut();
-        observers.retain(|o| !std::ptr::addr_eq(Rc::as_ptr(o), Rc::as_ptr(observer)));
+        observers.retain(|o| !std::ptr::addr_eq(Rc::as_ptr(&o.observer), Rc::as_ptr(observer)));
     });
 }
 
 /// True if an observer of this thread traces.
 fn tracing() -> bool {
-    OBSERVERS.try_with(|o| o.borrow().iter().any(|observer| observer.traces())).unwrap_or(false)
+    OBSERVERS.try_with(|o| o.borrow().iter().any(|o| o.observer.traces())).unwrap_or(false)
 }
 
 fn each_observer(f: impl Fn(&dyn Observer)) {
-    // A thread that is ending may have lost its list of observers; then nobody is left to be told.
-    let _ = OBSERVERS.try_with(|observers| observers.borrow().iter().for_each(|o| f(&**o)));
+    // An observer may call ops and open tapes, so the list is not borrowed while one is told. A thread that is ending
+    // may have lost its list; then nobody is left.
+    let mut at = 0;
+    while let Ok(Some(listener)) = OBSERVERS.try_with(|o| o.borrow().get(at).cloned()) {
+        if listener.deaf.get() == 0 {
+            f(&*listener.observer);
+        }
+        at += 1;
+    }
 }
 
 fn common_device(op: &str, inputs: &[&Tensor]) -> Result<Device> {

@@ -1,5 +1,6 @@
 //! [accuracy]: docs::accuracy
 //! [architecture]: docs::architecture
+//! [autodiff]: docs::autodiff
 //! [benchmarks]: docs::benchmarks
 //! [contributing]: docs::contributing
 //! [embedding]: docs::embedding
@@ -14,6 +15,7 @@
 // The derive macro writes `::wgrad`, here as elsewhere.
 extern crate self as wgrad;
 
+pub mod autodiff;
 mod cache_folder;
 pub mod data;
 pub mod debugging;
@@ -60,7 +62,11 @@ pub use ops::{
 pub use plan::{PlanReport, PlannedKernel, TunedOp, TunedVariant, Tuning, TuningReport};
 pub use runtime::{Device, Profiler};
 pub use shape::{Axes, Axis, Shape, Sizes};
-pub use tape::{GradientTape, PersistentTape, Sources, Targets, TensorOrVariable, Watchable};
+pub use tape::{
+    GradientOptions, GradientTape, JacobianOptions, PersistentTape, Sources, Targets,
+    TensorOrVariable, UnconnectedGradients, Watchable, custom_gradient,
+    custom_gradient_with_variables, recompute_grad,
+};
 pub use tensor::{Element, Nested, Operand, Tensor, constant, fill, range};
 pub use trackable::{NamedArray, Parts, Trackable};
 pub use variable::Variable;

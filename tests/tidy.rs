@@ -263,7 +263,14 @@ const ROOMS: &[(&str, &[&str])] = &[
             "eager",
         ],
     ),
-    ("tape", &["error", "shape", "graph", "ops", "tensor", "variable", "eager"]),
+    (
+        "tape",
+        &[
+            "error", "options", "shape", "dtype", "graph", "runtime", "ops", "tensor", "variable",
+            "eager",
+        ],
+    ),
+    ("autodiff", &["tape"]),
     ("interop", &["error", "shape", "dtype", "graph", "runtime", "ops", "tensor"]),
     ("data", &["error", "options", "cache_folder", "tensor"]),
     (

@@ -65,9 +65,9 @@ impl Tensor {
 }
 
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct Cumsum {
-    axis: usize,
-    options: CumsumOptions,
+pub(super) struct Cumsum {
+    pub(super) axis: usize,
+    pub(super) options: CumsumOptions,
 }
 
 /// One thread goes through an axis that is short, or through a longer one where so many lines lie beside it that they

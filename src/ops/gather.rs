@@ -60,9 +60,9 @@ impl Tensor {
 }
 
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct Gather {
-    axis: usize,
-    batch_dims: usize,
+pub(super) struct Gather {
+    pub(super) axis: usize,
+    pub(super) batch_dims: usize,
 }
 
 impl Gather {

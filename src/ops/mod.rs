@@ -15,6 +15,7 @@ mod concat;
 mod conv2d;
 mod convolution;
 mod cumsum;
+mod custom_gradient;
 mod depthwise_conv2d;
 mod fill;
 mod gather;
@@ -39,6 +40,7 @@ mod split_k;
 mod table_tests;
 mod transpose;
 mod unary;
+mod vectorize;
 
 use smallvec::SmallVec;
 
@@ -51,6 +53,7 @@ pub use convolution::{
     Conv3dTransposeOptions, ConvolutionOptions,
 };
 pub use cumsum::CumsumOptions;
+pub(crate) use custom_gradient::{Rule, after, with_gradient};
 pub(crate) use fill::{fill, fill_varying};
 pub use gather::GatherOptions;
 pub use losses::{
@@ -64,11 +67,13 @@ pub(crate) use random::{Distribution, multinomial, philox_random, philox_random_
 pub use select::where_;
 use select::where_ as select;
 pub use slice::Indices;
+pub(crate) use vectorize::Trace;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::graph::{Op, Spec};
 use crate::runtime::Device;
+use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 /// What `infer` has found before for the same shapes, so that it cannot fail. Says why, where `expect` would bring what
@@ -163,6 +168,28 @@ pub(crate) fn only(dx: Tensor) -> Result<Grads> {
 /// Never called: the op has no gradient.
 pub(crate) fn no_grads(_: &Backward) -> Result<Grads> {
     Ok(Grads::new())
+}
+
+/// Sums a gradient over the axes along which an input of `shape` was broadcast. Where a rule gave a smaller gradient,
+/// spreads it over the shape.
+pub(crate) fn unbroadcast(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
+    if grad.spec().shape == *shape {
+        return Ok(grad.clone());
+    }
+    let lead = grad.rank().saturating_sub(shape.len());
+    let mut axes = Vec::new();
+    for (axis, &size) in grad.shape().iter().enumerate() {
+        if axis < lead || (shape[axis - lead] == 1 && size != 1) {
+            axes.push(axis as i64);
+        }
+    }
+    let summed = if axes.is_empty() { grad.clone() } else { grad.reduce_sum(&axes[..])? };
+    if summed.len() == shape.elements() {
+        return summed.reshape_to(shape.clone());
+    }
+    // A rule's result may be smaller than the input, where one number stands for a whole tensor.
+    let zero = fill(grad.device(), "BroadcastTo", shape.clone(), 0.into(), grad.dtype())?;
+    summed.add(&zero)
 }
 
 /// A row compares and hashes by its method's name, which occurs once in its table.

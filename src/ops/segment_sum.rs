@@ -51,8 +51,8 @@ pub(super) fn segment_sum(x: &Tensor, ids: &Tensor, rows: usize) -> Result<Tenso
 }
 
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct SegmentSum {
-    rows: usize,
+pub(super) struct SegmentSum {
+    pub(super) rows: usize,
 }
 
 impl Op for SegmentSum {

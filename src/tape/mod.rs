@@ -3,18 +3,37 @@
 //! A tape sees calls through the one door (`eager`), keeps what each op's rule needs, and walks back with ordinary ops,
 //! so a gradient is computed, fused and differentiated like everything else.
 
+#[cfg(not(target_family = "wasm"))]
+mod check;
+mod custom_gradient;
+mod forward;
+mod functions;
+mod jacobian;
+mod options;
 mod recorder;
 mod sources;
+mod tensors;
 mod walk;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
+#[cfg(not(target_family = "wasm"))]
+pub use check::{GradientCheck, GradientCheckOptions, gradient_check, gradient_check_with};
+pub use custom_gradient::{custom_gradient, custom_gradient_with_variables, recompute_grad};
+pub use forward::ForwardAccumulator;
+pub use functions::{
+    VariableGradients, gradients_function, hessian, hvp, implicit_gradients,
+    implicit_value_and_gradients, value_and_gradients_function,
+};
+pub use options::{GradientOptions, JacobianOptions, UnconnectedGradients};
 pub use sources::{Sources, Targets, TensorOrVariable, Watchable};
+pub use tensors::Tensors;
 
 use crate::eager;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
+use crate::variable::Variable;
 use recorder::Recorder;
 
 /// Records the ops called on this thread, and gives the gradients of one result.
@@ -98,6 +117,16 @@ impl Open {
             ));
         }
         x.watch(&self.recorder)
+    }
+
+    fn reset(&self) -> Result<()> {
+        if !self.recording.get() {
+            return Err(Error::Gradient(
+                "GradientTape.reset: the tape has stopped recording; open another tape.".into(),
+            ));
+        }
+        self.recorder.reset();
+        Ok(())
     }
 
     fn stop(&self) {
@@ -207,6 +236,144 @@ impl GradientTape {
         Ok(S::pack(grads))
     }
 
+    /// As [`GradientTape::gradient`], with options.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{self as tf, GradientOptions, UnconnectedGradients};
+    /// let (x, z) = (tf::constant(3.0)?, tf::constant([1.0, 2.0])?);
+    /// let tape = tf::GradientTape::new();
+    /// tape.watch(&x)?;
+    /// tape.watch(&z)?;
+    /// let y = &x * &x;
+    /// let zeros = GradientOptions::new().unconnected_gradients(UnconnectedGradients::Zero);
+    /// let dz = tape.gradient_with(&y, &z, zeros)?.expect("zeros");
+    /// assert_eq!(dz.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`GradientTape::gradient_from`].
+    pub fn gradient_with<S: Sources>(
+        self,
+        target: impl Targets,
+        sources: S,
+        options: GradientOptions,
+    ) -> Result<S::Gradients> {
+        self.stop();
+        options.gradient(&self.0.recorder, true, &target.list(), &sources.list()).map(S::pack)
+    }
+
+    /// The derivatives of every element of `target` for every element of each source: a tensor of the target's shape
+    /// followed by the source's; `None` where the target does not depend on a source.
+    ///
+    /// All rows are computed at once: each op of the way back runs once, on an axis more.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant([1.0, 2.0])?;
+    /// let tape = tf::GradientTape::new();
+    /// tape.watch(&x)?;
+    /// let y = &x * &x;
+    /// let jacobian = tape.jacobian(&y, &x)?.expect("y depends on x");
+    /// assert_eq!(jacobian.shape(), [2, 2]);
+    /// assert_eq!(jacobian.to_vec::<f32>()?, [2.0, 0.0, 0.0, 4.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Gradient`](crate::Error::Gradient) if the target's dtype is not float.
+    pub fn jacobian<S: Sources>(self, target: &Tensor, sources: S) -> Result<S::Gradients> {
+        self.jacobian_with(target, sources, JacobianOptions::new())
+    }
+
+    /// As [`GradientTape::jacobian`], with options.
+    ///
+    /// # Errors
+    /// As [`GradientTape::jacobian`].
+    pub fn jacobian_with<S: Sources>(
+        self,
+        target: &Tensor,
+        sources: S,
+        options: JacobianOptions,
+    ) -> Result<S::Gradients> {
+        self.stop();
+        jacobian::jacobian(&self.0.recorder, true, target, &sources.list(), &options).map(S::pack)
+    }
+
+    /// The Jacobian of each example: for a target `[B, M..]` and a source `[B, N..]` a tensor `[B, M.., N..]`. Element
+    /// `i` of the target must depend on element `i` of the source alone, as in a batch whose examples are computed
+    /// independently; else the results are sums over the batch.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant([[1.0, 2.0], [3.0, 4.0]])?;
+    /// let tape = tf::GradientTape::new();
+    /// tape.watch(&x)?;
+    /// let y = &x * &x;
+    /// let jacobian = tape.batch_jacobian(&y, &x)?.expect("y depends on x");
+    /// assert_eq!(jacobian.to_vec::<f32>()?, [2.0, 0.0, 0.0, 4.0, 6.0, 0.0, 0.0, 8.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`GradientTape::jacobian`], and [`Error::Shape`](crate::Error::Shape) if the first axes differ.
+    pub fn batch_jacobian<S>(self, target: &Tensor, source: S) -> Result<Option<Tensor>>
+    where
+        S: Sources<Gradients = Option<Tensor>>,
+    {
+        self.batch_jacobian_with(target, source, JacobianOptions::new())
+    }
+
+    /// As [`GradientTape::batch_jacobian`], with options.
+    ///
+    /// # Errors
+    /// As [`GradientTape::batch_jacobian`].
+    pub fn batch_jacobian_with<S>(
+        self,
+        target: &Tensor,
+        source: S,
+        options: JacobianOptions,
+    ) -> Result<Option<Tensor>>
+    where
+        S: Sources<Gradients = Option<Tensor>>,
+    {
+        self.stop();
+        let recorder = &self.0.recorder;
+        jacobian::batch_jacobian(recorder, true, target, &source.list(), &options).map(S::pack)
+    }
+
+    /// The trainable variables that were read, and those that were watched and read, in the order of their first reads.
+    pub fn watched_variables(&self) -> Vec<Variable> {
+        self.0.recorder.watched_variables()
+    }
+
+    /// Forgets all that was recorded and watched, and records from here on.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let w = tf::Variable::new(&tf::constant(3.0)?);
+    /// let tape = tf::GradientTape::new();
+    /// let mut loss = &w * &w;
+    /// tape.reset()?;
+    /// loss = &loss + &w * 2.0;
+    /// assert_eq!(tape.required_gradient(&loss, &w)?.item::<f32>()?, 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Gradient`](crate::Error::Gradient) if the tape has stopped recording.
+    pub fn reset(&self) -> Result<()> {
+        self.0.reset()
+    }
+
     /// As [`GradientTape::gradient`], with an error that names the first source without a path to the target, and
     /// the ops that stopped gradients, in the place of `None`.
     ///
@@ -311,11 +478,110 @@ impl PersistentTape {
         output_gradients: Option<&[&Tensor]>,
         sources: S,
     ) -> Result<S::Gradients> {
-        if !self.keeps_on {
-            self.stop();
-        }
+        self.asked();
         let (targets, list) = (target.list(), sources.list());
         let grads = walk::backward(&self.open.recorder, false, &targets, output_gradients, &list)?;
         Ok(S::pack(grads))
+    }
+
+    /// As [`GradientTape::gradient_with`].
+    ///
+    /// # Errors
+    /// As [`GradientTape::gradient_with`].
+    pub fn gradient_with<S: Sources>(
+        &self,
+        target: impl Targets,
+        sources: S,
+        options: GradientOptions,
+    ) -> Result<S::Gradients> {
+        self.asked();
+        options.gradient(&self.open.recorder, false, &target.list(), &sources.list()).map(S::pack)
+    }
+
+    /// As [`GradientTape::required_gradient`].
+    ///
+    /// # Errors
+    /// As [`GradientTape::required_gradient`].
+    pub fn required_gradient<S: Sources>(
+        &self,
+        target: impl Targets,
+        sources: S,
+    ) -> Result<S::Required> {
+        self.asked();
+        let (targets, list) = (target.list(), sources.list());
+        let grads = walk::backward(&self.open.recorder, false, &targets, None, &list)?;
+        walk::require(&self.open.recorder, grads, &targets, &list).map(S::pack_required)
+    }
+
+    /// As [`GradientTape::jacobian`].
+    ///
+    /// # Errors
+    /// As [`GradientTape::jacobian`].
+    pub fn jacobian<S: Sources>(&self, target: &Tensor, sources: S) -> Result<S::Gradients> {
+        self.jacobian_with(target, sources, JacobianOptions::new())
+    }
+
+    /// As [`GradientTape::jacobian_with`].
+    ///
+    /// # Errors
+    /// As [`GradientTape::jacobian`].
+    pub fn jacobian_with<S: Sources>(
+        &self,
+        target: &Tensor,
+        sources: S,
+        options: JacobianOptions,
+    ) -> Result<S::Gradients> {
+        self.asked();
+        let recorder = &self.open.recorder;
+        jacobian::jacobian(recorder, false, target, &sources.list(), &options).map(S::pack)
+    }
+
+    /// As [`GradientTape::batch_jacobian`].
+    ///
+    /// # Errors
+    /// As [`GradientTape::batch_jacobian`].
+    pub fn batch_jacobian<S>(&self, target: &Tensor, source: S) -> Result<Option<Tensor>>
+    where
+        S: Sources<Gradients = Option<Tensor>>,
+    {
+        self.batch_jacobian_with(target, source, JacobianOptions::new())
+    }
+
+    /// As [`GradientTape::batch_jacobian_with`].
+    ///
+    /// # Errors
+    /// As [`GradientTape::batch_jacobian`].
+    pub fn batch_jacobian_with<S>(
+        &self,
+        target: &Tensor,
+        source: S,
+        options: JacobianOptions,
+    ) -> Result<Option<Tensor>>
+    where
+        S: Sources<Gradients = Option<Tensor>>,
+    {
+        self.asked();
+        let recorder = &self.open.recorder;
+        jacobian::batch_jacobian(recorder, false, target, &source.list(), &options).map(S::pack)
+    }
+
+    /// As [`GradientTape::watched_variables`].
+    pub fn watched_variables(&self) -> Vec<Variable> {
+        self.open.recorder.watched_variables()
+    }
+
+    /// As [`GradientTape::reset`].
+    ///
+    /// # Errors
+    /// As [`GradientTape::reset`].
+    pub fn reset(&self) -> Result<()> {
+        self.open.reset()
+    }
+
+    /// The first question ends the recording.
+    fn asked(&self) {
+        if !self.keeps_on {
+            self.stop();
+        }
     }
 }

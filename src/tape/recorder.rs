@@ -35,6 +35,8 @@ struct State {
     entries: Vec<Rc<Entry>>,
     /// The ids under which the program read a variable.
     reads: ById<ReadIds>,
+    /// The variables that were read while the tape watched them, in that order.
+    variables: Vec<Variable>,
     watched_variables: Ids,
     /// Why gradients end: ops without a gradient that took something tracked.
     stops: Vec<&'static str>,
@@ -99,6 +101,15 @@ impl Recorder {
         self.state.borrow().reads.get(&variable).cloned().unwrap_or_default()
     }
 
+    pub(super) fn watched_variables(&self) -> Vec<Variable> {
+        self.state.borrow().variables.clone()
+    }
+
+    pub(super) fn reset(&self) {
+        let forgotten = self.state.take();
+        drop(forgotten);
+    }
+
     pub(super) fn stops(&self) -> Vec<&'static str> {
         self.state.borrow().stops.clone()
     }
@@ -148,7 +159,12 @@ impl Observer for Recorder {
         let watched = (variable.trainable() && self.watch_variables)
             || state.watched_variables.contains(&variable.id());
         if watched && value.dtype().is_float() && state.tracked.insert(value.id()) {
-            state.reads.entry(variable.id()).or_default().push(value.id());
+            let State { reads, variables, .. } = &mut *state;
+            let ids = reads.entry(variable.id()).or_default();
+            if ids.is_empty() {
+                variables.push(variable.clone());
+            }
+            ids.push(value.id());
         }
     }
 }

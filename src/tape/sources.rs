@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 
 use crate::error::{Error, Result, message};
 use crate::graph::Spec;
+use crate::runtime::Device;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -14,7 +15,19 @@ use super::recorder::Recorder;
 #[derive(Clone)]
 pub struct GradientSource {
     pub(super) kind: Kind,
-    pub(super) label: String,
+    pub(super) spec: Spec,
+    pub(super) device: Device,
+}
+
+impl GradientSource {
+    /// What an error calls it.
+    pub(super) fn label(&self) -> String {
+        let what = match self.kind {
+            Kind::Tensor(_) => "tensor",
+            Kind::Variable(_) => "variable",
+        };
+        format!("the {what} of shape {}", self.spec.shape)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -114,7 +127,8 @@ impl OneSource for Tensor {
     fn source(&self) -> GradientSource {
         GradientSource {
             kind: Kind::Tensor(self.id()),
-            label: format!("the tensor of shape {:?}", self.shape()),
+            spec: self.spec().clone(),
+            device: self.device().clone(),
         }
     }
 }
@@ -123,7 +137,8 @@ impl OneSource for Variable {
     fn source(&self) -> GradientSource {
         GradientSource {
             kind: Kind::Variable(self.id()),
-            label: format!("the variable of shape {:?}", self.shape()),
+            spec: self.spec().clone(),
+            device: self.peek().device().clone(),
         }
     }
 }

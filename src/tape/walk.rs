@@ -3,8 +3,7 @@
 use std::rc::Rc;
 
 use crate::error::{Error, Result, message};
-use crate::ops::{Backward, fill};
-use crate::shape::Shape;
+use crate::ops::{Backward, unbroadcast};
 use crate::tensor::Tensor;
 
 use super::recorder::{ById, Entry, Ids, ReadIds, Recorder};
@@ -83,7 +82,7 @@ pub(super) fn require(
                 };
                 Error::Gradient(message!(
                     "GradientTape.gradient: no path of differentiable ops leads from {}{which} to the target {}.{unread}{stopped}",
-                    source.label,
+                    source.label(),
                     shapes.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", "),
                 ))
             })
@@ -157,26 +156,4 @@ fn accumulate(grads: &mut ById<Tensor>, id: u64, grad: Tensor) -> Result<()> {
     };
     grads.insert(id, sum);
     Ok(())
-}
-
-/// Sums a gradient over the axes along which an input of `shape` was broadcast. Where a rule gave a smaller gradient,
-/// spreads it over the shape.
-fn unbroadcast(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
-    if grad.spec().shape == *shape {
-        return Ok(grad.clone());
-    }
-    let lead = grad.rank().saturating_sub(shape.len());
-    let mut axes = Vec::new();
-    for (axis, &size) in grad.shape().iter().enumerate() {
-        if axis < lead || (shape[axis - lead] == 1 && size != 1) {
-            axes.push(axis as i64);
-        }
-    }
-    let summed = if axes.is_empty() { grad.clone() } else { grad.reduce_sum(&axes[..])? };
-    if summed.len() == shape.elements() {
-        return summed.reshape_to(shape.clone());
-    }
-    // A rule's result may be smaller than the input, where one number stands for a whole tensor.
-    let zero = fill(grad.device(), "BroadcastTo", shape.clone(), 0.into(), grad.dtype())?;
-    summed.add(&zero)
 }

@@ -103,6 +103,36 @@ pub trait Optimizer: Trackable {
         step::run(self, tape.gradient(loss, &variables.list)?, &variables)
     }
 
+    /// Calls `loss` on a tape, and makes a step down its gradient with all trainable variables of `variables`, which may
+    /// exist only since that call. Returns the loss before the step.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::optimizers::{Optimizer, Sgd};
+    /// let w = tf::Variable::new(&tf::constant(1.0)?);
+    /// let sgd = Sgd::new(0.25);
+    /// let loss = sgd.minimize_fn(|| Ok(&w * &w), &w)?;
+    /// assert_eq!((loss.item::<f32>()?, w.read().item::<f32>()?), (1.0, 0.5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Optimizer::minimize`], and those of `loss`.
+    fn minimize_fn(
+        &self,
+        loss: impl FnOnce() -> Result<Tensor>,
+        variables: &dyn Trackable,
+    ) -> Result<Tensor>
+    where
+        Self: Sized,
+    {
+        let (tape, loss) = GradientTape::record(|_| loss())?;
+        self.minimize(&loss, tape, variables)?;
+        Ok(loss)
+    }
+
     /// Makes the slots of all trainable variables of `variables` now rather than at the first step.
     ///
     /// # Errors

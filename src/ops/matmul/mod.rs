@@ -103,9 +103,9 @@ fn leading(x: &Spec) -> Option<(Shape, [usize; 2])> {
 }
 
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
-struct MatMul {
-    transpose_a: bool,
-    transpose_b: bool,
+pub(super) struct MatMul {
+    pub(super) transpose_a: bool,
+    pub(super) transpose_b: bool,
 }
 
 impl Op for MatMul {

@@ -1,7 +1,7 @@
 //! Third derivatives, Hessians and Jacobians by tapes within tapes, and what the golden cases say of tapes.
 
 use serde_json::Value;
-use wgrad::{GradientTape, PersistentTape, Result, Tensor, Variable};
+use wgrad::{GradientOptions, GradientTape, Result, Tensor, UnconnectedGradients, Variable};
 
 use super::call::{Answer, Call, Stop};
 use super::sheet::Sheet;
@@ -36,13 +36,15 @@ pub fn derived(c: &Call) -> Answer {
     };
     if let Some(order) = c.int("order")? {
         c.only("upstream", "ones")?;
-        return Ok(derivatives(f, x, order as usize)?);
+        return Ok(derivatives(&f, x, order as usize)?);
     }
     match c.text("kind")?.as_deref() {
         None => {
-            c.only("custom_gradient", false)?;
             c.remark("formula");
-            Ok(derivatives(f, x, 1)?)
+            match c.flag("custom_gradient")? {
+                true => Ok(derivatives(&stable_log1pexp(), x, 1)?),
+                false => Ok(derivatives(&f, x, 1)?),
+            }
         }
         Some("hessian") => hessian(f, x),
         Some("jacobian and batch_jacobian") => jacobian(f, x),
@@ -50,29 +52,35 @@ pub fn derived(c: &Call) -> Answer {
     }
 }
 
+/// log(1 + e^x) with the gradient dy (1 - 1 / (1 + e^x)).
+fn stable_log1pexp() -> impl Fn(&Tensor) -> Result<Tensor> {
+    wgrad::custom_gradient(|x: &Tensor| {
+        let e = x.exp()?;
+        Ok((e.add(1.0)?.log()?, move |dy: &Tensor| dy.multiply(1.0 - 1.0 / (&e + 1.0))))
+    })
+}
+
 fn hessian(f: UnaryOp, x: &Tensor) -> Answer {
-    let outer = GradientTape::persistent();
-    outer.watch(x)?;
-    let mut parts = derivatives(f, x, 1)?;
-    parts.push(rows_of_jacobian(&outer, &parts[1], x)?);
+    let mut parts = derivatives(&f, x, 1)?;
+    parts.push(wgrad::autodiff::hessian(f, x)?);
     Ok(parts)
 }
 
 fn jacobian(f: UnaryOp, x: &Tensor) -> Answer {
-    let outer = GradientTape::persistent();
-    outer.watch(x)?;
+    let tape = GradientTape::persistent();
+    tape.watch(x)?;
     let y = f(x)?;
-    let [n, m] = [x.shape()[0], x.shape()[1]];
-    let jacobian =
-        rows_of_jacobian(&outer, &y, x)?.reshape([n as i64, m as i64, n as i64, m as i64])?;
-    let own: Result<Vec<Tensor>> =
-        (0..n as isize).map(|i| jacobian.strided_slice(ndarray::s![i, .., i, ..])).collect();
-    let batch = wgrad::stack(own?.iter().collect::<Vec<_>>(), 0)?;
+    let jacobian = tape.jacobian(&y, x)?.expect("y depends on x");
+    let batch = tape.batch_jacobian(&y, x)?.expect("y depends on x");
     Ok(vec![y, jacobian, batch])
 }
 
 /// f(x) and its derivatives up to `order`, each the gradient of the one before from ones.
-fn derivatives(f: UnaryOp, x: &Tensor, order: usize) -> Result<Vec<Tensor>> {
+fn derivatives(
+    f: &dyn Fn(&Tensor) -> Result<Tensor>,
+    x: &Tensor,
+    order: usize,
+) -> Result<Vec<Tensor>> {
     if order == 0 {
         return Ok(vec![f(x)?]);
     }
@@ -82,18 +90,6 @@ fn derivatives(f: UnaryOp, x: &Tensor, order: usize) -> Result<Vec<Tensor>> {
     let next = tape.required_gradient(&all[order - 1], x)?;
     all.push(next);
     Ok(all)
-}
-
-/// d y[i] / d x for every element of y, one after another.
-fn rows_of_jacobian(tape: &PersistentTape, y: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let shape: Vec<i64> = y.shape().iter().map(|&n| n as i64).collect();
-    let rows: Result<Vec<Tensor>> = (0..y.len() as i32)
-        .map(|i| {
-            let seed = wgrad::one_hot(&Tensor::scalar(i)?, y.len())?.reshape(&shape)?;
-            Ok(tape.gradient_from(y, Some(&[&seed]), x)?.expect("y depends on x"))
-        })
-        .collect();
-    wgrad::stack(rows?.iter().collect::<Vec<_>>(), 0)
 }
 
 /// That a tape answers one question is told by its type: `gradient` takes it, and there is no second one.
@@ -140,12 +136,12 @@ pub fn tape_behaviour(c: &Call, sheet: &mut Sheet) -> Answer<()> {
                 let tape = GradientTape::new();
                 vec![tape.gradient(&x1.square()?, &x0)?]
             }
-            // TensorFlow can be told to give zeros; here the caller makes them of what is none.
             "unconnected ZERO" => {
                 let (x0, x1) = (two()?, Tensor::scalar(3f32)?);
                 let tape = GradientTape::new();
-                let none = tape.gradient(&x1.square()?, &x0)?;
-                vec![Some(none.map_or_else(|| x0.read().zeros_like(), Ok)?)]
+                let zeros =
+                    GradientOptions::new().unconnected_gradients(UnconnectedGradients::Zero);
+                vec![tape.gradient_with(&x1.square()?, &x0, zeros)?]
             }
             "stop_recording: out = x0*x0 + (x0*5 not recorded), d/dx0 at 2" => {
                 let x0 = two()?;

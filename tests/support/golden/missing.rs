@@ -33,7 +33,6 @@ pub const MISSING: &[Reason] = &[
         ],
     ),
     ("no result whose shape depends on values", &["tf.where/x", "tf.boolean_mask"]),
-    ("no gradients written by the user", &["log(1+exp(x))/custom_gradient"]),
     ("no running products", &["tf.math.cumprod"]),
     ("no sorting", &["tf.sort", "tf.argsort", "tf.math.top_k", "tf.searchsorted"]),
     ("no products by a formula", &["tf.einsum", "tf.tensordot"]),

@@ -1,0 +1,199 @@
+//! A function's results with a gradient rule of the caller's: two ops that compute nothing.
+//!
+//! [`Joint`] takes the function's arguments and stands for all its results; [`Part`] is one result. A tape walks back
+//! from the parts, each of which hands its gradient to its place in the joint's, to the joint, which asks the rule.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Backward, Grads, Keep, Operation};
+use crate::dtype::DType;
+use crate::eager::dispatch;
+use crate::error::{Error, Result, message};
+use crate::graph::identity::Runtime;
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
+use crate::graph::{Op, Spec};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// The gradients of the arguments from those of the results.
+pub(crate) type Rule = Arc<dyn Fn(&[Tensor]) -> Result<Vec<Option<Tensor>>> + Send + Sync>;
+
+/// `values`, whose gradients for `inputs` are what `rule` says. `values` must depend on no `inputs` in another way.
+pub(crate) fn with_gradient(
+    values: &[Tensor],
+    inputs: &[&Tensor],
+    rule: Rule,
+) -> Result<Vec<Tensor>> {
+    if inputs.is_empty() {
+        return Ok(values.to_vec());
+    }
+    let specs: Vec<Spec> = values.iter().map(|y| y.spec().clone()).collect();
+    let joint = dispatch(Joint { specs, rule: Callback(Runtime(rule)) }, inputs)?;
+    let mut place = 0;
+    let part = |y: &Tensor| {
+        let start = place;
+        if !y.dtype().is_float() {
+            return Ok(y.stop_gradient());
+        }
+        place += y.len();
+        dispatch(Part { start, alone: values.len() == 1 }, &[y, &joint])
+    };
+    values.iter().map(part).collect()
+}
+
+/// A rule, which is no part of an op's identity: no code depends on it.
+#[derive(Hash, PartialEq, Eq)]
+struct Callback(Runtime<Rule>);
+
+impl fmt::Debug for Callback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Callback")
+    }
+}
+
+/// Stands for all float results: one by itself, several flattened, one behind the other.
+#[derive(Debug, Hash, PartialEq, Eq)]
+struct Joint {
+    specs: Vec<Spec>,
+    rule: Callback,
+}
+
+impl Op for Joint {
+    fn name(&self) -> &'static str {
+        "CustomGradient"
+    }
+
+    fn infer(&self, _: &[&Spec]) -> Result<Spec> {
+        if let [only] = &self.specs[..] {
+            return Ok(Spec::new(only.shape.clone(), DType::F32));
+        }
+        let floats = self.specs.iter().filter(|y| y.dtype.is_float());
+        let total = floats.map(Spec::elements).fold(0, usize::saturating_add);
+        Ok(Spec::new([total], DType::F32))
+    }
+
+    // Nobody reads it.
+    fn lower(&self, _: &LoweringContext) -> Lowering {
+        Elementwise::new("nothing", "vec4<f32>(0.0)").into()
+    }
+}
+
+impl Operation for Joint {
+    fn keep(&self) -> Keep {
+        Keep::Nothing
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let mut start = 0;
+        let mut own = |y: &Spec| -> Result<Tensor> {
+            if !y.dtype.is_float() {
+                let zeros = back.dy.device().scope(|| Tensor::zeros(y.shape.clone()))?;
+                return zeros.cast(y.dtype);
+            }
+            if self.specs.len() == 1 {
+                return back.dy.cast(y.dtype);
+            }
+            let part = back.dy.slice(&[start], &[y.elements() as i64])?;
+            start += y.elements();
+            part.reshape_to(y.shape.clone())?.cast(y.dtype)
+        };
+        let dys: Result<Vec<Tensor>> = self.specs.iter().map(&mut own).collect();
+        let grads = (self.rule.0.0)(&dys?)?;
+        if grads.len() != back.inputs.len() {
+            return Err(Error::Gradient(message!(
+                "CustomGradient: the rule gave {} gradients for {} arguments and variables; give one for each.",
+                grads.len(),
+                back.inputs.len()
+            )));
+        }
+        for (i, (grad, x)) in grads.iter().zip(back.inputs).enumerate() {
+            let Some(grad) = grad else { continue };
+            if x.spec.dtype.is_float() && *grad.spec() != x.spec {
+                return Err(Error::Gradient(message!(
+                    "CustomGradient: gradient {i} is {} {:?} and its argument {} {}; they must have one shape and dtype.",
+                    grad.dtype(),
+                    grad.shape(),
+                    x.spec.dtype,
+                    x.spec.shape
+                )));
+            }
+        }
+        Ok(grads.into())
+    }
+}
+
+/// The first input; its gradient goes to the second one's elements from `start` on.
+#[derive(Debug, Hash, PartialEq, Eq)]
+struct Part {
+    start: usize,
+    alone: bool,
+}
+
+impl Op for Part {
+    fn name(&self) -> &'static str {
+        "CustomGradientResult"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(inputs[0].clone())
+    }
+
+    fn lower(&self, _: &LoweringContext) -> Lowering {
+        Lowering::Alias
+    }
+}
+
+impl Operation for Part {
+    fn keep(&self) -> Keep {
+        Keep::Nothing
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let dy = back.dy.cast(DType::F32)?;
+        let joint = if self.alone {
+            dy
+        } else {
+            let behind = back.spec(1).elements() - self.start - dy.len();
+            dy.reshape_to(Shape::new(&[dy.len()]))?.pad(&[(self.start, behind)])?
+        };
+        Ok([None, Some(joint)].into_iter().collect())
+    }
+}
+
+/// `x`, computed after `then` and from nothing that was computed before: code behind it is no common subexpression of
+/// code in front of it.
+pub(crate) fn after(x: &Tensor, then: &Tensor) -> Result<Tensor> {
+    if x.is_empty() || then.is_empty() {
+        return Ok(x.clone());
+    }
+    dispatch(After, &[x, then])
+}
+
+#[derive(Debug, Hash, PartialEq, Eq)]
+struct After;
+
+impl Op for After {
+    fn name(&self) -> &'static str {
+        "OptimizationBarrier"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(inputs[0].clone())
+    }
+
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let first = View::strided(0, &vec![0; cx.output.shape.len()]);
+        Elementwise::new("after", "x").input("x", 0, View::Same).input("then", 1, first).into()
+    }
+}
+
+impl Operation for After {
+    fn keep(&self) -> Keep {
+        Keep::Nothing
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        super::only(back.dy.clone())
+    }
+}

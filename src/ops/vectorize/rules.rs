@@ -1,0 +1,94 @@
+//! Ops with shaders that take the rows as one of their own axes, or as an axis more in front.
+
+use std::any::Any;
+
+use super::super::cumsum::Cumsum;
+use super::super::gather::Gather;
+use super::super::matmul::MatMul;
+use super::super::segment_sum::{SegmentSum, segment_sum};
+use super::super::{GatherOptions, MatmulOptions, Operation};
+use super::{Lane, repeated};
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// Calls `op` on all rows, if there is a rule for it.
+pub(super) fn call(op: &dyn Operation, inputs: &[Lane], rows: usize) -> Result<Option<Tensor>> {
+    let op: &dyn Any = op;
+    let y = match inputs {
+        [Lane::Rows(x)] => match op.downcast_ref::<Cumsum>() {
+            Some(op) => x.cumsum_with(op.axis + 1, op.options)?,
+            None => return Ok(None),
+        },
+        [a, b] => {
+            if let Some(op) = op.downcast_ref::<MatMul>() {
+                matmul(op, a, b)?
+            } else if let Some(op) = op.downcast_ref::<Gather>() {
+                gather(op, a, b, rows)?
+            } else if let Some(op) = op.downcast_ref::<SegmentSum>() {
+                sum_segments(op, a, b, rows)?
+            } else {
+                return Ok(None);
+            }
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(y))
+}
+
+fn matmul(op: &MatMul, a: &Lane, b: &Lane) -> Result<Tensor> {
+    let options = MatmulOptions::new().transpose_a(op.transpose_a).transpose_b(op.transpose_b);
+    // How many axes one row has.
+    let rank = |x: &Lane| match x {
+        Lane::Rows(x) => x.rank() - 1,
+        Lane::One(x) => x.rank(),
+    };
+    let most = rank(a).max(rank(b));
+    let aligned = |x: &Lane| match x {
+        Lane::One(x) => Ok(x.clone()),
+        Lane::Rows(x) => with_axes(x, most + 1 - x.rank()),
+    };
+    aligned(a)?.matmul_with(&aligned(b)?, options)
+}
+
+/// `x` with `count` axes of size 1 behind its first.
+fn with_axes(x: &Tensor, count: usize) -> Result<Tensor> {
+    let mut shape = vec![x.shape()[0]];
+    shape.resize(1 + count, 1);
+    shape.extend_from_slice(&x.shape()[1..]);
+    x.reshape_to(shape[..].into())
+}
+
+/// The lane with all its rows.
+fn spread(x: &Lane, rows: usize) -> Result<Tensor> {
+    match x {
+        Lane::Rows(x) => Ok(x.clone()),
+        Lane::One(x) => repeated(x, rows),
+    }
+}
+
+fn gather(op: &Gather, x: &Lane, indices: &Lane, rows: usize) -> Result<Tensor> {
+    match (x, indices) {
+        (Lane::Rows(x), Lane::One(indices)) if op.batch_dims == 0 => {
+            x.gather(indices, op.axis as i64 + 1)
+        }
+        (Lane::One(x), Lane::Rows(indices)) if op.batch_dims == 0 && op.axis == 0 => {
+            x.gather(indices, 0)
+        }
+        _ => {
+            let options = GatherOptions::new().batch_dims(op.batch_dims + 1);
+            spread(x, rows)?.gather_with(&spread(indices, rows)?, op.axis as i64 + 1, options)
+        }
+    }
+}
+
+fn sum_segments(op: &SegmentSum, x: &Lane, ids: &Lane, rows: usize) -> Result<Tensor> {
+    // The rows are batches, of which there are some already.
+    let joined = |x: &Tensor| {
+        let mut shape = vec![x.shape()[0] * x.shape()[1]];
+        shape.extend_from_slice(&x.shape()[2..]);
+        x.reshape_to(shape[..].into())
+    };
+    let sums = segment_sum(&joined(&spread(x, rows)?)?, &joined(&spread(ids, rows)?)?, op.rows)?;
+    let batches = sums.shape()[0] / rows;
+    sums.reshape_to([rows, batches, sums.shape()[1], sums.shape()[2]].into())
+}

@@ -1,0 +1,252 @@
+//! [`ForwardAccumulator`]: forward mode.
+//!
+//! It has no derivatives of its own. A gradient rule is linear in the gradient of the result, so the gradient of what
+//! the rule gives, with the tangents of the inputs as its upstream, is the tangent of the result: the rule is recorded
+//! on a tape and walked back. Nobody reads what the rule itself computes, so the device never does.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+
+use smallvec::SmallVec;
+
+use super::options::UnconnectedGradients;
+use super::recorder::{ById, Recorder};
+use super::sources::{GradientSource, Kind, OneSource, Sources, Targets, check_float};
+use super::walk;
+use crate::eager::{self, Observer};
+use crate::error::{Error, Result, message};
+use crate::graph::Value;
+use crate::ops::{Backward, Keep, KeptInput, Operation, unbroadcast};
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// Computes Jacobian-vector products while the program computes: the directional derivatives of whatever depends on the
+/// primals, along their tangents.
+///
+/// Where a tape costs a pass for each result, this costs one for each direction. It records from its creation until
+/// [`stop`](ForwardAccumulator::stop), or until it is dropped. Accumulators nest, and stand inside and outside tapes: a
+/// tape outside one gives the gradients of tangents; one outside a tape gives Hessian-vector products.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::autodiff::ForwardAccumulator;
+/// let x = tf::constant([[2.0, 3.0], [1.0, 4.0]])?;
+/// let v = tf::constant([[1.0, 0.0], [0.0, 0.0]])?;
+/// let accumulator = ForwardAccumulator::new(&x, &v)?;
+/// let y = x.square()?.reduce_sum(1)?;
+/// assert_eq!(accumulator.jvp(&y)?.expect("y depends on x").to_vec::<f32>()?, [4.0, 0.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct ForwardAccumulator {
+    state: Rc<State>,
+    observer: Rc<dyn Observer>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The tangents of tensors, by their ids, with the values that these are the tangents of.
+    tangents: RefCell<ById<Tangent>>,
+    variables: RefCell<ById<Tensor>>,
+    /// How many tangents there were when forgotten tensors were last looked for.
+    kept: Cell<usize>,
+    /// Why a tangent could not be computed.
+    failed: RefCell<Option<Error>>,
+}
+
+struct Tangent {
+    tangent: Tensor,
+    of: Weak<Value>,
+}
+
+/// Tangents of tensors that the program has forgotten are looked for when there are twice as many tangents as were left
+/// the last time, or as this.
+const FEW: usize = 256;
+
+impl ForwardAccumulator {
+    /// Begins to compute tangents on this thread: those of `primals` (tensors or variables) are `tangents`.
+    ///
+    /// # Errors
+    /// [`Error::Gradient`] if a primal is no float, or the number, shapes or dtypes of the tangents are not those of the
+    /// primals.
+    pub fn new(primals: impl Sources, tangents: impl Targets) -> Result<Self> {
+        let (primals, tangents) = (primals.list(), tangents.list());
+        let fits = primals.len() == tangents.len()
+            && primals.iter().zip(&tangents).all(|(p, t)| p.spec == *t.spec());
+        if !fits {
+            let shapes = |shapes: Vec<String>| shapes.join(", ");
+            return Err(Error::Gradient(message!(
+                "ForwardAccumulator: the primals are [{}] and the tangents [{}]; give a tangent of the same shape and \
+                 dtype for each primal.",
+                shapes(
+                    primals.iter().map(|p| format!("{} {}", p.spec.dtype, p.spec.shape)).collect()
+                ),
+                shapes(tangents.iter().map(|t| format!("{} {:?}", t.dtype(), t.shape())).collect())
+            )));
+        }
+        let state = State::default();
+        for (primal, tangent) in primals.iter().zip(tangents) {
+            check_float("ForwardAccumulator", "a primal", &primal.spec)?;
+            state.watch(primal, tangent)?;
+        }
+        let state = Rc::new(state);
+        let observer: Rc<dyn Observer> = state.clone();
+        eager::observe(observer.clone());
+        Ok(ForwardAccumulator { state, observer })
+    }
+
+    /// Runs `f` with an accumulator that stops when `f` ends. Returns it and what `f` has returned.
+    ///
+    /// # Errors
+    /// As [`ForwardAccumulator::new`], and those of `f`.
+    pub fn record<R>(
+        primals: impl Sources,
+        tangents: impl Targets,
+        f: impl FnOnce(&ForwardAccumulator) -> Result<R>,
+    ) -> Result<(ForwardAccumulator, R)> {
+        let accumulator = ForwardAccumulator::new(primals, tangents)?;
+        let result = f(&accumulator)?;
+        accumulator.stop();
+        Ok((accumulator, result))
+    }
+
+    /// The Jacobian of `x` for the primals times their tangents: the derivative of `x` along the tangents. `None` if `x`
+    /// does not depend on a primal. `x` may be a variable among the primals.
+    ///
+    /// # Errors
+    /// The first error in computing a tangent.
+    pub fn jvp(&self, x: impl OneSource) -> Result<Option<Tensor>> {
+        self.jvp_with(x, UnconnectedGradients::None)
+    }
+
+    /// As [`ForwardAccumulator::jvp`], with zeros where there is no tangent if told so.
+    ///
+    /// # Errors
+    /// As [`ForwardAccumulator::jvp`].
+    pub fn jvp_with(
+        &self,
+        x: impl OneSource,
+        unconnected_gradients: UnconnectedGradients,
+    ) -> Result<Option<Tensor>> {
+        if let Some(error) = &*self.state.failed.borrow() {
+            return Err(error.clone());
+        }
+        let x = x.source();
+        let known = match x.kind {
+            Kind::Tensor(id) => self.state.tangent(id),
+            Kind::Variable(id) => self.state.variables.borrow().get(&id).cloned(),
+        };
+        unconnected_gradients.instead(known, [&[], &x.spec.shape], &x)
+    }
+
+    /// Stops computing tangents; those computed stay.
+    pub fn stop(&self) {
+        eager::ignore(&self.observer);
+    }
+}
+
+impl Drop for ForwardAccumulator {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl State {
+    fn watch(&self, primal: &GradientSource, tangent: Tensor) -> Result<()> {
+        let (id, known) = match primal.kind {
+            Kind::Variable(id) => (id, self.variables.borrow().get(&id).cloned()),
+            Kind::Tensor(id) => (id, self.tangent(id)),
+        };
+        // A primal that is named twice moves along both tangents.
+        let tangent = match known {
+            Some(known) => known.add(&tangent)?,
+            None => tangent,
+        };
+        match primal.kind {
+            Kind::Variable(_) => drop(self.variables.borrow_mut().insert(id, tangent)),
+            // The program holds the primal, so it is not looked after.
+            Kind::Tensor(_) => self.insert(id, tangent, None),
+        }
+        Ok(())
+    }
+
+    fn tangent(&self, id: u64) -> Option<Tensor> {
+        self.tangents.borrow().get(&id).map(|known| known.tangent.clone())
+    }
+
+    fn insert(&self, id: u64, tangent: Tensor, of: Option<&Tensor>) {
+        let of = of.unwrap_or(&tangent);
+        let of = Arc::downgrade(of.value());
+        let mut tangents = self.tangents.borrow_mut();
+        if tangents.len() >= 2 * self.kept.get().max(FEW) {
+            tangents.retain(|_, known| known.of.strong_count() > 0);
+            self.kept.set(tangents.len());
+        }
+        tangents.insert(id, Tangent { tangent, of });
+    }
+
+    /// The tangent of `output`, if it has one.
+    fn push(
+        &self,
+        op: &Arc<dyn Operation>,
+        inputs: &[&Tensor],
+        output: &Tensor,
+    ) -> Result<Option<Tensor>> {
+        let tangents: SmallVec<[Option<Tensor>; 3]> =
+            inputs.iter().map(|x| self.tangent(x.id())).collect();
+        if tangents.iter().all(Option::is_none) || matches!(op.keep(), Keep::NoGradient(_)) {
+            return Ok(None);
+        }
+        let kept: SmallVec<[KeptInput; 3]> = inputs
+            .iter()
+            .map(|x| KeptInput { id: x.id(), spec: x.spec().clone(), kept: Some((*x).clone()) })
+            .collect();
+        // The rule is linear in dy, so any value does.
+        let dy = output.ones_like()?;
+        let tape = Rc::new(Recorder::new(false));
+        tape.watch(dy.id());
+        let (targets, upstream) = eager::observed_by(tape.clone(), || {
+            let needs = |i: usize| tangents[i].is_some();
+            let back = Backward { inputs: &kept, output: Some(output), dy: &dy, needs: &needs };
+            let mut targets = Vec::new();
+            let mut upstream = Vec::new();
+            for (i, grad) in op.grad(&back)?.into_iter().enumerate() {
+                if let (Some(tangent), Some(grad)) = (&tangents[i], grad) {
+                    targets.push(unbroadcast(&grad, &kept[i].spec.shape)?);
+                    upstream.push(tangent);
+                }
+            }
+            Ok::<_, Error>((targets, upstream))
+        })?;
+        let dy = [dy.source()];
+        let tangent = walk::backward(&tape, true, &targets, Some(&upstream), &dy)?.pop().flatten();
+        match tangent {
+            // The rule gives a gradient whatever dy is: zeros.
+            None if !targets.is_empty() => output.zeros_like().map(Some),
+            tangent => Ok(tangent),
+        }
+    }
+}
+
+impl Observer for State {
+    fn called(&self, op: &Arc<dyn Operation>, inputs: &[&Tensor], output: &Tensor) {
+        if self.failed.borrow().is_some() {
+            return;
+        }
+        // Those who observe from outside may differentiate the tangents.
+        match eager::outside(self, || self.push(op, inputs, output)) {
+            Ok(Some(tangent)) => self.insert(output.id(), tangent, Some(output)),
+            Ok(None) => {}
+            Err(error) => *self.failed.borrow_mut() = Some(error),
+        }
+    }
+
+    fn read(&self, variable: &Variable, value: &Tensor) {
+        let known = self.variables.borrow().get(&variable.id()).cloned();
+        if let Some(tangent) = known {
+            self.insert(value.id(), tangent, Some(value));
+        }
+    }
+}

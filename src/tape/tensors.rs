@@ -1,0 +1,44 @@
+//! What functions take and return that are differentiated as a whole: a tensor, or several.
+
+use crate::tensor::Tensor;
+
+/// A tensor, an array of tensors, or a vector of tensors.
+pub trait Tensors: Sized {
+    #[doc(hidden)]
+    fn list(&self) -> Vec<Tensor>;
+
+    /// The same form with other tensors, as many as there were.
+    #[doc(hidden)]
+    fn of(list: Vec<Tensor>) -> Self;
+}
+
+impl Tensors for Tensor {
+    fn list(&self) -> Vec<Tensor> {
+        vec![self.clone()]
+    }
+
+    fn of(mut list: Vec<Tensor>) -> Self {
+        list.swap_remove(0)
+    }
+}
+
+impl<const N: usize> Tensors for [Tensor; N] {
+    fn list(&self) -> Vec<Tensor> {
+        self.to_vec()
+    }
+
+    fn of(list: Vec<Tensor>) -> Self {
+        let mut list = list.into_iter();
+        std::array::from_fn(|_| list.next().expect("as many tensors as there were"))
+    }
+}
+
+impl Tensors for Vec<Tensor> {
+    fn list(&self) -> Vec<Tensor> {
+        self.clone()
+    }
+
+    fn of(list: Vec<Tensor>) -> Self {
+        list
+    }
+}
