@@ -3,12 +3,16 @@
 //! modules, as the first definition of a link counts.
 
 /// [accuracy]: crate::docs::accuracy
+/// [autodiff]: crate::docs::autodiff
 /// [benchmarks]: crate::docs::benchmarks
 /// [embedding]: crate::docs::embedding
 /// [how-it-runs]: crate::docs::how_it_runs
 /// [tuning]: crate::docs::tuning
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}
+
+#[doc = include_str!("../docs/autodiff.md")]
+pub mod autodiff {}
 
 #[doc = include_str!("../docs/layers.md")]
 pub mod layers {}
