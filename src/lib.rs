@@ -50,8 +50,10 @@ pub use device::{
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};
 pub use half::f16;
+pub use ops::image;
 #[doc(hidden)]
 pub use ops::inventory;
+pub use ops::signal;
 pub use ops::{
     Conv1dOptions, Conv1dTransposeOptions, Conv2dOptions, Conv2dTransposeOptions, Conv3dOptions,
     Conv3dTransposeOptions, ConvolutionOptions, CumsumOptions, Edges, GatherOptions, GeluOptions,

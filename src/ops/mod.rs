@@ -19,6 +19,7 @@ mod custom_gradient;
 mod depthwise_conv2d;
 mod fill;
 mod gather;
+pub mod image;
 #[doc(hidden)]
 pub mod inventory;
 mod iota;
@@ -34,6 +35,7 @@ mod reshape;
 mod reverse;
 mod segment_sum;
 mod select;
+pub mod signal;
 mod slice;
 mod split_k;
 #[cfg(test)]
