@@ -342,9 +342,5 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
             let other = x[0].add(near(&x[1])?)?;
             ssim_multiscale_with(&x[0], &other, 2.0, &[0.6, 0.4], options)
         });
-        let inputs = &[(&[176, 176, 1][..], POSITIVE)];
-        cases.add_first_order("image::ssim_multiscale", inputs, |x| {
-            ssim_multiscale(&x[0], &x[0].multiply(0.9)?, 2.0)
-        });
     }),
 ];
