@@ -1,4 +1,4 @@
-// Adds up the rows of each segment, in order and without atomics, so the sum is the same every time.
+// Adds up (if PROD, multiplies) the rows of each segment, in order and without atomics, so the sum is the same every time.
 // y[b,r,n] = sum over j in range[b,r] of x[places[j],n]
 // 0 x: [B*S,N] read    1 range: [B,R] read    2 places: [B*S] read    3 y: [B,R,N] read and write    4 p: uniform
 // Where a segment may have too many rows for one thread (LONG): 1 found: as in segment_spread.wgsl, read, 2 carries: [B,C,N]
@@ -39,12 +39,24 @@ fn segment(e: u32) -> X {
     let start = b * p.count;
     let next = (at.x - start) / p.chunk + 1u;
     let chunks = (at.y - start + p.chunk - 1u) / p.chunk;
+    //if PROD
+    var sum = X(1);
+    //else
     var sum = X(0);
+    //end
     for (var j = at.x; j < min(at.y, start + next * p.chunk); j++) {
+        //if PROD
+        sum *= load(found[j] * p.inner + n);
+        //else
         sum += load(found[j] * p.inner + n);
+        //end
     }
     for (var c = next; c < chunks; c++) {
+        //if PROD
+        sum *= carries[((b * p.chunks + c) * p.inner + n) / LANES];
+        //else
         sum += carries[((b * p.chunks + c) * p.inner + n) / LANES];
+        //end
     }
     return sum;
 }
@@ -52,9 +64,17 @@ fn segment(e: u32) -> X {
 fn segment(e: u32) -> V {
     let n = e % p.inner;
     let at = range[e / p.inner];
+    //if PROD
+    var sum = V(1);
+    //else
     var sum = V(0);
+    //end
     for (var j = at.x; j < at.y; j++) {
+        //if PROD
+        sum *= load(places[j] * p.inner + n);
+        //else
         sum += load(places[j] * p.inner + n);
+        //end
     }
     return sum;
 }

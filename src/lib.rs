@@ -55,10 +55,11 @@ pub use ops::image;
 pub use ops::inventory;
 pub use ops::signal;
 pub use ops::{
-    Conv1dOptions, Conv1dTransposeOptions, Conv2dOptions, Conv2dTransposeOptions, Conv3dOptions,
-    Conv3dTransposeOptions, ConvolutionOptions, CumsumOptions, Edges, GatherOptions, GeluOptions,
-    Indices, MatmulOptions, OneHotOptions, PadMode, Padding, Pool2dOptions, add_n, concat, eye_of,
-    one_hot, one_hot_with, sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
+    BincountOptions, Conv1dOptions, Conv1dTransposeOptions, Conv2dOptions, Conv2dTransposeOptions,
+    Conv3dOptions, Conv3dTransposeOptions, ConvolutionOptions, CumsumOptions, Edges, GatherOptions,
+    GeluOptions, Indices, MatmulOptions, OneHotOptions, PadMode, Padding, Pool2dOptions, Side,
+    SortOptions, add_n, concat, eye_of, one_hot, one_hot_with, scatter_nd,
+    sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits, stack, where_,
 };
 pub use plan::{PlanReport, PlannedKernel, TunedOp, TunedVariant, Tuning, TuningReport};

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wgrad::inventory::{self, ANY, Case, Gradient, Input, Kind, Values};
 use wgrad::random::Generator;
-use wgrad::{DType, Error, GradientTape, Result, Tensor, Variable, constant, f16};
+use wgrad::{BincountOptions, DType, Error, GradientTape, Result, Tensor, Variable, constant, f16};
 
 /// A function of one input of shape [3, 5], which is no whole number of vectors.
 fn of_one(name: &str, values: Values, f: fn(&Tensor) -> Result<Tensor>) -> Case {
@@ -446,4 +446,82 @@ fn half_precision_gradients_are_half_precision() {
     let grad = tape.gradient(&wide, &x).unwrap().unwrap();
     assert_eq!(grad.dtype(), DType::F16);
     assert_eq!(grad.to_vec::<f16>().unwrap(), [3.0, -0.5, 6.0].map(f16::from_f32));
+}
+
+/// The gradient of `sum(y * 1, 2, 3, ..)`, by element of `x`.
+fn counted(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Vec<f32> {
+    let (outer, tape) = (GradientTape::new(), GradientTape::new());
+    outer.watch(x).unwrap();
+    tape.watch(x).unwrap();
+    let y = f(&x.square().unwrap()).unwrap();
+    let weights: Vec<f32> = (1..=y.len()).map(|i| i as f32).collect();
+    let weights = Tensor::from_slice(&weights, y.shape()).unwrap();
+    let dx = tape.gradient_from(&y, Some(&[&weights]), x).unwrap().unwrap();
+    // d/dx x^2 w = 2 x w, whose own derivative is 2 w: the rules hold a second time.
+    let second = outer.gradient(&dx, x).unwrap().unwrap();
+    let twice = (&second * x).to_vec::<f32>().unwrap();
+    let dx = dx.to_vec::<f32>().unwrap();
+    for (dx, twice) in dx.iter().zip(&twice) {
+        assert!((dx - twice).abs() < 1e-4, "{dx} and {twice}");
+    }
+    dx.iter().zip(x.to_vec::<f32>().unwrap()).map(|(dx, x)| dx / (2.0 * x)).collect()
+}
+
+#[test]
+fn sizes_from_the_device_have_gradients() {
+    let x = constant([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]).unwrap();
+    let mask = constant([true, false, true]).unwrap();
+    let both = constant([[true, false], [false, false], [true, true]]).unwrap();
+    let ids = constant([0, 0, 2]).unwrap();
+    assert_eq!(counted(&x, |x| x.boolean_mask(&mask, 0)), [1.0, 2.0, 0.0, 0.0, 3.0, 4.0]);
+    assert_eq!(counted(&x, |x| x.boolean_mask(&both, 0)), [1.0, 0.0, 0.0, 0.0, 2.0, 3.0]);
+    let columns = constant([false, true]).unwrap();
+    assert_eq!(counted(&x, |x| x.boolean_mask(&columns, 1)), [0.0, 1.0, 0.0, 2.0, 0.0, 3.0]);
+    assert_eq!(counted(&x, |x| x.segment_sum(&ids)), [1.0, 2.0, 1.0, 2.0, 5.0, 6.0]);
+    assert_eq!(counted(&x, |x| x.segment_mean(&ids)), [0.5, 1.0, 0.5, 1.0, 5.0, 6.0]);
+    assert_eq!(counted(&x, |x| x.segment_max(&ids)), [0.0, 0.0, 1.0, 2.0, 5.0, 6.0]);
+    assert_eq!(counted(&x, |x| x.segment_min(&ids)), [1.0, 2.0, 0.0, 0.0, 5.0, 6.0]);
+    let numbers = constant([2, 0, 2]).unwrap();
+    let row = constant([1.0, 2.0, 3.0]).unwrap();
+    let weighted = |x: &Tensor| numbers.bincount(BincountOptions::new().weights(x.clone()));
+    assert_eq!(counted(&row, weighted), [3.0, 1.0, 3.0]);
+
+    // A product is no linear function of one of its factors squared: d/da a^2 b^2 = 2 a b^2.
+    let tape = GradientTape::new();
+    tape.watch(&row).unwrap();
+    let y = row.segment_prod(&constant([0, 0, 1]).unwrap()).unwrap();
+    let dx = tape.gradient(&y, &row).unwrap().unwrap();
+    assert_eq!(dx.to_vec::<f32>().unwrap(), [2.0, 1.0, 1.0]);
+}
+
+#[test]
+fn ties_share_the_gradient_of_extremes_as_tensorflow_shares_it() {
+    let x = constant([3.0, 3.0, 1.0, 5.0]).unwrap();
+    let ids = constant([0, 0, 0, -1]).unwrap();
+    let tape = GradientTape::new();
+    tape.watch(&x).unwrap();
+    let y = x.unsorted_segment_max(&ids, 1).unwrap();
+    let dx = tape.gradient(&y, &x).unwrap().unwrap();
+    assert_eq!(dx.to_vec::<f32>().unwrap(), [0.5, 0.5, 0.0, 0.0]);
+
+    // The element itself and both updates are the largest: a third each.
+    let (x, updates) = (constant([2.0, 0.0]).unwrap(), constant([2.0, 2.0, 1.0]).unwrap());
+    let indices = constant([[0], [0], [1]]).unwrap();
+    let tape = GradientTape::new();
+    tape.watch(&x).unwrap();
+    tape.watch(&updates).unwrap();
+    let y = x.tensor_scatter_nd_max(&indices, &updates).unwrap();
+    let [dx, du] = tape.gradient(&y * 3.0, [&x, &updates]).unwrap();
+    assert_eq!(dx.unwrap().to_vec::<f32>().unwrap(), [1.0, 0.0]);
+    assert_eq!(du.unwrap().to_vec::<f32>().unwrap(), [1.0, 1.0, 3.0]);
+
+    // Updates of one slice: the last one counts, and each has the gradient of the slice.
+    let tape = GradientTape::new();
+    tape.watch(&x).unwrap();
+    tape.watch(&updates).unwrap();
+    let y = x.tensor_scatter_nd_update(&indices, &updates).unwrap();
+    let weights = constant([5.0, 7.0]).unwrap();
+    let [dx, du] = tape.gradient(&y * &weights, [&x, &updates]).unwrap();
+    assert_eq!(dx.unwrap().to_vec::<f32>().unwrap(), [0.0, 0.0]);
+    assert_eq!(du.unwrap().to_vec::<f32>().unwrap(), [5.0, 5.0, 7.0]);
 }

@@ -14,11 +14,16 @@ mod composed;
 mod concat;
 mod conv2d;
 mod convolution;
+mod counted;
+#[cfg(not(target_family = "wasm"))]
+mod counted_blocking;
 mod cumsum;
 mod custom_gradient;
 mod depthwise_conv2d;
 mod fill;
+mod fold_words;
 mod gather;
+mod histogram;
 pub mod image;
 #[doc(hidden)]
 pub mod inventory;
@@ -27,19 +32,28 @@ mod losses;
 mod matmul;
 mod pad;
 mod pool;
+mod radix;
 mod random;
+mod rearrange;
 mod reduce;
 #[cfg(test)]
 mod reference;
 mod reshape;
 mod reverse;
+mod scatter_nd;
+mod scatter_rows;
+mod searchsorted;
+mod segment_extreme;
 mod segment_sum;
+mod segments;
 mod select;
 pub mod signal;
 mod slice;
+mod sort;
 mod split_k;
 #[cfg(test)]
 mod table_tests;
+mod top_k;
 mod transpose;
 mod unary;
 mod vectorize;
@@ -54,6 +68,7 @@ pub use convolution::{
     Conv1dOptions, Conv1dTransposeOptions, Conv2dTransposeOptions, Conv3dOptions,
     Conv3dTransposeOptions, ConvolutionOptions,
 };
+pub use counted::BincountOptions;
 pub use cumsum::CumsumOptions;
 pub(crate) use custom_gradient::{Rule, after, with_gradient};
 pub(crate) use fill::{fill, fill_varying};
@@ -66,9 +81,12 @@ pub use matmul::MatmulOptions;
 pub use pad::PadMode;
 pub use pool::Pool2dOptions;
 pub(crate) use random::{Distribution, multinomial, philox_random, philox_random_of};
+pub use scatter_nd::scatter_nd;
+pub use searchsorted::Side;
 pub use select::where_;
 use select::where_ as select;
 pub use slice::Indices;
+pub use sort::SortOptions;
 pub(crate) use vectorize::Trace;
 
 use crate::dtype::DType;

@@ -1,6 +1,8 @@
-//! Sums the rows of each segment; the gradient of `gather`.
+//! Sums the rows of each segment, or multiplies them; the sum is the gradient of `gather`.
 
-use super::inventory::{Entry, Kind, one};
+use super::fold_words::{Fold, Folding, fill};
+use super::inventory::{Entry, Kind, Values, one};
+use super::radix::{Give, Keys, Sorting};
 use super::{Backward, GatherOptions, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -27,41 +29,79 @@ impl Tensor {
     /// # Errors
     /// [`Error::Shape`] if `ids` is not a prefix of the shape; [`Error::DType`] if it is not `i32`.
     pub fn unsorted_segment_sum(&self, ids: &Tensor, segments: usize) -> Result<Tensor> {
-        let lead = ids.rank();
-        if !self.shape().starts_with(ids.shape()) {
-            return Err(Error::Shape(message!(
-                "UnsortedSegmentSum: segment_ids is {:?} and data {:?}; the ids need the shape of data's first axes.",
-                ids.shape(),
-                self.shape()
-            )));
-        }
-        let tail = &self.shape()[lead..];
-        let inner = Shape::new(tail).elements();
-        let mut sizes = vec![segments];
-        sizes.extend_from_slice(tail);
-        let rows = self.reshape_to([1, ids.len(), inner].into())?;
-        let sums = segment_sum(&rows, &ids.reshape_to([1, ids.len()].into())?, segments)?;
-        sums.reshape_to(sizes.into())
+        by_segment("UnsortedSegmentSum", self, ids, segments, |rows, ids| {
+            let (count, inner) = (ids.len(), rows.shape()[1]);
+            let rows = rows.reshape_to([1, count, inner].into())?;
+            let ids = ids.reshape_to([1, count].into())?;
+            segment_sum(&rows, &ids, segments)?.reshape_to([segments, inner].into())
+        })
     }
+
+    /// `y[r] = product of the rows whose number in `ids` is r`, 1 where there is none. Else as
+    /// [`Tensor::unsorted_segment_sum`].
+    ///
+    /// As TensorFlow's, the gradient treats zeros apart: a row that is the only 0 of its segment gets the product of the
+    /// others.
+    ///
+    /// # Errors
+    /// As [`Tensor::unsorted_segment_sum`].
+    pub fn unsorted_segment_prod(&self, ids: &Tensor, segments: usize) -> Result<Tensor> {
+        by_segment("UnsortedSegmentProd", self, ids, segments, |rows, ids| {
+            let (count, inner) = (ids.len(), rows.shape()[1]);
+            let rows = rows.reshape_to([1, count, inner].into())?;
+            let ids = ids.reshape_to([1, count].into())?;
+            dispatch(SegmentSum { rows: segments, product: true }, &[&rows, &ids])?
+                .reshape_to([segments, inner].into())
+        })
+    }
+}
+
+/// Calls `f` with the rows as `[S, N]` and `ids` as `[S]`, and gives its result `[segments, N]` the tail of the tensor's shape.
+pub(super) fn by_segment(
+    op: &str,
+    x: &Tensor,
+    ids: &Tensor,
+    segments: usize,
+    f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if !x.shape().starts_with(ids.shape()) {
+        return Err(Error::Shape(message!(
+            "{op}: segment_ids is {:?} and data {:?}; the ids need the shape of data's first axes.",
+            ids.shape(),
+            x.shape()
+        )));
+    }
+    expect_dtype(&format!("{op} (the ids)"), ids.spec(), &[DType::I32])?;
+    let tail = &x.shape()[ids.rank()..];
+    let mut sizes = vec![segments];
+    sizes.extend_from_slice(tail);
+    let rows = x.reshape_to([ids.len(), Shape::new(tail).elements()].into())?;
+    f(&rows, &ids.reshape_to([ids.len()].into())?)?.reshape_to(sizes.into())
 }
 
 /// `[B, S, N]` by `ids` `[B, S]` to `[B, rows, N]`.
 pub(super) fn segment_sum(x: &Tensor, ids: &Tensor, rows: usize) -> Result<Tensor> {
-    dispatch(SegmentSum { rows }, &[x, ids])
+    dispatch(SegmentSum { rows, product: false }, &[x, ids])
 }
 
 #[derive(Debug, Hash, PartialEq, Eq)]
 pub(super) struct SegmentSum {
     pub(super) rows: usize,
+    /// Whether rows are multiplied.
+    pub(super) product: bool,
 }
+
+/// Where ids times segments come to no more, each segment looks through all ids; else the ids are sorted. Sorting takes
+/// about ten launches and the time to compile four texts, once.
+const FEW: usize = 1 << 23;
 
 impl Op for SegmentSum {
     fn name(&self) -> &'static str {
-        "UnsortedSegmentSum"
+        if self.product { "UnsortedSegmentProd" } else { "UnsortedSegmentSum" }
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
-        expect_dtype("UnsortedSegmentSum", inputs[0], NUMERIC)?;
+        expect_dtype(self.name(), inputs[0], NUMERIC)?;
         expect_dtype("UnsortedSegmentSum (the ids)", inputs[1], &[DType::I32])?;
         let shape = &inputs[0].shape;
         Ok(Spec::new([shape[0], self.rows, shape[2]], inputs[0].dtype))
@@ -72,6 +112,10 @@ impl Op for SegmentSum {
             unreachable!("segment_sum makes three axes");
         };
         let sizes = Sizes { batch, count, inner, rows: self.rows };
+        if batch.saturating_mul(count).saturating_mul(self.rows) > FEW {
+            let integers = !cx.output.dtype.is_float() && !self.product;
+            return if integers { self.folded(sizes, cx) } else { self.sorted(sizes, cx) };
+        }
         // A thread reads all ids twice, and may have to add up all rows: for four elements separately where they lie in
         // no vector.
         let lanes = if inner.is_multiple_of(4) { 2 } else { 4 };
@@ -119,7 +163,7 @@ impl SegmentSum {
         let add = self
             .sums("segment_sum", "", loader(inner, true), cx)
             .declare(four)
-            .declare(expand(SUM, &[], &[("LONG", false)]))
+            .declare(expand(SUM, &[], &[("LONG", false), ("PROD", self.product)]))
             .stores()
             .read(Bind::Input(0))
             .read(range)
@@ -141,10 +185,9 @@ impl SegmentSum {
         let piece = cx.caps.loop_piece();
         let chunk = count.div_ceil(piece).max(piece / 2);
         let chunks = count.div_ceil(chunk);
-        let (segments, total) = (batch * rows, cx.output.elements());
+        let segments = batch * rows;
         let (found, counts, carries) = (Bind::Temp(0), Bind::Temp(1), Bind::Temp(2));
         let ranges = batch * count;
-        let lanes = if inner.is_multiple_of(4) { 4 } else { 1 };
         let find = |label, file| Kernel::new(label, file).constant("WG", 64).read(Bind::Input(1));
         let sized = |kernel: Kernel, total: usize| {
             kernel
@@ -159,50 +202,103 @@ impl SegmentSum {
             find("segment_counts", shader!(include_str!("../../shaders/segment_counts.wgsl")));
         let spread =
             find("segment_spread", shader!(include_str!("../../shaders/segment_spread.wgsl")));
-        let carry = shader!(include_str!("../../shaders/segment_carries.wgsl"));
-        let sum = |label, file| {
-            let scalar = cx.output.dtype.register().scalar();
-            let x = if lanes == 4 { "V" } else { scalar };
-            self.sums(label, file, loader(inner, false), cx)
-                .declare(format!("alias X = {x};"))
-                .constant("LANES", lanes as u32)
-                .read(Bind::Input(0))
-        };
-        let kernels = vec![
+        let mut kernels = vec![
             sized(many.write(counts), each).workgroups(groups, chunk),
             sized(spread.read(counts).write(found), each)
                 .param("ranges", ranges)
                 .workgroups(groups, chunks + chunk),
-            sum("segment_carries", carry)
-                .read(Bind::Input(1))
-                .read(found)
-                .write(carries)
-                .param("count", count)
-                .param("rows", rows)
-                .param("chunks", chunks)
-                .param("chunk", chunk)
-                .param("inner", inner)
-                .param("total", batch * chunks * inner)
-                .param("ranges", ranges)
-                .workgroups((batch * chunks * inner).div_ceil(64 * lanes), chunk),
-            sum("segment_sum", "")
-                .declare(expand(SUM, &[], &[("LONG", true)]))
-                .stores()
-                .read(found)
-                .read(carries)
-                .write(Bind::Output)
-                .param("inner", inner)
-                .param("total", total)
-                .param("count", count)
-                .param("rows", rows)
-                .param("chunks", chunks)
-                .param("chunk", chunk)
-                .param("ranges", ranges)
-                .workgroups(total.div_ceil(64 * lanes), chunk + chunks),
         ];
+        kernels.extend(self.long_sums(sizes, [chunk, chunks], found, carries, cx));
         let words = [ranges + 2 * segments, 2 * segments * chunks, batch * chunks * inner];
         let temps = words.into_iter().map(|words| DType::U32.bytes(words.max(1))).collect();
         Lowering::Kernels(Kernels { temps, kernels })
+    }
+
+    /// Kernels that sort the ids. Where there are many ids and many segments, this looks at an id a few times in all.
+    fn sorted(&self, sizes: Sizes, cx: &LoweringContext) -> Lowering {
+        let Sizes { batch, count, inner, rows } = sizes;
+        let (segments, ranges) = (batch * rows, batch * count);
+        // One thread adds up a chunk, another all chunks of a segment that has most rows.
+        let chunk = count.div_ceil(cx.caps.loop_piece()).max(count.isqrt()).max(1);
+        let chunks = count.div_ceil(chunk);
+        let words = [ranges + 2 * segments, batch * chunks * inner, 2 * ranges];
+        let mut temps = words.into_iter().map(|words| DType::U32.bytes(words.max(1))).collect();
+        let (found, carries, pairs) = (Bind::Temp(0), Bind::Temp(1), Bind::Temp(2));
+        let mut kernels = Vec::new();
+        let sorting = Sorting { rows: batch, len: count, keys: Keys::Below(rows) };
+        sorting.kernels(cx.caps, Give::Pairs, Bind::Input(1), pairs, &mut temps, &mut kernels);
+        let find = shader!(include_str!("../../shaders/segment_ranges.wgsl"));
+        let find = Kernel::new("segment_ranges", find)
+            .constant("WG", 64)
+            .read(pairs)
+            .write(found)
+            .param("count", count)
+            .param("rows", rows)
+            .param("total", ranges)
+            .workgroups(ranges.div_ceil(64), 0);
+        kernels.extend([fill(found, ranges + 2 * segments, 0), find]);
+        kernels.extend(self.long_sums(sizes, [chunk, chunks], found, carries, cx));
+        Lowering::Kernels(Kernels { temps, kernels })
+    }
+
+    /// Kernels that add integers by atomics.
+    fn folded(&self, sizes: Sizes, cx: &LoweringContext) -> Lowering {
+        let Sizes { batch, count, inner, rows } = sizes;
+        let folding =
+            Folding { batch, count, inner, rows, dtype: cx.output.dtype, fold: Fold::Sum };
+        let mut kernels = folding.words(Some(Bind::Input(0)), Bind::Input(1), Bind::Temp(0));
+        kernels.push(folding.result(Bind::Temp(0)));
+        Lowering::Kernels(Kernels { temps: vec![folding.bytes()], kernels })
+    }
+
+    /// The kernels that add up the rows that `found` names, chunk by chunk and then what is left of each segment.
+    fn long_sums(
+        &self,
+        sizes: Sizes,
+        [chunk, chunks]: [usize; 2],
+        found: Bind,
+        carries: Bind,
+        cx: &LoweringContext,
+    ) -> [Kernel; 2] {
+        let Sizes { batch, count, inner, rows } = sizes;
+        let (ranges, total) = (batch * count, cx.output.elements());
+        let lanes = if inner.is_multiple_of(4) { 4 } else { 1 };
+        let flags = [("LONG", true), ("PROD", self.product)];
+        let sum = |label, text: &str| {
+            let scalar = cx.output.dtype.register().scalar();
+            let x = if lanes == 4 { "V" } else { scalar };
+            self.sums(label, "", loader(inner, false), cx)
+                .declare(format!("alias X = {x};"))
+                .constant("LANES", lanes as u32)
+                .declare(expand(text, &[], &flags))
+                .read(Bind::Input(0))
+        };
+        let carry = sum("segment_carries", CARRIES)
+            .read(Bind::Input(1))
+            .read(found)
+            .write(carries)
+            .param("count", count)
+            .param("rows", rows)
+            .param("chunks", chunks)
+            .param("chunk", chunk)
+            .param("inner", inner)
+            .param("total", batch * chunks * inner)
+            .param("ranges", ranges)
+            .workgroups((batch * chunks * inner).div_ceil(64 * lanes), chunk);
+        let sums = sum("segment_sum", SUM)
+            .stores()
+            .read(found)
+            .read(carries)
+            .write(Bind::Output)
+            .param("inner", inner)
+            .param("total", total)
+            .param("count", count)
+            .param("rows", rows)
+            .param("chunks", chunks)
+            .param("chunk", chunk)
+            .param("ranges", ranges)
+            .workgroups(total.div_ceil(64 * lanes), chunk + chunks);
+        [carry, sums]
     }
 
     /// A kernel that adds up the rows that `load` reads.
@@ -224,6 +320,7 @@ impl SegmentSum {
 }
 
 const SUM: &str = shader!(include_str!("../../shaders/segment_sum.wgsl"));
+const CARRIES: &str = shader!(include_str!("../../shaders/segment_carries.wgsl"));
 
 /// The loader of four elements in a vector, or of one: with `wide` it fills all lanes of a vector with that one.
 fn loader(inner: usize, wide: bool) -> &'static str {
@@ -245,18 +342,34 @@ fn loader(inner: usize, wide: bool) -> &'static str {
 
 impl Operation for SegmentSum {
     fn keep(&self) -> Keep {
-        Keep::Inputs
+        if self.product { Keep::Both } else { Keep::Inputs }
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
+        let batched = GatherOptions::new().batch_dims(1);
+        let ids = back.x(1);
         // Every row gets the gradient of its segment; a row that no segment took gets 0.
-        only(back.dy.gather_with(back.x(1), 1, GatherOptions::new().batch_dims(1))?)
+        let of_rows = |y: &Tensor| y.gather_with(ids, 1, batched);
+        if !self.product {
+            return only(of_rows(back.dy)?);
+        }
+        // d/dx[s] = dy times the others' product: y / x[s], or where x[s] is 0 the product of those that are not, if it
+        // is the segment's only 0.
+        let x = back.x(0);
+        let zero = x.equal(0)?;
+        let zeros = segment_sum(&zero.cast(DType::I32)?, ids, self.rows)?;
+        let dy = super::select(&zeros.greater(1)?, &back.dy.zeros_like()?, back.dy)?;
+        let filled = super::select(&zero, &x.ones_like()?, x)?;
+        let others = dispatch(SegmentSum { ..*self }, &[&filled, ids])?;
+        let others = of_rows(&others)?;
+        let quotient = of_rows(back.y())?.divide(&filled)?;
+        only(of_rows(&dy)?.multiply(super::select(&zero, &others, &quotient)?)?)
     }
 }
 
 /// The inventory of this file.
-pub(super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Kernel, "unsorted_segment_sum", &["tf.math.unsorted_segment_sum"], |c| {
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::new(Kind::Kernel, "unsorted_segment_sum", &["tf.math.unsorted_segment_sum"], |c| {
         one(c.x()?.unsorted_segment_sum(c.arg("ids")?, c.size("num_segments")?))
     })
     .takes(NUMERIC)
@@ -269,6 +382,8 @@ pub(super) const ENTRIES: &[Entry] =
         Ok(vec![
             make(&[6, 3], dtype).unsorted_segment_sum(&make(&[6], DType::I32), 4)?,
             make(&[6, 8], dtype).unsorted_segment_sum(&make(&[6], DType::I32), 4)?,
+            make(&[9_000, 3], dtype).unsorted_segment_sum(&make(&[9_000], DType::I32), 1000)?,
+            make(&[9_000, 4], dtype).unsorted_segment_sum(&make(&[9_000], DType::I32), 1000)?,
         ])
     }])
     .loops(&[|make, n| {
@@ -278,4 +393,29 @@ pub(super) const ENTRIES: &[Entry] =
             sums.extend([x.unsorted_segment_sum(&ids, 4)?, x.unsorted_segment_sum(&ids, 1)?]);
         }
         Ok(sums)
-    }])];
+    }]),
+    Entry::new(Kind::Kernel, "unsorted_segment_prod", &["tf.math.unsorted_segment_prod"], |c| {
+        one(c.x()?.unsorted_segment_prod(c.arg("ids")?, c.size("num_segments")?))
+    })
+    .takes(NUMERIC)
+    .cases(|cases| {
+        let ids = || constant([2, 0, -1, 2]);
+        cases.add("unsorted_segment_prod", &[(&[4, 3], Values::Away)], move |x| {
+            x[0].unsorted_segment_prod(&ids()?, 4)
+        });
+        cases.add_first_order(
+            "unsorted_segment_prod of zeros",
+            &[(&[4, 3], Values::Away)],
+            move |x| {
+                let mask = constant([[0.0], [1.0], [1.0], [1.0]])?;
+                (&x[0] * mask).unsorted_segment_prod(&ids()?, 4)
+            },
+        );
+    })
+    .kernels(&[|make, dtype| {
+        Ok(vec![
+            make(&[6, 3], dtype).unsorted_segment_prod(&make(&[6], DType::I32), 4)?,
+            make(&[9_000, 4], dtype).unsorted_segment_prod(&make(&[9_000], DType::I32), 1000)?,
+        ])
+    }]),
+];

@@ -12,6 +12,7 @@ mod numbers;
 mod random;
 mod signal;
 mod sizes;
+mod sorting;
 mod tensorflow;
 mod texts;
 

@@ -171,6 +171,9 @@ pub fn call(c: &Call) -> Answer {
 }
 
 fn choose(c: &Call) -> Answer {
+    if c.case.inputs.len() == 1 && c.case.name != "where_nan_branch" {
+        return one(c.arg("cond")?.where_indices());
+    }
     let x = c.x()?;
     if c.case.name == "where_nan_branch" {
         return one(where_(&x.greater(0.0)?, &x.log()?, x));

@@ -24,7 +24,7 @@ pub(super) fn call(op: &dyn Operation, inputs: &[Lane], rows: usize) -> Result<O
                 matmul(op, a, b)?
             } else if let Some(op) = op.downcast_ref::<Gather>() {
                 gather(op, a, b, rows)?
-            } else if let Some(op) = op.downcast_ref::<SegmentSum>() {
+            } else if let Some(op) = op.downcast_ref::<SegmentSum>().filter(|op| !op.product) {
                 sum_segments(op, a, b, rows)?
             } else {
                 return Ok(None);
