@@ -199,6 +199,46 @@ fn a_jacobian_is_one_flush_of_as_many_kernels_for_any_number_of_rows() -> Result
     })
 }
 
+/// A convolution, a pool and a product.
+#[test]
+fn rows_of_images_are_one_batch() -> Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let mut kernels = Vec::new();
+        for outputs in [3, 30] {
+            let mut numbers = Numbers(8);
+            let x = numbers.of((&[2, 8, 8, 3], Values::Within(-1.0, 1.0)))?;
+            let filters = numbers.of((&[3, 3, 3, 4], Values::Within(-0.5, 0.5)))?;
+            let w = numbers
+                .of((if outputs == 3 { &[64, 3] } else { &[64, 30] }, Values::Within(-0.5, 0.5)))?;
+            device.synchronize()?;
+            let tape = GradientTape::persistent();
+            tape.watch(&x)?;
+            tape.watch(&filters)?;
+            let y = x.conv2d(&filters, tf::Conv2dOptions::new().padding(tf::Padding::Same))?;
+            let y = y.relu()?.max_pool2d([2, 2], tf::Pool2dOptions::new())?;
+            let y = y.reshape([2, 64])?.matmul(&w)?.reduce_sum(0)?;
+            let before = device.stats().kernels;
+            let [dx, dw] = tape.jacobian(&y, [&x, &filters])?;
+            let (dx, dw) = (dx.unwrap(), dw.unwrap());
+            device.flush()?;
+            kernels.push(device.stats().kernels - before);
+            for row in [0, outputs - 1] {
+                let unit = tf::one_hot(&constant(row as i32)?, outputs)?;
+                let [x1, w1] = tape.gradient_from(&y, Some(&[&unit]), [&x, &filters])?;
+                let own = |all: &Tensor, one: &Tensor| {
+                    let all = all.to_vec::<f32>().unwrap();
+                    let all = &all[row * one.len()..(row + 1) * one.len()];
+                    off(&Tensor::from_slice(all, one.shape())?, one)
+                };
+                assert!(own(&dx, &x1.unwrap())? < TOLERANCE && own(&dw, &w1.unwrap())? < TOLERANCE);
+            }
+        }
+        assert_eq!(kernels[0], kernels[1], "{kernels:?}");
+        Ok(())
+    })
+}
+
 #[test]
 fn jacobians_of_batches_of_parts_and_of_what_is_not_connected() -> Result<()> {
     let mut numbers = Numbers(9);
@@ -295,6 +335,41 @@ fn jacobians_can_be_differentiated() -> Result<()> {
     let inner = hessian(|x| x.pow(4.0)?.reduce_sum(()), &x)?;
     let third = outer.jacobian(&inner, &x)?.unwrap();
     assert_eq!(third.to_vec::<f32>()?, [24.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 48.0]);
+    Ok(())
+}
+
+#[test]
+fn jacobians_of_jacobians_of_windows() -> Result<()> {
+    let options = tf::Conv2dOptions::new().padding(tf::Padding::Same);
+    let pool = tf::Pool2dOptions::new();
+    type F<'a> = &'a dyn Fn(&Tensor, &Tensor) -> Result<Tensor>;
+    let functions: [(&'static [usize], F); 4] = [
+        (&[2, 2, 2, 2], &|x, w| x.conv2d(w, options)?.square()),
+        (&[2, 2, 2, 1], &|x, w| x.depthwise_conv2d(w, options)?.square()),
+        (&[2, 2, 2, 2], &|x, w| x.conv2d(w, options)?.square()?.max_pool2d([2, 2], pool)),
+        (&[2, 2, 2, 2], &|x, w| x.conv2d(w, options)?.square()?.avg_pool2d([2, 2], pool)),
+    ];
+    for (k, (filters, f)) in functions.into_iter().enumerate() {
+        let mut numbers = Numbers(12);
+        let x = numbers.of((&[1, 3, 2, 2], Values::Within(-1.0, 1.0)))?;
+        let w = numbers.of((filters, Values::Within(-1.0, 1.0)))?;
+        let outer = GradientTape::persistent();
+        outer.watch(&x)?;
+        outer.watch(&w)?;
+        let inner = GradientTape::new();
+        inner.watch(&x)?;
+        let y = f(&x, &w)?;
+        let first = inner.jacobian(&y, &x)?.unwrap();
+        let upstream = numbers.like(&first)?;
+        for source in [&w, &x] {
+            let second = outer.jacobian(&first, source)?.unwrap();
+            let want = outer.gradient_from(&first, Some(&[&upstream]), source)?.unwrap();
+            let matrix = second.reshape([first.len() as i64, source.len() as i64])?;
+            let got = upstream.reshape([1, -1])?.matmul(&matrix)?.reshape_like(source)?;
+            let wrong = off(&got, &want)?;
+            assert!(wrong < TOLERANCE, "function {k}: {wrong}");
+        }
+    }
     Ok(())
 }
 

@@ -58,8 +58,8 @@ impl Tensor {
 }
 
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct Conv2d {
-    options: Conv2dOptions,
+pub(super) struct Conv2d {
+    pub(super) options: Conv2dOptions,
 }
 
 impl Op for Conv2d {
@@ -132,9 +132,9 @@ impl Operation for Conv2d {
 /// dx[n,y,x,c] = sum over u,v,o of dy[n, (y + top - u*dh) / sh, (x + left - v*dw) / sw, o] * w[u,v,c,o], where the
 /// divisions leave no remainder.
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct InputGradient {
-    image: Shape,
-    options: Conv2dOptions,
+pub(super) struct InputGradient {
+    pub(super) image: Shape,
+    pub(super) options: Conv2dOptions,
 }
 
 impl Op for InputGradient {
@@ -254,9 +254,9 @@ impl Operation for InputGradient {
 
 /// dw[u,v,c,o] = sum over n,i,j of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * dy[n,i,j,o].
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct FilterGradient {
-    filter: Shape,
-    options: Conv2dOptions,
+pub(super) struct FilterGradient {
+    pub(super) filter: Shape,
+    pub(super) options: Conv2dOptions,
 }
 
 impl Op for FilterGradient {

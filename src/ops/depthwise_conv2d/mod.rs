@@ -60,8 +60,8 @@ fn geometry(op: &str, image: &Shape, filter: &Shape, options: Conv2dOptions) -> 
 }
 
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct DepthwiseConv2d {
-    options: Conv2dOptions,
+pub(super) struct DepthwiseConv2d {
+    pub(super) options: Conv2dOptions,
 }
 
 impl Op for DepthwiseConv2d {
@@ -150,9 +150,9 @@ impl Operation for DepthwiseConv2d {
 /// dx[n,y,x,c] = sum over u,v,m of dy[n, (y + top - u*dh) / sh, (x + left - v*dw) / sw, c*M+m] * w[u,v,c,m], where the
 /// divisions leave no remainder.
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct InputGradient {
-    image: Shape,
-    options: Conv2dOptions,
+pub(super) struct InputGradient {
+    pub(super) image: Shape,
+    pub(super) options: Conv2dOptions,
 }
 
 impl Op for InputGradient {
@@ -248,9 +248,9 @@ impl Operation for InputGradient {
 
 /// dw[u,v,c,m] = sum over n,i,j of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * dy[n,i,j,c*M+m].
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct FilterGradient {
-    filter: Shape,
-    options: Conv2dOptions,
+pub(super) struct FilterGradient {
+    pub(super) filter: Shape,
+    pub(super) options: Conv2dOptions,
 }
 
 impl Op for FilterGradient {

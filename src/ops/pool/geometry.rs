@@ -18,7 +18,7 @@ options! {
 
 /// The windows of a pooling, each size as (rows, columns).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Windows {
+pub(in crate::ops) struct Windows {
     pub(super) window: [usize; 2],
     pub(super) strides: [usize; 2],
     pub(super) padding: Padding,

@@ -49,7 +49,7 @@ impl Tensor {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+pub(super) enum Kind {
     Max,
     /// The place of the largest element: its flat index in the image, as `i32`.
     ArgMax,
@@ -57,9 +57,9 @@ enum Kind {
 }
 
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct Pool {
-    kind: Kind,
-    options: Windows,
+pub(super) struct Pool {
+    pub(super) kind: Kind,
+    pub(super) options: Windows,
 }
 
 impl Op for Pool {
@@ -162,9 +162,9 @@ impl Operation for Pool {
 
 /// dx[e] = sum of dy over the windows whose largest element is e.
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct MaxPoolGrad {
-    image: Shape,
-    options: Windows,
+pub(super) struct MaxPoolGrad {
+    pub(super) image: Shape,
+    pub(super) options: Windows,
 }
 
 impl Op for MaxPoolGrad {
@@ -198,8 +198,8 @@ impl Operation for MaxPoolGrad {
 
 /// y[e] = x[place of the largest element of window e].
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct MaxPoolPick {
-    options: Windows,
+pub(super) struct MaxPoolPick {
+    pub(super) options: Windows,
 }
 
 impl Op for MaxPoolPick {
@@ -236,9 +236,9 @@ impl Operation for MaxPoolPick {
 
 /// dx[e] = sum of dy / count over the windows that hold e.
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct AvgPoolGrad {
-    image: Shape,
-    options: Windows,
+pub(super) struct AvgPoolGrad {
+    pub(super) image: Shape,
+    pub(super) options: Windows,
 }
 
 impl Op for AvgPoolGrad {

@@ -7,6 +7,7 @@
 
 mod rows_of;
 mod rules;
+mod windows;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};

@@ -7,6 +7,7 @@ use super::super::gather::Gather;
 use super::super::matmul::MatMul;
 use super::super::segment_sum::{SegmentSum, segment_sum};
 use super::super::{GatherOptions, MatmulOptions, Operation};
+use super::windows;
 use super::{Lane, repeated};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -14,6 +15,9 @@ use crate::tensor::Tensor;
 /// Calls `op` on all rows, if there is a rule for it.
 pub(super) fn call(op: &dyn Operation, inputs: &[Lane], rows: usize) -> Result<Option<Tensor>> {
     let op: &dyn Any = op;
+    if let Some(y) = windows::call(op, inputs, rows)? {
+        return Ok(Some(y));
+    }
     let y = match inputs {
         [Lane::Rows(x)] => match op.downcast_ref::<Cumsum>() {
             Some(op) => x.cumsum_with(op.axis + 1, op.options)?,
@@ -59,7 +63,7 @@ fn with_axes(x: &Tensor, count: usize) -> Result<Tensor> {
 }
 
 /// The lane with all its rows.
-fn spread(x: &Lane, rows: usize) -> Result<Tensor> {
+pub(super) fn spread(x: &Lane, rows: usize) -> Result<Tensor> {
     match x {
         Lane::Rows(x) => Ok(x.clone()),
         Lane::One(x) => repeated(x, rows),
