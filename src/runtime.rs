@@ -81,6 +81,7 @@ struct DeviceState {
     /// Once somebody has asked for a report.
     reports: Option<Box<dyn Reporter>>,
     /// Every op runs at its call, and its result is looked at.
+    #[cfg(not(target_family = "wasm"))]
     check_numerics: bool,
 }
 
@@ -117,7 +118,8 @@ impl Device {
             failure: None,
             uploaded: 0,
             reports: None,
-            check_numerics: platform::MAY_BLOCK && is_set("WGRAD_CHECK_NUMERICS"),
+            #[cfg(not(target_family = "wasm"))]
+            check_numerics: is_set("WGRAD_CHECK_NUMERICS"),
         });
         Device(Arc::new(Shared { gpu, state, sync }))
     }

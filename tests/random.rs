@@ -266,6 +266,38 @@ fn categories() {
     }
 }
 
+#[test]
+fn shuffled_rows() {
+    for n in [0usize, 1, 2, 7, 1000, 70_001] {
+        let x = tf::range(0, 2 * n as i64, 1).unwrap().reshape([n as i64, 2]).unwrap();
+        let shuffle =
+            |seed| random::stateless_shuffle(&x, [seed, 5]).unwrap().to_vec::<i32>().unwrap();
+        let rows: Vec<[i32; 2]> = shuffle(1).chunks(2).map(|row| [row[0], row[1]]).collect();
+        assert!(rows.iter().all(|[a, b]| a % 2 == 0 && *b == a + 1));
+        let mut sorted: Vec<i32> = rows.iter().map(|row| row[0] / 2).collect();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..n as i32).collect::<Vec<_>>());
+        assert_eq!(shuffle(1), rows.concat());
+        assert!(n < 7 || shuffle(2) != shuffle(1));
+    }
+    // Each of the 24 orders of four rows comes as often.
+    let x = tf::range(0, 4, 1).unwrap();
+    let generator = Generator::from_seed(4);
+    let orders: Vec<Tensor> = (0..2400).map(|_| generator.shuffle(&x).unwrap()).collect();
+    let orders: Vec<&Tensor> = orders.iter().collect();
+    let orders: Vec<f64> = pollster::block_on(Tensor::to_vecs_async::<i32>(&orders))
+        .unwrap()
+        .into_iter()
+        .map(|order| {
+            let below = |i: usize| order[i + 1..].iter().filter(|x| **x < order[i]).count();
+            (below(0) * 6 + below(1) * 2 + below(2)) as f64
+        })
+        .collect();
+    counts_fit("orders", &orders, |k| if k < 24 { 1.0 / 24.0 } else { 0.0 });
+    let scalar = tf::constant(3.0).unwrap();
+    assert_eq!(random::shuffle(&scalar).unwrap().item::<f32>().unwrap(), 3.0);
+}
+
 /// `tf.random.split([1, 2], 3)` and `tf.random.fold_in([1, 2], 7)` are words of the seed's own stream, as TensorFlow's
 /// source has them: `stateless_random_uniform(shape, seed, minval=None, maxval=None, dtype=int32)`.
 #[test]
@@ -316,6 +348,10 @@ fn the_ends_of_parameters() {
     let mean = tf::constant([-1.0, f32::NAN, f32::INFINITY, 1e20]).unwrap();
     let drawn = random::stateless_poisson([4], [1, 1], &mean).unwrap().to_vec::<f32>().unwrap();
     assert!(drawn[..3].iter().all(|x| x.is_nan()) && (drawn[3] / 1e20 - 1.0).abs() < 1e-6);
+    let probs = tf::constant([-0.5, 1.5, f32::NAN, 0.0, 1.0]).unwrap();
+    let drawn = random::stateless_binomial([5], [1, 1], 20, &probs);
+    assert_eq!(integers(drawn), [0.0, 0.0, 0.0, 0.0, 20.0]);
+    assert_eq!(integers(random::stateless_binomial([1], [1, 1], -3, 0.5)), [0.0]);
 }
 
 /// Draws with other seeds, and of other sizes, run the same kernels.

@@ -112,6 +112,17 @@ impl Stream<'_> {
     }
 }
 
+impl Stream<'_> {
+    /// The rows in the order of random words.
+    pub(super) fn shuffle(self, x: &Tensor) -> Result<Tensor> {
+        let Some(&rows) = x.shape().first().filter(|rows| **rows > 1) else {
+            return Ok(x.clone());
+        };
+        let words = self.draw(Some(x.device()), Distribution::Bits, &Shape::from([rows]))?;
+        x.gather(&words.argsort(0)?, 0)
+    }
+}
+
 /// Refuses a parameter that does not broadcast to the shape of the numbers.
 fn fits(op: &str, name: &str, x: &Tensor, shape: &Shape) -> Result<()> {
     if broadcast(op, &x.spec().shape, shape).is_ok_and(|all| all == *shape) {

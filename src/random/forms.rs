@@ -170,6 +170,30 @@ impl Generator {
     pub fn categorical(&self, logits: &Tensor, num_samples: usize) -> Result<Tensor> {
         Stream::Generator(self).categorical(logits, num_samples)
     }
+
+    /// Shuffles the rows of `x` along its first axis, on the device (`tf.random.shuffle`); gradients pass.
+    ///
+    /// Each row draws 32 bits, by which the rows are sorted; two rows of the same bits keep their order.
+    /// [`Generator::permutation`] gives an order on the host.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::range(0, 100, 1)?;
+    /// let y = tf::random::Generator::from_seed(7).shuffle(&x)?;
+    /// let mut numbers = y.to_vec::<i32>()?;
+    /// assert_ne!(numbers, x.to_vec::<i32>()?);
+    /// numbers.sort();
+    /// assert_eq!(numbers, x.to_vec::<i32>()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Generator::uniform`].
+    pub fn shuffle(&self, x: &Tensor) -> Result<Tensor> {
+        Stream::Generator(self).shuffle(x)
+    }
 }
 
 /// As [`Generator::categorical`]; the classes depend on `seed` alone.
@@ -190,6 +214,22 @@ pub fn stateless_categorical(
 /// As [`Generator::categorical`].
 pub fn categorical(logits: &Tensor, num_samples: usize) -> Result<Tensor> {
     global().categorical(logits, num_samples)
+}
+
+/// As [`Generator::shuffle`]; the order depends on `seed` alone.
+///
+/// # Errors
+/// As [`Generator::shuffle`].
+pub fn stateless_shuffle(x: &Tensor, seed: [i32; 2]) -> Result<Tensor> {
+    Stream::Seed(seed).shuffle(x)
+}
+
+/// As [`Generator::shuffle`], from the [`global`] generator.
+///
+/// # Errors
+/// As [`Generator::shuffle`].
+pub fn shuffle(x: &Tensor) -> Result<Tensor> {
+    global().shuffle(x)
 }
 
 /// Draws gamma numbers from the [`global`] generator, `shape` of them for each element of `alpha` and `beta` (which are

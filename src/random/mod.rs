@@ -10,8 +10,8 @@
 //! | normal | [`Generator::normal`] | [`stateless_normal`] | [`normal`] |
 //! | gamma | [`Generator::gamma`] | [`stateless_gamma`] | [`gamma`] |
 //!
-//! and so on. Words, uniform numbers, integers and [`bernoulli`] are exact, and so the same bits on every adapter; what is
-//! computed from them agrees as far as adapters round alike. Where a number is drawn until one is accepted (gamma,
+//! and so on. Words, uniform numbers, integers, [`bernoulli`] and [`shuffle`] are exact, and so the same bits on every
+//! adapter; what is computed from them agrees as far as adapters round alike. Where a number is drawn until one is accepted (gamma,
 //! Poisson, binomial, and what is made of them), rounding may let an adapter accept another try, and a draw from
 //! [`categorical`] may fall on the class beside: of a million numbers one or so is then another one, of the same
 //! distribution (between Mesa's lavapipe and SwiftShader at most two, measured).
