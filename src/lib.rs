@@ -53,12 +53,13 @@ pub use half::f16;
 pub use ops::image;
 #[doc(hidden)]
 pub use ops::inventory;
+pub use ops::linalg;
 pub use ops::signal;
 pub use ops::{
     BincountOptions, Conv1dOptions, Conv1dTransposeOptions, Conv2dOptions, Conv2dTransposeOptions,
     Conv3dOptions, Conv3dTransposeOptions, ConvolutionOptions, CumsumOptions, Edges, GatherOptions,
     GeluOptions, Indices, MatmulOptions, OneHotOptions, PadMode, Padding, Pool2dOptions, Side,
-    SortOptions, add_n, concat, eye_of, one_hot, one_hot_with, scatter_nd,
+    SortOptions, TensordotAxes, add_n, concat, einsum, eye_of, one_hot, one_hot_with, scatter_nd,
     sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits, stack, where_,
 };

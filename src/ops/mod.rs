@@ -20,6 +20,7 @@ mod counted_blocking;
 mod cumsum;
 mod custom_gradient;
 mod depthwise_conv2d;
+mod einsum;
 mod fill;
 mod fold_words;
 mod gather;
@@ -28,6 +29,7 @@ pub mod image;
 #[doc(hidden)]
 pub mod inventory;
 mod iota;
+pub mod linalg;
 mod losses;
 mod matmul;
 mod pad;
@@ -71,6 +73,7 @@ pub use convolution::{
 pub use counted::BincountOptions;
 pub use cumsum::CumsumOptions;
 pub(crate) use custom_gradient::{Rule, after, with_gradient};
+pub use einsum::{TensordotAxes, einsum};
 pub(crate) use fill::{fill, fill_varying};
 pub use gather::GatherOptions;
 pub use losses::{

@@ -8,6 +8,7 @@ mod convolutions;
 mod devices;
 mod empty;
 mod image;
+mod linalg;
 mod numbers;
 mod random;
 mod signal;

@@ -33,7 +33,6 @@ pub const MISSING: &[Reason] = &[
         ],
     ),
     ("no running products", &["tf.math.cumprod"]),
-    ("no products by a formula", &["tf.einsum", "tf.tensordot"]),
     (
         "no convolution or pool but of images, whole or by channel",
         &["tf.nn.max_pool1d", "tf.nn.avg_pool1d", "tf.nn.space_to_depth", "tf.nn.depth_to_space"],
@@ -48,10 +47,6 @@ pub const MISSING: &[Reason] = &[
             "tf.clip_by_norm",
             "tf.clip_by_global_norm",
             "tf.linalg.global_norm",
-            "tf.linalg.diag",
-            "tf.linalg.diag_part",
-            "tf.linalg.trace",
-            "tf.linalg.band_part",
             "tf.math.confusion_matrix",
         ],
     ),

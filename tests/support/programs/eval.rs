@@ -222,6 +222,9 @@ impl Evaluator {
                 taken(x[0], shape, &from)
             }
             Op::Pad(edges, fill) => kernels::pad(x[0], edges, *fill),
+            Op::Band(low, high) => kernels::band(x[0], *low, *high),
+            Op::DiagPart(k) => kernels::diag_part(x[0], *k)?,
+            Op::Diag(k) => kernels::diag(x[0], *k),
             Op::Concat(axis) => kernels::concat(x, *axis)?,
             Op::Reduce(row, axes, keep) => self.reduce(row, x[0], axes, *keep)?,
             Op::Softmax(axis) => self.softmax(x[0], *axis)?,

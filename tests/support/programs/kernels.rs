@@ -2,7 +2,7 @@
 
 use wgrad::DType;
 
-use super::eval::{Evaluator, Value, broadcast_shape, each, spread, strides};
+use super::eval::{Evaluator, Value, broadcast_shape, each, indices, spread, strides, taken};
 use super::table::Rounding;
 
 pub fn pad(x: &Value, edges: &[(usize, usize)], fill: f64) -> Value {
@@ -22,6 +22,63 @@ pub fn pad(x: &Value, edges: &[(usize, usize)], fill: f64) -> Value {
         }
     });
     y
+}
+
+/// A matrix for each, made of the elements `source` names, and zeros.
+fn placed(
+    x: &Value,
+    shape: &[usize],
+    source: impl Fn(&[usize], i64, i64) -> Option<usize>,
+) -> Value {
+    let mut y = Value::exact(shape, x.dtype, Vec::new());
+    let rank = shape.len();
+    each(shape, |at| match source(at, at[rank - 2] as i64, at[rank - 1] as i64) {
+        Some(i) => {
+            y.v.push(x.v[i]);
+            y.e.push(x.e[i]);
+        }
+        None => {
+            y.v.push(0.0);
+            y.e.push(0.0);
+        }
+    });
+    y
+}
+
+/// The elements on the diagonals `low` to `high`.
+pub fn band(x: &Value, low: i64, high: i64) -> Value {
+    let own = strides(&x.shape);
+    placed(x, &x.shape, |at, r, c| {
+        let i = || at.iter().zip(&own).map(|(at, own)| at * own).sum();
+        (low..=high).contains(&(c - r)).then(i)
+    })
+}
+
+pub fn diag(x: &Value, k: i64) -> Value {
+    let (last, lead) = x.shape.split_last().expect("it has an axis");
+    let n = last + k.unsigned_abs() as usize;
+    let shape = [lead, &[n, n]].concat();
+    let own = strides(&x.shape);
+    placed(x, &shape, |at, r, c| {
+        let i = || {
+            let lead: usize = at[..lead.len()].iter().zip(&own).map(|(at, own)| at * own).sum();
+            lead + r.min(c) as usize
+        };
+        (c - r == k).then(i)
+    })
+}
+
+pub fn diag_part(x: &Value, k: i64) -> Option<Value> {
+    let at = x.shape.len().checked_sub(2)?;
+    let (down, right) = ((-k).max(0) as usize, k.max(0) as usize);
+    let len = x.shape[at].checked_sub(down)?.min(x.shape[at + 1].checked_sub(right)?);
+    let shape = [&x.shape[..at], &[len]].concat();
+    let own = strides(&x.shape);
+    let from = indices(&shape, |place| {
+        let lead: usize = place[..at].iter().zip(&own).map(|(at, own)| at * own).sum();
+        lead + (place[at] + down) * own[at] + place[at] + right
+    });
+    Some(taken(x, &shape, &from))
 }
 
 pub fn concat(parts: &[&Value], axis: usize) -> Option<Value> {

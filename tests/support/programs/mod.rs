@@ -63,6 +63,12 @@ pub enum Op {
     BroadcastTo(Vec<usize>),
     Reverse(Vec<usize>),
     Pad(Vec<(usize, usize)>, f64),
+    /// `linalg::tril` of the first diagonal, and `triu` of the second.
+    Band(i64, i64),
+    /// `linalg::diag_part_with` of this diagonal.
+    DiagPart(i64),
+    /// `linalg::diag_with` on this diagonal.
+    Diag(i64),
     Concat(usize),
     Reduce(&'static Reduction, Vec<usize>, bool),
     Softmax(usize),
@@ -185,6 +191,13 @@ impl fmt::Display for Program {
                 Op::Reverse(along) => format!("{}.reverse(&{})?", x(0), axes(along)),
                 Op::Pad(edges, v) => {
                     format!("{}.pad_with(&{edges:?}, PadMode::Constant({v:?}.into()))?", x(0))
+                }
+                Op::Band(low, high) => {
+                    format!("linalg::triu(&linalg::tril(&{}, {high})?, {low})?", x(0))
+                }
+                Op::DiagPart(k) => format!("linalg::diag_part_with(&{}, {k})?", x(0)),
+                Op::Diag(k) => {
+                    format!("linalg::diag_with(&{}, DiagOptions::new().k({k}))?", x(0))
                 }
                 Op::Concat(axis) => {
                     let parts: Vec<String> = node.inputs.iter().map(|k| format!("&v{k}")).collect();

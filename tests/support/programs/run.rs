@@ -3,7 +3,7 @@
 use ndarray::SliceInfoElem;
 use wgrad::{
     Conv2dOptions, DType, Device, GradientTape, PadMode, Padding, Pool2dOptions, Result, Scalar,
-    Tensor, concat, sparse_softmax_cross_entropy_with_logits, where_,
+    Tensor, concat, linalg, sparse_softmax_cross_entropy_with_logits, where_,
 };
 
 use super::{Op, Program};
@@ -117,6 +117,9 @@ pub fn call(op: &Op, x: &[&Tensor]) -> Result<Tensor> {
         Op::BroadcastTo(to) => x[0].broadcast_to(to),
         Op::Reverse(along) => x[0].reverse(signed(along)),
         Op::Pad(edges, v) => x[0].pad_with(edges, PadMode::Constant(scalar(*v, x[0].dtype()))),
+        Op::Band(low, high) => linalg::triu(&linalg::tril(x[0], *high)?, *low),
+        Op::DiagPart(k) => linalg::diag_part_with(x[0], *k),
+        Op::Diag(k) => linalg::diag_with(x[0], linalg::DiagOptions::new().k(*k)),
         Op::Concat(axis) => concat(x, *axis as i64),
         Op::Reduce(row, axes, keep) => (row.call)(x[0], &signed(axes), *keep),
         Op::Softmax(axis) => x[0].softmax(*axis as i64),

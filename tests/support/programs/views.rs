@@ -19,7 +19,7 @@ impl Generator {
         let x = self.any_value();
         let shape = self.shape_of(x);
         let rank = shape.len();
-        let op = match self.rng.below(10) {
+        let op = match self.rng.below(12) {
             0 => Op::Reshape(self.regrouped(&shape)),
             1 => {
                 let mut order: Vec<usize> = (0..rank).collect();
@@ -77,6 +77,20 @@ impl Generator {
                 let v = *self.rng.pick(&[0.0, 1.0, -2.0]);
                 let v = if self.dtype(x) == DType::Bool { 1.0 } else { v };
                 Op::Pad(edges, v)
+            }
+            9 if rank >= 2 => {
+                let k = self.rng.below(4) as i64 - 2;
+                Op::Band(k, k + self.rng.below(3) as i64)
+            }
+            9 | 10 if rank >= 1 => {
+                let k = self.rng.below(4) as i64 - 2;
+                let fits = |size: usize, by: i64| size as i64 > by;
+                match rank >= 2 && fits(shape[rank - 2], -k) && fits(shape[rank - 1], k) {
+                    true => Op::DiagPart(k),
+                    // Its square is stored.
+                    false if shape[rank - 1] > 8 => return None,
+                    false => Op::Diag(k),
+                }
             }
             _ => {
                 if rank == 0 {

@@ -1,0 +1,53 @@
+//! Linear algebra on matrices and batches of them: `tf.linalg` but for `matmul` and `matvec`, which are methods of
+//! [`Tensor`].
+//!
+//! A matrix is the last two axes of a tensor, `[.., M, N]`; all axes before them are batches. Factorizations compute in
+//! `f32` (`f16` is cast and cast back) and read nothing back: a matrix that has no factorization gives NaN or infinity
+//! where TensorFlow on a CPU raises an error. Small blocks have kernels; larger matrices are cut into blocks, which matrix
+//! products join, so their size has no limit but that of `eigh` and `svd`, which each function states.
+//!
+//! ```
+//! # fn main() -> wgrad::Result<()> {
+//! use wgrad as tf;
+//! use wgrad::linalg;
+//! let a = tf::constant([[4.0, 2.0], [2.0, 5.0]])?;
+//! assert_eq!(linalg::cholesky(&a)?.to_vec::<f32>()?, [2.0, 0.0, 1.0, 2.0]);
+//! let x = linalg::solve(&a, &tf::constant([[2.0], [9.0]])?)?;
+//! assert!((x.to_vec::<f32>()?[1] - 2.0).abs() < 1e-6);
+//! # Ok(())
+//! # }
+//! ```
+
+pub(super) mod band_part;
+mod blocks;
+pub(super) mod cholesky;
+pub(super) mod composed;
+pub(super) mod diagonals;
+pub(super) mod lu;
+pub(super) mod qr;
+mod rule;
+pub(super) mod solve;
+pub(super) mod svd;
+#[cfg(test)]
+mod tests;
+pub(super) mod triangular_solve;
+
+pub use band_part::{band_part, tril, triu};
+pub use cholesky::{cholesky, cholesky_solve};
+pub(super) use composed::ENTRIES;
+pub use composed::{
+    LstsqOptions, adjoint, cross, expm, logdet, lstsq, lstsq_with, matrix_power, matrix_rank,
+    matrix_transpose, outer, pinv, trace,
+};
+pub use diagonals::{
+    DiagOptions, diag, diag_part, diag_part_with, diag_with, set_diag, set_diag_with, tensor_diag,
+    tensor_diag_part,
+};
+pub use lu::{lu, lu_solve};
+pub use qr::{QrOptions, qr, qr_with};
+pub use solve::{InvOptions, SolveOptions, det, inv, inv_with, slogdet, solve, solve_with};
+pub use svd::{SvdOptions, eigh, eigvalsh, svd, svd_with, svdvals};
+pub use triangular_solve::{TriangularSolveOptions, triangular_solve, triangular_solve_with};
+
+#[cfg(doc)]
+use crate::tensor::Tensor;

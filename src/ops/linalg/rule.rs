@@ -1,0 +1,62 @@
+//! Gives a result that other ops have computed a gradient of its own: the formula for the whole, which needs neither
+//! their intermediate values nor their rules.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use super::super::{Backward, Grads, Keep, Operation};
+use crate::eager::dispatch;
+use crate::error::Result;
+use crate::graph::lower::{Lowering, LoweringContext};
+use crate::graph::{Op, Spec};
+use crate::tensor::Tensor;
+
+/// What a result is a function of, and how its gradient comes about. The fields are what the rule depends on.
+pub(super) trait Rule: Debug + Hash + PartialEq + Eq + Send + Sync + 'static {
+    /// TensorFlow's name.
+    const NAME: &'static str;
+    /// Why there is no gradient.
+    const NONE: Option<&'static str> = None;
+
+    /// The gradients of the arguments: the first input of `back` is the result itself, so they begin at 1.
+    fn grad(&self, back: &Backward) -> Result<Grads>;
+}
+
+/// `y`, as the function of `arguments` that `rule` differentiates. The caller computes `y` from arguments that pass no
+/// gradient on.
+pub(super) fn ruled<R: Rule>(rule: R, y: &Tensor, arguments: &[&Tensor]) -> Result<Tensor> {
+    let inputs = [&[y], arguments].concat();
+    dispatch(Ruled(rule), &inputs)
+}
+
+/// The gradients of the arguments, as a rule returns them.
+pub(super) fn of_arguments(grads: impl IntoIterator<Item = Option<Tensor>>) -> Result<Grads> {
+    Ok(std::iter::once(None).chain(grads).collect())
+}
+
+#[derive(Debug, Hash, PartialEq, Eq)]
+struct Ruled<R>(R);
+
+impl<R: Rule> Op for Ruled<R> {
+    fn name(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(inputs[0].clone())
+    }
+
+    fn lower(&self, _: &LoweringContext) -> Lowering {
+        Lowering::Alias
+    }
+}
+
+impl<R: Rule> Operation for Ruled<R> {
+    fn keep(&self) -> Keep {
+        R::NONE.map_or(Keep::Both, Keep::NoGradient)
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        self.0.grad(back)
+    }
+}
