@@ -56,6 +56,12 @@ pub use ops::inventory;
 pub use ops::linalg;
 pub use ops::signal;
 pub use ops::{
+    AttentionOptions, EmbeddingLookupOptions, FusedBatchNormOptions, GruOptions,
+    LocalResponseNormalizationOptions, LstmOptions, NormalizationOptions, Recurrence,
+    SimpleRnnOptions, gru, gru_cell, lstm, lstm_cell, scaled_dot_product_attention, simple_rnn,
+    simple_rnn_cell,
+};
+pub use ops::{
     BincountOptions, Conv1dOptions, Conv1dTransposeOptions, Conv2dOptions, Conv2dTransposeOptions,
     Conv3dOptions, Conv3dTransposeOptions, ConvolutionOptions, CumsumOptions, Edges, GatherOptions,
     GeluOptions, Indices, MatmulOptions, OneHotOptions, PadMode, Padding, Pool2dOptions, Side,

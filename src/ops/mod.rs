@@ -5,6 +5,7 @@
 //! the tests stand together.
 
 mod argmax;
+mod attention;
 mod binary;
 mod broadcast;
 mod cast;
@@ -21,6 +22,7 @@ mod cumsum;
 mod custom_gradient;
 mod depthwise_conv2d;
 mod einsum;
+mod embedding;
 mod fill;
 mod fold_words;
 mod gather;
@@ -32,11 +34,13 @@ mod iota;
 pub mod linalg;
 mod losses;
 mod matmul;
+mod normalization;
 mod pad;
 mod pool;
 mod radix;
 mod random;
 mod rearrange;
+mod recurrent;
 mod reduce;
 #[cfg(test)]
 mod reference;
@@ -62,6 +66,7 @@ mod vectorize;
 
 use smallvec::SmallVec;
 
+pub use attention::{AttentionOptions, scaled_dot_product_attention};
 pub use composed::{GeluOptions, OneHotOptions, add_n, eye_of, one_hot, one_hot_with, stack};
 pub(crate) use composed::{arange, eye};
 pub use concat::concat;
@@ -74,6 +79,7 @@ pub use counted::BincountOptions;
 pub use cumsum::CumsumOptions;
 pub(crate) use custom_gradient::{Rule, after, with_gradient};
 pub use einsum::{TensordotAxes, einsum};
+pub use embedding::EmbeddingLookupOptions;
 pub(crate) use fill::{fill, fill_varying};
 pub use gather::GatherOptions;
 pub use losses::{
@@ -81,9 +87,16 @@ pub use losses::{
     sparse_softmax_cross_entropy_with_logits,
 };
 pub use matmul::MatmulOptions;
+pub use normalization::{
+    FusedBatchNormOptions, LocalResponseNormalizationOptions, NormalizationOptions,
+};
 pub use pad::PadMode;
 pub use pool::Pool2dOptions;
 pub(crate) use random::{Distribution, multinomial, philox_random, philox_random_of};
+pub use recurrent::{
+    GruOptions, LstmOptions, Recurrence, SimpleRnnOptions, gru, gru_cell, lstm, lstm_cell,
+    simple_rnn, simple_rnn_cell,
+};
 pub use scatter_nd::scatter_nd;
 pub use searchsorted::Side;
 pub use select::where_;

@@ -17,6 +17,7 @@
 //! distribution (between Mesa's lavapipe and SwiftShader at most two, measured).
 
 mod distributions;
+mod dropout;
 mod forms;
 mod generator;
 mod options;
@@ -31,6 +32,7 @@ use crate::error::{Error, Result, message};
 use crate::ops::where_;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+pub use dropout::DropoutOptions;
 pub use forms::*;
 pub use generator::Generator;
 pub use options::{NormalOptions, UniformOptions};

@@ -11,7 +11,10 @@ use wgrad::keras::losses::{
     CategoricalCrossentropy, MeanSquaredError, Reduction, SparseCategoricalCrossentropy,
 };
 use wgrad::random::{self, Generator};
-use wgrad::{Conv2dOptions, DType, Padding, Result, Tensor, inventory, where_};
+use wgrad::{
+    Conv2dOptions, DType, FusedBatchNormOptions, NormalizationOptions, Padding, Result, Tensor,
+    inventory, where_,
+};
 
 use crate::golden::call::{Answer, Call, Stop, one};
 use crate::golden::derivatives::{derived, is_derived};
@@ -142,7 +145,39 @@ const FORMULAS: &[(&str, AnyOp)] = &[
         one((c.x()? * c.x()?).gather(&indices, 0))
     }),
     ("layer_norm", layer_norm),
+    ("batch_norm", |c| {
+        c.only("training", true)?;
+        c.remark("formula");
+        let (x, axes) = (c.x()?, c.axes("axes")?);
+        let (mean, variance) = (x.reduce_mean(&axes)?, x.reduce_variance(&axes)?);
+        let (offset, scale) = (Some(c.arg("beta")?), Some(c.arg("gamma")?));
+        let y = x.batch_normalization(&mean, &variance, offset, scale, float(c, "epsilon")?)?;
+        Ok(vec![y, mean, variance])
+    }),
+    ("fused_batch_norm", |c| {
+        c.remark("note");
+        let training = c.flag("training")?;
+        let mut options =
+            FusedBatchNormOptions::new().is_training(training).epsilon(float(c, "epsilon")?);
+        if !training {
+            options = options.mean(c.arg("mean")?.clone()).variance(c.arg("var")?.clone());
+        }
+        let [y, mean, variance] =
+            c.x()?.fused_batch_norm(c.arg("gamma")?, c.arg("beta")?, options)?;
+        Ok(if training { vec![y, mean, variance] } else { vec![y] })
+    }),
+    ("group_norm", |c| one(c.x()?.group_normalization(c.size("groups")?, affine(c)?))),
+    ("rms_norm", |c| {
+        let options = NormalizationOptions::new().scale(c.arg("gamma")?.clone());
+        one(c.x()?.rms_normalization(-1, options.epsilon(float(c, "epsilon")?)))
+    }),
 ];
+
+/// The options of a normalization with gamma and beta.
+fn affine(c: &Call) -> Answer<NormalizationOptions> {
+    let (gamma, beta) = (c.arg("gamma")?.clone(), c.arg("beta")?.clone());
+    Ok(NormalizationOptions::new().scale(gamma).offset(beta).epsilon(float(c, "epsilon")?))
+}
 
 fn find<F: Copy>(table: &[(&str, F)], op: &str) -> Option<F> {
     table.iter().find(|(name, _)| *name == op).map(|(_, f)| *f)
@@ -185,6 +220,9 @@ fn choose(c: &Call) -> Answer {
 fn layer_norm(c: &Call) -> Answer {
     let x = c.x()?;
     let axis = c.int("axis")?.unwrap_or(-1);
+    if c.case.family != "higher_order" {
+        return one(x.layer_normalization(axis, affine(c)?));
+    }
     let mean = x.reduce_mean(wgrad::Axes::from(axis).keepdims(true))?;
     let centred = x.subtract(&mean)?;
     // As tf.nn.moments, which the case was made with: its variance takes the mean for a constant.
@@ -192,12 +230,7 @@ fn layer_norm(c: &Call) -> Answer {
     let variance = x
         .squared_difference(mean.stop_gradient())?
         .reduce_mean(wgrad::Axes::from(axis).keepdims(true))?;
-    let y = centred.multiply(variance.add(float(c, "epsilon")?)?.rsqrt()?)?;
-    if c.case.family == "higher_order" {
-        return Ok(vec![y]);
-    }
-    c.composes("gamma");
-    one(y.multiply(c.arg("gamma")?)?.add(c.arg("beta")?))
+    one(centred.multiply(variance.add(float(c, "epsilon")?)?.rsqrt()?))
 }
 
 fn norm(c: &Call) -> Answer {

@@ -1,10 +1,10 @@
 //! [`LayerNormalization`]: brings each example to mean 0 and variance 1.
 
 use super::Layer;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::keras::{Context, Initializer, Weight};
-use crate::shape::{Axes, Shape, axis_list};
+use crate::ops::NormalizationOptions;
+use crate::shape::{Axes, axis_list};
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
@@ -82,27 +82,13 @@ impl LayerNormalization {
 impl Layer for LayerNormalization {
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         let axes = axis_list("LayerNormalization", &self.axis, x.shape().len())?;
-        // Gamma and beta have the sizes of these axes, and broadcast against x along the others.
         let sizes: Vec<usize> = axes.iter().map(|&axis| x.shape()[axis]).collect();
-        let size = |(axis, size): (usize, &usize)| if axes.contains(&axis) { *size } else { 1 };
-        let beside = Shape::from(x.shape().iter().enumerate().map(size).collect::<Vec<_>>());
-        let weight = |weight: &Weight| -> Result<Tensor> {
-            let value = weight.get(x, &sizes[..])?.read();
-            value.reshape_to(beside.clone())?.cast(DType::F32)
+        let weight = |weight: &Option<Weight>| -> Result<Option<Tensor>> {
+            weight.as_ref().map(|weight| Ok(weight.get(x, &sizes[..])?.read())).transpose()
         };
-        // An f16 has too few digits for a variance.
-        let half = x.dtype() == DType::F16;
-        let wide = if half { x.cast(DType::F32)? } else { x.clone() };
-        let kept = Axes::from(&axes[..]).keepdims(true);
-        let centered = wide.subtract(wide.reduce_mean(&kept)?)?;
-        let variance = centered.square()?.reduce_mean(&kept)?;
-        let mut y = centered.multiply(variance.add(self.epsilon)?.rsqrt()?)?;
-        if let Some(gamma) = &self.gamma {
-            y = y.multiply(weight(gamma)?)?;
-        }
-        if let Some(beta) = &self.beta {
-            y = y.add(weight(beta)?)?;
-        }
-        if half { y.cast(DType::F16) } else { Ok(y) }
+        let mut options = NormalizationOptions::new().epsilon(self.epsilon);
+        options.scale = weight(&self.gamma)?;
+        options.offset = weight(&self.beta)?;
+        x.layer_normalization(&axes[..], options)
     }
 }

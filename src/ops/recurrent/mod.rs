@@ -1,0 +1,528 @@
+//! Recurrent layers: LSTM, GRU and the simple one, as functions of a whole sequence and as cells of one step.
+//!
+//! The product of all steps' inputs with the kernel is one, before the walk. `fused.rs` then makes each step one kernel;
+//! where it has none, and on demand, the walk calls the cells of `cells.rs`.
+
+mod cells;
+mod check;
+mod fused;
+#[cfg(test)]
+mod tests;
+
+pub use cells::{gru_cell, lstm_cell, simple_rnn_cell};
+
+use self::fused::Cell;
+use super::inventory::{ANY, Answer, Args, Entry, Input, Kind, Make, one};
+use super::{concat, expect_dtype, select, stack};
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::options::options;
+use crate::tensor::Tensor;
+
+options! {
+    /// How an LSTM goes through a sequence.
+    #[derive(Debug, Clone)]
+    pub struct LstmOptions {
+        /// `h` and `c` before the first step, `[B,U]`; zeros.
+        initial_state: Option<[Tensor; 2]> as impl Into<Option<[Tensor; 2]>> = None,
+        /// The steps that count, `[B,T]`, `bool`: at the others the state stays, and the result is that of the step before;
+        /// all.
+        mask: Option<Tensor> as impl Into<Option<Tensor>> = None,
+        /// Whether the walk begins at the last step; the results come in its order; `false`.
+        go_backwards: bool = false,
+        /// Whether the result is that of all steps, `[B,T,U]`, or that of the last one, `[B,U]`; `false`.
+        return_sequences: bool = false,
+        /// Whether each step is called as a cell, of ops that have gradients of every order, or is one kernel, whose gradient
+        /// has none; `false`.
+        unroll: bool = false,
+    }
+}
+
+options! {
+    /// How a GRU goes through a sequence.
+    #[derive(Debug, Clone)]
+    pub struct GruOptions {
+        /// The state before the first step, `[B,U]`; zeros.
+        initial_state: Option<Tensor> as impl Into<Option<Tensor>> = None,
+        /// As [`LstmOptions::mask`]; all.
+        mask: Option<Tensor> as impl Into<Option<Tensor>> = None,
+        /// As [`LstmOptions::go_backwards`]; `false`.
+        go_backwards: bool = false,
+        /// As [`LstmOptions::return_sequences`]; `false`.
+        return_sequences: bool = false,
+        /// As [`LstmOptions::unroll`]; `false`.
+        unroll: bool = false,
+        /// Whether the reset gate comes behind the product with the recurrent kernel; the bias is `[2,3*U]` then, else
+        /// `[3*U]`, and each step is several kernels; `true`.
+        reset_after: bool = true,
+    }
+}
+
+options! {
+    /// How a simple recurrent layer goes through a sequence.
+    #[derive(Debug, Clone)]
+    pub struct SimpleRnnOptions {
+        /// The state before the first step, `[B,U]`; zeros.
+        initial_state: Option<Tensor> as impl Into<Option<Tensor>> = None,
+        /// As [`LstmOptions::mask`]; all.
+        mask: Option<Tensor> as impl Into<Option<Tensor>> = None,
+        /// As [`LstmOptions::go_backwards`]; `false`.
+        go_backwards: bool = false,
+        /// As [`LstmOptions::return_sequences`]; `false`.
+        return_sequences: bool = false,
+        /// As [`LstmOptions::unroll`]; `false`.
+        unroll: bool = false,
+        /// The function behind the product; with any but [`Tensor::tanh`], which `None` stands for, steps are cells; tanh.
+        activation: Option<fn(&Tensor) -> Result<Tensor>> as impl Into<Option<fn(&Tensor) -> Result<Tensor>>> = None,
+    }
+}
+
+/// What a recurrent layer gives: its result and the last state.
+#[derive(Debug, Clone)]
+pub struct Recurrence {
+    /// `[B,T,U]` with `return_sequences`, else `[B,U]`.
+    pub output: Tensor,
+    /// `h` `[B,U]`, and of an LSTM also `c`.
+    pub state: Vec<Tensor>,
+}
+
+/// Goes through a sequence with an LSTM: `x` `[B,T,F]`, kernel `[F,4*U]`, recurrent kernel `[U,4*U]`, bias `[4*U]`; the
+/// gates in Keras's order i, f, c, o. [`lstm_cell`] has the formula.
+///
+/// A step is one kernel, and one more with gradients, where U is a multiple of four. The gradient has no gradient then:
+/// see [`LstmOptions::unroll`].
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let x = tf::Tensor::ones([2, 5, 3])?;
+/// let (kernel, recurrent) = (tf::Tensor::zeros([3, 16])?, tf::Tensor::zeros([4, 16])?);
+/// let options = tf::LstmOptions::new().return_sequences(true);
+/// let result = tf::lstm(&x, &kernel, &recurrent, None, options)?;
+/// assert_eq!((result.output.shape(), result.state.len()), (&[2, 5, 4][..], 2));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Shape`] if the shapes do not fit together or there is no step; [`Error::DType`] if the dtypes differ or are
+/// not float, or the mask is not `bool`.
+pub fn lstm(
+    x: &Tensor,
+    kernel: &Tensor,
+    recurrent_kernel: &Tensor,
+    bias: Option<&Tensor>,
+    options: LstmOptions,
+) -> Result<Recurrence> {
+    let start = options.initial_state.map(Vec::from);
+    let walk = Walk {
+        op: "LSTM",
+        cell: Cell::Lstm,
+        start,
+        mask: options.mask,
+        backwards: options.go_backwards,
+        sequences: options.return_sequences,
+        fused: !options.unroll,
+    };
+    let units = walk.check(x, [kernel, recurrent_kernel], bias, 1)?;
+    let step = |x: &Tensor, state: &[Tensor]| {
+        Ok(cells::lstm_step(x, [&state[0], &state[1]], recurrent_kernel)?.to_vec())
+    };
+    walk.run(cells::project(x, kernel, bias)?, units, recurrent_kernel, None, &step)
+}
+
+/// Goes through a sequence with a GRU: `x` `[B,T,F]`, kernel `[F,3*U]`, recurrent kernel `[U,3*U]`; the gates in Keras's
+/// order z, r, h. [`gru_cell`] has the formula and the bias's shape.
+///
+/// With `reset_after` a step is one kernel, as [`lstm`] says.
+///
+/// # Errors
+/// As [`lstm`].
+pub fn gru(
+    x: &Tensor,
+    kernel: &Tensor,
+    recurrent_kernel: &Tensor,
+    bias: Option<&Tensor>,
+    options: GruOptions,
+) -> Result<Recurrence> {
+    let after = options.reset_after;
+    let walk = Walk {
+        op: "GRU",
+        cell: Cell::Gru,
+        start: options.initial_state.map(|h| vec![h]),
+        mask: options.mask,
+        backwards: options.go_backwards,
+        sequences: options.return_sequences,
+        fused: !options.unroll && after,
+    };
+    let units = walk.check(x, [kernel, recurrent_kernel], bias, if after { 2 } else { 1 })?;
+    let [own, of_state] = cells::gru_biases(bias, after)?;
+    let step = |x: &Tensor, state: &[Tensor]| {
+        let h = cells::gru_step(x, &state[0], recurrent_kernel, of_state.as_ref(), after)?;
+        Ok(vec![h])
+    };
+    let products = cells::project(x, kernel, own.as_ref())?;
+    walk.run(products, units, recurrent_kernel, of_state.as_ref(), &step)
+}
+
+/// Goes through a sequence with a simple recurrent layer: `x` `[B,T,F]`, kernel `[F,U]`, recurrent kernel `[U,U]`, bias
+/// `[U]`. [`simple_rnn_cell`] has the formula.
+///
+/// With tanh a step is one kernel, as [`lstm`] says.
+///
+/// # Errors
+/// As [`lstm`].
+pub fn simple_rnn(
+    x: &Tensor,
+    kernel: &Tensor,
+    recurrent_kernel: &Tensor,
+    bias: Option<&Tensor>,
+    options: SimpleRnnOptions,
+) -> Result<Recurrence> {
+    let walk = Walk {
+        op: "SimpleRNN",
+        cell: Cell::Simple,
+        start: options.initial_state.map(|h| vec![h]),
+        mask: options.mask,
+        backwards: options.go_backwards,
+        sequences: options.return_sequences,
+        fused: !options.unroll && options.activation.is_none(),
+    };
+    let units = walk.check(x, [kernel, recurrent_kernel], bias, 1)?;
+    let activation = options.activation.unwrap_or(Tensor::tanh);
+    let step = |x: &Tensor, state: &[Tensor]| {
+        Ok(vec![activation(&x.add(state[0].matmul(recurrent_kernel)?)?)?])
+    };
+    walk.run(cells::project(x, kernel, bias)?, units, recurrent_kernel, None, &step)
+}
+
+/// The states after a step, from the step's product of the input and the states before it.
+type Step<'a> = &'a dyn Fn(&Tensor, &[Tensor]) -> Result<Vec<Tensor>>;
+
+/// How a layer of any kind goes through a sequence.
+struct Walk {
+    op: &'static str,
+    cell: Cell,
+    start: Option<Vec<Tensor>>,
+    mask: Option<Tensor>,
+    backwards: bool,
+    sequences: bool,
+    fused: bool,
+}
+
+impl Walk {
+    /// Checks the call and gives the units.
+    fn check(
+        &self,
+        x: &Tensor,
+        kernels: [&Tensor; 2],
+        bias: Option<&Tensor>,
+        rows: usize,
+    ) -> Result<usize> {
+        let op = self.op;
+        let &[batch, steps, _] = x.shape() else {
+            return Err(Error::Shape(message!(
+                "{op}: the input is {:?}; it must be [B, T, F]: batch, steps, features.",
+                x.shape()
+            )));
+        };
+        let units = check::kernels_and_bias(op, self.cell.gates(), x, kernels, bias, rows)?;
+        if steps == 0 {
+            return Err(Error::Shape(message!(
+                "{op}: the input is {:?}; a sequence needs one step at least.",
+                x.shape()
+            )));
+        }
+        for state in self.start.iter().flatten() {
+            check::one_state(op, state, [batch, units], x)?;
+        }
+        if let Some(mask) = &self.mask {
+            expect_dtype("Recurrent layer (the mask)", mask.spec(), &[DType::Bool])?;
+            if mask.shape() != [batch, steps] {
+                return Err(Error::Shape(message!(
+                    "{op}: the mask is {:?} and the input {:?}; the mask must be [B, T].",
+                    mask.shape(),
+                    x.shape()
+                )));
+            }
+        }
+        Ok(units)
+    }
+
+    /// `products` `[B,T,G*U]` are those of the inputs with the kernel, the bias added; `bias` `[G*U]` is that of the state's.
+    fn run(
+        &self,
+        products: Tensor,
+        units: usize,
+        recurrent: &Tensor,
+        bias: Option<&Tensor>,
+        step: Step,
+    ) -> Result<Recurrence> {
+        let (batch, steps) = (products.shape()[0], products.shape()[1]);
+        let start = match &self.start {
+            Some(start) => start.clone(),
+            None => {
+                let zero = || {
+                    super::fill(
+                        products.device(),
+                        self.op,
+                        [batch, units].into(),
+                        0.into(),
+                        products.dtype(),
+                    )
+                };
+                (0..self.cell.states()).map(|_| zero()).collect::<Result<_>>()?
+            }
+        };
+        let masked = self.mask.is_some();
+        let caps = products.device().caps();
+        if self.fused && fused::fits(self.cell, [batch, steps, units], masked, caps) {
+            return self.run_fused(&products, &start, recurrent, bias);
+        }
+        let mut order: Vec<usize> = (0..steps).collect();
+        if self.backwards {
+            order.reverse();
+        }
+        let products = steps_of(&products)?;
+        let mask = self.mask.as_ref().map(|mask| mask.unstack(1)).transpose()?;
+        let mut state = start;
+        let mut output: Option<Tensor> = None;
+        let mut outputs = Vec::new();
+        for place in order {
+            let mut next = step(&products[place], &state)?;
+            let mut now = next[0].clone();
+            if let Some(mask) = &mask {
+                let seen = mask[place].expand_dims(1)?;
+                // As Keras: before the first step that counts there is no result, and zeros stand for it.
+                let before = output.as_ref().map_or_else(|| now.zeros_like(), |y| Ok(y.clone()))?;
+                now = select(&seen, &now, &before)?;
+                for (next, before) in next.iter_mut().zip(&state) {
+                    *next = select(&seen, next, before)?;
+                }
+            }
+            state = next;
+            output = Some(now.clone());
+            outputs.push(now);
+        }
+        let output = match (self.sequences, output) {
+            (false, Some(last)) => last,
+            _ => stack(&outputs, 1)?,
+        };
+        Ok(Recurrence { output, state })
+    }
+
+    fn run_fused(
+        &self,
+        products: &Tensor,
+        start: &[Tensor],
+        recurrent: &Tensor,
+        bias: Option<&Tensor>,
+    ) -> Result<Recurrence> {
+        let wide = recurrent.shape()[1];
+        let bias = match bias {
+            Some(bias) => bias.expand_dims(0)?,
+            None => super::fill(
+                products.device(),
+                self.op,
+                [1, wide].into(),
+                0.into(),
+                products.dtype(),
+            )?,
+        };
+        let u = concat([recurrent, &bias], 0)?;
+        let first = concat(start, 1)?;
+        let run = fused::run(self.cell, products, &u, &first, self.mask.as_ref(), self.backwards)?;
+        let narrow = |x: &Tensor| match products.dtype() {
+            DType::F32 => Ok(x.clone()),
+            dtype => x.cast(dtype),
+        };
+        let state: Vec<Tensor> = run.state.iter().map(narrow).collect::<Result<_>>()?;
+        let mut output = match self.sequences {
+            true => narrow(&run.sequence)?.transpose([1, 0, 2])?,
+            false => state[0].clone(),
+        };
+        if let (Some(mask), Some(_)) = (&self.mask, &self.start) {
+            // Where no step has counted yet, the state is the first one, and the result zeros.
+            let counts = mask.cast(DType::I32)?;
+            let counts = if self.backwards { counts.reverse(1)? } else { counts };
+            let any = match self.sequences {
+                true => counts.cumsum(1)?,
+                false => counts.reduce_sum(1)?,
+            };
+            output = select(&any.greater(0)?.expand_dims(-1)?, &output, &output.zeros_like()?)?;
+        }
+        Ok(Recurrence { output, state })
+    }
+}
+
+/// The steps of `[B,T,N]`, each `[B,N]`. They are cut out of pieces of the sequence: each slice's gradient has the size of
+/// what it was cut from, so cutting all steps from the whole would cost the square of their number.
+fn steps_of(x: &Tensor) -> Result<Vec<Tensor>> {
+    let count = x.shape()[1];
+    if count <= 8 {
+        return x.unstack(1);
+    }
+    let piece = count.isqrt().max(2);
+    let mut sizes = vec![piece; count / piece];
+    sizes.extend((count % piece > 0).then_some(count % piece));
+    let mut steps = Vec::with_capacity(count);
+    for part in x.split_sizes(&sizes, 1)? {
+        steps.extend(part.unstack(1)?);
+    }
+    Ok(steps)
+}
+
+/// The kernel, the recurrent kernel and the bias, if there is one, by Keras's names.
+fn weights(c: &Args) -> Answer<([&Tensor; 2], Option<&Tensor>)> {
+    let bias = c.tensors().iter().any(|(name, _)| name == "bias");
+    let bias = if bias { Some(c.arg("bias")?) } else { None };
+    Ok(([c.arg("kernel")?, c.arg("recurrent_kernel")?], bias))
+}
+
+/// A sequence, two states, and the weights of `G` gates: kernel, recurrent kernel, bias.
+const fn inputs<const G: usize>(bias: &'static [usize]) -> [Input; 5] {
+    const F: [&[usize]; 5] = [&[3, 4], &[], &[3, 12], &[3, 16], &[]];
+    const U: [&[usize]; 5] = [&[4, 4], &[], &[4, 12], &[4, 16], &[]];
+    let at = if G == 1 { 0 } else { G - 1 };
+    [(&[2, 3, 3], ANY), (&[2, 4], ANY), (F[at], ANY), (U[at], ANY), (bias, ANY)]
+}
+
+/// Which steps of two sequences of three count.
+fn some_steps() -> Result<Tensor> {
+    Tensor::from_slice(&[false, true, true, true, false, true], [2, 3])
+}
+
+/// The output and all states in one.
+fn all_of(result: Recurrence) -> Result<Tensor> {
+    let flat = |x: &Tensor| x.reshape([-1]);
+    let mut parts = vec![flat(&result.output)?];
+    for state in &result.state {
+        parts.push(flat(state)?);
+    }
+    concat(&parts, 0)
+}
+
+/// Calls that bring every kernel of a layer, and its gradient's, with every dtype.
+fn kernel_calls(cell: Cell, make: Make, dtype: DType) -> Result<Vec<Tensor>> {
+    let gates = cell.gates();
+    let (x, u) = (make(&[3, 2, gates * 8], dtype), make(&[9, gates * 8], dtype));
+    let (start, mask) = (make(&[3, cell.states() * 8], dtype), make(&[3, 2], DType::Bool));
+    let plain = fused::run(cell, &x, &u, &start, None, false)?;
+    let masked = fused::run(cell, &x, &u, &start, Some(&mask), true)?;
+    Ok(vec![plain.sequence, masked.sequence])
+}
+
+/// The inventory of this folder.
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::new(Kind::Kernel, "lstm", &["keras.layers.LSTM"], |c| {
+        let ([kernel, recurrent], bias) = weights(c)?;
+        let options = LstmOptions::new()
+            .go_backwards(c.flag("go_backwards")?)
+            .return_sequences(c.flag("return_sequences")?);
+        Ok(vec![lstm(c.x()?, kernel, recurrent, bias, options)?.output])
+    })
+    .cases(|cases| {
+        let run = |x: &[Tensor], unroll: bool, backwards: bool| {
+            let mask = if backwards { Some(some_steps()?) } else { None };
+            let options = LstmOptions::new()
+                .initial_state([x[1].clone(), x[1].multiply(0.5)?])
+                .mask(mask)
+                .go_backwards(backwards)
+                .return_sequences(backwards)
+                .unroll(unroll);
+            all_of(lstm(&x[0], &x[2], &x[3], Some(&x[4]), options)?)
+        };
+        let inputs = inputs::<4>(&[16]);
+        cases.add_first_order("lstm", &inputs, move |x| run(x, false, false));
+        cases.add_first_order("lstm backwards", &inputs, move |x| run(x, false, true));
+        cases.add("lstm unrolled", &inputs, move |x| run(x, true, true));
+    })
+    .kernels(&[|make, dtype| kernel_calls(Cell::Lstm, make, dtype)]),
+    Entry::new(Kind::Kernel, "gru", &["keras.layers.GRU"], |c| {
+        let ([kernel, recurrent], bias) = weights(c)?;
+        let options = GruOptions::new()
+            .go_backwards(c.flag("go_backwards")?)
+            .return_sequences(c.flag("return_sequences")?);
+        Ok(vec![gru(c.x()?, kernel, recurrent, bias, options)?.output])
+    })
+    .cases(|cases| {
+        let run = |x: &[Tensor], unroll: bool, after: bool, backwards: bool| {
+            let mask = if backwards { Some(some_steps()?) } else { None };
+            let options = GruOptions::new()
+                .initial_state(x[1].clone())
+                .mask(mask)
+                .go_backwards(backwards)
+                .return_sequences(backwards)
+                .reset_after(after)
+                .unroll(unroll);
+            all_of(gru(&x[0], &x[2], &x[3], Some(&x[4]), options)?)
+        };
+        let after = inputs::<3>(&[2, 12]);
+        cases.add_first_order("gru", &after, move |x| run(x, false, true, false));
+        cases.add_first_order("gru backwards", &after, move |x| run(x, false, true, true));
+        cases.add("gru unrolled", &after, move |x| run(x, true, true, true));
+        cases.add("gru with the reset before", &inputs::<3>(&[12]), move |x| {
+            run(x, false, false, true)
+        });
+    })
+    .kernels(&[|make, dtype| kernel_calls(Cell::Gru, make, dtype)]),
+    Entry::new(Kind::Kernel, "simple_rnn", &["keras.layers.SimpleRNN"], |c| {
+        let ([kernel, recurrent], bias) = weights(c)?;
+        let options = SimpleRnnOptions::new()
+            .go_backwards(c.flag("go_backwards")?)
+            .return_sequences(c.flag("return_sequences")?);
+        Ok(vec![simple_rnn(c.x()?, kernel, recurrent, bias, options)?.output])
+    })
+    .cases(|cases| {
+        let run = |x: &[Tensor], unroll: bool, backwards: bool| {
+            let mask = if backwards { Some(some_steps()?) } else { None };
+            let options = SimpleRnnOptions::new()
+                .initial_state(x[1].clone())
+                .mask(mask)
+                .go_backwards(backwards)
+                .return_sequences(backwards)
+                .unroll(unroll);
+            all_of(simple_rnn(&x[0], &x[2], &x[3], Some(&x[4]), options)?)
+        };
+        let inputs = inputs::<1>(&[4]);
+        cases.add_first_order("simple_rnn", &inputs, move |x| run(x, false, false));
+        cases.add_first_order("simple_rnn backwards", &inputs, move |x| run(x, false, true));
+        cases.add("simple_rnn unrolled", &inputs, move |x| run(x, true, true));
+    })
+    .kernels(&[|make, dtype| kernel_calls(Cell::Simple, make, dtype)]),
+    Entry::new(Kind::Composed, "lstm_cell", &["keras.layers.LSTMCell"], |c| {
+        let ([kernel, recurrent], bias) = weights(c)?;
+        Ok(lstm_cell(c.x()?, [c.arg("h")?, c.arg("c")?], kernel, recurrent, bias)?.to_vec())
+    })
+    .cases(|cases| {
+        let inputs: [Input; 4] = [(&[2, 3], ANY), (&[2, 2], ANY), (&[3, 8], ANY), (&[2, 8], ANY)];
+        cases.add("lstm_cell", &inputs, |x| {
+            let [h, c] = lstm_cell(&x[0], [&x[1], &x[1]], &x[2], &x[3], None)?;
+            concat([h, c], 1)
+        });
+    }),
+    Entry::new(Kind::Composed, "gru_cell", &["keras.layers.GRUCell"], |c| {
+        let ([kernel, recurrent], bias) = weights(c)?;
+        let before = matches!(c.attribute("reset_after", |v| Some(v.clone()))?, Some(v) if v == false.into());
+        one(gru_cell(c.x()?, c.arg("h")?, kernel, recurrent, bias, !before))
+    })
+    .cases(|cases| {
+        for (after, bias) in [(true, &[2, 6][..]), (false, &[6][..])] {
+            let inputs: [Input; 5] =
+                [(&[2, 3], ANY), (&[2, 2], ANY), (&[3, 6], ANY), (&[2, 6], ANY), (bias, ANY)];
+            cases.add(format!("gru_cell {after}"), &inputs, move |x| {
+                gru_cell(&x[0], &x[1], &x[2], &x[3], Some(&x[4]), after)
+            });
+        }
+    }),
+    Entry::new(Kind::Composed, "simple_rnn_cell", &["keras.layers.SimpleRNNCell"], |c| {
+        let ([kernel, recurrent], bias) = weights(c)?;
+        one(simple_rnn_cell(c.x()?, c.arg("h")?, kernel, recurrent, bias, Tensor::tanh))
+    })
+    .cases(|cases| {
+        let inputs: [Input; 4] = [(&[2, 3], ANY), (&[2, 2], ANY), (&[3, 2], ANY), (&[2, 2], ANY)];
+        cases.add("simple_rnn_cell", &inputs, |x| {
+            simple_rnn_cell(&x[0], &x[1], &x[2], &x[3], None, Tensor::softsign)
+        });
+    }),
+];
