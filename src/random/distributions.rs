@@ -14,14 +14,14 @@ impl Stream<'_> {
     pub(super) fn bernoulli(self, shape: Shape, probs: Operand) -> Result<Tensor> {
         let probs = parameter("Bernoulli", probs, None)?;
         fits("Bernoulli", "probs", &probs, &shape)?;
-        self.draw(Some(probs.device()), Distribution::Uniform, &shape)?.less(probs)
+        self.draw(Some(probs.device()), Distribution::UNIFORM, &shape)?.less(probs)
     }
 
     pub(super) fn exponential(self, shape: Shape, rate: Operand) -> Result<Tensor> {
         let rate = parameter("Exponential", rate, None)?;
         fits("Exponential", "rate", &rate, &shape)?;
         // Of 32 bits, so that the largest numbers are as rare as they should be; never 0.
-        let words = self.draw(Some(rate.device()), Distribution::Bits, &shape)?;
+        let words = self.draw(Some(rate.device()), Distribution::BITS, &shape)?;
         let unit = words.cast(DType::F32)?.multiply(2f32.powi(-32))?.add(2f32.powi(-33))?;
         unit.log()?.negative()?.divide(rate)
     }
@@ -35,13 +35,13 @@ impl Stream<'_> {
         if let Some(beta) = &beta {
             fits("Gamma", "beta", beta, &shape)?;
         }
-        let unit = self.draw_of(Distribution::Gamma, &shape, &[&alpha])?;
+        let unit = self.draw_of(Distribution::GAMMA, &shape, &[&alpha])?;
         beta.map_or(Ok(unit.clone()), |beta| unit.divide(beta))
     }
 
     pub(super) fn poisson(self, shape: Shape, lam: Operand) -> Result<Tensor> {
         let mean = parameter("Poisson", lam, None)?;
-        self.draw_of(Distribution::Poisson, &shape, &[&mean])
+        self.draw_of(Distribution::POISSON, &shape, &[&mean])
     }
 
     pub(super) fn binomial(self, shape: Shape, counts: Operand, probs: Operand) -> Result<Tensor> {
@@ -51,7 +51,7 @@ impl Stream<'_> {
         };
         let counts = parameter("Binomial", counts, None)?;
         let probs = parameter("Binomial", probs, Some(&counts))?;
-        let drawn = self.draw_of(Distribution::Binomial, &shape, &[&counts, &probs])?;
+        let drawn = self.draw_of(Distribution::BINOMIAL, &shape, &[&counts, &probs])?;
         drawn.cast(DType::I32)
     }
 
@@ -60,8 +60,8 @@ impl Stream<'_> {
         let b = parameter("Beta", b, Some(&a))?;
         // x / (x + y) of two gamma numbers, by their logarithms: both may be too small for a float.
         let [first, second] = self.two();
-        let x = first.draw_of(Distribution::LogGamma, &shape, &[&a])?;
-        let y = second.draw_of(Distribution::LogGamma, &shape, &[&b])?;
+        let x = first.draw_of(Distribution::LOG_GAMMA, &shape, &[&a])?;
+        let y = second.draw_of(Distribution::LOG_GAMMA, &shape, &[&b])?;
         x.subtract(y)?.sigmoid()
     }
 
@@ -72,15 +72,15 @@ impl Stream<'_> {
                 "Dirichlet: the shape is {shape}; its last axis must be the classes, whose numbers add up to 1."
             )));
         }
-        self.draw_of(Distribution::LogGamma, &shape, &[&alpha])?.softmax(-1)
+        self.draw_of(Distribution::LOG_GAMMA, &shape, &[&alpha])?.softmax(-1)
     }
 
     pub(super) fn student_t(self, shape: Shape, df: Operand) -> Result<Tensor> {
         let half = parameter("StudentT", df, None)?.multiply(0.5)?;
         // A normal number by the root of a chi-square number, whose logarithm is drawn.
         let [first, second] = self.two();
-        let normal = first.draw(Some(half.device()), Distribution::Normal, &shape)?;
-        let spread = second.draw_of(Distribution::LogGamma, &shape, &[&half])?;
+        let normal = first.draw(Some(half.device()), Distribution::NORMAL, &shape)?;
+        let spread = second.draw_of(Distribution::LOG_GAMMA, &shape, &[&half])?;
         normal.multiply(half.log()?.subtract(spread)?.multiply(0.5)?.exp()?)
     }
 
@@ -99,7 +99,7 @@ impl Stream<'_> {
             )));
         }
         let shape = Shape::from([rows, num_samples]);
-        let words = self.draw(Some(logits.device()), Distribution::Bits, &shape)?;
+        let words = self.draw(Some(logits.device()), Distribution::BITS, &shape)?;
         if shape.contains(&0) {
             return words.cast(DType::I32);
         }
@@ -118,7 +118,7 @@ impl Stream<'_> {
         let Some(&rows) = x.shape().first().filter(|rows| **rows > 1) else {
             return Ok(x.clone());
         };
-        let words = self.draw(Some(x.device()), Distribution::Bits, &Shape::from([rows]))?;
+        let words = self.draw(Some(x.device()), Distribution::BITS, &Shape::from([rows]))?;
         x.gather(&words.argsort(0)?, 0)
     }
 }

@@ -91,7 +91,7 @@ impl Generator {
     /// # Errors
     /// [`Error::Device`] if there is no device or no memory.
     pub fn uniform(&self, shape: impl Into<Shape>) -> Result<Tensor> {
-        self.draw(None, Distribution::Uniform, shape.into())
+        self.draw(None, Distribution::UNIFORM, shape.into())
     }
 
     /// As [`Generator::uniform`], with another range.
@@ -107,7 +107,7 @@ impl Generator {
     /// # Errors
     /// As [`Generator::uniform`].
     pub fn normal(&self, shape: impl Into<Shape>) -> Result<Tensor> {
-        self.draw(None, Distribution::Normal, shape.into())
+        self.draw(None, Distribution::NORMAL, shape.into())
     }
 
     /// As [`Generator::normal`], with another mean and deviation.
@@ -123,7 +123,7 @@ impl Generator {
     /// # Errors
     /// As [`Generator::uniform`].
     pub fn truncated_normal(&self, shape: impl Into<Shape>) -> Result<Tensor> {
-        self.draw(None, Distribution::TruncatedNormal, shape.into())
+        self.draw(None, Distribution::TRUNCATED_NORMAL, shape.into())
     }
 
     /// As [`Generator::truncated_normal`], with another mean and deviation.
@@ -152,7 +152,7 @@ impl Generator {
     /// # Errors
     /// As [`Generator::uniform`].
     pub fn bits(&self, shape: impl Into<Shape>) -> Result<Tensor> {
-        self.draw(None, Distribution::Bits, shape.into())
+        self.draw(None, Distribution::BITS, shape.into())
     }
 
     /// Shuffles the numbers `0..n` on the host, for instance to set the order of examples.
@@ -180,7 +180,7 @@ impl Generator {
     }
 
     pub(crate) fn uniform_on(&self, device: &Device, shape: &[usize]) -> Result<Tensor> {
-        self.draw(Some(device), Distribution::Uniform, shape.into())
+        self.draw(Some(device), Distribution::UNIFORM, shape.into())
     }
 
     fn at(state: State) -> Self {
@@ -190,7 +190,7 @@ impl Generator {
     pub(super) fn draw(
         &self,
         device: Option<&Device>,
-        what: Distribution,
+        what: &'static Distribution,
         shape: Shape,
     ) -> Result<Tensor> {
         let (words, owner) = self.numbers(&shape);
@@ -200,7 +200,7 @@ impl Generator {
     /// Draws from a distribution with parameters, which broadcast to `shape`.
     pub(super) fn draw_of(
         &self,
-        what: Distribution,
+        what: &'static Distribution,
         shape: Shape,
         parameters: &[&Tensor],
     ) -> Result<Tensor> {

@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 /// # Errors
 /// As [`Generator::uniform`](super::Generator::uniform).
 pub fn stateless_uniform(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tensor> {
-    stateless(Distribution::Uniform, shape.into(), seed)
+    stateless(Distribution::UNIFORM, shape.into(), seed)
 }
 
 /// As [`stateless_uniform`], with another range.
@@ -47,7 +47,7 @@ pub fn stateless_uniform_int(
 /// # Errors
 /// As [`Generator::uniform`](super::Generator::uniform).
 pub fn stateless_bits(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tensor> {
-    stateless(Distribution::Bits, shape.into(), seed)
+    stateless(Distribution::BITS, shape.into(), seed)
 }
 
 /// Draws normal numbers that depend on `seed` alone.
@@ -55,7 +55,7 @@ pub fn stateless_bits(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tensor>
 /// # Errors
 /// As [`Generator::uniform`](super::Generator::uniform).
 pub fn stateless_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tensor> {
-    stateless(Distribution::Normal, shape.into(), seed)
+    stateless(Distribution::NORMAL, shape.into(), seed)
 }
 
 /// Draws truncated normal numbers that depend on `seed` alone.
@@ -63,9 +63,9 @@ pub fn stateless_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tenso
 /// # Errors
 /// As [`Generator::uniform`](super::Generator::uniform).
 pub fn stateless_truncated_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tensor> {
-    stateless(Distribution::TruncatedNormal, shape.into(), seed)
+    stateless(Distribution::TRUNCATED_NORMAL, shape.into(), seed)
 }
 
-fn stateless(what: Distribution, shape: Shape, seed: [i32; 2]) -> Result<Tensor> {
+fn stateless(what: &'static Distribution, shape: Shape, seed: [i32; 2]) -> Result<Tensor> {
     philox_random(None, what, shape, seeded(seed), None)
 }

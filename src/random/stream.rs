@@ -20,7 +20,7 @@ impl Stream<'_> {
     pub(super) fn draw(
         self,
         device: Option<&Device>,
-        what: Distribution,
+        what: &'static Distribution,
         shape: &Shape,
     ) -> Result<Tensor> {
         match self {
@@ -34,7 +34,7 @@ impl Stream<'_> {
     /// Draws from a distribution with parameters, which broadcast to `shape`.
     pub(super) fn draw_of(
         self,
-        what: Distribution,
+        what: &'static Distribution,
         shape: &Shape,
         parameters: &[&Tensor],
     ) -> Result<Tensor> {

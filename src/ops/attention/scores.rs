@@ -112,7 +112,7 @@ impl Layout {
         let [a, b] = self.seed.0;
         let words = RuntimeScalars::from_slice(&[a, b, 0, 0, 0, 0]);
         let shape = [self.count(), self.rows, whole].into();
-        let u = philox_random(Some(q.device()), Distribution::Uniform, shape, words, None)?;
+        let u = philox_random(Some(q.device()), Distribution::UNIFORM, shape, words, None)?;
         let u = u.slice(&[0; 3], &[-1, -1, self.keys as i64])?;
         let number =
             |v: f32| fill(q.device(), "Attention", Default::default(), Scalar::from(v), DType::F32);

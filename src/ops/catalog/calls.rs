@@ -135,10 +135,10 @@ impl Catalog {
             });
         }
         for distribution in [
-            Distribution::Uniform,
-            Distribution::Normal,
-            Distribution::TruncatedNormal,
-            Distribution::Bits,
+            Distribution::UNIFORM,
+            Distribution::NORMAL,
+            Distribution::TRUNCATED_NORMAL,
+            Distribution::BITS,
         ] {
             for shape in SHAPES {
                 self.add(format!("{distribution:?}"), |c| {
@@ -148,17 +148,17 @@ impl Catalog {
             }
         }
         for distribution in [
-            Distribution::Gamma,
-            Distribution::LogGamma,
-            Distribution::Poisson,
-            Distribution::Binomial,
+            Distribution::GAMMA,
+            Distribution::LOG_GAMMA,
+            Distribution::POISSON,
+            Distribution::BINOMIAL,
         ] {
             for shape in SHAPES {
                 self.add(format!("{distribution:?}"), |c| {
                     let words = crate::graph::RuntimeScalars::from_slice(&[1, 2, 0, 0, 0, 0]);
                     let (each, one) = (c.tensor(shape, F32), c.tensor([], F32));
                     let parameters = [&each, &one];
-                    let count = distribution.parameters().len();
+                    let count = distribution.parameters.len();
                     philox_random_of(distribution, shape.into(), words, None, &parameters[..count])
                 });
             }

@@ -28,7 +28,8 @@ impl Tensor {
     /// Convolves images `[N,H,W,C]` with `filters` `[KH,KW,C,O]` to `[N,OH,OW,O]`:
     /// `y[n,i,j,o] = sum over u,v,c of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * w[u,v,c,o]`.
     ///
-    /// Filters `[KH,KW,C/G,O]` make G groups: the first `O/G` filters see the first `C/G` channels, and so on.
+    /// Filters `[KH,KW,C/G,O]` make G groups: the first `O/G` filters see the first `C/G` channels, and so on. If each channel
+    /// is a group, [`Tensor::depthwise_conv2d`] computes the same faster.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -46,13 +47,6 @@ impl Tensor {
     /// pairs, or a stride or dilation is 0; [`Error::DType`](crate::Error::DType) if the dtypes differ or are not float.
     pub fn conv2d(&self, filters: impl Into<Operand>, options: Conv2dOptions) -> Result<Tensor> {
         let filters = filters.into().beside("Conv2D", self)?;
-        if let (&[_, _, _, c], &[kh, kw, 1, o]) = (self.shape(), filters.shape()) {
-            // Each channel is a group. The numbers of these filters lie as those of a depthwise convolution.
-            if c > 1 && o.is_multiple_of(c) && self.dtype() == filters.dtype() {
-                let each = filters.reshape_to([kh, kw, c, o / c].into())?;
-                return self.depthwise_conv2d(&each, options);
-            }
-        }
         dispatch(Conv2d { options }, &[self, &filters])
     }
 }

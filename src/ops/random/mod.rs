@@ -20,42 +20,113 @@ use crate::runtime::Device;
 use crate::shape::{Shape, broadcast};
 use crate::tensor::Tensor;
 
-/// The distribution of the numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Distribution {
-    /// `f32` in [0, 1), of 2^23 values.
-    Uniform,
-    /// Mean 0, deviation 1.
-    Normal,
-    /// Normal; numbers beyond two deviations are drawn again.
-    TruncatedNormal,
-    /// 32 random bits, as `u32`.
-    Bits,
-    /// Gamma of scale 1; takes `alpha`.
-    Gamma,
-    /// The logarithm of such numbers, which small `alpha` make too small for a float.
-    LogGamma,
-    /// Whole numbers as `f32`; takes the mean.
-    Poisson,
-    /// Whole numbers as `f32`; takes how many trials there are, and the chance of each.
-    Binomial,
+/// A distribution of numbers. A program contains the formulas of those alone that it draws from.
+pub(crate) struct Distribution {
+    /// The formula's name among kernels.
+    name: &'static str,
+    /// TensorFlow's name of the op.
+    op: &'static str,
+    /// The names of the parameters, which are `f32` and broadcast to the shape that is drawn.
+    pub(crate) parameters: &'static [&'static str],
+    /// The numbers of four elements, from the key `k0, k1`, the counter `c0` to `c3` and their indices `i`.
+    body: fn() -> String,
 }
 
+/// Four neighbouring elements come from one counter.
+const WORDS: &str = "philox(advance(vec4<u32>(c0, c1, c2, c3), i.x / 4u), vec2<u32>(k0, k1))";
+
 impl Distribution {
-    /// The names of the parameters, which are `f32` and broadcast to the shape that is drawn.
-    pub(crate) fn parameters(self) -> &'static [&'static str] {
-        match self {
-            Distribution::Gamma | Distribution::LogGamma => &["alpha"],
-            Distribution::Poisson => &["mean"],
-            Distribution::Binomial => &["counts", "probs"],
-            _ => &[],
-        }
+    /// `f32` in [0, 1), of 2^23 values.
+    pub(crate) const UNIFORM: &'static Self =
+        &Self::plain("random_uniform", "StatelessRandomUniformV2", || {
+            format!("unit_floats({WORDS})")
+        });
+    /// 32 random bits, as `u32`.
+    pub(crate) const BITS: &'static Self =
+        &Self::plain("random_bits", "StatelessRandomUniformFullIntV2", || WORDS.to_string());
+    /// Mean 0, deviation 1.
+    pub(crate) const NORMAL: &'static Self =
+        &Self::plain("random_normal", "StatelessRandomNormalV2", || {
+            format!(
+                "    let u = unit_floats({WORDS});\n    \
+                 return vec4<f32>(box_muller(u.xy), box_muller(u.zw));"
+            )
+        });
+    /// Normal; numbers beyond two deviations are drawn again. Each four elements own 256 counters. Half of 2^-8 draws
+    /// need a second one; 64 never suffice with a chance of 1e-80.
+    pub(crate) const TRUNCATED_NORMAL: &'static Self = &Self::plain(
+        "truncated_normal",
+        "StatelessTruncatedNormalV2",
+        || {
+            "    var y = vec4<f32>(0.0);\n    var found = 0u;\n    \
+             let start = advance_256(vec4<u32>(c0, c1, c2, c3), i.x / 4u);\n    \
+             for (var n = 0u; n < 64u && found < 4u; n++) {\n        \
+             let u = unit_floats(philox(advance(start, n), vec2<u32>(k0, k1)));\n        \
+             let z = vec4<f32>(box_muller(u.xy), box_muller(u.zw));\n        \
+             for (var k = 0u; k < 4u; k++) {\n            \
+             if (found < 4u && abs(z[k]) < 2.0) {\n                y[found] = z[k];\n                found += 1u;\n            }\n        \
+             }\n    }\n    return y;"
+                .to_string()
+        },
+    );
+    /// Gamma of scale 1.
+    pub(crate) const GAMMA: &'static Self = &Distribution {
+        name: "random_gamma",
+        op: "StatelessRandomGammaV3",
+        parameters: &["alpha"],
+        body: || bodies::gamma(false),
+    };
+    /// The logarithm of such numbers, which small `alpha` make too small for a float.
+    pub(crate) const LOG_GAMMA: &'static Self = &Distribution {
+        name: "random_log_gamma",
+        op: "StatelessRandomGammaV3",
+        parameters: &["alpha"],
+        body: || bodies::gamma(true),
+    };
+    /// Whole numbers as `f32`.
+    pub(crate) const POISSON: &'static Self = &Distribution {
+        name: "random_poisson",
+        op: "StatelessRandomPoisson",
+        parameters: &["mean"],
+        body: bodies::poisson,
+    };
+    /// Whole numbers as `f32`; the parameters are how many trials there are, and the chance of each.
+    pub(crate) const BINOMIAL: &'static Self = &Distribution {
+        name: "random_binomial",
+        op: "StatelessRandomBinomial",
+        parameters: &["counts", "probs"],
+        body: bodies::binomial,
+    };
+
+    const fn plain(name: &'static str, op: &'static str, body: fn() -> String) -> Self {
+        Distribution { name, op, parameters: &[], body }
+    }
+}
+
+impl std::fmt::Debug for Distribution {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+// Their names tell them apart.
+impl PartialEq for Distribution {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Distribution {}
+
+impl std::hash::Hash for Distribution {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
     }
 }
 
 /// As [`philox_random`], for a distribution with parameters.
 pub(crate) fn philox_random_of(
-    distribution: Distribution,
+    distribution: &'static Distribution,
     shape: Shape,
     words: RuntimeScalars,
     owner: Option<Owner<Result<RuntimeScalars>>>,
@@ -69,12 +140,12 @@ pub(crate) fn philox_random_of(
 /// Draws a tensor of `shape` at the key and counter in `words`; `owner` gives those of the next draw.
 pub(crate) fn philox_random(
     device: Option<&Device>,
-    distribution: Distribution,
+    distribution: &'static Distribution,
     shape: Shape,
     words: RuntimeScalars,
     owner: Option<Owner<Result<RuntimeScalars>>>,
 ) -> Result<Tensor> {
-    let dtype = if distribution == Distribution::Bits { DType::U32 } else { DType::F32 };
+    let dtype = if distribution == Distribution::BITS { DType::U32 } else { DType::F32 };
     let words = Runtime(words);
     eager::create(Random { spec: Spec { shape, dtype }, distribution, words }, device, owner)
 }
@@ -82,27 +153,19 @@ pub(crate) fn philox_random(
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Random {
     spec: Spec,
-    distribution: Distribution,
+    distribution: &'static Distribution,
     /// The key's two words, and the counter's four.
     words: Runtime<RuntimeScalars>,
 }
 
 impl Op for Random {
     fn name(&self) -> &'static str {
-        match self.distribution {
-            Distribution::Uniform => "StatelessRandomUniformV2",
-            Distribution::Normal => "StatelessRandomNormalV2",
-            Distribution::TruncatedNormal => "StatelessTruncatedNormalV2",
-            Distribution::Bits => "StatelessRandomUniformFullIntV2",
-            Distribution::Gamma | Distribution::LogGamma => "StatelessRandomGammaV3",
-            Distribution::Poisson => "StatelessRandomPoisson",
-            Distribution::Binomial => "StatelessRandomBinomial",
-        }
+        self.distribution.op
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         let shape = &self.spec.shape;
-        for (name, input) in self.distribution.parameters().iter().zip(inputs) {
+        for (name, input) in self.distribution.parameters.iter().zip(inputs) {
             let op = self.name();
             expect_dtype(op, input, &[DType::F32])?;
             let fits = broadcast(op, &input.shape, shape).is_ok_and(|all| all == *shape);
@@ -122,42 +185,9 @@ impl Op for Random {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        // Four neighbouring elements come from one counter.
-        let counter = "advance(vec4<u32>(c0, c1, c2, c3), i.x / 4u)";
-        let (name, body) = match self.distribution {
-            Distribution::Uniform => {
-                ("random_uniform", format!("unit_floats(philox({counter}, vec2<u32>(k0, k1)))"))
-            }
-            Distribution::Bits => ("random_bits", format!("philox({counter}, vec2<u32>(k0, k1))")),
-            Distribution::Normal => (
-                "random_normal",
-                format!(
-                    "    let u = unit_floats(philox({counter}, vec2<u32>(k0, k1)));\n    \
-                     return vec4<f32>(box_muller(u.xy), box_muller(u.zw));"
-                ),
-            ),
-            // Each four elements own 256 counters. Half of 2^-8 draws need a second one; 64 never suffice
-            // with a chance of 1e-80.
-            Distribution::TruncatedNormal => (
-                "truncated_normal",
-                "    var y = vec4<f32>(0.0);\n    var found = 0u;\n    \
-                 let start = advance_256(vec4<u32>(c0, c1, c2, c3), i.x / 4u);\n    \
-                 for (var n = 0u; n < 64u && found < 4u; n++) {\n        \
-                 let u = unit_floats(philox(advance(start, n), vec2<u32>(k0, k1)));\n        \
-                 let z = vec4<f32>(box_muller(u.xy), box_muller(u.zw));\n        \
-                 for (var k = 0u; k < 4u; k++) {\n            \
-                 if (found < 4u && abs(z[k]) < 2.0) {\n                y[found] = z[k];\n                found += 1u;\n            }\n        \
-                 }\n    }\n    return y;"
-                    .to_string(),
-            ),
-            Distribution::Gamma => ("random_gamma", bodies::gamma(false)),
-            Distribution::LogGamma => ("random_log_gamma", bodies::gamma(true)),
-            Distribution::Poisson => ("random_poisson", bodies::poisson()),
-            Distribution::Binomial => ("random_binomial", bodies::binomial()),
-        };
-        let parameters = self.distribution.parameters();
+        let Distribution { name, parameters, body, .. } = self.distribution;
         let place = if parameters.is_empty() { Arg::Quad } else { Arg::Index };
-        let mut elementwise = Elementwise::new(name, body);
+        let mut elementwise = Elementwise::new(*name, body());
         for (at, name) in parameters.iter().enumerate() {
             elementwise = elementwise.input(*name, at, View::broadcast(cx.inputs[at], cx.output));
         }
