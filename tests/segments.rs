@@ -59,6 +59,7 @@ fn many_segments_are_what_loops_on_the_host_make_of_them() {
         (3_000, 40_000, 2, false),
         (70, 200_003, 1, false),
         (60_000, 60_000, 1, false),
+        (900_000, 10, 1, true),
     ] {
         let (x, ids) = (numbers.whole(count * inner), numbers.ids(count, rows, skew));
         let sizes = [rows, inner];

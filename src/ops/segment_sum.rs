@@ -94,6 +94,8 @@ pub(super) struct SegmentSum {
 /// Where ids times segments come to no more, each segment looks through all ids; else the ids are sorted. Sorting takes
 /// about ten launches and the time to compile four texts, once.
 const FEW: usize = 1 << 23;
+/// So many segments look through all ids sooner than those are sorted.
+const HANDFUL: usize = 32;
 
 impl Op for SegmentSum {
     fn name(&self) -> &'static str {
@@ -112,7 +114,10 @@ impl Op for SegmentSum {
             unreachable!("segment_sum makes three axes");
         };
         let sizes = Sizes { batch, count, inner, rows: self.rows };
-        if batch.saturating_mul(count).saturating_mul(self.rows) > FEW {
+        let many =
+            batch.saturating_mul(count).saturating_mul(self.rows) > FEW && self.rows > HANDFUL;
+        let fits = DType::U32.bytes(2 * batch * count) <= cx.caps.binding_bytes;
+        if many && fits {
             let integers = !cx.output.dtype.is_float() && !self.product;
             return if integers { self.folded(sizes, cx) } else { self.sorted(sizes, cx) };
         }
