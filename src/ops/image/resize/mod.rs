@@ -219,22 +219,25 @@ fn resample(x: &Tensor, rows: Line, columns: Line, dtype: DType) -> Result<Tenso
             ([b, h, w, c], rows, columns)
         }
     };
-    let words = [words(&rows.spans()), words(&columns.spans())].concat();
+    let words = [words(&rows), words(&columns)].concat();
     let table = x.device().scope(|| Tensor::from_slice(&words, [words.len()]))?;
     let op = Resample { rows, columns, dtype };
     dispatch(op, &[&x.reshape_to(form.into())?, &table])?.reshape_to(shape)
 }
 
-/// The lines of the shader's table.
-fn words(spans: &[Span]) -> Vec<u32> {
-    let taps = taps(spans);
-    let line = |span: &Span| {
-        let mut words = vec![span.start as u32, span.weights.len() as u32];
+/// The lines of the shader's table, whose spans all have the same length, within the image.
+fn words(line: &Line) -> Vec<u32> {
+    let spans = line.spans();
+    let taps = taps(&spans);
+    let words = |span: &Span| {
+        let start = span.start.min(line.input() - taps);
+        let mut words = vec![start as u32];
+        words.resize(1 + span.start - start, 0);
         words.extend(span.weights.iter().map(|weight| weight.to_bits()));
-        words.resize(2 + taps, 0);
+        words.resize(1 + taps, 0);
         words
     };
-    spans.iter().flat_map(line).collect()
+    spans.iter().flat_map(words).collect()
 }
 
 /// Of `[B,H,W,C]` and the table of both lines.
@@ -253,17 +256,20 @@ impl Op for Resample {
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         let x = inputs[0];
         expect_dtype("Resize", x, &[DType::F32, DType::F16, DType::I32])?;
-        Ok(Spec::new(
-            [x.shape[0], self.rows.output(), self.columns.output(), x.shape[3]],
-            self.dtype,
-        ))
+        let [rows, columns] = [self.rows.output(), self.columns.output()];
+        // Places and channels are one axis where four places fill vectors that their channels do not.
+        Ok(match self.together(x.shape[3]) {
+            true => Spec::new([x.shape[0], rows, columns * x.shape[3]], self.dtype),
+            false => Spec::new([x.shape[0], rows, columns, x.shape[3]], self.dtype),
+        })
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let [th, tw] = [self.rows, self.columns].map(|line| taps(&line.spans()));
         let (whole, results) = (th * tw, cx.output.elements());
-        if th * (1 + tw) <= cx.caps.loop_iterations {
-            return self.kernel(cx, [th, tw], None).into();
+        let places = if self.together(cx.inputs[0].shape[3]) { 4 } else { 1 };
+        if places * th * (1 + tw) <= cx.caps.loop_iterations {
+            return self.kernel(cx, [th, tw], places, None).into();
         }
         // Several threads share the places of a sum.
         let part = split_length(whole, results, cx.caps);
@@ -271,7 +277,7 @@ impl Op for Resample {
         let (sums, dtype) = (cx.inputs[0].dtype.register(), cx.output.dtype);
         let sums = if sums == Register::I32 { DType::I32 } else { DType::F32 };
         let kernels = vec![
-            self.kernel(cx, [th, tw], Some((part, parts, sums))),
+            self.kernel(cx, [th, tw], 1, Some((part, parts, sums))),
             sum_splits([Bind::Temp(0), Bind::Output], sums, dtype, results, parts),
         ];
         Lowering::Kernels(Kernels {
@@ -282,11 +288,17 @@ impl Op for Resample {
 }
 
 impl Resample {
+    /// Whether the places of a row are gone through four at a time, as their `c` channels fill no vectors.
+    fn together(&self, c: usize) -> bool {
+        (1..4).contains(&c) && self.columns.output().is_multiple_of(4)
+    }
+
     /// The kernel that computes the sums, or the parts of them: the length of a part, how many there are, and their dtype.
     fn kernel(
         &self,
         cx: &LoweringContext,
         [th, tw]: [usize; 2],
+        places: usize,
         cut: Option<(usize, usize, DType)>,
     ) -> Kernel {
         let (x, y) = (cx.inputs[0], cx.output);
@@ -301,9 +313,11 @@ impl Resample {
                 "V(vec4<T>(x[at], x[min(at + 1u, p.last)], x[min(at + 2u, p.last)], x[min(at + 3u, p.last)]))"
             }
         };
-        let weigh = if x.dtype.is_float() { "v * weight" } else { "v" };
+        let weigh =
+            if x.dtype.is_float() { "select(V(0), v * weight, weight != 0.0)" } else { "v" };
         let groups = c.div_ceil(4).max(1);
-        let threads = y.shape[..3].iter().product::<usize>() * groups;
+        let (oh, ow) = (self.rows.output(), self.columns.output());
+        let threads = x.shape[0] * oh * ow / places * groups;
         let (part, parts, out) = match cut {
             Some((part, parts, sums)) => (part, parts, (Bind::Temp(0), sums)),
             None => (0, 1, (Bind::Output, y.dtype)),
@@ -322,20 +336,22 @@ impl Resample {
             .constant("LANES", lanes as u32)
             .read(Bind::Input(0))
             .read(Bind::Input(1));
+        let kernel = if places > 1 { kernel.declare(put(c)) } else { kernel };
+        let flags = [("PARTS", cut.is_some()), ("GROUPS", groups > 1), ("FOUR", places > 1)];
+        let small = th.max(tw) <= 2;
+        let flags = [&flags[..], &[("SMALL", small)]].concat();
+        let counts = [("PLACES", places), ("TH", th.min(2)), ("TW", tw.min(2))];
+        let file = shader!(include_str!("../../../../shaders/resize.wgsl"));
         let kernel = store_to(out.0, kernel, vector)
-            .declare(expand(
-                shader!(include_str!("../../../../shaders/resize.wgsl")),
-                &[],
-                &[("PARTS", cut.is_some())],
-            ))
+            .declare(expand(file, &counts, &flags))
             .param("h", x.shape[1])
             .param("w", x.shape[2])
             .param("c", c)
-            .param("oh", y.shape[1])
-            .param("ow", y.shape[2])
+            .param("oh", oh)
+            .param("ow", ow)
             .param("groups", groups)
-            .param("th", 2 + th)
-            .param("tw", 2 + tw)
+            .param("th", th)
+            .param("tw", tw)
             .param("last", x.elements().saturating_sub(1))
             .param("threads", threads);
         match cut {
@@ -344,9 +360,20 @@ impl Resample {
                 .param("part", part)
                 .param("parts", parts)
                 .workgroups((threads * parts).div_ceil(64), part),
-            None => kernel.workgroups(threads.div_ceil(64), th * (1 + tw)),
+            None => kernel.workgroups(threads.div_ceil(64), places * th * (1 + tw)),
         }
     }
+}
+
+/// The WGSL function that stores four places of `c` channels as vectors.
+fn put(c: usize) -> String {
+    let channels = |e: usize| format!("{}.{}", &"abcd"[e / c..=e / c], &"xyz"[e % c..=e % c]);
+    let quad = |q: usize| {
+        let four: Vec<String> = (4 * q..4 * q + 4).map(channels).collect();
+        format!("    c_store(at + {}u, 4u, V({}));\n", 4 * q, four.join(", "))
+    };
+    let quads: String = (0..c).map(quad).collect();
+    format!("fn put(at: u32, a: V, b: V, c: V, d: V) {{\n{quads}}}")
 }
 
 impl Operation for Resample {
@@ -356,8 +383,10 @@ impl Operation for Resample {
 
     // dx[r] = sum over the places i whose span holds r of weight[i,r] dy[i]: a resize with the transposed spans.
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let (rows, columns) = (self.rows.transposed(), self.columns.transposed());
-        only(resample(back.dy, rows, columns, back.spec(0).dtype)?)
+        let (x, rows, columns) = (back.spec(0), self.rows, self.columns);
+        let form = [x.shape[0], rows.output(), columns.output(), x.shape[3]];
+        let dy = back.dy.reshape_to(form.into())?;
+        only(resample(&dy, rows.transposed(), columns.transposed(), x.dtype)?)
     }
 }
 

@@ -93,6 +93,11 @@ impl Line {
         Line { backward: !self.backward, ..self }
     }
 
+    /// The size of what is read.
+    pub(super) fn input(&self) -> usize {
+        if self.backward { self.to } else { self.from }
+    }
+
     /// The size of what is written.
     pub(super) fn output(&self) -> usize {
         if self.backward { self.from } else { self.to }
