@@ -4,6 +4,7 @@
 
 mod color;
 mod geometry;
+mod pixels;
 mod quality;
 mod resize;
 mod sample;
@@ -22,12 +23,13 @@ pub use resize::{
     ResizeMethod, ResizeOptions, resize, resize_with, resize_with_pad, resize_with_pad_with,
 };
 
+pub use pixels::Interpolation;
 pub use quality::{
     SsimOptions, image_gradients, psnr, sobel_edges, ssim, ssim_multiscale, ssim_multiscale_with,
     ssim_with, total_variation,
 };
 pub use sample::{
-    AffineTransformOptions, CropAndResizeOptions, FillMode, Interpolation, affine_transform,
+    AffineTransformOptions, CropAndResizeOptions, FillMode, affine_transform,
     affine_transform_with, crop_and_resize, crop_and_resize_with,
 };
 

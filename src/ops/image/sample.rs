@@ -4,22 +4,12 @@
 use super::super::inventory::{ANY, Entry, Kind, Stop, Values, one};
 use super::super::iota::iota;
 use super::super::{expect_dtype, fill, select};
+use super::pixels::{Interpolation, PIXELS, Read, Source};
 use super::{check_target, sizes};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, message};
 use crate::options::options;
 use crate::tensor::Tensor;
-
-/// How a value between pixels is made of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Interpolation {
-    /// The four pixels around, by their distance.
-    #[default]
-    Bilinear,
-    /// The nearest pixel.
-    Nearest,
-}
 
 /// What lies outside of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -60,84 +50,6 @@ options! {
         /// The height and width of the result; the image's.
         output_shape: Option<[usize; 2]> as impl Into<Option<[usize; 2]>> = None,
     }
-}
-
-/// Images as rows of channels, and their sizes.
-struct Source {
-    /// `[N*H*W,C]`.
-    pixels: Tensor,
-    n: usize,
-    h: usize,
-    w: usize,
-    /// Whether a place that is on a pixel is interpolated with that pixel alone, and so has no slope.
-    edged: bool,
-}
-
-/// The dtypes of images.
-const PIXELS: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32, DType::U8];
-
-impl Source {
-    fn new(op: &str, images: &Tensor, dtype: DType) -> Result<Self> {
-        expect_dtype(op, images.spec(), PIXELS)?;
-        let [n, h, w, c] = sizes(op, images)?;
-        let places = n.checked_mul(h).and_then(|rows| rows.checked_mul(w));
-        let Some(places) = places.filter(|&places| h > 0 && w > 0 && places < 1 << 31) else {
-            return Err(Error::Shape(message!(
-                "{op}: the images are {:?}; there must be 1 to 2147483647 places to read.",
-                images.shape()
-            )));
-        };
-        let pixels = images.cast(dtype)?.reshape_to([places, c].into())?;
-        Ok(Source { pixels, n, h, w, edged: false })
-    }
-
-    /// The pixels at whole places `y` and `x` of the images `image` (`i32`), and `outside` where there is none. All
-    /// broadcast together; the result has the channels behind them.
-    fn read(&self, [image, y, x]: [&Tensor; 3], outside: &Tensor) -> Result<Tensor> {
-        // The test is on the numbers as they are, since as indices they are brought inside.
-        let inside = |v: &Tensor, size: usize| v.greater_equal(0)?.logical_and(v.less(size)?);
-        let known = inside(y, self.h)?.logical_and(inside(x, self.w)?)?;
-        let known = known.logical_and(inside(image, self.n.max(1))?)?;
-        let index = |v: &Tensor, size: usize| {
-            v.maximum(0)?.minimum(size.saturating_sub(1))?.cast(DType::I32)
-        };
-        let row = index(image, self.n)?.multiply(self.h)?.add(index(y, self.h)?)?;
-        let at = row.multiply(self.w)?.add(index(x, self.w)?)?;
-        let known = known.expand_dims(-1)?;
-        select(&known, &self.pixels.gather(&at, 0)?, outside)
-    }
-
-    /// The values at places between pixels.
-    fn values(
-        &self,
-        [image, y, x]: [&Tensor; 3],
-        how: Interpolation,
-        outside: &Tensor,
-    ) -> Result<Tensor> {
-        if how == Interpolation::Nearest {
-            return self.read([image, &half_away(y)?, &half_away(x)?], outside);
-        }
-        let (top, left) = (y.floor()?, x.floor()?);
-        let (bottom, right) = match self.edged {
-            true => (y.ceil()?, x.ceil()?),
-            false => (top.add(1)?, left.add(1)?),
-        };
-        let far =
-            |v: &Tensor, low: &Tensor| v.subtract(low)?.cast(self.pixels.dtype())?.expand_dims(-1);
-        let (down, across) = (far(y, &top)?, far(x, &left)?);
-        let line = |row: &Tensor| {
-            let a = self.read([image, row, &left], outside)?;
-            let b = self.read([image, row, &right], outside)?;
-            a.add(b.subtract(&a)?.multiply(&across)?)
-        };
-        let upper = line(&top)?;
-        upper.add(line(&bottom)?.subtract(&upper)?.multiply(&down)?)
-    }
-}
-
-/// Rounds halves away from 0, as C's `round`.
-fn half_away(x: &Tensor) -> Result<Tensor> {
-    x.abs()?.add(0.5)?.floor()?.multiply(x.sign()?)
 }
 
 /// `start + k` for k below `n`, as `f32`.
@@ -202,7 +114,7 @@ pub fn crop_and_resize_with(
             )));
         }
     };
-    let source = Source { edged: true, ..Source::new(OP, image, DType::F32)? };
+    let source = Source::new(OP, image, DType::F32)?;
     let side = |k: usize| boxes.slice(&[0, k], &[-1, 1]);
     // The places along one axis, [M,size].
     let along = |from: usize, size: usize, len: usize| -> Result<[Tensor; 2]> {
@@ -220,11 +132,11 @@ pub fn crop_and_resize_with(
     let ([y, rows], [x, columns]) = (along(0, height, source.h)?, along(1, width, source.w)?);
     let number = |v: f32| fill(boxes.device(), OP, Default::default(), v.into(), DType::F32);
     let outside = number(options.extrapolation_value)?;
+    let read = Read { how: options.method, edged: true, outside: 0 };
+    let values = source.at(box_indices, [&y.expand_dims(2)?, &x.expand_dims(1)?], read)?;
     let index = box_indices.reshape_to([count, 1, 1].into())?;
-    let at = [&index, &y.expand_dims(2)?, &x.expand_dims(1)?];
-    let values = source.values(at, options.method, &number(0.0)?)?;
     let known = rows.expand_dims(2)?.multiply(columns.expand_dims(1)?)?.equal(1.0)?;
-    let own = index.greater_equal(0)?.logical_and(index.less(source.n)?)?;
+    let own = index.greater_equal(0)?.logical_and(index.less(image.shape()[0])?)?;
     select(&known.logical_and(own)?.expand_dims(-1)?, &values, &outside)
 }
 
@@ -289,17 +201,17 @@ pub fn affine_transform_with(
         mapped(&at, size, options.fill_mode)
     };
     let (column, row) = (at(0, w)?, at(3, h)?);
-    let image = iota(Some(images.device()), n, 0.into(), 1.into(), DType::I32)?;
-    let image = image.reshape_to([n, 1, 1].into())?;
-    let value = |v: f32| -> Result<Tensor> {
-        let number =
-            if source.pixels.dtype().is_float() { v.into() } else { Scalar::Int(v as i64) };
-        fill(images.device(), OP, Default::default(), number, source.pixels.dtype())
-    };
-    let outside = value(options.fill_value)?;
-    // Where a row of the transform is at infinity there is nothing, whatever the mode.
+    // Where a place is at infinity there is nothing, whatever the mode.
     let (column, row) = (select(&zero, &nowhere, &column)?, select(&zero, &nowhere, &row)?);
-    let values = source.values([&image, &row, &column], options.interpolation, &outside)?;
+    let index = iota(Some(images.device()), n, 0.into(), 1.into(), DType::I32)?;
+    let value = match source.images.dtype().is_float() {
+        true => Scalar::from(options.fill_value),
+        false => Scalar::Int(options.fill_value as i64),
+    };
+    let outside = value.bits(OP, source.images.dtype())?;
+    let read = Read { how: options.interpolation, edged: false, outside };
+    let every = row.broadcast_to([n, height, width])?;
+    let values = source.at(&index, [&every, &column], read)?;
     let mut shape = super::with_size(images, height, width);
     let rank = shape.len();
     shape[rank - 1] = c;
@@ -344,7 +256,7 @@ fn interpolation(name: Option<&str>) -> Option<Interpolation> {
 
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "image::crop_and_resize", &["tf.image.crop_and_resize"], |c| {
+    Entry::new(Kind::Kernel, "image::crop_and_resize", &["tf.image.crop_and_resize"], |c| {
         let method = interpolation(c.text("method")?.as_deref());
         let options = CropAndResizeOptions::new()
             .method(method.ok_or(Stop::Lacks("method".into()))?)
@@ -386,7 +298,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         });
     }),
     Entry::new(
-        Kind::Composed,
+        Kind::Kernel,
         "image::affine_transform",
         &["keras.ops.image.affine_transform", "tf.raw_ops.ImageProjectiveTransformV3"],
         |c| {
@@ -423,5 +335,19 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
                 affine_transform_with(&x[0], &turn(&x[0])?, options)
             });
         }
-    }),
+    })
+    .kernels(&[|make, dtype| {
+        let mut read = Vec::new();
+        for c in [1, 2, 3, 4, 5, 8] {
+            for how in [Interpolation::Bilinear, Interpolation::Nearest] {
+                let options = AffineTransformOptions::new().interpolation(how);
+                let (images, turn) = (make(&[2, 4, 5, c], dtype), make(&[8], DType::F32));
+                read.push(affine_transform_with(&images, &turn, options)?);
+                let options = CropAndResizeOptions::new().method(how);
+                let (boxes, indices) = (make(&[3, 4], DType::F32), make(&[3], DType::I32));
+                read.push(crop_and_resize_with(&images, &boxes, &indices, [2, 4], options)?);
+            }
+        }
+        Ok(read)
+    }]),
 ];
