@@ -6,7 +6,7 @@ use wgrad::image::{
     self, AffineTransformOptions, ConvertImageDtypeOptions, CropAndResizeOptions, FillMode,
     Interpolation, ResizeMethod, ResizeOptions, SsimOptions,
 };
-use wgrad::{DType, GradientTape, Result, Tensor, constant};
+use wgrad::{DType, Device, GradientTape, Result, Tensor, constant};
 
 /// Numbers from -1 to 1.5, quarters.
 fn numbers(count: usize) -> Vec<f32> {
@@ -343,4 +343,41 @@ fn transforms() {
     let mirrored = AffineTransformOptions::new().fill_mode(FillMode::Reflect).output_shape([3, 4]);
     let turned = image::affine_transform_with(&steps, &near_by, mirrored).unwrap();
     assert_eq!(turned.to_vec::<u8>().unwrap(), [4, 15, 25, 39, 25, 51, 76, 101, 93, 116, 142, 166]);
+}
+
+/// Functions of the channels of a pixel are one kernel, whatever they are composed of; but a hue that all three channels need
+/// is computed once, in a kernel before.
+#[test]
+fn colours_are_one_kernel_or_two() {
+    let device = Device::new().unwrap();
+    device.set_fusion(true);
+    let x = device.scope(|| x(&[2, 16, 16, 3]));
+    type Function = fn(&Tensor) -> Result<Tensor>;
+    let functions: [(&str, usize, Function); 11] = [
+        ("brightness", 1, |x| image::adjust_brightness(x, 0.2)),
+        ("gamma", 1, |x| image::adjust_gamma(x, 0.5, 1.0)),
+        ("yuv", 1, image::rgb_to_yuv),
+        ("yiq", 1, image::yiq_to_rgb),
+        ("gray", 1, image::rgb_to_grayscale),
+        ("bytes", 1, |x| image::convert_image_dtype(x, DType::U8)),
+        ("hue", 2, |x| image::adjust_hue(x, 0.2)),
+        ("saturation", 2, |x| image::adjust_saturation(x, 0.2)),
+        ("hsv", 2, image::rgb_to_hsv),
+        ("rgb", 2, image::hsv_to_rgb),
+        ("resized", 1, |x| image::resize(x, [8, 12])?.multiply(2.0)?.subtract(1.0)),
+    ];
+    let counts: Vec<(&str, usize, usize)> = functions
+        .iter()
+        .map(|(name, most, f)| {
+            // What is called once has a kernel for each op; what comes again is fused.
+            for _ in 0..2 {
+                device.synchronize().unwrap();
+                let y = f(&x).unwrap();
+                device.flush().unwrap();
+                drop(y);
+            }
+            (*name, device.last_plan().unwrap().kernels().len(), *most)
+        })
+        .collect();
+    assert!(counts.iter().all(|(_, count, most)| count <= most), "{counts:?}");
 }
