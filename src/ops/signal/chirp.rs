@@ -1,16 +1,19 @@
 //! Fourier transforms of lengths with large prime factors, as a convolution (Bluestein): `jk = (j^2 + k^2 - (k - j)^2) / 2`.
 
 use super::passes::factors;
-use super::{beside, fft, fit, pairs, take};
+use super::{beside, fit, pairs, take};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Transforms the middle axis of `[B,N,I,2]`.
-pub(super) fn transform(x: &Tensor, inverse: bool) -> Result<Tensor> {
+/// A transform of the second axis, or its inverse.
+type Direct = fn(&Tensor, bool) -> Result<Tensor>;
+
+/// Transforms the second axis of `[B,N,I,2]`, with the help of `direct`, which does so for lengths that have factors.
+pub(super) fn transform(x: &Tensor, inverse: bool, direct: Direct) -> Result<Tensor> {
     let n = x.shape()[1];
     // An inverse transform is one of numbers whose parts are exchanged.
     if inverse {
-        let y = transform(&x.reverse(-1)?, false)?.reverse(-1)?;
+        let y = transform(&x.reverse(-1)?, false, direct)?.reverse(-1)?;
         return y.multiply(1.0 / n as f64);
     }
     let long = (2 * n - 1..).find(|&size| factors(size).is_some()).unwrap_or(2 * n);
@@ -29,8 +32,8 @@ pub(super) fn transform(x: &Tensor, inverse: bool) -> Result<Tensor> {
         }
     }
     let chirp = beside(x, &chirp, &[n, 1, 2])?;
-    let filter = fft::middle(&beside(x, &filter, &[1, long, 1, 2])?, false)?;
-    let spread = fft::middle(&fit(&pairs::multiply(x, &chirp)?, 1, long)?, false)?;
-    let joined = fft::middle(&pairs::multiply(&spread, &filter)?, true)?;
+    let filter = direct(&beside(x, &filter, &[1, long, 1, 2])?, false)?;
+    let spread = direct(&fit(&pairs::multiply(x, &chirp)?, 1, long)?, false)?;
+    let joined = direct(&pairs::multiply(&spread, &filter)?, true)?;
     pairs::multiply(&take(&joined, 1, 0, n)?, &chirp)
 }

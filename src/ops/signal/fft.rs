@@ -103,12 +103,12 @@ fn check_length(op: &str, n: usize) -> Result<usize> {
 }
 
 /// Transforms the second axis of `[B,N,I,2]`.
-pub(super) fn middle(x: &Tensor, inverse: bool) -> Result<Tensor> {
+fn middle(x: &Tensor, inverse: bool) -> Result<Tensor> {
     let n = x.shape()[1];
     match factors(n) {
         _ if n == 1 || x.is_empty() => Ok(x.clone()),
         Some(_) => dispatch(Fft { inverse }, &[x]),
-        None => chirp::transform(x, inverse),
+        None => chirp::transform(x, inverse, middle),
     }
 }
 
