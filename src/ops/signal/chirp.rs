@@ -2,7 +2,9 @@
 
 use super::passes::factors;
 use super::{beside, fit, pairs, take};
+use crate::dtype::DType;
 use crate::error::Result;
+use crate::graph::Spec;
 use crate::tensor::Tensor;
 
 /// A transform of the second axis, or its inverse.
@@ -17,6 +19,8 @@ pub(super) fn transform(x: &Tensor, inverse: bool, direct: Direct) -> Result<Ten
         return y.multiply(1.0 / n as f64);
     }
     let long = (2 * n - 1..).find(|&size| factors(size).is_some()).unwrap_or(2 * n);
+    // The host writes out as many numbers, so it asks first whether the device could hold them.
+    x.device().check_size("FFT", &Spec::new([long, 2], DType::F32))?;
     // e^(-pi i k^2 / n); k^2 repeats itself after 2 n.
     let angle = |k: usize| {
         let square = (k as u128 * k as u128 % (2 * n as u128)) as f64;
