@@ -1,16 +1,15 @@
 // Reads images at places between their pixels.
-// y[m,p,c] = image index[m] at row rows[m,p] and column columns[m,p], channel c: of the four pixels around by their
+// y[m,p,c] = image index[m] at row places[m,p,0] and column places[m,p,1], channel c: of the four pixels around by their
 // distance, or of the nearest one; what is outside of the image has one value
-// 0 x: [N,H,W,C] read    1 index: [M] read    2 rows, 3 columns: [M,P] read    4 y: [M,P,C] read and write    5 p: uniform
+// 0 x: [N,H,W,C] read    1 index: [M] read    2 places: [M,P,2] read    3 y: [M,P,C] read and write    4 p: uniform
 // Written out by the host (src/wgsl/template.rs): BILINEAR where pixels are mixed, and EDGED where a place that is on a
 // pixel is that one alone.
 // Host declares: T (x), V (vector of four results), WG, LANES (channels of a thread), outside() for the value outside,
 // load(at) for up to four channels at the element at, and c_store(at, count, v).
 // Grid: ceil(M*P*G / WG) workgroups, G = ceil(C / LANES).   One thread per LANES channels of a place.
 @group(0) @binding(1) var<storage, read> index: array<i32>;
-@group(0) @binding(2) var<storage, read> rows: array<f32>;
-@group(0) @binding(3) var<storage, read> columns: array<f32>;
-@group(0) @binding(5) var<uniform> p: Params;
+@group(0) @binding(2) var<storage, read> places: array<vec2<f32>>;
+@group(0) @binding(4) var<uniform> p: Params;
 
 struct Params {
     n: u32,       // N
@@ -40,8 +39,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let place = e / p.groups;
     let channel = (e % p.groups) * LANES;
     let image = u32(index[place / p.places]);
-    let i = rows[place];
-    let j = columns[place];
+    let i = places[place].x;
+    let j = places[place].y;
     //if BILINEAR
     let top = floor(i);
     let left = floor(j);

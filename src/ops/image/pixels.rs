@@ -1,8 +1,8 @@
 //! Reads pixels at places that tensors hold: the kernel behind crops and transforms.
 //!
-//! y[m,p,c] = image index[m] at row rows[m,p] and column columns[m,p], channel c
+//! y[m,p,c] = image index[m] at row places[m,p,0] and column places[m,p,1], channel c
 
-use super::super::{Backward, Grads, Keep, Operation, concat, expect_dtype, select};
+use super::super::{Backward, Grads, Keep, Operation, concat, expect_dtype, select, stack};
 use super::sizes;
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -64,12 +64,14 @@ impl Source {
             unreachable!("places have three axes");
         };
         let flat = |x: &Tensor| x.broadcast_to(&shape)?.reshape_to([m, h * w].into());
-        let values = dispatch(read, &[&self.images, index, &flat(rows)?, &flat(columns)?])?;
+        // As one tensor they leave a binding free on adapters with few.
+        let places = stack([flat(rows)?, flat(columns)?], -1)?;
+        let values = dispatch(read, &[&self.images, index, &places])?;
         values.reshape_to([m, h, w, self.images.shape()[3]].into())
     }
 }
 
-/// Of images `[N,H,W,C]`, indices `[M]`, rows and columns `[M,P]`.
+/// Of images `[N,H,W,C]`, indices `[M]`, rows and columns `[M,P,2]`.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub(super) struct Read {
     pub(super) how: Interpolation,
@@ -85,8 +87,8 @@ impl Op for Read {
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
-        let (images, rows) = (inputs[0], inputs[2]);
-        Ok(Spec::new([rows.shape[0], rows.shape[1], images.shape[3]], images.dtype))
+        let (images, places) = (inputs[0], &inputs[2].shape);
+        Ok(Spec::new([places[0], places[1], images.shape[3]], images.dtype))
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
@@ -94,7 +96,7 @@ impl Op for Read {
         let c = x.shape[3];
         let (vector, lanes) = (c.is_multiple_of(4), c.clamp(1, 4));
         let groups = c.div_ceil(4).max(1);
-        let threads = places.elements() * groups;
+        let threads = places.shape[0] * places.shape[1] * groups;
         let scalar = x.dtype.register().scalar();
         let load = match (vector, lanes) {
             (true, _) => "V(x[at / 4u])",
@@ -123,7 +125,6 @@ impl Op for Read {
             .read(Bind::Input(0))
             .read(Bind::Input(1))
             .read(Bind::Input(2))
-            .read(Bind::Input(3))
             .write(Bind::Output)
             .param("n", x.shape[0])
             .param("h", x.shape[1])
@@ -196,7 +197,12 @@ impl Operation for Read {
 
     // A pixel gets dy by its weights in all places; a place gets dy times the slope between the pixels around it.
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let (images, index, y, x) = (back.x(0), back.x(1), back.x(2), back.x(3));
+        let (images, index) = (back.x(0), back.x(1));
+        let &[m, p, _] = back.x(2).shape() else {
+            unreachable!("places are pairs");
+        };
+        let part = |k: usize| back.x(2).slice(&[0, 0, k], &[-1, -1, 1])?.reshape_to([m, p].into());
+        let (y, x) = (&part(0)?, &part(1)?);
         let own = images.dtype();
         let bits = if own.is_float() { f32::from_bits(self.outside).into() } else { 0.into() };
         let outside = super::super::fill(images.device(), "Sample", Shape::default(), bits, own)?;
@@ -227,16 +233,16 @@ impl Operation for Read {
             grads.push(None);
         }
         grads.push(None);
-        if back.needs(2) || back.needs(3) {
+        if back.needs(2) {
             let (a, b) = (places.pixels(&top, &left)?, places.pixels(&top, &right)?);
             let (c, d) = (places.pixels(&bottom, &left)?, places.pixels(&bottom, &right)?);
             let (down, across) = (down.expand_dims(-1)?, across.expand_dims(-1)?);
             let mixed = |a: &Tensor, b: &Tensor, by: &Tensor| a.add(b.subtract(a)?.multiply(by)?);
-            let slope = |high: Tensor, low: Tensor| {
-                back.dy.multiply(high.subtract(low)?)?.reduce_sum(-1).map(Some)
-            };
-            grads.push(slope(mixed(&c, &d, &across)?, mixed(&a, &b, &across)?)?);
-            grads.push(slope(mixed(&b, &d, &down)?, mixed(&a, &c, &down)?)?);
+            let slope =
+                |high: Tensor, low: Tensor| back.dy.multiply(high.subtract(low)?)?.reduce_sum(-1);
+            let of_rows = slope(mixed(&c, &d, &across)?, mixed(&a, &b, &across)?)?;
+            let of_columns = slope(mixed(&b, &d, &down)?, mixed(&a, &c, &down)?)?;
+            grads.push(Some(stack([of_rows, of_columns], -1)?));
         }
         Ok(grads)
     }

@@ -50,15 +50,14 @@ impl Window {
     /// The weights beside `x`; `None` if all are 1.
     fn weights(&self, op: &str, x: &Tensor, length: usize) -> Result<Option<Tensor>> {
         let weights = x.device().scope(|| {
-            Ok(match self {
+            Ok(Some(match self {
                 Window::Hann => hann_window(length)?,
                 Window::Hamming => hamming_window(length)?,
                 Window::Kaiser(beta) => kaiser_window(length, *beta)?,
                 Window::Vorbis => vorbis_window(length)?,
                 Window::Rectangular => return Ok(None),
                 Window::Weights(weights) => weights.clone(),
-            })
-            .map(Some)
+            }))
         })?;
         match weights {
             Some(weights) if weights.shape() != [length] => Err(Error::Shape(message!(
