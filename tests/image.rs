@@ -345,8 +345,8 @@ fn transforms() {
     assert_eq!(turned.to_vec::<u8>().unwrap(), [4, 15, 25, 39, 25, 51, 76, 101, 93, 116, 142, 166]);
 }
 
-/// Functions of the channels of a pixel are one kernel, whatever they are composed of; but a hue that all three channels need
-/// is computed once, in a kernel before.
+/// Functions of the channels of a pixel are one kernel, whatever they are composed of. What all channels need, a hue or the
+/// weights of a mixture, may be computed once, in a kernel before.
 #[test]
 fn colours_are_one_kernel_or_two() {
     let device = Device::new().unwrap();
@@ -356,8 +356,8 @@ fn colours_are_one_kernel_or_two() {
     let functions: [(&str, usize, Function); 11] = [
         ("brightness", 1, |x| image::adjust_brightness(x, 0.2)),
         ("gamma", 1, |x| image::adjust_gamma(x, 0.5, 1.0)),
-        ("yuv", 1, image::rgb_to_yuv),
-        ("yiq", 1, image::yiq_to_rgb),
+        ("yuv", 2, image::rgb_to_yuv),
+        ("yiq", 2, image::yiq_to_rgb),
         ("gray", 1, image::rgb_to_grayscale),
         ("bytes", 1, |x| image::convert_image_dtype(x, DType::U8)),
         ("hue", 2, |x| image::adjust_hue(x, 0.2)),
