@@ -77,6 +77,8 @@ pub use tape::{
     TensorOrVariable, UnconnectedGradients, Watchable, custom_gradient,
     custom_gradient_with_variables, recompute_grad,
 };
-pub use tensor::{Element, Nested, Operand, Tensor, constant, fill, range};
+pub use tensor::{
+    Element, HostElement, HostOptions, Nested, Operand, Tensor, constant, fill, range,
+};
 pub use trackable::{NamedArray, Parts, Trackable};
 pub use variable::Variable;

@@ -249,7 +249,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "eager",
         ],
     ),
-    ("tensor", &["error", "shape", "dtype", "device", "graph", "runtime", "ops", "eager"]),
+    (
+        "tensor",
+        &["error", "options", "shape", "dtype", "device", "graph", "runtime", "ops", "eager"],
+    ),
     ("variable", &["error", "dtype", "device", "graph", "runtime", "tensor", "eager"]),
     ("eager", &["error", "graph", "runtime", "ops", "tensor", "variable"]),
     (

@@ -4,7 +4,7 @@ use ndarray::{ArrayBase, ArrayD, Data, Dimension, IxDyn};
 
 use crate::error::{Error, Result, message};
 
-use super::{Element, Tensor};
+use super::{Element, HostElement, HostOptions, Tensor};
 
 impl Tensor {
     /// Copies an `ndarray` array of any layout into a tensor.
@@ -35,11 +35,39 @@ impl Tensor {
         }
     }
 
+    /// As [`Tensor::from_array`], also of `i64`, `u64` and `f64`: see [`Tensor::from_slice_with`].
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// # use wgrad::{HostOptions, Tensor};
+    /// let x = Tensor::from_array_with(&ndarray::arr1(&[0.5, 0.25]), HostOptions::new())?;
+    /// assert_eq!(x.to_array::<f64>()?[[1]], 0.25);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice_with`].
+    pub fn from_array_with<S, D>(array: &ArrayBase<S, D>, options: HostOptions) -> Result<Self>
+    where
+        S: Data,
+        S::Elem: HostElement,
+        D: Dimension,
+    {
+        match array.as_slice() {
+            Some(values) => Tensor::from_slice_with(values, array.shape(), options),
+            None => {
+                let values: Vec<S::Elem> = array.iter().copied().collect();
+                Tensor::from_slice_with(&values, array.shape(), options)
+            }
+        }
+    }
+
     /// Reads the values as an `ndarray` array.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
-    pub async fn to_array_async<T: Element>(&self) -> Result<ArrayD<T>> {
+    pub async fn to_array_async<T: HostElement>(&self) -> Result<ArrayD<T>> {
         self.shaped(self.to_vec_async().await?)
     }
 

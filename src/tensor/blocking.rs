@@ -2,7 +2,7 @@
 
 use ndarray::ArrayD;
 
-use super::{Element, Tensor};
+use super::{HostElement, Tensor};
 use crate::error::Result;
 
 impl Tensor {
@@ -10,9 +10,9 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+    pub fn to_vec<T: HostElement>(&self) -> Result<Vec<T>> {
         self.check_read::<T>()?;
-        Ok(T::load(&self.to_bytes()?))
+        Ok(T::load_as(&self.to_bytes()?, self.dtype()))
     }
 
     /// As [`Tensor::item_async`]; blocks until the value is there. This is how native control flow looks at
@@ -35,7 +35,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::item_async`].
-    pub fn item<T: Element>(&self) -> Result<T> {
+    pub fn item<T: HostElement>(&self) -> Result<T> {
         self.check_item()?;
         Ok(self.to_vec::<T>()?[0])
     }
@@ -44,7 +44,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::to_vec`].
-    pub fn to_array<T: Element>(&self) -> Result<ArrayD<T>> {
+    pub fn to_array<T: HostElement>(&self) -> Result<ArrayD<T>> {
         self.shaped(self.to_vec()?)
     }
 }

@@ -4,10 +4,11 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, message};
 use crate::graph::Spec;
 use crate::ops;
+use crate::options::options;
 use crate::runtime::Device;
 use crate::shape::Shape;
 
-use super::{Element, Tensor};
+use super::{Element, HostElement, Tensor};
 
 /// Makes a tensor of a number, an array, or nested arrays and vectors, as `tf.constant` does.
 ///
@@ -133,6 +134,39 @@ macro_rules! nested_list {
 nested_list!([T: Nested] Vec<T>, [T: Nested] &[T], [T: Nested, const N: usize] [T; N], [T: Nested] &Vec<T>,
              [T: Nested, const N: usize] &[T; N]);
 
+options! {
+    /// What becomes of host values that a device does not hold.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct HostOptions {
+        /// Whether an `f64` becomes the nearest `f32`, beyond all of them infinity; `false`: an error names the first that is no
+        /// `f32`.
+        rounding: bool = false,
+    }
+}
+
+/// The error for the value at the flat index `at` of `shape`.
+fn not_held<T: HostElement>(value: T, at: usize, shape: &[usize]) -> Error {
+    let mut rest = at;
+    let mut place: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&size| {
+            let coordinate = rest % size.max(1);
+            rest /= size.max(1);
+            coordinate
+        })
+        .collect();
+    place.reverse();
+    let remedy = match T::DTYPE {
+        DType::F32 => "Round it first, or give HostOptions::new().rounding(true).",
+        _ => "Give it as f64 with HostOptions::new().rounding(true), which makes f32 of it.",
+    };
+    Error::DType(message!(
+        "Const: the value at {place:?} is {value:?}, which {} does not hold. {remedy}",
+        T::DTYPE
+    ))
+}
+
 fn check_count(values: usize, shape: &Shape) -> Result<()> {
     if shape.checked_elements() == Some(values) {
         return Ok(());
@@ -162,6 +196,37 @@ impl Tensor {
         let shape = shape.into();
         check_count(values.len(), &shape)?;
         Tensor::from_bytes(&T::store(values), &shape, T::DTYPE)
+    }
+
+    /// As [`Tensor::from_slice`], also of `i64`, `u64` and `f64`, which become `i32`, `u32` and `f32` if these hold every value
+    /// exactly.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let options = tf::HostOptions::new();
+    /// let x = tf::Tensor::from_slice_with(&[1i64, -2], [2], options)?;
+    /// assert_eq!((x.dtype(), x.to_vec::<i64>()?), (tf::DType::I32, vec![1, -2]));
+    /// assert!(tf::Tensor::from_slice_with(&[0.5, 0.1f64], [2], options).is_err());
+    /// let near = tf::Tensor::from_slice_with(&[0.5, 0.1f64], [2], options.rounding(true))?;
+    /// assert_eq!(near.to_vec::<f64>()?, [0.5, f64::from(0.1f32)]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice`], and [`Error::DType`] if a value does not fit: it names the first one.
+    pub fn from_slice_with<T: HostElement>(
+        values: &[T],
+        shape: impl Into<Shape>,
+        options: HostOptions,
+    ) -> Result<Self> {
+        let shape = shape.into();
+        check_count(values.len(), &shape)?;
+        match T::store_exactly(values, options.rounding) {
+            Ok(bytes) => Tensor::from_bytes(&bytes, &shape, T::DTYPE),
+            Err(at) => Err(not_held(values[at], at, &shape)),
+        }
     }
 
     /// Makes a tensor of bytes in the device's format; they must be as many elements as `shape` has.

@@ -13,8 +13,8 @@ mod read;
 
 use std::sync::Arc;
 
-pub use create::{Nested, constant, fill, range};
-pub use element::Element;
+pub use create::{HostOptions, Nested, constant, fill, range};
+pub use element::{Element, HostElement};
 pub use operators::Operand;
 pub(crate) use operators::Varying;
 

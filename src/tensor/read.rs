@@ -1,28 +1,30 @@
 //! Reading values back: `async` on every target, and blocking on native ones.
 
+use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 
-use super::{Element, Tensor};
+use super::{HostElement, Tensor};
 
 /// One copy reads several tensors of at most this many bytes together.
 const TOGETHER: usize = 64 << 20;
 
 impl Tensor {
-    /// Reads the elements in row-major order.
+    /// Reads the elements in row-major order. 64 bits hold what fewer do: `f64` reads `f32` and `f16`, `i64` all integers, `u64`
+    /// those without a sign.
     ///
     /// # Errors
-    /// [`Error::DType`] if `T` is not the tensor's dtype; [`Error::Device`] if the device is lost or ran out of
+    /// [`Error::DType`] if `T` does not read the tensor's dtype; [`Error::Device`] if the device is lost or ran out of
     /// memory while it computed the value.
-    pub async fn to_vec_async<T: Element>(&self) -> Result<Vec<T>> {
+    pub async fn to_vec_async<T: HostElement>(&self) -> Result<Vec<T>> {
         self.check_read::<T>()?;
-        Ok(T::load(&self.to_bytes_async().await?))
+        Ok(T::load_as(&self.to_bytes_async().await?, self.dtype()))
     }
 
     /// Reads the element of a tensor that has exactly one.
     ///
     /// # Errors
     /// [`Error::Shape`] if there is not exactly one element; else as [`Tensor::to_vec_async`].
-    pub async fn item_async<T: Element>(&self) -> Result<T> {
+    pub async fn item_async<T: HostElement>(&self) -> Result<T> {
         self.check_item()?;
         Ok(self.to_vec_async::<T>().await?[0])
     }
@@ -41,10 +43,11 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
-    pub async fn to_vecs_async<T: Element>(tensors: &[&Tensor]) -> Result<Vec<Vec<T>>> {
+    pub async fn to_vecs_async<T: HostElement>(tensors: &[&Tensor]) -> Result<Vec<Vec<T>>> {
         tensors.iter().try_for_each(|tensor| tensor.check_read::<T>())?;
         let bytes = Tensor::all_bytes_async(tensors).await?;
-        Ok(bytes.iter().map(|bytes| T::load(bytes)).collect())
+        let loaded = tensors.iter().zip(&bytes);
+        Ok(loaded.map(|(tensor, bytes)| T::load_as(bytes, tensor.dtype())).collect())
     }
 
     /// Reads several tensors as [`Tensor::to_bytes_async`] reads one.
@@ -96,16 +99,15 @@ impl Tensor {
         }
     }
 
-    pub(super) fn check_read<T: Element>(&self) -> Result<()> {
-        if T::DTYPE == self.dtype() {
-            return Ok(());
-        }
-        Err(Error::DType(message!(
-            "to_vec: the tensor is {} and was asked for as {}. Read it as {0}, or cast it first: x.cast(DType::{:?}).",
+    pub(super) fn check_read<T: HostElement>(&self) -> Result<()> {
+        if T::reads(self.dtype()) { Ok(()) } else { Err(self.not_read(T::NAME, T::DTYPE)) }
+    }
+
+    fn not_read(&self, name: &str, dtype: DType) -> Error {
+        Error::DType(message!(
+            "to_vec: the tensor is {} and was asked for as {name}. Read it as {0}, or cast it first: x.cast(DType::{dtype:?}).",
             self.dtype(),
-            T::DTYPE,
-            T::DTYPE,
-        )))
+        ))
     }
 
     pub(super) fn check_item(&self) -> Result<()> {
