@@ -62,12 +62,17 @@ pub use ops::{
     simple_rnn_cell,
 };
 pub use ops::{
-    BincountOptions, Conv1dOptions, Conv1dTransposeOptions, Conv2dOptions, Conv2dTransposeOptions,
-    Conv3dOptions, Conv3dTransposeOptions, ConvolutionOptions, CumsumOptions, Edges, GatherOptions,
-    GeluOptions, Indices, MatmulOptions, OneHotOptions, PadMode, Padding, Pool2dOptions, Side,
-    SortOptions, TensordotAxes, add_n, concat, einsum, eye_of, one_hot, one_hot_with, scatter_nd,
-    sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
-    sparse_softmax_cross_entropy_with_logits, stack, where_,
+    AverageLossOptions, BincountOptions, ClipByGlobalNormOptions, ConfusionMatrixOptions,
+    Conv1dOptions, Conv1dTransposeOptions, Conv2dOptions, Conv2dTransposeOptions, Conv3dOptions,
+    Conv3dTransposeOptions, ConvolutionOptions, CumsumOptions, Edges, EluOptions, GatherOptions,
+    GeluOptions, Indices, L2NormalizeOptions, LogPoissonLossOptions, MatmulOptions, NormOrder,
+    OneHotOptions, PadMode, Padding, Pool2dOptions, Side, SortOptions, TensordotAxes, add_n,
+    clip_by_global_norm, clip_by_global_norm_with, compute_average_loss, compute_average_loss_with,
+    concat, confusion_matrix, confusion_matrix_with, einsum, eye_of, global_norm, l2_loss,
+    log_poisson_loss, log_poisson_loss_with, normalize_moments, one_hot, one_hot_with, polyval,
+    scatter_nd, sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
+    sparse_softmax_cross_entropy_with_logits, stack, sufficient_statistics,
+    weighted_cross_entropy_with_logits, where_,
 };
 pub use plan::{PlanReport, PlannedKernel, TunedOp, TunedVariant, Tuning, TuningReport};
 pub use runtime::{Device, Profiler};

@@ -32,7 +32,7 @@ pub(crate) struct Row {
 }
 
 macro_rules! binary {
-    ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
+    ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $wgsl:tt),+] $(=> $test:ident)?,
        |$a:ident, $b:ident| $reference:expr, $how:ident $what:tt $(over ($va:expr, $vb:expr))?
        $(, |$ga:ident, $gb:ident, $y:ident, $dy:ident| ($da:expr, $db:expr))?;)*) => {
         // Only its method refers to a row, so a program holds the rows, and the gradients, of the methods it calls.
@@ -79,10 +79,10 @@ macro_rules! binary {
             }
         )*}
     };
-    (@wgsl float float $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
-    (@wgsl int int $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
-    (@wgsl bool bool $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
-    (@wgsl $want:ident $kind:ident $wgsl:literal $($rest:tt)*) => { binary!(@wgsl $want $($rest)*) };
+    (@wgsl float float $wgsl:tt $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl int int $wgsl:tt $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl bool bool $wgsl:tt $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl $want:ident $kind:ident $wgsl:tt $($rest:tt)*) => { binary!(@wgsl $want $($rest)*) };
     (@wgsl $want:ident) => { None };
     (@test test) => { true };
     (@test) => { false };
@@ -130,6 +130,22 @@ binary! {
     divide_no_nan, "DivNoNan" = "tf.math.divide_no_nan", [float "select(divide_4(a, b), V(0), b == V(0))"],
         |a, b| if b == 0.0 { 0.0 } else { a / b },
         keep inputs over (ANY, Away), |a, b, _y, dy| (dy.divide_no_nan(b)?, dy * (-a).divide_no_nan(b)?.divide_no_nan(b)?);
+    /// `a * b`, and 0 where `b` is 0, even if `a` is NaN or infinite.
+    multiply_no_nan, "MulNoNan" = "tf.math.multiply_no_nan", [float "select(a * b, V(0), b == V(0))"],
+        |a, b| if b == 0.0 { 0.0 } else { a * b },
+        keep inputs over (ANY, Away), |a, b, _y, dy| (dy.multiply_no_nan(b)?, a.multiply_no_nan(dy)?);
+    /// `a / b`, and 0 where `a` is 0, whatever `b` is.
+    xdivy, "Xdivy" = "tf.math.xdivy", [float "select(divide_4(a, b), V(0), a == V(0))"],
+        |a, b| if a == 0.0 { 0.0 } else { a / b },
+        keep inputs over (Away, Away), |a, b, _y, dy| (
+            dy * a.not_equal(0.0)?.cast(a.dtype())?.xdivy(b)?, dy * (-a).xdivy(b.square()?)?);
+    /// `a / b` of integers, rounded towards 0. Division by 0 gives the dividend, as WGSL defines it; TensorFlow refuses it.
+    truncatediv, "TruncateDiv" = "tf.truncatediv", [int "a / b"], |a, b| if b == 0.0 { a } else { (a / b).trunc() },
+        none "TruncateDiv: of integers";
+    /// What [`truncatediv`](Tensor::truncatediv) leaves, with the sign of `a`. Modulo 0 gives 0 for integers. Exact.
+    truncatemod, "TruncateMod" = "tf.truncatemod", [float "signed_4(floormod_4(signed_4(a, V(1)), signed_4(b, V(1))), a)", int "a % b"],
+        |a, b| a % b, keep inputs over (Within(6.0, 6.2), Within(1.6, 1.9)),
+        |a, b, _y, dy| (dy.clone(), -dy * (&a.divide(b)?.abs()?.floor()? * &(a.sign()? * b.sign()?)));
     // Integers: the quotient is one less where the remainder's sign is not the divisor's.
     /// `floor(a / b)`. Integer division by 0 gives the dividend, as WGSL defines it.
     floordiv, "FloorDiv" = "tf.math.floordiv", [float "floor(divide_4(a, b))",
@@ -168,6 +184,27 @@ binary! {
     xlogy, "Xlogy" = "tf.math.xlogy", [float "select(a * log_4(b), V(0), a == V(0))"], |a, b| if a == 0.0 { 0.0 } else { a * b.ln() },
         keep inputs over (Away, POSITIVE), |a, b, _y, dy| (
             dy * a.not_equal(0.0)?.cast(a.dtype())?.xlogy(b)?, dy * a.divide_no_nan(b)?);
+    /// `a log(1 + b)`, and 0 where `a` is 0. [Within 3 ULP](Tensor#accuracy).
+    xlog1py, "Xlog1py" = "tf.math.xlog1py", [float "select(a * log1p_4(b), V(0), a == V(0))"],
+        |a, b| if a == 0.0 { 0.0 } else { a * b.ln_1p() },
+        keep inputs over (Away, Within(-0.4, 2.0)), |a, b, _y, dy| (
+            dy * a.not_equal(0.0)?.cast(a.dtype())?.xlog1py(b)?, dy * a.xdivy(b + 1.0)?);
+    /// The bits that are 1 in both, of integers.
+    bitwise_and, "BitwiseAnd" = "tf.bitwise.bitwise_and", [int "a & b"], |a, b| f64::from(a as i32 & b as i32),
+        none "BitwiseAnd: of integers";
+    /// The bits that are 1 in one or both, of integers.
+    bitwise_or, "BitwiseOr" = "tf.bitwise.bitwise_or", [int "a | b"], |a, b| f64::from(a as i32 | b as i32),
+        none "BitwiseOr: of integers";
+    /// The bits that differ, of integers.
+    bitwise_xor, "BitwiseXor" = "tf.bitwise.bitwise_xor", [int "a ^ b"], |a, b| f64::from(a as i32 ^ b as i32),
+        none "BitwiseXor: of integers";
+    // TensorFlow's kernels take negative numbers of bits for 0, and such beyond the width for 31.
+    /// The bits of `a` moved `b` places up; `b` is clipped to 0 to 31.
+    left_shift, "LeftShift" = "tf.bitwise.left_shift", [int "a << vec4<u32>(clamp(b, V(0), V(31)))"],
+        |a, b| f64::from((a as i32) << (b as i32).clamp(0, 31)), none "LeftShift: of integers";
+    /// The bits of `a` moved `b` places down, of `i32` with the sign; `b` is clipped to 0 to 31.
+    right_shift, "RightShift" = "tf.bitwise.right_shift", [int "a >> vec4<u32>(clamp(b, V(0), V(31)))"],
+        |a, b| f64::from(a as i32 >> (b as i32).clamp(0, 31)), none "RightShift: of integers";
     /// `a < b`.
     less, "Less" = "tf.math.less", [float "a < b", int "a < b"] => test, |a, b| f64::from(a < b), none "Less: a comparison";
     /// `a <= b`.

@@ -33,6 +33,32 @@ impl Tensor {
         check_dtype(self.device(), "Cast", dtype)?;
         dispatch(Cast { dtype }, &[self])
     }
+
+    /// As [`Tensor::cast`], but numbers outside the range of `dtype` become its nearest end: integers do not wrap, and what is
+    /// beyond 65504 in `f16` is no infinity. NaN becomes 0 in integers, and truth values stay 0 and 1.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant([-5, 7])?;
+    /// assert_eq!(x.saturate_cast(tf::DType::U32)?.to_vec::<u32>()?, [0, 7]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::cast`].
+    pub fn saturate_cast(&self, dtype: DType) -> Result<Tensor> {
+        // Floats saturate on the way to integers as it is.
+        match (self.dtype(), dtype) {
+            (DType::F32, DType::F16) => self.clip_by_value(-65504.0, 65504.0)?.cast(dtype),
+            (DType::I32, DType::U32) => self.maximum(0)?.cast(dtype),
+            (DType::U32, DType::I32) => self.minimum(i32::MAX)?.cast(dtype),
+            (DType::I32, DType::U8) => self.clip_by_value(0, 255)?.cast(dtype),
+            (DType::U32, DType::U8) => self.minimum(255)?.cast(dtype),
+            _ => self.cast(dtype),
+        }
+    }
 }
 
 #[derive(Debug, Hash, PartialEq, Eq)]
@@ -90,7 +116,42 @@ impl Operation for Cast {
 }
 
 /// The inventory of this file.
-pub(super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Kernel, "cast", &["tf.cast"], |c| one(c.x()?.cast(c.dtype("dtype")?)))
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::new(Kind::Kernel, "cast", &["tf.cast"], |c| one(c.x()?.cast(c.dtype("dtype")?)))
         .takes(&DType::ALL)
-        .gradient(Gradient::CheckedBy("half_precision_gradients_are_half_precision"))];
+        .gradient(Gradient::CheckedBy("half_precision_gradients_are_half_precision")),
+    Entry::new(Kind::Composed, "saturate_cast", &["tf.saturate_cast"], |c| {
+        one(c.arg("value")?.saturate_cast(c.dtype("dtype")?))
+    })
+    .takes(&DType::ALL)
+    .gradient(Gradient::CheckedBy("half_precision_gradients_are_half_precision")),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_out_of_range_become_its_ends() {
+        let floats = Tensor::from_slice(&[-1e10f32, -1.5, 3.7, 1e10, f32::INFINITY, f32::NAN], [6]);
+        let floats = floats.unwrap();
+        let i32s = floats.saturate_cast(DType::I32).unwrap().to_vec::<i32>().unwrap();
+        assert_eq!(i32s, [i32::MIN, -1, 3, i32::MAX, i32::MAX, 0]);
+        let u32s = floats.saturate_cast(DType::U32).unwrap().to_vec::<u32>().unwrap();
+        assert_eq!(u32s, [0, 0, 3, u32::MAX, u32::MAX, 0]);
+        let bytes = floats.saturate_cast(DType::U8).unwrap().to_vec::<u8>().unwrap();
+        assert_eq!(bytes, [0, 0, 3, 255, 255, 0]);
+        let x = Tensor::from_slice(&[i32::MIN, -1, 300, i32::MAX], [4]).unwrap();
+        let read = |x: &Tensor, dtype| x.saturate_cast(dtype).unwrap();
+        assert_eq!(read(&x, DType::U32).to_vec::<u32>().unwrap(), [0, 0, 300, 2_147_483_647]);
+        assert_eq!(read(&x, DType::U8).to_vec::<u8>().unwrap(), [0, 0, 255, 255]);
+        let x = Tensor::from_slice(&[7u32, u32::MAX], [2]).unwrap();
+        assert_eq!(read(&x, DType::I32).to_vec::<i32>().unwrap(), [7, i32::MAX]);
+        assert_eq!(read(&x, DType::U8).to_vec::<u8>().unwrap(), [7, 255]);
+        if x.device().caps().f16 {
+            let x = Tensor::from_slice(&[1e30f32, f32::NEG_INFINITY, 2.5], [3]).unwrap();
+            let halves = read(&x, DType::F16).cast(DType::F32).unwrap().to_vec::<f32>().unwrap();
+            assert_eq!(halves, [65504.0, -65504.0, 2.5]);
+        }
+    }
+}

@@ -2,11 +2,12 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
+use crate::options::options;
 use crate::shape::Axes;
-use crate::tensor::Tensor;
+use crate::tensor::{Operand, Tensor};
 
-use super::inventory::{ANY, Entry, Input, Kind, Values, one};
-use super::{expect_dtype, select};
+use super::inventory::{ANY, Entry, Input, Kind, POSITIVE, Values, one};
+use super::{FLOATS, expect_dtype, select};
 
 /// `-log softmax(logits)[label]` for each row: labels `[..]` (`i32`), logits `[.., C]`, result `[..]`. A label outside
 /// `0..C` gives NaN, as on TensorFlow's GPUs.
@@ -92,6 +93,127 @@ pub fn sigmoid_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Re
     positive.subtract(logits.multiply(labels)?)?.add(tail)
 }
 
+/// As [`sigmoid_cross_entropy_with_logits`], positive labels counting `pos_weight` times:
+/// `(1 - z) x + (1 + (pos_weight - 1) z) log(1 + e^-x)`.
+///
+/// # Errors
+/// [`Error::Shape`] if the shapes of labels and logits differ; [`Error::DType`] if the dtypes differ or are not float.
+pub fn weighted_cross_entropy_with_logits(
+    labels: &Tensor,
+    logits: &Tensor,
+    pos_weight: impl Into<Operand>,
+) -> Result<Tensor> {
+    const OP: &str = "WeightedCrossEntropyWithLogits";
+    if labels.shape() != logits.shape() {
+        return Err(Error::Shape(message!(
+            "{OP}: the labels are {:?} and the logits {:?}; both need one shape.",
+            labels.shape(),
+            logits.shape()
+        )));
+    }
+    let pos_weight = pos_weight.into().beside(OP, labels)?;
+    let weight = pos_weight.subtract(1.0)?.multiply(labels)?.add(1.0)?;
+    let right = labels.negative()?.add(1.0)?.multiply(logits)?;
+    right.add(weight.multiply(logits.negative()?.softplus()?)?)
+}
+
+/// Half of the sum of the squares of all elements.
+///
+/// # Errors
+/// [`Error::DType`] if the dtype is not float.
+pub fn l2_loss(t: &Tensor) -> Result<Tensor> {
+    expect_dtype("L2Loss", t.spec(), FLOATS)?;
+    t.square()?.reduce_sum(())?.multiply(0.5)
+}
+
+options! {
+    /// The form of [`log_poisson_loss_with`].
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct LogPoissonLossOptions {
+        /// Whether to add Stirling's approximation of `log(targets!)` where `targets` is above 1; `false`.
+        compute_full_loss: bool = false,
+    }
+}
+
+/// `e^log_input - targets log_input`: the negative log-likelihood of the targets under Poisson's distribution, but for a
+/// constant.
+///
+/// # Errors
+/// [`Error::Shape`] if the shapes differ; [`Error::DType`] if the dtypes differ or are not float.
+pub fn log_poisson_loss(targets: &Tensor, log_input: &Tensor) -> Result<Tensor> {
+    log_poisson_loss_with(targets, log_input, LogPoissonLossOptions::new())
+}
+
+/// As [`log_poisson_loss`], with the constant where `options` say so.
+///
+/// # Errors
+/// As [`log_poisson_loss`].
+pub fn log_poisson_loss_with(
+    targets: &Tensor,
+    log_input: &Tensor,
+    options: LogPoissonLossOptions,
+) -> Result<Tensor> {
+    if targets.shape() != log_input.shape() {
+        return Err(Error::Shape(message!(
+            "LogPoissonLoss: the targets are {:?} and the input {:?}; both need one shape.",
+            targets.shape(),
+            log_input.shape()
+        )));
+    }
+    let loss = log_input.exp()?.subtract(log_input.multiply(targets)?)?;
+    if !options.compute_full_loss {
+        return Ok(loss);
+    }
+    // Targets from 0 to 1 have no such part; their logarithms stay out of the gradient too.
+    let small = targets.greater_equal(0.0)?.logical_and(targets.less_equal(1.0)?)?;
+    let safe = select(&small, &targets.ones_like()?, targets)?;
+    let log = safe.log()?;
+    let half_log_2_pi = log.add((2.0 * std::f64::consts::PI).ln())?.multiply(0.5)?;
+    let stirling = safe.multiply(&log)?.subtract(&safe)?.add(half_log_2_pi)?;
+    loss.add(select(&small, &stirling.zeros_like()?, &stirling)?)
+}
+
+options! {
+    /// What [`compute_average_loss_with`] divides by, and what counts how much.
+    #[derive(Debug, Clone)]
+    pub struct AverageLossOptions {
+        /// How much each loss counts, broadcast with the losses; all alike.
+        sample_weight: Option<Tensor> as impl Into<Option<Tensor>> = None,
+        /// The number of examples; the size of the first axis.
+        global_batch_size: Option<usize> as impl Into<Option<usize>> = None,
+    }
+}
+
+/// The sum of the losses, divided by the number of examples.
+///
+/// # Errors
+/// [`Error::Shape`] if the losses are a scalar; [`Error::DType`] if they are not float.
+pub fn compute_average_loss(per_example_loss: &Tensor) -> Result<Tensor> {
+    compute_average_loss_with(per_example_loss, AverageLossOptions::new())
+}
+
+/// As [`compute_average_loss`], with weights, or with a number of examples: those of all devices.
+///
+/// # Errors
+/// As [`compute_average_loss`], and [`Error::Shape`] if the weights cannot be broadcast with the losses.
+pub fn compute_average_loss_with(
+    per_example_loss: &Tensor,
+    options: AverageLossOptions,
+) -> Result<Tensor> {
+    expect_dtype("ComputeAverageLoss", per_example_loss.spec(), FLOATS)?;
+    let Some(&first) = per_example_loss.shape().first() else {
+        return Err(Error::Shape(
+            "ComputeAverageLoss: the loss is a scalar; it needs an axis of examples.".into(),
+        ));
+    };
+    let weighted = match options.sample_weight {
+        Some(weight) => &per_example_loss.multiply(weight)?,
+        None => per_example_loss,
+    };
+    // TensorFlow divides without NaN: no examples have no loss.
+    weighted.reduce_sum(())?.divide_no_nan(options.global_batch_size.unwrap_or(first))
+}
+
 /// Labels and logits.
 const DISTRIBUTIONS: [Input; 2] = [(&[3, 4], Values::Within(0.1, 1.0)), (&[3, 4], ANY)];
 
@@ -128,6 +250,50 @@ pub(super) const ENTRIES: &[Entry] = &[
     .cases(|cases| {
         cases.add("sigmoid_cross_entropy_with_logits", &DISTRIBUTIONS, |x| {
             sigmoid_cross_entropy_with_logits(&x[0], &x[1])
+        });
+    }),
+    Entry::new(
+        Kind::Composed,
+        "weighted_cross_entropy_with_logits",
+        &["tf.nn.weighted_cross_entropy_with_logits"],
+        |c| {
+            let (labels, logits) = (c.arg("labels")?, c.arg("logits")?);
+            one(weighted_cross_entropy_with_logits(labels, logits, c.f32("pos_weight")?))
+        },
+    )
+    .cases(|cases| {
+        cases.add("weighted_cross_entropy_with_logits", &DISTRIBUTIONS, |x| {
+            weighted_cross_entropy_with_logits(&x[0], &x[1], 2.5)
+        });
+    }),
+    Entry::new(Kind::Composed, "l2_loss", &["tf.nn.l2_loss"], |c| one(l2_loss(c.x()?)))
+        .cases(|cases| cases.of_one("l2_loss", ANY, l2_loss)),
+    Entry::new(Kind::Composed, "log_poisson_loss", &["tf.nn.log_poisson_loss"], |c| {
+        let options = LogPoissonLossOptions::new().compute_full_loss(c.flag("compute_full_loss")?);
+        one(log_poisson_loss_with(c.arg("targets")?, c.arg("log_input")?, options))
+    })
+    .forms(&["log_poisson_loss_with"])
+    .cases(|cases| {
+        cases.add("log_poisson_loss", &[(&[3, 5], POSITIVE), (&[3, 5], ANY)], |x| {
+            log_poisson_loss(&x[0], &x[1])
+        });
+        let full = LogPoissonLossOptions::new().compute_full_loss(true);
+        let targets = Values::Distinct(0.1);
+        cases.add("log_poisson_loss_with", &[(&[3, 5], targets), (&[3, 5], ANY)], move |x| {
+            log_poisson_loss_with(&x[0].add(3.0)?, &x[1], full)
+        });
+    }),
+    Entry::new(Kind::Composed, "compute_average_loss", &["tf.nn.compute_average_loss"], |c| {
+        let options = AverageLossOptions::new()
+            .global_batch_size(c.int("global_batch_size")?.map(|size| size as usize));
+        one(compute_average_loss_with(c.arg("per_example_loss")?, options))
+    })
+    .forms(&["compute_average_loss_with"])
+    .cases(|cases| {
+        cases.of_one("compute_average_loss", ANY, compute_average_loss);
+        cases.of_two("compute_average_loss_with", [ANY, POSITIVE], |x, weight| {
+            let x = if x.rank() == 0 { x.expand_dims(0)? } else { x.clone() };
+            compute_average_loss_with(&x, AverageLossOptions::new().sample_weight(weight.clone()))
         });
     }),
 ];

@@ -4,6 +4,7 @@
 //! (`unary.rs`, `binary.rs`, `reduce.rs`), or a file of its own, where the shape rule, the lowering, the gradient and
 //! the tests stand together.
 
+mod activations;
 mod argmax;
 mod attention;
 mod binary;
@@ -13,12 +14,12 @@ mod cast;
 mod catalog;
 mod composed;
 mod concat;
+mod confusion_matrix;
 mod conv2d;
 mod convolution;
 mod counted;
 #[cfg(not(target_family = "wasm"))]
 mod counted_blocking;
-mod cumsum;
 mod custom_gradient;
 mod depthwise_conv2d;
 mod einsum;
@@ -34,7 +35,9 @@ mod iota;
 pub mod linalg;
 mod losses;
 mod matmul;
+mod nextafter;
 mod normalization;
+mod norms;
 mod pad;
 mod pool;
 mod radix;
@@ -46,6 +49,7 @@ mod reduce;
 mod reference;
 mod reshape;
 mod reverse;
+mod scan;
 mod scatter_nd;
 mod scatter_rows;
 mod searchsorted;
@@ -53,9 +57,11 @@ mod segment_extreme;
 mod segment_sum;
 mod segments;
 mod select;
+mod sequences;
 pub mod signal;
 mod slice;
 mod sort;
+mod special;
 mod split_k;
 #[cfg(test)]
 mod table_tests;
@@ -66,29 +72,36 @@ mod vectorize;
 
 use smallvec::SmallVec;
 
+pub use activations::EluOptions;
 pub use attention::{AttentionOptions, scaled_dot_product_attention};
 pub use composed::{GeluOptions, OneHotOptions, add_n, eye_of, one_hot, one_hot_with, stack};
 pub(crate) use composed::{arange, eye};
 pub use concat::concat;
+pub use confusion_matrix::{ConfusionMatrixOptions, confusion_matrix, confusion_matrix_with};
 pub use conv2d::{Conv2dOptions, Edges, Padding};
 pub use convolution::{
     Conv1dOptions, Conv1dTransposeOptions, Conv2dTransposeOptions, Conv3dOptions,
     Conv3dTransposeOptions, ConvolutionOptions,
 };
 pub use counted::BincountOptions;
-pub use cumsum::CumsumOptions;
 pub(crate) use custom_gradient::{Rule, after, with_gradient};
 pub use einsum::{TensordotAxes, einsum};
 pub use embedding::EmbeddingLookupOptions;
 pub(crate) use fill::{fill, fill_varying};
 pub use gather::GatherOptions;
 pub use losses::{
-    sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
-    sparse_softmax_cross_entropy_with_logits,
+    AverageLossOptions, LogPoissonLossOptions, compute_average_loss, compute_average_loss_with,
+    l2_loss, log_poisson_loss, log_poisson_loss_with, sigmoid_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits, sparse_softmax_cross_entropy_with_logits,
+    weighted_cross_entropy_with_logits,
 };
 pub use matmul::MatmulOptions;
 pub use normalization::{
     FusedBatchNormOptions, LocalResponseNormalizationOptions, NormalizationOptions,
+};
+pub use norms::{
+    ClipByGlobalNormOptions, L2NormalizeOptions, NormOrder, clip_by_global_norm,
+    clip_by_global_norm_with, global_norm, normalize_moments, sufficient_statistics,
 };
 pub use pad::PadMode;
 pub use pool::Pool2dOptions;
@@ -97,10 +110,12 @@ pub use recurrent::{
     GruOptions, LstmOptions, Recurrence, SimpleRnnOptions, gru, gru_cell, lstm, lstm_cell,
     simple_rnn, simple_rnn_cell,
 };
+pub use scan::CumsumOptions;
 pub use scatter_nd::scatter_nd;
 pub use searchsorted::Side;
 pub use select::where_;
 use select::where_ as select;
+pub use sequences::polyval;
 pub use slice::Indices;
 pub use sort::SortOptions;
 pub(crate) use vectorize::Trace;

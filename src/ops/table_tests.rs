@@ -50,23 +50,31 @@ fn read(y: &Tensor) -> Vec<f64> {
     y.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect()
 }
 
-/// bool rows take truth values, the others numbers.
-fn argument(values: &[f32], shape: &[usize], bools: bool) -> Tensor {
-    let x = Tensor::from_slice(values, shape).unwrap();
-    if bools { x.greater(0.0).unwrap() } else { x }
+/// The dtype that a row is tested with: floats, or integers or truth values where it takes no floats.
+fn tested(takes: impl Fn(DType) -> bool) -> DType {
+    [DType::F32, DType::I32, DType::Bool].into_iter().find(|&dtype| takes(dtype)).unwrap()
 }
 
-fn as_seen(value: f32, bools: bool) -> f64 {
-    if bools { f64::from(value > 0.0) } else { f64::from(value) }
+fn argument(values: &[f32], shape: &[usize], dtype: DType) -> Tensor {
+    let x = Tensor::from_slice(values, shape).unwrap();
+    if dtype == DType::Bool { x.greater(0.0).unwrap() } else { x.cast(dtype).unwrap() }
+}
+
+fn as_seen(value: f32, dtype: DType) -> f64 {
+    match dtype {
+        DType::Bool => f64::from(value > 0.0),
+        DType::I32 => f64::from(value as i32),
+        _ => f64::from(value),
+    }
 }
 
 #[test]
 fn unary_rows_match_their_references() {
     let mut bad = Vec::new();
     for &row in unary::ROWS {
-        let bools = !row.takes(DType::F32);
+        let dtype = tested(|dtype| row.takes(dtype));
         let call = |values: &[f32], shape: &[usize]| {
-            let x = argument(values, shape, bools);
+            let x = argument(values, shape, dtype);
             read(&crate::eager::dispatch(unary::Unary { row }, &[&x]).unwrap())
         };
         let cases = SHAPES.iter().map(|s| (spread(s.iter().product()), *s));
@@ -74,7 +82,7 @@ fn unary_rows_match_their_references() {
             let got = call(&values, shape);
             assert_eq!(got.len(), values.len(), "{} {shape:?}", row.method);
             for (&x, &got) in values.iter().zip(&got) {
-                let want = (row.reference)(as_seen(x, bools));
+                let want = (row.reference)(as_seen(x, dtype));
                 if !close(got, want) {
                     bad.push(format!("{}({x}) = {got}, not {want}", row.method));
                 }
@@ -92,7 +100,7 @@ fn unary_gradients_match_differences_of_the_reference() {
             continue;
         }
         let values = spread(61);
-        let x = argument(&values, &[61], false);
+        let x = argument(&values, &[61], DType::F32);
         let tape = GradientTape::new();
         tape.watch(&x).unwrap();
         let y = crate::eager::dispatch(unary::Unary { row }, &[&x]).unwrap();
@@ -147,16 +155,16 @@ fn source(i: usize, out: &[usize], shape: &[usize]) -> usize {
 fn binary_rows_match_their_references() {
     let mut bad = Vec::new();
     for &row in binary::ROWS {
-        let bools = !row.takes(DType::F32);
+        let dtype = tested(|dtype| row.takes(dtype));
         for (sa, sb) in PAIRS {
             let va = spread(sa.iter().product());
             let vb: Vec<f32> =
                 spread(sb.iter().product::<usize>() + 7)[7..].iter().map(|v| v * 0.9).collect();
-            let (a, b) = (argument(&va, sa, bools), argument(&vb, sb, bools));
+            let (a, b) = (argument(&va, sa, dtype), argument(&vb, sb, dtype));
             let y = crate::eager::dispatch(binary::Binary { row }, &[&a, &b]).unwrap();
             for (i, got) in read(&y).into_iter().enumerate() {
-                let x = as_seen(va[source(i, y.shape(), sa)], bools);
-                let z = as_seen(vb[source(i, y.shape(), sb)], bools);
+                let x = as_seen(va[source(i, y.shape(), sa)], dtype);
+                let z = as_seen(vb[source(i, y.shape(), sb)], dtype);
                 let want = (row.reference)(x, z);
                 if !close(got, want) {
                     bad.push(format!("{}({x}, {z}) = {got}, not {want}", row.method));
@@ -176,7 +184,7 @@ fn binary_gradients_match_differences_of_the_reference() {
         }
         let va = spread(61);
         let vb: Vec<f32> = spread(61).iter().rev().map(|v| v * 0.9 + 0.05).collect();
-        let (a, b) = (argument(&va, &[61], false), argument(&vb, &[61], false));
+        let (a, b) = (argument(&va, &[61], DType::F32), argument(&vb, &[61], DType::F32));
         let tape = GradientTape::new();
         tape.watch(&a).unwrap();
         tape.watch(&b).unwrap();

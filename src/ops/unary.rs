@@ -10,6 +10,7 @@ use super::inventory::Values::{Away, Within};
 use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, one, row_takes};
 #[cfg(test)]
 use super::reference;
+use super::special;
 use super::{Backward, Grads, Keep, Operation, known_by_method, no_grads, not_defined, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
@@ -36,7 +37,7 @@ pub(crate) struct Row {
 }
 
 macro_rules! unary {
-    ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $wgsl:literal),+] $(=> $test:ident)?,
+    ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $wgsl:tt),+] $(=> $test:ident)?,
        |$x:ident| $reference:expr, $how:ident $what:tt $(over $values:expr)? $(, |$k:ident, $dy:ident| $grad:expr)?;)*) => {
         // Only its method refers to a row, so a program holds the rows, and the gradients, of the methods it calls.
         $(#[allow(non_upper_case_globals)]
@@ -81,10 +82,10 @@ macro_rules! unary {
             }
         )*}
     };
-    (@wgsl float float $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
-    (@wgsl int int $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
-    (@wgsl bool bool $wgsl:literal $($rest:tt)*) => { Some($wgsl) };
-    (@wgsl $want:ident $kind:ident $wgsl:literal $($rest:tt)*) => { unary!(@wgsl $want $($rest)*) };
+    (@wgsl float float $wgsl:tt $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl int int $wgsl:tt $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl bool bool $wgsl:tt $($rest:tt)*) => { Some($wgsl) };
+    (@wgsl $want:ident $kind:ident $wgsl:tt $($rest:tt)*) => { unary!(@wgsl $want $($rest)*) };
     (@wgsl $want:ident) => { None };
     (@test test) => { true };
     (@test) => { false };
@@ -171,6 +172,42 @@ unary! {
     /// `1 - erf(x)`. [Within 7 ULP](Tensor#accuracy).
     erfc, "Erfc" = "tf.math.erfc", [float "erfc_4(x)"], |x| reference::erfc(x), keep x over ANY,
         |x, dy| dy * -std::f32::consts::FRAC_2_SQRT_PI * (-(x * x)).exp()?;
+    /// `log |gamma(x)|`; infinity at 0 and the negative whole numbers. [Within 6 ULP](Tensor#accuracy) above 0.
+    lgamma, "Lgamma" = "tf.math.lgamma", [float (special::LGAMMA)], |x| reference::lgamma(x), keep x over POSITIVE,
+        |x, dy| dy * x.digamma()?;
+    /// The derivative of [`lgamma`](Tensor::lgamma); NaN at 0 and the negative whole numbers.
+    /// [Within 6 ULP](Tensor#accuracy) above 0.
+    digamma, "Digamma" = "tf.math.digamma", [float (special::DIGAMMA)], |x| reference::digamma(x), keep x over POSITIVE,
+        |x, dy| dy * x.ones_like()?.polygamma(x)?;
+    /// The inverse of [`erf`](Tensor::erf); NaN outside -1 to 1. [Within 4 ULP](Tensor#accuracy).
+    erfinv, "Erfinv" = "tf.math.erfinv", [float (special::ERFINV)], |x| reference::erfinv(x), keep y over Within(-0.7, 0.7),
+        |y, dy| dy * 0.886_226_95 * y.square()?.exp()?;
+    /// The number below which a standard normal one is with probability `x`; NaN outside 0 to 1.
+    /// [Within 6 ULP](Tensor#accuracy).
+    ndtri, "Ndtri" = "tf.math.ndtri", [float (special::NDTRI)], |x| reference::ndtri(x), keep y over Within(0.2, 0.8),
+        |y, dy| dy * 2.506_628_3 * (y.square()? * 0.5).exp()?;
+    // Gradients as `i0' = i1` and `i1' = i0 - i1 / x`.
+    /// The modified Bessel function of the first kind, of order 0. Infinity from 88.7 on. [Within 6 ULP](Tensor#accuracy).
+    bessel_i0, "BesselI0" = "tf.math.bessel_i0", [float (special::BESSEL_I0)], |x| reference::bessel_i0(x), keep x over ANY,
+        |x, dy| dy * x.bessel_i1()?;
+    /// `e^-|x| bessel_i0(x)`. [Within 6 ULP](Tensor#accuracy).
+    bessel_i0e, "BesselI0e" = "tf.math.bessel_i0e", [float (special::BESSEL_I0E)], |x| reference::bessel_i0e(x), keep x over Away,
+        |x, dy| dy * (x.bessel_i1e()? - x.sign()? * x.bessel_i0e()?);
+    /// The modified Bessel function of the first kind, of order 1. Infinity from 88.7 on. [Within 6 ULP](Tensor#accuracy).
+    bessel_i1, "BesselI1" = "tf.math.bessel_i1", [float (special::BESSEL_I1)], |x| reference::bessel_i1(x), keep x over Away,
+        |x, dy| dy * super::select(&x.equal(0.0)?, &(x.ones_like()? * 0.5), &(x.bessel_i0()? - x.bessel_i1()?.divide_no_nan(x)?))?;
+    /// `e^-|x| bessel_i1(x)`. [Within 6 ULP](Tensor#accuracy).
+    bessel_i1e, "BesselI1e" = "tf.math.bessel_i1e", [float (special::BESSEL_I1E)], |x| reference::bessel_i1e(x), keep x over Away,
+        |x, dy| dy * super::select(&x.equal(0.0)?, &(x.ones_like()? * 0.5),
+            &(x.bessel_i0e()? - x.bessel_i1e()? * x.sign()? - x.bessel_i1e()?.divide_no_nan(x)?))?;
+    /// `1 / x`, and 0 where `x` is 0.
+    reciprocal_no_nan, "ReciprocalNoNan" = "tf.math.reciprocal_no_nan", [float "select(1 / x, V(0), x == V(0))"],
+        |x| if x == 0.0 { 0.0 } else { 1.0 / x }, keep y over Away, |y, dy| -dy * (y * y);
+    /// Each bit the other way round, of integers.
+    invert, "Invert" = "tf.bitwise.invert", [int "~x"], |x| f64::from(!(x as i32)), none "Invert: of integers";
+    /// How many bits are 1, of integers; in the dtype of `x`, where TensorFlow gives `uint8`.
+    population_count, "PopulationCount" = "tf.raw_ops.PopulationCount", [int "countOneBits(x)"],
+        |x| f64::from((x as i32).count_ones()), none "PopulationCount: of integers";
     /// The largest integer that is not above `x`.
     floor, "Floor" = "tf.math.floor", [float "floor(x)", int "x"], |x| x.floor(), none "Floor: piecewise constant";
     /// The smallest integer that is not below `x`.

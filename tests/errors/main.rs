@@ -9,6 +9,7 @@ mod devices;
 mod empty;
 mod image;
 mod linalg;
+mod math;
 mod networks;
 mod numbers;
 mod random;

@@ -25,26 +25,7 @@ type AnyOp = fn(&Call) -> Answer;
 
 /// What is no op of the inventory by itself: layers' losses, draws, and what is put together of several.
 const FUNCTIONS: &[(&str, AnyOp)] = &[
-    ("keras.activations.elu", |c| {
-        c.composes("alpha");
-        one(where_(&c.x()?.greater(0.0)?, c.x()?, &c.x()?.elu()?.multiply(float(c, "alpha")?)?))
-    }),
     ("tf.where", choose),
-    ("tf.math.count_nonzero", |c| {
-        c.composes("");
-        one(c.x()?.not_equal(0.0)?.cast(DType::I32)?.reduce_sum(c.axes("axis")?))
-    }),
-    ("tf.norm", norm),
-    ("tf.math.l2_normalize", |c| {
-        c.composes("");
-        let squares = c.x()?.square()?.reduce_sum(c.axes("axis")?.keepdims(true))?;
-        one(c.x()?.multiply(squares.maximum(float(c, "epsilon")?)?.rsqrt()?))
-    }),
-    ("tf.nn.moments", |c| {
-        c.composes("");
-        let (x, axes) = (c.x()?, c.axes("axes")?);
-        Ok(vec![x.reduce_mean(&axes)?, x.reduce_variance(&axes)?])
-    }),
     ("keras.losses.SparseCategoricalCrossentropy", |c| {
         let (from_logits, reduction) = (c.flag("from_logits")?, reduction(c)?);
         let loss =
@@ -231,20 +212,6 @@ fn layer_norm(c: &Call) -> Answer {
         .squared_difference(mean.stop_gradient())?
         .reduce_mean(wgrad::Axes::from(axis).keepdims(true))?;
     one(centred.multiply(variance.add(float(c, "epsilon")?)?.rsqrt()?))
-}
-
-fn norm(c: &Call) -> Answer {
-    c.composes("");
-    let (x, axes) = (c.x()?, c.axes("axis")?);
-    one(match c.text("ord")?.as_deref().unwrap_or("euclidean") {
-        "euclidean" | "2" => x.reduce_euclidean_norm(axes),
-        "1" => x.abs()?.reduce_sum(axes),
-        "inf" => x.abs()?.reduce_max(axes),
-        other => {
-            let p: f64 = other.parse().map_err(|_| Stop::Lacks("ord".into()))?;
-            x.abs()?.pow(p)?.reduce_sum(axes)?.pow(1.0 / p)
-        }
-    })
 }
 
 /// The shape and the seed of a stateless draw.

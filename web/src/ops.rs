@@ -115,6 +115,28 @@ unary! {
     erf = "erf";
     /// `1 - erf(x)`.
     erfc = "erfc";
+    /// `log |gamma(x)|`.
+    lgamma = "lgamma";
+    /// The derivative of `lgamma`.
+    digamma = "digamma";
+    /// The inverse of `erf`.
+    erfinv = "erfinv";
+    /// The inverse of the normal distribution.
+    ndtri = "ndtri";
+    /// The modified Bessel function of order 0.
+    bessel_i0 = "besselI0";
+    /// `e^-|x|` times the modified Bessel function of order 0.
+    bessel_i0e = "besselI0e";
+    /// The modified Bessel function of order 1.
+    bessel_i1 = "besselI1";
+    /// `e^-|x|` times the modified Bessel function of order 1.
+    bessel_i1e = "besselI1e";
+    /// `1 / x`, 0 where `x` is 0.
+    reciprocal_no_nan = "reciprocalNoNan";
+    /// Each bit the other way round.
+    invert = "bitwiseNot";
+    /// How many bits are 1.
+    population_count = "populationCount";
     /// The largest whole number that is not above.
     floor = "floor";
     /// The smallest whole number that is not below.
@@ -160,6 +182,26 @@ binary! {
     divide = "div";
     /// The quotient, 0 where `other` is 0.
     divide_no_nan = "divNoNan";
+    /// The product, 0 where `other` is 0.
+    multiply_no_nan = "mulNoNan";
+    /// The quotient, 0 where `x` is 0.
+    xdivy = "xdivy";
+    /// `x log(1 + other)`, 0 where `x` is 0.
+    xlog1py = "xlog1py";
+    /// The quotient of integers, rounded towards 0.
+    truncatediv = "truncateDiv";
+    /// The remainder, with the sign of `x`.
+    truncatemod = "truncateMod";
+    /// The bits that are 1 in both.
+    bitwise_and = "bitwiseAnd";
+    /// The bits that are 1 in one or both.
+    bitwise_or = "bitwiseOr";
+    /// The bits that differ.
+    bitwise_xor = "bitwiseXor";
+    /// The bits moved up by `other` places.
+    left_shift = "leftShift";
+    /// The bits moved down by `other` places.
+    right_shift = "rightShift";
     /// The quotient, rounded down.
     floordiv = "floorDiv";
     /// `log(e^x + e^other)`, stable for every number.

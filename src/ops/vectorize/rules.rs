@@ -2,9 +2,9 @@
 
 use std::any::Any;
 
-use super::super::cumsum::Cumsum;
 use super::super::gather::Gather;
 use super::super::matmul::MatMul;
+use super::super::scan::{Cumulative, LinearRecurrence};
 use super::super::segment_sum::{SegmentSum, segment_sum};
 use super::super::{GatherOptions, MatmulOptions, Operation};
 use super::windows;
@@ -19,8 +19,8 @@ pub(super) fn call(op: &dyn Operation, inputs: &[Lane], rows: usize) -> Result<O
         return Ok(Some(y));
     }
     let y = match inputs {
-        [Lane::Rows(x)] => match op.downcast_ref::<Cumsum>() {
-            Some(op) => x.cumsum_with(op.axis + 1, op.options)?,
+        [Lane::Rows(x)] => match op.downcast_ref::<Cumulative>() {
+            Some(op) => op.of_rows(x)?,
             None => return Ok(None),
         },
         [a, b] => {
@@ -30,6 +30,8 @@ pub(super) fn call(op: &dyn Operation, inputs: &[Lane], rows: usize) -> Result<O
                 gather(op, a, b, rows)?
             } else if let Some(op) = op.downcast_ref::<SegmentSum>().filter(|op| !op.product) {
                 sum_segments(op, a, b, rows)?
+            } else if let Some(op) = op.downcast_ref::<LinearRecurrence>() {
+                op.of_rows(&spread(a, rows)?, &spread(b, rows)?)?
             } else {
                 return Ok(None);
             }

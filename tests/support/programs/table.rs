@@ -1,6 +1,9 @@
 //! The elementwise ops and reductions that programs are made of: how the crate is asked for each, the function in
 //! `f64`, where it may be asked for, and what one kernel of it may be off by.
 
+#[path = "../../../src/ops/reference.rs"]
+mod reference;
+
 use wgrad::{DType, Result, Tensor};
 
 /// How far a result in `f32` may be from the function's value at the same arguments.
@@ -60,6 +63,7 @@ impl std::fmt::Debug for Binary {
 
 const F: &[DType] = &[DType::F32];
 const FI: &[DType] = &[DType::F32, DType::I32];
+const I: &[DType] = &[DType::I32];
 const B: &[DType] = &[DType::Bool];
 const FIB: &[DType] = &[DType::F32, DType::I32, DType::Bool];
 
@@ -145,6 +149,29 @@ unary! {
     relu6() F Exact, true, |x| x.clamp(0.0, 6.0), |_x| true;
     leaky_relu(0.25) F Once, true, |x| if x > 0.0 { x } else { 0.25 * x }, |_x| true;
     clip_by_value(-1.0, 1.5) F Exact, true, |x| x.clamp(-1.0, 1.5), |_x| true;
+    lgamma() F Function, true, |x| reference::lgamma(x), |x| x > 0.1 && x < 30.0;
+    digamma() F Function, true, |x| reference::digamma(x), |x| x > 0.2 && x < 30.0;
+    erfinv() F Function, true, |x| reference::erfinv(x), |x| x.abs() < 0.9;
+    ndtri() F Function, true, |x| reference::ndtri(x), |x| x > 0.05 && x < 0.95;
+    bessel_i0() F Function, true, |x| reference::bessel_i0(x), |x| x.abs() < 6.0;
+    bessel_i0e() F Function, true, |x| reference::bessel_i0e(x), |_x| true;
+    bessel_i1() F Function, true, |x| reference::bessel_i1(x), |x| x.abs() < 6.0;
+    bessel_i1e() F Function, true, |x| reference::bessel_i1e(x), |_x| true;
+    reciprocal_no_nan() F Units(4.0), true, |x| if x == 0.0 { 0.0 } else { 1.0 / x }, |x| x.abs() > 0.1;
+    elu_with(wgrad::EluOptions::new().alpha(0.7)) F Function, true, |x| if x > 0.0 { x } else { 0.7 * x.exp_m1() }, |_x| true;
+    celu(0.7) F Function, true, |x| if x > 0.0 { x } else { 0.7 * (x / 0.7).exp_m1() }, |_x| true;
+    hard_silu() F Function, true, |x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0, |x| x.abs() < 100.0;
+    hard_tanh() F Exact, true, |x| x.clamp(-1.0, 1.0), |_x| true;
+    tanh_shrink() F Function, true, |x| x - x.tanh(), |x| x.abs() < 50.0;
+    hard_shrink(0.5) F Step(0.0), true, |x| if x.abs() > 0.5 { x } else { 0.0 }, |_x| true;
+    soft_shrink(0.5) F Once, true, |x| x.signum() * (x.abs() - 0.5).max(0.0), |_x| true;
+    threshold(0.5, -1.0) F Step(0.0), true, |x| if x > 0.5 { x } else { -1.0 }, |_x| true;
+    squareplus(4.0) F Function, true, |x| 0.5 * (x + (x * x + 4.0).sqrt()), |x| x.abs() < 20.0;
+    sparse_plus() F Function, true,
+        |x| if x >= 1.0 { x } else { 0.25 * (x + 1.0).max(0.0).powi(2) }, |_x| true;
+    sparse_sigmoid() F Function, true, |x| (0.5 * (x + 1.0)).clamp(0.0, 1.0), |_x| true;
+    invert() I Exact, false, |x| f64::from(!(x as i32)), |_x| true;
+    population_count() I Exact, false, |x| f64::from((x as i32).count_ones()), |_x| true;
     floor() F Step(0.0), false, |x| x.floor(), |_x| true;
     ceil() F Step(0.0), false, |x| x.ceil(), |_x| true;
     rint() F Step(0.0), false, |x| x.round_ties_even(), |_x| true;
@@ -169,6 +196,17 @@ binary! {
     squared_difference FI Units(2.0), true, |a, b| (a - b) * (a - b), |a, b| (a - b).abs() < 100.0;
     atan2 F Function, true, |a, b| a.atan2(b), |a, b| (a.abs() > 0.1 || b > 0.1) && b.abs() > 1e-3;
     xlogy F Function, true, |a, b| if a == 0.0 { 0.0 } else { a * b.ln() }, |a, b| a.abs() < 4.0 && b > 0.1;
+    xlog1py F Function, true, |a, b| if a == 0.0 { 0.0 } else { a * b.ln_1p() }, |a, b| a.abs() < 4.0 && b > -0.9;
+    multiply_no_nan F Once, true, |a, b| if b == 0.0 { 0.0 } else { a * b }, |_a, _b| true;
+    xdivy F Units(4.0), true, |a, b| if a == 0.0 { 0.0 } else { a / b }, |_a, b| b.abs() > 0.2;
+    zeta F Function, true, |a, b| reference::zeta(a, b), |a, b| a > 1.2 && a < 6.0 && b > 0.2 && b < 20.0;
+    truncatediv I Exact, false, |a, b| (a / b).trunc(), |_a, b| b != 0.0;
+    truncatemod FI Step(1e-5), true, |a, b| a % b, |_a, b| b.abs() > 0.2;
+    bitwise_and I Exact, false, |a, b| f64::from(a as i32 & b as i32), |_a, _b| true;
+    bitwise_or I Exact, false, |a, b| f64::from(a as i32 | b as i32), |_a, _b| true;
+    bitwise_xor I Exact, false, |a, b| f64::from(a as i32 ^ b as i32), |_a, _b| true;
+    left_shift I Exact, false, |a, b| f64::from((a as i32) << (b as i32).clamp(0, 31)), |a, b| a.abs() < 1024.0 && b < 8.0;
+    right_shift I Exact, false, |a, b| f64::from(a as i32 >> (b as i32).clamp(0, 31)), |_a, _b| true;
     less FI Step(0.0), false, |a, b| f64::from(a < b), |_a, _b| true => test;
     less_equal FI Step(0.0), false, |a, b| f64::from(a <= b), |_a, _b| true => test;
     greater FI Step(0.0), false, |a, b| f64::from(a > b), |_a, _b| true => test;

@@ -1,11 +1,10 @@
-// Computes running sums along an axis. One thread goes through each chunk of it.
-// y[o,i,n] = start(o,c,n) + sum over j of x[o,j,n], where j and i are in chunk c and j <= i (j < i if EXCLUSIVE)
+// Combines the elements along an axis up to each one. One thread goes through each chunk of the axis.
+// y[o,i,n] = start(o,c,n) and then x[o,j,n], combined over j, where j and i are in chunk c and j <= i (j < i if EXCLUSIVE)
 // 0 x: [O,L,N] read    1 y: [O,L,N], or sums: [O,C,N], read and write    2 p: uniform
-// with carries: 1 carries: [O,C,N] read, 2 y, 3 p
-// Host declares: T (x), A (in which it adds), WG, EXCLUSIVE, the bindings but x, start(e) from the carries, put(at, sum) for
-// y, and finish(e, sum) for the sums of the chunks.   Grid: ceil(O*C*N / WG) workgroups.   One thread per chunk.
-@group(0) @binding(0) var<storage, read> x: array<T>;
-
+// with more inputs, and with carries [O,C,N], each stands before y
+// Host declares: A (what is combined), WG, EXCLUSIVE, the bindings, combine(a, b) with a before b, load(at) from the inputs,
+// start(e) from the carries, put(at, a) for y, and finish(e, a) for the chunks' sums.
+// Grid: ceil(O*C*N / WG) workgroups.   One thread per chunk.
 struct Params {
     len: u32,     // L
     inner: u32,   // N
@@ -31,7 +30,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var at = (o * p.len + place) * p.inner + n;
     var sum = start(e);
     for (var i = 0u; i < count; i++) {
-        let next = sum + A(x[at]);
+        let next = combine(sum, load(at));
         put(at, select(next, sum, EXCLUSIVE));
         sum = next;
         at += u32(p.step);
