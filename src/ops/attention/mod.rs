@@ -9,6 +9,7 @@ mod scores;
 use self::scores::{LOW, Layout};
 use super::inventory::{ANY, Entry, Kind, Make, one};
 use super::{FLOATS, expect_dtype, fill, same_dtype, select};
+use crate::device::Caps;
 use crate::dtype::DType;
 use crate::eager;
 use crate::error::{Error, Result, message};
@@ -40,10 +41,18 @@ options! {
 
 const OP: &str = "ScaledDotProductAttention";
 
-/// Scores of this size and more are never stored. Without a matrix each weight is computed four times with gradients, and
-/// ten products of the head's size are made in place of six, so up to here the matrix is the faster way; beyond, it and its
-/// gradients would fill memory that the model needs.
+/// Larger scores are never stored. Without a matrix each weight is computed four times with gradients, and ten products of
+/// the head's size are made in place of six, so up to here the matrix is the faster way; beyond, it and its gradients would
+/// fill memory that the model needs.
 const LARGE: u64 = 64 << 20;
+/// The same where a processor runs the kernels: Mesa's llvmpipe reads a key for each of eight queries by itself, and takes
+/// seven times as long as by a matrix (8 heads of 64, 2048 keys, forward: 16 s and 2.3 s on a loaded machine of two cores).
+const LARGE_ON_CPU: u64 = 128 << 20;
+
+/// Whether scores of so many bytes are too large to be stored on this adapter.
+fn too_large(bytes: u64, caps: &Caps) -> bool {
+    bytes > caps.binding_bytes.min(if caps.cpu { LARGE_ON_CPU } else { LARGE })
+}
 
 /// `softmax(scale query key^T + mask) value` along the keys: query `[.., H, T, D]`, key `[.., H, S, D]`, value
 /// `[.., H, S, E]`, result `[.., H, T, E]`. This is PyTorch's order of axes; `keras.ops.dot_product_attention` has `[B, T,
@@ -53,9 +62,9 @@ const LARGE: u64 = 64 << 20;
 /// queries). A query that sees no key gives zeros. A mask's numbers below -5e37 count as negative infinity. Scores and
 /// weights are `f32` for `f16` too.
 ///
-/// Where the scores would take 64 MiB or more, they are never stored: kernels walk along the keys, and the gradients
-/// compute the weights again. This needs heads of up to 128 elements and eight storage buffers; else, and for gradients of
-/// a mask and of a gradient, there is a matrix of scores.
+/// Where the scores would take more than 64 MiB (128 MiB where a processor runs the kernels), they are never stored: kernels
+/// walk along the keys, and the gradients compute the weights again. This needs heads of up to 128 elements and eight storage
+/// buffers; else, and for gradients of a mask and of a gradient, there is a matrix of scores.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -139,7 +148,7 @@ fn attend(
     let empty = count * layout.rows * layout.keys == 0;
     let quads = |n: usize| n.next_multiple_of(4);
     let can = !empty && flash::fits(&layout, quads(depth), quads(width), query.device().caps());
-    let y = if can && flash.unwrap_or(layout.score_bytes() >= LARGE) {
+    let y = if can && flash.unwrap_or(too_large(layout.score_bytes(), query.device().caps())) {
         let fill_up = |x: &Tensor| match quads(x.shape()[2]) - x.shape()[2] {
             0 => Ok(x.clone()),
             more => x.pad(&[(0, 0), (0, 0), (0, more)]),
