@@ -1,6 +1,6 @@
 //! Rows of a table by their numbers, as embeddings of words are looked up.
 
-use super::inventory::{ANY, Entry, Kind, one};
+use super::inventory::{ANY, Entry, Kind, Values, one};
 use super::{fill, select};
 use crate::error::{Error, Result, message};
 use crate::options::options;
@@ -80,10 +80,14 @@ pub(super) const ENTRIES: &[Entry] =
         cases.of_shape("embedding_lookup", &[4, 3], |x| {
             x.embedding_lookup(&constant([[2, 0], [2, 3]])?)
         });
-        cases.add("embedding_lookup_with max_norm", &[(&[4, 3], ANY)], |x| {
-            let options = EmbeddingLookupOptions::new().max_norm(1.0);
-            x[0].embedding_lookup_with(&constant([2, 0, 2, 1])?, options)
-        });
+        // All rows are longer than the first number, and none is longer than the second: there is a kink between.
+        for most in [0.5, 10.0] {
+            let name = format!("embedding_lookup_with max_norm {most}");
+            cases.add(name, &[(&[4, 3], Values::Away)], move |x| {
+                let options = EmbeddingLookupOptions::new().max_norm(most);
+                x[0].embedding_lookup_with(&constant([2, 0, 2, 1])?, options)
+            });
+        }
         cases.add("embedding_lookup_with of zeros", &[(&[4, 3], ANY)], |x| {
             let options = EmbeddingLookupOptions::new().max_norm(1.0);
             x[0].multiply(0.0)?.embedding_lookup_with(&constant([2, 0])?, options)

@@ -12,7 +12,7 @@ mod tests;
 pub use cells::{gru_cell, lstm_cell, simple_rnn_cell};
 
 use self::fused::Cell;
-use super::inventory::{ANY, Answer, Args, Entry, Input, Kind, Make, one};
+use super::inventory::{ANY, Answer, Args, Entry, Input, Kind, Make, Values, one};
 use super::{concat, expect_dtype, select, stack};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -384,7 +384,9 @@ const fn inputs<const G: usize>(bias: &'static [usize]) -> [Input; 5] {
     const F: [&[usize]; 5] = [&[3, 4], &[], &[3, 12], &[3, 16], &[]];
     const U: [&[usize]; 5] = [&[4, 4], &[], &[4, 12], &[4, 16], &[]];
     let at = if G == 1 { 0 } else { G - 1 };
-    [(&[2, 3, 3], ANY), (&[2, 4], ANY), (F[at], ANY), (U[at], ANY), (bias, ANY)]
+    // Larger numbers saturate the gates, and the differences lose their digits.
+    const SMALL: Values = Values::Within(-0.6, 0.6);
+    [(&[2, 3, 3], SMALL), (&[2, 4], SMALL), (F[at], SMALL), (U[at], SMALL), (bias, SMALL)]
 }
 
 /// Which steps of two sequences of three count.
