@@ -383,6 +383,9 @@ fn second_order_three_ways() -> Result<()> {
     };
     let h = hessian(f, &x)?;
     let want = h.matvec(&v)?;
+    let linear = |x: &Tensor| x.multiply(3.0)?.reduce_sum(());
+    assert_eq!(hessian(linear, &x)?.to_vec::<f32>()?, [0.0; 9]);
+    assert_eq!(hvp(linear, &x, &v)?.to_vec::<f32>()?, [0.0; 3]);
     assert!(off(&hvp(f, &x, &v)?, &want)? < 1e-5, "reverse over reverse");
     // Forward over reverse.
     let (accumulator, grad) = ForwardAccumulator::record(&x, &v, |_| gradients_function(f)(&x))?;

@@ -1,7 +1,7 @@
 //! Gradients of functions: each takes a closure and returns one that computes the closure's gradients.
 
 use super::tensors::Tensors;
-use super::{GradientTape, PersistentTape};
+use super::{GradientTape, JacobianOptions, PersistentTape, UnconnectedGradients};
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -122,18 +122,15 @@ pub fn implicit_value_and_gradients<X: ?Sized, Y: Tensors>(
 /// ```
 ///
 /// # Errors
-/// Those of `f`; [`Error::Gradient`](crate::Error::Gradient) if `x` is no float, or the gradient does not depend on it,
-/// as that of a linear function.
+/// Those of `f`; [`Error::Gradient`](crate::Error::Gradient) if `x` is no float, or `f` does not depend on it.
 pub fn hessian(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tensor> {
     let (tape, grad) = PersistentTape::record(|tape| {
         tape.watch(x)?;
         gradients_function(f)(x)
     })?;
-    match tape.jacobian(&grad, x)? {
-        Some(hessian) => Ok(hessian),
-        // Says why.
-        None => tape.required_gradient(&grad, x),
-    }
+    // That of a linear function is zeros.
+    let zero = JacobianOptions::new().unconnected_gradients(UnconnectedGradients::Zero);
+    Ok(tape.jacobian_with(&grad, x, zero)?.expect("zeros at least"))
 }
 
 /// The Hessian of `f` at `x` times `v`, for the cost of about two gradients: the gradient of the gradient, with `v` as
