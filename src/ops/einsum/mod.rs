@@ -227,7 +227,7 @@ fn tensordot(a: &Tensor, b: &Tensor, axes: TensordotAxes) -> Result<Tensor> {
 }
 
 /// The operands of a golden case: `x0`, `x1`, ...
-fn operands<'a>(c: &'a Args) -> Vec<&'a Tensor> {
+fn operands(c: &Args) -> Vec<&Tensor> {
     (0..).map_while(|i| c.arg(&format!("x{i}")).ok()).collect()
 }
 

@@ -28,7 +28,8 @@ impl Term {
 
     /// The number of elements along these labels.
     fn elements(&self, labels: &[Label]) -> usize {
-        labels.iter().map(|&label| self.size(label)).product()
+        let sizes: Vec<usize> = labels.iter().map(|&label| self.size(label)).collect();
+        Shape::from(sizes).elements()
     }
 
     /// Takes the diagonal of axes that share a label, and sums over the labels that `keep` lacks.
@@ -214,8 +215,11 @@ impl Plan {
         let own = a.set();
         let size = |label: &Label| if has(own, *label) { a.size(*label) } else { b.size(*label) };
         let shape: Vec<usize> = labels.iter().map(size).collect();
-        let batch: usize = self.batch.iter().map(size).product();
-        let summed: usize = self.summed.iter().map(size).product();
+        // An empty tensor may have other axes whose product overflows.
+        let count = |labels: &[Label]| -> usize {
+            Shape::from(labels.iter().map(size).collect::<Vec<_>>()).elements()
+        };
+        let (batch, summed) = (count(&self.batch), count(&self.summed));
         let matrices = |x: Term, at: usize| -> Result<(Tensor, bool)> {
             let [before, behind] = self.forms(at);
             let free = x.elements(&self.free[at]);

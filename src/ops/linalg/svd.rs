@@ -471,7 +471,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
                 svd_with(&make(&[3, 5], dtype), full)?.2,
             ])
         }]),
-    Entry::new(Kind::Composed, "svdvals", &["torch.linalg.svdvals"], |c| {
+    Entry::new(Kind::Composed, "svdvals", &["tf.linalg.svd(compute_uv=False)"], |c| {
         one(svdvals(c.arg("tensor")?))
     })
     .cases(|cases| cases.of_shape("svdvals", &[3, 4], |x| svdvals(&graded(x)?))),
