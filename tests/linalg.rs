@@ -434,6 +434,21 @@ fn matrices_without_factors_give_what_is_documented() {
     assert!((f64::from(near) / (-20f64).exp() - 1.0).abs() < 1e-4);
 }
 
+/// Sizes that are not given: a square matrix, or the other side as short as it can be.
+#[test]
+fn diagonals_choose_tensorflows_sizes() {
+    use wgrad::linalg::{DiagOptions, diag_with};
+    let x = tf::constant([1, 2]).unwrap();
+    let shape = |options: DiagOptions| diag_with(&x, options).unwrap().shape().to_vec();
+    assert_eq!(shape(DiagOptions::new().k(1)), [3, 3]);
+    assert_eq!(shape(DiagOptions::new().k(-2)), [4, 4]);
+    assert_eq!(shape(DiagOptions::new().num_rows(5)), [5, 2]);
+    assert_eq!(shape(DiagOptions::new().k(1).num_cols(3)), [2, 3]);
+    assert_eq!(shape(DiagOptions::new().k(-1).num_cols(4)), [3, 4]);
+    let y = diag_with(&x, DiagOptions::new().k(-1)).unwrap();
+    assert_eq!(y.to_vec::<i32>().unwrap(), [0, 0, 0, 1, 0, 0, 0, 2, 0]);
+}
+
 #[test]
 fn full_singular_vectors_complete_the_space() {
     for (rows, columns) in [(7, 3), (3, 7)] {

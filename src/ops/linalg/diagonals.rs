@@ -20,9 +20,10 @@ options! {
     pub struct DiagOptions {
         /// The diagonal: 0 is the main one, positive ones lie above it, negative ones below; 0.
         k: i64 = 0,
-        /// The rows of the matrix that `diag` makes; `None` for as few as hold the diagonal.
+        /// The rows of the matrix that `diag` makes; `None` for as few as hold the diagonal, or for a square matrix if
+        /// `num_cols` is `None`, too.
         num_rows: Option<usize> as impl Into<Option<usize>> = None,
-        /// The columns of the matrix that `diag` makes; `None` for as few as hold the diagonal.
+        /// The columns of the matrix that `diag` makes, likewise.
         num_cols: Option<usize> as impl Into<Option<usize>> = None,
         /// The value outside of the diagonal that `diag` makes; 0.
         padding_value: Scalar as impl Into<Scalar> = Scalar::Int(0),
@@ -69,8 +70,11 @@ pub fn diag_with(diagonal: &Tensor, options: DiagOptions) -> Result<Tensor> {
     let DiagOptions { k, num_rows, num_cols, padding_value } = options;
     let (down, right) = offsets(k);
     let least = [len.saturating_add(down), len.saturating_add(right)];
-    // With one side given, the other is as short as the diagonal allows.
-    let sizes = [num_rows.unwrap_or(least[0]), num_cols.unwrap_or(least[1])];
+    // With one side given the other is as short as the diagonal allows; with none the matrix is square.
+    let sizes = match (num_rows, num_cols) {
+        (None, None) => [least[0].max(least[1]); 2],
+        (rows, columns) => [rows.unwrap_or(least[0]), columns.unwrap_or(least[1])],
+    };
     if diagonal_len(sizes, k) != Some(len) {
         return Err(Error::Shape(message!(
             "MatrixDiag: {len} elements do not fit on diagonal {k} of a matrix of {} rows and {} columns; it takes at least \
