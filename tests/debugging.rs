@@ -279,13 +279,13 @@ fn the_mode_finds_the_op_of_a_gradient() {
     let device = Device::new().unwrap();
     device.set_check_numerics(true);
     let step = || -> Result<()> {
-        let w = Variable::new(&tf::constant([0.0, 1.0])?);
+        let w = Variable::new(tf::constant([0.0, 1.0])?);
         let sgd = Sgd::new(0.1);
         for _ in 0..2 {
             descend(&sgd, &w, || w.read().square()?.reduce_sum(())?.sqrt())?;
         }
         // The loss at 0 is 0, and its slope infinite times 0.
-        let w = Variable::new(&tf::constant([0.0])?);
+        let w = Variable::new(tf::constant([0.0])?);
         descend(&sgd, &w, || w.read().square()?.reduce_sum(())?.sqrt())
     };
     let error = device.scope(step).unwrap_err();
@@ -341,7 +341,7 @@ fn prints_come_in_order() {
 fn many_prints() {
     let device = Device::new().unwrap();
     device.scope(|| {
-        let w = Variable::new(&tf::constant(1.0).unwrap());
+        let w = Variable::new(tf::constant(1.0).unwrap());
         let sgd = Sgd::new(1e-4);
         let mut settled = None;
         for step in 0..10_000 {

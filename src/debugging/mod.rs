@@ -2,8 +2,8 @@
 //! `tf.print`).
 //!
 //! No op reads back by itself, and neither do these: [`check_numerics`], the `assert_*` functions that look at values and
-//! [`Tensor::print`] only put work behind what waits. The flush that runs it also copies a few numbers to the host. They
-//! are told of when the program next touches the device and the copy is there:
+//! [`Tensor::print`](crate::Tensor::print) only put work behind what waits. The flush that runs it also copies a few
+//! numbers to the host. They are told of when the program next touches the device and the copy is there:
 //!
 //! - a read (`to_vec`, `item`, ..) or [`Device::synchronize`](crate::Device::synchronize) has waited for all that was
 //!   called before it, so it prints, or returns the error of a check, of every earlier call;
