@@ -83,7 +83,7 @@ pub(super) const ENTRIES: &[Entry] =
     })
     .takes(&[DType::F32])
     .gradient(Gradient::None("NextAfter: TensorFlow has none"))
-    .kernels(&[|make, dtype| Ok(vec![make(&[2, 5], dtype).nextafter(&make(&[5], dtype))?])])];
+    .kernels(&[|make, dtype| Ok(vec![make(&[2, 5], dtype).nextafter(make(&[5], dtype))?])])];
 
 #[cfg(test)]
 mod tests {

@@ -316,7 +316,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             });
         })
         .kernels(&[|make, dtype| {
-            Ok(vec![make(&[2, 5], dtype).zeta(&make(&[5], dtype))?, make(&[8], dtype).zeta(2.0)?])
+            Ok(vec![make(&[2, 5], dtype).zeta(make(&[5], dtype))?, make(&[8], dtype).zeta(2.0)?])
         }]),
     Entry::new(Kind::Composed, "polygamma", &["tf.math.polygamma"], |c| {
         one(c.arg("a")?.polygamma(c.x()?))
