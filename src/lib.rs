@@ -65,12 +65,15 @@ pub use ops::{
     AverageLossOptions, BincountOptions, ClipByGlobalNormOptions, ConfusionMatrixOptions,
     Conv1dOptions, Conv1dTransposeOptions, Conv2dOptions, Conv2dTransposeOptions, Conv3dOptions,
     Conv3dTransposeOptions, ConvolutionOptions, CumsumOptions, Edges, EluOptions, GatherOptions,
-    GeluOptions, Indices, L2NormalizeOptions, LogPoissonLossOptions, MatmulOptions, NormOrder,
-    OneHotOptions, PadMode, Padding, Pool2dOptions, Side, SortOptions, TensordotAxes, add_n,
-    clip_by_global_norm, clip_by_global_norm_with, compute_average_loss, compute_average_loss_with,
-    concat, confusion_matrix, confusion_matrix_with, einsum, eye_of, global_norm, l2_loss,
-    log_poisson_loss, log_poisson_loss_with, normalize_moments, one_hot, one_hot_with, polyval,
-    scatter_nd, sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
+    GeluOptions, Indexing, Indices, L2NormalizeOptions, LogPoissonLossOptions, MatmulOptions,
+    MaxPoolWithArgmaxOptions, NormOrder, OneHotOptions, PadMode, Padding, Pool1dOptions,
+    Pool2dOptions, Pool3dOptions, PoolOptions, PoolingType, ReverseSequenceOptions, Side,
+    SortOptions, TensordotAxes, add_n, broadcast_static_shape, clip_by_global_norm,
+    clip_by_global_norm_with, compute_average_loss, compute_average_loss_with, concat,
+    confusion_matrix, confusion_matrix_with, einsum, eye_of, global_norm, l2_loss, linspace,
+    linspace_with, log_poisson_loss, log_poisson_loss_with, meshgrid, meshgrid_with,
+    normalize_moments, one_hot, one_hot_with, polyval, scatter_nd,
+    sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits, stack, sufficient_statistics,
     weighted_cross_entropy_with_logits, where_,
 };
@@ -83,7 +86,7 @@ pub use tape::{
     custom_gradient_with_variables, recompute_grad,
 };
 pub use tensor::{
-    Element, HostElement, HostOptions, Nested, Operand, Tensor, constant, fill, range,
+    Element, HostElement, HostOptions, Nested, Operand, Tensor, constant, fill, range, range_of,
 };
 pub use trackable::{NamedArray, Parts, Trackable};
 pub use variable::Variable;

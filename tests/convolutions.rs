@@ -5,7 +5,8 @@
 
 use wgrad::{
     Conv1dOptions, Conv1dTransposeOptions, Conv2dOptions, Conv2dTransposeOptions, Conv3dOptions,
-    Conv3dTransposeOptions, ConvolutionOptions, GradientTape, Padding, Tensor,
+    Conv3dTransposeOptions, ConvolutionOptions, GradientTape, MaxPoolWithArgmaxOptions, Padding,
+    Pool1dOptions, Pool2dOptions, Pool3dOptions, PoolOptions, PoolingType, Tensor,
 };
 
 /// Small numbers in no order, whose sums of products `f32` holds without rounding.
@@ -363,4 +364,241 @@ fn convolutions_of_any_rank() {
             .conv3d(&block, Conv3dOptions::new().strides([1, 2, 1]).padding(Padding::Same))
             .unwrap(),
     );
+}
+
+/// The windows of a pooling of volumes.
+#[derive(Clone, Copy, Debug)]
+struct Pools {
+    x: [usize; 5],
+    window: [usize; 3],
+    strides: [usize; 3],
+    dilations: [usize; 3],
+    pads: [Pad; 3],
+}
+
+const POOLS: Pools = Pools {
+    x: [2, 1, 7, 6, 3],
+    window: [1, 3, 2],
+    strides: [1, 2, 2],
+    dilations: [1; 3],
+    pads: [Pad::Valid; 3],
+};
+
+impl Pools {
+    /// The input's places in each window, in their order, for every element of the result.
+    fn windows(&self) -> ([usize; 5], Vec<Vec<usize>>) {
+        let [n, d, h, w, c] = self.x;
+        let mut out = [0; 3];
+        let mut low = [0; 3];
+        for k in 0..3 {
+            let (size, stride) = (self.x[k + 1], self.strides[k]);
+            (out[k], low[k]) =
+                windows(size, self.window[k], stride, self.dilations[k], self.pads[k]);
+        }
+        let mut all = Vec::new();
+        for b in 0..n {
+            for at in triples(out) {
+                for channel in 0..c {
+                    let mut places = Vec::new();
+                    for by in triples(self.window) {
+                        let place = |k: usize, i: usize, u: usize| {
+                            let p = (i * self.strides[k] + u * self.dilations[k]) as i64 - low[k];
+                            (p >= 0 && p < self.x[k + 1] as i64).then_some(p as usize)
+                        };
+                        let (z, y, x) =
+                            (place(0, at.0, by.0), place(1, at.1, by.1), place(2, at.2, by.2));
+                        if let (Some(z), Some(y), Some(x)) = (z, y, x) {
+                            places.push((((b * d + z) * h + y) * w + x) * c + channel);
+                        }
+                    }
+                    all.push(places);
+                }
+            }
+        }
+        ([n, out[0], out[1], out[2], c], all)
+    }
+}
+
+/// Compares a pooling and its gradient with the windows' places; equal numbers are many.
+fn check_pool(
+    what: &str,
+    shape: Vec<usize>,
+    (result, windows): (Vec<usize>, Vec<Vec<usize>>),
+    kind: PoolingType,
+    call: impl Fn(&Tensor) -> Tensor,
+) {
+    let (x, xs) = tensor(&shape, 4);
+    let (dy, dys) = tensor(&result, 5);
+    let tape = GradientTape::new();
+    tape.watch(&x).unwrap();
+    let y = call(&x);
+    assert_eq!(y.shape(), result, "{what}");
+    let [dx] = tape.gradient_from(&y, Some(&[&dy]), [&x]).unwrap();
+    let dx = dx.unwrap();
+    let mut want = (Vec::new(), vec![0.0f64; xs.len()]);
+    for (places, dy) in windows.iter().zip(&dys) {
+        if kind == PoolingType::Max {
+            // The first of the largest.
+            let best =
+                places.iter().rev().copied().max_by(|&a, &b| xs[a].total_cmp(&xs[b])).unwrap();
+            want.0.push(f64::from(xs[best]));
+            want.1[best] += f64::from(*dy);
+        } else {
+            let count = places.len() as f64;
+            want.0.push(places.iter().map(|&p| f64::from(xs[p])).sum::<f64>() / count);
+            places.iter().for_each(|&p| want.1[p] += f64::from(*dy) / count);
+        }
+    }
+    for (got, want) in [(&y, &want.0), (&dx, &want.1)] {
+        for (g, w) in got.to_vec::<f32>().unwrap().iter().zip(want) {
+            // A few quotients, each rounded once, and their sums.
+            assert!(
+                (f64::from(*g) - w).abs() <= 1e-5 * w.abs().max(4.0),
+                "{what}: {g} must be {w}"
+            );
+        }
+    }
+}
+
+fn pools(case: Pools, axes: usize) {
+    let (result, windows) = case.windows();
+    for kind in [PoolingType::Max, PoolingType::Avg] {
+        let (k, s, pad) = (case.window, case.strides, padding(&case.pads[3 - axes..]));
+        let max = kind == PoolingType::Max;
+        let call = |x: &Tensor| {
+            match axes {
+                1 => {
+                    let options = Pool1dOptions::new().strides(s[2]).padding(pad);
+                    if max { x.max_pool1d(k[2], options) } else { x.avg_pool1d(k[2], options) }
+                }
+                2 => {
+                    let options = Pool2dOptions::new().strides([s[1], s[2]]).padding(pad);
+                    let k = [k[1], k[2]];
+                    if max { x.max_pool2d(k, options) } else { x.avg_pool2d(k, options) }
+                }
+                _ => {
+                    let options = Pool3dOptions::new().strides(s).padding(pad);
+                    if max { x.max_pool3d(k, options) } else { x.avg_pool3d(k, options) }
+                }
+            }
+            .unwrap()
+        };
+        let of_any_rank = |x: &Tensor| {
+            let options = PoolOptions::new().strides(&s[3 - axes..]).padding(pad);
+            x.pool(&k[3 - axes..], kind, options.dilations(&case.dilations[3 - axes..])).unwrap()
+        };
+        let what = format!("{kind:?} {case:?} along {axes}");
+        let given = (own(result, axes, false), windows.clone());
+        if case.dilations == [1; 3] {
+            check_pool(&what, own(case.x, axes, false), given.clone(), kind, call);
+        }
+        check_pool(&what, own(case.x, axes, false), given, kind, of_any_rank);
+    }
+}
+
+#[test]
+fn pools_of_every_rank() {
+    let same = [Pad::Same; 3];
+    for axes in [1, 2, 3] {
+        let base = match axes {
+            1 => Pools { x: [2, 1, 1, 13, 3], window: [1, 1, 4], ..POOLS },
+            2 => POOLS,
+            _ => Pools { x: [2, 5, 4, 6, 3], window: [3, 2, 2], ..POOLS },
+        };
+        let one = [1; 3];
+        pools(base, axes);
+        pools(Pools { pads: same, ..base }, axes);
+        pools(Pools { pads: same, strides: one, ..base }, axes);
+        // Strides larger than the windows, windows larger than the input.
+        pools(
+            Pools { strides: [1, 5, 7].map(|s| if axes == 3 { s + 3 } else { s }), ..base },
+            axes,
+        );
+        pools(
+            Pools { window: base.window.map(|k| if k == 1 { 1 } else { 40 }), pads: same, ..base },
+            axes,
+        );
+        pools(Pools { x: [0, base.x[1], base.x[2], base.x[3], 3], ..base }, axes);
+        pools(Pools { x: [1, base.x[1], base.x[2], base.x[3], 1000], ..base }, axes);
+        pools(Pools { x: [1, 1, 1, 1, 1], window: one, strides: one, ..base }, axes);
+        let edges = |k: usize| {
+            if base.window[k] == 1 { Pad::Edges(0, 0) } else { Pad::Edges(1, base.window[k] - 1) }
+        };
+        pools(Pools { pads: [edges(0), edges(1), edges(2)], ..base }, axes);
+        // Windows with gaps.
+        let gaps = |d: usize| base.window.map(|k| if k == 1 { 1 } else { d });
+        pools(Pools { dilations: gaps(2), strides: one, ..base }, axes);
+        pools(Pools { dilations: gaps(3), window: base.window.map(|k| k.min(2)), ..base }, axes);
+        pools(Pools { dilations: gaps(50), ..base }, axes);
+    }
+}
+
+#[test]
+fn pools_to_a_number_of_results() {
+    for [size, n] in [[6, 3], [7, 3], [3, 7], [10, 4], [5, 5], [1, 4], [97, 10], [4, 1]] {
+        let bins = |size: usize, n: usize| -> Vec<Vec<usize>> {
+            (0..n).map(|i| (i * size / n..((i + 1) * size).div_ceil(n)).collect()).collect()
+        };
+        for kind in [PoolingType::Max, PoolingType::Avg] {
+            let max = kind == PoolingType::Max;
+            // One axis, with three channels.
+            let mut windows = Vec::new();
+            for b in 0..2 {
+                for bin in bins(size, n) {
+                    windows.extend(
+                        (0..3).map(|c| bin.iter().map(|p| (b * size + p) * 3 + c).collect()),
+                    );
+                }
+            }
+            check_pool(
+                &format!("{kind:?} of {size} to {n}"),
+                vec![2, size, 3],
+                (vec![2, n, 3], windows),
+                kind,
+                |x| {
+                    if max { x.adaptive_max_pool1d([n]) } else { x.adaptive_avg_pool1d([n]) }
+                        .unwrap()
+                },
+            );
+            // Two axes: the other has five places and two results.
+            let mut windows = Vec::new();
+            for rows in bins(size, n) {
+                for columns in bins(5, 2) {
+                    let all = rows.iter().flat_map(|y| columns.iter().map(move |x| y * 5 + x));
+                    windows.push(all.collect());
+                }
+            }
+            check_pool(
+                &format!("{kind:?} of {size} x 5 to {n} x 2"),
+                vec![1, size, 5, 1],
+                (vec![1, n, 2, 1], windows),
+                kind,
+                |x| {
+                    if max { x.adaptive_max_pool2d([n, 2]) } else { x.adaptive_avg_pool2d([n, 2]) }
+                        .unwrap()
+                },
+            );
+        }
+    }
+}
+
+/// An infinite element stays in its own windows.
+#[test]
+fn means_of_infinities() {
+    let x = Tensor::from_slice(&[f32::INFINITY, 1.0, 2.0, 3.0, 4.0], [1, 5, 1]).unwrap();
+    let y = x.adaptive_avg_pool1d([2]).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(y, [f32::INFINITY, 3.0]);
+}
+
+#[test]
+fn places_of_maxima() {
+    let x = Tensor::from_slice(&[1.0, 5.0, 5.0, 3.0, 9.0, 2.0, 2.0, 9.0], [2, 2, 2, 1]).unwrap();
+    let options = MaxPoolWithArgmaxOptions::new();
+    let (y, place) = x.max_pool_with_argmax([2, 2], options).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [5.0, 9.0]);
+    assert_eq!(place.to_vec::<i32>().unwrap(), [1, 0]);
+    let (_, place) = x.max_pool_with_argmax([2, 2], options.include_batch_in_index(true)).unwrap();
+    assert_eq!(place.to_vec::<i32>().unwrap(), [1, 4]);
+    let none = Tensor::zeros([0, 2, 2, 1]).unwrap().max_pool_with_argmax([2, 2], options).unwrap();
+    assert_eq!(none.1.shape(), [0, 1, 1, 1]);
 }

@@ -50,6 +50,8 @@ options! {
         on_value: Scalar as impl Into<Scalar> = Scalar::Float(1.0),
         /// The value in all other places; 0.
         off_value: Scalar as impl Into<Scalar> = Scalar::Int(0),
+        /// The new axis; the last.
+        axis: Axis as impl Into<Axis> = Axis(-1),
     }
 }
 
@@ -71,10 +73,10 @@ pub fn one_hot(indices: &Tensor, depth: usize) -> Result<Tensor> {
     one_hot_with(indices, depth, OneHotOptions::new())
 }
 
-/// As [`one_hot`], with other values.
+/// As [`one_hot`], with other values, or along another axis.
 ///
 /// # Errors
-/// As [`one_hot`], and if one value does not fit the other's dtype.
+/// As [`one_hot`], and if one value does not fit the other's dtype; [`Error::Index`] if the result has no such axis.
 pub fn one_hot_with(indices: &Tensor, depth: usize, options: OneHotOptions) -> Result<Tensor> {
     let (on, off) = (options.on_value, options.off_value);
     super::expect_dtype(
@@ -85,7 +87,11 @@ pub fn one_hot_with(indices: &Tensor, depth: usize, options: OneHotOptions) -> R
     let bytes = indices.dtype() == DType::U8;
     let indices = if bytes { &indices.cast(DType::I32)? } else { indices };
     let places = iota(Some(indices.device()), depth, 0.into(), 1.into(), indices.dtype())?;
-    let hit = indices.expand_dims(-1)?.equal(&places)?;
+    let axis = axis_index("OneHot", options.axis, indices.rank() + 1)?;
+    // Behind the new axis come the others of the indices.
+    let mut column = vec![1; indices.rank() + 1 - axis];
+    column[0] = depth;
+    let hit = indices.expand_dims(axis)?.equal(places.reshape_to(column.into())?)?;
     let value =
         |v| super::fill(indices.device(), "OneHot", Default::default(), v, on.default_dtype());
     select(&hit, &value(on)?, &value(off)?)
@@ -105,6 +111,16 @@ pub(crate) fn eye(rows: usize, columns: usize) -> Result<Tensor> {
 }
 
 pub(crate) fn arange(start: Scalar, limit: Scalar, delta: Scalar) -> Result<Tensor> {
+    arange_of(start, limit, delta, None)
+}
+
+/// As [`arange`], in `dtype` if there is one.
+pub(crate) fn arange_of(
+    start: Scalar,
+    limit: Scalar,
+    delta: Scalar,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
     let value = |s: Scalar| match s {
         Scalar::Float(v) => v,
         Scalar::Int(v) => v as f64,
@@ -118,16 +134,39 @@ pub(crate) fn arange(start: Scalar, limit: Scalar, delta: Scalar) -> Result<Tens
         )));
     }
     let float = [start, limit, delta].iter().any(|s| matches!(s, Scalar::Float(_)));
-    let dtype = if float { DType::F32 } else { DType::I32 };
-    // The sum is exact where it matters: an `i32` stays far from where `f64` has gaps.
-    let last = value(start) + (count - 1.0) * value(delta);
-    if !float && count > 0.0 && !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&last) {
+    let dtype = dtype.unwrap_or(if float { DType::F32 } else { DType::I32 });
+    if float && !dtype.is_float() {
         return Err(Error::DType(message!(
-            "Range: from {start} to {limit} in steps of {delta} the last number is {last}, and i32 holds -2147483648 to \
-             2147483647. Give one of the three as a float."
+            "Range: from {start} to {limit} in steps of {delta} in {dtype}; give three integers, or take a float dtype."
         )));
     }
-    iota(None, count.max(0.0) as usize, start, delta, dtype)
+    // The sum is exact where it matters: an integer stays far from where `f64` has gaps.
+    let last = value(start) + (count - 1.0) * value(delta);
+    let bounds = match dtype {
+        DType::I32 => Some(f64::from(i32::MIN)..=f64::from(i32::MAX)),
+        DType::U32 => Some(0.0..=f64::from(u32::MAX)),
+        _ => None,
+    };
+    if let Some(bounds) = bounds.filter(|bounds| count > 0.0 && !bounds.contains(&last)) {
+        return Err(Error::DType(message!(
+            "Range: from {start} to {limit} in steps of {delta} the last number is {last}, and {dtype} holds {} to {}. \
+             Give one of the three as a float.",
+            bounds.start(),
+            bounds.end()
+        )));
+    }
+    let count = count.max(0.0) as usize;
+    match dtype {
+        // The steps of unsigned numbers may go down.
+        DType::U32 if value(delta) < 0.0 => {
+            let down = iota(None, count, 0.into(), Scalar::Int(-value(delta) as i64), dtype)?;
+            super::fill(down.device(), "Range", Default::default(), start, dtype)?.subtract(down)
+        }
+        DType::Bool | DType::U8 => {
+            Err(Error::DType(message!("Range: not defined for {dtype}; use f32, f16, i32 or u32.")))
+        }
+        _ => iota(None, count, start, delta, dtype),
+    }
 }
 
 fn mean(x: &Tensor, axes: &Axes) -> Result<Tensor> {
@@ -400,15 +439,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::new(Kind::Composed, "one_hot", &["tf.one_hot"], |c| {
         let options =
             OneHotOptions::new().on_value(c.f32("on_value")?).off_value(c.f32("off_value")?);
-        let rows = one_hot_with(c.x()?, c.size("depth")?, options)?;
-        if c.int("axis")?.unwrap_or(-1) == -1 {
-            return Ok(vec![rows]);
-        }
-        c.composes("axis");
-        let rank = rows.rank() as i64;
-        let mut order: Vec<i64> = (0..rank - 1).collect();
-        order.insert(c.need("axis", c.sizes("axis")?)?[0], rank - 1);
-        one(rows.transpose(&order[..]))
+        let axis = c.int("axis")?.unwrap_or(-1);
+        one(one_hot_with(c.x()?, c.size("depth")?, options.axis(axis)))
     })
     .forms(&["one_hot_with"])
     .takes(&[DType::I32, DType::U32])

@@ -8,6 +8,7 @@ mod activations;
 mod argmax;
 mod attention;
 mod binary;
+mod blocks;
 mod broadcast;
 mod cast;
 #[cfg(test)]
@@ -42,13 +43,16 @@ mod pad;
 mod pool;
 mod radix;
 mod random;
+mod ranges;
 mod rearrange;
 mod recurrent;
 mod reduce;
 #[cfg(test)]
 mod reference;
+mod repeat;
 mod reshape;
 mod reverse;
+mod roll;
 mod scan;
 mod scatter_nd;
 mod scatter_rows;
@@ -75,7 +79,7 @@ use smallvec::SmallVec;
 pub use activations::EluOptions;
 pub use attention::{AttentionOptions, scaled_dot_product_attention};
 pub use composed::{GeluOptions, OneHotOptions, add_n, eye_of, one_hot, one_hot_with, stack};
-pub(crate) use composed::{arange, eye};
+pub(crate) use composed::{arange, arange_of, eye};
 pub use concat::concat;
 pub use confusion_matrix::{ConfusionMatrixOptions, confusion_matrix, confusion_matrix_with};
 pub use conv2d::{Conv2dOptions, Edges, Padding};
@@ -104,12 +108,18 @@ pub use norms::{
     clip_by_global_norm_with, global_norm, normalize_moments, sufficient_statistics,
 };
 pub use pad::PadMode;
-pub use pool::Pool2dOptions;
+pub use pool::{
+    MaxPoolWithArgmaxOptions, Pool1dOptions, Pool2dOptions, Pool3dOptions, PoolOptions, PoolingType,
+};
 pub(crate) use random::{Distribution, multinomial, philox_random, philox_random_of};
+pub use ranges::{
+    Indexing, ReverseSequenceOptions, linspace, linspace_with, meshgrid, meshgrid_with,
+};
 pub use recurrent::{
     GruOptions, LstmOptions, Recurrence, SimpleRnnOptions, gru, gru_cell, lstm, lstm_cell,
     simple_rnn, simple_rnn_cell,
 };
+pub use reshape::broadcast_static_shape;
 pub use scan::CumsumOptions;
 pub use scatter_nd::scatter_nd;
 pub use searchsorted::Side;

@@ -78,6 +78,58 @@ impl Tensor {
     }
 }
 
+impl Tensor {
+    /// The same tensor, if it has this shape; a size of -1 stands for any.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// # use wgrad::Tensor;
+    /// let x = Tensor::zeros([50, 784])?;
+    /// assert!(x.ensure_shape([-1, 784]).is_ok());
+    /// assert!(x.ensure_shape([-1, 785]).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if it has another shape.
+    pub fn ensure_shape(&self, shape: impl Into<Sizes>) -> Result<Tensor> {
+        let wanted = shape.into().0;
+        let fits = |(&size, &want): (&usize, &i64)| want == -1 || i64::try_from(size) == Ok(want);
+        if wanted.len() == self.rank() && self.shape().iter().zip(&wanted).all(fits) {
+            return Ok(self.clone());
+        }
+        Err(Error::Shape(message!(
+            "EnsureShape: the tensor is {:?} and must be {wanted:?} (-1 stands for any size).",
+            self.shape()
+        )))
+    }
+
+    /// The same elements as a tensor of its own, which a tape can tell from this one; they are not copied.
+    ///
+    /// # Errors
+    /// The device's, as of every call.
+    pub fn identity(&self) -> Result<Tensor> {
+        dispatch(Reshape { shape: self.spec().shape.clone() }, &[self])
+    }
+}
+
+/// The shape that two shapes broadcast to: aligned at the last axis, two sizes must be equal or one of them 1.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// assert_eq!(tf::broadcast_static_shape([2, 1], [3])?[..], [2, 3]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Shape`] if they cannot be broadcast together.
+pub fn broadcast_static_shape(a: impl Into<Shape>, b: impl Into<Shape>) -> Result<Shape> {
+    crate::shape::broadcast("BroadcastStaticShape", &a.into(), &b.into())
+}
+
 /// Replaces -1 by the computed size.
 fn resolve(from: &Shape, to: &[i64]) -> Result<Shape> {
     let bad = |why: String| Err(Error::Shape(message!("Reshape: {from} to {to:?}: {why}")));
@@ -161,6 +213,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("squeeze", &[3, 1, 4], |x| x.squeeze(1))),
+    Entry::new(Kind::Composed, "ensure_shape", &["tf.ensure_shape"], |c| {
+        one(c.x()?.ensure_shape(c.need("shape", c.ints("shape")?)?))
+    })
+    .takes(&DType::ALL)
+    .cases(|cases| cases.of_shape("ensure_shape", &[3, 4], |x| x.ensure_shape([3, -1]))),
+    Entry::new(Kind::Kernel, "identity", &["tf.identity"], |c| one(c.x()?.identity()))
+        .takes(&DType::ALL)
+        .cases(|cases| cases.of_shape("identity", &[3, 4], Tensor::identity)),
 ];
 
 #[cfg(test)]

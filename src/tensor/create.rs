@@ -32,7 +32,9 @@ pub fn constant<N: Nested>(values: N) -> Result<Tensor> {
     Tensor::from_slice(&flat, shape)
 }
 
-/// The numbers `start, start + delta, ...` below `limit`; `f32` if an argument is a float, else `i32`.
+/// The numbers `start, start + delta, ...` below `limit`, or above it if `delta` is negative; `f32` if an argument is a
+/// float, else `i32`. There are none if `limit` lies on the other side of `start`, as in Rust's ranges; TensorFlow
+/// refuses that.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -51,6 +53,28 @@ pub fn range(
     delta: impl Into<Scalar>,
 ) -> Result<Tensor> {
     ops::arange(start.into(), limit.into(), delta.into())
+}
+
+/// As [`range`], in `dtype`: `f32`, `f16`, `i32` or `u32`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// assert_eq!(tf::range_of(5, 0, -2, tf::DType::U32)?.to_vec::<u32>()?, [5, 3, 1]);
+/// assert_eq!(tf::range_of(0, 3, 1, tf::DType::F32)?.to_vec::<f32>()?, [0.0, 1.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`range`], and [`Error::DType`] if the dtype is another, or does not hold the numbers.
+pub fn range_of(
+    start: impl Into<Scalar>,
+    limit: impl Into<Scalar>,
+    delta: impl Into<Scalar>,
+    dtype: DType,
+) -> Result<Tensor> {
+    ops::arange_of(start.into(), limit.into(), delta.into(), Some(dtype))
 }
 
 /// Makes a tensor whose elements all are `value`, in the value's own dtype: TensorFlow's name for [`Tensor::full`].

@@ -13,7 +13,7 @@ mod read;
 
 use std::sync::Arc;
 
-pub use create::{HostOptions, Nested, constant, fill, range};
+pub use create::{HostOptions, Nested, constant, fill, range, range_of};
 pub use element::{Element, HostElement};
 pub use operators::Operand;
 pub(crate) use operators::Varying;

@@ -4,7 +4,8 @@ use super::{text, values, zeros};
 
 use wgrad::{
     Conv1dOptions, Conv2dOptions, Conv2dTransposeOptions, Conv3dOptions, Conv3dTransposeOptions,
-    ConvolutionOptions, DType, Padding,
+    ConvolutionOptions, DType, Padding, Pool1dOptions, Pool2dOptions, Pool3dOptions, PoolOptions,
+    PoolingType,
 };
 
 const HUGE: usize = usize::MAX;
@@ -177,4 +178,64 @@ fn empty_convolutions() {
     // Other axes of an empty tensor may be of any size.
     let wide = zeros([1 << 20, 1 << 20, 0, 1, 1]);
     assert_eq!(wide.conv3d(zeros([3, 1, 1, 1, 1]), same).unwrap().shape()[2], 0);
+}
+
+#[test]
+fn pools_that_are_refused() {
+    let x = zeros([1, 4, 4, 2]);
+    let signal = zeros([1, 4, 2]);
+    let volume = zeros([1, 4, 4, 4, 2]);
+    assert_eq!(
+        text(x.max_pool1d(2, Pool1dOptions::new())),
+        "MaxPool1D: the input is [1, 4, 4, 2]; it needs the 3 axes [N,W,C]. Use expand_dims or reshape."
+    );
+    assert!(
+        text(x.avg_pool3d([2; 3], Pool3dOptions::new())).starts_with("AvgPool3D: the input is")
+    );
+    assert_eq!(
+        text(signal.avg_pool1d(0, Pool1dOptions::new())),
+        "AvgPool1D: the window [0] and the strides [0] must all be in 1 to 1073741823."
+    );
+    assert!(text(signal.max_pool1d(HUGE, Pool1dOptions::new())).contains("must all be in"));
+    let strides = Pool3dOptions::new().strides([1, 0, 1]);
+    assert!(text(volume.max_pool3d([1; 3], strides)).contains("[1, 0, 1]"));
+    assert_eq!(
+        text(x.max_pool2d([2, 2], Pool2dOptions::new().padding([(0, 0), (1, 2)]))),
+        "MaxPool: the padding (1, 2) has no fewer places than the window [2, 2], which would lie in the padding alone; \
+         use less."
+    );
+    assert!(
+        text(signal.max_pool1d(2, Pool1dOptions::new().padding([(2, 0)])))
+            .contains("no fewer places")
+    );
+    assert!(
+        text(volume.avg_pool3d([2; 3], Pool3dOptions::new().padding([(1, 0)])))
+            .contains("1 pairs and the input 3 axes")
+    );
+    let whole = signal.cast(DType::I32).unwrap();
+    assert!(text(whole.max_pool1d(2, Pool1dOptions::new())).contains("i32"));
+    let pool = |window: &[usize], options| text(x.pool(window, PoolingType::Max, options));
+    assert_eq!(
+        pool(&[2], PoolOptions::new().dilations([2]).padding(Padding::Same)),
+        "Pool: the dilations [2, 2] leave gaps in the windows, and such windows cannot reach beyond the ends; use \
+         Padding::Valid, and pad before."
+    );
+    assert!(pool(&[2, 2, 2], PoolOptions::new()).contains("3 numbers for 2 axes"));
+    assert!(pool(&[2], PoolOptions::new().dilations([0])).contains("must all be in"));
+    assert!(
+        text(zeros([2, 2]).pool(&[2], PoolingType::Avg, PoolOptions::new()))
+            .contains("one to three axes")
+    );
+    assert_eq!(
+        text(x.adaptive_avg_pool2d([0, 2])),
+        "AdaptiveAvgPool2D: [4, 4] places cannot be pooled to [0, 2]; all of these must be in 1 to 1073741823."
+    );
+    assert!(text(zeros([1, 0, 2]).adaptive_max_pool1d([1])).contains("cannot be pooled"));
+    assert!(text(whole.adaptive_max_pool1d([1])).contains("i32"));
+    assert!(text(x.adaptive_avg_pool3d([1; 3])).contains("[N,D,H,W,C]"));
+    assert_eq!(
+        text(x.adaptive_avg_pool2d([1 << 29, 1 << 29])),
+        "AdaptiveAvgPool2D: 4 places do not divide into 536870912 windows of one size, and the host writes out where each \
+         lies; at most 16777216 places or windows are possible. Choose a number that divides."
+    );
 }

@@ -10,6 +10,7 @@ mod empty;
 mod image;
 mod linalg;
 mod math;
+mod movement;
 mod networks;
 mod numbers;
 mod random;

@@ -12,8 +12,8 @@ use wgrad::keras::losses::{
 };
 use wgrad::random::{self, Generator};
 use wgrad::{
-    Conv2dOptions, DType, FusedBatchNormOptions, NormalizationOptions, Padding, Result, Tensor,
-    inventory, where_,
+    Conv2dOptions, FusedBatchNormOptions, NormalizationOptions, Padding, Result, Tensor, inventory,
+    where_,
 };
 
 use crate::golden::call::{Answer, Call, Stop, one};
@@ -42,19 +42,10 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
         let loss = MeanSquaredError::new().reduction(reduction(c)?);
         one(loss.call(c.arg("y_true")?, c.arg("y_pred")?))
     }),
-    ("tf.nn.bias_add", |c| one(c.x()?.add(c.arg("b")?))),
     ("tf.range", |c| match c.need("args", c.scalars("args")?)?.as_slice() {
         [limit] => one(wgrad::range(0, *limit, 1)),
         [start, limit, delta] => one(wgrad::range(*start, *limit, *delta)),
         _ => Err(Stop::Lacks("args".into())),
-    }),
-    ("tf.linspace", |c| {
-        c.composes("");
-        let args = c.need("args", c.floats("args")?)?;
-        let [start, stop, count] = args[..] else { return Err(Stop::Lacks("args".into())) };
-        let step = (stop - start) / (count - 1.0).max(1.0);
-        let places = wgrad::range(0, count as i64, 1)?.cast(DType::F32)?;
-        one(places.multiply(step)?.add(start))
     }),
     ("tf.fill", |c| one(Tensor::full(c.need("dims", c.sizes("dims")?)?, float(c, "value")?))),
     ("tf.random.stateless_uniform", |c| {

@@ -368,8 +368,12 @@ pub(super) const ENTRIES: &[Entry] =
     })
     .kernels(&[by_groups])
     .loops(&[|make, n| {
-        let (x, w) = (make(&[1, 2, n, 4], DType::F32), make(&[2, 3, 2, 6], DType::F32));
-        gradients_of(&x, &w)
+        // Long sums over places, and over the channels of a group.
+        let (x, w) = (make(&[1, 1, n, 4], DType::F32), make(&[1, 3, 2, 2], DType::F32));
+        let mut all = gradients_of(&x, &w)?;
+        let (x, w) = (make(&[1, 2, 2, n], DType::F32), make(&[1, 2, n / 2, 2], DType::F32));
+        all.extend(gradients_of(&x, &w)?);
+        Ok(all)
     }])];
 
 /// Groups of two channels, of four, and of four with one filter each.

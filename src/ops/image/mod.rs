@@ -4,6 +4,7 @@
 
 mod color;
 mod geometry;
+mod patches;
 mod pixels;
 mod quality;
 mod resize;
@@ -19,6 +20,7 @@ pub use geometry::{
     central_crop, crop_to_bounding_box, flip_left_right, flip_up_down, pad_to_bounding_box,
     resize_with_crop_or_pad, rot90, transpose,
 };
+pub use patches::{ExtractPatchesOptions, extract_patches};
 pub use resize::{
     ResizeMethod, ResizeOptions, resize, resize_with, resize_with_pad, resize_with_pad_with,
 };
@@ -35,6 +37,7 @@ pub use sample::{
 
 pub(super) use color::ENTRIES as COLOR;
 pub(super) use geometry::ENTRIES;
+pub(super) use patches::ENTRIES as PATCHES;
 pub(super) use quality::ENTRIES as QUALITY;
 pub(super) use resize::ENTRIES as RESIZE;
 pub(super) use sample::ENTRIES as SAMPLE;

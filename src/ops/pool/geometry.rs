@@ -12,7 +12,7 @@ options! {
         /// Steps between windows; by default (`None`) a window's own size, so that windows lie side by side.
         strides: Option<[usize; 2]> as [usize; 2] = None,
         /// How far windows may reach beyond the image; not at all.
-        padding: Padding = Padding::Valid,
+        padding: Padding as impl Into<Padding> = Padding::Valid,
     }
 }
 
@@ -50,7 +50,19 @@ pub(super) fn geometry(
             options.strides
         )));
     }
+    options.padding.check(op, 2, c)?;
+    let beneath = options.padding.from_axis(1);
+    for (edges, size) in [(options.padding.first_edges(), kh), (beneath.first_edges(), kw)] {
+        if edges.is_some_and(|(low, high)| low.max(high) >= size) {
+            return Err(Error::Shape(message!(
+                "{op}: the padding {:?} has no fewer places than the window {:?}, which would lie in the padding alone; use \
+                 less.",
+                edges.unwrap_or_default(),
+                options.window
+            )));
+        }
+    }
     let (oh, top) = windows(h, kh, sh, 1, options.padding);
-    let (ow, left) = windows(w, kw, sw, 1, options.padding);
+    let (ow, left) = windows(w, kw, sw, 1, beneath);
     Ok(([n, oh, ow, c], [top, left]))
 }

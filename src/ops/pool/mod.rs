@@ -3,10 +3,15 @@
 //! A maximum's gradient goes to the first of the largest elements of its window, in row-major order, as in TensorFlow;
 //! a mean counts only the places of its window that lie inside the image.
 
+mod adaptive;
 mod geometry;
 mod kernels;
+mod ranks;
 
+pub(super) use adaptive::ENTRIES as ADAPTIVE;
 pub use geometry::Pool2dOptions;
+pub(super) use ranks::ENTRIES as RANKS;
+pub use ranks::{MaxPoolWithArgmaxOptions, Pool1dOptions, Pool3dOptions, PoolOptions, PoolingType};
 
 use super::conv2d::Padding;
 use super::inventory::{self, ANY, Answer, Args, Cases, Entry, Values, one};
@@ -39,7 +44,8 @@ impl Tensor {
         dispatch(Pool { kind: Kind::Max, options: Windows::new(window, options) }, &[self])
     }
 
-    /// The mean of the elements of each window that lie in the image.
+    /// The mean of the elements of each window that lie in the image. The mean of whole images is
+    /// `x.reduce_mean([1, 2])`.
     ///
     /// # Errors
     /// As [`Tensor::max_pool2d`].
