@@ -94,7 +94,13 @@ fn agrees(case: &Case) -> Result<Vec<String>> {
             Some(sum) => &sum + &part,
         });
     }
-    match (along, accumulator.jvp(&y)?) {
+    let jvp = match accumulator.jvp(&y) {
+        // A gradient without second order has no forward mode, and says so.
+        Err(error) if !case.second && error.to_string().contains("has no forward mode") => None,
+        jvp => Some(jvp?),
+    };
+    match (along, jvp.flatten()) {
+        (Some(_), None) if !case.second => {}
         (Some(along), Some(jvp)) => pairs.push(("forward mode".into(), jvp, along)),
         (along, jvp) => assert!(along.is_none() && jvp.is_none(), "{}: one of two", case.name),
     }

@@ -222,7 +222,14 @@ impl State {
         })?;
         let dy = [dy.source()];
         let tangent = walk::backward(&tape, true, &targets, Some(&upstream), &dy)?.pop().flatten();
+        let stops = tape.stops();
         match tangent {
+            // The rule cannot be transposed.
+            None if !stops.is_empty() => Err(Error::Gradient(message!(
+                "ForwardAccumulator: {} has no forward mode, as its gradient has no second order: {}.",
+                op.name(),
+                stops.join("; ")
+            ))),
             // The rule gives a gradient whatever dy is: zeros.
             None if !targets.is_empty() => output.zeros_like().map(Some),
             tangent => Ok(tangent),
