@@ -440,7 +440,7 @@ fn accumulators_follow_variables_and_stop() -> Result<()> {
     let accumulator = ForwardAccumulator::new([&w, &w], [&one, &one])?;
     assert_eq!(accumulator.jvp(&w.read().square()?)?.unwrap().item::<f32>()?, 12.0);
     // What is stopped, and an index, have no tangent.
-    assert!(accumulator.jvp(&w.read().stop_gradient())?.is_none());
+    assert!(accumulator.jvp(w.read().stop_gradient())?.is_none());
     assert!(accumulator.jvp(&w.read().reshape([1])?.argmax(0)?)?.is_none());
     Ok(())
 }

@@ -42,7 +42,7 @@ fn special_functions_at_the_edges() {
     let digamma = [
         NAN,
         NAN,
-        -0.577_215_67,
+        -0.577_215_7,
         NAN,
         -1.963_510_1,
         0.036_489_973,
@@ -60,9 +60,9 @@ fn special_functions_at_the_edges() {
     near(x.ndtri(), &[-INF, INF, NAN, 0.0, NAN, NAN, NAN, -4.753_424]);
     near(x.erfcinv(), &[INF, 0.0, NAN, 0.476_936_28, -INF, NAN, NAN, 3.458_910_8]);
     let x = floats([0.0, 1.0, -2.0, 20.0, 100.0, INF, NAN]);
-    near(x.bessel_i0(), &[1.0, 1.266_065_9, 2.279_585_4, 43_558_284.0, INF, NAN, NAN]);
+    near(x.bessel_i0(), &[1.0, 1.266_066, 2.279_585_4, 43_558_284.0, INF, NAN, NAN]);
     near(x.bessel_i1(), &[0.0, 0.565_159_1, -1.590_636_8, 42_454_972.0, INF, NAN, NAN]);
-    near(x.bessel_i0e(), &[1.0, 0.465_759_6, 0.308_508_32, 0.089_780_31, 0.039_944_38, 0.0, NAN]);
+    near(x.bessel_i0e(), &[1.0, 0.465_759_6, 0.308_508_3, 0.089_780_31, 0.039_944_38, 0.0, NAN]);
     near(x.bessel_i1e(), &[0.0, 0.207_910_42, -0.215_269_3, 0.087_506_22, 0.039_744_15, 0.0, NAN]);
     let (s, q) = (
         floats([1.0, 2.0, 2.0, 2.0, 3.0, 2.5, 0.5, INF, INF, 2.0, 2.0, NAN, 3.0, 2.5, 4.0, INF]),
@@ -96,9 +96,9 @@ fn special_functions_at_the_edges() {
     }
     let (n, x) =
         (floats([0.0, 1.0, 2.0, 3.0, 1.5, -1.0, 1.0]), floats([0.5, 1.0, 2.0, 2.0, 1.0, 1.0, NAN]));
-    let polygamma = [-1.963_510_1, 1.644_934_1, -0.828_796_6, 1.481_893_4 / 3.0, NAN, NAN, NAN];
+    let polygamma = [-1.963_510_1, 1.644_934, -0.828_796_6, 1.481_893_4 / 3.0, NAN, NAN, NAN];
     let got = values(n.polygamma(&x));
-    let psi3 = 6.0 * 0.082_323_234;
+    let psi3 = 6.0 * 0.082_323_23;
     for (at, (got, want)) in got.iter().zip(polygamma).enumerate() {
         let want = if at == 2 {
             -0.404_113_8
@@ -147,14 +147,14 @@ fn integers_divide_shift_and_wrap_as_in_tensorflow() {
     assert_eq!(a.left_shift(&by).unwrap().to_vec::<u32>().unwrap(), [1 << 31, 1 << 31]);
     assert_eq!(list(ints([-1, 0, 7]).population_count()), [32, 0, 3]);
     assert_eq!(list(ints([0, -1, 5]).invert()), [-1, 0, -6]);
-    assert_eq!(list(ints([6, -1]).bitwise_xor(&ints([3, 1]))), [5, -2]);
+    assert_eq!(list(ints([6, -1]).bitwise_xor(ints([3, 1]))), [5, -2]);
     // Products wrap.
     assert_eq!(list(ints([1 << 20, 1 << 13]).cumprod(0)), [1 << 20, 0]);
 }
 
 #[test]
 fn words_of_refused_math() {
-    let error = text(floats([1.0]).bitwise_and(&floats([1.0])));
+    let error = text(floats([1.0]).bitwise_and(floats([1.0])));
     assert_eq!(
         error,
         "BitwiseAnd: not defined for f32 (a is [1] and b is [1]); use i32, u32. Cast both first."
@@ -166,17 +166,17 @@ fn words_of_refused_math() {
     );
     let error = text(floats([1.0]).truncatediv(1.0));
     assert!(error.starts_with("TruncateDiv: not defined for f32"), "{error}");
-    let error = text(ints([1]).zeta(&ints([1])));
+    let error = text(ints([1]).zeta(ints([1])));
     assert!(
         error.starts_with("Zeta: the dtype i32 is not supported here; use f32, f16."),
         "{error}"
     );
-    let error = text(ints([1]).nextafter(&ints([1])));
+    let error = text(ints([1]).nextafter(ints([1])));
     assert!(
         error.starts_with("NextAfter: the dtype i32 is not supported here; use f32."),
         "{error}"
     );
-    let error = text(floats([1.0, 2.0]).zeta(&floats([1.0, 2.0, 3.0])));
+    let error = text(floats([1.0, 2.0]).zeta(floats([1.0, 2.0, 3.0])));
     assert!(error.contains("Zeta") && error.contains("[2]") && error.contains("[3]"), "{error}");
     let error = text(zeros([2, 3]).glu(1));
     assert_eq!(error, "Glu: axis 1 of the tensor [2, 3] has the odd size 3; it needs two halves.");

@@ -242,7 +242,7 @@ fn distinct_elements_come_in_their_first_order() {
     same(&y.to_vec::<f32>().unwrap(), &[3.0, 0.0, 1.0]);
     assert_eq!(indices(Ok(idx)), [0, 1, 0, 1, 2]);
     assert_eq!(indices(Ok(counts)), [2, 2, 1]);
-    let many: Vec<i32> = (0..5000).map(|i| (i * 7919 % 257) as i32).collect();
+    let many: Vec<i32> = (0..5000).map(|i| i * 7919 % 257).collect();
     let (y, idx) = Tensor::from_slice(&many, [5000]).unwrap().unique().unwrap();
     let (y, idx) = (y.to_vec::<i32>().unwrap(), idx.to_vec::<i32>().unwrap());
     let mut want = Vec::new();

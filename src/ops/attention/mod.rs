@@ -215,7 +215,7 @@ fn layout([q, k, v]: [&Tensor; 3], options: &AttentionOptions) -> Result<Layout>
     Ok(Layout {
         batch: Shape::new(&q.shape()[..before]).elements(),
         heads: own,
-        group: if shared == 0 { 1 } else { own / shared },
+        group: own.checked_div(shared).unwrap_or(1),
         rows,
         keys,
         scale: scale.to_bits(),

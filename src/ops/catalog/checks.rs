@@ -9,7 +9,8 @@ fn check(source: &ShaderSource) -> Result<naga::Module, String> {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
     let module = naga::front::wgsl::parse_str(&source.wgsl)
         .map_err(|e| format!("WGSL: {}", e.emit_to_string(&source.wgsl)))?;
-    let mut capabilities = Capabilities::empty();
+    // wgpu lets every adapter of WebGPU's round to f16.
+    let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
     capabilities.set(Capabilities::SHADER_FLOAT16, source.wgsl.starts_with("enable f16;"));
     capabilities.set(Capabilities::SUBGROUP, uses_subgroups(source));
     capabilities.set(Capabilities::COOPERATIVE_MATRIX, uses_small_matrices(source));

@@ -46,7 +46,7 @@ explicit!(1 2 3);
 
 impl Padding {
     /// The padding of the axes from `first` on, of which there is at least one.
-    pub(crate) fn from_axis(self, first: usize) -> Self {
+    pub(crate) fn of_axes_from(self, first: usize) -> Self {
         match self {
             Padding::Explicit(Edges { mut pairs, axes }) => {
                 pairs.rotate_left(first);
@@ -218,7 +218,7 @@ impl Geometry {
             )));
         }
         let (oh, top) = windows(h, kh, sh, dh, options.padding);
-        let (ow, left) = windows(w, kw, sw, dw, options.padding.from_axis(1));
+        let (ow, left) = windows(w, kw, sw, dw, options.padding.of_axes_from(1));
         Ok(Geometry {
             image: [n, h, w, c],
             filter: [kh, kw, fc, o],

@@ -77,7 +77,7 @@ impl Tensor {
         options.padding.check(THREE, 3, filters.shape()[3])?;
         let plane = Conv2dOptions::new()
             .strides([sh, sw])
-            .padding(options.padding.from_axis(1))
+            .padding(options.padding.of_axes_from(1))
             .dilations([dh, dw]);
         let given = options.output_shape;
         let (deep, kd) = (self.shape()[1], filters.shape()[0]);
@@ -135,7 +135,7 @@ fn spread(
         Some(shape) => Shape::new(shape),
         None => {
             let high = grown(op, h, kh, sh, dh, options.padding)?;
-            let wide = grown(op, w, kw, sw, dw, options.padding.from_axis(1))?;
+            let wide = grown(op, w, kw, sw, dw, options.padding.of_axes_from(1))?;
             [n, high, wide, o].into()
         }
     };

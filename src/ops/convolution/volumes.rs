@@ -51,7 +51,7 @@ impl Tensor {
         let ([sd, sh, sw], [dd, dh, dw]) = (options.strides, options.dilations);
         let plane = Conv2dOptions::new()
             .strides([sh, sw])
-            .padding(options.padding.from_axis(1))
+            .padding(options.padding.of_axes_from(1))
             .dilations([dh, dw]);
         let frames = Frames::new(OP, d, kd, sd, dd, options.padding)?;
         // An empty tensor may have other axes of any size.

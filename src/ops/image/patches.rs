@@ -72,7 +72,7 @@ pub fn extract_patches(
         Ok((places, out))
     };
     let (rows, oh) = along(h, kh, strides[0], rates[0], padding)?;
-    let (columns, ow) = along(w, kw, strides[1], rates[1], padding.from_axis(1))?;
+    let (columns, ow) = along(w, kw, strides[1], rates[1], padding.of_axes_from(1))?;
     let (rows, columns) = images.device().scope(|| -> Result<(Tensor, Tensor)> {
         Ok((
             Tensor::from_slice(&rows, [oh, 1, kh, 1])?,
@@ -95,7 +95,7 @@ const MOST: usize = 1 << 24;
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Composed, "extract_patches", &["tf.image.extract_patches"], |c| {
+    &[Entry::new(Kind::Composed, "image::extract_patches", &["tf.image.extract_patches"], |c| {
         let options = ExtractPatchesOptions::new()
             .strides(c.two("strides")?.unwrap_or([1, 1]))
             .rates(c.two("rates")?.unwrap_or([1, 1]))

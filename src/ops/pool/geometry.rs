@@ -51,7 +51,7 @@ pub(super) fn geometry(
         )));
     }
     options.padding.check(op, 2, c)?;
-    let beneath = options.padding.from_axis(1);
+    let beneath = options.padding.of_axes_from(1);
     for (edges, size) in [(options.padding.first_edges(), kh), (beneath.first_edges(), kw)] {
         if edges.is_some_and(|(low, high)| low.max(high) >= size) {
             return Err(Error::Shape(message!(

@@ -128,7 +128,7 @@ impl PoolingType {
         let ([kd, kh, kw], [sd, sh, sw]) = (window, strides);
         let &[n, d, h, w, c] = x.shape() else { unreachable!("the rank has been checked") };
         let frames = x.reshape_to([n.saturating_mul(d), h, w, c].into())?;
-        let padding = options.padding.from_axis(1);
+        let padding = options.padding.of_axes_from(1);
         let planes =
             self.images(&frames, Windows { window: [kh, kw], strides: [sh, sw], padding })?;
         let &[_, oh, ow, _] = planes.shape() else { unreachable!("images have four axes") };
@@ -228,7 +228,7 @@ impl Tensor {
                     &x,
                     axis + 1,
                     [window[axis], strides[axis]],
-                    options.padding.from_axis(axis),
+                    options.padding.of_axes_from(axis),
                 )
             });
         }

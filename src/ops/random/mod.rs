@@ -23,9 +23,9 @@ use crate::tensor::Tensor;
 /// A distribution of numbers. A program contains the formulas of those alone that it draws from.
 pub(crate) struct Distribution {
     /// The formula's name among kernels.
-    name: &'static str,
+    kernel: &'static str,
     /// TensorFlow's name of the op.
-    op: &'static str,
+    name: &'static str,
     /// The names of the parameters, which are `f32` and broadcast to the shape that is drawn.
     pub(crate) parameters: &'static [&'static str],
     /// The numbers of four elements, from the key `k0, k1`, the counter `c0` to `c3` and their indices `i`.
@@ -71,48 +71,48 @@ impl Distribution {
     );
     /// Gamma of scale 1.
     pub(crate) const GAMMA: &'static Self = &Distribution {
-        name: "random_gamma",
-        op: "StatelessRandomGammaV3",
+        kernel: "random_gamma",
+        name: "StatelessRandomGammaV3",
         parameters: &["alpha"],
         body: || bodies::gamma(false),
     };
     /// The logarithm of such numbers, which small `alpha` make too small for a float.
     pub(crate) const LOG_GAMMA: &'static Self = &Distribution {
-        name: "random_log_gamma",
-        op: "StatelessRandomGammaV3",
+        kernel: "random_log_gamma",
+        name: "StatelessRandomGammaV3",
         parameters: &["alpha"],
         body: || bodies::gamma(true),
     };
     /// Whole numbers as `f32`.
     pub(crate) const POISSON: &'static Self = &Distribution {
-        name: "random_poisson",
-        op: "StatelessRandomPoisson",
+        kernel: "random_poisson",
+        name: "StatelessRandomPoisson",
         parameters: &["mean"],
         body: bodies::poisson,
     };
     /// Whole numbers as `f32`; the parameters are how many trials there are, and the chance of each.
     pub(crate) const BINOMIAL: &'static Self = &Distribution {
-        name: "random_binomial",
-        op: "StatelessRandomBinomial",
+        kernel: "random_binomial",
+        name: "StatelessRandomBinomial",
         parameters: &["counts", "probs"],
         body: bodies::binomial,
     };
 
-    const fn plain(name: &'static str, op: &'static str, body: fn() -> String) -> Self {
-        Distribution { name, op, parameters: &[], body }
+    const fn plain(kernel: &'static str, name: &'static str, body: fn() -> String) -> Self {
+        Distribution { kernel, name, parameters: &[], body }
     }
 }
 
 impl std::fmt::Debug for Distribution {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
+        f.write_str(self.kernel)
     }
 }
 
 // Their names tell them apart.
 impl PartialEq for Distribution {
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
+        self.kernel == other.kernel
     }
 }
 
@@ -120,7 +120,7 @@ impl Eq for Distribution {}
 
 impl std::hash::Hash for Distribution {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
+        self.kernel.hash(state);
     }
 }
 
@@ -160,7 +160,7 @@ struct Random {
 
 impl Op for Random {
     fn name(&self) -> &'static str {
-        self.distribution.op
+        self.distribution.name
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
@@ -185,9 +185,9 @@ impl Op for Random {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        let Distribution { name, parameters, body, .. } = self.distribution;
+        let Distribution { kernel, parameters, body, .. } = self.distribution;
         let place = if parameters.is_empty() { Arg::Quad } else { Arg::Index };
-        let mut elementwise = Elementwise::new(*name, body());
+        let mut elementwise = Elementwise::new(kernel, body());
         for (at, name) in parameters.iter().enumerate() {
             elementwise = elementwise.input(*name, at, View::broadcast(cx.inputs[at], cx.output));
         }

@@ -364,7 +364,7 @@ fn steps_of(x: &Tensor) -> Result<Vec<Tensor>> {
     }
     let piece = count.isqrt().max(2);
     let mut sizes = vec![piece; count / piece];
-    sizes.extend((count % piece > 0).then_some(count % piece));
+    sizes.extend((!count.is_multiple_of(piece)).then_some(count % piece));
     let mut steps = Vec::with_capacity(count);
     for part in x.split_sizes(&sizes, 1)? {
         steps.extend(part.unstack(1)?);

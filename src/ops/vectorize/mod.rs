@@ -153,6 +153,14 @@ fn one_by_one(op: &Arc<dyn Operation>, inputs: &[Lane], rows: usize) -> Result<T
     stack(each?, 0)
 }
 
+/// The lane with all its rows.
+fn spread(x: &Lane, rows: usize) -> Result<Tensor> {
+    match x {
+        Lane::Rows(x) => Ok(x.clone()),
+        Lane::One(x) => repeated(x, rows),
+    }
+}
+
 /// `x` for every row.
 fn repeated(x: &Tensor, rows: usize) -> Result<Tensor> {
     let mut shape = vec![rows];

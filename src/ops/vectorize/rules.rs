@@ -8,7 +8,7 @@ use super::super::scan::{Cumulative, LinearRecurrence};
 use super::super::segment_sum::{SegmentSum, segment_sum};
 use super::super::{GatherOptions, MatmulOptions, Operation};
 use super::windows;
-use super::{Lane, repeated};
+use super::{Lane, spread};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -62,14 +62,6 @@ fn with_axes(x: &Tensor, count: usize) -> Result<Tensor> {
     shape.resize(1 + count, 1);
     shape.extend_from_slice(&x.shape()[1..]);
     x.reshape_to(shape[..].into())
-}
-
-/// The lane with all its rows.
-pub(super) fn spread(x: &Lane, rows: usize) -> Result<Tensor> {
-    match x {
-        Lane::Rows(x) => Ok(x.clone()),
-        Lane::One(x) => repeated(x, rows),
-    }
 }
 
 fn gather(op: &Gather, x: &Lane, indices: &Lane, rows: usize) -> Result<Tensor> {
