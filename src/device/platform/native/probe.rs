@@ -34,12 +34,16 @@ impl Probe {
     fn maps(&self) -> bool {
         let refused = Arc::new(AtomicBool::new(false));
         let told = refused.clone();
-        small_buffer(&self.device).slice(..).map_async(wgpu::MapMode::Read, move |mapped| {
+        let buffer = small_buffer(&self.device);
+        buffer.slice(..).map_async(wgpu::MapMode::Read, move |mapped| {
             if mapped.is_err() {
                 told.store(true, Ordering::Relaxed);
             }
         });
-        !refused.load(Ordering::Relaxed)
+        // Looks before the buffer is gone, as its end calls the callback with an error, too.
+        let maps = !refused.load(Ordering::Relaxed);
+        drop(buffer);
+        maps
     }
 
     /// Whether wgpu reports an error for an empty write at offset `at`.
