@@ -2,6 +2,8 @@
 //!
 //! Images are `NCHW` and filters `OIHW` there, so the inputs are permuted on the host; the work is the same.
 
+mod ops;
+
 use std::time::Duration;
 
 use burn::module::{Module, Param};
@@ -40,6 +42,10 @@ pub fn open(work: Work, adapter: Option<(String, String)>) -> Result<Job> {
         api: info.backend.to_string(),
         version: VERSION.to_owned(),
         work: match work {
+            Work::Op(op) => {
+                let results = ops::computation(op, &device)?;
+                Box::new(Computation { device, results })
+            }
             Work::Train(Model::Mlp) => Box::new(Training::new(device, Mlp::new)),
             Work::Train(Model::Cnn) => Box::new(Training::new(device, Cnn::new)),
             Work::Calls { count } => Box::new(Calls::new(device, count)),
@@ -158,7 +164,7 @@ fn computation(work: Work, device: &Device) -> Result<Results> {
             let x = uniform([16], 1, device);
             Box::new(move || vec![held((0..count).fold(x.clone(), |y, _| y + x.clone()))])
         }
-        Work::Train(_) | Work::Calls { .. } | Work::Submissions { .. } => {
+        Work::Op(_) | Work::Train(_) | Work::Calls { .. } | Work::Submissions { .. } => {
             return Err("this work is not a plain function of its inputs".into());
         }
     })

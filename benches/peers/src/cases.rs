@@ -15,6 +15,8 @@ pub enum Work {
     Sum { rows: usize, columns: usize },
     /// Softmax over the last axis of `[R,C]`.
     Softmax { rows: usize, columns: usize },
+    /// An op, or a layer, of many kinds.
+    Op(Op),
     /// Training steps on MNIST-like digits, batch 50, Adam, sparse cross-entropy; each uploads its batch and reads
     /// its loss.
     Train(Model),
@@ -24,6 +26,31 @@ pub enum Work {
     Calls { count: usize },
     /// The host's time for an addition on 16 floats from the call to its submission, each a kernel of its own.
     Submissions { count: usize },
+}
+
+/// Ops that are neither products nor elementwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    /// `bhqd,bhkd->bhqk` on `[8,8,L,64]`.
+    Einsum { length: usize },
+    /// Scaled dot-product attention on `[1,heads,L,64]`, with the gradients of `sum(y^2)`.
+    Attention { heads: usize, length: usize },
+    /// An LSTM on `[B,T,28]`; with gradients: of the sum of all steps' squares, to the kernels.
+    Lstm { batch: usize, steps: usize, units: usize, gradients: bool },
+    /// A vector in ascending order.
+    Sort { len: usize },
+    /// The `k` largest elements of a vector, and their places.
+    TopK { len: usize, k: usize },
+    /// Running sums along the rows of `[R,C]`.
+    CumSum { rows: usize, columns: usize },
+    /// Elements added into `rows` places.
+    ScatterAdd { len: usize, rows: usize },
+    /// Images `[N,S,S,3]` to `[N,T,T,3]`, bilinear, pixels at halves.
+    Resize { count: usize, side: usize, to: usize },
+    /// Over the last axis of `[R,C]` with scale and offset, and the gradients of `sum(y^2)` to all three.
+    LayerNormalization { rows: usize, columns: usize },
+    /// Of `[B,N,N]`.
+    Cholesky { count: usize, n: usize },
 }
 
 /// The networks that are trained.
@@ -137,6 +164,7 @@ pub fn all(gpu: bool) -> Vec<Case> {
     if gpu {
         cases.extend(memory_bound("_large", 64 << 20, 65_536));
     }
+    cases.extend(ops());
     for (name, title, model) in [
         ("mlp", "MNIST MLP 784-100-10, batch 50", Model::Mlp),
         ("cnn", "MNIST CNN, batch 50", Model::Cnn),
@@ -169,6 +197,85 @@ pub fn all(gpu: bool) -> Vec<Case> {
             Peers::None,
         )
     });
+    cases
+}
+
+fn ops() -> Vec<Case> {
+    let mega = 1 << 20;
+    let op = |name: &str, title: String, op, peers| {
+        case(name, title, Work::Op(op), Unit::Milliseconds, peers)
+    };
+    let mut cases = vec![op(
+        "einsum",
+        "einsum bhqd,bhkd->bhqk, [8,8,128,64]".into(),
+        Op::Einsum { length: 128 },
+        Peers::Burn,
+    )];
+    for length in [128, 1024] {
+        cases.push(op(
+            &format!("attention_{length}"),
+            format!("attention [1,8,{length},64], with gradients"),
+            Op::Attention { heads: 8, length },
+            Peers::Burn,
+        ));
+    }
+    for gradients in [false, true] {
+        cases.push(op(
+            if gradients { "lstm_layer_gradients" } else { "lstm_layer" },
+            format!(
+                "LSTM [64,28,28] -> 128 units, {}",
+                if gradients { "with gradients" } else { "forward" }
+            ),
+            Op::Lstm { batch: 64, steps: 28, units: 128, gradients },
+            Peers::Burn,
+        ));
+    }
+    cases.extend([
+        op("sort", "sort of 1 M floats".into(), Op::Sort { len: mega }, Peers::Burn),
+        op(
+            "top_k",
+            "the 100 largest of 1 M floats".into(),
+            Op::TopK { len: mega, k: 100 },
+            Peers::BurnAndCopy(4 * mega),
+        ),
+        op(
+            "cumsum_rows",
+            "cumulative sum of [2048,2048] along rows".into(),
+            Op::CumSum { rows: 2048, columns: 2048 },
+            Peers::BurnAndCopy(4 * 4 * mega),
+        ),
+        op(
+            "cumsum_vector",
+            "cumulative sum of 4 M floats".into(),
+            Op::CumSum { rows: 1, columns: 4 * mega },
+            Peers::BurnAndCopy(4 * 4 * mega),
+        ),
+        op(
+            "scatter_add",
+            "1 M floats added into 10,000 places".into(),
+            Op::ScatterAdd { len: mega, rows: 10_000 },
+            Peers::BurnAndCopy(4 * mega),
+        ),
+        op(
+            "resize",
+            "bilinear resize [32,256,256,3] -> [224,224]".into(),
+            Op::Resize { count: 32, side: 256, to: 224 },
+            Peers::BurnAndCopy(4 * 32 * 256 * 256 * 3),
+        ),
+        op(
+            "layer_normalization",
+            "layer normalization [4096,1024], with gradients".into(),
+            Op::LayerNormalization { rows: 4096, columns: 1024 },
+            Peers::BurnAndCopy(4 * 4096 * 1024),
+        ),
+        op(
+            "cholesky",
+            "Cholesky of 64 x [32,32]".into(),
+            Op::Cholesky { count: 64, n: 32 },
+            // Burn 0.22.1 has none.
+            Peers::None,
+        ),
+    ]);
     cases
 }
 

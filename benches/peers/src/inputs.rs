@@ -27,6 +27,12 @@ pub fn positive(len: usize, seed: u64) -> Vec<f32> {
     (0..len).map(|_| rng.f32()).collect()
 }
 
+/// `len` whole numbers from 0 to `below`.
+pub fn indices(len: usize, below: usize, seed: u64) -> Vec<i32> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    (0..len).map(|_| rng.usize(..below) as i32).collect()
+}
+
 /// Batches of digits and their labels, in a cycle.
 pub struct Batches {
     images: Vec<Vec<f32>>,

@@ -1,5 +1,7 @@
 //! The cases in wgrad.
 
+mod ops;
+
 use std::time::Duration;
 
 use wgrad as tf;
@@ -26,6 +28,7 @@ pub fn open(work: Work) -> Result<Job> {
             Work::Train(model) => Box::new(Training::new(device, model)?),
             Work::Calls { count } => Box::new(Adds::new(device, count, false)?),
             Work::Submissions { count } => Box::new(Adds::new(device, count, true)?),
+            Work::Op(op) => Box::new(Computation { device, results: ops::computation(op)? }),
             _ => Box::new(Computation { device, results: computation(work)? }),
         },
     })
@@ -81,7 +84,7 @@ fn computation(work: Work) -> Result<Results> {
             let x = uniform(&[16], 1)?;
             Box::new(move || Ok(vec![(0..count).fold(x.clone(), |y, _| y + &x)]))
         }
-        Work::Train(_) | Work::Calls { .. } | Work::Submissions { .. } => {
+        Work::Op(_) | Work::Train(_) | Work::Calls { .. } | Work::Submissions { .. } => {
             return Err("this work is not a plain function of its inputs".into());
         }
     })
