@@ -105,10 +105,10 @@ pub(in super::super) const ENTRIES: &[Entry] =
     .takes(&[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool])
     .cases(|cases| {
         let base = ExtractPatchesOptions::new();
-        cases.of_shape("extract_patches", &[2, 4, 5, 2], |x| {
+        cases.of_shape("image::extract_patches", &[2, 4, 5, 2], |x| {
             extract_patches(x, [3, 2], ExtractPatchesOptions::new())
         });
-        let name = "extract_patches with gaps and padding";
+        let name = "image::extract_patches with gaps and padding";
         let options = base.strides([2, 1]).rates([2, 3]).padding(Padding::Same);
         cases.add(name, &[(&[4, 5, 1], super::super::inventory::ANY)], move |x| {
             extract_patches(&x[0], [2, 2], options)

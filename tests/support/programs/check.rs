@@ -6,7 +6,7 @@ use wgrad::{DType, Result};
 
 use super::eval::{Against, Evaluator, Value};
 use super::flavours::Flavour;
-use super::generate::generate;
+use super::generate::{cancels, generate};
 use super::run::{Devices, Mode, Outcome, Read, run};
 use super::shrink::shrink;
 use super::{Op, Program};
@@ -127,10 +127,14 @@ fn varied(program: &Program, evaluator: &Evaluator) -> Program {
             Op::Input { values, .. } if values.len() > 1 => values.rotate_left(1),
             _ => continue,
         }
-        if evaluator
-            .run(&other)
-            .is_some_and(|values| values.iter().all(|x| x.certain(evaluator.strict)))
-        {
+        let kept = |values: &[Value]| {
+            let open = other.nodes.iter().any(|node| {
+                let x: Vec<&Value> = node.inputs.iter().map(|&input| &values[input]).collect();
+                cancels(&node.op, &x)
+            });
+            values.iter().all(|x| x.certain(evaluator.strict)) && (evaluator.strict || !open)
+        };
+        if evaluator.run(&other).is_some_and(|values| kept(&values)) {
             best = other;
         }
     }

@@ -454,7 +454,7 @@ impl Generator {
 
 /// Whether a result for what is not finite is open, as where it is taken from itself: WGSL lets a driver make 0 of `x - x` and 1 of `x / x`
 /// for every `x`, where it sees that both are one.
-fn cancels(op: &Op, x: &[&Value]) -> bool {
+pub(super) fn cancels(op: &Op, x: &[&Value]) -> bool {
     match op {
         Op::Binary(row) if ["subtract", "divide"].contains(&row.name) => {
             !x[0].all(f64::is_finite) && !x[1].all(f64::is_finite)
