@@ -141,8 +141,8 @@ fn owners_give_the_numbers_of_the_next_step() -> Result<()> {
 
     // Again: the third step's, with another learning rate.
     traced.optimizer.set_iterations(2);
-    traced.optimizer.set_learning_rate(0.01);
-    stepped.optimizer.set_learning_rate(0.01);
+    traced.optimizer.set_learning_rate(0.01)?;
+    stepped.optimizer.set_learning_rate(0.01)?;
     let third = Trace::of(|| stepped.step())?;
     assert_eq!(next_words(&first)?, words(&third));
     Ok(())
@@ -252,10 +252,10 @@ fn a_generator_and_a_learning_rate_are_asked_where_they_are_now() -> Result<()> 
     let sgd = Sgd::new(0.5);
     let step = Trace::of(|| sgd.apply_gradients(&[Some(constant(1.0)?)], &w))?;
     assert_eq!(words(&step), [RuntimeScalars::from_slice(&[0.5f32.to_bits()])]);
-    sgd.set_learning_rate(0.125);
+    sgd.set_learning_rate(0.125)?;
     assert_eq!(next_words(&step)?, [RuntimeScalars::from_slice(&[0.125f32.to_bits()])]);
     // A rate that does not fit is told as an eager call tells it.
-    sgd.set_learning_rate(f32::NAN);
+    sgd.set_learning_rate(f32::NAN)?;
     assert!(next_words(&step)?[0][0] == f32::NAN.to_bits());
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::device::fresh_id;
 use crate::dtype::DType;
@@ -43,12 +43,16 @@ impl Holder for Mutex<Tensor> {
     }
 }
 
+/// Computes from a new value the nearest one that a variable may have.
+pub(crate) type Constraint = Arc<dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync>;
+
 struct Cell<T: ?Sized = dyn Holder> {
     id: u64,
     /// Whether the program made the variable for training.
     trainable: bool,
     /// True while training is to leave the variable as it is all the same.
     frozen: AtomicBool,
+    constraint: OnceLock<Constraint>,
     spec: Spec,
     tensor: T,
 }
@@ -64,12 +68,35 @@ impl Variable {
         Variable::with(fresh_id(), false, value.borrow())
     }
 
+    /// Makes a trainable variable that starts at `value`, and for which an optimizer's step calls `constraint` with the
+    /// new value: what that returns becomes the variable's value. `value` itself and what is assigned stay as they are.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::optimizers::{Optimizer, Sgd};
+    /// let w = tf::Variable::with_constraint(tf::constant([1.0, 1.0])?, |w| w.relu());
+    /// Sgd::new(1.0).apply_gradients(&[Some(tf::constant([0.5, 3.0])?)], &w)?;
+    /// assert_eq!(w.read().to_vec::<f32>()?, [0.5, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_constraint(
+        value: impl Borrow<Tensor>,
+        constraint: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Self {
+        let variable = Variable::new(value);
+        variable.set_constraint(Arc::new(constraint));
+        variable
+    }
+
     /// Makes a variable under an identity that no other one has.
     pub(crate) fn with(id: u64, trainable: bool, value: &Tensor) -> Self {
         let cell = Cell {
             id,
             trainable,
             frozen: AtomicBool::new(false),
+            constraint: OnceLock::new(),
             spec: value.spec().clone(),
             tensor: Mutex::new(value.detached()),
         };
@@ -129,6 +156,16 @@ impl Variable {
     /// (see [`Trackable::set_trainable`](crate::Trackable::set_trainable)).
     pub fn trainable(&self) -> bool {
         self.0.trainable && !self.0.frozen.load(Ordering::Relaxed)
+    }
+
+    /// What an optimizer's step calls with the variable's new value, if there is something.
+    pub fn constraint(&self) -> Option<&(dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync)> {
+        self.0.constraint.get().map(|constraint| &**constraint)
+    }
+
+    /// Sets the constraint, unless there is one.
+    pub(crate) fn set_constraint(&self, constraint: Constraint) {
+        let _ = self.0.constraint.set(constraint);
     }
 
     pub(crate) fn freeze(&self, frozen: bool) {

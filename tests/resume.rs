@@ -129,7 +129,7 @@ impl Program {
             last = Some(loss);
         }
         self.optimizer.apply_gradients(&sums, &self.model)?;
-        self.optimizer.set_learning_rate(1e-2 / (1.0 + number as f32));
+        self.optimizer.set_learning_rate(1e-2 / (1.0 + number as f32)).unwrap();
         if let (Some(mean), Some(loss)) = (&self.mean, last) {
             mean.update_state(&loss)?;
         }

@@ -43,7 +43,7 @@ impl Training {
     /// The same with an optimizer that has made no step yet.
     pub(crate) fn renewed(&self) -> Result<Self> {
         let optimizer = optimizer(&self.config)?;
-        optimizer.set_learning_rate(self.optimizer.learning_rate());
+        optimizer.set_learning_rate(self.optimizer.learning_rate())?;
         Ok(Training { optimizer, config: self.config.clone(), ..*self })
     }
 }
@@ -169,8 +169,7 @@ impl Sequential {
     /// Sets the size of the steps from now on.
     #[wasm_bindgen(setter, js_name = learningRate)]
     pub fn set_learning_rate(&self, rate: f32) -> Result<()> {
-        self.0.training()?.optimizer.set_learning_rate(rate);
-        Ok(())
+        Ok(self.0.training()?.optimizer.set_learning_rate(rate)?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`Adam`]: sets the size of steps by each element's own gradients.
 
-use super::{Optimizer, OptimizerState, Step};
+use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
@@ -32,7 +32,7 @@ pub struct Adam {
 
 impl Adam {
     /// An optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
-    pub fn new(learning_rate: f32) -> Self {
+    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let state = OptimizerState::new("adam", learning_rate);
         Adam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }
     }

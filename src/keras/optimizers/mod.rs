@@ -2,15 +2,19 @@
 //!
 //! An optimizer is a formula for one variable. This room does everything around it: slots, the count of steps, and the
 //! way back when a step fails. A formula asks the [`Step`] for numbers that vary from step to step, so every step runs
-//! the same plan. A program schedules the learning rate by calling `set_learning_rate`.
+//! the same plan. A program schedules the learning rate with a [`Schedule`](schedules::Schedule), or by calling
+//! `set_learning_rate`.
 
 mod adam;
+mod learning_rate;
 mod rmsprop;
+pub mod schedules;
 mod sgd;
 mod state;
 mod step;
 
 pub use adam::Adam;
+pub use learning_rate::LearningRate;
 pub use rmsprop::RmsProp;
 pub use sgd::Sgd;
 pub use state::OptimizerState;
@@ -151,16 +155,82 @@ pub trait Optimizer: Trackable {
         self.state().set_iterations(iterations);
     }
 
-    /// The learning rate.
+    /// The learning rate of the next step.
     fn learning_rate(&self) -> f32 {
         self.state().learning_rate()
     }
 
     /// Sets the learning rate of the steps from now on.
-    fn set_learning_rate(&self, learning_rate: f32) {
-        self.state().set_learning_rate(learning_rate);
+    ///
+    /// # Errors
+    /// [`Error::Check`](crate::Error::Check) if the optimizer has a schedule.
+    fn set_learning_rate(&self, learning_rate: f32) -> Result<()> {
+        self.state().set_learning_rate(learning_rate)
     }
 }
+
+macro_rules! pointers {
+    ($($pointer:ty),*) => {$(
+        impl<O: Optimizer + ?Sized> Optimizer for $pointer {
+            fn state(&self) -> &OptimizerState {
+                (**self).state()
+            }
+
+            fn slot_names(&self) -> Vec<&'static str> {
+                (**self).slot_names()
+            }
+
+            fn update(
+                &self,
+                step: &Step,
+                w: &Tensor,
+                g: &Tensor,
+                slots: &[Tensor],
+            ) -> Result<(Tensor, Vec<Tensor>)> {
+                (**self).update(step, w, g, slots)
+            }
+
+            fn apply_gradients(
+                &self,
+                grads: &[Option<Tensor>],
+                variables: &dyn Trackable,
+            ) -> Result<()> {
+                (**self).apply_gradients(grads, variables)
+            }
+
+            fn minimize(
+                &self,
+                loss: &Tensor,
+                tape: GradientTape,
+                variables: &dyn Trackable,
+            ) -> Result<()> {
+                (**self).minimize(loss, tape, variables)
+            }
+
+            fn build(&self, variables: &dyn Trackable) -> Result<()> {
+                (**self).build(variables)
+            }
+
+            fn iterations(&self) -> u64 {
+                (**self).iterations()
+            }
+
+            fn set_iterations(&self, iterations: u64) {
+                (**self).set_iterations(iterations);
+            }
+
+            fn learning_rate(&self) -> f32 {
+                (**self).learning_rate()
+            }
+
+            fn set_learning_rate(&self, learning_rate: f32) -> Result<()> {
+                (**self).set_learning_rate(learning_rate)
+            }
+        }
+    )*};
+}
+// An optimizer that a struct owns or shares: `Box<dyn Optimizer>`.
+pointers!(&O, Box<O>, Arc<O>);
 
 /// The numbers that vary from step to step, for an optimizer's formula.
 #[derive(Debug)]

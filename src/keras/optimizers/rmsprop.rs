@@ -1,6 +1,6 @@
 //! [`RmsProp`]: divides steps by the size of an element's recent gradients.
 
-use super::{Optimizer, OptimizerState, Step};
+use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
@@ -34,7 +34,7 @@ pub struct RmsProp {
 impl RmsProp {
     /// An optimizer with this learning rate (Keras's default is 0.001), a rho of 0.9, an epsilon of 1e-7, no momentum,
     /// not centered.
-    pub fn new(learning_rate: f32) -> Self {
+    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let state = OptimizerState::new("rmsprop", learning_rate);
         RmsProp { state, rho: 0.9, momentum: 0.0, epsilon: 1e-7, centered: false }
     }

@@ -1,6 +1,6 @@
 //! [`Sgd`]: gradient descent, with or without momentum.
 
-use super::{Optimizer, OptimizerState, Step};
+use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
@@ -27,7 +27,7 @@ pub struct Sgd {
 
 impl Sgd {
     /// Gradient descent with this learning rate (Keras's default is 0.01), without momentum.
-    pub fn new(learning_rate: f32) -> Self {
+    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Sgd { state: OptimizerState::new("sgd", learning_rate), momentum: 0.0, nesterov: false }
     }
 

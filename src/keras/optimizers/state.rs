@@ -10,7 +10,7 @@ use crate::sorted::sorted_by_key;
 use crate::trackable::{HostState, NamedArray, Parts, Slot, SlotOwner, Trackable};
 use crate::variable::Variable;
 
-use super::Step;
+use super::{LearningRate, Step};
 
 /// An optimizer's name, learning rate, count of steps and slots.
 #[derive(Debug)]
@@ -25,14 +25,17 @@ pub struct OptimizerState {
 
 /// The count of steps made and the learning rate, shared with the functions that compute a step's numbers from them.
 #[derive(Debug)]
-pub(super) struct Pace(Mutex<(u64, f32)>);
+pub(super) struct Pace(Mutex<(u64, LearningRate)>);
 
 impl Pace {
+    /// The count, and the learning rate of the next step.
     pub(super) fn now(&self) -> (u64, f32) {
-        *self.lock()
+        // A schedule of the program's own may do anything, so it runs without the lock.
+        let (made, rate) = self.lock().clone();
+        (made, rate.at(made))
     }
 
-    fn lock(&self) -> MutexGuard<'_, (u64, f32)> {
+    fn lock(&self) -> MutexGuard<'_, (u64, LearningRate)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -54,14 +57,14 @@ pub(super) struct Memory {
 
 impl OptimizerState {
     /// A state before the first step; messages call the optimizer `name`.
-    pub fn new(name: impl Into<String>, learning_rate: f32) -> Self {
+    pub fn new(name: impl Into<String>, learning_rate: impl Into<LearningRate>) -> Self {
         let memory = Memory {
             kept: Vec::new(),
             places: HashIndex::default(),
             new: HashSet::default(),
             warned: HashSet::default(),
         };
-        let pace = Arc::new(Pace(Mutex::new((0, learning_rate))));
+        let pace = Arc::new(Pace(Mutex::new((0, learning_rate.into()))));
         OptimizerState {
             name: name.into(),
             pace,
@@ -76,7 +79,7 @@ impl OptimizerState {
     }
 
     pub(super) fn iterations(&self) -> u64 {
-        self.pace.now().0
+        self.pace.lock().0
     }
 
     pub(super) fn set_iterations(&self, iterations: u64) {
@@ -87,8 +90,17 @@ impl OptimizerState {
         self.pace.now().1
     }
 
-    pub(super) fn set_learning_rate(&self, learning_rate: f32) {
-        self.pace.lock().1 = learning_rate;
+    pub(super) fn set_learning_rate(&self, learning_rate: f32) -> Result<()> {
+        let mut pace = self.pace.lock();
+        if pace.1.is_schedule() {
+            return Err(Error::Check(message!(
+                "{}: the learning rate follows a schedule, so it cannot be set to {learning_rate}. Make the optimizer \
+                 with a number, or let the schedule give that rate.",
+                self.name
+            )));
+        }
+        pace.1 = learning_rate.into();
+        Ok(())
     }
 
     /// The step that comes next.
@@ -115,7 +127,10 @@ impl OptimizerState {
 impl Trackable for OptimizerState {
     fn track(&self, parts: &mut Parts<'_>) {
         parts.number("iterations", || self.iterations(), |made| self.set_iterations(made));
-        parts.state("learning_rate", &Rate(self));
+        // A schedule follows from the count.
+        if !self.pace.lock().1.is_schedule() {
+            parts.state("learning_rate", &Rate(self));
+        }
         parts.slots(self);
     }
 }
@@ -132,7 +147,8 @@ impl HostState for Rate<'_> {
     }
 
     fn set(&self, bytes: &[u8]) {
-        self.0.set_learning_rate(f32::from_le_bytes(bytes.try_into().unwrap_or_default()));
+        // The walk comes here only if this is no schedule.
+        let _ = self.0.set_learning_rate(f32::from_le_bytes(bytes.try_into().unwrap_or_default()));
     }
 }
 

@@ -209,6 +209,10 @@ fn new_values(
                 slots.len()
             )));
         }
+        let value = match variable.constraint() {
+            Some(constraint) => constraint(&value)?,
+            None => value,
+        };
         changes.push((variable.clone(), value));
         changes.extend(slots.into_iter().zip(after));
     }

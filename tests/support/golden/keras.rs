@@ -119,7 +119,7 @@ pub fn optimize(c: &Call, sheet: &mut Sheet) -> Answer<()> {
             break;
         }
         if let Some(rates) = &rates {
-            optimizer.set_learning_rate(rates(step) as f32);
+            optimizer.set_learning_rate(rates(step) as f32)?;
         }
         let now: Vec<_> = gradients.iter().map(|g| Some(g[step].clone())).collect();
         optimizer.apply_gradients(&now, &variables)?;

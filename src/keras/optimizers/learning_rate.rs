@@ -1,0 +1,83 @@
+//! [`LearningRate`]: a number, or a schedule that gives each step its own.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::schedules::Schedule;
+
+/// The size of an optimizer's steps: a number, or a [`Schedule`], also one of the program's own.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::optimizers::{Optimizer, Sgd};
+/// let w = tf::Variable::new(tf::constant(1.0)?);
+/// let sgd = Sgd::new(|step: u64| 1.0 / (1.0 + step as f64));
+/// for _ in 0..2 {
+///     sgd.apply_gradients(&[Some(tf::constant(0.5)?)], &w)?; // takes off a half, then a quarter
+/// }
+/// assert_eq!(w.read().item::<f32>()?, 0.25);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct LearningRate(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Number(f32),
+    Schedule(Arc<dyn Schedule>),
+}
+
+impl LearningRate {
+    /// The learning rate after `step` steps.
+    pub fn at(&self, step: u64) -> f32 {
+        match &self.0 {
+            Kind::Number(rate) => *rate,
+            Kind::Schedule(schedule) => schedule.at(step) as f32,
+        }
+    }
+
+    pub(super) fn is_schedule(&self) -> bool {
+        matches!(self.0, Kind::Schedule(_))
+    }
+}
+
+impl From<f32> for LearningRate {
+    fn from(rate: f32) -> Self {
+        LearningRate(Kind::Number(rate))
+    }
+}
+
+impl From<f64> for LearningRate {
+    fn from(rate: f64) -> Self {
+        LearningRate(Kind::Number(rate as f32))
+    }
+}
+
+impl<S: Schedule + 'static> From<S> for LearningRate {
+    fn from(schedule: S) -> Self {
+        LearningRate(Kind::Schedule(Arc::new(schedule)))
+    }
+}
+
+impl From<Arc<dyn Schedule>> for LearningRate {
+    fn from(schedule: Arc<dyn Schedule>) -> Self {
+        LearningRate(Kind::Schedule(schedule))
+    }
+}
+
+impl From<Box<dyn Schedule>> for LearningRate {
+    fn from(schedule: Box<dyn Schedule>) -> Self {
+        LearningRate(Kind::Schedule(schedule.into()))
+    }
+}
+
+impl fmt::Debug for LearningRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Number(rate) => rate.fmt(f),
+            Kind::Schedule(_) => f.write_str("schedule"),
+        }
+    }
+}
