@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use wgrad::Trackable;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::keras::layers::{Dense, Flatten, Layer};
-use wgrad::keras::losses::SparseCategoricalCrossentropy;
+use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Sequential, TRAINING};
 

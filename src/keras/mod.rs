@@ -7,7 +7,7 @@
 //! ```
 //! # fn main() -> wgrad::Result<()> {
 //! use wgrad as tf;
-//! use tf::keras::{Activation, Layer, Sequential, TRAINING, layers::Dense, losses};
+//! use tf::keras::{Activation, Layer, Loss, Sequential, TRAINING, layers::Dense, losses};
 //! use tf::keras::optimizers::{Optimizer, Sgd};
 //!
 //! let model = Sequential::new()
@@ -47,5 +47,7 @@ pub use checkpoint::Checkpoint;
 pub use context::{Context, INFERENCE, Losses, TRAINING};
 pub use initializers::Initializer;
 pub use layers::Layer;
+pub use losses::Loss;
+pub use metrics::Metric;
 pub use sequential::Sequential;
 pub use weight::Weight;

@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 use wgrad::keras::losses::{
-    CategoricalCrossentropy, MeanSquaredError, Reduction, SparseCategoricalCrossentropy,
+    CategoricalCrossentropy, Loss, MeanSquaredError, Reduction, SparseCategoricalCrossentropy,
 };
 use wgrad::random::{self, Generator};
 use wgrad::{
@@ -33,9 +33,11 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
         one(loss.call(c.arg("y_true")?, c.arg("y_pred")?))
     }),
     ("keras.losses.CategoricalCrossentropy", |c| {
-        c.only("label_smoothing", 0.0)?;
         let (from_logits, reduction) = (c.flag("from_logits")?, reduction(c)?);
-        let loss = CategoricalCrossentropy::new().from_logits(from_logits).reduction(reduction);
+        let loss = CategoricalCrossentropy::new()
+            .from_logits(from_logits)
+            .label_smoothing(c.float("label_smoothing")?.unwrap_or(0.0) as f32)
+            .reduction(reduction);
         one(loss.call(c.arg("y_true")?, c.arg("y_pred")?))
     }),
     ("keras.losses.MeanSquaredError", |c| {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 use wgrad::Trackable;
 use wgrad::keras::layers::{Conv2D, Dense, Flatten, MaxPooling2D};
-use wgrad::keras::losses::SparseCategoricalCrossentropy;
+use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Layer, Sequential, TRAINING};
 use wgrad::{Device, GradientTape, Padding, Tensor};

@@ -1,5 +1,6 @@
 //! Losses by name, each with the accuracy that goes with it.
 
+use wgrad::keras::Loss as _;
 #[cfg(feature = "ops")]
 use wgrad::keras::losses::MeanSquaredError;
 use wgrad::keras::losses::SparseCategoricalCrossentropy;

@@ -6,7 +6,7 @@ use wgrad::Trackable;
 use wgrad::keras::layers::{
     AveragePooling2D, Conv2D, Dense, Dropout, Flatten, LayerNormalization, MaxPooling2D,
 };
-use wgrad::keras::losses::{Reduction, SparseCategoricalCrossentropy};
+use wgrad::keras::losses::{Loss, Reduction, SparseCategoricalCrossentropy};
 use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer, RmsProp, Sgd};
 use wgrad::keras::{Activation, INFERENCE, Initializer, Layer};

@@ -37,7 +37,6 @@ pub const MISSING: &[Reason] = &[
             "keras.losses.SquaredHinge",
         ],
     ),
-    ("no smoothing of labels", &["keras.losses.CategoricalCrossentropy/label_smoothing"]),
     (
         "no weights of samples",
         &[

@@ -1,0 +1,122 @@
+//! Losses measure how far predictions are from the truth.
+//!
+//! A [`Loss`] gives a number for each example; [`Reduction`] says how a batch's numbers become one, and weights and masks
+//! say which of them count. The files beside this one have the formulas, which are Keras 3's.
+
+mod agreement;
+mod categorical;
+mod reduction;
+mod regression;
+mod row;
+mod wrappers;
+
+pub(super) use agreement::same_rank;
+pub(super) use categorical::class_labels;
+pub use categorical::{CategoricalCrossentropy, SparseCategoricalCrossentropy};
+pub use reduction::Reduction;
+pub use regression::MeanSquaredError;
+
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// What training makes small.
+///
+/// Keras's losses are structs with setters. A function or a closure from `y_true` and `y_pred` to a number for each
+/// example is a loss too, whose mean counts; a closure names its arguments' types. So are `Box<dyn Loss>`, `Arc` of a
+/// loss and `&dyn Loss`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{self as tf, Tensor};
+/// use tf::keras::losses::{Loss, MeanSquaredError, Reduction};
+/// let (y_true, y_pred) = (tf::constant([[0.0], [2.0]])?, tf::constant([[1.0], [4.0]])?);
+/// assert_eq!(MeanSquaredError::new().call(&y_true, &y_pred)?.item::<f32>()?, 2.5); // (1 + 4) / 2
+///
+/// let sum = MeanSquaredError::new().reduction(Reduction::Sum);
+/// let weights = tf::constant([1.0, 0.5])?;
+/// assert_eq!(sum.call_weighted(&y_true, &y_pred, Some(&weights))?.item::<f32>()?, 3.0); // 1 + 0.5 * 4
+///
+/// let largest = |y_true: &Tensor, y_pred: &Tensor| y_pred.subtract(y_true)?.abs()?.reduce_max(-1);
+/// assert_eq!(largest.call(&y_true, &y_pred)?.item::<f32>()?, 1.5);
+/// # Ok(())
+/// # }
+/// ```
+pub trait Loss: Send + Sync {
+    /// Keras's name of the loss, in messages and logs.
+    fn name(&self) -> &str;
+
+    /// The loss of each example (or position), before weights and the reduction.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if truth and predictions do not fit together;
+    /// [`Error::DType`](crate::Error::DType) if predictions are not float.
+    fn losses(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor>;
+
+    /// How the losses of a batch become one number.
+    fn reduction(&self) -> Reduction {
+        Reduction::SumOverBatchSize
+    }
+
+    /// Which of the losses count, if the loss itself leaves some out; of their shape.
+    ///
+    /// # Errors
+    /// As [`Loss::losses`].
+    fn mask(&self, _y_true: &Tensor, _y_pred: &Tensor) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// The loss of a batch: a scalar, or a number for each example with [`Reduction::None`].
+    ///
+    /// # Errors
+    /// As [`Loss::losses`].
+    fn call(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
+        let losses = self.losses(y_true, y_pred)?;
+        match self.mask(y_true, y_pred)? {
+            None => self.reduction().reduce(&losses),
+            mask => reduction::weigh(
+                self.name(),
+                &losses,
+                self.reduction(),
+                [mask.as_ref(), None],
+                None,
+            ),
+        }
+    }
+
+    /// As [`Loss::call`], each loss multiplied by its weight: `[N]` or `[N,1]` for losses `[N]`, else of the losses'
+    /// rank, with 1 for an axis along which the weight is the same.
+    ///
+    /// # Errors
+    /// As [`Loss::losses`], and [`Error::Shape`](crate::Error::Shape) if the weights do not fit the losses.
+    fn call_weighted(
+        &self,
+        y_true: &Tensor,
+        y_pred: &Tensor,
+        sample_weight: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        self.call_masked(y_true, y_pred, sample_weight, None)
+    }
+
+    /// As [`Loss::call_weighted`], of those positions alone where `mask`, the mask of the predictions, is true. A mean
+    /// is that of these positions.
+    ///
+    /// # Errors
+    /// As [`Loss::call_weighted`], for the mask too.
+    fn call_masked(
+        &self,
+        y_true: &Tensor,
+        y_pred: &Tensor,
+        sample_weight: Option<&Tensor>,
+        mask: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let losses = self.losses(y_true, y_pred)?;
+        let own = self.mask(y_true, y_pred)?;
+        reduction::weigh(
+            self.name(),
+            &losses,
+            self.reduction(),
+            [own.as_ref(), mask],
+            sample_weight,
+        )
+    }
+}

@@ -1,0 +1,56 @@
+//! The macro that makes a loss of its name, its options and its formula.
+
+/// Makes a loss: an options struct, to which a field `reduction` is added, and its [`Loss`](super::Loss). The formula
+/// gets the struct, `y_true` and `y_pred`, both `f32` and of one shape.
+macro_rules! loss {
+    (
+        $(#[$doc:meta])* pub struct $name:ident = $keras:literal {
+            $($(#[$field_doc:meta])* $field:ident: $type:ty $(as $argument:ty)? = $default:expr,)*
+        }
+        |$options:pat_param, $y_true:pat_param, $y_pred:pat_param| $formula:expr
+    ) => {
+        crate::keras::losses::row::loss_options! {
+            $(#[$doc])* pub struct $name {
+                $($(#[$field_doc])* $field: $type $(as $argument)? = $default,)*
+            }
+        }
+
+        impl crate::keras::losses::Loss for $name {
+            fn name(&self) -> &str {
+                $keras
+            }
+
+            fn losses(
+                &self,
+                y_true: &crate::tensor::Tensor,
+                y_pred: &crate::tensor::Tensor,
+            ) -> crate::error::Result<crate::tensor::Tensor> {
+                let pair = crate::keras::losses::agreement::agree(stringify!($name), y_true, y_pred)?;
+                let ($options, [$y_true, $y_pred]) = (self, &pair);
+                $formula
+            }
+
+            fn reduction(&self) -> crate::keras::losses::Reduction {
+                self.reduction
+            }
+        }
+    };
+}
+
+/// The options struct of a loss.
+macro_rules! loss_options {
+    ($(#[$doc:meta])* pub struct $name:ident { $($fields:tt)* }) => {
+        crate::options::options! {
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy, PartialEq)]
+            pub struct $name {
+                $($fields)*
+                /// How the losses of a batch become one number.
+                reduction: crate::keras::losses::Reduction = crate::keras::losses::Reduction::SumOverBatchSize,
+            }
+        }
+        crate::trackable::plain!($name);
+    };
+}
+
+pub(crate) use {loss, loss_options};

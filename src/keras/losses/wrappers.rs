@@ -1,0 +1,49 @@
+//! Pointers to losses, functions and closures are losses.
+
+use std::sync::Arc;
+
+use super::{Loss, Reduction};
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+macro_rules! pointers {
+    ($([$($generics:tt)*] $pointer:ty),* $(,)?) => {$(
+        impl<$($generics)*> Loss for $pointer {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
+
+            fn losses(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
+                (**self).losses(y_true, y_pred)
+            }
+
+            fn reduction(&self) -> Reduction {
+                (**self).reduction()
+            }
+
+            fn mask(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Option<Tensor>> {
+                (**self).mask(y_true, y_pred)
+            }
+        }
+    )*};
+}
+// A box of a closure is a closure, so a box of any loss cannot be a loss as well.
+pointers!(['a] Box<dyn Loss + 'a>, ['a] &(dyn Loss + 'a), [L: Loss + ?Sized] Arc<L>);
+
+/// A function's own name is the loss's; a closure's is `loss`.
+impl<F> Loss for F
+where
+    F: Fn(&Tensor, &Tensor) -> Result<Tensor> + Send + Sync,
+{
+    fn name(&self) -> &str {
+        let path = std::any::type_name::<F>();
+        match path.rsplit("::").next() {
+            Some(name) if !path.contains(['{', '<']) => name,
+            _ => "loss",
+        }
+    }
+
+    fn losses(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
+        self(y_true, y_pred)
+    }
+}

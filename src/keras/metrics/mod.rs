@@ -1,0 +1,60 @@
+//! Metrics accumulate numbers over many batches, without reading anything back on the way.
+//!
+//! The device holds the totals ([`Totals`](totals::Totals)). [`Metric::result`] is a tensor, which a program reads when
+//! it wants to see the number.
+
+mod accuracy;
+mod mean;
+mod totals;
+mod wrappers;
+
+pub use accuracy::SparseCategoricalAccuracy;
+pub use mean::Mean;
+
+use crate::error::Result;
+use crate::tensor::Tensor;
+use crate::trackable::Trackable;
+
+/// A number accumulated from pairs of truth and prediction.
+///
+/// `new` takes the metric's name, which names it in logs; `default()` takes Keras's. `Box`, `Arc` and references of
+/// metrics are metrics.
+pub trait Metric: Trackable {
+    /// The metric's name in messages and logs.
+    fn name(&self) -> &str;
+
+    /// Adds a batch, in which an example counts as much as its weight says: weights `[N]`, or of the shape of what the
+    /// metric averages.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) or [`Error::DType`](crate::Error::DType) if truth, predictions and weights
+    /// do not fit together.
+    fn update(
+        &self,
+        y_true: &Tensor,
+        y_pred: &Tensor,
+        sample_weight: Option<&Tensor>,
+    ) -> Result<()>;
+
+    /// Adds a batch of examples that count alike.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) or [`Error::DType`](crate::Error::DType) if truth and predictions do not fit
+    /// together.
+    fn update_state(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<()> {
+        self.update(y_true, y_pred, None)
+    }
+
+    /// The value over all batches since the last reset; 0 before the first. A scalar, unless the metric has a number for
+    /// each threshold or class.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if there is no device.
+    fn result(&self) -> Result<Tensor>;
+
+    /// Starts again from nothing.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if the device's memory is used up.
+    fn reset_state(&self) -> Result<()>;
+}

@@ -1,0 +1,169 @@
+//! [`Totals`]: the sums of a metric on the device, and the count on the host.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::graph::ValueState;
+use crate::runtime::Device;
+use crate::tensor::Tensor;
+use crate::trackable::{NamedArray, Parts, Slot, Trackable};
+use crate::variable::Variable;
+
+/// Sums that grow with each batch. The first batch gives their shapes and their device.
+#[derive(Debug)]
+pub(super) struct Totals {
+    slots: Vec<(&'static str, Slot)>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    count: u64,
+    /// The last totals that the device has certainly computed, and their count.
+    safe: Option<(Vec<Tensor>, u64)>,
+    /// The zeros of the last reset.
+    zeros: Vec<Tensor>,
+}
+
+impl Totals {
+    pub(super) fn new(names: &[&'static str]) -> Self {
+        let slots = names.iter().map(|name| (*name, Slot::new(false))).collect();
+        Totals { slots, state: Mutex::default() }
+    }
+
+    /// Adds a batch's `sums`, one for each of the first names, and `count`, in one step: either all of them count or
+    /// none. The other totals, scalars then, stay.
+    pub(super) fn add(&self, metric: &str, sums: &[Tensor], count: u64) -> Result<()> {
+        let mut state = self.state();
+        let mut totals = Vec::with_capacity(self.slots.len());
+        for (at, (_, slot)) in self.slots.iter().enumerate() {
+            let Some(sum) = sums.get(at) else {
+                let zero = |left: Option<&NamedArray<'_>>| match left {
+                    Some(left) => left.to_tensor(&[], DType::F32),
+                    None => Tensor::from_slice(&[0f32], []),
+                };
+                totals.push(sums[0].device().scope(|| slot.get_or_make(zero))?);
+                continue;
+            };
+            let value = |left: Option<&NamedArray<'_>>| match left {
+                Some(left) => left.to_tensor(sum.shape(), DType::F32),
+                None => Tensor::zeros(sum.shape()),
+            };
+            let total = sum.device().scope(|| slot.get_or_make(value))?;
+            if total.shape() != sum.shape() {
+                return Err(Error::Shape(message!(
+                    "{metric}: the batches before gave totals {:?}, and this one gives {:?}. Give it batches of as many \
+                     classes, or reset_state a metric of its own for these.",
+                    total.shape(),
+                    sum.shape()
+                )));
+            }
+            totals.push(total);
+        }
+        state.heal(metric, &totals, sums[0].device())?;
+        state.follow(&totals, sums[0].device())?;
+        let new = totals.iter().zip(sums).map(|(total, sum)| total.read_stopped().add(sum));
+        let new = new.collect::<Result<Vec<Tensor>>>()?;
+        for (total, value) in totals.iter().zip(&new) {
+            total.assign(value)?;
+        }
+        state.count += count;
+        Ok(())
+    }
+
+    /// The count, and the totals if values or a checkpoint have given some.
+    pub(super) fn now(&self) -> Result<(u64, Option<Vec<Tensor>>)> {
+        let count = self.state().count;
+        let totals = self.variables()?;
+        Ok((count, totals.map(|totals| totals.iter().map(|total| total.read_stopped()).collect())))
+    }
+
+    pub(super) fn reset(&self) -> Result<()> {
+        let mut state = self.state();
+        *state = State::default();
+        for total in self.variables()?.unwrap_or_default() {
+            let zeros = total.peek().zeros_like()?;
+            total.assign(&zeros)?;
+            state.zeros.push(zeros);
+        }
+        Ok(())
+    }
+
+    /// The variables, if batches or a checkpoint have given them values.
+    fn variables(&self) -> Result<Option<Vec<&Variable>>> {
+        let mut found = Vec::with_capacity(self.slots.len());
+        for (_, slot) in &self.slots {
+            let value = |left: Option<&NamedArray<'_>>| match left {
+                Some(left) => left.to_tensor(&left.shape, DType::F32),
+                None => Tensor::zeros([]),
+            };
+            match slot.variable() {
+                Some(variable) => found.push(variable),
+                None if slot.left().is_some() => found.push(slot.get_or_make(value)?),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Trackable for Totals {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.slots.iter().for_each(|(name, slot)| parts.add(name, slot));
+        let set = |count| *self.state() = State { count, ..State::default() };
+        parts.number("count", || self.state().count, set);
+    }
+}
+
+impl State {
+    /// The device computes the totals along with the training step that follows. If that fails, the metric goes on from
+    /// the totals before, so that one failed step does not spoil every later one.
+    fn heal(&mut self, metric: &str, totals: &[&Variable], device: &Device) -> Result<()> {
+        let now: Vec<Tensor> = totals.iter().map(|total| total.peek()).collect();
+        let mut ready = true;
+        let mut failed = None;
+        for total in &now {
+            match total.value().state() {
+                ValueState::Ready(_) => {}
+                ValueState::Waiting(_) => ready = false,
+                ValueState::Failed(error) => failed = Some(error),
+            }
+        }
+        let Some(error) = failed else {
+            if ready {
+                self.safe = Some((now, self.count));
+            }
+            return Ok(());
+        };
+        log::warn!("{metric}: a step failed ({error}); its values are not counted.");
+        let (values, count) = match &self.safe {
+            Some((values, count)) => (values.clone(), *count),
+            None => (zeros(totals, device)?, 0),
+        };
+        for (total, value) in totals.iter().zip(&values) {
+            total.assign(value)?;
+        }
+        self.count = count;
+        Ok(())
+    }
+
+    /// After a reset the totals move to the batch's device.
+    fn follow(&mut self, totals: &[&Variable], device: &Device) -> Result<()> {
+        for (total, zero) in totals.iter().zip(std::mem::take(&mut self.zeros)) {
+            let now = total.peek();
+            if Arc::ptr_eq(zero.value(), now.value()) && now.device() != device {
+                total.assign(&zeros(&[*total], device)?[0])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn zeros(totals: &[&Variable], device: &Device) -> Result<Vec<Tensor>> {
+    device.scope(|| totals.iter().map(|total| Tensor::zeros(total.shape())).collect())
+}
