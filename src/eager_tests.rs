@@ -81,11 +81,11 @@ impl Training {
     /// Before its first step, its variables made.
     fn new() -> Result<Self> {
         let x = constant([[0.5, -1.0, 2.0], [1.0, 0.25, -0.75]])?;
-        let ones = crate::keras::Initializer::Ones;
+        let ones = || crate::keras::Initializer::Ones;
         let model = Sequential::new()
-            .add(Dense::new(4).kernel_initializer(ones))
+            .add(Dense::new(4).kernel_initializer(ones()))
             .add(Dropout::new(0.5).seed(11))
-            .add(Dense::new(1).kernel_initializer(ones));
+            .add(Dense::new(1).kernel_initializer(ones()));
         model.call(&x, INFERENCE)?;
         let optimizer = Adam::new(0.1);
         optimizer.build(&model)?;

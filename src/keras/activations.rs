@@ -82,6 +82,11 @@ const NAMES: &[(&str, Activation)] = &[
 ];
 
 impl Activation {
+    /// Keras's name, if it has one for this slope.
+    pub fn name(&self) -> Option<&'static str> {
+        NAMES.iter().find(|(_, activation)| activation == self).map(|(name, _)| *name)
+    }
+
     /// The function's value for `x`, in the shape of `x`.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use super::Regularizer;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -68,6 +69,11 @@ impl<'a> Context<'a> {
             None => {}
         }
         Ok(())
+    }
+
+    /// Adds the penalty that a layer's `activity_regularizer` puts on its result.
+    pub(super) fn regularize(&self, regularizer: Option<&Regularizer>, y: &Tensor) -> Result<()> {
+        regularizer.map_or(Ok(()), |regularizer| self.add_loss(regularizer.call(y)?))
     }
 }
 

@@ -2,7 +2,12 @@
 //!
 //! Random initializers draw from a [`Generator`]; the caller chooses which, and so which seed.
 
-use crate::error::Result;
+use std::sync::Arc;
+
+use super::function::{Function, OWN};
+use crate::error::{Error, Result, message};
+use crate::linalg;
+use crate::ops::eye_of;
 use crate::random::{Generator, UniformOptions};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -22,7 +27,7 @@ use crate::tensor::Tensor;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Initializer {
     /// 0 everywhere.
@@ -64,7 +69,51 @@ pub enum Initializer {
     LecunUniform,
     /// Truncated normal of deviation `sqrt(1 / fan_in)`.
     LecunNormal,
+    /// The family that the six before belong to: of the variance `scale / fan`.
+    VarianceScaling {
+        /// The variance times the fan.
+        scale: f32,
+        /// Which fan.
+        mode: FanMode,
+        /// The distribution.
+        distribution: Distribution,
+    },
+    /// As another initializer, drawn from a generator of this seed: the same numbers every time
+    /// ([`Initializer::seed`]).
+    Seeded(u64, Box<Initializer>),
+    /// [`Initializer::orthogonal`], [`Initializer::identity`], and what a program writes ([`Initializer::new`]).
+    Custom(Custom),
 }
+
+/// The fan by which [`Initializer::VarianceScaling`] divides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FanMode {
+    /// The number of inputs that an output sums.
+    #[default]
+    FanIn,
+    /// The number of outputs that an input reaches.
+    FanOut,
+    /// The mean of both.
+    FanAvg,
+}
+
+/// How [`Initializer::VarianceScaling`] draws.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Distribution {
+    /// Normal, cut at two deviations, with the wanted deviation after the cut.
+    #[default]
+    TruncatedNormal,
+    /// Normal.
+    UntruncatedNormal,
+    /// Uniform around 0.
+    Uniform,
+}
+
+/// An initializer that is a function of a shape and a generator.
+#[derive(Debug, Clone)]
+pub struct Custom(pub(super) Function<Draw>);
+
+pub(super) type Draw = dyn Fn(&[usize], &Generator) -> Result<Tensor> + Send + Sync;
 
 crate::trackable::plain!(Initializer);
 
@@ -80,28 +129,90 @@ impl Initializer {
         self.draw(shape.into(), generator)
     }
 
+    /// A matrix, or the matrix of a kernel's last axis by all others, whose rows or columns are at right angles to each
+    /// other and have the length `gain` (Saxe et al. 2014): the start of recurrent kernels.
+    pub fn orthogonal(gain: f32) -> Self {
+        Initializer::Custom(Custom(Function {
+            class: "Orthogonal",
+            arguments: vec![("gain", gain.into())],
+            call: Arc::new(move |shape, generator| orthogonal(shape, generator, gain)),
+        }))
+    }
+
+    /// A matrix of `gain` on the diagonal and 0 elsewhere.
+    pub fn identity(gain: f32) -> Self {
+        let call = move |shape: &[usize], _: &Generator| match *shape {
+            [rows, columns] => eye_of(rows, columns)?.multiply(gain),
+            _ => Err(Error::Shape(message!(
+                "the initializer Identity: the weight is {shape:?}; it must be a matrix."
+            ))),
+        };
+        Initializer::Custom(Custom(Function {
+            class: "Identity",
+            arguments: vec![("gain", gain.into())],
+            call: Arc::new(call),
+        }))
+    }
+
+    /// An initializer of your own: a function that makes a tensor of a shape, with random numbers from a generator.
+    pub fn new(
+        draw: impl Fn(&[usize], &Generator) -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Self {
+        let call = Arc::new(draw);
+        Initializer::Custom(Custom(Function { class: OWN, arguments: Vec::new(), call }))
+    }
+
+    /// The same initializer, drawing from a generator of this seed: every weight of one shape then starts at the same
+    /// numbers.
+    pub fn seed(self, seed: u64) -> Self {
+        match self {
+            Initializer::Seeded(_, inner) => Initializer::Seeded(seed, inner),
+            other => Initializer::Seeded(seed, Box::new(other)),
+        }
+    }
+
     fn draw(&self, shape: Shape, generator: &Generator) -> Result<Tensor> {
         let variance = self.variance(&shape);
-        match *self {
+        match self {
             Initializer::Zeros => Tensor::zeros(shape),
             Initializer::Ones => Tensor::ones(shape),
-            Initializer::Constant(value) => Tensor::full(shape, value),
-            Initializer::RandomUniform { low, high } => {
+            Initializer::Constant(value) => Tensor::full(shape, *value),
+            &Initializer::RandomUniform { low, high } => {
                 generator.uniform_with(shape, UniformOptions::new().minval(low).maxval(high))
             }
-            Initializer::RandomNormal { mean, stddev } => {
+            &Initializer::RandomNormal { mean, stddev } => {
                 generator.normal(shape)?.multiply(stddev)?.add(mean)
             }
-            Initializer::TruncatedNormal { mean, stddev } => {
+            &Initializer::TruncatedNormal { mean, stddev } => {
                 generator.truncated_normal(shape)?.multiply(stddev)?.add(mean)
             }
-            Initializer::GlorotUniform | Initializer::HeUniform | Initializer::LecunUniform => {
+            Initializer::GlorotUniform
+            | Initializer::HeUniform
+            | Initializer::LecunUniform
+            | Initializer::VarianceScaling { distribution: Distribution::Uniform, .. } => {
                 // A uniform distribution in ±a has the variance a^2 / 3.
                 let limit = (3.0 * variance).sqrt() as f32;
                 generator.uniform_with(shape, UniformOptions::new().minval(-limit).maxval(limit))
             }
-            Initializer::GlorotNormal | Initializer::HeNormal | Initializer::LecunNormal => {
-                generator.truncated_normal(shape)?.multiply(variance.sqrt() / TRUNCATED_STDDEV)
+            Initializer::GlorotNormal
+            | Initializer::HeNormal
+            | Initializer::LecunNormal
+            | Initializer::VarianceScaling {
+                distribution: Distribution::TruncatedNormal, ..
+            } => generator.truncated_normal(shape)?.multiply(variance.sqrt() / TRUNCATED_STDDEV),
+            Initializer::VarianceScaling { .. } => {
+                generator.normal(shape)?.multiply(variance.sqrt())
+            }
+            Initializer::Seeded(seed, inner) => inner.draw(shape, &Generator::from_seed(*seed)),
+            Initializer::Custom(custom) => {
+                let value = (custom.0.call)(&shape, generator)?;
+                match value.shape() == &*shape {
+                    true => Ok(value),
+                    false => Err(Error::Shape(message!(
+                        "an initializer gave {:?} for a weight of {shape:?}.",
+                        value.shape()
+                    ))),
+                }
             }
         }
     }
@@ -126,6 +237,14 @@ impl Initializer {
             }
             Initializer::HeUniform | Initializer::HeNormal => 2.0 / fan_in.max(1.0),
             Initializer::LecunUniform | Initializer::LecunNormal => 1.0 / fan_in.max(1.0),
+            Initializer::VarianceScaling { scale, mode, .. } => {
+                let fan = match mode {
+                    FanMode::FanIn => fan_in,
+                    FanMode::FanOut => fan_out,
+                    FanMode::FanAvg => (fan_in + fan_out) / 2.0,
+                };
+                f64::from(*scale) / fan.max(1.0)
+            }
             _ => 1.0,
         }
     }
@@ -141,6 +260,23 @@ fn fans(shape: &[usize]) -> (f64, f64) {
             (field * inputs as f64, field * outputs as f64)
         }
     }
+}
+
+/// The orthogonal factor of normal numbers, with signs by which all such matrices are equally likely (Mezzadri 2007).
+fn orthogonal(shape: &[usize], generator: &Generator, gain: f32) -> Result<Tensor> {
+    let [front @ .., columns] = shape else { return Err(too_flat(shape)) };
+    let rows = Shape::new(front).checked_elements().filter(|_| !front.is_empty());
+    let (rows, columns) = (rows.ok_or_else(|| too_flat(shape))?, *columns);
+    let (q, r) = linalg::qr(&generator.normal([rows.max(columns), rows.min(columns)])?)?;
+    let q = q.multiply(linalg::diag_part(&r)?.sign()?)?;
+    let q = if rows < columns { q.transpose(())? } else { q };
+    q.multiply(gain)?.reshape_to(shape.into())
+}
+
+fn too_flat(shape: &[usize]) -> Error {
+    Error::Shape(message!(
+        "the initializer Orthogonal: the weight is {shape:?}; it must have two axes or more."
+    ))
 }
 
 #[cfg(test)]

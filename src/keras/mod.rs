@@ -32,22 +32,33 @@
 pub mod activations;
 #[cfg(feature = "safetensors")]
 mod checkpoint;
+#[cfg(feature = "json")]
+mod config;
+pub mod constraints;
 mod context;
+mod dtype_policy;
+mod function;
 pub mod initializers;
 pub mod layers;
 pub mod losses;
 pub mod metrics;
 pub mod optimizers;
+pub mod regularizers;
 mod sequential;
 mod weight;
 
 pub use activations::Activation;
 #[cfg(feature = "safetensors")]
 pub use checkpoint::Checkpoint;
+#[cfg(feature = "json")]
+pub use config::{Config, ConfigValue};
+pub use constraints::Constraint;
 pub use context::{Context, INFERENCE, Losses, TRAINING};
+pub use dtype_policy::{DTypePolicy, dtype_policy, set_dtype_policy};
 pub use initializers::Initializer;
 pub use layers::Layer;
 pub use losses::Loss;
 pub use metrics::Metric;
+pub use regularizers::Regularizer;
 pub use sequential::Sequential;
 pub use weight::Weight;

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::Initializer;
+use super::{Constraint, DTypePolicy, Initializer, Regularizer};
 use crate::error::{Error, Result, message};
 use crate::graph;
 use crate::random;
@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 use crate::trackable::{Parts, Slot, Trackable};
 use crate::variable::Variable;
 
-/// A weight of a layer: how it starts, and whether training changes it. The layer's first input gives its size; then
+/// A weight of a layer: how it starts, whether training changes it, and what else holds for it. The layer's first input gives its size; then
 /// the layer makes the variable.
 ///
 /// A checkpoint restored before that leaves the weight's value here. A clone is another handle to the same weight.
@@ -34,7 +34,10 @@ use crate::variable::Variable;
 /// ```
 #[derive(Clone)]
 pub struct Weight {
-    initializer: Initializer,
+    pub(super) initializer: Initializer,
+    pub(super) regularizer: Option<Regularizer>,
+    pub(super) constraint: Option<Constraint>,
+    policy: DTypePolicy,
     slot: Slot,
     /// The shape of the input at which the variable was made.
     first: std::sync::Arc<OnceLock<Shape>>,
@@ -54,6 +57,9 @@ impl Weight {
     pub fn new() -> Self {
         Weight {
             initializer: Initializer::GlorotUniform,
+            regularizer: None,
+            constraint: None,
+            policy: DTypePolicy::default(),
             slot: Slot::new(true),
             first: Default::default(),
         }
@@ -80,21 +86,61 @@ impl Weight {
         Weight { slot: Slot::new(trainable), first: Default::default(), ..self }
     }
 
-    /// The variable, which must have this shape. The first call makes it: on the device of `x` and in the dtype of `x`
-    /// (`f32` if that is no float).
+    /// Sets the penalty on the weight, which [`Trackable::regularization_loss`] gives.
+    pub fn regularizer(mut self, regularizer: impl Into<Option<Regularizer>>) -> Self {
+        self.regularizer = regularizer.into();
+        self
+    }
+
+    /// Sets the rule to which each step of an optimizer brings the weight. It must be set before the first input.
+    pub fn constraint(mut self, constraint: impl Into<Option<Constraint>>) -> Self {
+        self.constraint = constraint.into();
+        self
+    }
+
+    /// Sets in which dtype the weight is kept, and in which [`Weight::get`] gives it.
+    pub fn dtype(mut self, policy: DTypePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The value of [`Weight::variable`], in the dtype of `x` (that of the policy if `x` is not float).
+    ///
+    /// # Errors
+    /// As [`Weight::variable`].
+    pub fn get(&self, x: &Tensor, shape: impl Into<Shape>) -> Result<Tensor> {
+        let value = self.get_or_make(x, shape.into())?.read();
+        let dtype = if x.dtype().is_float() { x.dtype() } else { self.policy.compute_dtype() };
+        if value.dtype() == dtype { Ok(value) } else { value.cast(dtype) }
+    }
+
+    /// The variable, which must have this shape. The first call makes it, on the device of `x`.
     ///
     /// # Errors
     /// [`Error::Shape`] if it was made with another shape; [`Error::Checkpoint`] if the value that was loaded for it
     /// has another shape or dtype; [`Error::Device`] if there is no memory.
-    pub fn get(&self, x: &Tensor, shape: impl Into<Shape>) -> Result<&Variable> {
+    pub fn variable(&self, x: &Tensor, shape: impl Into<Shape>) -> Result<&Variable> {
         self.get_or_make(x, shape.into())
+    }
+
+    /// `x` in the dtype that the policy computes in; what is not float stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the adapter has no `f16`.
+    pub fn autocast(&self, x: &Tensor) -> Result<Tensor> {
+        self.policy.autocast(x)
+    }
+
+    /// True if `set_trainable(false)` has frozen the weight.
+    pub fn frozen(&self) -> bool {
+        self.slot.frozen()
     }
 
     fn get_or_make(&self, x: &Tensor, shape: Shape) -> Result<&Variable> {
         let variable = match self.slot.variable() {
             Some(variable) => variable,
             None => self.slot.get_or_make(|left| {
-                let dtype = if x.dtype().is_float() { x.dtype() } else { crate::dtype::DType::F32 };
+                let dtype = self.policy.variable_dtype();
                 let value = x.device().scope(|| match left {
                     Some(left) => left.to_tensor(&shape, dtype),
                     None => self.start(&shape)?.cast(dtype),
@@ -140,6 +186,9 @@ impl Weight {
 
 impl Trackable for Weight {
     fn track(&self, parts: &mut Parts<'_>) {
-        self.slot.track(parts);
+        match &self.regularizer {
+            None => parts.slot(&self.slot),
+            Some(regularizer) => parts.penalized(&self.slot, &|value| regularizer.call(value)),
+        }
     }
 }

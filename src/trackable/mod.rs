@@ -26,6 +26,7 @@ pub(crate) use walk::named_trainable;
 pub use wgrad_derive::Trackable;
 
 use crate::error::Result;
+use crate::tensor::Tensor;
 use crate::variable::Variable;
 
 /// A type that owns variables, or parts that do: layers, models, optimizers, metrics, generators, lists of them, and
@@ -102,6 +103,40 @@ pub trait Trackable: Send + Sync {
     /// untrainable.
     fn set_trainable(&self, trainable: bool) {
         walk::set_trainable(&walk::over(self), trainable);
+    }
+
+    /// The penalties that regularizers put on the weights, as they are now, of those that training changes: a scalar for
+    /// each. Keras calls them `model.losses`.
+    ///
+    /// # Errors
+    /// Those of the penalties.
+    fn regularization_losses(&self) -> Result<Vec<Tensor>> {
+        walk::penalties(&walk::over(self))
+    }
+
+    /// The sum of [`Trackable::regularization_losses`], a scalar, 0 without any; a training loop adds it to its loss.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{self as tf, Trackable};
+    /// use tf::keras::{Layer, Regularizer, TRAINING, layers::Dense};
+    /// use tf::keras::optimizers::{Optimizer, Sgd};
+    /// let layer = Dense::new(1).kernel_regularizer(Regularizer::l2(0.1));
+    /// let x = tf::Tensor::ones([4, 2])?;
+    /// let tape = tf::GradientTape::new();
+    /// let loss = layer.call(&x, TRAINING)?.square()?.reduce_mean(())?;
+    /// let loss = loss.add(layer.regularization_loss()?)?;
+    /// Sgd::new(0.1).minimize(&loss, tape, &layer)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the penalties; [`Error::Device`](crate::Error::Device) if there is no device.
+    fn regularization_loss(&self) -> Result<Tensor> {
+        let losses = self.regularization_losses()?;
+        let Some((first, rest)) = losses.split_first() else { return Tensor::zeros([]) };
+        rest.iter().try_fold(first.clone(), |sum, loss| sum.add(loss))
     }
 
     /// A table of the parts: name and type, output shape at the last call (`?` if unknown), parameters.

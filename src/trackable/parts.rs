@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
 use super::{NamedArray, Slot, Trackable};
+use crate::error::Result;
 use crate::graph::Mixer;
 use crate::random::Generator;
+use crate::tensor::Tensor;
 use crate::variable::Variable;
 
 /// Receives the names of the parts that a [`Trackable`] owns.
@@ -39,11 +41,16 @@ pub struct Parts<'a> {
 /// The root of a walk, as its `track`: one type for all, so that each walk is compiled once.
 pub(super) type Track<'a> = &'a dyn Fn(&mut Parts<'_>);
 
+/// What a weight's value adds to the loss of a training.
+pub(super) type Penalty<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
+
 /// What a walk meets.
 pub(super) enum Leaf<'a> {
     Variable(&'a Variable),
     /// A variable that has no size yet.
     ToBe(&'a Slot),
+    /// A penalty on the variable that was met last.
+    Penalty(&'a Variable, Penalty<'a>),
     /// The variables that an optimizer keeps for variables.
     Slots(&'a dyn SlotOwner),
     /// Numbers on the host.
@@ -135,7 +142,16 @@ impl<'a> Parts<'a> {
         }
     }
 
-    pub(super) fn slot(&mut self, slot: &Slot) {
+    /// A variable, or one to be, on which there is a penalty.
+    pub(crate) fn penalized(&mut self, slot: &Slot, penalty: Penalty<'_>) {
+        let new = !self.seen.contains(&slot.id());
+        self.slot(slot);
+        if let Some(variable) = slot.variable().filter(|_| new) {
+            (self.visit)(&self.path, Leaf::Penalty(variable, penalty));
+        }
+    }
+
+    pub(crate) fn slot(&mut self, slot: &Slot) {
         match slot.variable() {
             Some(variable) => self.variable(variable),
             None if self.seen.insert(slot.id()) => (self.visit)(&self.path, Leaf::ToBe(slot)),

@@ -77,6 +77,10 @@ impl Slot {
         self.waiting().value.clone()
     }
 
+    pub(crate) fn frozen(&self) -> bool {
+        self.waiting().frozen
+    }
+
     pub(crate) fn freeze(&self, frozen: bool) {
         let mut waiting = self.waiting();
         waiting.frozen = frozen;

@@ -3,6 +3,8 @@
 use super::Trackable;
 use super::arrays::{Everything, Scope};
 use super::parts::{Leaf, Parts, Track};
+use crate::error::{Result, message};
+use crate::tensor::Tensor;
 use crate::variable::Variable;
 
 /// The walk over `part`, one function for all that is asked about it.
@@ -49,6 +51,25 @@ pub(super) fn set_trainable(track: Track<'_>, trainable: bool) {
         _ => {}
     };
     track(&mut Parts::new(&mut visit));
+}
+
+/// The penalties on the variables that training changes.
+pub(super) fn penalties(track: Track<'_>) -> Result<Vec<Tensor>> {
+    let mut found = Ok(Vec::new());
+    let mut visit = |path: &str, leaf: Leaf<'_>| {
+        let Leaf::Penalty(variable, penalty) = leaf else { return };
+        let Ok(list) = &mut found else { return };
+        if variable.trainable() {
+            match penalty(&variable.read()) {
+                Ok(value) => list.push(value),
+                Err(error) => {
+                    found = Err(error.reworded(|text| message!("the weight '{path}': {text}")));
+                }
+            }
+        }
+    };
+    track(&mut Parts::new(&mut visit));
+    found
 }
 
 /// The number of elements in `variables`.

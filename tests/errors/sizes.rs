@@ -156,7 +156,7 @@ fn sizes_are_added_and_multiplied_with_checks() {
         &AveragePooling2D::new([1, HUGE]),
         &MaxPooling2D::new([2, 2]).strides([HUGE, 1]),
         &Conv2D::new(1, [2, 2]).strides([1, HUGE]),
-        &Conv2D::new(1, [2, 2]).dilations([HUGE, HUGE]),
+        &Conv2D::new(1, [2, 2]).dilation_rate([HUGE, HUGE]),
     ] {
         assert!(matches!(layer.call(&image, INFERENCE), Err(Error::Shape(_))));
     }

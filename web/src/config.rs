@@ -45,7 +45,7 @@ const INITIALIZERS: [(&str, Initializer); 8] = [
 pub(crate) fn initializer(options: &Options) -> Result<Initializer> {
     let read = |value: &JsValue| {
         let name = value.as_string()?;
-        INITIALIZERS.iter().find(|(known, _)| *known == name).map(|(_, found)| *found)
+        INITIALIZERS.iter().find(|(known, _)| *known == name).map(|(_, found)| found.clone())
     };
     let wanted = INITIALIZERS.map(|(name, _)| name).join(", ");
     let found = options.read("kernelInitializer", &format!("one of {wanted}"), read)?;

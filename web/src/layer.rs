@@ -71,7 +71,7 @@ layers! {
         let layer = Conv2D::new(filters, kernel)
             .strides(options.pair("strides")?.unwrap_or([1, 1]))
             .padding(padding(options)?)
-            .dilations(options.pair("dilations")?.unwrap_or([1, 1]))
+            .dilation_rate(options.pair("dilations")?.unwrap_or([1, 1]))
             .activation(activation(options)?.unwrap_or_default())
             .use_bias(options.bool("useBias")?.unwrap_or(true))
             .kernel_initializer(initializer(options)?);

@@ -1,33 +1,23 @@
 //! [`Activate`]: an activation as a layer of its own.
 
 use super::Layer;
+use super::macros::{configured, layer};
 use crate::error::Result;
 use crate::keras::{Activation, Context};
 use crate::tensor::Tensor;
-use crate::trackable::{Parts, Trackable};
 
-/// `activation(x)`; Keras calls this layer `Activation`.
-pub struct Activate {
-    activation: Activation,
-}
-
-impl Activate {
-    /// A layer that applies `activation`.
-    pub fn new(activation: Activation) -> Self {
-        Activate { activation }
-    }
-}
-
-impl Trackable for Activate {
-    fn track(&self, _parts: &mut Parts<'_>) {}
-
-    fn kind(&self) -> &'static str {
-        "Activation"
+layer! {
+    /// `activation(x)`; Keras calls this layer `Activation`.
+    pub struct Activate["Activation"] {
+        /// A layer that applies `activation`.
+        new(activation: Activation);
     }
 }
 
 impl Layer for Activate {
+    configured!();
+
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
-        self.activation.apply(x)
+        self.activation.apply(&self.policy.autocast(x)?)
     }
 }

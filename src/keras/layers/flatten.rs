@@ -1,24 +1,25 @@
 //! [`Flatten`]: makes one axis of several.
 
 use super::Layer;
+use super::macros::{configured, layer};
 use crate::error::{Error, Result};
 use crate::keras::Context;
 use crate::tensor::Tensor;
-use crate::trackable::Trackable;
 
-/// Reshapes the input `[N,..]` to rows `[N,D]`, `D` the product of the other axes, without a copy.
-#[derive(Trackable, Default)]
-#[non_exhaustive]
-pub struct Flatten;
-
-impl Flatten {
-    /// The layer.
-    pub fn new() -> Self {
-        Flatten
+layer! {
+    /// Reshapes the input `[N,..]` to rows `[N,D]`, `D` the product of the other axes, without a copy.
+    pub struct Flatten {
+        /// The layer.
+        new();
+        fixed {
+            data_format: "channels_last",
+        }
     }
 }
 
 impl Layer for Flatten {
+    configured!();
+
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         match x.shape() {
             // An empty batch still has rows, and -1 could not tell their length.

@@ -9,7 +9,11 @@ mod dense;
 mod dropout;
 mod flatten;
 mod layer_normalization;
+mod macros;
 mod pooling;
+#[cfg(feature = "json")]
+mod registry;
+mod seed_generator;
 
 pub use activate::Activate;
 pub use conv2d::Conv2D;
@@ -19,8 +23,14 @@ pub use flatten::Flatten;
 pub use layer_normalization::LayerNormalization;
 pub use pooling::{AveragePooling2D, MaxPooling2D};
 
+#[cfg(feature = "json")]
+pub use registry::layer_from_config;
+pub(crate) use seed_generator::SeedGenerator;
+
 use std::sync::Arc;
 
+#[cfg(feature = "json")]
+use super::Config;
 use super::Context;
 use crate::error::{Result, message};
 use crate::tensor::Tensor;
@@ -74,6 +84,19 @@ pub trait Layer<X: ?Sized = Tensor, Y = Tensor>: Trackable {
         Ok(mask.cloned())
     }
 
+    /// The layer's class and options, from which another one like it can be made; Keras's `get_config`.
+    ///
+    /// # Errors
+    /// [`Error::Data`](crate::Error::Data) if an option is a function of the program, or if the layer is a program's own
+    /// and does not say what its options are.
+    #[cfg(feature = "json")]
+    fn get_config(&self) -> Result<Config> {
+        Err(crate::error::Error::Data(message!(
+            "get_config: {} does not say what its options are. Give its `impl Layer` a get_config.",
+            self.kind()
+        )))
+    }
+
     /// The result and its mask. A layer of layers, which computes their masks as it calls them, returns the last one's.
     ///
     /// # Errors
@@ -97,11 +120,24 @@ macro_rules! pointers {
             fn call_with_mask(&self, x: &X, cx: Context<'_>) -> Result<(Y, Option<Tensor>)> {
                 (**self).call_with_mask(x, cx)
             }
+
+            #[cfg(feature = "json")]
+            fn get_config(&self) -> Result<Config> {
+                (**self).get_config()
+            }
         }
     )*};
 }
 // A pointer to a layer is a layer.
 pointers!(&L, Box<L>, Arc<L>);
+
+/// A layer whose options are data; [`macros::layer`] implements it.
+#[cfg(feature = "json")]
+pub(crate) trait Configured: Sized {
+    fn class() -> &'static str;
+    fn config(&self) -> Result<Config>;
+    fn from_config(config: &Config) -> Result<Self>;
+}
 
 /// Puts the layer's name at the beginning of an error's message: `layer 'trunk/dense': MatMul: ...`.
 pub(super) fn in_layer<T>(name: &str, result: Result<T>) -> Result<T> {

@@ -1,50 +1,44 @@
 //! [`MaxPooling2D`] and [`AveragePooling2D`]: each window of an image becomes one number.
 
 use super::Layer;
+use super::macros::{configured, layer};
 use crate::error::Result;
 use crate::keras::Context;
 use crate::ops::{Padding, Pool2dOptions};
 use crate::tensor::Tensor;
-use crate::trackable::Trackable;
 
 macro_rules! pooling {
-    ($(#[$doc:meta])* pub struct $layer:ident calls $op:ident) => {
-        $(#[$doc])*
-        #[derive(Trackable)]
-        pub struct $layer {
-            pool_size: [usize; 2],
-            options: Pool2dOptions,
-        }
-
-        impl $layer {
-            /// A layer with windows of `pool_size` (rows, columns), side by side and inside the image.
-            pub fn new(pool_size: [usize; 2]) -> Self {
-                $layer { pool_size, options: Pool2dOptions::new() }
-            }
-
-            /// Sets the steps between windows, as (rows, columns).
-            pub fn strides(mut self, strides: [usize; 2]) -> Self {
-                self.options.strides = Some(strides);
-                self
-            }
-
-            /// Sets how far windows may reach beyond the image.
-            pub fn padding(mut self, padding: Padding) -> Self {
-                self.options.padding = padding;
-                self
+    ($(#[$doc:meta])* $layer:ident calls $op:ident) => {
+        layer! {
+            $(#[$doc])*
+            pub struct $layer {
+                /// A layer with windows of `pool_size` (rows, columns), side by side and inside the image.
+                new(pool_size: [usize; 2]);
+                options {
+                    /// Sets the steps between windows, as (rows, columns); the size of the windows.
+                    strides: Option<[usize; 2]> as impl Into<Option<[usize; 2]>> = None,
+                    /// Sets how far windows may reach beyond the image.
+                    padding: Padding = Padding::Valid,
+                }
+                fixed {
+                    data_format: "channels_last",
+                }
             }
         }
 
         impl Layer for $layer {
+            configured!();
+
             fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
-                x.$op(self.pool_size, self.options)
+                let mut options = Pool2dOptions::new().padding(self.padding);
+                options.strides = self.strides;
+                self.policy.autocast(x)?.$op(self.pool_size, options)
             }
         }
     };
 }
 
-// The first becomes `pub struct MaxPooling2D { pool_size, options }` with its builders and a `Layer` that calls
-// `Tensor::max_pool2d`.
+// The first becomes `pub struct MaxPooling2D` with its setters and a `Layer` that calls `Tensor::max_pool2d`.
 pooling! {
     /// The largest element of each window and channel: images `[N,H,W,C]`, result `[N,OH,OW,C]`.
     ///
@@ -57,10 +51,10 @@ pooling! {
     /// # Ok(())
     /// # }
     /// ```
-    pub struct MaxPooling2D calls max_pool2d
+    MaxPooling2D calls max_pool2d
 }
 pooling! {
     /// The mean of the elements of each window and channel that lie in the image: images `[N,H,W,C]`, result
     /// `[N,OH,OW,C]`.
-    pub struct AveragePooling2D calls avg_pool2d
+    AveragePooling2D calls avg_pool2d
 }

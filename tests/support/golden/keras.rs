@@ -42,7 +42,7 @@ fn unbuilt(c: &Call) -> Answer<Box<dyn Layer>> {
         "keras.layers.Conv2D" => Box::new(
             Conv2D::new(outputs(c)?, c.need("kernel_size", c.two("kernel_size")?)?)
                 .strides(c.two("strides")?.unwrap_or([1, 1]))
-                .dilations(c.two("dilation_rate")?.unwrap_or([1, 1]))
+                .dilation_rate(c.two("dilation_rate")?.unwrap_or([1, 1]))
                 .padding(padding(c)?)
                 .activation(activation(c)?)
                 .use_bias(use_bias(c)?),

@@ -1,0 +1,525 @@
+//! [`Config`]: the options of a layer as JSON, in Keras's words.
+//!
+//! Each type of option says here how Keras writes it. What a layer's options are, the layer says (`layers/macros.rs`).
+
+use serde_json::{Map, Value, json};
+
+use super::constraints::Constraint;
+use super::function::{Argument, Function, OWN};
+use super::initializers::{Distribution, FanMode};
+use super::{Activation, DTypePolicy, Initializer, Regularizer};
+use crate::error::{Error, Result, message};
+use crate::ops::Padding;
+use crate::shape::Axes;
+
+/// The class of a layer and its options, as `get_config` of Keras gives them.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::keras::{Config, Layer, layers::Dense};
+/// let config = Dense::new(10).use_bias(false).get_config()?;
+/// assert_eq!(config.class(), "Dense");
+/// assert_eq!(config.get::<usize>("units")?, Some(10));
+/// assert_eq!(config.get::<bool>("use_bias")?, Some(false));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    class: String,
+    options: Map<String, Value>,
+}
+
+impl Config {
+    /// A config without options.
+    pub fn new(class: impl Into<String>) -> Self {
+        Config { class: class.into(), options: Map::new() }
+    }
+
+    /// A config with these options.
+    pub fn of(class: impl Into<String>, options: Map<String, Value>) -> Self {
+        Config { class: class.into(), options }
+    }
+
+    /// The layer's class.
+    pub fn class(&self) -> &str {
+        &self.class
+    }
+
+    /// All options.
+    pub fn options(&self) -> &Map<String, Value> {
+        &self.options
+    }
+
+    /// Sets an option.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the value is a function of the program, which JSON cannot hold.
+    pub fn set(&mut self, key: &str, value: &impl ConfigValue) -> Result<()> {
+        let value = value.to_json().map_err(|what| {
+            Error::Data(message!("get_config: '{key}' of {} {what}.", self.class))
+        })?;
+        self.options.insert(key.to_string(), value);
+        Ok(())
+    }
+
+    /// Sets an option to a value of JSON.
+    pub fn set_json(&mut self, key: &str, value: Value) {
+        self.options.insert(key.to_string(), value);
+    }
+
+    /// An option's value; `None` if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if it is something else than a `T`.
+    pub fn get<T: ConfigValue>(&self, key: &str) -> Result<Option<T>> {
+        self.options.get(key).map(|value| self.read(key, value)).transpose()
+    }
+
+    /// The value of an option that must be there.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if it is missing or something else than a `T`.
+    pub fn need<T: ConfigValue>(&self, key: &str) -> Result<T> {
+        let missing = || {
+            Error::Data(message!(
+                "from_config: {} needs '{key}', and the config lacks it.",
+                self.class
+            ))
+        };
+        self.read(key, self.options.get(key).ok_or_else(missing)?)
+    }
+
+    /// Checks that the config has no other options than `known`, and the values of `fixed`, for which there is no choice
+    /// here. What is `null` counts as not there, and Keras's own notes are passed over.
+    pub(crate) fn only(&self, known: &[&str], fixed: &[(&str, Value)]) -> Result<()> {
+        const NOTES: [&str; 6] =
+            ["name", "trainable", "dtype", "batch_shape", "batch_input_shape", "build_config"];
+        for (key, value) in self.options.iter().filter(|(_, value)| !value.is_null()) {
+            let key = key.as_str();
+            if let Some((_, only)) = fixed.iter().find(|(name, _)| *name == key) {
+                if value != only {
+                    return Err(Error::Data(message!(
+                        "from_config: '{key}' of {} is {value}; here it can only be {only}.",
+                        self.class
+                    )));
+                }
+            } else if !known.contains(&key) && !NOTES.contains(&key) {
+                return Err(Error::Data(message!(
+                    "from_config: {} has no option '{key}'; it has {}.",
+                    self.class,
+                    known.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn read<T: ConfigValue>(&self, key: &str, value: &Value) -> Result<T> {
+        T::from_json(value).map_err(|wanted| {
+            let mut shown = value.to_string();
+            if let Some((end, _)) = shown.char_indices().nth(80) {
+                shown.truncate(end);
+                shown.push_str("...");
+            }
+            Error::Data(message!(
+                "from_config: '{key}' of {} is {shown}; it must be {wanted}.",
+                self.class
+            ))
+        })
+    }
+}
+
+/// A type of option: how Keras writes it as JSON.
+pub trait ConfigValue: Sized {
+    /// The value as JSON, or the reason why JSON cannot hold it.
+    ///
+    /// # Errors
+    /// A text that goes on from "the option".
+    fn to_json(&self) -> std::result::Result<Value, String>;
+
+    /// The value of this JSON, or what it must be.
+    ///
+    /// # Errors
+    /// A text that goes on from "it must be".
+    fn from_json(value: &Value) -> std::result::Result<Self, String>;
+}
+
+impl ConfigValue for bool {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        Ok(json!(self))
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        value.as_bool().ok_or_else(|| "true or false".into())
+    }
+}
+
+impl ConfigValue for String {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        Ok(json!(self))
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        value.as_str().map(String::from).ok_or_else(|| "a text".into())
+    }
+}
+
+macro_rules! integers {
+    ($($type:ty),*) => {$(
+        impl ConfigValue for $type {
+            fn to_json(&self) -> std::result::Result<Value, String> {
+                Ok(json!(self))
+            }
+
+            fn from_json(value: &Value) -> std::result::Result<Self, String> {
+                // Keras writes some counts as 2.0.
+                let whole = value.as_f64().filter(|x| x.fract() == 0.0 && x.abs() < 9e15);
+                let whole = value.as_i64().or(whole.map(|x| x as i64));
+                whole.and_then(|x| x.try_into().ok()).ok_or_else(|| "a whole number".into())
+            }
+        }
+    )*};
+}
+integers!(usize, u64, i64);
+
+impl ConfigValue for f32 {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        Ok(number(Argument::from(*self)))
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        value.as_f64().map(|x| x as f32).ok_or_else(|| "a number".into())
+    }
+}
+
+impl<T: ConfigValue> ConfigValue for Option<T> {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        self.as_ref().map_or(Ok(Value::Null), T::to_json)
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        if value.is_null() { Ok(None) } else { T::from_json(value).map(Some) }
+    }
+}
+
+impl<T: ConfigValue> ConfigValue for Vec<T> {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        self.iter().map(T::to_json).collect::<std::result::Result<Vec<_>, _>>().map(Value::Array)
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        let list = value.as_array().ok_or("a list")?;
+        list.iter().map(T::from_json).collect()
+    }
+}
+
+/// A list of `N`, or one value for all.
+impl<T: ConfigValue + Clone, const N: usize> ConfigValue for [T; N] {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        self.iter().map(T::to_json).collect::<std::result::Result<Vec<_>, _>>().map(Value::Array)
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        if !value.is_array() {
+            return T::from_json(value).map(|one| std::array::from_fn(|_| one.clone()));
+        }
+        let list: Vec<T> = Vec::from_json(value)?;
+        list.try_into().map_err(|_| format!("a list of {N}"))
+    }
+}
+
+impl<A: ConfigValue, B: ConfigValue> ConfigValue for (A, B) {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        Ok(json!([self.0.to_json()?, self.1.to_json()?]))
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        match value.as_array().map(Vec::as_slice) {
+            Some([a, b]) => Ok((A::from_json(a)?, B::from_json(b)?)),
+            _ => Err("a list of two".into()),
+        }
+    }
+}
+
+impl ConfigValue for Axes {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        Ok(match self.list.as_deref() {
+            None => Value::Null,
+            Some([one]) => json!(one),
+            Some(list) => json!(list),
+        })
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        if value.is_array() {
+            return Vec::<i64>::from_json(value).map(|list| Axes::from(&list[..]));
+        }
+        i64::from_json(value).map(Axes::from)
+    }
+}
+
+impl ConfigValue for Padding {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        match self {
+            Padding::Valid => Ok(json!("valid")),
+            Padding::Same => Ok(json!("same")),
+            Padding::Explicit(_) => Err("gives places, for which Keras has no word".into()),
+        }
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        match value.as_str() {
+            Some("valid") => Ok(Padding::Valid),
+            Some("same") => Ok(Padding::Same),
+            _ => Err("\"valid\" or \"same\"".into()),
+        }
+    }
+}
+
+impl ConfigValue for Activation {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        Ok(json!(self.name().ok_or("is a form that Keras has no name for")?))
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        let name = value.as_str().ok_or("the name of an activation")?;
+        name.parse().map_err(|error: Error| format!("another one. {error}"))
+    }
+}
+
+impl ConfigValue for DTypePolicy {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        Ok(json!({
+            "module": "keras", "class_name": "DTypePolicy", "config": {"name": self.name()},
+            "registered_name": null,
+        }))
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        let name = value.as_str().or_else(|| value.pointer("/config/name")?.as_str());
+        match name {
+            Some("float32") => Ok(DTypePolicy::FLOAT32),
+            Some("float16") => Ok(DTypePolicy::FLOAT16),
+            Some("mixed_float16") => Ok(DTypePolicy::MIXED_FLOAT16),
+            _ => Err("one of float32, float16, mixed_float16".into()),
+        }
+    }
+}
+
+// ---- functions: initializers, regularizers, constraints -----------------------------------------------------------
+
+fn number(argument: Argument) -> Value {
+    match argument {
+        Argument::Float(value) => json!(value),
+        Argument::Int(value) => json!(value),
+        Argument::Text(value) => json!(value),
+    }
+}
+
+fn function<F: ?Sized>(module: &str, function: &Function<F>) -> std::result::Result<Value, String> {
+    if function.class == OWN {
+        return Err("is a function of the program, which JSON cannot hold".into());
+    }
+    let arguments = function.arguments.iter();
+    let config: Map<String, Value> =
+        arguments.map(|(name, value)| (name.to_string(), number(*value))).collect();
+    Ok(described(module, function.class, config))
+}
+
+fn described(module: &str, class: &str, config: Map<String, Value>) -> Value {
+    json!({"module": module, "class_name": class, "config": config, "registered_name": null})
+}
+
+/// The class and arguments of what Keras describes by a name alone or by an object.
+struct Described<'a> {
+    class: &'a str,
+    config: Option<&'a Map<String, Value>>,
+}
+
+impl<'a> Described<'a> {
+    fn new(value: &'a Value) -> Option<Self> {
+        if let Some(class) = value.as_str() {
+            return Some(Described { class, config: None });
+        }
+        let class = value.get("class_name")?.as_str()?;
+        Some(Described { class, config: value.get("config").and_then(Value::as_object) })
+    }
+
+    /// The class in the form of a name: `GlorotUniform` and `glorot_uniform` are `glorotuniform`.
+    fn plain(&self) -> String {
+        self.class.replace('_', "").to_lowercase()
+    }
+
+    fn number(&self, key: &str, default: f32) -> std::result::Result<f32, String> {
+        let value = self.config.and_then(|config| config.get(key));
+        value.map_or(Ok(default), |value| {
+            f32::from_json(value).map_err(|_| format!("one whose '{key}' is a number"))
+        })
+    }
+
+    fn axis(&self) -> std::result::Result<i64, String> {
+        let value = self.config.and_then(|config| config.get("axis"));
+        value.map_or(Ok(0), |value| {
+            i64::from_json(value).map_err(|_| "one whose 'axis' is one axis".to_string())
+        })
+    }
+
+    fn text(&self, key: &str) -> Option<&'a str> {
+        self.config?.get(key)?.as_str()
+    }
+}
+
+impl ConfigValue for Initializer {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        let (inner, seed) = match self {
+            Initializer::Seeded(seed, inner) => (&**inner, json!(seed)),
+            other => (other, Value::Null),
+        };
+        let float = |x: f32| number(x.into());
+        let (class, config) = match inner {
+            Initializer::Zeros => ("Zeros", json!({})),
+            Initializer::Ones => ("Ones", json!({})),
+            Initializer::Constant(value) => ("Constant", json!({"value": float(*value)})),
+            Initializer::RandomUniform { low, high } => (
+                "RandomUniform",
+                json!({"minval": float(*low), "maxval": float(*high), "seed": seed}),
+            ),
+            Initializer::RandomNormal { mean, stddev } => (
+                "RandomNormal",
+                json!({"mean": float(*mean), "stddev": float(*stddev), "seed": seed}),
+            ),
+            Initializer::TruncatedNormal { mean, stddev } => (
+                "TruncatedNormal",
+                json!({"mean": float(*mean), "stddev": float(*stddev), "seed": seed}),
+            ),
+            Initializer::GlorotUniform => ("GlorotUniform", json!({"seed": seed})),
+            Initializer::GlorotNormal => ("GlorotNormal", json!({"seed": seed})),
+            Initializer::HeUniform => ("HeUniform", json!({"seed": seed})),
+            Initializer::HeNormal => ("HeNormal", json!({"seed": seed})),
+            Initializer::LecunUniform => ("LecunUniform", json!({"seed": seed})),
+            Initializer::LecunNormal => ("LecunNormal", json!({"seed": seed})),
+            Initializer::VarianceScaling { scale, mode, distribution } => {
+                let mode = match mode {
+                    FanMode::FanIn => "fan_in",
+                    FanMode::FanOut => "fan_out",
+                    FanMode::FanAvg => "fan_avg",
+                };
+                let distribution = match distribution {
+                    Distribution::TruncatedNormal => "truncated_normal",
+                    Distribution::UntruncatedNormal => "untruncated_normal",
+                    Distribution::Uniform => "uniform",
+                };
+                (
+                    "VarianceScaling",
+                    json!({
+                        "scale": float(*scale), "mode": mode, "distribution": distribution, "seed": seed
+                    }),
+                )
+            }
+            Initializer::Seeded(..) => return Err("has two seeds".into()),
+            Initializer::Custom(custom) => {
+                let mut value = function("keras.initializers", &custom.0)?;
+                if custom.0.class == "Orthogonal" {
+                    value["config"]["seed"] = seed;
+                }
+                return Ok(value);
+            }
+        };
+        let config = config.as_object().cloned().unwrap_or_default();
+        Ok(described("keras.initializers", class, config))
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        let of = Described::new(value).ok_or("the name of an initializer, or an object")?;
+        let initializer = match &*of.plain() {
+            "zeros" => Initializer::Zeros,
+            "ones" => Initializer::Ones,
+            "constant" => Initializer::Constant(of.number("value", 0.0)?),
+            "randomuniform" => Initializer::RandomUniform {
+                low: of.number("minval", -0.05)?,
+                high: of.number("maxval", 0.05)?,
+            },
+            "randomnormal" => Initializer::RandomNormal {
+                mean: of.number("mean", 0.0)?,
+                stddev: of.number("stddev", 0.05)?,
+            },
+            "truncatednormal" => Initializer::TruncatedNormal {
+                mean: of.number("mean", 0.0)?,
+                stddev: of.number("stddev", 0.05)?,
+            },
+            "glorotuniform" => Initializer::GlorotUniform,
+            "glorotnormal" => Initializer::GlorotNormal,
+            "heuniform" => Initializer::HeUniform,
+            "henormal" => Initializer::HeNormal,
+            "lecununiform" => Initializer::LecunUniform,
+            "lecunnormal" => Initializer::LecunNormal,
+            "orthogonal" | "orthogonalinitializer" => {
+                Initializer::orthogonal(of.number("gain", 1.0)?)
+            }
+            "identity" | "identityinitializer" => Initializer::identity(of.number("gain", 1.0)?),
+            "variancescaling" => Initializer::VarianceScaling {
+                scale: of.number("scale", 1.0)?,
+                mode: match of.text("mode") {
+                    None | Some("fan_in") => FanMode::FanIn,
+                    Some("fan_out") => FanMode::FanOut,
+                    Some("fan_avg") => FanMode::FanAvg,
+                    Some(_) => return Err("one whose mode is fan_in, fan_out or fan_avg".into()),
+                },
+                distribution: match of.text("distribution") {
+                    None | Some("truncated_normal" | "normal") => Distribution::TruncatedNormal,
+                    Some("untruncated_normal") => Distribution::UntruncatedNormal,
+                    Some("uniform") => Distribution::Uniform,
+                    Some(_) => return Err("one of another distribution".into()),
+                },
+            },
+            _ => return Err("one of Keras's initializers".into()),
+        };
+        match of.config.and_then(|config| config.get("seed")).and_then(Value::as_u64) {
+            Some(seed) => Ok(initializer.seed(seed)),
+            None => Ok(initializer),
+        }
+    }
+}
+
+impl ConfigValue for Regularizer {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        function("keras.regularizers", &self.0)
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        let of = Described::new(value).ok_or("the name of a regularizer, or an object")?;
+        Ok(match &*of.plain() {
+            "l1" => Regularizer::l1(of.number("l1", 0.01)?),
+            "l2" => Regularizer::l2(of.number("l2", 0.01)?),
+            "l1l2" => Regularizer::l1_l2(of.number("l1", 0.0)?, of.number("l2", 0.0)?),
+            "orthogonalregularizer" => Regularizer::orthogonal(
+                of.number("factor", 0.01)?,
+                of.text("mode") == Some("columns"),
+            ),
+            _ => return Err("one of L1, L2, L1L2, OrthogonalRegularizer".into()),
+        })
+    }
+}
+
+impl ConfigValue for Constraint {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        function("keras.constraints", &self.0)
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        let of = Described::new(value).ok_or("the name of a constraint, or an object")?;
+        Ok(match &*of.plain() {
+            "maxnorm" => Constraint::max_norm(of.number("max_value", 2.0)?, of.axis()?),
+            "nonneg" => Constraint::non_neg(),
+            "unitnorm" => Constraint::unit_norm(of.axis()?),
+            "minmaxnorm" => Constraint::min_max_norm(
+                of.number("min_value", 0.0)?,
+                of.number("max_value", 1.0)?,
+                of.number("rate", 1.0)?,
+                of.axis()?,
+            ),
+            _ => return Err("one of MaxNorm, NonNeg, UnitNorm, MinMaxNorm".into()),
+        })
+    }
+}

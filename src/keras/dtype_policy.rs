@@ -1,0 +1,93 @@
+//! [`DTypePolicy`]: in which dtype layers compute, and in which they keep their weights.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// The dtype that a layer computes in, and that of its weights. A layer takes the policy that holds when it is made, or
+/// the one that its `dtype` sets.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{self as tf, DType, Trackable};
+/// use tf::keras::{DTypePolicy, INFERENCE, Layer, layers::Dense};
+/// # if tf::constant(1.0)?.cast(DType::F16).is_err() { return Ok(()) } // the adapter lacks it
+/// let layer = Dense::new(2).dtype(DTypePolicy::MIXED_FLOAT16);
+/// let y = layer.call(&tf::Tensor::ones([1, 3])?, INFERENCE)?;
+/// assert_eq!(y.dtype(), DType::F16); // computed in half precision
+/// assert_eq!(layer.variables()[0].dtype(), DType::F32); // trained in single precision
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DTypePolicy {
+    compute: DType,
+    variable: DType,
+}
+
+crate::trackable::plain!(DTypePolicy);
+
+static GLOBAL: Mutex<DTypePolicy> = Mutex::new(DTypePolicy::FLOAT32);
+
+impl DTypePolicy {
+    /// All in `f32`.
+    pub const FLOAT32: DTypePolicy = DTypePolicy { compute: DType::F32, variable: DType::F32 };
+
+    /// All in `f16`.
+    pub const FLOAT16: DTypePolicy = DTypePolicy { compute: DType::F16, variable: DType::F16 };
+
+    /// Layers compute in `f16` and keep their weights in `f32`. Small gradients vanish in `f16`, so that the
+    /// loss should be scaled. A model's last layer, whose result the loss reads, is best made with
+    /// [`DTypePolicy::FLOAT32`].
+    pub const MIXED_FLOAT16: DTypePolicy =
+        DTypePolicy { compute: DType::F16, variable: DType::F32 };
+
+    /// The dtype that layers compute in.
+    pub fn compute_dtype(&self) -> DType {
+        self.compute
+    }
+
+    /// The dtype of layers' weights.
+    pub fn variable_dtype(&self) -> DType {
+        self.variable
+    }
+
+    /// Keras's name: `float32`, `float16` or `mixed_float16`.
+    pub fn name(&self) -> &'static str {
+        match (self.compute, self.variable) {
+            (DType::F16, DType::F16) => "float16",
+            (DType::F16, _) => "mixed_float16",
+            _ => "float32",
+        }
+    }
+
+    /// `x` in the dtype that layers compute in; what is not float stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::DType`](crate::Error::DType) if the adapter has no `f16`.
+    pub fn autocast(&self, x: &Tensor) -> Result<Tensor> {
+        match x.dtype().is_float() && x.dtype() != self.compute {
+            true => x.cast(self.compute),
+            false => Ok(x.clone()),
+        }
+    }
+}
+
+impl Default for DTypePolicy {
+    /// The policy of layers that are made now ([`set_dtype_policy`]).
+    fn default() -> Self {
+        *GLOBAL.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sets the policy of all layers made from now on, in all threads: `float32` before the first call.
+pub fn set_dtype_policy(policy: DTypePolicy) {
+    *GLOBAL.lock().unwrap_or_else(PoisonError::into_inner) = policy;
+}
+
+/// The policy of layers that are made now.
+pub fn dtype_policy() -> DTypePolicy {
+    DTypePolicy::default()
+}

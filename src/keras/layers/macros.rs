@@ -1,0 +1,226 @@
+//! `layer!`: declares a layer's options once, and makes of them the struct, its setters, [`Trackable`] and its config.
+//!
+//! [`Trackable`]: crate::Trackable
+
+/// A layer's options, weights and parts.
+///
+/// `new` lists the arguments that a layer cannot do without. `options` have Keras's names and defaults. A weight may come
+/// `if` an option is true, and may let the program set its initializer, regularizer and constraint under Keras's names.
+/// `random` names a generator, with a `seed`. `parts` are tracked, `state` is not; neither is an option. `fixed` are options of Keras that have one value here.
+macro_rules! layer {
+    (
+        $(#[$doc:meta])*
+        pub struct $layer:ident $([$kind:literal])? {
+            $(#[$new_doc:meta])*
+            new($($required:ident: $required_type:ty $(as $given:ty)?),* $(,)?);
+            $(options {
+                $($(#[$option_doc:meta])* $option:ident: $type:ty $(as $argument:ty)? = $default:expr,)*
+            })?
+            $(weights {
+                $($weight:ident $(if $used:ident)? = $start:expr
+                    $(=> [$initializer:ident, $regularizer:ident, $constraint:ident])?,)*
+            })?
+            $(random($generator:ident);)?
+            $(parts { $($part:ident: $part_type:ty = $part_start:expr,)* })?
+            $(state { $($state:ident: $state_type:ty = $state_start:expr,)* })?
+            $(fixed { $($fixed:ident: $only:expr,)* })?
+        }
+    ) => {
+        $(#[$doc])*
+        pub struct $layer {
+            $($required: $required_type,)*
+            $($($option: $type,)*)?
+            $($($weight: $crate::keras::Weight,)*)?
+            $($generator: $crate::keras::layers::SeedGenerator,)?
+            $($($part: $part_type,)*)?
+            $($($state: $state_type,)*)?
+            #[allow(dead_code)] // Some layers compute nothing.
+            policy: $crate::keras::DTypePolicy,
+        }
+
+        impl $layer {
+            $(#[$new_doc])*
+            pub fn new($($required: $crate::keras::layers::macros::layer!(@argument $required_type $(, $given)?)),*) -> Self {
+                $layer {
+                    $($required: $required.into(),)*
+                    $($($option: $default,)*)?
+                    $($($weight: $start,)*)?
+                    $($generator: Default::default(),)?
+                    $($($part: $part_start,)*)?
+                    $($($state: $state_start,)*)?
+                    policy: $crate::keras::DTypePolicy::default(),
+                }
+            }
+
+            $($(
+                $(#[$option_doc])*
+                #[must_use]
+                pub fn $option(
+                    mut self,
+                    $option: $crate::keras::layers::macros::layer!(@argument $type $(, $argument)?),
+                ) -> Self {
+                    self.$option = $option.into();
+                    self
+                }
+            )*)?
+
+            $($($(
+                #[doc = concat!("Sets the numbers at which `", stringify!($weight), "` starts.")]
+                #[must_use]
+                pub fn $initializer(mut self, initializer: $crate::keras::Initializer) -> Self {
+                    self.$weight = self.$weight.initializer(initializer);
+                    self
+                }
+
+                #[doc = concat!("Sets the penalty on `", stringify!($weight), "`.")]
+                #[must_use]
+                pub fn $regularizer(
+                    mut self,
+                    regularizer: impl Into<Option<$crate::keras::Regularizer>>,
+                ) -> Self {
+                    self.$weight = self.$weight.regularizer(regularizer);
+                    self
+                }
+
+                #[doc = concat!("Sets the rule to which each step of an optimizer brings `", stringify!($weight), "`.")]
+                #[must_use]
+                pub fn $constraint(
+                    mut self,
+                    constraint: impl Into<Option<$crate::keras::Constraint>>,
+                ) -> Self {
+                    self.$weight = self.$weight.constraint(constraint);
+                    self
+                }
+            )?)*)?
+
+            $(
+                /// Draws from a generator of this seed rather than from one of the global generator.
+                #[must_use]
+                pub fn seed(mut self, seed: u64) -> Self {
+                    self.$generator = $crate::keras::layers::SeedGenerator::new(seed);
+                    self
+                }
+            )?
+
+            /// Sets in which dtype the layer computes, and in which it keeps its weights.
+            #[must_use]
+            pub fn dtype(mut self, policy: $crate::keras::DTypePolicy) -> Self {
+                self.policy = policy;
+                $($(self.$weight = self.$weight.dtype(policy);)*)?
+                self
+            }
+        }
+
+        $crate::keras::layers::macros::layer!(@default $layer; $($required)*);
+
+        impl $crate::trackable::Trackable for $layer {
+            #[allow(unused_variables)]
+            fn track(&self, parts: &mut $crate::trackable::Parts<'_>) {
+                $($(
+                    if $crate::keras::layers::macros::layer!(@used self $($used)?) {
+                        parts.add(stringify!($weight), &self.$weight);
+                    }
+                )*)?
+                $(self.$generator.track(stringify!($generator), parts);)?
+                $($(parts.add(stringify!($part), &self.$part);)*)?
+            }
+
+            $(fn kind(&self) -> &'static str {
+                $kind
+            })?
+        }
+
+        #[cfg(feature = "json")]
+        impl $crate::keras::layers::Configured for $layer {
+            fn class() -> &'static str {
+                #[allow(unused_variables, unused_mut)]
+                let mut class = stringify!($layer);
+                $(class = $kind;)?
+                class
+            }
+
+            fn config(&self) -> $crate::error::Result<$crate::keras::Config> {
+                let mut config = $crate::keras::Config::new(Self::class());
+                $(config.set(stringify!($required), &self.$required)?;)*
+                $($(config.set(stringify!($option), &self.$option)?;)*)?
+                $($($(
+                    config.set(stringify!($initializer), &self.$weight.initializer)?;
+                    config.set(stringify!($regularizer), &self.$weight.regularizer)?;
+                    config.set(stringify!($constraint), &self.$weight.constraint)?;
+                )?)*)?
+                $($(config.set_json(stringify!($fixed), ::serde_json::json!($only));)*)?
+                $(config.set("seed", &self.$generator.seed())?;)?
+                config.set("dtype", &self.policy)?;
+                Ok(config)
+            }
+
+            fn from_config(config: &$crate::keras::Config) -> $crate::error::Result<Self> {
+                config.only(
+                    &[
+                        $(stringify!($required),)*
+                        $($(stringify!($option),)*)?
+                        $($($(
+                            stringify!($initializer), stringify!($regularizer), stringify!($constraint),
+                        )?)*)?
+                        $({ stringify!($generator); "seed" },)?
+                    ],
+                    &[$($((stringify!($fixed), ::serde_json::json!($only)),)*)?],
+                )?;
+                #[allow(unused_mut)]
+                let mut layer = $layer::new($(config.need::<$required_type>(stringify!($required))?),*);
+                $($(
+                    if let Some(value) = config.get::<$type>(stringify!($option))? {
+                        layer.$option = value;
+                    }
+                )*)?
+                $($($(
+                    if let Some(Some(value)) = config.get::<Option<$crate::keras::Initializer>>(stringify!($initializer))? {
+                        layer = layer.$initializer(value);
+                    }
+                    if let Some(value) = config.get::<Option<$crate::keras::Regularizer>>(stringify!($regularizer))? {
+                        layer = layer.$regularizer(value);
+                    }
+                    if let Some(value) = config.get::<Option<$crate::keras::Constraint>>(stringify!($constraint))? {
+                        layer = layer.$constraint(value);
+                    }
+                )?)*)?
+                $(
+                    if let Some(Some(seed)) = config.get::<Option<u64>>("seed")? {
+                        layer.$generator = $crate::keras::layers::SeedGenerator::new(seed);
+                    }
+                )?
+                if let Some(policy) = config.get::<$crate::keras::DTypePolicy>("dtype")? {
+                    layer = layer.dtype(policy);
+                }
+                Ok(layer)
+            }
+        }
+    };
+    (@argument $type:ty) => { $type };
+    (@argument $type:ty, $argument:ty) => { $argument };
+    (@used $self:ident) => { true };
+    (@used $self:ident $used:ident) => { $self.$used };
+    (@default $layer:ident;) => {
+        impl Default for $layer {
+            fn default() -> Self {
+                $layer::new()
+            }
+        }
+    };
+    (@default $layer:ident; $($required:ident)+) => {};
+}
+// `layer! { pub struct Dense { new(units: usize); options { use_bias: bool = true, } weights { kernel = Weight::new() =>
+// [kernel_initializer, kernel_regularizer, kernel_constraint], } } }` becomes the struct with `Dense::new(10)`,
+// `.use_bias(false)`, `.kernel_initializer(..)`, `.dtype(..)`, and the variable `kernel` in walks.
+
+/// In a layer's `impl Layer`: its options are its config.
+macro_rules! configured {
+    () => {
+        #[cfg(feature = "json")]
+        fn get_config(&self) -> $crate::error::Result<$crate::keras::Config> {
+            $crate::keras::layers::Configured::config(self)
+        }
+    };
+}
+
+pub(crate) use {configured, layer};

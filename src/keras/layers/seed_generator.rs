@@ -1,0 +1,33 @@
+//! [`SeedGenerator`]: where a layer's random numbers come from.
+
+use std::sync::OnceLock;
+
+use crate::random::{self, Generator};
+use crate::trackable::Parts;
+
+/// A generator of a seed, or one that the first use splits from the global generator.
+#[derive(Default)]
+pub(crate) struct SeedGenerator {
+    seed: Option<u64>,
+    generator: OnceLock<Generator>,
+}
+
+impl SeedGenerator {
+    pub(super) fn new(seed: u64) -> Self {
+        SeedGenerator { seed: Some(seed), generator: OnceLock::from(Generator::from_seed(seed)) }
+    }
+
+    #[cfg(feature = "json")]
+    pub(super) fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    pub(super) fn get(&self) -> &Generator {
+        self.generator.get_or_init(|| random::global().split())
+    }
+
+    /// Names the generator. Only a checkpoint makes it; if other walks did, the global generator would differ afterwards.
+    pub(super) fn track(&self, name: &str, parts: &mut Parts<'_>) {
+        parts.generator(name, &|| self.get());
+    }
+}
