@@ -139,19 +139,25 @@ impl Weight {
     fn get_or_make(&self, x: &Tensor, shape: Shape) -> Result<&Variable> {
         let variable = match self.slot.variable() {
             Some(variable) => variable,
-            None => self.slot.get_or_make(|left| {
-                let dtype = self.policy.variable_dtype();
-                let value = x.device().scope(|| match left {
-                    Some(left) => left.to_tensor(&shape, dtype),
-                    None => self.start(&shape)?.cast(dtype),
+            None => {
+                let made = self.slot.get_or_make(|left| {
+                    let dtype = self.policy.variable_dtype();
+                    let value = x.device().scope(|| match left {
+                        Some(left) => left.to_tensor(&shape, dtype),
+                        None => self.start(&shape)?.cast(dtype),
+                    })?;
+                    // Computing it now keeps it safe if the step that waits with it fails.
+                    if !matches!(value.value().state(), graph::ValueState::Ready(_)) {
+                        x.device().flush()?;
+                    }
+                    let _ = self.first.set(x.shape().into());
+                    Ok(value)
                 })?;
-                // Computing it now keeps it safe if the step that waits with it fails.
-                if !matches!(value.value().state(), graph::ValueState::Ready(_)) {
-                    x.device().flush()?;
+                if let Some(constraint) = &self.constraint {
+                    made.set_constraint(constraint.0.call.clone());
                 }
-                let _ = self.first.set(x.shape().into());
-                Ok(value)
-            })?,
+                made
+            }
         };
         match *variable.shape() == *shape {
             true => Ok(variable),
