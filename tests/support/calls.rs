@@ -7,9 +7,6 @@
 //! `golden/keras.rs`; what wgrad has nothing for is in `golden/missing.rs`.
 
 use serde_json::Value;
-use wgrad::keras::losses::{
-    CategoricalCrossentropy, Loss, MeanSquaredError, Reduction, SparseCategoricalCrossentropy,
-};
 use wgrad::random::{self, Generator};
 use wgrad::{
     Conv2dOptions, FusedBatchNormOptions, NormalizationOptions, Padding, Result, Tensor, inventory,
@@ -23,27 +20,9 @@ pub type UnaryOp = fn(&Tensor) -> Result<Tensor>;
 
 type AnyOp = fn(&Call) -> Answer;
 
-/// What is no op of the inventory by itself: layers' losses, draws, and what is put together of several.
+/// What is no op of the inventory by itself: draws, and what is put together of several.
 const FUNCTIONS: &[(&str, AnyOp)] = &[
     ("tf.where", choose),
-    ("keras.losses.SparseCategoricalCrossentropy", |c| {
-        let (from_logits, reduction) = (c.flag("from_logits")?, reduction(c)?);
-        let loss =
-            SparseCategoricalCrossentropy::new().from_logits(from_logits).reduction(reduction);
-        one(loss.call(c.arg("y_true")?, c.arg("y_pred")?))
-    }),
-    ("keras.losses.CategoricalCrossentropy", |c| {
-        let (from_logits, reduction) = (c.flag("from_logits")?, reduction(c)?);
-        let loss = CategoricalCrossentropy::new()
-            .from_logits(from_logits)
-            .label_smoothing(c.float("label_smoothing")?.unwrap_or(0.0) as f32)
-            .reduction(reduction);
-        one(loss.call(c.arg("y_true")?, c.arg("y_pred")?))
-    }),
-    ("keras.losses.MeanSquaredError", |c| {
-        let loss = MeanSquaredError::new().reduction(reduction(c)?);
-        one(loss.call(c.arg("y_true")?, c.arg("y_pred")?))
-    }),
     ("tf.range", |c| match c.need("args", c.scalars("args")?)?.as_slice() {
         [limit] => one(wgrad::range(0, *limit, 1)),
         [start, limit, delta] => one(wgrad::range(*start, *limit, *delta)),
@@ -247,15 +226,6 @@ fn drawn(c: &Call) -> Answer {
         }
     }
     Err(Stop::Lacks("order".into()))
-}
-
-fn reduction(c: &Call) -> Answer<Reduction> {
-    match c.text("reduction")?.as_deref() {
-        None | Some("sum_over_batch_size") => Ok(Reduction::SumOverBatchSize),
-        Some("sum") => Ok(Reduction::Sum),
-        Some("none") => Ok(Reduction::None),
-        Some(_) => Err(Stop::Lacks("reduction".into())),
-    }
 }
 
 fn float(c: &Call, key: &str) -> Answer<f32> {

@@ -4,20 +4,40 @@
 //! say which of them count. The files beside this one have the formulas, which are Keras 3's.
 
 mod agreement;
+mod binary;
 mod categorical;
+mod circle;
+mod distributions;
+mod hinge;
+mod names;
+mod overlap;
 mod reduction;
 mod regression;
 mod row;
+mod sparse;
 mod wrappers;
 
 pub(super) use agreement::same_rank;
-pub(super) use categorical::class_labels;
-pub use categorical::{CategoricalCrossentropy, SparseCategoricalCrossentropy};
+pub use binary::{BinaryCrossentropy, BinaryFocalCrossentropy};
+pub use categorical::{CategoricalCrossentropy, CategoricalFocalCrossentropy};
+pub use circle::Circle;
+pub use distributions::{KLDivergence, Poisson};
+pub use hinge::{CategoricalHinge, Hinge, SquaredHinge};
+pub use names::get;
+pub use overlap::{Dice, Tversky};
 pub use reduction::Reduction;
-pub use regression::MeanSquaredError;
+pub use regression::{
+    CosineSimilarity, Huber, LogCosh, MeanAbsoluteError, MeanAbsolutePercentageError,
+    MeanSquaredError, MeanSquaredLogarithmicError,
+};
+pub(super) use sparse::class_labels;
+pub use sparse::{CategoricalGeneralizedCrossEntropy, SparseCategoricalCrossentropy};
 
 use crate::error::Result;
 use crate::tensor::Tensor;
+
+/// Keras's `epsilon()`: probabilities are kept this far from 0 and 1, so that their logarithms are finite.
+pub(super) const EPSILON: f64 = 1e-7;
 
 /// What training makes small.
 ///

@@ -1,5 +1,7 @@
 //! The golden cases of Keras: layers, optimizers, metrics and initializers, by their public types.
 
+pub mod losses;
+
 use ndarray::Axis;
 use serde_json::Value;
 use wgrad::Trackable;

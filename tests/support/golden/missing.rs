@@ -20,27 +20,8 @@ pub const MISSING: &[Reason] = &[
         &["keras.optimizers.SGD/learning_rate", "keras.optimizers.Adam/learning_rate"],
     ),
     (
-        "no such loss",
-        &[
-            "keras.losses.BinaryCrossentropy",
-            "keras.losses.BinaryFocalCrossentropy",
-            "keras.losses.CategoricalHinge",
-            "keras.losses.CosineSimilarity",
-            "keras.losses.Hinge",
-            "keras.losses.Huber",
-            "keras.losses.KLDivergence",
-            "keras.losses.LogCosh",
-            "keras.losses.MeanAbsoluteError",
-            "keras.losses.MeanAbsolutePercentageError",
-            "keras.losses.MeanSquaredLogarithmicError",
-            "keras.losses.Poisson",
-            "keras.losses.SquaredHinge",
-        ],
-    ),
-    (
         "no weights of samples",
         &[
-            "keras.losses.MeanSquaredError/sample_weight",
             "keras.metrics.SparseCategoricalAccuracy/sample_weight",
             "keras.metrics.SparseCategoricalCrossentropy/sample_weight",
         ],

@@ -141,6 +141,7 @@ fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
     differentiate(call, sheet, &sources, || match (&layer, &written_out) {
         (Some(layer), _) => Ok(vec![layer.call(call.x()?, training.into())?]),
         (None, Some(weights)) => recurrent::forward(call, weights),
+        (None, None) if case.op.starts_with("keras.losses.") => keras::losses::call(call),
         (None, None) => calls::call(call),
     })?;
     for (key, name) in &case.state_after {
