@@ -3,25 +3,25 @@
 //! A layer owns weights and calls tensor ops; it has no gradient rule and no shader. Recurrent cells and attention are
 //! not here yet.
 
-mod activate;
-mod conv2d;
-mod dense;
-mod dropout;
-mod flatten;
-mod layer_normalization;
+mod activations;
+mod convolutional;
+mod core;
 mod macros;
+mod normalization;
 mod pooling;
 #[cfg(feature = "json")]
 mod registry;
+mod regularization;
+mod reshaping;
 mod seed_generator;
 
-pub use activate::Activate;
-pub use conv2d::Conv2D;
-pub use dense::Dense;
-pub use dropout::Dropout;
-pub use flatten::Flatten;
-pub use layer_normalization::LayerNormalization;
+pub use self::core::Dense;
+pub use activations::Activate;
+pub use convolutional::Conv2D;
+pub use normalization::LayerNormalization;
 pub use pooling::{AveragePooling2D, MaxPooling2D};
+pub use regularization::Dropout;
+pub use reshaping::Flatten;
 
 #[cfg(feature = "json")]
 pub use registry::layer_from_config;

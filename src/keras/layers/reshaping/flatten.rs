@@ -1,9 +1,9 @@
 //! [`Flatten`]: makes one axis of several.
 
-use super::Layer;
-use super::macros::{configured, layer};
 use crate::error::{Error, Result};
 use crate::keras::Context;
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
 use crate::tensor::Tensor;
 
 layer! {

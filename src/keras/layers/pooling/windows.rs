@@ -1,9 +1,9 @@
 //! [`MaxPooling2D`] and [`AveragePooling2D`]: each window of an image becomes one number.
 
-use super::Layer;
-use super::macros::{configured, layer};
 use crate::error::Result;
 use crate::keras::Context;
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
 use crate::ops::{Padding, Pool2dOptions};
 use crate::tensor::Tensor;
 

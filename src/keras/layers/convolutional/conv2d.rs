@@ -1,8 +1,8 @@
 //! [`Conv2D`]: applies the same small kernels everywhere in an image.
 
-use super::Layer;
-use super::macros::{configured, layer};
 use crate::error::{Error, Result, message};
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
 use crate::keras::{Activation, Context, Regularizer, Weight};
 use crate::ops::{Conv2dOptions, Padding};
 use crate::tensor::Tensor;

@@ -1,8 +1,8 @@
 //! [`Dense`]: every output sums all inputs.
 
-use super::Layer;
-use super::macros::{configured, layer};
 use crate::error::{Error, Result, message};
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
 use crate::keras::{Activation, Context, Regularizer, Weight};
 use crate::shape::Shape;
 use crate::tensor::Tensor;

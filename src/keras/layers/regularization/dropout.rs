@@ -1,9 +1,9 @@
 //! [`Dropout`]: drops elements at random while training.
 
-use super::Layer;
-use super::macros::{configured, layer};
 use crate::error::Result;
 use crate::keras::Context;
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
 use crate::tensor::Tensor;
 
 layer! {

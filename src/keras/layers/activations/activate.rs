@@ -1,8 +1,8 @@
 //! [`Activate`]: an activation as a layer of its own.
 
-use super::Layer;
-use super::macros::{configured, layer};
 use crate::error::Result;
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
 use crate::keras::{Activation, Context};
 use crate::tensor::Tensor;
 

@@ -1,8 +1,8 @@
 //! [`LayerNormalization`]: brings each example to mean 0 and variance 1.
 
-use super::Layer;
-use super::macros::{configured, layer};
 use crate::error::Result;
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
 use crate::keras::{Context, Weight};
 use crate::ops::NormalizationOptions;
 use crate::shape::{Axes, axis_list};

@@ -1,0 +1,5 @@
+//! Activations as layers of their own.
+
+mod activate;
+
+pub use activate::Activate;

@@ -1,0 +1,5 @@
+//! Convolutions: the same small kernels everywhere.
+
+mod conv2d;
+
+pub use conv2d::Conv2D;
