@@ -5,31 +5,34 @@ pub(crate) fn sorted_by_key<T, K: Ord>(
     items: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> K,
 ) -> Vec<T> {
-    sorted(items.into_iter().collect(), &key)
+    let items: Vec<T> = items.into_iter().collect();
+    let places = order(items.len(), &|a, b| key(&items[a]) <= key(&items[b]));
+    let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
+    places.into_iter().filter_map(|place| items[place].take()).collect()
 }
 
-/// Lists of up to so many items are sorted by inserting one after the other.
-const SHORT: usize = 32;
-
-/// A merge sort: the planner's lists may be as long as a program.
-fn sorted<T, K: Ord>(mut items: Vec<T>, key: &impl Fn(&T) -> K) -> Vec<T> {
-    let mut all = Vec::with_capacity(items.len());
-    if items.len() <= SHORT {
-        for item in items {
-            let place = key(&item);
-            all.insert(all.partition_point(|known| key(known) <= place), item);
+/// The places of `count` items in order, by a merge sort from runs of 1 upwards: the planner's lists may be as long as a
+/// program. `in_order` says whether the item at one place may stand before that at another.
+fn order(count: usize, in_order: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..count).collect();
+    let mut merged = places.clone();
+    let mut run = 1;
+    while run < count {
+        for start in (0..count).step_by(2 * run) {
+            let (middle, end) = ((start + run).min(count), (start + 2 * run).min(count));
+            let (mut left, mut right) = (start, middle);
+            for place in &mut merged[start..end] {
+                let from_left =
+                    right == end || (left < middle && in_order(places[left], places[right]));
+                let next = if from_left { &mut left } else { &mut right };
+                *place = places[*next];
+                *next += 1;
+            }
         }
-        return all;
+        std::mem::swap(&mut places, &mut merged);
+        run *= 2;
     }
-    let mut right = sorted(items.split_off(items.len() / 2), key).into_iter().peekable();
-    for item in sorted(items, key) {
-        while let Some(smaller) = right.next_if(|other| key(other) < key(&item)) {
-            all.push(smaller);
-        }
-        all.push(item);
-    }
-    all.extend(right);
-    all
+    places
 }
 
 #[cfg(test)]

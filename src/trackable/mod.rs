@@ -134,9 +134,7 @@ pub trait Trackable: Send + Sync {
     /// # Errors
     /// Those of the penalties; [`Error::Device`](crate::Error::Device) if there is no device.
     fn regularization_loss(&self) -> Result<Tensor> {
-        let losses = self.regularization_losses()?;
-        let Some((first, rest)) = losses.split_first() else { return Tensor::zeros([]) };
-        rest.iter().try_fold(first.clone(), |sum, loss| sum.add(loss))
+        walk::penalty(&walk::over(self))
     }
 
     /// A table of the parts: name and type, output shape at the last call (`?` if unknown), parameters.

@@ -72,6 +72,13 @@ pub(super) fn penalties(track: Track<'_>) -> Result<Vec<Tensor>> {
     found
 }
 
+/// Their sum.
+pub(super) fn penalty(track: Track<'_>) -> Result<Tensor> {
+    let losses = penalties(track)?;
+    let Some((first, rest)) = losses.split_first() else { return Tensor::zeros([]) };
+    rest.iter().try_fold(first.clone(), |sum, loss| sum.add(loss))
+}
+
 /// The number of elements in `variables`.
 pub(super) fn count<'a>(variables: impl IntoIterator<Item = &'a Variable>) -> usize {
     variables.into_iter().map(|v| v.shape().iter().product::<usize>()).sum()
