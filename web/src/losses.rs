@@ -1,9 +1,7 @@
 //! Losses by name, each with the accuracy that goes with it.
 
-use wgrad::keras::Loss as _;
 #[cfg(feature = "ops")]
-use wgrad::keras::losses::MeanSquaredError;
-use wgrad::keras::losses::SparseCategoricalCrossentropy;
+use wgrad::keras::losses::{self, Loss as _};
 use wgrad::{DType, Result, Tensor};
 
 use crate::error::{self, bad_type};
@@ -21,9 +19,10 @@ pub(crate) struct Loss {
 static LOSSES: &[Loss] = &[
     Loss {
         name: "sparseCategoricalCrossentropy",
+        // The op, as the page would otherwise hold what the loss does for masks and weights.
         call: |y, predicted| {
-            let loss = SparseCategoricalCrossentropy::new().from_logits(true);
-            loss.call(y, predicted)
+            let labels = class_labels(y, predicted)?;
+            wgrad::sparse_softmax_cross_entropy_with_logits(&labels, predicted)?.reduce_mean(())
         },
         accuracy: class_accuracy,
     },
@@ -43,7 +42,7 @@ static LOSSES: &[Loss] = &[
     #[cfg(feature = "ops")]
     Loss {
         name: "meanSquaredError",
-        call: |y, predicted| MeanSquaredError::default().call(y, predicted),
+        call: |y, predicted| losses::MeanSquaredError::default().call(y, predicted),
         accuracy: class_accuracy,
     },
 ];
@@ -63,9 +62,13 @@ impl Loss {
 
 /// How often the largest of the predicted values is that of the label.
 fn class_accuracy(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-    let predicted = predicted.stop_gradient();
+    let labels = class_labels(y, predicted)?;
+    let hits = predicted.stop_gradient().argmax(-1)?.equal(&labels)?;
+    hits.cast(DType::F32)?.reduce_mean(())
+}
+
+fn class_labels(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
     let column = y.rank() == predicted.rank() && y.shape().last() == Some(&1);
     let labels = if column { y.squeeze([-1])? } else { y.clone() };
-    let hits = predicted.argmax(-1)?.equal(&labels.cast(DType::I32)?)?;
-    hits.cast(DType::F32)?.reduce_mean(())
+    labels.cast(DType::I32)
 }

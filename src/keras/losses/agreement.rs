@@ -10,6 +10,11 @@ pub(crate) fn agree(loss: &str, y_true: &Tensor, y_pred: &Tensor) -> Result<[Ten
     same_shape(loss, &y_true.cast(DType::F32)?, &y_pred)
 }
 
+/// As [`agree`], of predictions of any dtype.
+pub(crate) fn agree_cast(what: &str, y_true: &Tensor, y_pred: &Tensor) -> Result<[Tensor; 2]> {
+    same_shape(what, &y_true.cast(DType::F32)?, &y_pred.cast(DType::F32)?)
+}
+
 /// The predictions in `f32`: sums over a batch need its digits.
 pub(super) fn float(loss: &str, y_pred: &Tensor) -> Result<Tensor> {
     if !y_pred.dtype().is_float() {

@@ -17,7 +17,7 @@ mod row;
 mod sparse;
 mod wrappers;
 
-pub(super) use agreement::same_rank;
+pub(super) use agreement::{agree_cast, same_rank, same_shape};
 pub use binary::{BinaryCrossentropy, BinaryFocalCrossentropy};
 pub use categorical::{CategoricalCrossentropy, CategoricalFocalCrossentropy};
 pub use circle::Circle;

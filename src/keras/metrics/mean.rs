@@ -62,9 +62,14 @@ impl Mean {
     /// # Errors
     /// As [`Mean::update_state`], and [`Error::Shape`] if the weights do not fit the values.
     pub fn update(&self, values: &Tensor, sample_weight: Option<&Tensor>) -> Result<()> {
+        self.add(&self.name, values, sample_weight)
+    }
+
+    /// As [`Mean::update`], for a metric of this name.
+    pub(super) fn add(&self, metric: &str, values: &Tensor, weight: Option<&Tensor>) -> Result<()> {
         // No gradient goes through a metric.
         let values = values.stop_gradient().cast(DType::F32)?;
-        let Some(weight) = sample_weight else {
+        let Some(weight) = weight else {
             let examples = values.shape().first().copied().unwrap_or(1);
             let sum = values.reduce_sum(())?;
             // The sum of each example's mean.
@@ -72,11 +77,10 @@ impl Mean {
                 true => sum,
                 false => sum.multiply(examples as f64 / values.len().max(1) as f64)?,
             };
-            return self.totals.add(&self.name, &[sum], examples as u64);
+            return self.totals.add(metric, &[sum], examples as u64);
         };
-        let [values, weight] =
-            of_examples(&self.name, &values, weight, |x, axes| x.reduce_mean(axes))?;
-        self.totals.add(&self.name, &[values.reduce_sum(())?, weight.reduce_sum(())?], 0)
+        let [values, weight] = of_examples(metric, &values, weight, |x, axes| x.reduce_mean(axes))?;
+        self.totals.add(metric, &[values.reduce_sum(())?, weight.reduce_sum(())?], 0)
     }
 
     /// The mean, a scalar; 0 before the first value.

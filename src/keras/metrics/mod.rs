@@ -4,12 +4,50 @@
 //! it wants to see the number.
 
 mod accuracy;
+mod auc;
+mod counts;
+mod f_score;
+mod iou;
 mod mean;
+mod mean_metric_wrapper;
+mod names;
+mod of_losses;
+mod r2_score;
+mod regression;
+mod row;
+mod sum;
+mod thresholds;
 mod totals;
+mod trade_offs;
+mod weights;
 mod wrappers;
 
-pub use accuracy::SparseCategoricalAccuracy;
+pub use accuracy::{
+    Accuracy, BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy,
+    SparseTopKCategoricalAccuracy, TopKCategoricalAccuracy,
+};
+pub use auc::{AUC, Curve, SummationMethod};
+pub use counts::{FalseNegatives, FalsePositives, Precision, Recall, TrueNegatives, TruePositives};
+pub use f_score::{Average, F1Score, FBetaScore};
+pub use iou::{BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU};
 pub use mean::Mean;
+pub use mean_metric_wrapper::MeanMetricWrapper;
+pub use names::get;
+pub use of_losses::{
+    BinaryCrossentropy, CategoricalCrossentropy, CategoricalHinge, Hinge, KLDivergence,
+    LogCoshError, MeanAbsoluteError, MeanAbsolutePercentageError, MeanSquaredError,
+    MeanSquaredLogarithmicError, Poisson, SparseCategoricalCrossentropy, SquaredHinge,
+};
+pub use r2_score::{ClassAggregation, R2Score};
+pub use regression::{
+    ConcordanceCorrelation, CosineSimilarity, MeanRelativeError, PearsonCorrelation,
+    RootMeanSquaredError,
+};
+pub use sum::Sum;
+pub use thresholds::Thresholds;
+pub use trade_offs::{
+    PrecisionAtRecall, RecallAtPrecision, SensitivityAtSpecificity, SpecificityAtSensitivity,
+};
 
 use crate::error::Result;
 use crate::tensor::Tensor;

@@ -1,6 +1,7 @@
 //! The golden cases of Keras: layers, optimizers, metrics and initializers, by their public types.
 
 pub mod losses;
+pub mod metrics;
 
 use ndarray::Axis;
 use serde_json::Value;
@@ -8,12 +9,10 @@ use wgrad::Trackable;
 use wgrad::keras::layers::{
     AveragePooling2D, Conv2D, Dense, Dropout, Flatten, LayerNormalization, MaxPooling2D,
 };
-use wgrad::keras::losses::{Loss, Reduction, SparseCategoricalCrossentropy};
-use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer, RmsProp, Sgd};
 use wgrad::keras::{Activation, INFERENCE, Initializer, Layer};
 use wgrad::random::Generator;
-use wgrad::{Error, Padding, Tensor, Variable};
+use wgrad::{Error, Padding, Variable};
 
 use super::call::{Answer, Call, Stop, to_tensor};
 use super::sheet::Sheet;
@@ -195,52 +194,6 @@ fn rates(c: &Call) -> Answer<Option<Rates>> {
         }
         _ => return Err(Stop::Lacks(key.into())),
     }))
-}
-
-// ---- metrics ------------------------------------------------------------------------------------------------
-
-/// Updates the case's metric and enters its result after each.
-pub fn measure(c: &Call, sheet: &mut Sheet) -> Answer<()> {
-    let mut update: Box<dyn FnMut(usize) -> Answer<Tensor>> = match c.case.op.as_str() {
-        "keras.metrics.Mean" => {
-            let mean = Mean::new("mean");
-            let rows = c.arg("values")?.unstack(0)?;
-            Box::new(move |i| {
-                mean.update_state(&rows[i])?;
-                Ok(mean.result()?)
-            })
-        }
-        "keras.metrics.SparseCategoricalAccuracy" => {
-            let accuracy = SparseCategoricalAccuracy::new("accuracy");
-            Box::new(move |i| {
-                let [y_true, y_pred] = truth_and_prediction(c, i)?;
-                accuracy.update_state(y_true, y_pred)?;
-                Ok(accuracy.result()?)
-            })
-        }
-        "keras.metrics.SparseCategoricalCrossentropy" => {
-            c.composes("");
-            let loss = SparseCategoricalCrossentropy::new().reduction(Reduction::None);
-            let mean = Mean::new("loss");
-            Box::new(move |i| {
-                let [y_true, y_pred] = truth_and_prediction(c, i)?;
-                mean.update_state(&loss.call(y_true, y_pred)?)?;
-                Ok(mean.result()?)
-            })
-        }
-        _ => return Err(Stop::Lacks(String::new())),
-    };
-    if c.tensors().iter().any(|(key, _)| key == "w0") {
-        return Err(Stop::Lacks("sample_weight".into()));
-    }
-    for (i, want) in c.case.results.iter().enumerate() {
-        sheet.add_number(&format!("after update {i}"), &update(i)?, *want);
-    }
-    Ok(())
-}
-
-fn truth_and_prediction<'a>(c: &'a Call, i: usize) -> Answer<[&'a Tensor; 2]> {
-    Ok([c.arg(&format!("y_true{i}"))?, c.arg(&format!("y_pred{i}"))?])
 }
 
 // ---- initializers -------------------------------------------------------------------------------------------

@@ -12,19 +12,8 @@ type Reason = (&'static str, &'static [&'static str]);
 
 pub const MISSING: &[Reason] = &[
     (
-        "no function of its own; put together of others, and compared",
-        &["keras.metrics.SparseCategoricalCrossentropy"],
-    ),
-    (
         "no such argument; put together of other functions, and compared",
         &["keras.optimizers.SGD/learning_rate", "keras.optimizers.Adam/learning_rate"],
-    ),
-    (
-        "no weights of samples",
-        &[
-            "keras.metrics.SparseCategoricalAccuracy/sample_weight",
-            "keras.metrics.SparseCategoricalCrossentropy/sample_weight",
-        ],
     ),
     (
         "no such layer of normalization",
@@ -113,36 +102,6 @@ pub const MISSING: &[Reason] = &[
             "keras.optimizers.schedules.InverseTimeDecay",
             "keras.optimizers.schedules.CosineDecay",
             "keras.optimizers.schedules.CosineDecayRestarts",
-        ],
-    ),
-    (
-        "no such metric",
-        &[
-            "keras.metrics.Accuracy",
-            "keras.metrics.CategoricalAccuracy",
-            "keras.metrics.BinaryAccuracy",
-            "keras.metrics.TopKCategoricalAccuracy",
-            "keras.metrics.SparseTopKCategoricalAccuracy",
-            "keras.metrics.Precision",
-            "keras.metrics.Recall",
-            "keras.metrics.TruePositives",
-            "keras.metrics.FalsePositives",
-            "keras.metrics.TrueNegatives",
-            "keras.metrics.FalseNegatives",
-            "keras.metrics.AUC",
-            "keras.metrics.MeanSquaredError",
-            "keras.metrics.RootMeanSquaredError",
-            "keras.metrics.MeanAbsoluteError",
-            "keras.metrics.MeanAbsolutePercentageError",
-            "keras.metrics.CosineSimilarity",
-            "keras.metrics.R2Score",
-            "keras.metrics.F1Score",
-            "keras.metrics.MeanIoU",
-            "keras.metrics.BinaryCrossentropy",
-            "keras.metrics.CategoricalCrossentropy",
-            "keras.metrics.KLDivergence",
-            "keras.metrics.Hinge",
-            "keras.metrics.Sum",
         ],
     ),
 ];

@@ -103,7 +103,7 @@ fn check(call: &Call, sheet: &mut Sheet) -> Answer<()> {
         "initializer limits" => keras::initialize(call, sheet),
         _ if op.starts_with("keras.optimizers.schedules.") => Err(Stop::Lacks(String::new())),
         _ if op.starts_with("keras.optimizers.") => keras::optimize(call, sheet),
-        _ if op.starts_with("keras.metrics.") => keras::measure(call, sheet),
+        _ if op.starts_with("keras.metrics.") => keras::metrics::measure(call, sheet),
         _ => function(call, sheet),
     }
 }

@@ -1,0 +1,190 @@
+//! [`AUC`]: the area under a curve of shares over all thresholds.
+
+use std::sync::OnceLock;
+
+use super::Metric;
+use super::row::metric;
+use super::thresholds::{Counting, EPSILON, Thresholds};
+use super::totals::Totals;
+use super::trade_offs::{ALL, NAMES};
+use crate::error::{Error, Result, message};
+use crate::ops::where_;
+use crate::tensor::Tensor;
+
+/// The curve whose area [`AUC`] measures, by the name that Keras gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Curve {
+    /// The receiver operating characteristic: sensitivity over the share of false alarms.
+    #[default]
+    ROC,
+    /// Precision over recall.
+    PR,
+    /// Precision gain over recall gain (Flach and Kull 2015).
+    PRGAIN,
+}
+
+/// How high the curve is between two thresholds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SummationMethod {
+    /// As high as halfway; for [`Curve::PR`] with precision interpolated rightly (Davis and Goadrich 2006).
+    #[default]
+    Interpolation,
+    /// As high as at the higher end.
+    Majoring,
+    /// As high as at the lower end.
+    Minoring,
+}
+
+metric! {
+    /// The area under a curve, found by sums at many thresholds: both of one shape, `y_true` of zeros and ones,
+    /// probabilities `y_pred`. For [`Curve::ROC`] it is the chance that a true one has a higher prediction than a false
+    /// one.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::metrics::{AUC, Metric};
+    /// let auc = AUC::default().num_thresholds(3_usize); // -1e-7, 0.5, 1 + 1e-7
+    /// auc.update_state(&tf::constant([0, 0, 1, 1])?, &tf::constant([0.0, 0.5, 0.3, 0.9])?)?;
+    /// assert_eq!(auc.result()?.item::<f32>()?, 0.75);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub struct AUC = "auc" (totals: Totals = Totals::new(&NAMES), grid: OnceLock<Thresholds> = OnceLock::new()) {
+        /// How many thresholds there are, evenly from 0 to 1.
+        num_thresholds: usize = 200,
+        /// The curve.
+        curve: Curve = Curve::ROC,
+        /// How high the curve is between two thresholds.
+        summation_method: SummationMethod = SummationMethod::Interpolation,
+        /// Thresholds between 0 and 1 that replace the even ones; 0 and 1 are added.
+        thresholds: Option<Vec<f32>> as impl Into<Option<Vec<f32>>> = None,
+        /// Whether each label of `[N,D]` has a curve of its own, and the result is the mean of the areas.
+        multi_label: bool = false,
+        /// Weights of the labels, the last axis.
+        label_weights: Option<Tensor> as impl Into<Option<Tensor>> = None,
+        /// Whether predictions are logits, of which the metric takes the sigmoid.
+        from_logits: bool = false,
+    }
+}
+
+impl Metric for AUC {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn update(
+        &self,
+        y_true: &Tensor,
+        y_pred: &Tensor,
+        sample_weight: Option<&Tensor>,
+    ) -> Result<()> {
+        if self.thresholds.is_none() && self.num_thresholds < 2 {
+            return Err(Error::Data(message!(
+                "AUC: num_thresholds is {}; it must be at least 2.",
+                self.num_thresholds
+            )));
+        }
+        let sigmoid = if self.from_logits { Some(y_pred.stop_gradient().sigmoid()?) } else { None };
+        let pair = [y_true, sigmoid.as_ref().unwrap_or(y_pred)];
+        let label_weights = self.label_weights.as_ref().filter(|_| !self.multi_label);
+        let how = Counting { multi_label: self.multi_label, label_weights, ..Counting::default() };
+        let grid = self.grid.get_or_init(|| self.grid());
+        let sums = grid.count("AUC", pair, sample_weight, &how, &ALL)?;
+        self.totals.add(&self.name, &sums, 0)
+    }
+
+    fn result(&self) -> Result<Tensor> {
+        match self.totals.now()?.1.as_deref() {
+            Some([tp, fp, tn, fn_]) => self.area(tp, fp, tn, fn_),
+            _ => Tensor::zeros([]),
+        }
+    }
+
+    fn reset_state(&self) -> Result<()> {
+        self.totals.reset()
+    }
+}
+
+impl AUC {
+    fn grid(&self) -> Thresholds {
+        let mut inner = match &self.thresholds {
+            Some(thresholds) => thresholds.clone(),
+            None => {
+                let spaces = (self.num_thresholds - 1) as f64;
+                (1..self.num_thresholds - 1).map(|i| (i as f64 / spaces) as f32).collect()
+            }
+        };
+        inner.sort_by(f32::total_cmp);
+        inner.insert(0, -EPSILON);
+        inner.push(1.0 + EPSILON);
+        inner.into()
+    }
+
+    fn area(&self, tp: &Tensor, fp: &Tensor, tn: &Tensor, fn_: &Tensor) -> Result<Tensor> {
+        if (self.curve, self.summation_method) == (Curve::PR, SummationMethod::Interpolation) {
+            return self.of_labels(pr_areas(tp, fp, fn_)?);
+        }
+        let share = |right: &Tensor, wrong: &Tensor| right.divide_no_nan(right.add(wrong)?);
+        let recall = share(tp, fn_)?;
+        let (x, y) = match self.curve {
+            Curve::ROC => (share(fp, tn)?, recall),
+            Curve::PR => (recall, share(tp, fp)?),
+            Curve::PRGAIN => {
+                let scale = tp.add(fn_)?.divide_no_nan(tn.add(fp)?)?;
+                let gain =
+                    |wrong: &Tensor| scale.multiply(wrong.divide_no_nan(tp)?)?.negative()?.add(1.0);
+                let none = tp.equal(0.0)?;
+                let recall = where_(&none, &tp.zeros_like()?, &gain(fn_)?)?;
+                (recall.maximum(0.0)?, where_(&none, &tp.ones_like()?, &gain(fp)?)?)
+            }
+        };
+        let [low, high] = ends(&y)?;
+        let height = match self.summation_method {
+            SummationMethod::Interpolation => low.add(high)?.divide(2.0)?,
+            SummationMethod::Majoring => low.maximum(high)?,
+            SummationMethod::Minoring => low.minimum(high)?,
+        };
+        let [left, right] = ends(&x)?;
+        self.of_labels(left.subtract(right)?.multiply(height)?)
+    }
+
+    /// The areas between thresholds, `[T-1]` or `[T-1,D]`, added up; with several labels their weighted mean.
+    fn of_labels(&self, areas: Tensor) -> Result<Tensor> {
+        if !self.multi_label {
+            return areas.reduce_sum(());
+        }
+        let labels = areas.reduce_sum(0)?;
+        match &self.label_weights {
+            None => labels.reduce_mean(()),
+            Some(weights) => {
+                let weights = weights.cast(labels.dtype())?;
+                let sum = labels.multiply(&weights)?.reduce_sum(())?;
+                sum.divide_no_nan(weights.reduce_sum(())?)
+            }
+        }
+    }
+}
+
+/// All but the last along the first axis, and all but the first.
+fn ends(x: &Tensor) -> Result<[Tensor; 2]> {
+    let (mut begin, mut size) = (vec![0; x.rank()], vec![-1; x.rank()]);
+    size[0] = x.shape()[0] as i64 - 1;
+    let low = x.slice(&begin, &size)?;
+    begin[0] = 1;
+    Ok([low, x.slice(&begin, &size)?])
+}
+
+/// Areas under precision over recall, where true positives rise evenly with all positives between two thresholds.
+fn pr_areas(tp: &Tensor, fp: &Tensor, fn_: &Tensor) -> Result<Tensor> {
+    let [tp_low, tp_high] = ends(tp)?;
+    let [low, high] = ends(&tp.add(fp)?)?;
+    let dtp = tp_low.subtract(&tp_high)?;
+    let slope = dtp.divide_no_nan(low.subtract(&high)?.maximum(0.0)?)?;
+    let intercept = tp_high.subtract(slope.multiply(&high)?)?;
+    let both = low.greater(0.0)?.logical_and(high.greater(0.0)?)?;
+    let ratio = where_(&both, &low.divide_no_nan(high.maximum(0.0)?)?, &high.ones_like()?)?;
+    let rise = slope.multiply(dtp.add(intercept.multiply(ratio.log()?)?)?)?;
+    let [_, fn_high] = ends(fn_)?;
+    rise.divide_no_nan(tp_high.add(fn_high)?.maximum(0.0)?)
+}
