@@ -1,9 +1,11 @@
-//! [`Adam`]: sets the size of steps by each element's own gradients.
+//! [`Adam`] and [`AdamW`]: set the size of steps by each element's own gradients.
 
+use super::options::Within;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
-use crate::error::{Error, Result, message};
+use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
+use crate::variable::Variable;
 
 /// Adam (Kingma and Ba 2015) in Keras's form, at step `t` from 1:
 /// `m += (g - m)(1 - b1)`, `v += (g^2 - v)(1 - b2)`, `w -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + epsilon)`.
@@ -28,30 +30,44 @@ pub struct Adam {
     beta_1: f64,
     beta_2: f64,
     epsilon: f64,
+    amsgrad: bool,
 }
 
 impl Adam {
     /// An optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        let state = OptimizerState::new("adam", learning_rate);
-        Adam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }
+        Adam::named("adam", learning_rate.into())
+    }
+
+    fn named(name: &str, learning_rate: LearningRate) -> Self {
+        let state = OptimizerState::new(name, learning_rate);
+        Adam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7, amsgrad: false }
     }
 
     /// Sets how slowly the mean of gradients forgets, from 0 to below 1.
     pub fn beta_1(mut self, beta_1: f64) -> Self {
+        self.state.require("beta_1", beta_1, Within::Share);
         self.beta_1 = beta_1;
         self
     }
 
     /// Sets how slowly the mean of squared gradients forgets, from 0 to below 1.
     pub fn beta_2(mut self, beta_2: f64) -> Self {
+        self.state.require("beta_2", beta_2, Within::Share);
         self.beta_2 = beta_2;
         self
     }
 
     /// Sets the number that keeps the division from blowing up where gradients are tiny.
     pub fn epsilon(mut self, epsilon: f64) -> Self {
+        self.state.require("epsilon", epsilon, Within::NotNegative);
         self.epsilon = epsilon;
+        self
+    }
+
+    /// Sets whether the formula takes the largest `v` so far (Reddi et al. 2018).
+    pub fn amsgrad(mut self, amsgrad: bool) -> Self {
+        self.amsgrad = amsgrad;
         self
     }
 }
@@ -61,8 +77,10 @@ impl Optimizer for Adam {
         &self.state
     }
 
-    fn slot_names(&self) -> Vec<&'static str> {
-        vec!["m", "v"]
+    fn slot_names(&self, _: &Variable) -> Vec<&'static str> {
+        let mut names = vec!["momentum", "velocity"];
+        names.extend(self.amsgrad.then_some("velocity_hat"));
+        names
     }
 
     fn update(
@@ -72,25 +90,96 @@ impl Optimizer for Adam {
         g: &Tensor,
         slots: &[Tensor],
     ) -> Result<(Tensor, Vec<Tensor>)> {
-        let [m, v] = slots else {
-            return Err(Error::Shape(message!(
-                "adam: update was given {} slots; it needs m and v.",
-                slots.len()
-            )));
+        let (largest, slots) = match slots {
+            [rest @ .., largest] if self.amsgrad => (Some(largest), rest),
+            _ => (None, slots),
         };
+        let [m, v] = super::slots(&self.state, slots)?;
         let m = m.add(g.subtract(m)?.multiply(1.0 - self.beta_1)?)?;
         let v = v.add(g.square()?.subtract(v)?.multiply(1.0 - self.beta_2)?)?;
         // The learning rate, corrected for means that started at 0.
         let (b1, b2) = (self.beta_1, self.beta_2);
         let alpha = step.scalar(move |t, lr| lr * (1.0 - b2.powi(t)).sqrt() / (1.0 - b1.powi(t)));
-        let down = m.multiply(alpha)?.divide(v.sqrt()?.add(self.epsilon)?)?;
-        Ok((w.subtract(down)?, vec![m, v]))
+        let mut after = vec![m.clone(), v.clone()];
+        let mut spread = v;
+        if let Some(largest) = largest {
+            spread = largest.maximum(spread)?;
+            after.push(spread.clone());
+        }
+        let down = m.multiply(alpha)?.divide(spread.sqrt()?.add(self.epsilon)?)?;
+        Ok((w.subtract(down)?, after))
+    }
+}
+
+/// [`Adam`] with weight decay apart from the gradient (Loshchilov and Hutter 2019): each step first takes
+/// `lr weight_decay w` off `w`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::optimizers::{AdamW, Optimizer};
+/// let w = tf::Variable::new(tf::constant(2.0)?);
+/// let adamw = AdamW::new(0.1).weight_decay(0.5);
+/// adamw.apply_gradients(&[Some(tf::constant(0.0)?)], &w)?;
+/// assert!((w.read().item::<f32>()? - 1.9).abs() < 1e-6);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Trackable)]
+pub struct AdamW(#[track(flatten)] Adam);
+
+impl AdamW {
+    /// An optimizer with this learning rate (Keras's default is 0.001), a weight decay of 0.004, betas of 0.9 and 0.999,
+    /// an epsilon of 1e-7.
+    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
+        AdamW(Adam::named("adamw", learning_rate.into()).weight_decay(0.004))
+    }
+
+    /// As [`Adam::beta_1`].
+    pub fn beta_1(self, beta_1: f64) -> Self {
+        AdamW(self.0.beta_1(beta_1))
+    }
+
+    /// As [`Adam::beta_2`].
+    pub fn beta_2(self, beta_2: f64) -> Self {
+        AdamW(self.0.beta_2(beta_2))
+    }
+
+    /// As [`Adam::epsilon`].
+    pub fn epsilon(self, epsilon: f64) -> Self {
+        AdamW(self.0.epsilon(epsilon))
+    }
+
+    /// As [`Adam::amsgrad`].
+    pub fn amsgrad(self, amsgrad: bool) -> Self {
+        AdamW(self.0.amsgrad(amsgrad))
+    }
+}
+
+impl Optimizer for AdamW {
+    fn state(&self) -> &OptimizerState {
+        self.0.state()
+    }
+
+    fn slot_names(&self, variable: &Variable) -> Vec<&'static str> {
+        self.0.slot_names(variable)
+    }
+
+    fn update(
+        &self,
+        step: &Step,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        self.0.update(step, w, g, slots)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::tensor::constant;
 
     #[test]

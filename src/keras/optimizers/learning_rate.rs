@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::schedules::Schedule;
+use crate::error::Result;
 
 /// The size of an optimizer's steps: a number, or a [`Schedule`], also one of the program's own.
 ///
@@ -35,6 +36,13 @@ impl LearningRate {
         match &self.0 {
             Kind::Number(rate) => *rate,
             Kind::Schedule(schedule) => schedule.at(step) as f32,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        match &self.0 {
+            Kind::Number(_) => Ok(()),
+            Kind::Schedule(schedule) => schedule.check(),
         }
     }
 

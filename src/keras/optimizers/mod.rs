@@ -5,27 +5,57 @@
 //! the same plan. A program schedules the learning rate with a [`Schedule`](schedules::Schedule), or by calling
 //! `set_learning_rate`.
 
+mod accumulation;
+mod adadelta;
+mod adafactor;
+mod adagrad;
 mod adam;
+mod adamax;
+mod averaging;
+mod clipping;
+mod ftrl;
+mod lamb;
 mod learning_rate;
+mod lion;
+mod loss_scale;
+mod memory;
+mod nadam;
+mod names;
+mod options;
+mod pace;
+mod pointers;
 mod rmsprop;
 pub mod schedules;
 mod sgd;
 mod state;
 mod step;
+mod weight_decay;
 
-pub use adam::Adam;
+pub use adadelta::Adadelta;
+pub use adafactor::Adafactor;
+pub use adagrad::Adagrad;
+pub use adam::{Adam, AdamW};
+pub use adamax::Adamax;
+pub use ftrl::Ftrl;
+pub use lamb::Lamb;
 pub use learning_rate::LearningRate;
+pub use lion::Lion;
+pub use loss_scale::LossScaleOptimizer;
+pub use nadam::Nadam;
+pub use names::get;
+pub use pace::Step;
 pub use rmsprop::RmsProp;
 pub use sgd::Sgd;
 pub use state::OptimizerState;
-use state::Pace;
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result, message};
 use crate::tape::GradientTape;
-use crate::tensor::{Operand, Tensor, Varying};
+use crate::tensor::Tensor;
 use crate::trackable::Trackable;
+use crate::variable::Variable;
+use options::{Options, Place, Trainable, Within};
 
 /// Changes variables so that a loss falls.
 ///
@@ -44,7 +74,7 @@ use crate::trackable::Trackable;
 ///     fn state(&self) -> &OptimizerState {
 ///         &self.0
 ///     }
-///     fn slot_names(&self) -> Vec<&'static str> {
+///     fn slot_names(&self, _: &tf::Variable) -> Vec<&'static str> {
 ///         vec![]
 ///     }
 ///     fn update(&self, step: &Step, w: &tf::Tensor, g: &tf::Tensor, _: &[tf::Tensor])
@@ -64,14 +94,23 @@ use crate::trackable::Trackable;
 /// # }
 /// ```
 pub trait Optimizer: Trackable {
-    /// The learning rate, the count of steps and the slots.
+    /// The options, the learning rate, the count of steps and the slots.
     fn state(&self) -> &OptimizerState;
 
-    /// The names of the tensors that the optimizer keeps for each variable; they start at 0.
-    fn slot_names(&self) -> Vec<&'static str>;
+    /// The names of the slots: the tensors that the optimizer keeps for a variable.
+    fn slot_names(&self, variable: &Variable) -> Vec<&'static str>;
+
+    /// The value at which the slot `name` of a variable starts: zeros of the variable's shape, unless an optimizer says
+    /// something else.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if there is no memory.
+    fn slot_start(&self, _name: &str, variable: &Variable) -> Result<Tensor> {
+        variable.peek().zeros_like()
+    }
 
     /// Computes the variable's new value and those of its slots from the value `w`, the gradient `g` and the present
-    /// slots, all of one shape.
+    /// slots.
     ///
     /// # Errors
     /// The errors of the ops it calls.
@@ -93,18 +132,22 @@ pub trait Optimizer: Trackable {
     /// [`Error::Shape`](crate::Error::Shape) if numbers or shapes differ; [`Error::Gradient`](crate::Error::Gradient)
     /// if there is no gradient at all; [`Error::Device`](crate::Error::Device) if the step could not be run.
     fn apply_gradients(&self, grads: &[Option<Tensor>], variables: &dyn Trackable) -> Result<()> {
-        step::run(self, grads.to_vec(), &step::Trainable::of(variables))
+        step::run(self, grads.to_vec(), &Trainable::of(variables))
     }
 
     /// Makes a step down the gradient of `loss`, which `tape` has recorded, with all trainable variables of `variables`:
-    /// a model, or a list of variables.
+    /// a model, or a list of variables. An optimizer that scales losses scales this one, unless
+    /// [`Optimizer::scale_loss`] has.
     ///
     /// # Errors
     /// As [`GradientTape::gradient`] and [`Optimizer::apply_gradients`].
     fn minimize(&self, loss: &Tensor, tape: GradientTape, variables: &dyn Trackable) -> Result<()> {
-        let variables = step::Trainable::of(variables);
+        let variables = Trainable::of(variables);
+        let seed = self.state().seed(loss)?;
+        let seed = seed.as_ref().map(|seed| [seed]);
+        let seed = seed.as_ref().map(|seed| &seed[..]);
         // The step takes the gradients over, so that none lives beyond its use.
-        step::run(self, tape.gradient(loss, &variables.list)?, &variables)
+        step::run(self, tape.gradient_from(loss, seed, &variables.list)?, &variables)
     }
 
     /// Calls `loss` on a tape, and makes a step down its gradient with all trainable variables of `variables`, which may
@@ -142,10 +185,10 @@ pub trait Optimizer: Trackable {
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if there is no memory.
     fn build(&self, variables: &dyn Trackable) -> Result<()> {
-        step::build(self.state(), &self.slot_names(), &variables.trainable_variables())
+        step::build(self, &variables.trainable_variables())
     }
 
-    /// The number of steps made.
+    /// The number of steps made; with `gradient_accumulation_steps`, those that changed the variables.
     fn iterations(&self) -> u64 {
         self.state().iterations()
     }
@@ -167,113 +210,198 @@ pub trait Optimizer: Trackable {
     fn set_learning_rate(&self, learning_rate: f32) -> Result<()> {
         self.state().set_learning_rate(learning_rate)
     }
-}
 
-macro_rules! pointers {
-    ($($pointer:ty),*) => {$(
-        impl<O: Optimizer + ?Sized> Optimizer for $pointer {
-            fn state(&self) -> &OptimizerState {
-                (**self).state()
-            }
-
-            fn slot_names(&self) -> Vec<&'static str> {
-                (**self).slot_names()
-            }
-
-            fn update(
-                &self,
-                step: &Step,
-                w: &Tensor,
-                g: &Tensor,
-                slots: &[Tensor],
-            ) -> Result<(Tensor, Vec<Tensor>)> {
-                (**self).update(step, w, g, slots)
-            }
-
-            fn apply_gradients(
-                &self,
-                grads: &[Option<Tensor>],
-                variables: &dyn Trackable,
-            ) -> Result<()> {
-                (**self).apply_gradients(grads, variables)
-            }
-
-            fn minimize(
-                &self,
-                loss: &Tensor,
-                tape: GradientTape,
-                variables: &dyn Trackable,
-            ) -> Result<()> {
-                (**self).minimize(loss, tape, variables)
-            }
-
-            fn build(&self, variables: &dyn Trackable) -> Result<()> {
-                (**self).build(variables)
-            }
-
-            fn iterations(&self) -> u64 {
-                (**self).iterations()
-            }
-
-            fn set_iterations(&self, iterations: u64) {
-                (**self).set_iterations(iterations);
-            }
-
-            fn learning_rate(&self) -> f32 {
-                (**self).learning_rate()
-            }
-
-            fn set_learning_rate(&self, learning_rate: f32) -> Result<()> {
-                (**self).set_learning_rate(learning_rate)
-            }
-        }
-    )*};
-}
-// An optimizer that a struct owns or shares: `Box<dyn Optimizer>`.
-pointers!(&O, Box<O>, Arc<O>);
-
-/// The numbers that vary from step to step, for an optimizer's formula.
-#[derive(Debug)]
-pub struct Step {
-    /// The number of this step, from 1.
-    number: u64,
-    learning_rate: f32,
-    /// The source of the next step's numbers.
-    pace: Arc<Pace>,
-}
-
-impl Step {
-    /// The number that `f` computes from the step's number (from 1) and the learning rate. Each step computes it anew;
-    /// other values that `f` holds must not change, and `f` must not use the optimizer.
+    /// Multiplies the loss by what the gradients will be divided by, if the optimizer scales losses; call it while the
+    /// tape records. Without that option it is the loss itself.
     ///
-    /// The step's number stays at 2^31 - 1 once it gets there.
+    /// # Errors
+    /// Those of the multiplication.
+    fn scale_loss(&self, loss: &Tensor) -> Result<Tensor> {
+        self.state().scale_loss(loss)
+    }
+
+    /// Ends a training with [`Optimizer::use_ema`]: the trainable variables of `variables` get their averages. Without
+    /// that option nothing changes.
+    ///
+    /// # Errors
+    /// [`Error::Check`](crate::Error::Check) if the optimizer has made no step with one of them.
+    fn finalize_variable_values(&self, variables: &dyn Trackable) -> Result<()> {
+        self.state().finalize(variables)
+    }
+
+    /// Sets what messages call the optimizer.
+    fn name(self, name: impl Into<String>) -> Self
+    where
+        Self: Sized,
+    {
+        self.state().set(|options| options.name = name.into());
+        self
+    }
+
+    /// Draws weights to 0: each step first takes `learning_rate weight_decay w` off a weight `w`.
+    fn weight_decay(self, weight_decay: f64) -> Self
+    where
+        Self: Sized,
+    {
+        self.state().set(|options| weight_decay::set(options, weight_decay));
+        self
+    }
+
+    /// Spares the variables from weight decay whose names (paths such as `dense/bias`) have one of these texts in them.
     ///
     /// ```
-    /// # use wgrad as tf;
-    /// # fn update(step: &tf::keras::optimizers::Step, m: &tf::Tensor) -> tf::Result<tf::Tensor> {
-    /// let beta = 0.9_f64;
-    /// let corrected = m.multiply(step.scalar(move |t, lr| lr / (1.0 - beta.powi(t))))?;
-    /// # Ok(corrected)
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::{Layer, layers::Dense};
+    /// use tf::keras::optimizers::{AdamW, Optimizer};
+    /// let layer = Dense::new(2);
+    /// layer.build([1, 3])?;
+    /// let adamw = AdamW::new(1e-3).exclude_from_weight_decay(["bias"]);
+    /// # Ok(())
     /// # }
     /// ```
-    pub fn scalar(&self, f: impl Fn(i32, f64) -> f64 + Send + Sync + 'static) -> Operand {
-        let at = |number, learning_rate: f32| {
-            (i32::try_from(number).unwrap_or(i32::MAX), f64::from(learning_rate))
-        };
-        let (t, learning_rate) = at(self.number, self.learning_rate);
-        let now = f(t, learning_rate);
-        Operand::Varying(Varying::new(now, || {
-            let pace = self.pace.clone();
-            move || {
-                let (made, learning_rate) = pace.now();
-                let (t, learning_rate) = at(made.saturating_add(1), learning_rate);
-                f(t, learning_rate).into()
-            }
-        }))
+    fn exclude_from_weight_decay<N: Into<String>>(
+        self,
+        var_names: impl IntoIterator<Item = N>,
+    ) -> Self
+    where
+        Self: Sized,
+    {
+        let names = var_names.into_iter().map(Into::into);
+        self.state()
+            .set(|options| weight_decay::exclude(options, |excluded| excluded.names.extend(names)));
+        self
     }
 
-    /// The learning rate at this step.
-    pub fn learning_rate(&self) -> Operand {
-        self.scalar(|_, learning_rate| learning_rate)
+    /// Spares these variables from weight decay: those that a layer has at this time, or a list.
+    fn exclude_variables_from_weight_decay(self, variables: &dyn Trackable) -> Self
+    where
+        Self: Sized,
+    {
+        let ids = variables.variables().into_iter().map(|variable| variable.id());
+        self.state().set(|options| {
+            weight_decay::exclude(options, |excluded| excluded.variables.extend(ids))
+        });
+        self
     }
+
+    /// Scales each gradient whose norm is above `clipnorm` down to that norm.
+    fn clipnorm(self, clipnorm: f64) -> Self
+    where
+        Self: Sized,
+    {
+        let stage = Arc::new(clipping::ByNorm(clipnorm));
+        self.state().set(|options| options.clip("clipnorm", clipnorm, stage));
+        self
+    }
+
+    /// Cuts each element of a gradient to `-clipvalue` to `clipvalue`.
+    fn clipvalue(self, clipvalue: f64) -> Self
+    where
+        Self: Sized,
+    {
+        let stage = Arc::new(clipping::ByValue(clipvalue));
+        self.state().set(|options| options.clip("clipvalue", clipvalue, stage));
+        self
+    }
+
+    /// Scales all gradients down together if their norm, as one vector, is above `global_clipnorm`.
+    fn global_clipnorm(self, global_clipnorm: f64) -> Self
+    where
+        Self: Sized,
+    {
+        let stage = Arc::new(clipping::ByGlobalNorm(global_clipnorm));
+        self.state().set(|options| options.clip("global_clipnorm", global_clipnorm, stage));
+        self
+    }
+
+    /// Sets whether the optimizer keeps a moving average of each weight. The weights get these values in
+    /// [`Optimizer::finalize_variable_values`].
+    fn use_ema(self, use_ema: bool) -> Self
+    where
+        Self: Sized,
+    {
+        self.state().set(|options| {
+            options.set(Place::Average, use_ema.then(|| Arc::new(averaging::Averaging) as _));
+        });
+        self
+    }
+
+    /// Sets how slowly the average forgets, from 0 to 1; it is 0.99 otherwise.
+    fn ema_momentum(self, ema_momentum: f64) -> Self
+    where
+        Self: Sized,
+    {
+        self.state().set(|options| {
+            options.require("ema_momentum", ema_momentum, Within::Unit);
+            options.ema_momentum = ema_momentum;
+        });
+        self
+    }
+
+    /// Lets the averages become the weights after every `ema_overwrite_frequency` steps, too.
+    fn ema_overwrite_frequency(self, ema_overwrite_frequency: u64) -> Self
+    where
+        Self: Sized,
+    {
+        self.state().set(|options| {
+            let often = ema_overwrite_frequency;
+            options.require("ema_overwrite_frequency", often as f64, Within::Positive);
+            options.ema_overwrite_frequency = (often > 0).then_some(often);
+        });
+        self
+    }
+
+    /// Sets the number by which [`Optimizer::scale_loss`] multiplies, and by which a step divides the gradients.
+    fn loss_scale_factor(self, loss_scale_factor: f64) -> Self
+    where
+        Self: Sized,
+    {
+        self.state().set(|options| {
+            options.require("loss_scale_factor", loss_scale_factor, Within::Positive);
+            options.loss_scale_factor = loss_scale_factor;
+            options.set(Place::Scale, Some(Arc::new(loss_scale::Factor)));
+        });
+        self
+    }
+
+    /// Lets variables change only every `gradient_accumulation_steps` times that gradients are applied (at least 2), by
+    /// the gradients' mean. A schedule goes by the times, [`Optimizer::iterations`] by the changes.
+    fn gradient_accumulation_steps(self, gradient_accumulation_steps: u64) -> Self
+    where
+        Self: Sized,
+    {
+        let several = gradient_accumulation_steps;
+        self.state().set(|options: &mut Options| {
+            if several < 2 {
+                options.refuse(format!(
+                    "gradient_accumulation_steps is {several}; it must be at least 2"
+                ));
+            }
+            options.gradient_accumulation_steps = several.max(1);
+            options.set(Place::Accumulate, Some(Arc::new(accumulation::Accumulation)));
+        });
+        self.state().set_gradients(several);
+        self
+    }
+}
+
+/// The slots as a formula wants them.
+fn slots<'a, const N: usize>(
+    optimizer: &OptimizerState,
+    slots: &'a [Tensor],
+) -> Result<&'a [Tensor; N]> {
+    slots.try_into().map_err(|_| {
+        Error::Shape(message!(
+            "{}: update was given {} slots; it needs {N}.",
+            optimizer.name(),
+            slots.len()
+        ))
+    })
+}
+
+/// A slot that starts at a number.
+fn constant_slot(variable: &Variable, value: f64) -> Result<Tensor> {
+    let start = variable.peek();
+    start.device().scope(|| Tensor::full(variable.shape(), value as f32))?.cast(variable.dtype())
 }

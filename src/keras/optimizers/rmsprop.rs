@@ -1,9 +1,11 @@
 //! [`RmsProp`]: divides steps by the size of an element's recent gradients.
 
+use super::options::Within;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
+use crate::variable::Variable;
 
 /// RMSprop (Hinton 2012) in Keras's form: `v = rho v + (1 - rho) g^2`, `w -= lr g / sqrt(v + epsilon)`.
 ///
@@ -41,18 +43,21 @@ impl RmsProp {
 
     /// Sets how slowly the means forget, from 0 to below 1.
     pub fn rho(mut self, rho: f64) -> Self {
+        self.state.require("rho", rho, Within::Share);
         self.rho = rho;
         self
     }
 
-    /// Sets how much of the last step the next one repeats, from 0 to below 1.
+    /// Sets how much of the last step the next one repeats, from 0 to 1.
     pub fn momentum(mut self, momentum: f64) -> Self {
+        self.state.require("momentum", momentum, Within::Unit);
         self.momentum = momentum;
         self
     }
 
     /// Sets the number that keeps the division from blowing up where gradients are tiny.
     pub fn epsilon(mut self, epsilon: f64) -> Self {
+        self.state.require("epsilon", epsilon, Within::NotNegative);
         self.epsilon = epsilon;
         self
     }
@@ -69,7 +74,7 @@ impl Optimizer for RmsProp {
         &self.state
     }
 
-    fn slot_names(&self) -> Vec<&'static str> {
+    fn slot_names(&self, _: &Variable) -> Vec<&'static str> {
         let mut names = vec!["velocity"];
         names.extend((self.momentum > 0.0).then_some("momentum"));
         names.extend(self.centered.then_some("average_gradient"));
@@ -83,12 +88,12 @@ impl Optimizer for RmsProp {
         g: &Tensor,
         slots: &[Tensor],
     ) -> Result<(Tensor, Vec<Tensor>)> {
-        let wanted = self.slot_names();
-        if slots.len() != wanted.len() {
+        let wanted = 1 + usize::from(self.momentum > 0.0) + usize::from(self.centered);
+        if slots.len() != wanted {
             return Err(Error::Shape(message!(
-                "rmsprop: update was given {} slots; it needs {}.",
-                slots.len(),
-                wanted.join(" and ")
+                "{}: update was given {} slots; it needs {wanted}.",
+                self.state.name(),
+                slots.len()
             )));
         }
         let mean =

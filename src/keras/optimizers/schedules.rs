@@ -2,14 +2,266 @@
 //!
 //! The host computes them, and a step takes the number as a runtime scalar, so every step runs the same plan.
 
+use crate::error::{Error, Result, message};
+
 /// A learning rate for each step: a type of the program's own, or a function of the count of steps.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::keras::optimizers::{Adam, Optimizer, schedules::{CosineDecay, Schedule}};
+/// let schedule = CosineDecay::new(0.0, 900).warmup_target(0.1).warmup_steps(100);
+/// assert_eq!([schedule.at(0), schedule.at(50), schedule.at(100), schedule.at(1000)], [0.0, 0.05, 0.1, 0.0]);
+/// let adam = Adam::new(schedule);
+/// assert_eq!(adam.learning_rate(), 0.0);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Schedule: Send + Sync {
     /// The learning rate of the step that comes after `step` steps.
     fn at(&self, step: u64) -> f64;
+
+    /// Says what is wrong with the numbers that the schedule was given. An optimizer asks before each step.
+    ///
+    /// # Errors
+    /// [`Error::Index`] if one is out of its range.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl<F: Fn(u64) -> f64 + Send + Sync> Schedule for F {
     fn at(&self, step: u64) -> f64 {
         self(step)
+    }
+}
+
+/// Refuses a count of steps that is 0.
+fn some(schedule: &str, name: &str, steps: u64) -> Result<()> {
+    match steps {
+        0 => Err(Error::Index(message!("{schedule}: {name} is 0; it must be at least 1."))),
+        _ => Ok(()),
+    }
+}
+
+macro_rules! schedule {
+    (
+        $(#[$doc:meta])*
+        $name:ident($($required:ident: $required_type:ty $(as $required_argument:ty)?),*) {
+            $($(#[$option_doc:meta])* $option:ident: $type:ty $(as $argument:ty)? = $default:expr,)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name {
+            $($required: $required_type,)*
+            $($option: $type,)*
+        }
+
+        impl $name {
+            /// The schedule with Keras's defaults.
+            pub fn new(
+                $($required: schedule!(@argument $required_type $(, $required_argument)?)),*
+            ) -> Self {
+                $name { $($required: $required.into(),)* $($option: $default,)* }
+            }
+
+            $(
+                $(#[$option_doc])*
+                #[must_use]
+                pub fn $option(mut self, $option: schedule!(@argument $type $(, $argument)?)) -> Self {
+                    self.$option = $option.into();
+                    self
+                }
+            )*
+        }
+    };
+    (@argument $type:ty) => { $type };
+    (@argument $type:ty, $argument:ty) => { $argument };
+}
+// `schedule! { ExponentialDecay(decay_steps: u64) { staircase: bool = false, } }` becomes the struct, `new(decay_steps)`
+// and a method that sets `staircase`.
+
+schedule! {
+    /// `initial decay_rate^(step / decay_steps)`
+    ExponentialDecay(initial_learning_rate: f64, decay_steps: u64, decay_rate: f64) {
+        /// Sets whether the rate changes only every `decay_steps` steps.
+        staircase: bool = false,
+    }
+}
+
+impl Schedule for ExponentialDecay {
+    fn at(&self, step: u64) -> f64 {
+        let power = parts(step, self.decay_steps, self.staircase);
+        self.initial_learning_rate * self.decay_rate.powf(power)
+    }
+
+    fn check(&self) -> Result<()> {
+        some("ExponentialDecay", "decay_steps", self.decay_steps)
+    }
+}
+
+/// `step / steps`, whole if the schedule is a staircase.
+fn parts(step: u64, steps: u64, staircase: bool) -> f64 {
+    let parts = step as f64 / steps as f64;
+    if staircase { parts.floor() } else { parts }
+}
+
+schedule! {
+    /// `initial / (1 + decay_rate step / decay_steps)`
+    InverseTimeDecay(initial_learning_rate: f64, decay_steps: u64, decay_rate: f64) {
+        /// Sets whether the rate changes only every `decay_steps` steps.
+        staircase: bool = false,
+    }
+}
+
+impl Schedule for InverseTimeDecay {
+    fn at(&self, step: u64) -> f64 {
+        let parts = parts(step, self.decay_steps, self.staircase);
+        self.initial_learning_rate / (1.0 + self.decay_rate * parts)
+    }
+
+    fn check(&self) -> Result<()> {
+        some("InverseTimeDecay", "decay_steps", self.decay_steps)
+    }
+}
+
+schedule! {
+    /// `values[i]` up to and with the step `boundaries[i]`, beyond the last boundary the last value.
+    PiecewiseConstantDecay(boundaries: Vec<u64> as impl Into<Vec<u64>>, values: Vec<f64> as impl Into<Vec<f64>>) {}
+}
+
+impl Schedule for PiecewiseConstantDecay {
+    fn at(&self, step: u64) -> f64 {
+        let passed = self.boundaries.iter().filter(|&&boundary| step > boundary).count();
+        // A wrong number of values is no rate.
+        self.values.get(passed).copied().unwrap_or(f64::NAN)
+    }
+
+    fn check(&self) -> Result<()> {
+        let Self { boundaries, values } = self;
+        if values.len() != boundaries.len() + 1 {
+            return Err(Error::Index(message!(
+                "PiecewiseConstantDecay: there are {} boundaries and {} values; there must be one value more than \
+                 boundaries.",
+                boundaries.len(),
+                values.len()
+            )));
+        }
+        if !boundaries.is_sorted() {
+            return Err(Error::Index(message!(
+                "PiecewiseConstantDecay: the boundaries are {boundaries:?}; they must not fall."
+            )));
+        }
+        Ok(())
+    }
+}
+
+schedule! {
+    /// `(initial - end) (1 - step / decay_steps)^power + end`, and `end` after `decay_steps`.
+    PolynomialDecay(initial_learning_rate: f64, decay_steps: u64) {
+        /// Sets the rate at the end.
+        end_learning_rate: f64 = 1e-4,
+        /// Sets the power; 1 is a straight line.
+        power: f64 = 1.0,
+        /// Sets whether the rate rises again after each `decay_steps` and falls over as many steps more than before.
+        cycle: bool = false,
+    }
+}
+
+impl Schedule for PolynomialDecay {
+    fn at(&self, step: u64) -> f64 {
+        let steps = self.decay_steps as f64;
+        let turns = if self.cycle { (step as f64 / steps).ceil().max(1.0) } else { 1.0 };
+        let left = 1.0 - (step as f64 / (steps * turns)).min(1.0);
+        (self.initial_learning_rate - self.end_learning_rate) * left.powf(self.power)
+            + self.end_learning_rate
+    }
+
+    fn check(&self) -> Result<()> {
+        some("PolynomialDecay", "decay_steps", self.decay_steps)
+    }
+}
+
+schedule! {
+    /// `top ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha)`, and `top alpha` after `decay_steps`
+    /// (Loshchilov and Hutter 2017).
+    ///
+    /// Without a warm-up, `top` is the initial learning rate. With a `warmup_target` that is `top`, and before the decay the
+    /// rate rises to it from the initial one in a line, over `warmup_steps`.
+    CosineDecay(initial_learning_rate: f64, decay_steps: u64) {
+        /// Sets the part of the top that stays at the end.
+        alpha: f64 = 0.0,
+        /// Sets the rate at the end of a warm-up.
+        warmup_target: Option<f64> as impl Into<Option<f64>> = None,
+        /// Sets the steps of a warm-up.
+        warmup_steps: u64 = 0,
+    }
+}
+
+impl Schedule for CosineDecay {
+    fn at(&self, step: u64) -> f64 {
+        let start = self.initial_learning_rate;
+        let (top, step) = match self.warmup_target {
+            None => (start, step),
+            Some(target) if step < self.warmup_steps => {
+                return start + (target - start) * (step as f64 / self.warmup_steps as f64);
+            }
+            Some(target) => (target, step - self.warmup_steps),
+        };
+        let done = (step as f64 / self.decay_steps as f64).min(1.0);
+        top * ((1.0 - self.alpha) * cosine(done) + self.alpha)
+    }
+
+    fn check(&self) -> Result<()> {
+        some("CosineDecay", "decay_steps", self.decay_steps)
+    }
+}
+
+/// From 1 to 0 while `done` goes from 0 to 1.
+fn cosine(done: f64) -> f64 {
+    0.5 * (1.0 + (std::f64::consts::PI * done).cos())
+}
+
+schedule! {
+    /// [`CosineDecay`] that starts again after `first_decay_steps`, each time `m_mul` times as high and over `t_mul` times
+    /// as many steps (Loshchilov and Hutter 2017).
+    CosineDecayRestarts(initial_learning_rate: f64, first_decay_steps: u64) {
+        /// Sets by what each decay is longer than the one before, at least 1.
+        t_mul: f64 = 2.0,
+        /// Sets by what each decay is higher than the one before.
+        m_mul: f64 = 1.0,
+        /// Sets the part of the initial rate that stays at the end of a decay.
+        alpha: f64 = 0.0,
+    }
+}
+
+impl Schedule for CosineDecayRestarts {
+    fn at(&self, step: u64) -> f64 {
+        let done = step as f64 / self.first_decay_steps as f64;
+        let (restart, done) = if self.t_mul == 1.0 {
+            (done.floor(), done.fract())
+        } else {
+            // The decays before number i are as long as (t^i - 1) / (t - 1) first ones together.
+            let before = |i: f64| (self.t_mul.powf(i) - 1.0) / (self.t_mul - 1.0);
+            let mut restart = ((1.0 + done * (self.t_mul - 1.0)).ln() / self.t_mul.ln()).floor();
+            // The logarithm may miss a restart by its last bit.
+            if before(restart + 1.0) <= done {
+                restart += 1.0;
+            }
+            (restart, (done - before(restart)) / self.t_mul.powf(restart))
+        };
+        let height = self.m_mul.powf(restart) * cosine(done);
+        self.initial_learning_rate * ((1.0 - self.alpha) * height + self.alpha)
+    }
+
+    fn check(&self) -> Result<()> {
+        some("CosineDecayRestarts", "first_decay_steps", self.first_decay_steps)?;
+        if self.t_mul >= 1.0 && self.t_mul.is_finite() {
+            return Ok(());
+        }
+        Err(Error::Index(message!(
+            "CosineDecayRestarts: t_mul is {}; it must be a number, at least 1.",
+            self.t_mul
+        )))
     }
 }

@@ -1,9 +1,11 @@
 //! [`Sgd`]: gradient descent, with or without momentum.
 
+use super::options::Within;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
+use crate::variable::Variable;
 
 /// `w -= lr g`; with momentum `p`: `v = p v - lr g`, `w += v`; with Nesterov's: `w += p v - lr g` for the new `v`.
 ///
@@ -31,8 +33,9 @@ impl Sgd {
         Sgd { state: OptimizerState::new("sgd", learning_rate), momentum: 0.0, nesterov: false }
     }
 
-    /// Sets how much of the last step the next one repeats, from 0 to below 1.
+    /// Sets how much of the last step the next one repeats, from 0 to 1.
     pub fn momentum(mut self, momentum: f64) -> Self {
+        self.state.require("momentum", momentum, Within::Unit);
         self.momentum = momentum;
         self
     }
@@ -49,7 +52,7 @@ impl Optimizer for Sgd {
         &self.state
     }
 
-    fn slot_names(&self) -> Vec<&'static str> {
+    fn slot_names(&self, _: &Variable) -> Vec<&'static str> {
         if self.momentum == 0.0 { vec![] } else { vec!["momentum"] }
     }
 

@@ -1,134 +1,183 @@
 //! The state that an optimizer keeps between steps.
 
-use std::collections::HashSet;
-use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::error::{Error, Result, message};
-use crate::graph::{HashIndex, Mixer};
-use crate::sorted::sorted_by_key;
-use crate::trackable::{HostState, NamedArray, Parts, Slot, SlotOwner, Trackable};
-use crate::variable::Variable;
-
+use super::memory::Memory;
+use super::options::{Options, Place, Trainable, Within};
+use super::pace::Pace;
 use super::{LearningRate, Step};
+use crate::error::{Error, Result, message};
+use crate::tensor::Tensor;
+use crate::trackable::{HostState, NamedArray, Parts, Slot, SlotOwner, Trackable};
 
-/// An optimizer's name, learning rate, count of steps and slots.
+/// An optimizer's options, learning rate, count of steps and slots.
 #[derive(Debug)]
 pub struct OptimizerState {
-    name: String,
+    options: Mutex<Arc<Options>>,
     pace: Arc<Pace>,
     memory: Mutex<Memory>,
+    /// The identities of the losses that were scaled last.
+    scaled: Mutex<Vec<u64>>,
     /// A step holds this lock to its end, so that two threads' steps come one after the other. It is not `memory`'s
     /// lock, so a formula may ask for the learning rate.
     turn: Mutex<()>,
 }
 
-/// The count of steps made and the learning rate, shared with the functions that compute a step's numbers from them.
-#[derive(Debug)]
-pub(super) struct Pace(Mutex<(u64, LearningRate)>);
-
-impl Pace {
-    /// The count, and the learning rate of the next step.
-    pub(super) fn now(&self) -> (u64, f32) {
-        // A schedule of the program's own may do anything, so it runs without the lock.
-        let (made, rate) = self.lock().clone();
-        (made, rate.at(made))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (u64, LearningRate)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The slots of a variable, with their names.
-type Slots = Vec<(String, Slot)>;
-
-#[derive(Debug)]
-pub(super) struct Memory {
-    /// The slots of each variable, by its identity, in the order in which the variables came.
-    kept: Vec<(u64, Slots)>,
-    /// Finds the place in `kept` by a variable's identity.
-    places: HashIndex,
-    /// The identities of the slots that this step has made.
-    new: HashSet<u64, BuildHasherDefault<Mixer>>,
-    /// The variables whose lack of a gradient was logged.
-    pub(super) warned: HashSet<u64, BuildHasherDefault<Mixer>>,
-}
+/// So many losses may have been scaled before the first of them is minimized.
+const SCALED: usize = 16;
 
 impl OptimizerState {
     /// A state before the first step; messages call the optimizer `name`.
     pub fn new(name: impl Into<String>, learning_rate: impl Into<LearningRate>) -> Self {
-        let memory = Memory {
-            kept: Vec::new(),
-            places: HashIndex::default(),
-            new: HashSet::default(),
-            warned: HashSet::default(),
-        };
-        let pace = Arc::new(Pace(Mutex::new((0, learning_rate.into()))));
         OptimizerState {
-            name: name.into(),
-            pace,
-            memory: Mutex::new(memory),
+            options: Mutex::new(Arc::new(Options::new(name.into()))),
+            pace: Arc::new(Pace::new(learning_rate.into())),
+            memory: Mutex::default(),
+            scaled: Mutex::default(),
             turn: Mutex::default(),
         }
     }
 
     /// The optimizer's name.
-    pub fn name(&self) -> &str {
-        &self.name
+    pub fn name(&self) -> String {
+        self.options().name.clone()
+    }
+
+    pub(super) fn options(&self) -> Arc<Options> {
+        lock(&self.options).clone()
+    }
+
+    /// Changes the options.
+    pub(super) fn set(&self, change: impl FnOnce(&mut Options)) {
+        change(Arc::make_mut(&mut lock(&self.options)));
+    }
+
+    /// Notes that an option is not within its range; the next step says so.
+    pub(super) fn require(&self, option: &str, value: f64, within: Within) {
+        self.set(|options| options.require(option, value, within));
+    }
+
+    pub(super) fn set_gradients(&self, gradients: u64) {
+        self.pace.lock().gradients = gradients.max(1);
+    }
+
+    /// How often gradients were applied.
+    pub(super) fn made(&self) -> u64 {
+        self.pace.lock().made
+    }
+
+    pub(super) fn set_made(&self, made: u64) {
+        self.pace.lock().made = made;
     }
 
     pub(super) fn iterations(&self) -> u64 {
-        self.pace.lock().0
+        self.pace.lock().steps()
     }
 
     pub(super) fn set_iterations(&self, iterations: u64) {
-        self.pace.lock().0 = iterations;
+        let mut count = self.pace.lock();
+        count.made = iterations.saturating_mul(count.gradients);
     }
 
     pub(super) fn learning_rate(&self) -> f32 {
-        self.pace.now().1
+        self.pace.now().rate()
+    }
+
+    pub(super) fn has_schedule(&self) -> bool {
+        self.pace.lock().rate.is_schedule()
     }
 
     pub(super) fn set_learning_rate(&self, learning_rate: f32) -> Result<()> {
-        let mut pace = self.pace.lock();
-        if pace.1.is_schedule() {
+        let mut count = self.pace.lock();
+        if count.rate.is_schedule() {
+            drop(count);
             return Err(Error::Check(message!(
                 "{}: the learning rate follows a schedule, so it cannot be set to {learning_rate}. Make the optimizer \
                  with a number, or let the schedule give that rate.",
-                self.name
+                self.name()
             )));
         }
-        pace.1 = learning_rate.into();
+        count.rate = learning_rate.into();
         Ok(())
     }
 
     /// The step that comes next.
     pub(super) fn step(&self) -> Result<Step> {
-        let (made, learning_rate) = self.pace.now();
-        let number = made.checked_add(1).ok_or_else(|| {
-            Error::Checkpoint(message!(
-                "{}: {made} steps were made, and there is no number for another. Set the count with set_iterations.",
-                self.name
-            ))
-        })?;
-        Ok(Step { number, learning_rate, pace: self.pace.clone() })
+        let count = self.pace.now();
+        let name = || self.name();
+        if count.made == u64::MAX {
+            return Err(Error::Checkpoint(message!(
+                "{}: {} steps were made, and there is no number for another. Set the count with set_iterations.",
+                name(),
+                count.made
+            )));
+        }
+        count.rate.check()?;
+        let learning_rate = count.rate();
+        if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
+            return Err(Error::Index(message!(
+                "{}: the learning rate after {} steps is {learning_rate}; it must be a number, at least 0. Set another, \
+                 or mend the schedule.",
+                name(),
+                count.made
+            )));
+        }
+        Ok(Step { number: count.steps() + 1, learning_rate, pace: self.pace.clone() })
     }
 
     pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.turn)
     }
 
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.memory)
     }
+
+    pub(super) fn memory_cell(&self) -> &Mutex<Memory> {
+        &self.memory
+    }
+
+    pub(super) fn scale_loss(&self, loss: &Tensor) -> Result<Tensor> {
+        let options = self.options();
+        let Some(stage) = options.stage(Place::Scale) else { return Ok(loss.clone()) };
+        options.check()?;
+        let scaled = stage.scale_loss(&options, loss)?;
+        let mut known = lock(&self.scaled);
+        known.truncate(SCALED - 1);
+        known.insert(0, scaled.id());
+        Ok(scaled)
+    }
+
+    /// The gradient of what the step wants for `loss`, unless that is 1: of a scaled loss, if `loss` is not scaled.
+    pub(super) fn seed(&self, loss: &Tensor) -> Result<Option<Tensor>> {
+        let options = self.options();
+        let Some(stage) = options.stage(Place::Scale) else { return Ok(None) };
+        if lock(&self.scaled).contains(&loss.id()) {
+            return Ok(None);
+        }
+        options.check()?;
+        let ones = loss.ones_like()?;
+        stage.scale_loss(&options, &ones)?.cast(loss.dtype()).map(Some)
+    }
+
+    pub(super) fn finalize(&self, variables: &dyn Trackable) -> Result<()> {
+        let options = self.options();
+        let mut stages = options.stages();
+        stages.try_for_each(|stage| {
+            stage.finalize(&options.name, &self.memory(), &Trainable::of(variables))
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Trackable for OptimizerState {
     fn track(&self, parts: &mut Parts<'_>) {
-        parts.number("iterations", || self.iterations(), |made| self.set_iterations(made));
+        parts.number("iterations", || self.made(), |made| self.set_made(made));
         // A schedule follows from the count.
-        if !self.pace.lock().1.is_schedule() {
+        if !self.has_schedule() {
             parts.state("learning_rate", &Rate(self));
         }
         parts.slots(self);
@@ -154,74 +203,10 @@ impl HostState for Rate<'_> {
 
 impl SlotOwner for OptimizerState {
     fn slots(&self) -> Vec<(u64, String, Slot)> {
-        let memory = self.memory();
-        let of = |(of, slots): &(u64, Slots)| {
-            let slot = |(name, slot): &(String, Slot)| (*of, name.clone(), slot.clone());
-            slots.iter().map(slot).collect::<Vec<_>>()
-        };
-        memory.kept.iter().flat_map(of).collect()
+        self.memory().all()
     }
 
     fn leave(&self, of: u64, name: &str, value: NamedArray<'static>) {
-        let _ = self.memory().slot(of, name).leave(value);
-    }
-}
-
-impl Memory {
-    /// The slots of `variable`; new ones start at the values that a checkpoint left for them, or at 0.
-    pub(super) fn slots(&mut self, names: &[&str], variable: &Variable) -> Result<Vec<Variable>> {
-        let mut slots = Vec::with_capacity(names.len());
-        for name in names {
-            let slot = self.slot(variable.id(), name).clone();
-            let made = slot.get_or_make(|left| match left {
-                Some(left) => {
-                    let start = variable.peek();
-                    start.device().scope(|| left.to_tensor(variable.shape(), variable.dtype()))
-                }
-                None => {
-                    self.new.insert(slot.id());
-                    variable.peek().zeros_like()
-                }
-            })?;
-            slots.push(made.clone());
-        }
-        // A checkpoint may have left them in another order.
-        let place = self.places.get(&variable.id()).map_or(0, |place| *place as usize);
-        if let Some((_, kept)) = self.kept.get_mut(place) {
-            if kept.iter().zip(names).any(|((known, _), name)| known != name) {
-                let place =
-                    |(known, _): &(String, Slot)| names.iter().position(|name| name == known);
-                *kept = sorted_by_key(std::mem::take(kept), place);
-            }
-        }
-        Ok(slots)
-    }
-
-    /// The slot `name` of the variable `of`; its own variable may not exist yet.
-    fn slot(&mut self, of: u64, name: &str) -> &Slot {
-        let next = self.kept.len();
-        let place = *self.places.entry(of).or_insert(next as u32) as usize;
-        if place == next {
-            self.kept.push((of, Slots::new()));
-        }
-        let slots = &mut self.kept[place].1;
-        let at = slots.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
-            slots.push((name.to_string(), Slot::new(false)));
-            slots.len() - 1
-        });
-        &slots[at].1
-    }
-
-    /// Keeps all slots for good: a step begins, or has succeeded.
-    pub(super) fn keep(&mut self) {
-        self.new.clear();
-    }
-
-    /// Drops the slots that this step has made: the device may never have computed their values.
-    pub(super) fn forget(&mut self) {
-        for (_, slots) in &mut self.kept {
-            slots.retain(|(_, slot)| !self.new.contains(&slot.id()));
-        }
-        self.new.clear();
+        self.memory().leave(of, name, value);
     }
 }

@@ -4,39 +4,23 @@
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
+use super::memory::Start;
+use super::options::{Change, Options, Pairs, Round, Trainable};
 use super::{Optimizer, OptimizerState, Step};
-use crate::error::{DeviceFault, Error, Result, message};
+use crate::error::{Error, Result, message};
 use crate::graph::Mixer;
 use crate::tensor::Tensor;
-use crate::trackable::{self, Trackable};
+use crate::trackable;
 use crate::variable::Variable;
 
 /// Computes a variable's new value and those of its slots.
 type Update<'a> = dyn Fn(&Step, &Tensor, &Tensor, &[Tensor]) -> Result<(Tensor, Vec<Tensor>)> + 'a;
 
-/// An optimizer's formula and the names of its slots.
+/// An optimizer's formula and its slots.
 struct Formula<'a> {
     update: &'a Update<'a>,
-    slots: &'a [&'a str],
-}
-
-/// The variables that a step changes, and the part that owns them.
-pub(super) struct Trainable<'a> {
-    root: &'a dyn Trackable,
-    pub(super) list: Vec<Variable>,
-}
-
-impl<'a> Trainable<'a> {
-    pub(super) fn of(root: &'a dyn Trackable) -> Self {
-        Trainable { root, list: root.trainable_variables() }
-    }
-
-    /// The name of a variable, for a message.
-    fn name(&self, variable: &Variable) -> String {
-        let named = trackable::named_trainable(self.root);
-        let found = named.into_iter().find(|(_, known)| known.id() == variable.id());
-        found.map_or_else(|| "variable".to_string(), |(name, _)| name)
-    }
+    slots: &'a dyn Fn(&Variable) -> Vec<&'static str>,
+    start: &'a Start<'a>,
 }
 
 /// Makes a step.
@@ -45,9 +29,11 @@ pub(super) fn run<O: Optimizer + ?Sized>(
     grads: Vec<Option<Tensor>>,
     variables: &Trainable<'_>,
 ) -> Result<()> {
-    let update =
-        |step: &Step, w: &Tensor, g: &Tensor, slots: &[Tensor]| optimizer.update(step, w, g, slots);
-    let formula = Formula { update: &update, slots: &optimizer.slot_names() };
+    let formula = Formula {
+        update: &|step, w, g, slots| optimizer.update(step, w, g, slots),
+        slots: &|variable| optimizer.slot_names(variable),
+        start: &|name, variable| optimizer.slot_start(name, variable),
+    };
     make(optimizer.state(), &formula, grads, variables)
 }
 
@@ -59,22 +45,29 @@ fn make(
     variables: &Trainable<'_>,
 ) -> Result<()> {
     let _turn = state.turn();
+    let options = state.options();
+    options.check()?;
     let pairs = pairs(state, grads, variables)?;
     state.memory().keep();
-    let done = new_values(state, formula, pairs, variables).and_then(commit);
+    let done = new_values(state, &options, formula, pairs, variables).and_then(commit);
     match done {
-        Ok(()) => state.set_iterations(state.iterations().saturating_add(1)),
+        Ok(()) => state.set_made(state.made().saturating_add(1)),
         Err(_) => state.memory().forget(),
     }
     done
 }
 
 /// Makes the slots of `variables`.
-pub(super) fn build(state: &OptimizerState, names: &[&str], variables: &[Variable]) -> Result<()> {
+pub(super) fn build<O: Optimizer + ?Sized>(optimizer: &O, variables: &[Variable]) -> Result<()> {
+    let state = optimizer.state();
     let _turn = state.turn();
     let mut memory = state.memory();
     memory.keep();
-    let made = variables.iter().try_for_each(|v| memory.slots(names, v).map(drop));
+    let made = variables.iter().try_for_each(|variable| {
+        let names = optimizer.slot_names(variable);
+        let start = |name: &str, of: &Variable| optimizer.slot_start(name, of);
+        memory.slots(&names, variable, &start).map(drop)
+    });
     let made = made.and_then(|()| flush(variables));
     if made.is_err() {
         memory.forget();
@@ -87,8 +80,8 @@ fn pairs<'a>(
     state: &OptimizerState,
     grads: Vec<Option<Tensor>>,
     variables: &'a Trainable<'_>,
-) -> Result<Vec<(&'a Variable, Tensor)>> {
-    let optimizer = state.name();
+) -> Result<Pairs<'a>> {
+    let optimizer = &state.options().name;
     check(optimizer, &grads, variables)?;
     let mut memory = state.memory();
     let mut pairs = Vec::with_capacity(variables.list.len());
@@ -155,68 +148,54 @@ fn check(optimizer: &str, grads: &[Option<Tensor>], variables: &Trainable<'_>) -
     }
 }
 
-/// Checks that a slot is on its variable's device.
-fn check_device(
-    optimizer: &str,
-    slot: (&str, &Variable),
-    variable: &Variable,
-    variables: &Trainable<'_>,
-) -> Result<()> {
-    let (kept, wanted) = (slot.1.peek(), variable.peek());
-    if kept.device() == wanted.device() {
-        return Ok(());
-    }
-    Err(Error::Device(
-        DeviceFault::Mismatch,
-        message!(
-            "{optimizer}: the slot '{}' of '{}' is on {:?} and its variable on {:?}. Assign values on the new device to \
-             the optimizer's variables too, or make a new optimizer.",
-            slot.0,
-            variables.name(variable),
-            kept.device(),
-            wanted.device()
-        ),
-    ))
-}
-
-/// A variable and its new value.
-type Change = (Variable, Tensor);
-
 fn new_values(
     state: &OptimizerState,
+    options: &Options,
     formula: &Formula<'_>,
-    pairs: Vec<(&Variable, Tensor)>,
+    mut pairs: Pairs<'_>,
     variables: &Trainable<'_>,
 ) -> Result<Vec<Change>> {
-    let Formula { slots: names, update } = formula;
-    let step = state.step()?;
-    let mut changes = Vec::with_capacity(pairs.len() * (1 + names.len()));
+    let (step, made, memory) = (state.step()?, state.made(), state.memory_cell());
+    let changes = Vec::with_capacity(pairs.len() * 3);
+    let mut round = Round { options, step, made, variables, memory, changes, wanted: None };
+    for stage in options.stages() {
+        pairs = stage.gradients(&mut round, pairs)?;
+    }
     // The loop drops each gradient after its use, so that the plan need not keep its memory.
     for (variable, grad) in pairs {
-        let slots = state.memory().slots(names, variable)?;
-        for (name, slot) in names.iter().zip(&slots) {
-            check_device(state.name(), (name, slot), variable, variables)?;
-        }
+        let slots = round.slots(&(formula.slots)(variable), variable, formula.start)?;
         // No outer tape records a step.
         let before: Vec<Tensor> = slots.iter().map(Variable::read_stopped).collect();
-        let w = variable.read_stopped();
-        let (value, after) = update(&step, &w, &grad.stop_gradient(), &before)?;
+        let mut w = variable.read_stopped();
+        for stage in options.stages() {
+            w = stage.start(&round, variable, w)?;
+        }
+        let grad = grad.stop_gradient().cast(variable.dtype())?;
+        let (value, after) = (formula.update)(&round.step, &w, &grad, &before)?;
         if after.len() != slots.len() {
             return Err(Error::Shape(message!(
                 "{}: update gave {} slots; slot_names lists {}.",
-                state.name(),
+                options.name,
                 after.len(),
                 slots.len()
             )));
         }
-        let value = match variable.constraint() {
-            Some(constraint) => constraint(&value)?,
-            None => value,
-        };
-        changes.push((variable.clone(), value));
-        changes.extend(slots.into_iter().zip(after));
+        round.changes.push((variable.clone(), value));
+        round.changes.extend(slots.into_iter().zip(after));
     }
-    Ok(changes)
+    for stage in options.stages() {
+        stage.changes(&mut round)?;
+    }
+    for (variable, value) in &mut round.changes {
+        if let Some(constraint) = variable.constraint() {
+            *value = constraint(value)?;
+        }
+    }
+    // From the last to the first: the loss's scale came first, and closes.
+    for stage in options.stages().rev() {
+        stage.settle(&mut round)?;
+    }
+    Ok(round.changes)
 }
 
 /// Assigns the new values and flushes; after an error everything is as it was.

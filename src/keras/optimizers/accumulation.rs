@@ -1,0 +1,41 @@
+//! The stage that makes a step of several batches' gradients (`gradient_accumulation_steps`).
+
+use super::options::{Pairs, Round, Stage};
+use crate::error::Result;
+
+/// Adds gradients up; with the last of a step the formula gets their mean, and the sums start again at 0.
+#[derive(Debug)]
+pub(super) struct Accumulation;
+
+const SLOT: &str = "gradient_accumulator";
+
+impl Stage for Accumulation {
+    fn gradients<'v>(&self, round: &mut Round<'_>, pairs: Pairs<'v>) -> Result<Pairs<'v>> {
+        let several = round.options.gradient_accumulation_steps;
+        let last = (round.made + 1) % several == 0;
+        let mut means = Pairs::new();
+        for (variable, grad) in pairs {
+            let slot = round.slot(SLOT, variable)?;
+            let old = slot.read_stopped();
+            let sum = grad.stop_gradient().cast(variable.dtype())?.add(&old)?;
+            if last {
+                means.push((variable, sum.divide(several)?));
+                round.changes.push((slot, old.zeros_like()?));
+            } else {
+                round.changes.push((slot, sum));
+            }
+        }
+        if last {
+            // As Keras's, a step forgets also what it had of a variable that has no gradient now.
+            let places = round.places();
+            for variable in &round.variables.list {
+                let slot = round.memory().made(SLOT, variable);
+                if let Some(slot) = slot.filter(|slot| !places.contains_key(&slot.id())) {
+                    let zeros = slot.peek().zeros_like()?;
+                    round.changes.push((slot, zeros));
+                }
+            }
+        }
+        Ok(means)
+    }
+}

@@ -1,0 +1,70 @@
+//! [`Adadelta`]: divides steps by recent gradients, and multiplies them by recent steps.
+
+use super::options::Within;
+use super::{LearningRate, Optimizer, OptimizerState, Step};
+use crate::error::Result;
+use crate::tensor::Tensor;
+use crate::trackable::Trackable;
+use crate::variable::Variable;
+
+/// Adadelta (Zeiler 2012) in Keras's form: `a = rho a + (1 - rho) g^2`, `d = -sqrt(b + epsilon) / sqrt(a + epsilon) g`,
+/// `b = rho b + (1 - rho) d^2`, `w += lr d`.
+///
+/// The paper's learning rate is 1.
+#[derive(Debug, Trackable)]
+pub struct Adadelta {
+    #[track(flatten)]
+    state: OptimizerState,
+    rho: f64,
+    epsilon: f64,
+}
+
+impl Adadelta {
+    /// An optimizer with this learning rate (Keras's default is 0.001), a rho of 0.95, an epsilon of 1e-7.
+    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
+        let state = OptimizerState::new("adadelta", learning_rate);
+        Adadelta { state, rho: 0.95, epsilon: 1e-7 }
+    }
+
+    /// Sets how slowly the means forget, from 0 to below 1.
+    pub fn rho(mut self, rho: f64) -> Self {
+        self.state.require("rho", rho, Within::Share);
+        self.rho = rho;
+        self
+    }
+
+    /// Sets the number with which the first steps begin, and that keeps the division from blowing up.
+    pub fn epsilon(mut self, epsilon: f64) -> Self {
+        self.state.require("epsilon", epsilon, Within::NotNegative);
+        self.epsilon = epsilon;
+        self
+    }
+}
+
+impl Optimizer for Adadelta {
+    fn state(&self) -> &OptimizerState {
+        &self.state
+    }
+
+    fn slot_names(&self, _: &Variable) -> Vec<&'static str> {
+        vec!["accumulated_grad", "accumulated_delta_var"]
+    }
+
+    fn update(
+        &self,
+        step: &Step,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let [grads, steps] = super::slots(&self.state, slots)?;
+        let mean = |old: &Tensor, new: &Tensor| {
+            old.multiply(self.rho)?.add(new.square()?.multiply(1.0 - self.rho)?)
+        };
+        let root = |x: &Tensor| x.add(self.epsilon)?.sqrt();
+        let grads = mean(grads, g)?;
+        let down = root(steps)?.multiply(g)?.divide(root(&grads)?)?;
+        let steps = mean(steps, &down)?;
+        Ok((w.subtract(down.multiply(step.learning_rate())?)?, vec![grads, steps]))
+    }
+}

@@ -1,0 +1,135 @@
+//! [`Adafactor`]: Adam whose squares' means of a matrix are kept by rows and columns.
+
+use super::options::Within;
+use super::{LearningRate, Optimizer, OptimizerState, Step};
+use crate::error::Result;
+use crate::shape::Axes;
+use crate::tensor::Tensor;
+use crate::trackable::Trackable;
+use crate::variable::Variable;
+
+/// Adafactor (Shazeer and Stern 2018) in Keras's form, at step `t` from 1, without momentum: with `b = 1 - t^beta_2_decay`,
+/// the means `r` of `g^2 + epsilon_1` along the last axis and `c` along the one before it, both
+/// moving by `b`, and `v = r / mean(r) c` (for vectors and scalars the moving mean itself):
+/// `w -= max(epsilon_2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / clip_threshold)` for `u = g / sqrt(v)`.
+#[derive(Debug, Trackable)]
+pub struct Adafactor {
+    #[track(flatten)]
+    state: OptimizerState,
+    beta_2_decay: f64,
+    epsilon_1: f64,
+    epsilon_2: f64,
+    clip_threshold: f64,
+    relative_step: bool,
+}
+
+impl Adafactor {
+    /// An optimizer with this learning rate (Keras's default is 0.001) and the defaults of the paper.
+    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
+        let state = OptimizerState::new("adafactor", learning_rate);
+        Adafactor {
+            state,
+            beta_2_decay: -0.8,
+            epsilon_1: 1e-30,
+            epsilon_2: 1e-3,
+            clip_threshold: 1.0,
+            relative_step: true,
+        }
+    }
+
+    /// Sets the power with which the means come to forget slowly.
+    pub fn beta_2_decay(mut self, beta_2_decay: f64) -> Self {
+        self.state.require("beta_2_decay", beta_2_decay, Within::Finite);
+        self.beta_2_decay = beta_2_decay;
+        self
+    }
+
+    /// Sets what is added to squares.
+    pub fn epsilon_1(mut self, epsilon_1: f64) -> Self {
+        self.state.require("epsilon_1", epsilon_1, Within::NotNegative);
+        self.epsilon_1 = epsilon_1;
+        self
+    }
+
+    /// Sets the least size that a variable is taken to have.
+    pub fn epsilon_2(mut self, epsilon_2: f64) -> Self {
+        self.state.require("epsilon_2", epsilon_2, Within::NotNegative);
+        self.epsilon_2 = epsilon_2;
+        self
+    }
+
+    /// Sets the mean size that steps do not exceed.
+    pub fn clip_threshold(mut self, clip_threshold: f64) -> Self {
+        self.state.require("clip_threshold", clip_threshold, Within::Positive);
+        self.clip_threshold = clip_threshold;
+        self
+    }
+
+    /// Sets whether the learning rate is at most `1 / sqrt(t)`. The formula takes the least of both in any case, as Keras's.
+    pub fn relative_step(mut self, relative_step: bool) -> Self {
+        self.relative_step = relative_step;
+        self
+    }
+}
+
+impl Optimizer for Adafactor {
+    fn state(&self) -> &OptimizerState {
+        &self.state
+    }
+
+    fn slot_names(&self, variable: &Variable) -> Vec<&'static str> {
+        match variable.shape().len() {
+            0 | 1 => vec!["velocity"],
+            _ => vec!["r", "c", "velocity"],
+        }
+    }
+
+    fn slot_start(&self, name: &str, variable: &Variable) -> Result<Tensor> {
+        let mut shape = variable.shape().to_vec();
+        // Rows keep all axes but the last, columns all but the one before it.
+        match (name, shape.len()) {
+            ("r", 2..) => drop(shape.pop()),
+            ("c", rank @ 2..) => drop(shape.remove(rank - 2)),
+            _ => {}
+        }
+        let start = variable.peek();
+        start.device().scope(|| Tensor::zeros(shape))?.cast(variable.dtype())
+    }
+
+    fn update(
+        &self,
+        step: &Step,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let of = |x: &Tensor| x.square()?.reduce_mean(())?.sqrt();
+        let (decay, threshold) = (self.beta_2_decay, self.clip_threshold);
+        let forgets = move |t: i32| f64::from(t).powf(decay);
+        let mean = |old: &Tensor, new: &Tensor| {
+            let (keep, take) =
+                (step.scalar(move |t, _| 1.0 - forgets(t)), step.scalar(move |t, _| forgets(t)));
+            old.multiply(keep)?.add(new.multiply(take)?)
+        };
+        let squares = g.square()?.add(self.epsilon_1)?;
+        let mut after = Vec::with_capacity(slots.len());
+        let v = if w.rank() < 2 {
+            let [v] = super::slots(&self.state, slots)?;
+            mean(v, &squares)?
+        } else {
+            let [r, c, _] = super::slots(&self.state, slots)?;
+            let r = mean(r, &squares.reduce_mean(-1)?)?;
+            let c = mean(c, &squares.reduce_mean(-2)?)?;
+            let rows = r.divide(r.reduce_mean(Axes::from(-1).keepdims(true))?)?;
+            let v = rows.expand_dims(-1)?.multiply(c.expand_dims(-2)?)?;
+            after.extend([r, c]);
+            v
+        };
+        let up = g.divide(v.sqrt()?)?;
+        after.push(v);
+        let cut = of(&up)?.divide(threshold)?.maximum(1.0)?;
+        let rate = step.scalar(move |t, lr| lr.min(1.0 / f64::from(t).sqrt()));
+        let size = of(w)?.maximum(self.epsilon_2)?.multiply(rate)?;
+        Ok((w.subtract(up.divide(cut)?.multiply(size)?)?, after))
+    }
+}

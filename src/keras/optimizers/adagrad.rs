@@ -1,0 +1,82 @@
+//! [`Adagrad`]: divides steps by the size of all gradients so far.
+
+use super::options::Within;
+use super::{LearningRate, Optimizer, OptimizerState, Step};
+use crate::error::Result;
+use crate::tensor::Tensor;
+use crate::trackable::Trackable;
+use crate::variable::Variable;
+
+/// Adagrad (Duchi et al. 2011) in Keras's form: `a += g^2`, `w -= lr g / sqrt(a + epsilon)`; `a` starts at 0.1.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::optimizers::{Optimizer, Adagrad};
+/// let w = tf::Variable::new(tf::constant(3.0)?);
+/// Adagrad::new(0.1).apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
+/// // The sum of squares is that of this gradient, nearly.
+/// assert!((w.read().item::<f32>()? - 2.9).abs() < 1e-4);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Trackable)]
+pub struct Adagrad {
+    #[track(flatten)]
+    state: OptimizerState,
+    initial_accumulator_value: f64,
+    epsilon: f64,
+}
+
+impl Adagrad {
+    /// An optimizer with this learning rate (Keras's default is 0.001), sums that start at 0.1, an epsilon of 1e-7.
+    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
+        let state = OptimizerState::new("adagrad", learning_rate);
+        Adagrad { state, initial_accumulator_value: 0.1, epsilon: 1e-7 }
+    }
+
+    /// Sets where the sums of squares start.
+    pub fn initial_accumulator_value(mut self, initial_accumulator_value: f64) -> Self {
+        self.state.require(
+            "initial_accumulator_value",
+            initial_accumulator_value,
+            Within::NotNegative,
+        );
+        self.initial_accumulator_value = initial_accumulator_value;
+        self
+    }
+
+    /// Sets the number that keeps the division from blowing up where gradients are tiny.
+    pub fn epsilon(mut self, epsilon: f64) -> Self {
+        self.state.require("epsilon", epsilon, Within::NotNegative);
+        self.epsilon = epsilon;
+        self
+    }
+}
+
+impl Optimizer for Adagrad {
+    fn state(&self) -> &OptimizerState {
+        &self.state
+    }
+
+    fn slot_names(&self, _: &Variable) -> Vec<&'static str> {
+        vec!["accumulator"]
+    }
+
+    fn slot_start(&self, _: &str, variable: &Variable) -> Result<Tensor> {
+        super::constant_slot(variable, self.initial_accumulator_value)
+    }
+
+    fn update(
+        &self,
+        step: &Step,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let [sum] = super::slots(&self.state, slots)?;
+        let sum = sum.add(g.square()?)?;
+        let down = g.multiply(step.learning_rate())?.divide(sum.add(self.epsilon)?.sqrt()?)?;
+        Ok((w.subtract(down)?, vec![sum]))
+    }
+}

@@ -1,0 +1,86 @@
+//! [`Adamax`]: Adam by the largest gradients instead of their squares' mean.
+
+use super::options::Within;
+use super::{LearningRate, Optimizer, OptimizerState, Step};
+use crate::error::Result;
+use crate::tensor::Tensor;
+use crate::trackable::Trackable;
+use crate::variable::Variable;
+
+/// Adamax (Kingma and Ba 2015) in Keras's form, at step `t` from 1: `m += (g - m)(1 - b1)`, `u = max(b2 u, |g|)`,
+/// `w -= lr / (1 - b1^t) m / (u + epsilon)`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::optimizers::{Optimizer, Adamax};
+/// let w = tf::Variable::new(tf::constant(3.0)?);
+/// Adamax::new(0.1).apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
+/// // The first step has the size of the learning rate, whatever the gradient's.
+/// assert!((w.read().item::<f32>()? - 2.9).abs() < 1e-5);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Trackable)]
+pub struct Adamax {
+    #[track(flatten)]
+    state: OptimizerState,
+    beta_1: f64,
+    beta_2: f64,
+    epsilon: f64,
+}
+
+impl Adamax {
+    /// An optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
+    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
+        let state = OptimizerState::new("adamax", learning_rate);
+        Adamax { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }
+    }
+
+    /// Sets how slowly the mean of gradients forgets, from 0 to below 1.
+    pub fn beta_1(mut self, beta_1: f64) -> Self {
+        self.state.require("beta_1", beta_1, Within::Share);
+        self.beta_1 = beta_1;
+        self
+    }
+
+    /// Sets how slowly the largest gradient is forgotten, from 0 to below 1.
+    pub fn beta_2(mut self, beta_2: f64) -> Self {
+        self.state.require("beta_2", beta_2, Within::Share);
+        self.beta_2 = beta_2;
+        self
+    }
+
+    /// Sets the number that keeps the division from blowing up where gradients are tiny.
+    pub fn epsilon(mut self, epsilon: f64) -> Self {
+        self.state.require("epsilon", epsilon, Within::NotNegative);
+        self.epsilon = epsilon;
+        self
+    }
+}
+
+impl Optimizer for Adamax {
+    fn state(&self) -> &OptimizerState {
+        &self.state
+    }
+
+    fn slot_names(&self, _: &Variable) -> Vec<&'static str> {
+        vec!["momentum", "norm"]
+    }
+
+    fn update(
+        &self,
+        step: &Step,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let [m, u] = super::slots(&self.state, slots)?;
+        let m = m.add(g.subtract(m)?.multiply(1.0 - self.beta_1)?)?;
+        let u = u.multiply(self.beta_2)?.maximum(g.abs()?)?;
+        let b1 = self.beta_1;
+        let alpha = step.scalar(move |t, lr| lr / (1.0 - b1.powi(t)));
+        let down = m.multiply(alpha)?.divide(u.add(self.epsilon)?)?;
+        Ok((w.subtract(down)?, vec![m, u]))
+    }
+}

@@ -1,0 +1,53 @@
+//! The stage that keeps a moving average of each weight (`use_ema`).
+
+use super::memory::Memory;
+use super::options::{Round, Stage, Trainable};
+use crate::error::{Error, Result, message};
+
+/// `average = momentum average + (1 - momentum) w` after each step; at the first step `w`.
+#[derive(Debug)]
+pub(super) struct Averaging;
+
+const SLOT: &str = "average";
+
+impl Stage for Averaging {
+    fn changes(&self, round: &mut Round<'_>) -> Result<()> {
+        let momentum = round.options.ema_momentum;
+        let often = round.options.ema_overwrite_frequency;
+        let overwrites = often.is_some_and(|often| round.step.number % often == 0);
+        let places = round.places();
+        for variable in &round.variables.list {
+            let place = places.get(&variable.id()).copied();
+            let value = match place {
+                Some(place) => round.changes[place].1.clone(),
+                None => variable.read_stopped(),
+            };
+            let slot = round.slot(SLOT, variable)?;
+            let of = move |t: i32| if t > 1 { momentum } else { 0.0 };
+            let (old, new) =
+                (round.step.scalar(move |t, _| of(t)), round.step.scalar(move |t, _| 1.0 - of(t)));
+            let average = slot.read_stopped().multiply(old)?.add(value.multiply(new)?)?;
+            match (overwrites, place) {
+                (true, Some(place)) => round.changes[place].1 = average.clone(),
+                (true, None) => round.changes.push((variable.clone(), average.clone())),
+                (false, _) => {}
+            }
+            round.changes.push((slot, average));
+        }
+        Ok(())
+    }
+
+    fn finalize(&self, name: &str, memory: &Memory, variables: &Trainable<'_>) -> Result<()> {
+        let average = |variable| {
+            memory.made(SLOT, variable).ok_or_else(|| {
+                Error::Check(message!(
+                    "{name}: finalize_variable_values knows no average of '{}'; the optimizer has made no step with it.",
+                    variables.name(variable)
+                ))
+            })
+        };
+        let averages = variables.list.iter().map(average).collect::<Result<Vec<_>>>()?;
+        let mut pairs = variables.list.iter().zip(averages);
+        pairs.try_for_each(|(variable, average)| variable.assign(average.read_stopped()))
+    }
+}

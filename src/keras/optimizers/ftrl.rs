@@ -1,0 +1,156 @@
+//! [`Ftrl`]: follows the regularized leader: many weights become exactly 0.
+
+use super::options::Within;
+use super::{LearningRate, Optimizer, OptimizerState, Step};
+use crate::error::{Error, Result, message};
+use crate::tensor::Tensor;
+use crate::trackable::Trackable;
+use crate::variable::Variable;
+
+/// FTRL-Proximal (McMahan et al. 2013) in Keras's form, with `p = learning_rate_power`, the slots `a` (which starts at 0.1)
+/// and `z`:
+///
+/// - `a' = a + g^2`, `z += g + 2 shrinkage w - (a'^-p - a^-p) / lr w`
+/// - `w = (clip(z, -l1, l1) - z) / (a'^-p / lr + 2 l2 + beta / lr)`
+///
+/// A learning rate of 0 is refused, as it is divided by.
+#[derive(Debug, Trackable)]
+pub struct Ftrl {
+    #[track(flatten)]
+    state: OptimizerState,
+    learning_rate_power: f64,
+    initial_accumulator_value: f64,
+    l1_regularization_strength: f64,
+    l2_regularization_strength: f64,
+    l2_shrinkage_regularization_strength: f64,
+    beta: f64,
+}
+
+impl Ftrl {
+    /// An optimizer with this learning rate (Keras's default is 0.001), a power of -0.5, sums that start at 0.1, and without regularization.
+    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
+        let state = OptimizerState::new("ftrl", learning_rate);
+        Ftrl {
+            state,
+            learning_rate_power: -0.5,
+            initial_accumulator_value: 0.1,
+            l1_regularization_strength: 0.0,
+            l2_regularization_strength: 0.0,
+            l2_shrinkage_regularization_strength: 0.0,
+            beta: 0.0,
+        }
+    }
+
+    /// Sets how fast the steps become smaller, at most 0; at 0 they stay.
+    pub fn learning_rate_power(mut self, learning_rate_power: f64) -> Self {
+        self.state.require("learning_rate_power", learning_rate_power, Within::NotPositive);
+        self.learning_rate_power = learning_rate_power;
+        self
+    }
+
+    /// Sets where the sums of squares start.
+    pub fn initial_accumulator_value(mut self, initial_accumulator_value: f64) -> Self {
+        self.state.require(
+            "initial_accumulator_value",
+            initial_accumulator_value,
+            Within::NotNegative,
+        );
+        self.initial_accumulator_value = initial_accumulator_value;
+        self
+    }
+
+    /// Sets how strongly weights are drawn to exactly 0.
+    pub fn l1_regularization_strength(mut self, l1_regularization_strength: f64) -> Self {
+        self.state.require(
+            "l1_regularization_strength",
+            l1_regularization_strength,
+            Within::NotNegative,
+        );
+        self.l1_regularization_strength = l1_regularization_strength;
+        self
+    }
+
+    /// Sets how strongly large weights are drawn to 0.
+    pub fn l2_regularization_strength(mut self, l2_regularization_strength: f64) -> Self {
+        self.state.require(
+            "l2_regularization_strength",
+            l2_regularization_strength,
+            Within::NotNegative,
+        );
+        self.l2_regularization_strength = l2_regularization_strength;
+        self
+    }
+
+    /// Sets a penalty on large weights that is part of the gradient.
+    pub fn l2_shrinkage_regularization_strength(
+        mut self,
+        l2_shrinkage_regularization_strength: f64,
+    ) -> Self {
+        self.state.require(
+            "l2_shrinkage_regularization_strength",
+            l2_shrinkage_regularization_strength,
+            Within::NotNegative,
+        );
+        self.l2_shrinkage_regularization_strength = l2_shrinkage_regularization_strength;
+        self
+    }
+
+    /// Sets the paper's beta, which makes the first steps smaller.
+    pub fn beta(mut self, beta: f64) -> Self {
+        self.state.require("beta", beta, Within::Finite);
+        self.beta = beta;
+        self
+    }
+}
+
+impl Optimizer for Ftrl {
+    fn state(&self) -> &OptimizerState {
+        &self.state
+    }
+
+    fn slot_names(&self, _: &Variable) -> Vec<&'static str> {
+        vec!["accumulator", "linear"]
+    }
+
+    fn slot_start(&self, name: &str, variable: &Variable) -> Result<Tensor> {
+        match name {
+            "accumulator" => super::constant_slot(variable, self.initial_accumulator_value),
+            _ => variable.peek().zeros_like(),
+        }
+    }
+
+    fn update(
+        &self,
+        step: &Step,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let [sum, linear] = super::slots(&self.state, slots)?;
+        if step.learning_rate == 0.0 {
+            return Err(Error::Index(message!(
+                "{}: the learning rate is 0; this optimizer divides by it. Give it one above 0.",
+                self.state.name()
+            )));
+        }
+        // The power of most programs has a function of its own, which is more exact.
+        let power = |x: &Tensor| match self.learning_rate_power {
+            -0.5 => x.sqrt(),
+            power => x.pow(-power),
+        };
+        let after = sum.add(g.square()?)?;
+        let (before_power, after_power) = (power(sum)?, power(&after)?);
+        let mut pull = g.clone();
+        if self.l2_shrinkage_regularization_strength != 0.0 {
+            pull = pull.add(w.multiply(2.0 * self.l2_shrinkage_regularization_strength)?)?;
+        }
+        let kept = after_power.subtract(before_power)?.divide(step.learning_rate())?.multiply(w)?;
+        let linear = linear.add(pull.subtract(kept)?)?;
+        let (l2, beta) = (self.l2_regularization_strength, self.beta);
+        let least = step.scalar(move |_, lr| 2.0 * (l2 + beta / (2.0 * lr)));
+        let divisor = after_power.divide(step.learning_rate())?.add(least)?;
+        let l1 = self.l1_regularization_strength;
+        let w = linear.clip_by_value(-l1, l1)?.subtract(&linear)?.divide(divisor)?;
+        Ok((w, vec![after, linear]))
+    }
+}

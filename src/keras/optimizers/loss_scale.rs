@@ -1,0 +1,204 @@
+//! The stages that scale the loss, so that small gradients of `f16` are no zeros: by a number, or by
+//! [`LossScaleOptimizer`]'s, which finds its own.
+
+use std::sync::Arc;
+
+use super::options::{Options, Pairs, Place, Round, Stage, Within};
+use super::{Optimizer, OptimizerState, Step};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::where_;
+use crate::tensor::Tensor;
+use crate::trackable::{Slot, Trackable};
+use crate::variable::Variable;
+
+/// `loss_scale_factor`
+#[derive(Debug)]
+pub(super) struct Factor;
+
+impl Stage for Factor {
+    fn gradients<'v>(&self, round: &mut Round<'_>, pairs: Pairs<'v>) -> Result<Pairs<'v>> {
+        let factor = round.options.loss_scale_factor;
+        pairs.into_iter().map(|(variable, g)| Ok((variable, g.divide(factor)?))).collect()
+    }
+
+    fn scale_loss(&self, options: &Options, loss: &Tensor) -> Result<Tensor> {
+        wide(loss)?.multiply(options.loss_scale_factor)
+    }
+}
+
+/// A scaled loss is beyond `f16` soon.
+fn wide(loss: &Tensor) -> Result<Tensor> {
+    if loss.dtype() == DType::F16 { loss.cast(DType::F32) } else { Ok(loss.clone()) }
+}
+
+/// Lets another optimizer train a model that computes in `f16` (`mixed_float16`): the loss is multiplied by a scale, and
+/// the gradients are divided by it, so that small ones do not become 0 on their way.
+///
+/// A step whose gradients have an infinity or NaN changes nothing and halves the scale; after 2,000 good steps in a row
+/// the scale doubles. The device decides that, and nothing is read. The host cannot know of it: the count of steps,
+/// and with it a schedule and Adam's correction, also counts the steps that changed nothing.
+///
+/// [`Optimizer::minimize`] scales the loss by itself. Who takes the gradients from a tape scales the loss while it
+/// records:
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::optimizers::{LossScaleOptimizer, Optimizer, Sgd};
+/// let w = tf::Variable::new(tf::constant(3.0)?);
+/// let optimizer = LossScaleOptimizer::new(Sgd::new(0.1));
+/// let tape = tf::GradientTape::new();
+/// let loss = optimizer.scale_loss(&(&w * &w))?;
+/// let grads = [tape.gradient(&loss, &w)?];
+/// optimizer.apply_gradients(&grads, &w)?;
+/// assert!((w.read().item::<f32>()? - 2.4).abs() < 1e-6);
+///
+/// // A step that cannot be made changes the scale alone.
+/// optimizer.apply_gradients(&[Some(tf::constant(f32::INFINITY)?)], &w)?;
+/// assert!((w.read().item::<f32>()? - 2.4).abs() < 1e-6);
+/// assert_eq!(optimizer.dynamic_scale()?.item::<f32>()?, 16384.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Trackable)]
+pub struct LossScaleOptimizer<O: Optimizer = Box<dyn Optimizer>> {
+    inner_optimizer: O,
+    #[track(flatten)]
+    scale: Arc<DynamicScale>,
+}
+
+#[derive(Debug, Trackable)]
+struct DynamicScale {
+    dynamic_scale: Slot,
+    /// The good steps since the scale has changed.
+    step_counter: Slot,
+    initial_scale: f64,
+    dynamic_growth_steps: u32,
+}
+
+impl<O: Optimizer> LossScaleOptimizer<O> {
+    /// Scales the loss for `inner_optimizer`, whose `loss_scale_factor` this replaces: by 2^15 to begin with, and twice as
+    /// much after 2,000 good steps.
+    pub fn new(inner_optimizer: O) -> Self {
+        Self::with(inner_optimizer, 32768.0, 2000)
+    }
+
+    /// Sets the first scale.
+    pub fn initial_scale(self, initial_scale: f64) -> Self {
+        let growth = self.scale.dynamic_growth_steps;
+        Self::with(self.inner_optimizer, initial_scale, growth)
+    }
+
+    /// Sets after how many good steps in a row the scale doubles.
+    pub fn dynamic_growth_steps(self, dynamic_growth_steps: u32) -> Self {
+        let initial_scale = self.scale.initial_scale;
+        Self::with(self.inner_optimizer, initial_scale, dynamic_growth_steps)
+    }
+
+    /// The scale of the next step.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if there is no memory.
+    pub fn dynamic_scale(&self) -> Result<Tensor> {
+        match self.scale.dynamic_scale.variable() {
+            Some(scale) => Ok(scale.read()),
+            None => Tensor::full([], self.scale.initial_scale as f32),
+        }
+    }
+
+    fn with(inner_optimizer: O, initial_scale: f64, dynamic_growth_steps: u32) -> Self {
+        let scale = Arc::new(DynamicScale {
+            dynamic_scale: Slot::new(false),
+            step_counter: Slot::new(false),
+            initial_scale,
+            dynamic_growth_steps,
+        });
+        let state = inner_optimizer.state();
+        state.require("initial_scale", initial_scale, Within::Positive);
+        state.require("dynamic_growth_steps", dynamic_growth_steps.into(), Within::Positive);
+        state.set(|options| options.set(Place::Scale, Some(scale.clone())));
+        LossScaleOptimizer { inner_optimizer, scale }
+    }
+}
+
+impl<O: Optimizer> Optimizer for LossScaleOptimizer<O> {
+    fn state(&self) -> &OptimizerState {
+        self.inner_optimizer.state()
+    }
+
+    fn slot_names(&self, variable: &Variable) -> Vec<&'static str> {
+        self.inner_optimizer.slot_names(variable)
+    }
+
+    fn slot_start(&self, name: &str, variable: &Variable) -> Result<Tensor> {
+        self.inner_optimizer.slot_start(name, variable)
+    }
+
+    fn update(
+        &self,
+        step: &Step,
+        w: &Tensor,
+        g: &Tensor,
+        slots: &[Tensor],
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        self.inner_optimizer.update(step, w, g, slots)
+    }
+}
+
+impl DynamicScale {
+    /// The scale and the count, which live on the device of `beside`.
+    fn variables(&self, beside: &Tensor) -> Result<(&Variable, &Variable)> {
+        let scale = self.dynamic_scale.get_or_make(|left| {
+            beside.device().scope(|| match left {
+                Some(left) => left.to_tensor(&[], DType::F32),
+                None => Tensor::from_slice(&[self.initial_scale as f32], []),
+            })
+        })?;
+        let count = self.step_counter.get_or_make(|left| {
+            beside.device().scope(|| match left {
+                Some(left) => left.to_tensor(&[], DType::I32),
+                None => Tensor::from_slice(&[0], []),
+            })
+        })?;
+        Ok((scale, count))
+    }
+}
+
+impl Stage for DynamicScale {
+    fn gradients<'v>(&self, round: &mut Round<'_>, pairs: Pairs<'v>) -> Result<Pairs<'v>> {
+        let Some((_, first)) = pairs.first() else { return Ok(pairs) };
+        let scale = self.variables(first)?.0.read_stopped();
+        let mut finite = first.is_finite()?.reduce_all(())?;
+        for (_, grad) in &pairs[1..] {
+            finite = finite.logical_and(grad.is_finite()?.reduce_all(())?)?;
+        }
+        round.wanted = Some(finite);
+        let unscaled = |g: &Tensor| g.divide(scale.cast(g.dtype())?);
+        pairs.iter().map(|(variable, g)| Ok((*variable, unscaled(g)?))).collect()
+    }
+
+    fn settle(&self, round: &mut Round<'_>) -> Result<()> {
+        let Some(finite) = round.wanted.take() else { return Ok(()) };
+        for (variable, value) in &mut round.changes {
+            *value = where_(&finite, value, &variable.read_stopped())?;
+        }
+        let (scale_of, count_of) = self.variables(&finite)?;
+        let (scale, count) = (scale_of.read_stopped(), count_of.read_stopped());
+        let grows = count.greater_equal(i64::from(self.dynamic_growth_steps) - 1)?;
+        // The scale stays a number above 0, so that a good step may follow.
+        let more = scale.multiply(2.0)?.minimum(2f32.powi(127))?;
+        let less = scale.multiply(0.5)?.maximum(f32::MIN_POSITIVE)?;
+        let next = where_(&finite, &where_(&grows, &more, &scale)?, &less)?;
+        let none = count.zeros_like()?;
+        let counted = where_(&finite.logical_and(grows.logical_not()?)?, &count.add(1)?, &none)?;
+        round.changes.extend([(scale_of.clone(), next), (count_of.clone(), counted)]);
+        Ok(())
+    }
+
+    fn scale_loss(&self, _: &Options, loss: &Tensor) -> Result<Tensor> {
+        let scale = self.variables(loss)?.0.read();
+        let loss = wide(loss)?;
+        loss.multiply(scale.cast(loss.dtype())?)
+    }
+}

@@ -1,0 +1,113 @@
+//! [`Memory`]: the variables that an optimizer keeps for variables, its slots.
+
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
+
+use crate::error::Result;
+use crate::graph::{HashIndex, Mixer};
+use crate::sorted::sorted_by_key;
+use crate::tensor::Tensor;
+use crate::trackable::{NamedArray, Slot};
+use crate::variable::Variable;
+
+/// The slots of a variable, with their names.
+type Slots = Vec<(String, Slot)>;
+
+/// Gives the value at which the slot of this name of a variable starts.
+pub(super) type Start<'a> = dyn Fn(&str, &Variable) -> Result<Tensor> + 'a;
+
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// The slots of each variable, by its identity, in the order in which the variables came.
+    kept: Vec<(u64, Slots)>,
+    /// Finds the place in `kept` by a variable's identity.
+    places: HashIndex,
+    /// The identities of the slots that this step has made.
+    new: HashSet<u64, BuildHasherDefault<Mixer>>,
+    /// The variables whose lack of a gradient was logged.
+    pub(super) warned: HashSet<u64, BuildHasherDefault<Mixer>>,
+}
+
+impl Memory {
+    /// The slots of `variable`; new ones start at the values that a checkpoint left for them, or where `start` says.
+    pub(super) fn slots(
+        &mut self,
+        names: &[&str],
+        variable: &Variable,
+        start: &Start<'_>,
+    ) -> Result<Vec<Variable>> {
+        let mut slots = Vec::with_capacity(names.len());
+        for name in names {
+            let slot = self.slot(variable.id(), name).clone();
+            let made = slot.get_or_make(|left| {
+                let begin = start(name, variable)?;
+                let Some(left) = left else {
+                    self.new.insert(slot.id());
+                    return Ok(begin);
+                };
+                begin.device().scope(|| left.to_tensor(begin.shape(), begin.dtype()))
+            })?;
+            slots.push(made.clone());
+        }
+        // A checkpoint may have left them in another order.
+        let place = self.places.get(&variable.id()).map_or(0, |place| *place as usize);
+        if let Some((_, kept)) = self.kept.get_mut(place) {
+            let place = |(known, _): &(String, Slot)| names.iter().position(|name| name == known);
+            let mut now = kept.iter().filter_map(place);
+            let mut last = now.next();
+            if !now.all(|at| last.replace(at) < Some(at)) {
+                *kept = sorted_by_key(std::mem::take(kept), place);
+            }
+        }
+        Ok(slots)
+    }
+
+    /// The slot `name` of `variable`, if it was made.
+    pub(super) fn made(&self, name: &str, variable: &Variable) -> Option<Variable> {
+        let place = self.places.get(&variable.id())?;
+        let (_, slots) = self.kept.get(*place as usize)?;
+        let (_, slot) = slots.iter().find(|(known, _)| known == name)?;
+        slot.variable().cloned()
+    }
+
+    /// All slots: the identity of the variable, the name, the slot.
+    pub(super) fn all(&self) -> Vec<(u64, String, Slot)> {
+        let of = |(of, slots): &(u64, Slots)| {
+            let slot = |(name, slot): &(String, Slot)| (*of, name.clone(), slot.clone());
+            slots.iter().map(slot).collect::<Vec<_>>()
+        };
+        self.kept.iter().flat_map(of).collect()
+    }
+
+    /// Leaves a value for the slot `name` of the variable `of`; its own variable may not exist yet.
+    pub(super) fn leave(&mut self, of: u64, name: &str, value: NamedArray<'static>) {
+        let _ = self.slot(of, name).leave(value);
+    }
+
+    fn slot(&mut self, of: u64, name: &str) -> &Slot {
+        let next = self.kept.len();
+        let place = *self.places.entry(of).or_insert(next as u32) as usize;
+        if place == next {
+            self.kept.push((of, Slots::new()));
+        }
+        let slots = &mut self.kept[place].1;
+        let at = slots.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+            slots.push((name.to_string(), Slot::new(false)));
+            slots.len() - 1
+        });
+        &slots[at].1
+    }
+
+    /// Keeps all slots for good: a step begins, or has succeeded.
+    pub(super) fn keep(&mut self) {
+        self.new.clear();
+    }
+
+    /// Drops the slots that this step has made: the device may never have computed their values.
+    pub(super) fn forget(&mut self) {
+        for (_, slots) in &mut self.kept {
+            slots.retain(|(_, slot)| !self.new.contains(&slot.id()));
+        }
+        self.new.clear();
+    }
+}
