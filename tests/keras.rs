@@ -349,13 +349,13 @@ fn slots_are_named_after_variables() {
     assert_eq!(
         names(&Named(both))[4..7],
         [
-            "optimizer/m/model/dense/kernel",
-            "optimizer/v/model/dense/kernel",
-            "optimizer/m/model/dense/bias"
+            "optimizer/momentum/model/dense/kernel",
+            "optimizer/velocity/model/dense/kernel",
+            "optimizer/momentum/model/dense/bias"
         ]
     );
     // Alone it does not know whose they are.
-    assert_eq!(names(&adam)[..3], ["m/0", "v/0", "m/1"]);
+    assert_eq!(names(&adam)[..3], ["momentum/0", "velocity/0", "momentum/1"]);
     let slots = adam.variables();
     assert!(slots.iter().all(|slot| !slot.trainable()));
     assert_eq!(adam.learning_rate(), 1e-3);

@@ -393,7 +393,10 @@ fn an_optimizer_is_restored_before_its_first_step() -> tf::Result<()> {
     let bytes = pollster::block_on(checkpoint.to_safetensors_async())?;
     let names: Vec<String> =
         pollster::block_on(adam.named_arrays_async())?.iter().map(|a| a.name.to_string()).collect();
-    assert_eq!(names, ["m/0", "v/0", "m/1", "v/1", "m/2", "v/2"]);
+    assert_eq!(
+        names,
+        ["momentum/0", "velocity/0", "momentum/1", "velocity/1", "momentum/2", "velocity/2"]
+    );
 
     let (resumed, its) = program()?;
     Checkpoint::new().add("model", &resumed).add("optimizer", &its).restore_safetensors(&bytes)?;

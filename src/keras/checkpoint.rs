@@ -18,7 +18,7 @@ use crate::trackable::{self, Everything, Parts, Scope, Trackable, file};
 /// variables.
 ///
 /// The file has the safetensors format. A variable is stored under the path to it, `model/dense/kernel`; a slot under
-/// the optimizer's path, the slot's name and the variable's path: `optimizer/m/model/dense/kernel`. Numbers on the
+/// the optimizer's path, the slot's name and the variable's path: `optimizer/momentum/model/dense/kernel`. Numbers on the
 /// host, such as an optimizer's count of steps and a generator's state, are arrays of `U64`.
 ///
 /// ```

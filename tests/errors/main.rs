@@ -13,6 +13,7 @@ mod math;
 mod movement;
 mod networks;
 mod numbers;
+mod optimizers;
 mod random;
 mod signal;
 mod sizes;

@@ -1,22 +1,19 @@
-//! The golden cases of Keras: layers, optimizers, metrics and initializers, by their public types.
+//! The golden cases of Keras: layers and initializers, by their public types.
 
 pub mod losses;
 pub mod metrics;
+pub mod optimizers;
 
-use ndarray::Axis;
-use serde_json::Value;
 use wgrad::Trackable;
 use wgrad::keras::layers::{
     AveragePooling2D, Conv2D, Dense, Dropout, Flatten, LayerNormalization, MaxPooling2D,
 };
-use wgrad::keras::optimizers::{Adam, Optimizer, RmsProp, Sgd};
 use wgrad::keras::{Activation, INFERENCE, Initializer, Layer};
 use wgrad::random::Generator;
-use wgrad::{Error, Padding, Variable};
+use wgrad::{Error, Padding};
 
 use super::call::{Answer, Call, Stop, to_tensor};
 use super::sheet::Sheet;
-use crate::oracle::Array;
 
 // ---- layers -------------------------------------------------------------------------------------------------
 
@@ -90,110 +87,6 @@ fn padding(c: &Call) -> Answer<Padding> {
         Some("same") => Ok(Padding::Same),
         Some(_) => Err(Stop::Lacks("padding".into())),
     }
-}
-
-// ---- optimizers ---------------------------------------------------------------------------------------------
-
-/// Takes the case's steps. The numbers of a step are entered after it, before the next.
-pub fn optimize(c: &Call, sheet: &mut Sheet) -> Answer<()> {
-    let rates = rates(c)?;
-    let optimizer = optimizer(c, rates.as_ref().map_or(0.0, |rates| rates(0)))?;
-    let (mut variables, mut gradients, mut paths) = (Vec::new(), Vec::new(), Vec::new());
-    for i in 0.. {
-        let key = format!("p{i}");
-        let Ok(start) = c.arg(&key) else { break };
-        variables.push(Variable::new(start));
-        gradients.push(c.arg(&format!("g{i}"))?.unstack(0)?);
-        paths.push(c.golden.tensor(c.case, &format!("out.{key}")).f32().clone());
-    }
-    // What it has beyond that would be left out.
-    if let Some(key) = c.unread() {
-        return Err(Stop::Lacks(key));
-    }
-    let steps = c.need("g0", gradients.first())?.len();
-    for step in 0..=steps {
-        for (i, (variable, path)) in variables.iter().zip(&paths).enumerate() {
-            let want = Array::F32(path.index_axis(Axis(0), step).to_owned());
-            sheet.add(&format!("p{i} after {step}"), &variable.read(), &want);
-        }
-        if step == steps {
-            break;
-        }
-        if let Some(rates) = &rates {
-            optimizer.set_learning_rate(rates(step) as f32)?;
-        }
-        let now: Vec<_> = gradients.iter().map(|g| Some(g[step].clone())).collect();
-        optimizer.apply_gradients(&now, &variables)?;
-    }
-    if optimizer.iterations() != steps as u64 {
-        sheet.miss("iterations", optimizer.iterations());
-    }
-    let slots = optimizer.variables();
-    let mut state: Vec<_> = c.case.state.iter().filter(|(key, _)| key.starts_with('p')).collect();
-    // Keras lists slot by slot, here it is variable by variable.
-    state.sort_by_key(|(key, _)| key.split('_').next());
-    if slots.len() != state.len() {
-        sheet.miss("state", format!("{} variables, Keras has {}", slots.len(), state.len()));
-    }
-    for (slot, (key, name)) in slots.iter().zip(state) {
-        sheet.add(&format!("state.{key}"), &slot.read(), &c.golden.tensor(c.case, name));
-    }
-    Ok(())
-}
-
-fn optimizer(c: &Call, first_rate: f64) -> Answer<Box<dyn Optimizer>> {
-    let rate = match c.value("learning_rate")? {
-        Some(Value::Number(rate)) => rate.as_f64().unwrap_or(0.0),
-        _ => first_rate,
-    } as f32;
-    Ok(match c.case.op.as_str() {
-        "keras.optimizers.SGD" => Box::new(
-            Sgd::new(rate)
-                .momentum(c.float("momentum")?.unwrap_or(0.0))
-                .nesterov(c.flag("nesterov")?),
-        ),
-        "keras.optimizers.RMSprop" => Box::new(
-            RmsProp::new(rate)
-                .rho(c.float("rho")?.unwrap_or(0.9))
-                .momentum(c.float("momentum")?.unwrap_or(0.0))
-                .epsilon(c.float("epsilon")?.unwrap_or(1e-7))
-                .centered(c.flag("centered")?),
-        ),
-        "keras.optimizers.Adam" => Box::new(
-            Adam::new(rate)
-                .beta_1(c.float("beta_1")?.unwrap_or(0.9))
-                .beta_2(c.float("beta_2")?.unwrap_or(0.999))
-                .epsilon(c.float("epsilon")?.unwrap_or(1e-7)),
-        ),
-        _ => return Err(Stop::Lacks(String::new())),
-    })
-}
-
-type Rates = Box<dyn Fn(usize) -> f64>;
-
-/// The learning rate of a step from 0, where the case has a schedule: wgrad has none, so it is computed here.
-fn rates(c: &Call) -> Answer<Option<Rates>> {
-    let key = "learning_rate";
-    let Some(Value::Object(schedule)) = c.value(key)? else { return Ok(None) };
-    c.composes(key);
-    let Some((name, of)) = schedule.iter().next() else { return Err(Stop::Lacks(key.into())) };
-    let number = |name: &str| c.need(key, of.get(name).and_then(Value::as_f64));
-    let list = |name: &str| -> Answer<Vec<f64>> {
-        let list = of.get(name).and_then(Value::as_array);
-        c.need(key, list.and_then(|list| list.iter().map(Value::as_f64).collect()))
-    };
-    Ok(Some(match name.as_str() {
-        "ExponentialDecay" => {
-            let (start, steps) = (number("initial_learning_rate")?, number("decay_steps")?);
-            let rate = number("decay_rate")?;
-            Box::new(move |step| start * rate.powf(step as f64 / steps))
-        }
-        "PiecewiseConstantDecay" => {
-            let (boundaries, values) = (list("boundaries")?, list("values")?);
-            Box::new(move |step| values[boundaries.iter().filter(|&&b| step as f64 > b).count()])
-        }
-        _ => return Err(Stop::Lacks(key.into())),
-    }))
 }
 
 // ---- initializers -------------------------------------------------------------------------------------------

@@ -12,10 +12,6 @@ type Reason = (&'static str, &'static [&'static str]);
 
 pub const MISSING: &[Reason] = &[
     (
-        "no such argument; put together of other functions, and compared",
-        &["keras.optimizers.SGD/learning_rate", "keras.optimizers.Adam/learning_rate"],
-    ),
-    (
         "no such layer of normalization",
         &[
             "keras.layers.BatchNormalization",
@@ -66,42 +62,6 @@ pub const MISSING: &[Reason] = &[
             "keras.layers.ReLU",
             "keras.layers.Softmax",
             "keras.layers.ELU",
-        ],
-    ),
-    (
-        "no such optimizer",
-        &[
-            "keras.optimizers.Adagrad",
-            "keras.optimizers.AdamW",
-            "keras.optimizers.Nadam",
-            "keras.optimizers.Adamax",
-            "keras.optimizers.Adadelta",
-            "keras.optimizers.Ftrl",
-            "keras.optimizers.Lion",
-            "keras.optimizers.Lamb",
-            "keras.optimizers.Adafactor",
-        ],
-    ),
-    (
-        "no such option of the optimizer",
-        &[
-            "keras.optimizers.SGD/weight_decay",
-            "keras.optimizers.SGD/clipnorm",
-            "keras.optimizers.SGD/clipvalue",
-            "keras.optimizers.SGD/global_clipnorm",
-            "keras.optimizers.SGD/ema_momentum",
-            "keras.optimizers.Adam/amsgrad",
-        ],
-    ),
-    (
-        "no schedules of the learning rate",
-        &[
-            "keras.optimizers.schedules.ExponentialDecay",
-            "keras.optimizers.schedules.PiecewiseConstantDecay",
-            "keras.optimizers.schedules.PolynomialDecay",
-            "keras.optimizers.schedules.InverseTimeDecay",
-            "keras.optimizers.schedules.CosineDecay",
-            "keras.optimizers.schedules.CosineDecayRestarts",
         ],
     ),
 ];

@@ -101,8 +101,10 @@ fn check(call: &Call, sheet: &mut Sheet) -> Answer<()> {
     match op {
         "tf.GradientTape" => derivatives::tape_behaviour(call, sheet),
         "initializer limits" => keras::initialize(call, sheet),
-        _ if op.starts_with("keras.optimizers.schedules.") => Err(Stop::Lacks(String::new())),
-        _ if op.starts_with("keras.optimizers.") => keras::optimize(call, sheet),
+        _ if op.starts_with("keras.optimizers.schedules.") => {
+            keras::optimizers::schedule(call, sheet)
+        }
+        _ if op.starts_with("keras.optimizers.") => keras::optimizers::optimize(call, sheet),
         _ if op.starts_with("keras.metrics.") => keras::metrics::measure(call, sheet),
         _ => function(call, sheet),
     }

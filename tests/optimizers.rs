@@ -1,0 +1,369 @@
+//! What holds for every optimizer and each of its options: steps that settle, exact resumes, Keras's semantics.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use wgrad as tf;
+use wgrad::keras::layers::{Dense, Dropout};
+use wgrad::keras::optimizers::schedules::{CosineDecay, ExponentialDecay, Schedule};
+use wgrad::keras::optimizers::{
+    self, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, LossScaleOptimizer,
+    Nadam, Optimizer, RmsProp, Sgd,
+};
+use wgrad::keras::{Checkpoint, Layer, Sequential, TRAINING};
+use wgrad::{Device, DeviceStats, GradientTape, Tensor, Trackable, Variable, constant};
+
+type Made = Box<dyn Optimizer>;
+
+/// Every optimizer, and every option on one of them.
+fn all() -> Vec<(&'static str, fn() -> Made)> {
+    vec![
+        ("sgd", || Box::new(Sgd::new(0.01))),
+        ("nesterov", || Box::new(Sgd::new(0.01).momentum(0.9).nesterov(true))),
+        ("adam", || Box::new(Adam::new(0.01))),
+        ("amsgrad", || Box::new(Adam::new(0.01).amsgrad(true))),
+        ("adamw", || Box::new(AdamW::new(0.01).exclude_from_weight_decay(["bias"]))),
+        ("adamax", || Box::new(Adamax::new(0.01))),
+        ("nadam", || Box::new(Nadam::new(0.01))),
+        ("adagrad", || Box::new(Adagrad::new(0.01))),
+        ("adadelta", || Box::new(Adadelta::new(1.0))),
+        ("rmsprop", || Box::new(RmsProp::new(0.01).momentum(0.5).centered(true))),
+        ("ftrl", || Box::new(Ftrl::new(0.05).l1_regularization_strength(0.001).beta(0.1))),
+        ("lion", || Box::new(Lion::new(0.001))),
+        ("lamb", || Box::new(Lamb::new(0.01))),
+        ("adafactor", || Box::new(Adafactor::new(0.01))),
+        ("schedule", || Box::new(Adam::new(ExponentialDecay::new(0.05, 3, 0.5)))),
+        ("clipnorm", || Box::new(Sgd::new(0.01).clipnorm(0.1))),
+        ("clipvalue", || Box::new(Sgd::new(0.01).clipvalue(0.01))),
+        ("global_clipnorm", || Box::new(Adam::new(0.01).global_clipnorm(0.1))),
+        ("ema", || Box::new(Adam::new(0.01).use_ema(true).ema_momentum(0.9))),
+        ("ema overwrites", || Box::new(Sgd::new(0.01).use_ema(true).ema_overwrite_frequency(2))),
+        ("accumulation", || Box::new(Adam::new(0.01).gradient_accumulation_steps(2))),
+        ("loss_scale_factor", || Box::new(Adam::new(0.01).loss_scale_factor(1024.0))),
+        ("loss scale", || Box::new(LossScaleOptimizer::new(Adam::new(0.01)))),
+        ("all at once", || {
+            let adam = Adam::new(CosineDecay::new(0.0, 100).warmup_target(0.01).warmup_steps(5));
+            let adam = adam.weight_decay(0.01).global_clipnorm(1.0).use_ema(true);
+            Box::new(LossScaleOptimizer::new(adam.gradient_accumulation_steps(2)))
+        }),
+    ]
+}
+
+fn model() -> tf::Result<Sequential> {
+    tf::random::set_seed(3);
+    let model = Sequential::new().add(Dense::new(9)).add(Dropout::new(0.2)).add(Dense::new(3));
+    model.build([1, 5])?;
+    Ok(model)
+}
+
+fn step(model: &Sequential, optimizer: &dyn Optimizer, number: u64) -> tf::Result<()> {
+    let x = tf::random::Generator::from_seed(100 + number).normal([8, 5])?;
+    let tape = GradientTape::new();
+    let loss = model.call(&x, TRAINING)?.subtract(1.0)?.square()?.reduce_mean(())?;
+    optimizer.minimize(&loss, tape, model)
+}
+
+/// The bits of all weights and slots.
+fn bits(model: &Sequential, optimizer: &dyn Optimizer) -> tf::Result<Vec<Vec<u32>>> {
+    let variables = (model, optimizer).variables();
+    let bits = |v: &Variable| -> tf::Result<Vec<u32>> {
+        Ok(v.read().cast(tf::DType::F32)?.to_vec::<f32>()?.iter().map(|x| x.to_bits()).collect())
+    };
+    variables.iter().map(bits).collect()
+}
+
+#[test]
+fn every_optimizer_lets_the_loss_fall_and_settles() -> tf::Result<()> {
+    for (name, make) in all() {
+        let device = Device::new()?;
+        device.scope(|| {
+            let (model, optimizer) = (model()?, make());
+            let loss = || {
+                let x = tf::random::Generator::from_seed(7).normal([64, 5])?;
+                let y = model.call(&x, tf::keras::INFERENCE)?;
+                y.subtract(1.0)?.square()?.reduce_mean(())?.item::<f32>()
+            };
+            let before = loss()?;
+            let mut stats: Vec<DeviceStats> = Vec::new();
+            for number in 0..12 {
+                step(&model, &*optimizer, number)?;
+                stats.push(device.stats());
+            }
+            // What comes every second time has come three times by then.
+            let (early, late) = (&stats[5], &stats[11]);
+            assert_eq!(late.plan_misses, early.plan_misses, "{name} plans");
+            assert_eq!(late.pipelines, early.pipelines, "{name} compiles");
+            assert_eq!(late.buffers, early.buffers, "{name} allocates");
+            assert_eq!(late.reads, stats[0].reads, "{name} reads");
+            for number in 12..40 {
+                step(&model, &*optimizer, number)?;
+            }
+            let after = loss()?;
+            assert!(after < before, "{name}: {before} became {after}");
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_step_of_one_kind_settles_at_once() -> tf::Result<()> {
+    for (name, make) in all() {
+        if ["ema overwrites", "accumulation", "all at once"].contains(&name) {
+            continue; // They have steps of several kinds.
+        }
+        let device = Device::new()?;
+        device.scope(|| {
+            let (model, optimizer) = (model()?, make());
+            optimizer.build(&model)?;
+            for number in 0..2 {
+                step(&model, &*optimizer, number)?;
+            }
+            let before = device.stats();
+            for number in 2..5 {
+                step(&model, &*optimizer, number)?;
+            }
+            let after = device.stats();
+            assert_eq!(after.plan_misses, before.plan_misses, "{name} plans");
+            assert_eq!(after.pipelines, before.pipelines, "{name} compiles");
+            tf::Result::Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn every_optimizer_goes_on_from_a_checkpoint_bit_for_bit() -> tf::Result<()> {
+    for (name, make) in all() {
+        let path = std::env::temp_dir().join(format!(
+            "wgrad-optimizers-{}-{}.safetensors",
+            name.replace(' ', "-"),
+            std::process::id()
+        ));
+        let run = |resumes: bool| -> tf::Result<Vec<Vec<u32>>> {
+            let device = Device::new()?;
+            device.scope(|| {
+                let (mut model, mut optimizer) = (model()?, make());
+                for number in 0..8 {
+                    // In the middle of what is added up, too.
+                    if number == 3 {
+                        Checkpoint::new()
+                            .add("model", &model)
+                            .add("optimizer", &optimizer)
+                            .save(&path)?;
+                        if resumes {
+                            model = self::model()?;
+                            optimizer = make();
+                            let checkpoint = Checkpoint::new().add("model", &model);
+                            checkpoint.add("optimizer", &optimizer).restore(&path)?;
+                        }
+                    }
+                    step(&model, &*optimizer, number)?;
+                }
+                bits(&model, &*optimizer)
+            })
+        };
+        assert_eq!(run(true)?, run(false)?, "{name}");
+        std::fs::remove_file(path).unwrap();
+    }
+    Ok(())
+}
+
+#[test]
+fn pointers_to_optimizers_are_optimizers() -> tf::Result<()> {
+    let w = Variable::new(constant(4.0)?);
+    let g = [Some(constant(1.0)?)];
+    let sgd = Sgd::new(1.0);
+    let borrowed: &dyn Optimizer = &sgd;
+    (&borrowed).apply_gradients(&g, &w)?;
+    let boxed: Box<dyn Optimizer> = Box::new(Sgd::new(1.0));
+    boxed.apply_gradients(&g, &w)?;
+    let shared: Arc<dyn Optimizer> = Arc::new(Sgd::new(1.0));
+    shared.clone().apply_gradients(&g, &w)?;
+    assert_eq!((w.read().item::<f32>()?, sgd.iterations(), shared.iterations()), (1.0, 1, 1));
+    let tape = GradientTape::new();
+    let loss = &w * 1.0;
+    optimizers::get("SGD")?.minimize(&loss, tape, &w)?;
+    assert_eq!(w.read().item::<f32>()?, 0.99);
+    Ok(())
+}
+
+/// `w` after steps with gradients of these numbers.
+fn path(optimizer: &dyn Optimizer, start: f32, grads: &[f32]) -> tf::Result<Vec<f32>> {
+    let w = Variable::new(constant(start)?);
+    let step = |g: &f32| {
+        optimizer.apply_gradients(&[Some(constant(*g)?)], &w)?;
+        w.read().item::<f32>()
+    };
+    grads.iter().map(step).collect()
+}
+
+#[test]
+fn gradients_are_added_up_and_schedules_go_by_gradients() -> tf::Result<()> {
+    // The means are (1 + 3) / 2 and (5 + 7) / 2; the rates 1 / 2 and 1 / 4.
+    let sgd = Sgd::new(|step: u64| 1.0 / (step as f64 + 1.0)).gradient_accumulation_steps(2);
+    assert_eq!(path(&sgd, 0.0, &[1.0, 3.0, 5.0, 7.0])?, [0.0, -1.0, -1.0, -2.5]);
+    assert_eq!(sgd.iterations(), 2);
+    sgd.set_iterations(5);
+    assert_eq!((sgd.iterations(), sgd.learning_rate()), (5, 1.0 / 11.0));
+    // The mean is clipped, not each part: (3 + 1) / 2 is 2, and the limit 1.
+    let sgd = Sgd::new(1.0).clipvalue(1.0).gradient_accumulation_steps(2);
+    assert_eq!(path(&sgd, 0.0, &[3.0, 1.0])?, [0.0, -1.0]);
+    Ok(())
+}
+
+#[test]
+fn averages_follow_the_weights_and_become_them() -> tf::Result<()> {
+    let sgd = Sgd::new(1.0).use_ema(true).ema_momentum(0.5);
+    let w = Variable::new(constant(0.0)?);
+    for _ in 0..3 {
+        sgd.apply_gradients(&[Some(constant(-1.0)?)], &w)?;
+    }
+    // The weights were 1, 2, 3; the averages 1, 1.5, 2.25.
+    assert_eq!(w.read().item::<f32>()?, 3.0);
+    sgd.finalize_variable_values(&w)?;
+    assert_eq!(w.read().item::<f32>()?, 2.25);
+    // With the average as the weight at every second step: 1 (1), 2 -> 1.5, 2.5 (2), 3.5 -> 2.75.
+    let sgd = Sgd::new(1.0).use_ema(true).ema_momentum(0.5).ema_overwrite_frequency(2);
+    assert_eq!(path(&sgd, 0.0, &[-1.0; 4])?, [1.0, 1.5, 2.5, 2.75]);
+    // Without the option nothing happens.
+    Sgd::new(1.0).finalize_variable_values(&w)?;
+    assert_eq!(w.read().item::<f32>()?, 2.25);
+    Ok(())
+}
+
+#[test]
+fn weights_decay_unless_they_are_excluded() -> tf::Result<()> {
+    let layer = Dense::new(1);
+    layer.build([1, 1])?;
+    let ones = [Tensor::ones([1, 1])?, Tensor::ones([1])?];
+    let zeros = [Some(Tensor::zeros([1, 1])?), Some(Tensor::zeros([1])?)];
+    let after = |optimizer: &dyn Optimizer| -> tf::Result<Vec<f32>> {
+        for (variable, one) in layer.variables().iter().zip(&ones) {
+            variable.assign(one)?;
+        }
+        optimizer.apply_gradients(&zeros, &layer)?;
+        layer.variables().iter().map(|v| v.read().reduce_sum(())?.item::<f32>()).collect()
+    };
+    let sgd = || Sgd::new(0.5).weight_decay(0.5);
+    assert_eq!(after(&sgd())?, [0.75, 0.75]);
+    assert_eq!(after(&sgd().exclude_from_weight_decay(["bias", "gamma"]))?, [0.75, 1.0]);
+    let kernel = layer.variables()[..1].to_vec();
+    assert_eq!(after(&sgd().exclude_variables_from_weight_decay(&kernel))?, [1.0, 0.75]);
+    Ok(())
+}
+
+#[test]
+fn the_scale_of_the_loss_goes_its_way() -> tf::Result<()> {
+    let new = || LossScaleOptimizer::new(Sgd::new(1.0)).initial_scale(8.0).dynamic_growth_steps(2);
+    let optimizer = new();
+    let w = Variable::new(constant(0.0)?);
+    let (mut scales, mut weights) = (Vec::new(), Vec::new());
+    for g in [8.0, 8.0, 16.0, f32::NAN, 8.0, f32::NEG_INFINITY, 4.0, 4.0] {
+        optimizer.apply_gradients(&[Some(constant(g)?)], &w)?;
+        scales.push(optimizer.dynamic_scale()?.item::<f32>()?);
+        weights.push(w.read().item::<f32>()?);
+    }
+    // Two good steps double it, a bad one halves it and counts anew.
+    assert_eq!(scales, [8.0, 16.0, 16.0, 8.0, 8.0, 4.0, 4.0, 8.0]);
+    assert_eq!(weights, [-1.0, -2.0, -3.0, -3.0, -4.0, -4.0, -5.0, -6.0]);
+    // A slot stays as it was, too.
+    let adam = LossScaleOptimizer::new(Adam::new(0.1));
+    let v = Variable::new(constant([1.0, 1.0])?);
+    adam.apply_gradients(&[Some(constant([1.0, 2.0])?)], &v)?;
+    let before = adam.state_bits(&v)?;
+    adam.apply_gradients(&[Some(constant([f32::INFINITY, 2.0])?)], &v)?;
+    assert_eq!(adam.state_bits(&v)?, before);
+    Ok(())
+}
+
+trait StateBits {
+    fn state_bits(&self, w: &Variable) -> tf::Result<Vec<f32>>;
+}
+
+impl<O: Optimizer> StateBits for LossScaleOptimizer<O> {
+    fn state_bits(&self, w: &Variable) -> tf::Result<Vec<f32>> {
+        let slots = self.named_variables();
+        let slots = slots.iter().filter(|(name, _)| name.ends_with("/0")).map(|(_, v)| v);
+        let values = std::iter::once(w).chain(slots).map(|v| v.read().to_vec::<f32>());
+        Ok(values.collect::<tf::Result<Vec<_>>>()?.concat())
+    }
+}
+
+#[test]
+fn a_loss_is_scaled_once_whoever_scales_it() -> tf::Result<()> {
+    let makes: [fn() -> Made; 2] = [
+        || Box::new(Sgd::new(0.25).loss_scale_factor(64.0)),
+        || Box::new(LossScaleOptimizer::new(Sgd::new(0.25))),
+    ];
+    for make in makes {
+        for ways in 0..3 {
+            let (optimizer, w) = (make(), Variable::new(constant(1.0)?));
+            let tape = GradientTape::new();
+            let mut loss = &w * &w;
+            if ways > 0 {
+                loss = optimizer.scale_loss(&loss)?;
+                assert!(loss.item::<f32>()? >= 64.0);
+            }
+            match ways {
+                2 => {
+                    let grad = tape.gradient(&loss, &w)?;
+                    optimizer.apply_gradients(&[grad], &w)?;
+                }
+                _ => optimizer.minimize(&loss, tape, &w)?,
+            }
+            assert_eq!(w.read().item::<f32>()?, 0.5, "{ways}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_constraint_comes_after_the_step_and_the_average() -> tf::Result<()> {
+    let w = Variable::with_constraint(constant([1.0, 1.0])?, |w| w.maximum(0.5));
+    let sgd = Sgd::new(1.0).use_ema(true).ema_momentum(0.5);
+    sgd.apply_gradients(&[Some(constant([1.0, 0.25])?)], &w)?;
+    assert_eq!(w.read().to_vec::<f32>()?, [0.5, 0.75]);
+    assert_eq!(sgd.variables()[0].read().to_vec::<f32>()?, [0.0, 0.75]);
+    // What is assigned stays as it is.
+    w.assign(&constant([-1.0, -1.0])?)?;
+    assert_eq!(w.read().to_vec::<f32>()?, [-1.0, -1.0]);
+    Ok(())
+}
+
+#[test]
+fn a_step_that_fails_leaves_options_slots_as_they_were() -> tf::Result<()> {
+    let w = Variable::with_constraint(constant([1.0, 1.0])?, |w| w.reshape([2, 1]));
+    let adam = Adam::new(0.1).use_ema(true).weight_decay(0.1);
+    assert!(adam.apply_gradients(&[Some(constant([1.0, 1.0])?)], &w).is_err());
+    assert_eq!((adam.iterations(), adam.variables().len()), (0, 0));
+    assert_eq!(w.read().to_vec::<f32>()?, [1.0, 1.0]);
+    Ok(())
+}
+
+#[test]
+fn f16_weights_and_gradients_of_another_dtype() -> tf::Result<()> {
+    let Ok(start) = Tensor::ones([4, 3])?.cast(tf::DType::F16) else {
+        println!("the adapter has no f16: not run");
+        return Ok(());
+    };
+    for (name, make) in all() {
+        if name == "adamw" {
+            continue; // A list of variables has no names.
+        }
+        let w = Variable::new(&start);
+        let g = Tensor::full([4, 3], 0.25)?;
+        make().apply_gradients(&[Some(g)], &w).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(w.read().to_vec::<tf::f16>()?.iter().all(|w| w.is_finite()), "{name}");
+    }
+    Ok(())
+}
+
+/// Fits the numbers of Keras: beyond the golden cases, whose steps are ten.
+#[test]
+fn schedules_hold_at_their_ends() {
+    let last = CosineDecay::new(0.1, 200).at(u64::MAX);
+    assert!(last.abs() < 1e-17, "{last}");
+    assert_eq!(ExponentialDecay::new(0.1, 1, 0.5).at(u64::MAX), 0.0);
+}
