@@ -1,6 +1,5 @@
 //! What optimizers and schedules refuse, and that variables then stay as they are.
 
-use wgrad::keras::Layer;
 use wgrad::keras::layers::Dense;
 use wgrad::keras::optimizers::schedules::{
     CosineDecay, CosineDecayRestarts, ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay,
@@ -10,6 +9,7 @@ use wgrad::keras::optimizers::{
     self, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, LossScaleOptimizer,
     Nadam, Optimizer, OptimizerState, RmsProp, Sgd, Step,
 };
+use wgrad::keras::{INFERENCE, Layer};
 use wgrad::{Trackable, Variable};
 
 use super::*;
@@ -216,7 +216,7 @@ fn names_are_keras_s() {
 #[test]
 fn what_goes_by_names_needs_names() {
     let layer = Dense::new(1);
-    layer.build([1, 1]).unwrap();
+    layer.call(&zeros([1, 1]), INFERENCE).unwrap();
     let grads = [Some(zeros([1, 1])), Some(zeros([1]))];
     let adamw = AdamW::new(0.1).exclude_from_weight_decay(["bias", "gamma"]);
     assert_eq!(
@@ -230,7 +230,7 @@ fn what_goes_by_names_needs_names() {
 #[test]
 fn averages_need_steps() {
     let layer = Dense::new(1);
-    layer.build([1, 1]).unwrap();
+    layer.call(&zeros([1, 1]), INFERENCE).unwrap();
     assert_eq!(
         text(Sgd::new(0.1).use_ema(true).finalize_variable_values(&layer)),
         "sgd: finalize_variable_values knows no average of 'kernel'; the optimizer has made no step with it."

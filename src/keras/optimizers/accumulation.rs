@@ -1,5 +1,6 @@
 //! The stage that makes a step of several batches' gradients (`gradient_accumulation_steps`).
 
+use super::memory::ACCUMULATOR;
 use super::options::{Pairs, Round, Stage};
 use crate::error::Result;
 
@@ -7,15 +8,13 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(super) struct Accumulation;
 
-const SLOT: &str = "gradient_accumulator";
-
 impl Stage for Accumulation {
     fn gradients<'v>(&self, round: &mut Round<'_>, pairs: Pairs<'v>) -> Result<Pairs<'v>> {
         let several = round.options.gradient_accumulation_steps;
         let last = (round.made + 1) % several == 0;
         let mut means = Pairs::new();
         for (variable, grad) in pairs {
-            let slot = round.slot(SLOT, variable)?;
+            let slot = round.slot(ACCUMULATOR, variable)?;
             let old = slot.read_stopped();
             let sum = grad.stop_gradient().cast(variable.dtype())?.add(&old)?;
             if last {
@@ -29,7 +28,7 @@ impl Stage for Accumulation {
             // As Keras's, a step forgets also what it had of a variable that has no gradient now.
             let places = round.places();
             for variable in &round.variables.list {
-                let slot = round.memory().made(SLOT, variable);
+                let slot = round.memory().made(ACCUMULATOR, variable);
                 if let Some(slot) = slot.filter(|slot| !places.contains_key(&slot.id())) {
                     let zeros = slot.peek().zeros_like()?;
                     round.changes.push((slot, zeros));

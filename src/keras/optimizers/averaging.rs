@@ -1,14 +1,12 @@
 //! The stage that keeps a moving average of each weight (`use_ema`).
 
-use super::memory::Memory;
+use super::memory::{AVERAGE, Memory};
 use super::options::{Round, Stage, Trainable};
 use crate::error::{Error, Result, message};
 
 /// `average = momentum average + (1 - momentum) w` after each step; at the first step `w`.
 #[derive(Debug)]
 pub(super) struct Averaging;
-
-const SLOT: &str = "average";
 
 impl Stage for Averaging {
     fn changes(&self, round: &mut Round<'_>) -> Result<()> {
@@ -22,7 +20,7 @@ impl Stage for Averaging {
                 Some(place) => round.changes[place].1.clone(),
                 None => variable.read_stopped(),
             };
-            let slot = round.slot(SLOT, variable)?;
+            let slot = round.slot(AVERAGE, variable)?;
             let of = move |t: i32| if t > 1 { momentum } else { 0.0 };
             let (old, new) =
                 (round.step.scalar(move |t, _| of(t)), round.step.scalar(move |t, _| 1.0 - of(t)));
@@ -39,7 +37,7 @@ impl Stage for Averaging {
 
     fn finalize(&self, name: &str, memory: &Memory, variables: &Trainable<'_>) -> Result<()> {
         let average = |variable| {
-            memory.made(SLOT, variable).ok_or_else(|| {
+            memory.made(AVERAGE, variable).ok_or_else(|| {
                 Error::Check(message!(
                     "{name}: finalize_variable_values knows no average of '{}'; the optimizer has made no step with it.",
                     variables.name(variable)

@@ -13,6 +13,13 @@ use crate::variable::Variable;
 /// The slots of a variable, with their names.
 type Slots = Vec<(String, Slot)>;
 
+/// The slot of `use_ema`.
+pub(super) const AVERAGE: &str = "average";
+/// The slot of `gradient_accumulation_steps`.
+pub(super) const ACCUMULATOR: &str = "gradient_accumulator";
+/// The slots that options keep stand before the formula's.
+const OPTIONS: [&str; 2] = [AVERAGE, ACCUMULATOR];
+
 /// Gives the value at which the slot of this name of a variable starts.
 pub(super) type Start<'a> = dyn Fn(&str, &Variable) -> Result<Tensor> + 'a;
 
@@ -52,10 +59,11 @@ impl Memory {
         // A checkpoint may have left them in another order.
         let place = self.places.get(&variable.id()).map_or(0, |place| *place as usize);
         if let Some((_, kept)) = self.kept.get_mut(place) {
-            let place = |(known, _): &(String, Slot)| names.iter().position(|name| name == known);
-            let mut now = kept.iter().filter_map(place);
-            let mut last = now.next();
-            if !now.all(|at| last.replace(at) < Some(at)) {
+            let place = |(known, _): &(String, Slot)| {
+                let option = OPTIONS.iter().position(|name| name == known);
+                (option.is_none(), option, names.iter().position(|name| name == known))
+            };
+            if !kept.is_sorted_by_key(place) {
                 *kept = sorted_by_key(std::mem::take(kept), place);
             }
         }

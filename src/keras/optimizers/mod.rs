@@ -251,12 +251,19 @@ pub trait Optimizer: Trackable {
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
-    /// use wgrad as tf;
-    /// use tf::keras::{Layer, layers::Dense};
+    /// use wgrad::{self as tf, Trackable};
+    /// use tf::keras::{Layer, TRAINING, layers::Dense};
     /// use tf::keras::optimizers::{AdamW, Optimizer};
-    /// let layer = Dense::new(2);
-    /// layer.build([1, 3])?;
-    /// let adamw = AdamW::new(1e-3).exclude_from_weight_decay(["bias"]);
+    /// let layer = Dense::new(1);
+    /// let adamw = AdamW::new(0.5).weight_decay(0.5).exclude_from_weight_decay(["bias"]);
+    /// let tape = tf::GradientTape::new();
+    /// let loss = layer.call(&tf::constant([[0.0]])?, TRAINING)?.reduce_sum(())?;
+    /// let before = layer.trainable_variables()[0].read();
+    /// adamw.minimize(&loss, tape, &layer)?;
+    /// // The kernel has lost a quarter; the bias made a step of Adam, and nothing else.
+    /// let kernel = layer.trainable_variables()[0].read().item::<f32>()?;
+    /// assert!((kernel - 0.75 * before.reduce_sum(())?.item::<f32>()?).abs() < 1e-6);
+    /// assert!((layer.trainable_variables()[1].read().reduce_sum(())?.item::<f32>()? + 0.5).abs() < 1e-5);
     /// # Ok(())
     /// # }
     /// ```
