@@ -9,6 +9,7 @@ mod devices;
 mod empty;
 mod image;
 mod linalg;
+mod losses;
 mod math;
 mod movement;
 mod networks;
