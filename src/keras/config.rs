@@ -174,6 +174,11 @@ macro_rules! integers {
 
             fn from_json(value: &Value) -> std::result::Result<Self, String> {
                 // Keras writes some counts as 2.0.
+                // One that stands in a list, as Keras writes the sizes of a signal's window.
+                let value = match value.as_array().map(Vec::as_slice) {
+                    Some([one]) => one,
+                    _ => value,
+                };
                 let whole = value.as_f64().filter(|x| x.fract() == 0.0 && x.abs() < 9e15);
                 let whole = value.as_i64().or(whole.map(|x| x as i64));
                 whole.and_then(|x| x.try_into().ok()).ok_or_else(|| "a whole number".into())

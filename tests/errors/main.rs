@@ -9,7 +9,6 @@ mod devices;
 mod empty;
 mod image;
 mod linalg;
-mod losses;
 mod math;
 mod movement;
 mod networks;

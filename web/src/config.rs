@@ -65,7 +65,26 @@ pub(crate) fn axes(options: &Options) -> Result<Option<Vec<i64>>> {
 
 pub(crate) fn activation(options: &Options) -> Result<Option<Activation>> {
     let name = options.string("activation")?;
-    Ok(name.map(|name| name.parse()).transpose()?)
+    Ok(name.map(|name| named(&name)).transpose()?)
+}
+
+#[cfg(feature = "ops")]
+fn named(name: &str) -> wgrad::Result<Activation> {
+    name.parse()
+}
+
+/// The page offers these, and has no need of the others' code.
+#[cfg(not(feature = "ops"))]
+fn named(name: &str) -> wgrad::Result<Activation> {
+    match name {
+        "linear" => Ok(Activation::Linear),
+        "relu" => Ok(Activation::Relu),
+        "sigmoid" => Ok(Activation::Sigmoid),
+        "tanh" => Ok(Activation::Tanh),
+        _ => Err(wgrad::Error::Data(
+            "Activation: the page has linear, relu, sigmoid and tanh.".to_string().into(),
+        )),
+    }
 }
 
 /// VALID unless given.

@@ -5,7 +5,7 @@
 /// A layer's options, weights and parts.
 ///
 /// `new` lists the arguments that a layer cannot do without. `options` have Keras's names and defaults. A weight may come
-/// `if` an option is true, and may let the program set its initializer, regularizer and constraint under Keras's names.
+/// `if` an option is true, and may let the program set its initializer, or that, its regularizer and its constraint, under Keras's names.
 /// `random` names a generator, with a `seed`. `parts` are tracked, `state` is not; neither is an option. `fixed` are options of Keras that have one value here.
 macro_rules! layer {
     (
@@ -17,8 +17,8 @@ macro_rules! layer {
                 $($(#[$option_doc:meta])* $option:ident: $type:ty $(as $argument:ty)? = $default:expr,)*
             })?
             $(weights {
-                $($weight:ident $(if $used:ident)? = $start:expr
-                    $(=> [$initializer:ident, $regularizer:ident, $constraint:ident])?,)*
+                $($weight:ident $(if $used:ident $(. $method:ident ())?)? = $start:expr
+                    $(=> [$initializer:ident $(, $regularizer:ident, $constraint:ident)?])?,)*
             })?
             $(random($generator:ident);)?
             $(parts { $($part:ident: $part_type:ty = $part_start:expr,)* })?
@@ -72,7 +72,7 @@ macro_rules! layer {
                     self
                 }
 
-                #[doc = concat!("Sets the penalty on `", stringify!($weight), "`.")]
+                $(#[doc = concat!("Sets the penalty on `", stringify!($weight), "`.")]
                 #[must_use]
                 pub fn $regularizer(
                     mut self,
@@ -90,7 +90,7 @@ macro_rules! layer {
                 ) -> Self {
                     self.$weight = self.$weight.constraint(constraint);
                     self
-                }
+                })?
             )?)*)?
 
             $(
@@ -117,7 +117,7 @@ macro_rules! layer {
             #[allow(unused_variables)]
             fn track(&self, parts: &mut $crate::trackable::Parts<'_>) {
                 $($(
-                    if $crate::keras::layers::macros::layer!(@used self $($used)?) {
+                    if $crate::keras::layers::macros::layer!(@used self $($used $(. $method)?)?) {
                         parts.add(stringify!($weight), &self.$weight);
                     }
                 )*)?
@@ -145,8 +145,8 @@ macro_rules! layer {
                 $($(config.set(stringify!($option), &self.$option)?;)*)?
                 $($($(
                     config.set(stringify!($initializer), &self.$weight.initializer)?;
-                    config.set(stringify!($regularizer), &self.$weight.regularizer)?;
-                    config.set(stringify!($constraint), &self.$weight.constraint)?;
+                    $(config.set(stringify!($regularizer), &self.$weight.regularizer)?;
+                    config.set(stringify!($constraint), &self.$weight.constraint)?;)?
                 )?)*)?
                 $($(config.set_json(stringify!($fixed), ::serde_json::json!($only));)*)?
                 $(config.set("seed", &self.$generator.seed())?;)?
@@ -160,7 +160,7 @@ macro_rules! layer {
                         $(stringify!($required),)*
                         $($(stringify!($option),)*)?
                         $($($(
-                            stringify!($initializer), stringify!($regularizer), stringify!($constraint),
+                            stringify!($initializer), $(stringify!($regularizer), stringify!($constraint),)?
                         )?)*)?
                         $({ stringify!($generator); "seed" },)?
                     ],
@@ -169,7 +169,8 @@ macro_rules! layer {
                 #[allow(unused_mut)]
                 let mut layer = $layer::new($(config.need::<$required_type>(stringify!($required))?),*);
                 $($(
-                    if let Some(value) = config.get::<$type>(stringify!($option))? {
+                    // Keras writes null for what has its default.
+                    if let Some(Some(value)) = config.get::<Option<$type>>(stringify!($option))? {
                         layer.$option = value;
                     }
                 )*)?
@@ -177,12 +178,12 @@ macro_rules! layer {
                     if let Some(Some(value)) = config.get::<Option<$crate::keras::Initializer>>(stringify!($initializer))? {
                         layer = layer.$initializer(value);
                     }
-                    if let Some(value) = config.get::<Option<$crate::keras::Regularizer>>(stringify!($regularizer))? {
+                    $(if let Some(value) = config.get::<Option<$crate::keras::Regularizer>>(stringify!($regularizer))? {
                         layer = layer.$regularizer(value);
                     }
                     if let Some(value) = config.get::<Option<$crate::keras::Constraint>>(stringify!($constraint))? {
                         layer = layer.$constraint(value);
-                    }
+                    })?
                 )?)*)?
                 $(
                     if let Some(Some(seed)) = config.get::<Option<u64>>("seed")? {
@@ -200,6 +201,7 @@ macro_rules! layer {
     (@argument $type:ty, $argument:ty) => { $argument };
     (@used $self:ident) => { true };
     (@used $self:ident $used:ident) => { $self.$used };
+    (@used $self:ident $used:ident . $method:ident) => { $self.$used.$method() };
     (@default $layer:ident;) => {
         impl Default for $layer {
             fn default() -> Self {
@@ -223,4 +225,17 @@ macro_rules! configured {
     };
 }
 
-pub(crate) use {configured, layer};
+/// In the `impl Layer` of a layer that moves or removes places: its result has no mask.
+macro_rules! unmasked {
+    () => {
+        fn compute_mask(
+            &self,
+            _x: &$crate::Tensor,
+            _mask: Option<&$crate::Tensor>,
+        ) -> $crate::error::Result<Option<$crate::Tensor>> {
+            Ok(None)
+        }
+    };
+}
+
+pub(crate) use {configured, layer, unmasked};

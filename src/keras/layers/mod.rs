@@ -7,21 +7,50 @@ mod activations;
 mod convolutional;
 mod core;
 mod macros;
+mod merging;
+mod noise;
 mod normalization;
+#[cfg(feature = "json")]
+mod options;
 mod pooling;
+mod preprocessing;
 #[cfg(feature = "json")]
 mod registry;
 mod regularization;
 mod reshaping;
 mod seed_generator;
+mod shapes;
 
-pub use self::core::Dense;
-pub use activations::Activate;
-pub use convolutional::Conv2D;
-pub use normalization::LayerNormalization;
-pub use pooling::{AveragePooling2D, MaxPooling2D};
-pub use regularization::Dropout;
-pub use reshaping::Flatten;
+pub use self::core::{
+    BiasAxes, Dense, EinsumDense, Embedding, Identity, Lambda, Masking, OutputShape,
+};
+pub use activations::{Activate, ELU, LeakyReLU, PReLU, ReLU, Softmax};
+pub use convolutional::{
+    Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, DepthwiseConv1D,
+    DepthwiseConv2D, SeparableConv1D, SeparableConv2D, SignalPadding,
+};
+pub use merging::{Add, Average, Concatenate, Dot, DotAxes, Maximum, Minimum, Multiply, Subtract};
+pub use noise::NoiseShape;
+pub use normalization::{
+    BatchNormalization, GroupNormalization, LayerNormalization, RMSNormalization, UnitNormalization,
+};
+pub use pooling::{
+    AdaptiveAveragePooling1D, AdaptiveAveragePooling2D, AdaptiveAveragePooling3D,
+    AdaptiveMaxPooling1D, AdaptiveMaxPooling2D, AdaptiveMaxPooling3D, AveragePooling1D,
+    AveragePooling2D, AveragePooling3D, GlobalAveragePooling1D, GlobalAveragePooling2D,
+    GlobalAveragePooling3D, GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D,
+    MaxPooling1D, MaxPooling2D, MaxPooling3D,
+};
+pub use preprocessing::Rescaling;
+pub use regularization::{
+    ActivityRegularization, AlphaDropout, Dropout, GaussianDropout, GaussianNoise,
+    SpatialDropout1D, SpatialDropout2D, SpatialDropout3D,
+};
+pub use reshaping::{
+    Cropping1D, Cropping2D, Cropping3D, Flatten, Permute, RepeatVector, Reshape, UpSampling1D,
+    UpSampling2D, UpSampling3D, ZeroPadding1D, ZeroPadding2D, ZeroPadding3D,
+};
+pub use shapes::Borders;
 
 #[cfg(feature = "json")]
 pub use registry::layer_from_config;

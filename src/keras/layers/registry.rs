@@ -27,15 +27,73 @@ macro_rules! classes {
 classes! {
     One [
         Activate,
+        ActivityRegularization,
+        AdaptiveAveragePooling1D,
+        AdaptiveAveragePooling2D,
+        AdaptiveAveragePooling3D,
+        AdaptiveMaxPooling1D,
+        AdaptiveMaxPooling2D,
+        AdaptiveMaxPooling3D,
+        AlphaDropout,
+        AveragePooling1D,
         AveragePooling2D,
+        AveragePooling3D,
+        BatchNormalization,
+        Conv1D,
+        Conv1DTranspose,
         Conv2D,
+        Conv2DTranspose,
+        Conv3D,
+        Conv3DTranspose,
+        Cropping1D,
+        Cropping2D,
+        Cropping3D,
         Dense,
+        DepthwiseConv1D,
+        DepthwiseConv2D,
         Dropout,
+        ELU,
+        EinsumDense,
+        Embedding,
         Flatten,
+        GaussianDropout,
+        GaussianNoise,
+        GlobalAveragePooling1D,
+        GlobalAveragePooling2D,
+        GlobalAveragePooling3D,
+        GlobalMaxPooling1D,
+        GlobalMaxPooling2D,
+        GlobalMaxPooling3D,
+        GroupNormalization,
+        Identity,
         LayerNormalization,
+        LeakyReLU,
+        Masking,
+        MaxPooling1D,
         MaxPooling2D,
+        MaxPooling3D,
+        PReLU,
+        Permute,
+        RMSNormalization,
+        ReLU,
+        RepeatVector,
+        Rescaling,
+        Reshape,
+        SeparableConv1D,
+        SeparableConv2D,
+        Softmax,
+        SpatialDropout1D,
+        SpatialDropout2D,
+        SpatialDropout3D,
+        UnitNormalization,
+        UpSampling1D,
+        UpSampling2D,
+        UpSampling3D,
+        ZeroPadding1D,
+        ZeroPadding2D,
+        ZeroPadding3D,
     ]
-    Many []
+    Many [Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract]
 }
 
 /// The layer that `config` describes; `None` if its class is not one of Keras's that are here.
@@ -93,6 +151,65 @@ mod tests {
         assert_eq!(config.options()["kernel_regularizer"]["config"]["l2"], 0.1);
         assert_eq!(config.options()["kernel_initializer"]["config"]["seed"], 7);
         assert_eq!(layer_from_config(&config).unwrap().get_config().unwrap(), config);
+    }
+
+    /// What a layer of each class must be given.
+    fn needed(class: &str) -> serde_json::Value {
+        use serde_json::json;
+        let signal = class.ends_with("1D") || class.ends_with("1DTranspose");
+        let volume = class.ends_with("3D") || class.ends_with("3DTranspose");
+        let sizes = if signal {
+            json!(2)
+        } else if volume {
+            json!([1, 2, 3])
+        } else {
+            json!([2, 3])
+        };
+        match class {
+            "Activation" => json!({"activation": "celu"}),
+            "Dense" => json!({"units": 3}),
+            "EinsumDense" => json!({"equation": "ab,bc->ac", "output_shape": [null]}),
+            "Embedding" => json!({"input_dim": 5, "output_dim": 3}),
+            "Reshape" => json!({"target_shape": [-1, 2]}),
+            "Permute" => json!({"dims": [2, 1]}),
+            "RepeatVector" => json!({"n": 3}),
+            "Rescaling" => json!({"scale": 0.5}),
+            "GaussianNoise" => json!({"stddev": 0.25}),
+            "Dot" => json!({"axes": [1, 2]}),
+            _ if class.contains("Dropout") => json!({"rate": 0.5, "seed": 7}),
+            _ if class.starts_with("Depthwise") => json!({"kernel_size": sizes}),
+            _ if class.contains("Conv") => json!({"filters": 4, "kernel_size": sizes}),
+            _ if class.starts_with("Adaptive") => json!({"output_size": sizes}),
+            _ if class.starts_with("Global") => json!({"keepdims": true}),
+            _ if class.contains("Pooling") => json!({"pool_size": sizes, "padding": "same"}),
+            _ if class.starts_with("UpSampling") => json!({"size": sizes}),
+            _ if class.starts_with("ZeroPadding") => json!({"padding": 1}),
+            _ if class.starts_with("Cropping") => json!({"cropping": sizes}),
+            _ => json!({}),
+        }
+    }
+
+    #[test]
+    fn every_layer_comes_back_from_its_config() {
+        let mut count = 0;
+        for (class, make) in classes() {
+            let given = needed(class).as_object().unwrap().clone();
+            let config = |layer: AnyLayer| match layer {
+                AnyLayer::One(layer) => layer.get_config().unwrap(),
+                AnyLayer::Many(layer) => layer.get_config().unwrap(),
+            };
+            let first = config(make(&Config::of(class, given.clone())).unwrap());
+            assert_eq!(first.class(), class);
+            for (key, value) in &given {
+                // Keras writes pairs where one number says all.
+                let longer = first.options()[key].is_array() && !value.is_array();
+                let pairs = matches!(key.as_str(), "padding" | "cropping");
+                assert!(longer || pairs || first.options()[key] == *value, "{class}: {key}");
+            }
+            assert_eq!(config(make(&first).unwrap()), first, "{class}");
+            count += 1;
+        }
+        assert!(count > 70, "{count} classes");
     }
 
     #[test]

@@ -1,93 +1,15 @@
 //! The golden cases of Keras: layers and initializers, by their public types.
 
+pub mod layers;
 pub mod losses;
 pub mod metrics;
 pub mod optimizers;
 
-use wgrad::Trackable;
-use wgrad::keras::layers::{
-    AveragePooling2D, Conv2D, Dense, Dropout, Flatten, LayerNormalization, MaxPooling2D,
-};
-use wgrad::keras::{Activation, INFERENCE, Initializer, Layer};
+use wgrad::keras::Initializer;
 use wgrad::random::Generator;
-use wgrad::{Error, Padding};
 
-use super::call::{Answer, Call, Stop, to_tensor};
+use super::call::{Answer, Call, Stop};
 use super::sheet::Sheet;
-
-// ---- layers -------------------------------------------------------------------------------------------------
-
-/// The layer of a case with the case's weights.
-pub fn layer(c: &Call) -> Answer<Box<dyn Layer>> {
-    let layer = unbuilt(c)?;
-    layer.call(c.x()?, INFERENCE)?;
-    let variables = layer.variables();
-    if variables.len() != c.case.weights.len() {
-        let (got, want) = (variables.len(), c.case.weights.len());
-        return Err(Error::Shape(format!("{got} variables, Keras has {want}").into()).into());
-    }
-    for (variable, (_, name)) in variables.iter().zip(&c.case.weights) {
-        variable.assign(&to_tensor(&c.golden.tensor(c.case, name))?)?;
-    }
-    Ok(layer)
-}
-
-fn unbuilt(c: &Call) -> Answer<Box<dyn Layer>> {
-    Ok(match c.case.op.as_str() {
-        "keras.layers.Dense" => {
-            Box::new(Dense::new(outputs(c)?).activation(activation(c)?).use_bias(use_bias(c)?))
-        }
-        "keras.layers.Conv2D" => Box::new(
-            Conv2D::new(outputs(c)?, c.need("kernel_size", c.two("kernel_size")?)?)
-                .strides(c.two("strides")?.unwrap_or([1, 1]))
-                .dilation_rate(c.two("dilation_rate")?.unwrap_or([1, 1]))
-                .padding(padding(c)?)
-                .activation(activation(c)?)
-                .use_bias(use_bias(c)?),
-        ),
-        "keras.layers.MaxPooling2D" => {
-            let size = c.two("pool_size")?.unwrap_or([2, 2]);
-            let strides = c.two("strides")?.unwrap_or(size);
-            Box::new(MaxPooling2D::new(size).strides(strides).padding(padding(c)?))
-        }
-        "keras.layers.AveragePooling2D" => {
-            let size = c.two("pool_size")?.unwrap_or([2, 2]);
-            let strides = c.two("strides")?.unwrap_or(size);
-            Box::new(AveragePooling2D::new(size).strides(strides).padding(padding(c)?))
-        }
-        "keras.layers.LayerNormalization" => {
-            let layer = LayerNormalization::new().axis(c.axes("axis")?);
-            Box::new(layer.epsilon(c.need("epsilon", c.float("epsilon")?)? as f32))
-        }
-        "keras.layers.Flatten" => Box::new(Flatten::new()),
-        "keras.layers.Dropout" => Box::new(Dropout::new(c.need("rate", c.float("rate")?)? as f32)),
-        _ => return Err(Stop::Lacks(String::new())),
-    })
-}
-
-fn outputs(c: &Call) -> Answer<usize> {
-    let kernel = c.case.weights.iter().find(|(key, _)| key == "kernel");
-    let (_, name) = c.need("kernel", kernel)?;
-    c.need("kernel", c.golden.tensor(c.case, name).shape().last().copied())
-}
-
-fn activation(c: &Call) -> Answer<Activation> {
-    let name = c.text("activation")?.unwrap_or_else(|| "linear".into());
-    name.parse().map_err(|_| Stop::Lacks("activation".into()))
-}
-
-/// Keras's default is true.
-fn use_bias(c: &Call) -> Answer<bool> {
-    Ok(c.value("use_bias")?.is_none() || c.flag("use_bias")?)
-}
-
-fn padding(c: &Call) -> Answer<Padding> {
-    match c.text("padding")?.as_deref() {
-        None | Some("valid") => Ok(Padding::Valid),
-        Some("same") => Ok(Padding::Same),
-        Some(_) => Err(Stop::Lacks("padding".into())),
-    }
-}
 
 // ---- initializers -------------------------------------------------------------------------------------------
 

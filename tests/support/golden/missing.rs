@@ -12,15 +12,6 @@ type Reason = (&'static str, &'static [&'static str]);
 
 pub const MISSING: &[Reason] = &[
     (
-        "no such layer of normalization",
-        &[
-            "keras.layers.BatchNormalization",
-            "keras.layers.GroupNormalization",
-            "keras.layers.RMSNormalization",
-            "keras.layers.UnitNormalization",
-        ],
-    ),
-    (
         "no recurrent layers; their functions run, and are compared",
         &[
             "keras.layers.LSTM",
@@ -37,33 +28,7 @@ pub const MISSING: &[Reason] = &[
             "keras.layers.AdditiveAttention",
         ],
     ),
-    (
-        "no such layer",
-        &[
-            "keras.layers.TimeDistributed",
-            "keras.layers.Conv1D",
-            "keras.layers.Conv2DTranspose",
-            "keras.layers.DepthwiseConv2D",
-            "keras.layers.SeparableConv2D",
-            "keras.layers.Embedding",
-            "keras.layers.PReLU",
-            "keras.layers.MaxPooling1D",
-            "keras.layers.GlobalAveragePooling1D",
-            "keras.layers.GlobalAveragePooling2D",
-            "keras.layers.GlobalMaxPooling1D",
-            "keras.layers.GlobalMaxPooling2D",
-            "keras.layers.UpSampling2D",
-            "keras.layers.ZeroPadding2D",
-            "keras.layers.Cropping2D",
-            "keras.layers.Permute",
-            "keras.layers.Reshape",
-            "keras.layers.RepeatVector",
-            "keras.layers.LeakyReLU",
-            "keras.layers.ReLU",
-            "keras.layers.Softmax",
-            "keras.layers.ELU",
-        ],
-    ),
+    ("no such layer", &["keras.layers.TimeDistributed"]),
 ];
 
 /// Every entry as (op, what, reason).

@@ -119,7 +119,7 @@ fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
     let stored = |name: &str| golden.tensor(case, name);
     let written_out = recurrent::weights(call)?;
     let layer = match case.op.starts_with("keras.layers.") && written_out.is_none() {
-        true => Some(keras::layer(call)?),
+        true => Some(keras::layers::layer(call)?),
         false => None,
     };
     let training = layer.is_some() && call.flag("training")?;

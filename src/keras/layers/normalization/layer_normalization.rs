@@ -39,6 +39,9 @@ layer! {
             gamma if scale = Weight::ones() => [gamma_initializer, gamma_regularizer, gamma_constraint],
             beta if center = Weight::zeros() => [beta_initializer, beta_regularizer, beta_constraint],
         }
+        fixed {
+            rms_scaling: false,
+        }
     }
 }
 

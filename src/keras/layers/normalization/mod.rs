@@ -1,5 +1,13 @@
 //! Layers that bring numbers to a mean and a size.
 
+mod batch_normalization;
+mod group_normalization;
 mod layer_normalization;
+mod rms_normalization;
+mod unit_normalization;
 
+pub use batch_normalization::BatchNormalization;
+pub use group_normalization::GroupNormalization;
 pub use layer_normalization::LayerNormalization;
+pub use rms_normalization::RMSNormalization;
+pub use unit_normalization::UnitNormalization;

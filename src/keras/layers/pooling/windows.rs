@@ -1,23 +1,39 @@
-//! [`MaxPooling2D`] and [`AveragePooling2D`]: each window of an image becomes one number.
+//! [`MaxPooling2D`], [`AveragePooling2D`] and their like for signals and volumes: each window becomes one number.
 
-use crate::error::Result;
+use crate::error::{Error, Result, message};
 use crate::keras::Context;
 use crate::keras::layers::Layer;
-use crate::keras::layers::macros::{configured, layer};
-use crate::ops::{Padding, Pool2dOptions};
+use crate::keras::layers::macros::{configured, layer, unmasked};
+use crate::keras::layers::shapes::{SizeList, expect_axes, positive};
+use crate::ops::{Padding, Pool1dOptions, Pool2dOptions, Pool3dOptions};
 use crate::tensor::Tensor;
 
+/// Refuses windows that do not fit an input.
+fn check(layer: &str, x: &Tensor, pool_size: &[usize], padding: Padding) -> Result<()> {
+    expect_axes(layer, x, pool_size.len())?;
+    positive(layer, "pool_size", pool_size)?;
+    let mut sizes = x.shape()[1..].iter().zip(pool_size);
+    if padding == Padding::Valid && sizes.any(|(size, window)| size < window) {
+        return Err(Error::Shape(message!(
+            "{layer}: the input is {:?}, which is smaller than a window of {pool_size:?}. Take smaller windows, or padding \
+             'same'.",
+            x.shape()
+        )));
+    }
+    Ok(())
+}
+
 macro_rules! pooling {
-    ($(#[$doc:meta])* $layer:ident calls $op:ident) => {
+    ($(#[$doc:meta])* $layer:ident calls $op:ident with $options:ident by $size:ty) => {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// A layer with windows of `pool_size` (rows, columns), side by side and inside the image.
-                new(pool_size: [usize; 2]);
+                /// A layer with windows of `pool_size`, side by side and inside the input.
+                new(pool_size: $size);
                 options {
-                    /// Sets the steps between windows, as (rows, columns); the size of the windows.
-                    strides: Option<[usize; 2]> as impl Into<Option<[usize; 2]>> = None,
-                    /// Sets how far windows may reach beyond the image.
+                    /// Sets the steps between windows; the size of the windows.
+                    strides: Option<$size> as impl Into<Option<$size>> = None,
+                    /// Sets how far windows may reach beyond the input.
                     padding: Padding = Padding::Valid,
                 }
                 fixed {
@@ -28,9 +44,15 @@ macro_rules! pooling {
 
         impl Layer for $layer {
             configured!();
+            unmasked!();
 
             fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
-                let mut options = Pool2dOptions::new().padding(self.padding);
+                const NAME: &str = stringify!($layer);
+                check(NAME, x, self.pool_size.list(), self.padding)?;
+                if let Some(strides) = &self.strides {
+                    positive(NAME, "strides", strides.list())?;
+                }
+                let mut options = $options::new().padding(self.padding);
                 options.strides = self.strides;
                 self.policy.autocast(x)?.$op(self.pool_size, options)
             }
@@ -38,9 +60,17 @@ macro_rules! pooling {
     };
 }
 
-// The first becomes `pub struct MaxPooling2D` with its setters and a `Layer` that calls `Tensor::max_pool2d`.
+// The first becomes `pub struct MaxPooling1D` with its setters and a `Layer` that calls `Tensor::max_pool1d`.
 pooling! {
-    /// The largest element of each window and channel: images `[N,H,W,C]`, result `[N,OH,OW,C]`.
+    /// The largest element of each window and channel: signals `[N,W,C]`, result `[N,OW,C]`.
+    MaxPooling1D calls max_pool1d with Pool1dOptions by usize
+}
+pooling! {
+    /// The mean of the elements of each window and channel that lie in the signal: signals `[N,W,C]`, result `[N,OW,C]`.
+    AveragePooling1D calls avg_pool1d with Pool1dOptions by usize
+}
+pooling! {
+    /// The largest element of each window and channel: images `[N,H,W,C]`, result `[N,OH,OW,C]`. Sizes are (rows, columns).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -51,10 +81,19 @@ pooling! {
     /// # Ok(())
     /// # }
     /// ```
-    MaxPooling2D calls max_pool2d
+    MaxPooling2D calls max_pool2d with Pool2dOptions by [usize; 2]
 }
 pooling! {
     /// The mean of the elements of each window and channel that lie in the image: images `[N,H,W,C]`, result
-    /// `[N,OH,OW,C]`.
-    AveragePooling2D calls avg_pool2d
+    /// `[N,OH,OW,C]`. Sizes are (rows, columns).
+    AveragePooling2D calls avg_pool2d with Pool2dOptions by [usize; 2]
+}
+pooling! {
+    /// The largest element of each window and channel: volumes `[N,D,H,W,C]`, result `[N,OD,OH,OW,C]`.
+    MaxPooling3D calls max_pool3d with Pool3dOptions by [usize; 3]
+}
+pooling! {
+    /// The mean of the elements of each window and channel that lie in the volume: volumes `[N,D,H,W,C]`, result
+    /// `[N,OD,OH,OW,C]`.
+    AveragePooling3D calls avg_pool3d with Pool3dOptions by [usize; 3]
 }

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::keras::Context;
 use crate::keras::layers::Layer;
 use crate::keras::layers::macros::{configured, layer};
+use crate::keras::layers::noise::{NoiseShape, check_rate};
 use crate::tensor::Tensor;
 
 layer! {
@@ -23,6 +24,10 @@ layer! {
     pub struct Dropout {
         /// A layer that drops elements with probability `rate`, at least 0 and below 1.
         new(rate: f32);
+        options {
+            /// Sets the shape of the draws; the input's.
+            noise_shape: NoiseShape as impl Into<NoiseShape> = NoiseShape::default(),
+        }
         random(generator);
     }
 }
@@ -31,10 +36,11 @@ impl Layer for Dropout {
     configured!();
 
     fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
+        check_rate("Dropout", self.rate)?;
         let x = &self.policy.autocast(x)?;
         if !cx.training() || self.rate == 0.0 {
             return Ok(x.clone());
         }
-        x.dropout(self.rate, self.generator.get())
+        x.dropout_with(self.rate, self.generator.get(), self.noise_shape.options(x))
     }
 }

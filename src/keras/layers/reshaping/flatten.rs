@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::keras::Context;
 use crate::keras::layers::Layer;
-use crate::keras::layers::macros::{configured, layer};
+use crate::keras::layers::macros::{configured, layer, unmasked};
 use crate::tensor::Tensor;
 
 layer! {
@@ -19,6 +19,7 @@ layer! {
 
 impl Layer for Flatten {
     configured!();
+    unmasked!();
 
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         match x.shape() {

@@ -133,31 +133,31 @@ fn optimizer(c: &Call) -> Answer<Box<dyn Optimizer>> {
 fn with_options(mut of: Box<dyn Optimizer>, c: &Call) -> Answer<Box<dyn Optimizer>> {
     let number = |key: &str| Ok::<_, Stop>(c.int(key)?.map(|number| number as u64));
     if let Some(value) = c.float("weight_decay")? {
-        of = of.weight_decay(value);
+        of = Box::new(of.weight_decay(value));
     }
     if let Some(value) = c.float("clipnorm")? {
-        of = of.clipnorm(value);
+        of = Box::new(of.clipnorm(value));
     }
     if let Some(value) = c.float("clipvalue")? {
-        of = of.clipvalue(value);
+        of = Box::new(of.clipvalue(value));
     }
     if let Some(value) = c.float("global_clipnorm")? {
-        of = of.global_clipnorm(value);
+        of = Box::new(of.global_clipnorm(value));
     }
     if c.flag("use_ema")? {
-        of = of.use_ema(true);
+        of = Box::new(of.use_ema(true));
     }
     if let Some(value) = c.float("ema_momentum")? {
-        of = of.ema_momentum(value);
+        of = Box::new(of.ema_momentum(value));
     }
     if let Some(value) = number("ema_overwrite_frequency")? {
-        of = of.ema_overwrite_frequency(value);
+        of = Box::new(of.ema_overwrite_frequency(value));
     }
     if let Some(value) = c.float("loss_scale_factor")? {
-        of = of.loss_scale_factor(value);
+        of = Box::new(of.loss_scale_factor(value));
     }
     if let Some(value) = number("gradient_accumulation_steps")? {
-        of = of.gradient_accumulation_steps(value);
+        of = Box::new(of.gradient_accumulation_steps(value));
     }
     Ok(of)
 }

@@ -1,6 +1,10 @@
 //! [`Activation`]: the functions that layers apply to their results, by Keras's names.
 //!
-//! The functions are methods of [`Tensor`]; this file only chooses among them.
+//! The functions are methods of [`Tensor`]; this folder only chooses among them.
+
+mod formulas;
+
+pub use formulas::Formula;
 
 use std::str::FromStr;
 
@@ -55,6 +59,8 @@ pub enum Activation {
     Mish,
     /// `e^x`.
     Exponential,
+    /// Another one of Keras's, such as [`Activation::celu`], or a function of the program ([`Activation::new`]).
+    Formula(Formula),
 }
 
 crate::trackable::plain!(Activation);
@@ -84,6 +90,9 @@ const NAMES: &[(&str, Activation)] = &[
 impl Activation {
     /// Keras's name, if it has one for this slope.
     pub fn name(&self) -> Option<&'static str> {
+        if let Activation::Formula(formula) = self {
+            return formula.name();
+        }
         NAMES.iter().find(|(_, activation)| activation == self).map(|(name, _)| *name)
     }
 
@@ -110,6 +119,7 @@ impl Activation {
             Activation::Silu => x.silu(),
             Activation::Mish => x.mish(),
             Activation::Exponential => x.exp(),
+            Activation::Formula(ref formula) => formula.apply(x),
         }
     }
 }
@@ -120,8 +130,10 @@ impl FromStr for Activation {
     /// The activation that Keras calls `name`.
     fn from_str(name: &str) -> Result<Self> {
         let known = NAMES.iter().find(|(known, _)| *known == name);
-        known.map(|(_, activation)| *activation).ok_or_else(|| {
-            let names: Vec<&str> = NAMES.iter().map(|(known, _)| *known).collect();
+        let known = known.map(|(_, activation)| *activation);
+        known.or_else(|| formulas::named(name)).ok_or_else(|| {
+            let names = NAMES.iter().map(|(known, _)| *known);
+            let names: Vec<&str> = names.chain(formulas::names()).collect();
             Error::Data(message!(
                 "Activation: there is none called '{name}'. The known ones are {}.",
                 names.join(", ")
@@ -140,6 +152,10 @@ mod tests {
         assert_eq!("swish".parse::<Activation>().unwrap(), Activation::Silu);
         assert_eq!("leaky_relu".parse::<Activation>().unwrap(), Activation::LeakyRelu(0.2));
         assert_eq!(Activation::default(), "linear".parse().unwrap());
+        assert_eq!("celu".parse::<Activation>().unwrap(), Activation::celu(1.0));
+        assert_eq!("hard_swish".parse::<Activation>().unwrap().name(), Some("hard_silu"));
+        assert_eq!(Activation::soft_shrink(0.25).name(), None);
+        assert_eq!(Activation::new(Tensor::sin).name(), None);
         let error = "Relu".parse::<Activation>().unwrap_err().to_string();
         assert!(error.starts_with(
             "Activation: there is none called 'Relu'. The known ones are linear, relu,"

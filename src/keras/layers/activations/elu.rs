@@ -1,0 +1,39 @@
+//! [`ELU`]: the exponential linear unit with a factor.
+
+use crate::error::Result;
+use crate::keras::Context;
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
+use crate::ops::EluOptions;
+use crate::tensor::Tensor;
+
+layer! {
+    /// `x` above 0, `alpha (e^x - 1)` below (Clevert et al. 2016).
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::{INFERENCE, Layer, layers::ELU};
+    /// let y = ELU::new().alpha(0.5).call(&tf::constant([-1.0, 2.0])?, INFERENCE)?.to_vec::<f32>()?;
+    /// assert!((y[0] + 0.31606).abs() < 1e-5 && y[1] == 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub struct ELU {
+        /// A layer with an alpha of 1.
+        new();
+        options {
+            /// Sets the factor below 0.
+            alpha: f32 = 1.0,
+        }
+    }
+}
+
+impl Layer for ELU {
+    configured!();
+
+    fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
+        let x = self.policy.autocast(x)?;
+        if self.alpha == 1.0 { x.elu() } else { x.elu_with(EluOptions::new().alpha(self.alpha)) }
+    }
+}

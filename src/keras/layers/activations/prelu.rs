@@ -1,0 +1,56 @@
+//! [`PReLU`]: a rectifier whose slope below 0 is learned.
+
+use crate::error::{Error, Result, message};
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
+use crate::keras::{Context, Weight};
+use crate::tensor::Tensor;
+
+layer! {
+    /// `x` above 0, `alpha x` below (He et al. 2015): alpha has the shape of an example, with 1 for each of `shared_axes`.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::Trackable;
+    /// use tf::keras::{INFERENCE, Initializer, Layer, layers::PReLU};
+    /// let layer = PReLU::new().alpha_initializer(Initializer::Constant(0.25)).shared_axes([1, 2]);
+    /// let y = layer.call(&tf::Tensor::full([2, 4, 4, 3], -1.0)?, INFERENCE)?;
+    /// assert_eq!(y.to_vec::<f32>()?[0], -0.25);
+    /// assert_eq!(layer.variables()[0].shape(), [1, 1, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub struct PReLU {
+        /// A layer with an alpha for each element of an example, which starts at 0.
+        new();
+        options {
+            /// Sets the axes along which one alpha serves all; none. Axis 0 is that of the batch, which all share.
+            shared_axes: Vec<usize> as impl Into<Vec<usize>> = Vec::new(),
+        }
+        weights {
+            alpha = Weight::zeros() => [alpha_initializer, alpha_regularizer, alpha_constraint],
+        }
+    }
+}
+
+impl Layer for PReLU {
+    configured!();
+
+    fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
+        let x = &self.policy.autocast(x)?;
+        let mut shape = x.shape().get(1..).unwrap_or_default().to_vec();
+        for &axis in &self.shared_axes {
+            let place = axis.checked_sub(1).and_then(|place| shape.get_mut(place));
+            *place.ok_or_else(|| {
+                Error::Index(message!(
+                    "PReLU: the input is {:?} and shared_axes {:?}; they must be axes of the input other than 0.",
+                    x.shape(),
+                    self.shared_axes
+                ))
+            })? = 1;
+        }
+        let below = x.negative()?.relu()?.multiply(self.alpha.get(x, shape)?)?;
+        x.relu()?.subtract(below)
+    }
+}

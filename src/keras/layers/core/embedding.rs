@@ -1,0 +1,64 @@
+//! [`Embedding`]: a row of a table for each number.
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
+use crate::keras::layers::shapes::positive;
+use crate::keras::{Context, Initializer, Weight};
+use crate::tensor::Tensor;
+
+layer! {
+    /// `y[.., d] = embeddings[x[..], d]`: numbers `x` of any shape, a table `[input_dim, output_dim]`, result
+    /// `[.., output_dim]`.
+    ///
+    /// Numbers are `i32`, `u32`, or floats, which are rounded towards 0. One that is not in the table has a row of zeros, as
+    /// on TensorFlow's GPUs, and no gradient. The gradient of the table sums the rows of each number, and makes no table of
+    /// zeros and ones.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::{INFERENCE, Layer, layers::Embedding};
+    /// let layer = Embedding::new(1000, 64).mask_zero(true);
+    /// let (y, mask) = layer.call_with_mask(&tf::constant([[7, 3, 0]])?, INFERENCE)?;
+    /// assert_eq!(y.shape(), [1, 3, 64]);
+    /// assert_eq!(mask.expect("it makes one").to_vec::<bool>()?, [true, true, false]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub struct Embedding {
+        /// A layer for the numbers below `input_dim`, each of which has a row of `output_dim` numbers; they start uniform in
+        /// ±0.05.
+        new(input_dim: usize, output_dim: usize);
+        options {
+            /// Sets whether the number 0 is no word but fills up a sequence, so that the result has a mask.
+            mask_zero: bool = false,
+        }
+        weights {
+            embeddings = Weight::new().initializer(Initializer::RandomUniform { low: -0.05, high: 0.05 })
+                => [embeddings_initializer, embeddings_regularizer, embeddings_constraint],
+        }
+    }
+}
+
+impl Layer for Embedding {
+    configured!();
+
+    fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
+        positive("Embedding", "input_dim", &[self.input_dim])?;
+        positive("Embedding", "output_dim", &[self.output_dim])?;
+        let ids = if matches!(x.dtype(), DType::I32 | DType::U32) {
+            x.clone()
+        } else {
+            x.cast(DType::I32)?
+        };
+        // Of numbers, the policy alone says the dtype.
+        let table = self.embeddings.get(&ids, [self.input_dim, self.output_dim])?;
+        table.gather(&ids, 0)
+    }
+
+    fn compute_mask(&self, x: &Tensor, _mask: Option<&Tensor>) -> Result<Option<Tensor>> {
+        self.mask_zero.then(|| x.not_equal(0)).transpose()
+    }
+}

@@ -1,0 +1,23 @@
+//! [`Identity`]: a layer that does nothing.
+
+use crate::error::Result;
+use crate::keras::Context;
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
+use crate::tensor::Tensor;
+
+layer! {
+    /// `x`.
+    pub struct Identity {
+        /// The layer.
+        new();
+    }
+}
+
+impl Layer for Identity {
+    configured!();
+
+    fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
+        self.policy.autocast(x)
+    }
+}

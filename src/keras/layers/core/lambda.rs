@@ -1,0 +1,63 @@
+//! [`Lambda`]: a function of the program as a layer.
+
+use crate::error::Result;
+use crate::keras::layers::Layer;
+use crate::keras::{Context, DTypePolicy};
+use crate::tensor::Tensor;
+use crate::trackable::{Parts, Trackable};
+
+type Function = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
+
+/// `f(x)`, `f` a closure. It owns no weights that a model finds; a layer with weights is a struct of its own
+/// ([`Layer`]). A config cannot hold it.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::{INFERENCE, Layer, Sequential, layers::Lambda};
+/// let model = Sequential::new().add(Lambda::new(|x| x.square()?.add(1.0)));
+/// assert_eq!(model.call(&tf::constant([2.0, 3.0])?, INFERENCE)?.to_vec::<f32>()?, [5.0, 10.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Lambda {
+    function: Box<Function>,
+    policy: DTypePolicy,
+}
+
+impl Lambda {
+    /// A layer that calls `function`.
+    pub fn new(function: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static) -> Self {
+        Lambda { function: Box::new(function), policy: DTypePolicy::default() }
+    }
+
+    /// Sets in which dtype the function gets its input.
+    #[must_use]
+    pub fn dtype(mut self, policy: DTypePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+}
+
+impl Trackable for Lambda {
+    fn track(&self, _parts: &mut Parts<'_>) {}
+
+    fn kind(&self) -> &'static str {
+        "Lambda"
+    }
+}
+
+impl Layer for Lambda {
+    fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
+        (self.function)(&self.policy.autocast(x)?)
+    }
+
+    #[cfg(feature = "json")]
+    fn get_config(&self) -> Result<crate::keras::Config> {
+        Err(crate::error::Error::Data(
+            "get_config: the function of a Lambda is the program's, which JSON cannot hold. Make the layer a struct of its \
+             own, with a get_config."
+                .into(),
+        ))
+    }
+}
