@@ -1,0 +1,135 @@
+//! [`Batch`]: the examples of one step, and what becomes a batch.
+
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// The examples that go through a model together: inputs, what the model is to make of them, and how much each example
+/// counts. The first axis of every tensor counts the examples.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Tensor, data::{Batch, IntoBatch}};
+/// let (x, y) = (Tensor::zeros([8, 3])?, Tensor::zeros([8])?);
+/// let batch: Batch = (&x, &y).into_batch()?;
+/// assert_eq!((batch.len(), batch.x.len(), batch.y.len()), (8, 1, 1));
+/// let two_inputs = ([&x, &x], &y).into_batch()?;
+/// assert_eq!(two_inputs.x.len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// The model's inputs.
+    pub x: Vec<Tensor>,
+    /// What each output is to be; empty where nothing is trained or measured.
+    pub y: Vec<Tensor>,
+    /// The weights of the examples: none, one tensor for all outputs, or one for each.
+    pub sample_weight: Vec<Tensor>,
+}
+
+impl Batch {
+    /// A batch of inputs alone.
+    pub fn new(x: impl IntoTensors) -> Self {
+        Batch { x: x.into_tensors(), ..Batch::default() }
+    }
+
+    /// The number of examples: the first axis of the first input, 0 without one.
+    pub fn len(&self) -> usize {
+        self.x.first().and_then(|x| x.shape().first()).copied().unwrap_or(0)
+    }
+
+    /// True if there is no example.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A tensor or several: a batch's inputs, its targets or its weights.
+pub trait IntoTensors {
+    /// The tensors in order.
+    fn into_tensors(self) -> Vec<Tensor>;
+}
+
+impl IntoTensors for Tensor {
+    fn into_tensors(self) -> Vec<Tensor> {
+        vec![self]
+    }
+}
+
+impl IntoTensors for &Tensor {
+    fn into_tensors(self) -> Vec<Tensor> {
+        vec![self.clone()]
+    }
+}
+
+impl<const N: usize> IntoTensors for [Tensor; N] {
+    fn into_tensors(self) -> Vec<Tensor> {
+        self.into()
+    }
+}
+
+impl<const N: usize> IntoTensors for [&Tensor; N] {
+    fn into_tensors(self) -> Vec<Tensor> {
+        self.into_iter().cloned().collect()
+    }
+}
+
+impl IntoTensors for Vec<Tensor> {
+    fn into_tensors(self) -> Vec<Tensor> {
+        self
+    }
+}
+
+impl IntoTensors for &[Tensor] {
+    fn into_tensors(self) -> Vec<Tensor> {
+        self.to_vec()
+    }
+}
+
+/// What becomes a [`Batch`]: one itself, `x` alone, `(x, y)`, `(x, y, sample_weight)`, each a tensor or several; or the
+/// [`Result`] of making one.
+pub trait IntoBatch {
+    /// The batch.
+    ///
+    /// # Errors
+    /// The error of making it.
+    fn into_batch(self) -> Result<Batch>;
+}
+
+impl IntoBatch for Batch {
+    fn into_batch(self) -> Result<Batch> {
+        Ok(self)
+    }
+}
+
+impl IntoBatch for &Batch {
+    fn into_batch(self) -> Result<Batch> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoBatch for Tensor {
+    fn into_batch(self) -> Result<Batch> {
+        Ok(Batch::new(self))
+    }
+}
+
+impl<X: IntoTensors, Y: IntoTensors> IntoBatch for (X, Y) {
+    fn into_batch(self) -> Result<Batch> {
+        let (x, y) = (self.0.into_tensors(), self.1.into_tensors());
+        Ok(Batch { x, y, sample_weight: Vec::new() })
+    }
+}
+
+impl<X: IntoTensors, Y: IntoTensors, W: IntoTensors> IntoBatch for (X, Y, W) {
+    fn into_batch(self) -> Result<Batch> {
+        let (x, y) = (self.0.into_tensors(), self.1.into_tensors());
+        Ok(Batch { x, y, sample_weight: self.2.into_tensors() })
+    }
+}
+
+impl<B: IntoBatch> IntoBatch for Result<B, Error> {
+    fn into_batch(self) -> Result<Batch> {
+        self?.into_batch()
+    }
+}
