@@ -299,6 +299,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "random",
             "tape",
             "trackable",
+            "data",
         ],
     ),
     ("docs", &[]),

@@ -30,6 +30,7 @@
 //! ```
 
 pub mod activations;
+pub mod callbacks;
 #[cfg(feature = "safetensors")]
 mod checkpoint;
 #[cfg(feature = "json")]
@@ -45,6 +46,7 @@ pub mod metrics;
 pub mod optimizers;
 pub mod regularizers;
 mod sequential;
+mod training;
 mod weight;
 
 pub use activations::Activation;
@@ -61,4 +63,9 @@ pub use losses::Loss;
 pub use metrics::Metric;
 pub use regularizers::Regularizer;
 pub use sequential::Sequential;
+pub use training::{
+    Choice, CompileOptions, EvaluateOptions, FitOptions, History, Inputs, IntoLoss, IntoLosses,
+    IntoMetric, IntoMetrics, IntoOptimizer, Logs, Model, Output, OutputLosses, Outputs,
+    PredictOptions, StepLogs, StopSignal, Trainer, Verbose,
+};
 pub use weight::Weight;

@@ -5,7 +5,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::layers::{Layer, in_layer};
-use super::{Context, INFERENCE};
+use super::{Context, INFERENCE, Model, Trainer};
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -35,6 +35,7 @@ pub struct Sequential {
     layers: Vec<(String, Box<dyn Layer>)>,
     /// The output shape of each layer at the last call, for the summary.
     outputs: Mutex<Vec<Shape>>,
+    trainer: Trainer,
 }
 
 impl Sequential {
@@ -89,6 +90,12 @@ impl Trackable for Sequential {
         for (at, (name, layer)) in self.layers.iter().enumerate() {
             parts.add_with_output(name, &**layer, outputs.get(at).map(|shape| &**shape));
         }
+    }
+}
+
+impl Model for Sequential {
+    fn trainer(&self) -> &Trainer {
+        &self.trainer
     }
 }
 

@@ -7,6 +7,7 @@ mod axes;
 mod convolutions;
 mod devices;
 mod empty;
+mod fit;
 mod image;
 mod linalg;
 mod math;

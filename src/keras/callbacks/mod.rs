@@ -1,0 +1,38 @@
+//! Callbacks: what happens while `fit` runs, beside the training.
+//!
+//! A [`Callback`] hears of epochs and batches, and acts on the training through its [`Run`]. Names, defaults and behaviour are
+//! Keras's.
+
+#[cfg(not(target_family = "wasm"))]
+mod csv_logger;
+mod early_stopping;
+mod lambda_callback;
+mod learning_rate_scheduler;
+#[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+mod model_checkpoint;
+mod monitor;
+#[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+mod pattern;
+mod progbar_logger;
+mod reduce_lr_on_plateau;
+mod terminate_on_nan;
+
+#[cfg(not(target_family = "wasm"))]
+pub use csv_logger::CSVLogger;
+pub use early_stopping::EarlyStopping;
+pub use lambda_callback::LambdaCallback;
+pub use learning_rate_scheduler::LearningRateScheduler;
+#[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+pub use model_checkpoint::{ModelCheckpoint, SaveFreq};
+pub use monitor::Mode;
+pub use progbar_logger::ProgbarLogger;
+pub use reduce_lr_on_plateau::ReduceLROnPlateau;
+pub use terminate_on_nan::TerminateOnNaN;
+
+pub use super::training::{BatchLogs, Callback, Logs, Run};
+
+/// Prints what a callback does. Who does not listen does not matter.
+fn say(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}

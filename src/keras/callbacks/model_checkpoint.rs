@@ -1,0 +1,218 @@
+//! [`ModelCheckpoint`]: saves the model while it is trained.
+
+use std::path::{Path, PathBuf};
+
+use super::monitor::{Mode, Monitor};
+use super::pattern;
+use super::{BatchLogs, Callback, Logs, Run};
+use crate::error::{Error, Result};
+use crate::keras::Checkpoint;
+use crate::trackable::Trackable;
+
+/// When a [`ModelCheckpoint`] saves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum SaveFreq {
+    /// After each epoch.
+    #[default]
+    Epoch,
+    /// After so many batches, counted across epochs.
+    Batches(usize),
+}
+
+/// Saves the model after each epoch, or only if it is the best so far.
+///
+/// The file is a [`Checkpoint`] of the parts `model` and `optimizer`, from which a training goes on, or with
+/// [`save_weights_only`](ModelCheckpoint::save_weights_only) what [`Trackable::save_weights`] writes. A file is replaced once the
+/// new one is complete; where that fails, as on a full disk, the old one stays and `fit` returns the error.
+///
+/// The name may contain `{epoch}`, from 1, and the names of the logs, with Python's forms: `{epoch:02d}-{val_loss:.2f}`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Tensor, keras::{Checkpoint, CompileOptions, FitOptions, Model, Sequential, layers::Dense}};
+/// use wgrad::keras::callbacks::ModelCheckpoint;
+/// # let folder = std::env::temp_dir().join(format!("wgrad-best-{}", std::process::id()));
+/// let model = Sequential::new().add(Dense::new(1));
+/// model.compile("adam", "mse", CompileOptions::new())?;
+/// let best = ModelCheckpoint::new(folder.join("epoch-{epoch:02d}.safetensors"));
+/// let (x, y) = (Tensor::ones([64, 2])?, Tensor::zeros([64, 1])?);
+/// model.fit((&x, &y), FitOptions::new().epochs(2).callback(best))?;
+///
+/// let optimizer = model.trainer().optimizer()?;
+/// let file = folder.join("epoch-02.safetensors");
+/// Checkpoint::new().add("model", &model).add("optimizer", &optimizer).restore(file)?;
+/// # std::fs::remove_dir_all(folder).expect("it was written");
+/// # Ok(())
+/// # }
+/// ```
+pub struct ModelCheckpoint {
+    path: String,
+    monitor: Monitor,
+    /// The best number that an earlier training has left.
+    threshold: Option<f64>,
+    save_best_only: bool,
+    save_weights_only: bool,
+    save_freq: SaveFreq,
+    verbose: bool,
+    epoch: usize,
+    /// Batches since the last file.
+    since: usize,
+    saved: Option<PathBuf>,
+}
+
+impl ModelCheckpoint {
+    /// Saves whole checkpoints after each epoch, at a path that may contain `{epoch}` and names of the logs.
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        ModelCheckpoint {
+            path: path.as_ref().to_string_lossy().into_owned(),
+            monitor: Monitor::new("ModelCheckpoint", "val_loss"),
+            threshold: None,
+            save_best_only: false,
+            save_weights_only: false,
+            save_freq: SaveFreq::Epoch,
+            verbose: false,
+            epoch: 0,
+            since: 0,
+            saved: None,
+        }
+    }
+
+    /// Sets the number to watch, `val_loss` unless set.
+    pub fn monitor(mut self, name: &str) -> Self {
+        self.monitor.name = name.to_string();
+        self
+    }
+
+    /// Sets whether the number is to fall or to rise.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.monitor.mode = mode;
+        self
+    }
+
+    /// Sets whether only a model is saved that is better than all before.
+    pub fn save_best_only(mut self, save_best_only: bool) -> Self {
+        self.save_best_only = save_best_only;
+        self
+    }
+
+    /// Sets whether the file has the model's weights alone.
+    pub fn save_weights_only(mut self, save_weights_only: bool) -> Self {
+        self.save_weights_only = save_weights_only;
+        self
+    }
+
+    /// Sets when the model is saved. After batches, the device waits at each one if only the best is saved.
+    pub fn save_freq(mut self, save_freq: SaveFreq) -> Self {
+        self.save_freq = save_freq;
+        self
+    }
+
+    /// Sets the number that the first model has to beat.
+    pub fn initial_value_threshold(mut self, threshold: f64) -> Self {
+        self.threshold = Some(threshold);
+        self.monitor.best = Some(threshold);
+        self
+    }
+
+    /// Sets whether the callback tells on the standard error output what it does.
+    pub fn verbose(mut self, verbose: bool) -> Self {
+        self.verbose = verbose;
+        self
+    }
+
+    /// The file that was written last.
+    pub fn saved(&self) -> Option<&Path> {
+        self.saved.as_deref()
+    }
+
+    fn tell(&self, epoch: usize, what: &str) {
+        if self.verbose {
+            super::say(&format!("\nEpoch {}: {what}\n", epoch + 1));
+        }
+    }
+
+    fn is_wanted(&mut self, epoch: usize, logs: &Logs, path: &Path) -> Result<bool> {
+        let path = path.display();
+        let value = match self.save_best_only {
+            true => self.monitor.value(logs),
+            false => None,
+        };
+        let Some(value) = value else {
+            self.tell(epoch, &format!("saving model to {path}"));
+            return Ok(true);
+        };
+        let best = self.monitor.best.map_or("None".to_string(), |best| format!("{best:.5}"));
+        let name = &self.monitor.name;
+        if !self.monitor.better(value, self.monitor.best)? {
+            self.tell(epoch, &format!("{name} did not improve from {best}"));
+            return Ok(false);
+        }
+        let what = format!("{name} improved from {best} to {value:.5}, saving model to {path}");
+        self.tell(epoch, &what);
+        Ok(true)
+    }
+
+    fn save(
+        &mut self,
+        epoch: usize,
+        batch: Option<usize>,
+        logs: &Logs,
+        run: &Run<'_>,
+    ) -> Result<()> {
+        let path = PathBuf::from(pattern::fill(&self.path, epoch, batch, logs)?);
+        if !self.is_wanted(epoch, logs, &path)? {
+            return Ok(());
+        }
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
+        }
+        let model = run.model();
+        match self.save_weights_only {
+            true => (&model).save_weights(&path)?,
+            false => {
+                let optimizer = run.optimizer()?;
+                Checkpoint::new().add("model", &model).add("optimizer", &optimizer).save(&path)?;
+            }
+        }
+        // Only a model that was saved can be the best.
+        if let (true, Some(value)) = (self.save_best_only, logs.get(&self.monitor.name)) {
+            self.monitor.best = Some(value);
+        }
+        self.saved = Some(path);
+        Ok(())
+    }
+}
+
+impl Callback for ModelCheckpoint {
+    fn batch_logs(&self) -> BatchLogs {
+        // The file must have the weights of the batch whose logs it is named after.
+        let needs_logs = self.save_best_only || pattern::needs_logs(&self.path);
+        match (self.save_freq, needs_logs) {
+            (SaveFreq::Batches(_), true) => BatchLogs::Now,
+            _ => BatchLogs::Unused,
+        }
+    }
+
+    fn on_epoch_begin(&mut self, epoch: usize, _: &mut Run<'_>) -> Result<()> {
+        self.epoch = epoch;
+        Ok(())
+    }
+
+    fn on_train_batch_end(&mut self, batch: usize, logs: &Logs, run: &mut Run<'_>) -> Result<()> {
+        let SaveFreq::Batches(every) = self.save_freq else { return Ok(()) };
+        self.since += 1;
+        if self.since < every {
+            return Ok(());
+        }
+        self.since = 0;
+        self.save(self.epoch, Some(batch), logs, run)
+    }
+
+    fn on_epoch_end(&mut self, epoch: usize, logs: &mut Logs, run: &mut Run<'_>) -> Result<()> {
+        match self.save_freq {
+            SaveFreq::Epoch => self.save(epoch, None, logs, run),
+            SaveFreq::Batches(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! [`TerminateOnNaN`]: ends a training whose loss is no number.
+
+use super::{Callback, Logs, Run};
+use crate::error::{Error, Result, message};
+
+/// Ends the training once the loss is NaN or infinite. It looks behind the training, so a few more batches are trained.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Tensor, keras::{CompileOptions, FitOptions, Model, Sequential, layers::Dense}};
+/// use wgrad::keras::{callbacks::TerminateOnNaN, optimizers::Sgd};
+/// let model = Sequential::new().add(Dense::new(1));
+/// model.compile(Sgd::new(1e20), "mse", CompileOptions::new())?;
+/// let (x, y) = (Tensor::ones([64, 2])?, Tensor::zeros([64, 1])?);
+/// let history = model.fit((&x, &y), FitOptions::new().epochs(100).callback(TerminateOnNaN::new()))?;
+/// assert!(history.epochs().len() < 100);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct TerminateOnNaN {
+    raise_error: bool,
+}
+
+impl TerminateOnNaN {
+    /// A callback that ends the training in order.
+    pub fn new() -> Self {
+        TerminateOnNaN::default()
+    }
+
+    /// Sets whether `fit` returns an error instead.
+    pub fn raise_error(mut self, raise_error: bool) -> Self {
+        self.raise_error = raise_error;
+        self
+    }
+}
+
+impl Callback for TerminateOnNaN {
+    fn on_train_batch_end(&mut self, batch: usize, logs: &Logs, run: &mut Run<'_>) -> Result<()> {
+        let Some(loss) = logs.get("loss").filter(|loss| !loss.is_finite()) else { return Ok(()) };
+        if self.raise_error {
+            return Err(Error::Check(message!(
+                "TerminateOnNaN: the loss is {loss} at batch {batch}. Lower the learning rate, or look for NaN in the data."
+            )));
+        }
+        if !run.stopped() {
+            log::warn!("TerminateOnNaN: the loss is {loss} at batch {batch}; the training ends.");
+        }
+        run.stop_training();
+        Ok(())
+    }
+}

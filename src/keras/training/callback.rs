@@ -1,0 +1,295 @@
+//! [`Callback`]: what a program does while `fit` runs, and [`Run`], by which it acts on the training.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::any_model::AnyModel;
+use super::logs::Logs;
+use super::trainer::Compiled;
+use crate::error::Result;
+use crate::keras::INFERENCE;
+use crate::keras::optimizers::Optimizer;
+use crate::tensor::Tensor;
+use crate::trackable::Trackable;
+
+/// When a callback hears of the end of a batch, and with what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[non_exhaustive]
+pub enum BatchLogs {
+    /// At once, with empty logs. Costs nothing.
+    Unused,
+    /// With the logs, once they have been read: in order, and up to some 100 batches behind the training. A batch costs the
+    /// reading of a few scalars, for which nobody waits.
+    #[default]
+    Behind,
+    /// With the logs, before the next batch begins. The device idles at each batch, until the host has read them.
+    Now,
+}
+
+/// Hears of the beginnings and ends of epochs and batches. All methods do nothing unless a callback writes them.
+///
+/// Logs have Keras's names and values: `loss` and the metrics are means over the epoch so far. An error ends the call of
+/// `fit`, which returns it.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::{CompileOptions, FitOptions, Model, Sequential, layers::Dense};
+/// use tf::keras::callbacks::{Callback, Logs, Run};
+///
+/// /// Ends the training once the loss is small.
+/// struct Enough(f64);
+///
+/// impl Callback for Enough {
+///     fn on_epoch_end(&mut self, _epoch: usize, logs: &mut Logs, run: &mut Run<'_>) -> tf::Result<()> {
+///         if logs.get("loss").is_some_and(|loss| loss < self.0) {
+///             run.stop_training();
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let model = Sequential::new().add(Dense::new(1));
+/// model.compile("sgd", "mse", CompileOptions::new())?;
+/// let (x, y) = (tf::Tensor::ones([64, 3])?, tf::Tensor::zeros([64, 1])?);
+/// let history = model.fit((&x, &y), FitOptions::new().epochs(100).callback(Enough(1e-3)))?;
+/// assert!(history.epochs().len() < 100);
+/// # Ok(())
+/// # }
+/// ```
+#[allow(unused_variables)] // The names of the arguments are for the reader.
+pub trait Callback {
+    /// When the ends of batches are heard of.
+    fn batch_logs(&self) -> BatchLogs {
+        BatchLogs::default()
+    }
+
+    /// Before the first epoch.
+    ///
+    /// # Errors
+    /// Ends the training, like the errors of all methods.
+    fn on_train_begin(&mut self, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// After the last epoch, with its logs.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_train_end(&mut self, logs: &Logs, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Before an epoch, counted from 0.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_epoch_begin(&mut self, epoch: usize, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// After an epoch and its validation. The callbacks that follow, and the history, see what this one sets in `logs`.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_epoch_end(&mut self, epoch: usize, logs: &mut Logs, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Before a batch, counted from 0 in each epoch.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_train_batch_begin(&mut self, batch: usize, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// After a batch: [`BatchLogs`] says when.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_train_batch_end(&mut self, batch: usize, logs: &Logs, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Before a validation or an evaluation.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_test_begin(&mut self, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// After a validation or an evaluation.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_test_end(&mut self, logs: &Logs, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Before a batch that is measured.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_test_batch_begin(&mut self, batch: usize, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// After a batch that was measured: [`BatchLogs`] says when.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_test_batch_end(&mut self, batch: usize, logs: &Logs, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Before a prediction.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_predict_begin(&mut self, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// After a prediction.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_predict_end(&mut self, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Before a batch that is predicted.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_predict_batch_begin(&mut self, batch: usize, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// After the ops of a batch that is predicted were called.
+    ///
+    /// # Errors
+    /// The callback's own.
+    fn on_predict_batch_end(&mut self, batch: usize, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// What the training waits for after an epoch: work that `on_epoch_end` has begun and that only a future completes,
+    /// as in a browser.
+    fn after_epoch(&mut self) -> Option<Pin<Box<dyn Future<Output = Result<()>> + '_>>> {
+        None
+    }
+}
+
+macro_rules! pointers {
+    ($($pointer:ty),*) => {$(
+        impl<C: Callback + ?Sized> Callback for $pointer {
+            fn batch_logs(&self) -> BatchLogs {
+                (**self).batch_logs()
+            }
+
+            pointers! {
+                on_train_begin() on_train_end(logs: &Logs) on_epoch_begin(epoch: usize)
+                on_epoch_end(epoch: usize, logs: &mut Logs) on_train_batch_begin(batch: usize)
+                on_train_batch_end(batch: usize, logs: &Logs) on_test_begin() on_test_end(logs: &Logs)
+                on_test_batch_begin(batch: usize) on_test_batch_end(batch: usize, logs: &Logs)
+                on_predict_begin() on_predict_end() on_predict_batch_begin(batch: usize)
+                on_predict_batch_end(batch: usize)
+            }
+
+            fn after_epoch(&mut self) -> Option<Pin<Box<dyn Future<Output = Result<()>> + '_>>> {
+                (**self).after_epoch()
+            }
+        }
+    )*};
+    ($($hook:ident($($name:ident: $type:ty),*))*) => {$(
+        fn $hook(&mut self, $($name: $type,)* run: &mut Run<'_>) -> Result<()> {
+            (**self).$hook($($name,)* run)
+        }
+    )*};
+}
+// A pointer to a callback is a callback: `fit` takes `&mut stopper`, and the program looks at it afterwards.
+pointers!(&mut C, Box<C>);
+
+/// The training that a callback belongs to.
+pub struct Run<'a> {
+    model: &'a dyn AnyModel,
+    compiled: Option<Arc<Compiled>>,
+    epochs: usize,
+    steps: Option<usize>,
+    stopped: bool,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(model: &'a dyn AnyModel, epochs: usize, steps: Option<usize>) -> Self {
+        let compiled = model.trainer().compiled_if_any();
+        Run { model, compiled, epochs, steps, stopped: false }
+    }
+
+    /// Ends the training after this batch, or after this epoch, if the call comes between two batches.
+    pub fn stop_training(&mut self) {
+        self.stopped = true;
+    }
+
+    /// True if somebody has called [`Run::stop_training`].
+    pub fn stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// The model's variables and parts.
+    pub fn model(&self) -> &'a dyn Trackable {
+        self.model
+    }
+
+    /// The model's results for `inputs`, outside training.
+    ///
+    /// # Errors
+    /// As [`Layer::call`](crate::keras::Layer::call).
+    pub fn call(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        Ok(self.model.call_all(inputs, INFERENCE)?.0)
+    }
+
+    /// The optimizer.
+    ///
+    /// # Errors
+    /// [`Error::Data`](crate::Error::Data) if the model is not compiled, as it need not be for `predict`.
+    pub fn optimizer(&self) -> Result<&dyn Optimizer> {
+        match &self.compiled {
+            Some(compiled) => Ok(compiled.optimizer()),
+            None => Err(super::trainer::not_compiled("Run::optimizer")),
+        }
+    }
+
+    /// The optimizer's learning rate.
+    ///
+    /// # Errors
+    /// As [`Run::optimizer`].
+    pub fn learning_rate(&self) -> Result<f32> {
+        Ok(self.optimizer()?.learning_rate())
+    }
+
+    /// Sets the learning rate of the steps from now on.
+    ///
+    /// # Errors
+    /// As [`Run::optimizer`], and [`Error::Check`](crate::Error::Check) if the optimizer has a schedule.
+    pub fn set_learning_rate(&self, rate: f32) -> Result<()> {
+        self.optimizer()?.set_learning_rate(rate)
+    }
+
+    /// The number of epochs after which the training ends.
+    pub fn epochs(&self) -> usize {
+        self.epochs
+    }
+
+    /// The number of batches in an epoch, if it is known.
+    pub fn steps(&self) -> Option<usize> {
+        self.steps
+    }
+
+    pub(super) fn set_steps(&mut self, steps: Option<usize>) {
+        self.steps = steps;
+    }
+}

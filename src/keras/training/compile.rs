@@ -1,0 +1,114 @@
+//! [`CompileOptions`]: metrics and weights of losses, for each output.
+
+use super::choices::{Choice, IntoMetrics};
+use crate::error::{Error, Result};
+use crate::keras::metrics::Metric;
+
+/// An output, by its place or by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// The output at this place, from 0.
+    At(usize),
+    /// The output of this name.
+    Named(String),
+}
+
+impl From<usize> for Output {
+    fn from(place: usize) -> Self {
+        Output::At(place)
+    }
+}
+
+impl From<&str> for Output {
+    fn from(name: &str) -> Self {
+        Output::Named(name.to_string())
+    }
+}
+
+/// The metrics of one output; of the only one, if none is named.
+pub(super) struct MetricsOf {
+    pub(super) output: Option<Output>,
+    pub(super) weighted: bool,
+    pub(super) metrics: Vec<(String, Choice<dyn Metric>)>,
+}
+
+/// What `compile` is told beside the optimizer and the losses.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::keras::{CompileOptions, Model, Sequential, layers::Dense, losses, metrics, optimizers::Adam};
+/// let model = Sequential::new().add(Dense::new(10));
+/// // By Keras's names,
+/// model.compile("adam", "sparse_categorical_crossentropy", CompileOptions::new().metrics(["accuracy"]))?;
+/// // or by values, which have options.
+/// let loss = losses::SparseCategoricalCrossentropy::new().from_logits(true);
+/// let accuracy = metrics::SparseCategoricalAccuracy::new("right");
+/// model.compile(Adam::new(3e-4), loss, CompileOptions::new().metrics(accuracy))?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct CompileOptions {
+    pub(super) metrics: Vec<MetricsOf>,
+    pub(super) loss_weights: Vec<(Option<String>, f32)>,
+    /// The first that a setter was given and refused.
+    pub(super) error: Option<Error>,
+}
+
+impl CompileOptions {
+    /// No metrics, and losses that count alike.
+    pub fn new() -> Self {
+        CompileOptions::default()
+    }
+
+    /// Adds metrics of a model with one output: names such as `["accuracy", "mae"]`, or values.
+    #[must_use]
+    pub fn metrics(self, metrics: impl IntoMetrics) -> Self {
+        self.add(None, false, metrics.into_metrics())
+    }
+
+    /// Adds metrics of one output, by its place or name.
+    #[must_use]
+    pub fn metrics_of(self, output: impl Into<Output>, metrics: impl IntoMetrics) -> Self {
+        self.add(Some(output.into()), false, metrics.into_metrics())
+    }
+
+    /// As [`CompileOptions::metrics`]; sample and class weights count in these.
+    #[must_use]
+    pub fn weighted_metrics(self, metrics: impl IntoMetrics) -> Self {
+        self.add(None, true, metrics.into_metrics())
+    }
+
+    /// As [`CompileOptions::metrics_of`]; sample and class weights count in these.
+    #[must_use]
+    pub fn weighted_metrics_of(self, output: impl Into<Output>, metrics: impl IntoMetrics) -> Self {
+        self.add(Some(output.into()), true, metrics.into_metrics())
+    }
+
+    /// Sets how much the outputs' losses count, in order.
+    #[must_use]
+    pub fn loss_weights(mut self, weights: impl IntoIterator<Item = f32>) -> Self {
+        self.loss_weights = weights.into_iter().map(|weight| (None, weight)).collect();
+        self
+    }
+
+    /// Sets how much the loss of the output `name` counts; others count 1.
+    #[must_use]
+    pub fn loss_weight_of(mut self, name: &str, weight: f32) -> Self {
+        self.loss_weights.push((Some(name.to_string()), weight));
+        self
+    }
+
+    fn add(
+        mut self,
+        output: Option<Output>,
+        weighted: bool,
+        metrics: Result<Vec<(String, Choice<dyn Metric>)>>,
+    ) -> Self {
+        match metrics {
+            Ok(metrics) => self.metrics.push(MetricsOf { output, weighted, metrics }),
+            Err(error) => self.error = self.error.or(Some(error)),
+        }
+        self
+    }
+}

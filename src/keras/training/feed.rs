@@ -1,0 +1,310 @@
+//! [`Feed`]: the batches of one epoch after another.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::data::{Arrays, Batch, Begin, Kind, Pass, Source};
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::ops::where_;
+use crate::random;
+use crate::tensor::Tensor;
+
+/// Examples in a batch, unless the caller says.
+const BATCH: usize = 32;
+
+/// Gives a model its batches.
+pub(super) struct Feed<'a> {
+    /// The call that messages begin with.
+    call: &'static str,
+    data: Data<'a>,
+    /// The batches of an epoch, if the caller says.
+    steps: Option<usize>,
+    class_weight: Option<Tensor>,
+    /// The batches given in this epoch, and in this pass through the data.
+    given: usize,
+    passed: usize,
+}
+
+enum Data<'a> {
+    Arrays {
+        arrays: Rc<Arrays<'a>>,
+        /// The examples that this feed may give.
+        range: Range<usize>,
+        size: usize,
+        shuffle: bool,
+        /// The order of this pass, and the place of the next example in it.
+        order: Vec<usize>,
+        at: usize,
+    },
+    Batches {
+        begin: Begin<'a>,
+        pass: Option<Pass<'a>>,
+    },
+}
+
+impl<'a> Feed<'a> {
+    pub(super) fn new(
+        call: &'static str,
+        source: Source<'a>,
+        batch_size: Option<usize>,
+        steps: Option<usize>,
+        shuffle: bool,
+    ) -> Result<Self> {
+        let data = match source.0 {
+            Kind::Arrays(arrays) => {
+                let range = 0..arrays.len();
+                let size = batch_size.unwrap_or(BATCH);
+                Data::Arrays { arrays, range, size, shuffle, order: Vec::new(), at: 0 }
+            }
+            Kind::Batches(begin) => {
+                if let Some(size) = batch_size {
+                    return Err(Error::Data(message!(
+                        "{call}: batch_size is {size}, and the data come in batches of their own. Leave it out."
+                    )));
+                }
+                Data::Batches { begin, pass: None }
+            }
+        };
+        let feed = Feed { call, data, steps, class_weight: None, given: 0, passed: 0 };
+        feed.check()?;
+        Ok(feed)
+    }
+
+    /// The first part of the examples, and the rest as a feed of their own: `share` of all.
+    pub(super) fn split(
+        mut self,
+        share: f64,
+        batch_size: Option<usize>,
+        steps: Option<usize>,
+    ) -> Result<(Self, Self)> {
+        let call = self.call;
+        let Data::Arrays { arrays, range, size, .. } = &mut self.data else {
+            return Err(Error::Data(message!(
+                "{call}: validation_split needs arrays, and the data come in batches. Give validation_data."
+            )));
+        };
+        let count = range.len();
+        let split = (count as f64 * (1.0 - share)).floor() as usize;
+        if split == 0 || split == count {
+            return Err(Error::Data(message!(
+                "{call}: validation_split {share} of {count} examples leaves {split} to train on and {} to validate. \
+                 Choose another share.",
+                count - split
+            )));
+        }
+        let rest = Data::Arrays {
+            arrays: arrays.clone(),
+            range: split..count,
+            size: batch_size.unwrap_or(*size),
+            shuffle: false,
+            order: Vec::new(),
+            at: 0,
+        };
+        *range = 0..split;
+        let rest = Feed { call, data: rest, steps, class_weight: None, given: 0, passed: 0 };
+        self.check()?;
+        rest.check()?;
+        Ok((self, rest))
+    }
+
+    /// Weights the examples by their labels.
+    pub(super) fn weigh_classes(&mut self, weights: &[(usize, f32)]) -> Result<()> {
+        let Some(last) = weights.iter().map(|(class, _)| *class).max() else { return Ok(()) };
+        // Other classes count 1; those above the last take the place behind it.
+        let size = last.checked_add(2).filter(|size| *size <= 1 << 24).ok_or_else(|| {
+            Error::Data(message!("{}: class_weight names the class {last}.", self.call))
+        })?;
+        let mut table = vec![1.0f32; size];
+        for (class, weight) in weights {
+            table[*class] = *weight;
+        }
+        if let Data::Arrays { arrays, .. } = &self.data {
+            if !arrays.sample_weight.is_empty() {
+                return Err(Error::Data(message!(
+                    "{}: class_weight and sample weights cannot be given together. Multiply them into one.",
+                    self.call
+                )));
+            }
+        }
+        self.class_weight = Some(Tensor::from_slice(&table, [size])?);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        let call = self.call;
+        let Data::Arrays { range, .. } = &self.data else { return Ok(()) };
+        if range.is_empty() {
+            return Err(Error::Data(message!(
+                "{call}: there are no examples: the first axis of the arrays is 0."
+            )));
+        }
+        let batches = self.batches_of_a_pass().unwrap_or(0);
+        match self.steps {
+            Some(steps) if steps > batches => Err(Error::Data(message!(
+                "{call}: {steps} steps are asked for, and {} examples make {batches} batches. Ask for fewer, or leave the \
+                 number out.",
+                range.len()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn batches_of_a_pass(&self) -> Option<usize> {
+        match &self.data {
+            Data::Arrays { range, size, .. } => Some(range.len().div_ceil(*size)),
+            Data::Batches { .. } => None,
+        }
+    }
+
+    /// The batches of an epoch, if that is known before its end.
+    pub(super) fn steps(&self) -> Option<usize> {
+        self.steps.or_else(|| self.batches_of_a_pass())
+    }
+
+    /// The arrays, if the examples are not in batches.
+    pub(super) fn arrays(&self) -> Option<&Arrays<'a>> {
+        match &self.data {
+            Data::Arrays { arrays, .. } => Some(arrays),
+            Data::Batches { .. } => None,
+        }
+    }
+
+    /// The first examples, as a batch of the epoch has them.
+    pub(super) fn sample(&self) -> Result<Option<Batch>> {
+        match &self.data {
+            Data::Arrays { arrays, range, size, .. } => {
+                let end = range.end.min(range.start.saturating_add(*size));
+                let places: Vec<usize> = (range.start..end).collect();
+                arrays.batch(&places).map(Some)
+            }
+            Data::Batches { .. } => Ok(None),
+        }
+    }
+
+    /// Begins an epoch: with the data's beginning, or where the last epoch stopped if the caller has said how many batches
+    /// an epoch has.
+    pub(super) fn begin(&mut self) {
+        self.given = 0;
+        if self.steps.is_some() {
+            return;
+        }
+        self.passed = 0;
+        match &mut self.data {
+            Data::Arrays { order, at, .. } => (*order, *at) = (Vec::new(), 0),
+            Data::Batches { pass, .. } => *pass = None,
+        }
+    }
+
+    /// The next batch of the epoch, and whether there is one.
+    pub(super) fn next(&mut self) -> Result<Option<Batch>> {
+        if self.steps.is_some_and(|steps| self.given >= steps) {
+            return Ok(None);
+        }
+        let began_earlier = self.steps.is_some() && self.passed > self.given;
+        let mut next = self.next_of_pass()?;
+        if next.is_none() && began_earlier {
+            // The pass began in an earlier epoch; this one goes on with the next.
+            next = self.next_of_pass()?;
+        }
+        let Some(mut batch) = next else {
+            return self.ended().map(|()| None);
+        };
+        if batch.is_empty() {
+            return Err(Error::Data(message!(
+                "{}: batch {} has no examples: x is {:?}. Leave empty batches out.",
+                self.call,
+                self.given,
+                batch.x.first().map_or(&[][..], Tensor::shape)
+            )));
+        }
+        if let Some(table) = &self.class_weight {
+            weigh(self.call, &mut batch, table)?;
+        }
+        self.given += 1;
+        Ok(Some(batch))
+    }
+
+    /// An epoch without a single batch, or with fewer than were asked for, is a mistake.
+    fn ended(&self) -> Result<()> {
+        let (call, given) = (self.call, self.given);
+        if given == 0 {
+            return Err(Error::Data(message!(
+                "{call}: the data gave no batch. Give a closure that makes a new iterator for each epoch."
+            )));
+        }
+        match self.steps {
+            Some(steps) => Err(Error::Data(message!(
+                "{call}: {steps} steps are asked for, and the data ended after {given} batches. Ask for fewer, or repeat \
+                 the data."
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn next_of_pass(&mut self) -> Result<Option<Batch>> {
+        let batch = match &mut self.data {
+            Data::Arrays { arrays, range, size, shuffle, order, at } => {
+                if order.is_empty() {
+                    *order = match shuffle {
+                        true => random::global().permutation(range.len())?,
+                        false => (0..range.len()).collect(),
+                    };
+                    order.iter_mut().for_each(|place| *place += range.start);
+                    *at = 0;
+                }
+                let end = order.len().min(at.saturating_add(*size));
+                let places = order.get(*at..end).filter(|places| !places.is_empty());
+                let batch = places.map(|places| arrays.batch(places)).transpose()?;
+                *at = end;
+                if batch.is_none() {
+                    order.clear();
+                }
+                batch
+            }
+            Data::Batches { begin, pass } => {
+                let current = match pass {
+                    Some(current) => current,
+                    None => pass.insert(begin()?),
+                };
+                let batch = current.next().transpose()?;
+                if batch.is_none() {
+                    *pass = None;
+                }
+                batch
+            }
+        };
+        self.passed = if batch.is_some() { self.passed.saturating_add(1) } else { 0 };
+        Ok(batch)
+    }
+}
+
+/// Gives each example the weight of its class.
+fn weigh(call: &str, batch: &mut Batch, table: &Tensor) -> Result<()> {
+    let [y] = batch.y.as_slice() else {
+        return Err(Error::Data(message!(
+            "{call}: class_weight needs one target, and the batch has {}. Give sample weights.",
+            batch.y.len()
+        )));
+    };
+    if !batch.sample_weight.is_empty() {
+        return Err(Error::Data(message!(
+            "{call}: class_weight and sample weights cannot be given together. Multiply them into one."
+        )));
+    }
+    let labels = match y.shape() {
+        [_] => y.clone(),
+        [_, .., 1] => y.squeeze([-1])?,
+        _ => y.argmax(-1)?,
+    };
+    let labels = match labels.dtype().is_float() {
+        true => labels.round()?.cast(DType::I32)?,
+        false => labels.cast(DType::I32)?,
+    };
+    let last = (table.len() - 1) as i32;
+    // A negative label has no class either.
+    let known = labels.greater_equal(0)?.logical_and(labels.less(last)?)?;
+    let labels = where_(&known, &labels, &Tensor::full([], last)?)?;
+    batch.sample_weight = vec![table.gather(&labels, 0)?];
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! What training tells: [`Logs`] and [`History`] on the host, [`StepLogs`] still on the device.
+
+use std::fmt;
+
+use crate::tensor::Tensor;
+
+/// Numbers by name: `loss`, the metrics, and with the prefix `val_` those of the validation data.
+///
+/// ```
+/// use wgrad::keras::Logs;
+/// let mut logs = Logs::new();
+/// logs.set("loss", 0.25);
+/// assert_eq!(logs.get("loss"), Some(0.25));
+/// assert_eq!(logs.to_string(), "loss: 0.2500");
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Logs(Vec<(String, f64)>);
+
+impl Logs {
+    /// No numbers.
+    pub fn new() -> Self {
+        Logs::default()
+    }
+
+    /// The number called `name`.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    /// Sets the number called `name`.
+    pub fn set(&mut self, name: &str, value: f64) {
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.to_string(), value)),
+        }
+    }
+
+    /// The names and numbers, in the order in which a progress bar shows them.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, f64)> {
+        self.0.iter().map(|(name, value)| (&**name, *value))
+    }
+
+    /// True if there are no numbers.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names as a message lists them.
+    pub(crate) fn names(&self) -> String {
+        let names: Vec<&str> = self.iter().map(|(name, _)| name).collect();
+        if names.is_empty() { "none".to_string() } else { names.join(", ") }
+    }
+}
+
+impl From<Vec<(String, f64)>> for Logs {
+    fn from(numbers: Vec<(String, f64)>) -> Self {
+        Logs(numbers)
+    }
+}
+
+/// As Keras's progress bar: four decimals, or four digits of a small number.
+pub(crate) fn show(value: f64) -> String {
+    match value.abs() > 1e-3 || value == 0.0 || !value.is_finite() {
+        true => format!("{value:.4}"),
+        false => {
+            let text = format!("{value:.4e}");
+            let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+            let power: i32 = power.parse().unwrap_or(0);
+            format!("{digits}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
+        }
+    }
+}
+
+impl fmt::Display for Logs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (name, value)) in self.iter().enumerate() {
+            let between = if i == 0 { "" } else { " - " };
+            write!(f, "{between}{name}: {}", show(value))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a step computes for the logs: scalars, which the loop reads later. The logs of an epoch have their means over the
+/// examples.
+#[derive(Debug, Clone, Default)]
+pub struct StepLogs(Vec<(String, Tensor)>);
+
+impl StepLogs {
+    /// No scalars.
+    pub fn new() -> Self {
+        StepLogs::default()
+    }
+
+    /// Adds the scalar that the logs call `name`: a mean over the batch's examples.
+    #[allow(clippy::should_implement_trait)] // As `Sequential::add`.
+    pub fn add(mut self, name: &str, value: &Tensor) -> Self {
+        self.0.push((name.to_string(), value.clone()));
+        self
+    }
+
+    /// The scalar called `name`.
+    pub fn get(&self, name: &str) -> Option<&Tensor> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// The names and scalars in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Tensor)> {
+        self.0.iter().map(|(name, value)| (&**name, value))
+    }
+}
+
+/// What `fit` returns: the logs of each epoch.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{self as tf, keras::{CompileOptions, FitOptions, Model, Sequential, layers::Dense}};
+/// let model = Sequential::new().add(Dense::new(1));
+/// model.compile("sgd", "mse", CompileOptions::new())?;
+/// let (x, y) = (tf::Tensor::ones([64, 3])?, tf::Tensor::zeros([64, 1])?);
+/// let history = model.fit((&x, &y), FitOptions::new().epochs(3))?;
+/// assert_eq!(history.epochs(), [0, 1, 2]);
+/// let losses = history.get("loss").expect("fit has trained");
+/// assert!(losses[2] <= losses[0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    epochs: Vec<usize>,
+    series: Vec<(String, Vec<f64>)>,
+    interrupted: bool,
+}
+
+impl History {
+    /// The numbers of the epochs, from 0.
+    pub fn epochs(&self) -> &[usize] {
+        &self.epochs
+    }
+
+    /// The values called `name`, one for each epoch that had it.
+    pub fn get(&self, name: &str) -> Option<&[f64]> {
+        self.series.iter().find(|(known, _)| known == name).map(|(_, values)| &values[..])
+    }
+
+    /// The names with their values.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &[f64])> {
+        self.series.iter().map(|(name, values)| (&**name, &values[..]))
+    }
+
+    /// True if Ctrl-C or a [`StopSignal`](super::StopSignal) ended the training.
+    pub fn interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    pub(super) fn add(&mut self, epoch: usize, logs: &Logs) {
+        self.epochs.push(epoch);
+        for (name, value) in logs.iter() {
+            match self.series.iter_mut().find(|(known, _)| known == name) {
+                Some((_, values)) => values.push(value),
+                None => self.series.push((name.to_string(), vec![value])),
+            }
+        }
+    }
+
+    pub(super) fn interrupt(&mut self) {
+        self.interrupted = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Python's f"{x:.4f}" and f"{x:.4e}", between which Keras's bar chooses.
+    #[test]
+    fn numbers_look_as_in_keras() {
+        assert_eq!(show(0.30456), "0.3046");
+        assert_eq!(show(1e-3), "1.0000e-03");
+        assert_eq!(show(-2.5e-12), "-2.5000e-12");
+        assert_eq!(show(12345.6), "12345.6000");
+        assert_eq!(show(f64::NAN), "NaN");
+        assert_eq!(show(0.0), "0.0000");
+    }
+
+    #[test]
+    fn a_series_has_only_the_epochs_that_had_it() {
+        let mut history = History::default();
+        let mut logs = Logs::new();
+        logs.set("loss", 2.0);
+        history.add(3, &logs);
+        logs.set("val_loss", 4.0);
+        logs.set("loss", 1.0);
+        history.add(4, &logs);
+        assert_eq!(history.epochs(), [3, 4]);
+        assert_eq!(history.get("loss"), Some(&[2.0, 1.0][..]));
+        assert_eq!(history.get("val_loss"), Some(&[4.0][..]));
+        assert_eq!(history.get("accuracy"), None);
+    }
+}

@@ -1,0 +1,366 @@
+//! [`Model`]: `compile`, `fit`, `evaluate` and `predict`.
+//!
+//! The loops are one code on every target: `async`, and blocking natively. They call steps ahead of the device and read
+//! their numbers later, so that the device never waits for the host.
+
+mod any_model;
+mod callback;
+mod choices;
+mod compile;
+mod feed;
+mod fit;
+mod interrupt;
+mod labels;
+mod logs;
+mod options;
+mod outputs;
+mod pass;
+mod progress;
+mod reading;
+mod steps;
+mod stop;
+mod trainer;
+
+pub use any_model::{Inputs, Outputs};
+pub use callback::{BatchLogs, Callback, Run};
+pub use choices::{
+    Choice, IntoLoss, IntoLosses, IntoMetric, IntoMetrics, IntoOptimizer, OutputLosses,
+};
+pub use compile::{CompileOptions, Output};
+pub use logs::{History, Logs, StepLogs};
+pub use options::{EvaluateOptions, FitOptions, PredictOptions, Verbose};
+pub(crate) use progress::Progress;
+pub use stop::StopSignal;
+pub use trainer::Trainer;
+
+use any_model::Erased;
+
+use super::{Context, Layer};
+use crate::data::{Batch, IntoBatch, IntoSource};
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// A layer that `compile` and `fit` train.
+///
+/// A model of your own has a field for its [`Trainer`], and a line that shows it:
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{self as tf, Tensor, Trackable};
+/// use tf::keras::{CompileOptions, Context, EvaluateOptions, FitOptions, Layer, Model, Trainer, layers::Dense};
+///
+/// #[derive(Trackable)]
+/// struct Line {
+///     dense: Dense,
+///     trainer: Trainer,
+/// }
+///
+/// impl Layer for Line {
+///     fn call(&self, x: &Tensor, cx: Context<'_>) -> tf::Result<Tensor> {
+///         self.dense.call(x, cx)
+///     }
+/// }
+///
+/// impl Model for Line {
+///     fn trainer(&self) -> &Trainer {
+///         &self.trainer
+///     }
+/// }
+///
+/// let model = Line { dense: Dense::new(1), trainer: Trainer::new() };
+/// model.compile("sgd", "mse", CompileOptions::new())?;
+/// let x = ndarray::Array2::from_shape_fn((100, 1), |(i, _)| i as f32 / 100.0);
+/// let y = x.mapv(|x| 3.0 * x + 1.0);
+/// model.fit((&x, &y), FitOptions::new().epochs(200))?;
+/// let logs = model.evaluate((&x, &y), EvaluateOptions::new())?;
+/// assert!(logs.get("loss").expect("mse") < 0.01);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Several inputs or outputs are in the types: `impl Layer<[Tensor; 2]> for Ranker` and `impl Model<[Tensor; 2]> for
+/// Ranker`. [`train_step`](Model::train_step) may be written anew for a training of another kind.
+pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
+    /// The model's trainer.
+    fn trainer(&self) -> &Trainer;
+
+    /// The names of the outputs in logs and in `compile`; `output_1`, `output_2`, .. unless a model says.
+    fn output_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Calls the model with the inputs of a batch. Returns the outputs, and the mask of a single one.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the model takes another number of inputs; else as [`Layer::call`].
+    fn call_all(
+        &self,
+        inputs: &[Tensor],
+        cx: Context<'_>,
+    ) -> Result<(Vec<Tensor>, Option<Tensor>)> {
+        let (y, mask) = X::with(inputs, |x| self.call_with_mask(x, cx))?;
+        Ok((y.into_list(), mask))
+    }
+
+    /// One step on a batch, which `fit` calls: the forward pass on a tape, the losses, the metrics, and the optimizer's
+    /// step. Returns scalars, which `fit` averages over the epoch's examples. It must read nothing back.
+    ///
+    /// ```
+    /// # use wgrad::{self as tf, Tensor, Trackable, data::Batch, keras::*};
+    /// # use tf::keras::optimizers::Optimizer;
+    /// # #[derive(Trackable)]
+    /// # struct Robust { dense: layers::Dense, trainer: Trainer }
+    /// # impl Layer for Robust {
+    /// #     fn call(&self, x: &Tensor, cx: Context<'_>) -> tf::Result<Tensor> { self.dense.call(x, cx) }
+    /// # }
+    /// impl Model for Robust {
+    ///     fn trainer(&self) -> &Trainer {
+    ///         &self.trainer
+    ///     }
+    ///
+    ///     fn train_step(&self, batch: &Batch) -> tf::Result<StepLogs> {
+    ///         let tape = tf::GradientTape::new();
+    ///         let error = self.call(&batch.x[0], TRAINING)?.subtract(&batch.y[0])?;
+    ///         let loss = error.abs()?.reduce_mean(())?;
+    ///         self.trainer.optimizer()?.minimize(&loss, tape, self)?;
+    ///         Ok(StepLogs::new().add("loss", &loss))
+    ///     }
+    /// }
+    /// # fn main() -> tf::Result<()> {
+    /// # let model = Robust { dense: layers::Dense::new(1), trainer: Trainer::new() };
+    /// # model.compile("sgd", "mse", CompileOptions::new())?;
+    /// # let history = model.fit((Tensor::ones([8, 1])?, Tensor::zeros([8, 1])?), FitOptions::new())?;
+    /// # assert!(history.get("loss").is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] before `compile`; the errors of the layers, the loss and the optimizer.
+    fn train_step(&self, batch: &Batch) -> Result<StepLogs> {
+        steps::train(&Erased::new(self), batch)
+    }
+
+    /// What `evaluate` and a validation do with a batch: losses and metrics, outside training.
+    ///
+    /// # Errors
+    /// As [`Model::train_step`].
+    fn test_step(&self, batch: &Batch) -> Result<StepLogs> {
+        steps::test(&Erased::new(self), batch)
+    }
+
+    /// What `predict` does with a batch.
+    ///
+    /// # Errors
+    /// As [`Layer::call`].
+    fn predict_step(&self, batch: &Batch) -> Result<Vec<Tensor>> {
+        steps::predict(&Erased::new(self), batch)
+    }
+
+    /// The loss that `compile` has chosen, with what regularizers and layers (in `losses`) add, for a training step of your
+    /// own. Adds the batch to the metrics. The scalars for the logs follow, `loss` first.
+    ///
+    /// # Errors
+    /// [`Error::Data`] before `compile`, or if outputs and targets do not fit together; the errors of the loss.
+    fn compute_loss(
+        &self,
+        batch: &Batch,
+        y_pred: &[Tensor],
+        losses: &super::Losses,
+    ) -> Result<(Tensor, StepLogs)> {
+        steps::measure(&Erased::new(self), batch, y_pred, None, losses)
+    }
+
+    /// Chooses the optimizer, the loss, and the metrics: by value or by Keras's names. The weights stay; the optimizer
+    /// begins anew.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::keras::{CompileOptions, Model, Sequential, layers::Dense};
+    /// let model = Sequential::new().add(Dense::new(1));
+    /// model.compile("rmsprop", "mse", CompileOptions::new().metrics(["mae"]))?;
+    /// let error = model.compile("adm", "mse", CompileOptions::new()).unwrap_err().to_string();
+    /// assert!(error.contains("'adm'"), "{error}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if there is no optimizer, loss or metric of a name.
+    fn compile(
+        &self,
+        optimizer: impl IntoOptimizer,
+        loss: impl IntoLosses,
+        options: CompileOptions,
+    ) -> Result<()>
+    where
+        Self: Sized,
+    {
+        self.trainer().compile(optimizer, loss.into_losses()?, options)
+    }
+
+    /// Trains the model: [`IntoSource`] says on what. Blocks. On a device that computes while the host calls the next steps,
+    /// nothing is read on a batch's way but what callbacks ask for.
+    ///
+    /// # Errors
+    /// [`Error::Data`] before `compile`, without data, if options make no sense; [`Error::Shape`] if arrays differ in their
+    /// lengths or do not fit the model or the loss; [`Error::Index`] if a label is none of the model's classes;
+    /// [`Error::Gradient`] if no variable is trainable; the errors of callbacks; [`Error::Device`]. After an error the model
+    /// has the weights of the last step that was made.
+    #[cfg(not(target_family = "wasm"))]
+    fn fit<'a>(&self, data: impl IntoSource<'a>, options: FitOptions<'_>) -> Result<History>
+    where
+        Self: Sized,
+    {
+        pollster::block_on(self.fit_async(data, options))
+    }
+
+    /// As [`Model::fit`], without blocking and on every target.
+    ///
+    /// # Errors
+    /// As [`Model::fit`].
+    fn fit_async<'a>(
+        &self,
+        data: impl IntoSource<'a>,
+        options: FitOptions<'_>,
+    ) -> impl Future<Output = Result<History>>
+    where
+        Self: Sized,
+    {
+        async move { fit::fit(&Erased::new(self), in_call("fit", data)?, options).await }
+    }
+
+    /// The loss and the metrics on data, as [`Model::fit`] takes them. Blocks.
+    ///
+    /// # Errors
+    /// As [`Model::fit`].
+    #[cfg(not(target_family = "wasm"))]
+    fn evaluate<'a>(&self, data: impl IntoSource<'a>, options: EvaluateOptions<'_>) -> Result<Logs>
+    where
+        Self: Sized,
+    {
+        pollster::block_on(self.evaluate_async(data, options))
+    }
+
+    /// As [`Model::evaluate`], without blocking and on every target.
+    ///
+    /// # Errors
+    /// As [`Model::fit`].
+    fn evaluate_async<'a>(
+        &self,
+        data: impl IntoSource<'a>,
+        options: EvaluateOptions<'_>,
+    ) -> impl Future<Output = Result<Logs>>
+    where
+        Self: Sized,
+    {
+        async move { fit::evaluate(&Erased::new(self), in_call("evaluate", data)?, options).await }
+    }
+
+    /// The model's result for all of `x`, in batches: their results one after the other. The model need not be compiled.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Tensor, keras::{Model, PredictOptions, Sequential, layers::Dense}};
+    /// let model = Sequential::new().add(Dense::new(3));
+    /// let y = model.predict(&Tensor::ones([100, 5])?, PredictOptions::new())?;
+    /// assert_eq!(y.shape(), [100, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] without data; [`Error::Shape`] if the model has several outputs, or `x` does not fit;
+    /// [`Error::Device`].
+    #[cfg(not(target_family = "wasm"))]
+    fn predict<'a>(&self, x: impl IntoSource<'a>, options: PredictOptions<'_>) -> Result<Tensor>
+    where
+        Self: Sized,
+    {
+        pollster::block_on(self.predict_async(x, options))
+    }
+
+    /// As [`Model::predict`], without blocking and on every target.
+    ///
+    /// # Errors
+    /// As [`Model::predict`].
+    fn predict_async<'a>(
+        &self,
+        x: impl IntoSource<'a>,
+        options: PredictOptions<'_>,
+    ) -> impl Future<Output = Result<Tensor>>
+    where
+        Self: Sized,
+    {
+        async move { only(self.predict_all_async(x, options).await?) }
+    }
+
+    /// As [`Model::predict_async`], for a model with several outputs.
+    ///
+    /// # Errors
+    /// As [`Model::predict`].
+    fn predict_all_async<'a>(
+        &self,
+        x: impl IntoSource<'a>,
+        options: PredictOptions<'_>,
+    ) -> impl Future<Output = Result<Vec<Tensor>>>
+    where
+        Self: Sized,
+    {
+        async move { fit::predict(&Erased::new(self), in_call("predict", x)?, options).await }
+    }
+
+    /// One step on one batch, `(x, y)` or `(x, y, sample_weight)`: its scalars, still on the device. Metrics go on from the
+    /// batches before; [`Trainer::metrics`] has them.
+    ///
+    /// # Errors
+    /// As [`Model::train_step`].
+    fn train_on_batch(&self, batch: impl IntoBatch) -> Result<StepLogs>
+    where
+        Self: Sized,
+    {
+        let logs = self.train_step(&batch.into_batch()?)?;
+        pass::flush()?;
+        Ok(logs)
+    }
+
+    /// The losses of one batch, outside training; else as [`Model::train_on_batch`].
+    ///
+    /// # Errors
+    /// As [`Model::train_step`].
+    fn test_on_batch(&self, batch: impl IntoBatch) -> Result<StepLogs>
+    where
+        Self: Sized,
+    {
+        let logs = self.test_step(&batch.into_batch()?)?;
+        pass::flush()?;
+        Ok(logs)
+    }
+
+    /// The model's results for one batch.
+    ///
+    /// # Errors
+    /// As [`Layer::call`].
+    fn predict_on_batch(&self, batch: impl IntoBatch) -> Result<Vec<Tensor>>
+    where
+        Self: Sized,
+    {
+        self.predict_step(&batch.into_batch()?)
+    }
+}
+
+/// The data; an error begins with the name of the call.
+fn in_call<'a>(call: &str, data: impl IntoSource<'a>) -> Result<crate::data::Source<'a>> {
+    data.into_source()
+        .map_err(|error| error.reworded(|text| crate::error::message!("{call}: {text}")))
+}
+
+fn only(outputs: Vec<Tensor>) -> Result<Tensor> {
+    match <[Tensor; 1]>::try_from(outputs) {
+        Ok([only]) => Ok(only),
+        Err(outputs) => Err(Error::Shape(crate::error::message!(
+            "predict: the model has {} outputs; ask for them with predict_all_async.",
+            outputs.len()
+        ))),
+    }
+}

@@ -1,0 +1,73 @@
+//! What a model does with a batch, unless it says otherwise: train, measure, predict.
+
+use super::any_model::AnyModel;
+use super::logs::StepLogs;
+use crate::data::Batch;
+use crate::error::{Error, Result};
+use crate::keras::{INFERENCE, Losses, TRAINING};
+use crate::tape::GradientTape;
+use crate::tensor::Tensor;
+use crate::trackable::Trackable;
+
+/// One step down the gradient.
+pub(super) fn train(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
+    let compiled = model.trainer().compiled("fit")?;
+    let tape = GradientTape::new();
+    let losses = Losses::new();
+    let (y_pred, mask) = model.call_all(&batch.x, TRAINING.collect(&losses))?;
+    let (loss, logs) = measure(model, batch, &y_pred, mask.as_ref(), &losses)?;
+    drop((y_pred, mask));
+    compiled.optimizer().minimize(&loss, tape, model as &dyn Trackable)?;
+    Ok(logs)
+}
+
+/// The loss and the metrics.
+pub(super) fn test(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
+    let losses = Losses::new();
+    let (y_pred, mask) = model.call_all(&batch.x, INFERENCE.collect(&losses))?;
+    Ok(measure(model, batch, &y_pred, mask.as_ref(), &losses)?.1)
+}
+
+/// The model's results.
+pub(super) fn predict(model: &dyn AnyModel, batch: &Batch) -> Result<Vec<Tensor>> {
+    Ok(model.call_all(&batch.x, INFERENCE)?.0)
+}
+
+/// The loss with those that layers and regularizers add; adds the batch to the metrics.
+pub(super) fn measure(
+    model: &dyn AnyModel,
+    batch: &Batch,
+    y_pred: &[Tensor],
+    mask: Option<&Tensor>,
+    losses: &Losses,
+) -> Result<(Tensor, StepLogs)> {
+    let compiled = model.trainer().compiled("fit")?;
+    let outlets = compiled.outlets(|| model.output_names(), batch, y_pred)?;
+    // A mask belongs to a single output.
+    let mask = mask.filter(|_| y_pred.len() == 1);
+    let (total, parts) = compiled.loss(outlets, batch, y_pred, mask)?;
+    let mut added = Vec::new();
+    if !losses.to_vec().is_empty() {
+        added.push(losses.sum()?);
+    }
+    added.extend(model.regularization_losses()?);
+    let mut total = total;
+    for loss in added {
+        total = Some(match total {
+            Some(total) => total.add(loss.cast(total.dtype())?)?,
+            None => loss,
+        });
+    }
+    let Some(total) = total else {
+        return Err(Error::Data(
+            "compile: no output has a loss, and no layer adds one; there is nothing to make small."
+                .into(),
+        ));
+    };
+    compiled.update_metrics(outlets, batch, y_pred, mask)?;
+    let mut logs = StepLogs::new().add("loss", &total);
+    for (name, value) in parts.iter() {
+        logs = logs.add(name, value);
+    }
+    Ok((total, logs))
+}

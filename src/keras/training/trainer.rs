@@ -1,0 +1,244 @@
+//! [`Trainer`]: what `compile` has chosen for a model, and what the training has told.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::choices::{IntoOptimizer, OutputLosses};
+use super::compile::CompileOptions;
+use super::logs::{History, StepLogs};
+use super::outputs::{Outlet, Recipe, outlets};
+use crate::data::Batch;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::keras::metrics::Metric;
+use crate::keras::optimizers::Optimizer;
+use crate::tensor::Tensor;
+use crate::trackable::{Parts, Trackable};
+
+/// What a [`Model`](super::Model) needs for `compile` and `fit`: a field of the model, which starts at
+/// `Trainer::default()`. It is no part of the model: weights and summaries leave it out.
+#[derive(Default)]
+pub struct Trainer(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    compiled: Option<Arc<Compiled>>,
+    history: Option<Arc<History>>,
+}
+
+impl Trainer {
+    /// A trainer before `compile`.
+    pub fn new() -> Self {
+        Trainer::default()
+    }
+
+    /// The optimizer.
+    ///
+    /// # Errors
+    /// [`Error::Data`] before `compile`.
+    pub fn optimizer(&self) -> Result<Arc<dyn Optimizer>> {
+        Ok(self.compiled("Trainer::optimizer")?.optimizer.clone())
+    }
+
+    /// The metrics and what logs call them; there are none before the first batch.
+    pub fn metrics(&self) -> Vec<(String, Arc<dyn Metric>)> {
+        self.compiled_if_any().map_or(Vec::new(), |compiled| compiled.named_metrics())
+    }
+
+    /// The history of the last `fit`, also of one that an error has ended.
+    pub fn history(&self) -> Option<Arc<History>> {
+        self.state().history.clone()
+    }
+
+    pub(super) fn set_history(&self, history: History) {
+        self.state().history = Some(Arc::new(history));
+    }
+
+    pub(super) fn compile(
+        &self,
+        optimizer: impl IntoOptimizer,
+        losses: OutputLosses,
+        options: CompileOptions,
+    ) -> Result<()> {
+        if let Some(error) = options.error {
+            return Err(error);
+        }
+        let compiled = Compiled {
+            optimizer: optimizer.into_optimizer()?,
+            recipe: Recipe {
+                losses: losses.0,
+                loss_weights: options.loss_weights,
+                metrics: options.metrics,
+            },
+            outlets: OnceLock::new(),
+        };
+        self.state().compiled = Some(Arc::new(compiled));
+        Ok(())
+    }
+
+    /// What `compile` has chosen; `call` needs it.
+    pub(super) fn compiled(&self, call: &str) -> Result<Arc<Compiled>> {
+        self.compiled_if_any().ok_or_else(|| not_compiled(call))
+    }
+
+    pub(super) fn compiled_if_any(&self) -> Option<Arc<Compiled>> {
+        self.state().compiled.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn not_compiled(call: &str) -> Error {
+    Error::Data(crate::error::message!(
+        "{call}: the model is not compiled. Call compile(\"adam\", \"mse\", CompileOptions::new()) first, with the \
+         optimizer and the loss that it is to be trained with."
+    ))
+}
+
+impl Trackable for Trainer {
+    fn track(&self, _: &mut Parts<'_>) {}
+
+    // A summary leaves out what has no name.
+    fn kind(&self) -> &'static str {
+        ""
+    }
+}
+
+/// What `compile` has chosen.
+pub(crate) struct Compiled {
+    optimizer: Arc<dyn Optimizer>,
+    recipe: Recipe,
+    /// What each output has, once the first batch has told what outputs there are.
+    outlets: OnceLock<Vec<Outlet>>,
+}
+
+impl Compiled {
+    pub(crate) fn optimizer(&self) -> &dyn Optimizer {
+        &*self.optimizer
+    }
+
+    /// The losses and metrics of each output.
+    pub(super) fn outlets(
+        &self,
+        names: impl FnOnce() -> Vec<String>,
+        batch: &Batch,
+        y_pred: &[Tensor],
+    ) -> Result<&[Outlet]> {
+        let outlets = match self.outlets.get() {
+            Some(outlets) => outlets,
+            None => {
+                let made = outlets(&self.recipe, names(), &batch.y, y_pred)?;
+                self.outlets.get_or_init(|| made)
+            }
+        };
+        match outlets.len() == y_pred.len() {
+            true => Ok(outlets),
+            false => Err(Error::Shape(crate::error::message!(
+                "the model returned {} outputs, and {} in the batches before. Compile it anew.",
+                y_pred.len(),
+                outlets.len()
+            ))),
+        }
+    }
+
+    /// The loss, and those of the outputs if there are several.
+    pub(super) fn loss(
+        &self,
+        outlets: &[Outlet],
+        batch: &Batch,
+        y_pred: &[Tensor],
+        mask: Option<&Tensor>,
+    ) -> Result<(Option<Tensor>, StepLogs)> {
+        let several = outlets.iter().filter(|outlet| outlet.loss.is_some()).count() > 1;
+        let (mut total, mut logs) = (None::<Tensor>, StepLogs::new());
+        for (at, outlet) in outlets.iter().enumerate() {
+            let Some(loss) = &outlet.loss else { continue };
+            let y_true = outlet.target(&batch.y)?;
+            let weight = sample_weight(batch, at);
+            let value = loss.call_masked(y_true, &y_pred[at], weight, mask)?;
+            if value.rank() != 0 {
+                return Err(Error::Shape(crate::error::message!(
+                    "the loss '{}' is {:?}; training needs a scalar. Give the loss a reduction, such as \
+                     Reduction::SumOverBatchSize.",
+                    loss.name(),
+                    value.shape()
+                )));
+            }
+            if several {
+                logs = logs.add(&format!("{}_loss", outlet.name), &value);
+            }
+            let value = match outlet.loss_weight {
+                Some(weight) => value.multiply(weight)?,
+                None => value,
+            };
+            total = Some(match total {
+                Some(total) => total.add(value)?,
+                None => value,
+            });
+        }
+        Ok((total, logs))
+    }
+
+    /// Adds a batch to the metrics.
+    pub(super) fn update_metrics(
+        &self,
+        outlets: &[Outlet],
+        batch: &Batch,
+        y_pred: &[Tensor],
+        mask: Option<&Tensor>,
+    ) -> Result<()> {
+        // No gradient goes through a metric, so tapes need not follow.
+        let mask = mask.map(|mask| mask.detached().cast(DType::F32)).transpose()?;
+        for (at, outlet) in outlets.iter().enumerate() {
+            if outlet.metrics.is_empty() {
+                continue;
+            }
+            let (y_true, y_pred) = (outlet.target(&batch.y)?, y_pred[at].detached());
+            for metric in &outlet.metrics {
+                let weight = sample_weight(batch, at).filter(|_| metric.weighted);
+                let weight = match (weight, &mask) {
+                    (Some(weight), Some(mask)) => {
+                        let mut shape = weight.shape().to_vec();
+                        shape.resize(mask.rank().max(shape.len()), 1);
+                        Some(mask.multiply(weight.reshape(&shape)?)?)
+                    }
+                    (weight, mask) => weight.cloned().or_else(|| mask.clone()),
+                };
+                metric.metric.update(y_true, &y_pred, weight.as_ref())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn metrics_in_use(&self) -> impl Iterator<Item = (&str, &Arc<dyn Metric>)> {
+        let outlets = self.outlets.get().map_or(&[][..], |outlets| outlets);
+        let metrics = outlets.iter().flat_map(|outlet| &outlet.metrics);
+        // As Keras, all metrics come before the weighted ones.
+        let (plain, weighted): (Vec<_>, Vec<_>) = metrics.partition(|metric| !metric.weighted);
+        plain.into_iter().chain(weighted).map(|metric| (&*metric.log, &metric.metric))
+    }
+
+    fn named_metrics(&self) -> Vec<(String, Arc<dyn Metric>)> {
+        self.metrics_in_use().map(|(name, metric)| (name.to_string(), metric.clone())).collect()
+    }
+
+    /// The metrics' results.
+    pub(super) fn results(&self) -> Result<Vec<(String, Tensor)>> {
+        self.metrics_in_use()
+            .map(|(name, metric)| Ok((name.to_string(), metric.result()?)))
+            .collect()
+    }
+
+    pub(super) fn reset_metrics(&self) -> Result<()> {
+        self.metrics_in_use().try_for_each(|(_, metric)| metric.reset_state())
+    }
+}
+
+/// The weights of the examples for the output at `at`.
+fn sample_weight(batch: &Batch, at: usize) -> Option<&Tensor> {
+    match batch.sample_weight.as_slice() {
+        [all] => Some(all),
+        each => each.get(at),
+    }
+}
