@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use wgrad as tf;
 use wgrad::keras::layers::{Dense, Dropout};
-use wgrad::keras::optimizers::schedules::{CosineDecay, ExponentialDecay, Schedule};
+use wgrad::keras::optimizers::schedules::{
+    self, CosineDecay, CosineDecayRestarts, ExponentialDecay, InverseTimeDecay,
+    PiecewiseConstantDecay, PolynomialDecay, Schedule,
+};
 use wgrad::keras::optimizers::{
     self, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, LossScaleOptimizer,
     Nadam, Optimizer, RmsProp, Sgd,
@@ -346,4 +349,107 @@ fn schedules_hold_at_their_ends() {
     let last = CosineDecay::new(0.1, 200).at(u64::MAX);
     assert!(last.abs() < 1e-17, "{last}");
     assert_eq!(ExponentialDecay::new(0.1, 1, 0.5).at(u64::MAX), 0.0);
+}
+
+#[test]
+fn schedules_come_back_from_their_configs() -> tf::Result<()> {
+    let all: Vec<Box<dyn Schedule>> = vec![
+        Box::new(ExponentialDecay::new(0.1, 7, 0.9).staircase(true)),
+        Box::new(InverseTimeDecay::new(0.1, 7, 0.9).staircase(true)),
+        Box::new(PiecewiseConstantDecay::new([3, 9], [0.3, 0.2, 0.1])),
+        Box::new(PolynomialDecay::new(0.1, 7).end_learning_rate(0.02).power(2.0).cycle(true)),
+        Box::new(CosineDecay::new(0.0, 7).alpha(0.1).warmup_target(0.2).warmup_steps(4)),
+        Box::new(CosineDecayRestarts::new(0.1, 3).t_mul(1.5).m_mul(0.5).alpha(0.2)),
+    ];
+    for schedule in all {
+        let config = schedule.get_config()?;
+        let again = schedules::from_config(&config)?;
+        assert_eq!(again.get_config()?, config);
+        for step in 0..40 {
+            assert_eq!(again.at(step), schedule.at(step), "{} at {step}", config.class());
+        }
+    }
+    Ok(())
+}
+
+/// Options together, after eight steps: `sum (i + 1) w[i]` of each variable as Keras 3.15 has it. The variable `k` starts at
+/// `sin(i + 10 k)`, its gradient at step `s` is `2 cos(i + 100 k + 7 s)`.
+#[test]
+fn options_together_do_what_keras_s_do() -> tf::Result<()> {
+    let all = |adam: Adam| adam.amsgrad(true).weight_decay(0.02).global_clipnorm(2.0).use_ema(true);
+    let sgd = Sgd::new(0.1).momentum(0.9).nesterov(true).weight_decay(0.05).clipnorm(1.0);
+    let sgd = sgd.use_ema(true).ema_momentum(0.8).ema_overwrite_frequency(3);
+    let ftrl = Ftrl::new(0.3).learning_rate_power(-0.3).l1_regularization_strength(0.5).beta(0.3);
+    let ftrl = ftrl.l2_regularization_strength(0.2).l2_shrinkage_regularization_strength(0.1);
+    let rmsprop = RmsProp::new(0.1).rho(0.5).momentum(0.5).centered(true).epsilon(1e-2);
+    let ema = Adadelta::new(1.0).rho(0.5).epsilon(1e-2).use_ema(true).ema_momentum(0.5);
+    let decay = PolynomialDecay::new(0.1, 5).end_learning_rate(0.01).power(2.0);
+    let adafactor = Adafactor::new(0.05).clip_threshold(0.7).beta_2_decay(-0.5).epsilon_2(0.5);
+    let cases: Vec<(Made, [f32; 3])> = vec![
+        (Box::new(sgd.gradient_accumulation_steps(2)), [6.9848, 4.19199, -22.1918]),
+        (
+            Box::new(all(Adam::new(decay)).gradient_accumulation_steps(3)),
+            [7.13545, 4.13851, -21.27701],
+        ),
+        (Box::new(adafactor.weight_decay(0.01)), [7.94719, 4.17569, -23.0804]),
+        (Box::new(Adafactor::new(5.0).relative_step(false)), [51.57899, -10.47019, 0.76555]),
+        (Box::new(ftrl.clipvalue(1.0)), [1.93913, 0.49949, -3.34848]),
+        (Box::new(Lamb::new(0.1).weight_decay(0.1).epsilon(1e-3)), [9.93301, 1.31574, -13.45104]),
+        (
+            Box::new(
+                Nadam::new(0.1).beta_1(0.8).gradient_accumulation_steps(2).loss_scale_factor(4.0),
+            ),
+            [8.78376, 3.49456, -24.42158],
+        ),
+        (
+            Box::new(Lion::new(0.1).beta_1(0.95).beta_2(0.9).weight_decay(0.3)),
+            [8.82151, 1.30492, -7.21192],
+        ),
+        (Box::new(ema.ema_overwrite_frequency(1)), [8.11058, 4.11426, -21.87062]),
+        (
+            Box::new(Adamax::new(0.1).beta_1(0.5).beta_2(0.6).epsilon(0.1).clipnorm(0.3)),
+            [7.9743, 3.69229, -21.32453],
+        ),
+        (Box::new(rmsprop.weight_decay(0.1)), [12.33317, -1.46995, -0.97132]),
+        (
+            Box::new(
+                LossScaleOptimizer::new(Sgd::new(0.1).momentum(0.5))
+                    .initial_scale(8.0)
+                    .dynamic_growth_steps(2),
+            ),
+            [7.27833, 3.99711, -20.99913],
+        ),
+        (
+            Box::new(
+                Adagrad::new(0.5).initial_accumulator_value(0.0).epsilon(0.1).weight_decay(0.01),
+            ),
+            [8.34047, 1.27163, -8.41577],
+        ),
+    ];
+    let shapes: [&[usize]; 3] = [&[5, 3], &[7], &[2, 3, 4]];
+    let formula = |shape: &[usize], from: usize, f: fn(f64) -> f64| {
+        let size: usize = shape.iter().product();
+        let values: Vec<f32> = (from..from + size).map(|i| f(i as f64) as f32).collect();
+        Tensor::from_slice(&values, shape)
+    };
+    for (number, (optimizer, want)) in cases.into_iter().enumerate() {
+        let variables = shapes.iter().enumerate();
+        let variables =
+            variables.map(|(k, shape)| Ok(Variable::new(formula(shape, 10 * k, f64::sin)?)));
+        let variables = variables.collect::<tf::Result<Vec<_>>>()?;
+        for s in 0..8 {
+            let grads = shapes.iter().enumerate();
+            let grads = grads.map(|(k, shape)| {
+                formula(shape, 100 * k + 7 * s, |i| 2.0 * f64::from(i.cos() as f32)).map(Some)
+            });
+            optimizer.apply_gradients(&grads.collect::<tf::Result<Vec<_>>>()?, &variables)?;
+        }
+        for (k, (variable, want)) in variables.iter().zip(want).enumerate() {
+            let values = variable.read().to_vec::<f32>()?;
+            let sum: f32 = values.iter().enumerate().map(|(i, w)| (i + 1) as f32 * w).sum();
+            // Signs of sums near 0 and the order of additions: a few units of the fourth place.
+            assert!((sum - want).abs() < 1e-3, "case {number}, variable {k}: {sum}, not {want}");
+        }
+    }
+    Ok(())
 }

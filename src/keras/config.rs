@@ -198,6 +198,19 @@ impl ConfigValue for f32 {
     }
 }
 
+impl ConfigValue for f64 {
+    fn to_json(&self) -> std::result::Result<Value, String> {
+        match self.is_finite() {
+            true => Ok(json!(self)),
+            false => Err(format!("is {self}, which JSON cannot hold")),
+        }
+    }
+
+    fn from_json(value: &Value) -> std::result::Result<Self, String> {
+        value.as_f64().ok_or_else(|| "a number".into())
+    }
+}
+
 impl<T: ConfigValue> ConfigValue for Option<T> {
     fn to_json(&self) -> std::result::Result<Value, String> {
         self.as_ref().map_or(Ok(Value::Null), T::to_json)

@@ -2,14 +2,14 @@
 
 use wgrad::keras::layers::Dense;
 use wgrad::keras::optimizers::schedules::{
-    CosineDecay, CosineDecayRestarts, ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay,
-    PolynomialDecay,
+    self, CosineDecay, CosineDecayRestarts, ExponentialDecay, InverseTimeDecay,
+    PiecewiseConstantDecay, PolynomialDecay, Schedule,
 };
 use wgrad::keras::optimizers::{
     self, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, LossScaleOptimizer,
     Nadam, Optimizer, OptimizerState, RmsProp, Sgd, Step,
 };
-use wgrad::keras::{INFERENCE, Layer};
+use wgrad::keras::{Config, INFERENCE, Layer};
 use wgrad::{Trackable, Variable};
 
 use super::*;
@@ -285,4 +285,29 @@ fn constraints_keep_the_shape() {
         "AssignVariableOp: the variable is [2] and the value is []; a variable keeps its shape. Make a new variable, or \
          reshape the value."
     );
+}
+
+#[test]
+fn configs_of_schedules_are_checked() {
+    let config = |class: &str, key: &str, value: i64| {
+        let mut config = Config::new(class);
+        config.set(key, &value).unwrap();
+        schedules::from_config(&config).map(drop)
+    };
+    assert_eq!(
+        text(config("CosineDecay", "decay_steps", 3)),
+        "from_config: CosineDecay needs 'initial_learning_rate', and the config lacks it."
+    );
+    assert!(text(config("CosineDecay", "steps", 3)).contains("has no option 'steps'; it has "));
+    assert_eq!(
+        text(config("Cosine", "decay_steps", 3)),
+        "from_config: there is no schedule 'Cosine'; there are ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay, \
+         PolynomialDecay, CosineDecay and CosineDecayRestarts."
+    );
+    let own = |step: u64| step as f64;
+    assert_eq!(
+        text(own.get_config()),
+        "get_config: this schedule does not say what its options are. Give its `impl Schedule` a get_config."
+    );
+    assert!(text(ExponentialDecay::new(f64::NAN, 1, 1.0).get_config()).contains("is NaN"));
 }

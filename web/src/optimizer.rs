@@ -2,7 +2,9 @@
 
 use wasm_bindgen::prelude::*;
 #[cfg(feature = "ops")]
-use wgrad::keras::optimizers::RmsProp;
+use wgrad::keras::optimizers::{
+    Adadelta, Adafactor, Adagrad, AdamW, Adamax, Ftrl, Lamb, Lion, Nadam, RmsProp,
+};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
 
 use crate::args::Options;
@@ -10,23 +12,64 @@ use crate::config::{Kind, find};
 use crate::error::Result;
 
 macro_rules! optimizers {
-    ($($(#[$only:meta])* $type:literal { $fields:literal } [$($option:literal),*] $make:expr;)*) => {
+    ($($(#[$only:meta])* $type:literal { $fields:literal } [$($(#[$here:meta])* $option:literal),*] $make:expr;)*) => {
         static OPTIMIZERS: &[Kind<Box<dyn Optimizer>>] = &[$(
             $(#[$only])*
-            Kind { name: $type, options: &["type", "learningRate", $($option),*], make: $make },
+            Kind {
+                name: $type,
+                options: &[
+                    "type",
+                    "learningRate",
+                    #[cfg(feature = "ops")]
+                    "weightDecay",
+                    #[cfg(feature = "ops")]
+                    "clipnorm",
+                    #[cfg(feature = "ops")]
+                    "clipvalue",
+                    #[cfg(feature = "ops")]
+                    "globalClipnorm",
+                    #[cfg(feature = "ops")]
+                    "gradientAccumulationSteps",
+                    $($(#[$here])* $option),*
+                ],
+                make: $make,
+            },
         )*];
 
         #[wasm_bindgen(typescript_custom_section)]
         const TYPES: &str = concat!(
+            "/** What all optimizers of the package have; the page's have the learning rate alone. */\n",
+            "export interface OptimizerOptions { learningRate?: number; weightDecay?: number; clipnorm?: number; ",
+            "clipvalue?: number; globalClipnorm?: number; gradientAccumulationSteps?: number; }\n",
             "/** How weights are changed; a name alone takes Keras's defaults. */\nexport type OptimizerConfig =\n",
-            $("  | '", $type, "' | { type: '", $type, "'; learningRate?: number; ", $fields, " }\n",)*
+            $("  | '", $type, "' | OptimizerOptions & { type: '", $type, "'; ", $fields, " }\n",)*
             "  ;\n",
         );
     };
 }
-// The first becomes an entry of `OPTIMIZERS`, and in TypeScript `'adam' | { type: 'adam'; learningRate?: number; ... }`.
+
+/// Gives the options to the methods of their names.
+#[cfg(feature = "ops")]
+macro_rules! made {
+    ($options:ident, $new:expr; $($number:ident = $key:literal),*; $($flag:ident = $name:literal),*) => {{
+        #[allow(unused_mut)]
+        let mut made = $new;
+        $(if let Some(value) = $options.number($key)? {
+            made = made.$number(value);
+        })*
+        $(if let Some(value) = $options.bool($name)? {
+            made = made.$flag(value);
+        })*
+        Ok(Box::new(made))
+    }};
+}
+
+// The first becomes an entry of `OPTIMIZERS`, and in TypeScript `'adam' | OptimizerOptions & { type: 'adam'; beta1?: ... }`.
+// The page offers only those without a condition.
 optimizers! {
-    "adam" { "beta1?: number; beta2?: number; epsilon?: number" } ["beta1", "beta2", "epsilon"] |options| {
+    "adam" { "beta1?: number; beta2?: number; epsilon?: number; amsgrad?: boolean" }
+        ["beta1", "beta2", "epsilon", #[cfg(feature = "ops")] "amsgrad"]
+        |options| {
         let mut adam = Adam::new(rate(options, 1e-3)?);
         if let Some(beta) = options.number("beta1")? {
             adam = adam.beta_1(beta);
@@ -37,19 +80,52 @@ optimizers! {
         if let Some(epsilon) = options.number("epsilon")? {
             adam = adam.epsilon(epsilon);
         }
+        #[cfg(feature = "ops")]
+        if let Some(amsgrad) = options.bool("amsgrad")? {
+            adam = adam.amsgrad(amsgrad);
+        }
         Ok(Box::new(adam))
     };
-    // The page does not offer it.
+    #[cfg(feature = "ops")]
+    "adadelta" { "rho?: number; epsilon?: number" }
+        ["rho", "epsilon"]
+        |options| made!(options, Adadelta::new(rate(options, 1e-3)?); rho = "rho", epsilon = "epsilon"; );
+    #[cfg(feature = "ops")]
+    "adafactor" { "beta2Decay?: number; epsilon1?: number; epsilon2?: number; clipThreshold?: number" }
+        ["beta2Decay", "epsilon1", "epsilon2", "clipThreshold"]
+        |options| made!(options, Adafactor::new(rate(options, 1e-3)?); beta_2_decay = "beta2Decay", epsilon_1 = "epsilon1", epsilon_2 = "epsilon2", clip_threshold = "clipThreshold"; );
+    #[cfg(feature = "ops")]
+    "adagrad" { "initialAccumulatorValue?: number; epsilon?: number" }
+        ["initialAccumulatorValue", "epsilon"]
+        |options| made!(options, Adagrad::new(rate(options, 1e-3)?); initial_accumulator_value = "initialAccumulatorValue", epsilon = "epsilon"; );
+    #[cfg(feature = "ops")]
+    "adamax" { "beta1?: number; beta2?: number; epsilon?: number" }
+        ["beta1", "beta2", "epsilon"]
+        |options| made!(options, Adamax::new(rate(options, 1e-3)?); beta_1 = "beta1", beta_2 = "beta2", epsilon = "epsilon"; );
+    #[cfg(feature = "ops")]
+    "adamw" { "beta1?: number; beta2?: number; epsilon?: number; amsgrad?: boolean" }
+        ["beta1", "beta2", "epsilon", "amsgrad"]
+        |options| made!(options, AdamW::new(rate(options, 1e-3)?); beta_1 = "beta1", beta_2 = "beta2", epsilon = "epsilon"; amsgrad = "amsgrad");
+    #[cfg(feature = "ops")]
+    "ftrl" { "learningRatePower?: number; initialAccumulatorValue?: number; l1RegularizationStrength?: number; l2RegularizationStrength?: number; l2ShrinkageRegularizationStrength?: number; beta?: number" }
+        ["learningRatePower", "initialAccumulatorValue", "l1RegularizationStrength", "l2RegularizationStrength", "l2ShrinkageRegularizationStrength", "beta"]
+        |options| made!(options, Ftrl::new(rate(options, 1e-3)?); learning_rate_power = "learningRatePower", initial_accumulator_value = "initialAccumulatorValue", l1_regularization_strength = "l1RegularizationStrength", l2_regularization_strength = "l2RegularizationStrength", l2_shrinkage_regularization_strength = "l2ShrinkageRegularizationStrength", beta = "beta"; );
+    #[cfg(feature = "ops")]
+    "lamb" { "beta1?: number; beta2?: number; epsilon?: number" }
+        ["beta1", "beta2", "epsilon"]
+        |options| made!(options, Lamb::new(rate(options, 1e-3)?); beta_1 = "beta1", beta_2 = "beta2", epsilon = "epsilon"; );
+    #[cfg(feature = "ops")]
+    "lion" { "beta1?: number; beta2?: number" }
+        ["beta1", "beta2"]
+        |options| made!(options, Lion::new(rate(options, 1e-3)?); beta_1 = "beta1", beta_2 = "beta2"; );
+    #[cfg(feature = "ops")]
+    "nadam" { "beta1?: number; beta2?: number; epsilon?: number" }
+        ["beta1", "beta2", "epsilon"]
+        |options| made!(options, Nadam::new(rate(options, 1e-3)?); beta_1 = "beta1", beta_2 = "beta2", epsilon = "epsilon"; );
     #[cfg(feature = "ops")]
     "rmsprop" { "rho?: number; momentum?: number; epsilon?: number; centered?: boolean" }
-        ["rho", "momentum", "epsilon", "centered"] |options| {
-        let rmsprop = RmsProp::new(rate(options, 1e-3)?)
-            .rho(options.number("rho")?.unwrap_or(0.9))
-            .momentum(options.number("momentum")?.unwrap_or(0.0))
-            .epsilon(options.number("epsilon")?.unwrap_or(1e-7))
-            .centered(options.bool("centered")?.unwrap_or(false));
-        Ok(Box::new(rmsprop))
-    };
+        ["rho", "momentum", "epsilon", "centered"]
+        |options| made!(options, RmsProp::new(rate(options, 1e-3)?); rho = "rho", momentum = "momentum", epsilon = "epsilon"; centered = "centered");
     "sgd" { "momentum?: number; nesterov?: boolean" } ["momentum", "nesterov"] |options| {
         let sgd = Sgd::new(rate(options, 1e-2)?)
             .momentum(options.number("momentum")?.unwrap_or(0.0))
@@ -67,5 +143,30 @@ fn rate(options: &Options, keras: f64) -> Result<f32> {
 pub(crate) fn optimizer(config: &JsValue) -> Result<Box<dyn Optimizer>> {
     let kind = find("compile", "an optimizer", config, OPTIMIZERS)?;
     let given = if config.is_string() { &JsValue::UNDEFINED } else { config };
-    (kind.make)(&Options::new(kind.name, given, kind.options)?)
+    let options = Options::new(kind.name, given, kind.options)?;
+    let made = (kind.make)(&options)?;
+    #[cfg(feature = "ops")]
+    let made = with_options(made, &options)?;
+    Ok(made)
+}
+
+/// What all optimizers have.
+#[cfg(feature = "ops")]
+fn with_options(mut made: Box<dyn Optimizer>, options: &Options) -> Result<Box<dyn Optimizer>> {
+    if let Some(decay) = options.number("weightDecay")? {
+        made = made.weight_decay(decay);
+    }
+    if let Some(limit) = options.number("clipnorm")? {
+        made = made.clipnorm(limit);
+    }
+    if let Some(limit) = options.number("clipvalue")? {
+        made = made.clipvalue(limit);
+    }
+    if let Some(limit) = options.number("globalClipnorm")? {
+        made = made.global_clipnorm(limit);
+    }
+    if let Some(several) = options.count("gradientAccumulationSteps")? {
+        made = made.gradient_accumulation_steps(several as u64);
+    }
+    Ok(made)
 }

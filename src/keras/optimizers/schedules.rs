@@ -3,6 +3,8 @@
 //! The host computes them, and a step takes the number as a runtime scalar, so every step runs the same plan.
 
 use crate::error::{Error, Result, message};
+#[cfg(feature = "json")]
+use crate::keras::Config;
 
 /// A learning rate for each step: a type of the program's own, or a function of the count of steps.
 ///
@@ -27,12 +29,55 @@ pub trait Schedule: Send + Sync {
     fn check(&self) -> Result<()> {
         Ok(())
     }
+
+    /// The schedule's class and options by Keras's names, from which [`from_config`] makes another one like it.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if it is a schedule of the program's own that does not say them, or an option is no number.
+    #[cfg(feature = "json")]
+    fn get_config(&self) -> Result<Config> {
+        Err(Error::Data(
+            "get_config: this schedule does not say what its options are. Give its `impl Schedule` a get_config.".into(),
+        ))
+    }
 }
 
 impl<F: Fn(u64) -> f64 + Send + Sync> Schedule for F {
     fn at(&self, step: u64) -> f64 {
         self(step)
     }
+}
+
+/// The schedule that a config describes.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::keras::optimizers::schedules::{self, PolynomialDecay, Schedule};
+/// let config = PolynomialDecay::new(0.1, 100).cycle(true).get_config()?;
+/// assert_eq!(config.get::<f64>("end_learning_rate")?, Some(1e-4));
+/// assert_eq!(schedules::from_config(&config)?.at(50), 0.05005);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Data`] if there is no such class, or an option is unknown, missing or wrong.
+#[cfg(feature = "json")]
+pub fn from_config(config: &Config) -> Result<Box<dyn Schedule>> {
+    Ok(match config.class() {
+        "ExponentialDecay" => Box::new(ExponentialDecay::of(config)?),
+        "InverseTimeDecay" => Box::new(InverseTimeDecay::of(config)?),
+        "PiecewiseConstantDecay" => Box::new(PiecewiseConstantDecay::of(config)?),
+        "PolynomialDecay" => Box::new(PolynomialDecay::of(config)?),
+        "CosineDecay" => Box::new(CosineDecay::of(config)?),
+        "CosineDecayRestarts" => Box::new(CosineDecayRestarts::of(config)?),
+        class => {
+            return Err(Error::Data(message!(
+                "from_config: there is no schedule '{class}'; there are ExponentialDecay, InverseTimeDecay, \
+                 PiecewiseConstantDecay, PolynomialDecay, CosineDecay and CosineDecayRestarts."
+            )));
+        }
+    })
 }
 
 /// Refuses a count of steps that is 0.
@@ -74,12 +119,39 @@ macro_rules! schedule {
                 }
             )*
         }
+
+        #[cfg(feature = "json")]
+        impl $name {
+            fn config(&self) -> Result<Config> {
+                let mut config = Config::new(stringify!($name));
+                $(config.set(stringify!($required), &self.$required)?;)*
+                $(config.set(stringify!($option), &self.$option)?;)*
+                Ok(config)
+            }
+
+            fn of(config: &Config) -> Result<Self> {
+                config.only(&[$(stringify!($required),)* $(stringify!($option),)*], &[])?;
+                Ok($name {
+                    $($required: config.need(stringify!($required))?,)*
+                    $($option: config.get(stringify!($option))?.unwrap_or($default),)*
+                })
+            }
+        }
     };
     (@argument $type:ty) => { $type };
     (@argument $type:ty, $argument:ty) => { $argument };
 }
 // `schedule! { ExponentialDecay(decay_steps: u64) { staircase: bool = false, } }` becomes the struct, `new(decay_steps)`
 // and a method that sets `staircase`.
+
+macro_rules! configured {
+    () => {
+        #[cfg(feature = "json")]
+        fn get_config(&self) -> Result<Config> {
+            self.config()
+        }
+    };
+}
 
 schedule! {
     /// `initial decay_rate^(step / decay_steps)`
@@ -90,6 +162,8 @@ schedule! {
 }
 
 impl Schedule for ExponentialDecay {
+    configured!();
+
     fn at(&self, step: u64) -> f64 {
         let power = parts(step, self.decay_steps, self.staircase);
         self.initial_learning_rate * self.decay_rate.powf(power)
@@ -115,6 +189,8 @@ schedule! {
 }
 
 impl Schedule for InverseTimeDecay {
+    configured!();
+
     fn at(&self, step: u64) -> f64 {
         let parts = parts(step, self.decay_steps, self.staircase);
         self.initial_learning_rate / (1.0 + self.decay_rate * parts)
@@ -131,6 +207,8 @@ schedule! {
 }
 
 impl Schedule for PiecewiseConstantDecay {
+    configured!();
+
     fn at(&self, step: u64) -> f64 {
         let passed = self.boundaries.iter().filter(|&&boundary| step > boundary).count();
         // A wrong number of values is no rate.
@@ -169,6 +247,8 @@ schedule! {
 }
 
 impl Schedule for PolynomialDecay {
+    configured!();
+
     fn at(&self, step: u64) -> f64 {
         let steps = self.decay_steps as f64;
         let turns = if self.cycle { (step as f64 / steps).ceil().max(1.0) } else { 1.0 };
@@ -199,6 +279,8 @@ schedule! {
 }
 
 impl Schedule for CosineDecay {
+    configured!();
+
     fn at(&self, step: u64) -> f64 {
         let start = self.initial_learning_rate;
         let (top, step) = match self.warmup_target {
@@ -236,6 +318,8 @@ schedule! {
 }
 
 impl Schedule for CosineDecayRestarts {
+    configured!();
+
     fn at(&self, step: u64) -> f64 {
         let done = step as f64 / self.first_decay_steps as f64;
         let (restart, done) = if self.t_mul == 1.0 {

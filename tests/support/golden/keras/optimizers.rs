@@ -133,31 +133,31 @@ fn optimizer(c: &Call) -> Answer<Box<dyn Optimizer>> {
 fn with_options(mut of: Box<dyn Optimizer>, c: &Call) -> Answer<Box<dyn Optimizer>> {
     let number = |key: &str| Ok::<_, Stop>(c.int(key)?.map(|number| number as u64));
     if let Some(value) = c.float("weight_decay")? {
-        of = Box::new(of.weight_decay(value));
+        of = of.weight_decay(value);
     }
     if let Some(value) = c.float("clipnorm")? {
-        of = Box::new(of.clipnorm(value));
+        of = of.clipnorm(value);
     }
     if let Some(value) = c.float("clipvalue")? {
-        of = Box::new(of.clipvalue(value));
+        of = of.clipvalue(value);
     }
     if let Some(value) = c.float("global_clipnorm")? {
-        of = Box::new(of.global_clipnorm(value));
+        of = of.global_clipnorm(value);
     }
     if c.flag("use_ema")? {
-        of = Box::new(of.use_ema(true));
+        of = of.use_ema(true);
     }
     if let Some(value) = c.float("ema_momentum")? {
-        of = Box::new(of.ema_momentum(value));
+        of = of.ema_momentum(value);
     }
     if let Some(value) = number("ema_overwrite_frequency")? {
-        of = Box::new(of.ema_overwrite_frequency(value));
+        of = of.ema_overwrite_frequency(value);
     }
     if let Some(value) = c.float("loss_scale_factor")? {
-        of = Box::new(of.loss_scale_factor(value));
+        of = of.loss_scale_factor(value);
     }
     if let Some(value) = number("gradient_accumulation_steps")? {
-        of = Box::new(of.gradient_accumulation_steps(value));
+        of = of.gradient_accumulation_steps(value);
     }
     Ok(of)
 }
