@@ -90,6 +90,30 @@ impl Config {
         self.read(key, self.options.get(key).ok_or_else(missing)?)
     }
 
+    /// The config as Keras writes it inside another one.
+    pub(crate) fn nested(&self) -> Value {
+        described("keras.layers", &self.class, self.options.clone())
+    }
+
+    /// The JSON of an option that is there and not null.
+    pub(crate) fn get_json(&self, key: &str) -> Option<&Value> {
+        self.options.get(key).filter(|value| !value.is_null())
+    }
+
+    /// The config of a layer inside this one.
+    pub(crate) fn inner(&self, key: &str) -> Result<Config> {
+        let value = self.get_json(key);
+        let class = value.and_then(|value| value.get("class_name")).and_then(Value::as_str);
+        let options = value.and_then(|value| value.get("config")).and_then(Value::as_object);
+        match (class, options) {
+            (Some(class), Some(options)) => Ok(Config::of(class, options.clone())),
+            _ => Err(Error::Data(message!(
+                "from_config: '{key}' of {} must be a layer, an object with a 'class_name' and a 'config'.",
+                self.class
+            ))),
+        }
+    }
+
     /// Checks that the config has no other options than `known`, and the values of `fixed`, for which there is no choice
     /// here. What is `null` counts as not there, and Keras's own notes are passed over.
     pub(crate) fn only(&self, known: &[&str], fixed: &[(&str, Value)]) -> Result<()> {

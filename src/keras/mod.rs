@@ -44,6 +44,7 @@ pub mod layers;
 pub mod losses;
 pub mod metrics;
 pub mod optimizers;
+mod pad_sequences;
 pub mod regularizers;
 mod sequential;
 mod training;
@@ -61,6 +62,7 @@ pub use initializers::Initializer;
 pub use layers::Layer;
 pub use losses::Loss;
 pub use metrics::Metric;
+pub use pad_sequences::{End, PadSequencesOptions, pad_sequences};
 pub use regularizers::Regularizer;
 pub use sequential::Sequential;
 pub use training::{

@@ -115,6 +115,7 @@ pub(crate) use random::{Distribution, multinomial, philox_random, philox_random_
 pub use ranges::{
     Indexing, ReverseSequenceOptions, linspace, linspace_with, meshgrid, meshgrid_with,
 };
+pub(crate) use recurrent::steps_of;
 pub use recurrent::{
     GruOptions, LstmOptions, Recurrence, SimpleRnnOptions, gru, gru_cell, lstm, lstm_cell,
     simple_rnn, simple_rnn_cell,

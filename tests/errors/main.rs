@@ -16,6 +16,7 @@ mod networks;
 mod numbers;
 mod optimizers;
 mod random;
+mod rnn;
 mod signal;
 mod sizes;
 mod sorting;

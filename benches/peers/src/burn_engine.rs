@@ -2,6 +2,7 @@
 //!
 //! Images are `NCHW` and filters `OIHW` there, so the inputs are permuted on the host; the work is the same.
 
+mod layers;
 mod ops;
 
 use std::time::Duration;
@@ -48,6 +49,7 @@ pub fn open(work: Work, adapter: Option<(String, String)>) -> Result<Job> {
             }
             Work::Train(Model::Mlp) => Box::new(Training::new(device, Mlp::new)),
             Work::Train(Model::Cnn) => Box::new(Training::new(device, Cnn::new)),
+            Work::Layer(step) => layers::open(step, device)?,
             Work::Calls { count } => Box::new(Calls::new(device, count)),
             _ => Box::new(Computation { results: computation(work, &device)?, device }),
         },
@@ -164,7 +166,11 @@ fn computation(work: Work, device: &Device) -> Result<Results> {
             let x = uniform([16], 1, device);
             Box::new(move || vec![held((0..count).fold(x.clone(), |y, _| y + x.clone()))])
         }
-        Work::Op(_) | Work::Train(_) | Work::Calls { .. } | Work::Submissions { .. } => {
+        Work::Op(_)
+        | Work::Train(_)
+        | Work::Layer(_)
+        | Work::Calls { .. }
+        | Work::Submissions { .. } => {
             return Err("this work is not a plain function of its inputs".into());
         }
     })

@@ -20,6 +20,9 @@ pub enum Work {
     /// Training steps on MNIST-like digits, batch 50, Adam, sparse cross-entropy; each uploads its batch and reads
     /// its loss.
     Train(Model),
+    /// Training steps of a layer by the library's own modules: forward, the mean square of what its result lacks to a target,
+    /// gradients, Adam. Input and target stay on the device; each step reads its loss.
+    Layer(LayerStep),
     /// Additions on 16 floats, each of the result of the one before.
     DependentAdds { count: usize },
     /// The host's time for calling an addition on 16 floats; nothing is waited for.
@@ -51,6 +54,37 @@ pub enum Op {
     LayerNormalization { rows: usize, columns: usize },
     /// Of `[B,N,N]`.
     Cholesky { count: usize, n: usize },
+}
+
+/// The layers that are trained by themselves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LayerStep {
+    /// An LSTM on `[B,T,F]` without biases, the results of all steps.
+    Lstm { batch: usize, steps: usize, features: usize, units: usize },
+    /// A block of a transformer on `[B,T,W]`: attention and two dense layers with GELU between, each with what it is given
+    /// added and normalized.
+    Transformer { batch: usize, length: usize, width: usize, heads: usize, hidden: usize },
+}
+
+impl LayerStep {
+    /// Of the input and of the target.
+    pub fn shapes(self) -> ([usize; 3], [usize; 3]) {
+        match self {
+            LayerStep::Lstm { batch, steps, features, units } => {
+                ([batch, steps, features], [batch, steps, units])
+            }
+            LayerStep::Transformer { batch, length, width, .. } => {
+                ([batch, length, width], [batch, length, width])
+            }
+        }
+    }
+
+    pub fn heads(self) -> usize {
+        match self {
+            LayerStep::Lstm { .. } => 0,
+            LayerStep::Transformer { heads, .. } => heads,
+        }
+    }
 }
 
 /// The networks that are trained.
@@ -126,7 +160,7 @@ pub fn tolerance(work: Work) -> f64 {
     match work {
         Work::Matmul { half: true, .. } => 2e-2,
         // Three steps of training enlarge what differs by rounding.
-        Work::Train(_) => 1e-2,
+        Work::Train(_) | Work::Layer(_) => 1e-2,
         _ => 1e-3,
     }
 }
@@ -171,6 +205,20 @@ pub fn all(gpu: bool) -> Vec<Case> {
     ] {
         let work = Work::Train(model);
         cases.push(case(name, title.into(), work, Unit::StepsPerSecond, Peers::All));
+    }
+    let lstm = LayerStep::Lstm { batch: 64, steps: 28, features: 28, units: 128 };
+    let block =
+        LayerStep::Transformer { batch: 16, length: 128, width: 256, heads: 8, hidden: 1024 };
+    for (name, title, step) in [
+        ("train_lstm", "training step of an LSTM, 28 steps, 128 units, batch 64", lstm),
+        (
+            "train_transformer",
+            "training step of a transformer block, length 128, width 256, 8 heads, batch 16",
+            block,
+        ),
+    ] {
+        let work = Work::Layer(step);
+        cases.push(case(name, title.into(), work, Unit::StepsPerSecond, Peers::Burn));
     }
     cases.push(case(
         "dependent_adds",

@@ -21,6 +21,11 @@ pub fn uniform(len: usize, seed: u64) -> Vec<f32> {
     (0..len).map(|_| rng.f32() * 2.0 - 1.0).collect()
 }
 
+/// The numbers of a layer's kernel: even over [-0.1, 0.1).
+pub fn kernel(len: usize, seed: u64) -> Vec<f32> {
+    uniform(len, seed).into_iter().map(|x| x * 0.1).collect()
+}
+
 /// `len` numbers, even over [0, 1): their sum does not cancel.
 pub fn positive(len: usize, seed: u64) -> Vec<f32> {
     let mut rng = fastrand::Rng::with_seed(seed);

@@ -1,5 +1,6 @@
 //! The cases in wgrad.
 
+mod layers;
 mod ops;
 
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub fn open(work: Work) -> Result<Job> {
         version: "wgrad".to_owned(),
         work: match work {
             Work::Train(model) => Box::new(Training::new(device, model)?),
+            Work::Layer(step) => Box::new(layers::Training::new(device, step)?),
             Work::Calls { count } => Box::new(Adds::new(device, count, false)?),
             Work::Submissions { count } => Box::new(Adds::new(device, count, true)?),
             Work::Op(op) => Box::new(Computation { device, results: ops::computation(op)? }),
@@ -84,7 +86,11 @@ fn computation(work: Work) -> Result<Results> {
             let x = uniform(&[16], 1)?;
             Box::new(move || Ok(vec![(0..count).fold(x.clone(), |y, _| y + &x)]))
         }
-        Work::Op(_) | Work::Train(_) | Work::Calls { .. } | Work::Submissions { .. } => {
+        Work::Op(_)
+        | Work::Train(_)
+        | Work::Layer(_)
+        | Work::Calls { .. }
+        | Work::Submissions { .. } => {
             return Err("this work is not a plain function of its inputs".into());
         }
     })

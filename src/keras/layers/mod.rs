@@ -1,9 +1,9 @@
 //! [`Layer`] and the layers: functions with weights, which size themselves at their first input.
 //!
-//! A layer owns weights and calls tensor ops; it has no gradient rule and no shader. Recurrent cells and attention are
-//! not here yet.
+//! A layer owns weights and calls tensor ops; it has no gradient rule and no shader.
 
 mod activations;
+mod attention;
 mod convolutional;
 mod core;
 mod macros;
@@ -18,6 +18,7 @@ mod preprocessing;
 mod registry;
 mod regularization;
 mod reshaping;
+mod rnn;
 mod seed_generator;
 mod shapes;
 
@@ -25,6 +26,9 @@ pub use self::core::{
     BiasAxes, Dense, EinsumDense, Embedding, Identity, Lambda, Masking, OutputShape,
 };
 pub use activations::{Activate, ELU, LeakyReLU, PReLU, ReLU, Softmax};
+pub use attention::{
+    AdditiveAttention, AttendOptions, Attention, GroupQueryAttention, MultiHeadAttention, ScoreMode,
+};
 pub use convolutional::{
     Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, DepthwiseConv1D,
     DepthwiseConv2D, SeparableConv1D, SeparableConv2D, SignalPadding,
@@ -49,6 +53,11 @@ pub use regularization::{
 pub use reshaping::{
     Cropping1D, Cropping2D, Cropping3D, Flatten, Permute, RepeatVector, Reshape, UpSampling1D,
     UpSampling2D, UpSampling3D, ZeroPadding1D, ZeroPadding2D, ZeroPadding3D,
+};
+pub use rnn::{
+    Bidirectional, ConvLSTM1D, ConvLSTM2D, ConvLSTM3D, GRU, GRUCell, LSTM, LSTMCell, MergeMode,
+    Mirror, RNN, RecurrentLayer, RnnCell, SimpleRNN, SimpleRNNCell, StackedRNNCells,
+    TimeDistributed,
 };
 pub use shapes::Borders;
 

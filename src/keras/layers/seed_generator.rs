@@ -17,7 +17,6 @@ impl SeedGenerator {
         SeedGenerator { seed: Some(seed), generator: OnceLock::from(Generator::from_seed(seed)) }
     }
 
-    #[cfg(feature = "json")]
     pub(super) fn seed(&self) -> Option<u64> {
         self.seed
     }

@@ -355,9 +355,9 @@ impl Walk {
     }
 }
 
-/// The steps of `[B,T,N]`, each `[B,N]`. They are cut out of pieces of the sequence: each slice's gradient has the size of
+/// The steps of `[B,T,..]`, each `[B,..]`. They are cut out of pieces of the sequence: each slice's gradient has the size of
 /// what it was cut from, so cutting all steps from the whole would cost the square of their number.
-fn steps_of(x: &Tensor) -> Result<Vec<Tensor>> {
+pub(crate) fn steps_of(x: &Tensor) -> Result<Vec<Tensor>> {
     let count = x.shape()[1];
     if count <= 8 {
         return x.unstack(1);

@@ -10,26 +10,7 @@ use std::path::{Path, PathBuf};
 /// A reason, and the ops it is true of: `op`, or `op/what` for one of its attributes or arguments.
 type Reason = (&'static str, &'static [&'static str]);
 
-pub const MISSING: &[Reason] = &[
-    (
-        "no recurrent layers; their functions run, and are compared",
-        &[
-            "keras.layers.LSTM",
-            "keras.layers.GRU",
-            "keras.layers.SimpleRNN",
-            "keras.layers.Bidirectional",
-        ],
-    ),
-    (
-        "no attention",
-        &[
-            "keras.layers.MultiHeadAttention",
-            "keras.layers.Attention",
-            "keras.layers.AdditiveAttention",
-        ],
-    ),
-    ("no such layer", &["keras.layers.TimeDistributed"]),
-];
+pub const MISSING: &[Reason] = &[];
 
 /// Every entry as (op, what, reason).
 fn entries() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {

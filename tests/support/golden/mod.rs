@@ -5,8 +5,8 @@ pub mod derivatives;
 pub mod exceptions;
 pub mod keras;
 pub mod missing;
-pub mod recurrent;
 pub mod run;
+pub mod sequence_layers;
 pub mod sheet;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,7 +8,7 @@ use wgrad::{Device, GradientTape, Tensor, TensorOrVariable};
 
 use super::call::{Answer, Call, Stop, to_tensor};
 use super::sheet::{Excused, Sheet};
-use super::{derivatives, keras, recurrent};
+use super::{derivatives, keras, sequence_layers};
 use crate::calls;
 use crate::oracle::{Case, Oracle};
 
@@ -117,8 +117,8 @@ type Source = (String, usize, TensorOrVariable);
 fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
     let (golden, case) = (call.golden, call.case);
     let stored = |name: &str| golden.tensor(case, name);
-    let written_out = recurrent::weights(call)?;
-    let layer = match case.op.starts_with("keras.layers.") && written_out.is_none() {
+    let over_sequences = sequence_layers::layer(call)?;
+    let layer = match case.op.starts_with("keras.layers.") && over_sequences.is_none() {
         true => Some(keras::layers::layer(call)?),
         false => None,
     };
@@ -128,9 +128,10 @@ fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
         let floats = tensors.iter().enumerate().filter(|(_, x)| x.dtype().is_float());
         sources.extend(floats.map(|(i, x)| (key.clone(), i, TensorOrVariable::Tensor(x.clone()))));
     }
-    let variables = match &layer {
-        Some(layer) => layer.variables(),
-        None => written_out.clone().unwrap_or_default(),
+    let variables = match (&layer, &over_sequences) {
+        (Some(layer), _) => layer.variables(),
+        (None, Some(layer)) => layer.variables.clone(),
+        (None, None) => Vec::new(),
     };
     for (variable, (key, _)) in variables.iter().zip(&case.weights) {
         let source = TensorOrVariable::Variable(variable.clone());
@@ -140,9 +141,9 @@ fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
     // Making a layer's weights has run something. From here on a late case waits.
     let device = Device::current()?;
     let flushes = device.stats().flushes;
-    differentiate(call, sheet, &sources, || match (&layer, &written_out) {
+    differentiate(call, sheet, &sources, || match (&layer, &over_sequences) {
         (Some(layer), _) => Ok(vec![layer.call(call.x()?, training.into())?]),
-        (None, Some(weights)) => recurrent::forward(call, weights),
+        (None, Some(layer)) => layer.call(call),
         (None, None) if case.op.starts_with("keras.losses.") => keras::losses::call(call),
         (None, None) => calls::call(call),
     })?;

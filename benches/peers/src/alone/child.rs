@@ -36,7 +36,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
         ["lengths", "first"] => lstm::first_step(&Device::current()?)?,
         ["lengths", what] => lstm::lengths(
             &Device::current()?,
-            what == "gradients",
+            what,
             number("--count")? as usize,
             Duration::from_secs(number("--seconds")?),
         )?,

@@ -1,9 +1,13 @@
-//! An LSTM by hand: 16 hidden units, 8 features, a batch of 4; and what it costs when every batch has another length.
+//! An LSTM by hand: 16 hidden units, 8 features, a batch of 4; the layer, with 64 units, 32 features and a batch of 32; and
+//! what they cost when every batch has another length.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use wgrad as tf;
+use wgrad::keras::layers::{self, Layer};
+use wgrad::keras::optimizers::{Adam, Optimizer};
+use wgrad::keras::{Sequential, TRAINING};
 use wgrad::{Device, Tensor, Variable};
 
 use crate::Result;
@@ -83,21 +87,67 @@ pub fn first_step(device: &Device) -> Result<Value> {
     }))
 }
 
+/// The layer with a dense one behind it, trained by Adam.
+struct Model {
+    network: Sequential,
+    adam: Adam,
+    /// Lengths are rounded up to a multiple, and a mask says which steps count.
+    bucket: usize,
+}
+
+impl Model {
+    const FEATURES: usize = 32;
+    const BATCH: usize = 32;
+
+    fn new(bucket: usize) -> Self {
+        let network = Sequential::new().add(layers::LSTM::new(64)).add(layers::Dense::new(1));
+        Model { network, adam: Adam::new(1e-3), bucket }
+    }
+
+    /// A step from a batch on the host to the loss on the host.
+    fn step(&self, steps: usize, seed: u64) -> tf::Result<f32> {
+        let length = steps.next_multiple_of(self.bucket);
+        let mut values = uniform(Self::BATCH * length * Self::FEATURES, seed);
+        let mut mask = Vec::new();
+        for row in values.chunks_mut(length * Self::FEATURES) {
+            row[steps * Self::FEATURES..].fill(0.0);
+            mask.extend((0..length).map(|step| step < steps));
+        }
+        let x = Tensor::from_slice(&values, [Self::BATCH, length, Self::FEATURES])?;
+        let mask = Tensor::from_slice(&mask, [Self::BATCH, length])?;
+        let cx = TRAINING.with_mask((self.bucket > 1).then_some(&mask));
+        let tape = tf::GradientTape::new();
+        let y = self.network.call(&x, cx)?;
+        let loss = y.subtract(1.0)?.square()?.reduce_mean(())?;
+        self.adam.minimize(&loss, tape, &self.network)?;
+        loss.item::<f32>()
+    }
+}
+
 /// `count` steps of drawn lengths, then steps of the fixed length. No new step begins after `budget`.
-pub fn lengths(device: &Device, gradients: bool, count: usize, budget: Duration) -> Result<Value> {
-    let lstm = Lstm::new()?;
+pub fn lengths(device: &Device, what: &str, count: usize, budget: Duration) -> Result<Value> {
+    let step: Box<dyn Fn(usize, u64) -> tf::Result<f32>> = match what {
+        "layer" | "buckets" => {
+            let model = Model::new(if what == "layer" { 1 } else { 8 });
+            Box::new(move |steps, seed| model.step(steps, seed))
+        }
+        _ => {
+            let (lstm, gradients) = (Lstm::new()?, what == "gradients");
+            Box::new(move |steps, seed| lstm.step(steps, seed, gradients))
+        }
+    };
     let mut rng = fastrand::Rng::with_seed(1);
     let mut seen = Vec::new();
     let (mut first, mut later) = (Vec::new(), Vec::new());
     let began = Instant::now();
-    for step in 0..count {
+    for turn in 0..count {
         if began.elapsed() > budget {
             break;
         }
         let length = rng.usize(LENGTHS);
         let new = !seen.contains(&length);
         let start = Instant::now();
-        let loss = lstm.step(length, step as u64, gradients)?;
+        let loss = step(length, turn as u64)?;
         let seconds = start.elapsed().as_secs_f64();
         if !loss.is_finite() {
             return Err(format!("the loss became {loss}").into());
@@ -111,9 +161,9 @@ pub fn lengths(device: &Device, gradients: bool, count: usize, budget: Duration)
     }
     let drawn = device.stats();
     let mut fixed = Vec::new();
-    for step in 0..(count / 5).max(10) {
+    for turn in 0..(count / 5).max(10) {
         let start = Instant::now();
-        lstm.step(FIXED, step as u64, gradients)?;
+        step(FIXED, turn as u64)?;
         fixed.push(start.elapsed().as_secs_f64());
     }
     // The first ones compiled.

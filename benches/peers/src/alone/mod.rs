@@ -256,9 +256,12 @@ impl Bench<'_> {
             "later visits",
             "always 22",
         ]);
-        for (case, title) in
-            [("forward", "forward, loss read"), ("gradients", "with gradients and SGD, loss read")]
-        {
+        for (case, title) in [
+            ("forward", "by hand, forward, loss read"),
+            ("gradients", "by hand, with gradients and SGD, loss read"),
+            ("layer", "the layer, with Adam, loss read"),
+            ("buckets", "the same, lengths rounded up to multiples of 8, masked"),
+        ] {
             let case = format!("lengths_{case}");
             if !self.wants(&case) {
                 continue;

@@ -1,0 +1,124 @@
+//! [`Attention`].
+
+use super::scores::{Scored, of_query, three_of};
+use crate::error::Result;
+#[cfg(feature = "json")]
+use crate::keras::ConfigValue;
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer};
+use crate::keras::{Context, Weight};
+use crate::tensor::Tensor;
+
+/// How [`Attention`] compares a query with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ScoreMode {
+    /// By their product, `scale q k^T`.
+    #[default]
+    Dot,
+    /// By a sum, `weight sum(tanh(scale (q + k)))`.
+    Concat,
+}
+
+crate::trackable::plain!(ScoreMode);
+
+impl ScoreMode {
+    fn is_concat(self) -> bool {
+        self == ScoreMode::Concat
+    }
+}
+
+#[cfg(feature = "json")]
+impl ConfigValue for ScoreMode {
+    fn to_json(&self) -> std::result::Result<serde_json::Value, String> {
+        Ok(serde_json::json!(if self.is_concat() { "concat" } else { "dot" }))
+    }
+
+    fn from_json(value: &serde_json::Value) -> std::result::Result<Self, String> {
+        match value.as_str() {
+            Some("dot") => Ok(ScoreMode::Dot),
+            Some("concat") => Ok(ScoreMode::Concat),
+            _ => Err("\"dot\" or \"concat\"".into()),
+        }
+    }
+}
+
+layer! {
+    /// Attention by products (Luong et al. 2015): `y = softmax(q k^T) v`; query `[B,T,D]`, value `[B,S,E]`, key `[B,S,D]`,
+    /// result `[B,T,E]`.
+    ///
+    /// It is called on a list, `[query, value]` or `[query, value, key]`; the context's mask is that of the value.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::{INFERENCE, Layer, layers::Attention};
+    /// let query = tf::constant([[[1.0, 0.0]]])?;
+    /// let value = tf::constant([[[9.0, 0.0], [0.0, 9.0]]])?;
+    /// let y = Attention::new().call(&[query, value][..], INFERENCE)?.to_vec::<f32>()?;
+    /// assert!((y[0] - 9.0).abs() < 0.01 && y[1] < 0.01);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub struct Attention {
+        /// A layer of products, without a scale.
+        new();
+        options {
+            /// Sets whether the layer has a scale, a number that training changes; `false`.
+            use_scale: bool = false,
+            /// Sets how a query is compared with a key; `ScoreMode::Dot`.
+            score_mode: ScoreMode = ScoreMode::Dot,
+            /// Sets the probability with which training drops a weight of a key; 0.
+            dropout: f32 = 0.0,
+            /// Sets whether query `t` sees the keys 0 to `t` alone; `false`.
+            use_causal_mask: bool = false,
+        }
+        weights {
+            scale if use_scale = Weight::ones(),
+            concat_score_weight if score_mode.is_concat() = Weight::ones(),
+        }
+        random(seed_generator);
+    }
+}
+
+impl Attention {
+    /// The result, and the weights of the keys `[B,T,S]`; `masks` are those of the query, whose other results are 0, and of
+    /// the value.
+    ///
+    /// # Errors
+    /// As [`Layer::call`].
+    pub fn call_with_scores(
+        &self,
+        inputs: &[Tensor],
+        masks: [Option<&Tensor>; 2],
+        cx: Context<'_>,
+    ) -> Result<(Tensor, Tensor)> {
+        let of = Scored::new("Attention", inputs, &self.policy)?;
+        let scaled = |x: Tensor| match self.use_scale {
+            true => x.multiply(self.scale.get(&of.query, [])?),
+            false => Ok(x),
+        };
+        let scores = match self.score_mode {
+            ScoreMode::Dot => scaled(of.query.matmul(of.key.transpose([0, 2, 1])?)?)?,
+            ScoreMode::Concat => {
+                let sums = scaled(of.query.expand_dims(2)?.add(of.key.expand_dims(1)?)?)?;
+                let weight = self.concat_score_weight.get(&of.query, [])?;
+                sums.tanh()?.reduce_sum(-1)?.multiply(weight)?
+            }
+        };
+        let rate = if cx.training() { self.dropout } else { 0.0 };
+        of.result(&scores, masks, self.use_causal_mask, rate, &self.seed_generator)
+    }
+}
+
+impl Layer<[Tensor]> for Attention {
+    configured!();
+
+    fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<Tensor> {
+        self.call_with_scores(inputs, [None, cx.mask()], cx).map(|(y, _)| y)
+    }
+
+    fn compute_mask(&self, inputs: &[Tensor], mask: Option<&Tensor>) -> Result<Option<Tensor>> {
+        let [query, ..] = three_of("Attention", inputs)?;
+        Ok(of_query(query, mask))
+    }
+}

@@ -1,0 +1,18 @@
+//! Attention layers.
+//!
+//! Those of several heads project, and leave the rest to `scaled_dot_product_attention` (`ops/attention`); the others compute
+//! scores of their own.
+
+mod additive;
+mod dot;
+mod grouped;
+mod heads;
+mod multi_head;
+mod projection;
+mod scores;
+
+pub use additive::AdditiveAttention;
+pub use dot::{Attention, ScoreMode};
+pub use grouped::GroupQueryAttention;
+pub use heads::AttendOptions;
+pub use multi_head::MultiHeadAttention;

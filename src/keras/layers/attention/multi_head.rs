@@ -1,0 +1,273 @@
+//! [`MultiHeadAttention`].
+
+use super::heads::{AttendOptions, Heads, Masks, Sizes, head_layer, head_setters};
+use super::scores::{of_query, three_of};
+use crate::error::{Error, Result, message};
+#[cfg(feature = "json")]
+use crate::keras::Config;
+#[cfg(feature = "json")]
+use crate::keras::layers::Configured;
+use crate::keras::{Context, Layer};
+use crate::shape::{Axes, axis_list};
+use crate::tensor::Tensor;
+use crate::trackable::{Parts, Trackable};
+
+/// Attention of several heads (Vaswani et al. 2017): `y = softmax(q k^T / sqrt(K)) v`, projected; query `[B,T,D]`, value
+/// `[B,S,E]`, key `[B,S,F]`, result `[B,T,D]`. Each of H heads has projections of its own: kernels `[D,H,K]` of the query,
+/// `[F,H,K]` of the key, `[E,H,V]` of the value, and `[H,V,D]` of the result.
+///
+/// A call on one tensor is self-attention; on a list, `[query, value]` or `[query, value, key]`. Masks of a call are options of
+/// [`MultiHeadAttention::call_with`], and [`MultiHeadAttention::call_with_scores`] gives the weights, too. A query that sees no
+/// key gives what a projection of zeros does.
+///
+/// Inputs with more axes, `[B,..,D]`, attend over all between the first and the last, or over `attention_axes`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::{INFERENCE, Layer, layers::{AttendOptions, MultiHeadAttention}};
+/// let layer = MultiHeadAttention::new(4, 8).use_causal_mask(true);
+/// let x = tf::random::normal([2, 10, 32])?;
+/// assert_eq!(layer.call(&x, INFERENCE)?.shape(), [2, 10, 32]);
+/// let (_, scores) = layer.call_with_scores(&x, &x, AttendOptions::new(), INFERENCE)?;
+/// assert_eq!(scores.shape(), [2, 4, 10, 10]);
+/// assert_eq!(scores.slice(&[0, 0, 0, 1], &[2, 4, 1, 9])?.to_vec::<f32>()?, [0.0; 72]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct MultiHeadAttention {
+    num_heads: usize,
+    key_dim: usize,
+    value_dim: Option<usize>,
+    output_shape: Option<Vec<usize>>,
+    attention_axes: Option<Axes>,
+    heads: Heads,
+}
+
+impl MultiHeadAttention {
+    /// A layer of `num_heads` heads, whose queries and keys have the size `key_dim`.
+    pub fn new(num_heads: usize, key_dim: usize) -> Self {
+        MultiHeadAttention {
+            num_heads,
+            key_dim,
+            value_dim: None,
+            output_shape: None,
+            attention_axes: None,
+            heads: Heads::new(),
+        }
+    }
+
+    /// Sets the size of a head's values; `key_dim`.
+    #[must_use]
+    pub fn value_dim(mut self, value_dim: impl Into<Option<usize>>) -> Self {
+        self.value_dim = value_dim.into();
+        self
+    }
+
+    /// Sets the last axes of the result; the query's last axis.
+    #[must_use]
+    pub fn output_shape(mut self, output_shape: impl Into<Option<Vec<usize>>>) -> Self {
+        self.output_shape = output_shape.into();
+        self
+    }
+
+    /// Sets the axes of the inputs along which queries attend to keys; all but the first and the last.
+    #[must_use]
+    pub fn attention_axes(mut self, attention_axes: impl Into<Axes>) -> Self {
+        self.attention_axes = Some(attention_axes.into());
+        self
+    }
+
+    head_setters!();
+
+    fn run(
+        &self,
+        query: &Tensor,
+        value: &Tensor,
+        options: AttendOptions,
+        wants_scores: bool,
+        cx: Context<'_>,
+    ) -> Result<(Tensor, Option<Tensor>)> {
+        const LAYER: &str = "MultiHeadAttention";
+        let key = options.key.as_ref().unwrap_or(value);
+        let rank = query.rank();
+        let between =
+            |x: &Tensor| x.shape().get(1..x.rank().saturating_sub(1)).map(<[usize]>::to_vec);
+        if rank < 3
+            || [key, value].iter().any(|x| x.rank() != rank || x.shape()[0] != query.shape()[0])
+            || between(key) != between(value)
+        {
+            return Err(Error::Shape(message!(
+                "{LAYER}: query is {:?}, value {:?} and key {:?}; they must be [B, T, D], [B, S, E] and [B, S, F].",
+                query.shape(),
+                value.shape(),
+                key.shape()
+            )));
+        }
+        let value_dim = self.value_dim.unwrap_or(self.key_dim);
+        if [self.num_heads, self.key_dim, value_dim].contains(&0) {
+            return Err(Error::Shape(message!(
+                "{LAYER}: num_heads is {}, key_dim {} and value_dim {value_dim}; each must be at least 1.",
+                self.num_heads,
+                self.key_dim
+            )));
+        }
+        let order = self.order(rank)?;
+        let [q, k, v] = [query, key, value].map(|x| order.flat(&self.heads.policy.autocast(x)?));
+        let (q, k, v) = (q?, k?, v?);
+        if k.shape()[..2] != v.shape()[..2] || q.shape()[0] != k.shape()[0] {
+            return Err(Error::Shape(message!(
+                "{LAYER}: query is {:?}, value {:?} and key {:?}; the axes along which they do not attend must agree.",
+                query.shape(),
+                value.shape(),
+                key.shape()
+            )));
+        }
+        let count = |x: &Tensor| order.along.iter().map(|&axis| x.shape()[axis]).product::<usize>();
+        let masks = Masks {
+            attention: options
+                .attention_mask
+                .map(|mask| order.mask(mask, count(query), count(key)))
+                .transpose()?,
+            keys: options.key_mask.map(|mask| order.keys(&mask, rank)).transpose()?,
+            causal: options.use_causal_mask,
+        };
+        let sizes = Sizes {
+            query_heads: self.num_heads,
+            key_heads: self.num_heads,
+            key_dim: self.key_dim,
+            value_dim,
+        };
+        let own = [query.shape()[rank - 1]];
+        let output = self.output_shape.as_deref().unwrap_or(&own);
+        let (y, scores) =
+            self.heads.attend(LAYER, [&q, &k, &v], &masks, sizes, output, wants_scores, cx)?;
+        let y = order.back(&y, query, output)?;
+        cx.regularize(self.heads.activity_regularizer.as_ref(), &y)?;
+        Ok((y, scores))
+    }
+
+    fn order(&self, rank: usize) -> Result<Order> {
+        let along = match &self.attention_axes {
+            Some(axes) => axis_list("MultiHeadAttention", axes, rank)?.to_vec(),
+            None => (1..rank - 1).collect(),
+        };
+        if along.iter().any(|&axis| axis == 0 || axis == rank - 1) || along.is_empty() {
+            return Err(Error::Index(message!(
+                "MultiHeadAttention: attention_axes are {along:?} of {rank} axes; they must lie between the first and the last."
+            )));
+        }
+        Ok(Order { beside: (0..rank - 1).filter(|axis| !along.contains(axis)).collect(), along })
+    }
+}
+
+/// The axes of inputs along which queries attend, and the others but the last.
+struct Order {
+    beside: Vec<usize>,
+    along: Vec<usize>,
+}
+
+impl Order {
+    /// Whether the axes stand as they are needed.
+    fn straight(&self) -> bool {
+        self.beside.iter().chain(&self.along).is_sorted()
+    }
+
+    fn sizes(&self, x: &Tensor) -> [usize; 2] {
+        [&self.beside, &self.along].map(|axes| axes.iter().map(|&axis| x.shape()[axis]).product())
+    }
+
+    /// `[B,T,D]`.
+    fn flat(&self, x: &Tensor) -> Result<Tensor> {
+        let last = x.rank() - 1;
+        let [batch, length] = self.sizes(x);
+        let shape = [batch, length, x.shape()[last]];
+        if self.straight() {
+            return x.reshape_to(shape.into());
+        }
+        let order: Vec<usize> =
+            self.beside.iter().chain(&self.along).copied().chain([last]).collect();
+        x.transpose(&order[..])?.reshape_to(shape.into())
+    }
+
+    /// The result in the order of the query's axes.
+    fn back(&self, y: &Tensor, query: &Tensor, output: &[usize]) -> Result<Tensor> {
+        let order: Vec<usize> = self.beside.iter().chain(&self.along).copied().collect();
+        let sizes: Vec<usize> = order.iter().map(|&axis| query.shape()[axis]).collect();
+        let y = y.reshape_to([&sizes, output].concat().into())?;
+        if self.straight() {
+            return Ok(y);
+        }
+        let mut places = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(place, &axis)| places[axis] = place);
+        places.extend(order.len()..order.len() + output.len());
+        y.transpose(&places[..])
+    }
+
+    /// An attention mask for the flat inputs: `[B,..T,..S]` becomes `[B,T,S]`.
+    fn mask(&self, mask: Tensor, rows: usize, keys: usize) -> Result<Tensor> {
+        if self.along.len() == 1 && self.beside.len() == 1 {
+            return Ok(mask);
+        }
+        let pairs = 2 * self.along.len();
+        let fits = self.beside.len() == 1
+            && [pairs, pairs + 1].contains(&mask.rank())
+            && mask.shape()[mask.rank() - pairs..].iter().product::<usize>() == rows * keys;
+        match fits {
+            true => mask
+                .reshape_to([&mask.shape()[..mask.rank() - pairs], &[rows, keys]].concat().into()),
+            false => Err(Error::Shape(message!(
+                "MultiHeadAttention: the attention mask is {:?}; for these inputs it must have the axes of the queries and of the \
+                 keys, with the batch in front or not, and attention must go along all axes between the first and the last.",
+                mask.shape()
+            ))),
+        }
+    }
+
+    /// A mask of keys for the flat inputs.
+    fn keys(&self, mask: &Tensor, rank: usize) -> Result<Tensor> {
+        if rank == 3 {
+            return Ok(mask.clone());
+        }
+        if mask.rank() != rank - 1 {
+            return Err(Error::Shape(message!(
+                "MultiHeadAttention: the mask is {:?}; it must have all axes of the keys but the last.",
+                mask.shape()
+            )));
+        }
+        self.flat(&mask.expand_dims(-1)?)?.squeeze(-1)
+    }
+}
+
+head_layer!(MultiHeadAttention);
+
+#[cfg(feature = "json")]
+impl Configured for MultiHeadAttention {
+    fn class() -> &'static str {
+        "MultiHeadAttention"
+    }
+
+    fn config(&self) -> Result<Config> {
+        let mut config = Config::new(Self::class());
+        config.set("num_heads", &self.num_heads)?;
+        config.set("key_dim", &self.key_dim)?;
+        config.set("value_dim", &self.value_dim)?;
+        config.set("output_shape", &self.output_shape)?;
+        config.set("attention_axes", &self.attention_axes)?;
+        self.heads.write(&mut config)?;
+        Ok(config)
+    }
+
+    fn from_config(config: &Config) -> Result<Self> {
+        let own = ["num_heads", "key_dim", "value_dim", "output_shape", "attention_axes"];
+        let heads = Heads::read(config, &own)?;
+        Ok(MultiHeadAttention {
+            num_heads: config.need("num_heads")?,
+            key_dim: config.need("key_dim")?,
+            value_dim: config.get::<Option<usize>>("value_dim")?.flatten(),
+            output_shape: config.get::<Option<Vec<usize>>>("output_shape")?.flatten(),
+            attention_axes: config.get::<Option<Axes>>("attention_axes")?.flatten(),
+            heads,
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! From scores to results: the softmax of what is seen, dropout, and the sum of the values.
+
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::keras::DTypePolicy;
+use crate::keras::layers::SeedGenerator;
+use crate::ops::where_;
+use crate::tensor::{Tensor, range};
+
+/// The softmax of the scores that `mask` lets see; zeros where it lets see none.
+pub(super) fn softmax(scores: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
+    mask.map_or_else(|| scores.softmax(-1), |mask| scores.masked_softmax(mask, -1))
+}
+
+/// `weights value`, of the weights that dropout leaves.
+pub(super) fn attended(
+    weights: &Tensor,
+    value: &Tensor,
+    rate: f32,
+    generator: &SeedGenerator,
+) -> Result<Tensor> {
+    match rate {
+        0.0 => weights.matmul(value),
+        rate => weights.dropout(rate, generator.get())?.matmul(value),
+    }
+}
+
+/// Which keys stand no later than each query, `[T,S]`.
+pub(super) fn causal_mask(x: &Tensor, rows: usize, keys: usize) -> Result<Tensor> {
+    let [row, key] = places(x, rows, keys)?;
+    row.greater_equal(key)
+}
+
+/// The queries' places `[T,1]` and the keys' `[S]`.
+pub(super) fn places(x: &Tensor, rows: usize, keys: usize) -> Result<[Tensor; 2]> {
+    x.device().scope(|| {
+        let count = |n: usize| range(0, n.min(i32::MAX as usize) as i32, 1);
+        Ok([count(rows)?.expand_dims(1)?, count(keys)?])
+    })
+}
+
+/// Refuses a mask that is not `bool`.
+pub(super) fn expect_bool(layer: &str, what: &str, mask: &Tensor) -> Result<()> {
+    match mask.dtype() {
+        DType::Bool => Ok(()),
+        dtype => Err(Error::DType(message!(
+            "{layer}: the {what} is {dtype}; it must be bool. Use not_equal(0)."
+        ))),
+    }
+}
+
+/// Query, value and key; the value is the key where there is none.
+pub(super) fn three_of<'a>(layer: &str, inputs: &'a [Tensor]) -> Result<[&'a Tensor; 3]> {
+    match inputs {
+        [query, value] => Ok([query, value, value]),
+        [query, value, key] => Ok([query, value, key]),
+        _ => Err(Error::Shape(message!(
+            "{layer}: it was called on {} tensors; it takes [query, value] or [query, value, key].",
+            inputs.len()
+        ))),
+    }
+}
+
+/// The mask, if it is one of the query.
+pub(super) fn of_query(query: &Tensor, mask: Option<&Tensor>) -> Option<Tensor> {
+    let rank = query.rank();
+    mask.filter(|mask| rank > 1 && mask.shape() == &query.shape()[..rank - 1]).cloned()
+}
+
+/// The inputs of attention without heads.
+pub(super) struct Scored {
+    layer: &'static str,
+    pub query: Tensor,
+    value: Tensor,
+    pub key: Tensor,
+}
+
+impl Scored {
+    pub fn new(layer: &'static str, inputs: &[Tensor], policy: &DTypePolicy) -> Result<Self> {
+        let [query, value, key] = three_of(layer, inputs)?;
+        let fits = match [query.shape(), value.shape(), key.shape()] {
+            [&[b, _, d], &[of_value, s, _], &[of_key, keys, own]] => {
+                [of_value, of_key] == [b; 2] && s == keys && d == own
+            }
+            _ => false,
+        };
+        if !fits {
+            return Err(Error::Shape(message!(
+                "{layer}: query is {:?}, value {:?} and key {:?}; they must be [B, T, D], [B, S, E] and [B, S, D].",
+                query.shape(),
+                value.shape(),
+                key.shape()
+            )));
+        }
+        let cast = |x: &Tensor| policy.autocast(x);
+        Ok(Scored { layer, query: cast(query)?, value: cast(value)?, key: cast(key)? })
+    }
+
+    /// The result, and the weights `[B,T,S]`.
+    pub fn result(
+        &self,
+        scores: &Tensor,
+        [of_query, of_value]: [Option<&Tensor>; 2],
+        causal: bool,
+        rate: f32,
+        generator: &SeedGenerator,
+    ) -> Result<(Tensor, Tensor)> {
+        let &[batch, rows, keys] = scores.shape() else {
+            return Err(Error::Shape(message!(
+                "{}: the scores are {:?}.",
+                self.layer,
+                scores.shape()
+            )));
+        };
+        let checked = |what: &str, mask: &Tensor, count: usize| {
+            expect_bool(self.layer, what, mask)?;
+            match mask.shape() == [batch, count] {
+                true => Ok(()),
+                false => Err(Error::Shape(message!(
+                    "{}: the {what} is {:?}; it must be [{batch}, {count}].",
+                    self.layer,
+                    mask.shape()
+                ))),
+            }
+        };
+        let mut mask = None;
+        if let Some(own) = of_value {
+            checked("value's mask", own, keys)?;
+            mask = Some(own.expand_dims(1)?);
+        }
+        if causal {
+            let order = causal_mask(scores, rows, keys)?;
+            mask = Some(mask.map_or_else(|| Ok(order.clone()), |mask| mask.logical_and(&order))?);
+        }
+        let weights = softmax(scores, mask.as_ref())?;
+        let mut y = attended(&weights, &self.value, rate, generator)?;
+        if let Some(own) = of_query {
+            checked("query's mask", own, rows)?;
+            y = where_(&own.expand_dims(-1)?, &y, &y.zeros_like()?)?;
+        }
+        Ok((y, weights))
+    }
+}

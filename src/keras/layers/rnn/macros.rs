@@ -1,0 +1,255 @@
+//! `recurrent!`: declares a cell of Keras's and the layer over it, from one list of options.
+
+/// The cell is a `layer!`; `rank` are the axes of the layer's input. The layer has the cell's setters, those of [`walk_setters`](super::walk::walk_setters),
+/// and one config of all options, as Keras's.
+macro_rules! recurrent {
+    (
+        $(#[$doc:meta])*
+        pub struct $layer:ident;
+
+        $(#[$cell_doc:meta])*
+        pub struct $cell:ident $([$kind:literal])?;
+
+        new($($required:ident: $required_type:ty),*), $rank:literal axes;
+        options {
+            $($(#[$option_doc:meta])* $option:ident: $type:ty $(as $argument:ty)? = $default:expr,)*
+        }
+        weights {
+            $($weight:ident $(if $used:ident)? = $start:expr
+                => [$initializer:ident, $regularizer:ident, $constraint:ident],)*
+        }
+    ) => {
+        $crate::keras::layers::macros::layer! {
+            $(#[$cell_doc])*
+            pub struct $cell $([$kind])? {
+                /// A cell with Keras's defaults.
+                new($($required: $required_type),*);
+                options { $($(#[$option_doc])* $option: $type $(as $argument)? = $default,)* }
+                weights {
+                    $($weight $(if $used)? = $start => [$initializer, $regularizer, $constraint],)*
+                }
+                random(seed_generator);
+            }
+        }
+
+        impl $cell {
+            /// A cell with the same options and weights of its own.
+            fn again(&self) -> Self {
+                let mut again = $cell::new($(self.$required),*).dtype(self.policy);
+                $(again.$option = self.$option.clone();)*
+                // The weight that is to be trainable is another one.
+                $(again.$weight = self.$weight.clone().trainable(true);)*
+                match self.seed_generator.seed() {
+                    Some(seed) => again.seed(seed),
+                    None => again,
+                }
+            }
+        }
+
+        $(#[$doc])*
+        pub struct $layer {
+            rnn: $crate::keras::layers::RNN<$cell>,
+        }
+
+        impl $layer {
+            /// A layer that gives the output of the last step, with Keras's defaults.
+            pub fn new($($required: $required_type),*) -> Self {
+                $layer { rnn: $crate::keras::layers::RNN::new($cell::new($($required),*)) }
+            }
+
+            $(
+                $(#[$option_doc])*
+                #[must_use]
+                pub fn $option(
+                    mut self,
+                    $option: $crate::keras::layers::macros::layer!(@argument $type $(, $argument)?),
+                ) -> Self {
+                    self.rnn.cell = self.rnn.cell.$option($option);
+                    self
+                }
+            )*
+
+            $(
+                #[doc = concat!("Sets the numbers at which `", stringify!($weight), "` starts.")]
+                #[must_use]
+                pub fn $initializer(mut self, initializer: $crate::keras::Initializer) -> Self {
+                    self.rnn.cell = self.rnn.cell.$initializer(initializer);
+                    self
+                }
+
+                #[doc = concat!("Sets the penalty on `", stringify!($weight), "`.")]
+                #[must_use]
+                pub fn $regularizer(
+                    mut self,
+                    regularizer: impl Into<Option<$crate::keras::Regularizer>>,
+                ) -> Self {
+                    self.rnn.cell = self.rnn.cell.$regularizer(regularizer);
+                    self
+                }
+
+                #[doc = concat!("Sets the rule to which each step of an optimizer brings `", stringify!($weight), "`.")]
+                #[must_use]
+                pub fn $constraint(
+                    mut self,
+                    constraint: impl Into<Option<$crate::keras::Constraint>>,
+                ) -> Self {
+                    self.rnn.cell = self.rnn.cell.$constraint(constraint);
+                    self
+                }
+            )*
+
+            $crate::keras::layers::rnn::walk::walk_setters!(rnn.walk);
+
+            /// Draws from a generator of this seed rather than from one of the global generator.
+            #[must_use]
+            pub fn seed(mut self, seed: u64) -> Self {
+                self.rnn.cell = self.rnn.cell.seed(seed);
+                self
+            }
+
+            /// Sets in which dtype the layer computes, and in which it keeps its weights.
+            #[must_use]
+            pub fn dtype(mut self, policy: $crate::keras::DTypePolicy) -> Self {
+                self.rnn.cell = self.rnn.cell.dtype(policy);
+                self.rnn.policy = policy;
+                self
+            }
+
+            /// The output, and the states after the last step. `initial` are the states before the first one: zeros if
+            /// `None`, or where the last call ended if the layer is stateful.
+            ///
+            /// # Errors
+            /// [`Error::Shape`](crate::Error::Shape) if input, states or mask do not fit the layer;
+            /// [`Error::DType`](crate::Error::DType) if the input is not float or the mask not `bool`.
+            pub fn call_with_state(
+                &self,
+                x: &$crate::tensor::Tensor,
+                initial: Option<&[$crate::tensor::Tensor]>,
+                cx: $crate::keras::Context<'_>,
+            ) -> $crate::error::Result<$crate::ops::Recurrence> {
+                $crate::keras::layers::rnn::rnn::expect_rank(stringify!($layer), x, $rank)?;
+                self.rnn.run_as(stringify!($layer), x, initial, cx)
+            }
+
+            /// Lets the next call of a stateful layer begin at the initial states, with batches of any size.
+            pub fn reset_state(&self) {
+                self.rnn.reset_state();
+            }
+
+            /// The layer's class and options.
+            ///
+            /// # Errors
+            /// [`Error::Data`](crate::Error::Data) if an option is a function of the program.
+            #[cfg(feature = "json")]
+            pub fn get_config(&self) -> $crate::error::Result<$crate::keras::Config> {
+                $crate::keras::layers::Configured::config(self)
+            }
+        }
+
+        impl $crate::trackable::Trackable for $layer {
+            fn track(&self, parts: &mut $crate::trackable::Parts<'_>) {
+                self.rnn.track(parts);
+            }
+        }
+
+        impl $crate::keras::Layer for $layer {
+            $crate::keras::layers::macros::configured!();
+
+            fn call(
+                &self,
+                x: &$crate::tensor::Tensor,
+                cx: $crate::keras::Context<'_>,
+            ) -> $crate::error::Result<$crate::tensor::Tensor> {
+                self.call_with_state(x, None, cx).map(|result| result.output)
+            }
+
+            fn compute_mask(
+                &self,
+                _x: &$crate::tensor::Tensor,
+                mask: Option<&$crate::tensor::Tensor>,
+            ) -> $crate::error::Result<Option<$crate::tensor::Tensor>> {
+                self.rnn.mask_of_result(mask)
+            }
+        }
+
+        /// From the sequences and the states before the first step to the output and the states after the last one.
+        impl
+            $crate::keras::Layer<
+                [$crate::tensor::Tensor],
+                ($crate::tensor::Tensor, Vec<$crate::tensor::Tensor>),
+            > for $layer
+        {
+            $crate::keras::layers::macros::configured!();
+
+            fn call(
+                &self,
+                inputs: &[$crate::tensor::Tensor],
+                cx: $crate::keras::Context<'_>,
+            ) -> $crate::error::Result<($crate::tensor::Tensor, Vec<$crate::tensor::Tensor>)> {
+                let (x, initial) =
+                    $crate::keras::layers::rnn::rnn::parts_of(stringify!($layer), inputs)?;
+                let result = self.call_with_state(x, initial, cx)?;
+                Ok((result.output, result.state))
+            }
+
+            fn compute_mask(
+                &self,
+                _: &[$crate::tensor::Tensor],
+                mask: Option<&$crate::tensor::Tensor>,
+            ) -> $crate::error::Result<Option<$crate::tensor::Tensor>> {
+                self.rnn.mask_of_result(mask)
+            }
+        }
+
+        impl $crate::keras::layers::RecurrentLayer for $layer {
+            fn run(
+                &self,
+                x: &$crate::tensor::Tensor,
+                initial: Option<&[$crate::tensor::Tensor]>,
+                cx: $crate::keras::Context<'_>,
+            ) -> $crate::error::Result<$crate::ops::Recurrence> {
+                self.call_with_state(x, initial, cx)
+            }
+
+            fn returns_sequences(&self) -> bool {
+                self.rnn.walk.return_sequences
+            }
+
+            fn goes_backwards(&self) -> bool {
+                self.rnn.walk.go_backwards
+            }
+        }
+
+        impl $crate::keras::layers::Mirror for $layer {
+            fn mirrored(&self) -> Self {
+                let mut rnn = $crate::keras::layers::RNN::new(self.rnn.cell.again());
+                rnn.walk = self.rnn.walk.clone();
+                rnn.walk.go_backwards = !rnn.walk.go_backwards;
+                $layer { rnn: rnn.dtype(self.rnn.policy) }
+            }
+        }
+
+        #[cfg(feature = "json")]
+        impl $crate::keras::layers::Configured for $layer {
+            fn class() -> &'static str {
+                stringify!($layer)
+            }
+
+            fn config(&self) -> $crate::error::Result<$crate::keras::Config> {
+                let options = self.rnn.cell.config()?.options().clone();
+                let mut config = $crate::keras::Config::of(Self::class(), options);
+                self.rnn.walk.write(&mut config)?;
+                Ok(config)
+            }
+
+            fn from_config(config: &$crate::keras::Config) -> $crate::error::Result<Self> {
+                let (walk, rest) = $crate::keras::layers::rnn::walk::Walk::read(config)?;
+                let mut rnn = $crate::keras::layers::RNN::new($cell::from_config(&rest)?);
+                rnn.walk = walk;
+                let policy = rnn.cell.policy;
+                Ok($layer { rnn: rnn.dtype(policy) })
+            }
+        }
+    };
+}
+pub(super) use recurrent;

@@ -1,0 +1,28 @@
+//! Recurrent layers, their cells, and the layers that wrap them.
+//!
+//! A cell computes a step and `RNN` goes through a sequence with it; LSTM, GRU and SimpleRNN are that over cells that have
+//! kernels for whole sequences (`ops/recurrent`).
+
+mod bidirectional;
+mod cell;
+mod conv_lstm;
+mod gates;
+mod gru;
+mod lstm;
+mod macros;
+mod rnn;
+mod simple_rnn;
+mod stacked;
+mod states;
+mod time_distributed;
+mod walk;
+
+pub use bidirectional::{Bidirectional, MergeMode};
+pub use cell::RnnCell;
+pub use conv_lstm::{ConvLSTM1D, ConvLSTM2D, ConvLSTM3D};
+pub use gru::{GRU, GRUCell};
+pub use lstm::{LSTM, LSTMCell};
+pub use rnn::{Mirror, RNN, RecurrentLayer};
+pub use simple_rnn::{SimpleRNN, SimpleRNNCell};
+pub use stacked::StackedRNNCells;
+pub use time_distributed::TimeDistributed;

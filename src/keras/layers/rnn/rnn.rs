@@ -1,0 +1,280 @@
+//! [`RNN`]: goes through a sequence with a cell.
+
+use super::cell::RnnCell;
+use super::states::States;
+use super::walk::{Sequence, Walk, walk_setters};
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::keras::{Context, DTypePolicy, Layer};
+use crate::ops::{Recurrence, where_};
+use crate::tensor::Tensor;
+use crate::trackable::{Parts, Trackable, snake_case};
+
+/// Goes through sequences `[B,T,..]` with a cell: a layer of Keras, [`StackedRNNCells`](super::StackedRNNCells) or your own
+/// ([`RnnCell`] has an example).
+///
+/// A call on one tensor gives the output. A call on a list, the sequences and the states before the first step, gives the
+/// output and the states after the last step; so does [`RNN::call_with_state`].
+pub struct RNN<C> {
+    pub(super) cell: C,
+    pub(super) walk: Walk,
+    states: States,
+    pub(super) policy: DTypePolicy,
+}
+
+impl<C: RnnCell> RNN<C> {
+    /// A layer that gives the output of the last step.
+    pub fn new(cell: C) -> Self {
+        RNN {
+            cell,
+            walk: Walk::default(),
+            states: States::default(),
+            policy: DTypePolicy::default(),
+        }
+    }
+
+    walk_setters!(walk);
+
+    /// Sets in which dtype the layer takes its input; the cell has its own.
+    #[must_use]
+    pub fn dtype(mut self, policy: DTypePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The cell.
+    pub fn cell(&self) -> &C {
+        &self.cell
+    }
+
+    /// The output, and the states after the last step. `initial` are the states before the first one: zeros if `None`, or
+    /// where the last call ended if the layer is stateful.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if input, states or mask do not fit the cell; [`Error::DType`] if the input is not float or the mask
+    /// not `bool`.
+    pub fn call_with_state(
+        &self,
+        x: &Tensor,
+        initial: Option<&[Tensor]>,
+        cx: Context<'_>,
+    ) -> Result<Recurrence> {
+        self.run_as("RNN", x, initial, cx)
+    }
+
+    /// Lets the next call of a stateful layer begin at the initial states, with batches of any size.
+    pub fn reset_state(&self) {
+        self.states.reset();
+    }
+
+    /// As [`RNN::call_with_state`], for a layer of this name.
+    pub(super) fn run_as(
+        &self,
+        layer: &str,
+        x: &Tensor,
+        initial: Option<&[Tensor]>,
+        cx: Context<'_>,
+    ) -> Result<Recurrence> {
+        let x = &self.policy.autocast(x)?;
+        check(layer, x, cx.mask())?;
+        let mut start = match initial {
+            Some(given) => Some(self.given(layer, x, given)?),
+            None => None,
+        };
+        if self.walk.stateful {
+            let kept = self.states.read(layer, x, self.policy, self.cell.initial_state(x)?)?;
+            start = start.or(Some(kept));
+        }
+        let of = Sequence { x, start: start.as_deref(), mask: cx.mask(), how: &self.walk };
+        let mut result = self.cell.sequence(of, cx)?;
+        if let (Some(mask), true) = (cx.mask(), self.walk.zero_output_for_mask) {
+            result.output = zeroed(&result.output, &self.mask_of_steps(mask)?)?;
+        }
+        if self.walk.stateful {
+            self.states.assign(&result.state)?;
+        }
+        cx.regularize(self.walk.activity_regularizer.as_ref(), &result.output)?;
+        Ok(result)
+    }
+
+    /// The states that a program gave, in the dtype of `x`.
+    fn given(&self, layer: &str, x: &Tensor, given: &[Tensor]) -> Result<Vec<Tensor>> {
+        let want = self.cell.initial_state(x)?;
+        let shapes =
+            |states: &[Tensor]| states.iter().map(|x| x.shape().to_vec()).collect::<Vec<_>>();
+        if shapes(given) != shapes(&want) {
+            return Err(Error::Shape(message!(
+                "{layer}: the initial states are {:?}; for the input {:?} they must be {:?}.",
+                shapes(given),
+                x.shape(),
+                shapes(&want)
+            )));
+        }
+        given.iter().map(|state| state.cast(x.dtype())).collect()
+    }
+
+    /// The mask of the steps whose results there are, in their order.
+    fn mask_of_steps(&self, mask: &Tensor) -> Result<Tensor> {
+        let mask = if self.walk.go_backwards { mask.reverse(1)? } else { mask.clone() };
+        match self.walk.return_sequences {
+            true => Ok(mask),
+            false => mask.slice(&[0, mask.shape()[1] - 1], &[-1, 1])?.squeeze(1),
+        }
+    }
+
+    /// The mask of the result: the input's, in the order of the results.
+    pub(super) fn mask_of_result(&self, mask: Option<&Tensor>) -> Result<Option<Tensor>> {
+        match (mask, self.walk.return_sequences, self.walk.go_backwards) {
+            (Some(mask), true, false) => Ok(Some(mask.clone())),
+            (Some(mask), true, true) => mask.reverse(1).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+fn check(layer: &str, x: &Tensor, mask: Option<&Tensor>) -> Result<()> {
+    if x.rank() < 3 {
+        return Err(Error::Shape(message!(
+            "{layer}: the input is {:?}; it must be [B, T, ..]: batch, steps, and what a step has. Give a single sequence a \
+             batch axis with expand_dims(0).",
+            x.shape()
+        )));
+    }
+    if x.shape()[1] == 0 {
+        return Err(Error::Shape(message!(
+            "{layer}: the input is {:?}; a sequence needs one step at least.",
+            x.shape()
+        )));
+    }
+    let Some(mask) = mask else { return Ok(()) };
+    if mask.dtype() != DType::Bool {
+        return Err(Error::DType(message!(
+            "{layer}: the mask is {}; it must be bool. Use not_equal(0).",
+            mask.dtype()
+        )));
+    }
+    match mask.shape() == &x.shape()[..2] {
+        true => Ok(()),
+        false => Err(Error::Shape(message!(
+            "{layer}: the mask is {:?} and the input {:?}; the mask must be [B, T].",
+            mask.shape(),
+            x.shape()
+        ))),
+    }
+}
+
+/// Refuses what has not so many axes.
+pub(super) fn expect_rank(layer: &str, x: &Tensor, rank: usize) -> Result<()> {
+    if x.rank() == rank {
+        return Ok(());
+    }
+    let (axes, last) = match rank {
+        3 => ("[B, T, F]: batch, steps, features", "numbers a last axis with expand_dims(-1)"),
+        4 => (
+            "[B, T, W, C]: batch, steps, width, channels",
+            "numbers a last axis with expand_dims(-1)",
+        ),
+        5 => (
+            "[B, T, H, W, C]: batch, steps, height, width, channels",
+            "grey images a last axis with expand_dims(-1)",
+        ),
+        _ => (
+            "[B, T, D, H, W, C]: batch, steps, depth, height, width, channels",
+            "numbers a last axis with expand_dims(-1)",
+        ),
+    };
+    Err(Error::Shape(message!(
+        "{layer}: the input is {:?}; it must be {axes}. Give a single sequence a batch axis with expand_dims(0), {last}.",
+        x.shape()
+    )))
+}
+
+/// The sequences, and the states before the first step if there are some.
+pub(super) fn parts_of<'a>(
+    layer: &str,
+    inputs: &'a [Tensor],
+) -> Result<(&'a Tensor, Option<&'a [Tensor]>)> {
+    match inputs {
+        [x] => Ok((x, None)),
+        [x, states @ ..] => Ok((x, Some(states))),
+        [] => Err(Error::Shape(message!(
+            "{layer}: it was called on an empty list; it takes the sequences, and the states before the first step."
+        ))),
+    }
+}
+
+/// The results with 0 where the mask, which has their first axes, is false.
+pub(super) fn zeroed(y: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    let mut shape = mask.shape().to_vec();
+    shape.resize(y.rank(), 1);
+    where_(&mask.reshape_to(shape.into())?, y, &y.zeros_like()?)
+}
+
+/// A layer that goes through sequences. [`Bidirectional`](super::Bidirectional) wraps one.
+pub trait RecurrentLayer: Layer {
+    /// The output, and the states after the last step; `initial` are those before the first.
+    ///
+    /// # Errors
+    /// As [`RNN::call_with_state`].
+    fn run(&self, x: &Tensor, initial: Option<&[Tensor]>, cx: Context<'_>) -> Result<Recurrence>;
+
+    /// Whether the output is that of all steps.
+    fn returns_sequences(&self) -> bool;
+
+    /// Whether the walk begins at the last step.
+    fn goes_backwards(&self) -> bool;
+}
+
+/// A recurrent layer that can be made again: [`Bidirectional::new`](super::Bidirectional::new) needs one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be made again, so `Bidirectional::new` has no layer for the way back",
+    note = "make both layers and call `Bidirectional::with_backward_layer`"
+)]
+pub trait Mirror: RecurrentLayer {
+    /// A layer with the same options and weights of its own, which goes the other way.
+    #[must_use]
+    fn mirrored(&self) -> Self;
+}
+
+impl<C: RnnCell> RecurrentLayer for RNN<C> {
+    fn run(&self, x: &Tensor, initial: Option<&[Tensor]>, cx: Context<'_>) -> Result<Recurrence> {
+        self.call_with_state(x, initial, cx)
+    }
+
+    fn returns_sequences(&self) -> bool {
+        self.walk.return_sequences
+    }
+
+    fn goes_backwards(&self) -> bool {
+        self.walk.go_backwards
+    }
+}
+
+impl<C: RnnCell> Trackable for RNN<C> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        parts.add(&snake_case(self.cell.kind()), &self.cell);
+    }
+}
+
+impl<C: RnnCell> Layer for RNN<C> {
+    fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
+        self.call_with_state(x, None, cx).map(|result| result.output)
+    }
+
+    fn compute_mask(&self, _x: &Tensor, mask: Option<&Tensor>) -> Result<Option<Tensor>> {
+        self.mask_of_result(mask)
+    }
+}
+
+/// From the sequences and the states before the first step to the output and the states after the last one.
+impl<C: RnnCell> Layer<[Tensor], (Tensor, Vec<Tensor>)> for RNN<C> {
+    fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<(Tensor, Vec<Tensor>)> {
+        let (x, initial) = parts_of("RNN", inputs)?;
+        let result = self.call_with_state(x, initial, cx)?;
+        Ok((result.output, result.state))
+    }
+
+    fn compute_mask(&self, _: &[Tensor], mask: Option<&Tensor>) -> Result<Option<Tensor>> {
+        self.mask_of_result(mask)
+    }
+}

@@ -1,0 +1,133 @@
+//! [`StackedRNNCells`]: several cells as one.
+
+use super::cell::RnnCell;
+use super::walk::Sequence;
+use crate::error::{Error, Result, message};
+use crate::keras::Context;
+use crate::ops::Recurrence;
+use crate::tensor::Tensor;
+use crate::trackable::{Parts, Trackable, snake_case};
+
+/// Cells on top of each other as one cell: the output of each is the input of the next. The states are those of all, in
+/// order.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::{INFERENCE, Layer, layers::{GRUCell, LSTMCell, RNN, StackedRNNCells}};
+/// let layer = RNN::new(StackedRNNCells::new().add(LSTMCell::new(8)).add(GRUCell::new(4)));
+/// let result = layer.call_with_state(&tf::random::normal([2, 10, 3])?, None, INFERENCE)?;
+/// assert_eq!((result.output.shape(), result.state.len()), (&[2, 4][..], 3));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct StackedRNNCells {
+    cells: Vec<(String, Box<dyn RnnCell>)>,
+}
+
+impl StackedRNNCells {
+    /// A stack without cells, which must get one.
+    pub fn new() -> Self {
+        StackedRNNCells::default()
+    }
+
+    /// Puts a cell on top.
+    #[allow(clippy::should_implement_trait)] // As `Sequential::add`.
+    #[must_use]
+    pub fn add(mut self, cell: impl RnnCell + 'static) -> Self {
+        let base = snake_case(cell.kind());
+        let same = |name: &str| {
+            name == base || name.strip_prefix(&base).is_some_and(|end| end.starts_with('_'))
+        };
+        let name = match self.cells.iter().filter(|(name, _)| same(name)).count() {
+            0 => base,
+            count => format!("{base}_{count}"),
+        };
+        self.cells.push((name, Box::new(cell)));
+        self
+    }
+
+    /// Calls `each` with every cell and its part of `states`; gives the last output and all new states.
+    fn through<X>(
+        &self,
+        x: X,
+        states: Option<&[Tensor]>,
+        mut each: impl FnMut(usize, &dyn RnnCell, X, Option<&[Tensor]>) -> Result<(X, Vec<Tensor>)>,
+    ) -> Result<(X, Vec<Tensor>)> {
+        if self.cells.is_empty() {
+            return Err(Error::Shape(
+                "StackedRNNCells: there is no cell. Put one in with add.".into(),
+            ));
+        }
+        let (mut x, mut after, mut at) = (x, Vec::new(), 0);
+        for (place, (_, cell)) in self.cells.iter().enumerate() {
+            let count = cell.state_sizes().len();
+            let own = match states {
+                Some(states) => {
+                    Some(states.get(at..at + count).ok_or_else(|| self.count_error(states.len()))?)
+                }
+                None => None,
+            };
+            at += count;
+            let (y, new) = each(place, &**cell, x, own)?;
+            x = y;
+            after.extend(new);
+        }
+        Ok((x, after))
+    }
+
+    fn count_error(&self, given: usize) -> Error {
+        Error::Shape(message!(
+            "StackedRNNCells: {given} states were given; the cells have {}.",
+            self.state_sizes().len()
+        ))
+    }
+}
+
+impl RnnCell for StackedRNNCells {
+    fn state_sizes(&self) -> Vec<usize> {
+        self.cells.iter().flat_map(|(_, cell)| cell.state_sizes()).collect()
+    }
+
+    fn step(
+        &self,
+        x: &Tensor,
+        states: &[Tensor],
+        cx: Context<'_>,
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        self.through(x.clone(), Some(states), |_, cell, x, own| {
+            cell.step(&x, own.unwrap_or_default(), cx)
+        })
+    }
+
+    fn initial_state(&self, x: &Tensor) -> Result<Vec<Tensor>> {
+        let states = self.cells.iter().map(|(_, cell)| cell.initial_state(x));
+        Ok(states.collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// Each cell goes through the whole sequence: what a cell gives at a step depends on nothing above it.
+    fn sequence(&self, of: Sequence<'_>, cx: Context<'_>) -> Result<Recurrence> {
+        let last = self.cells.len().saturating_sub(1);
+        let turned = match of.mask {
+            Some(mask) if of.how.go_backwards => Some(mask.reverse(1)?),
+            _ => None,
+        };
+        let (output, state) = self.through(of.x.clone(), of.start, |place, cell, x, start| {
+            let mut how = of.how.clone();
+            how.return_sequences |= place < last;
+            // What the first cell gives is turned already.
+            how.go_backwards &= place == 0;
+            let mask = if place == 0 { of.mask } else { turned.as_ref().or(of.mask) };
+            let result = cell.sequence(Sequence { x: &x, start, mask, how: &how }, cx)?;
+            Ok((result.output, result.state))
+        })?;
+        Ok(Recurrence { output, state })
+    }
+}
+
+impl Trackable for StackedRNNCells {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.cells.iter().for_each(|(name, cell)| parts.add(name, &**cell));
+    }
+}

@@ -1,0 +1,62 @@
+//! [`States`]: what a stateful layer keeps between its calls.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result, message};
+use crate::keras::DTypePolicy;
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// The states after the last call, in variables that training does not change. As in Keras they are no weights of the
+/// layer.
+#[derive(Default)]
+pub(super) struct States(Mutex<Option<Vec<Variable>>>);
+
+impl States {
+    /// The states in the dtype of `x`; the first call makes them, from `initial`.
+    pub fn read(
+        &self,
+        layer: &str,
+        x: &Tensor,
+        policy: DTypePolicy,
+        initial: Vec<Tensor>,
+    ) -> Result<Vec<Tensor>> {
+        let mut kept = self.kept();
+        let variables = match &*kept {
+            Some(variables) => variables.clone(),
+            None => {
+                let dtype = policy.variable_dtype();
+                let make = |state: &Tensor| state.cast(dtype).map(Variable::untrainable);
+                let made = initial.iter().map(make).collect::<Result<Vec<_>>>()?;
+                kept.insert(made).clone()
+            }
+        };
+        let shapes: Vec<&[usize]> = variables.iter().map(Variable::shape).collect();
+        let want: Vec<&[usize]> = initial.iter().map(Tensor::shape).collect();
+        if shapes != want {
+            return Err(Error::Shape(message!(
+                "{layer}: the layer is stateful, and its states are {shapes:?}; for the input {:?} they would be {want:?}. \
+                 Give it batches of one size, or call reset_state between.",
+                x.shape()
+            )));
+        }
+        variables.iter().map(|variable| variable.read().cast(x.dtype())).collect()
+    }
+
+    pub fn assign(&self, states: &[Tensor]) -> Result<()> {
+        let variables = self.kept().clone().unwrap_or_default();
+        for (variable, state) in variables.iter().zip(states) {
+            variable.assign(&state.cast(variable.dtype())?)?;
+        }
+        Ok(())
+    }
+
+    /// The next call makes the states anew.
+    pub fn reset(&self) {
+        *self.kept() = None;
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Vec<Variable>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,204 @@
+//! [`Walk`]: how a recurrent layer goes through a sequence, and the walk step by step.
+
+use crate::error::{Error, Result, message};
+#[cfg(feature = "json")]
+use crate::keras::Config;
+use crate::keras::Regularizer;
+use crate::ops::{Recurrence, stack, steps_of, where_};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// The options that all recurrent layers have.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Walk {
+    pub return_sequences: bool,
+    pub return_state: bool,
+    pub go_backwards: bool,
+    pub stateful: bool,
+    pub unroll: bool,
+    pub zero_output_for_mask: bool,
+    pub activity_regularizer: Option<Regularizer>,
+}
+
+/// The setters of [`Walk`]'s options, for a type that has one at this path.
+macro_rules! walk_setters {
+    ($($path:ident).+) => {
+        /// Sets whether the result is that of all steps, `[B,T,U]`, or that of the last one, `[B,U]`; `false`.
+        #[must_use]
+        pub fn return_sequences(mut self, return_sequences: bool) -> Self {
+            self.$($path).+.return_sequences = return_sequences;
+            self
+        }
+
+        /// Notes for the config that the model uses the last states, as Keras's option. A call on a list and
+        /// `call_with_state` always give them; a call on one tensor gives the output alone.
+        #[must_use]
+        pub fn return_state(mut self, return_state: bool) -> Self {
+            self.$($path).+.return_state = return_state;
+            self
+        }
+
+        /// Sets whether the walk begins at the last step; the results come in its order; `false`.
+        #[must_use]
+        pub fn go_backwards(mut self, go_backwards: bool) -> Self {
+            self.$($path).+.go_backwards = go_backwards;
+            self
+        }
+
+        /// Sets whether a call begins at the states where the last one ended, each row of the batch at its own; `false`.
+        /// `reset_state` lets it begin anew.
+        #[must_use]
+        pub fn stateful(mut self, stateful: bool) -> Self {
+            self.$($path).+.stateful = stateful;
+            self
+        }
+
+        /// Sets whether each step is made of ops that have gradients of every order; else a step may be one kernel, whose
+        /// gradient has none; `false`.
+        #[must_use]
+        pub fn unroll(mut self, unroll: bool) -> Self {
+            self.$($path).+.unroll = unroll;
+            self
+        }
+
+        /// Sets whether the result of a step that the mask leaves out is 0, or that of the step before; `false`.
+        #[must_use]
+        pub fn zero_output_for_mask(mut self, zero_output_for_mask: bool) -> Self {
+            self.$($path).+.zero_output_for_mask = zero_output_for_mask;
+            self
+        }
+
+        /// Sets the penalty on the result.
+        #[must_use]
+        pub fn activity_regularizer(
+            mut self,
+            activity_regularizer: impl Into<Option<$crate::keras::Regularizer>>,
+        ) -> Self {
+            self.$($path).+.activity_regularizer = activity_regularizer.into();
+            self
+        }
+    };
+}
+pub(super) use walk_setters;
+
+/// A walk that a layer wants of its cell.
+#[derive(Clone, Copy)]
+pub struct Sequence<'a> {
+    /// `[B,T,..]`.
+    pub(super) x: &'a Tensor,
+    /// The states before the first step, if they are not the cell's initial ones.
+    pub(super) start: Option<&'a [Tensor]>,
+    /// `[B,T]`, `bool`.
+    pub(super) mask: Option<&'a Tensor>,
+    pub(super) how: &'a Walk,
+}
+
+/// The output and the states after a step.
+pub(super) type Step<'a> = &'a dyn Fn(&Tensor, &[Tensor]) -> Result<(Tensor, Vec<Tensor>)>;
+
+impl Sequence<'_> {
+    pub(super) fn start_or(
+        &self,
+        initial: impl FnOnce() -> Result<Vec<Tensor>>,
+    ) -> Result<Vec<Tensor>> {
+        self.start.map_or_else(initial, |start| Ok(start.to_vec()))
+    }
+
+    /// Goes through `x` `[B,T,..]` from the states `start`.
+    pub(super) fn walk(
+        &self,
+        x: &Tensor,
+        start: Vec<Tensor>,
+        step: Step<'_>,
+    ) -> Result<Recurrence> {
+        let mut inputs = steps_of(x)?;
+        let mut masks = self.mask.map(steps_of).transpose()?;
+        if self.how.go_backwards {
+            inputs.reverse();
+            masks.iter_mut().for_each(|masks| masks.reverse());
+        }
+        let mut states = start;
+        let mut outputs: Vec<Tensor> = Vec::with_capacity(inputs.len());
+        for (place, input) in inputs.iter().enumerate() {
+            let (mut output, mut next) = step(input, &states)?;
+            same_states(&states, &next)?;
+            if let Some(masks) = &masks {
+                let seen = &masks[place];
+                // As Keras: before the first step that counts there is no result, and zeros stand for it.
+                let before =
+                    outputs.last().map_or_else(|| output.zeros_like(), |y| Ok(y.clone()))?;
+                output = chosen(seen, &output, &before)?;
+                for (next, before) in next.iter_mut().zip(&states) {
+                    *next = chosen(seen, next, before)?;
+                }
+            }
+            states = next;
+            outputs.push(output);
+        }
+        let output = match (self.how.return_sequences, outputs.pop()) {
+            (false, Some(last)) => last,
+            (_, last) => {
+                outputs.extend(last);
+                stack(&outputs, 1)?
+            }
+        };
+        Ok(Recurrence { output, state: states })
+    }
+}
+
+/// The rows of `new` where `seen` `[B]` is true, those of `old` elsewhere.
+fn chosen(seen: &Tensor, new: &Tensor, old: &Tensor) -> Result<Tensor> {
+    let mut shape = Shape::new(seen.shape());
+    (1..new.rank()).for_each(|_| shape.push(1));
+    where_(&seen.reshape_to(shape)?, new, old)
+}
+
+fn same_states(before: &[Tensor], after: &[Tensor]) -> Result<()> {
+    let shapes = |states: &[Tensor]| states.iter().map(|x| x.shape().to_vec()).collect::<Vec<_>>();
+    let (before, after) = (shapes(before), shapes(after));
+    match before == after {
+        true => Ok(()),
+        false => Err(Error::Shape(message!(
+            "RNN: the states before a step are {before:?} and the cell's states after it {after:?}; a step must keep their \
+             number and shapes."
+        ))),
+    }
+}
+
+#[cfg(feature = "json")]
+impl Walk {
+    /// Adds the options to a layer's config.
+    pub fn write(&self, config: &mut Config) -> Result<()> {
+        config.set("return_sequences", &self.return_sequences)?;
+        config.set("return_state", &self.return_state)?;
+        config.set("go_backwards", &self.go_backwards)?;
+        config.set("stateful", &self.stateful)?;
+        config.set("unroll", &self.unroll)?;
+        config.set("zero_output_for_mask", &self.zero_output_for_mask)?;
+        config.set("activity_regularizer", &self.activity_regularizer)
+    }
+
+    /// The options of a layer's config, and the config without them.
+    pub fn read(config: &Config) -> Result<(Walk, Config)> {
+        let flag = |key: &str| config.get::<bool>(key).map(|flag| flag.unwrap_or(false));
+        let walk = Walk {
+            return_sequences: flag("return_sequences")?,
+            return_state: flag("return_state")?,
+            go_backwards: flag("go_backwards")?,
+            stateful: flag("stateful")?,
+            unroll: flag("unroll")?,
+            zero_output_for_mask: flag("zero_output_for_mask")?,
+            activity_regularizer: config
+                .get::<Option<Regularizer>>("activity_regularizer")?
+                .flatten(),
+        };
+        let mut rest = config.options().clone();
+        // Keras's choice of an implementation changes no number.
+        rest.remove("use_cudnn");
+        rest.remove("implementation");
+        let mut own = Config::new(config.class());
+        walk.write(&mut own)?;
+        own.options().keys().for_each(|key| _ = rest.remove(key));
+        Ok((walk, Config::of(config.class(), rest)))
+    }
+}
