@@ -17,6 +17,9 @@ pub mod autodiff {}
 #[doc = include_str!("../docs/layers.md")]
 pub mod layers {}
 
+#[doc = include_str!("../docs/keras-for-wgrad.md")]
+pub mod keras_for_wgrad {}
+
 #[doc = include_str!("../FEATURES.md")]
 pub mod features {}
 

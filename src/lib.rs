@@ -88,5 +88,5 @@ pub use tape::{
 pub use tensor::{
     Element, HostElement, HostOptions, Nested, Operand, Tensor, constant, fill, range, range_of,
 };
-pub use trackable::{NamedArray, Parts, Trackable};
+pub use trackable::{NamedArray, Parts, SummaryOptions, Trackable};
 pub use variable::Variable;

@@ -201,6 +201,9 @@ impl Variable {
         let value = self.told(&tensor).stop_gradient();
         let new = f(&value, delta.beside(op, &value)?)?;
         self.check(op, &new)?;
+        if UNASSIGNED.get() > 0 {
+            return Ok(());
+        }
         *tensor = new.detached();
         // The mark may flush, and no reader of the variable should wait for that.
         drop(tensor);
@@ -212,6 +215,9 @@ impl Variable {
     /// As [`Variable::assign`], for a caller who flushes.
     pub(crate) fn replace(&self, value: &Tensor) -> Result<()> {
         self.check("AssignVariableOp", value)?;
+        if UNASSIGNED.get() > 0 {
+            return Ok(());
+        }
         *self.lock() = value.detached();
         eager::assigned(self, value);
         Ok(())
@@ -256,6 +262,24 @@ impl From<&Variable> for Operand {
     fn from(variable: &Variable) -> Self {
         Operand::Tensor(variable.read())
     }
+}
+
+thread_local! {
+    /// How many calls of [`unassigned`] are under way on this thread.
+    static UNASSIGNED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Runs `f`, in which every variable keeps its value: `assign` only checks what it is given.
+pub(crate) fn unassigned<R>(f: impl FnOnce() -> R) -> R {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            UNASSIGNED.set(UNASSIGNED.get() - 1);
+        }
+    }
+    UNASSIGNED.set(UNASSIGNED.get() + 1);
+    let _leave = Leave;
+    f()
 }
 
 macro_rules! operators {

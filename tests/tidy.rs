@@ -279,8 +279,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "trackable",
         &[
-            "error", "files", "shape", "dtype", "device", "graph", "runtime", "ops", "tensor",
-            "variable", "random",
+            "error", "options", "files", "shape", "dtype", "device", "graph", "runtime", "ops",
+            "tensor", "variable", "random",
         ],
     ),
     (
@@ -464,6 +464,28 @@ fn the_map_has_the_same_arrows() {
         (!lines.contains(&words(&line))).then_some(line)
     });
     none(lacking, "docs/architecture.md lacks these lines of the table of arrows:");
+}
+
+/// The right column of each table in docs/keras-for-wgrad.md, in backticks, against the program below the table.
+#[test]
+fn rows_of_keras_tables_stand_in_the_programs_below() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/keras-for-wgrad.md");
+    let page = fs::read_to_string(path).unwrap();
+    let (mut missing, mut rows) = (Vec::new(), 0);
+    for section in page.split("\n## ").skip(1) {
+        let program = section.split("```rust\n").nth(1).unwrap_or("");
+        for row in section.lines().filter(|line| line.starts_with("| `")) {
+            rows += 1;
+            let here = row.replace("\\|", "\u{1}");
+            let here = here.split('|').nth(2).unwrap_or("").replace('\u{1}', "|");
+            let calls: Vec<&str> = here.split('`').skip(1).step_by(2).collect();
+            if calls.is_empty() || calls.iter().any(|call| !program.contains(call)) {
+                missing.push(row.to_string());
+            }
+        }
+    }
+    assert!(rows > 40, "only {rows} rows were found");
+    none(missing, "The programs below do not have what these rows say:");
 }
 
 /// What `text` makes public, without bodies: `pub` items with their whole signatures, all of a `pub enum` or `pub trait`,

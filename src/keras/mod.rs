@@ -39,6 +39,7 @@ pub mod constraints;
 mod context;
 mod dtype_policy;
 mod function;
+mod functional;
 pub mod initializers;
 pub mod layers;
 pub mod losses;
@@ -46,8 +47,11 @@ pub mod metrics;
 pub mod optimizers;
 mod pad_sequences;
 pub mod regularizers;
+#[cfg(feature = "json")]
+mod saving;
 mod sequential;
 mod training;
+mod trial;
 mod weight;
 
 pub use activations::Activation;
@@ -58,12 +62,18 @@ pub use config::{Config, ConfigValue};
 pub use constraints::Constraint;
 pub use context::{Context, INFERENCE, Losses, TRAINING};
 pub use dtype_policy::{DTypePolicy, dtype_policy, set_dtype_policy};
+pub use functional::{
+    Arguments, Functional, Input, LayerExt, PartialShape, Results, SymbolicOperand, SymbolicTensor,
+    Symbols,
+};
 pub use initializers::Initializer;
 pub use layers::Layer;
 pub use losses::Loss;
 pub use metrics::Metric;
 pub use pad_sequences::{End, PadSequencesOptions, pad_sequences};
 pub use regularizers::Regularizer;
+#[cfg(feature = "json")]
+pub use saving::CustomObjects;
 pub use sequential::Sequential;
 pub use training::{
     Choice, CompileOptions, EvaluateOptions, FitOptions, History, Inputs, IntoLoss, IntoLosses,

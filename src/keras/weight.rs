@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::trial::settle;
 use super::{Constraint, DTypePolicy, Initializer, Regularizer};
 use crate::error::{Error, Result, message};
 use crate::graph;
@@ -148,7 +149,7 @@ impl Weight {
                     })?;
                     // Computing it now keeps it safe if the step that waits with it fails.
                     if !matches!(value.value().state(), graph::ValueState::Ready(_)) {
-                        x.device().flush()?;
+                        settle(x.device())?;
                     }
                     let _ = self.first.set(x.shape().into());
                     Ok(value)

@@ -67,7 +67,7 @@ impl HostState for AtomicU64 {
 // ---- pointers and cells, which have the parts of what they hold -----------------------------------------------
 
 macro_rules! inner {
-    ($($pointer:ty),*) => {$(
+    ($($pointer:ty $(=> $identity:ident)?),*) => {$(
         impl<T: Trackable + ?Sized> Trackable for $pointer {
             fn track(&self, parts: &mut Parts<'_>) {
                 parts.once(&**self);
@@ -76,10 +76,19 @@ macro_rules! inner {
             fn kind(&self) -> &'static str {
                 (**self).kind()
             }
+
+            fn title(&self) -> String {
+                (**self).title()
+            }
+
+            $(fn $identity(&self) -> (usize, usize) {
+                (**self).identity()
+            })?
         }
     )*};
 }
-inner!(&T, Box<T>, Arc<T>);
+// Others may hold what these two point to.
+inner!(&T => identity, Box<T>, Arc<T> => identity);
 
 impl<T: Trackable> Trackable for Option<T> {
     fn track(&self, parts: &mut Parts<'_>) {

@@ -8,7 +8,9 @@ pub(crate) mod disk;
 #[cfg(feature = "safetensors")]
 pub(crate) mod file;
 mod impls;
+mod outline;
 mod parts;
+mod picture;
 mod slot;
 mod summary;
 mod walk;
@@ -18,9 +20,10 @@ pub use arrays::NamedArray;
 pub(crate) use arrays::{Everything, Scope, set};
 pub(crate) use impls::plain;
 pub use parts::Parts;
-pub(crate) use parts::{HostState, SlotOwner};
+pub(crate) use parts::{Described, HostState, Origin, SlotOwner};
 pub(crate) use slot::Slot;
-pub(crate) use summary::snake_case;
+pub use summary::SummaryOptions;
+pub(crate) use summary::{shape_text, snake_case};
 pub(crate) use walk::named_trainable;
 /// Derives [`Trackable`](trait@Trackable) from a struct's fields.
 pub use wgrad_derive::Trackable;
@@ -76,6 +79,18 @@ pub trait Trackable: Send + Sync {
     /// The type that a summary shows beside the name.
     fn kind(&self) -> &'static str {
         summary::type_name::<Self>()
+    }
+
+    /// The name of the whole in a summary.
+    #[doc(hidden)]
+    fn title(&self) -> String {
+        summary::snake_case(self.kind())
+    }
+
+    /// What tells the part from others: its place in memory and its size. Pointers that share a part give the same.
+    #[doc(hidden)]
+    fn identity(&self) -> (usize, usize) {
+        (std::ptr::from_ref(self).cast::<u8>().addr(), size_of_val(self))
     }
 
     /// All variables that exist, in order. A layer's variables exist from its first input on.
@@ -137,9 +152,42 @@ pub trait Trackable: Send + Sync {
         walk::penalty(&walk::over(self))
     }
 
-    /// A table of the parts: name and type, output shape at the last call (`?` if unknown), parameters.
+    /// Keras's table of the parts: name and type, output shape (`?` if unknown), parameters, and in a model that is no
+    /// line of layers where each part's input comes from.
     fn summary(&self) -> String {
-        summary::summary(self.kind(), &walk::over(self))
+        self.summary_with(SummaryOptions::new())
+    }
+
+    /// As [`Trackable::summary`], with options.
+    fn summary_with(&self, options: SummaryOptions) -> String {
+        summary::summary(&self.title(), &walk::over(self), options)
+    }
+
+    /// The picture of the model as text for Graphviz (`dot -Tpng`): a box for each layer with its shapes, arrows from
+    /// result to input, nested models as boxes around theirs.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Trackable, keras::{Sequential, layers::Dense}};
+    /// let model = Sequential::new().add(Dense::new(8)).add(Dense::new(2));
+    /// model.build([1, 4])?;
+    /// assert!(model.to_dot().contains("n0 -> n1;"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn to_dot(&self) -> String
+    where
+        Self: Sized,
+    {
+        picture::to_dot(&self.title(), &walk::over(self))
+    }
+
+    /// The picture of the model as an SVG image, as [`Trackable::to_dot`] describes it. A browser shows it.
+    fn to_svg(&self) -> String
+    where
+        Self: Sized,
+    {
+        picture::to_svg(&self.title(), &walk::over(self))
     }
 
     /// The values of all variables on the host, in the order of [`Trackable::variables`]. Blocks.

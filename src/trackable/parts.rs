@@ -58,8 +58,31 @@ pub(super) enum Leaf<'a> {
     /// A part; its own parts follow.
     Part {
         kind: &'a dyn Fn() -> &'static str,
-        output: Option<&'a [usize]>,
+        track: Track<'a>,
+        /// What a model tells of it.
+        described: Option<&'a dyn Fn() -> Described>,
     },
+}
+
+/// What a model tells of a layer in it, for tables and pictures. `None` in a shape is a size that varies.
+#[derive(Default)]
+pub(crate) struct Described {
+    pub(crate) inputs: Vec<Vec<Option<usize>>>,
+    /// Empty before the first call.
+    pub(crate) outputs: Vec<Vec<Option<usize>>>,
+    /// Where the inputs of all calls come from.
+    pub(crate) from: Vec<Origin>,
+}
+
+/// A result of a layer beside.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Origin {
+    /// The layer's name.
+    pub(crate) name: String,
+    /// Which of its calls.
+    pub(crate) call: usize,
+    /// Which of the results.
+    pub(crate) output: usize,
 }
 
 /// Numbers on the host that belong to a checkpoint.
@@ -94,14 +117,14 @@ impl<'a> Parts<'a> {
         self.part(name, &|| part.kind(), &|parts| part.track(parts), None);
     }
 
-    /// As [`Parts::add`], for a layer whose last result had this shape.
-    pub(crate) fn add_with_output(
+    /// As [`Parts::add`], for a layer of which a model tells more.
+    pub(crate) fn add_described(
         &mut self,
         name: &str,
         part: &dyn Trackable,
-        output: Option<&[usize]>,
+        described: &dyn Fn() -> Described,
     ) {
-        self.part(name, &|| part.kind(), &|parts| part.track(parts), output);
+        self.part(name, &|| part.kind(), &|parts| part.track(parts), Some(described));
     }
 
     fn part(
@@ -109,10 +132,10 @@ impl<'a> Parts<'a> {
         name: &str,
         kind: &dyn Fn() -> &'static str,
         track: Track<'_>,
-        output: Option<&[usize]>,
+        described: Option<&dyn Fn() -> Described>,
     ) {
         self.inside(name, &mut |parts| {
-            (parts.visit)(&parts.path, Leaf::Part { kind, output });
+            (parts.visit)(&parts.path, Leaf::Part { kind, track, described });
             track(parts);
         });
     }

@@ -11,6 +11,7 @@ mod fit;
 mod image;
 mod linalg;
 mod math;
+mod models;
 mod movement;
 mod networks;
 mod numbers;

@@ -21,6 +21,8 @@ mod reshaping;
 mod rnn;
 mod seed_generator;
 mod shapes;
+#[cfg(feature = "json")]
+mod written;
 
 pub use self::core::{
     BiasAxes, Dense, EinsumDense, Embedding, Identity, Lambda, Masking, OutputShape,
@@ -63,7 +65,11 @@ pub use shapes::Borders;
 
 #[cfg(feature = "json")]
 pub use registry::layer_from_config;
+#[cfg(feature = "json")]
+pub(crate) use registry::{AnyLayer, any_from_config, with_others};
 pub(crate) use seed_generator::SeedGenerator;
+#[cfg(feature = "json")]
+pub(crate) use written::{written, written_input};
 
 use std::sync::Arc;
 

@@ -1,5 +1,8 @@
 //! The layers that a config can name, by Keras's class.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use super::*;
 use crate::error::Error;
 use crate::keras::Config;
@@ -117,10 +120,47 @@ classes! {
     ]
 }
 
-/// The layer that `config` describes; `None` if its class is not one of Keras's that are here.
-pub(crate) fn from_config(config: &Config) -> Option<Result<AnyLayer>> {
-    let (_, make) = classes().find(|(class, _)| *class == config.class())?;
-    Some(make(config))
+/// Makes layers of classes that are not here; `None` if it knows no more.
+pub(crate) type Others = Rc<dyn Fn(&Config) -> Option<Result<AnyLayer>>>;
+
+thread_local! {
+    static OTHERS: RefCell<Vec<Others>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `f`, in which `others` makes the layers that it knows: a program's own, and models.
+pub(crate) fn with_others<R>(others: Others, f: impl FnOnce() -> R) -> R {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            OTHERS.with_borrow_mut(|others| drop(others.pop()));
+        }
+    }
+    OTHERS.with_borrow_mut(|list| list.push(others));
+    let _leave = Leave;
+    f()
+}
+
+/// True if `class` is one of Keras's that are here.
+pub(super) fn is_known(class: &str) -> bool {
+    classes().any(|(known, _)| known == class)
+}
+
+/// The layer that `config` describes.
+pub(crate) fn any_from_config(config: &Config) -> Result<AnyLayer> {
+    let others = OTHERS.with_borrow(|others| others.last().cloned());
+    if let Some(made) = others.and_then(|others| others(config)) {
+        return made;
+    }
+    if let Some((_, make)) = classes().find(|(class, _)| *class == config.class()) {
+        return make(config);
+    }
+    let known: Vec<&str> = classes().map(|(class, _)| class).collect();
+    Err(Error::Data(message!(
+        "from_config: there is no layer '{}'. The known ones are {}; a model's JSON may name a program's own, too \
+         (CustomObjects).",
+        config.class(),
+        known.join(", ")
+    )))
 }
 
 /// Makes a layer of one input from its config.
@@ -137,21 +177,12 @@ pub(crate) fn from_config(config: &Config) -> Option<Result<AnyLayer>> {
 /// # Errors
 /// [`Error::Data`] if the class is unknown or takes several inputs, or an option is unknown, missing or wrong.
 pub fn layer_from_config(config: &Config) -> Result<Box<dyn Layer>> {
-    match from_config(config) {
-        Some(Ok(AnyLayer::One(layer))) => Ok(layer),
-        Some(Ok(AnyLayer::Many(_))) => Err(Error::Data(message!(
+    match any_from_config(config)? {
+        AnyLayer::One(layer) => Ok(layer),
+        AnyLayer::Many(_) => Err(Error::Data(message!(
             "from_config: a layer {} takes several inputs, so it cannot stand for a layer of one.",
             config.class()
         ))),
-        Some(Err(error)) => Err(error),
-        None => {
-            let known: Vec<&str> = classes().map(|(class, _)| class).collect();
-            Err(Error::Data(message!(
-                "from_config: there is no layer '{}'. The known ones are {}.",
-                config.class(),
-                known.join(", ")
-            )))
-        }
     }
 }
 

@@ -2,14 +2,18 @@
 //!
 //! A model whose layers branch or share is an ordinary function of the program.
 
-use std::sync::{Mutex, PoisonError};
+#[cfg(feature = "json")]
+mod config;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::functional::{Input, PartialShape};
 use super::layers::{Layer, in_layer};
 use super::{Context, INFERENCE, Model, Trainer};
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::trackable::{Parts, Trackable, snake_case};
+use crate::trackable::{Described, Origin, Parts, Trackable, snake_case};
 
 /// A stack of layers: `y = layer_n(.. layer_1(x))`.
 ///
@@ -30,18 +34,53 @@ use crate::trackable::{Parts, Trackable, snake_case};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Default)]
 pub struct Sequential {
+    name: String,
     layers: Vec<(String, Box<dyn Layer>)>,
-    /// The output shape of each layer at the last call, for the summary.
-    outputs: Mutex<Vec<Shape>>,
+    seen: Mutex<Seen>,
     trainer: Trainer,
+}
+
+/// The shapes in the calls so far; `None` is a size that has varied.
+#[derive(Default)]
+struct Seen {
+    input: Vec<Option<usize>>,
+    /// Empty before the first call, else one for each layer.
+    outputs: Vec<Vec<Option<usize>>>,
+}
+
+/// Notes a shape; the batch may have any size.
+fn note(known: &mut Vec<Option<usize>>, shape: &[usize]) {
+    if known.len() != shape.len() {
+        *known = shape.iter().copied().map(Some).collect();
+        known.iter_mut().take(1).for_each(|batch| *batch = None);
+    }
+    for (known, size) in known.iter_mut().zip(shape) {
+        *known = known.filter(|known| known == size);
+    }
+}
+
+impl Default for Sequential {
+    fn default() -> Self {
+        Sequential::new()
+    }
 }
 
 impl Sequential {
     /// A model without layers, which returns its input.
     pub fn new() -> Self {
-        Sequential::default()
+        Sequential {
+            name: "sequential".to_string(),
+            layers: Vec::new(),
+            seen: Mutex::default(),
+            trainer: Trainer::new(),
+        }
+    }
+
+    /// Sets the name that [`summary`](Trackable::summary) and a picture show; the default is `sequential`.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = name.to_string();
+        self
     }
 
     /// Appends a layer under a name made from its type.
@@ -63,12 +102,31 @@ impl Sequential {
     }
 
     /// Makes all layers' weights for inputs of `input_shape` (with the batch axis), without running anything on data.
+    /// Sizes that vary may be `None`.
     ///
     /// # Errors
     /// As [`Layer::call`].
-    pub fn build(&self, input_shape: impl Into<Shape>) -> Result<()> {
-        // Nobody holds the result, so the next flush does not compute it.
-        self.call(&Tensor::zeros(input_shape)?, INFERENCE).map(drop)
+    pub fn build(&self, input_shape: impl Into<PartialShape>) -> Result<()> {
+        super::functional::build(self, &Input::batch_shape(input_shape))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of the layer at a place.
+    fn described(&self, at: usize) -> Described {
+        let seen = self.seen();
+        let before = at.checked_sub(1);
+        let input = before.map_or(Some(&seen.input), |before| seen.outputs.get(before));
+        let from =
+            before.map(|before| Origin { name: self.layers[before].0.clone(), call: 0, output: 0 });
+        let output = seen.outputs.get(at);
+        Described {
+            inputs: input.filter(|_| output.is_some()).into_iter().cloned().collect(),
+            outputs: output.into_iter().cloned().collect(),
+            from: from.into_iter().collect(),
+        }
     }
 
     fn append(mut self, wanted: String, layer: Box<dyn Layer>) -> Self {
@@ -86,10 +144,13 @@ impl Sequential {
 
 impl Trackable for Sequential {
     fn track(&self, parts: &mut Parts<'_>) {
-        let outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
         for (at, (name, layer)) in self.layers.iter().enumerate() {
-            parts.add_with_output(name, &**layer, outputs.get(at).map(|shape| &**shape));
+            parts.add_described(name, &**layer, &|| self.described(at));
         }
+    }
+
+    fn title(&self) -> String {
+        self.name.clone()
     }
 }
 
@@ -100,6 +161,11 @@ impl Model for Sequential {
 }
 
 impl Layer for Sequential {
+    #[cfg(feature = "json")]
+    fn get_config(&self) -> Result<super::Config> {
+        config::config(self)
+    }
+
     fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
         self.call_with_mask(x, cx).map(|(y, _)| y)
     }
@@ -109,14 +175,18 @@ impl Layer for Sequential {
     }
 
     fn call_with_mask(&self, x: &Tensor, cx: Context<'_>) -> Result<(Tensor, Option<Tensor>)> {
-        let mut outputs = Vec::with_capacity(self.layers.len());
+        let mut outputs: Vec<Shape> = Vec::with_capacity(self.layers.len());
         let (mut y, mut mask) = (x.clone(), cx.mask().cloned());
         for (name, layer) in &self.layers {
             let result = layer.call_with_mask(&y, cx.with_mask(mask.as_ref()));
             (y, mask) = in_layer(name, result)?;
             outputs.push(Shape::new(y.shape()));
         }
-        *self.outputs.lock().unwrap_or_else(PoisonError::into_inner) = outputs;
+        let mut seen = self.seen();
+        note(&mut seen.input, x.shape());
+        seen.outputs.resize_with(outputs.len(), Vec::new);
+        seen.outputs.iter_mut().zip(&outputs).for_each(|(known, shape)| note(known, shape));
+        drop(seen);
         Ok((y, mask))
     }
 }
@@ -147,12 +217,19 @@ mod tests {
     #[test]
     fn a_summary_needs_no_input() {
         let text = Sequential::new().add(Flatten::new()).add(Dense::new(3)).summary();
-        let want = "Model: sequential\n\
-                    Layer (type)       Output shape  Params\n\
-                    ---------------------------------------\n\
-                    flatten (Flatten)  ?                  0\n\
-                    dense (Dense)      ?                  0\n\
-                    Total params: 0\nTrainable params: 0\nNon-trainable params: 0\n";
+        let want = "\
+Model: \"sequential\"
+┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━┓
+┃ Layer (type)                         ┃ Output Shape                ┃         Param # ┃
+┡━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━┩
+│ flatten (Flatten)                    │ ?                           │     0 (unbuilt) │
+├──────────────────────────────────────┼─────────────────────────────┼─────────────────┤
+│ dense (Dense)                        │ ?                           │     0 (unbuilt) │
+└──────────────────────────────────────┴─────────────────────────────┴─────────────────┘
+ Total params: 0 (0.00 B)
+ Trainable params: 0 (0.00 B)
+ Non-trainable params: 0 (0.00 B)
+";
         assert_eq!(text, want);
     }
 }

@@ -1,0 +1,371 @@
+//! Operators and functions on symbols; each is a layer without weights.
+
+use std::ops;
+
+use super::arguments::Symbols;
+use super::calls::connect;
+use super::input::Input;
+use super::operation::{Callable, Masked, Operation};
+use super::symbol::SymbolicTensor;
+use crate::error::{Error, Result, message};
+use crate::keras::Context;
+use crate::tensor::{Operand, Tensor};
+use crate::trackable::{Parts, Trackable};
+
+/// What stands beside a symbol: a symbol or a number.
+#[derive(Debug, Clone)]
+pub enum SymbolicOperand {
+    /// A symbol.
+    Symbol(SymbolicTensor),
+    /// A number.
+    Number(f32),
+}
+
+impl From<&SymbolicTensor> for SymbolicOperand {
+    fn from(x: &SymbolicTensor) -> Self {
+        SymbolicOperand::Symbol(x.clone())
+    }
+}
+
+impl From<SymbolicTensor> for SymbolicOperand {
+    fn from(x: SymbolicTensor) -> Self {
+        SymbolicOperand::Symbol(x)
+    }
+}
+
+impl From<&Input> for SymbolicOperand {
+    fn from(x: &Input) -> Self {
+        SymbolicOperand::Symbol((**x).clone())
+    }
+}
+
+impl From<f32> for SymbolicOperand {
+    fn from(number: f32) -> Self {
+        SymbolicOperand::Number(number)
+    }
+}
+
+/// An operator: `a + b`, `a - 1`, `2 * a`.
+pub(crate) struct Arithmetic {
+    kind: &'static Kind,
+    /// The number and whether it stands on the left, unless both sides are symbols.
+    number: Option<(f32, bool)>,
+}
+
+/// What an operator does.
+struct Kind {
+    /// Keras's name of its class, and the module that it is in.
+    class: &'static str,
+    #[cfg_attr(not(feature = "json"), allow(dead_code))]
+    module: &'static str,
+    apply: Apply,
+}
+
+enum Apply {
+    One(fn(&Tensor) -> Result<Tensor>),
+    Two(fn(&Tensor, Operand) -> Result<Tensor>),
+}
+
+const fn two(class: &'static str, apply: fn(&Tensor, Operand) -> Result<Tensor>) -> Kind {
+    Kind { class, module: "keras.src.ops.numpy", apply: Apply::Two(apply) }
+}
+
+const fn one(class: &'static str, apply: fn(&Tensor) -> Result<Tensor>) -> Kind {
+    Kind { class, module: "keras.src.ops.numpy", apply: Apply::One(apply) }
+}
+
+static ADD: Kind = two("Add", |a, b| a.add(b));
+static SUBTRACT: Kind = two("Subtract", |a, b| a.subtract(b));
+static MULTIPLY: Kind = two("Multiply", |a, b| a.multiply(b));
+static DIVIDE: Kind = two("TrueDivide", |a, b| a.divide(b));
+static NEGATIVE: Kind = one("Negative", |x| x.negative());
+
+/// What a model's JSON may name beside these.
+#[cfg(feature = "json")]
+static MORE: [Kind; 14] = [
+    two("Divide", |a, b| a.divide(b)),
+    two("Maximum", |a, b| a.maximum(b)),
+    two("Minimum", |a, b| a.minimum(b)),
+    two("NotEqual", |a, b| a.not_equal(b)),
+    two("Equal", |a, b| a.equal(b)),
+    one("Absolute", |x| x.abs()),
+    one("Square", |x| x.square()),
+    one("Sqrt", |x| x.sqrt()),
+    one("Exp", |x| x.exp()),
+    one("Log", |x| x.log()),
+    one("Tanh", |x| x.tanh()),
+    Kind { class: "Relu", module: "keras.src.ops.nn", apply: Apply::One(|x| x.relu()) },
+    Kind { class: "Sigmoid", module: "keras.src.ops.nn", apply: Apply::One(|x| x.sigmoid()) },
+    Kind { class: "Silu", module: "keras.src.ops.nn", apply: Apply::One(|x| x.silu()) },
+];
+
+/// The operator of Keras's class `class`, as a layer called `name`.
+#[cfg(feature = "json")]
+pub(crate) fn operator(
+    name: &str,
+    class: &str,
+    number: Option<(f32, bool)>,
+) -> Result<std::sync::Arc<Operation>> {
+    let all = || [&ADD, &SUBTRACT, &MULTIPLY, &DIVIDE, &NEGATIVE].into_iter().chain(&MORE);
+    let Some(kind) = all().find(|kind| kind.class == class) else {
+        let known: Vec<&str> = all().map(|kind| kind.class).collect();
+        return Err(Error::Data(message!(
+            "from_json: there is no operator '{class}'. The known ones are {}.",
+            known.join(", ")
+        )));
+    };
+    Ok(std::sync::Arc::new(Operation::new(Some(name), Arithmetic { kind, number })))
+}
+
+impl Trackable for Arithmetic {
+    fn track(&self, _parts: &mut Parts<'_>) {}
+
+    fn kind(&self) -> &'static str {
+        self.kind.class
+    }
+}
+
+impl Callable for Arithmetic {
+    fn call(
+        &self,
+        inputs: &[Tensor],
+        _masks: &[Option<Tensor>],
+        _cx: Context<'_>,
+    ) -> Result<Vec<Masked>> {
+        let y = match (&self.kind.apply, inputs, self.number) {
+            (Apply::Two(f), [a, b], None) => f(a, b.into())?,
+            (Apply::Two(f), [a], Some((number, false))) => f(a, number.into())?,
+            // In the dtype that the number has beside the tensor.
+            (Apply::Two(f), [a], Some((number, true))) => {
+                let number = Tensor::add(&a.zeros_like()?, number)?;
+                f(&number, a.into())?
+            }
+            (Apply::One(f), [x], None) => f(x)?,
+            _ => {
+                return Err(Error::Shape(message!(
+                    "{}: it was called on {} symbols{}; it takes {}.",
+                    self.kind.class,
+                    inputs.len(),
+                    if self.number.is_some() { " and a number" } else { "" },
+                    if matches!(self.kind.apply, Apply::One(_)) {
+                        "one"
+                    } else {
+                        "two, or one and a number"
+                    }
+                )));
+            }
+        };
+        Ok(vec![(y, None)])
+    }
+
+    fn part(&self) -> &dyn Trackable {
+        self
+    }
+
+    #[cfg(feature = "json")]
+    fn called(&self) -> Result<super::operation::Called> {
+        let Kind { class, module, .. } = *self.kind;
+        Ok(super::operation::Called::Operator { module, class, number: self.number })
+    }
+
+    fn takes_list(&self) -> bool {
+        false
+    }
+}
+
+/// A function as a layer.
+struct Function<F>(F);
+
+impl<F: Send + Sync> Trackable for Function<F> {
+    fn track(&self, _parts: &mut Parts<'_>) {}
+
+    fn kind(&self) -> &'static str {
+        "Lambda"
+    }
+}
+
+impl<F: Fn(&[Tensor]) -> Result<Tensor> + Send + Sync> Callable for Function<F> {
+    fn call(
+        &self,
+        inputs: &[Tensor],
+        _masks: &[Option<Tensor>],
+        _cx: Context<'_>,
+    ) -> Result<Vec<Masked>> {
+        Ok(vec![((self.0)(inputs)?, None)])
+    }
+
+    fn part(&self) -> &dyn Trackable {
+        self
+    }
+
+    #[cfg(feature = "json")]
+    fn called(&self) -> Result<super::operation::Called> {
+        Err(Error::Data(
+            "get_config: a function of the program cannot be written as JSON. Make it a layer of your own with a get_config."
+                .into(),
+        ))
+    }
+
+    fn takes_list(&self) -> bool {
+        true
+    }
+}
+
+fn only(results: Result<Vec<SymbolicTensor>>) -> Result<SymbolicTensor> {
+    results?.pop().ok_or_else(|| Error::Shape("the operation has no result.".into()))
+}
+
+impl SymbolicTensor {
+    fn operator(
+        &self,
+        kind: &'static Kind,
+        other: SymbolicOperand,
+        number_first: bool,
+    ) -> Result<SymbolicTensor> {
+        let (inputs, number) = match other {
+            SymbolicOperand::Symbol(b) => (vec![self.clone(), b], None),
+            SymbolicOperand::Number(number) => (vec![self.clone()], Some((number, number_first))),
+        };
+        only(connect(Operation::new(None, Arithmetic { kind, number }), inputs))
+    }
+
+    /// `self + other`, element by element with broadcasting. The result has no mask.
+    ///
+    /// # Errors
+    /// As [`Tensor::add`].
+    pub fn add(&self, other: impl Into<SymbolicOperand>) -> Result<SymbolicTensor> {
+        self.operator(&ADD, other.into(), false)
+    }
+
+    /// `self - other`, element by element with broadcasting. The result has no mask.
+    ///
+    /// # Errors
+    /// As [`Tensor::subtract`].
+    pub fn subtract(&self, other: impl Into<SymbolicOperand>) -> Result<SymbolicTensor> {
+        self.operator(&SUBTRACT, other.into(), false)
+    }
+
+    /// `self * other`, element by element with broadcasting. The result has no mask.
+    ///
+    /// # Errors
+    /// As [`Tensor::multiply`].
+    pub fn multiply(&self, other: impl Into<SymbolicOperand>) -> Result<SymbolicTensor> {
+        self.operator(&MULTIPLY, other.into(), false)
+    }
+
+    /// `self / other`, element by element with broadcasting. The result has no mask.
+    ///
+    /// # Errors
+    /// As [`Tensor::divide`].
+    pub fn divide(&self, other: impl Into<SymbolicOperand>) -> Result<SymbolicTensor> {
+        self.operator(&DIVIDE, other.into(), false)
+    }
+
+    /// A function of the symbol's tensor, as a layer `name` (`name_1`, ... if there are several). The result has no mask.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::keras::{Functional, INFERENCE, Input, Layer};
+    /// let x = Input::new([2]);
+    /// let model = Functional::new(&x, x.map("square", |x| x.square())?)?;
+    /// let y = model.call(&wgrad::constant([[3.0, 4.0]])?, INFERENCE)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [9.0, 16.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the function.
+    pub fn map(
+        &self,
+        name: &str,
+        f: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Result<SymbolicTensor> {
+        SymbolicTensor::map_all(name, self, move |x| match x {
+            [x] => f(x),
+            _ => Err(Error::Shape("the function has one input.".into())),
+        })
+    }
+
+    /// A function of several symbols' tensors, as a layer `name` (`name_1`, ... if there are several). The result has no
+    /// mask.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::keras::{Input, SymbolicTensor};
+    /// let (a, b) = (Input::new([2, 3]), Input::new([3, 4]));
+    /// let y = SymbolicTensor::map_all("product", [&a, &b], |x| x[0].matmul(&x[1]))?;
+    /// assert_eq!(y.to_string(), "(None, 2, 4) f32");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the function.
+    pub fn map_all(
+        name: &str,
+        xs: impl Symbols,
+        f: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Result<SymbolicTensor> {
+        only(connect(Operation::called(name, Function(f)), xs.symbols()))
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident::$method:ident $kind:ident;)*) => {$(
+        impl<R: Into<SymbolicOperand>> ops::$trait<R> for &SymbolicTensor {
+            type Output = SymbolicTensor;
+
+            /// Panics where the named method returns an error.
+            #[track_caller]
+            fn $method(self, other: R) -> SymbolicTensor {
+                sugar(self.operator(&$kind, other.into(), false))
+            }
+        }
+
+        impl<R: Into<SymbolicOperand>> ops::$trait<R> for SymbolicTensor {
+            type Output = SymbolicTensor;
+
+            /// Panics where the named method returns an error.
+            #[track_caller]
+            fn $method(self, other: R) -> SymbolicTensor {
+                sugar(self.operator(&$kind, other.into(), false))
+            }
+        }
+
+        impl ops::$trait<&SymbolicTensor> for f32 {
+            type Output = SymbolicTensor;
+
+            /// Panics where the named method returns an error.
+            #[track_caller]
+            fn $method(self, other: &SymbolicTensor) -> SymbolicTensor {
+                sugar(other.operator(&$kind, self.into(), true))
+            }
+        }
+    )*};
+}
+operators! {
+    Add::add ADD;
+    Sub::sub SUBTRACT;
+    Mul::mul MULTIPLY;
+    Div::div DIVIDE;
+}
+
+impl ops::Neg for &SymbolicTensor {
+    type Output = SymbolicTensor;
+
+    /// Panics if the dtype has no negative numbers.
+    #[track_caller]
+    fn neg(self) -> SymbolicTensor {
+        let negative = Arithmetic { kind: &NEGATIVE, number: None };
+        sugar(only(connect(Operation::new(None, negative), vec![self.clone()])))
+    }
+}
+
+#[track_caller]
+fn sugar(result: Result<SymbolicTensor>) -> SymbolicTensor {
+    match result {
+        Ok(y) => y,
+        Err(error) => panic!("{error}"),
+    }
+}

@@ -1,0 +1,440 @@
+//! [`Network`]: what lies between symbols, in the order in which it runs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::operation::{Masked, Name, Operation};
+use super::symbol::{Node, Origin, SymbolicTensor};
+use crate::error::{Error, Result, message};
+use crate::keras::Context;
+use crate::keras::layers::in_layer;
+use crate::tensor::Tensor;
+
+/// The layers between inputs and outputs.
+pub(crate) struct Network {
+    /// In the order of Keras's: the farther from the outputs, the earlier.
+    pub(crate) layers: Vec<NetworkLayer>,
+    steps: Vec<Step>,
+    pub(crate) inputs: Vec<SymbolicTensor>,
+    pub(crate) outputs: Vec<SymbolicTensor>,
+    /// The places of the outputs' values.
+    results: Vec<usize>,
+    /// How many values a run makes.
+    values: usize,
+}
+
+/// A layer, or an input, and its calls in the order of the program's.
+pub(crate) struct NetworkLayer {
+    pub(crate) name: String,
+    /// None for an input.
+    pub(crate) operation: Option<Arc<Operation>>,
+    /// For an input, its place among the inputs.
+    pub(crate) input: Option<usize>,
+    pub(crate) calls: Vec<Call>,
+}
+
+/// A call of a layer.
+#[derive(Default)]
+pub(crate) struct Call {
+    pub(crate) inputs: Vec<Link>,
+    /// The mask that the call is given, if not the one that comes with the inputs.
+    pub(crate) mask: Option<Link>,
+    pub(crate) outputs: Vec<SymbolicTensor>,
+}
+
+/// A result of a call of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) layer: usize,
+    pub(crate) call: usize,
+    pub(crate) output: usize,
+}
+
+/// A call as it runs.
+struct Step {
+    operation: Arc<Operation>,
+    layer: usize,
+    inputs: Vec<usize>,
+    mask: Option<usize>,
+    /// Where the results go: this place and those behind it.
+    first: usize,
+    count: usize,
+    /// The values that nobody needs afterwards.
+    last: Vec<usize>,
+}
+
+/// What a run meets: an input of the model, or a call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Item {
+    Input(usize),
+    Call(u64),
+}
+
+/// Items of one layer have one key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum LayerKey {
+    Input(usize),
+    Layer((usize, usize)),
+}
+
+/// The way from the outputs back to the inputs.
+struct Walk<'a> {
+    inputs: HashMap<(u64, usize), usize>,
+    nodes: HashMap<u64, &'a Arc<Node>>,
+    /// Each item behind those that it needs.
+    order: Vec<Item>,
+    /// Layers in the order in which the walk met them.
+    met: HashMap<LayerKey, usize>,
+}
+
+impl<'a> Walk<'a> {
+    fn item(&self, symbol: &SymbolicTensor) -> Item {
+        match self.inputs.get(&symbol.key()) {
+            Some(&at) => Item::Input(at),
+            None => Item::Call(symbol.0.node.id),
+        }
+    }
+
+    fn layer(&self, item: Item) -> LayerKey {
+        match item {
+            Item::Input(at) => LayerKey::Input(at),
+            Item::Call(id) => match self.nodes.get(&id).map(|node| &node.origin) {
+                Some(Origin::Call { operation, .. }) => LayerKey::Layer(operation.identity()),
+                _ => LayerKey::Layer((0, 0)),
+            },
+        }
+    }
+
+    fn needs(&self, item: Item) -> Vec<&'a SymbolicTensor> {
+        match item {
+            Item::Input(_) => Vec::new(),
+            Item::Call(id) => {
+                self.nodes.get(&id).map_or(Vec::new(), |node| node.inputs().collect())
+            }
+        }
+    }
+
+    fn back_from(inputs: &[SymbolicTensor], outputs: &'a [SymbolicTensor]) -> Result<Self> {
+        let inputs: HashMap<_, _> = inputs.iter().enumerate().map(|(i, x)| (x.key(), i)).collect();
+        let mut walk =
+            Walk { inputs, nodes: HashMap::new(), order: Vec::new(), met: HashMap::new() };
+        let mut done: HashSet<Item> = HashSet::new();
+        for (place, output) in outputs.iter().enumerate() {
+            // An item comes twice: the second time those that it needs are in order.
+            let mut open: Vec<(&SymbolicTensor, bool)> = vec![(output, false)];
+            while let Some((symbol, ready)) = open.pop() {
+                let item = walk.item(symbol);
+                if ready {
+                    walk.order.push(item);
+                    continue;
+                }
+                if !done.insert(item) {
+                    continue;
+                }
+                if let Item::Call(id) = item {
+                    if let Origin::Input { name, .. } = &symbol.0.node.origin {
+                        return Err(disconnected(place, name.as_deref(), symbol));
+                    }
+                    walk.nodes.insert(id, &symbol.0.node);
+                }
+                let (key, count) = (walk.layer(item), walk.met.len());
+                walk.met.entry(key).or_insert(count);
+                open.push((symbol, true));
+                open.extend(walk.needs(item).into_iter().rev().map(|input| (input, false)));
+            }
+        }
+        Ok(walk)
+    }
+
+    /// How far from the outputs each layer is; for one that is called several times, the farthest call counts.
+    fn depths(&self) -> HashMap<LayerKey, usize> {
+        let (mut items, mut layers) = (HashMap::new(), HashMap::new());
+        for &item in self.order.iter().rev() {
+            let layer = layers.entry(self.layer(item)).or_insert(0);
+            let depth = (*layer).max(items.get(&item).copied().unwrap_or(0));
+            *layer = depth;
+            for input in self.needs(item) {
+                let known = items.entry(self.item(input)).or_insert(0);
+                *known = (*known).max(depth + 1);
+            }
+        }
+        layers
+    }
+}
+
+fn disconnected(place: usize, name: Option<&str>, input: &SymbolicTensor) -> Error {
+    let what = match name {
+        Some(name) => format!("the input '{name}'"),
+        None => format!("an input {input} without a name"),
+    };
+    Error::Shape(message!(
+        "Functional: output {place} depends on {what}, which is not among the model's inputs. Add it to the inputs."
+    ))
+}
+
+impl Network {
+    pub(super) fn new(inputs: Vec<SymbolicTensor>, outputs: Vec<SymbolicTensor>) -> Result<Self> {
+        check_ends(&inputs, &outputs)?;
+        let walk = Walk::back_from(&inputs, &outputs)?;
+        if let Some(unused) =
+            (0..inputs.len()).find(|&i| !walk.met.contains_key(&LayerKey::Input(i)))
+        {
+            let what = match &inputs[unused].0.node.origin {
+                Origin::Input { name: Some(name), .. } => format!("'{name}'"),
+                _ => inputs[unused].to_string(),
+            };
+            return Err(Error::Shape(message!(
+                "Functional: no output depends on input {unused} ({what}). Leave it out, or use it."
+            )));
+        }
+        let depths = walk.depths();
+        let mut keys: Vec<(LayerKey, usize)> =
+            walk.met.iter().map(|(key, met)| (*key, *met)).collect();
+        keys.sort_by_key(|(key, met)| (std::cmp::Reverse(depths.get(key).copied()), *met));
+        let places: HashMap<LayerKey, usize> =
+            keys.iter().enumerate().map(|(place, (key, _))| (*key, place)).collect();
+
+        let mut layers: Vec<NetworkLayer> = keys
+            .iter()
+            .map(|(key, _)| NetworkLayer {
+                name: String::new(),
+                operation: None,
+                input: if let LayerKey::Input(at) = key { Some(*at) } else { None },
+                calls: Vec::new(),
+            })
+            .collect();
+        // A layer's calls count in the order of the program's.
+        let mut calls: Vec<(u64, usize)> = Vec::new();
+        for &item in &walk.order {
+            let layer = places[&walk.layer(item)];
+            match item {
+                Item::Input(at) => {
+                    layers[layer]
+                        .calls
+                        .push(Call { outputs: vec![inputs[at].clone()], ..Call::default() });
+                }
+                Item::Call(id) => {
+                    if let Origin::Call { operation, .. } = &walk.nodes[&id].origin {
+                        let known = &mut layers[layer].operation;
+                        // The first handle to a shared layer has its name.
+                        if known.as_ref().is_none_or(|known| known.number > operation.number) {
+                            *known = Some(operation.clone());
+                        }
+                    }
+                    calls.push((id, layer));
+                }
+            }
+        }
+        calls.sort_unstable();
+        let mut call_of: HashMap<u64, (usize, usize)> = HashMap::new();
+        for &(id, layer) in &calls {
+            let call = layers[layer].calls.len();
+            layers[layer].calls.push(Call::default());
+            call_of.insert(id, (layer, call));
+        }
+        let link = |symbol: &SymbolicTensor| match walk.item(symbol) {
+            Item::Input(at) => Link { layer: places[&LayerKey::Input(at)], call: 0, output: 0 },
+            Item::Call(id) => {
+                let (layer, call) = call_of[&id];
+                Link { layer, call, output: symbol.0.output }
+            }
+        };
+
+        let mut value_of: HashMap<(Item, usize), usize> = HashMap::new();
+        for at in 0..inputs.len() {
+            value_of.insert((Item::Input(at), 0), at);
+        }
+        let value = |value_of: &HashMap<_, _>, symbol: &SymbolicTensor| -> usize {
+            let item = walk.item(symbol);
+            let output = if let Item::Input(_) = item { 0 } else { symbol.0.output };
+            value_of[&(item, output)]
+        };
+        let mut values = inputs.len();
+        let mut steps: Vec<Step> = Vec::new();
+        for &item in &walk.order {
+            let Item::Call(id) = item else { continue };
+            let Origin::Call { operation, inputs, mask, outputs } = &walk.nodes[&id].origin else {
+                continue;
+            };
+            let (layer, call) = call_of[&id];
+            let known = &mut layers[layer].calls[call];
+            known.inputs = inputs.iter().map(link).collect();
+            known.mask = mask.as_ref().map(link);
+            known.outputs = outputs
+                .iter()
+                .enumerate()
+                .map(|(output, spec)| {
+                    SymbolicTensor::new(walk.nodes[&id].clone(), output, spec.clone())
+                })
+                .collect();
+            steps.push(Step {
+                operation: operation.clone(),
+                layer,
+                inputs: inputs.iter().map(|x| value(&value_of, x)).collect(),
+                mask: mask.as_ref().map(|x| value(&value_of, x)),
+                first: values,
+                count: outputs.len(),
+                last: Vec::new(),
+            });
+            for output in 0..outputs.len() {
+                value_of.insert((item, output), values);
+                values += 1;
+            }
+        }
+        let results: Vec<usize> = outputs.iter().map(|y| value(&value_of, y)).collect();
+        note_last_uses(&mut steps, &results, values);
+        drop(walk);
+        let mut network = Network { layers, steps, inputs, outputs, results, values };
+        network.name_layers()?;
+        Ok(network)
+    }
+
+    /// Gives the layers the names that the program has chosen, and Keras's to the others.
+    fn name_layers(&mut self) -> Result<()> {
+        // The number by which the layer is older than others, whether the program has named it, and the name.
+        let wanted = |layer: &NetworkLayer| -> (u64, bool, String) {
+            match (&layer.operation, layer.input) {
+                (Some(operation), _) => match &operation.name {
+                    Name::Given(name) => (operation.number, true, name.clone()),
+                    Name::Base(name) => (operation.number, false, name.clone()),
+                },
+                (None, at) => {
+                    let node = &self.inputs[at.unwrap_or(0)].0.node;
+                    match &node.origin {
+                        Origin::Input { name: Some(name), .. } => (node.id, true, name.clone()),
+                        _ => (node.id, false, "input_layer".to_string()),
+                    }
+                }
+            }
+        };
+        let wanted: Vec<(u64, bool, String)> = self.layers.iter().map(wanted).collect();
+        let mut taken: HashSet<String> = HashSet::new();
+        for (_, _, name) in wanted.iter().filter(|(_, given, _)| *given) {
+            if name.is_empty() || name.contains('/') {
+                return Err(Error::Data(message!(
+                    "Functional: a layer is called '{name}'; a name has at least one letter, and no '/', which separates \
+                     names in paths."
+                )));
+            }
+            if !taken.insert(name.clone()) {
+                return Err(Error::Data(message!(
+                    "Functional: two layers are called '{name}'. Give each layer a name of its own; to share one layer, \
+                     put it into an Arc and call clones of that."
+                )));
+            }
+        }
+        let mut ages: Vec<usize> = (0..wanted.len()).collect();
+        ages.sort_by_key(|&at| wanted[at].0);
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for at in ages {
+            let (_, given, name) = &wanted[at];
+            if *given {
+                self.layers[at].name = name.clone();
+                continue;
+            }
+            let count = counts.entry(name).or_insert(0);
+            self.layers[at].name = loop {
+                let numbered = if *count == 0 { name.clone() } else { format!("{name}_{count}") };
+                *count += 1;
+                if taken.insert(numbered.clone()) {
+                    break numbered;
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// The results for `inputs`, and their masks.
+    pub(super) fn run(
+        &self,
+        inputs: &[Tensor],
+        masks: &[Option<Tensor>],
+        cx: Context<'_>,
+    ) -> Result<Vec<Masked>> {
+        let mut values: Vec<Option<Masked>> = Vec::with_capacity(self.values);
+        for (i, x) in inputs.iter().enumerate() {
+            values.push(Some((x.clone(), masks.get(i).cloned().flatten())));
+        }
+        values.resize_with(self.values, || None);
+        let lost = || {
+            Error::Shape(
+                "Functional: a layer returned fewer results than when it was added.".into(),
+            )
+        };
+        for step in &self.steps {
+            let (mut tensors, mut masks) = (Vec::new(), Vec::new());
+            for &at in &step.inputs {
+                let (x, mask) = values[at].as_ref().ok_or_else(lost)?;
+                tensors.push(x.clone());
+                masks.push(mask.clone());
+            }
+            if let Some(at) = step.mask {
+                masks = vec![values[at].as_ref().map(|(mask, _)| mask.clone())];
+            }
+            for &at in &step.last {
+                values[at] = None;
+            }
+            let results = step.operation.callable.call(&tensors, &masks, cx);
+            let results = in_layer(&self.layers[step.layer].name, results)?;
+            for (output, result) in results.into_iter().take(step.count).enumerate() {
+                values[step.first + output] = Some(result);
+            }
+        }
+        self.results.iter().map(|&at| values[at].clone().ok_or_else(lost)).collect()
+    }
+
+    /// The symbol of a result.
+    #[cfg(feature = "json")]
+    pub(super) fn symbol(&self, link: &Link) -> &SymbolicTensor {
+        &self.layers[link.layer].calls[link.call].outputs[link.output]
+    }
+
+    /// Where an input stands among the layers.
+    #[cfg(feature = "json")]
+    pub(super) fn input_link(&self, at: usize) -> Option<Link> {
+        let layer = self.layers.iter().position(|layer| layer.input == Some(at))?;
+        Some(Link { layer, call: 0, output: 0 })
+    }
+
+    /// Where an output comes from.
+    pub(crate) fn output_link(&self, at: usize) -> Option<Link> {
+        let wanted = self.outputs.get(at)?;
+        self.layers.iter().enumerate().find_map(|(layer, known)| {
+            known.calls.iter().enumerate().find_map(|(call, known)| {
+                let output = known.outputs.iter().position(|y| y.same(wanted))?;
+                Some(Link { layer, call, output })
+            })
+        })
+    }
+}
+
+fn check_ends(inputs: &[SymbolicTensor], outputs: &[SymbolicTensor]) -> Result<()> {
+    if inputs.is_empty() || outputs.is_empty() {
+        return Err(Error::Shape(message!(
+            "Functional: the model has {} inputs and {} outputs; it needs one of each at least.",
+            inputs.len(),
+            outputs.len()
+        )));
+    }
+    let mut seen = HashSet::new();
+    match inputs.iter().position(|x| !seen.insert(x.key())) {
+        None => Ok(()),
+        Some(twice) => Err(Error::Shape(message!(
+            "Functional: input {twice} ({}) is among the inputs twice. Name each input once.",
+            inputs[twice]
+        ))),
+    }
+}
+
+/// Notes with each step the values that no later step and no result needs.
+fn note_last_uses(steps: &mut [Step], results: &[usize], values: usize) {
+    let mut needed = vec![false; values];
+    results.iter().for_each(|&at| needed[at] = true);
+    for step in steps.iter_mut().rev() {
+        for &at in step.inputs.iter().chain(&step.mask) {
+            if !std::mem::replace(&mut needed[at], true) {
+                step.last.push(at);
+            }
+        }
+    }
+}

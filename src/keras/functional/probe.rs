@@ -1,0 +1,177 @@
+//! Finds out what a layer makes of symbols: it is called on zeros that nobody reads.
+//!
+//! Where sizes are unknown, it is called twice, on two sizes; what differs in the results is unknown, too. The zeros keep
+//! their sizes from layer to layer, so that what is halved here and doubled there fits again.
+
+use std::collections::HashMap;
+
+use super::operation::Callable;
+use super::symbol::{Node, Origin, Probe, SymbolSpec, SymbolicTensor};
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::keras::INFERENCE;
+use crate::keras::trial::trial;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use crate::trackable::shape_text;
+
+/// The sizes that are tried for an unknown batch.
+const BATCH: [usize; 2] = [2, 3];
+
+/// Those for other unknown sizes. If a layer refuses the first (its window is larger, or it takes other multiples, or the
+/// tensors become too large), the next ones are tried.
+const LENGTHS: [[usize; 2]; 5] = [[64, 192], [240, 720], [1024, 3072], [16, 48], [4, 12]];
+
+pub(super) fn of_input(shape: &[Option<usize>], level: usize) -> Probe {
+    let lengths = LENGTHS[level.min(LENGTHS.len() - 1)];
+    let shapes = [0, 1].map(|i| -> Shape {
+        let size = |(axis, size): (usize, &Option<usize>)| {
+            size.unwrap_or(if axis == 0 { BATCH[i] } else { lengths[i] })
+        };
+        shape.iter().enumerate().map(size).collect::<Vec<usize>>().into()
+    });
+    Probe { level, shapes, mask: None }
+}
+
+/// What `callable` returns for `inputs`, whose mask is `mask` if that is not the one that comes with them.
+///
+/// # Errors
+/// Those of the layer; [`Error::Shape`] if a result's rank or the number of results depends on unknown sizes.
+pub(super) fn results(
+    callable: &dyn Callable,
+    inputs: &[SymbolicTensor],
+    mask: Option<&SymbolicTensor>,
+) -> Result<Vec<SymbolSpec>> {
+    let all: Vec<&SymbolicTensor> = inputs.iter().chain(mask).collect();
+    let lengths: Vec<usize> =
+        all.iter().filter(|x| x.has_lengths()).map(|x| x.spec().probe.level).collect();
+    // Inputs that were tried with other sizes than the first are tried with these at once.
+    let start = lengths.iter().copied().max().unwrap_or(0);
+    let others = (0..LENGTHS.len()).filter(|&level| level != start && !lengths.is_empty());
+    let mut first_error = None;
+    for level in std::iter::once(start).chain(others) {
+        let tried = at_level(&all, level).and_then(|mut probes| {
+            let mask_probe = mask.and_then(|_| probes.pop());
+            let dtypes: Vec<DType> = inputs.iter().map(SymbolicTensor::dtype).collect();
+            call(callable, &probes, &dtypes, mask_probe.as_ref())
+        });
+        match tried {
+            Ok(pairs) => return join_all(pairs, level),
+            Err(error) => {
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    Err(first_error.unwrap_or_else(|| Error::Shape("the layer has no result.".into())))
+}
+
+/// The probes of `symbols` with the sizes of `level`. Those of another level are found from their inputs on.
+fn at_level(symbols: &[&SymbolicTensor], level: usize) -> Result<Vec<Probe>> {
+    let fits = |x: &SymbolicTensor| !x.has_lengths() || x.spec().probe.level == level;
+    let mut known = Known::new();
+    if !symbols.iter().all(|x| fits(x)) {
+        for node in SymbolicTensor::nodes_before(symbols.iter().copied()) {
+            for (output, probe) in node_probes(node, &known, level)?.into_iter().enumerate() {
+                known.insert((node.id, output), probe);
+            }
+        }
+    }
+    let of = |x: &&SymbolicTensor| known.get(&x.key()).unwrap_or(&x.spec().probe).clone();
+    Ok(symbols.iter().map(of).collect())
+}
+
+/// The probes of symbols, by their keys.
+type Known = HashMap<(u64, usize), Probe>;
+
+fn node_probes(node: &Node, known: &Known, level: usize) -> Result<Vec<Probe>> {
+    let of = |x: &SymbolicTensor| known.get(&x.key()).unwrap_or(&x.spec().probe).clone();
+    match &node.origin {
+        Origin::Input { shape, .. } => Ok(vec![of_input(shape, level)]),
+        Origin::Call { operation, inputs, mask, .. } => {
+            let probes: Vec<Probe> = inputs.iter().map(of).collect();
+            let dtypes: Vec<DType> = inputs.iter().map(SymbolicTensor::dtype).collect();
+            let mask = mask.as_ref().map(of);
+            let pairs = call(&operation.callable, &probes, &dtypes, mask.as_ref())?;
+            Ok(join_all(pairs, level)?.into_iter().map(|spec| spec.probe).collect())
+        }
+    }
+}
+
+/// A shape, a dtype, and the shape of the mask.
+type Seen = (Shape, DType, Option<Shape>);
+
+/// What a layer returns for the one size and for the other.
+type Pair = [Vec<Seen>; 2];
+
+fn call(
+    callable: &dyn Callable,
+    inputs: &[Probe],
+    dtypes: &[DType],
+    mask: Option<&Probe>,
+) -> Result<Pair> {
+    let fixed = inputs.iter().chain(mask).all(|probe| probe.shapes[0] == probe.shapes[1]);
+    let run = |i: usize| trial(|| call_on_zeros(callable, inputs, dtypes, mask, i));
+    let first = run(0)?;
+    let second = if fixed { first.clone() } else { run(1)? };
+    Ok([first, second])
+}
+
+fn join_all([first, second]: Pair, level: usize) -> Result<Vec<SymbolSpec>> {
+    if first.len() != second.len() {
+        return Err(Error::Shape(message!(
+            "the layer returns {} results for one size of its input and {} for another; a layer of a model always \
+             returns the same number.",
+            first.len(),
+            second.len()
+        )));
+    }
+    first.into_iter().zip(second).map(|pair| join(pair, level)).collect()
+}
+
+fn call_on_zeros(
+    callable: &dyn Callable,
+    inputs: &[Probe],
+    dtypes: &[DType],
+    mask: Option<&Probe>,
+    i: usize,
+) -> Result<Vec<Seen>> {
+    let zeros = |shape: &Shape, dtype: DType| match dtype {
+        DType::Bool => Tensor::full_of(shape, false, dtype),
+        DType::F32 | DType::F16 => Tensor::full_of(shape, 0.0, dtype),
+        _ => Tensor::full_of(shape, 0, dtype),
+    };
+    let of_mask = |shapes: &[Shape; 2]| zeros(&shapes[i], DType::Bool);
+    let tensors: Vec<Tensor> = inputs
+        .iter()
+        .zip(dtypes)
+        .map(|(probe, &dtype)| zeros(&probe.shapes[i], dtype))
+        .collect::<Result<_>>()?;
+    let masks: Vec<Option<Tensor>> = match mask {
+        Some(mask) => vec![Some(of_mask(&mask.shapes)?)],
+        None => inputs
+            .iter()
+            .map(|probe| probe.mask.as_ref().map(of_mask).transpose())
+            .collect::<Result<_>>()?,
+    };
+    let results = callable.call(&tensors, &masks, INFERENCE)?;
+    let seen = |(y, mask): &(Tensor, Option<Tensor>)| {
+        let mask = mask.as_ref().map(|mask| Shape::new(mask.shape()));
+        (Shape::new(y.shape()), y.dtype(), mask)
+    };
+    Ok(results.iter().map(seen).collect())
+}
+
+fn join((a, b): (Seen, Seen), level: usize) -> Result<SymbolSpec> {
+    let sizes = |shape: &Shape| shape.iter().copied().map(Some).collect::<Vec<_>>();
+    if a.0.len() != b.0.len() {
+        return Err(Error::Shape(message!(
+            "the layer's result is {} for one size of its input and {} for another; a layer of a model always returns \
+             the same number of axes.",
+            shape_text(&sizes(&a.0)),
+            shape_text(&sizes(&b.0))
+        )));
+    }
+    let shape = a.0.iter().zip(b.0.iter()).map(|(a, b)| (a == b).then_some(*a)).collect();
+    let probe = Probe { level, shapes: [a.0, b.0], mask: a.2.zip(b.2).map(|(a, b)| [a, b]) };
+    Ok(SymbolSpec { shape, dtype: a.1, probe })
+}

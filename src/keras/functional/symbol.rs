@@ -1,0 +1,226 @@
+//! [`SymbolicTensor`]: a result of which only shape and dtype are known.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use super::operation::{Operation, fresh_number};
+use crate::dtype::DType;
+use crate::shape::Shape;
+use crate::trackable::shape_text;
+
+/// A shape in which some sizes may be unknown: `[28, 28, 1]`, `[None, Some(64)]`, `()` for no axes, slices and vectors of
+/// them convert to it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct PartialShape(pub(crate) Vec<Option<usize>>);
+
+impl PartialShape {
+    /// The sizes.
+    pub fn sizes(&self) -> &[Option<usize>] {
+        &self.0
+    }
+}
+
+impl From<()> for PartialShape {
+    fn from((): ()) -> Self {
+        PartialShape::default()
+    }
+}
+
+impl From<crate::shape::Shape> for PartialShape {
+    fn from(sizes: crate::shape::Shape) -> Self {
+        sizes[..].into()
+    }
+}
+
+macro_rules! sizes {
+    ($([$($n:ident)?] $list:ty, $partial:ty;)*) => {$(
+        impl$(<const $n: usize>)? From<$list> for PartialShape {
+            fn from(sizes: $list) -> Self {
+                PartialShape(sizes.iter().copied().map(Some).collect())
+            }
+        }
+
+        impl$(<const $n: usize>)? From<$partial> for PartialShape {
+            fn from(sizes: $partial) -> Self {
+                PartialShape(sizes.to_vec())
+            }
+        }
+    )*};
+}
+sizes! {
+    [N] [usize; N], [Option<usize>; N];
+    [] &[usize], &[Option<usize>];
+    [] Vec<usize>, Vec<Option<usize>>;
+}
+
+/// The result of a layer that was called on symbols: its shape and dtype, and how it came about. `None` in a shape is a
+/// size that varies from call to call, such as the batch's.
+///
+/// Layers take symbols by [`LayerExt::on`](super::LayerExt::on); [`Functional`](super::Functional) makes a model of what
+/// lies between symbols. A clone is the same symbol.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::keras::{Input, LayerExt, layers::Dense};
+/// let x = Input::new([None, Some(16)]);
+/// let y = Dense::new(8).on(&x)?;
+/// assert_eq!(y.shape(), [None, None, Some(8)]);
+/// assert_eq!(y.to_string(), "(None, None, 8) f32");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SymbolicTensor(pub(super) Arc<Symbol>);
+
+pub(super) struct Symbol {
+    pub(super) node: Arc<Node>,
+    /// Which of the node's results it is.
+    pub(super) output: usize,
+    pub(super) spec: SymbolSpec,
+}
+
+/// What is known of a symbol.
+#[derive(Clone)]
+pub(super) struct SymbolSpec {
+    pub(super) shape: Vec<Option<usize>>,
+    pub(super) dtype: DType,
+    pub(super) probe: Probe,
+}
+
+/// The shapes that a result has if unknown sizes are one thing, and if they are another.
+#[derive(Clone, PartialEq)]
+pub(super) struct Probe {
+    /// Which sizes were taken for unknown ones: a place in `probe::LENGTHS`.
+    pub(super) level: usize,
+    pub(super) shapes: [Shape; 2],
+    /// The same of the result's mask, if it has one.
+    pub(super) mask: Option<[Shape; 2]>,
+}
+
+/// Where symbols come from.
+pub(super) struct Node {
+    /// Nodes count up in the order in which they are made.
+    pub(super) id: u64,
+    pub(super) origin: Origin,
+}
+
+pub(super) enum Origin {
+    Input {
+        name: Option<String>,
+        shape: Vec<Option<usize>>,
+    },
+    Call {
+        operation: Arc<Operation>,
+        inputs: Vec<SymbolicTensor>,
+        mask: Option<SymbolicTensor>,
+        outputs: Vec<SymbolSpec>,
+    },
+}
+
+impl Node {
+    pub(super) fn new(origin: Origin) -> Arc<Self> {
+        Arc::new(Node { id: fresh_number(), origin })
+    }
+
+    /// The symbols that the node is computed from.
+    pub(super) fn inputs(&self) -> impl DoubleEndedIterator<Item = &SymbolicTensor> {
+        let (inputs, mask) = match &self.origin {
+            Origin::Input { .. } => (&[][..], None),
+            Origin::Call { inputs, mask, .. } => (&inputs[..], mask.as_ref()),
+        };
+        inputs.iter().chain(mask)
+    }
+}
+
+/// A chain of calls of any length goes without a call of `drop` inside another for each.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut left: Vec<SymbolicTensor> = Vec::new();
+        let take = |origin: &mut Origin, left: &mut Vec<SymbolicTensor>| {
+            if let Origin::Call { inputs, mask, .. } = origin {
+                left.append(inputs);
+                left.extend(mask.take());
+            }
+        };
+        take(&mut self.origin, &mut left);
+        while let Some(symbol) = left.pop() {
+            let Some(symbol) = Arc::into_inner(symbol.0) else { continue };
+            if let Some(mut node) = Arc::into_inner(symbol.node) {
+                take(&mut node.origin, &mut left);
+            }
+        }
+    }
+}
+
+impl SymbolicTensor {
+    pub(super) fn new(node: Arc<Node>, output: usize, spec: SymbolSpec) -> Self {
+        SymbolicTensor(Arc::new(Symbol { node, output, spec }))
+    }
+
+    /// The sizes of the axes, the batch first; `None` where they vary.
+    pub fn shape(&self) -> &[Option<usize>] {
+        &self.0.spec.shape
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.0.spec.dtype
+    }
+
+    /// How many axes there are.
+    pub fn rank(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// True if both are one symbol.
+    pub(super) fn same(&self, other: &SymbolicTensor) -> bool {
+        self.key() == other.key()
+    }
+
+    /// The node and which of its results this is.
+    pub(super) fn key(&self) -> (u64, usize) {
+        (self.0.node.id, self.0.output)
+    }
+
+    pub(super) fn spec(&self) -> &SymbolSpec {
+        &self.0.spec
+    }
+
+    /// Whether sizes beside the batch's are unknown.
+    pub(super) fn has_lengths(&self) -> bool {
+        self.shape().iter().skip(1).any(Option::is_none)
+    }
+
+    /// The nodes that lead to `ends`, each behind those that it is computed from.
+    pub(super) fn nodes_before<'a>(
+        ends: impl IntoIterator<Item = &'a SymbolicTensor>,
+    ) -> Vec<&'a Arc<Node>> {
+        let (mut order, mut done) = (Vec::new(), HashSet::new());
+        // A node comes twice: the second time its inputs are in order.
+        let mut open: Vec<(&Arc<Node>, bool)> =
+            ends.into_iter().map(|symbol| (&symbol.0.node, false)).collect();
+        while let Some((node, ready)) = open.pop() {
+            if ready {
+                order.push(node);
+            } else if done.insert(node.id) {
+                open.push((node, true));
+                open.extend(node.inputs().map(|input| (&input.0.node, false)));
+            }
+        }
+        order
+    }
+}
+
+impl fmt::Display for SymbolicTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", shape_text(self.shape()), self.dtype())
+    }
+}
+
+impl fmt::Debug for SymbolicTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SymbolicTensor({self})")
+    }
+}

@@ -1,0 +1,99 @@
+//! Models as JSON in the format of Keras 3: what `model.to_json()` writes here Keras reads, and the other way round.
+//!
+//! A file holds the layers, their options and how they are connected, and no weights.
+
+mod custom;
+mod read;
+
+pub use custom::CustomObjects;
+
+use serde_json::Value;
+
+use super::layers::{Layer, written};
+use super::{Functional, Sequential};
+use crate::error::{Error, Result, message};
+use crate::tensor::Tensor;
+
+fn parse(text: &str) -> Result<Value> {
+    serde_json::from_str(text).map_err(|error| {
+        Error::Data(message!("from_json: the text is no JSON that can be read: {error}."))
+    })
+}
+
+impl Sequential {
+    /// The model as JSON in Keras's format, without its weights.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Trackable, keras::{Activation, Sequential, layers::Dense}};
+    /// let model = Sequential::new().add(Dense::new(8).activation(Activation::Relu)).add(Dense::new(2));
+    /// model.build([1, 4])?;
+    /// let copy = Sequential::from_json(&model.to_json()?)?;
+    /// copy.set_weights(&model.get_weights()?)?;
+    /// assert_eq!(copy.summary(), model.summary());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if a layer is a function of the program, or a program's own that has no `get_config`.
+    pub fn to_json(&self) -> Result<String> {
+        Ok(written(&self.get_config()?, None, None).to_string())
+    }
+
+    /// The model that the JSON of Keras or of [`Sequential::to_json`] describes. If it says what the input is, the model
+    /// has its weights; they start anew.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the text is no such model, or a layer is unknown; else those of the layers.
+    pub fn from_json(text: &str) -> Result<Self> {
+        Sequential::from_json_with(text, &CustomObjects::new())
+    }
+
+    /// As [`Sequential::from_json`], with layers of the program's own.
+    ///
+    /// # Errors
+    /// As [`Sequential::from_json`].
+    pub fn from_json_with(text: &str, custom: &CustomObjects) -> Result<Self> {
+        read::sequential(&parse(text)?, custom)
+    }
+}
+
+impl Functional {
+    /// The model as JSON in Keras's format, without its weights.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if a layer is a function of the program, or a program's own that has no `get_config`.
+    pub fn to_json(&self) -> Result<String> {
+        Ok(written(&Layer::<Tensor>::get_config(self)?, None, None).to_string())
+    }
+
+    /// The model that the JSON of Keras or of [`Functional::to_json`] describes. The weights start anew.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Trackable, keras::{Functional, Input, LayerExt, layers::Dense}};
+    /// let x = Input::new([4]);
+    /// let y = Dense::new(4).on(&x)?.add(&x)?;
+    /// let model = Functional::new(&x, &y)?;
+    /// let copy = Functional::from_json(&model.to_json()?)?;
+    /// copy.set_weights(&model.get_weights()?)?;
+    /// assert_eq!(copy.summary(), model.summary());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the text is no such model, or a layer is unknown; else those of the layers.
+    pub fn from_json(text: &str) -> Result<Self> {
+        Functional::from_json_with(text, &CustomObjects::new())
+    }
+
+    /// As [`Functional::from_json`], with layers of the program's own.
+    ///
+    /// # Errors
+    /// As [`Functional::from_json`].
+    pub fn from_json_with(text: &str, custom: &CustomObjects) -> Result<Self> {
+        read::functional(&parse(text)?, custom)
+    }
+}

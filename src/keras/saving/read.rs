@@ -1,0 +1,461 @@
+//! Reads models. Nothing of a text is believed: what is missing, unknown, or in a circle is told.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::custom::CustomObjects;
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::keras::functional::{Operation, connect_shared, operation_of, operator};
+use crate::keras::layers::{AnyLayer, any_from_config, in_layer, with_others};
+use crate::keras::{Config, Functional, Input, PartialShape, Sequential, SymbolicTensor};
+use crate::trackable::Trackable;
+
+fn wrong(text: String) -> Error {
+    Error::Data(message!("from_json: {text}"))
+}
+
+/// What a value is, short enough for a message.
+fn shown(value: &Value) -> String {
+    let mut text = value.to_string();
+    if let Some((end, _)) = text.char_indices().nth(60) {
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
+}
+
+fn text<'a>(value: &'a Value, key: &str, what: &str) -> Result<&'a str> {
+    value
+        .get(key)
+        .and_then(Value::as_str)
+        .ok_or_else(|| wrong(format!("{what} has no '{key}'; it must be a text.")))
+}
+
+fn list<'a>(value: &'a Value, key: &str, what: &str) -> Result<&'a [Value]> {
+    let list = value.get(key).and_then(Value::as_array);
+    list.map(|list| &list[..])
+        .ok_or_else(|| wrong(format!("{what} has no '{key}'; it must be a list.")))
+}
+
+/// The config of an object of this class.
+fn config_of<'a>(value: &'a Value, class: &str) -> Result<&'a Value> {
+    let found = text(value, "class_name", "the model")?;
+    if found != class {
+        return Err(wrong(format!(
+            "the text describes a {found}, and a {class} was asked for. Call {found}::from_json."
+        )));
+    }
+    value.get("config").ok_or_else(|| wrong(format!("the {class} has no 'config'.")))
+}
+
+pub(super) fn sequential(value: &Value, custom: &CustomObjects) -> Result<Sequential> {
+    let config = config_of(value, "Sequential")?;
+    scoped(custom, || sequential_of(config))
+}
+
+pub(super) fn functional(value: &Value, custom: &CustomObjects) -> Result<Functional> {
+    // What Keras calls a model made by `keras.Model(inputs, outputs)`.
+    let class = text(value, "class_name", "the model")?;
+    let config = config_of(value, if class == "Model" { "Model" } else { "Functional" })?;
+    scoped(custom, || functional_of(config, custom))
+}
+
+/// Runs `f`, in which layers that hold layers find the program's own and models, too.
+fn scoped<R>(custom: &CustomObjects, f: impl FnOnce() -> Result<R>) -> Result<R> {
+    let custom = custom.clone();
+    let others = move |config: &Config| -> Option<Result<AnyLayer>> {
+        Some(special(config, &custom)?.and_then(|special| match special {
+            Special::Layer(layer) => Ok(layer),
+            Special::Functional(model) => Ok(AnyLayer::One(Box::new(model))),
+        }))
+    };
+    with_others(Rc::new(others), f)
+}
+
+/// What is no layer of the library's own.
+enum Special {
+    Layer(AnyLayer),
+    Functional(Functional),
+}
+
+fn special(config: &Config, custom: &CustomObjects) -> Option<Result<Special>> {
+    if let Some(made) = custom.make(config) {
+        return Some(made.map(Special::Layer));
+    }
+    let options = Value::Object(config.options().clone());
+    match config.class() {
+        "Sequential" => {
+            let model = sequential_of(&options);
+            Some(model.map(|model| Special::Layer(AnyLayer::One(Box::new(model)))))
+        }
+        "Functional" | "Model" => Some(functional_of(&options, custom).map(Special::Functional)),
+        _ => None,
+    }
+}
+
+/// The class and options of a layer.
+fn layer_config(value: &Value) -> Result<Config> {
+    let class = text(value, "class_name", "a layer")?;
+    // A program's own layers are registered as `package>Class`.
+    let class = class.rsplit('>').next().unwrap_or(class);
+    let options = value.get("config").and_then(Value::as_object).cloned();
+    let options = options.ok_or_else(|| wrong(format!("a layer {class} has no 'config'.")))?;
+    Ok(Config::of(class, options))
+}
+
+fn name_of(value: &Value) -> Option<&str> {
+    value.get("name").or_else(|| value.pointer("/config/name")).and_then(Value::as_str)
+}
+
+fn is_frozen(value: &Value) -> bool {
+    value.pointer("/config/trainable") == Some(&Value::Bool(false))
+}
+
+fn sizes(value: &Value) -> Option<PartialShape> {
+    let size = |size: &Value| match size {
+        Value::Null => Some(None),
+        size => Some(Some(usize::try_from(size.as_u64()?).ok()?)),
+    };
+    let sizes: Option<Vec<Option<usize>>> = value.as_array()?.iter().map(size).collect();
+    sizes.map(PartialShape::from)
+}
+
+/// What an `InputLayer` describes.
+fn input_of(value: &Value, name: Option<&str>) -> Result<Input> {
+    let told = |key: &str| value.pointer(&format!("/config/{key}"));
+    let shape = told("batch_shape").or_else(|| told("batch_input_shape")).ok_or_else(|| {
+        wrong("an InputLayer has no 'batch_shape', such as [null, 28, 28, 1].".to_string())
+    })?;
+    let shape = sizes(shape).ok_or_else(|| {
+        wrong(format!("'batch_shape' is {}; it must be a list of sizes and null.", shown(shape)))
+    })?;
+    let dtype = told("dtype").and_then(Value::as_str).unwrap_or("float32");
+    let dtype = match dtype {
+        // Keras counts in 64 bits where the device has 32.
+        "int64" => DType::I32,
+        "uint64" => DType::U32,
+        "float64" => DType::F32,
+        name => DType::ALL.into_iter().find(|dtype| dtype.tensorflow_name() == name).ok_or_else(
+            || wrong(format!("an InputLayer has the dtype '{name}', which the device has not.")),
+        )?,
+    };
+    let input = Input::batch_shape(shape).dtype(dtype);
+    Ok(match name {
+        Some(name) => input.name(name),
+        None => input,
+    })
+}
+
+fn sequential_of(config: &Value) -> Result<Sequential> {
+    let mut model = Sequential::new();
+    if let Some(name) = config.get("name").and_then(Value::as_str) {
+        model = model.name(name);
+    }
+    let mut shape = config.get("build_input_shape").and_then(sizes);
+    let mut frozen = Vec::new();
+    for value in list(config, "layers", "the Sequential")? {
+        let options = layer_config(value)?;
+        if options.class() == "InputLayer" {
+            let input = input_of(value, None)?;
+            shape = Some(PartialShape::from(input.shape()));
+            continue;
+        }
+        let name = name_of(value);
+        let layer = match in_layer(name.unwrap_or(options.class()), any_from_config(&options))? {
+            AnyLayer::One(layer) => layer,
+            AnyLayer::Many(_) => {
+                return Err(wrong(format!(
+                    "a {} takes several inputs, so it cannot stand in a Sequential.",
+                    options.class()
+                )));
+            }
+        };
+        frozen.push(is_frozen(value));
+        model = match name {
+            Some(name) => model.add_named(name, layer),
+            None => model.add(layer),
+        };
+    }
+    for ((_, layer), _) in model.layers().zip(frozen).filter(|(_, frozen)| *frozen) {
+        layer.set_trainable(false);
+    }
+    if config.get("trainable") == Some(&Value::Bool(false)) {
+        model.set_trainable(false);
+    }
+    if let Some(shape) = shape {
+        model.build(shape)?;
+    }
+    Ok(model)
+}
+
+/// A layer of a functional model as it is read.
+struct Made<'a> {
+    name: &'a str,
+    what: What,
+    /// Its calls that are yet to be made.
+    calls: Vec<Wanted>,
+    results: Vec<Vec<SymbolicTensor>>,
+    frozen: bool,
+}
+
+enum What {
+    Input(Input),
+    Layer(Arc<Operation>),
+    /// An operator of this class.
+    Operator(String),
+}
+
+/// A result of a layer that a call takes.
+#[derive(Clone, Copy, PartialEq)]
+struct Taken {
+    layer: usize,
+    call: usize,
+    output: usize,
+}
+
+/// A call of a layer as the text describes it.
+#[derive(Default)]
+struct Wanted {
+    inputs: Vec<Taken>,
+    mask: Option<Taken>,
+    /// A number among the arguments, and whether it comes first.
+    number: Option<(f32, bool)>,
+}
+
+fn functional_of(config: &Value, custom: &CustomObjects) -> Result<Functional> {
+    let values = list(config, "layers", "the Functional")?;
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (at, value) in values.iter().enumerate() {
+        let name = name_of(value).ok_or_else(|| wrong("a layer has no 'name'.".to_string()))?;
+        if places.insert(name, at).is_some() {
+            return Err(wrong(format!("two layers are called '{name}'.")));
+        }
+    }
+    let mut layers: Vec<Made<'_>> = Vec::new();
+    for value in values {
+        let name = name_of(value).unwrap_or_default();
+        let what = in_layer(name, what_of(value, name, custom))?;
+        let mut made =
+            Made { name, what, calls: Vec::new(), results: Vec::new(), frozen: is_frozen(value) };
+        if let What::Input(input) = &made.what {
+            made.results.push(vec![(**input).clone()]);
+        } else {
+            let nodes = list(value, "inbound_nodes", &format!("the layer '{name}'"))?;
+            made.calls = nodes
+                .iter()
+                .map(|node| in_layer(name, wanted(node, &places)))
+                .collect::<Result<_>>()?;
+        }
+        layers.push(made);
+    }
+    call_all(&mut layers)?;
+    for layer in layers.iter().filter(|layer| layer.frozen) {
+        if let What::Layer(operation) = &layer.what {
+            operation.callable.part().set_trainable(false);
+        }
+    }
+    let ends = |key: &str| -> Result<Vec<SymbolicTensor>> {
+        let value =
+            config.get(key).ok_or_else(|| wrong(format!("the Functional has no '{key}'.")))?;
+        let mut found = Vec::new();
+        end_list(value, &places, &mut found)?;
+        found
+            .into_iter()
+            .map(|mut taken| {
+                // Keras counts the calls of a functional model in another one from 1.
+                if let What::Layer(operation) = &layers[taken.layer].what {
+                    taken.call -= usize::from(
+                        (operation.callable.part().kind() == "Functional") && taken.call > 0,
+                    );
+                }
+                result(&layers, taken).cloned().ok_or_else(|| {
+                    wrong(format!(
+                        "'{key}' names result {} of call {} of '{}', which has none.",
+                        taken.output, taken.call, layers[taken.layer].name
+                    ))
+                })
+            })
+            .collect()
+    };
+    let model = Functional::new(ends("input_layers")?, ends("output_layers")?)?;
+    if config.get("trainable") == Some(&Value::Bool(false)) {
+        model.set_trainable(false);
+    }
+    Ok(match config.get("name").and_then(Value::as_str) {
+        Some(name) => model.name(name),
+        None => model,
+    })
+}
+
+fn what_of(value: &Value, name: &str, custom: &CustomObjects) -> Result<What> {
+    let config = layer_config(value)?;
+    if config.class() == "InputLayer" {
+        return input_of(value, Some(name)).map(What::Input);
+    }
+    let module = value.get("module").and_then(Value::as_str).unwrap_or_default();
+    if module.starts_with("keras.src.ops") || module.starts_with("keras.ops") {
+        return Ok(What::Operator(config.class().to_string()));
+    }
+    let made = match special(&config, custom) {
+        Some(made) => made?,
+        None => Special::Layer(any_from_config(&config)?),
+    };
+    Ok(What::Layer(match made {
+        Special::Layer(layer) => operation_of(name, layer),
+        Special::Functional(model) => model.into_operation(name),
+    }))
+}
+
+/// `["dense", 0, 0]`.
+fn taken(value: &Value, places: &HashMap<&str, usize>) -> Result<Option<Taken>> {
+    let Some([name, call, output]) = value.as_array().map(Vec::as_slice) else { return Ok(None) };
+    let (Some(name), Some(call), Some(output)) = (name.as_str(), call.as_u64(), output.as_u64())
+    else {
+        return Ok(None);
+    };
+    let layer = places.get(name).copied();
+    let layer = layer
+        .ok_or_else(|| wrong(format!("there is no layer '{name}', whose result is taken.")))?;
+    let (call, output) = (usize::try_from(call), usize::try_from(output));
+    Ok(Some(Taken {
+        layer,
+        call: call.unwrap_or(usize::MAX),
+        output: output.unwrap_or(usize::MAX),
+    }))
+}
+
+/// The results in a list of any form: one, a list, or a map of them.
+fn end_list(value: &Value, places: &HashMap<&str, usize>, found: &mut Vec<Taken>) -> Result<()> {
+    if let Some(taken) = taken(value, places)? {
+        found.push(taken);
+        return Ok(());
+    }
+    match value {
+        Value::Array(list) => list.iter().try_for_each(|value| end_list(value, places, found)),
+        Value::Object(map) => map.values().try_for_each(|value| end_list(value, places, found)),
+        _ => Err(wrong(format!("{} is no result such as [\"dense\", 0, 0].", shown(value)))),
+    }
+}
+
+/// The tensors and numbers among the arguments of a call.
+fn arguments(value: &Value, places: &HashMap<&str, usize>, wanted: &mut Wanted) -> Result<()> {
+    match value {
+        Value::Null => Ok(()),
+        Value::Array(list) => list.iter().try_for_each(|value| arguments(value, places, wanted)),
+        Value::Number(number) => {
+            let number = number.as_f64().unwrap_or(f64::NAN) as f32;
+            match wanted.number.replace((number, wanted.inputs.is_empty())) {
+                None => Ok(()),
+                Some(_) => Err(wrong("a call has two numbers among its arguments.".to_string())),
+            }
+        }
+        Value::Object(_)
+            if value.get("class_name").and_then(Value::as_str) == Some("__keras_tensor__") =>
+        {
+            wanted.inputs.push(tensor(value, places)?);
+            Ok(())
+        }
+        other => {
+            Err(wrong(format!("an argument of a call is {}, which cannot be read.", shown(other))))
+        }
+    }
+}
+
+fn tensor(value: &Value, places: &HashMap<&str, usize>) -> Result<Taken> {
+    let history = value.pointer("/config/keras_history");
+    let history =
+        history.ok_or_else(|| wrong(format!("{} has no 'keras_history'.", shown(value))))?;
+    taken(history, places)?.ok_or_else(|| {
+        wrong(format!("'keras_history' is {}; it must be like [\"dense\", 0, 0].", shown(history)))
+    })
+}
+
+fn wanted(node: &Value, places: &HashMap<&str, usize>) -> Result<Wanted> {
+    let mut wanted = Wanted::default();
+    arguments(node.get("args").unwrap_or(&Value::Null), places, &mut wanted)?;
+    let kwargs = node.get("kwargs").and_then(Value::as_object);
+    for (key, value) in kwargs.into_iter().flatten() {
+        match (key.as_str(), value) {
+            // Each call here says whether it trains.
+            ("training", _) | (_, Value::Null) => {}
+            ("mask", value) if value.get("class_name").is_some() => {
+                wanted.mask = Some(tensor(value, places)?)
+            }
+            ("inputs" | "x" | "x1" | "x2", value) => arguments(value, places, &mut wanted)?,
+            (key, value) => {
+                return Err(wrong(format!(
+                    "a call has the argument '{key}': {}, which is not known.",
+                    shown(value)
+                )));
+            }
+        }
+    }
+    if wanted.inputs.is_empty() {
+        return Err(wrong("a call takes no result of another layer.".to_string()));
+    }
+    Ok(wanted)
+}
+
+fn result<'m>(layers: &'m [Made<'_>], taken: Taken) -> Option<&'m SymbolicTensor> {
+    layers[taken.layer].results.get(taken.call)?.get(taken.output)
+}
+
+/// Makes all calls, each after those that it takes results of.
+fn call_all(layers: &mut [Made<'_>]) -> Result<()> {
+    // For each call that is not made, as (layer, call), those that wait for it; for each layer, its next call.
+    let mut waiting: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
+    let mut ready: Vec<usize> = (0..layers.len()).rev().collect();
+    while let Some(at) = ready.pop() {
+        let call = layers[at].results.len();
+        if matches!(layers[at].what, What::Input(_)) || call >= layers[at].calls.len() {
+            continue;
+        }
+        let wanted = &layers[at].calls[call];
+        let taken: Vec<Taken> = wanted.inputs.iter().chain(&wanted.mask).copied().collect();
+        if let Some(missing) =
+            taken.iter().find(|taken| layers[taken.layer].results.len() <= taken.call)
+        {
+            waiting.entry((missing.layer, missing.call)).or_default().push(at);
+            continue;
+        }
+        let symbol = |taken: &Taken| {
+            result(layers, *taken).cloned().ok_or_else(|| {
+                wrong(format!(
+                    "'{}' takes result {} of '{}', which has none.",
+                    layers[at].name, taken.output, layers[taken.layer].name
+                ))
+            })
+        };
+        let inputs: Vec<SymbolicTensor> =
+            wanted.inputs.iter().map(symbol).collect::<Result<_>>()?;
+        let mask = wanted.mask.as_ref().map(symbol).transpose()?;
+        let results = match &layers[at].what {
+            What::Input(_) => continue,
+            What::Layer(operation) => connect_shared(operation.clone(), inputs, mask)?,
+            What::Operator(class) => {
+                let operation =
+                    in_layer(layers[at].name, operator(layers[at].name, class, wanted.number))?;
+                connect_shared(operation, inputs, mask)?
+            }
+        };
+        layers[at].results.push(results);
+        ready.extend(waiting.remove(&(at, call)).into_iter().flatten());
+        ready.push(at);
+    }
+    let stuck = layers.iter().find(|layer| {
+        !matches!(layer.what, What::Input(_)) && layer.results.len() < layer.calls.len()
+    });
+    match stuck {
+        None => Ok(()),
+        Some(layer) => Err(wrong(format!(
+            "call {} of '{}' takes results that are never made: the layers are connected in a circle, or one takes a call \
+             that is not there.",
+            layer.results.len(),
+            layer.name
+        ))),
+    }
+}

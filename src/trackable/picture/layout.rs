@@ -1,0 +1,224 @@
+//! Where the boxes and arrows of a picture lie: layers of boxes from top to bottom.
+//!
+//! A part lies one layer below the lowest of those that it takes from. An arrow to the next layer is a curve; a longer
+//! one goes down a lane on the right, beside all boxes.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::Part;
+
+/// Pixels between layers, between boxes of a layer, between lanes, and from a frame to what lies in it.
+const GAP: f64 = 36.0;
+const SIDE: f64 = 28.0;
+const LANE: f64 = 12.0;
+pub(super) const PAD: f64 = 16.0;
+/// The height of a line of text, and the width of a letter.
+pub(super) const LINE: f64 = 18.0;
+const LETTER: f64 = 8.2;
+
+/// Boxes and arrows, from (0, 0) to (width, height).
+#[derive(Default)]
+pub(super) struct Layout<'a> {
+    pub(super) width: f64,
+    pub(super) height: f64,
+    pub(super) boxes: Vec<Placed<'a>>,
+    pub(super) arrows: Vec<Arrow>,
+}
+
+/// A part at its place.
+pub(super) struct Placed<'a> {
+    pub(super) part: &'a Part,
+    pub(super) lines: Vec<String>,
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
+    /// What lies in it, below its title.
+    pub(super) inner: Option<Layout<'a>>,
+}
+
+/// From the foot of a box to the head of another one, or down a lane between them.
+pub(super) struct Arrow {
+    pub(super) from: (f64, f64),
+    /// Where the row of the first box ends, and that of the second begins.
+    pub(super) foot: f64,
+    pub(super) head: f64,
+    pub(super) to: (f64, f64),
+    pub(super) lane: Option<f64>,
+}
+
+/// How wide a text is, about.
+fn text_width(text: &str) -> f64 {
+    text.chars().map(|letter| if letter as u32 >= 0x2e80 { 2.0 * LETTER } else { LETTER }).sum()
+}
+
+pub(super) fn layout(parts: &[Part]) -> Layout<'_> {
+    let layers = layers(parts);
+    let mut boxes: Vec<Placed<'_>> = parts.iter().map(placed).collect();
+    let rows = rows(parts, &layers);
+
+    // Each row is as high as its highest box and stands in the middle.
+    let width = rows.iter().map(|row| row_width(row, &boxes)).fold(0.0, f64::max);
+    let mut y = 0.0;
+    // Where each row begins and ends.
+    let mut spans: Vec<(f64, f64)> = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let mut x = (width - row_width(row, &boxes)) / 2.0;
+        let height = row.iter().map(|&at| boxes[at].height).fold(0.0, f64::max);
+        for &at in row {
+            let placed = &mut boxes[at];
+            placed.x = x;
+            placed.y = y + (height - placed.height) / 2.0;
+            x += placed.width + SIDE;
+        }
+        spans.push((y, y + height));
+        y += height + GAP;
+    }
+    let height = (y - GAP).max(0.0);
+    let span = |at: usize| spans[layers[at]];
+    let (arrows, lanes) = arrows(parts, &layers, &boxes, &span, width);
+    Layout { width: width + lanes, height, boxes, arrows }
+}
+
+fn row_width(row: &[usize], boxes: &[Placed<'_>]) -> f64 {
+    row.iter().map(|&at| boxes[at].width).sum::<f64>() + SIDE * row.len().saturating_sub(1) as f64
+}
+
+fn placed(part: &Part) -> Placed<'_> {
+    let title = part.title();
+    if part.inner.is_empty() {
+        let mut lines = vec![title];
+        let output = part.shapes(false);
+        lines.push(if part.takes() {
+            format!("{} → {output}", part.shapes(true))
+        } else {
+            output
+        });
+        lines.extend(Some(part.parameters()).filter(|text| !text.is_empty()));
+        let width = lines.iter().map(|line| text_width(line)).fold(0.0, f64::max) + 2.0 * PAD;
+        let height = lines.len() as f64 * LINE + PAD;
+        return Placed { part, lines, x: 0.0, y: 0.0, width, height, inner: None };
+    }
+    let inner = layout(&part.inner);
+    let width = inner.width.max(text_width(&title)) + 2.0 * PAD;
+    let height = inner.height + LINE + 2.5 * PAD;
+    Placed { part, lines: vec![title], x: 0.0, y: 0.0, width, height, inner: Some(inner) }
+}
+
+/// The layer of each part, from the top.
+fn layers(parts: &[Part]) -> Vec<usize> {
+    let mut layers = vec![0; parts.len()];
+    for (at, part) in parts.iter().enumerate() {
+        // A layer that is called again takes from one further down, which does not move it.
+        let above = part.from.iter().filter(|&&from| from < at).map(|&from| layers[from] + 1);
+        layers[at] = above.max().unwrap_or(0);
+        // Parts of which nobody says how they follow on each other stand one below the other.
+        if part.row.described.is_none() {
+            layers[at] = at;
+        }
+    }
+    // An input stands just above the first that takes it.
+    let mut first = vec![usize::MAX; parts.len()];
+    for (at, part) in parts.iter().enumerate() {
+        part.from.iter().for_each(|&from| first[from] = first[from].min(layers[at]));
+    }
+    for (at, part) in parts.iter().enumerate() {
+        if part.from.is_empty() && part.row.described.is_some() && first[at] != usize::MAX {
+            layers[at] = first[at].saturating_sub(1);
+        }
+    }
+    layers
+}
+
+/// The parts of each layer from left to right: below what they take from.
+fn rows(parts: &[Part], layers: &[usize]) -> Vec<Vec<usize>> {
+    let count = layers.iter().max().map_or(0, |last| last + 1);
+    let mut rows: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (at, &layer) in layers.iter().enumerate() {
+        rows[layer].push(at);
+    }
+    // Where a part stands in its row, from 0 to 1.
+    let mut place = vec![0.5; parts.len()];
+    for row in &mut rows {
+        let wanted = |at: usize| -> f64 {
+            let above: Vec<f64> = parts[at]
+                .from
+                .iter()
+                .filter(|&&from| layers[from] < layers[at])
+                .map(|&from| place[from])
+                .collect();
+            if above.is_empty() { 0.5 } else { above.iter().sum::<f64>() / above.len() as f64 }
+        };
+        let mut keyed: Vec<(f64, usize)> = row.iter().map(|&at| (wanted(at), at)).collect();
+        keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        *row = keyed.into_iter().map(|(_, at)| at).collect();
+        let length = row.len() as f64;
+        row.iter().enumerate().for_each(|(i, &at)| place[at] = (i as f64 + 0.5) / length);
+    }
+    rows
+}
+
+/// The arrows, and how much room their lanes take on the right.
+fn arrows(
+    parts: &[Part],
+    layers: &[usize],
+    boxes: &[Placed<'_>],
+    span: &dyn Fn(usize) -> (f64, f64),
+    width: f64,
+) -> (Vec<Arrow>, f64) {
+    let mut lanes = Lanes::default();
+    let mut arrows = Vec::new();
+    let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
+    for (to, part) in parts.iter().enumerate() {
+        for (nth, &from) in part.from.iter().enumerate() {
+            pairs.push((from, to, nth));
+        }
+    }
+    // Lanes are given from the top to the bottom.
+    pairs.sort_by_key(|&(from, to, _)| layers[from].min(layers[to]));
+    for (from, to, nth) in pairs {
+        let (start, end) = (&boxes[from], &boxes[to]);
+        let count = parts[to].from.len() as f64;
+        let step = (end.width / (count + 1.0)).min(20.0);
+        let x = end.x + end.width / 2.0 + (nth as f64 - (count - 1.0) / 2.0) * step;
+        let lane = (layers[to] != layers[from] + 1).then(|| {
+            let (top, foot) = (layers[from].min(layers[to]), layers[from].max(layers[to]));
+            width + SIDE / 2.0 + lanes.take(top, foot) as f64 * LANE
+        });
+        arrows.push(Arrow {
+            from: (start.x + start.width / 2.0, start.y + start.height),
+            foot: span(from).1,
+            head: span(to).0,
+            to: (x, end.y),
+            lane,
+        });
+    }
+    let room = if lanes.count == 0 { 0.0 } else { SIDE / 2.0 + lanes.count as f64 * LANE };
+    (arrows, room)
+}
+
+/// Lanes beside the boxes; one is free again below the arrow that had it.
+#[derive(Default)]
+struct Lanes {
+    count: usize,
+    /// Where the arrow in each lane ends.
+    busy: BinaryHeap<Reverse<(usize, usize)>>,
+}
+
+impl Lanes {
+    fn take(&mut self, top: usize, foot: usize) -> usize {
+        let lane = match self.busy.peek() {
+            Some(&Reverse((end, lane))) if end < top => {
+                self.busy.pop();
+                lane
+            }
+            _ => {
+                self.count += 1;
+                self.count - 1
+            }
+        };
+        self.busy.push(Reverse((foot, lane)));
+        lane
+    }
+}

@@ -1,0 +1,99 @@
+//! Pictures of models: boxes for layers, arrows from results to inputs, boxes around the layers of nested models.
+//!
+//! This file makes a tree of the parts; `dot` writes it for Graphviz, `layout` and `svg` draw it.
+
+mod dot;
+mod layout;
+mod svg;
+
+use std::collections::HashMap;
+
+pub(super) use dot::to_dot;
+pub(super) use svg::to_svg;
+
+use super::outline::{Row, rows};
+use super::parts::Track;
+use super::summary::{grouped, shape_text};
+use super::walk::count;
+
+/// A part of a model, with the parts in it if it is a model itself.
+struct Part {
+    row: Row,
+    inner: Vec<Part>,
+    /// The parts beside it, by their places, that its inputs come from.
+    from: Vec<usize>,
+}
+
+impl Part {
+    fn title(&self) -> String {
+        format!("{} ({})", self.row.name, self.row.kind)
+    }
+
+    fn shapes(&self, inputs: bool) -> String {
+        let known = self.row.described.as_ref();
+        let list =
+            known.map_or(&[][..], |known| if inputs { &known.inputs } else { &known.outputs });
+        match list {
+            [] => "?".to_string(),
+            [shape] => shape_text(shape),
+            _ => list.iter().map(|shape| shape_text(shape)).collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// Whether anything comes in; an input of a model only gives.
+    fn takes(&self) -> bool {
+        self.row.described.as_ref().is_some_and(|known| !known.inputs.is_empty())
+    }
+
+    /// `78,500 parameters`; empty if there are none.
+    fn parameters(&self) -> String {
+        match count(&self.row.variables) {
+            0 => String::new(),
+            1 => "1 parameter".to_string(),
+            number => format!("{} parameters", grouped(number)),
+        }
+    }
+}
+
+/// The parts that `track` names.
+fn parts(track: Track<'_>) -> Vec<Part> {
+    // For each depth, the parts of the row above that are complete.
+    let mut open: Vec<Vec<Part>> = vec![Vec::new()];
+    for row in rows(track, true) {
+        close(&mut open, row.depth + 1);
+        // A part may lie in one that is no row, such as a list of another crate's.
+        open.resize_with(row.depth + 1, Vec::new);
+        open[row.depth].push(Part { row, inner: Vec::new(), from: Vec::new() });
+    }
+    close(&mut open, 1);
+    let mut all = open.pop().unwrap_or_default();
+    connect(&mut all);
+    all
+}
+
+/// Gives the parts that are deeper than `depth` rows to the last part above them.
+fn close(open: &mut Vec<Vec<Part>>, depth: usize) {
+    while open.len() > depth {
+        let mut inner = open.pop().unwrap_or_default();
+        // Only a model says what its parts are to each other.
+        if inner.iter().any(|part| part.row.described.is_some()) {
+            connect(&mut inner);
+            if let Some(outer) = open.last_mut().and_then(|parts| parts.last_mut()) {
+                outer.inner = inner;
+            }
+        }
+    }
+}
+
+fn connect(parts: &mut [Part]) {
+    let places: HashMap<String, usize> =
+        parts.iter().enumerate().map(|(at, part)| (part.row.name.clone(), at)).collect();
+    for part in parts {
+        let known = part.row.described.as_ref().map_or(&[][..], |known| &known.from);
+        let mut from: Vec<usize> =
+            known.iter().filter_map(|origin| places.get(&origin.name).copied()).collect();
+        from.sort_unstable();
+        from.dedup();
+        part.from = from;
+    }
+}

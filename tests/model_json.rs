@@ -1,0 +1,262 @@
+//! Models as JSON: Keras's own files are read, ours come back, hostile ones are told.
+
+#![cfg(feature = "json")]
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten};
+use wgrad::keras::{
+    Activation, Config, Context, CustomObjects, Functional, INFERENCE, Input, Layer, LayerExt,
+    Sequential,
+};
+use wgrad::{Result, Tensor, Trackable};
+
+fn values(x: &Tensor) -> Vec<f32> {
+    x.to_vec().unwrap()
+}
+
+/// A file that Keras 3.15 wrote.
+fn keras(name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/keras/");
+    std::fs::read_to_string(format!("{folder}{name}.json")).unwrap()
+}
+
+/// The numbers -0.5, -0.49, ... as the weights, in their order, and 0, 0.01, ... as the inputs: Keras's results for them
+/// are below.
+fn count_weights(model: &impl Trackable) {
+    let mut next = 0;
+    for variable in model.variables() {
+        let count: usize = variable.shape().iter().product();
+        let numbers: Vec<f32> =
+            (next..next + count).map(|i| (i % 101) as f32 * 0.01 - 0.5).collect();
+        variable.assign(Tensor::from_slice(&numbers, variable.shape()).unwrap()).unwrap();
+        next += count;
+    }
+}
+
+fn counted(shape: &[usize]) -> Tensor {
+    let count: usize = shape.iter().product();
+    let numbers: Vec<f32> = (0..count).map(|i| (i % 97) as f32 * 0.01).collect();
+    Tensor::from_slice(&numbers, shape).unwrap()
+}
+
+#[track_caller]
+fn near(got: &Tensor, want: &[f32]) {
+    let got = values(got);
+    let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5;
+    assert!(got.len() == want.len() && got.iter().zip(want).all(close), "{got:?} is not {want:?}");
+}
+
+#[test]
+fn a_stack_of_keras_is_read() {
+    let model = Sequential::from_json(&keras("stack")).unwrap();
+    count_weights(&model);
+    near(&model.call(&counted(&[2, 8, 8, 1]), INFERENCE).unwrap(), STACK);
+    assert!(model.summary().starts_with("Model: \"stack\""));
+    let again = Sequential::from_json(&model.to_json().unwrap()).unwrap();
+    assert_eq!(again.to_json().unwrap(), model.to_json().unwrap());
+}
+
+#[test]
+fn a_graph_of_keras_is_read() {
+    let model = Functional::from_json(&keras("graph")).unwrap();
+    assert_eq!(model.input_names(), ["left", "right"]);
+    assert_eq!(model.output_names(), ["inner", "minus"]);
+    count_weights(&model);
+    let y = model.call(&[counted(&[2, 4]), counted(&[2, 6])], INFERENCE).unwrap();
+    near(&y[0], GRAPH_0);
+    near(&y[1], GRAPH_1);
+    // The frozen layer is frozen.
+    assert!(model.get_layer("frozen").unwrap().trainable_variables().is_empty());
+    let again = Functional::from_json(&model.to_json().unwrap()).unwrap();
+    assert_eq!(again.to_json().unwrap(), model.to_json().unwrap());
+    assert_eq!(again.summary(), model.summary());
+}
+
+fn whole() -> Functional {
+    let x = Input::new([8, 8, 1]).name("image");
+    let stack = Sequential::new()
+        .name("stack")
+        .add(Conv2D::new(4, [3, 3]).activation(Activation::Relu))
+        .add(Dropout::new(0.5))
+        .add(Flatten::new());
+    let y = stack.on(&x).unwrap();
+    let shared = Arc::new(Dense::new(144).use_bias(false));
+    let y = shared.clone().on(&y).unwrap();
+    let y = shared.on(&(&(2.0 / &(&y + 3.0)) - &y)).unwrap();
+    Functional::new(&x, &y).unwrap().name("whole")
+}
+
+#[test]
+fn what_is_written_comes_back() {
+    let model = whole();
+    let text = model.to_json().unwrap();
+    let copy = Functional::from_json(&text).unwrap();
+    assert_eq!(copy.to_json().unwrap(), text);
+    assert_eq!(copy.summary(), model.summary());
+    copy.set_weights(&model.get_weights().unwrap()).unwrap();
+    let x = counted(&[3, 8, 8, 1]);
+    let of = |model: &Functional| values(&model.call(&x, INFERENCE).unwrap());
+    assert_eq!(of(&copy), of(&model));
+    if let Ok(path) = std::env::var("WGRAD_JSON") {
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+/// `scale x`
+#[derive(Trackable)]
+struct Scale {
+    scale: f32,
+}
+
+impl Layer for Scale {
+    fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
+        x.multiply(self.scale)
+    }
+
+    fn get_config(&self) -> Result<Config> {
+        let mut config = Config::new("Scale");
+        config.set("scale", &self.scale)?;
+        Ok(config)
+    }
+}
+
+/// The sum of several.
+#[derive(Trackable)]
+struct Sum;
+
+impl Layer<[Tensor]> for Sum {
+    fn call(&self, x: &[Tensor], _cx: Context<'_>) -> Result<Tensor> {
+        x[1..].iter().try_fold(x[0].clone(), |sum, x| sum.add(x))
+    }
+
+    fn get_config(&self) -> Result<Config> {
+        Ok(Config::new("Sum"))
+    }
+}
+
+#[test]
+fn layers_of_ones_own_come_back() {
+    let x = Input::new([3]);
+    let inner = Sequential::new().add(Scale { scale: 2.0 });
+    let y = inner.on(&x).unwrap();
+    let y = Sum.on_all([&y, &*x, &y]).unwrap();
+    let model = Functional::new(&x, &y).unwrap();
+    let text = model.to_json().unwrap();
+    let custom = CustomObjects::new()
+        .layer("Scale", |config| Ok(Scale { scale: config.need("scale")? }))
+        .merging_layer("Sum", |_| Ok(Sum));
+    let copy = Functional::from_json_with(&text, &custom).unwrap();
+    assert_eq!(values(&copy.call(&Tensor::ones([1, 3]).unwrap(), INFERENCE).unwrap()), [5.0; 3]);
+    let error = Functional::from_json(&text).err().unwrap().to_string();
+    assert!(
+        error.starts_with("layer 'sequential/scale': from_config: there is no layer 'Scale'."),
+        "{error}"
+    );
+}
+
+#[track_caller]
+fn told(text: &str) -> String {
+    Functional::from_json(text).err().unwrap().to_string()
+}
+
+fn graph(layers: &str, ends: &str) -> String {
+    format!(
+        r#"{{"class_name": "Functional", "config": {{"name": "m", "layers": [{layers}], {ends}}}}}"#
+    )
+}
+
+const X: &str = r#"{"class_name": "InputLayer", "config": {"batch_shape": [null, 2]}, "name": "x", "inbound_nodes": []}"#;
+
+fn dense(name: &str, units: &str, from: &str) -> String {
+    format!(
+        r#"{{"module": "keras.layers", "class_name": "Dense", "config": {{"units": {units}}}, "name": "{name}",
+        "inbound_nodes": [{{"args": [{{"class_name": "__keras_tensor__", "config": {{"keras_history": {from}}}}}]}}]}}"#
+    )
+}
+
+#[test]
+fn hostile_texts_are_told() {
+    let ends = r#""input_layers": ["x", 0, 0], "output_layers": ["a", 0, 0]"#;
+    assert!(told("{").starts_with("from_json: the text is no JSON that can be read: EOF"));
+    let deep = "[".repeat(100_000);
+    assert!(told(&deep).contains("recursion limit exceeded"), "{}", told(&deep));
+    assert_eq!(told("{}"), "from_json: the model has no 'class_name'; it must be a text.");
+    assert_eq!(
+        told(r#"{"class_name": "Sequential", "config": {}}"#),
+        "from_json: the text describes a Sequential, and a Functional was asked for. Call Sequential::from_json."
+    );
+    assert_eq!(
+        told(r#"{"class_name": "Functional"}"#),
+        "from_json: the Functional has no 'config'."
+    );
+    assert_eq!(
+        told(r#"{"class_name": "Functional", "config": {}}"#),
+        "from_json: the Functional has no 'layers'; it must be a list."
+    );
+    let of = |layers: &[String]| told(&graph(&layers.join(","), ends));
+    assert_eq!(
+        of(&[X.into(), dense("a", "1", r#"["b", 0, 0]"#), dense("b", "1", r#"["a", 0, 0]"#)]),
+        "from_json: call 0 of 'a' takes results that are never made: the layers are connected in a circle, or one takes a \
+         call that is not there."
+    );
+    assert_eq!(
+        of(&[X.into(), dense("a", "1", r#"["c", 0, 0]"#)]),
+        "layer 'a': from_json: there is no layer 'c', whose result is taken."
+    );
+    assert_eq!(
+        of(&[X.into(), dense("a", "1", r#"["x", 0, 7]"#)]),
+        "from_json: 'a' takes result 7 of 'x', which has none."
+    );
+    assert_eq!(of(&[X.into(), X.into()]), "from_json: two layers are called 'x'.");
+    assert_eq!(
+        of(&[X.into(), dense("a", "-3", r#"["x", 0, 0]"#)]),
+        "layer 'a': from_config: 'units' of Dense is -3; it must be a whole number."
+    );
+    for units in ["900000000000000", "4611686018427387904", "1e30"] {
+        let error = of(&[X.into(), dense("a", units, r#"["x", 0, 0]"#)]);
+        assert!(error.starts_with("layer 'a': "), "{error}");
+    }
+    let unknown = r#"{"class_name": "Nonsense", "config": {}, "name": "a", "inbound_nodes": []}"#;
+    assert!(
+        of(&[X.into(), unknown.into()])
+            .starts_with("layer 'a': from_config: there is no layer 'Nonsense'.")
+    );
+    let wide = X.replace("[null, 2]", "[null, -1]");
+    assert_eq!(
+        of(&[wide]),
+        "layer 'x': from_json: 'batch_shape' is [null,-1]; it must be a list of sizes and null."
+    );
+    let nested = (0..20)
+        .fold(r#"{"class_name": "Dense", "config": {"units": 1}}"#.to_string(), |inner, _| {
+            format!(r#"{{"class_name": "Sequential", "config": {{"layers": [{inner}]}}}}"#)
+        });
+    Sequential::from_json(&nested).unwrap();
+}
+
+#[test]
+fn functions_cannot_be_written() {
+    let x = Input::new([2]);
+    let model = Functional::new(&x, x.map("square", |x| x.square()).unwrap()).unwrap();
+    assert_eq!(
+        model.to_json().unwrap_err().to_string(),
+        "layer 'square': get_config: a function of the program cannot be written as JSON. Make it a layer of your own with \
+         a get_config."
+    );
+}
+
+#[test]
+fn large_models_are_read_in_linear_time() {
+    let x = Input::new([2]);
+    let mut y = x.add(1.0).unwrap();
+    for _ in 0..2000 {
+        y = y.add(&x).unwrap();
+    }
+    let text = Functional::new(&x, &y).unwrap().to_json().unwrap();
+    let model = Functional::from_json(&text).unwrap();
+    assert_eq!(model.layers().count(), 2001);
+}
+const STACK: &[f32] = &[0.331003, 0.333328, 0.335669, 0.331003, 0.333328, 0.335669];
+const GRAPH_0: &[f32] = &[0.758317, 0.79199, 0.756945, 0.790553];
+const GRAPH_1: &[f32] = &[0.914577, 0.865288, 0.94204, 0.894074];
