@@ -74,6 +74,14 @@ fn a_graph_of_keras_is_read() {
     assert_eq!(again.summary(), model.summary());
 }
 
+#[test]
+fn masks_that_keras_writes_are_read() {
+    let model = Functional::from_json(&keras("masked")).unwrap();
+    count_weights(&model);
+    let words = wgrad::constant([[1, 2, 0, 0], [3, 9, 4, 0]]).unwrap();
+    near(&model.call(&words, INFERENCE).unwrap(), MASKED);
+}
+
 fn whole() -> Functional {
     let x = Input::new([8, 8, 1]).name("image");
     let stack = Sequential::new()
@@ -260,3 +268,21 @@ fn large_models_are_read_in_linear_time() {
 const STACK: &[f32] = &[0.331003, 0.333328, 0.335669, 0.331003, 0.333328, 0.335669];
 const GRAPH_0: &[f32] = &[0.758317, 0.79199, 0.756945, 0.790553];
 const GRAPH_1: &[f32] = &[0.914577, 0.865288, 0.94204, 0.894074];
+const MASKED: &[f32] = &[
+    0.287738,
+    0.285707,
+    0.283245,
+    0.280369,
+    -0.363304,
+    -0.352717,
+    -0.34192,
+    -0.330924,
+    0.259003,
+    0.26389,
+    0.268529,
+    0.272927,
+    -0.0197972,
+    -0.00554936,
+    0.0088267,
+    0.0233242,
+];

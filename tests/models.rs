@@ -7,8 +7,8 @@ use std::sync::Arc;
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten};
 use wgrad::keras::optimizers::{Optimizer, Sgd};
 use wgrad::keras::{
-    Activation, Context, Functional, INFERENCE, Initializer, Input, Layer, LayerExt, Sequential,
-    SymbolicTensor, TRAINING, Weight,
+    Activation, CompileOptions, Context, FitOptions, Functional, INFERENCE, Initializer, Input,
+    Layer, LayerExt, Model, PredictOptions, Sequential, SymbolicTensor, TRAINING, Weight,
 };
 use wgrad::{DType, Device, GradientTape, Result, SummaryOptions, Tensor, Trackable, constant};
 
@@ -352,6 +352,30 @@ fn a_step_of_a_functional_model_settles() {
         assert_eq!(after.pipelines, before.pipelines);
         assert_eq!(after.buffers, before.buffers);
     });
+}
+
+#[test]
+fn fit_takes_several_inputs_and_outputs() {
+    let (a, b) = (Input::new([2]).name("a"), Input::new([3]).name("b"));
+    let both = Sum.on_all([Dense::new(4).on(&a).unwrap(), Dense::new(4).on(&b).unwrap()]).unwrap();
+    let y = Dense::new(1).on_named("left", &both).unwrap();
+    let z = Dense::new(2).on_named("right", &both).unwrap();
+    let model = Functional::new([&a, &b], [&y, &z]).unwrap();
+    model.compile("sgd", "mse", CompileOptions::new()).unwrap();
+    let x = [Tensor::ones([16, 2]).unwrap(), Tensor::ones([16, 3]).unwrap()];
+    let targets = [Tensor::zeros([16, 1]).unwrap(), Tensor::zeros([16, 2]).unwrap()];
+    let options = || FitOptions::new().epochs(5).verbose(0);
+    let history = model.fit(([&x[0], &x[1]], [&targets[0], &targets[1]]), options()).unwrap();
+    let loss = history.get("loss").unwrap();
+    assert!(loss[4] < loss[0], "{loss:?}");
+    assert!(history.get("left_loss").is_some() && history.get("right_loss").is_some());
+
+    // One input and one output.
+    let model = Functional::new(&a, Dense::new(1).on(&a).unwrap()).unwrap();
+    model.compile("sgd", "mse", CompileOptions::new().metrics(["mae"])).unwrap();
+    let history = model.fit((&x[0], &targets[0]), options()).unwrap();
+    assert!(history.get("mae").is_some());
+    assert_eq!(model.predict(&x[0], PredictOptions::new()).unwrap().shape(), [16, 1]);
 }
 
 // ---- tables ------------------------------------------------------------------------------------------------

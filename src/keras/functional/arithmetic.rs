@@ -134,10 +134,10 @@ impl Callable for Arithmetic {
     ) -> Result<Vec<Masked>> {
         let y = match (&self.kind.apply, inputs, self.number) {
             (Apply::Two(f), [a, b], None) => f(a, b.into())?,
-            (Apply::Two(f), [a], Some((number, false))) => f(a, number.into())?,
+            (Apply::Two(f), [a], Some((number, false))) => f(a, beside(a, number))?,
             // In the dtype that the number has beside the tensor.
             (Apply::Two(f), [a], Some((number, true))) => {
-                let number = Tensor::add(&a.zeros_like()?, number)?;
+                let number = Tensor::add(&a.zeros_like()?, beside(a, number))?;
                 f(&number, a.into())?
             }
             (Apply::One(f), [x], None) => f(x)?,
@@ -168,8 +168,17 @@ impl Callable for Arithmetic {
         Ok(super::operation::Called::Operator { module, class, number: self.number })
     }
 
+    #[cfg(feature = "json")]
     fn takes_list(&self) -> bool {
         false
+    }
+}
+
+/// `number` as it joins `x`: a whole one joins integers.
+fn beside(x: &Tensor, number: f32) -> Operand {
+    match x.dtype().is_int() && number.fract() == 0.0 && number.abs() < 1e9 {
+        true => (number as i32).into(),
+        false => number.into(),
     }
 }
 
@@ -206,6 +215,7 @@ impl<F: Fn(&[Tensor]) -> Result<Tensor> + Send + Sync> Callable for Function<F> 
         ))
     }
 
+    #[cfg(feature = "json")]
     fn takes_list(&self) -> bool {
         true
     }

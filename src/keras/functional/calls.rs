@@ -125,6 +125,7 @@ impl Callable for Borrowed<'_> {
         self.0.get_config().map(super::operation::Called::Layer)
     }
 
+    #[cfg(feature = "json")]
     fn takes_list(&self) -> bool {
         false
     }
@@ -207,6 +208,7 @@ impl<L: Layer<X, Y>, X: Arguments + ?Sized, Y: Results> Callable for Of<L, X, Y>
         self.layer.get_config().map(super::operation::Called::Layer)
     }
 
+    #[cfg(feature = "json")]
     fn takes_list(&self) -> bool {
         X::SEVERAL
     }

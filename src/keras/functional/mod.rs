@@ -374,6 +374,7 @@ impl Callable for Nested {
         config::config(&self.0).map(operation::Called::Layer)
     }
 
+    #[cfg(feature = "json")]
     fn takes_list(&self) -> bool {
         self.0.inputs().len() > 1
     }

@@ -26,6 +26,7 @@ pub(crate) trait Callable: Send + Sync {
     fn called(&self) -> Result<Called>;
 
     /// Whether the layer takes its inputs as a list.
+    #[cfg(feature = "json")]
     fn takes_list(&self) -> bool;
 }
 
