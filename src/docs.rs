@@ -20,6 +20,9 @@ pub mod layers {}
 #[doc = include_str!("../docs/keras-for-wgrad.md")]
 pub mod keras_for_wgrad {}
 
+#[doc = include_str!("../docs/training.md")]
+pub mod training {}
+
 #[doc = include_str!("../FEATURES.md")]
 pub mod features {}
 

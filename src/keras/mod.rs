@@ -1,8 +1,8 @@
-//! Keras's parts for training by hand: layers, models, losses, metrics, optimizers.
+//! Keras: layers, models, losses, metrics, optimizers, and the training of models.
 //!
 //! They build on tensors, variables and tapes alone: nothing here knows a shader or a buffer, and a program could write
-//! every layer with [`Tensor`](crate::Tensor)'s methods. A program writes its own training loop: there is no `compile`
-//! and no `fit`.
+//! every layer with [`Tensor`](crate::Tensor)'s methods. [`Model`] has `compile` and `fit`; a program may as well write the
+//! loop by hand:
 //!
 //! ```
 //! # fn main() -> wgrad::Result<()> {

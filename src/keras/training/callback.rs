@@ -221,12 +221,13 @@ pub struct Run<'a> {
     epochs: usize,
     steps: Option<usize>,
     stopped: bool,
+    batch_logs: Logs,
 }
 
 impl<'a> Run<'a> {
     pub(super) fn new(model: &'a dyn AnyModel, epochs: usize, steps: Option<usize>) -> Self {
         let compiled = model.trainer().compiled_if_any();
-        Run { model, compiled, epochs, steps, stopped: false }
+        Run { model, compiled, epochs, steps, stopped: false, batch_logs: Logs::new() }
     }
 
     /// Ends the training after this batch, or after this epoch, if the call comes between two batches.
@@ -287,6 +288,16 @@ impl<'a> Run<'a> {
     /// The number of batches in an epoch, if it is known.
     pub fn steps(&self) -> Option<usize> {
         self.steps
+    }
+
+    /// In `on_train_batch_end` and `on_test_batch_end`: the numbers of this batch alone, where the logs are means over the
+    /// epoch so far. Metrics have none.
+    pub fn batch_logs(&self) -> &Logs {
+        &self.batch_logs
+    }
+
+    pub(super) fn set_batch_logs(&mut self, logs: Logs) {
+        self.batch_logs = logs;
     }
 
     pub(super) fn set_steps(&mut self, steps: Option<usize>) {

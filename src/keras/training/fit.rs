@@ -156,6 +156,10 @@ async fn train(
             break;
         }
     }
+    // Weights become their averages, if the optimizer has kept any.
+    if !last.is_empty() {
+        compiled.optimizer().finalize_variable_values(model)?;
+    }
     for callback in &mut options.callbacks {
         callback.on_train_end(&last, &mut run)?;
     }

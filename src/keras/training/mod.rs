@@ -47,7 +47,8 @@ use crate::tensor::Tensor;
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{self as tf, Tensor, Trackable};
-/// use tf::keras::{CompileOptions, Context, EvaluateOptions, FitOptions, Layer, Model, Trainer, layers::Dense};
+/// use tf::keras::{CompileOptions, Context, EvaluateOptions, FitOptions, Layer, Model, Trainer};
+/// use tf::keras::{layers::Dense, optimizers::Sgd};
 ///
 /// #[derive(Trackable)]
 /// struct Line {
@@ -68,7 +69,7 @@ use crate::tensor::Tensor;
 /// }
 ///
 /// let model = Line { dense: Dense::new(1), trainer: Trainer::new() };
-/// model.compile("sgd", "mse", CompileOptions::new())?;
+/// model.compile(Sgd::new(0.2), "mse", CompileOptions::new())?;
 /// let x = ndarray::Array2::from_shape_fn((100, 1), |(i, _)| i as f32 / 100.0);
 /// let y = x.mapv(|x| 3.0 * x + 1.0);
 /// model.fit((&x, &y), FitOptions::new().epochs(200))?;

@@ -212,6 +212,7 @@ fn tell(
                 step.batch
             );
         }
+        run.set_batch_logs(step.logs());
         for callback in company.callbacks.iter_mut() {
             if callback.batch_logs() != BatchLogs::Unused {
                 batch_end(phase, &mut **callback, step.batch, &logs, run)?;

@@ -27,6 +27,13 @@ pub(super) struct Step {
     metrics: Vec<(String, f64)>,
 }
 
+impl Step {
+    /// The numbers of the step alone.
+    pub(super) fn logs(&self) -> Logs {
+        Logs::from(self.scalars.clone())
+    }
+}
+
 type Values = Result<Vec<Vec<f32>>>;
 
 /// Scalars of several steps on their way from the device.
