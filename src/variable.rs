@@ -155,7 +155,11 @@ impl Variable {
     /// True if open tapes watch the variable without being asked: it was made for training and is not frozen
     /// (see [`Trackable::set_trainable`](crate::Trackable::set_trainable)).
     pub fn trainable(&self) -> bool {
-        self.0.trainable && !self.0.frozen.load(Ordering::Relaxed)
+        self.0.trainable && !self.frozen()
+    }
+
+    pub(crate) fn frozen(&self) -> bool {
+        self.0.frozen.load(Ordering::Relaxed)
     }
 
     /// What an optimizer's step calls with the variable's new value, if there is something.

@@ -78,7 +78,8 @@ impl Slot {
     }
 
     pub(crate) fn frozen(&self) -> bool {
-        self.waiting().frozen
+        // A walk that meets the variable freezes it and not the slot.
+        self.variable().map_or_else(|| self.waiting().frozen, Variable::frozen)
     }
 
     pub(crate) fn freeze(&self, frozen: bool) {

@@ -9,6 +9,7 @@ mod devices;
 mod empty;
 mod fit;
 mod image;
+mod layers;
 mod linalg;
 mod math;
 mod models;

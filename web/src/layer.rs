@@ -8,6 +8,12 @@ use wgrad::keras::layers::{
     Activate, AveragePooling2D, Conv2D, Dense, Dropout, Flatten, Layer, LayerNormalization,
     MaxPooling2D,
 };
+#[cfg(feature = "ops")]
+use wgrad::keras::layers::{
+    BatchNormalization, Conv1D, Conv2DTranspose, DepthwiseConv2D, Embedding, GaussianNoise,
+    GlobalAveragePooling1D, GlobalAveragePooling2D, GlobalMaxPooling2D, LeakyReLU, RepeatVector,
+    Rescaling, UpSampling2D, ZeroPadding2D,
+};
 
 use crate::args::Options;
 use crate::config::{Kind, activation, axes, find, initializer, padding};
@@ -21,7 +27,7 @@ pub struct layers;
 
 macro_rules! layers {
     ($($(#[$doc:meta])* $name:ident $type:literal, $given:literal: $interface:literal { $fields:literal }
-        [$($option:literal),*] $make:expr;)*) => {
+        [$($option:literal),*] $(@$whole:tt)? $make:expr;)*) => {
         #[cfg(feature = "ops")]
         #[wasm_bindgen]
         impl layers {$(
@@ -33,6 +39,7 @@ macro_rules! layers {
         )*}
 
         static LAYERS: &[Kind<Box<dyn Layer>>] = &[$(
+            $(#[cfg(feature = $whole)])?
             Kind { name: $type, options: &["type", $($option,)* "name"], make: $make },
         )*];
 
@@ -121,6 +128,121 @@ layers! {
     } ["activation"] |options| {
         let function = options.required("activation", activation(options)?)?;
         Ok(Box::new(Activate::new(function)))
+    };
+    /// Convolves signals `[N,W,C]` with trained filters.
+    conv1d "conv1d", "Conv1dLayerOptions": "Conv1dLayerOptions" {
+        "filters: number; kernelSize: number; strides?: number; padding?: Padding; dilations?: number; \
+         activation?: Activation; useBias?: boolean; kernelInitializer?: Initializer;"
+    } [
+        "filters", "kernelSize", "strides", "padding", "dilations", "activation", "useBias", "kernelInitializer"
+    ] @"ops" |options| {
+        let filters = options.required("filters", options.count("filters")?)?;
+        let kernel = options.required("kernelSize", options.count("kernelSize")?)?;
+        let layer = Conv1D::new(filters, kernel)
+            .strides(options.count("strides")?.unwrap_or(1))
+            .padding(padding(options)?)
+            .dilation_rate(options.count("dilations")?.unwrap_or(1))
+            .activation(activation(options)?.unwrap_or_default())
+            .use_bias(options.bool("useBias")?.unwrap_or(true))
+            .kernel_initializer(initializer(options)?);
+        Ok(Box::new(layer))
+    };
+    /// Spreads images `[N,H,W,C]` by trained filters, as the gradient of a convolution does.
+    conv2d_transpose "conv2dTranspose", "Conv2dTransposeLayerOptions": "Conv2dTransposeLayerOptions" {
+        "filters: number; kernelSize: Pair; strides?: Pair; padding?: Padding; activation?: Activation; \
+         useBias?: boolean; kernelInitializer?: Initializer;"
+    } ["filters", "kernelSize", "strides", "padding", "activation", "useBias", "kernelInitializer"] @"ops" |options| {
+        let filters = options.required("filters", options.count("filters")?)?;
+        let kernel = options.required("kernelSize", options.pair("kernelSize")?)?;
+        let layer = Conv2DTranspose::new(filters, kernel)
+            .strides(options.pair("strides")?.unwrap_or([1, 1]))
+            .padding(padding(options)?)
+            .activation(activation(options)?.unwrap_or_default())
+            .use_bias(options.bool("useBias")?.unwrap_or(true))
+            .kernel_initializer(initializer(options)?);
+        Ok(Box::new(layer))
+    };
+    /// Convolves each channel of images `[N,H,W,C]` by filters of its own.
+    depthwise_conv2d "depthwiseConv2d", "DepthwiseConv2dLayerOptions": "DepthwiseConv2dLayerOptions" {
+        "kernelSize: Pair; strides?: Pair; padding?: Padding; depthMultiplier?: number; activation?: Activation; \
+         useBias?: boolean;"
+    } ["kernelSize", "strides", "padding", "depthMultiplier", "activation", "useBias"] @"ops" |options| {
+        let kernel = options.required("kernelSize", options.pair("kernelSize")?)?;
+        let layer = DepthwiseConv2D::new(kernel)
+            .strides(options.pair("strides")?.unwrap_or([1, 1]))
+            .padding(padding(options)?)
+            .depth_multiplier(options.count("depthMultiplier")?.unwrap_or(1))
+            .activation(activation(options)?.unwrap_or_default())
+            .use_bias(options.bool("useBias")?.unwrap_or(true));
+        Ok(Box::new(layer))
+    };
+    /// Each channel of a batch with mean 0 and variance 1; in inference by moving statistics.
+    batch_normalization "batchNormalization", "BatchNormalizationOptions | void": "BatchNormalizationOptions" {
+        "axis?: number; momentum?: number; epsilon?: number; center?: boolean; scale?: boolean;"
+    } ["axis", "momentum", "epsilon", "center", "scale"] @"ops" |options| {
+        let layer = BatchNormalization::new()
+            .axis(options.number("axis")?.map_or(-1, |axis| axis as i64))
+            .momentum(options.number("momentum")?.unwrap_or(0.99) as f32)
+            .epsilon(options.number("epsilon")?.unwrap_or(1e-3) as f32)
+            .center(options.bool("center")?.unwrap_or(true))
+            .scale(options.bool("scale")?.unwrap_or(true));
+        Ok(Box::new(layer))
+    };
+    /// A trained row for each whole number below `inputDim`.
+    embedding "embedding", "EmbeddingOptions": "EmbeddingOptions" {
+        "inputDim: number; outputDim: number; maskZero?: boolean;"
+    } ["inputDim", "outputDim", "maskZero"] @"ops" |options| {
+        let rows = options.required("inputDim", options.count("inputDim")?)?;
+        let size = options.required("outputDim", options.count("outputDim")?)?;
+        Ok(Box::new(Embedding::new(rows, size).mask_zero(options.bool("maskZero")?.unwrap_or(false))))
+    };
+    /// The mean of all places of each channel of an image.
+    global_average_pooling2d "globalAveragePooling2d", "GlobalPoolingOptions | void": "GlobalPoolingOptions" {
+        "keepdims?: boolean;"
+    } ["keepdims"] @"ops" |options| {
+        let keepdims = options.bool("keepdims")?.unwrap_or(false);
+        Ok(Box::new(GlobalAveragePooling2D::new().keepdims(keepdims)))
+    };
+    /// The largest place of each channel of an image.
+    global_max_pooling2d "globalMaxPooling2d", "GlobalPoolingOptions | void": "GlobalMaxPoolingOptions" {
+        "keepdims?: boolean;"
+    } ["keepdims"] @"ops" |options| {
+        let keepdims = options.bool("keepdims")?.unwrap_or(false);
+        Ok(Box::new(GlobalMaxPooling2D::new().keepdims(keepdims)))
+    };
+    /// The mean of the steps of each channel of a sequence that count.
+    global_average_pooling1d "globalAveragePooling1d", "GlobalPoolingOptions | void": "GlobalAveragePooling1dOptions" {
+        "keepdims?: boolean;"
+    } ["keepdims"] @"ops" |options| {
+        let keepdims = options.bool("keepdims")?.unwrap_or(false);
+        Ok(Box::new(GlobalAveragePooling1D::new().keepdims(keepdims)))
+    };
+    /// Repeats each place of images.
+    up_sampling2d "upSampling2d", "UpSamplingOptions | void": "UpSamplingOptions" { "size?: Pair;" } ["size"] @"ops" |options| {
+        Ok(Box::new(UpSampling2D::new(options.pair("size")?.unwrap_or([2, 2]))))
+    };
+    /// Puts zeros around images: `padding` rows above and below, columns left and right.
+    zero_padding2d "zeroPadding2d", "ZeroPaddingOptions | void": "ZeroPaddingOptions" { "padding?: Pair;" } ["padding"] @"ops" |options| {
+        Ok(Box::new(ZeroPadding2D::new(options.pair("padding")?.unwrap_or([1, 1]))))
+    };
+    /// `x` above 0, `negativeSlope x` below.
+    leaky_re_lu "leakyReLU", "LeakyReLUOptions | void": "LeakyReLUOptions" { "negativeSlope?: number;" } ["negativeSlope"] @"ops" |options| {
+        let slope = options.number("negativeSlope")?.unwrap_or(0.3);
+        Ok(Box::new(LeakyReLU::new().negative_slope(slope as f32)))
+    };
+    /// Adds normal noise while training.
+    gaussian_noise "gaussianNoise", "GaussianNoiseOptions": "GaussianNoiseOptions" { "stddev: number;" } ["stddev"] @"ops" |options| {
+        let stddev = options.required("stddev", options.number("stddev")?)?;
+        Ok(Box::new(GaussianNoise::new(stddev as f32)))
+    };
+    /// `x scale + offset`.
+    rescaling "rescaling", "RescalingOptions": "RescalingOptions" { "scale: number; offset?: number;" } ["scale", "offset"] @"ops" |options| {
+        let scale = options.required("scale", options.number("scale")?)?;
+        Ok(Box::new(Rescaling::new(scale as f32).offset(options.number("offset")?.unwrap_or(0.0) as f32)))
+    };
+    /// Repeats each row `n` times.
+    repeat_vector "repeatVector", "RepeatVectorOptions": "RepeatVectorOptions" { "n: number;" } ["n"] @"ops" |options| {
+        Ok(Box::new(RepeatVector::new(options.required("n", options.count("n")?)?)))
     };
     /// All axes but the first as one.
     flatten "flatten", "FlattenOptions | void": "FlattenOptions" { "" } [] |_| Ok(Box::new(Flatten::new()));

@@ -47,7 +47,11 @@ pub use pooling::{
     GlobalAveragePooling3D, GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D,
     MaxPooling1D, MaxPooling2D, MaxPooling3D,
 };
-pub use preprocessing::Rescaling;
+pub use preprocessing::{
+    CategoryEncoding, CenterCrop, Discretization, Factor, FlipMode, Normalization, OutputMode,
+    RandomBrightness, RandomContrast, RandomCrop, RandomFlip, RandomRotation, RandomTranslation,
+    RandomZoom, Rescaling, Resizing,
+};
 pub use regularization::{
     ActivityRegularization, AlphaDropout, Dropout, GaussianDropout, GaussianNoise,
     SpatialDropout1D, SpatialDropout2D, SpatialDropout3D,

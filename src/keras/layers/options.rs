@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::image::ResizeMethod;
+use crate::image::{FillMode, Interpolation, ResizeMethod};
 use crate::keras::ConfigValue;
 use crate::shape::Sizes;
 
@@ -16,26 +16,42 @@ impl ConfigValue for Sizes {
     }
 }
 
-impl ConfigValue for ResizeMethod {
-    fn to_json(&self) -> std::result::Result<Value, String> {
-        let named = RESIZE_METHODS.iter().find(|(_, method)| method == self);
-        Ok(json!(named.ok_or("has no name in Keras")?.0))
-    }
+/// Types that Keras writes as one of some words.
+macro_rules! words {
+    ($($type:ident { $($word:literal = $value:ident,)* })*) => {$(
+        impl ConfigValue for $type {
+            fn to_json(&self) -> std::result::Result<Value, String> {
+                let known = [$(($word, $type::$value)),*];
+                let named = known.iter().find(|(_, value)| value == self);
+                Ok(json!(named.ok_or("has no name in Keras")?.0))
+            }
 
-    fn from_json(value: &Value) -> std::result::Result<Self, String> {
-        let named = RESIZE_METHODS.iter().find(|(name, _)| value.as_str() == Some(name));
-        named.map(|(_, method)| *method).ok_or_else(|| {
-            let names: Vec<&str> = RESIZE_METHODS.iter().map(|(name, _)| *name).collect();
-            format!("one of {}", names.join(", "))
-        })
+            fn from_json(value: &Value) -> std::result::Result<Self, String> {
+                match value.as_str() {
+                    $(Some($word) => Ok($type::$value),)*
+                    _ => Err(format!("one of {}", [$($word),*].join(", "))),
+                }
+            }
+        }
+    )*};
+}
+words! {
+    ResizeMethod {
+        "nearest" = NearestNeighbor,
+        "bilinear" = Bilinear,
+        "bicubic" = Bicubic,
+        "lanczos3" = Lanczos3,
+        "lanczos5" = Lanczos5,
+        "area" = Area,
+    }
+    FillMode {
+        "constant" = Constant,
+        "reflect" = Reflect,
+        "wrap" = Wrap,
+        "nearest" = Nearest,
+    }
+    Interpolation {
+        "nearest" = Nearest,
+        "bilinear" = Bilinear,
     }
 }
-
-const RESIZE_METHODS: [(&str, ResizeMethod); 6] = [
-    ("nearest", ResizeMethod::NearestNeighbor),
-    ("bilinear", ResizeMethod::Bilinear),
-    ("bicubic", ResizeMethod::Bicubic),
-    ("lanczos3", ResizeMethod::Lanczos3),
-    ("lanczos5", ResizeMethod::Lanczos5),
-    ("area", ResizeMethod::Area),
-];

@@ -43,6 +43,8 @@ classes! {
         AveragePooling3D,
         BatchNormalization,
         Bidirectional,
+        CategoryEncoding,
+        CenterCrop,
         Conv1D,
         Conv1DTranspose,
         Conv2D,
@@ -58,6 +60,7 @@ classes! {
         Dense,
         DepthwiseConv1D,
         DepthwiseConv2D,
+        Discretization,
         Dropout,
         ELU,
         EinsumDense,
@@ -81,13 +84,22 @@ classes! {
         MaxPooling1D,
         MaxPooling2D,
         MaxPooling3D,
+        Normalization,
         PReLU,
         Permute,
         RMSNormalization,
+        RandomBrightness,
+        RandomContrast,
+        RandomCrop,
+        RandomFlip,
+        RandomRotation,
+        RandomTranslation,
+        RandomZoom,
         ReLU,
         RepeatVector,
         Rescaling,
         Reshape,
+        Resizing,
         SeparableConv1D,
         SeparableConv2D,
         SimpleRNN,
@@ -228,6 +240,23 @@ mod tests {
             "Rescaling" => json!({"scale": 0.5}),
             "GaussianNoise" => json!({"stddev": 0.25}),
             "Dot" => json!({"axes": [1, 2]}),
+            "LSTM" | "GRU" | "SimpleRNN" => json!({"units": 3}),
+            "Bidirectional" => json!({"layer": {"class_name": "LSTM", "config": {"units": 3}}}),
+            "TimeDistributed" => json!({"layer": {"class_name": "Dense", "config": {"units": 3}}}),
+            "MultiHeadAttention" => json!({"num_heads": 2, "key_dim": 4}),
+            "GroupQueryAttention" => {
+                json!({"head_dim": 4, "num_query_heads": 4, "num_key_value_heads": 2})
+            }
+            "CategoryEncoding" => json!({"num_tokens": 4, "output_mode": "count"}),
+            "Discretization" => json!({"bin_boundaries": [0.0, 1.0]}),
+            "Normalization" => json!({"axis": null, "mean": [1.0], "variance": [4.0]}),
+            "Resizing" | "CenterCrop" | "RandomCrop" => json!({"height": 4, "width": 5}),
+            "RandomFlip" => json!({"mode": "vertical", "seed": 3}),
+            "RandomZoom" => json!({"height_factor": 0.5, "width_factor": [-0.25, 0.5]}),
+            "RandomTranslation" => {
+                json!({"height_factor": 0.5, "width_factor": 0.25, "fill_mode": "wrap"})
+            }
+            _ if class.starts_with("Random") => json!({"factor": 0.25, "seed": 3}),
             _ if class.contains("Dropout") => json!({"rate": 0.5, "seed": 7}),
             _ if class.starts_with("Depthwise") => json!({"kernel_size": sizes}),
             _ if class.contains("Conv") => json!({"filters": 4, "kernel_size": sizes}),
@@ -253,9 +282,9 @@ mod tests {
             let first = config(make(&Config::of(class, given.clone())).unwrap());
             assert_eq!(first.class(), class);
             for (key, value) in &given {
-                // Keras writes pairs where one number says all.
+                // Keras writes pairs where one number says all, and all options of a layer inside.
                 let longer = first.options()[key].is_array() && !value.is_array();
-                let pairs = matches!(key.as_str(), "padding" | "cropping");
+                let pairs = matches!(key.as_str(), "padding" | "cropping" | "layer");
                 assert!(longer || pairs || first.options()[key] == *value, "{class}: {key}");
             }
             assert_eq!(config(make(&first).unwrap()), first, "{class}");

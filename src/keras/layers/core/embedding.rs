@@ -48,11 +48,7 @@ impl Layer for Embedding {
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         positive("Embedding", "input_dim", &[self.input_dim])?;
         positive("Embedding", "output_dim", &[self.output_dim])?;
-        let ids = if matches!(x.dtype(), DType::I32 | DType::U32) {
-            x.clone()
-        } else {
-            x.cast(DType::I32)?
-        };
+        let ids = x.cast(DType::I32)?;
         // Of numbers, the policy alone says the dtype.
         let table = self.embeddings.get(&ids, [self.input_dim, self.output_dim])?;
         table.gather(&ids, 0)

@@ -1,5 +1,26 @@
-//! Layers that prepare images and numbers for a model.
+//! Layers that prepare images and numbers for a model. Those that are random act in training alone, and draw for each
+//! example; an image by itself, `[H,W,C]`, is a batch of one.
 
+mod category_encoding;
+mod center_crop;
+mod discretization;
+mod images;
+mod normalization;
+mod random_colors;
+mod random_crop;
+mod random_flip;
+mod random_moves;
 mod rescaling;
+mod resizing;
 
+pub use category_encoding::{CategoryEncoding, OutputMode};
+pub use center_crop::CenterCrop;
+pub use discretization::Discretization;
+pub use images::Factor;
+pub use normalization::Normalization;
+pub use random_colors::{RandomBrightness, RandomContrast};
+pub use random_crop::RandomCrop;
+pub use random_flip::{FlipMode, RandomFlip};
+pub use random_moves::{RandomRotation, RandomTranslation, RandomZoom};
 pub use rescaling::Rescaling;
+pub use resizing::Resizing;

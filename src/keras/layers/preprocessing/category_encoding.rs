@@ -1,0 +1,105 @@
+//! [`CategoryEncoding`]: numbers of classes as rows of zeros and ones.
+
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::keras::Context;
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer, unmasked};
+use crate::keras::layers::shapes::positive;
+use crate::ops::one_hot;
+use crate::tensor::Tensor;
+
+/// How [`CategoryEncoding`] and [`Discretization`](super::Discretization) give classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputMode {
+    /// As numbers.
+    Int,
+    /// A row for each number, 1 at its place.
+    OneHot,
+    /// A row for each example, 1 at the place of each of its numbers.
+    MultiHot,
+    /// As `MultiHot`, with how often a number occurs.
+    Count,
+}
+
+#[cfg(feature = "json")]
+impl crate::keras::ConfigValue for OutputMode {
+    fn to_json(&self) -> std::result::Result<serde_json::Value, String> {
+        Ok(match self {
+            OutputMode::Int => "int".into(),
+            OutputMode::OneHot => "one_hot".into(),
+            OutputMode::MultiHot => "multi_hot".into(),
+            OutputMode::Count => "count".into(),
+        })
+    }
+
+    fn from_json(value: &serde_json::Value) -> std::result::Result<Self, String> {
+        match value.as_str() {
+            Some("int") => Ok(OutputMode::Int),
+            Some("one_hot") => Ok(OutputMode::OneHot),
+            Some("multi_hot") => Ok(OutputMode::MultiHot),
+            Some("count") => Ok(OutputMode::Count),
+            _ => Err("int, one_hot, multi_hot or count".into()),
+        }
+    }
+}
+
+/// The rows of `ids`, of `depth` places each, in `dtype`.
+pub(super) fn encode(
+    layer: &str,
+    ids: &Tensor,
+    depth: usize,
+    mode: OutputMode,
+    dtype: DType,
+) -> Result<Tensor> {
+    positive(layer, "the number of classes", &[depth])?;
+    let ids = ids.cast(DType::I32)?;
+    let alone = mode == OutputMode::OneHot && ids.rank() > 1 && ids.shape().last() == Some(&1);
+    let rows = match mode {
+        OutputMode::Int => return Ok(ids),
+        OutputMode::OneHot if alone => one_hot(&ids.squeeze(-1)?, depth)?,
+        OutputMode::OneHot => one_hot(&ids, depth)?,
+        _ if ids.rank() == 0 || ids.is_empty() => {
+            return Err(Error::Shape(message!(
+                "{layer}: the input is {:?}; it must be [N, K] or [K], with numbers in it.",
+                ids.shape()
+            )));
+        }
+        OutputMode::MultiHot => one_hot(&ids, depth)?.reduce_max(-2)?,
+        OutputMode::Count => one_hot(&ids, depth)?.reduce_sum(-2)?,
+    };
+    rows.cast(dtype)
+}
+
+layer! {
+    /// Makes of numbers of classes `[N,K]` rows `[N,num_tokens]` of zeros and ones, by default 1 at the place of each. A
+    /// number that is no class has no place.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::{INFERENCE, Layer, layers::CategoryEncoding};
+    /// let y = CategoryEncoding::new(4).call(&tf::constant([[0, 2], [3, 3]])?, INFERENCE)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub struct CategoryEncoding {
+        /// A layer of so many classes.
+        new(num_tokens: usize);
+        options {
+            /// Sets how classes are given; [`OutputMode::Int`] changes nothing.
+            output_mode: OutputMode = OutputMode::MultiHot,
+        }
+    }
+}
+
+impl Layer for CategoryEncoding {
+    configured!();
+    unmasked!();
+
+    fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
+        let dtype = self.policy.compute_dtype();
+        encode("CategoryEncoding", x, self.num_tokens, self.output_mode, dtype)
+    }
+}

@@ -1,0 +1,63 @@
+//! [`RandomCrop`]: any part of images.
+
+use super::center_crop::middle;
+use super::images::Images;
+use crate::error::Result;
+use crate::image::{AffineTransformOptions, Interpolation, affine_transform_with};
+use crate::keras::Context;
+use crate::keras::layers::Layer;
+use crate::keras::layers::macros::{configured, layer, unmasked};
+use crate::keras::layers::shapes::positive;
+use crate::ops::concat;
+use crate::tensor::Tensor;
+
+layer! {
+    /// In training, cuts `height` and `width` out of each image `[H,W,C]` at a random place; in inference, and where images are
+    /// smaller, out of the middle, as [`CenterCrop`](super::CenterCrop).
+    ///
+    /// Each image of a batch has a place of its own; in Keras all have the same.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::{Layer, TRAINING, layers::RandomCrop};
+    /// let y = RandomCrop::new(24, 24).call(&tf::Tensor::ones([8, 28, 28, 1])?, TRAINING)?;
+    /// assert_eq!(y.shape(), [8, 24, 24, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub struct RandomCrop {
+        /// A layer that gives images of this height and width.
+        new(height: usize, width: usize);
+        random(generator);
+        fixed {
+            data_format: "channels_last",
+        }
+    }
+}
+
+impl Layer for RandomCrop {
+    configured!();
+    unmasked!();
+
+    fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
+        let images = Images::new("RandomCrop", x, self.policy)?;
+        let size = [self.height, self.width];
+        positive("RandomCrop", "the size", &size)?;
+        let [n, h, w] = images.sizes();
+        if !cx.training() || h < self.height || w < self.width {
+            return middle("RandomCrop", &images, size);
+        }
+        let place = |more: usize| -> Result<Tensor> {
+            let draw = images.draw(self.generator.get(), [0.0, (more + 1) as f32])?.floor()?;
+            // A draw just below the end may be rounded to it.
+            draw.minimum(more as f32)?.reshape_to([n, 1].into())
+        };
+        let (down, right) = (place(h - self.height)?, place(w - self.width)?);
+        let (zero, one) = (down.zeros_like()?, down.ones_like()?);
+        let moved = concat([&one, &zero, &right, &zero, &one, &down, &zero, &zero], 1)?;
+        let options =
+            AffineTransformOptions::new().interpolation(Interpolation::Nearest).output_shape(size);
+        images.back(affine_transform_with(&images.batch, &moved, options)?)
+    }
+}
