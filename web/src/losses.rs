@@ -29,20 +29,85 @@ static LOSSES: &[Loss] = &[
     #[cfg(feature = "ops")]
     Loss {
         name: "binaryCrossentropy",
+        call: |y, predicted| losses::BinaryCrossentropy::new().from_logits(true).call(y, predicted),
+        accuracy: side_accuracy,
+    },
+    #[cfg(feature = "ops")]
+    Loss {
+        name: "binaryFocalCrossentropy",
         call: |y, predicted| {
-            let labels = y.cast(predicted.dtype())?;
-            wgrad::sigmoid_cross_entropy_with_logits(&labels, predicted)?.reduce_mean(())
+            losses::BinaryFocalCrossentropy::new().from_logits(true).call(y, predicted)
         },
-        accuracy: |y, predicted| {
-            let predicted = predicted.stop_gradient();
-            let hits = predicted.greater(0.0)?.equal(&y.cast(predicted.dtype())?.greater(0.5)?)?;
-            hits.cast(DType::F32)?.reduce_mean(())
+        accuracy: side_accuracy,
+    },
+    #[cfg(feature = "ops")]
+    Loss {
+        name: "categoricalCrossentropy",
+        call: |y, predicted| {
+            losses::CategoricalCrossentropy::new().from_logits(true).call(y, predicted)
         },
+        accuracy: hot_accuracy,
+    },
+    #[cfg(feature = "ops")]
+    Loss {
+        name: "categoricalFocalCrossentropy",
+        call: |y, predicted| {
+            losses::CategoricalFocalCrossentropy::new().from_logits(true).call(y, predicted)
+        },
+        accuracy: hot_accuracy,
+    },
+    #[cfg(feature = "ops")]
+    Loss {
+        name: "categoricalHinge",
+        call: |y, predicted| losses::CategoricalHinge::new().call(y, predicted),
+        accuracy: hot_accuracy,
+    },
+    #[cfg(feature = "ops")]
+    Loss {
+        name: "hinge",
+        call: |y, predicted| losses::Hinge::new().call(y, predicted),
+        accuracy: side_accuracy,
+    },
+    #[cfg(feature = "ops")]
+    Loss {
+        name: "squaredHinge",
+        call: |y, predicted| losses::SquaredHinge::new().call(y, predicted),
+        accuracy: side_accuracy,
     },
     #[cfg(feature = "ops")]
     Loss {
         name: "meanSquaredError",
-        call: |y, predicted| losses::MeanSquaredError::default().call(y, predicted),
+        call: |y, predicted| losses::MeanSquaredError::new().call(y, predicted),
+        accuracy: class_accuracy,
+    },
+    #[cfg(feature = "ops")]
+    Loss {
+        name: "meanAbsoluteError",
+        call: |y, predicted| losses::MeanAbsoluteError::new().call(y, predicted),
+        accuracy: class_accuracy,
+    },
+    #[cfg(feature = "ops")]
+    Loss {
+        name: "huber",
+        call: |y, predicted| losses::Huber::new().call(y, predicted),
+        accuracy: class_accuracy,
+    },
+    #[cfg(feature = "ops")]
+    Loss {
+        name: "logCosh",
+        call: |y, predicted| losses::LogCosh::new().call(y, predicted),
+        accuracy: class_accuracy,
+    },
+    #[cfg(feature = "ops")]
+    Loss {
+        name: "cosineSimilarity",
+        call: |y, predicted| losses::CosineSimilarity::new().call(y, predicted),
+        accuracy: hot_accuracy,
+    },
+    #[cfg(feature = "ops")]
+    Loss {
+        name: "poisson",
+        call: |y, predicted| losses::Poisson::new().call(y, predicted),
         accuracy: class_accuracy,
     },
 ];
@@ -64,6 +129,23 @@ impl Loss {
 fn class_accuracy(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
     let labels = class_labels(y, predicted)?;
     let hits = predicted.stop_gradient().argmax(-1)?.equal(&labels)?;
+    hits.cast(DType::F32)?.reduce_mean(())
+}
+
+/// How often the largest of the predicted values is where the truth's is.
+#[cfg(feature = "ops")]
+fn hot_accuracy(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
+    let hits = predicted.stop_gradient().argmax(-1)?.equal(y.argmax(-1)?)?;
+    hits.cast(DType::F32)?.reduce_mean(())
+}
+
+/// How often a predicted value is on the truth's side of 0.
+#[cfg(feature = "ops")]
+fn side_accuracy(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
+    let predicted = predicted.stop_gradient();
+    // A list against a column would be compared each with each.
+    let y = y.cast(predicted.dtype())?.reshape(predicted.shape())?;
+    let hits = predicted.greater(0.0)?.equal(&y.greater(0.5)?)?;
     hits.cast(DType::F32)?.reduce_mean(())
 }
 

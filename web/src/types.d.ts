@@ -28,7 +28,10 @@ export type Padding = 'same' | 'valid';
 export type Pair = number | readonly [number, number];
 
 /** What training makes small. The cross-entropies take logits: the last layer has no activation. */
-export type Loss = 'sparseCategoricalCrossentropy' | 'binaryCrossentropy' | 'meanSquaredError';
+export type Loss =
+  | 'sparseCategoricalCrossentropy' | 'categoricalCrossentropy' | 'categoricalFocalCrossentropy'
+  | 'binaryCrossentropy' | 'binaryFocalCrossentropy' | 'categoricalHinge' | 'hinge' | 'squaredHinge'
+  | 'meanSquaredError' | 'meanAbsoluteError' | 'huber' | 'logCosh' | 'cosineSimilarity' | 'poisson';
 
 /** How a model is trained. */
 export interface CompileOptions { optimizer: OptimizerConfig; loss?: Loss; metrics?: readonly 'accuracy'[]; }

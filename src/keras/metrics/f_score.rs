@@ -76,8 +76,12 @@ macro_rules! score {
                 sample_weight: Option<&Tensor>,
             ) -> Result<()> {
                 let $metric = self;
-                if !($beta > 0.0) {
-                    return Err(Error::Data(message!("{}: beta is {}; it must be above 0.", stringify!($name), $beta)));
+                let beta: f32 = $beta;
+                if beta.is_nan() || beta <= 0.0 {
+                    return Err(Error::Data(message!(
+                        "{}: beta is {beta}; it must be above 0.",
+                        stringify!($name)
+                    )));
                 }
                 let options = (self.average, self.threshold);
                 let sums = counts(stringify!($name), options, [y_true, y_pred], sample_weight)?;
