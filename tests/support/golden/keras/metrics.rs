@@ -58,9 +58,9 @@ fn name<'a>(c: &'a Call) -> &'a str {
 
 fn metric(c: &Call) -> Answer<Box<dyn Metric>> {
     Ok(match name(c) {
-        "Accuracy" => Box::new(Accuracy::default()),
-        "CategoricalAccuracy" => Box::new(CategoricalAccuracy::default()),
-        "SparseCategoricalAccuracy" => Box::new(SparseCategoricalAccuracy::default()),
+        "Accuracy" => Box::<Accuracy>::default(),
+        "CategoricalAccuracy" => Box::<CategoricalAccuracy>::default(),
+        "SparseCategoricalAccuracy" => Box::<SparseCategoricalAccuracy>::default(),
         "BinaryAccuracy" => {
             Box::new(BinaryAccuracy::default().threshold(float(c, "threshold", 0.5)?))
         }
@@ -131,20 +131,20 @@ fn metric(c: &Call) -> Answer<Box<dyn Metric>> {
         "MeanIoU" => Box::new(MeanIoU::new("", classes(c)?)),
         "OneHotIoU" => Box::new(OneHotIoU::new("", classes(c)?, &targets(c)?)),
         "OneHotMeanIoU" => Box::new(OneHotMeanIoU::new("", classes(c)?)),
-        "MeanSquaredError" => Box::new(MeanSquaredError::default()),
-        "RootMeanSquaredError" => Box::new(RootMeanSquaredError::default()),
-        "MeanAbsoluteError" => Box::new(MeanAbsoluteError::default()),
-        "MeanAbsolutePercentageError" => Box::new(MeanAbsolutePercentageError::default()),
-        "MeanSquaredLogarithmicError" => Box::new(MeanSquaredLogarithmicError::default()),
-        "LogCoshError" => Box::new(LogCoshError::default()),
-        "CosineSimilarity" => Box::new(CosineSimilarity::default()),
-        "PearsonCorrelation" => Box::new(PearsonCorrelation::default()),
-        "ConcordanceCorrelation" => Box::new(ConcordanceCorrelation::default()),
-        "Hinge" => Box::new(Hinge::default()),
-        "SquaredHinge" => Box::new(SquaredHinge::default()),
-        "CategoricalHinge" => Box::new(CategoricalHinge::default()),
-        "KLDivergence" => Box::new(KLDivergence::default()),
-        "Poisson" => Box::new(Poisson::default()),
+        "MeanSquaredError" => Box::<MeanSquaredError>::default(),
+        "RootMeanSquaredError" => Box::<RootMeanSquaredError>::default(),
+        "MeanAbsoluteError" => Box::<MeanAbsoluteError>::default(),
+        "MeanAbsolutePercentageError" => Box::<MeanAbsolutePercentageError>::default(),
+        "MeanSquaredLogarithmicError" => Box::<MeanSquaredLogarithmicError>::default(),
+        "LogCoshError" => Box::<LogCoshError>::default(),
+        "CosineSimilarity" => Box::<CosineSimilarity>::default(),
+        "PearsonCorrelation" => Box::<PearsonCorrelation>::default(),
+        "ConcordanceCorrelation" => Box::<ConcordanceCorrelation>::default(),
+        "Hinge" => Box::<Hinge>::default(),
+        "SquaredHinge" => Box::<SquaredHinge>::default(),
+        "CategoricalHinge" => Box::<CategoricalHinge>::default(),
+        "KLDivergence" => Box::<KLDivergence>::default(),
+        "Poisson" => Box::<Poisson>::default(),
         "BinaryCrossentropy" => Box::new(
             BinaryCrossentropy::default()
                 .from_logits(c.flag("from_logits")?)
