@@ -24,6 +24,30 @@ macro_rules! pointers {
             fn mask(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Option<Tensor>> {
                 (**self).mask(y_true, y_pred)
             }
+
+            // A loss may have its own of these.
+            fn call(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
+                (**self).call(y_true, y_pred)
+            }
+
+            fn call_weighted(
+                &self,
+                y_true: &Tensor,
+                y_pred: &Tensor,
+                sample_weight: Option<&Tensor>,
+            ) -> Result<Tensor> {
+                (**self).call_weighted(y_true, y_pred, sample_weight)
+            }
+
+            fn call_masked(
+                &self,
+                y_true: &Tensor,
+                y_pred: &Tensor,
+                sample_weight: Option<&Tensor>,
+                mask: Option<&Tensor>,
+            ) -> Result<Tensor> {
+                (**self).call_masked(y_true, y_pred, sample_weight, mask)
+            }
         }
     )*};
 }

@@ -22,6 +22,11 @@ macro_rules! pointers {
                 (**self).update(y_true, y_pred, sample_weight)
             }
 
+            // A metric may have its own.
+            fn update_state(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<()> {
+                (**self).update_state(y_true, y_pred)
+            }
+
             fn result(&self) -> Result<Tensor> {
                 (**self).result()
             }
