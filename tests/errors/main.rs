@@ -11,6 +11,7 @@ mod fit;
 mod image;
 mod layers;
 mod linalg;
+mod losses;
 mod math;
 mod models;
 mod movement;

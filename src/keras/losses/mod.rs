@@ -42,7 +42,8 @@ pub(super) const EPSILON: f64 = 1e-7;
 /// What training makes small.
 ///
 /// Keras's losses are structs with setters. A function or a closure from `y_true` and `y_pred` to a number for each
-/// example is a loss too, whose mean counts; a closure names its arguments' types. So are `Box<dyn Loss>`, `Arc` of a
+/// example is a loss too, whose mean counts; a closure names its arguments' types, and is called by
+/// `Loss::call(&closure, ..)`. So are `Box<dyn Loss>`, `Arc` of a
 /// loss and `&dyn Loss`.
 ///
 /// ```
@@ -57,7 +58,7 @@ pub(super) const EPSILON: f64 = 1e-7;
 /// assert_eq!(sum.call_weighted(&y_true, &y_pred, Some(&weights))?.item::<f32>()?, 3.0); // 1 + 0.5 * 4
 ///
 /// let largest = |y_true: &Tensor, y_pred: &Tensor| y_pred.subtract(y_true)?.abs()?.reduce_max(-1);
-/// assert_eq!(largest.call(&y_true, &y_pred)?.item::<f32>()?, 1.5);
+/// assert_eq!(Loss::call(&largest, &y_true, &y_pred)?.item::<f32>()?, 1.5);
 /// # Ok(())
 /// # }
 /// ```
