@@ -1,25 +1,28 @@
-//! Training and measuring over many batches without keeping the page from drawing.
-//!
-//! Steps are called in runs of a few milliseconds. The losses of a run are read together, and the next run begins
-//! while they are on their way; no more than two runs are ever under way on the device.
+//! `fit`, `evaluate` and `predict`, which are `wgrad`'s: options, callbacks and histories as JavaScript has them.
 
-use std::cell::Cell;
-use std::future::{Future, poll_fn};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::sync::Arc;
 
 use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use wgrad::Error;
-use wgrad::data::mnist;
-use wgrad::keras::{INFERENCE, Layer};
+use wgrad::data::{Batch, IntoSource, Source, mnist};
+use wgrad::keras::callbacks::{Callback, Logs, Run};
+use wgrad::keras::optimizers::Optimizer;
+use wgrad::keras::{
+    self, CompileOptions, Context, EvaluateOptions, INFERENCE, Layer, PredictOptions, StepLogs,
+    StopSignal, Trainer,
+};
+use wgrad::{Error, Parts, Trackable};
 
 use crate::args::Options;
-use crate::error::{Result, bad_type, promise};
+use crate::error::{Result, Thrown, bad_type, promise};
 use crate::images::Images;
-use crate::sequential::{Model, Sequential, Stepped};
+use crate::losses::Loss;
+use crate::sequential::{Model, Sequential, Stepped, Training, step};
 use crate::tensor::{Operand, Tensor, has};
 
 #[wasm_bindgen]
@@ -30,18 +33,8 @@ extern "C" {
 
     #[wasm_bindgen(method, catch, js_name = _images)]
     fn images(this: &Examples) -> std::result::Result<Images, JsValue>;
-
-    #[wasm_bindgen(js_namespace = performance)]
-    fn now() -> f64;
 }
 
-/// Milliseconds of a run: together with a frame's own work less than the 50 that a visitor notices.
-const RUN: f64 = 8.0;
-/// The most steps of a run, unless the caller says.
-const STEPS: usize = 64;
-/// A run that the device takes longer for than this many milliseconds is followed by one of half the steps: the page
-/// itself is drawn by the same device.
-const SLOW: f64 = 100.0;
 /// Examples in a batch where nothing is trained.
 const MEASURED: usize = 256;
 
@@ -95,128 +88,191 @@ impl Data {
         }
     }
 
-    fn len(&self) -> usize {
+    fn is_empty(&self) -> bool {
         match self {
-            Data::Images(images) => images.len(),
-            Data::Tensors(x, _) | Data::Inputs(x) => x.shape()[0],
+            Data::Images(images) => images.is_empty(),
+            Data::Tensors(x, _) | Data::Inputs(x) => x.shape()[0] == 0,
         }
     }
 
-    /// Some examples, which follow on each other if they are not `shuffled`.
-    fn batch(
-        &self,
-        indices: &[usize],
-        shuffled: bool,
-    ) -> wgrad::Result<(wgrad::Tensor, Option<wgrad::Tensor>)> {
-        let places = |indices: &[usize]| {
-            let places: Vec<i32> = indices.iter().map(|index| *index as i32).collect();
-            wgrad::Tensor::from_slice(&places, [places.len()])
-        };
-        let rows = |tensor: &wgrad::Tensor| {
-            if shuffled {
-                return tensor.gather(&places(indices)?, 0);
-            }
-            let mut begin = vec![0; tensor.rank()];
-            let mut size: Vec<i64> = tensor.shape().iter().map(|size| *size as i64).collect();
-            (begin[0], size[0]) = (indices.first().copied().unwrap_or(0), indices.len() as i64);
-            tensor.slice(&begin, &size)
-        };
-        Ok(match self {
-            Data::Images(images) => {
-                let (x, y) = images.tensors(indices)?;
-                (x, Some(y))
-            }
-            Data::Tensors(x, y) => (rows(x)?, Some(rows(y)?)),
-            Data::Inputs(x) => (rows(x)?, None),
-        })
-    }
-
-    fn labelled(
-        &self,
-        indices: &[usize],
-        shuffled: bool,
-    ) -> wgrad::Result<(wgrad::Tensor, wgrad::Tensor)> {
-        let (x, y) = self.batch(indices, shuffled)?;
-        y.map(|y| (x, y)).ok_or_else(|| Error::Data("fit: there are no labels.".into()))
-    }
-}
-
-/// The losses and accuracies of a run, on their way from the device.
-struct Read {
-    values: Pin<Box<dyn Future<Output = wgrad::Result<Vec<f32>>>>>,
-    /// They came at once.
-    done: Option<wgrad::Result<Vec<f32>>>,
-    /// Examples of each step.
-    sizes: Vec<usize>,
-    began: f64,
-}
-
-impl Read {
-    /// Asks for the values of `steps`, all losses before all accuracies.
-    async fn start(steps: Vec<Stepped>, sizes: Vec<usize>) -> Result<Read> {
-        let mut values: Pin<Box<dyn Future<Output = _>>> = Box::pin(async move {
-            let accuracies = steps.iter().filter_map(|step| step.accuracy.as_ref());
-            let values: Vec<&wgrad::Tensor> =
-                steps.iter().map(|step| &step.loss).chain(accuracies).collect();
-            Ok(wgrad::Tensor::to_vecs_async::<f32>(&values).await?.concat())
-        });
-        // Polled once, the copy is on its way before the next run is called.
-        let done = poll_fn(|context| match values.as_mut().poll(context) {
-            Poll::Ready(values) => Poll::Ready(Some(values)),
-            Poll::Pending => Poll::Ready(None),
-        })
-        .await;
-        Ok(Read { values, done, sizes, began: now() })
-    }
-
-    /// Loss, accuracy and examples of each step.
-    async fn finish(self) -> Result<Vec<(f64, Option<f64>, usize)>> {
-        let values = match self.done {
-            Some(values) => values?,
-            None => self.values.await?,
-        };
-        let (losses, accuracies) = values.split_at(self.sizes.len());
-        let step = |(at, size): (usize, &usize)| {
-            (f64::from(losses[at]), accuracies.get(at).map(|value| f64::from(*value)), *size)
-        };
-        Ok(self.sizes.iter().enumerate().map(step).collect())
-    }
-}
-
-/// Means over examples.
-#[derive(Default)]
-struct Sums {
-    loss: f64,
-    accuracy: Option<f64>,
-    examples: usize,
-}
-
-impl Sums {
-    fn add(&mut self, (loss, accuracy, size): (f64, Option<f64>, usize)) {
-        self.loss += loss * size as f64;
-        if let Some(accuracy) = accuracy {
-            *self.accuracy.get_or_insert(0.0) += accuracy * size as f64;
+    fn source(&self) -> wgrad::Result<Source<'_>> {
+        match self {
+            Data::Images(images) => (&**images).into_source(),
+            Data::Tensors(x, y) => (x, y).into_source(),
+            Data::Inputs(x) => x.into_source(),
         }
-        self.examples += size;
-    }
-
-    fn means(&self) -> (f64, Option<f64>) {
-        let examples = self.examples as f64;
-        (self.loss / examples, self.accuracy.map(|sum| sum / examples))
     }
 }
 
-/// An object of a loss and perhaps an accuracy, under names that begin with `prefix`.
-fn logs(object: &Object, keys: [&str; 2], (loss, accuracy): (f64, Option<f64>)) -> Result<()> {
-    Reflect::set(object, &keys[0].into(), &loss.into())?;
-    if let Some(accuracy) = accuracy {
-        Reflect::set(object, &keys[1].into(), &accuracy.into())?;
-    }
-    Ok(())
+/// A model as `wgrad` trains it: its steps are those of `trainStep`.
+struct Trainee<'a> {
+    layers: &'a keras::Sequential,
+    optimizer: Arc<dyn Optimizer>,
+    loss: &'static Loss,
+    accuracy: bool,
+    trainer: Trainer,
 }
 
-const TRAINED: [&str; 2] = ["loss", "accuracy"];
-const VALIDATED: [&str; 2] = ["valLoss", "valAccuracy"];
+impl<'a> Trainee<'a> {
+    fn new(layers: &'a keras::Sequential, training: &Training) -> wgrad::Result<Self> {
+        let Training { optimizer, loss, accuracy, .. } = training;
+        let (optimizer, trainer) = (optimizer.clone(), Trainer::new());
+        let trainee =
+            Trainee { layers, optimizer: optimizer.clone(), loss, accuracy: *accuracy, trainer };
+        let options = CompileOptions::new();
+        match loss.of_labels() {
+            // Labels that the model does not have are refused before the first step.
+            true => keras::Model::compile(
+                &trainee,
+                optimizer,
+                keras::losses::SparseCategoricalCrossentropy::new().from_logits(true),
+                options,
+            )?,
+            false => keras::Model::compile(&trainee, optimizer, loss.call, options)?,
+        }
+        Ok(trainee)
+    }
+
+    fn logs(step: &Stepped) -> StepLogs {
+        let logs = StepLogs::new().add("loss", &step.loss);
+        match &step.accuracy {
+            Some(accuracy) => logs.add("accuracy", accuracy),
+            None => logs,
+        }
+    }
+}
+
+impl Trackable for Trainee<'_> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.layers.track(parts);
+    }
+}
+
+impl Layer for Trainee<'_> {
+    fn call(&self, x: &wgrad::Tensor, cx: Context<'_>) -> wgrad::Result<wgrad::Tensor> {
+        self.layers.call(x, cx)
+    }
+}
+
+impl keras::Model for Trainee<'_> {
+    fn trainer(&self) -> &Trainer {
+        &self.trainer
+    }
+
+    fn train_step(&self, batch: &Batch) -> wgrad::Result<StepLogs> {
+        let of = (&*self.optimizer, self.loss, self.accuracy);
+        Ok(Trainee::logs(&step(self.layers, of, &batch.x[0], &batch.y[0])?))
+    }
+
+    fn test_step(&self, batch: &Batch) -> wgrad::Result<StepLogs> {
+        let y = &batch.y[0];
+        let predicted = self.layers.call(&batch.x[0], INFERENCE)?;
+        let loss = (self.loss.call)(y, &predicted)?;
+        let accuracy = self.accuracy.then(|| (self.loss.accuracy)(y, &predicted)).transpose()?;
+        Ok(Trainee::logs(&Stepped { loss, accuracy }))
+    }
+}
+
+/// What JavaScript calls the numbers, in the order in which it sees them.
+const NAMES: [(&str, &str); 4] = [
+    ("loss", "loss"),
+    ("accuracy", "accuracy"),
+    ("val_loss", "valLoss"),
+    ("val_accuracy", "valAccuracy"),
+];
+
+fn object(logs: &Logs) -> std::result::Result<Object, JsValue> {
+    let object = Object::new();
+    for (name, key) in NAMES {
+        if let Some(value) = logs.get(name) {
+            Reflect::set(&object, &key.into(), &value.into())?;
+        }
+    }
+    Ok(object)
+}
+
+/// Passes on what `fit` tells.
+struct Hooks {
+    on_batch: Option<Function>,
+    on_epoch: Option<Function>,
+    signal: Option<JsValue>,
+    stop: StopSignal,
+    /// What a callback has returned and `fit` waits for.
+    promise: Option<Promise>,
+    /// What a callback has thrown.
+    thrown: Rc<RefCell<Option<JsValue>>>,
+}
+
+/// What stands for a thrown value until `fit` has ended.
+fn interrupted(thrown: &RefCell<Option<JsValue>>, value: JsValue) -> Error {
+    *thrown.borrow_mut() = Some(value);
+    Error::Data("fit: a callback has thrown.".into())
+}
+
+impl Hooks {
+    fn look_at_signal(&self) {
+        let aborted = |signal: &JsValue| Reflect::get(signal, &"aborted".into());
+        if self.signal.as_ref().is_some_and(|s| aborted(s).is_ok_and(|value| value.is_truthy())) {
+            self.stop.stop();
+        }
+    }
+
+    fn call(
+        &self,
+        callback: &Option<Function>,
+        number: usize,
+        logs: &Logs,
+    ) -> wgrad::Result<JsValue> {
+        let Some(callback) = callback else { return Ok(JsValue::UNDEFINED) };
+        let called = object(logs)
+            .and_then(|logs| callback.call2(&JsValue::NULL, &(number as f64).into(), &logs));
+        called.map_err(|value| interrupted(&self.thrown, value))
+    }
+}
+
+impl Callback for Hooks {
+    fn on_train_begin(&mut self, _: &mut Run<'_>) -> wgrad::Result<()> {
+        self.look_at_signal();
+        Ok(())
+    }
+
+    fn on_train_batch_begin(&mut self, _: usize, _: &mut Run<'_>) -> wgrad::Result<()> {
+        self.look_at_signal();
+        Ok(())
+    }
+
+    fn on_train_batch_end(
+        &mut self,
+        batch: usize,
+        _: &Logs,
+        run: &mut Run<'_>,
+    ) -> wgrad::Result<()> {
+        self.call(&self.on_batch, batch, run.batch_logs())?;
+        self.look_at_signal();
+        Ok(())
+    }
+
+    fn on_epoch_end(
+        &mut self,
+        epoch: usize,
+        logs: &mut Logs,
+        _: &mut Run<'_>,
+    ) -> wgrad::Result<()> {
+        let returned = self.call(&self.on_epoch, epoch, logs)?;
+        self.promise = returned.dyn_into().ok();
+        self.look_at_signal();
+        Ok(())
+    }
+
+    fn after_epoch(&mut self) -> Option<Pin<Box<dyn Future<Output = wgrad::Result<()>> + '_>>> {
+        let promise = self.promise.take()?;
+        Some(Box::pin(async move {
+            let waited = JsFuture::from(promise).await;
+            self.look_at_signal();
+            waited.map(drop).map_err(|value| interrupted(&self.thrown, value))
+        }))
+    }
+}
 
 /// How `fit` was asked to go about it.
 struct Plan {
@@ -224,10 +280,8 @@ struct Plan {
     batch: usize,
     shuffle: bool,
     validation: Option<Data>,
-    on_batch: Option<Function>,
-    on_epoch: Option<Function>,
-    signal: Option<JsValue>,
     steps: Option<usize>,
+    hooks: Hooks,
 }
 
 impl Plan {
@@ -255,151 +309,49 @@ impl Plan {
             batch: options.count("batchSize")?.unwrap_or(32),
             shuffle: options.bool("shuffle")?.unwrap_or(true),
             validation,
-            on_batch: options.function("onBatchEnd")?,
-            on_epoch: options.function("onEpochEnd")?,
-            signal: options.get("signal"),
             steps: options.count("yieldEvery")?,
+            hooks: Hooks {
+                on_batch: options.function("onBatchEnd")?,
+                on_epoch: options.function("onEpochEnd")?,
+                signal: options.get("signal"),
+                stop: StopSignal::new(),
+                promise: None,
+                thrown: Rc::default(),
+            },
         })
     }
 
-    fn aborted(&self) -> bool {
-        let aborted = |signal: &JsValue| Reflect::get(signal, &"aborted".into());
-        self.signal.as_ref().is_some_and(|s| aborted(s).is_ok_and(|value| value.is_truthy()))
-    }
-
-    /// Tells of the steps of a run that are read; `batch` counts them.
-    fn report(
-        &self,
-        steps: Vec<(f64, Option<f64>, usize)>,
-        batch: &mut usize,
-        sums: &mut Sums,
-    ) -> Result<()> {
-        for step in steps {
-            if let Some(callback) = &self.on_batch {
-                let object = Object::new();
-                logs(&object, TRAINED, (step.0, step.1))?;
-                callback.call2(&JsValue::NULL, &(*batch as f64).into(), &object)?;
-            }
-            sums.add(step);
-            *batch += 1;
+    async fn run(self, model: &Model, data: &Data) -> Result<Object> {
+        let trainee = Trainee::new(&model.layers, &*model.training()?)?;
+        let thrown = self.hooks.thrown.clone();
+        let mut options = keras::FitOptions::new()
+            .epochs(self.epochs)
+            .batch_size(self.batch)
+            .shuffle(self.shuffle)
+            .validation_batch_size(MEASURED)
+            .verbose(0)
+            .stop_signal(&self.hooks.stop)
+            .callback(self.hooks);
+        if let Some(validation) = &self.validation {
+            options = options.validation_data(validation.source()?);
         }
-        Ok(())
-    }
-
-    /// Goes through the data once.
-    async fn epoch(&self, model: &Model, data: &Data, most: &mut usize) -> Result<Sums> {
-        let order: Vec<usize> = match self.shuffle {
-            true => wgrad::random::global().permutation(data.len())?,
-            false => (0..data.len()).collect(),
-        };
-        let mut batches = order.chunks(self.batch).peekable();
-        let (mut sums, mut batch, mut waiting) = (Sums::default(), 0, None::<Read>);
-        while batches.peek().is_some() && !self.aborted() {
-            let (mut steps, mut sizes, began) = (Vec::new(), Vec::new(), now());
-            while steps.len() < *most && (steps.is_empty() || now() - began < RUN) {
-                let Some(indices) = batches.next() else { break };
-                let (x, y) = data.labelled(indices, self.shuffle)?;
-                steps.push(model.step(&x, &y)?);
-                sizes.push(indices.len());
-            }
-            let read = Read::start(steps, sizes).await?;
-            if let Some(before) = waiting.replace(read) {
-                let began = before.began;
-                let values = before.finish().await?;
-                self.report(values, &mut batch, &mut sums)?;
-                // The next run is shorter where the device was slow.
-                let limit = self.steps.unwrap_or(STEPS);
-                let wanted = if now() - began > SLOW { *most / 2 } else { *most * 2 };
-                *most = wanted.clamp(1, limit);
-            }
+        if let Some(steps) = self.steps {
+            options = options.yield_every(steps);
         }
-        if let Some(last) = waiting {
-            self.report(last.finish().await?, &mut batch, &mut sums)?;
+        let fitted = keras::Model::fit_async(&trainee, data.source()?, options).await;
+        if let Some(value) = thrown.take() {
+            return Err(Thrown::from(value));
         }
-        Ok(sums)
-    }
-
-    async fn run(&self, model: &Model, data: &Data) -> Result<Object> {
+        let fitted = fitted?;
         let history = Object::new();
-        let note = |key: &str, value: f64| -> Result<()> {
-            let list = Reflect::get(&history, &key.into())?;
-            let list = list.dyn_into::<Array>().unwrap_or_default();
-            list.push(&value.into());
-            Reflect::set(&history, &key.into(), &list)?;
-            Ok(())
-        };
         Reflect::set(&history, &"loss".into(), &Array::new())?;
-        let mut most = self.steps.unwrap_or(STEPS).min(4);
-        for epoch in 0..self.epochs {
-            let sums = self.epoch(model, data, &mut most).await?;
-            if sums.examples == 0 {
-                break;
-            }
-            let object = Object::new();
-            let tell = |keys: [&str; 2], means: (f64, Option<f64>)| -> Result<()> {
-                note(keys[0], means.0)?;
-                if let Some(accuracy) = means.1 {
-                    note(keys[1], accuracy)?;
-                }
-                logs(&object, keys, means)
-            };
-            tell(TRAINED, sums.means())?;
-            if let Some(validation) = self.validation.as_ref().filter(|_| !self.aborted()) {
-                tell(VALIDATED, evaluate(model, validation, MEASURED).await?.means())?;
-            }
-            if let Some(callback) = &self.on_epoch {
-                let result = callback.call2(&JsValue::NULL, &(epoch as f64).into(), &object)?;
-                if let Some(promise) = result.dyn_ref::<Promise>() {
-                    JsFuture::from(promise.clone()).await?;
-                }
-            }
-            if self.aborted() {
-                break;
+        for (name, key) in NAMES {
+            if let Some(values) = fitted.get(name) {
+                let list: Array = values.iter().map(|value| JsValue::from(*value)).collect();
+                Reflect::set(&history, &key.into(), &list)?;
             }
         }
         Ok(history)
-    }
-}
-
-/// Loss and accuracy over all examples.
-async fn evaluate(model: &Model, data: &Data, batch: usize) -> Result<Sums> {
-    let training = model.training()?;
-    let order: Vec<usize> = (0..data.len()).collect();
-    let (mut sums, mut waiting) = (Sums::default(), None::<Read>);
-    for indices in order.chunks(batch) {
-        let (x, y) = data.labelled(indices, false)?;
-        let predicted = model.layers.call(&x, INFERENCE)?;
-        let loss = (training.loss.call)(&y, &predicted)?;
-        let accuracy = match training.accuracy {
-            true => Some((training.loss.accuracy)(&y, &predicted)?),
-            false => None,
-        };
-        let read = Read::start(vec![Stepped { loss, accuracy }], vec![indices.len()]).await?;
-        if let Some(before) = waiting.replace(read) {
-            before.finish().await?.into_iter().for_each(|step| sums.add(step));
-        }
-    }
-    if let Some(last) = waiting {
-        last.finish().await?.into_iter().for_each(|step| sums.add(step));
-    }
-    Ok(sums)
-}
-
-async fn predict(model: &Model, data: &Data, batch: usize) -> Result<wgrad::Tensor> {
-    let order: Vec<usize> = (0..data.len()).collect();
-    let mut results = Vec::new();
-    for indices in order.chunks(batch) {
-        let (x, _) = data.batch(indices, false)?;
-        let result = model.layers.call(&x, INFERENCE)?;
-        let device = result.device().clone();
-        results.push(result);
-        // One batch at a time, so that the page is drawn between them.
-        device.synchronize_async().await?;
-    }
-    match results.as_slice() {
-        [] => Err(Error::Shape("predict: there are no examples.".into()).into()),
-        [only] => Ok(only.clone()),
-        _ => Ok(wgrad::concat(&results.iter().collect::<Vec<_>>(), 0)?),
     }
 }
 
@@ -430,7 +382,7 @@ impl Sequential {
         let (data, plan) = (Data::with_labels("fit", x, y)?, Plan::new(options)?);
         let model = self.0.clone();
         model.training()?;
-        if data.len() == 0 {
+        if data.is_empty() {
             return Err(Error::Shape("fit: there are no examples.".into()).into());
         }
         if model.fitting.replace(true) {
@@ -456,9 +408,10 @@ impl Sequential {
         let data = Data::with_labels("evaluate", x, y)?;
         let (model, batch) = (self.0.clone(), batch_size("evaluate", options)?);
         Ok(promise(async move {
-            let result = Object::new();
-            logs(&result, TRAINED, evaluate(&model, &data, batch).await?.means())?;
-            Ok(result.into())
+            let trainee = Trainee::new(&model.layers, &*model.training()?)?;
+            let options = EvaluateOptions::new().batch_size(batch).verbose(0);
+            let logs = keras::Model::evaluate_async(&trainee, data.source()?, options).await?;
+            Ok(object(&logs)?.into())
         }))
     }
 
@@ -471,6 +424,11 @@ impl Sequential {
     ) -> Result<Promise> {
         let data = Data::new("predict", x, &JsValue::UNDEFINED)?;
         let (model, batch) = (self.0.clone(), batch_size("predict", options)?);
-        Ok(promise(async move { Ok(Tensor::new(predict(&model, &data, batch).await?).into()) }))
+        Ok(promise(async move {
+            let options = PredictOptions::new().batch_size(batch).verbose(0);
+            let results =
+                keras::Model::predict_async(&model.layers, data.source()?, options).await?;
+            Ok(Tensor::new(results).into())
+        }))
     }
 }

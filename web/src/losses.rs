@@ -113,6 +113,12 @@ static LOSSES: &[Loss] = &[
 ];
 
 impl Loss {
+    /// True if what a batch is to give are numbers of classes.
+    #[cfg(feature = "ops")]
+    pub(crate) fn of_labels(&self) -> bool {
+        self.name == "sparseCategoricalCrossentropy"
+    }
+
     pub(crate) fn named(name: Option<&str>) -> error::Result<&'static Loss> {
         let Some(name) = name else { return Ok(&LOSSES[0]) };
         LOSSES.iter().find(|loss| loss.name == name).ok_or_else(|| {

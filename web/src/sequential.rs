@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
@@ -32,7 +33,7 @@ pub(crate) struct Model {
 
 /// What `compile` has chosen.
 pub(crate) struct Training {
-    pub(crate) optimizer: Box<dyn Optimizer>,
+    pub(crate) optimizer: Arc<dyn Optimizer>,
     pub(crate) loss: &'static Loss,
     pub(crate) accuracy: bool,
     /// The optimizer's description, to make it anew.
@@ -44,7 +45,7 @@ impl Training {
     pub(crate) fn renewed(&self) -> Result<Self> {
         let optimizer = optimizer(&self.config)?;
         optimizer.set_learning_rate(self.optimizer.learning_rate())?;
-        Ok(Training { optimizer, config: self.config.clone(), ..*self })
+        Ok(Training { optimizer: optimizer.into(), config: self.config.clone(), ..*self })
     }
 }
 
@@ -67,17 +68,28 @@ impl Model {
     /// One step down the gradient; reads nothing.
     pub(crate) fn step(&self, x: &wgrad::Tensor, y: &wgrad::Tensor) -> Result<Stepped> {
         let training = self.training()?;
-        let tape = GradientTape::new();
-        let predicted = self.layers.call(x, TRAINING)?;
-        let loss = (training.loss.call)(y, &predicted)?;
-        let accuracy = match training.accuracy {
-            true => Some((training.loss.accuracy)(y, &predicted)?),
-            false => None,
-        };
-        drop(predicted);
-        training.optimizer.minimize(&loss, tape, &self.layers)?;
-        Ok(Stepped { loss, accuracy })
+        let of = (&*training.optimizer, training.loss, training.accuracy);
+        Ok(step(&self.layers, of, x, y)?)
     }
+}
+
+/// One step of `layers` with an optimizer, a loss, and whether the accuracy is wanted.
+pub(crate) fn step(
+    layers: &wgrad::keras::Sequential,
+    (optimizer, loss, accuracy): (&dyn Optimizer, &Loss, bool),
+    x: &wgrad::Tensor,
+    y: &wgrad::Tensor,
+) -> wgrad::Result<Stepped> {
+    let tape = GradientTape::new();
+    let predicted = layers.call(x, TRAINING)?;
+    let value = (loss.call)(y, &predicted)?;
+    let accuracy = match accuracy {
+        true => Some((loss.accuracy)(y, &predicted)?),
+        false => None,
+    };
+    drop(predicted);
+    optimizer.minimize(&value, tape, layers)?;
+    Ok(Stepped { loss: value, accuracy })
 }
 
 #[wasm_bindgen]
@@ -118,7 +130,7 @@ impl Sequential {
             known.then_some(names.length() > 0)
         })?;
         let training = Training {
-            optimizer: optimizer(&config)?,
+            optimizer: optimizer(&config)?.into(),
             loss: Loss::named(options.string("loss")?.as_deref())?,
             accuracy: accuracy.unwrap_or(false),
             config,
