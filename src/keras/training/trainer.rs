@@ -1,5 +1,6 @@
 //! [`Trainer`]: what `compile` has chosen for a model, and what the training has told.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::choices::{IntoOptimizer, OutputLosses};
@@ -19,10 +20,12 @@ use crate::trackable::{Parts, Trackable};
 #[derive(Default)]
 pub struct Trainer(Mutex<State>);
 
+/// A [`Compiled`] and a [`History`], whose types are forgotten: a page that only calls its models does not hold what their
+/// training is made of.
 #[derive(Default)]
 struct State {
-    compiled: Option<Arc<Compiled>>,
-    history: Option<Arc<History>>,
+    compiled: Option<Arc<dyn Any + Send + Sync>>,
+    history: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Trainer {
@@ -46,7 +49,7 @@ impl Trainer {
 
     /// The history of the last `fit`, also of one that an error has ended.
     pub fn history(&self) -> Option<Arc<History>> {
-        self.state().history.clone()
+        self.state().history.clone().and_then(|history| history.downcast().ok())
     }
 
     pub(super) fn set_history(&self, history: History) {
@@ -81,7 +84,7 @@ impl Trainer {
     }
 
     pub(super) fn compiled_if_any(&self) -> Option<Arc<Compiled>> {
-        self.state().compiled.clone()
+        self.state().compiled.clone().and_then(|compiled| compiled.downcast().ok())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
