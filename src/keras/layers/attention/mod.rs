@@ -7,6 +7,7 @@ mod additive;
 mod dot;
 mod grouped;
 mod heads;
+mod macros;
 mod multi_head;
 mod projection;
 mod scores;

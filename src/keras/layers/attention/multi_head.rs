@@ -1,6 +1,7 @@
 //! [`MultiHeadAttention`].
 
-use super::heads::{AttendOptions, Heads, Masks, Sizes, head_layer, head_setters};
+use super::heads::{AttendOptions, Heads, Masks, Sizes};
+use super::macros::{head_layer, head_setters};
 use super::scores::{of_query, three_of};
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]

@@ -1,0 +1,217 @@
+//! What the layers of several heads have in common as types: setters, and their ways to be called.
+
+/// Setters of all that [`Heads`] has, for a layer with a field `heads`.
+macro_rules! head_setters {
+    () => {
+        /// Sets the probability with which training drops a weight of a key; 0.
+        #[must_use]
+        pub fn dropout(mut self, dropout: f32) -> Self {
+            self.heads.dropout = dropout;
+            self
+        }
+
+        /// Sets whether the projections have biases; `true`.
+        #[must_use]
+        pub fn use_bias(mut self, use_bias: bool) -> Self {
+            self.heads = self.heads.use_bias(use_bias);
+            self
+        }
+
+        /// Sets whether a gate, a projection of the query and a sigmoid, weighs what attention gives (Qiu et al. 2025);
+        /// `false`.
+        #[must_use]
+        pub fn use_gate(mut self, use_gate: bool) -> Self {
+            self.heads.use_gate = use_gate;
+            self
+        }
+
+        /// Sets how far from itself a query sees keys: less than so many places; all.
+        #[must_use]
+        pub fn sliding_window(mut self, sliding_window: impl Into<Option<usize>>) -> Self {
+            self.heads.sliding_window = sliding_window.into();
+            self
+        }
+
+        /// Sets whether query `t` sees the keys 0 to `t` alone, in all calls; `false`.
+        #[must_use]
+        pub fn use_causal_mask(mut self, use_causal_mask: bool) -> Self {
+            self.heads.use_causal_mask = use_causal_mask;
+            self
+        }
+
+        /// Sets the numbers at which the kernels start.
+        #[must_use]
+        pub fn kernel_initializer(mut self, initializer: $crate::keras::Initializer) -> Self {
+            self.heads = self.heads.kernels(|kernel| kernel.initializer(initializer.clone()));
+            self
+        }
+
+        /// Sets the numbers at which the biases start.
+        #[must_use]
+        pub fn bias_initializer(mut self, initializer: $crate::keras::Initializer) -> Self {
+            self.heads = self.heads.biases(|bias| bias.initializer(initializer.clone()));
+            self
+        }
+
+        /// Sets the penalty on each kernel.
+        #[must_use]
+        pub fn kernel_regularizer(
+            mut self,
+            regularizer: impl Into<Option<$crate::keras::Regularizer>>,
+        ) -> Self {
+            let regularizer = regularizer.into();
+            self.heads = self.heads.kernels(|kernel| kernel.regularizer(regularizer.clone()));
+            self
+        }
+
+        /// Sets the penalty on each bias.
+        #[must_use]
+        pub fn bias_regularizer(
+            mut self,
+            regularizer: impl Into<Option<$crate::keras::Regularizer>>,
+        ) -> Self {
+            let regularizer = regularizer.into();
+            self.heads = self.heads.biases(|bias| bias.regularizer(regularizer.clone()));
+            self
+        }
+
+        /// Sets the rule to which each step of an optimizer brings each kernel.
+        #[must_use]
+        pub fn kernel_constraint(
+            mut self,
+            constraint: impl Into<Option<$crate::keras::Constraint>>,
+        ) -> Self {
+            let constraint = constraint.into();
+            self.heads = self.heads.kernels(|kernel| kernel.constraint(constraint.clone()));
+            self
+        }
+
+        /// Sets the rule to which each step of an optimizer brings each bias.
+        #[must_use]
+        pub fn bias_constraint(
+            mut self,
+            constraint: impl Into<Option<$crate::keras::Constraint>>,
+        ) -> Self {
+            let constraint = constraint.into();
+            self.heads = self.heads.biases(|bias| bias.constraint(constraint.clone()));
+            self
+        }
+
+        /// Sets the penalty on the result.
+        #[must_use]
+        pub fn activity_regularizer(
+            mut self,
+            regularizer: impl Into<Option<$crate::keras::Regularizer>>,
+        ) -> Self {
+            self.heads.activity_regularizer = regularizer.into();
+            self
+        }
+
+        /// Draws from a generator of this seed rather than from one of the global generator.
+        #[must_use]
+        pub fn seed(mut self, seed: u64) -> Self {
+            self.heads.generator = $crate::keras::layers::SeedGenerator::new(seed);
+            self
+        }
+
+        /// Sets in which dtype the layer computes, and in which it keeps its weights.
+        #[must_use]
+        pub fn dtype(mut self, policy: $crate::keras::DTypePolicy) -> Self {
+            self.heads = self.heads.dtype(policy);
+            self
+        }
+    };
+}
+pub(super) use head_setters;
+
+/// The layers of heads as layers: of one tensor, self-attention; of a list, query, value and key.
+macro_rules! head_layer {
+    ($layer:ident) => {
+        impl $layer {
+            /// As a call on a list, with masks and keys of its own.
+            ///
+            /// # Errors
+            /// [`Error::Shape`](crate::Error::Shape) if the shapes do not fit together; [`Error::DType`](crate::Error::DType)
+            /// if dtypes differ or are not float, or a mask is not `bool`; [`Error::Index`](crate::Error::Index) if the
+            /// rate of dropout is not in 0 to 1 (without 1).
+            pub fn call_with(
+                &self,
+                query: &Tensor,
+                value: &Tensor,
+                options: AttendOptions,
+                cx: Context<'_>,
+            ) -> Result<Tensor> {
+                self.run(query, value, options, false, cx).map(|(y, _)| y)
+            }
+
+            /// As [`Self::call_with`]; gives also the weights of the keys, `[B,H,T,S]`, before dropout.
+            ///
+            /// # Errors
+            /// As [`Self::call_with`].
+            pub fn call_with_scores(
+                &self,
+                query: &Tensor,
+                value: &Tensor,
+                options: AttendOptions,
+                cx: Context<'_>,
+            ) -> Result<(Tensor, Tensor)> {
+                let (y, scores) = self.run(query, value, options, true, cx)?;
+                scores.map(|scores| (y, scores)).ok_or_else(|| {
+                    $crate::error::Error::Shape(
+                        concat!(
+                            stringify!($layer),
+                            ": a call without queries or keys has no scores."
+                        )
+                        .into(),
+                    )
+                })
+            }
+
+            /// The layer's class and options.
+            ///
+            /// # Errors
+            /// [`Error::Data`](crate::Error::Data) if an option is a function of the program.
+            #[cfg(feature = "json")]
+            pub fn get_config(&self) -> Result<$crate::keras::Config> {
+                $crate::keras::layers::Configured::config(self)
+            }
+        }
+
+        impl Trackable for $layer {
+            fn track(&self, parts: &mut Parts<'_>) {
+                self.heads.track(parts);
+            }
+        }
+
+        /// Self-attention: query, value and key are one tensor, and its mask says which keys count.
+        impl Layer for $layer {
+            $crate::keras::layers::macros::configured!();
+
+            fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
+                self.call_with(x, x, AttendOptions::new().key_mask(cx.mask().cloned()), cx)
+            }
+        }
+
+        /// From query and value, or query, value and key. The context's mask is that of the value.
+        impl Layer<[Tensor]> for $layer {
+            $crate::keras::layers::macros::configured!();
+
+            fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<Tensor> {
+                let [query, value, key] = three_of(stringify!($layer), inputs)?;
+                let options = AttendOptions::new().key(key.clone()).key_mask(cx.mask().cloned());
+                self.call_with(query, value, options, cx)
+            }
+
+            /// The mask, if it is one of the query.
+            fn compute_mask(
+                &self,
+                inputs: &[Tensor],
+                mask: Option<&Tensor>,
+            ) -> Result<Option<Tensor>> {
+                let [query, ..] = three_of(stringify!($layer), inputs)?;
+                Ok(of_query(query, mask))
+            }
+        }
+    };
+}
+pub(super) use head_layer;
