@@ -20,7 +20,7 @@ fn wave(shape: &[usize], phase: f32) -> Tensor {
 /// Gives each weight a wave: the first one that of phase 1, the next that of phase 2.
 fn fill(layer: &dyn Trackable) {
     for (k, variable) in layer.variables().iter().enumerate() {
-        variable.assign(&wave(variable.shape(), 1.0 + k as f32)).unwrap();
+        variable.assign(wave(variable.shape(), 1.0 + k as f32)).unwrap();
     }
 }
 
@@ -244,7 +244,7 @@ fn check_gradients(name: &str, layer: &dyn Trackable, call: &dyn Fn() -> Result<
             .map(|(g, d)| f64::from(*g) * f64::from(d))
             .sum();
         let moved = |by: f32| {
-            variable.assign(&at.add(direction.multiply(by).unwrap()).unwrap()).unwrap();
+            variable.assign(at.add(direction.multiply(by).unwrap()).unwrap()).unwrap();
             f64::from(loss().item::<f32>().unwrap())
         };
         // Of second order: the error is some 1e-4 of the step's square, and rounding 1e-7 by the step.

@@ -23,7 +23,7 @@ fn wave(shape: &[usize], phase: f32) -> Tensor {
 /// Gives each weight a wave: the first one that of phase 1, the next that of phase 2.
 fn fill(layer: &dyn Trackable) {
     for (k, variable) in layer.variables().iter().enumerate() {
-        variable.assign(&wave(variable.shape(), 1.0 + k as f32)).unwrap();
+        variable.assign(wave(variable.shape(), 1.0 + k as f32)).unwrap();
     }
 }
 
@@ -360,7 +360,7 @@ fn check_gradients(name: &str, layer: &dyn Layer, x: &Tensor, cx: Context<'_>) {
             .map(|(g, d)| f64::from(*g) * f64::from(d))
             .sum();
         let moved = |by: f32| {
-            variable.assign(&at.add(direction.multiply(by).unwrap()).unwrap()).unwrap();
+            variable.assign(at.add(direction.multiply(by).unwrap()).unwrap()).unwrap();
             number(x)
         };
         // Of second order: the error is some 1e-4 of the step's square, and rounding 1e-7 by the step.
@@ -546,7 +546,7 @@ fn convolutions_in_place_of_products_are_those_of_keras() {
     volume.reset_state();
     for (of, from) in volume.variables().iter().zip(line.variables()) {
         of.assign(
-            &from.read().reshape(of.shape().iter().map(|&n| n as i64).collect::<Vec<_>>()).unwrap(),
+            from.read().reshape(of.shape().iter().map(|&n| n as i64).collect::<Vec<_>>()).unwrap(),
         )
         .unwrap();
     }

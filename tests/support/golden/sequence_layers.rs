@@ -67,6 +67,9 @@ impl SequenceLayer {
     }
 }
 
+type CallWithState<L> =
+    fn(&L, &Tensor, Option<&[Tensor]>, Context<'_>) -> wgrad::Result<Recurrence>;
+
 type Made = (Box<dyn Trackable>, Run);
 
 fn plain<L: Layer + 'static>(layer: L) -> Made {
@@ -94,11 +97,7 @@ fn given(c: &Call, key: &str) -> Answer<Option<Tensor>> {
 
 // ---- recurrent layers ---------------------------------------------------------------------------------------
 
-fn recurrent<L: Trackable + 'static>(
-    c: &Call,
-    layer: L,
-    call: fn(&L, &Tensor, Option<&[Tensor]>, Context<'_>) -> wgrad::Result<Recurrence>,
-) -> Answer<Made> {
+fn recurrent<L: Trackable + 'static>(c: &Call, layer: L, call: CallWithState<L>) -> Answer<Made> {
     let wants_state = c.flag("return_state")?;
     let layer = std::sync::Arc::new(layer);
     let own = layer.clone();

@@ -77,14 +77,14 @@ impl GroupQueryAttention {
             causal: options.use_causal_mask,
         };
         let sizes = Sizes {
+            layer: LAYER,
+            output: &[query.shape()[2]],
             query_heads: own,
             key_heads: shared,
             key_dim: self.head_dim,
             value_dim: self.head_dim,
         };
-        let output = [query.shape()[2]];
-        let result =
-            self.heads.attend(LAYER, [&q, &k, &v], &masks, sizes, &output, wants_scores, cx)?;
+        let result = self.heads.attend([&q, &k, &v], &masks, sizes, wants_scores, cx)?;
         cx.regularize(self.heads.activity_regularizer.as_ref(), &result.0)?;
         Ok(result)
     }

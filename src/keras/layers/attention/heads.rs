@@ -43,9 +43,11 @@ pub(super) struct Heads {
     pub policy: DTypePolicy,
 }
 
-/// How many heads there are, and their sizes.
+/// A layer's name, how many heads there are, their sizes, and the last axes of the result.
 #[derive(Clone, Copy)]
-pub(super) struct Sizes {
+pub(super) struct Sizes<'a> {
+    pub layer: &'static str,
+    pub output: &'a [usize],
     pub query_heads: usize,
     pub key_heads: usize,
     pub key_dim: usize,
@@ -99,11 +101,9 @@ impl Heads {
     /// `[B,T,D]`, `[B,S,E]` and `[B,S,F]` to `[B,T,..output]`, and the weights `[B,H,T,S]` if they are wanted.
     pub fn attend(
         &self,
-        layer: &str,
         [query, key, value]: [&Tensor; 3],
         masks: &Masks,
-        of: Sizes,
-        output: &[usize],
+        of: Sizes<'_>,
         wants_scores: bool,
         cx: Context<'_>,
     ) -> Result<(Tensor, Option<Tensor>)> {
@@ -117,7 +117,7 @@ impl Heads {
         let k = into_heads(key, &self.key, of.key_heads, of.key_dim)?;
         let v = into_heads(value, &self.value, of.key_heads, of.value_dim)?;
         let causal = masks.causal || self.use_causal_mask;
-        let mut mask = masks.of_heads(layer, [batch, of.query_heads, rows, keys])?;
+        let mut mask = masks.of_heads(of.layer, [batch, of.query_heads, rows, keys])?;
         if let Some(window) = self.sliding_window {
             mask = both(mask, band(query, rows, keys, window)?)?;
         }
@@ -142,8 +142,8 @@ impl Heads {
                 self.gate.apply(&flat(query)?, &[features], &[of.query_heads, of.value_dim])?;
             y = y.multiply(gate.sigmoid()?)?;
         }
-        let y = self.output.apply(&y, &[of.query_heads, of.value_dim], output)?;
-        let y = y.reshape_to([&[batch, rows], output].concat().into())?;
+        let y = self.output.apply(&y, &[of.query_heads, of.value_dim], of.output)?;
+        let y = y.reshape_to([&[batch, rows], of.output].concat().into())?;
         Ok((y, scores.filter(|_| wants_scores)))
     }
 

@@ -133,16 +133,17 @@ impl MultiHeadAttention {
             keys: options.key_mask.map(|mask| order.keys(&mask, rank)).transpose()?,
             causal: options.use_causal_mask,
         };
+        let own = [query.shape()[rank - 1]];
+        let output = self.output_shape.as_deref().unwrap_or(&own);
         let sizes = Sizes {
+            layer: LAYER,
+            output,
             query_heads: self.num_heads,
             key_heads: self.num_heads,
             key_dim: self.key_dim,
             value_dim,
         };
-        let own = [query.shape()[rank - 1]];
-        let output = self.output_shape.as_deref().unwrap_or(&own);
-        let (y, scores) =
-            self.heads.attend(LAYER, [&q, &k, &v], &masks, sizes, output, wants_scores, cx)?;
+        let (y, scores) = self.heads.attend([&q, &k, &v], &masks, sizes, wants_scores, cx)?;
         let y = order.back(&y, query, output)?;
         cx.regularize(self.heads.activity_regularizer.as_ref(), &y)?;
         Ok((y, scores))

@@ -1,6 +1,6 @@
 //! [`Bidirectional`]: a recurrent layer both ways.
 
-use super::rnn::{Mirror, RecurrentLayer, parts_of, zeroed};
+use super::over_cells::{Mirror, RecurrentLayer, parts_of, zeroed};
 #[cfg(feature = "json")]
 use super::{GRU, LSTM, SimpleRNN};
 use crate::error::{Error, Result, message};

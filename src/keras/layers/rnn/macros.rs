@@ -127,7 +127,7 @@ macro_rules! recurrent {
                 initial: Option<&[$crate::tensor::Tensor]>,
                 cx: $crate::keras::Context<'_>,
             ) -> $crate::error::Result<$crate::ops::Recurrence> {
-                $crate::keras::layers::rnn::rnn::expect_rank(stringify!($layer), x, $rank)?;
+                $crate::keras::layers::rnn::over_cells::expect_rank(stringify!($layer), x, $rank)?;
                 self.rnn.run_as(stringify!($layer), x, initial, cx)
             }
 
@@ -187,7 +187,7 @@ macro_rules! recurrent {
                 cx: $crate::keras::Context<'_>,
             ) -> $crate::error::Result<($crate::tensor::Tensor, Vec<$crate::tensor::Tensor>)> {
                 let (x, initial) =
-                    $crate::keras::layers::rnn::rnn::parts_of(stringify!($layer), inputs)?;
+                    $crate::keras::layers::rnn::over_cells::parts_of(stringify!($layer), inputs)?;
                 let result = self.call_with_state(x, initial, cx)?;
                 Ok((result.output, result.state))
             }
