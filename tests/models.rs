@@ -580,9 +580,6 @@ fn attributes(svg: &str, start: &str, name: &str) -> Vec<f64> {
 #[test]
 fn an_image_has_a_box_for_each_layer_and_none_lies_on_another() {
     let svg = two_inputs().to_svg();
-    if let Ok(path) = std::env::var("WGRAD_SVG") {
-        std::fs::write(path, &svg).unwrap();
-    }
     let of = |name| attributes(&svg, "<rect", name);
     let (x, y, width, height) = (of("x"), of("y"), of("width"), of("height"));
     assert_eq!(x.len(), 12);

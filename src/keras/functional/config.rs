@@ -78,6 +78,9 @@ fn end(network: &Network, link: &Link) -> Value {
     json!([layer.name, link.call + usize::from(model), link.output])
 }
 
+/// Layers of query, value and key, which are arguments and no list.
+const POSITIONAL: [&str; 2] = ["MultiHeadAttention", "GroupQueryAttention"];
+
 /// A call of a layer: what it is called on.
 fn node(network: &Network, layer: usize, call: usize) -> Result<Value> {
     let layer = &network.layers[layer];
@@ -101,6 +104,8 @@ fn node(network: &Network, layer: usize, call: usize) -> Result<Value> {
             args.insert(if first { 0 } else { args.len() }, shown);
             Value::Array(args)
         }
+        // Keras calls these with one argument for each tensor.
+        Called::Layer(config) if POSITIONAL.contains(&config.class()) => Value::Array(tensors),
         Called::Layer(_) if operation.callable.takes_list() => json!([tensors]),
         _ => Value::Array(tensors),
     };
