@@ -254,6 +254,11 @@ fn a_generator_and_a_learning_rate_are_asked_where_they_are_now() -> Result<()> 
     assert_eq!(words(&step), [RuntimeScalars::from_slice(&[0.5f32.to_bits()])]);
     sgd.set_learning_rate(0.125)?;
     assert_eq!(next_words(&step)?, [RuntimeScalars::from_slice(&[0.125f32.to_bits()])]);
+    // A schedule is asked for the step that comes.
+    let scheduled = Sgd::new(|step: u64| 0.5 / (step as f64 + 1.0));
+    let first = Trace::of(|| scheduled.apply_gradients(&[Some(constant(1.0)?)], &w))?;
+    assert_eq!(words(&first), [RuntimeScalars::from_slice(&[0.5f32.to_bits()])]);
+    assert_eq!(next_words(&first)?, [RuntimeScalars::from_slice(&[0.25f32.to_bits()])]);
     // A rate that does not fit is told as an eager call tells it.
     sgd.set_learning_rate(f32::NAN)?;
     assert!(next_words(&step)?[0][0] == f32::NAN.to_bits());
