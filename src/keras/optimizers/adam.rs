@@ -30,7 +30,9 @@ pub struct Adam {
     beta_1: f64,
     beta_2: f64,
     epsilon: f64,
-    amsgrad: bool,
+    /// The maximum, if the formula takes it: who does not want it has no code of it.
+    #[track(skip)]
+    amsgrad: Option<fn(&Tensor, &Tensor) -> Result<Tensor>>,
 }
 
 impl Adam {
@@ -41,7 +43,7 @@ impl Adam {
 
     fn named(name: &str, learning_rate: LearningRate) -> Self {
         let state = OptimizerState::new(name, learning_rate);
-        Adam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7, amsgrad: false }
+        Adam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7, amsgrad: None }
     }
 
     /// Sets how slowly the mean of gradients forgets, from 0 to below 1.
@@ -67,7 +69,7 @@ impl Adam {
 
     /// Sets whether the formula takes the largest `v` so far (Reddi et al. 2018).
     pub fn amsgrad(mut self, amsgrad: bool) -> Self {
-        self.amsgrad = amsgrad;
+        self.amsgrad = amsgrad.then_some(|a, b| a.maximum(b));
         self
     }
 }
@@ -79,7 +81,7 @@ impl Optimizer for Adam {
 
     fn slot_names(&self, _: &Variable) -> Vec<&'static str> {
         let mut names = vec!["momentum", "velocity"];
-        names.extend(self.amsgrad.then_some("velocity_hat"));
+        names.extend(self.amsgrad.map(|_| "velocity_hat"));
         names
     }
 
@@ -91,7 +93,7 @@ impl Optimizer for Adam {
         slots: &[Tensor],
     ) -> Result<(Tensor, Vec<Tensor>)> {
         let (largest, slots) = match slots {
-            [rest @ .., largest] if self.amsgrad => (Some(largest), rest),
+            [rest @ .., largest] if self.amsgrad.is_some() => (Some(largest), rest),
             _ => (None, slots),
         };
         let [m, v] = super::slots(&self.state, slots)?;
@@ -102,8 +104,8 @@ impl Optimizer for Adam {
         let alpha = step.scalar(move |t, lr| lr * (1.0 - b2.powi(t)).sqrt() / (1.0 - b1.powi(t)));
         let mut after = vec![m.clone(), v.clone()];
         let mut spread = v;
-        if let Some(largest) = largest {
-            spread = largest.maximum(spread)?;
+        if let (Some(largest), Some(maximum)) = (largest, self.amsgrad) {
+            spread = maximum(largest, &spread)?;
             after.push(spread.clone());
         }
         let down = m.multiply(alpha)?.divide(spread.sqrt()?.add(self.epsilon)?)?;

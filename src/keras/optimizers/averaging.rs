@@ -1,8 +1,11 @@
 //! The stage that keeps a moving average of each weight (`use_ema`).
 
+use std::sync::{Mutex, PoisonError};
+
 use super::memory::{AVERAGE, Memory};
 use super::options::{Round, Stage, Trainable};
 use crate::error::{Error, Result, message};
+use crate::trackable::Trackable;
 
 /// `average = momentum average + (1 - momentum) w` after each step; at the first step `w`.
 #[derive(Debug)]
@@ -35,7 +38,14 @@ impl Stage for Averaging {
         Ok(())
     }
 
-    fn finalize(&self, name: &str, memory: &Memory, variables: &Trainable<'_>) -> Result<()> {
+    fn finalize(
+        &self,
+        name: &str,
+        memory: &Mutex<Memory>,
+        variables: &dyn Trackable,
+    ) -> Result<()> {
+        let variables = Trainable::of(variables);
+        let memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
         let average = |variable| {
             memory.made(AVERAGE, variable).ok_or_else(|| {
                 Error::Check(message!(
@@ -45,6 +55,7 @@ impl Stage for Averaging {
             })
         };
         let averages = variables.list.iter().map(average).collect::<Result<Vec<_>>>()?;
+        drop(memory);
         let mut pairs = variables.list.iter().zip(averages);
         pairs.try_for_each(|(variable, average)| variable.assign(average.read_stopped()))
     }

@@ -1,7 +1,7 @@
 //! The stages that scale the loss, so that small gradients of `f16` are no zeros: by a number, or by
 //! [`LossScaleOptimizer`]'s, which finds its own.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::options::{Options, Pairs, Place, Round, Stage, Within};
 use super::{Optimizer, OptimizerState, Step};
@@ -13,8 +13,8 @@ use crate::trackable::{Slot, Trackable};
 use crate::variable::Variable;
 
 /// `loss_scale_factor`
-#[derive(Debug)]
-pub(super) struct Factor;
+#[derive(Debug, Default)]
+pub(super) struct Factor(Scaled);
 
 impl Stage for Factor {
     fn gradients<'v>(&self, round: &mut Round<'_>, pairs: Pairs<'v>) -> Result<Pairs<'v>> {
@@ -23,7 +23,37 @@ impl Stage for Factor {
     }
 
     fn scale_loss(&self, options: &Options, loss: &Tensor) -> Result<Tensor> {
-        wide(loss)?.multiply(options.loss_scale_factor)
+        self.0.remember(options, wide(loss)?.multiply(options.loss_scale_factor)?)
+    }
+
+    fn seed(&self, options: &Options, loss: &Tensor) -> Result<Option<Tensor>> {
+        self.0.seed(options, loss, self)
+    }
+}
+
+/// The identities of the losses that were scaled last.
+#[derive(Debug, Default)]
+struct Scaled(Mutex<Vec<u64>>);
+
+impl Scaled {
+    /// So many losses may have been scaled before the first of them is minimized.
+    const KEPT: usize = 16;
+
+    fn remember(&self, options: &Options, loss: Tensor) -> Result<Tensor> {
+        options.check()?;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.truncate(Scaled::KEPT - 1);
+        known.insert(0, loss.id());
+        Ok(loss)
+    }
+
+    /// The scale as the loss's own gradient, unless it is scaled already.
+    fn seed(&self, options: &Options, loss: &Tensor, stage: &dyn Stage) -> Result<Option<Tensor>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&loss.id());
+        match known {
+            true => Ok(None),
+            false => stage.scale_loss(options, &loss.ones_like()?)?.cast(loss.dtype()).map(Some),
+        }
     }
 }
 
@@ -75,6 +105,8 @@ struct DynamicScale {
     step_counter: Slot,
     initial_scale: f64,
     dynamic_growth_steps: u32,
+    #[track(skip)]
+    scaled: Scaled,
 }
 
 impl<O: Optimizer> LossScaleOptimizer<O> {
@@ -113,6 +145,7 @@ impl<O: Optimizer> LossScaleOptimizer<O> {
             step_counter: Slot::new(false),
             initial_scale,
             dynamic_growth_steps,
+            scaled: Scaled::default(),
         });
         let state = inner_optimizer.state();
         state.require("initial_scale", initial_scale, Within::Positive);
@@ -196,9 +229,13 @@ impl Stage for DynamicScale {
         Ok(())
     }
 
-    fn scale_loss(&self, _: &Options, loss: &Tensor) -> Result<Tensor> {
+    fn scale_loss(&self, options: &Options, loss: &Tensor) -> Result<Tensor> {
         let scale = self.variables(loss)?.0.read();
         let loss = wide(loss)?;
-        loss.multiply(scale.cast(loss.dtype())?)
+        self.scaled.remember(options, loss.multiply(scale.cast(loss.dtype())?)?)
+    }
+
+    fn seed(&self, options: &Options, loss: &Tensor) -> Result<Option<Tensor>> {
+        self.scaled.seed(options, loss, self)
     }
 }

@@ -60,8 +60,9 @@ impl Memory {
         let place = self.places.get(&variable.id()).map_or(0, |place| *place as usize);
         if let Some((_, kept)) = self.kept.get_mut(place) {
             let place = |(known, _): &(String, Slot)| {
-                let option = OPTIONS.iter().position(|name| name == known);
-                (option.is_none(), option, names.iter().position(|name| name == known))
+                let within = |list: &[&str]| list.iter().position(|name| name == known);
+                let own = || within(names).map_or(0, |at| at + 1);
+                within(&OPTIONS).unwrap_or_else(|| OPTIONS.len() + own())
             };
             if !kept.is_sorted_by_key(place) {
                 *kept = sorted_by_key(std::mem::take(kept), place);

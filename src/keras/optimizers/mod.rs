@@ -367,7 +367,7 @@ pub trait Optimizer: Trackable {
         self.state().set(|options| {
             options.require("loss_scale_factor", loss_scale_factor, Within::Positive);
             options.loss_scale_factor = loss_scale_factor;
-            options.set(Place::Scale, Some(Arc::new(loss_scale::Factor)));
+            options.set(Place::Scale, Some(Arc::new(loss_scale::Factor::default())));
         });
         self
     }

@@ -174,14 +174,19 @@ pub(super) trait Stage: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Gives a variable the value that it is to have after training.
-    fn finalize(&self, _: &str, _: &Memory, _: &Trainable<'_>) -> Result<()> {
+    /// Gives the variables the values that they are to have after training.
+    fn finalize(&self, _: &str, _: &Mutex<Memory>, _: &dyn Trackable) -> Result<()> {
         Ok(())
     }
 
     /// The loss whose gradients the step wants.
     fn scale_loss(&self, _: &Options, loss: &Tensor) -> Result<Tensor> {
         Ok(loss.clone())
+    }
+
+    /// The gradient of what the step wants for `loss`, unless that is 1.
+    fn seed(&self, _: &Options, _: &Tensor) -> Result<Option<Tensor>> {
+        Ok(None)
     }
 }
 

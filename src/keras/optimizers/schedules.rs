@@ -53,9 +53,9 @@ impl<F: Fn(u64) -> f64 + Send + Sync> Schedule for F {
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::keras::optimizers::schedules::{self, PolynomialDecay, Schedule};
-/// let config = PolynomialDecay::new(0.1, 100).cycle(true).get_config()?;
-/// assert_eq!(config.get::<f64>("end_learning_rate")?, Some(1e-4));
-/// assert_eq!(schedules::from_config(&config)?.at(50), 0.05005);
+/// let config = PolynomialDecay::new(0.1, 100).end_learning_rate(0.0).get_config()?;
+/// assert_eq!(config.get::<f64>("power")?, Some(1.0));
+/// assert_eq!(schedules::from_config(&config)?.at(50), 0.05);
 /// # Ok(())
 /// # }
 /// ```

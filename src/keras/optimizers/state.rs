@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory::Memory;
-use super::options::{Options, Place, Trainable, Within};
+use super::options::{Options, Place, Within};
 use super::pace::Pace;
 use super::{LearningRate, Step};
 use crate::error::{Error, Result, message};
@@ -16,15 +16,10 @@ pub struct OptimizerState {
     options: Mutex<Arc<Options>>,
     pace: Arc<Pace>,
     memory: Mutex<Memory>,
-    /// The identities of the losses that were scaled last.
-    scaled: Mutex<Vec<u64>>,
     /// A step holds this lock to its end, so that two threads' steps come one after the other. It is not `memory`'s
     /// lock, so a formula may ask for the learning rate.
     turn: Mutex<()>,
 }
-
-/// So many losses may have been scaled before the first of them is minimized.
-const SCALED: usize = 16;
 
 impl OptimizerState {
     /// A state before the first step; messages call the optimizer `name`.
@@ -33,7 +28,6 @@ impl OptimizerState {
             options: Mutex::new(Arc::new(Options::new(name.into()))),
             pace: Arc::new(Pace::new(learning_rate.into())),
             memory: Mutex::default(),
-            scaled: Mutex::default(),
             turn: Mutex::default(),
         }
     }
@@ -139,33 +133,24 @@ impl OptimizerState {
 
     pub(super) fn scale_loss(&self, loss: &Tensor) -> Result<Tensor> {
         let options = self.options();
-        let Some(stage) = options.stage(Place::Scale) else { return Ok(loss.clone()) };
-        options.check()?;
-        let scaled = stage.scale_loss(&options, loss)?;
-        let mut known = lock(&self.scaled);
-        known.truncate(SCALED - 1);
-        known.insert(0, scaled.id());
-        Ok(scaled)
+        match options.stage(Place::Scale) {
+            Some(stage) => stage.scale_loss(&options, loss),
+            None => Ok(loss.clone()),
+        }
     }
 
     /// The gradient of what the step wants for `loss`, unless that is 1: of a scaled loss, if `loss` is not scaled.
     pub(super) fn seed(&self, loss: &Tensor) -> Result<Option<Tensor>> {
         let options = self.options();
-        let Some(stage) = options.stage(Place::Scale) else { return Ok(None) };
-        if lock(&self.scaled).contains(&loss.id()) {
-            return Ok(None);
-        }
-        options.check()?;
-        let ones = loss.ones_like()?;
-        stage.scale_loss(&options, &ones)?.cast(loss.dtype()).map(Some)
+        options.stage(Place::Scale).map_or(Ok(None), |stage| stage.seed(&options, loss))
     }
 
     pub(super) fn finalize(&self, variables: &dyn Trackable) -> Result<()> {
         let options = self.options();
-        let mut stages = options.stages();
-        stages.try_for_each(|stage| {
-            stage.finalize(&options.name, &self.memory(), &Trainable::of(variables))
-        })
+        match options.stage(Place::Average) {
+            Some(stage) => stage.finalize(&options.name, &self.memory, variables),
+            None => Ok(()),
+        }
     }
 }
 
