@@ -535,6 +535,12 @@ fn normalization_adapts_to_all_batches_alike() {
 
 #[test]
 fn a_training_step_of_them_all_plans_once() {
+    // Other tests run beside this one on the current device.
+    let device = wgrad::Device::new().unwrap();
+    device.scope(|| settles(&device));
+}
+
+fn settles(device: &wgrad::Device) {
     use wgrad::keras::optimizers::{Adam, Optimizer};
     let model = Sequential::new()
         .add(RandomFlip::new())
@@ -555,7 +561,6 @@ fn a_training_step_of_them_all_plans_once() {
         .add(Dense::new(2));
     let adam = Adam::new(1e-3);
     let x = Generator::from_seed(1).uniform([4, 10, 10, 1]).unwrap();
-    let device = wgrad::Device::current().unwrap();
     let step = || {
         let tape = GradientTape::new();
         let training: Context<'_> = TRAINING;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::function::{Function, OWN};
 use crate::error::{Error, Result, message};
-use crate::linalg;
 use crate::ops::eye_of;
+use crate::ops::linalg;
 use crate::random::{Generator, UniformOptions};
 use crate::shape::Shape;
 use crate::tensor::Tensor;

@@ -230,9 +230,9 @@ macro_rules! unmasked {
     () => {
         fn compute_mask(
             &self,
-            _x: &$crate::Tensor,
-            _mask: Option<&$crate::Tensor>,
-        ) -> $crate::error::Result<Option<$crate::Tensor>> {
+            _x: &$crate::tensor::Tensor,
+            _mask: Option<&$crate::tensor::Tensor>,
+        ) -> $crate::error::Result<Option<$crate::tensor::Tensor>> {
             Ok(None)
         }
     };

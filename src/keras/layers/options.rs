@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::image::{FillMode, Interpolation, ResizeMethod};
 use crate::keras::ConfigValue;
+use crate::ops::image::{FillMode, Interpolation, ResizeMethod};
 use crate::shape::Sizes;
 
 impl ConfigValue for Sizes {

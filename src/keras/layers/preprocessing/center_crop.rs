@@ -3,11 +3,11 @@
 use super::images::Images;
 use super::resizing::cut;
 use crate::error::Result;
-use crate::image::{ResizeOptions, resize_with};
 use crate::keras::Context;
 use crate::keras::layers::Layer;
 use crate::keras::layers::macros::{configured, layer, unmasked};
 use crate::keras::layers::shapes::positive;
+use crate::ops::image::{ResizeOptions, resize_with};
 use crate::tensor::Tensor;
 
 layer! {

@@ -3,12 +3,12 @@
 use super::center_crop::middle;
 use super::images::Images;
 use crate::error::Result;
-use crate::image::{AffineTransformOptions, Interpolation, affine_transform_with};
 use crate::keras::Context;
 use crate::keras::layers::Layer;
 use crate::keras::layers::macros::{configured, layer, unmasked};
 use crate::keras::layers::shapes::positive;
 use crate::ops::concat;
+use crate::ops::image::{AffineTransformOptions, Interpolation, affine_transform_with};
 use crate::tensor::Tensor;
 
 layer! {

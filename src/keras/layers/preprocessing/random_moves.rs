@@ -2,11 +2,11 @@
 
 use super::images::{Factor, Images};
 use crate::error::Result;
-use crate::image::{AffineTransformOptions, FillMode, Interpolation, affine_transform_with};
 use crate::keras::Context;
 use crate::keras::layers::Layer;
 use crate::keras::layers::macros::{configured, layer};
 use crate::ops::concat;
+use crate::ops::image::{AffineTransformOptions, FillMode, Interpolation, affine_transform_with};
 use crate::tensor::Tensor;
 
 /// Moves images: the place (x, y) of a result is `(a x + b y + c, d x + e y + f)` of the image, `[N,1,1,1]` each.
@@ -105,7 +105,7 @@ random_move! {
         let (y, x) = (half(h), half(w));
         let across = cos.multiply(-x)?.add(sin.multiply(y)?)?.add(x)?;
         let down = sin.multiply(-x)?.subtract(cos.multiply(y)?)?.add(y)?;
-        Ok::<_, crate::Error>([cos.clone(), sin.negative()?, across, sin, cos, down])
+        Ok::<_, crate::error::Error>([cos.clone(), sin.negative()?, across, sin, cos, down])
     }
 }
 random_move! {
@@ -123,7 +123,7 @@ random_move! {
     |ranges, layer, images| (|| {
         let tall = layer.height_factor.within("RandomZoom", "height_factor", [-1.0, 1.0])?;
         let wide = layer.width_factor.map(|wide| wide.within("RandomZoom", "width_factor", [-1.0, 1.0]));
-        Ok::<_, crate::Error>((tall, wide.transpose()?))
+        Ok::<_, crate::error::Error>((tall, wide.transpose()?))
     })() => {
         let (tall, wide) = ranges;
         let draw = |range: [f32; 2]| images.draw(layer.generator.get(), range.map(|end| 1.0 + end));
@@ -133,7 +133,7 @@ random_move! {
         let [_, h, w] = images.sizes();
         let across = width.multiply(-half(w))?.add(half(w))?;
         let down = height.multiply(-half(h))?.add(half(h))?;
-        Ok::<_, crate::Error>([width, zero.clone(), across, zero, height, down])
+        Ok::<_, crate::error::Error>([width, zero.clone(), across, zero, height, down])
     }
 }
 random_move! {
@@ -159,12 +159,12 @@ random_move! {
     |ranges, layer, images| (|| {
         let tall = layer.height_factor.within("RandomTranslation", "height_factor", [-1.0, 1.0])?;
         let wide = layer.width_factor.within("RandomTranslation", "width_factor", [-1.0, 1.0])?;
-        Ok::<_, crate::Error>([tall, wide])
+        Ok::<_, crate::error::Error>([tall, wide])
     })() => {
         let [_, h, w] = images.sizes();
         let draw = |range, size: usize| images.draw(layer.generator.get(), range)?.multiply(-(size as f32));
         let (down, right) = (draw(ranges[0], h)?, draw(ranges[1], w)?);
         let (zero, one) = (down.zeros_like()?, down.ones_like()?);
-        Ok::<_, crate::Error>([one.clone(), zero.clone(), right, zero, one, down])
+        Ok::<_, crate::error::Error>([one.clone(), zero.clone(), right, zero, one, down])
     }
 }

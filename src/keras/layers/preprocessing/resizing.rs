@@ -2,12 +2,12 @@
 
 use super::images::Images;
 use crate::error::{Error, Result, message};
-use crate::image::{ResizeMethod, ResizeOptions, resize_with};
 use crate::keras::Context;
 use crate::keras::layers::Layer;
 use crate::keras::layers::macros::{configured, layer, unmasked};
 use crate::keras::layers::shapes::positive;
 use crate::ops::PadMode;
+use crate::ops::image::{ResizeMethod, ResizeOptions, resize_with};
 use crate::tensor::Tensor;
 
 layer! {

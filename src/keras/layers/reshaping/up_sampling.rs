@@ -1,11 +1,11 @@
 //! [`UpSampling1D`], [`UpSampling2D`], [`UpSampling3D`]: make signals, images and volumes larger.
 
 use crate::error::Result;
-use crate::image::{ResizeMethod, ResizeOptions, resize_with};
 use crate::keras::Context;
 use crate::keras::layers::Layer;
 use crate::keras::layers::macros::{configured, layer, unmasked};
 use crate::keras::layers::shapes::{SizeList, expect_axes, positive};
+use crate::ops::image::{ResizeMethod, ResizeOptions, resize_with};
 use crate::tensor::Tensor;
 
 /// Repeats each place as often as its axis wants.
