@@ -8,6 +8,8 @@ use crate::trackable::Parts;
 /// A generator of a seed, or one that the first use splits from the global generator.
 #[derive(Default)]
 pub(crate) struct SeedGenerator {
+    /// For the config.
+    #[cfg_attr(not(feature = "json"), allow(dead_code))]
     seed: Option<u64>,
     generator: OnceLock<Generator>,
 }

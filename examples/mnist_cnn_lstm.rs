@@ -1,0 +1,131 @@
+//! The CNN + LSTM of TensorFlow's early eager guide, trained on MNIST by hand with a tape.
+//!
+//! `cargo example mnist_cnn_lstm` runs it. Two convolutions find 64 features of 7 x 7 places each; the LSTM reads the
+//! features one after another. Without the real files it trains on drawn digits and says so.
+
+#[path = "support/flags.rs"]
+mod flags;
+#[path = "support/say.rs"]
+mod say;
+#[path = "support/settled.rs"]
+mod settled;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use flags::Flags;
+use say::{Result, say};
+use settled::Settled;
+use wgrad as tf;
+use wgrad::Trackable;
+use wgrad::data::mnist::{Mnist, MnistOptions};
+use wgrad::keras::layers::{Conv2D, Dense, LSTM, Layer, MaxPooling2D};
+use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
+use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
+use wgrad::keras::optimizers::{Adam, Optimizer};
+use wgrad::keras::{Activation, Context, INFERENCE, TRAINING};
+
+/// A model of your own is a struct: the derive finds the variables.
+#[derive(Trackable)]
+struct MnistModel {
+    conv1: Conv2D,
+    pool1: MaxPooling2D,
+    conv2: Conv2D,
+    pool2: MaxPooling2D,
+    lstm: LSTM,
+    dense: Dense,
+}
+
+impl MnistModel {
+    fn new() -> Self {
+        let conv = |filters| {
+            let conv = Conv2D::new(filters, [5, 5]).padding(tf::Padding::Same);
+            conv.activation(Activation::Relu)
+        };
+        MnistModel {
+            conv1: conv(32),
+            pool1: MaxPooling2D::new([2, 2]),
+            conv2: conv(64),
+            pool2: MaxPooling2D::new([2, 2]),
+            lstm: LSTM::new(128),
+            dense: Dense::new(10),
+        }
+    }
+}
+
+impl Layer for MnistModel {
+    fn call(&self, images: &tf::Tensor, cx: Context<'_>) -> tf::Result<tf::Tensor> {
+        let x = images.reshape([-1, 28, 28, 1])?;
+        let x = self.pool1.call(&self.conv1.call(&x, cx)?, cx)?;
+        let x = self.pool2.call(&self.conv2.call(&x, cx)?, cx)?;
+        // 7 x 7 places of 64 features become a sequence of 64 features, each at 49 places.
+        let sequence = x.reshape([-1, 49, 64])?.transpose([0, 2, 1])?;
+        self.dense.call(&self.lstm.call(&sequence, cx)?, cx)
+    }
+}
+
+fn main() -> ExitCode {
+    let about = "Train a CNN with an LSTM on MNIST.\n\nUsage: mnist_cnn_lstm [OPTIONS]";
+    say::exit_code(run(&Flags::parse(about, 100)))
+}
+
+fn run(flags: &Flags) -> Result<()> {
+    tf::random::set_seed(flags.seed);
+    say!("adapter   {}", tf::Device::current()?.adapter());
+    let options = MnistOptions::new().dir(flags.data.clone()).download(true).seed(flags.seed);
+    let mnist = Mnist::load(&options)?;
+    say!("data      {}", mnist.source);
+
+    let model = MnistModel::new();
+    let optimizer = Adam::new(1e-3);
+    let loss_of = SparseCategoricalCrossentropy::new().from_logits(true);
+    let (mean_loss, accuracy) =
+        (Mean::new("loss"), SparseCategoricalAccuracy::new("accuracy"));
+    let started = Instant::now();
+    let mut settled = Settled::new(flags.steps)?;
+    let mut step = 0;
+    'training: loop {
+        let order = tf::random::global().permutation(mnist.train.len())?;
+        for batch in mnist.train.batches(50, Some(order)) {
+            let (images, labels) = batch?;
+            let tape = tf::GradientTape::new();
+            let logits = model.call(&images, TRAINING)?;
+            let loss = loss_of.call(&labels, &logits)?;
+            let variables = model.trainable_variables();
+            let gradients = tape.gradient(&loss, &variables)?;
+            optimizer.apply_gradients(&gradients, &variables)?;
+
+            mean_loss.update_state(&loss)?;
+            accuracy.update_state(&labels, &logits)?;
+            // The optimizer counts the steps.
+            step = optimizer.iterations();
+            settled.note(step as usize);
+            if step % 10 == 0 {
+                say!(
+                    "step {step:5}  loss {:.4}  accuracy {:.3}  {:.1} s",
+                    mean_loss.result()?.item::<f32>()?,
+                    accuracy.result()?.item::<f32>()?,
+                    started.elapsed().as_secs_f64()
+                );
+                mean_loss.reset_state()?;
+                accuracy.reset_state()?;
+            }
+            if step >= flags.steps as u64 {
+                break 'training;
+            }
+        }
+    }
+
+    if let Some(report) = settled.report() {
+        say!("{report}");
+    }
+    accuracy.reset_state()?;
+    let count = mnist.test.len().min(2_000);
+    for batch in mnist.test.batches(500, Some((0..count).collect())) {
+        let (images, labels) = batch?;
+        accuracy.update_state(&labels, &model.call(&images, INFERENCE)?)?;
+    }
+    let accuracy = 100.0 * accuracy.result()?.item::<f32>()?;
+    say!("after {step} steps: {accuracy:.2} % of {count} test images");
+    Ok(())
+}

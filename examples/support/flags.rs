@@ -1,0 +1,62 @@
+//! The flags that the examples share: `--steps`, `--seed`, `--data` and `--out`.
+
+use std::path::PathBuf;
+
+use lexopt::prelude::*;
+
+pub struct Flags {
+    /// Steps of training.
+    pub steps: usize,
+    /// Start of all random numbers.
+    pub seed: u64,
+    /// Folder of the four MNIST files, if the example reads them.
+    pub data: Option<PathBuf>,
+    /// Folder for pictures and files.
+    pub out: PathBuf,
+}
+
+impl Flags {
+    /// Reads the program's arguments. Asked for help, or given what it does not know, it prints that and ends the program.
+    pub fn parse(about: &str, steps: usize) -> Flags {
+        read(steps).unwrap_or_else(|problem| {
+            let usage = format!(
+                "{about}\n\nOptions:\n  --steps <STEPS>  Steps of training [default: {steps}]\n  \
+                 --seed <SEED>    Start of all random numbers [default: 1]\n  \
+                 --data <DATA>    Folder of the four MNIST files, where the example reads them\n  \
+                 --out <OUT>      Folder for pictures and files [default: out]"
+            );
+            match problem {
+                None => {
+                    println!("{usage}");
+                    std::process::exit(0)
+                }
+                Some(problem) => {
+                    eprintln!("error: {problem}\n\n{usage}");
+                    std::process::exit(2)
+                }
+            }
+        })
+    }
+}
+
+/// `Err(None)` if help is asked for.
+fn read(steps: usize) -> Result<Flags, Option<lexopt::Error>> {
+    let mut flags = Flags { steps, seed: 1, data: None, out: "out".into() };
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("steps") => {
+                flags.steps = parser.value()?.parse()?;
+                if flags.steps == 0 {
+                    return Err(Some("--steps must be a whole number from 1 on".into()));
+                }
+            }
+            Long("seed") => flags.seed = parser.value()?.parse()?,
+            Long("data") => flags.data = Some(parser.value()?.into()),
+            Long("out") => flags.out = parser.value()?.into(),
+            Short('h') | Long("help") => return Err(None),
+            other => return Err(Some(other.unexpected())),
+        }
+    }
+    Ok(flags)
+}
