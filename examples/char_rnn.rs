@@ -105,7 +105,7 @@ fn run(flags: &Flags) -> Result<()> {
     let mut state: Option<Vec<tf::Tensor>> = None;
     for _ in 0..200 {
         let (logits, after) = model.step(&letters, state.as_deref(), INFERENCE)?;
-        let steps = logits.shape()[1] as i64;
+        let steps = logits.shape()[1];
         let last = logits.slice(&[0, steps - 1, 0], &[1, 1, -1])?.reshape([1, -1])?;
         // Below 1, a temperature makes likely letters likelier.
         let drawn = tf::random::categorical(&(last / 0.7), 1)?;

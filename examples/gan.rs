@@ -51,9 +51,7 @@ fn generator() -> Sequential {
 }
 
 fn discriminator() -> Sequential {
-    let down = |filters| {
-        Conv2D::new(filters, [5, 5]).strides([2, 2]).padding(tf::Padding::Same)
-    };
+    let down = |filters| Conv2D::new(filters, [5, 5]).strides([2, 2]).padding(tf::Padding::Same);
     Sequential::new()
         .add(down(32))
         .add(LeakyReLU::new())

@@ -79,12 +79,10 @@ fn run(flags: &Flags) -> Result<()> {
     let model = MnistModel::new();
     let optimizer = Adam::new(1e-3);
     let loss_of = SparseCategoricalCrossentropy::new().from_logits(true);
-    let (mean_loss, accuracy) =
-        (Mean::new("loss"), SparseCategoricalAccuracy::new("accuracy"));
+    let (mean_loss, accuracy) = (Mean::new("loss"), SparseCategoricalAccuracy::new("accuracy"));
     let started = Instant::now();
     let mut settled = Settled::new(flags.steps)?;
-    let mut step = 0;
-    'training: loop {
+    let step = 'training: loop {
         let order = tf::random::global().permutation(mnist.train.len())?;
         for batch in mnist.train.batches(50, Some(order)) {
             let (images, labels) = batch?;
@@ -98,7 +96,7 @@ fn run(flags: &Flags) -> Result<()> {
             mean_loss.update_state(&loss)?;
             accuracy.update_state(&labels, &logits)?;
             // The optimizer counts the steps.
-            step = optimizer.iterations();
+            let step = optimizer.iterations();
             settled.note(step as usize);
             if step % 10 == 0 {
                 say!(
@@ -111,10 +109,10 @@ fn run(flags: &Flags) -> Result<()> {
                 accuracy.reset_state()?;
             }
             if step >= flags.steps as u64 {
-                break 'training;
+                break 'training step;
             }
         }
-    }
+    };
 
     if let Some(report) = settled.report() {
         say!("{report}");

@@ -31,8 +31,7 @@ const TEST: usize = 500;
 
 const KIND: [&str; 8] =
     ["good", "great", "lovely", "funny", "moving", "clever", "warm", "brilliant"];
-const UNKIND: [&str; 8] =
-    ["bad", "dull", "awful", "boring", "clumsy", "cold", "silly", "terrible"];
+const UNKIND: [&str; 8] = ["bad", "dull", "awful", "boring", "clumsy", "cold", "silly", "terrible"];
 const PLAIN: [&str; 16] = [
     "the", "film", "was", "a", "story", "and", "with", "it", "is", "actors", "of", "end", "scene",
     "that", "music", "very",
@@ -149,7 +148,8 @@ fn run(flags: &Flags) -> Result<()> {
     say!("adapter   {}", tf::Device::current()?.adapter());
     let words = KIND.iter().chain(&UNKIND).chain(&PLAIN).chain(&["not"]);
     // 0 is no word.
-    let numbers: HashMap<&str, i32> = words.zip(1..).map(|(word, number)| (*word, number)).collect();
+    let numbers: HashMap<&str, i32> =
+        words.zip(1..).map(|(word, number)| (*word, number)).collect();
     let vocabulary = numbers.len() + 1;
     let train = Reviews::make(2_000, &numbers)?;
     let test = Reviews::make(TEST, &numbers)?;

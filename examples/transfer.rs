@@ -66,7 +66,11 @@ fn run(flags: &Flags) -> Result<()> {
     train("5 to 9, a new head", &second, &mnist, 5, 10 * BATCH)?;
     say!(
         "{} of {} parameters were trained, the base is {}",
-        second.trainable_variables().iter().map(|v| v.shape().iter().product::<usize>()).sum::<usize>(),
+        second
+            .trainable_variables()
+            .iter()
+            .map(|v| v.shape().iter().product::<usize>())
+            .sum::<usize>(),
         second.count_params(),
         if base.get_weights()? == before { "as it was" } else { "another" }
     );
@@ -76,13 +80,7 @@ fn run(flags: &Flags) -> Result<()> {
     train("5 to 9, fine-tuned", &second, &mnist, 5, 10 * BATCH)
 }
 
-fn train(
-    what: &str,
-    model: &Sequential,
-    mnist: &Mnist,
-    digit: u8,
-    examples: usize,
-) -> Result<()> {
+fn train(what: &str, model: &Sequential, mnist: &Mnist, digit: u8, examples: usize) -> Result<()> {
     let loss = tf::keras::losses::SparseCategoricalCrossentropy::new().from_logits(true);
     model.compile(Adam::new(1e-3), loss, CompileOptions::new().metrics(["accuracy"]))?;
     let (x, y) = digits(&mnist.train, digit, examples)?;

@@ -135,8 +135,7 @@ fn run(flags: &Flags) -> Result<()> {
     // A grid of points from -2 to 2, each drawn.
     const SIDE: usize = 12;
     let at = |i: usize| -2.0 + 4.0 * i as f32 / (SIDE - 1) as f32;
-    let points: Vec<f32> =
-        (0..SIDE * SIDE).flat_map(|i| [at(i % SIDE), at(i / SIDE)]).collect();
+    let points: Vec<f32> = (0..SIDE * SIDE).flat_map(|i| [at(i % SIDE), at(i / SIDE)]).collect();
     let points = tf::Tensor::from_slice(&points, [SIDE * SIDE, LATENT])?;
     let path = flags.out.join("vae.png");
     picture::write_digits(&path, &vae.decoder.call(&points, INFERENCE)?.sigmoid()?, SIDE)?;

@@ -10,6 +10,12 @@ fn example(name: &str) -> Command {
         "mnist" => env!("CARGO_BIN_EXE_mnist"),
         "eager" => env!("CARGO_BIN_EXE_eager"),
         "embed" => env!("CARGO_BIN_EXE_embed"),
+        "char_rnn" => env!("CARGO_BIN_EXE_char_rnn"),
+        "gan" => env!("CARGO_BIN_EXE_gan"),
+        "mnist_cnn_lstm" => env!("CARGO_BIN_EXE_mnist_cnn_lstm"),
+        "text_classification" => env!("CARGO_BIN_EXE_text_classification"),
+        "transfer" => env!("CARGO_BIN_EXE_transfer"),
+        "vae" => env!("CARGO_BIN_EXE_vae"),
         _ => panic!("no such example: {name}"),
     })
 }
@@ -56,6 +62,60 @@ fn an_embedded_network_draws_what_it_should() {
     let bytes = std::fs::read(&picture).unwrap();
     assert!(bytes.starts_with(b"P6 64 64 255\n") && bytes.len() == 13 + 64 * 64 * 3);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn loops_by_hand_settle() {
+    let folder = std::env::temp_dir().join(format!("wgrad-loops-{}", std::process::id()));
+    for (name, steps) in [("char_rnn", "16"), ("gan", "16"), ("mnist_cnn_lstm", "12"), ("vae", "16")] {
+        let output = run(name, &["--steps", steps, "--out", folder.to_str().unwrap()]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains("later steps made 0 plans, 0 pipelines and 0 buffers"), "{name}: {text}");
+    }
+    for picture in ["gan-00016.png", "vae.png"] {
+        assert!(std::fs::read(folder.join(picture)).unwrap().starts_with(b"\x89PNG"));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The share of examples in per cent that stands in a line which begins with `name`.
+fn share(text: &str, name: &str) -> f64 {
+    let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+    let before = line.split(" %").next().unwrap();
+    before.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_head_learns_while_the_base_stays() {
+    let output = run("transfer", &["--steps", "60"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("325 of") && text.contains("the base is as it was"), "{text}");
+    // Guessing gets a fifth.
+    assert!(share(&text, "0 to 4") > 60.0 && share(&text, "5 to 9, a new head") > 40.0, "{text}");
+}
+
+#[test]
+fn the_order_of_words_tells_more_than_the_words() {
+    let output = run("text_classification", &["--steps", "189"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(share(&text, "GRU") > 80.0, "{text}");
+    assert!(share(&text, "transformer") > 60.0, "{text}");
+}
+
+#[test]
+fn wrong_flags_are_told() {
+    for (arguments, words) in [
+        (&["--steps", "0"][..], "error: --steps must be a whole number from 1 on"),
+        (&["--step", "3"], "error: invalid option '--step'"),
+    ] {
+        let output = run("gan", arguments);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text.starts_with(words) && text.contains("Usage: gan"), "{text}");
+    }
 }
 
 #[test]
