@@ -57,21 +57,17 @@ impl Reviews {
             let mut at = 0;
             while at < length {
                 let (draw, which) = (draws[2 + 2 * at], draws[3 + 2 * at] as usize);
-                let mut put = |word: &str| {
+                // One word in six says what the author thinks, and the last ones do if none has.
+                let said = if (draw < 160 || length - at == 2) && length - at >= 2 {
+                    let turned = draw % 2 == 0;
+                    let words = if is_kind == turned { UNKIND } else { KIND };
+                    vec![if turned { "not" } else { "very" }, words[which % 8]]
+                } else {
+                    vec![PLAIN[which % 16]]
+                };
+                for word in said {
                     row[at] = numbers[word];
                     at += 1;
-                };
-                // The first words say what the author thinks; after them one in six does.
-                if (draw < 160 || length - at == 2) && length - at >= 2 {
-                    let turned = draw % 2 == 0;
-                    if turned {
-                        put("not");
-                    } else {
-                        put("very");
-                    }
-                    put(if is_kind != turned { KIND[which % 8] } else { UNKIND[which % 8] });
-                } else {
-                    put(PLAIN[which % 16]);
                 }
             }
             kind.push(if is_kind { 1.0f32 } else { 0.0 });

@@ -67,11 +67,16 @@ fn an_embedded_network_draws_what_it_should() {
 #[test]
 fn loops_by_hand_settle() {
     let folder = std::env::temp_dir().join(format!("wgrad-loops-{}", std::process::id()));
-    for (name, steps) in [("char_rnn", "16"), ("gan", "16"), ("mnist_cnn_lstm", "12"), ("vae", "16")] {
+    for (name, steps) in
+        [("char_rnn", "16"), ("gan", "16"), ("mnist_cnn_lstm", "12"), ("vae", "16")]
+    {
         let output = run(name, &["--steps", steps, "--out", folder.to_str().unwrap()]);
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
-        assert!(text.contains("later steps made 0 plans, 0 pipelines and 0 buffers"), "{name}: {text}");
+        assert!(
+            text.contains("later steps made 0 plans, 0 pipelines and 0 buffers"),
+            "{name}: {text}"
+        );
     }
     for picture in ["gan-00016.png", "vae.png"] {
         assert!(std::fs::read(folder.join(picture)).unwrap().starts_with(b"\x89PNG"));
