@@ -6,7 +6,7 @@ use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
 use crate::keras::layers::SeedGenerator;
-use crate::keras::{Constraint, Context, DTypePolicy, Initializer, Regularizer, Weight};
+use crate::keras::{Context, DTypePolicy, Regularizer, Weight};
 use crate::ops::{AttentionOptions, scaled_dot_product_attention};
 use crate::options::options;
 use crate::tensor::Tensor;
