@@ -82,7 +82,8 @@ impl Layer for Resizing {
             let tall = proportion(w, self.height, self.width).max(h);
             let wide = proportion(h, self.width, self.height).max(w);
             let (above, left) = ((tall - h) / 2, (wide - w) / 2);
-            let borders = [(0, 0), (above, tall - h - above), (left, wide - w - left), (0, 0)];
+            // Keras makes both borders alike, also where the difference is odd.
+            let borders = [(0, 0), (above, above), (left, left), (0, 0)];
             batch = batch.pad_with(&borders, PadMode::Constant(self.fill_value.into()))?;
         }
         let options = ResizeOptions::new().method(self.interpolation).antialias(self.antialias);
