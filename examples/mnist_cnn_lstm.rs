@@ -98,7 +98,7 @@ fn run(flags: &Flags) -> Result<()> {
             // The optimizer counts the steps.
             let step = optimizer.iterations();
             settled.note(step as usize);
-            if step % 10 == 0 {
+            if step.is_multiple_of(10) {
                 say!(
                     "step {step:5}  loss {:.4}  accuracy {:.3}  {:.1} s",
                     mean_loss.result()?.item::<f32>()?,

@@ -44,7 +44,9 @@ impl Holder for Mutex<Tensor> {
 }
 
 /// Computes from a new value the nearest one that a variable may have.
-pub(crate) type Constraint = Arc<dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync>;
+pub type Rule = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
+
+pub(crate) type Constraint = Arc<Rule>;
 
 struct Cell<T: ?Sized = dyn Holder> {
     id: u64,
@@ -163,7 +165,7 @@ impl Variable {
     }
 
     /// What an optimizer's step calls with the variable's new value, if there is something.
-    pub fn constraint(&self) -> Option<&(dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync)> {
+    pub fn constraint(&self) -> Option<&Rule> {
         self.0.constraint.get().map(|constraint| &**constraint)
     }
 

@@ -304,11 +304,11 @@ fn an_embedding_gathers_rows_and_sums_their_gradients() {
     layer.call(&ids, INFERENCE).unwrap();
     let table = layer.variables()[0].clone();
     assert!(values(&table.read()).iter().all(|value| value.abs() <= 0.05));
-    table.assign(&counted([4, 2])).unwrap();
+    table.assign(counted([4, 2])).unwrap();
     let tape = GradientTape::new();
     let y = layer.call(&ids, TRAINING).unwrap();
     assert_eq!(values(&y), [2.0, 3.0, 6.0, 7.0, 2.0, 3.0]);
-    let grad = tape.required_gradient(&y.reduce_sum(()).unwrap(), &table).unwrap();
+    let grad = tape.required_gradient(y.reduce_sum(()).unwrap(), &table).unwrap();
     assert_eq!(values(&grad), [0.0, 0.0, 2.0, 2.0, 0.0, 0.0, 1.0, 1.0]);
     // Floats are rounded towards 0; what is not in the table is a row of zeros.
     assert_eq!(

@@ -334,7 +334,7 @@ fn a_step_of_a_functional_model_settles() {
     device.scope(|| {
         let (a, b) = (Input::new([8]), Input::new([8]));
         let relu = |x: &SymbolicTensor| Dense::new(16).activation(Activation::Relu).on(x).unwrap();
-        let y = Dense::new(4).on(&relu(&a).add(&relu(&b)).unwrap()).unwrap();
+        let y = Dense::new(4).on(&relu(&a).add(relu(&b)).unwrap()).unwrap();
         let model = Functional::new([&a, &b], &y).unwrap();
         let sgd = Sgd::new(0.01);
         let x = [Tensor::ones([32, 8]).unwrap(), Tensor::ones([32, 8]).unwrap()];

@@ -21,7 +21,9 @@ use wgrad::{Device, GradientTape, Tensor, Trackable, Variable, constant};
 type Made = Box<dyn Optimizer>;
 
 /// Every optimizer, and every option on one of them.
-fn all() -> Vec<(&'static str, fn() -> Made)> {
+type Named = (&'static str, fn() -> Made);
+
+fn all() -> Vec<Named> {
     vec![
         ("sgd", || Box::new(Sgd::new(0.01))),
         ("nesterov", || Box::new(Sgd::new(0.01).momentum(0.9).nesterov(true))),

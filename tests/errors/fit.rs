@@ -47,7 +47,7 @@ fn a_model_is_compiled_first() {
     assert!(text(model.train_on_batch((zeros([2, 2]), zeros([2, 3])))).contains("is not compiled"));
     assert!(text(Trainer::new().optimizer().map(|_| ())).starts_with("Trainer::optimizer: "));
     // Predicting needs neither loss nor optimizer.
-    assert_eq!(model.predict(&x(), PredictOptions::new()).unwrap().shape(), [10, 3]);
+    assert_eq!(model.predict(x(), PredictOptions::new()).unwrap().shape(), [10, 3]);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn options_make_sense() {
         "evaluate: batch_size is 0; it must be at least 1."
     );
     assert_eq!(
-        text(model().predict(&x(), PredictOptions::new().steps(0))),
+        text(model().predict(x(), PredictOptions::new().steps(0))),
         "predict: steps is 0; it must be at least 1."
     );
     assert!(

@@ -162,7 +162,7 @@ fn merging_layers_say_what_does_not_fit() {
         |layer: &dyn Layer<[Tensor]>, inputs: &[Tensor]| text(layer.call(inputs, INFERENCE));
     let (a, b) = (zeros([2, 3]), zeros([2, 4]));
     assert_eq!(
-        merge(&Add::new(), &[a.clone()]),
+        merge(&Add::new(), std::slice::from_ref(&a)),
         "Add: 1 inputs were given; it needs two at least."
     );
     assert!(merge(&Add::new(), &[a.clone(), b.clone()]).contains("[2, 3]"));

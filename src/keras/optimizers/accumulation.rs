@@ -11,7 +11,7 @@ pub(super) struct Accumulation;
 impl Stage for Accumulation {
     fn gradients<'v>(&self, round: &mut Round<'_>, pairs: Pairs<'v>) -> Result<Pairs<'v>> {
         let several = round.options.gradient_accumulation_steps;
-        let last = (round.made + 1) % several == 0;
+        let last = (round.made + 1).is_multiple_of(several);
         let mut means = Pairs::new();
         for (variable, grad) in pairs {
             let slot = round.slot(ACCUMULATOR, variable)?;

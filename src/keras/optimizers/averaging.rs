@@ -15,7 +15,7 @@ impl Stage for Averaging {
     fn changes(&self, round: &mut Round<'_>) -> Result<()> {
         let momentum = round.options.ema_momentum;
         let often = round.options.ema_overwrite_frequency;
-        let overwrites = often.is_some_and(|often| round.step.number % often == 0);
+        let overwrites = often.is_some_and(|often| round.step.number.is_multiple_of(often));
         let places = round.places();
         for variable in &round.variables.list {
             let place = places.get(&variable.id()).copied();

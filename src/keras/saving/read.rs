@@ -68,9 +68,9 @@ pub(super) fn functional(value: &Value, custom: &CustomObjects) -> Result<Functi
 fn scoped<R>(custom: &CustomObjects, f: impl FnOnce() -> Result<R>) -> Result<R> {
     let custom = custom.clone();
     let others = move |config: &Config| -> Option<Result<AnyLayer>> {
-        Some(special(config, &custom)?.and_then(|special| match special {
-            Special::Layer(layer) => Ok(layer),
-            Special::Functional(model) => Ok(AnyLayer::One(Box::new(model))),
+        Some(special(config, &custom)?.map(|special| match special {
+            Special::Layer(layer) => layer,
+            Special::Functional(model) => AnyLayer::One(Box::new(model)),
         }))
     };
     with_others(Rc::new(others), f)

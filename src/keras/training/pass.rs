@@ -82,7 +82,7 @@ pub(super) async fn pass(
         let mut steps = Vec::new();
         let most = if wanted == BatchLogs::Now { 1 } else { *company.most };
         while steps.len() < most && (steps.is_empty() || began.elapsed() < RUN) {
-            going = !(run.stopped() && phase == Phase::Train) && !company.interrupted();
+            going = !(company.interrupted() || run.stopped() && phase == Phase::Train);
             let batch = if going { feed.next()? } else { None };
             let Some(batch) = batch else {
                 going = false;

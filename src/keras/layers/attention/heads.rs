@@ -6,6 +6,8 @@ use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
 use crate::keras::layers::SeedGenerator;
+#[cfg(feature = "json")]
+use crate::keras::{Constraint, Initializer};
 use crate::keras::{Context, DTypePolicy, Regularizer, Weight};
 use crate::ops::{AttentionOptions, scaled_dot_product_attention};
 use crate::options::options;

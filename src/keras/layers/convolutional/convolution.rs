@@ -49,7 +49,7 @@ pub(super) fn channels_of_group(
     filters: usize,
 ) -> Result<usize> {
     positive(layer, "filters", &[filters])?;
-    if groups == 0 || channels % groups != 0 || filters % groups != 0 {
+    if groups == 0 || !channels.is_multiple_of(groups) || !filters.is_multiple_of(groups) {
         return Err(Error::Shape(message!(
             "{layer}: {groups} groups, {channels} channels and {filters} filters; the groups must divide both."
         )));

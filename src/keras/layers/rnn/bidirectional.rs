@@ -31,6 +31,7 @@ pub enum MergeMode {
 
 crate::trackable::plain!(MergeMode);
 
+#[cfg(feature = "json")]
 const MODES: [(MergeMode, &str); 4] = [
     (MergeMode::Concat, "concat"),
     (MergeMode::Sum, "sum"),
@@ -58,6 +59,7 @@ pub struct Bidirectional {
     forward: Box<dyn RecurrentLayer>,
     backward: Box<dyn RecurrentLayer>,
     /// Whether the program made the backward layer.
+    #[cfg_attr(not(feature = "json"), allow(dead_code))]
     given: bool,
     merge_mode: MergeMode,
 }
