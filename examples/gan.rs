@@ -109,7 +109,6 @@ fn run(flags: &Flags) -> Result<()> {
             generator_loss.update_state(&fooled)?;
             discriminator_loss.update_state(&told)?;
             step += 1;
-            settled.note(step);
             if step % 50 == 0 || step == flags.steps {
                 say!(
                     "step {step:5}  generator {:.4}  discriminator {:.4}",
@@ -123,6 +122,7 @@ fn run(flags: &Flags) -> Result<()> {
                 picture::write_digits(&path, &images, 4)?;
                 say!("picture   {}", path.display());
             }
+            settled.note(step);
             if step == flags.steps {
                 break 'training;
             }

@@ -136,7 +136,7 @@ impl Model for Transformer {
 
 fn main() -> ExitCode {
     let about = "Classify reviews by three networks.\n\nUsage: text_classification [OPTIONS]";
-    say::exit_code(run(&Flags::parse(about, 300)))
+    say::exit_code(run(&Flags::parse(about, 600)))
 }
 
 fn run(flags: &Flags) -> Result<()> {

@@ -58,12 +58,12 @@ fn run(flags: &Flags) -> Result<()> {
     // One base in two models: both see with the same layers.
     let base = Arc::new(base());
     let first = Sequential::new().add(base.clone()).add(Dropout::new(0.3)).add(Dense::new(5));
-    train("0 to 4, all layers", &first, &mnist, 0, flags.steps * BATCH)?;
+    train("0 to 4, all layers", &first, 1e-3, &mnist, 0, flags.steps * BATCH)?;
 
     base.set_trainable(false);
     let before = base.get_weights()?;
     let second = Sequential::new().add(base.clone()).add(Dense::new(5));
-    train("5 to 9, a new head", &second, &mnist, 5, 10 * BATCH)?;
+    train("5 to 9, a new head", &second, 1e-2, &mnist, 5, 10 * BATCH)?;
     say!(
         "{} of {} parameters were trained, the base is {}",
         second
@@ -77,12 +77,19 @@ fn run(flags: &Flags) -> Result<()> {
 
     // Fine-tuning: all layers again, with small steps.
     base.set_trainable(true);
-    train("5 to 9, fine-tuned", &second, &mnist, 5, 10 * BATCH)
+    train("5 to 9, fine-tuned", &second, 1e-3, &mnist, 5, 10 * BATCH)
 }
 
-fn train(what: &str, model: &Sequential, mnist: &Mnist, digit: u8, examples: usize) -> Result<()> {
+fn train(
+    what: &str,
+    model: &Sequential,
+    learning_rate: f32,
+    mnist: &Mnist,
+    digit: u8,
+    examples: usize,
+) -> Result<()> {
     let loss = tf::keras::losses::SparseCategoricalCrossentropy::new().from_logits(true);
-    model.compile(Adam::new(1e-3), loss, CompileOptions::new().metrics(["accuracy"]))?;
+    model.compile(Adam::new(learning_rate), loss, CompileOptions::new().metrics(["accuracy"]))?;
     let (x, y) = digits(&mnist.train, digit, examples)?;
     let epochs = if digit == 0 { 1 } else { 5 };
     let options = FitOptions::new().batch_size(BATCH).epochs(epochs).verbose(Verbose::Silent);

@@ -114,7 +114,6 @@ fn run(flags: &Flags) -> Result<()> {
                 mean.update_state(value)?;
             }
             step += 1;
-            settled.note(step);
             if step % 50 == 0 || step == flags.steps {
                 let mut line = format!("step {step:5}");
                 for mean in &means {
@@ -123,6 +122,7 @@ fn run(flags: &Flags) -> Result<()> {
                 }
                 say!("{line}");
             }
+            settled.note(step);
             if step == flags.steps {
                 break 'training;
             }

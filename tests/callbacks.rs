@@ -545,7 +545,10 @@ fn ctrl_c_ends_the_training_and_then_the_process() {
     use std::io::{BufRead, BufReader};
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    // Whoever started the tests in the background may have had Ctrl-C ignored, which processes inherit.
+    let mut child = Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture", "trains_until_ctrl_c"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

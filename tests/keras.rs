@@ -179,10 +179,10 @@ fn a_model_knows_its_parts() {
     assert_eq!(model.count_params(), 208 + 100_416 + 650);
     let summary = model.summary();
     for line in [
-        "conv2d (Conv2D)               [N, 28, 28, 8]     208",
-        "max_pooling2d (MaxPooling2D)  [N, 14, 14, 8]       0",
-        "dense (Dense)                 [N, 64]         100416",
-        "Total params: 101274",
+        "│ conv2d (Conv2D)                      │ (None, 28, 28, 8)           │             208 │",
+        "│ max_pooling2d (MaxPooling2D)         │ (None, 14, 14, 8)           │               0 │",
+        "│ dense (Dense)                        │ (None, 64)                  │         100,416 │",
+        " Total params: 101,274 (395.60 KB)",
     ] {
         assert!(summary.contains(line), "{summary}");
     }
@@ -244,7 +244,7 @@ fn training_goes_on_on_another_device() {
         let error = step(&optimizer).unwrap_err();
         assert!(matches!(error, Error::Device(DeviceFault::Mismatch, _)), "{error}");
         assert!(
-            error.to_string().starts_with("adam: the slot 'm' of 'dense/kernel' is on"),
+            error.to_string().starts_with("adam: the slot 'momentum' of 'dense/kernel' is on"),
             "{error}"
         );
         for slot in optimizer.variables() {

@@ -23,7 +23,7 @@ fn a_penalty_counts_once_and_only_while_its_weight_trains() {
     let shared = Arc::new(dense());
     let model = Sequential::new().add(shared.clone()).add(shared.clone()).add(dense());
     model.call(&constant([[1.0]]).unwrap(), INFERENCE).unwrap();
-    let loss = |part: &dyn Trackable| part.regularization_loss().unwrap().item::<f32>().unwrap();
+    let loss = |part: &Sequential| part.regularization_loss().unwrap().item::<f32>().unwrap();
     // 0.5 |2| for each of two kernels; the biases are 0.
     assert_eq!(loss(&model), 2.0);
     assert_eq!(model.regularization_losses().unwrap().len(), 4);

@@ -66,9 +66,10 @@ fn an_embedded_network_draws_what_it_should() {
 
 #[test]
 fn loops_by_hand_settle() {
+    // The one that draws a picture every 50 steps has drawn two by the half: the second time, a structure is fused.
     let folder = std::env::temp_dir().join(format!("wgrad-loops-{}", std::process::id()));
     for (name, steps) in
-        [("char_rnn", "16"), ("gan", "16"), ("mnist_cnn_lstm", "12"), ("vae", "16")]
+        [("char_rnn", "16"), ("gan", "200"), ("mnist_cnn_lstm", "12"), ("vae", "16")]
     {
         let output = run(name, &["--steps", steps, "--out", folder.to_str().unwrap()]);
         let text = String::from_utf8_lossy(&output.stdout);
@@ -78,7 +79,7 @@ fn loops_by_hand_settle() {
             "{name}: {text}"
         );
     }
-    for picture in ["gan-00016.png", "vae.png"] {
+    for picture in ["gan-00200.png", "vae.png"] {
         assert!(std::fs::read(folder.join(picture)).unwrap().starts_with(b"\x89PNG"));
     }
     std::fs::remove_dir_all(folder).unwrap();
@@ -103,11 +104,11 @@ fn a_head_learns_while_the_base_stays() {
 
 #[test]
 fn the_order_of_words_tells_more_than_the_words() {
-    let output = run("text_classification", &["--steps", "189"]);
+    let output = run("text_classification", &["--steps", "300"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(share(&text, "GRU") > 80.0, "{text}");
-    assert!(share(&text, "transformer") > 60.0, "{text}");
+    assert!(share(&text, "transformer") > 70.0, "{text}");
 }
 
 #[test]

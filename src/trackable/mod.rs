@@ -24,7 +24,7 @@ pub(crate) use parts::{Described, HostState, Origin, SlotOwner};
 pub(crate) use slot::Slot;
 pub use summary::SummaryOptions;
 pub(crate) use summary::{shape_text, snake_case};
-pub(crate) use walk::named_trainable;
+pub(crate) use walk::{named_trainable, penalties_of};
 /// Derives [`Trackable`](trait@Trackable) from a struct's fields.
 pub use wgrad_derive::Trackable;
 
@@ -125,7 +125,10 @@ pub trait Trackable: Send + Sync {
     ///
     /// # Errors
     /// Those of the penalties.
-    fn regularization_losses(&self) -> Result<Vec<Tensor>> {
+    fn regularization_losses(&self) -> Result<Vec<Tensor>>
+    where
+        Self: Sized,
+    {
         walk::penalties(&walk::over(self))
     }
 
@@ -148,18 +151,27 @@ pub trait Trackable: Send + Sync {
     ///
     /// # Errors
     /// Those of the penalties; [`Error::Device`](crate::Error::Device) if there is no device.
-    fn regularization_loss(&self) -> Result<Tensor> {
+    fn regularization_loss(&self) -> Result<Tensor>
+    where
+        Self: Sized,
+    {
         walk::penalty(&walk::over(self))
     }
 
     /// Keras's table of the parts: name and type, output shape (`?` if unknown), parameters, and in a model that is no
     /// line of layers where each part's input comes from.
-    fn summary(&self) -> String {
+    fn summary(&self) -> String
+    where
+        Self: Sized,
+    {
         self.summary_with(SummaryOptions::new())
     }
 
     /// As [`Trackable::summary`], with options.
-    fn summary_with(&self, options: SummaryOptions) -> String {
+    fn summary_with(&self, options: SummaryOptions) -> String
+    where
+        Self: Sized,
+    {
         summary::summary(&self.title(), &walk::over(self), options)
     }
 

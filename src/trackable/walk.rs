@@ -72,6 +72,11 @@ pub(super) fn penalties(track: Track<'_>) -> Result<Vec<Tensor>> {
     found
 }
 
+/// The same for a part whose type is not known.
+pub(crate) fn penalties_of(part: &dyn Trackable) -> Result<Vec<Tensor>> {
+    penalties(&|parts| part.track(parts))
+}
+
 /// Their sum.
 pub(super) fn penalty(track: Track<'_>) -> Result<Tensor> {
     let losses = penalties(track)?;

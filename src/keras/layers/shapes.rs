@@ -85,6 +85,11 @@ impl<const N: usize> crate::keras::ConfigValue for Borders<N> {
     fn from_json(value: &serde_json::Value) -> std::result::Result<Self, String> {
         let pairs = <[(usize, usize); N]>::from_json(value).map(Borders);
         let pairs = pairs.or_else(|_| <[usize; N]>::from_json(value).map(Borders::from));
+        let one_pair = |wrong| match N {
+            1 => <(usize, usize)>::from_json(value).map(|pair| Borders([pair; N])),
+            _ => Err(wrong),
+        };
+        let pairs = pairs.or_else(one_pair);
         pairs.map_err(|_| format!("a number, or {N} numbers or pairs"))
     }
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::keras::{INFERENCE, Losses, TRAINING};
 use crate::tape::GradientTape;
 use crate::tensor::Tensor;
-use crate::trackable::Trackable;
+use crate::trackable::{Trackable, penalties_of};
 
 /// One step down the gradient.
 pub(super) fn train(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
@@ -50,7 +50,7 @@ pub(super) fn measure(
     if !losses.to_vec().is_empty() {
         added.push(losses.sum()?);
     }
-    added.extend(model.regularization_losses()?);
+    added.extend(penalties_of(model as &dyn Trackable)?);
     let mut total = total;
     for loss in added {
         total = Some(match total {
