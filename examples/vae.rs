@@ -86,7 +86,7 @@ impl Vae {
 
 fn main() -> ExitCode {
     let about = "Train a variational autoencoder on MNIST.\n\nUsage: vae [OPTIONS]";
-    say::exit_code(run(&Flags::parse(about, 300)))
+    say::exit_code(run(&Flags::parse(about, 1000)))
 }
 
 fn run(flags: &Flags) -> Result<()> {

@@ -7,6 +7,7 @@
 //! [features]: docs::features
 //! [guide]: docs::guide
 //! [how-it-runs]: docs::how_it_runs
+//! [keras]: docs::keras_for_wgrad
 //! [tuning]: docs::tuning
 //! [web]: docs::web
 //!

@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 
 // Everything that the page loads before it trains; docs/benchmarks.md tells what that is.
-const LIMIT = 325_000;
+const LIMIT = 335_000;
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const exists = (path) => stat(path).then(() => true, () => false);
 const { values: flags } = parseArgs({

@@ -69,7 +69,7 @@ fn loops_by_hand_settle() {
     // The one that draws a picture every 50 steps has drawn two by the half: the second time, a structure is fused.
     let folder = std::env::temp_dir().join(format!("wgrad-loops-{}", std::process::id()));
     for (name, steps) in
-        [("char_rnn", "16"), ("gan", "200"), ("mnist_cnn_lstm", "12"), ("vae", "16")]
+        [("char_rnn", "16"), ("gan", "200"), ("mnist_cnn_lstm", "60"), ("vae", "16")]
     {
         let output = run(name, &["--steps", steps, "--out", folder.to_str().unwrap()]);
         let text = String::from_utf8_lossy(&output.stdout);
