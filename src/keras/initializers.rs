@@ -124,7 +124,7 @@ impl Initializer {
     /// Makes a tensor of `shape` in `f32` on the current device.
     ///
     /// # Errors
-    /// [`Error::Device`](crate::Error::Device) if there is no device or no memory.
+    /// [`Error::Device`] if there is no device or no memory.
     pub fn init(&self, shape: impl Into<Shape>, generator: &Generator) -> Result<Tensor> {
         self.draw(shape.into(), generator)
     }

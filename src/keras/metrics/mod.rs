@@ -1,6 +1,6 @@
 //! Metrics accumulate numbers over many batches, without reading anything back on the way.
 //!
-//! The device holds the totals ([`Totals`](totals::Totals)). [`Metric::result`] is a tensor, which a program reads when
+//! The device holds the totals (`Totals`). [`Metric::result`] is a tensor, which a program reads when
 //! it wants to see the number.
 
 mod accuracy;

@@ -104,7 +104,7 @@ pub trait Optimizer: Trackable {
     /// something else.
     ///
     /// # Errors
-    /// [`Error::Device`](crate::Error::Device) if there is no memory.
+    /// [`Error::Device`] if there is no memory.
     fn slot_start(&self, _name: &str, variable: &Variable) -> Result<Tensor> {
         variable.peek().zeros_like()
     }
@@ -129,8 +129,8 @@ pub trait Optimizer: Trackable {
     /// they were before, so that training can go on.
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if numbers or shapes differ; [`Error::Gradient`](crate::Error::Gradient)
-    /// if there is no gradient at all; [`Error::Device`](crate::Error::Device) if the step could not be run.
+    /// [`Error::Shape`] if numbers or shapes differ; [`Error::Gradient`]
+    /// if there is no gradient at all; [`Error::Device`] if the step could not be run.
     fn apply_gradients(&self, grads: &[Option<Tensor>], variables: &dyn Trackable) -> Result<()> {
         step::run(self, grads.to_vec(), &Trainable::of(variables))
     }
@@ -183,7 +183,7 @@ pub trait Optimizer: Trackable {
     /// Makes the slots of all trainable variables of `variables` now rather than at the first step.
     ///
     /// # Errors
-    /// [`Error::Device`](crate::Error::Device) if there is no memory.
+    /// [`Error::Device`] if there is no memory.
     fn build(&self, variables: &dyn Trackable) -> Result<()> {
         step::build(self, &variables.trainable_variables())
     }
@@ -206,7 +206,7 @@ pub trait Optimizer: Trackable {
     /// Sets the learning rate of the steps from now on.
     ///
     /// # Errors
-    /// [`Error::Check`](crate::Error::Check) if the optimizer has a schedule.
+    /// [`Error::Check`] if the optimizer has a schedule.
     fn set_learning_rate(&self, learning_rate: f32) -> Result<()> {
         self.state().set_learning_rate(learning_rate)
     }
@@ -224,7 +224,7 @@ pub trait Optimizer: Trackable {
     /// that option nothing changes.
     ///
     /// # Errors
-    /// [`Error::Check`](crate::Error::Check) if the optimizer has made no step with one of them.
+    /// [`Error::Check`] if the optimizer has made no step with one of them.
     fn finalize_variable_values(&self, variables: &dyn Trackable) -> Result<()> {
         self.state().finalize(variables)
     }

@@ -31,9 +31,9 @@ recurrent! {
     /// A step of a [`GRU`]: `h' = z h + (1 - z) n`; kernel `[F,3*U]`, recurrent kernel `[U,3*U]`, the gates in the order z, r,
     /// h.
     ///
-    /// `z, r = recurrent_activation(x kernel + h recurrent_kernel + bias)`. With `reset_after`, `n = activation(x kernel +
-    /// r (h recurrent_kernel))` and the bias is `[2,3*U]`: of the input, and of the state. Without, `n = activation(x kernel
-    /// + (r h) recurrent_kernel)`, and the bias is `[3*U]`.
+    /// `z, r = recurrent_activation(x kernel + h recurrent_kernel + bias)`. With `reset_after` the candidate is
+    /// `n = activation(x kernel + r (h recurrent_kernel))`, and the bias is `[2,3*U]`: of the input, and of the state.
+    /// Without, it is `n = activation(x kernel + (r h) recurrent_kernel)`, and the bias is `[3*U]`.
     ///
     /// A step called by itself draws new masks of dropout; within a call of [`RNN`](super::RNN) they stay.
     pub struct GRUCell;
