@@ -205,7 +205,7 @@ fn what_a_mask_hides_changes_nothing() {
     assert!(Layer::<Tensor>::compute_mask(&layer, &x, Some(&mask)).unwrap().is_some());
 
     // The same as an attention mask, with and without scores, and hidden keys have no weight.
-    let wide = mask.expand_dims(1).unwrap();
+    let wide = mask.expand_dims(1).unwrap().logical_and(mask.expand_dims(2).unwrap()).unwrap();
     let options = || AttendOptions::new().attention_mask(wide.clone());
     near(
         "mask",

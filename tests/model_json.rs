@@ -82,6 +82,19 @@ fn masks_that_keras_writes_are_read() {
     near(&model.call(&words, INFERENCE).unwrap(), MASKED);
 }
 
+#[test]
+fn sequences_under_masks_are_those_of_keras() {
+    let model = Functional::from_json(&keras("sequence")).unwrap();
+    // Recurrent layers, attention over padded queries, and a mean over all places, the padding's too.
+    let words = wgrad::constant([[1, 2, 0, 0], [3, 9, 4, 0]]).unwrap();
+    model.call(&words, INFERENCE).unwrap();
+    count_weights(&model);
+    near(
+        &model.call(&words, INFERENCE).unwrap(),
+        &[0.3799315, 0.3951745, 0.4104174, 0.3835585, 0.3988821, 0.4142057],
+    );
+}
+
 fn whole() -> Functional {
     let x = Input::new([8, 8, 1]).name("image");
     let stack = Sequential::new()

@@ -9,8 +9,9 @@ use crate::keras::layers::SeedGenerator;
 #[cfg(feature = "json")]
 use crate::keras::{Constraint, Initializer};
 use crate::keras::{Context, DTypePolicy, Regularizer, Weight};
-use crate::ops::{AttentionOptions, scaled_dot_product_attention};
+use crate::ops::{AttentionOptions, scaled_dot_product_attention, where_};
 use crate::options::options;
+use crate::shape::Axes;
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
@@ -125,7 +126,9 @@ impl Heads {
         }
         let drops = cx.training() && self.dropout != 0.0;
         let (y, scores) = if drops || wants_scores {
-            let mask = if causal { both(mask, causal_mask(query, rows, keys)?)? } else { mask };
+            if causal {
+                mask = both(mask, causal_mask(query, rows, keys)?)?;
+            }
             let scale = 1.0 / (of.key_dim as f32).sqrt();
             let repeat = |x: &Tensor| repeated(x, of.query_heads / of.key_heads.max(1));
             let scores = q.multiply(scale)?.matmul(repeat(&k)?.transpose([0, 1, 3, 2])?)?;
@@ -133,8 +136,17 @@ impl Heads {
             let rate = if drops { self.dropout } else { 0.0 };
             (attended(&weights, &repeat(&v)?, rate, &self.generator)?, Some(weights))
         } else {
-            let options = AttentionOptions::new().mask(mask).is_causal(causal);
+            let options = AttentionOptions::new().mask(mask.clone()).is_causal(causal);
             (scaled_dot_product_attention(&q, &k, &v, options)?, None)
+        };
+        // A query that sees no key, as one in the padding, has the mean of all values: Keras's softmax of equal scores.
+        let y = match &mask {
+            None => y,
+            Some(mask) => {
+                let sees = mask.reduce_any(Axes::from(-1).keepdims(true))?;
+                let all = v.reduce_mean(Axes::from(2).keepdims(true))?;
+                where_(&sees, &y, &repeated(&all, of.query_heads / of.key_heads.max(1))?)?
+            }
         };
         let wide = of.query_heads * of.value_dim;
         let mut y = y.transpose([0, 2, 1, 3])?.reshape_to([batch * rows, wide].into())?;

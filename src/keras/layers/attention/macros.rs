@@ -183,23 +183,26 @@ macro_rules! head_layer {
             }
         }
 
-        /// Self-attention: query, value and key are one tensor, and its mask says which keys count.
+        /// Self-attention: query, value and key are one tensor, and its mask says which queries and keys count.
         impl Layer for $layer {
             $crate::keras::layers::macros::configured!();
 
             fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
-                self.call_with(x, x, AttendOptions::new().key_mask(cx.mask().cloned()), cx)
+                Layer::<[Tensor]>::call(self, &[x.clone(), x.clone()], cx)
             }
         }
 
-        /// From query and value, or query, value and key. The context's mask is that of the value.
+        /// From query and value, or query, value and key. The context's mask is that of the value, and of the query if both
+        /// are one tensor.
         impl Layer<[Tensor]> for $layer {
             $crate::keras::layers::macros::configured!();
 
             fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<Tensor> {
                 let [query, value, key] = three_of(stringify!($layer), inputs)?;
+                let of_query = cx.mask().filter(|_| query.id() == value.id());
+                let of_query = of_query.map(|mask| mask.expand_dims(-1)).transpose()?;
                 let options = AttendOptions::new().key(key.clone()).key_mask(cx.mask().cloned());
-                self.call_with(query, value, options, cx)
+                self.call_with(query, value, options.attention_mask(of_query), cx)
             }
 
             /// The mask, if it is one of the query.

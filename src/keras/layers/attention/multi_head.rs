@@ -19,7 +19,7 @@ use crate::trackable::{Parts, Trackable};
 ///
 /// A call on one tensor is self-attention; on a list, `[query, value]` or `[query, value, key]`. Masks of a call are options of
 /// [`MultiHeadAttention::call_with`], and [`MultiHeadAttention::call_with_scores`] gives the weights, too. A query that sees no
-/// key gives what a projection of zeros does.
+/// key, as one in the padding, has the mean of all values.
 ///
 /// Inputs with more axes, `[B,..,D]`, attend over all between the first and the last, or over `attention_axes`.
 ///
