@@ -83,6 +83,8 @@ fn run(flags: &Flags) -> Result<()> {
     let shown = tf::random::normal([16, NOISE])?;
 
     let mut settled = Settled::new(flags.steps)?;
+    // Eight times in a short training.
+    let shown_every = (flags.steps / 8).clamp(1, 50);
     let mut step = 0;
     'training: loop {
         let order = tf::random::global().permutation(mnist.train.len())?;
@@ -109,7 +111,7 @@ fn run(flags: &Flags) -> Result<()> {
             generator_loss.update_state(&fooled)?;
             discriminator_loss.update_state(&told)?;
             step += 1;
-            if step % 50 == 0 || step == flags.steps {
+            if step % shown_every == 0 || step == flags.steps {
                 say!(
                     "step {step:5}  generator {:.4}  discriminator {:.4}",
                     generator_loss.result()?.item::<f32>()?,

@@ -100,6 +100,8 @@ fn run(flags: &Flags) -> Result<()> {
     let optimizer = Adam::new(1e-3);
     let means = [Mean::new("reconstruction"), Mean::new("kl"), Mean::new("loss")];
     let mut settled = Settled::new(flags.steps)?;
+    // Eight times in a short training.
+    let shown_every = (flags.steps / 8).clamp(1, 50);
     let mut step = 0;
     'training: loop {
         let order = tf::random::global().permutation(mnist.train.len())?;
@@ -114,7 +116,7 @@ fn run(flags: &Flags) -> Result<()> {
                 mean.update_state(value)?;
             }
             step += 1;
-            if step % 50 == 0 || step == flags.steps {
+            if step % shown_every == 0 || step == flags.steps {
                 let mut line = format!("step {step:5}");
                 for mean in &means {
                     line += &format!("  {} {:.2}", mean.name(), mean.result()?.item::<f32>()?);
