@@ -42,6 +42,7 @@ mod function;
 mod functional;
 pub mod initializers;
 pub mod layers;
+mod lists;
 pub mod losses;
 pub mod metrics;
 pub mod optimizers;
@@ -63,11 +64,11 @@ pub use constraints::Constraint;
 pub use context::{Context, INFERENCE, Losses, TRAINING};
 pub use dtype_policy::{DTypePolicy, dtype_policy, set_dtype_policy};
 pub use functional::{
-    Arguments, Functional, Input, LayerExt, PartialShape, Results, SymbolicOperand, SymbolicTensor,
-    Symbols,
+    Functional, Input, LayerExt, PartialShape, Results, SymbolicOperand, SymbolicTensor, Symbols,
 };
 pub use initializers::Initializer;
 pub use layers::Layer;
+pub use lists::{Inputs, Outputs};
 pub use losses::Loss;
 pub use metrics::Metric;
 pub use pad_sequences::{End, PadSequencesOptions, pad_sequences};
@@ -76,8 +77,8 @@ pub use regularizers::Regularizer;
 pub use saving::CustomObjects;
 pub use sequential::Sequential;
 pub use training::{
-    Choice, CompileOptions, EvaluateOptions, FitOptions, History, Inputs, IntoLoss, IntoLosses,
-    IntoMetric, IntoMetrics, IntoOptimizer, Logs, Model, Output, OutputLosses, Outputs,
-    PredictOptions, StepLogs, StopSignal, Trainer, Verbose,
+    Choice, CompileOptions, EvaluateOptions, FitOptions, History, IntoLoss, IntoLosses, IntoMetric,
+    IntoMetrics, IntoOptimizer, Logs, Model, Output, OutputLosses, PredictOptions, StepLogs,
+    StopSignal, Trainer, Verbose,
 };
 pub use weight::Weight;

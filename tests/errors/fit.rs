@@ -217,7 +217,7 @@ fn shapes_fit_the_loss_and_the_model() {
     let error = text(model().fit((&x(), &wide), options()));
     assert!(error.contains("[10, 4]") && error.contains("[10, 3]"), "{error}");
     let error = text(model().fit(((&x(), &x()), &y()), options()));
-    assert!(error.starts_with("the model takes one input, and the batch has 2."), "{error}");
+    assert!(error.starts_with("the call takes one tensor, and was given 2."), "{error}");
     let error = text(model().fit((&x(), (&y(), &y())), options()));
     assert!(
         error.starts_with(

@@ -2,11 +2,11 @@
 
 use std::ops;
 
-use super::arguments::Symbols;
 use super::calls::connect;
 use super::input::Input;
 use super::operation::{Callable, Masked, Operation};
 use super::symbol::SymbolicTensor;
+use super::symbols::Symbols;
 use crate::error::{Error, Result, message};
 use crate::keras::Context;
 use crate::tensor::{Operand, Tensor};

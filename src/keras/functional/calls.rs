@@ -3,13 +3,13 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::arguments::{Arguments, Results, Symbols};
 use super::operation::{Callable, Masked, Name, Operation};
 use super::probe;
 use super::symbol::{Node, Origin, SymbolicTensor};
+use super::symbols::{Results, Symbols};
 use crate::error::{Error, Result, message};
 use crate::keras::layers::in_layer;
-use crate::keras::{Context, Layer};
+use crate::keras::{Context, Inputs, Layer};
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
@@ -64,7 +64,7 @@ pub trait LayerExt: Trackable + Sized + 'static {
     fn on_all<X, Y>(self, xs: impl Symbols) -> Result<Y::Symbols>
     where
         Self: Layer<X, Y>,
-        X: Arguments + ?Sized + 'static,
+        X: Inputs + ?Sized + 'static,
         Y: Results + 'static,
     {
         several::<Y>(connect(Operation::new(None, Of::<Self, X, Y>::new(self)), xs.symbols())?)
@@ -77,7 +77,7 @@ pub trait LayerExt: Trackable + Sized + 'static {
     fn on_all_named<X, Y>(self, name: &str, xs: impl Symbols) -> Result<Y::Symbols>
     where
         Self: Layer<X, Y>,
-        X: Arguments + ?Sized + 'static,
+        X: Inputs + ?Sized + 'static,
         Y: Results + 'static,
     {
         several::<Y>(connect(
@@ -184,7 +184,7 @@ impl<L, X: ?Sized, Y> Of<L, X, Y> {
     }
 }
 
-impl<L: Layer<X, Y>, X: Arguments + ?Sized, Y: Results> Callable for Of<L, X, Y> {
+impl<L: Layer<X, Y>, X: Inputs + ?Sized, Y: Results> Callable for Of<L, X, Y> {
     fn call(
         &self,
         inputs: &[Tensor],

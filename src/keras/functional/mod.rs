@@ -3,7 +3,6 @@
 //! `symbol` has the symbols, `calls` calls layers on them, `probe` finds the shapes, `network` orders what lies between
 //! inputs and outputs and runs it. No layer knows of any of this.
 
-mod arguments;
 mod arithmetic;
 mod calls;
 #[cfg(feature = "json")]
@@ -13,14 +12,15 @@ mod network;
 mod operation;
 mod probe;
 mod symbol;
+mod symbols;
 
 use std::sync::Arc;
 
-pub use arguments::{Arguments, Results, Symbols};
 pub use arithmetic::SymbolicOperand;
 pub use calls::LayerExt;
 pub use input::Input;
 pub use symbol::{PartialShape, SymbolicTensor};
+pub use symbols::{Results, Symbols};
 
 use super::layers::Layer;
 use super::{Context, Model, Trainer};

@@ -1,6 +1,7 @@
 //! [`Adadelta`]: divides steps by recent gradients, and multiplies them by recent steps.
 
 use super::options::Within;
+use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -26,13 +27,6 @@ impl Adadelta {
         Adadelta { state, rho: 0.95, epsilon: 1e-7 }
     }
 
-    /// Sets how slowly the means forget, from 0 to below 1.
-    pub fn rho(mut self, rho: f64) -> Self {
-        self.state.require("rho", rho, Within::Share);
-        self.rho = rho;
-        self
-    }
-
     /// Sets the number with which the first steps begin, and that keeps the division from blowing up.
     pub fn epsilon(mut self, epsilon: f64) -> Self {
         self.state.require("epsilon", epsilon, Within::NotNegative);
@@ -40,6 +34,8 @@ impl Adadelta {
         self
     }
 }
+
+setters!(Adadelta: rho);
 
 impl Optimizer for Adadelta {
     fn state(&self) -> &OptimizerState {

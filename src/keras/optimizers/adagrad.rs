@@ -1,6 +1,7 @@
 //! [`Adagrad`]: divides steps by the size of all gradients so far.
 
 use super::options::Within;
+use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -45,14 +46,9 @@ impl Adagrad {
         self.initial_accumulator_value = initial_accumulator_value;
         self
     }
-
-    /// Sets the number that keeps the division from blowing up where gradients are tiny.
-    pub fn epsilon(mut self, epsilon: f64) -> Self {
-        self.state.require("epsilon", epsilon, Within::NotNegative);
-        self.epsilon = epsilon;
-        self
-    }
 }
+
+setters!(Adagrad: epsilon);
 
 impl Optimizer for Adagrad {
     fn state(&self) -> &OptimizerState {

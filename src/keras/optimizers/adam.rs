@@ -1,6 +1,6 @@
 //! [`Adam`] and [`AdamW`]: set the size of steps by each element's own gradients.
 
-use super::options::Within;
+use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -46,33 +46,14 @@ impl Adam {
         Adam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7, amsgrad: None }
     }
 
-    /// Sets how slowly the mean of gradients forgets, from 0 to below 1.
-    pub fn beta_1(mut self, beta_1: f64) -> Self {
-        self.state.require("beta_1", beta_1, Within::Share);
-        self.beta_1 = beta_1;
-        self
-    }
-
-    /// Sets how slowly the mean of squared gradients forgets, from 0 to below 1.
-    pub fn beta_2(mut self, beta_2: f64) -> Self {
-        self.state.require("beta_2", beta_2, Within::Share);
-        self.beta_2 = beta_2;
-        self
-    }
-
-    /// Sets the number that keeps the division from blowing up where gradients are tiny.
-    pub fn epsilon(mut self, epsilon: f64) -> Self {
-        self.state.require("epsilon", epsilon, Within::NotNegative);
-        self.epsilon = epsilon;
-        self
-    }
-
     /// Sets whether the formula takes the largest `v` so far (Reddi et al. 2018).
     pub fn amsgrad(mut self, amsgrad: bool) -> Self {
         self.amsgrad = amsgrad.then_some(|a, b| a.maximum(b));
         self
     }
 }
+
+setters!(Adam: beta_1, beta_2, epsilon);
 
 impl Optimizer for Adam {
     fn state(&self) -> &OptimizerState {

@@ -1,6 +1,6 @@
 //! [`Lamb`]: Adam whose steps have the size of each variable.
 
-use super::options::Within;
+use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::ops::where_;
@@ -38,28 +38,9 @@ impl Lamb {
         let state = OptimizerState::new("lamb", learning_rate);
         Lamb { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }
     }
-
-    /// Sets how slowly the mean of gradients forgets, from 0 to below 1.
-    pub fn beta_1(mut self, beta_1: f64) -> Self {
-        self.state.require("beta_1", beta_1, Within::Share);
-        self.beta_1 = beta_1;
-        self
-    }
-
-    /// Sets how slowly the mean of squared gradients forgets, from 0 to below 1.
-    pub fn beta_2(mut self, beta_2: f64) -> Self {
-        self.state.require("beta_2", beta_2, Within::Share);
-        self.beta_2 = beta_2;
-        self
-    }
-
-    /// Sets the number that keeps the division from blowing up where gradients are tiny.
-    pub fn epsilon(mut self, epsilon: f64) -> Self {
-        self.state.require("epsilon", epsilon, Within::NotNegative);
-        self.epsilon = epsilon;
-        self
-    }
 }
+
+setters!(Lamb: beta_1, beta_2, epsilon);
 
 impl Optimizer for Lamb {
     fn state(&self) -> &OptimizerState {

@@ -26,6 +26,7 @@ mod pace;
 mod pointers;
 mod rmsprop;
 pub mod schedules;
+mod setters;
 mod sgd;
 mod state;
 mod step;

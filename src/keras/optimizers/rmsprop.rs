@@ -1,6 +1,6 @@
 //! [`RmsProp`]: divides steps by the size of an element's recent gradients.
 
-use super::options::Within;
+use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
@@ -41,33 +41,14 @@ impl RmsProp {
         RmsProp { state, rho: 0.9, momentum: 0.0, epsilon: 1e-7, centered: false }
     }
 
-    /// Sets how slowly the means forget, from 0 to below 1.
-    pub fn rho(mut self, rho: f64) -> Self {
-        self.state.require("rho", rho, Within::Share);
-        self.rho = rho;
-        self
-    }
-
-    /// Sets how much of the last step the next one repeats, from 0 to 1.
-    pub fn momentum(mut self, momentum: f64) -> Self {
-        self.state.require("momentum", momentum, Within::Unit);
-        self.momentum = momentum;
-        self
-    }
-
-    /// Sets the number that keeps the division from blowing up where gradients are tiny.
-    pub fn epsilon(mut self, epsilon: f64) -> Self {
-        self.state.require("epsilon", epsilon, Within::NotNegative);
-        self.epsilon = epsilon;
-        self
-    }
-
     /// Sets whether the mean square is taken around the mean gradient.
     pub fn centered(mut self, centered: bool) -> Self {
         self.centered = centered;
         self
     }
 }
+
+setters!(RmsProp: rho, momentum, epsilon);
 
 impl Optimizer for RmsProp {
     fn state(&self) -> &OptimizerState {

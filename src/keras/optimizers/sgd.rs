@@ -1,6 +1,6 @@
 //! [`Sgd`]: gradient descent, with or without momentum.
 
-use super::options::Within;
+use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -33,19 +33,14 @@ impl Sgd {
         Sgd { state: OptimizerState::new("sgd", learning_rate), momentum: 0.0, nesterov: false }
     }
 
-    /// Sets how much of the last step the next one repeats, from 0 to 1.
-    pub fn momentum(mut self, momentum: f64) -> Self {
-        self.state.require("momentum", momentum, Within::Unit);
-        self.momentum = momentum;
-        self
-    }
-
     /// Sets whether the gradient counts as taken after the momentum's part of the step (Nesterov 1983).
     pub fn nesterov(mut self, nesterov: bool) -> Self {
         self.nesterov = nesterov;
         self
     }
 }
+
+setters!(Sgd: momentum);
 
 impl Optimizer for Sgd {
     fn state(&self) -> &OptimizerState {

@@ -21,7 +21,6 @@ mod steps;
 mod stop;
 mod trainer;
 
-pub use any_model::{Inputs, Outputs};
 pub use callback::{BatchLogs, Callback, Run};
 pub use choices::{
     Choice, IntoLoss, IntoLosses, IntoMetric, IntoMetrics, IntoOptimizer, OutputLosses,
@@ -35,7 +34,7 @@ pub use trainer::Trainer;
 
 use any_model::Erased;
 
-use super::{Context, Layer};
+use super::{Context, Inputs, Layer, Outputs};
 use crate::data::{Batch, IntoBatch, IntoSource};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;

@@ -199,7 +199,9 @@ macro_rules! head_layer {
 
             fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<Tensor> {
                 let [query, value, key] = three_of(stringify!($layer), inputs)?;
-                let of_query = cx.mask().filter(|_| query.id() == value.id());
+                // Of inputs with more axes the mask says which keys count, and no more.
+                let itself = query.id() == value.id() && query.rank() == 3;
+                let of_query = cx.mask().filter(|_| itself);
                 let of_query = of_query.map(|mask| mask.expand_dims(-1)).transpose()?;
                 let options = AttendOptions::new().key(key.clone()).key_mask(cx.mask().cloned());
                 self.call_with(query, value, options.attention_mask(of_query), cx)

@@ -1,77 +1,16 @@
-//! What layers take and return, made of lists of tensors, and the same of symbols.
+//! One symbol or several: what a layer is called on, and what it returns.
 
 use std::slice;
 
 use super::input::Input;
 use super::symbol::SymbolicTensor;
-use crate::error::{Error, Result, message};
+use crate::keras::Outputs;
 use crate::tensor::Tensor;
-
-/// What a layer may take when a model calls it: a tensor, a list, an array or a tuple of tensors.
-pub trait Arguments {
-    /// Whether it is several tensors.
-    const SEVERAL: bool;
-
-    /// Calls `f` with the tensors of `list`.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if `list` has another number of tensors; else those of `f`.
-    fn with<R>(list: &[Tensor], f: impl FnOnce(&Self) -> Result<R>) -> Result<R>;
-}
-
-fn number_error(want: usize, given: usize) -> Error {
-    Error::Shape(message!(
-        "the layer takes {want} {} and was called on {given}. Call it on as many as it takes.",
-        if want == 1 { "input" } else { "inputs" }
-    ))
-}
-
-impl Arguments for Tensor {
-    const SEVERAL: bool = false;
-
-    fn with<R>(list: &[Tensor], f: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
-        match list {
-            [x] => f(x),
-            _ => Err(number_error(1, list.len())),
-        }
-    }
-}
-
-impl Arguments for [Tensor] {
-    const SEVERAL: bool = true;
-
-    fn with<R>(list: &[Tensor], f: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
-        f(list)
-    }
-}
-
-impl<const N: usize> Arguments for [Tensor; N] {
-    const SEVERAL: bool = true;
-
-    fn with<R>(list: &[Tensor], f: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
-        let array = list.try_into().map_err(|_| number_error(N, list.len()))?;
-        f(array)
-    }
-}
 
 macro_rules! tuple {
     ($count:literal: $($x:ident $tensor:ident),*) => {
-        impl Arguments for ($($tensor,)*) {
-            const SEVERAL: bool = true;
-
-            fn with<R>(list: &[Tensor], f: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
-                let [$($x),*] = list else { return Err(number_error($count, list.len())) };
-                f(&($($x.clone(),)*))
-            }
-        }
-
         impl Results for ($($tensor,)*) {
             type Symbols = ($(tuple!(@symbol $tensor),)*);
-
-            fn into_list(self) -> Vec<Tensor> {
-                let ($($x,)*) = self;
-                vec![$($x),*]
-            }
 
             fn of(list: Vec<SymbolicTensor>) -> Option<Self::Symbols> {
                 let [$($x),*]: [SymbolicTensor; $count] = list.try_into().ok()?;
@@ -85,13 +24,10 @@ tuple!(2: a Tensor, b Tensor);
 tuple!(3: a Tensor, b Tensor, c Tensor);
 tuple!(4: a Tensor, b Tensor, c Tensor, d Tensor);
 
-/// What a layer may return when a model calls it: a tensor, a list, an array or a tuple of tensors.
-pub trait Results: Sized {
+/// What a layer may return when a model calls it, and the same of symbols.
+pub trait Results: Outputs {
     /// The same of symbols.
     type Symbols;
-
-    /// The tensors in order.
-    fn into_list(self) -> Vec<Tensor>;
 
     /// The symbols of `list` in that form, if they are as many.
     fn of(list: Vec<SymbolicTensor>) -> Option<Self::Symbols>;
@@ -99,10 +35,6 @@ pub trait Results: Sized {
 
 impl Results for Tensor {
     type Symbols = SymbolicTensor;
-
-    fn into_list(self) -> Vec<Tensor> {
-        vec![self]
-    }
 
     fn of(list: Vec<SymbolicTensor>) -> Option<SymbolicTensor> {
         let [y]: [SymbolicTensor; 1] = list.try_into().ok()?;
@@ -113,10 +45,6 @@ impl Results for Tensor {
 impl Results for Vec<Tensor> {
     type Symbols = Vec<SymbolicTensor>;
 
-    fn into_list(self) -> Vec<Tensor> {
-        self
-    }
-
     fn of(list: Vec<SymbolicTensor>) -> Option<Vec<SymbolicTensor>> {
         Some(list)
     }
@@ -124,10 +52,6 @@ impl Results for Vec<Tensor> {
 
 impl<const N: usize> Results for [Tensor; N] {
     type Symbols = [SymbolicTensor; N];
-
-    fn into_list(self) -> Vec<Tensor> {
-        self.into()
-    }
 
     fn of(list: Vec<SymbolicTensor>) -> Option<[SymbolicTensor; N]> {
         list.try_into().ok()
@@ -137,12 +61,6 @@ impl<const N: usize> Results for [Tensor; N] {
 /// A result and a list of states, as recurrent layers return them.
 impl Results for (Tensor, Vec<Tensor>) {
     type Symbols = (SymbolicTensor, Vec<SymbolicTensor>);
-
-    fn into_list(self) -> Vec<Tensor> {
-        let mut list = vec![self.0];
-        list.extend(self.1);
-        list
-    }
 
     fn of(mut list: Vec<SymbolicTensor>) -> Option<Self::Symbols> {
         (!list.is_empty()).then(|| (list.remove(0), list))
