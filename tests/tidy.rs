@@ -275,7 +275,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("autodiff", &["tape"]),
     ("interop", &["error", "shape", "dtype", "graph", "runtime", "ops", "tensor"]),
-    ("data", &["error", "options", "cache_folder", "tensor"]),
+    ("data", &["error", "options", "files", "cache_folder", "dtype", "ops", "tensor", "random"]),
     (
         "trackable",
         &[

@@ -1,0 +1,116 @@
+//! [`Item`]: what the elements of a dataset can be.
+
+mod arrays;
+mod scalar;
+mod spec;
+mod tensor;
+mod tuples;
+
+pub use scalar::Scalar;
+pub use spec::ItemSpec;
+
+use super::codec::{Reader, Writer};
+use crate::error::{Error, Result};
+
+/// A type whose values are the elements of a [`Dataset`](super::Dataset).
+///
+/// - numbers, `bool`, `String`, `PathBuf`: an array without axes;
+/// - `ndarray` arrays of these, `Vec` and `[_; N]` (one axis);
+/// - tuples of elements;
+/// - a struct of elements, by `#[derive(Item)]`;
+/// - a [`Tensor`](crate::Tensor), which stays on its device.
+///
+/// All but tensors live on the host.
+pub trait Item: Clone + Send + Sync + 'static {
+    /// What a batch of them is: arrays with one more axis in front.
+    type Batch: Item<Batch = Self::Batch>;
+
+    /// Whether a part of it is on a device. A thread of its own could disturb the order of the program's calls, so such
+    /// elements are made by the thread that asks for them.
+    #[doc(hidden)]
+    const ON_DEVICE: bool = false;
+
+    /// What is known of every value of this type.
+    fn type_spec() -> ItemSpec;
+
+    /// The types and shapes of this value.
+    fn spec(&self) -> ItemSpec;
+
+    /// Puts elements of equal shapes together, along a new first axis.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if shapes differ.
+    fn stack(items: Vec<Self>) -> Result<Self::Batch>;
+
+    /// The number of rows along the first axis.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there is no axis, or arrays differ in it.
+    fn rows(&self) -> Result<usize>;
+
+    /// Row `at`, which exists.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there is no axis.
+    fn row(&self, at: usize) -> Result<Self::Batch>;
+
+    /// Writes the value so that [`Item::read`] makes it again.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if a tensor cannot be read.
+    fn write(&self, out: &mut Writer) -> Result<()>;
+
+    /// Reads a value that [`Item::write`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the bytes are not such a value.
+    fn read(from: &mut Reader<'_>) -> Result<Self>;
+}
+
+/// What a closure of a stage may return: an element, or the [`Result`] of making one.
+pub trait IntoItem {
+    /// The element's type.
+    type Item: Item;
+
+    /// The element.
+    ///
+    /// # Errors
+    /// That of making it.
+    fn into_item(self) -> Result<Self::Item>;
+}
+
+impl<T: Item> IntoItem for T {
+    type Item = T;
+
+    fn into_item(self) -> Result<T> {
+        Ok(self)
+    }
+}
+
+impl<T: Item> IntoItem for Result<T, Error> {
+    type Item = T;
+
+    fn into_item(self) -> Result<T> {
+        self
+    }
+}
+
+/// Writes an element, or the error in its place.
+pub(crate) fn write_result<T: Item>(item: &Result<T>, out: &mut Writer) -> Result<()> {
+    out.flag(item.is_ok());
+    match item {
+        Ok(item) => item.write(out),
+        Err(error) => {
+            out.error(error);
+            Ok(())
+        }
+    }
+}
+
+/// Reads what [`write_result`] wrote.
+pub(crate) fn read_result<T: Item>(from: &mut Reader<'_>) -> Result<Result<T>> {
+    match from.flag()? {
+        true => Ok(Ok(T::read(from)?)),
+        false => Ok(Err(from.error()?)),
+    }
+}

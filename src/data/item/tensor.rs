@@ -1,0 +1,76 @@
+//! Tensors as elements: they stay on their device, and are read only to be saved.
+
+use super::{Item, ItemSpec};
+use crate::data::codec::{Reader, Writer};
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::ops;
+use crate::tensor::Tensor;
+
+impl Item for Tensor {
+    type Batch = Tensor;
+    const ON_DEVICE: bool = true;
+
+    fn type_spec() -> ItemSpec {
+        ItemSpec::Array { dtype: "tensor", shape: None }
+    }
+
+    fn spec(&self) -> ItemSpec {
+        ItemSpec::array(self.dtype().name(), self.shape())
+    }
+
+    fn stack(items: Vec<Self>) -> Result<Tensor> {
+        ops::stack(items, 0)
+    }
+
+    fn rows(&self) -> Result<usize> {
+        self.shape().first().copied().ok_or_else(|| {
+            Error::Shape("unbatch: the tensor is a scalar; it needs a first axis.".into())
+        })
+    }
+
+    fn row(&self, at: usize) -> Result<Tensor> {
+        let mut begin = vec![0; self.shape().len()];
+        let mut size: Vec<i64> = self.shape().iter().map(|size| *size as i64).collect();
+        (begin[0], size[0]) = (at, 1);
+        self.slice(&begin, &size)?.reshape(&self.shape()[1..])
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn write(&self, out: &mut Writer) -> Result<()> {
+        out.block(self.dtype().name().as_bytes());
+        out.number(self.shape().len() as u64);
+        self.shape().iter().for_each(|size| out.number(*size as u64));
+        out.block(&self.to_bytes()?);
+        Ok(())
+    }
+
+    #[cfg(target_family = "wasm")]
+    fn write(&self, _: &mut Writer) -> Result<()> {
+        Err(Error::Data(
+            "saved elements: in a browser a tensor cannot be read while one waits. Save the dataset before `to_tensors`.".into(),
+        ))
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let name = from.text()?;
+        let dtype = DType::ALL.into_iter().find(|dtype| dtype.name() == name);
+        let dtype = dtype.ok_or_else(|| {
+            Error::Data(message!("saved elements: {name:?} is no dtype: they were changed."))
+        })?;
+        let rank = from.count(8)?;
+        let mut shape = Vec::with_capacity(rank);
+        for _ in 0..rank {
+            shape.push(usize::try_from(from.number()?).unwrap_or(usize::MAX));
+        }
+        let bytes = from.block()?;
+        let size = shape.iter().try_fold(dtype.size(), |product, size| product.checked_mul(*size));
+        if size != Some(bytes.len()) {
+            return Err(Error::Data(message!(
+                "saved elements: a tensor {shape:?} of {name} has {} bytes: they were changed.",
+                bytes.len()
+            )));
+        }
+        Tensor::from_bytes(bytes, &shape, dtype)
+    }
+}

@@ -1,0 +1,8 @@
+//! Where elements come from.
+
+mod generator;
+mod range;
+mod slices;
+
+pub use range::range;
+pub use slices::TensorSlices;

@@ -1,0 +1,122 @@
+//! `repeat`: pass after pass.
+
+use crate::data::cardinality::Cardinality;
+use crate::data::codec::{Reader, Writer};
+use crate::data::dataset::Dataset;
+use crate::data::item::{Item, ItemSpec};
+use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::error::Result;
+
+impl<T: Item> Dataset<T> {
+    /// `count` passes one after another, without end if `None` (`Dataset.repeat`). A pass without an element ends all.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::data;
+    /// let twice: Vec<i64> = data::range(0..2).repeat(2).iter().collect::<wgrad::Result<_>>()?;
+    /// assert_eq!(twice, [0, 1, 0, 1]);
+    /// let endless = data::range(0..2).repeat(None).take(5);
+    /// assert_eq!(endless.cardinality().known(), Some(5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn repeat(&self, count: impl Into<Option<usize>>) -> Dataset<T> {
+        Dataset::new(Repeat { input: self.clone(), count: count.into() })
+    }
+}
+
+struct Repeat<T: Item> {
+    input: Dataset<T>,
+    count: Option<usize>,
+}
+
+struct RepeatStream<T: Item> {
+    pass: Pass,
+    dataset: Dataset<T>,
+    count: Option<usize>,
+    /// The passes that have begun, and the one that runs.
+    begun: usize,
+    input: Option<BoxStream<T>>,
+    /// Whether this pass gave an element.
+    gave: bool,
+    ended: bool,
+}
+
+impl<T: Item> Node<T> for Repeat<T> {
+    fn open(&self, pass: &Pass) -> Result<BoxStream<T>> {
+        Ok(Box::new(RepeatStream {
+            pass: pass.clone(),
+            dataset: self.input.clone(),
+            count: self.count,
+            begun: 0,
+            input: None,
+            gave: false,
+            ended: false,
+        }))
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        match (self.input.cardinality(), self.count) {
+            (Cardinality::Known(0), _) | (_, Some(0)) => Cardinality::Known(0),
+            (Cardinality::Known(_), None) => Cardinality::Infinite,
+            (Cardinality::Known(n), Some(count)) => {
+                n.checked_mul(count).map_or(Cardinality::Infinite, Cardinality::Known)
+            }
+            (other, _) => other,
+        }
+    }
+
+    fn spec(&self) -> ItemSpec {
+        self.input.element_spec()
+    }
+}
+
+impl<T: Item> Stream<T> for RepeatStream<T> {
+    fn next(&mut self) -> Option<Result<T>> {
+        while !self.ended && !self.pass.stopped() {
+            let input = match &mut self.input {
+                Some(input) => input,
+                None if self.count.is_some_and(|count| self.begun >= count) => break,
+                None => {
+                    (self.begun, self.gave) = (self.begun.saturating_add(1), false);
+                    match self.dataset.open(&self.pass) {
+                        Ok(input) => self.input.insert(input),
+                        Err(error) => {
+                            self.ended = true;
+                            return Some(Err(error));
+                        }
+                    }
+                }
+            };
+            if let Some(next) = input.next() {
+                self.gave = true;
+                return Some(next);
+            }
+            self.input = None;
+            self.ended = !self.gave;
+        }
+        self.ended = true;
+        None
+    }
+
+    fn save(&mut self, out: &mut Writer) -> Result<()> {
+        write_name("repeat", out);
+        out.number(self.begun as u64);
+        out.flag(self.gave);
+        out.flag(self.ended);
+        out.flag(self.input.is_some());
+        self.input.as_mut().map_or(Ok(()), |input| input.save(out))
+    }
+
+    fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
+        expect_name("repeat", from)?;
+        self.begun = usize::try_from(from.number()?).unwrap_or(usize::MAX);
+        self.gave = from.flag()?;
+        self.ended = from.flag()?;
+        if from.flag()? {
+            self.input.insert(self.dataset.open(&self.pass)?).restore(from)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! `to_tensors`: the upload, the last stage of a pipeline.
+
+use ndarray::{Array, Dimension};
+
+use crate::data::AUTOTUNE;
+use crate::data::cardinality::Cardinality;
+use crate::data::codec::{Reader, Writer};
+use crate::data::dataset::Dataset;
+use crate::data::item::{Item, ItemSpec, Scalar};
+use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::error::Result;
+use crate::tensor::{HostElement, HostOptions, Tensor};
+
+/// What [`Dataset::to_tensors`] makes tensors of: arrays of what a device holds, and tuples of them.
+///
+/// `i64`, `u64` and `f64` become `i32`, `u32` and `f32`: a whole number that does not fit is an error, a float is rounded.
+pub trait ToTensors: Item {
+    /// A tensor, or a tuple of tensors.
+    type Tensors: Item;
+
+    /// Sends the values to the current device.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice_with`].
+    fn to_tensors(&self) -> Result<Self::Tensors>;
+}
+
+impl<A: Scalar + HostElement, D: Dimension + 'static> ToTensors for Array<A, D> {
+    type Tensors = Tensor;
+
+    fn to_tensors(&self) -> Result<Tensor> {
+        Tensor::from_array_with(self, HostOptions::new().rounding(true))
+    }
+}
+
+impl ToTensors for Tensor {
+    type Tensors = Tensor;
+
+    fn to_tensors(&self) -> Result<Tensor> {
+        Ok(self.clone())
+    }
+}
+
+macro_rules! tuples {
+    ($(($($item:ident $at:tt),+))*) => {$(
+        impl<$($item: ToTensors),+> ToTensors for ($($item,)+) {
+            type Tensors = ($($item::Tensors,)+);
+
+            fn to_tensors(&self) -> Result<Self::Tensors> {
+                Ok(($(self.$at.to_tensors()?,)+))
+            }
+        }
+    )*};
+}
+// Each part of a tuple becomes tensors.
+tuples!((A 0)(A 0, B 1)(A 0, B 1, C 2)(A 0, B 1, C 2, D 3)(A 0, B 1, C 2, D 3, E 4)(A 0, B 1, C 2, D 3, E 4, F 5));
+
+impl<T: ToTensors> Dataset<T> {
+    /// The arrays of each element as tensors on the current device.
+    ///
+    /// What stands before runs ahead in a thread, as with `prefetch(AUTOTUNE)`; the upload goes on while the device
+    /// computes. A `map` behind it is computed on the device: pixels travel as bytes and become floats there.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{DType, Tensor, data::Dataset};
+    /// let images = ndarray::Array4::<u8>::from_elem((60, 28, 28, 1), 51);
+    /// let labels = vec![7u8; 60];
+    /// let dataset = Dataset::from_tensor_slices((images, labels))?
+    ///     .batch(20)?
+    ///     .to_tensors()
+    ///     .map(|(image, label): (Tensor, Tensor)| Ok((image.cast(DType::F32)? / 255.0, label)));
+    /// let (images, _) = dataset.iter().next().expect("three batches")?;
+    /// assert_eq!((images.shape(), images.to_vec::<f32>()?[0]), (&[20, 28, 28, 1][..], 0.2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn to_tensors(&self) -> Dataset<T::Tensors> {
+        Dataset::new(Upload { input: self.prefetch(AUTOTUNE) })
+    }
+}
+
+struct Upload<T: Item> {
+    input: Dataset<T>,
+}
+
+struct UploadStream<T>(BoxStream<T>);
+
+impl<T: ToTensors> Node<T::Tensors> for Upload<T> {
+    fn open(&self, pass: &Pass) -> Result<BoxStream<T::Tensors>> {
+        Ok(Box::new(UploadStream(self.input.open(pass)?)))
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        self.input.cardinality()
+    }
+
+    fn spec(&self) -> ItemSpec {
+        self.input.element_spec()
+    }
+}
+
+impl<T: ToTensors> Stream<T::Tensors> for UploadStream<T> {
+    fn next(&mut self) -> Option<Result<T::Tensors>> {
+        Some(self.0.next()?.and_then(|item| item.to_tensors()))
+    }
+
+    fn save(&mut self, out: &mut Writer) -> Result<()> {
+        write_name("to_tensors", out);
+        self.0.save(out)
+    }
+
+    fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
+        expect_name("to_tensors", from)?;
+        self.0.restore(from)
+    }
+}
