@@ -45,7 +45,7 @@ impl<T: Item> Dataset<T> {
 
     /// Begins a pass.
     pub fn iter(&self) -> DatasetIter<T> {
-        DatasetIter::new(self)
+        DatasetIter::new(|pass| self.open(pass))
     }
 
     /// Goes on where an iterator of this dataset stood, also in another process: the elements that follow are those that
@@ -68,7 +68,7 @@ impl<T: Item> Dataset<T> {
     /// # Errors
     /// [`Error::Data`](crate::Error::Data) if the state is that of another dataset, or was cut off or changed.
     pub fn resume(&self, state: &IteratorState) -> Result<DatasetIter<T>> {
-        DatasetIter::resume(self, state)
+        self.iter().resume(state)
     }
 
     /// How many elements a pass has.

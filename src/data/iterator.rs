@@ -1,7 +1,6 @@
 //! [`DatasetIter`]: one pass through a dataset, which can be saved and gone on with.
 
 use super::codec::{Reader, Writer};
-use super::dataset::Dataset;
 use super::item::Item;
 use super::node::{BoxStream, Pass};
 use crate::error::{Error, Result, message};
@@ -24,21 +23,20 @@ pub struct DatasetIter<T: Item> {
 pub struct IteratorState(Vec<u8>);
 
 impl<T: Item> DatasetIter<T> {
-    pub(super) fn new(dataset: &Dataset<T>) -> Self {
+    pub(super) fn new(open: impl FnOnce(&Pass) -> Result<BoxStream<T>>) -> Self {
         let pass = Pass::default().part();
-        DatasetIter { stream: dataset.open(&pass), pass, ended: false }
+        DatasetIter { stream: open(&pass), pass, ended: false }
     }
 
-    pub(super) fn resume(dataset: &Dataset<T>, state: &IteratorState) -> Result<Self> {
-        let pass = Pass::default().part();
-        let mut stream = dataset.open(&pass)?;
+    pub(super) fn resume(mut self, state: &IteratorState) -> Result<Self> {
+        let stream = self.stream.as_mut().map_err(|error| error.clone())?;
         let mut from = Reader::new(&state.0);
         if from.raw(MAGIC.len())? != MAGIC {
             return Err(Error::Data(
                 "resume: these bytes are no iterator that this version saved.".into(),
             ));
         }
-        let ended = from.flag()?;
+        self.ended = from.flag()?;
         stream.restore(&mut from)?;
         if from.left() > 0 {
             return Err(Error::Data(message!(
@@ -47,7 +45,7 @@ impl<T: Item> DatasetIter<T> {
                 from.left()
             )));
         }
-        Ok(DatasetIter { pass, stream: Ok(stream), ended })
+        Ok(self)
     }
 
     /// The next element. In a browser the page draws in between; natively it is [`Iterator::next`].
@@ -107,7 +105,7 @@ impl IteratorState {
         &self.0
     }
 
-    /// A state of bytes from a file; [`Dataset::resume`] checks them.
+    /// A state of bytes from a file; [`Dataset::resume`](super::Dataset::resume) checks them.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Self {
         IteratorState(bytes.into())
     }
