@@ -68,15 +68,20 @@ fn tensors_are_saved_as_well() {
 
 #[test]
 fn the_next_epochs_after_a_resumed_one_are_those_that_would_have_come() {
-    let make = || data::range(0..9).shuffle_with(9, ShuffleOptions::new().seed(1)).unwrap();
-    let (first, second) = (make(), make());
-    let mut iter = first.iter();
-    iter.next();
-    let state = iter.save().unwrap();
-    let epochs = [all(&first), all(&first)];
-    assert_ne!(epochs[0], epochs[1]);
-    drop(second.resume(&state).unwrap());
-    assert_eq!([all(&second), all(&second)], epochs);
+    // No seed is given: what each has drawn is a part of the state.
+    let make = || data::range(0..9).shuffle(9).unwrap().repeat(2);
+    for given in [0, 1, 9, 10, 18, 19] {
+        let (first, second) = (make(), make());
+        let mut iter = first.iter();
+        assert_eq!(iter.by_ref().take(given).count(), given.min(18));
+        let state = iter.save().unwrap();
+        let rest: Vec<i64> = iter.collect::<Result<_>>().unwrap();
+        let epochs = [all(&first), all(&first)];
+        assert_ne!(epochs[0], epochs[1]);
+        let resumed = second.resume(&state).unwrap();
+        assert_eq!(resumed.collect::<Result<Vec<i64>>>().unwrap(), rest);
+        assert_eq!([all(&second), all(&second)], epochs, "{given}");
+    }
 }
 
 #[test]

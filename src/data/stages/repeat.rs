@@ -52,7 +52,7 @@ impl<T: Item> Node<T> for Repeat<T> {
             begun: 0,
             input: None,
             gave: false,
-            ended: false,
+            ended: self.count == Some(0),
         }))
     }
 
@@ -72,51 +72,56 @@ impl<T: Item> Node<T> for Repeat<T> {
     }
 }
 
+impl<T: Item> RepeatStream<T> {
+    /// The pass that runs; begins one if none does.
+    fn input(&mut self) -> Result<&mut BoxStream<T>> {
+        if self.input.is_none() {
+            self.input = Some(self.dataset.open(&self.pass)?);
+            (self.begun, self.gave) = (self.begun.saturating_add(1), false);
+        }
+        Ok(self.input.as_mut().expect("set above"))
+    }
+}
+
 impl<T: Item> Stream<T> for RepeatStream<T> {
     fn next(&mut self) -> Option<Result<T>> {
         while !self.ended && !self.pass.stopped() {
-            let input = match &mut self.input {
-                Some(input) => input,
-                None if self.count.is_some_and(|count| self.begun >= count) => break,
-                None => {
-                    (self.begun, self.gave) = (self.begun.saturating_add(1), false);
-                    match self.dataset.open(&self.pass) {
-                        Ok(input) => self.input.insert(input),
-                        Err(error) => {
-                            self.ended = true;
-                            return Some(Err(error));
-                        }
-                    }
+            match self.input().map(Stream::next) {
+                Ok(Some(next)) => {
+                    self.gave = true;
+                    return Some(next);
                 }
-            };
-            if let Some(next) = input.next() {
-                self.gave = true;
-                return Some(next);
+                Ok(None) => {}
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
             }
-            self.input = None;
-            self.ended = !self.gave;
+            // The last pass stays: with it are saved the seeds that another one begins with.
+            match self.gave && self.count.is_none_or(|count| self.begun < count) {
+                true => self.input = None,
+                false => self.ended = true,
+            }
         }
-        self.ended = true;
         None
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
+        self.input()?;
         write_name("repeat", out);
         out.number(self.begun as u64);
         out.flag(self.gave);
         out.flag(self.ended);
-        out.flag(self.input.is_some());
-        self.input.as_mut().map_or(Ok(()), |input| input.save(out))
+        self.input()?.save(out)
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
         expect_name("repeat", from)?;
-        self.begun = usize::try_from(from.number()?).unwrap_or(usize::MAX);
-        self.gave = from.flag()?;
+        let begun = usize::try_from(from.number()?).unwrap_or(usize::MAX);
+        let gave = from.flag()?;
         self.ended = from.flag()?;
-        if from.flag()? {
-            self.input.insert(self.dataset.open(&self.pass)?).restore(from)?;
-        }
+        self.input()?.restore(from)?;
+        (self.begun, self.gave) = (begun, gave);
         Ok(())
     }
 }

@@ -1,8 +1,5 @@
 //! `shuffle`: elements in a random order, as far as a buffer reaches.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use fastrand::Rng;
 
 use crate::data::cardinality::Cardinality;
@@ -10,7 +7,7 @@ use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
 use crate::data::item::{Item, ItemSpec};
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
-use crate::data::seed::{self, Seed};
+use crate::data::seed::Seed;
 use crate::error::{Error, Result};
 use crate::options::options;
 
@@ -67,8 +64,7 @@ impl<T: Item> Dataset<T> {
             input: self.clone(),
             size: buffer_size,
             seed: Seed::new(options.seed),
-            each: options.reshuffle_each_iteration,
-            passes: Arc::default(),
+            alike: !options.reshuffle_each_iteration,
         }))
     }
 }
@@ -77,33 +73,27 @@ struct Shuffle<T: Item> {
     input: Dataset<T>,
     size: usize,
     seed: Seed,
-    each: bool,
-    /// The passes that have begun; each takes its own numbers from the seed.
-    passes: Arc<AtomicU64>,
+    alike: bool,
 }
 
 struct ShuffleStream<T> {
     input: BoxStream<T>,
     pass: Pass,
     size: usize,
+    seed: Seed,
     rng: Rng,
-    passes: Arc<AtomicU64>,
     buffer: Vec<T>,
     ended: bool,
 }
 
 impl<T: Item> Node<T> for Shuffle<T> {
     fn open(&self, pass: &Pass) -> Result<BoxStream<T>> {
-        let number = match self.each {
-            true => self.passes.fetch_add(1, Ordering::Relaxed),
-            false => 0,
-        };
         Ok(Box::new(ShuffleStream {
             input: self.input.open(pass)?,
             pass: pass.clone(),
             size: self.size,
-            rng: seed::rng(self.seed.get(), number),
-            passes: self.passes.clone(),
+            seed: self.seed.clone(),
+            rng: self.seed.begin(self.alike),
             buffer: Vec::new(),
             ended: false,
         }))
@@ -139,7 +129,7 @@ impl<T: Item> Stream<T> for ShuffleStream<T> {
     fn save(&mut self, out: &mut Writer) -> Result<()> {
         write_name("shuffle", out);
         out.number(self.rng.get_seed());
-        out.number(self.passes.load(Ordering::Relaxed));
+        self.seed.save(out);
         out.flag(self.ended);
         out.number(self.buffer.len() as u64);
         self.buffer.iter().try_for_each(|item| item.write(out))?;
@@ -149,7 +139,7 @@ impl<T: Item> Stream<T> for ShuffleStream<T> {
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
         expect_name("shuffle", from)?;
         self.rng = Rng::with_seed(from.number()?);
-        self.passes.store(from.number()?, Ordering::Relaxed);
+        self.seed.restore(from)?;
         self.ended = from.flag()?;
         for _ in 0..from.count(1)? {
             self.buffer.push(T::read(from)?);
