@@ -39,8 +39,8 @@ fn by_hand(
     let order = tf::random::global().permutation(images.len())?;
     accuracy.reset_state()?;
     let mut losses = Vec::new();
-    for batch in images.batches(BATCH, Some(order)) {
-        let (x, y) = batch?;
+    for places in order.chunks(BATCH) {
+        let (x, y) = images.tensors(places)?;
         let tape = tf::GradientTape::new();
         let logits = model.call(&x, TRAINING)?;
         let value = loss().call(&y, &logits)?;

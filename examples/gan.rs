@@ -19,6 +19,7 @@ use flags::Flags;
 use say::{Result, say};
 use settled::Settled;
 use wgrad as tf;
+use wgrad::data::Dataset;
 use wgrad::data::mnist::{Mnist, MnistOptions};
 use wgrad::keras::layers::{
     BatchNormalization, Conv2D, Conv2DTranspose, Dense, Dropout, Flatten, Layer, LeakyReLU, Reshape,
@@ -85,50 +86,51 @@ fn run(flags: &Flags) -> Result<()> {
     let mut settled = Settled::new(flags.steps)?;
     // Eight times in a short training.
     let shown_every = (flags.steps / 8).clamp(1, 50);
-    let mut step = 0;
-    'training: loop {
-        let order = tf::random::global().permutation(mnist.train.len())?;
-        for batch in mnist.train.batches(BATCH, Some(order)) {
-            let (real, _) = batch?;
-            let rows = real.shape()[0];
-            let real = real * 2.0 - 1.0;
-            let noise = tf::random::normal([rows, NOISE])?;
+    let count = mnist.train.len();
+    let batches = Dataset::from_tensor_slices(mnist.train)?
+        .map(|(image, _)| image)
+        .shuffle(count)?
+        .batch(BATCH)?
+        .repeat(None)
+        .take(flags.steps)
+        .to_tensors()
+        // From -1 to 1, as the generator's tanh gives.
+        .map(|images| Ok(images.cast(tf::DType::F32)? / 127.5 - 1.0));
+    for (step, batch) in (1..).zip(&batches) {
+        let real = batch?;
+        let rows = real.shape()[0];
+        let noise = tf::random::normal([rows, NOISE])?;
 
-            // Both tapes see both networks; each is asked for the gradients of one.
-            let generator_tape = tf::GradientTape::new();
-            let discriminator_tape = tf::GradientTape::new();
-            let fake = generator.call(&noise, TRAINING)?;
-            let says_of_real = discriminator.call(&real, TRAINING)?;
-            let says_of_fake = discriminator.call(&fake, TRAINING)?;
-            let (yes, no) = (says_of_fake.ones_like()?, says_of_fake.zeros_like()?);
-            let fooled = cross_entropy.call(&yes, &says_of_fake)?;
-            let told = cross_entropy
-                .call(&says_of_real.ones_like()?, &says_of_real)?
-                .add(cross_entropy.call(&no, &says_of_fake)?)?;
-            discriminator_optimizer.minimize(&told, discriminator_tape, &discriminator)?;
-            generator_optimizer.minimize(&fooled, generator_tape, &generator)?;
+        // Both tapes see both networks; each is asked for the gradients of one.
+        let generator_tape = tf::GradientTape::new();
+        let discriminator_tape = tf::GradientTape::new();
+        let fake = generator.call(&noise, TRAINING)?;
+        let says_of_real = discriminator.call(&real, TRAINING)?;
+        let says_of_fake = discriminator.call(&fake, TRAINING)?;
+        let (yes, no) = (says_of_fake.ones_like()?, says_of_fake.zeros_like()?);
+        let fooled = cross_entropy.call(&yes, &says_of_fake)?;
+        let told = cross_entropy
+            .call(&says_of_real.ones_like()?, &says_of_real)?
+            .add(cross_entropy.call(&no, &says_of_fake)?)?;
+        discriminator_optimizer.minimize(&told, discriminator_tape, &discriminator)?;
+        generator_optimizer.minimize(&fooled, generator_tape, &generator)?;
 
-            generator_loss.update_state(&fooled)?;
-            discriminator_loss.update_state(&told)?;
-            step += 1;
-            if step % shown_every == 0 || step == flags.steps {
-                say!(
-                    "step {step:5}  generator {:.4}  discriminator {:.4}",
-                    generator_loss.result()?.item::<f32>()?,
-                    discriminator_loss.result()?.item::<f32>()?
-                );
-                generator_loss.reset_state()?;
-                discriminator_loss.reset_state()?;
-                let path = flags.out.join(format!("gan-{step:05}.png"));
-                let images = generator.call(&shown, INFERENCE)? * 0.5 + 0.5;
-                picture::write_digits(&path, &images, 4)?;
-                say!("picture   {}", path.display());
-            }
-            settled.note(step);
-            if step == flags.steps {
-                break 'training;
-            }
+        generator_loss.update_state(&fooled)?;
+        discriminator_loss.update_state(&told)?;
+        if step % shown_every == 0 || step == flags.steps {
+            say!(
+                "step {step:5}  generator {:.4}  discriminator {:.4}",
+                generator_loss.result()?.item::<f32>()?,
+                discriminator_loss.result()?.item::<f32>()?
+            );
+            generator_loss.reset_state()?;
+            discriminator_loss.reset_state()?;
+            let path = flags.out.join(format!("gan-{step:05}.png"));
+            let images = generator.call(&shown, INFERENCE)? * 0.5 + 0.5;
+            picture::write_digits(&path, &images, 4)?;
+            say!("picture   {}", path.display());
         }
+        settled.note(step);
     }
     if let Some(report) = settled.report() {
         say!("{report}");

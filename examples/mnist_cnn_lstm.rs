@@ -18,6 +18,7 @@ use say::{Result, say};
 use settled::Settled;
 use wgrad as tf;
 use wgrad::Trackable;
+use wgrad::data::Dataset;
 use wgrad::data::mnist::{Mnist, MnistOptions};
 use wgrad::keras::layers::{Conv2D, Dense, LSTM, Layer, MaxPooling2D};
 use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
@@ -82,48 +83,56 @@ fn run(flags: &Flags) -> Result<()> {
     let (mean_loss, accuracy) = (Mean::new("loss"), SparseCategoricalAccuracy::new("accuracy"));
     let started = Instant::now();
     let mut settled = Settled::new(flags.steps)?;
-    let step = 'training: loop {
-        let order = tf::random::global().permutation(mnist.train.len())?;
-        for batch in mnist.train.batches(50, Some(order)) {
-            let (images, labels) = batch?;
-            let tape = tf::GradientTape::new();
-            let logits = model.call(&images, TRAINING)?;
-            let loss = loss_of.call(&labels, &logits)?;
-            let variables = model.trainable_variables();
-            let gradients = tape.gradient(&loss, &variables)?;
-            optimizer.apply_gradients(&gradients, &variables)?;
+    let count = mnist.train.len();
+    let batches = Dataset::from_tensor_slices(mnist.train)?
+        .shuffle(count)?
+        .batch(50)?
+        .repeat(None)
+        .take(flags.steps)
+        .to_tensors()
+        .map(scaled);
+    for batch in &batches {
+        let (images, labels) = batch?;
+        let tape = tf::GradientTape::new();
+        let logits = model.call(&images, TRAINING)?;
+        let loss = loss_of.call(&labels, &logits)?;
+        let variables = model.trainable_variables();
+        let gradients = tape.gradient(&loss, &variables)?;
+        optimizer.apply_gradients(&gradients, &variables)?;
 
-            mean_loss.update_state(&loss)?;
-            accuracy.update_state(&labels, &logits)?;
-            // The optimizer counts the steps.
-            let step = optimizer.iterations();
-            settled.note(step as usize);
-            if step.is_multiple_of(10) {
-                say!(
-                    "step {step:5}  loss {:.4}  accuracy {:.3}  {:.1} s",
-                    mean_loss.result()?.item::<f32>()?,
-                    accuracy.result()?.item::<f32>()?,
-                    started.elapsed().as_secs_f64()
-                );
-                mean_loss.reset_state()?;
-                accuracy.reset_state()?;
-            }
-            if step >= flags.steps as u64 {
-                break 'training step;
-            }
+        mean_loss.update_state(&loss)?;
+        accuracy.update_state(&labels, &logits)?;
+        // The optimizer counts the steps.
+        let step = optimizer.iterations();
+        settled.note(step as usize);
+        if step.is_multiple_of(10) {
+            say!(
+                "step {step:5}  loss {:.4}  accuracy {:.3}  {:.1} s",
+                mean_loss.result()?.item::<f32>()?,
+                accuracy.result()?.item::<f32>()?,
+                started.elapsed().as_secs_f64()
+            );
+            mean_loss.reset_state()?;
+            accuracy.reset_state()?;
         }
-    };
+    }
 
     if let Some(report) = settled.report() {
         say!("{report}");
     }
     accuracy.reset_state()?;
     let count = mnist.test.len().min(2_000);
-    for batch in mnist.test.batches(500, Some((0..count).collect())) {
+    let test = Dataset::from_tensor_slices(mnist.test)?.take(count).batch(500)?;
+    for batch in &test.to_tensors().map(scaled) {
         let (images, labels) = batch?;
         accuracy.update_state(&labels, &model.call(&images, INFERENCE)?)?;
     }
     let accuracy = 100.0 * accuracy.result()?.item::<f32>()?;
-    say!("after {step} steps: {accuracy:.2} % of {count} test images");
+    say!("after {} steps: {accuracy:.2} % of {count} test images", optimizer.iterations());
     Ok(())
+}
+
+/// The pixels, which come as bytes, from 0 to 1.
+fn scaled((images, labels): (tf::Tensor, tf::Tensor)) -> tf::Result<(tf::Tensor, tf::Tensor)> {
+    Ok((images.cast(tf::DType::F32)? / 255.0, labels))
 }

@@ -19,6 +19,7 @@ use say::{Result, say};
 use settled::Settled;
 use wgrad as tf;
 use wgrad::Trackable;
+use wgrad::data::Dataset;
 use wgrad::data::mnist::{Mnist, MnistOptions};
 use wgrad::keras::layers::{Conv2D, Conv2DTranspose, Dense, Flatten, Layer, Reshape};
 use wgrad::keras::metrics::Mean;
@@ -102,33 +103,32 @@ fn run(flags: &Flags) -> Result<()> {
     let mut settled = Settled::new(flags.steps)?;
     // Eight times in a short training.
     let shown_every = (flags.steps / 8).clamp(1, 50);
-    let mut step = 0;
-    'training: loop {
-        let order = tf::random::global().permutation(mnist.train.len())?;
-        for batch in mnist.train.batches(BATCH, Some(order)) {
-            let (images, _) = batch?;
-            let tape = tf::GradientTape::new();
-            let losses = vae.losses(&images)?;
-            optimizer.minimize(&losses.total, tape, &vae)?;
-            for (mean, value) in
-                means.iter().zip([&losses.reconstruction, &losses.kl, &losses.total])
-            {
-                mean.update_state(value)?;
-            }
-            step += 1;
-            if step % shown_every == 0 || step == flags.steps {
-                let mut line = format!("step {step:5}");
-                for mean in &means {
-                    line += &format!("  {} {:.2}", mean.name(), mean.result()?.item::<f32>()?);
-                    mean.reset_state()?;
-                }
-                say!("{line}");
-            }
-            settled.note(step);
-            if step == flags.steps {
-                break 'training;
-            }
+    let count = mnist.train.len();
+    let batches = Dataset::from_tensor_slices(mnist.train)?
+        .map(|(image, _)| image)
+        .shuffle(count)?
+        .batch(BATCH)?
+        .repeat(None)
+        .take(flags.steps)
+        .to_tensors()
+        .map(|images| Ok(images.cast(tf::DType::F32)? / 255.0));
+    for (step, batch) in (1..).zip(&batches) {
+        let images = batch?;
+        let tape = tf::GradientTape::new();
+        let losses = vae.losses(&images)?;
+        optimizer.minimize(&losses.total, tape, &vae)?;
+        for (mean, value) in means.iter().zip([&losses.reconstruction, &losses.kl, &losses.total]) {
+            mean.update_state(value)?;
         }
+        if step % shown_every == 0 || step == flags.steps {
+            let mut line = format!("step {step:5}");
+            for mean in &means {
+                line += &format!("  {} {:.2}", mean.name(), mean.result()?.item::<f32>()?);
+                mean.reset_state()?;
+            }
+            say!("{line}");
+        }
+        settled.note(step);
     }
 
     if let Some(report) = settled.report() {

@@ -23,6 +23,9 @@ pub mod keras_for_wgrad {}
 #[doc = include_str!("../docs/training.md")]
 pub mod training {}
 
+#[doc = include_str!("../docs/data.md")]
+pub mod data {}
+
 #[doc = include_str!("../FEATURES.md")]
 pub mod features {}
 

@@ -2,10 +2,10 @@
 //! step costs.
 #![allow(clippy::unwrap_used)]
 
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, ArrayD};
 use wgrad as tf;
 use wgrad::data::drawn_digits::draw_digits;
-use wgrad::data::{Batch, IntoSource, Source};
+use wgrad::data::{Batch, Dataset, IntoModelData, ModelData};
 use wgrad::keras::callbacks::{Callback, LambdaCallback, Run};
 use wgrad::keras::layers::{Dense, Dropout, Flatten};
 use wgrad::keras::losses::{MeanSquaredError, SparseCategoricalCrossentropy};
@@ -192,7 +192,7 @@ fn data_come_in_many_forms() {
         .map(|(x, y)| (Tensor::from_array(&x).unwrap(), Tensor::from_array(&y).unwrap()))
         .collect();
     fn trained<'a>(
-        data: impl IntoSource<'a>,
+        data: impl IntoModelData<'a>,
         batch_size: Option<usize>,
     ) -> (History, Vec<ndarray::ArrayD<f32>>) {
         let model = network();
@@ -223,7 +223,7 @@ fn data_come_in_many_forms() {
             sample_weight: vec![],
         })
     };
-    assert_eq!(trained(Source::from_fn(batches), None), want, "batches");
+    assert_eq!(trained(ModelData::from_fn(batches), None), want, "batches");
 }
 
 #[test]
@@ -240,7 +240,9 @@ fn images_are_data() {
     let options = || FitOptions::new().epochs(2).shuffle(false);
     let (a, b) = (model(), model());
     let first = a.fit(&digits, options()).unwrap();
-    let second = b.fit(|| digits.batches(32, None), options()).unwrap();
+    let floats = |(x, y): (ArrayD<u8>, ArrayD<i32>)| (x.mapv(|p| f32::from(p) / 255.0), y);
+    let dataset = Dataset::from_tensor_slices(digits.clone()).unwrap();
+    let second = b.fit(dataset.batch(32).unwrap().map(floats), options()).unwrap();
     assert_eq!(first, second);
     assert!(series(&first, "accuracy")[1] > series(&first, "accuracy")[0]);
 }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use oracle::{Array, beside, read_json, read_safetensors};
 use wgrad as tf;
 use wgrad::Trackable;
+use wgrad::data::Dataset;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::data::mnist::{Mnist, MnistOptions, Source};
 use wgrad::keras::layers::{Conv2D, Dense, Flatten, LSTM, Layer, MaxPooling2D, Permute, Reshape};
@@ -167,7 +168,7 @@ fn train(data: &Mnist, model: &Sequential, steps: usize, seed: u64) -> f32 {
     let order = tf::random::global().permutation(data.train.len()).unwrap();
     let adam = Adam::new(1e-3);
     let mut losses = Vec::new();
-    for batch in data.train.batches(50, Some(order)).take(steps) {
+    for batch in order.chunks(50).map(|places| data.train.tensors(places)).take(steps) {
         let (x, y) = batch.unwrap();
         let tape = tf::GradientTape::new();
         let logits = model.call(&x, TRAINING).unwrap();
@@ -186,8 +187,10 @@ fn train(data: &Mnist, model: &Sequential, steps: usize, seed: u64) -> f32 {
 
 fn accuracy(data: &Mnist, model: &Sequential, count: usize) -> f64 {
     let mut right = 0;
-    for batch in data.test.batches(500, Some((0..count).collect())) {
+    let images = Dataset::from_tensor_slices(data.test.clone()).unwrap().take(count);
+    for batch in &images.batch(500).unwrap().to_tensors() {
         let (x, y) = batch.unwrap();
+        let x = x.cast(tf::DType::F32).unwrap() / 255.0;
         let guess = model.call(&x, INFERENCE).unwrap().argmax(-1).unwrap();
         let hits = guess.equal(&y).unwrap().cast(tf::DType::I32).unwrap();
         right += hits.reduce_sum(()).unwrap().item::<i32>().unwrap();

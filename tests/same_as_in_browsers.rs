@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use wgrad::Trackable;
+use wgrad::data::Dataset;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::keras::layers::{Dense, Flatten, Layer};
 use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
@@ -51,8 +52,10 @@ fn the_first_losses_are_the_same() {
     let loss_of = SparseCategoricalCrossentropy::new().from_logits(true);
     let optimizer = Adam::new(1e-3);
     let mut losses = Vec::new();
-    for batch in draw_digits(1000, 1).batches(50, None) {
+    let digits = Dataset::from_tensor_slices(draw_digits(1000, 1)).unwrap();
+    for batch in &digits.batch(50).unwrap().to_tensors() {
         let (x, y) = batch.unwrap();
+        let x = x.cast(wgrad::DType::F32).unwrap() / 255.0;
         let tape = wgrad::GradientTape::new();
         let loss = loss_of.call(&y, &model.call(&x, TRAINING).unwrap()).unwrap();
         optimizer.minimize(&loss, tape, &model.trainable_variables()).unwrap();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use wgrad as tf;
 use wgrad::Trackable;
+use wgrad::data::Dataset;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D};
 use wgrad::keras::optimizers::{Adam, Optimizer};
@@ -62,9 +63,11 @@ fn train(run: &Value) -> Vec<f64> {
     let model = model(&run["layers"]);
     let adam = Adam::new(run["learningRate"].as_f64().unwrap() as f32);
     let steps = run["losses"].as_array().unwrap().len();
-    let batches = images.batches(size("batchSize"), Some(order)).take(steps);
-    let losses: Vec<Tensor> =
-        batches.map(|batch| batch.unwrap()).map(|(x, y)| step(&model, &adam, &x, &y)).collect();
+    let batches = order.chunks(size("batchSize")).take(steps);
+    let losses: Vec<Tensor> = batches
+        .map(|places| images.tensors(places).unwrap())
+        .map(|(x, y)| step(&model, &adam, &x, &y))
+        .collect();
     losses.iter().map(|loss| loss.item::<f32>().unwrap().into()).collect()
 }
 
@@ -110,8 +113,9 @@ fn trained() -> Sequential {
     let file = losses_file();
     let images = draw_digits(1000, 5);
     let (model, adam) = (model(&file["mlp"]["layers"]), Adam::new(1e-3));
-    for batch in images.batches(50, None) {
+    for batch in &Dataset::from_tensor_slices(images).unwrap().batch(50).unwrap().to_tensors() {
         let (x, y) = batch.unwrap();
+        let x = x.cast(tf::DType::F32).unwrap() / 255.0;
         step(&model, &adam, &x, &y);
     }
     model

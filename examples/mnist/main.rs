@@ -16,7 +16,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use say::{Result, say};
 use wgrad as tf;
 use wgrad::Trackable;
-use wgrad::data::mnist::{Images, Mnist, MnistOptions};
+use wgrad::data::Dataset;
+use wgrad::data::mnist::{Images, Mnist, MnistOptions, Source};
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D};
 use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
@@ -74,7 +75,7 @@ fn run(flags: &Flags) -> Result<()> {
     let optimizer = Adam::new(flags.lr);
 
     // 4. Train, and look at what came out.
-    let run = train(flags, started, &device, &mnist.train, &model, &optimizer)?;
+    let run = train(flags, started, &device, mnist.train, &model, &optimizer)?;
     let test = evaluate(&model, &mnist.test, flags.test)?;
     say!("test accuracy {:.2} % on {} images", 100.0 * test.accuracy, test.images);
     print_confusion(&test.confusion)?;
@@ -86,10 +87,15 @@ fn run(flags: &Flags) -> Result<()> {
     std::fs::write(&misread, out::misread_digits(&mnist.test, &test.misread))?;
     say!("pictures  {} and {}", curve.display(), misread.display());
     if let Some(path) = &flags.json {
-        std::fs::write(path, figures(flags, &mnist, &device, &run, test.accuracy))?;
+        std::fs::write(path, figures(flags, &mnist.source, &device, &run, test.accuracy))?;
         say!("figures   {}", path.display());
     }
     Ok(())
+}
+
+/// The pixels from 0 to 1.
+fn scaled((images, labels): (tf::Tensor, tf::Tensor)) -> tf::Result<(tf::Tensor, tf::Tensor)> {
+    Ok((images.cast(tf::DType::F32)? / 255.0, labels))
 }
 
 /// What a training run measured.
@@ -123,12 +129,16 @@ fn train(
     flags: &Flags,
     started: Instant,
     device: &tf::Device,
-    images: &Images,
+    images: Images,
     model: &Sequential,
     optimizer: &Adam,
 ) -> Result<Run> {
-    let per_epoch = images.len().div_ceil(flags.batch);
+    let count = images.len();
+    let epoch = Dataset::from_tensor_slices(images)?.shuffle(count)?.batch(flags.batch)?;
+    let per_epoch = count.div_ceil(flags.batch);
     let total = flags.steps.unwrap_or(per_epoch.saturating_mul(flags.epochs));
+    // A thread shuffles and batches ahead; the pixels travel as bytes.
+    let batches = epoch.repeat(None).take(total).to_tensors().map(scaled);
     let bar = ProgressBar::new(total as u64);
     bar.set_style(ProgressStyle::with_template(
         "{bar:30} {pos}/{len} steps {elapsed}<{eta} {msg}",
@@ -141,54 +151,44 @@ fn train(
     let mut first_step = Duration::ZERO;
     let mut steady = (Instant::now(), device.stats(), 0);
     let mut step = 0;
-    'training: loop {
-        let order = tf::random::global().permutation(images.len())?;
-        for batch in images.batches(flags.batch, Some(order)) {
-            if step == total {
-                break 'training;
-            }
-            let begun = Instant::now();
-            let (x, y) = batch?;
-            let (loss, logits) = train_step(model, optimizer, &x, &y)?;
-            mean_loss.update_state(&loss)?;
-            accuracy.update_state(&y, &logits)?;
-            waiting.push(loss);
-            step += 1;
-            if step == 1 {
-                waiting[0].item::<f32>()?;
-                first_step = started.elapsed();
-                bar.println(format!(
-                    "first step {:.2} s after the start",
-                    first_step.as_secs_f64()
-                ));
-            }
-            if step == 10.min(total) {
-                // By now every pipeline is compiled and every plan known.
-                device.synchronize()?;
-                steady = (Instant::now(), device.stats(), step);
-            }
-            if step % 20 == 0 || step == total {
-                // One read for all that the bar shows.
-                waiting.push(mean_loss.result()?);
-                waiting.push(accuracy.result()?);
-                let mut values =
-                    tf::stack(waiting.iter().collect::<Vec<_>>(), 0)?.to_vec::<f32>()?;
-                waiting.clear();
-                let (accuracy_now, loss_now) = (values.pop(), values.pop());
-                losses.extend(values);
-                let rate = (step - steady.2) as f64 / steady.0.elapsed().as_secs_f64();
-                bar.set_message(format!(
-                    "loss {:.4} accuracy {:.3} {:.0} images/s",
-                    loss_now.unwrap_or(f32::NAN),
-                    accuracy_now.unwrap_or(f32::NAN),
-                    rate * flags.batch as f64
-                ));
-                mean_loss.reset_state()?;
-                accuracy.reset_state()?;
-            }
-            step_times.push(begun.elapsed());
-            bar.set_position(step as u64);
+    for batch in &batches {
+        let begun = Instant::now();
+        let (x, y) = batch?;
+        let (loss, logits) = train_step(model, optimizer, &x, &y)?;
+        mean_loss.update_state(&loss)?;
+        accuracy.update_state(&y, &logits)?;
+        waiting.push(loss);
+        step += 1;
+        if step == 1 {
+            waiting[0].item::<f32>()?;
+            first_step = started.elapsed();
+            bar.println(format!("first step {:.2} s after the start", first_step.as_secs_f64()));
         }
+        if step == 10.min(total) {
+            // By now every pipeline is compiled and every plan known.
+            device.synchronize()?;
+            steady = (Instant::now(), device.stats(), step);
+        }
+        if step % 20 == 0 || step == total {
+            // One read for all that the bar shows.
+            waiting.push(mean_loss.result()?);
+            waiting.push(accuracy.result()?);
+            let mut values = tf::stack(waiting.iter().collect::<Vec<_>>(), 0)?.to_vec::<f32>()?;
+            waiting.clear();
+            let (accuracy_now, loss_now) = (values.pop(), values.pop());
+            losses.extend(values);
+            let rate = (step - steady.2) as f64 / steady.0.elapsed().as_secs_f64();
+            bar.set_message(format!(
+                "loss {:.4} accuracy {:.3} {:.0} images/s",
+                loss_now.unwrap_or(f32::NAN),
+                accuracy_now.unwrap_or(f32::NAN),
+                rate * flags.batch as f64
+            ));
+            mean_loss.reset_state()?;
+            accuracy.reset_state()?;
+        }
+        step_times.push(begun.elapsed());
+        bar.set_position(step as u64);
     }
     device.synchronize()?;
     let steps = (step - steady.2).max(1) as f64;
@@ -229,7 +229,8 @@ fn evaluate(model: &Sequential, images: &Images, count: usize) -> Result<Test> {
     let count = count.min(images.len());
     let mut test = Test { images: count, accuracy: 0.0, confusion: [[0; 10]; 10], misread: vec![] };
     let mut at = 0;
-    for batch in images.batches(500, Some((0..count).collect())) {
+    let batches = Dataset::from_tensor_slices(images.clone())?.take(count).batch(500)?;
+    for batch in &batches.to_tensors().map(scaled) {
         let (x, _) = batch?;
         for guess in model.call(&x, INFERENCE)?.argmax(-1)?.to_vec::<i32>()? {
             let (label, guess) = (usize::from(images.labels[at]), guess as usize);
@@ -254,7 +255,13 @@ fn print_confusion(confusion: &[[usize; 10]; 10]) -> Result<()> {
 }
 
 /// The run in figures, as JSON.
-fn figures(flags: &Flags, mnist: &Mnist, device: &tf::Device, run: &Run, accuracy: f64) -> String {
+fn figures(
+    flags: &Flags,
+    source: &Source,
+    device: &tf::Device,
+    run: &Run,
+    accuracy: f64,
+) -> String {
     use out::{json_number as number, json_text as text};
     let model = match flags.model {
         Model::Mlp => "mlp",
@@ -263,7 +270,7 @@ fn figures(flags: &Flags, mnist: &Mnist, device: &tf::Device, run: &Run, accurac
     let losses: Vec<String> = run.losses.iter().map(|&loss| number(loss.into())).collect();
     out::json(&[
         ("model", text(model)),
-        ("data", text(&mnist.source.to_string())),
+        ("data", text(&source.to_string())),
         ("adapter", text(&device.adapter().name)),
         ("driver", text(&device.adapter().driver)),
         ("steps", run.losses.len().to_string()),

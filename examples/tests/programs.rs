@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 fn example(name: &str) -> Command {
     Command::new(match name {
         "mnist" => env!("CARGO_BIN_EXE_mnist"),
+        "datasets" => env!("CARGO_BIN_EXE_datasets"),
         "eager" => env!("CARGO_BIN_EXE_eager"),
         "embed" => env!("CARGO_BIN_EXE_embed"),
         "char_rnn" => env!("CARGO_BIN_EXE_char_rnn"),
@@ -62,6 +63,44 @@ fn an_embedded_network_draws_what_it_should() {
     let bytes = std::fs::read(&picture).unwrap();
     assert!(bytes.starts_with(b"P6 64 64 255\n") && bytes.len() == 13 + 64 * 64 * 3);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// The grey values of a picture, and its width.
+fn grey(path: &Path) -> (Vec<u8>, usize) {
+    let file = std::io::BufReader::new(std::fs::File::open(path).unwrap());
+    let mut reader = png::Decoder::new(file).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    (pixels, info.width as usize)
+}
+
+#[test]
+fn datasets_print_and_draw_what_they_hold() {
+    let folder = std::env::temp_dir().join(format!("wgrad-datasets-{}", std::process::id()));
+    let output = run("datasets", &["--out", folder.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let begin = "2013 12000\n2014 14000\n2015 15000\n2016 16500\n2017 17500\n";
+    assert!(text.starts_with(begin), "{text}");
+    assert!(text.contains("batch     [4, 28, 28, 1], labels [4]"), "{text}");
+    let orders: std::collections::HashSet<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once(": Some("))
+        .map(|(_, order)| order)
+        .collect();
+    assert_eq!(orders.len(), 3, "an order came twice: {text}");
+    let [(upright, _), (turned, _)] =
+        ["upright", "turned"].map(|name| grey(&folder.join(format!("datasets-{name}.png"))));
+    assert!(upright.iter().any(|pixel| *pixel > 200));
+    for (at, pixel) in turned.iter().enumerate() {
+        // A quarter turn to the left: the right column is the top row.
+        let (row, column) = (at / 28, at % 28);
+        assert_eq!(*pixel, upright[28 * column + 27 - row], "row {row}, column {column}");
+    }
+    let (batch, width) = grey(&folder.join("datasets-batch.png"));
+    assert_eq!((width, batch.len()), (4 * 28, 4 * 28 * 28));
+    assert!((0..28).all(|row| batch[row * width..][..28] == turned[28 * row..][..28]));
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

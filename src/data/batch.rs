@@ -1,7 +1,9 @@
 //! [`Batch`]: the examples of one step, and what becomes a batch.
 
+use ndarray::{Array, Dimension};
+
 use crate::error::{Error, Result};
-use crate::tensor::Tensor;
+use crate::tensor::{HostElement, HostOptions, Tensor};
 
 /// The examples that go through a model together: inputs, what the model is to make of them, and how much each example
 /// counts. The first axis of every tensor counts the examples.
@@ -29,8 +31,11 @@ pub struct Batch {
 
 impl Batch {
     /// A batch of inputs alone.
-    pub fn new(x: impl IntoTensors) -> Self {
-        Batch { x: x.into_tensors(), ..Batch::default() }
+    ///
+    /// # Errors
+    /// As [`IntoTensors::into_tensors`].
+    pub fn new(x: impl IntoTensors) -> Result<Self> {
+        Ok(Batch { x: x.into_tensors()?, ..Batch::default() })
     }
 
     /// The number of examples: the first axis of the first input, 0 without one.
@@ -44,50 +49,85 @@ impl Batch {
     }
 }
 
-/// A tensor or several: a batch's inputs, its targets or its weights.
+/// A tensor or several: a batch's inputs, its targets or its weights. Arrays go to the device: `f64`, `i64` and `u64` as `f32`,
+/// `i32` and `u32`, all others as they are.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no part of a batch",
+    note = "a batch has arrays or tensors whose first axis counts the examples; `dataset.batch(32)` makes them of single ones"
+)]
 pub trait IntoTensors {
     /// The tensors in order.
-    fn into_tensors(self) -> Vec<Tensor>;
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice_with`]: a whole number that its type on the device does not have, no device, no memory.
+    fn into_tensors(self) -> Result<Vec<Tensor>>;
+}
+
+impl<A: HostElement, D: Dimension> IntoTensors for Array<A, D> {
+    fn into_tensors(self) -> Result<Vec<Tensor>> {
+        Ok(vec![Tensor::from_array_with(&self, HostOptions::new().rounding(true))?])
+    }
 }
 
 impl IntoTensors for Tensor {
-    fn into_tensors(self) -> Vec<Tensor> {
-        vec![self]
+    fn into_tensors(self) -> Result<Vec<Tensor>> {
+        Ok(vec![self])
     }
 }
 
 impl IntoTensors for &Tensor {
-    fn into_tensors(self) -> Vec<Tensor> {
-        vec![self.clone()]
+    fn into_tensors(self) -> Result<Vec<Tensor>> {
+        Ok(vec![self.clone()])
     }
 }
 
 impl<const N: usize> IntoTensors for [Tensor; N] {
-    fn into_tensors(self) -> Vec<Tensor> {
-        self.into()
+    fn into_tensors(self) -> Result<Vec<Tensor>> {
+        Ok(self.into())
     }
 }
 
 impl<const N: usize> IntoTensors for [&Tensor; N] {
-    fn into_tensors(self) -> Vec<Tensor> {
-        self.into_iter().cloned().collect()
+    fn into_tensors(self) -> Result<Vec<Tensor>> {
+        Ok(self.into_iter().cloned().collect())
     }
 }
 
 impl IntoTensors for Vec<Tensor> {
-    fn into_tensors(self) -> Vec<Tensor> {
-        self
+    fn into_tensors(self) -> Result<Vec<Tensor>> {
+        Ok(self)
     }
 }
 
 impl IntoTensors for &[Tensor] {
-    fn into_tensors(self) -> Vec<Tensor> {
-        self.to_vec()
+    fn into_tensors(self) -> Result<Vec<Tensor>> {
+        Ok(self.to_vec())
     }
 }
 
-/// What becomes a [`Batch`]: one itself, `x` alone, `(x, y)`, `(x, y, sample_weight)`, each a tensor or several; or the
-/// [`Result`] of making one.
+macro_rules! tuples {
+    ($(($($item:ident),+))*) => {$(
+        impl<$($item: IntoTensors),+> IntoTensors for ($($item,)+) {
+            #[allow(non_snake_case)]
+            fn into_tensors(self) -> Result<Vec<Tensor>> {
+                let ($($item,)+) = self;
+                let mut tensors = Vec::new();
+                $(tensors.extend($item.into_tensors()?);)+
+                Ok(tensors)
+            }
+        }
+    )*};
+}
+// A tuple has the tensors of its parts.
+tuples!((A, B)(A, B, C)(A, B, C, D)(A, B, C, D, E)(A, B, C, D, E, F));
+
+/// What becomes a [`Batch`]: one itself, `x` or `(x,)` alone, `(x, y)`, `(x, y, sample_weight)`, each a tensor, a host array or
+/// several of them; or the [`Result`] of making one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no batch",
+    note = "a batch is `x`, `(x, y)` or `(x, y, sample_weight)` of arrays or tensors; `dataset.batch(32)` makes them of single \
+            examples"
+)]
 pub trait IntoBatch {
     /// The batch.
     ///
@@ -110,21 +150,33 @@ impl IntoBatch for &Batch {
 
 impl IntoBatch for Tensor {
     fn into_batch(self) -> Result<Batch> {
-        Ok(Batch::new(self))
+        Batch::new(self)
+    }
+}
+
+impl<A: HostElement, D: Dimension> IntoBatch for Array<A, D> {
+    fn into_batch(self) -> Result<Batch> {
+        Batch::new(self)
+    }
+}
+
+impl<X: IntoTensors> IntoBatch for (X,) {
+    fn into_batch(self) -> Result<Batch> {
+        Batch::new(self.0)
     }
 }
 
 impl<X: IntoTensors, Y: IntoTensors> IntoBatch for (X, Y) {
     fn into_batch(self) -> Result<Batch> {
-        let (x, y) = (self.0.into_tensors(), self.1.into_tensors());
+        let (x, y) = (self.0.into_tensors()?, self.1.into_tensors()?);
         Ok(Batch { x, y, sample_weight: Vec::new() })
     }
 }
 
 impl<X: IntoTensors, Y: IntoTensors, W: IntoTensors> IntoBatch for (X, Y, W) {
     fn into_batch(self) -> Result<Batch> {
-        let (x, y) = (self.0.into_tensors(), self.1.into_tensors());
-        Ok(Batch { x, y, sample_weight: self.2.into_tensors() })
+        let (x, y) = (self.0.into_tensors()?, self.1.into_tensors()?);
+        Ok(Batch { x, y, sample_weight: self.2.into_tensors()? })
     }
 }
 

@@ -13,6 +13,8 @@ const MAGIC: &[u8; 8] = b"wgradit1";
 /// Dropping it stops its threads.
 pub struct DatasetIter<T: Item> {
     pass: Pass,
+    #[cfg(target_family = "wasm")]
+    turn: super::turn::Turn,
     /// The stream, or why the pass did not begin.
     stream: Result<BoxStream<T>>,
     ended: bool,
@@ -25,7 +27,13 @@ pub struct IteratorState(Vec<u8>);
 impl<T: Item> DatasetIter<T> {
     pub(super) fn new(open: impl FnOnce(&Pass) -> Result<BoxStream<T>>) -> Self {
         let pass = Pass::default().part();
-        DatasetIter { stream: open(&pass), pass, ended: false }
+        DatasetIter {
+            stream: open(&pass),
+            pass,
+            #[cfg(target_family = "wasm")]
+            turn: super::turn::Turn::default(),
+            ended: false,
+        }
     }
 
     pub(super) fn resume(mut self, state: &IteratorState) -> Result<Self> {
@@ -48,8 +56,25 @@ impl<T: Item> DatasetIter<T> {
         Ok(self)
     }
 
-    /// The next element. In a browser the page draws in between; natively it is [`Iterator::next`].
+    /// The next element. In a browser the page draws and answers in between: the call waits for it where the program has
+    /// worked for 8 ms. Natively it is [`Iterator::next`].
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// # pollster::block_on(async {
+    /// let mut iter = wgrad::data::range(0..3).iter();
+    /// let mut sum = 0;
+    /// while let Some(number) = iter.next_async().await {
+    ///     sum += number?;
+    /// }
+    /// assert_eq!(sum, 3);
+    /// # Ok(())
+    /// # })
+    /// # }
+    /// ```
     pub async fn next_async(&mut self) -> Option<Result<T>> {
+        #[cfg(target_family = "wasm")]
+        self.turn.give_way().await;
         self.next()
     }
 

@@ -3,7 +3,6 @@
 //! The code runs on the host only, and makes tensors a batch at a time.
 
 mod batch;
-mod batches;
 mod cardinality;
 pub mod codec;
 mod columns;
@@ -16,22 +15,23 @@ mod images;
 mod item;
 mod iterator;
 pub mod mnist;
+mod model_data;
 mod node;
 mod pool;
 mod seed;
-mod source;
 mod sources;
 mod stages;
+#[cfg(target_family = "wasm")]
+mod turn;
 
 pub use batch::{Batch, IntoBatch, IntoTensors};
-pub use batches::Batches;
 pub use cardinality::Cardinality;
 pub use columns::{Column, IntoColumns};
 pub use dataset::Dataset;
 pub use item::{IntoItem, Item, ItemSpec, Scalar};
 pub use iterator::{DatasetIter, IteratorState};
-pub(crate) use source::{Arrays, Begin, Kind, Pass};
-pub use source::{IntoSource, Source};
+pub(crate) use model_data::{Arrays, BatchSource, Batches, Kind};
+pub use model_data::{IntoModelData, ModelData};
 pub use sources::{TensorSlices, range};
 pub use stages::{BatchOptions, MapOptions, ShuffleOptions, ToTensors};
 

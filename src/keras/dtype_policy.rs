@@ -82,6 +82,14 @@ impl Default for DTypePolicy {
     }
 }
 
+/// The input of a model: pixels, which travel as bytes, become `f32`, as in Keras's models; the numbers stay as they are.
+pub(crate) fn bytes_as_floats(x: &Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::U8 => x.cast(DType::F32),
+        _ => Ok(x.clone()),
+    }
+}
+
 /// Sets the policy of all layers made from now on, in all threads: `float32` before the first call.
 pub fn set_dtype_policy(policy: DTypePolicy) {
     *GLOBAL.lock().unwrap_or_else(PoisonError::into_inner) = policy;

@@ -1,15 +1,16 @@
 //! What `compile`, `fit`, `evaluate` and `predict` say of wrong calls.
 
 use super::{floats, text, zeros};
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, ArrayD};
+use wgrad::data::Dataset;
 use wgrad::data::drawn_digits::draw_digits;
-use wgrad::keras::layers::Dense;
+use wgrad::keras::layers::{Dense, Flatten};
 use wgrad::keras::losses::{MeanSquaredError, Reduction, SparseCategoricalCrossentropy};
 use wgrad::keras::optimizers::Sgd;
 use wgrad::keras::{
     CompileOptions, EvaluateOptions, FitOptions, Model, PredictOptions, Sequential, Trainer,
 };
-use wgrad::{Tensor, Trackable};
+use wgrad::{Error, Tensor, Trackable};
 
 fn model() -> Sequential {
     let model = Sequential::new().add(Dense::new(3));
@@ -173,8 +174,94 @@ fn batches_come_as_they_are() {
     );
     // A batch that could not be made is the error of `fit`.
     let digits = draw_digits(4, 1);
-    let bad = || digits.batches(2, Some(vec![0, 9]));
-    assert!(text(model().fit(bad, options())).starts_with("Images: index 9 is out of bounds"));
+    let bad = || [[0, 1], [0, 9]].into_iter().map(|places| digits.tensors(&places));
+    assert!(
+        text(flat().fit(bad, options()))
+            .starts_with("fit: batch 1: Images: index 9 is out of bounds")
+    );
+}
+
+/// A model of images.
+fn flat() -> Sequential {
+    let model = Sequential::new().add(Flatten::new()).add(Dense::new(10));
+    let loss = SparseCategoricalCrossentropy::new().from_logits(true);
+    model.compile("sgd", loss, CompileOptions::new()).unwrap();
+    model
+}
+
+#[test]
+fn datasets_are_batched_and_have_an_end() {
+    let digits = Dataset::from_tensor_slices(draw_digits(10, 1)).unwrap();
+    // That single numbers are no part of a batch, the compiler says; of arrays the dataset may know.
+    let scalars = digits.map(|(x, y)| (x, ndarray::arr0(y)));
+    let fit = |options: FitOptions<'_>, batches: &Dataset<(ArrayD<u8>, ArrayD<i32>)>| {
+        text(flat().fit(batches, options))
+    };
+    assert_eq!(
+        text(flat().fit(&scalars, options())),
+        "fit: the dataset's elements are (u8[_, _, _], i32): a part of each is a scalar, so they are single examples. \
+         Batch them: dataset.batch(32)."
+    );
+    let hidden = digits.map(|(x, y)| (x.into_dyn(), ndarray::arr0(y).into_dyn()));
+    assert_eq!(
+        fit(options(), &hidden),
+        "fit: batch 0: y is a scalar, so the dataset's elements are single examples. Batch them: dataset.batch(32)."
+    );
+    let batches = digits.batch(4).unwrap();
+    assert_eq!(
+        fit(options(), &batches.take(0)),
+        "fit: the dataset has no batch. Look at what it leaves out: take, skip, filter, drop_remainder."
+    );
+    assert_eq!(
+        fit(options(), &batches.filter(|_| false)),
+        "fit: the dataset gave no batch. Look at what it reads and leaves out."
+    );
+    assert_eq!(
+        fit(options().steps_per_epoch(4), &batches),
+        "fit: 4 steps are asked for, and the dataset has 3 batches. Ask for fewer, or repeat it: dataset.repeat(None)."
+    );
+    assert_eq!(
+        fit(options().steps_per_epoch(4), &batches.filter(|_| true)),
+        "fit: 4 steps are asked for, and the dataset ended after 3 batches. Ask for fewer, or repeat the data."
+    );
+    let endless = batches.repeat(None);
+    assert_eq!(
+        fit(options(), &endless),
+        "fit: the dataset never ends. Say how many batches to take with steps_per_epoch, or end it: dataset.take(100)."
+    );
+    assert!(
+        fit(options().validation_data(&endless), &batches)
+            .starts_with("fit (validation): the dataset never ends. Say how many batches to take with validation_steps")
+    );
+    assert!(
+        text(flat().evaluate(&endless, EvaluateOptions::new())).starts_with(
+            "evaluate: the dataset never ends. Say how many batches to take with steps,"
+        )
+    );
+    assert_eq!(
+        fit(options().batch_size(2), &batches),
+        "fit: batch_size is 2, and the data come in batches of their own. Leave it out."
+    );
+}
+
+#[test]
+fn an_element_that_could_not_be_made_ends_fit() {
+    let digits = Dataset::from_tensor_slices(draw_digits(10, 1)).unwrap();
+    let places: Vec<i64> = (0..10).collect();
+    let numbered = Dataset::from_tensor_slices((draw_digits(10, 1), places)).unwrap();
+    let broken = numbered.map(|(pair, at)| match at {
+        6 => Err(Error::Data("cat.7.jpg is cut off".into())),
+        _ => Ok(pair),
+    });
+    let model = flat();
+    assert_eq!(
+        text(model.fit(broken.batch(4).unwrap(), options())),
+        "fit: batch 1: cat.7.jpg is cut off"
+    );
+    // The batch before was trained.
+    assert_eq!(model.trainer().optimizer().unwrap().iterations(), 1);
+    let large = digits.map(|(x, _)| (x, i64::MAX)).batch(5).unwrap();
+    assert!(text(flat().fit(large, options())).starts_with("fit: batch 0: "));
 }
 
 #[test]

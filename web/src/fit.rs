@@ -9,7 +9,7 @@ use std::sync::Arc;
 use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use wgrad::data::{Batch, IntoSource, Source, mnist};
+use wgrad::data::{Batch, IntoModelData, ModelData, mnist};
 use wgrad::keras::callbacks::{Callback, Logs, Run};
 use wgrad::keras::optimizers::Optimizer;
 use wgrad::keras::{
@@ -95,11 +95,11 @@ impl Data {
         }
     }
 
-    fn source(&self) -> wgrad::Result<Source<'_>> {
+    fn source(&self) -> wgrad::Result<ModelData<'_>> {
         match self {
-            Data::Images(images) => (&**images).into_source(),
-            Data::Tensors(x, y) => (x, y).into_source(),
-            Data::Inputs(x) => x.into_source(),
+            Data::Images(images) => (&**images).into_model_data(),
+            Data::Tensors(x, y) => (x, y).into_model_data(),
+            Data::Inputs(x) => x.into_model_data(),
         }
     }
 }

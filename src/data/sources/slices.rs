@@ -12,8 +12,8 @@ use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
-/// What [`Dataset::from_tensor_slices`] slices along the first axis: a `Vec` of elements, an `ndarray` array, a tensor, or a
-/// tuple of these.
+/// What [`Dataset::from_tensor_slices`] slices along the first axis: a `Vec` of elements, an `ndarray` array, a tensor, a tuple
+/// of these; or what a program shares of them in an `Arc`.
 pub trait TensorSlices: Send + Sync + 'static {
     /// A slice.
     type Item: Item;
@@ -92,6 +92,22 @@ macro_rules! arrays {
 }
 // `Array2<A>` has slices `Array1<A>`.
 arrays!(Ix2 => Ix1, Ix3 => Ix2, Ix4 => Ix3, Ix5 => Ix4, Ix6 => Ix5, IxDyn => IxDyn);
+
+impl<S: TensorSlices> TensorSlices for Arc<S> {
+    type Item = S::Item;
+
+    fn lengths(&self, lengths: &mut Vec<Option<usize>>) {
+        (**self).lengths(lengths);
+    }
+
+    fn slice(&self, at: usize) -> Result<Self::Item> {
+        (**self).slice(at)
+    }
+
+    fn spec(&self) -> ItemSpec {
+        (**self).spec()
+    }
+}
 
 impl TensorSlices for Tensor {
     type Item = Tensor;

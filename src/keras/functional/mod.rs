@@ -22,8 +22,10 @@ pub use input::Input;
 pub use symbol::{PartialShape, SymbolicTensor};
 pub use symbols::{Results, Symbols};
 
+use super::dtype_policy::bytes_as_floats;
 use super::layers::Layer;
 use super::{Context, Model, Trainer};
+use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::{Described, Origin, Parts, Trackable, shape_text};
@@ -177,8 +179,14 @@ impl Functional {
         masks: &[Option<Tensor>],
         cx: Context<'_>,
     ) -> Result<Vec<Masked>> {
-        self.check(inputs)?;
-        self.network.run(inputs, masks, cx)
+        let bytes =
+            |(at, x): (usize, &Tensor)| match self.inputs().get(at).map(SymbolicTensor::dtype) {
+                Some(DType::F32) => bytes_as_floats(x),
+                _ => Ok(x.clone()),
+            };
+        let inputs: Vec<Tensor> = inputs.iter().enumerate().map(bytes).collect::<Result<_>>()?;
+        self.check(&inputs)?;
+        self.network.run(&inputs, masks, cx)
     }
 
     /// Whether `inputs` fit the symbols.

@@ -7,6 +7,7 @@ mod config;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::dtype_policy::bytes_as_floats;
 use super::functional::{Input, PartialShape};
 use super::layers::{Layer, in_layer};
 use super::{Context, INFERENCE, Model, Trainer};
@@ -176,7 +177,7 @@ impl Layer for Sequential {
 
     fn call_with_mask(&self, x: &Tensor, cx: Context<'_>) -> Result<(Tensor, Option<Tensor>)> {
         let mut outputs: Vec<Shape> = Vec::with_capacity(self.layers.len());
-        let (mut y, mut mask) = (x.clone(), cx.mask().cloned());
+        let (mut y, mut mask) = (bytes_as_floats(x)?, cx.mask().cloned());
         for (name, layer) in &self.layers {
             let result = layer.call_with_mask(&y, cx.with_mask(mask.as_ref()));
             (y, mask) = in_layer(name, result)?;

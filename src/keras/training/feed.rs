@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::data::{Arrays, Batch, Begin, Kind, Pass, Source};
+use crate::data::{Arrays, Batch, BatchSource, Batches, Cardinality, Kind, ModelData};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::ops::where_;
@@ -38,15 +38,15 @@ enum Data<'a> {
         at: usize,
     },
     Batches {
-        begin: Begin<'a>,
-        pass: Option<Pass<'a>>,
+        source: BatchSource<'a>,
+        pass: Option<Batches<'a>>,
     },
 }
 
 impl<'a> Feed<'a> {
     pub(super) fn new(
         call: &'static str,
-        source: Source<'a>,
+        source: ModelData<'a>,
         batch_size: Option<usize>,
         steps: Option<usize>,
         shuffle: bool,
@@ -57,13 +57,13 @@ impl<'a> Feed<'a> {
                 let size = batch_size.unwrap_or(BATCH);
                 Data::Arrays { arrays, range, size, shuffle, order: Vec::new(), at: 0 }
             }
-            Kind::Batches(begin) => {
+            Kind::Batches(source) => {
                 if let Some(size) = batch_size {
                     return Err(Error::Data(message!(
                         "{call}: batch_size is {size}, and the data come in batches of their own. Leave it out."
                     )));
                 }
-                Data::Batches { begin, pass: None }
+                Data::Batches { source, pass: None }
             }
         };
         let feed = Feed { call, data, steps, class_weight: None, given: 0, passed: 0 };
@@ -133,7 +133,10 @@ impl<'a> Feed<'a> {
 
     fn check(&self) -> Result<()> {
         let call = self.call;
-        let Data::Arrays { range, .. } = &self.data else { return Ok(()) };
+        let range = match &self.data {
+            Data::Arrays { range, .. } => range,
+            Data::Batches { source, .. } => return self.check_count(source.count),
+        };
         if range.is_empty() {
             return Err(Error::Data(message!(
                 "{call}: there are no examples: the first axis of the arrays is 0."
@@ -150,10 +153,37 @@ impl<'a> Feed<'a> {
         }
     }
 
+    /// Whether the batches, as far as their number is known, are as many as are asked for, and have an end.
+    fn check_count(&self, count: Cardinality) -> Result<()> {
+        let call = self.call;
+        match (count, self.steps) {
+            (Cardinality::Known(0), _) => Err(Error::Data(message!(
+                "{call}: the dataset has no batch. Look at what it leaves out: take, skip, filter, drop_remainder."
+            ))),
+            (Cardinality::Known(count), Some(steps)) if steps > count => {
+                Err(Error::Data(message!(
+                    "{call}: {steps} steps are asked for, and the dataset has {count} batches. Ask for fewer, or repeat it: \
+                     dataset.repeat(None)."
+                )))
+            }
+            (Cardinality::Infinite, None) => {
+                let option = match call {
+                    "fit" => "steps_per_epoch",
+                    "fit (validation)" => "validation_steps",
+                    _ => "steps",
+                };
+                Err(Error::Data(message!(
+                    "{call}: the dataset never ends. Say how many batches to take with {option}, or end it: dataset.take(100)."
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn batches_of_a_pass(&self) -> Option<usize> {
         match &self.data {
             Data::Arrays { range, size, .. } => Some(range.len().div_ceil(*size)),
-            Data::Batches { .. } => None,
+            Data::Batches { source, .. } => source.count.known(),
         }
     }
 
@@ -202,14 +232,22 @@ impl<'a> Feed<'a> {
             return Ok(None);
         }
         let began_earlier = self.steps.is_some() && self.passed > self.given;
-        let mut next = self.next_of_pass()?;
-        if next.is_none() && began_earlier {
+        let mut next = self.next_of_pass();
+        if matches!(next, Ok(None)) && began_earlier {
             // The pass began in an earlier epoch; this one goes on with the next.
-            next = self.next_of_pass()?;
+            next = self.next_of_pass();
         }
+        let (call, given) = (self.call, self.given);
+        let next = match &self.data {
+            Data::Arrays { .. } => next?,
+            Data::Batches { .. } => next.map_err(|error| {
+                error.reworded(|text| message!("{call}: batch {given}: {}", &**text))
+            })?,
+        };
         let Some(mut batch) = next else {
             return self.ended().map(|()| None);
         };
+        self.check_axes(&batch)?;
         if batch.is_empty() {
             return Err(Error::Data(message!(
                 "{}: batch {} has no examples: x is {:?}. Leave empty batches out.",
@@ -225,17 +263,41 @@ impl<'a> Feed<'a> {
         Ok(Some(batch))
     }
 
+    /// What a dataset gives without an axis of examples is not batched; a program's own batches are its own affair.
+    fn check_axes(&self, batch: &Batch) -> Result<()> {
+        match &self.data {
+            Data::Batches { source, .. } if source.kind == "dataset" => {}
+            _ => return Ok(()),
+        }
+        let parts = [("x", &batch.x), ("y", &batch.y), ("sample_weight", &batch.sample_weight)];
+        match parts.iter().find(|(_, part)| part.iter().any(|tensor| tensor.rank() == 0)) {
+            None => Ok(()),
+            Some((name, _)) => Err(Error::Shape(message!(
+                "{}: batch {}: {name} is a scalar, so the dataset's elements are single examples. Batch them: \
+                 dataset.batch(32).",
+                self.call,
+                self.given
+            ))),
+        }
+    }
+
     /// An epoch without a single batch, or with fewer than were asked for, is a mistake.
     fn ended(&self) -> Result<()> {
         let (call, given) = (self.call, self.given);
+        let kind = match &self.data {
+            Data::Arrays { .. } => "data",
+            Data::Batches { source, .. } => source.kind,
+        };
         if given == 0 {
-            return Err(Error::Data(message!(
-                "{call}: the data gave no batch. Give a closure that makes a new iterator for each epoch."
-            )));
+            let remedy = match kind {
+                "dataset" => "Look at what it reads and leaves out",
+                _ => "Give a closure that makes a new iterator for each epoch",
+            };
+            return Err(Error::Data(message!("{call}: the {kind} gave no batch. {remedy}.")));
         }
         match self.steps {
             Some(steps) => Err(Error::Data(message!(
-                "{call}: {steps} steps are asked for, and the data ended after {given} batches. Ask for fewer, or repeat \
+                "{call}: {steps} steps are asked for, and the {kind} ended after {given} batches. Ask for fewer, or repeat \
                  the data."
             ))),
             None => Ok(()),
@@ -262,10 +324,10 @@ impl<'a> Feed<'a> {
                 }
                 batch
             }
-            Data::Batches { begin, pass } => {
+            Data::Batches { source, pass } => {
                 let current = match pass {
                     Some(current) => current,
-                    None => pass.insert(begin()?),
+                    None => pass.insert((source.begin)()),
                 };
                 let batch = current.next().transpose()?;
                 if batch.is_none() {

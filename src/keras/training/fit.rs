@@ -11,7 +11,7 @@ use super::pass::{Company, Phase, flush, pass};
 use super::progress::Progress;
 use super::stop::StopSignal;
 use super::trainer::Compiled;
-use crate::data::Source;
+use crate::data::ModelData;
 use crate::error::{Error, Result};
 use crate::ops::concat;
 use crate::runtime::Device;
@@ -22,7 +22,7 @@ const FIRST_RUN: usize = 4;
 
 pub(super) async fn fit(
     model: &dyn AnyModel,
-    source: Source<'_>,
+    source: ModelData<'_>,
     mut options: FitOptions<'_>,
 ) -> Result<History> {
     let mut history = History::default();
@@ -60,7 +60,7 @@ impl Validation<'_, '_> {
 
 /// The data of `fit`: to train on and to validate with.
 fn feeds<'a, 'b>(
-    source: Source<'a>,
+    source: ModelData<'a>,
     options: &mut FitOptions<'b>,
 ) -> Result<(Feed<'a>, Option<Validation<'a, 'b>>)> {
     let steps = options.steps_per_epoch;
@@ -86,7 +86,7 @@ fn feeds<'a, 'b>(
 
 async fn train(
     model: &dyn AnyModel,
-    source: Source<'_>,
+    source: ModelData<'_>,
     options: &mut FitOptions<'_>,
     history: &mut History,
 ) -> Result<()> {
@@ -193,7 +193,7 @@ async fn test(
 
 pub(super) async fn evaluate(
     model: &dyn AnyModel,
-    source: Source<'_>,
+    source: ModelData<'_>,
     mut options: EvaluateOptions<'_>,
 ) -> Result<Logs> {
     options.check()?;
@@ -216,7 +216,7 @@ pub(super) async fn evaluate(
 
 pub(super) async fn predict(
     model: &dyn AnyModel,
-    source: Source<'_>,
+    source: ModelData<'_>,
     mut options: PredictOptions<'_>,
 ) -> Result<Vec<Tensor>> {
     options.check()?;

@@ -35,7 +35,7 @@ pub use trainer::Trainer;
 use any_model::Erased;
 
 use super::{Context, Inputs, Layer, Outputs};
-use crate::data::{Batch, IntoBatch, IntoSource};
+use crate::data::{Batch, IntoBatch, IntoModelData};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -199,16 +199,17 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         self.trainer().compile(optimizer, loss.into_losses()?, options)
     }
 
-    /// Trains the model: [`IntoSource`] says on what. Blocks. On a device that computes while the host calls the next steps,
+    /// Trains the model: [`IntoModelData`] says on what. Blocks. On a device that computes while the host calls the next steps,
     /// nothing is read on a batch's way but what callbacks ask for.
     ///
     /// # Errors
     /// [`Error::Data`] before `compile`, without data, if options make no sense; [`Error::Shape`] if arrays differ in their
     /// lengths or do not fit the model or the loss; [`Error::Index`] if a label is none of the model's classes;
-    /// [`Error::Gradient`] if no variable is trainable; the errors of callbacks; [`Error::Device`]. After an error the model
+    /// [`Error::Gradient`] if no variable is trainable; the errors of callbacks, and of batches that could not be made, with their
+    /// number; [`Error::Device`]. After an error the model
     /// has the weights of the last step that was made.
     #[cfg(not(target_family = "wasm"))]
-    fn fit<'a>(&self, data: impl IntoSource<'a>, options: FitOptions<'_>) -> Result<History>
+    fn fit<'a>(&self, data: impl IntoModelData<'a>, options: FitOptions<'_>) -> Result<History>
     where
         Self: Sized,
     {
@@ -221,7 +222,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     /// As [`Model::fit`].
     fn fit_async<'a>(
         &self,
-        data: impl IntoSource<'a>,
+        data: impl IntoModelData<'a>,
         options: FitOptions<'_>,
     ) -> impl Future<Output = Result<History>>
     where
@@ -235,7 +236,11 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     /// # Errors
     /// As [`Model::fit`].
     #[cfg(not(target_family = "wasm"))]
-    fn evaluate<'a>(&self, data: impl IntoSource<'a>, options: EvaluateOptions<'_>) -> Result<Logs>
+    fn evaluate<'a>(
+        &self,
+        data: impl IntoModelData<'a>,
+        options: EvaluateOptions<'_>,
+    ) -> Result<Logs>
     where
         Self: Sized,
     {
@@ -248,7 +253,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     /// As [`Model::fit`].
     fn evaluate_async<'a>(
         &self,
-        data: impl IntoSource<'a>,
+        data: impl IntoModelData<'a>,
         options: EvaluateOptions<'_>,
     ) -> impl Future<Output = Result<Logs>>
     where
@@ -273,7 +278,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     /// [`Error::Data`] without data; [`Error::Shape`] if the model has several outputs, or `x` does not fit;
     /// [`Error::Device`].
     #[cfg(not(target_family = "wasm"))]
-    fn predict<'a>(&self, x: impl IntoSource<'a>, options: PredictOptions<'_>) -> Result<Tensor>
+    fn predict<'a>(&self, x: impl IntoModelData<'a>, options: PredictOptions<'_>) -> Result<Tensor>
     where
         Self: Sized,
     {
@@ -286,7 +291,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     /// As [`Model::predict`].
     fn predict_async<'a>(
         &self,
-        x: impl IntoSource<'a>,
+        x: impl IntoModelData<'a>,
         options: PredictOptions<'_>,
     ) -> impl Future<Output = Result<Tensor>>
     where
@@ -301,7 +306,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     /// As [`Model::predict`].
     fn predict_all_async<'a>(
         &self,
-        x: impl IntoSource<'a>,
+        x: impl IntoModelData<'a>,
         options: PredictOptions<'_>,
     ) -> impl Future<Output = Result<Vec<Tensor>>>
     where
@@ -350,8 +355,8 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
 }
 
 /// The data; an error begins with the name of the call.
-fn in_call<'a>(call: &str, data: impl IntoSource<'a>) -> Result<crate::data::Source<'a>> {
-    data.into_source()
+fn in_call<'a>(call: &str, data: impl IntoModelData<'a>) -> Result<crate::data::ModelData<'a>> {
+    data.into_model_data()
         .map_err(|error| error.reworded(|text| crate::error::message!("{call}: {text}")))
 }
 

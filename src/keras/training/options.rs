@@ -2,7 +2,7 @@
 
 use super::callback::Callback;
 use super::stop::StopSignal;
-use crate::data::{IntoSource, Source};
+use crate::data::{IntoModelData, ModelData};
 use crate::error::{Error, Result};
 
 /// How much a training prints, on the standard error output.
@@ -65,7 +65,7 @@ pub struct FitOptions<'a> {
     pub(super) steps_per_epoch: Option<usize>,
     pub(super) shuffle: bool,
     pub(super) validation_split: f64,
-    pub(super) validation_data: Option<Result<Source<'a>>>,
+    pub(super) validation_data: Option<Result<ModelData<'a>>>,
     pub(super) validation_batch_size: Option<usize>,
     pub(super) validation_steps: Option<usize>,
     pub(super) validation_freq: usize,
@@ -137,8 +137,8 @@ impl<'a> FitOptions<'a> {
 
     /// Sets what validates the model after an epoch.
     #[must_use]
-    pub fn validation_data(mut self, data: impl IntoSource<'a>) -> Self {
-        self.validation_data = Some(data.into_source());
+    pub fn validation_data(mut self, data: impl IntoModelData<'a>) -> Self {
+        self.validation_data = Some(data.into_model_data());
         self
     }
 

@@ -1,0 +1,265 @@
+//! [`ModelData`]: what a model is trained on: arrays, which can be shuffled and split, a dataset, or an iterator that can
+//! begin anew.
+
+use std::rc::Rc;
+
+use ndarray::{ArrayBase, Data, Dimension, OwnedRepr};
+
+use super::batch::{Batch, IntoBatch};
+use super::cardinality::Cardinality;
+use super::columns::{Column, IntoColumns, lengths_differ};
+use super::dataset::Dataset;
+use super::images::Images;
+use super::item::{Item, ItemSpec};
+use crate::error::{Error, Result, message};
+use crate::tensor::{HostElement, Tensor};
+
+/// The batches of a dataset that a thread has ready for the next steps.
+const AHEAD: usize = 2;
+
+/// What a model is trained on, measured on, or called on.
+pub struct ModelData<'a>(pub(crate) Kind<'a>);
+
+/// The two kinds of data.
+pub(crate) enum Kind<'a> {
+    Arrays(Rc<Arrays<'a>>),
+    Batches(BatchSource<'a>),
+}
+
+/// The batches of one pass through the data.
+pub(crate) type Batches<'a> = Box<dyn Iterator<Item = Result<Batch>> + 'a>;
+
+/// What begins a pass anew.
+pub(crate) struct BatchSource<'a> {
+    pub(crate) begin: Box<dyn FnMut() -> Batches<'a> + 'a>,
+    /// How many batches a pass has.
+    pub(crate) count: Cardinality,
+    /// What error messages call it.
+    pub(crate) kind: &'static str,
+}
+
+/// Arrays of all examples.
+pub(crate) struct Arrays<'a> {
+    pub(crate) x: Vec<Column<'a>>,
+    pub(crate) y: Vec<Column<'a>>,
+    pub(crate) sample_weight: Vec<Column<'a>>,
+}
+
+impl<'a> Arrays<'a> {
+    fn new(x: Vec<Column<'a>>, y: Vec<Column<'a>>, sample_weight: Vec<Column<'a>>) -> Result<Self> {
+        let arrays = Arrays { x, y, sample_weight };
+        let named: Vec<(&str, &Column<'_>)> =
+            [("x", &arrays.x), ("y", &arrays.y), ("sample_weight", &arrays.sample_weight)]
+                .into_iter()
+                .flat_map(|(name, columns)| columns.iter().map(move |column| (name, column)))
+                .collect();
+        match named.iter().all(|(_, column)| column.len() == arrays.len()) {
+            true => Ok(arrays),
+            false => Err(lengths_differ(&named)),
+        }
+    }
+
+    /// The number of examples.
+    pub(crate) fn len(&self) -> usize {
+        self.x.first().map_or(0, Column::len)
+    }
+
+    /// The examples at `places`, which must exist.
+    pub(crate) fn batch(&self, places: &[usize]) -> Result<Batch> {
+        let rows = |columns: &[Column<'_>]| {
+            columns.iter().map(|column| column.rows(places)).collect::<Result<Vec<Tensor>>>()
+        };
+        Ok(Batch {
+            x: rows(&self.x)?,
+            y: rows(&self.y)?,
+            sample_weight: rows(&self.sample_weight)?,
+        })
+    }
+}
+
+impl<'a> ModelData<'a> {
+    /// Calls `begin` for the batches of each pass.
+    pub fn from_fn<I>(mut begin: impl FnMut() -> I + 'a) -> Self
+    where
+        I: IntoIterator<IntoIter: 'a, Item: IntoBatch + 'a>,
+    {
+        ModelData(Kind::Batches(BatchSource {
+            begin: Box::new(move || Box::new(begin().into_iter().map(IntoBatch::into_batch))),
+            count: Cardinality::Unknown,
+            kind: "data",
+        }))
+    }
+
+    /// What stands in the dataset runs ahead in a thread; the upload is the caller's.
+    fn of_dataset<T: Item + IntoBatch>(dataset: &Dataset<T>) -> Result<Self> {
+        let spec = dataset.element_spec();
+        if has_scalar(&spec) {
+            return Err(Error::Shape(message!(
+                "the dataset's elements are {spec}: a part of each is a scalar, so they are single examples. Batch them: \
+                 dataset.batch(32)."
+            )));
+        }
+        let ahead = dataset.prefetch(AHEAD);
+        Ok(ModelData(Kind::Batches(BatchSource {
+            begin: Box::new(move || Box::new(ahead.iter().map(IntoBatch::into_batch))),
+            count: dataset.cardinality(),
+            kind: "dataset",
+        })))
+    }
+
+    /// True if the data come in batches.
+    pub(crate) fn in_batches(&self) -> bool {
+        matches!(self.0, Kind::Batches(_))
+    }
+
+    fn arrays(x: Vec<Column<'a>>, y: Vec<Column<'a>>, w: Vec<Column<'a>>) -> Result<Self> {
+        Ok(ModelData(Kind::Arrays(Rc::new(Arrays::new(x, y, w)?))))
+    }
+}
+
+/// Whether a part of the elements is known to have no axis.
+fn has_scalar(spec: &ItemSpec) -> bool {
+    match spec {
+        ItemSpec::Array { shape, .. } => shape.as_ref().is_some_and(Vec::is_empty),
+        ItemSpec::Tuple(parts) => parts.iter().any(has_scalar),
+        ItemSpec::Struct(_, fields) => fields.iter().any(|(_, part)| has_scalar(part)),
+    }
+}
+
+/// What a model is trained on, measured on, or called on.
+///
+/// - Arrays: `(x, y)`, `(x, y, sample_weight)`, and `x` or `(x,)` for `predict`. Each is a [`Tensor`], an `ndarray` array, a
+///   slice, a `Vec`, nested ones, or a tuple of them for several inputs or outputs: `((&images, &ages), &labels)`.
+/// - [`Images`](super::mnist::Images): MNIST and its like, behind a reference.
+/// - A [`Dataset`](super::Dataset) of batches, by value or behind a reference: `x`, `(x, y)` or `(x, y, sample_weight)` of
+///   host arrays, of tensors, or of tuples of them. Each epoch begins a new pass, which shuffles anew. A thread makes the
+///   next batches while the device computes.
+/// - Batches: a closure that gives an iterator of batches for each pass, or a reference to a `Vec` or slice of batches. A
+///   batch is what a dataset has, or a [`Batch`].
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::data::{Dataset, IntoModelData, drawn_digits::draw_digits};
+/// let digits = draw_digits(100, 1);
+/// let images = ndarray::Array2::<f32>::zeros((100, 784));
+/// (&images, &digits.labels).into_model_data()?;
+/// (&digits).into_model_data()?;
+/// Dataset::from_tensor_slices(digits.clone())?.batch(10)?.into_model_data()?;
+/// let error = (&images, &digits.labels[..99]).into_model_data().err().expect("they differ").to_string();
+/// assert!(error.contains("x is [100, 784], y is [99]"), "{error}");
+/// # Ok(())
+/// # }
+/// ```
+pub trait IntoModelData<'a> {
+    /// The data.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if arrays differ in their numbers of examples, or a dataset is not batched.
+    fn into_model_data(self) -> Result<ModelData<'a>>;
+}
+
+impl<'a> IntoModelData<'a> for ModelData<'a> {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        Ok(self)
+    }
+}
+
+impl<'a> IntoModelData<'a> for &'a Images {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        let [x, y] = Column::of_images(self)?;
+        ModelData::arrays(vec![x], vec![y], Vec::new())
+    }
+}
+
+impl<'a, T: Item + IntoBatch> IntoModelData<'a> for Dataset<T> {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        ModelData::of_dataset(&self)
+    }
+}
+
+impl<'a, T: Item + IntoBatch> IntoModelData<'a> for &Dataset<T> {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        ModelData::of_dataset(self)
+    }
+}
+
+impl<'a> IntoModelData<'a> for Tensor {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        (self,).into_model_data()
+    }
+}
+
+impl<'a> IntoModelData<'a> for &Tensor {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        (self,).into_model_data()
+    }
+}
+
+impl<'a, S, D, T> IntoModelData<'a> for &'a ArrayBase<S, D>
+where
+    S: Data<Elem = T>,
+    D: Dimension,
+    T: HostElement,
+{
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        (self,).into_model_data()
+    }
+}
+
+impl<'a, D: Dimension, T: HostElement> IntoModelData<'a> for ArrayBase<OwnedRepr<T>, D> {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        (self,).into_model_data()
+    }
+}
+
+impl<'a, X: IntoColumns<'a>> IntoModelData<'a> for (X,) {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        ModelData::arrays(self.0.into_columns()?, Vec::new(), Vec::new())
+    }
+}
+
+impl<'a, X: IntoColumns<'a>, Y: IntoColumns<'a>> IntoModelData<'a> for (X, Y) {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        ModelData::arrays(self.0.into_columns()?, self.1.into_columns()?, Vec::new())
+    }
+}
+
+impl<'a, X, Y, W> IntoModelData<'a> for (X, Y, W)
+where
+    X: IntoColumns<'a>,
+    Y: IntoColumns<'a>,
+    W: IntoColumns<'a>,
+{
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        let (x, y) = (self.0.into_columns()?, self.1.into_columns()?);
+        ModelData::arrays(x, y, self.2.into_columns()?)
+    }
+}
+
+impl<'a, B: Clone + IntoBatch> IntoModelData<'a> for &'a [B] {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        Ok(ModelData::from_fn(|| self.iter().cloned()))
+    }
+}
+
+impl<'a, B: Clone + IntoBatch> IntoModelData<'a> for &'a Vec<B> {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        self[..].into_model_data()
+    }
+}
+
+impl<'a, B: Clone + IntoBatch + 'a> IntoModelData<'a> for Vec<B> {
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        Ok(ModelData::from_fn(move || self.clone()))
+    }
+}
+
+impl<'a, F, I> IntoModelData<'a> for F
+where
+    F: FnMut() -> I + 'a,
+    I: IntoIterator<IntoIter: 'a, Item: IntoBatch + 'a>,
+{
+    fn into_model_data(self) -> Result<ModelData<'a>> {
+        Ok(ModelData::from_fn(self))
+    }
+}
