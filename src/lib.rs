@@ -28,7 +28,9 @@ mod eager;
 mod error;
 mod files;
 mod graph;
+pub mod image;
 pub mod interop;
+pub mod io;
 pub mod keras;
 mod ops;
 mod options;
@@ -51,7 +53,6 @@ pub use device::{
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};
 pub use half::f16;
-pub use ops::image;
 #[doc(hidden)]
 pub use ops::inventory;
 pub use ops::linalg;

@@ -275,6 +275,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("autodiff", &["tape"]),
     ("interop", &["error", "shape", "dtype", "graph", "runtime", "ops", "tensor"]),
+    ("io", &["error", "files"]),
+    ("image", &["error", "options", "ops"]),
     ("data", &["error", "options", "files", "cache_folder", "dtype", "ops", "tensor", "random"]),
     (
         "trackable",

@@ -9,6 +9,8 @@ mod devices;
 mod empty;
 mod fit;
 mod image;
+#[cfg(feature = "image")]
+mod image_files;
 mod layers;
 mod linalg;
 mod losses;

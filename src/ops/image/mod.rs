@@ -25,6 +25,8 @@ pub use resize::{
     ResizeMethod, ResizeOptions, resize, resize_with, resize_with_pad, resize_with_pad_with,
 };
 
+pub(crate) use resize::{Span, resize_axes};
+
 pub use pixels::Interpolation;
 pub use quality::{
     SsimOptions, image_gradients, psnr, sobel_edges, ssim, ssim_multiscale, ssim_multiscale_with,
@@ -50,11 +52,14 @@ fn sizes(op: &str, image: &Tensor) -> Result<[usize; 4]> {
     match *image.shape() {
         [h, w, c] => Ok([1, h, w, c]),
         [n, h, w, c] => Ok([n, h, w, c]),
-        _ => Err(Error::Shape(message!(
-            "{op}: the image is {:?}; an image has the axes [H,W,C], and a batch of them [N,H,W,C].",
-            image.shape()
-        ))),
+        _ => Err(no_image(op, image.shape())),
     }
+}
+
+fn no_image(op: &str, shape: &[usize]) -> Error {
+    Error::Shape(message!(
+        "{op}: the image is {shape:?}; an image has the axes [H,W,C], and a batch of them [N,H,W,C]."
+    ))
 }
 
 /// The shape of `image` with another height and width.

@@ -5,7 +5,7 @@ mod table;
 use super::super::inventory::{ANY, Answer, Args, Entry, Kind, Stop, one};
 use super::super::split_k::{split_length, store_to, sum_splits};
 use super::super::{Backward, Grads, Keep, Operation, expect_dtype, only};
-use super::{check_target, pad_to_bounding_box, sizes, with_size};
+use super::{check_target, no_image, pad_to_bounding_box, sizes, with_size};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -14,7 +14,8 @@ use crate::graph::{Op, Spec};
 use crate::options::options;
 use crate::tensor::Tensor;
 use crate::wgsl::{expand, shader};
-use table::{Line, Rule, Shape, Span, taps};
+pub(crate) use table::Span;
+use table::{Line, Rule, Shape, taps};
 
 /// How a resized image weighs the places around each of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -109,25 +110,10 @@ pub fn resize_with(images: &Tensor, size: [usize; 2], options: ResizeOptions) ->
     const OP: &str = "resize";
     let [n, h, w, c] = sizes(OP, images)?;
     expect_dtype(OP, images.spec(), NUMBERS)?;
-    if h == 0 || w == 0 {
-        return Err(Error::Shape(message!(
-            "{OP}: the image is {:?}; one without places cannot be resized.",
-            images.shape()
-        )));
-    }
-    let [height, width] = if options.preserve_aspect_ratio { fitted([h, w], size) } else { size };
-    check_target(OP, height, width)?;
-    if height.max(width).max(h).max(w) > FARTHEST {
-        return Err(Error::Shape(message!(
-            "{OP}: from {h} x {w} to {height} x {width}; an image has at most {FARTHEST} rows and columns here."
-        )));
-    }
+    let [rows, columns] = lines(OP, images.shape(), size, options)?;
+    let [height, width] = [rows.to, columns.to];
     let shape = with_size(images, height, width);
     let nearest = options.method == ResizeMethod::NearestNeighbor;
-    let line = |from, to| match options.rule() {
-        Rule::Nearest | Rule::Linear | Rule::Area if from == to => Line::kept(to),
-        rule => Line { rule, from, to, backward: false },
-    };
     let batch = images.reshape_to([n, h, w, c].into())?;
     // What has no kernel of its own is read as a number of 32 bits.
     let (read, dtype) = match images.dtype() {
@@ -137,7 +123,39 @@ pub fn resize_with(images: &Tensor, size: [usize; 2], options: ResizeOptions) ->
         _ => (batch.cast(DType::F32)?, DType::F32),
     };
     let sums = if dtype.is_float() { dtype } else { DType::I32 };
-    resample(&read, line(h, height), line(w, width), sums)?.cast(dtype)?.reshape_to(shape.into())
+    resample(&read, rows, columns, sums)?.cast(dtype)?.reshape_to(shape.into())
+}
+
+/// What each row and each column of a resized image adds up.
+pub(crate) fn resize_axes(
+    op: &str,
+    shape: &[usize],
+    size: [usize; 2],
+    options: ResizeOptions,
+) -> Result<[Vec<Span>; 2]> {
+    Ok(lines(op, shape, size, options)?.map(|line| line.spans()))
+}
+
+/// The rows and the columns of a resize to `size`, where it is allowed.
+fn lines(op: &str, shape: &[usize], size: [usize; 2], options: ResizeOptions) -> Result<[Line; 2]> {
+    let &[.., h, w, _] = shape else { return Err(no_image(op, shape)) };
+    if h == 0 || w == 0 {
+        return Err(Error::Shape(message!(
+            "{op}: the image is {shape:?}; one without places cannot be resized."
+        )));
+    }
+    let [height, width] = if options.preserve_aspect_ratio { fitted([h, w], size) } else { size };
+    check_target(op, height, width)?;
+    if height.max(width).max(h).max(w) > FARTHEST {
+        return Err(Error::Shape(message!(
+            "{op}: from {h} x {w} to {height} x {width}; an image has at most {FARTHEST} rows and columns here."
+        )));
+    }
+    let line = |from, to| match options.rule() {
+        Rule::Nearest | Rule::Linear | Rule::Area if from == to => Line::kept(to),
+        rule => Line { rule, from, to, backward: false },
+    };
+    Ok([line(h, height), line(w, width)])
 }
 
 /// The dtypes of images.

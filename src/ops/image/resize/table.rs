@@ -78,9 +78,9 @@ pub(super) struct Line {
 
 /// The places that one place of the result adds up: those from `start` on, one for each weight.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Span {
-    pub(super) start: usize,
-    pub(super) weights: Vec<f32>,
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) weights: Vec<f32>,
 }
 
 impl Line {
