@@ -1,0 +1,86 @@
+//! [`by_name`]: a record becomes a struct whose fields have the names of the header.
+
+use std::marker::PhantomData;
+
+use serde::de::DeserializeOwned;
+
+use super::columns::CsvColumns;
+use super::fields::Fields;
+use crate::error::{Error, Result, message};
+
+/// Columns that become the fields of a struct: [`by_name`].
+#[derive(Debug)]
+pub struct ByName<T>(PhantomData<fn() -> T>);
+
+impl<T> Clone for ByName<T> {
+    fn clone(&self) -> Self {
+        ByName(PhantomData)
+    }
+}
+
+/// Columns that become the fields of a struct which derives serde's `Deserialize`. The file has a header, in any order; columns
+/// that the struct lacks are left alone; an `Option` takes an empty field.
+///
+/// ```
+/// use serde::Deserialize;
+/// use wgrad::data::csv::{CsvOptions, CsvReader, by_name};
+/// #[derive(Deserialize, Debug, PartialEq)]
+/// struct Pet {
+///     name: String,
+///     age: Option<f32>,
+/// }
+/// let text = "age,colour,name\n2.5,black,Tom\n,white,Ann\n";
+/// let options = CsvOptions::new().header(true);
+/// let pets = CsvReader::new(text.as_bytes(), "pets.csv", by_name::<Pet>(), options)?;
+/// let pets = pets.collect::<Result<Vec<Pet>, _>>()?;
+/// assert_eq!(pets[0], Pet { name: "Tom".into(), age: Some(2.5) });
+/// assert_eq!(pets[1], Pet { name: "Ann".into(), age: None });
+/// # Ok::<(), wgrad::Error>(())
+/// ```
+pub fn by_name<T: DeserializeOwned + 'static>() -> ByName<T> {
+    ByName(PhantomData)
+}
+
+impl<T: DeserializeOwned + 'static> CsvColumns for ByName<T> {
+    type Row = T;
+
+    fn count(&self) -> Option<usize> {
+        None
+    }
+
+    fn row(&self, fields: &Fields<'_>) -> Result<T> {
+        let header = fields.header.unwrap_or_default();
+        let names = fields.columns.iter().filter_map(|column| header.get(*column));
+        let names: csv::ByteRecord = names.map(String::as_bytes).collect();
+        // What means an empty field is an empty field to serde.
+        let texts = fields.fields.iter().map(|field| match *field {
+            field if field == fields.na_value.as_bytes() => &[][..],
+            field => field,
+        });
+        let record: csv::ByteRecord = texts.collect();
+        record.deserialize(Some(&names)).map_err(|error| {
+            let csv::ErrorKind::Deserialize { err, .. } = error.kind() else {
+                let (name, line) = (fields.name.display(), fields.line);
+                return Error::Data(message!("{name}, line {line}: {error}."));
+            };
+            let why = err.kind();
+            match err.field() {
+                Some(i) => {
+                    let i = usize::try_from(i).unwrap_or(usize::MAX);
+                    let (at, found) = (fields.at(i), fields.quoted(i));
+                    Error::Data(message!(
+                        "{at} is {found}, of which {} cannot be made: {why}.",
+                        std::any::type_name::<T>()
+                    ))
+                }
+                None => {
+                    let (name, line) = (fields.name.display(), fields.line);
+                    Error::Data(message!(
+                        "{name}, line {line}: {} cannot be made of the columns {header:?}: {why}.",
+                        std::any::type_name::<T>()
+                    ))
+                }
+            }
+        })
+    }
+}

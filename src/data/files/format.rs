@@ -1,0 +1,65 @@
+//! [`FileFormat`]: what the elements of a file are.
+
+use std::path::{Path, PathBuf};
+
+use super::input::{CompressionType, Input, Place, open};
+use crate::data::item::Item;
+use crate::error::Result;
+
+/// What the elements of a file are and how they are read.
+pub trait FileFormat: Clone + Send + Sync + 'static {
+    /// An element.
+    type Item: Item;
+
+    /// The source's name in errors and saved iterators.
+    #[doc(hidden)]
+    const NAME: &'static str;
+
+    /// Refuses what no file can be read with.
+    #[doc(hidden)]
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    #[doc(hidden)]
+    fn records(&self, file: &OneFile, place: Place) -> Result<Box<dyn Records<Self::Item>>>;
+}
+
+/// The elements of one file.
+pub trait Records<T>: Iterator<Item = Result<T>> + Send {
+    /// Where the next element begins; none if the file can give no more.
+    #[doc(hidden)]
+    fn place(&self) -> Option<Place>;
+}
+
+/// A file that is about to be read.
+#[derive(Debug, Clone)]
+pub struct OneFile {
+    pub(crate) path: PathBuf,
+    pub(crate) packed: CompressionType,
+    buffer: usize,
+}
+
+impl OneFile {
+    /// The unpacked bytes from `byte` on.
+    pub(crate) fn open(&self, byte: u64) -> Result<Input> {
+        open(&self.path, self.packed, self.buffer, byte)
+    }
+}
+
+/// How files are read.
+#[derive(Debug, Clone)]
+pub(super) struct Reading<F> {
+    pub(super) format: F,
+    pub(super) packed: CompressionType,
+    pub(super) buffer: usize,
+}
+
+impl<F: FileFormat> Reading<F> {
+    /// The elements of the file at `path`, from `place` on.
+    pub(super) fn records(&self, path: &Path, place: Place) -> Result<Box<dyn Records<F::Item>>> {
+        let path = path.to_path_buf();
+        let file = OneFile { path, packed: self.packed, buffer: self.buffer };
+        self.format.records(&file, place)
+    }
+}

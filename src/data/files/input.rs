@@ -1,0 +1,204 @@
+//! Opens a file whose records are read one after the other, unpacked on the way, from any byte on.
+//!
+//! Readers of records work on any [`BufRead`]; what went wrong beneath them they say by [`unreadable`].
+
+use std::io::{self, BufRead, Read};
+use std::path::Path;
+
+use crate::error::{Error, Result, message};
+
+/// How a file is packed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CompressionType {
+    /// Not at all.
+    #[default]
+    None,
+    /// As `gzip` does it; needs the feature `gzip`.
+    Gzip,
+    /// As zlib does it; needs the feature `gzip`.
+    Zlib,
+}
+
+/// A place between two records: where a reader goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Bytes of the unpacked file in front of it.
+    pub(crate) byte: u64,
+    /// Records or lines in front of it.
+    pub(crate) record: u64,
+}
+
+/// What readers read from.
+pub type Input = Box<dyn BufRead + Send>;
+
+/// The file at `path`, from this byte of its unpacked contents on.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn open(
+    path: &Path,
+    packed: CompressionType,
+    buffer: usize,
+    byte: u64,
+) -> Result<Input> {
+    use std::fs::File;
+    use std::io::{BufReader, Seek, SeekFrom};
+
+    let system = |error| Error::io(path, error);
+    crate::files::look(path).map_err(system)?;
+    let mut file = File::open(path).map_err(system)?;
+    if packed == CompressionType::None {
+        let length = file.metadata().map_err(system)?.len();
+        if byte > length {
+            return Err(shrunk(path, byte, length));
+        }
+        file.seek(SeekFrom::Start(byte)).map_err(system)?;
+        return Ok(Box::new(BufReader::with_capacity(buffer, file)));
+    }
+    let mut input = unpack(BufReader::with_capacity(buffer, file), packed, path)?;
+    let skipped = io::copy(&mut (&mut input).take(byte), &mut io::sink());
+    let skipped = skipped.map_err(|error| unreadable(path, error))?;
+    if skipped < byte {
+        return Err(shrunk(path, byte, skipped));
+    }
+    Ok(input)
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn shrunk(path: &Path, byte: u64, length: u64) -> Error {
+    Error::Data(message!(
+        "{}: the saved iterator was at byte {byte}, and the file has {length} bytes now. Begin a new \
+         pass, or bring the file back.",
+        path.display()
+    ))
+}
+
+/// The bytes of a packed file.
+#[cfg(feature = "gzip")]
+pub(crate) fn unpack(
+    from: impl BufRead + Send + 'static,
+    packed: CompressionType,
+    _name: &Path,
+) -> Result<Input> {
+    use std::io::BufReader;
+    Ok(match packed {
+        CompressionType::None => Box::new(from),
+        CompressionType::Gzip => {
+            let decoder = flate2::bufread::MultiGzDecoder::new(from);
+            Box::new(BufReader::new(Worded { from: decoder, format: "GZIP" }))
+        }
+        CompressionType::Zlib => {
+            let decoder = Zlib { from, state: flate2::Decompress::new(true), ended: false };
+            Box::new(BufReader::new(Worded { from: decoder, format: "ZLIB" }))
+        }
+    })
+}
+
+/// The bytes of a packed file.
+#[cfg(not(feature = "gzip"))]
+pub(crate) fn unpack(
+    from: impl BufRead + Send + 'static,
+    packed: CompressionType,
+    name: &Path,
+) -> Result<Input> {
+    match packed {
+        CompressionType::None => Ok(Box::new(from)),
+        _ => Err(Error::Data(message!(
+            "{}: the file is packed ({packed:?}), and wgrad was built without gzip. Build with the \
+             feature \"gzip\".",
+            name.display()
+        ))),
+    }
+}
+
+/// Says in words what a decoder refuses.
+#[cfg(feature = "gzip")]
+struct Worded<R> {
+    from: R,
+    format: &'static str,
+}
+
+#[cfg(feature = "gzip")]
+impl<R: Read> Read for Worded<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.from.read(into).map_err(|error| {
+            let what = match error.kind() {
+                io::ErrorKind::UnexpectedEof => "end too early",
+                io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => "are corrupt",
+                _ => return error,
+            };
+            let words = format!(
+                "the {} data {what} ({error}). Check compression_type, and whether the file is \
+                 complete.",
+                self.format
+            );
+            io::Error::new(error.kind(), words)
+        })
+    }
+}
+
+/// Unpacks zlib data, and refuses what ends too early or goes on behind the end, which `flate2`'s own reader takes.
+#[cfg(feature = "gzip")]
+struct Zlib<R> {
+    from: R,
+    state: flate2::Decompress,
+    ended: bool,
+}
+
+#[cfg(feature = "gzip")]
+impl<R: BufRead> Read for Zlib<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        use flate2::{FlushDecompress, Status};
+        if into.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            let input = self.from.fill_buf()?;
+            if self.ended {
+                return match input.len() {
+                    0 => Ok(0),
+                    _ => Err(io::Error::new(io::ErrorKind::InvalidData, "bytes follow their end")),
+                };
+            }
+            let at_end = input.is_empty();
+            let (read, written) = (self.state.total_in(), self.state.total_out());
+            let status = self.state.decompress(input, into, FlushDecompress::None);
+            let status = status.map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
+            let read = (self.state.total_in() - read) as usize;
+            let written = (self.state.total_out() - written) as usize;
+            self.from.consume(read);
+            self.ended = status == Status::StreamEnd;
+            if written > 0 {
+                return Ok(written);
+            }
+            if at_end && !self.ended {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if read == 0 && !self.ended {
+                let words = "the decoder takes no more bytes";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, words));
+            }
+        }
+    }
+}
+
+/// The error of reading the file `name`: its contents, if a decoder refused them, else the system.
+pub(crate) fn unreadable(name: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
+            Error::Data(message!("{}: {error}", name.display()))
+        }
+        _ => Error::io(name, error),
+    }
+}
+
+/// Appends the next `count` bytes, or fewer if the input ends before. Memory grows with the bytes that arrive, not with `count`.
+pub(crate) fn read_up_to(
+    from: &mut impl Read,
+    count: u64,
+    into: &mut Vec<u8>,
+) -> io::Result<usize> {
+    /// So much is set aside at once, for records that are not large.
+    const AT_ONCE: u64 = 64 << 10;
+    into.reserve(count.min(AT_ONCE) as usize);
+    from.take(count).read_to_end(into)
+}

@@ -1,0 +1,173 @@
+//! [`Turns`]: an element of each of several files in turn, read ahead on the pool's threads.
+//!
+//! The turns are those of `interleave`: a file that has ended leaves its place to the next file when its turn comes again.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use super::format::{FileFormat, Reading, Records};
+use super::input::Place;
+use crate::data::codec::{Reader, Writer};
+use crate::data::item::Item;
+use crate::data::node::{BoxStream, Pass, Stream, expect_name, write_name};
+use crate::data::pool::{Jobs, guarded};
+use crate::error::{Error, Result, message};
+
+/// A thread reads so many elements of a file before it looks for other work.
+const AT_ONCE: usize = 16;
+
+pub(super) struct Turns<F: FileFormat> {
+    of: Reading<F>,
+    files: BoxStream<PathBuf>,
+    pass: Pass,
+    /// The most files that are open; as many as there are once no more come.
+    width: usize,
+    open: Vec<Option<Ahead<F::Item>>>,
+    /// Whose turn it is: one of `open`, or the place behind it.
+    turn: usize,
+}
+
+impl<F: FileFormat> Turns<F> {
+    pub(super) fn new(of: Reading<F>, width: usize, files: BoxStream<PathBuf>, pass: Pass) -> Self {
+        Turns { of, files, pass, width, open: Vec::new(), turn: 0 }
+    }
+
+    fn ahead(&self, path: PathBuf, place: Place) -> Result<Ahead<F::Item>> {
+        let records = self.of.records(&path, place)?;
+        Ok(Ahead::new(path, records))
+    }
+}
+
+impl<F: FileFormat> Stream<F::Item> for Turns<F> {
+    fn next(&mut self) -> Option<Result<F::Item>> {
+        // The turns that were over at once, one after another.
+        let mut idle = 0;
+        while idle <= self.width && !self.pass.stopped() {
+            if self.open.get(self.turn).is_none_or(Option::is_none) {
+                match self.files.next() {
+                    Some(Ok(path)) => match self.ahead(path, Place::default()) {
+                        Ok(ahead) if self.turn == self.open.len() => self.open.push(Some(ahead)),
+                        Ok(ahead) => self.open[self.turn] = Some(ahead),
+                        Err(error) => return Some(Err(error)),
+                    },
+                    Some(Err(error)) => return Some(Err(error)),
+                    None => {
+                        self.width = self.open.len();
+                        if self.width == 0 {
+                            return None;
+                        }
+                    }
+                }
+            }
+            let turn = self.turn % self.width;
+            self.turn = (turn + 1) % self.width;
+            let Some(Some(ahead)) = self.open.get_mut(turn) else {
+                idle += 1;
+                continue;
+            };
+            if let Some(record) = ahead.next() {
+                return Some(record);
+            }
+            self.open[turn] = None;
+            idle = 0;
+        }
+        None
+    }
+
+    fn save(&mut self, out: &mut Writer) -> Result<()> {
+        write_name(F::NAME, out);
+        out.number(self.width as u64);
+        out.number(self.turn as u64);
+        out.number(self.open.len() as u64);
+        for ahead in &self.open {
+            let place = ahead.as_ref().and_then(|ahead| Some((&ahead.path, ahead.place?)));
+            out.flag(place.is_some());
+            if let Some((path, place)) = place {
+                path.write(out)?;
+                out.number(place.byte);
+                out.number(place.record);
+            }
+        }
+        self.files.save(out)
+    }
+
+    fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
+        expect_name(F::NAME, from)?;
+        let number =
+            |from: &mut Reader<'_>| from.number().map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let (width, turn, count) = (number(from)?, number(from)?, from.count(1)?);
+        if width > self.width || count > width || turn > count {
+            return Err(Error::Data(message!(
+                "resume: the state was saved by a dataset that reads {width} files in turns, of which {count} were open, and \
+                 this one reads {}. Resume with the dataset that the iterator came from.",
+                self.width
+            )));
+        }
+        self.open.clear();
+        for _ in 0..count {
+            let ahead = match from.flag()? {
+                false => None,
+                true => {
+                    let path = PathBuf::read(from)?;
+                    let place = Place { byte: from.number()?, record: from.number()? };
+                    Some(self.ahead(path, place)?)
+                }
+            };
+            self.open.push(ahead);
+        }
+        (self.width, self.turn) = (width.max(1), turn);
+        self.files.restore(from)
+    }
+}
+
+/// An element, and where the next one begins.
+type Read<T> = (Result<T>, Option<Place>);
+
+/// A file, some of whose elements are read before they are asked for.
+struct Ahead<T> {
+    path: PathBuf,
+    /// Gives the reader back with what it has read.
+    jobs: Jobs<Result<(Box<dyn Records<T>>, Vec<Read<T>>)>>,
+    read: VecDeque<Read<T>>,
+    /// Behind the last element that was given; none if no more can follow.
+    place: Option<Place>,
+}
+
+impl<T: Item> Ahead<T> {
+    fn new(path: PathBuf, records: Box<dyn Records<T>>) -> Self {
+        let place = records.place();
+        let ahead = Ahead { path, jobs: Jobs::new(), read: VecDeque::new(), place };
+        ahead.go_on(records);
+        ahead
+    }
+
+    fn go_on(&self, mut records: Box<dyn Records<T>>) {
+        self.jobs.push(move || {
+            guarded("read", move || {
+                let next = |_| records.next().map(|record| (record, records.place()));
+                let read: Vec<Read<T>> = (0..AT_ONCE).map_while(next).collect();
+                Ok((records, read))
+            })
+        });
+    }
+
+    fn next(&mut self) -> Option<Result<T>> {
+        if self.read.is_empty() {
+            match self.jobs.pop(true)? {
+                Ok((records, read)) => {
+                    self.read.extend(read);
+                    if !self.read.is_empty() {
+                        self.go_on(records);
+                    }
+                }
+                Err(error) => {
+                    self.place = None;
+                    return Some(Err(error));
+                }
+            }
+        }
+        let (record, place) = self.read.pop_front()?;
+        self.place = place;
+        Some(record)
+    }
+}

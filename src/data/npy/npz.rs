@@ -1,0 +1,124 @@
+//! `.npz` files: ZIP archives with a `.npy` file for each array.
+
+use std::collections::BTreeMap;
+use std::io::{self, Cursor, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+use super::array::NpyArray;
+use crate::data::files::input::unreadable;
+use crate::error::{Error, Result, message};
+
+/// Reads the `.npz` file at `path`: its arrays by their names (`numpy.load`).
+///
+/// # Errors
+/// [`Error::Io`] if the file cannot be read, [`Error::Data`] as for [`parse_npz`].
+#[cfg(not(target_family = "wasm"))]
+pub fn load_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, NpyArray>> {
+    let path = path.as_ref();
+    let system = |error| Error::io(path, error);
+    crate::files::look(path).map_err(system)?;
+    let file = std::fs::File::open(path).map_err(system)?;
+    arrays(io::BufReader::new(file), path)
+}
+
+/// Reads a `.npz` file that is in memory; `name` is for messages.
+///
+/// ```
+/// use wgrad::data::npy::{parse_npz, write_npz};
+/// let arrays = [("x", ndarray::array![1.0f32, 2.0].into()), ("y", ndarray::array![3u8].into())];
+/// let bytes = write_npz(arrays, true)?;
+/// let mut arrays = parse_npz(&bytes, "memory")?;
+/// let x = arrays.remove("x").expect("it was written").into_array::<f32>()?;
+/// assert_eq!(x, ndarray::array![1.0, 2.0].into_dyn());
+/// # Ok::<(), wgrad::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Data`] if the bytes are no archive, or hold what is no array that [`NpyArray::parse`] reads.
+pub fn parse_npz(bytes: &[u8], name: impl AsRef<Path>) -> Result<BTreeMap<String, NpyArray>> {
+    arrays(Cursor::new(bytes), name.as_ref())
+}
+
+fn arrays(from: impl Read + Seek, name: &Path) -> Result<BTreeMap<String, NpyArray>> {
+    let mut archive = ZipArchive::new(from).map_err(|error| no_archive(name, error))?;
+    let mut arrays = BTreeMap::new();
+    for i in 0..archive.len() {
+        let member = archive.by_index(i).map_err(|error| no_archive(name, error))?;
+        let inside = member.name().to_string();
+        // For messages: the archive, and what is in it.
+        let place = PathBuf::from(format!("{}[{inside}]", name.display()));
+        let called = inside.strip_suffix(".npy").unwrap_or(&inside);
+        let array = NpyArray::read(io::BufReader::new(member), &place)?;
+        if arrays.insert(called.to_string(), array).is_some() {
+            return Err(Error::Data(message!(
+                "{}: the archive has two arrays \"{called}\". Write it anew.",
+                name.display()
+            )));
+        }
+    }
+    Ok(arrays)
+}
+
+fn no_archive(name: &Path, error: ZipError) -> Error {
+    match error {
+        ZipError::Io(error) => unreadable(name, error),
+        error => Error::Data(message!(
+            "{}: the file is no .npz archive that can be read ({error}). Check that it is the right file.",
+            name.display()
+        )),
+    }
+}
+
+/// Writes arrays as the `.npz` file at `path` (`numpy.savez`).
+///
+/// # Errors
+/// [`Error::Io`] if the file cannot be written; [`Error::Data`] if two arrays have one name.
+#[cfg(not(target_family = "wasm"))]
+pub fn savez<N: AsRef<str>>(
+    path: impl AsRef<Path>,
+    arrays: impl IntoIterator<Item = (N, NpyArray)>,
+) -> Result<()> {
+    save(path.as_ref(), &write_npz(arrays, false)?)
+}
+
+/// Writes arrays as the `.npz` file at `path`, packed (`numpy.savez_compressed`).
+///
+/// # Errors
+/// As [`savez`].
+#[cfg(not(target_family = "wasm"))]
+pub fn savez_compressed<N: AsRef<str>>(
+    path: impl AsRef<Path>,
+    arrays: impl IntoIterator<Item = (N, NpyArray)>,
+) -> Result<()> {
+    save(path.as_ref(), &write_npz(arrays, true)?)
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+    let written = crate::files::replace(path, |file| file.write_all(bytes));
+    written.map_err(|error| Error::io(path, error))
+}
+
+/// The bytes of a `.npz` file with these arrays, packed or not.
+///
+/// # Errors
+/// [`Error::Data`] if two arrays have one name.
+pub fn write_npz<N: AsRef<str>>(
+    arrays: impl IntoIterator<Item = (N, NpyArray)>,
+    packed: bool,
+) -> Result<Vec<u8>> {
+    let failed = |error: ZipError| Error::Data(message!("npz: {error}."));
+    let method = if packed { CompressionMethod::Deflated } else { CompressionMethod::Stored };
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, array) in arrays {
+        // A size that is not known before it is written: 64 bits are left for it, as NumPy does.
+        let options = SimpleFileOptions::default().compression_method(method).large_file(true);
+        archive.start_file(format!("{}.npy", name.as_ref()), options).map_err(failed)?;
+        array.write(&mut archive).map_err(|error| failed(error.into()))?;
+    }
+    archive.finish().map(Cursor::into_inner).map_err(failed)
+}

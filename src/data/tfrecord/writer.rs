@@ -1,0 +1,192 @@
+//! [`TfRecordWriter`]: writes a TFRecord file.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::masked_crc32c;
+use crate::data::files::input::CompressionType;
+use crate::error::{Error, Result, message};
+use crate::options::options;
+
+options! {
+    /// How a TFRecord file is written.
+    #[derive(Debug, Clone, Copy)]
+    pub struct TfRecordOptions {
+        /// How the file is packed.
+        compression_type: CompressionType = CompressionType::None,
+        /// From 0, which only wraps, to 9, which is slow and small.
+        compression_level: u32 = 6,
+    }
+}
+
+/// Writes records that TensorFlow and [`TfRecordReader`](super::TfRecordReader) read.
+///
+/// Call [`close`](Self::close) at the end: a writer that is dropped writes what it has, and cannot say that it failed.
+///
+/// ```
+/// use wgrad::data::CompressionType;
+/// use wgrad::data::tfrecord::{TfRecordOptions, TfRecordWriter};
+/// let path = std::env::temp_dir().join(format!("wgrad-writer-{}.tfrecord", std::process::id()));
+/// let options = TfRecordOptions::new().compression_type(CompressionType::Gzip);
+/// let mut writer = TfRecordWriter::create_with(&path, options)?;
+/// for i in 0..10 {
+///     writer.write(format!("record {i}"))?;
+/// }
+/// writer.close()?;
+/// # std::fs::remove_file(&path).expect("it was written");
+/// # Ok::<(), wgrad::Error>(())
+/// ```
+pub struct TfRecordWriter<W: Write> {
+    to: Sink<W>,
+    name: PathBuf,
+}
+
+/// The unpacked bytes go in here.
+enum Sink<W: Write> {
+    Plain(BufWriter<W>),
+    #[cfg(feature = "gzip")]
+    Gzip(BufWriter<flate2::write::GzEncoder<W>>),
+    #[cfg(feature = "gzip")]
+    Zlib(BufWriter<flate2::write::ZlibEncoder<W>>),
+}
+
+#[cfg(not(target_family = "wasm"))]
+impl TfRecordWriter<std::fs::File> {
+    /// Writes the file at `path`, in place of one that is there.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be made.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        TfRecordWriter::create_with(path, TfRecordOptions::new())
+    }
+
+    /// Writes the file at `path`, packed as `options` say.
+    ///
+    /// # Errors
+    /// As [`TfRecordWriter::create`], and [`Error::Data`] as for [`TfRecordWriter::new_with`].
+    pub fn create_with(path: impl AsRef<Path>, options: TfRecordOptions) -> Result<Self> {
+        let path = path.as_ref();
+        check(path, options)?;
+        match crate::files::look(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io(path, error));
+            }
+            _ => {}
+        }
+        let file = std::fs::File::create(path).map_err(|error| Error::io(path, error))?;
+        TfRecordWriter::new_with(file, path, options)
+    }
+}
+
+impl<W: Write> TfRecordWriter<W> {
+    /// Writes to any [`Write`]; `name` is for messages.
+    pub fn new(to: W, name: impl AsRef<Path>) -> Self {
+        let name = name.as_ref().to_path_buf();
+        TfRecordWriter { to: Sink::Plain(BufWriter::new(to)), name }
+    }
+
+    /// Writes to any [`Write`], packed as `options` say.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the level is above 9, or the file is to be packed and the feature `gzip` is off.
+    pub fn new_with(to: W, name: impl AsRef<Path>, options: TfRecordOptions) -> Result<Self> {
+        let name = name.as_ref().to_path_buf();
+        check(&name, options)?;
+        Ok(TfRecordWriter { to: Sink::of(to, options), name })
+    }
+
+    /// Appends a record.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the system refuses to write.
+    pub fn write(&mut self, record: impl AsRef<[u8]>) -> Result<()> {
+        let record = record.as_ref();
+        let length = (record.len() as u64).to_le_bytes();
+        let parts = [
+            &length[..],
+            &masked_crc32c(&length).to_le_bytes(),
+            record,
+            &masked_crc32c(record).to_le_bytes(),
+        ];
+        let to: &mut dyn Write = self.to.inside();
+        let written = parts.iter().try_for_each(|part| to.write_all(part));
+        written.map_err(|error| Error::io(&self.name, error))
+    }
+
+    /// Hands on what was written so far.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the system refuses to write.
+    pub fn flush(&mut self) -> Result<()> {
+        self.to.inside().flush().map_err(|error| Error::io(&self.name, error))
+    }
+
+    /// Writes what is left, and gives back what was written to.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the system refuses to write.
+    pub fn close(self) -> Result<W> {
+        let written = self.to.close().and_then(|mut to| to.flush().map(|()| to));
+        written.map_err(|error| Error::io(&self.name, error))
+    }
+}
+
+impl<W: Write> Sink<W> {
+    #[cfg(feature = "gzip")]
+    fn of(to: W, options: TfRecordOptions) -> Self {
+        let level = flate2::Compression::new(options.compression_level);
+        // Small parts are gathered before they are packed.
+        match options.compression_type {
+            CompressionType::None => Sink::Plain(BufWriter::new(to)),
+            CompressionType::Gzip => {
+                Sink::Gzip(BufWriter::new(flate2::write::GzEncoder::new(to, level)))
+            }
+            CompressionType::Zlib => {
+                Sink::Zlib(BufWriter::new(flate2::write::ZlibEncoder::new(to, level)))
+            }
+        }
+    }
+
+    #[cfg(not(feature = "gzip"))]
+    fn of(to: W, _: TfRecordOptions) -> Self {
+        Sink::Plain(BufWriter::new(to))
+    }
+
+    fn inside(&mut self) -> &mut dyn Write {
+        match self {
+            Sink::Plain(to) => to,
+            #[cfg(feature = "gzip")]
+            Sink::Gzip(to) => to,
+            #[cfg(feature = "gzip")]
+            Sink::Zlib(to) => to,
+        }
+    }
+
+    fn close(self) -> io::Result<W> {
+        match self {
+            Sink::Plain(to) => Ok(to.into_inner()?),
+            #[cfg(feature = "gzip")]
+            Sink::Gzip(to) => to.into_inner()?.finish(),
+            #[cfg(feature = "gzip")]
+            Sink::Zlib(to) => to.into_inner()?.finish(),
+        }
+    }
+}
+
+fn check(name: &Path, options: TfRecordOptions) -> Result<()> {
+    let name = name.display();
+    if options.compression_level > 9 {
+        return Err(Error::Data(message!(
+            "{name}: compression_level is {}, and levels go from 0 to 9.",
+            options.compression_level
+        )));
+    }
+    if cfg!(not(feature = "gzip")) && options.compression_type != CompressionType::None {
+        return Err(Error::Data(message!(
+            "{name}: the file is to be packed ({:?}), and wgrad was built without gzip. Build with the \
+             feature \"gzip\".",
+            options.compression_type
+        )));
+    }
+    Ok(())
+}
