@@ -129,6 +129,13 @@ pub enum Scalar {
     Bool(bool),
 }
 
+impl Default for Scalar {
+    /// The whole number 0.
+    fn default() -> Self {
+        Scalar::Int(0)
+    }
+}
+
 impl Scalar {
     /// The number's dtype where there is no tensor to take one from.
     pub(crate) fn default_dtype(self) -> DType {

@@ -2,22 +2,22 @@
 
 /// Makes a struct of options: `Default`, `new`, and for each field a method that sets it.
 macro_rules! options {
-    ($(#[$doc:meta])* pub struct $name:ident {
+    ($(#[$doc:meta])* pub struct $name:ident $(<$item:ident: $bound:path>)? {
         $($(#[$field_doc:meta])* $field:ident: $type:ty $(as $argument:ty)? = $default:expr,)*
     }) => {
         $(#[$doc])*
         #[non_exhaustive]
-        pub struct $name {
+        pub struct $name $(<$item: $bound>)? {
             $($(#[$field_doc])* pub $field: $type,)*
         }
 
-        impl Default for $name {
+        impl $(<$item: $bound>)? Default for $name $(<$item>)? {
             fn default() -> Self {
                 $name { $($field: $default,)* }
             }
         }
 
-        impl $name {
+        impl $(<$item: $bound>)? $name $(<$item>)? {
             /// The defaults.
             pub fn new() -> Self {
                 $name::default()

@@ -1,33 +1,14 @@
 //! Datasets as a user sees them: passes, errors among the elements, saved iterators, threads that end.
 
+#[path = "support/datasets.rs"]
+mod datasets;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wgrad::data::{
-    self, AUTOTUNE, BatchOptions, Cardinality, Dataset, Item, MapOptions, ShuffleOptions,
-};
+use datasets::{all, resumes};
+use wgrad::data::{self, AUTOTUNE, BatchOptions, Cardinality, Dataset, MapOptions, ShuffleOptions};
 use wgrad::{DType, Error, Result, Tensor};
-
-fn all<T: Item>(dataset: &Dataset<T>) -> Vec<T> {
-    dataset.iter().collect::<Result<_>>().unwrap()
-}
-
-/// Whether a pass that is saved after each number of elements goes on with the same ones.
-fn resumes<T: Item + PartialEq + std::fmt::Debug>(make: impl Fn() -> Dataset<T>) {
-    let expected = all(&make());
-    for given in 0..=expected.len() {
-        let mut iter = make().iter();
-        assert_eq!(
-            iter.by_ref().take(given).collect::<Result<Vec<T>>>().unwrap(),
-            expected[..given]
-        );
-        let state = iter.save().unwrap();
-        let rest: Vec<T> = iter.collect::<Result<_>>().unwrap();
-        assert_eq!(rest, expected[given..], "saving changed the pass");
-        let again: Vec<T> = make().resume(&state).unwrap().collect::<Result<_>>().unwrap();
-        assert_eq!(again, expected[given..], "after {given} of {}", expected.len());
-    }
-}
 
 #[test]
 fn a_saved_pass_goes_on_value_for_value() {

@@ -109,6 +109,14 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// A number, for this machine; one beyond its range becomes the largest.
+    ///
+    /// # Errors
+    /// As [`Reader::raw`].
+    pub fn size(&mut self) -> Result<usize> {
+        Ok(usize::try_from(self.number()?).unwrap_or(usize::MAX))
+    }
+
     /// A number of things, each of which takes `bytes` bytes or more of what follows.
     ///
     /// # Errors

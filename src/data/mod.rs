@@ -44,14 +44,45 @@ pub use files::{
 pub use files::{
     FileDataset, FixedLengthRecordDataset, IntoFiles, ListFilesOptions, TextLineDataset,
 };
-pub use item::{IntoItem, Item, ItemSpec, Scalar};
+pub use item::{IntoItem, Item, ItemSpec, PadTo, PaddedShapes, Scalar, same_rows};
 pub use iterator::{DatasetIter, IteratorState};
 pub(crate) use model_data::{Arrays, BatchSource, Batches, Kind};
 pub use model_data::{IntoModelData, ModelData};
-pub use sources::{TensorSlices, range};
-pub use stages::{BatchOptions, MapOptions, ShuffleOptions, ToTensors};
+pub use sources::{RandomOptions, TensorSlices, random, range};
+pub use stages::{
+    BatchOptions, BucketOptions, ChooseOptions, IgnoreErrorsOptions, InterleaveOptions,
+    IntoDataset, MapOptions, PaddedBatchOptions, RaggedItem, SampleOptions, ShuffleOptions,
+    ToTensors, Window, WindowOptions, ZipDatasets, choose_from_datasets, choose_from_datasets_with,
+    sample_from_datasets, sample_from_datasets_with, zip,
+};
 #[cfg(all(feature = "tfrecord", not(target_family = "wasm")))]
 pub use tfrecord::TfRecordDataset;
+
+/// Derives [`Item`](trait@Item) for a struct of elements.
+///
+/// A struct `Pet` gets two beside it, with the same names of fields and the same visibility: `PetBatch` holds a batch of each field, and
+/// `PetPadding` what [`Dataset::padded_batch_with`] fills each up with. `#[item(crate = path)]` says where `wgrad` is, if not at `::wgrad`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::data::{Dataset, Item};
+///
+/// #[derive(Clone, Item)]
+/// struct Pet {
+///     age: f32,
+///     name: String,
+/// }
+///
+/// let pets = vec![Pet { age: 3.0, name: "Rex".into() }, Pet { age: 1.5, name: "Mia".into() }];
+/// let pets = Dataset::from_tensor_slices(pets)?;
+/// assert_eq!(pets.element_spec().to_string(), "Pet { age: f32, name: string }");
+/// let batch: PetBatch = pets.batch(2)?.iter().next().expect("one batch")?;
+/// assert_eq!(batch.age.sum(), 4.5);
+/// assert_eq!(batch.name[1], "Mia");
+/// # Ok(())
+/// # }
+/// ```
+pub use wgrad_derive::Item;
 
 /// Lets the dataset choose how much runs at the same time, or ahead (`tf.data.AUTOTUNE`).
 pub const AUTOTUNE: usize = usize::MAX;

@@ -1,8 +1,8 @@
 //! Arrays on the host as elements: scalars, `ndarray` arrays, `Vec`, `[_; N]`.
 
-use ndarray::{Array, ArrayD, Axis, Dimension, IxDyn};
+use ndarray::{Array, ArrayD, ArrayViewD, Axis, Dimension, IxDyn, Slice, aview1};
 
-use super::{Item, ItemSpec, Scalar};
+use super::{Item, ItemSpec, PadTo, Scalar};
 use crate::data::codec::{Reader, Writer};
 use crate::error::{Error, Result, message};
 
@@ -39,7 +39,7 @@ fn read_values<A: Scalar>(from: &mut Reader<'_>) -> Result<(Vec<usize>, Vec<A>)>
     let rank = from.count(8)?;
     let mut shape = Vec::with_capacity(rank);
     for _ in 0..rank {
-        let size = usize::try_from(from.number()?).unwrap_or(usize::MAX);
+        let size = from.size()?;
         shape.push(size);
     }
     let count = shape.iter().try_fold(1usize, |count, size| count.checked_mul(*size));
@@ -76,8 +76,34 @@ fn stack<'a, A: Scalar>(
     array(&shape, all)
 }
 
+/// Puts arrays together, each filled up with `padding`.
+fn pad<A: Scalar>(
+    items: Vec<ArrayViewD<'_, A>>,
+    to: &mut PadTo<'_>,
+    padding: &A,
+) -> Result<ArrayD<A>> {
+    let shapes: Vec<&[usize]> = items.iter().map(|item| item.shape()).collect();
+    let mut shape = to.shape(&shapes)?;
+    shape.insert(0, items.len());
+    let size = shape.iter().try_fold(1usize, |size, axis| size.checked_mul(*axis));
+    let mut values = Vec::new();
+    if size.is_none_or(|size| values.try_reserve_exact(size).is_err()) {
+        return Err(Error::Shape(message!(
+            "padded_batch: a batch of {shape:?} does not fit in memory."
+        )));
+    }
+    values.resize(size.unwrap_or(0), padding.clone());
+    let mut batch = array(&shape, values)?;
+    for (mut row, item) in batch.outer_iter_mut().zip(items) {
+        let mut room = row.slice_each_axis_mut(|axis| Slice::from(..item.len_of(axis.axis)));
+        room.assign(&item);
+    }
+    Ok(batch)
+}
+
 impl<A: Scalar> Item for A {
     type Batch = ArrayD<A>;
+    type Padding = A;
 
     fn type_spec() -> ItemSpec {
         ItemSpec::array(A::NAME, &[])
@@ -89,6 +115,11 @@ impl<A: Scalar> Item for A {
 
     fn stack(items: Vec<Self>) -> Result<ArrayD<A>> {
         array(&[items.len()], items)
+    }
+
+    fn pad(items: Vec<Self>, to: &mut PadTo<'_>, _: &A) -> Result<ArrayD<A>> {
+        to.shape(&[&[]])?;
+        Self::stack(items)
     }
 
     fn rows(&self) -> Result<usize> {
@@ -111,6 +142,7 @@ impl<A: Scalar> Item for A {
 
 impl<A: Scalar, D: Dimension + 'static> Item for Array<A, D> {
     type Batch = ArrayD<A>;
+    type Padding = A;
 
     fn type_spec() -> ItemSpec {
         ItemSpec::Array { dtype: A::NAME, shape: D::NDIM.map(|rank| vec![None; rank]) }
@@ -136,6 +168,10 @@ impl<A: Scalar, D: Dimension + 'static> Item for Array<A, D> {
         }
         let shape: Vec<usize> = std::iter::once(count).chain(rows).collect();
         array(&shape, all)
+    }
+
+    fn pad(items: Vec<Self>, to: &mut PadTo<'_>, padding: &A) -> Result<ArrayD<A>> {
+        pad(items.iter().map(|item| item.view().into_dyn()).collect(), to, padding)
     }
 
     fn rows(&self) -> Result<usize> {
@@ -166,6 +202,7 @@ impl<A: Scalar, D: Dimension + 'static> Item for Array<A, D> {
 
 impl<A: Scalar> Item for Vec<A> {
     type Batch = ArrayD<A>;
+    type Padding = A;
 
     fn type_spec() -> ItemSpec {
         ItemSpec::Array { dtype: A::NAME, shape: Some(vec![None]) }
@@ -178,6 +215,10 @@ impl<A: Scalar> Item for Vec<A> {
     fn stack(items: Vec<Self>) -> Result<ArrayD<A>> {
         let lengths: Vec<[usize; 1]> = items.iter().map(|item| [item.len()]).collect();
         stack(lengths.iter().map(|length| &length[..]).zip(items))
+    }
+
+    fn pad(items: Vec<Self>, to: &mut PadTo<'_>, padding: &A) -> Result<ArrayD<A>> {
+        pad(items.iter().map(|item| aview1(item).into_dyn()).collect(), to, padding)
     }
 
     fn rows(&self) -> Result<usize> {
@@ -200,6 +241,7 @@ impl<A: Scalar> Item for Vec<A> {
 
 impl<A: Scalar, const N: usize> Item for [A; N] {
     type Batch = ArrayD<A>;
+    type Padding = A;
 
     fn type_spec() -> ItemSpec {
         ItemSpec::array(A::NAME, &[N])
@@ -211,6 +253,10 @@ impl<A: Scalar, const N: usize> Item for [A; N] {
 
     fn stack(items: Vec<Self>) -> Result<ArrayD<A>> {
         array(&[items.len(), N], items.into_iter().flatten().collect())
+    }
+
+    fn pad(items: Vec<Self>, to: &mut PadTo<'_>, padding: &A) -> Result<ArrayD<A>> {
+        pad(items.iter().map(|item| aview1(item).into_dyn()).collect(), to, padding)
     }
 
     fn rows(&self) -> Result<usize> {

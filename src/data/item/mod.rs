@@ -1,13 +1,16 @@
 //! [`Item`]: what the elements of a dataset can be.
 
 mod arrays;
+mod padding;
 mod scalar;
 mod spec;
 mod tensor;
 mod tuples;
 
+pub use padding::{PadTo, PaddedShapes};
 pub use scalar::Scalar;
 pub use spec::ItemSpec;
+pub use tuples::same_rows;
 
 use super::codec::{Reader, Writer};
 use crate::error::{Error, Result};
@@ -21,9 +24,18 @@ use crate::error::{Error, Result};
 /// - a [`Tensor`](crate::Tensor), which stays on its device.
 ///
 /// All but tensors live on the host.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no element of a dataset",
+    label = "no element of a dataset",
+    note = "elements are numbers, texts, `ndarray` arrays of them, `Vec`s, tuples, tensors, and structs with `#[derive(Item)]`"
+)]
 pub trait Item: Clone + Send + Sync + 'static {
     /// What a batch of them is: arrays with one more axis in front.
-    type Batch: Item<Batch = Self::Batch>;
+    type Batch: Item<Batch = Self::Batch, Padding = Self::Padding>;
+
+    /// What fills the room behind arrays that are shorter than their batch: a value for each array. By default 0, `false` or
+    /// an empty text.
+    type Padding: Clone + std::fmt::Debug + Default + Send + Sync + 'static;
 
     /// Whether a part of it is on a device. A thread of its own could disturb the order of the program's calls, so such
     /// elements are made by the thread that asks for them.
@@ -41,6 +53,12 @@ pub trait Item: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`Error::Shape`] if shapes differ.
     fn stack(items: Vec<Self>) -> Result<Self::Batch>;
+
+    /// Puts elements together, along a new first axis, each filled up with `padding` to the shapes of `to`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if an element does not fit.
+    fn pad(items: Vec<Self>, to: &mut PadTo<'_>, padding: &Self::Padding) -> Result<Self::Batch>;
 
     /// The number of rows along the first axis.
     ///

@@ -36,6 +36,24 @@ impl ItemSpec {
         ItemSpec::Array { dtype, shape: Some(shape.iter().map(|size| Some(*size)).collect()) }
     }
 
+    /// How many arrays there are.
+    pub(crate) fn arrays(&self) -> usize {
+        match self {
+            ItemSpec::Array { .. } => 1,
+            ItemSpec::Tuple(items) => items.iter().map(ItemSpec::arrays).sum(),
+            ItemSpec::Struct(_, fields) => fields.iter().map(|(_, item)| item.arrays()).sum(),
+        }
+    }
+
+    /// The size of the first axis, where it is known of an array.
+    pub(crate) fn rows(&self) -> Option<usize> {
+        match self {
+            ItemSpec::Array { shape, .. } => shape.as_ref()?.first().copied().flatten(),
+            ItemSpec::Tuple(items) => items.iter().find_map(ItemSpec::rows),
+            ItemSpec::Struct(_, fields) => fields.iter().find_map(|(_, item)| item.rows()),
+        }
+    }
+
     /// Each array changed by a rule.
     #[must_use]
     pub(crate) fn map(

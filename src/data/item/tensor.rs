@@ -1,14 +1,15 @@
 //! Tensors as elements: they stay on their device, and are read only to be saved.
 
-use super::{Item, ItemSpec};
+use super::{Item, ItemSpec, PadTo};
 use crate::data::codec::{Reader, Writer};
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, message};
-use crate::ops;
+use crate::ops::{self, PadMode};
 use crate::tensor::Tensor;
 
 impl Item for Tensor {
     type Batch = Tensor;
+    type Padding = Scalar;
     const ON_DEVICE: bool = true;
 
     fn type_spec() -> ItemSpec {
@@ -21,6 +22,21 @@ impl Item for Tensor {
 
     fn stack(items: Vec<Self>) -> Result<Tensor> {
         ops::stack(items, 0)
+    }
+
+    fn pad(items: Vec<Self>, to: &mut PadTo<'_>, padding: &Scalar) -> Result<Tensor> {
+        let shapes: Vec<&[usize]> = items.iter().map(|item| item.shape()).collect();
+        let shape = to.shape(&shapes)?;
+        let pad = |item: &Tensor| {
+            let room: Vec<(usize, usize)> =
+                item.shape().iter().zip(&shape).map(|(size, full)| (0, full - size)).collect();
+            let padding = match (padding, item.dtype()) {
+                (Scalar::Int(0), DType::Bool) => Scalar::Bool(false),
+                (padding, _) => *padding,
+            };
+            item.pad_with(&room, PadMode::Constant(padding))
+        };
+        ops::stack(items.iter().map(pad).collect::<Result<Vec<_>>>()?, 0)
     }
 
     fn rows(&self) -> Result<usize> {
@@ -61,7 +77,7 @@ impl Item for Tensor {
         let rank = from.count(8)?;
         let mut shape = Vec::with_capacity(rank);
         for _ in 0..rank {
-            shape.push(usize::try_from(from.number()?).unwrap_or(usize::MAX));
+            shape.push(from.size()?);
         }
         let bytes = from.block()?;
         let size = shape.iter().try_fold(dtype.size(), |product, size| product.checked_mul(*size));

@@ -1,14 +1,18 @@
 //! Tuples of elements as elements.
 
-use super::{Item, ItemSpec};
+use super::{Item, ItemSpec, PadTo};
 use crate::data::codec::{Reader, Writer};
 use crate::error::{Error, Result, message};
 
 /// The number of rows that all parts have.
-fn same_rows(counts: &[usize]) -> Result<usize> {
-    match counts.iter().all(|count| *count == counts[0]) {
-        true => Ok(counts[0]),
-        false => Err(Error::Shape(message!(
+///
+/// # Errors
+/// [`Error::Shape`] if they differ.
+#[doc(hidden)]
+pub fn same_rows(counts: &[usize]) -> Result<usize> {
+    match counts {
+        [first, rest @ ..] if rest.iter().all(|count| count == first) => Ok(*first),
+        _ => Err(Error::Shape(message!(
             "unbatch: the parts of the element differ in their first axes: {counts:?}; they count the rows and must be equal."
         ))),
     }
@@ -18,6 +22,7 @@ macro_rules! tuples {
     ($(($($item:ident $at:tt),+))*) => {$(
         impl<$($item: Item),+> Item for ($($item,)+) {
             type Batch = ($($item::Batch,)+);
+            type Padding = ($($item::Padding,)+);
             const ON_DEVICE: bool = $($item::ON_DEVICE)||+;
 
             fn type_spec() -> ItemSpec {
@@ -35,6 +40,15 @@ macro_rules! tuples {
                     $($item.push(item.$at);)+
                 }
                 Ok(($($item::stack($item)?,)+))
+            }
+
+            #[allow(non_snake_case)]
+            fn pad(items: Vec<Self>, to: &mut PadTo<'_>, padding: &Self::Padding) -> Result<Self::Batch> {
+                $(let mut $item = Vec::with_capacity(items.len());)+
+                for item in items {
+                    $($item.push(item.$at);)+
+                }
+                Ok(($($item::pad($item, to, &padding.$at)?,)+))
             }
 
             fn rows(&self) -> Result<usize> {

@@ -1,8 +1,10 @@
 //! Where elements come from.
 
 mod generator;
+mod random;
 mod range;
 mod slices;
 
+pub use random::{RandomOptions, random};
 pub use range::range;
 pub use slices::TensorSlices;

@@ -1,5 +1,7 @@
 //! `batch`: several elements as one.
 
+use std::sync::Arc;
+
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
@@ -46,35 +48,59 @@ impl<T: Item> Dataset<T> {
         batch_size: usize,
         options: BatchOptions,
     ) -> Result<Dataset<T::Batch>> {
-        if batch_size == 0 {
-            return Err(Error::Data(
-                "batch: batch_size is 0; a batch needs at least one element.".into(),
-            ));
-        }
-        let input = self.clone();
-        Ok(Dataset::new(Batch { input, size: batch_size, drop: options.drop_remainder }))
+        let drop = options.drop_remainder;
+        let spec = |spec: ItemSpec, size| spec.batched(size);
+        group("batch", self, batch_size, drop, spec, T::stack)
     }
 }
 
-struct Batch<T: Item> {
+/// A dataset of `size` elements each, which `stack` puts together; `spec` says what becomes of the elements' spec.
+pub(super) fn group<T: Item, B: Item>(
+    name: &'static str,
+    input: &Dataset<T>,
+    size: usize,
+    drop: bool,
+    spec: impl Fn(ItemSpec, Option<usize>) -> ItemSpec,
+    stack: impl Fn(Vec<T>) -> Result<B> + Send + Sync + 'static,
+) -> Result<Dataset<B>> {
+    if size == 0 {
+        return Err(Error::Data(message!(
+            "{name}: batch_size is 0; a batch needs at least one element."
+        )));
+    }
+    let whole = input.cardinality().known().is_some_and(|count| count % size == 0);
+    let spec = spec(input.element_spec(), (drop || whole).then_some(size));
+    Ok(Dataset::new(Group { name, input: input.clone(), size, drop, spec, stack: Arc::new(stack) }))
+}
+
+type Stack<T, B> = Arc<dyn Fn(Vec<T>) -> Result<B> + Send + Sync>;
+
+struct Group<T: Item, B> {
+    name: &'static str,
     input: Dataset<T>,
     size: usize,
     drop: bool,
+    spec: ItemSpec,
+    stack: Stack<T, B>,
 }
 
-struct BatchStream<T> {
+struct GroupStream<T, B> {
+    name: &'static str,
     input: BoxStream<T>,
     pass: Pass,
     size: usize,
     drop: bool,
+    stack: Stack<T, B>,
     /// The elements of a batch that an error interrupted.
     items: Vec<T>,
     given: u64,
 }
 
-impl<T: Item> Node<T::Batch> for Batch<T> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<T::Batch>> {
-        Ok(Box::new(BatchStream {
+impl<T: Item, B: Item> Node<B> for Group<T, B> {
+    fn open(&self, pass: &Pass) -> Result<BoxStream<B>> {
+        Ok(Box::new(GroupStream {
+            name: self.name,
+            stack: self.stack.clone(),
             input: self.input.open(pass)?,
             pass: pass.clone(),
             size: self.size,
@@ -92,13 +118,12 @@ impl<T: Item> Node<T::Batch> for Batch<T> {
     }
 
     fn spec(&self) -> ItemSpec {
-        let whole = self.input.cardinality().known().is_some_and(|count| count % self.size == 0);
-        self.input.element_spec().batched((self.drop || whole).then_some(self.size))
+        self.spec.clone()
     }
 }
 
-impl<T: Item> Stream<T::Batch> for BatchStream<T> {
-    fn next(&mut self) -> Option<Result<T::Batch>> {
+impl<T: Item, B: Item> Stream<B> for GroupStream<T, B> {
+    fn next(&mut self) -> Option<Result<B>> {
         while self.items.len() < self.size {
             if self.pass.stopped() {
                 return None;
@@ -118,14 +143,14 @@ impl<T: Item> Stream<T::Batch> for BatchStream<T> {
         let room = Vec::with_capacity(self.items.len());
         let items = std::mem::replace(&mut self.items, room);
         let number = self.given - 1;
-        Some(T::stack(items).map_err(|error| match error {
+        Some((self.stack)(items).map_err(|error| match error {
             Error::Shape(text) => Error::Shape(message!("{} (batch {number})", &*text)),
             error => error,
         }))
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("batch", out);
+        write_name(self.name, out);
         out.number(self.given);
         out.number(self.items.len() as u64);
         self.items.iter().try_for_each(|item| item.write(out))?;
@@ -133,7 +158,7 @@ impl<T: Item> Stream<T::Batch> for BatchStream<T> {
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("batch", from)?;
+        expect_name(self.name, from)?;
         self.given = from.number()?;
         for _ in 0..from.count(0)? {
             self.items.push(T::read(from)?);

@@ -117,8 +117,7 @@ impl<T: Item> Stream<T> for RepeatStream<T> {
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
         expect_name("repeat", from)?;
-        let begun = usize::try_from(from.number()?).unwrap_or(usize::MAX);
-        let gave = from.flag()?;
+        let (begun, gave) = (from.size()?, from.flag()?);
         self.ended = from.flag()?;
         self.input()?.restore(from)?;
         (self.begun, self.gave) = (begun, gave);

@@ -90,7 +90,7 @@ impl<T: Item> Stream<T> for TakeStream<T> {
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
         expect_name("take", from)?;
-        self.skip = usize::try_from(from.number()?).unwrap_or(usize::MAX);
+        self.skip = from.size()?;
         let take = from.number()?;
         if self.take.is_some() {
             self.take = Some(usize::try_from(take).unwrap_or(usize::MAX));

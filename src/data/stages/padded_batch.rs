@@ -1,0 +1,73 @@
+//! `padded_batch`: arrays of different shapes together, filled up to one shape.
+
+use crate::data::dataset::Dataset;
+use crate::data::item::{Item, PaddedShapes};
+use crate::data::stages::batch::group;
+use crate::error::Result;
+use crate::options::options;
+
+options! {
+    /// What [`Dataset::padded_batch_with`] fills up, and with what.
+    #[derive(Debug, Clone)]
+    pub struct PaddedBatchOptions<T: Item> {
+        /// A shape for each array of an element; -1, and none at all, is the longest of the batch.
+        padded_shapes: PaddedShapes as impl Into<PaddedShapes> = PaddedShapes::default(),
+        /// A value for each array of an element: a number, a text, a tuple of them.
+        padding_values: T::Padding = T::Padding::default(),
+        /// Whether a last batch with fewer elements is left out.
+        drop_remainder: bool = false,
+    }
+}
+
+impl<T: Item> Dataset<T> {
+    /// `batch_size` elements together, along a new first axis, filled up with zeros (empty texts) to the longest of the batch
+    /// (`Dataset.padded_batch`).
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::data::Dataset;
+    /// let words = Dataset::from_tensor_slices(vec![vec![1, 2, 3], vec![4]])?;
+    /// let batch = words.padded_batch(2)?.iter().next().expect("one batch")?;
+    /// assert_eq!(batch, ndarray::arr2(&[[1, 2, 3], [4, 0, 0]]).into_dyn());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`](crate::Error::Data) if `batch_size` is 0. A batch of elements with different numbers of axes is an
+    /// [`Error::Shape`](crate::Error::Shape) among the batches.
+    pub fn padded_batch(&self, batch_size: usize) -> Result<Dataset<T::Batch>> {
+        self.padded_batch_with(batch_size, PaddedBatchOptions::new())
+    }
+
+    /// As [`Dataset::padded_batch`], to given shapes, or with other values.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::data::{Dataset, PaddedBatchOptions};
+    /// let pairs = Dataset::from_tensor_slices((vec![vec![1, 2, 3], vec![4]], vec![0.5, 0.25]))?;
+    /// let options = PaddedBatchOptions::new().padded_shapes(([4], ())).padding_values((-1, 0.0));
+    /// let (words, scores) = pairs.padded_batch_with(2, options)?.iter().next().expect("one batch")?;
+    /// assert_eq!(words, ndarray::arr2(&[[1, 2, 3, -1], [4, -1, -1, -1]]).into_dyn());
+    /// assert_eq!(scores.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Dataset::padded_batch`], and [`Error::Shape`](crate::Error::Shape) if there are more or fewer shapes than arrays. An element that
+    /// is larger than its shape is an error in the place of its batch.
+    pub fn padded_batch_with(
+        &self,
+        batch_size: usize,
+        options: PaddedBatchOptions<T>,
+    ) -> Result<Dataset<T::Batch>> {
+        const NAME: &str = "padded_batch";
+        let PaddedBatchOptions { padded_shapes: shapes, padding_values: values, drop_remainder } =
+            options;
+        shapes.check(NAME, self.element_spec().arrays())?;
+        let to = shapes.clone();
+        let stack = move |items| T::pad(items, &mut to.pad_to(NAME, None), &values);
+        group(NAME, self, batch_size, drop_remainder, |spec, size| shapes.spec(spec, size), stack)
+    }
+}

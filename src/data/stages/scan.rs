@@ -1,0 +1,108 @@
+//! `scan` and `reduce`: a state that goes from element to element.
+
+use std::sync::Arc;
+
+use crate::data::cardinality::Cardinality;
+use crate::data::codec::{Reader, Writer};
+use crate::data::dataset::Dataset;
+use crate::data::item::{IntoItem, Item};
+use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::data::pool::guarded;
+use crate::error::Result;
+
+impl<T: Item> Dataset<T> {
+    /// What `scan_func` makes of the state and each element: the next state, and an element (`Dataset.scan`). It may return a `Result`; an error,
+    /// or a panic, stands in the place of the element and leaves the state as it was.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// let sums = wgrad::data::range(1..5).scan(0, |sum, n| (sum + n, sum + n));
+    /// assert_eq!(sums.iter().collect::<wgrad::Result<Vec<i64>>>()?, [1, 3, 6, 10]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn scan<S: Item, U: Item, R: IntoItem<Item = (S, U)>>(
+        &self,
+        initial_state: S,
+        scan_func: impl Fn(S, T) -> R + Send + Sync + 'static,
+    ) -> Dataset<U> {
+        let function: Function<S, T, U> =
+            Arc::new(move |state, item| scan_func(state, item).into_item());
+        Dataset::new(Scan { input: self.clone(), initial: initial_state, function })
+    }
+
+    /// The state after `reduce_func` made a new one of it and of each element in turn (`Dataset.reduce`). It may return a `Result`.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// assert_eq!(wgrad::data::range(1..5).reduce(0, |sum, n| sum + n)?, 10);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The first error among the elements, or of `reduce_func`, whose panic becomes one.
+    pub fn reduce<S: Item, R: IntoItem<Item = S>>(
+        &self,
+        initial_state: S,
+        mut reduce_func: impl FnMut(S, T) -> R,
+    ) -> Result<S> {
+        let mut state = initial_state;
+        for item in self {
+            let item = item?;
+            state = guarded("reduce", || reduce_func(state, item).into_item())?;
+        }
+        Ok(state)
+    }
+}
+
+type Function<S, T, U> = Arc<dyn Fn(S, T) -> Result<(S, U)> + Send + Sync>;
+
+struct Scan<S, T: Item, U> {
+    input: Dataset<T>,
+    initial: S,
+    function: Function<S, T, U>,
+}
+
+struct ScanStream<S, T, U> {
+    input: BoxStream<T>,
+    state: S,
+    function: Function<S, T, U>,
+}
+
+impl<S: Item, T: Item, U: Item> Node<U> for Scan<S, T, U> {
+    fn open(&self, pass: &Pass) -> Result<BoxStream<U>> {
+        let (input, state) = (self.input.open(pass)?, self.initial.clone());
+        Ok(Box::new(ScanStream { input, state, function: self.function.clone() }))
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        self.input.cardinality()
+    }
+}
+
+impl<S: Item, T: Item, U: Item> Stream<U> for ScanStream<S, T, U> {
+    fn next(&mut self) -> Option<Result<U>> {
+        let next = self
+            .input
+            .next()?
+            .and_then(|item| guarded("scan", || (self.function)(self.state.clone(), item)));
+        Some(next.map(|(state, item)| {
+            self.state = state;
+            item
+        }))
+    }
+
+    fn save(&mut self, out: &mut Writer) -> Result<()> {
+        write_name("scan", out);
+        self.state.write(out)?;
+        self.input.save(out)
+    }
+
+    fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
+        expect_name("scan", from)?;
+        self.state = S::read(from)?;
+        self.input.restore(from)
+    }
+}

@@ -1,0 +1,140 @@
+//! `unbatch` and `rebatch`: elements taken apart along their first axis, and put together anew.
+
+use crate::data::cardinality::Cardinality;
+use crate::data::codec::{Reader, Writer};
+use crate::data::dataset::Dataset;
+use crate::data::item::{Item, ItemSpec};
+use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::data::stages::batch::{BatchOptions, group};
+use crate::error::{Error, Result, message};
+
+impl<T: Item> Dataset<T> {
+    /// Each row of each element for itself (`Dataset.unbatch`): the first axis is taken off. Rows are arrays, also those
+    /// without an axis.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::data::Dataset;
+    /// let dataset = Dataset::from_tensor_slices(vec![vec![1, 2, 3], vec![4]])?.unbatch();
+    /// let numbers: Vec<i32> = dataset.map(|row| row.sum()).iter().collect::<wgrad::Result<_>>()?;
+    /// assert_eq!(numbers, [1, 2, 3, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// An element without a first axis, or whose arrays differ in it, is an [`Error::Shape`] in its place.
+    #[must_use]
+    pub fn unbatch(&self) -> Dataset<T::Batch> {
+        Dataset::new(Unbatch { input: self.clone() })
+    }
+}
+
+impl<T: Item<Batch = T>> Dataset<T> {
+    /// Batches of `batch_size` rows, made of batches of other sizes (`Dataset.rebatch`).
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// let batches = wgrad::data::range(0..7).batch(3)?.rebatch(2)?;
+    /// let sizes: Vec<usize> = batches.iter().map(|b| Ok(b?.len())).collect::<wgrad::Result<_>>()?;
+    /// assert_eq!(sizes, [2, 2, 2, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if `batch_size` is 0.
+    pub fn rebatch(&self, batch_size: usize) -> Result<Dataset<T>> {
+        self.rebatch_with(batch_size, BatchOptions::new())
+    }
+
+    /// As [`Dataset::rebatch`], which can leave out a smaller last batch.
+    ///
+    /// # Errors
+    /// As [`Dataset::rebatch`].
+    pub fn rebatch_with(&self, batch_size: usize, options: BatchOptions) -> Result<Dataset<T>> {
+        let drop = options.drop_remainder;
+        let spec = |spec: ItemSpec, size| spec.batched(size);
+        group("rebatch", &self.unbatch(), batch_size, drop, spec, T::stack)
+    }
+}
+
+struct Unbatch<T: Item> {
+    input: Dataset<T>,
+}
+
+struct UnbatchStream<T> {
+    pass: Pass,
+    input: BoxStream<T>,
+    /// An element, its number of rows, and those that were given.
+    element: Option<(T, usize, usize)>,
+}
+
+impl<T: Item> Node<T::Batch> for Unbatch<T> {
+    fn open(&self, pass: &Pass) -> Result<BoxStream<T::Batch>> {
+        let input = self.input.open(pass)?;
+        Ok(Box::new(UnbatchStream { pass: pass.clone(), input, element: None }))
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        match (self.input.cardinality(), self.input.element_spec().rows()) {
+            (Cardinality::Known(0), _) => Cardinality::Known(0),
+            (Cardinality::Known(count), Some(rows)) => {
+                count.checked_mul(rows).map_or(Cardinality::Infinite, Cardinality::Known)
+            }
+            (Cardinality::Infinite, Some(1..)) => Cardinality::Infinite,
+            _ => Cardinality::Unknown,
+        }
+    }
+
+    fn spec(&self) -> ItemSpec {
+        let row = |shape: Option<Vec<Option<usize>>>| {
+            shape.map(|shape| shape.get(1..).map_or_else(Vec::new, <[_]>::to_vec))
+        };
+        self.input.element_spec().map(&row)
+    }
+}
+
+impl<T: Item> Stream<T::Batch> for UnbatchStream<T> {
+    fn next(&mut self) -> Option<Result<T::Batch>> {
+        while !self.pass.stopped() {
+            if let Some((element, rows, at)) = &mut self.element {
+                if at < rows {
+                    *at += 1;
+                    return Some(element.row(*at - 1));
+                }
+            }
+            self.element = None;
+            match self.input.next()?.and_then(|item| Ok((item.rows()?, item))) {
+                Ok((rows, item)) => self.element = Some((item, rows, 0)),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        None
+    }
+
+    fn save(&mut self, out: &mut Writer) -> Result<()> {
+        write_name("unbatch", out);
+        out.flag(self.element.is_some());
+        if let Some((element, _, at)) = &self.element {
+            out.number(*at as u64);
+            element.write(out)?;
+        }
+        self.input.save(out)
+    }
+
+    fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
+        expect_name("unbatch", from)?;
+        if from.flag()? {
+            let at = from.number()?;
+            let element = T::read(from)?;
+            let rows = element.rows()?;
+            let at = usize::try_from(at).ok().filter(|at| *at <= rows).ok_or_else(|| {
+                Error::Data(message!(
+                    "resume: the state stands at row {at} of {rows}; it was changed."
+                ))
+            })?;
+            self.element = Some((element, rows, at));
+        }
+        self.input.restore(from)
+    }
+}

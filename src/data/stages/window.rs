@@ -1,0 +1,254 @@
+//! `window`: elements that stand beside each other, together.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+
+use crate::data::cardinality::Cardinality;
+use crate::data::codec::{Reader, Writer};
+use crate::data::dataset::Dataset;
+use crate::data::item::{Item, ItemSpec, PadTo};
+use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::error::{Error, Result, message};
+use crate::options::options;
+
+options! {
+    /// Which elements [`Dataset::window_with`] takes.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct WindowOptions {
+        /// How many elements further the next window begins; as many as a window has, if `None`.
+        shift: Option<usize> as impl Into<Option<usize>> = None,
+        /// Each how-many-th element belongs to the window.
+        stride: usize = 1,
+        /// Whether windows that have fewer elements, at the end, are left out.
+        drop_remainder: bool = false,
+    }
+}
+
+/// Elements of a dataset that stand beside each other; reads as a slice.
+///
+/// A batch of windows has their elements along its second axis. [`Window::batch`] makes one window an array.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Window<T>(Vec<T>);
+
+impl<T> Deref for Window<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> IntoIterator for Window<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<T: Item> Window<T> {
+    /// The elements along a new first axis.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if shapes differ.
+    pub fn batch(self) -> Result<T::Batch> {
+        T::stack(self.0)
+    }
+}
+
+impl<T: Item> Item for Window<T> {
+    type Batch = T::Batch;
+    type Padding = T::Padding;
+    const ON_DEVICE: bool = T::ON_DEVICE;
+
+    fn type_spec() -> ItemSpec {
+        T::type_spec().batched(None)
+    }
+
+    fn spec(&self) -> ItemSpec {
+        let merge = |spec: Option<ItemSpec>, item: &T| match spec {
+            None => Some(item.spec()),
+            Some(spec) => spec.merge(item.spec()),
+        };
+        self.0.iter().fold(None, merge).unwrap_or_else(T::type_spec).batched(Some(self.len()))
+    }
+
+    fn stack(items: Vec<Self>) -> Result<T::Batch> {
+        T::Batch::stack(items.into_iter().map(Window::batch).collect::<Result<_>>()?)
+    }
+
+    fn pad(items: Vec<Self>, to: &mut PadTo<'_>, padding: &T::Padding) -> Result<T::Batch> {
+        T::Batch::pad(items.into_iter().map(Window::batch).collect::<Result<_>>()?, to, padding)
+    }
+
+    fn rows(&self) -> Result<usize> {
+        Ok(self.len())
+    }
+
+    fn row(&self, at: usize) -> Result<T::Batch> {
+        T::stack(vec![self.0[at].clone()])?.row(0)
+    }
+
+    fn write(&self, out: &mut Writer) -> Result<()> {
+        out.number(self.len() as u64);
+        self.0.iter().try_for_each(|item| item.write(out))
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let mut items = Vec::new();
+        for _ in 0..from.count(1)? {
+            items.push(T::read(from)?);
+        }
+        Ok(Window(items))
+    }
+}
+
+impl<T: Item> Dataset<T> {
+    /// Each `size` elements that follow each other, together (`Dataset.window`). The last window may have fewer.
+    ///
+    /// In TensorFlow a window is a dataset; here it reads as a slice. So `window(3).batch(32)` gives arrays of 32 rows of 3 elements
+    /// each, and a `map` of `|window| window.batch()` the array of one.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::data::{self, Window};
+    /// let sums = data::range(0..7).window(3)?.map(|window: Window<i64>| window.iter().sum::<i64>());
+    /// assert_eq!(sums.iter().collect::<wgrad::Result<Vec<i64>>>()?, [3, 12, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if `size` is 0.
+    pub fn window(&self, size: usize) -> Result<Dataset<Window<T>>> {
+        self.window_with(size, WindowOptions::new())
+    }
+
+    /// As [`Dataset::window`], with windows that overlap, or leave elements out.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::data::{self, WindowOptions};
+    /// let options = WindowOptions::new().shift(1).drop_remainder(true);
+    /// // Three numbers, and the one that follows them.
+    /// let pairs = data::range(0..10).window_with(4, options)?.map(|w| (w[..3].to_vec(), w[3]));
+    /// let (before, next) = pairs.iter().nth(6).expect("seven windows")?;
+    /// assert_eq!((before, next), (vec![6, 7, 8], 9));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if `size`, `shift` or `stride` is 0.
+    pub fn window_with(&self, size: usize, options: WindowOptions) -> Result<Dataset<Window<T>>> {
+        let (shift, stride) = (options.shift.unwrap_or(size), options.stride);
+        for (name, number) in [("size", size), ("shift", shift), ("stride", stride)] {
+            if number == 0 {
+                return Err(Error::Data(message!("window: {name} is 0; it must be at least 1.")));
+            }
+        }
+        // Beyond all elements is far enough.
+        let span = (size - 1).saturating_mul(stride).saturating_add(1);
+        let drop = options.drop_remainder;
+        Ok(Dataset::new(Windows {
+            input: self.clone(),
+            rule: Rule { size, shift, stride, span, drop },
+        }))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Rule {
+    size: usize,
+    shift: usize,
+    stride: usize,
+    /// From the first element of a window to its last.
+    span: usize,
+    drop: bool,
+}
+
+struct Windows<T: Item> {
+    input: Dataset<T>,
+    rule: Rule,
+}
+
+struct WindowStream<T> {
+    pass: Pass,
+    input: BoxStream<T>,
+    rule: Rule,
+    /// The elements from the next window's first on.
+    buffer: VecDeque<T>,
+    /// Elements to leave out before that.
+    skip: usize,
+    ended: bool,
+}
+
+impl<T: Item> Node<Window<T>> for Windows<T> {
+    fn open(&self, pass: &Pass) -> Result<BoxStream<Window<T>>> {
+        Ok(Box::new(WindowStream {
+            pass: pass.clone(),
+            input: self.input.open(pass)?,
+            rule: self.rule,
+            buffer: VecDeque::new(),
+            skip: 0,
+            ended: false,
+        }))
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        let Rule { shift, span, drop, .. } = self.rule;
+        self.input.cardinality().map(|count| match drop {
+            true => count.checked_sub(span).map_or(0, |rest| rest / shift + 1),
+            false => count.div_ceil(shift),
+        })
+    }
+
+    fn spec(&self) -> ItemSpec {
+        self.input.element_spec().batched(self.rule.drop.then_some(self.rule.size))
+    }
+}
+
+impl<T: Item> Stream<Window<T>> for WindowStream<T> {
+    fn next(&mut self) -> Option<Result<Window<T>>> {
+        let Rule { shift, stride, span, drop, .. } = self.rule;
+        while !self.ended && (self.skip > 0 || self.buffer.len() < span) {
+            if self.pass.stopped() {
+                return None;
+            }
+            match self.input.next() {
+                Some(Ok(_)) if self.skip > 0 => self.skip -= 1,
+                Some(Ok(item)) => self.buffer.push_back(item),
+                Some(Err(error)) => return Some(Err(error)),
+                None => self.ended = true,
+            }
+        }
+        if self.buffer.is_empty() || drop && self.buffer.len() < span {
+            return None;
+        }
+        let window = self.buffer.iter().take(span).step_by(stride).cloned().collect();
+        let gone = shift.min(self.buffer.len());
+        self.buffer.drain(..gone);
+        self.skip = shift - gone;
+        Some(Ok(Window(window)))
+    }
+
+    fn save(&mut self, out: &mut Writer) -> Result<()> {
+        write_name("window", out);
+        out.number(self.skip as u64);
+        out.flag(self.ended);
+        out.number(self.buffer.len() as u64);
+        self.buffer.iter().try_for_each(|item| item.write(out))?;
+        self.input.save(out)
+    }
+
+    fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
+        expect_name("window", from)?;
+        self.skip = from.size()?;
+        self.ended = from.flag()?;
+        for _ in 0..from.count(0)? {
+            self.buffer.push_back(T::read(from)?);
+        }
+        self.input.restore(from)
+    }
+}
