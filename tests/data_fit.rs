@@ -71,6 +71,10 @@ fn a_dataset_trains_as_its_arrays() {
     let model = network();
     let history = model.fit(&wide, options()).unwrap();
     assert_eq!((history, model.get_weights().unwrap()), want, "f64 and i64");
+    let bytes = batches.map(|(x, y)| (x, y.mapv(|y| y as u8)));
+    let model = network();
+    let history = model.fit(&bytes, options()).unwrap();
+    assert_eq!((history, model.get_weights().unwrap()), want, "labels as bytes");
     assert_eq!(
         model.evaluate(&batches, EvaluateOptions::new()).unwrap(),
         a.evaluate((&x, &y), EvaluateOptions::new().batch_size(8)).unwrap()
@@ -146,6 +150,15 @@ fn epochs_of_an_endless_dataset_go_on_where_it_stood() {
     let finite = examples(40).batch(8).unwrap();
     let epochs = trained(finite.clone(), FitOptions::new().epochs(4).steps_per_epoch(3));
     assert_eq!(epochs, trained(finite.repeat(None).take(12), FitOptions::new()));
+}
+
+#[test]
+fn classes_weigh_in_a_dataset_as_in_arrays() {
+    let _alone = alone();
+    let (x, y) = arrays(50);
+    let options = || FitOptions::new().shuffle(false).class_weight([(0, 3.0), (2, 0.5)]);
+    let want = network().fit((&x, &y), options().batch_size(8)).unwrap();
+    assert_eq!(network().fit(examples(50).batch(8).unwrap(), options()).unwrap(), want);
 }
 
 /// What a callback sees of the steps.
@@ -242,6 +255,26 @@ fn a_loop_by_hand_settles() {
             before = now;
         }
         assert!(kernels.iter().all(|count| *count == kernels[0]), "{kernels:?}");
+    });
+}
+
+#[test]
+fn the_rows_of_a_tensor_need_one_plan() {
+    let _alone = alone();
+    let device = Device::new().unwrap();
+    device.scope(|| {
+        let x = Tensor::from_array(&arrays(40).0).unwrap();
+        let rows = Dataset::from_tensor_slices((x.clone(), x.cast(DType::I32).unwrap())).unwrap();
+        let batches = rows.batch(4).unwrap();
+        let mut plans = Vec::new();
+        for (at, batch) in batches.iter().enumerate() {
+            let (batch, _) = batch.unwrap();
+            assert_eq!(batch.shape(), [4, 4]);
+            let wanted = arrays(40).0.row(4 * at + 1).to_vec();
+            assert_eq!(batch.to_vec::<f32>().unwrap()[4..8], wanted);
+            plans.push(device.stats().plan_misses);
+        }
+        assert!(plans[2..].iter().all(|misses| *misses == plans[2]), "{plans:?}");
     });
 }
 

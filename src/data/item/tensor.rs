@@ -46,10 +46,16 @@ impl Item for Tensor {
     }
 
     fn row(&self, at: usize) -> Result<Tensor> {
-        let mut begin = vec![0; self.shape().len()];
-        let mut size: Vec<i64> = self.shape().iter().map(|size| *size as i64).collect();
-        (begin[0], size[0]) = (at, 1);
-        self.slice(&begin, &size)?.reshape(&self.shape()[1..])
+        if self.dtype() == DType::U8 {
+            // `gather` has no bytes.
+            let mut begin = vec![0; self.shape().len()];
+            let mut size: Vec<i64> = self.shape().iter().map(|size| *size as i64).collect();
+            (begin[0], size[0]) = (at, 1);
+            return self.slice(&begin, &size)?.reshape(&self.shape()[1..]);
+        }
+        // The place travels as a tensor: a slice makes a plan for each place.
+        let place = i32::try_from(at).unwrap_or(i32::MAX);
+        self.gather(&Tensor::from_slice(&[place], [])?, 0)
     }
 
     #[cfg(not(target_family = "wasm"))]
