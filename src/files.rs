@@ -33,17 +33,59 @@ pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
-    match look(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => remove_leftovers(path),
+    let mut replacement = Replacement::begin(path)?;
+    write(replacement.file())?;
+    replacement.finish()
+}
+
+/// A file that is being written beside the one that it will replace. Dropped unfinished, it is removed.
+pub(crate) struct Replacement {
+    path: PathBuf,
+    temporary: PathBuf,
+    file: File,
+    finished: bool,
+}
+
+impl Replacement {
+    pub(crate) fn begin(path: &Path) -> io::Result<Self> {
+        match look(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => remove_leftovers(path),
+        }
+        let temporary = Owner::this().file(path);
+        let file = File::create_new(&temporary)?;
+        Ok(Replacement { path: path.to_path_buf(), temporary, file, finished: false })
     }
-    let temporary = Owner::this().file(path);
-    let written = File::create_new(&temporary).and_then(|mut file| write(&mut file));
-    let written = written.and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
+
+    /// The file that another replacement of the same path writes at this time, if there is one.
+    pub(crate) fn other(&self) -> Option<PathBuf> {
+        let mut found = unfinished(&self.path).into_iter().map(|(path, _)| path);
+        found.find(|path| path.file_name() != self.temporary.file_name())
     }
-    written
+
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Where it is written.
+    pub(crate) fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        fs::rename(&self.temporary, &self.path)?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if !self.finished {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
 }
 
 /// The process that writes a file: its number, and the system on which that number counts.
@@ -121,18 +163,25 @@ fn owns(_: &Metadata) -> bool {
     false
 }
 
+/// The files that replacements of `path` write, or that killed processes left, and who writes them.
+fn unfinished(path: &Path) -> Vec<(PathBuf, Owner)> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return Vec::new() };
+    let owned = |entry: fs::DirEntry| {
+        let owner = Owner::of(entry.file_name().to_str()?, name)?;
+        Some((entry.path(), owner))
+    };
+    entries.flatten().filter_map(owned).collect()
+}
+
 /// Removes the files that killed processes left beside `path` while they replaced it.
 fn remove_leftovers(path: &Path) {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return };
-    for entry in entries.flatten() {
-        let owner = entry.file_name().to_str().and_then(|file| Owner::of(file, name));
+    for (file, owner) in unfinished(path) {
         // This does not follow links.
-        let found = owner.and_then(|owner| Some((owner, entry.metadata().ok()?)));
-        if found.is_some_and(|(owner, found)| found.is_file() && owner.is_gone(&found)) {
+        if fs::symlink_metadata(&file).is_ok_and(|found| found.is_file() && owner.is_gone(&found)) {
             // Another process may have removed it.
-            let _ = fs::remove_file(entry.path());
+            let _ = fs::remove_file(file);
         }
     }
 }

@@ -12,6 +12,8 @@ mod dataset;
 #[cfg(all(feature = "download", not(target_family = "wasm")))]
 mod download;
 pub mod drawn_digits;
+#[cfg(not(target_family = "wasm"))]
+mod element_file;
 #[cfg(feature = "tfrecord")]
 pub mod example;
 mod files;
@@ -49,6 +51,8 @@ pub use iterator::{DatasetIter, IteratorState};
 pub(crate) use model_data::{Arrays, BatchSource, Batches, Kind};
 pub use model_data::{IntoModelData, ModelData};
 pub use sources::{RandomOptions, TensorSlices, random, range};
+#[cfg(not(target_family = "wasm"))]
+pub use stages::SaveOptions;
 pub use stages::{
     BatchOptions, BucketOptions, ChooseOptions, IgnoreErrorsOptions, InterleaveOptions,
     IntoDataset, MapOptions, PaddedBatchOptions, RaggedItem, SampleOptions, ShuffleOptions,

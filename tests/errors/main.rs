@@ -5,6 +5,7 @@
 
 mod axes;
 mod convolutions;
+mod data_stages;
 mod devices;
 mod empty;
 mod fit;

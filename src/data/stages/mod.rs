@@ -2,6 +2,9 @@
 
 mod batch;
 mod bucket;
+mod cache;
+#[cfg(not(target_family = "wasm"))]
+mod cache_file;
 mod choose;
 mod concatenate;
 mod filter;
@@ -12,6 +15,8 @@ mod padded_batch;
 mod prefetch;
 mod ragged_batch;
 mod repeat;
+#[cfg(not(target_family = "wasm"))]
+mod save;
 mod scan;
 mod shuffle;
 mod take;
@@ -32,6 +37,8 @@ pub use interleave::{InterleaveOptions, IntoDataset};
 pub use map::MapOptions;
 pub use padded_batch::PaddedBatchOptions;
 pub use ragged_batch::RaggedItem;
+#[cfg(not(target_family = "wasm"))]
+pub use save::SaveOptions;
 pub use shuffle::ShuffleOptions;
 pub use to_tensors::ToTensors;
 pub use window::{Window, WindowOptions};
