@@ -15,6 +15,7 @@ fn example(name: &str) -> Command {
         "gan" => env!("CARGO_BIN_EXE_gan"),
         "mnist_cnn_lstm" => env!("CARGO_BIN_EXE_mnist_cnn_lstm"),
         "text_classification" => env!("CARGO_BIN_EXE_text_classification"),
+        "tfrecords" => env!("CARGO_BIN_EXE_tfrecords"),
         "transfer" => env!("CARGO_BIN_EXE_transfer"),
         "vae" => env!("CARGO_BIN_EXE_vae"),
         _ => panic!("no such example: {name}"),
@@ -101,6 +102,15 @@ fn datasets_print_and_draw_what_they_hold() {
     assert_eq!((width, batch.len()), (4 * 28, 4 * 28 * 28));
     assert!((0..28).all(|row| batch[row * width..][..28] == turned[28 * row..][..28]));
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_network_learns_from_records() {
+    let output = run("tfrecords", &["--steps", "80"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains(" records in 4 files, ") && text.contains("a step "), "{text}");
+    assert!(share(&text, "after 80 steps") > 70.0, "{text}");
 }
 
 #[test]

@@ -5,6 +5,8 @@
 
 mod axes;
 mod convolutions;
+#[cfg(feature = "tfrecord")]
+mod data_files;
 mod data_stages;
 mod devices;
 mod empty;

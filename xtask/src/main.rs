@@ -5,6 +5,7 @@
 //! exit status of the child process that ended a command is the exit status of `cargo xtask`.
 
 mod bench;
+mod judge;
 mod report;
 mod run;
 mod setup;
@@ -51,6 +52,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[ARGS...]",
         summary: "setup, then run the whole test suite (ARGS go to cargo test)",
         run: test,
+    },
+    Command {
+        name: "judge",
+        arguments: "[ARGS...]",
+        summary: "let TensorFlow, from PyPI, read what wgrad writes (ARGS go to the tests)",
+        run: judge::run,
     },
     Command {
         name: "bench",

@@ -1,11 +1,12 @@
 //! NumPy's files: `.npy` with one array, `.npz` with several.
 //!
-//! `header` reads and writes the line that says what a file holds, `array` the numbers behind it, `npz` the archive. The
+//! `header` reads and writes the line that says what a file holds, `array` the numbers behind it, `npz` and `zip` the archive. The
 //! crates for this format set memory aside for as much as a header claims; here it grows with the bytes that arrive.
 
 mod array;
 mod header;
 mod npz;
+mod zip;
 
 pub use array::{NpyArray, NpyElement};
 #[cfg(not(target_family = "wasm"))]

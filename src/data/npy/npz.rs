@@ -1,14 +1,13 @@
 //! `.npz` files: ZIP archives with a `.npy` file for each array.
 
-use std::collections::BTreeMap;
-use std::io::{self, Cursor, Read, Seek, Write};
+use std::collections::{BTreeMap, BTreeSet};
+#[cfg(not(target_family = "wasm"))]
+use std::io::Write;
+use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use zip::result::ZipError;
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipArchive, ZipWriter};
-
 use super::array::NpyArray;
+use super::zip::{self, ZipWriter};
 use crate::data::files::input::unreadable;
 use crate::error::{Error, Result, message};
 
@@ -43,16 +42,17 @@ pub fn parse_npz(bytes: &[u8], name: impl AsRef<Path>) -> Result<BTreeMap<String
     arrays(Cursor::new(bytes), name.as_ref())
 }
 
-fn arrays(from: impl Read + Seek, name: &Path) -> Result<BTreeMap<String, NpyArray>> {
-    let mut archive = ZipArchive::new(from).map_err(|error| no_archive(name, error))?;
+fn arrays(mut from: impl Read + Seek, name: &Path) -> Result<BTreeMap<String, NpyArray>> {
+    let members = zip::members(&mut from).map_err(|error| no_archive(name, error))?;
     let mut arrays = BTreeMap::new();
-    for i in 0..archive.len() {
-        let member = archive.by_index(i).map_err(|error| no_archive(name, error))?;
-        let inside = member.name().to_string();
+    for member in members {
         // For messages: the archive, and what is in it.
-        let place = PathBuf::from(format!("{}[{inside}]", name.display()));
-        let called = inside.strip_suffix(".npy").unwrap_or(&inside);
-        let array = NpyArray::read(io::BufReader::new(member), &place)?;
+        let place = PathBuf::from(format!("{}[{}]", name.display(), member.name));
+        let mut contents =
+            zip::open(&mut from, &member).map_err(|error| no_archive(name, error))?;
+        let array = NpyArray::read(&mut contents, &place)?;
+        contents.check().map_err(|error| no_archive(&place, error))?;
+        let called = member.name.strip_suffix(".npy").unwrap_or(&member.name);
         if arrays.insert(called.to_string(), array).is_some() {
             return Err(Error::Data(message!(
                 "{}: the archive has two arrays \"{called}\". Write it anew.",
@@ -63,20 +63,19 @@ fn arrays(from: impl Read + Seek, name: &Path) -> Result<BTreeMap<String, NpyArr
     Ok(arrays)
 }
 
-fn no_archive(name: &Path, error: ZipError) -> Error {
-    match error {
-        ZipError::Io(error) => unreadable(name, error),
-        error => Error::Data(message!(
-            "{}: the file is no .npz archive that can be read ({error}). Check that it is the right file.",
-            name.display()
+fn no_archive(name: &Path, error: io::Error) -> Error {
+    match unreadable(name, error) {
+        Error::Data(words) => Error::Data(message!(
+            "{words}, so it is no .npz archive that can be read. Check that it is the right file, and complete."
         )),
+        error => error,
     }
 }
 
 /// Writes arrays as the `.npz` file at `path` (`numpy.savez`).
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be written; [`Error::Data`] if two arrays have one name.
+/// [`Error::Io`] if the file cannot be written; [`Error::Data`] as for [`write_npz`].
 #[cfg(not(target_family = "wasm"))]
 pub fn savez<N: AsRef<str>>(
     path: impl AsRef<Path>,
@@ -106,19 +105,22 @@ fn save(path: &Path, bytes: &[u8]) -> Result<()> {
 /// The bytes of a `.npz` file with these arrays, packed or not.
 ///
 /// # Errors
-/// [`Error::Data`] if two arrays have one name.
+/// [`Error::Data`] if two arrays have one name, or the file would have more than 4 GiB.
 pub fn write_npz<N: AsRef<str>>(
     arrays: impl IntoIterator<Item = (N, NpyArray)>,
     packed: bool,
 ) -> Result<Vec<u8>> {
-    let failed = |error: ZipError| Error::Data(message!("npz: {error}."));
-    let method = if packed { CompressionMethod::Deflated } else { CompressionMethod::Stored };
-    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    let failed = |error: io::Error| Error::Data(message!("npz: {error}."));
+    let (mut archive, mut names) = (ZipWriter::default(), BTreeSet::new());
     for (name, array) in arrays {
-        // A size that is not known before it is written: 64 bits are left for it, as NumPy does.
-        let options = SimpleFileOptions::default().compression_method(method).large_file(true);
-        archive.start_file(format!("{}.npy", name.as_ref()), options).map_err(failed)?;
-        array.write(&mut archive).map_err(|error| failed(error.into()))?;
+        let name = format!("{}.npy", name.as_ref());
+        let mut file = Vec::new();
+        array.write(&mut file).and_then(|()| archive.add(&name, &file, packed)).map_err(failed)?;
+        if let Some(name) = names.replace(name) {
+            return Err(Error::Data(message!(
+                "npz: there are two arrays for {name:?}. Each needs a name of its own."
+            )));
+        }
     }
-    archive.finish().map(Cursor::into_inner).map_err(failed)
+    archive.finish().map_err(failed)
 }

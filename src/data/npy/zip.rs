@@ -1,0 +1,281 @@
+//! ZIP archives as NumPy writes them: a file behind another, plain or deflated, and a directory at the end.
+//!
+//! The crate `zip` sets memory aside for as many files as an archive claims; here the directory's own bytes are the bound.
+
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use flate2::{Compression, Crc, CrcReader};
+
+use crate::data::files::input::read_up_to;
+
+const LOCAL: [u8; 4] = *b"PK\x03\x04";
+const CENTRAL: [u8; 4] = *b"PK\x01\x02";
+const END: [u8; 4] = *b"PK\x05\x06";
+const END_64: [u8; 4] = *b"PK\x06\x06";
+const LOCATOR_64: [u8; 4] = *b"PK\x06\x07";
+
+/// Stands where a number has no room: it follows with 64 bits elsewhere.
+const ELSEWHERE: u64 = 0xffff_ffff;
+
+/// A file of an archive, as the directory has it.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) name: String,
+    deflated: bool,
+    crc: u32,
+    packed: u64,
+    /// Where it begins.
+    at: u64,
+}
+
+/// The files of an archive.
+pub(super) fn members(from: &mut (impl Read + Seek)) -> io::Result<Vec<Member>> {
+    let length = from.seek(SeekFrom::End(0))?;
+    let (count, size, at) = directory(from, length)?;
+    if at.checked_add(size).is_none_or(|end| end > length) {
+        return Err(broken(format!(
+            "its directory should take {size} bytes from byte {at} on, and the file has {length}"
+        )));
+    }
+    let bytes = read_at(from, at, size)?;
+    let mut rest = &bytes[..];
+    let mut members = Vec::new();
+    while !rest.is_empty() {
+        let (member, behind) = member(rest)?;
+        members.push(member);
+        rest = behind;
+    }
+    if members.len() as u64 != count {
+        let found = members.len();
+        return Err(broken(format!("its directory should have {count} files, and it has {found}")));
+    }
+    // Each byte belongs to one file; else a small archive could hold endlessly much.
+    let packed = members.iter().try_fold(0u64, |all, member| all.checked_add(member.packed));
+    match packed {
+        Some(packed) if packed <= length => Ok(members),
+        _ => Err(broken("its files take more bytes than it has")),
+    }
+}
+
+/// The contents of a file, whose checksum [`Contents::check`] compares at the end.
+pub(super) fn open<R: Read + Seek>(mut from: R, member: &Member) -> io::Result<Contents<R>> {
+    let head = read_at(&mut from, member.at, 30)?;
+    if !head.starts_with(&LOCAL) {
+        return Err(broken(format!("no file begins at byte {}", member.at)));
+    }
+    let skipped = number(&head, 26, 2)? + number(&head, 28, 2)?;
+    from.seek(SeekFrom::Start(member.at.saturating_add(30 + skipped)))?;
+    let packed = from.take(member.packed);
+    let inside = match member.deflated {
+        true => Inside::Deflated(DeflateDecoder::new(packed)),
+        false => Inside::Plain(BufReader::new(packed)),
+    };
+    Ok(Contents { inside: CrcReader::new(inside), crc: member.crc })
+}
+
+pub(super) struct Contents<R> {
+    inside: CrcReader<Inside<R>>,
+    crc: u32,
+}
+
+enum Inside<R> {
+    Plain(BufReader<io::Take<R>>),
+    Deflated(DeflateDecoder<io::Take<R>>),
+}
+
+impl<R> Contents<R> {
+    /// Compares the checksum, once all is read.
+    pub(super) fn check(&self) -> io::Result<()> {
+        let found = self.inside.crc().sum();
+        match found == self.crc {
+            true => Ok(()),
+            false => Err(broken(format!(
+                "its bytes have the checksum {found:#010x}, and the archive says {:#010x}",
+                self.crc
+            ))),
+        }
+    }
+}
+
+impl<R: Read> Read for Contents<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.inside.read(into)
+    }
+}
+
+impl<R: Read> Read for Inside<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Inside::Plain(from) => from.read(into),
+            Inside::Deflated(from) => from.read(into),
+        }
+    }
+}
+
+/// The number of files, and the size and place of the directory.
+fn directory(from: &mut (impl Read + Seek), length: u64) -> io::Result<(u64, u64, u64)> {
+    /// The record at the end with the longest comment.
+    const LONGEST: u64 = 22 + 0xffff;
+    let tail_at = length.saturating_sub(LONGEST);
+    let tail = read_at(from, tail_at, length - tail_at)?;
+    let ends = |at: &usize| {
+        let record = &tail[*at..];
+        record.starts_with(&END)
+            && number(record, 20, 2).is_ok_and(|comment| record.len() as u64 == 22 + comment)
+    };
+    let Some(end) = (0..tail.len()).rev().find(ends) else {
+        return Err(broken("it has no record of its end"));
+    };
+    let record = &tail[end..];
+    let (count, size, at) =
+        (number(record, 10, 2)?, number(record, 12, 4)?, number(record, 16, 4)?);
+    if count < 0xffff && size < ELSEWHERE && at < ELSEWHERE {
+        return Ok((count, size, at));
+    }
+    let locator_at = (tail_at + end as u64).saturating_sub(20);
+    let locator = read_at(from, locator_at, 20)?;
+    if !locator.starts_with(&LOCATOR_64) {
+        return Ok((count, size, at));
+    }
+    let record = read_at(from, number(&locator, 8, 8)?, 56)?;
+    if !record.starts_with(&END_64) {
+        return Err(broken("its record of 64 bits is not where it should be"));
+    }
+    Ok((number(&record, 32, 8)?, number(&record, 40, 8)?, number(&record, 48, 8)?))
+}
+
+/// The first file in a directory, and what follows.
+fn member(bytes: &[u8]) -> io::Result<(Member, &[u8])> {
+    if !bytes.starts_with(&CENTRAL) {
+        return Err(broken("its directory has something else than files"));
+    }
+    let part = |at: usize, length: u64| -> io::Result<&[u8]> {
+        let length = usize::try_from(length).map_err(|_| ended())?;
+        bytes.get(at..).and_then(|rest| rest.get(..length)).ok_or_else(ended)
+    };
+    let (name_length, extra_length) = (number(bytes, 28, 2)?, number(bytes, 30, 2)?);
+    let name = part(46, name_length)?;
+    let mut extra = part(46 + name.len(), extra_length)?;
+    let behind = 46 + name.len() + extra.len() + part(46, number(bytes, 32, 2)?)?.len();
+    let (mut unpacked, mut packed, mut at) =
+        (number(bytes, 24, 4)?, number(bytes, 20, 4)?, number(bytes, 42, 4)?);
+    while extra.len() >= 4 {
+        let (kind, size) = (number(extra, 0, 2)?, number(extra, 2, 2)? as usize);
+        let field = extra.get(4..4 + size).ok_or_else(ended)?;
+        if kind == 1 {
+            let mut from = 0;
+            for value in [&mut unpacked, &mut packed, &mut at] {
+                if *value == ELSEWHERE && from + 8 <= field.len() {
+                    *value = number(field, from, 8)?;
+                    from += 8;
+                }
+            }
+        }
+        extra = &extra[4 + size..];
+    }
+    let name = String::from_utf8_lossy(name).into_owned();
+    if number(bytes, 8, 2)? & 1 == 1 {
+        return Err(broken(format!("{name:?} is encrypted")));
+    }
+    let deflated = match number(bytes, 10, 2)? {
+        0 => false,
+        8 => true,
+        other => {
+            return Err(broken(format!(
+                "{name:?} is packed by method {other}, and 0 and 8 are known"
+            )));
+        }
+    };
+    let crc = number(bytes, 16, 4)? as u32;
+    let behind = bytes.get(behind..).ok_or_else(ended)?;
+    Ok((Member { name, deflated, crc, packed, at }, behind))
+}
+
+fn read_at(from: &mut (impl Read + Seek), at: u64, count: u64) -> io::Result<Vec<u8>> {
+    from.seek(SeekFrom::Start(at))?;
+    let mut bytes = Vec::new();
+    match read_up_to(from, count, &mut bytes)? as u64 == count {
+        true => Ok(bytes),
+        false => Err(ended()),
+    }
+}
+
+/// The number at `at`, the lowest byte first.
+fn number(bytes: &[u8], at: usize, width: usize) -> io::Result<u64> {
+    let bytes = bytes.get(at..at + width).ok_or_else(ended)?;
+    Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+fn ended() -> io::Error {
+    broken("it ends too early")
+}
+
+fn broken(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.into())
+}
+
+/// Writes an archive into memory.
+#[derive(Default)]
+pub(super) struct ZipWriter {
+    bytes: Vec<u8>,
+    directory: Vec<u8>,
+    count: u16,
+}
+
+impl ZipWriter {
+    /// Appends a file.
+    pub(super) fn add(&mut self, name: &str, contents: &[u8], deflate: bool) -> io::Result<()> {
+        let mut crc = Crc::new();
+        crc.update(contents);
+        let deflated = match deflate {
+            true => {
+                let mut to = DeflateEncoder::new(Vec::new(), Compression::default());
+                to.write_all(contents)?;
+                to.finish()?
+            }
+            false => Vec::new(),
+        };
+        let packed = if deflate { &deflated[..] } else { contents };
+        let small = |size: usize| {
+            u32::try_from(size).ok().filter(|size| u64::from(*size) < ELSEWHERE).ok_or_else(|| {
+                broken("the archive would have more than 4 GiB; save each array as a .npy file")
+            })
+        };
+        // The parts that both heads have: version 2.0, names in UTF-8, the method, 1980-01-01, checksum, sizes, the name's length.
+        let mut common = vec![20, 0, 0, 8, if deflate { 8 } else { 0 }, 0, 0, 0, 0x21, 0];
+        common.extend(crc.sum().to_le_bytes());
+        common.extend(small(packed.len())?.to_le_bytes());
+        common.extend(small(contents.len())?.to_le_bytes());
+        let length = u16::try_from(name.len()).map_err(|_| broken("a name is too long"))?;
+        common.extend(length.to_le_bytes());
+        common.extend([0, 0]);
+        let at = small(self.bytes.len())?;
+        self.count = self
+            .count
+            .checked_add(1)
+            .filter(|count| *count < 0xffff)
+            .ok_or_else(|| broken("the archive would have more than 65,534 arrays"))?;
+        self.bytes.extend(LOCAL.iter().chain(&common).chain(name.as_bytes()).chain(packed));
+        self.directory.extend(CENTRAL.iter().chain(&[20, 0]).chain(&common));
+        // No comment, the first disk, no attributes.
+        self.directory.extend([0; 10]);
+        self.directory.extend(at.to_le_bytes());
+        self.directory.extend(name.bytes());
+        Ok(())
+    }
+
+    /// The archive.
+    pub(super) fn finish(mut self) -> io::Result<Vec<u8>> {
+        let size = |bytes: &[u8]| {
+            u32::try_from(bytes.len()).map_err(|_| broken("the archive would have more than 4 GiB"))
+        };
+        let (at, size) = (size(&self.bytes)?, size(&self.directory)?);
+        self.bytes.extend(self.directory);
+        self.bytes.extend(END.iter().chain(&[0; 4]));
+        self.bytes.extend(self.count.to_le_bytes().iter().chain(&self.count.to_le_bytes()));
+        self.bytes.extend(size.to_le_bytes().iter().chain(&at.to_le_bytes()).chain(&[0; 2]));
+        Ok(self.bytes)
+    }
+}

@@ -1,0 +1,324 @@
+//! 100,000 broken files of each format: no reader panics or hangs, and none takes memory beyond a bound by the file's size.
+//!
+//! The files are good ones, changed at random from a fixed seed. Where checksums would end all reading they are made to
+//! fit again, so that what lies behind them is reached.
+
+#![allow(clippy::unwrap_used)]
+// The allocator that counts.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use fastrand::Rng;
+use wgrad::data::csv::{CsvOptions, CsvReader, required};
+use wgrad::data::example::{
+    Example, Feature, FeatureList, FixedLenFeature, FixedLenSequenceFeature, SequenceExample,
+    VarLenFeature, parse_single_example, parse_single_sequence_example,
+};
+use wgrad::data::idx::parse_idx;
+use wgrad::data::npy::{NpyArray, parse_npz, write_npz};
+use wgrad::data::tfrecord::TfRecordReader;
+use wgrad::{Error, Result};
+
+const CASES: usize = 100_000;
+/// Bytes that a reader may hold at once beside those for the file's: its buffers, and 64 KiB for what comes next.
+const BESIDE: i64 = 200 << 10;
+/// Bytes for each byte of a file. Two bytes of an example make an empty feature of 32, in a list that doubles as it grows.
+const FOR_EACH: i64 = 100;
+/// Deflate packs at most 1,032 bytes into one; the unpacked ones lie in a list that grows.
+const FOR_EACH_PACKED: i64 = 3 * 1032;
+
+thread_local! {
+    /// What this thread has allocated now, and the most since it was reset.
+    static HELD: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
+}
+
+struct Counting;
+
+impl Counting {
+    fn count(bytes: i64) {
+        // Threads that end are past counting.
+        let _ = HELD.try_with(|held| {
+            let now = held.get().0 + bytes;
+            held.set((now, held.get().1.max(now)));
+        });
+    }
+}
+
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Counting::count(layout.size() as i64);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Counting::count(layout.size() as i64);
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        Counting::count(-(layout.size() as i64));
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // Both may be there while the bytes move.
+        Counting::count(bytes as i64);
+        Counting::count(-(layout.size() as i64));
+        unsafe { System.realloc(at, layout, bytes) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Changes a file in one to four ways.
+fn change(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut Rng) {
+    const EXTREMES: [u8; 9] = [0, 1, 0x7f, 0x80, 0xff, b'"', b',', b'\n', b'('];
+    for _ in 0..random.usize(1..=4) {
+        let at = random.usize(..=bytes.len());
+        let end = (at + random.usize(..=40)).min(bytes.len());
+        match random.u8(..9) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << random.u8(..8),
+            1 if at < bytes.len() => bytes[at] = EXTREMES[random.usize(..EXTREMES.len())],
+            2 => bytes.truncate(at),
+            3 => drop(bytes.drain(at..end)),
+            4 => {
+                let again = bytes[at..end].to_vec();
+                bytes.splice(at..at, again);
+            }
+            5 => {
+                let byte = random.u8(..);
+                bytes.splice(at..at, std::iter::repeat_n(byte, end - at));
+            }
+            // A number, as a length might be one, in either order.
+            6 => {
+                let number = random.u64(..) >> random.u8(..64);
+                let number =
+                    if random.bool() { number.to_le_bytes() } else { number.to_be_bytes() };
+                let width = [2, 4, 8][random.usize(..3)].min(bytes.len() - at);
+                bytes[at..at + width].copy_from_slice(&number[..width]);
+            }
+            7 => {
+                let other = &others[random.usize(..others.len())];
+                let from = random.usize(..=other.len());
+                let until = (from + random.usize(..=200)).min(other.len());
+                bytes.splice(at..end, other[from..until].iter().copied());
+            }
+            _ => {
+                let digits = ["9", "-1", "99999999999999999999", "1e999", "nan"][random.usize(..5)];
+                bytes.splice(at..at, digits.bytes());
+            }
+        }
+    }
+}
+
+/// What reading gave: values, and errors that say something.
+#[derive(Default, Debug)]
+struct Seen {
+    good: usize,
+    bad: usize,
+}
+
+impl Seen {
+    fn note<T>(&mut self, result: Result<T>) {
+        match result {
+            Ok(_) => self.good += 1,
+            Err(Error::Data(text)) => {
+                assert!(text.len() > 20 && text.len() < 20_000, "{text}");
+                self.bad += 1;
+            }
+            Err(other) => panic!("bytes in memory have broken contents at most: {other}"),
+        }
+    }
+}
+
+/// Reads `CASES` changed files. Both good and bad ones must be among them, or nothing was tested.
+#[track_caller]
+fn fuzz(
+    seed: u64,
+    good: &[Vec<u8>],
+    each: i64,
+    mend: impl Fn(&mut Vec<u8>, &mut Rng),
+    read: impl Fn(&[u8], &mut Seen),
+) {
+    let mut random = Rng::with_seed(seed);
+    let mut seen = Seen::default();
+    for file in good {
+        let before = seen.bad;
+        read(file, &mut seen);
+        assert_eq!(seen.bad, before, "a good file is refused");
+    }
+    for case in 0..CASES {
+        let mut bytes = good[case % good.len()].clone();
+        change(&mut bytes, good, &mut random);
+        mend(&mut bytes, &mut random);
+        let bound = BESIDE + each * bytes.len() as i64;
+        let before = HELD.get().0;
+        HELD.set((before, before));
+        read(&bytes, &mut seen);
+        let held = HELD.get().1 - before;
+        assert!(held <= bound, "case {case}: {held} bytes for a file of {}", bytes.len());
+    }
+    assert!(seen.good > CASES / 100 && seen.bad > CASES / 100, "{seen:?}");
+}
+
+fn nothing(_: &mut Vec<u8>, _: &mut Rng) {}
+
+fn data(name: &str) -> Vec<u8> {
+    fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)).unwrap()
+}
+
+fn masked_crc32c(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+/// Makes checksums fit, most of the time; a length may say anything, then.
+fn mend_checksums(bytes: &mut Vec<u8>, random: &mut Rng) {
+    let mut at = 0;
+    while at + 12 <= bytes.len() && random.u8(..8) > 0 {
+        let length = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        let crc = masked_crc32c(&bytes[at..at + 8]).to_le_bytes();
+        bytes[at + 8..at + 12].copy_from_slice(&crc);
+        let left = (bytes.len() - at - 12) as u64;
+        if length > left || left - length < 4 {
+            return;
+        }
+        let end = at + 12 + length as usize;
+        let crc = masked_crc32c(&bytes[at + 12..end]).to_le_bytes();
+        bytes[end..end + 4].copy_from_slice(&crc);
+        at = end + 4;
+    }
+}
+
+fn records(name: &str) -> Vec<Vec<u8>> {
+    TfRecordReader::new(&data(name)[..], "x").map(Result::unwrap).collect()
+}
+
+#[test]
+fn tfrecord() {
+    let long = data("tfrecord/examples.tfrecord");
+    let good = [long[..1279].to_vec(), data("tfrecord/plain_strings.tfrecord")[..200].to_vec()];
+    // The second ends within its last record; all before it are whole.
+    let good = [good[0].clone(), good[1][..16 + 17 + 25 + 48].to_vec(), Vec::new()];
+    fuzz(1, &good, FOR_EACH, mend_checksums, |bytes, seen| {
+        let mut reader = TfRecordReader::new(bytes, "x");
+        let mut most = bytes.len() / 16 + 2;
+        for record in reader.by_ref() {
+            seen.note(record);
+            most -= 1;
+            assert!(most > 0, "more records than bytes");
+        }
+        assert!(reader.next().is_none());
+    });
+}
+
+#[test]
+fn example() {
+    let steps = FeatureList::new([[0.5f32, 1.0], [1.5, 2.0]]);
+    let sequence = SequenceExample::new([("label", Feature::from(1))], [("steps", steps)]);
+    let small =
+        Example::new([("label", Feature::from(3)), ("floats", Feature::from([0.5f32, 2.0]))]);
+    let good =
+        [records("tfrecord/examples.tfrecord")[0].clone(), small.serialize(), sequence.serialize()];
+    fuzz(2, &good, FOR_EACH, nothing, |bytes, seen| {
+        let example = Example::parse(bytes);
+        if let Ok(example) = &example {
+            // What is read is written and read again as itself.
+            let again = example.serialize();
+            assert_eq!(Example::parse(&again).unwrap().serialize(), again);
+        }
+        seen.note(example);
+        seen.note(SequenceExample::parse(bytes));
+        let parsed = parse_single_example(
+            bytes,
+            &(
+                ("label", FixedLenFeature::<i64>::scalar().default_value(-1i64)),
+                ("floats", VarLenFeature::<f32>::new()),
+                ("image_raw", FixedLenFeature::<Vec<u8>>::scalar().default_value(Vec::new())),
+                ("name", VarLenFeature::<String>::new()),
+                ("big", FixedLenSequenceFeature::<i64>::new([2]).allow_missing(true)),
+            ),
+        );
+        let _ = parsed.map_err(|error| assert!(error.to_string().len() < 20_000));
+        let parsed = parse_single_sequence_example(
+            bytes,
+            &(("label", FixedLenFeature::<i64>::scalar()),),
+            &(
+                ("steps", FixedLenSequenceFeature::<f32>::new([2])),
+                ("steps", VarLenFeature::<f32>::new()),
+            ),
+        );
+        let _ = parsed.map_err(|error| assert!(error.to_string().len() < 20_000));
+    });
+}
+
+#[test]
+fn csv() {
+    let good = [
+        "name,lives,weight\r\nTom,1,4.5\r\n\"Ann, the \"\"cat\"\"\",,2\r\n".as_bytes().to_vec(),
+        "\u{feff}name,lives,weight\n\"a\nb\",-3,1e3\n\nKit,7,inf".as_bytes().to_vec(),
+        "name,lives,weight\n".repeat(1).into_bytes(),
+        [b"name,lives,weight\n".to_vec(), b"x,1,2\n".repeat(30)].concat(),
+    ];
+    let columns = (required::<String>(), 9i64, required::<f32>());
+    let options = CsvOptions::new().header(true).na_value("NA");
+    fuzz(3, &good, FOR_EACH, nothing, |bytes, seen| {
+        let reader = CsvReader::new(bytes, "x", columns.clone(), options.clone()).unwrap();
+        let mut most = bytes.len() + 2;
+        for record in reader {
+            seen.note(record);
+            most -= 1;
+            assert!(most > 0, "more records than bytes");
+        }
+        let narrow = options.clone().max_record_bytes(50).select_cols(vec![1]);
+        CsvReader::new(bytes, "x", (0i64,), narrow).unwrap().for_each(drop);
+    });
+}
+
+#[test]
+fn idx() {
+    let images: Vec<u8> =
+        [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4].into_iter().chain(0..24).collect();
+    let labels = vec![0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1];
+    let empty = vec![0, 0, 8, 1, 0, 0, 0, 0];
+    let read = |bytes: &[u8], seen: &mut Seen| seen.note(parse_idx(bytes, "x"));
+    fuzz(4, &[images.clone(), labels.clone(), empty], FOR_EACH, nothing, read);
+    let pack = |bytes: &[u8]| {
+        let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        to.write_all(bytes).unwrap();
+        to.finish().unwrap()
+    };
+    // A byte in front of gzip data changed makes them data that are not packed.
+    let packed = [pack(&images), pack(&labels), images];
+    fuzz(5, &packed, FOR_EACH_PACKED, nothing, read);
+}
+
+#[test]
+fn npy() {
+    let names =
+        ["f32", "u8", "bool", "i64", "fortran_order", "big_endian", "version2", "scalar", "empty"];
+    let good: Vec<Vec<u8>> = names.iter().map(|name| data(&format!("npy/{name}.npy"))).collect();
+    fuzz(6, &good, FOR_EACH, nothing, |bytes, seen| {
+        let array = NpyArray::parse(bytes, "x");
+        if let Ok(array) = &array {
+            let mut again = Vec::new();
+            array.write(&mut again).unwrap();
+            let again = NpyArray::parse(&again, "x").unwrap();
+            assert!(again.shape() == array.shape() && again.dtype() == array.dtype());
+        }
+        seen.note(array);
+    });
+}
+
+#[test]
+fn npz() {
+    let array = |n: i32| ndarray::Array1::from_iter(0..n).into();
+    let good =
+        [false, true].map(|packed| write_npz([("a", array(3)), ("b", array(60))], packed).unwrap());
+    fuzz(7, &good, FOR_EACH_PACKED, nothing, |bytes, seen| seen.note(parse_npz(bytes, "x")));
+}

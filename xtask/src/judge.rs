@@ -1,0 +1,54 @@
+//! `cargo xtask judge`: TensorFlow reads what wgrad writes.
+//!
+//! TensorFlow comes from PyPI into `target/judge`, once; `WGRAD_JUDGE_PYTHON` names another Python that has it.
+
+use anyhow::{Result, bail};
+
+use crate::run::{CommandLine, Status, workspace_root};
+
+/// The version that the formats were compared with.
+const TENSORFLOW: &str = "tensorflow-cpu==2.21.0";
+
+/// Runs the tests that take TensorFlow.
+pub fn run(arguments: &[String]) -> Result<Status> {
+    let python = match std::env::var("WGRAD_JUDGE_PYTHON") {
+        Ok(python) => python,
+        Err(_) => environment()?,
+    };
+    CommandLine::cargo(["test", "--features", "npy,tfrecord", "--test", "judge"])
+        .args(["--", "--ignored", "--nocapture"])
+        .args(arguments)
+        .env("WGRAD_JUDGE_PYTHON", &python)
+        .run()
+}
+
+/// The Python of a virtual environment with TensorFlow, which it makes if it is not there.
+fn environment() -> Result<String> {
+    let folder = workspace_root().join("target/judge");
+    let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    let python = python.to_string_lossy().into_owned();
+    let has_tensorflow =
+        || CommandLine::new(python.as_str()).args(["-c", "import tensorflow"]).probe().is_some();
+    if has_tensorflow() {
+        return Ok(python);
+    }
+    let system = ["python3", "python"]
+        .into_iter()
+        .find(|name| CommandLine::new(*name).args(["-m", "venv", "--help"]).probe().is_some());
+    let Some(system) = system else {
+        bail!("there is no Python 3 with venv; install it (on Debian: python3-venv)");
+    };
+    let steps = [
+        CommandLine::new(system).args(["-m", "venv"]).args([folder.to_string_lossy()]),
+        CommandLine::new(python.as_str()).args(["-m", "pip", "install", "--quiet", TENSORFLOW]),
+    ];
+    for step in steps {
+        if !step.run()?.is_success() {
+            bail!("`{step}` failed; its words stand above");
+        }
+    }
+    match has_tensorflow() {
+        true => Ok(python),
+        false => bail!("{python} cannot import tensorflow"),
+    }
+}
