@@ -71,12 +71,6 @@ impl Images {
         Ok(Uint32Array::from(&order[..]))
     }
 
-    /// `{ x, y }` of these images.
-    pub(crate) fn pair(&self, indices: &[usize]) -> Result<Object> {
-        let (x, y) = self.0.tensors(indices)?;
-        Ok(object([("x", Tensor::new(x).into()), ("y", Tensor::new(y).into())]))
-    }
-
     pub(crate) fn check(&self, i: f64) -> Result<usize> {
         whole(i).filter(|i| *i < self.0.len()).ok_or_else(|| {
             let text = format!(
@@ -89,6 +83,12 @@ impl Images {
     }
 }
 
+/// `{ x, y }` of these images.
+pub(crate) fn pair(images: &mnist::Images, indices: &[usize]) -> Result<Object> {
+    let (x, y) = images.tensors(indices)?;
+    Ok(object([("x", Tensor::new(x).into()), ("y", Tensor::new(y).into())]))
+}
+
 /// The page's part of what is below.
 #[cfg(not(feature = "ops"))]
 #[wasm_bindgen]
@@ -97,7 +97,7 @@ impl Images {
     #[wasm_bindgen(unchecked_return_type = "{ x: Tensor; y: Tensor }")]
     pub fn batch(&self, indices: &Uint32Array) -> Result<Object> {
         let indices: Vec<usize> = indices.to_vec().into_iter().map(|i| i as usize).collect();
-        self.pair(&indices)
+        pair(&self.0, &indices)
     }
 }
 
@@ -144,7 +144,7 @@ impl Images {
                 }
             }
         };
-        self.pair(&indices)
+        pair(&self.0, &indices)
     }
 
     #[wasm_bindgen(js_name = _images, skip_typescript)]

@@ -6,6 +6,8 @@
 #![cfg(target_family = "wasm")]
 
 mod args;
+#[cfg(feature = "ops")]
+mod batches;
 mod config;
 mod device;
 mod error;
@@ -32,6 +34,8 @@ mod values;
 mod variable;
 mod weights;
 
+#[cfg(feature = "ops")]
+pub use batches::Batches;
 pub use device::{Device, Plan};
 pub use images::Images;
 #[cfg(feature = "ops")]

@@ -96,6 +96,57 @@ describe(`the JavaScript API in ${browserName}`, () => {
     });
   }
 
+  it('trains from a dataset and lets the page go on meanwhile', async () => {
+    const got = await page.eval(async () => {
+      const { Images, Sequential, layers, setSeed } = wgrad;
+      setSeed(1);
+      const images = Images.drawDigits(2000, 1);
+      const model = new Sequential([layers.flatten(), layers.dense({ units: 10 })]);
+      model.compile({ optimizer: { type: 'adam', learningRate: 1e-2 } });
+      const batches = images.batches(50);
+      let turns = 0;
+      const channel = new MessageChannel();
+      channel.port1.onmessage = () => { turns += 1; channel.port2.postMessage(0); };
+      channel.port2.postMessage(0);
+      const losses = [];
+      const labels = [];
+      // Two passes through the images. Of the time, at least 12 ms a step.
+      for (let step = 0; step < 80; step += 1) {
+        const { x, y } = await batches.nextAsync();
+        labels.push(...await y.data());
+        const { loss } = model.trainStep(x, y);
+        losses.push(loss);
+      }
+      const answered = turns;
+      // Without reads in between, only `nextAsync` gives way.
+      for (let step = 0; step < 20; step += 1) {
+        const begun = performance.now();
+        while (performance.now() - begun < 12);
+        const { x, y } = await batches.nextAsync();
+        x.dispose();
+        y.dispose();
+      }
+      const meanwhile = turns - answered;
+      channel.port1.close();
+      const under = batches.nextAsync();
+      let error = '';
+      try { batches.next(); } catch (thrown) { error = thrown.message; }
+      await under;
+      const count = (part) => part.reduce((all, label) => { all[label] += 1; return all; }, Array(10).fill(0));
+      return {
+        first: await losses[0].item(), last: await losses[79].item(), meanwhile, error, all: [...images.labels],
+        passes: [labels.slice(0, 2000), labels.slice(2000)].map((pass) => [pass.join(), count(pass)]), wanted: count([...images.labels]),
+      };
+    });
+    assert.ok(got.last < 0.8 * got.first, `from ${got.first} to ${got.last}`);
+    assert.ok(got.meanwhile >= 15, `the page had ${got.meanwhile} turns in 20 batches`);
+    assert.match(got.error, /on its way/);
+    const [[first, counts], [second, again]] = got.passes;
+    assert.notEqual(first, second, 'two passes have one order');
+    assert.notEqual(first, got.all.join(), 'nothing was shuffled');
+    assert.deepEqual([counts, again], [got.wanted, got.wanted]);
+  });
+
   it('reads the numbers of many tensors at once', async () => {
     const got = await page.eval(async () => {
       const { Tensor } = wgrad;
