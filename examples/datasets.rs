@@ -81,7 +81,7 @@ fn rot90(image: &Array3<u8>) -> Array3<u8> {
 fn draw(flags: &Flags, name: &str, images: &ArrayD<u8>, columns: usize) -> Result<()> {
     let pixels = images.to_tensors()?.cast(tf::DType::F32)? / 255.0;
     let path = flags.out.join(format!("datasets-{name}.png"));
-    picture::write_digits(&path, &pixels, columns)?;
+    picture::write_images(&path, &pixels, columns)?;
     say!("picture   {}", path.display());
     Ok(())
 }

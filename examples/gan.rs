@@ -127,7 +127,7 @@ fn run(flags: &Flags) -> Result<()> {
             discriminator_loss.reset_state()?;
             let path = flags.out.join(format!("gan-{step:05}.png"));
             let images = generator.call(&shown, INFERENCE)? * 0.5 + 0.5;
-            picture::write_digits(&path, &images, 4)?;
+            picture::write_images(&path, &images, 4)?;
             say!("picture   {}", path.display());
         }
         settled.note(step);

@@ -140,7 +140,7 @@ fn run(flags: &Flags) -> Result<()> {
     let points: Vec<f32> = (0..SIDE * SIDE).flat_map(|i| [at(i % SIDE), at(i / SIDE)]).collect();
     let points = tf::Tensor::from_slice(&points, [SIDE * SIDE, LATENT])?;
     let path = flags.out.join("vae.png");
-    picture::write_digits(&path, &vae.decoder.call(&points, INFERENCE)?.sigmoid()?, SIDE)?;
+    picture::write_images(&path, &vae.decoder.call(&points, INFERENCE)?.sigmoid()?, SIDE)?;
     say!("picture   {}", path.display());
     Ok(())
 }

@@ -290,6 +290,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "error",
             "options",
+            "cache_folder",
             "sorted",
             "shape",
             "dtype",
@@ -302,6 +303,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "tape",
             "trackable",
             "data",
+            "io",
+            "image",
         ],
     ),
     ("docs", &[]),

@@ -11,6 +11,7 @@ fn example(name: &str) -> Command {
         "datasets" => env!("CARGO_BIN_EXE_datasets"),
         "eager" => env!("CARGO_BIN_EXE_eager"),
         "embed" => env!("CARGO_BIN_EXE_embed"),
+        "cats_vs_dogs" => env!("CARGO_BIN_EXE_cats_vs_dogs"),
         "char_rnn" => env!("CARGO_BIN_EXE_char_rnn"),
         "gan" => env!("CARGO_BIN_EXE_gan"),
         "mnist_cnn_lstm" => env!("CARGO_BIN_EXE_mnist_cnn_lstm"),
@@ -101,6 +102,35 @@ fn datasets_print_and_draw_what_they_hold() {
     let (batch, width) = grey(&folder.join("datasets-batch.png"));
     assert_eq!((width, batch.len()), (4 * 28, 4 * 28 * 28));
     assert!((0..28).all(|row| batch[row * width..][..28] == turned[28 * row..][..28]));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// On the photographs in `CATS_VS_DOGS_DIR` if it is set, else on drawings; small in either case.
+#[test]
+fn cats_are_told_from_dogs() {
+    let folder = std::env::temp_dir().join(format!("wgrad-cats-{}", std::process::id()));
+    let out = folder.to_str().unwrap();
+    let photographs = std::env::var("CATS_VS_DOGS_DIR").ok();
+    let mut arguments = vec!["--out", out, "--size", "40", "--epochs", "6"];
+    if let Some(data) = &photographs {
+        arguments.extend(["--data", data]);
+    }
+    let output = run("cats_vs_dogs", &arguments);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("batch     [32, 40, 40, 3], labels Some(["), "{text}");
+    assert!(text.contains("metrics_names [\"loss\", \"sparse_categorical_accuracy\"]"), "{text}");
+    let number = |name: &str| -> f64 {
+        let line = text.lines().rfind(|line| line.starts_with(name)).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    // 160 photographs of each teach little beyond themselves, but the loss of a guess is ln 2, 0.693.
+    assert!(number("epoch 6   loss ") < 0.69, "{text}");
+    if photographs.is_none() {
+        assert!(number("sparse_categorical_accuracy ") > 0.8, "{text}");
+    }
+    let batch = std::fs::read(folder.join("cats_vs_dogs-batch.png")).unwrap();
+    assert!(batch.starts_with(b"\x89PNG"));
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -1,7 +1,7 @@
-//! Downloads the four files of MNIST into the cache folder and checks them by SHA-256.
+//! Downloads the files of a data set into a cache folder and checks them by SHA-256.
 //!
-//! A file gets its name only when it is complete and right. A download cannot resume, and there is no other data set;
-//! `mnist` finds and reads the files.
+//! A file gets its name only when it is complete and right. A download cannot resume. `collection` says what there is;
+//! `mnist` and `keras::datasets` find and read the files.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -13,44 +13,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 use ureq::Agent;
 
+use super::collection::Collection;
 use crate::error::{Error, Result, message};
-
-/// The servers that hold the files, first choice first. Each address ends in a slash.
-const MIRRORS: [&str; 2] = [
-    "https://storage.googleapis.com/cvdf-datasets/mnist/",
-    "https://ossci-datasets.s3.amazonaws.com/mnist/",
-];
 
 /// A file and the SHA-256 of its contents in lower-case hexadecimal digits.
 type Wanted<'a> = (&'a str, &'a str);
 
-const FILES: [Wanted; 4] = [
-    (
-        "train-images-idx3-ubyte.gz",
-        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-    ),
-    (
-        "train-labels-idx1-ubyte.gz",
-        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-    ),
-    (
-        "t10k-images-idx3-ubyte.gz",
-        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-    ),
-    (
-        "t10k-labels-idx1-ubyte.gz",
-        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-    ),
-];
-
-/// The largest size of a file; the largest of MNIST has 10 MB.
-const MAX_BYTES: u64 = 16 << 20;
-
-/// Downloads the files of MNIST that `dir` lacks, and shows the progress on the standard error stream.
+/// Downloads the files of a data set that `dir` lacks, and shows the progress on the standard error stream.
 ///
 /// # Errors
 /// [`Error::Data`] if no mirror gave the right file, [`Error::Io`] if `dir` cannot be written.
-pub(super) fn fetch_mnist(dir: &Path) -> Result<()> {
+pub(crate) fn fetch(collection: &Collection, dir: &Path) -> Result<()> {
     let agent = Agent::config_builder()
         .timeout_connect(Some(Duration::from_secs(15)))
         .timeout_recv_response(Some(Duration::from_secs(30)))
@@ -58,23 +31,28 @@ pub(super) fn fetch_mnist(dir: &Path) -> Result<()> {
         // The files are compressed already, and the checksum is that of the compressed bytes.
         .accept_encoding("identity")
         .build();
-    fetch_all(&agent.into(), &MIRRORS, &FILES, dir)
+    fetch_all(&agent.into(), collection, dir)
 }
 
-fn fetch_all(agent: &Agent, mirrors: &[&str], files: &[Wanted], dir: &Path) -> Result<()> {
+fn fetch_all(agent: &Agent, collection: &Collection, dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(|error| Error::io(dir, error))?;
-    for &(name, sha256) in files {
+    for &(name, sha256) in collection.files {
         if !is_right(&dir.join(name), sha256) {
-            fetch_from_any(agent, mirrors, (name, sha256), dir)?;
+            fetch_from_any(agent, collection, (name, sha256), dir)?;
         }
     }
     Ok(())
 }
 
-fn fetch_from_any(agent: &Agent, mirrors: &[&str], wanted: Wanted, dir: &Path) -> Result<()> {
+fn fetch_from_any(
+    agent: &Agent,
+    collection: &Collection,
+    wanted: Wanted,
+    dir: &Path,
+) -> Result<()> {
     let mut said = Vec::new();
-    for mirror in mirrors {
-        match fetch(agent, mirror, wanted, dir) {
+    for mirror in collection.mirrors {
+        match fetch_file(agent, mirror, wanted, collection.most_bytes, dir) {
             Ok(()) => return Ok(()),
             Err(Failure::Here(error)) => return Err(error),
             Err(Failure::There(what)) => {
@@ -85,9 +63,10 @@ fn fetch_from_any(agent: &Agent, mirrors: &[&str], wanted: Wanted, dir: &Path) -
     }
     Err(Error::Data(message!(
         "{}: no mirror gave the file. {}. Check the network (a proxy is taken from HTTPS_PROXY), or \
-         fetch the four files of MNIST some other way and name their folder with --data or MNIST_DIR.",
+         fetch the files some other way and name their folder with {}.",
         wanted.0,
-        said.join("; ")
+        said.join("; "),
+        collection.variable
     )))
 }
 
@@ -99,17 +78,23 @@ enum Failure {
     Here(Error),
 }
 
-fn fetch(agent: &Agent, mirror: &str, wanted: Wanted, dir: &Path) -> Result<(), Failure> {
+fn fetch_file(
+    agent: &Agent,
+    mirror: &str,
+    wanted: Wanted,
+    most: u64,
+    dir: &Path,
+) -> Result<(), Failure> {
     let (name, sha256) = wanted;
     let response = agent.get(format!("{mirror}{name}")).call();
     let mut body = response.map_err(|error| Failure::There(error.to_string()))?.into_body();
     let length = body.content_length();
-    if let Some(length) = length.filter(|&length| length > MAX_BYTES) {
-        return Err(Failure::There(format!("the file has {length} bytes, more than {MAX_BYTES}")));
+    if let Some(length) = length.filter(|&length| length > most) {
+        return Err(Failure::There(format!("the file has {length} bytes, more than {most}")));
     }
     let part = Part::new(dir, name);
     let bar = progress(name, length);
-    let reader = body.with_config().limit(MAX_BYTES).reader();
+    let reader = body.with_config().limit(most).reader();
     let found = copy(reader, &part.0, &bar);
     bar.finish_and_clear();
     let (found, bytes) = found?;
@@ -188,10 +173,11 @@ fn progress(name: &str, length: Option<u64>) -> ProgressBar {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::data::collection::{CIFAR10, FASHION_MNIST, MNIST};
     use std::io::{BufRead, BufReader};
     use std::net::{TcpListener, TcpStream};
 
-    const HELLO: Wanted =
+    const HELLO: Wanted<'static> =
         ("hello.gz", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
     const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
     const WRONG: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhullo";
@@ -240,7 +226,10 @@ mod tests {
             .proxy(None)
             .timeout_global(Some(Duration::from_secs(20)))
             .build();
-        fetch_all(&agent.into(), mirrors, &[HELLO], dir)
+        let leaked: &'static [&'static str] =
+            Vec::leak(mirrors.iter().map(|mirror| &*String::leak(mirror.to_string())).collect());
+        let files = &[HELLO];
+        fetch_all(&agent.into(), &Collection { mirrors: leaked, files, ..MNIST }, dir)
     }
 
     /// Fetches from one mirror that fails; gives its message and checks that nothing is left behind.
@@ -251,7 +240,7 @@ mod tests {
         assert_eq!(folder.names(), [""; 0]);
         let Error::Data(message) = error else { panic!("{error:?}") };
         assert!(message.contains(&format!("{address} said: ")), "{message}");
-        assert!(message.contains("--data or MNIST_DIR"), "{message}");
+        assert!(message.contains("with MNIST_DIR."), "{message}");
         message.to_string()
     }
 
@@ -333,10 +322,13 @@ mod tests {
 
     #[test]
     fn the_lists_are_well_formed() {
-        assert!(MIRRORS.iter().all(|m| m.starts_with("https://") && m.ends_with('/')));
-        for (name, sha256) in FILES {
-            assert!(name.ends_with("-ubyte.gz"));
-            assert!(sha256.len() == 64 && sha256.bytes().all(|b| b.is_ascii_hexdigit()));
+        for collection in [MNIST, FASHION_MNIST, CIFAR10] {
+            let mirrors = collection.mirrors;
+            assert!(mirrors.iter().all(|m| m.starts_with("https://") && m.ends_with('/')));
+            for (name, sha256) in collection.files {
+                assert!(name.ends_with(".gz"));
+                assert!(sha256.len() == 64 && sha256.bytes().all(|b| b.is_ascii_hexdigit()));
+            }
         }
     }
 }

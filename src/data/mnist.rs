@@ -135,7 +135,7 @@ fn fetch(cache: Option<&Path>) -> Result<&Path> {
                 .into(),
         ));
     };
-    super::download::fetch_mnist(dir)?;
+    super::download::fetch(&super::collection::MNIST, dir)?;
     Ok(dir)
 }
 

@@ -5,12 +5,14 @@
 mod batch;
 mod cardinality;
 pub mod codec;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) mod collection;
 mod columns;
 #[cfg(feature = "csv")]
 pub mod csv;
 mod dataset;
 #[cfg(all(feature = "download", not(target_family = "wasm")))]
-mod download;
+pub(crate) mod download;
 pub mod drawn_digits;
 #[cfg(not(target_family = "wasm"))]
 mod element_file;

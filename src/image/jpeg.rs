@@ -66,7 +66,7 @@ pub(super) fn decode(
 fn luma(rgb: &[u8]) -> u8 {
     let weights = [19_595, 38_470, 7_471];
     let sum: u32 = rgb.iter().zip(weights).map(|(&value, weight)| weight * u32::from(value)).sum();
-    (sum + (1 << 15) >> 16) as u8
+    ((sum + (1 << 15)) >> 16) as u8
 }
 
 /// Whether the marker of the end stands behind the pixels, as libjpeg wants it. The thumbnail in a header has one of its own.

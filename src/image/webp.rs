@@ -50,7 +50,7 @@ fn check_parts(op: &str, mut bytes: &[u8], options: &DecodeOptions) -> Result<()
             }
             b"VP8L" if part.len() >= 5 => {
                 let sizes = number(part, 1, 4);
-                size_of((sizes >> 14 & 0x3fff) + 1, (sizes & 0x3fff) + 1)?;
+                size_of(((sizes >> 14) & 0x3fff) + 1, (sizes & 0x3fff) + 1)?;
             }
             b"ANMF" if part.len() >= 16 => {
                 size_of(number(part, 9, 3) + 1, number(part, 6, 3) + 1)?;
@@ -66,7 +66,7 @@ fn check_parts(op: &str, mut bytes: &[u8], options: &DecodeOptions) -> Result<()
 
 /// The number of `count` bytes from `at` on, which are there, lowest first.
 fn number(bytes: &[u8], at: usize, count: usize) -> usize {
-    bytes[at..at + count].iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte))
+    bytes[at..at + count].iter().rev().fold(0, |number, byte| (number << 8) | usize::from(*byte))
 }
 
 fn refused(op: &str, bytes: &[u8], error: DecodingError) -> Error {

@@ -37,6 +37,8 @@ mod checkpoint;
 mod config;
 pub mod constraints;
 mod context;
+#[cfg(not(target_family = "wasm"))]
+pub mod datasets;
 mod dtype_policy;
 mod function;
 mod functional;
@@ -53,6 +55,8 @@ mod saving;
 mod sequential;
 mod training;
 mod trial;
+#[cfg(not(target_family = "wasm"))]
+pub mod utils;
 mod weight;
 
 pub use activations::Activation;

@@ -1,0 +1,47 @@
+//! Pictures of clothes: `keras.datasets.fashion_mnist`.
+
+use super::files::{LoadDataOptions, Quartet, load_quartet};
+use crate::data::collection::FASHION_MNIST;
+use crate::error::Result;
+
+/// What the labels 0 to 9 mean.
+pub const CLASS_NAMES: [&str; 10] = [
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+];
+
+/// `(x_train, y_train), (x_test, y_test)`: 60,000 and 10,000 grey images `[N,28,28]` of clothes, and their labels `[N]`, whose
+/// meaning [`CLASS_NAMES`] tells.
+///
+/// They come from the folder that `FASHION_MNIST_DIR` names, else from the folder `fashion-mnist` of the cache; with the feature
+/// `download` they are fetched there.
+///
+/// ```no_run
+/// # fn main() -> wgrad::Result<()> {
+/// let ((x_train, y_train), _) = wgrad::keras::datasets::fashion_mnist::load_data()?;
+/// assert_eq!((x_train.shape(), y_train.len()), (&[60_000, 28, 28][..], 60_000));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`mnist::load_data`](super::mnist::load_data).
+pub fn load_data() -> Result<Quartet> {
+    load_data_with(&LoadDataOptions::new())
+}
+
+/// As [`load_data`], with options.
+///
+/// # Errors
+/// As [`load_data`].
+pub fn load_data_with(options: &LoadDataOptions) -> Result<Quartet> {
+    load_quartet(&FASHION_MNIST, options, &|name| std::env::var_os(name))
+}

@@ -1,0 +1,278 @@
+//! The files below a folder, labelled by its sub-folders, and the datasets of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ndarray::{Array1, ArrayD};
+
+use crate::data::{AUTOTUNE, Dataset, Item, MapOptions, ShuffleOptions};
+use crate::error::{Error, Result, message};
+
+/// Which part of the files `validation_split` leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Subset {
+    /// The first files of the order, without the last share of them.
+    Training,
+    /// The last share of the files.
+    Validation,
+}
+
+/// The files of a folder and the datasets of them: [`image_dataset_from_directory`](super::image_dataset_from_directory),
+/// [`text_dataset_from_directory`](super::text_dataset_from_directory).
+///
+/// Keras's `label_mode` is the method that makes the dataset: [`dataset`](Self::dataset) is `"int"`,
+/// [`categorical`](Self::categorical), [`binary`](Self::binary), and [`unlabeled`](Self::unlabeled) is `None`.
+#[derive(Clone)]
+pub struct DirectoryDataset<T: Item> {
+    /// The names of the classes: the sub-folders; a file's label is the place of its own in this list.
+    pub class_names: Vec<String>,
+    /// The files. Each pass of a dataset shuffles them, if `shuffle` is on.
+    pub file_paths: Vec<PathBuf>,
+    /// The label of each file, if there are classes.
+    pub labels: Vec<i32>,
+    pub(super) op: &'static str,
+    pub(super) batch_size: usize,
+    pub(super) seed: Option<u64>,
+    pub(super) shuffle: bool,
+    pub(super) load: Load<T>,
+}
+
+/// Makes an element of a file.
+pub(super) type Load<T> = Arc<dyn Fn(&Path) -> Result<T> + Send + Sync>;
+
+impl<T: Item> DirectoryDataset<T> {
+    /// Elements and their labels one by one, as with Keras's `batch_size=None`. Several files are read at the same time.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if there are no labels. A file that cannot be read, or is broken, is an error among the elements that
+    /// names it; `ignore_errors` goes on without it.
+    pub fn elements(&self) -> Result<Dataset<(T, i32)>> {
+        let labels = self.labels("elements")?;
+        self.loaded(labels.to_vec(), |label| label)
+    }
+
+    /// Batches with labels `i32` `[N]`, Keras's `label_mode="int"`, for `sparse_categorical_crossentropy`.
+    ///
+    /// # Errors
+    /// As [`DirectoryDataset::elements`].
+    pub fn dataset(&self) -> Result<Dataset<(T::Batch, ArrayD<i32>)>> {
+        self.batches(self.loaded(self.labels("dataset")?.to_vec(), |label| label)?)
+    }
+
+    /// Batches with labels `f32` `[N, classes]`, 1 at the class and 0 elsewhere, for `categorical_crossentropy`.
+    ///
+    /// # Errors
+    /// As [`DirectoryDataset::elements`].
+    pub fn categorical(&self) -> Result<Dataset<(T::Batch, ArrayD<f32>)>> {
+        let count = self.class_names.len();
+        let one_hot = move |label: i32| {
+            Array1::from_shape_fn(count, |class| f32::from(u8::from(class as i32 == label)))
+        };
+        self.batches(self.loaded(self.labels("categorical")?.to_vec(), one_hot)?)
+    }
+
+    /// Batches with labels `f32` `[N,1]`, 0 or 1, for `binary_crossentropy`.
+    ///
+    /// # Errors
+    /// As [`DirectoryDataset::elements`]; [`Error::Data`] also unless there are two classes.
+    pub fn binary(&self) -> Result<Dataset<(T::Batch, ArrayD<f32>)>> {
+        if self.class_names.len() != 2 {
+            return Err(Error::Data(message!(
+                "{}: binary labels need two classes, and there are {}: {:?}.",
+                self.op,
+                self.class_names.len(),
+                self.class_names
+            )));
+        }
+        let label = |label: i32| Array1::from_elem(1, label as f32);
+        self.batches(self.loaded(self.labels("binary")?.to_vec(), label)?)
+    }
+
+    /// Batches without labels, Keras's `label_mode=None`.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the batch size is 0.
+    pub fn unlabeled(&self) -> Result<Dataset<T::Batch>> {
+        let load = self.load.clone();
+        let order = self.order(self.file_paths.clone())?;
+        let parallel = MapOptions::new().num_parallel_calls(AUTOTUNE);
+        let elements = order.map_with(parallel, move |path: PathBuf| load(&path))?;
+        Ok(elements.batch(self.batch_size)?.prefetch(AUTOTUNE))
+    }
+
+    fn labels(&self, method: &str) -> Result<&[i32]> {
+        if self.class_names.is_empty() {
+            return Err(Error::Data(message!(
+                "{}: the files were read without labels; `unlabeled` gives them, or leave out `labels(false)` to have \
+                 `{method}`.",
+                self.op
+            )));
+        }
+        Ok(&self.labels)
+    }
+
+    fn order<E: Item>(&self, elements: Vec<E>) -> Result<Dataset<E>> {
+        let count = elements.len();
+        let dataset = Dataset::from_tensor_slices(elements)?;
+        match self.shuffle {
+            true => dataset.shuffle_with(count, ShuffleOptions::new().seed(self.seed)),
+            false => Ok(dataset),
+        }
+    }
+
+    /// Shuffles names, which are small, and reads the files in that order.
+    fn loaded<L: Item>(
+        &self,
+        labels: Vec<i32>,
+        label: impl Fn(i32) -> L + Send + Sync + 'static,
+    ) -> Result<Dataset<(T, L)>> {
+        let load = self.load.clone();
+        let pairs: Vec<(PathBuf, i32)> = self.file_paths.iter().cloned().zip(labels).collect();
+        let parallel = MapOptions::new().num_parallel_calls(AUTOTUNE);
+        self.order(pairs)?
+            .map_with(parallel, move |(path, of): (PathBuf, i32)| Ok((load(&path)?, label(of))))
+    }
+
+    fn batches<E: Item>(&self, elements: Dataset<E>) -> Result<Dataset<E::Batch>> {
+        Ok(elements.batch(self.batch_size)?.prefetch(AUTOTUNE))
+    }
+}
+
+/// What the functions of all kinds of files take.
+pub(super) struct Rules<'a> {
+    pub(super) op: &'static str,
+    pub(super) endings: &'static [&'static str],
+    pub(super) labels: bool,
+    pub(super) class_names: Option<&'a [String]>,
+    pub(super) shuffle: bool,
+    pub(super) seed: Option<u64>,
+    pub(super) validation_split: Option<f64>,
+    pub(super) subset: Option<Subset>,
+    pub(super) follow_links: bool,
+}
+
+/// The files that the rules choose, with the place of each one's class, and the classes.
+pub(super) struct Chosen {
+    pub(super) files: Vec<(PathBuf, i32)>,
+    pub(super) class_names: Vec<String>,
+}
+
+impl Rules<'_> {
+    pub(super) fn choose(&self, directory: &Path) -> Result<Chosen> {
+        let share = self.share()?;
+        let class_names = if self.labels { self.classes(directory)? } else { Vec::new() };
+        let mut files = Vec::new();
+        let mut folders: Vec<PathBuf> =
+            class_names.iter().map(|name| directory.join(name)).collect();
+        if !self.labels {
+            folders.push(directory.to_path_buf());
+        }
+        for (class, folder) in folders.iter().enumerate() {
+            let mut found = Vec::new();
+            self.walk(folder, &mut found, 0)?;
+            found.sort();
+            files.extend(found.into_iter().map(|path| (path, class as i32)));
+        }
+        if files.is_empty() {
+            return Err(self.refuse(
+                directory,
+                &format!("there is no file in it that ends in {}", self.endings.join(", ")),
+            ));
+        }
+        let Some(share) = share else { return Ok(Chosen { files, class_names }) };
+        if let (true, Some(seed)) = (self.shuffle, self.seed) {
+            fastrand::Rng::with_seed(seed).shuffle(&mut files);
+        }
+        let last = (share * files.len() as f64) as usize;
+        let rest = files.split_off(files.len() - last);
+        let (files, what) = match self.subset {
+            Some(Subset::Validation) => (rest, "validation"),
+            _ => (files, "training"),
+        };
+        if files.is_empty() {
+            let what = format!("a split of {share} leaves no file for {what}");
+            return Err(self.refuse(directory, &what));
+        }
+        Ok(Chosen { files, class_names })
+    }
+
+    /// The share of the files for validation.
+    fn share(&self) -> Result<Option<f64>> {
+        let refuse = |words: &str| Err(Error::Data(message!("{}: {words}", self.op)));
+        match (self.validation_split, self.subset) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => refuse("subset needs a validation_split."),
+            (Some(_), None) => refuse("validation_split needs a subset: which part is wanted?"),
+            (Some(share), _) if !(share > 0.0 && share < 1.0) => {
+                refuse(&format!("validation_split is {share}; it lies between 0 and 1."))
+            }
+            (Some(_), _) if self.shuffle && self.seed.is_none() => refuse(
+                "validation_split needs a seed, the same for both subsets, so that no file is in both; or shuffle(false).",
+            ),
+            (share, _) => Ok(share),
+        }
+    }
+
+    /// The names of the classes: those that the caller gives, or the sub-folders in order.
+    fn classes(&self, directory: &Path) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        for entry in list(directory)? {
+            let name = entry.file_name().unwrap_or_default();
+            let Some(name) = name.to_str() else {
+                return Err(
+                    self.refuse(&entry, "its name is no Unicode text, which a class's must be")
+                );
+            };
+            if entry.is_dir() && !name.starts_with('.') {
+                found.push(name.to_string());
+            }
+        }
+        found.sort();
+        if found.is_empty() {
+            let what = "there is no sub-folder in it, and each class needs one; `labels(false)` does without classes";
+            return Err(self.refuse(directory, what));
+        }
+        let Some(wanted) = self.class_names else { return Ok(found) };
+        match wanted.iter().find(|name| !found.contains(name)) {
+            None => Ok(wanted.to_vec()),
+            Some(missing) => {
+                let what =
+                    format!("class_names has {missing:?}, and the sub-folders are {found:?}");
+                Err(self.refuse(directory, &what))
+            }
+        }
+    }
+
+    /// Adds the files below a folder. A link to a folder above would lead around for ever.
+    fn walk(&self, folder: &Path, found: &mut Vec<PathBuf>, depth: usize) -> Result<()> {
+        const DEEPEST: usize = 64;
+        if depth > DEEPEST {
+            return Err(self
+                .refuse(folder, "folders are nested without end; is there a link to one above?"));
+        }
+        for path in list(folder)? {
+            if path.is_dir() {
+                if self.follow_links || !path.is_symlink() {
+                    self.walk(&path, found, depth + 1)?;
+                }
+                continue;
+            }
+            let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+            if self.endings.iter().any(|ending| name.ends_with(ending)) {
+                found.push(path);
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, path: &Path, what: &str) -> Error {
+        Error::Data(message!("{}: {}: {what}.", self.op, path.display()))
+    }
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let io = |error| Error::io(folder, error);
+    let entries = fs::read_dir(folder).map_err(io)?;
+    entries.map(|entry| Ok(entry.map_err(io)?.path())).collect()
+}
