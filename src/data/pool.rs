@@ -45,6 +45,8 @@ struct Shared<R> {
 struct Slots<R> {
     queue: VecDeque<(u64, Slot<R>)>,
     next: u64,
+    /// The calls of [`Shared::work`] that the pool has not begun.
+    calls: usize,
 }
 
 enum Slot<R> {
@@ -55,7 +57,7 @@ enum Slot<R> {
 
 impl<R: Send + 'static> Jobs<R> {
     pub(crate) fn new() -> Self {
-        let slots = Mutex::new(Slots { queue: VecDeque::new(), next: 0 });
+        let slots = Mutex::new(Slots { queue: VecDeque::new(), next: 0, calls: 0 });
         Jobs { shared: Arc::new(Shared { slots, changed: Condvar::new() }) }
     }
 
@@ -66,22 +68,21 @@ impl<R: Send + 'static> Jobs<R> {
 
     /// Adds a closure, which must not panic.
     pub(crate) fn push(&self, job: impl FnOnce() -> R + Send + 'static) {
-        self.shared.push(Slot::Waiting(Box::new(job)));
+        let mut slots = self.shared.lock();
+        slots.push(Slot::Waiting(Box::new(job)));
+        // A call takes any job, so there are never more calls than jobs: those whose jobs the waiter ran serve later ones.
         #[cfg(not(target_family = "wasm"))]
-        {
+        if slots.calls < slots.queue.len() {
+            slots.calls += 1;
+            drop(slots);
             let shared = self.shared.clone();
-            rayon_core::spawn(move || {
-                let claimed = shared.lock().claim();
-                if let Some((id, job)) = claimed {
-                    shared.finish(id, job());
-                }
-            });
+            rayon_core::spawn(move || shared.work());
         }
     }
 
     /// Adds a result.
     pub(crate) fn push_done(&self, result: R) {
-        self.shared.push(Slot::Done(result));
+        self.shared.lock().push(Slot::Done(result));
     }
 
     /// The result of the oldest job, or, where the order does not matter, of one that is done; `None` without jobs.
@@ -113,11 +114,16 @@ impl<R> Shared<R> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, slot: Slot<R>) {
+    /// Runs a job, if one waits.
+    #[cfg(not(target_family = "wasm"))]
+    fn work(&self) {
         let mut slots = self.lock();
-        let id = slots.next;
-        slots.next += 1;
-        slots.queue.push_back((id, slot));
+        slots.calls -= 1;
+        let claimed = slots.claim();
+        drop(slots);
+        if let Some((id, job)) = claimed {
+            self.finish(id, job());
+        }
     }
 
     fn finish(&self, id: u64, result: R) {
@@ -130,6 +136,11 @@ impl<R> Shared<R> {
 }
 
 impl<R> Slots<R> {
+    fn push(&mut self, slot: Slot<R>) {
+        self.queue.push_back((self.next, slot));
+        self.next += 1;
+    }
+
     /// The oldest job that nobody has begun.
     #[allow(clippy::type_complexity)]
     fn claim(&mut self) -> Option<(u64, Box<dyn FnOnce() -> R + Send>)> {
@@ -169,6 +180,17 @@ mod tests {
                 results.sort_unstable();
             }
             assert_eq!(results, (0..100u64).map(|i| i * i).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn jobs_that_their_waiter_runs_leave_nothing_in_the_pool() {
+        let jobs = Jobs::new();
+        for i in 0..10_000u64 {
+            jobs.push(move || i);
+            jobs.push(move || i + 1);
+            assert_eq!((jobs.pop(true), jobs.pop(true)), (Some(i), Some(i + 1)));
+            assert!(jobs.shared.lock().calls <= 2);
         }
     }
 

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The sizes of an array's axes, as far as they are known.
+type Sizes = Vec<Option<usize>>;
+
 /// What an element is: an array, or several of them.
 ///
 /// It prints as types and shapes, `_` being a size that varies and `...` an unknown number of axes.
@@ -56,10 +59,7 @@ impl ItemSpec {
 
     /// Each array changed by a rule.
     #[must_use]
-    pub(crate) fn map(
-        self,
-        rule: &dyn Fn(Option<Vec<Option<usize>>>) -> Option<Vec<Option<usize>>>,
-    ) -> Self {
+    pub(crate) fn map(self, rule: &dyn Fn(Option<Sizes>) -> Option<Sizes>) -> Self {
         match self {
             ItemSpec::Array { dtype, shape } => ItemSpec::Array { dtype, shape: rule(shape) },
             ItemSpec::Tuple(items) => {
