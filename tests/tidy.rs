@@ -277,7 +277,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("interop", &["error", "shape", "dtype", "graph", "runtime", "ops", "tensor"]),
     ("io", &["error", "files"]),
     ("image", &["error", "options", "ops"]),
-    ("data", &["error", "options", "files", "cache_folder", "dtype", "ops", "tensor", "random"]),
+    (
+        "data",
+        &["error", "options", "files", "cache_folder", "shape", "dtype", "ops", "tensor", "random"],
+    ),
     (
         "trackable",
         &[
