@@ -1,6 +1,6 @@
 """PyTorch or TensorFlow beside wgrad, on the processor: `peers.py torch|tensorflow --case NAME`.
 
-Speaks the protocol of `src/child.rs`. The cases are matmul_N, mlp and cnn; sizes and networks are those of
+Speaks the protocol of `src/child.rs`. The cases are matmul_N, mlp, cnn, data and data_workers; sizes and networks are those of
 `src/cases.rs`, the digits are noise, as the speed of a step does not depend on them.
 """
 
@@ -25,6 +25,13 @@ def batches(generator, channels_first):
 
 batches.made = []
 
+PAIRS, PAIRS_BATCH = 1_000_000, 100
+
+
+def pairs():
+    i = np.arange(PAIRS, dtype=np.int32)
+    return i.astype(np.float32), i % 10
+
 
 def torch_case(case, generator):
     import torch
@@ -34,6 +41,13 @@ def torch_case(case, generator):
         n = int(case.removeprefix("matmul_"))
         a, b = (torch.from_numpy(generator.random((n, n), dtype=np.float32)) for _ in range(2))
         return lambda: a @ b
+    if case in ("data", "data_workers"):
+        from torch.utils.data import DataLoader, TensorDataset
+
+        dataset = TensorDataset(*map(torch.from_numpy, pairs()))
+        workers = 2 if case == "data_workers" else 0
+        loader = DataLoader(dataset, batch_size=PAIRS_BATCH, shuffle=True, num_workers=workers)
+        return lambda: sum(len(labels) for _, labels in loader)
     if case == "mlp":
         model = nn.Sequential(nn.Flatten(), nn.Linear(784, 100), nn.ReLU(), nn.Linear(100, 10))
     else:
@@ -64,6 +78,11 @@ def tensorflow_case(case, generator):
         n = int(case.removeprefix("matmul_"))
         a, b = (tf.constant(generator.random((n, n), dtype=np.float32)) for _ in range(2))
         return lambda: tf.matmul(a, b).numpy()
+    if case in ("data", "data_workers"):
+        dataset = tf.data.Dataset.from_tensor_slices(pairs()).shuffle(PAIRS).batch(PAIRS_BATCH)
+        if case == "data_workers":
+            dataset = dataset.prefetch(tf.data.AUTOTUNE)
+        return lambda: sum(len(labels) for _, labels in dataset)
     if case == "mlp":
         hidden = [layers.Flatten(), layers.Dense(100, "relu")]
     else:

@@ -2,6 +2,7 @@
 //!
 //! Images are `NCHW` and filters `OIHW` there, so the inputs are permuted on the host; the work is the same.
 
+mod data;
 mod layers;
 mod ops;
 
@@ -50,6 +51,7 @@ pub fn open(work: Work, adapter: Option<(String, String)>) -> Result<Job> {
             Work::Train(Model::Mlp) => Box::new(Training::new(device, Mlp::new)),
             Work::Train(Model::Cnn) => Box::new(Training::new(device, Cnn::new)),
             Work::Layer(step) => layers::open(step, device)?,
+            Work::Data(pairs) => Box::new(data::Passes::new(pairs, device)),
             Work::Calls { count } => Box::new(Calls::new(device, count)),
             _ => Box::new(Computation { results: computation(work, &device)?, device }),
         },

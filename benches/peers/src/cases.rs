@@ -23,12 +23,23 @@ pub enum Work {
     /// Training steps of a layer by the library's own modules: forward, the mean square of what its result lacks to a target,
     /// gradients, Adam. Input and target stay on the device; each step reads its loss.
     Layer(LayerStep),
+    /// A pass over pairs of a float and a whole number on the host, in a new random order, in batches.
+    Data(Pairs),
     /// Additions on 16 floats, each of the result of the one before.
     DependentAdds { count: usize },
     /// The host's time for calling an addition on 16 floats; nothing is waited for.
     Calls { count: usize },
     /// The host's time for an addition on 16 floats from the call to its submission, each a kernel of its own.
     Submissions { count: usize },
+}
+
+/// What is shuffled and batched. Pair `i` is `(i, i % 10)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pairs {
+    pub len: usize,
+    pub batch: usize,
+    /// Threads or processes beside the one that takes the batches.
+    pub workers: usize,
 }
 
 /// Ops that are neither products nor elementwise.
@@ -219,6 +230,19 @@ pub fn all(gpu: bool) -> Vec<Case> {
     ] {
         let work = Work::Layer(step);
         cases.push(case(name, title.into(), work, Unit::StepsPerSecond, Peers::Burn));
+    }
+    for workers in [0, 2] {
+        let (len, batch) = (1_000_000, 100);
+        cases.push(case(
+            if workers == 0 { "data" } else { "data_workers" },
+            format!(
+                "shuffle and batch 1 M small elements, {}",
+                if workers == 0 { "one process" } else { "two workers" }
+            ),
+            Work::Data(Pairs { len, batch, workers }),
+            Unit::Milliseconds,
+            Peers::All,
+        ));
     }
     cases.push(case(
         "dependent_adds",

@@ -1,5 +1,6 @@
 //! The cases in wgrad.
 
+mod data;
 mod layers;
 mod ops;
 
@@ -28,6 +29,7 @@ pub fn open(work: Work) -> Result<Job> {
         work: match work {
             Work::Train(model) => Box::new(Training::new(device, model)?),
             Work::Layer(step) => Box::new(layers::Training::new(device, step)?),
+            Work::Data(pairs) => Box::new(data::Passes::new(pairs)?),
             Work::Calls { count } => Box::new(Adds::new(device, count, false)?),
             Work::Submissions { count } => Box::new(Adds::new(device, count, true)?),
             Work::Op(op) => Box::new(Computation { device, results: ops::computation(op)? }),
