@@ -51,9 +51,11 @@ fn main() {
     let count = files.len();
     let decode = |bytes: &Vec<u8>| decode_jpeg(bytes, 3).unwrap();
     let resize = |image: &Array3<u8>| resize_array(image, [256, 256]).unwrap();
-    let by_hand = rate(count, passes, || files.iter().map(decode).count());
+    let by_hand =
+        rate(count, passes, || files.iter().map(decode).filter(|image| !image.is_empty()).count());
     let images: Vec<Array3<u8>> = files.iter().map(decode).collect();
-    let resized = rate(count, passes, || images.iter().map(resize).count());
+    let resized =
+        rate(count, passes, || images.iter().map(resize).filter(|image| !image.is_empty()).count());
     println!(
         "{count} photographs; a loop decodes {by_hand:.0} a second, and resizes {resized:.0} to 256 x 256"
     );

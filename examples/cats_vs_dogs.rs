@@ -212,7 +212,7 @@ fn draw_animals(folder: &Path) -> Result<PathBuf> {
                 let (y, x) = (height / 2 + k % 9, width / 2 - k % 7);
                 let light = |row: usize, column: usize| match class {
                     0 => row.abs_diff(y).pow(2) + column.abs_diff(x).pow(2) < (14 + k % 12).pow(2),
-                    _ => (row + k * column / 40) / 8 % 2 == 0,
+                    _ => ((row + k * column / 40) / 8).is_multiple_of(2),
                 };
                 let drawn = Array3::from_shape_fn((height, width, 3), |(row, column, channel)| {
                     let ink = if light(row, column) { 170 } else { 40 };

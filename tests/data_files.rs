@@ -53,8 +53,9 @@ fn counted() -> (Dataset<(i64, Vec<i64>)>, Arc<AtomicUsize>) {
 }
 
 type Kept = Dataset<(i64, Vec<i64>)>;
+type Keep = Box<dyn Fn(&Kept) -> Kept>;
 
-fn kinds(folder: &Folder) -> Vec<Box<dyn Fn(&Kept) -> Kept>> {
+fn kinds(folder: &Folder) -> Vec<Keep> {
     let (file, path) = (folder.path("cache"), folder.path("snapshot"));
     vec![
         Box::new(|dataset| dataset.cache()),

@@ -163,7 +163,7 @@ fn the_host_resizes_as_the_device_does() {
                 .preserve_aspect_ratio(keep);
             let device = image::resize_with(&tensor, size, options).unwrap();
             let host = image::resize_array_with(&image, size, options).unwrap();
-            assert_eq!(host.shape(), &device.shape()[..], "{method:?}");
+            assert_eq!(host.shape(), device.shape(), "{method:?}");
             let device = device.cast(tf::DType::F32).unwrap().to_vec::<f32>().unwrap();
             for (host, device) in host.iter().zip(device) {
                 assert!((host - device).abs() < 2e-3, "{method:?} {size:?}: {host} {device}");

@@ -33,7 +33,7 @@ fn nested(windows: &Dataset<Window<i64>>) -> Vec<Vec<i64>> {
 #[test]
 fn every_stage_resumes_at_every_element() {
     let turns = InterleaveOptions::new().cycle_length(3).block_length(2);
-    resumes(|| numbers(5).flat_map(|n| numbers(n)));
+    resumes(|| numbers(5).flat_map(numbers));
     resumes(|| {
         numbers(7).interleave_with(turns.clone(), |n| numbers(n).map(move |k| 10 * n + k)).unwrap()
     });
@@ -269,7 +269,7 @@ fn errors_pass_through_and_panics_become_some() {
     assert_eq!(texts(&make().shard(2, 1).unwrap()), ["1 is odd", "3 is odd", "5 is odd"]);
     assert_eq!(texts(&make().window(2).unwrap())[1], "Window([0, 2])");
     assert_eq!(
-        texts(&make().flat_map(|n| numbers(n))),
+        texts(&make().flat_map(numbers)),
         ["1 is odd", "0", "1", "3 is odd", "0", "1", "2", "3", "5 is odd"]
     );
     assert_eq!(texts(&make().concatenate(&numbers(1))).len(), 7);
@@ -402,7 +402,7 @@ fn what_is_known_before_the_first_element() {
         words(4).ragged_batch(2).unwrap().element_spec().to_string(),
         "(i64[...], i64[...])"
     );
-    assert_eq!(numbers(4).flat_map(|n| numbers(n)).cardinality(), Cardinality::Unknown);
+    assert_eq!(numbers(4).flat_map(numbers).cardinality(), Cardinality::Unknown);
     assert_eq!(numbers(4).scan(0, |a, n| (a, n)).cardinality(), count(4));
 }
 

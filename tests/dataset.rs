@@ -1,5 +1,7 @@
 //! Datasets as a user sees them: passes, errors among the elements, saved iterators, threads that end.
 
+#![allow(clippy::unwrap_used)]
+
 #[path = "support/datasets.rs"]
 mod datasets;
 

@@ -14,7 +14,7 @@ pub(super) fn decode(
 ) -> Result<Pixels> {
     let mut rules = GifOptions::new();
     rules.set_color_output(ColorOutput::Indexed);
-    let most = options.max_pixels.min(usize::MAX / 2).max(1) as u64;
+    let most = options.max_pixels.clamp(1, usize::MAX / 2) as u64;
     if let Some(most) = std::num::NonZeroU64::new(most) {
         rules.set_memory_limit(MemoryLimit::Bytes(most));
     }

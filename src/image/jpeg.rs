@@ -94,7 +94,7 @@ fn check_frame(op: &str, frame: &FrameHeader) -> Result<()> {
         .map(|part| [part.horizontal_sampling, part.vertical_sampling])
         .collect();
     let whole = |whole: &[u8; 2], part: &[u8; 2]| {
-        (0..2).all(|axis| part[axis] > 0 && whole[axis] % part[axis] == 0)
+        (0..2).all(|axis| part[axis] > 0 && whole[axis].is_multiple_of(part[axis]))
     };
     let fits = match sampling.as_slice() {
         [_] | [_, _, _] => true,

@@ -171,6 +171,7 @@ fn computation(work: Work, device: &Device) -> Result<Results> {
         Work::Op(_)
         | Work::Train(_)
         | Work::Layer(_)
+        | Work::Data(_)
         | Work::Calls { .. }
         | Work::Submissions { .. } => {
             return Err("this work is not a plain function of its inputs".into());

@@ -123,11 +123,14 @@ impl<F: FileFormat> Stream<F::Item> for Turns<F> {
 /// An element, and where the next one begins.
 type Read<T> = (Result<T>, Option<Place>);
 
+/// A reader, and what it has read.
+type Piece<T> = (Box<dyn Records<T>>, Vec<Read<T>>);
+
 /// A file, some of whose elements are read before they are asked for.
 struct Ahead<T> {
     path: PathBuf,
     /// Gives the reader back with what it has read.
-    jobs: Jobs<Result<(Box<dyn Records<T>>, Vec<Read<T>>)>>,
+    jobs: Jobs<Result<Piece<T>>>,
     read: VecDeque<Read<T>>,
     /// Behind the last element that was given; none if no more can follow.
     place: Option<Place>,

@@ -226,8 +226,8 @@ fn values<T: Values>(
     let Header { shape, fortran_order, descr } = header;
     let name = name.display();
     // An array without elements may have large axes, but none that no address reaches.
-    let largest = shape.iter().filter(|size| **size > 0);
-    let span = largest.fold(Some(T::SIZE), |bytes, size| bytes?.checked_mul(*size));
+    let mut largest = shape.iter().filter(|size| **size > 0);
+    let span = largest.try_fold(T::SIZE, |bytes, size| bytes.checked_mul(*size));
     if span.is_none_or(|bytes| bytes > isize::MAX as usize) {
         return Err(Error::Data(message!(
             "{name}: the header promises {shape:?} elements of '{descr}', more than any memory holds. The \
