@@ -121,19 +121,19 @@ impl<T: Item> Shared<T> {
 
     /// Keeps the queue full until the end, or until nobody asks any more.
     fn run(&self) {
-        loop {
-            let mut queue = lock(&self.queue);
-            while queue.items.len() >= queue.limit && !queue.pass.stopped() {
-                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
-            }
-            if queue.pass.stopped() {
-                return;
-            }
-            drop(queue);
-            if !self.make() {
-                return;
-            }
+        while self.wait_for_room() && self.make() {}
+        // Another thread may wait for an element: one that runs ahead of the same pass.
+        lock(&self.queue).ended = true;
+        self.changed.notify_all();
+    }
+
+    /// False if nobody asks any more.
+    fn wait_for_room(&self) -> bool {
+        let mut queue = lock(&self.queue);
+        while queue.items.len() >= queue.limit && !queue.pass.stopped() {
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
+        !queue.pass.stopped()
     }
 }
 
