@@ -13,12 +13,16 @@ use crate::data::pool::{self, Jobs, guarded};
 use crate::error::{Error, Result};
 use crate::options::options;
 
+/// The elements under way for each core, where the dataset chooses.
+const AHEAD: usize = 2;
+
 options! {
     /// How [`Dataset::map_with`] calls its function.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct MapOptions {
-        /// How many elements are under way at the same time, on the threads of a pool; [`AUTOTUNE`]: as many as the machine has
-        /// cores. 1: the thread that asks for an element makes it. A browser has one thread.
+        /// How many elements are under way at the same time, on the threads of a pool, or wait for one before them;
+        /// [`AUTOTUNE`]: two for each core of the machine, so that one that takes long does not stop the others. 1: the
+        /// thread that asks for an element makes it. A browser has one thread.
         num_parallel_calls: usize = 1,
         /// Whether elements keep their order; if not, one that takes long does not hold up the others.
         deterministic: bool = true,
@@ -73,7 +77,8 @@ impl<T: Item> Dataset<T> {
                 ));
             }
             _ if T::ON_DEVICE || R::Item::ON_DEVICE => 1,
-            AUTOTUNE => pool::width(),
+            AUTOTUNE if pool::width() == 1 => 1,
+            AUTOTUNE => AHEAD * pool::width(),
             calls => calls,
         };
         let function = Arc::new(move |item| function(item).into_item());
