@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use ndarray::{ArrayD, IxDyn};
+
 use crate::error::{Error, Result, message};
 
 /// The contents of an IDX file.
@@ -14,6 +16,28 @@ pub struct Idx {
     pub shape: Vec<usize>,
     /// The values in row-major order; as many as the product of the dimensions.
     pub data: Vec<u8>,
+}
+
+impl Idx {
+    /// The values as an array, for [`Dataset::from_tensor_slices`](super::Dataset::from_tensor_slices).
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::data::{Dataset, idx::parse_idx};
+    /// let labels = parse_idx(&[0, 0, 8, 1, 0, 0, 0, 2, 7, 9], "two labels")?.into_array()?;
+    /// let label = Dataset::from_tensor_slices(labels)?.iter().nth(1).expect("two labels")?;
+    /// assert_eq!(label.first(), Some(&9));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the program has changed the fields so that they no longer belong together.
+    pub fn into_array(self) -> Result<ArrayD<u8>> {
+        ArrayD::from_shape_vec(IxDyn(&self.shape), self.data).map_err(|error| {
+            Error::Shape(message!("Idx: {:?} is not the values' shape: {error}.", self.shape))
+        })
+    }
 }
 
 /// Reads the IDX file at `path`, gzip-packed or plain whatever its name says.
