@@ -390,6 +390,10 @@ fn a_struct_is_an_element() {
 fn what_is_known_before_the_first_element() {
     let count = |n| Cardinality::Known(n);
     assert_eq!(numbers(3).concatenate(&numbers(4)).cardinality(), count(7));
+    // A loop chains many: neither a pass nor the end of the dataset may go down a stack for each.
+    let chained = (1..50_000).fold(numbers(1), |all, k| all.concatenate(&data::range(k..k + 1)));
+    let given = chained.prefetch(2).iter().enumerate().all(|(at, n)| n.unwrap() == at as i64);
+    assert!(given && chained.cardinality() == count(50_000));
     assert_eq!(numbers(3).repeat(None).zip(&numbers(4)).cardinality(), count(4));
     assert_eq!(numbers(10).shard(3, 0).unwrap().cardinality(), count(4));
     assert_eq!(numbers(10).shard(3, 1).unwrap().cardinality(), count(3));

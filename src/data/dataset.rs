@@ -1,5 +1,6 @@
 //! [`Dataset`]: a description of elements and of what becomes of them.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::cardinality::Cardinality;
@@ -36,6 +37,11 @@ pub struct Dataset<T: Item> {
 impl<T: Item> Dataset<T> {
     pub(crate) fn new(node: impl Node<T> + 'static) -> Self {
         Dataset { node: Arc::new(node) }
+    }
+
+    /// The stage that the dataset ends with.
+    pub(crate) fn node(&self) -> &dyn Any {
+        &*self.node
     }
 
     /// Begins a pass as a part of another.

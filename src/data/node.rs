@@ -1,5 +1,6 @@
 //! What a dataset is made of: a [`Node`] describes a stage, a [`Stream`] is one pass through it.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +10,7 @@ use super::item::{Item, ItemSpec};
 use crate::error::{Error, Result, message};
 
 /// A source or a stage.
-pub(crate) trait Node<T: Item>: Send + Sync {
+pub(crate) trait Node<T: Item>: Any + Send + Sync {
     /// Begins a pass. Nothing is read and no thread runs before the first element is asked for.
     fn open(&self, pass: &Pass) -> Result<BoxStream<T>>;
 

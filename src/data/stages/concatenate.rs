@@ -1,5 +1,7 @@
 //! `concatenate`: one dataset behind another.
 
+use std::sync::Arc;
+
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
@@ -20,66 +22,93 @@ impl<T: Item> Dataset<T> {
     /// ```
     #[must_use]
     pub fn concatenate(&self, dataset: &Dataset<T>) -> Dataset<T> {
-        Dataset::new(Concatenate { first: self.clone(), second: dataset.clone() })
+        let before = match self.node().downcast_ref::<Concatenate<T>>() {
+            Some(concatenated) => concatenated.chain.clone(),
+            None => Arc::new(Chain { before: None, last: self.clone() }),
+        };
+        let spec = self.element_spec().merge(dataset.element_spec()).unwrap_or_else(T::type_spec);
+        let cardinality = sum(self.cardinality(), dataset.cardinality());
+        let chain = Arc::new(Chain { before: Some(before), last: dataset.clone() });
+        Dataset::new(Concatenate { chain, cardinality, spec })
+    }
+}
+
+/// Datasets one behind another, from the last one on. A program may chain thousands in a loop: nothing here calls itself for
+/// each of them, or the stack would overflow.
+struct Chain<T: Item> {
+    before: Option<Arc<Chain<T>>>,
+    last: Dataset<T>,
+}
+
+impl<T: Item> Drop for Chain<T> {
+    fn drop(&mut self) {
+        let mut before = self.before.take();
+        while let Some(mut chain) = before.and_then(Arc::into_inner) {
+            before = chain.before.take();
+        }
+    }
+}
+
+fn sum(a: Cardinality, b: Cardinality) -> Cardinality {
+    match (a, b) {
+        (Cardinality::Infinite, _) | (_, Cardinality::Infinite) => Cardinality::Infinite,
+        (Cardinality::Known(a), Cardinality::Known(b)) => {
+            a.checked_add(b).map_or(Cardinality::Infinite, Cardinality::Known)
+        }
+        _ => Cardinality::Unknown,
     }
 }
 
 struct Concatenate<T: Item> {
-    first: Dataset<T>,
-    second: Dataset<T>,
+    chain: Arc<Chain<T>>,
+    cardinality: Cardinality,
+    spec: ItemSpec,
 }
 
 struct ConcatenateStream<T> {
-    first: BoxStream<T>,
-    second: BoxStream<T>,
-    first_ended: bool,
+    streams: Vec<BoxStream<T>>,
+    /// The streams that have ended.
+    ended: usize,
 }
 
 impl<T: Item> Node<T> for Concatenate<T> {
     fn open(&self, pass: &Pass) -> Result<BoxStream<T>> {
-        let (first, second) = (self.first.open(pass)?, self.second.open(pass)?);
-        Ok(Box::new(ConcatenateStream { first, second, first_ended: false }))
+        let chains = std::iter::successors(Some(&self.chain), |chain| chain.before.as_ref());
+        let datasets: Vec<&Dataset<T>> = chains.map(|chain| &chain.last).collect();
+        let streams = datasets.iter().rev().map(|dataset| dataset.open(pass));
+        Ok(Box::new(ConcatenateStream { streams: streams.collect::<Result<_>>()?, ended: 0 }))
     }
 
     fn cardinality(&self) -> Cardinality {
-        match (self.first.cardinality(), self.second.cardinality()) {
-            (Cardinality::Infinite, _) | (_, Cardinality::Infinite) => Cardinality::Infinite,
-            (Cardinality::Known(a), Cardinality::Known(b)) => {
-                a.checked_add(b).map_or(Cardinality::Infinite, Cardinality::Known)
-            }
-            _ => Cardinality::Unknown,
-        }
+        self.cardinality
     }
 
     fn spec(&self) -> ItemSpec {
-        let spec = self.first.element_spec().merge(self.second.element_spec());
-        spec.unwrap_or_else(T::type_spec)
+        self.spec.clone()
     }
 }
 
 impl<T: Item> Stream<T> for ConcatenateStream<T> {
     fn next(&mut self) -> Option<Result<T>> {
-        if !self.first_ended {
-            let next = self.first.next();
+        while let Some(stream) = self.streams.get_mut(self.ended) {
+            let next = stream.next();
             if next.is_some() {
                 return next;
             }
-            self.first_ended = true;
+            self.ended += 1;
         }
-        self.second.next()
+        None
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
         write_name("concatenate", out);
-        out.flag(self.first_ended);
-        self.first.save(out)?;
-        self.second.save(out)
+        out.number(self.ended as u64);
+        self.streams.iter_mut().try_for_each(|stream| stream.save(out))
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
         expect_name("concatenate", from)?;
-        self.first_ended = from.flag()?;
-        self.first.restore(from)?;
-        self.second.restore(from)
+        self.ended = from.size()?;
+        self.streams.iter_mut().try_for_each(|stream| stream.restore(from))
     }
 }
