@@ -4,15 +4,16 @@
 //! fit again, so that what lies behind them is reached.
 
 #![allow(clippy::unwrap_used)]
-// The allocator that counts.
-#![allow(unsafe_code)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "support/counting.rs"]
+mod counting;
+
 use std::cell::Cell;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
+use counting::Counting;
 use fastrand::Rng;
 use wgrad::data::csv::{CsvOptions, CsvReader, required};
 use wgrad::data::example::{
@@ -37,44 +38,16 @@ thread_local! {
     static HELD: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
 }
 
-struct Counting;
-
-impl Counting {
-    fn count(bytes: i64) {
-        // Threads that end are past counting.
-        let _ = HELD.try_with(|held| {
-            let now = held.get().0 + bytes;
-            held.set((now, held.get().1.max(now)));
-        });
-    }
-}
-
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Counting::count(layout.size() as i64);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        Counting::count(layout.size() as i64);
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        Counting::count(-(layout.size() as i64));
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // Both may be there while the bytes move.
-        Counting::count(bytes as i64);
-        Counting::count(-(layout.size() as i64));
-        unsafe { System.realloc(at, layout, bytes) }
-    }
+fn count(bytes: i64) {
+    // Threads that end are past counting.
+    let _ = HELD.try_with(|held| {
+        let now = held.get().0 + bytes;
+        held.set((now, held.get().1.max(now)));
+    });
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Counting = Counting(count);
 
 /// Changes a file in one to four ways.
 fn change(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut Rng) {

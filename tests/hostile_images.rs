@@ -1,13 +1,14 @@
 //! 300,000 broken images: no decoder panics or hangs, and none takes more memory than the file and the options allow.
 
 #![allow(clippy::unwrap_used)]
-// The allocator that counts.
-#![allow(unsafe_code)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "support/counting.rs"]
+mod counting;
+
 use std::cell::Cell;
 use std::fs;
 
+use counting::Counting;
 use wgrad::Error;
 use wgrad::image::{self, DecodeOptions};
 
@@ -15,8 +16,6 @@ thread_local! {
     /// Bytes that this thread holds, and the most that it has held.
     static HELD: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
 }
-
-struct Counting;
 
 fn count(bytes: i64) {
     // Threads that end are past counting.
@@ -26,31 +25,8 @@ fn count(bytes: i64) {
     });
 }
 
-// SAFETY: all is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        count(bytes as i64 - layout.size() as i64);
-        unsafe { System.realloc(at, layout, bytes) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Counting = Counting(count);
 
 /// The most bytes held while `run` ran, beyond those held before.
 fn peak<T>(run: impl FnOnce() -> T) -> (T, i64) {

@@ -2,15 +2,15 @@
 //! are allocations, on a device that computes nothing; the values are looked at on one that does, in smaller graphs.
 
 #![allow(clippy::unwrap_used)]
-// The allocator that counts.
-#![allow(unsafe_code)]
 
+#[path = "support/counting.rs"]
+mod counting;
 #[path = "support/graphs/mod.rs"]
 mod graphs;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use counting::Counting;
 use graphs::Build;
 use wgrad as tf;
 use wgrad::Device;
@@ -38,42 +38,19 @@ thread_local! {
     static COUNTS: Cell<Counts> = const { Cell::new(Counts { current: 0, peak: 0, allocations: 0 }) };
 }
 
-struct Counting;
-
-impl Counting {
-    fn count(bytes: i64) {
-        // Threads that end are past counting.
-        let _ = COUNTS.try_with(|counts| {
-            let mut now = counts.get();
-            now.current += bytes;
-            now.peak = now.peak.max(now.current);
-            now.allocations += u64::from(bytes > 0);
-            counts.set(now);
-        });
-    }
-}
-
-// SAFETY: all is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Counting::count(layout.size() as i64);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        Counting::count(-(layout.size() as i64));
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        Counting::count(-(layout.size() as i64));
-        Counting::count(bytes as i64);
-        unsafe { System.realloc(at, layout, bytes) }
-    }
+fn count(bytes: i64) {
+    // Threads that end are past counting.
+    let _ = COUNTS.try_with(|counts| {
+        let mut now = counts.get();
+        now.current += bytes;
+        now.peak = now.peak.max(now.current);
+        now.allocations += u64::from(bytes > 0);
+        counts.set(now);
+    });
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Counting = Counting(count);
 
 /// How many tensors a kernel may bind, which is what ends most kernels' growth.
 #[derive(Clone, Copy, Debug)]
