@@ -141,7 +141,9 @@ fn unpack(bytes: &[u8], name: &str) -> Result<Vec<(String, Vec<u8>)>> {
         }
         let octal = |digits: &[u8]| {
             let digits = digits.iter().take_while(|byte| (b'0'..=b'7').contains(byte));
-            digits.fold(0usize, |size, byte| size.saturating_mul(8) + usize::from(byte - b'0'))
+            digits.fold(0usize, |size, byte| {
+                size.saturating_mul(8).saturating_add(usize::from(byte - b'0'))
+            })
         };
         let size = octal(&header[124..135]);
         let Some(file) = behind.get(..size) else {
