@@ -18,6 +18,8 @@ extern crate self as wgrad;
 
 pub mod autodiff;
 mod cache_folder;
+#[cfg(any(feature = "checkpoint", feature = "tfrecord"))]
+mod checksum;
 pub mod data;
 pub mod debugging;
 mod device;
@@ -39,10 +41,14 @@ pub mod random;
 mod runtime;
 mod shape;
 mod sorted;
+#[cfg(feature = "summary")]
+pub mod summary;
 mod tape;
 mod tensor;
 mod text_table;
 mod trackable;
+#[cfg(feature = "checkpoint")]
+pub mod train;
 mod variable;
 mod wgsl;
 

@@ -15,7 +15,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         Ok(python) => python,
         Err(_) => environment()?,
     };
-    CommandLine::cargo(["test", "--features", "npy,tfrecord", "--test", "judge"])
+    CommandLine::cargo(["test", "--features", "npy,summary,tfrecord", "--test", "judge"])
         .args(["--", "--ignored", "--nocapture"])
         .args(arguments)
         .env("WGRAD_JUDGE_PYTHON", &python)

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::masked_crc32c;
+use crate::checksum::masked_crc32c;
 use crate::data::files::input::{Place, read_up_to, unreadable};
 use crate::error::{Error, Result, message};
 

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::masked_crc32c;
+use crate::checksum::masked_crc32c;
 use crate::data::files::input::CompressionType;
 use crate::error::{Error, Result, message};
 use crate::options::options;

@@ -1,0 +1,1 @@
+//! What a training run leaves behind: checkpoints in TensorFlow's format.
