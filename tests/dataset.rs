@@ -84,6 +84,49 @@ fn a_state_of_another_dataset_is_refused() {
 }
 
 #[test]
+fn a_loop_goes_on_from_what_is_restored_on_the_way() {
+    let make = || data::range(0..20).shuffle(5).unwrap().repeat(2).prefetch(2);
+    let (first, second) = (make(), make());
+    let mut states = Vec::new();
+    let mut given = Vec::new();
+    let iter = first.iter();
+    for n in &iter {
+        given.push(n.unwrap());
+        states.push(iter.save().unwrap());
+    }
+    assert_eq!((given.len(), (&iter).count()), (40, 0));
+    // What had ended goes on, in this process and in another.
+    for at in [0, 7, 19, 20, 38, 39] {
+        for iter in [&iter, &second.iter()] {
+            let mut numbers = iter.take(3);
+            assert!(numbers.next().is_none_or(|n| n.is_ok()));
+            iter.restore(&states[at]).unwrap();
+            assert_eq!(iter.collect::<Result<Vec<i64>>>().unwrap(), given[at + 1..], "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_state_that_does_not_fit_leaves_an_iterator_where_it_stood() {
+    let make = || data::range(0..20).shuffle(5).unwrap().batch(2).unwrap();
+    let (dataset, other) = (make(), make());
+    let (iter, same) = (dataset.iter(), dataset.iter());
+    let state = same.save().unwrap();
+    let foreign = other.iter().save().unwrap();
+    iter.restore(&state).unwrap();
+    for end in 0..foreign.as_bytes().len() {
+        let cut = data::IteratorState::from_bytes(&foreign.as_bytes()[..end]);
+        assert!(iter.restore(&cut).is_err(), "{end}");
+    }
+    // The order of this pass and of the next is as if nobody had tried.
+    let text = |iter: &data::DatasetIter<_>| format!("{:?}", iter.collect::<Vec<_>>());
+    assert_eq!(text(&iter), text(&same));
+    let again = make();
+    again.resume(&state).unwrap();
+    assert_eq!(text(&dataset.iter()), text(&again.iter()));
+}
+
+#[test]
 fn an_error_stands_among_the_elements() {
     let odd = |n: i64| match n % 2 {
         0 => Ok(n),

@@ -51,7 +51,7 @@ impl<T: Item> Dataset<T> {
 
     /// Begins a pass.
     pub fn iter(&self) -> DatasetIter<T> {
-        DatasetIter::new(|pass| self.open(pass))
+        DatasetIter::new(&self.node)
     }
 
     /// Goes on where an iterator of this dataset stood, also in another process: the elements that follow are those that
@@ -74,7 +74,7 @@ impl<T: Item> Dataset<T> {
     /// # Errors
     /// [`Error::Data`](crate::Error::Data) if the state is that of another dataset, or was cut off or changed.
     pub fn resume(&self, state: &IteratorState) -> Result<DatasetIter<T>> {
-        self.iter().resume(state)
+        DatasetIter::resume(&self.node, state)
     }
 
     /// How many elements a pass has.

@@ -1,8 +1,10 @@
 //! [`DatasetIter`]: one pass through a dataset, which can be saved and gone on with.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use super::codec::{Reader, Writer};
 use super::item::Item;
-use super::node::{BoxStream, Pass};
+use super::node::{BoxStream, Node, Pass};
 use crate::error::{Error, Result, message};
 
 /// What the bytes of a saved iterator begin with.
@@ -10,11 +12,19 @@ const MAGIC: &[u8; 8] = b"wgradit1";
 
 /// The elements of one pass. It ends at `None`; an `Err` is the error of one element, and the pass may go on after it.
 ///
-/// Dropping it stops its threads.
+/// A reference iterates as well, so that a checkpoint may hold the iterator while a loop runs through it:
+/// `for batch in &batches`. Dropping it stops its threads.
 pub struct DatasetIter<T: Item> {
-    pass: Pass,
+    /// What another pass begins with, if a state is restored.
+    node: Arc<dyn Node<T>>,
+    inner: Mutex<Inner<T>>,
     #[cfg(target_family = "wasm")]
     turn: super::turn::Turn,
+}
+
+/// A pass, and whether it has ended.
+struct Inner<T> {
+    pass: Pass,
     /// The stream, or why the pass did not begin.
     stream: Result<BoxStream<T>>,
     ended: bool,
@@ -25,35 +35,21 @@ pub struct DatasetIter<T: Item> {
 pub struct IteratorState(Vec<u8>);
 
 impl<T: Item> DatasetIter<T> {
-    pub(super) fn new(open: impl FnOnce(&Pass) -> Result<BoxStream<T>>) -> Self {
-        let pass = Pass::default().part();
+    pub(super) fn new(node: &Arc<dyn Node<T>>) -> Self {
+        DatasetIter::of(node, Inner::new(node))
+    }
+
+    fn of(node: &Arc<dyn Node<T>>, inner: Inner<T>) -> Self {
         DatasetIter {
-            stream: open(&pass),
-            pass,
+            node: node.clone(),
+            inner: Mutex::new(inner),
             #[cfg(target_family = "wasm")]
             turn: super::turn::Turn::default(),
-            ended: false,
         }
     }
 
-    pub(super) fn resume(mut self, state: &IteratorState) -> Result<Self> {
-        let stream = self.stream.as_mut().map_err(|error| error.clone())?;
-        let mut from = Reader::new(&state.0);
-        if from.raw(MAGIC.len())? != MAGIC {
-            return Err(Error::Data(
-                "resume: these bytes are no iterator that this version saved.".into(),
-            ));
-        }
-        self.ended = from.flag()?;
-        stream.restore(&mut from)?;
-        if from.left() > 0 {
-            return Err(Error::Data(message!(
-                "resume: {} bytes are left over; the state was saved by another dataset. Resume with the dataset that the \
-                 iterator came from.",
-                from.left()
-            )));
-        }
-        Ok(self)
+    pub(super) fn resume(node: &Arc<dyn Node<T>>, state: &IteratorState) -> Result<Self> {
+        Ok(DatasetIter::of(node, Inner::resume(node, state)?))
     }
 
     /// The next element. In a browser the page draws and answers in between: the call waits for it where the program has
@@ -62,7 +58,7 @@ impl<T: Item> DatasetIter<T> {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// # pollster::block_on(async {
-    /// let mut iter = wgrad::data::range(0..3).iter();
+    /// let iter = wgrad::data::range(0..3).iter();
     /// let mut sum = 0;
     /// while let Some(number) = iter.next_async().await {
     ///     sum += number?;
@@ -72,10 +68,10 @@ impl<T: Item> DatasetIter<T> {
     /// # })
     /// # }
     /// ```
-    pub async fn next_async(&mut self) -> Option<Result<T>> {
+    pub async fn next_async(&self) -> Option<Result<T>> {
         #[cfg(target_family = "wasm")]
         self.turn.give_way().await;
-        self.next()
+        self.inner().next()
     }
 
     /// Writes down where the iterator stands, behind the last element that it gave. It can go on afterwards.
@@ -84,17 +80,85 @@ impl<T: Item> DatasetIter<T> {
     ///
     /// # Errors
     /// Why the pass did not begin, if it did not; and if a part of it cannot say where it stands.
-    pub fn save(&mut self) -> Result<IteratorState> {
+    pub fn save(&self) -> Result<IteratorState> {
+        self.inner().save()
+    }
+
+    /// Goes on where an iterator of an equal dataset stood, also in another process: a loop over this iterator continues with the
+    /// elements that the other would have given.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// let iter = wgrad::data::range(0..6).shuffle(3)?.iter();
+    /// let state = iter.save()?;
+    /// let first: Vec<i64> = (&iter).take(4).collect::<wgrad::Result<_>>()?;
+    /// iter.restore(&state)?;
+    /// let again: Vec<i64> = (&iter).take(4).collect::<wgrad::Result<_>>()?;
+    /// assert_eq!(first, again);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the state is that of another dataset, or was cut off or changed. The iterator then stands where it
+    /// stood.
+    pub fn restore(&self, state: &IteratorState) -> Result<()> {
+        let mut inner = self.inner();
+        // Passes share the seeds of their dataset, which a state changes before it turns out to be broken.
+        let before = inner.save();
+        match Inner::resume(&self.node, state) {
+            Ok(resumed) => {
+                *inner = resumed;
+                Ok(())
+            }
+            Err(error) => {
+                if let Ok(before) = before {
+                    drop(Inner::resume(&self.node, &before));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner<T>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Item> Inner<T> {
+    fn new(node: &Arc<dyn Node<T>>) -> Self {
+        let pass = Pass::default().part();
+        Inner { stream: node.open(&pass), pass, ended: false }
+    }
+
+    fn resume(node: &Arc<dyn Node<T>>, state: &IteratorState) -> Result<Self> {
+        let mut inner = Inner::new(node);
+        let stream = inner.stream.as_mut().map_err(|error| error.clone())?;
+        let mut from = Reader::new(&state.0);
+        if from.raw(MAGIC.len())? != MAGIC {
+            return Err(Error::Data(
+                "resume: these bytes are no iterator that this version saved.".into(),
+            ));
+        }
+        inner.ended = from.flag()?;
+        stream.restore(&mut from)?;
+        if from.left() > 0 {
+            return Err(Error::Data(message!(
+                "resume: {} bytes are left over; the state was saved by another dataset. Resume with the dataset that the \
+                 iterator came from.",
+                from.left()
+            )));
+        }
+        Ok(inner)
+    }
+
+    fn save(&mut self) -> Result<IteratorState> {
         let mut out = Writer::new();
         out.raw(MAGIC);
         out.flag(self.ended);
         self.stream.as_mut().map_err(|error| error.clone())?.save(&mut out)?;
         Ok(IteratorState(out.into_bytes()))
     }
-}
-
-impl<T: Item> Iterator for DatasetIter<T> {
-    type Item = Result<T>;
 
     fn next(&mut self) -> Option<Result<T>> {
         if self.ended {
@@ -112,7 +176,24 @@ impl<T: Item> Iterator for DatasetIter<T> {
     }
 }
 
-impl<T: Item> Drop for DatasetIter<T> {
+impl<T: Item> Iterator for DatasetIter<T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        // Who has the iterator alone needs no lock.
+        self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).next()
+    }
+}
+
+impl<T: Item> Iterator for &DatasetIter<T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        self.inner().next()
+    }
+}
+
+impl<T> Drop for Inner<T> {
     fn drop(&mut self) {
         self.pass.stop();
     }
@@ -120,7 +201,8 @@ impl<T: Item> Drop for DatasetIter<T> {
 
 impl<T: Item> std::fmt::Debug for DatasetIter<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "DatasetIter({})", if self.ended { "ended" } else { "under way" })
+        let ended = self.inner.try_lock().is_ok_and(|inner| inner.ended);
+        write!(f, "DatasetIter({})", if ended { "ended" } else { "under way" })
     }
 }
 
@@ -130,7 +212,7 @@ impl IteratorState {
         &self.0
     }
 
-    /// A state of bytes from a file; [`Dataset::resume`](super::Dataset::resume) checks them.
+    /// A state of bytes from a file; [`DatasetIter::restore`] and [`Dataset::resume`](super::Dataset::resume) check them.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Self {
         IteratorState(bytes.into())
     }

@@ -1,5 +1,6 @@
 //! [`Turn`]: lets a page draw between a browser's elements.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use js_sys::{Array, Function, Promise, Reflect};
@@ -12,21 +13,22 @@ const MOST: Duration = Duration::from_millis(8);
 
 /// When the program last gave way.
 #[derive(Debug)]
-pub(super) struct Turn(Instant);
+pub(super) struct Turn(Mutex<Instant>);
 
 impl Default for Turn {
     fn default() -> Self {
-        Turn(Instant::now())
+        Turn(Mutex::new(Instant::now()))
     }
 }
 
 impl Turn {
     /// Waits for the page, if it has waited long enough.
-    pub(super) async fn give_way(&mut self) {
-        if self.0.elapsed() >= MOST {
+    pub(super) async fn give_way(&self) {
+        let since = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if since.elapsed() >= MOST {
             // Who cannot wait goes on.
             let _ = one_turn().await;
-            self.0 = Instant::now();
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         }
     }
 }

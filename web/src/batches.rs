@@ -56,7 +56,7 @@ impl Batches {
     )]
     pub fn next_async(&self) -> Result<Promise> {
         let (images, home) = (self.images.clone(), self.places.clone());
-        let mut places = self.take()?;
+        let places = self.take()?;
         Ok(crate::error::promise(async move {
             let found = places.next_async().await;
             home.set(Some(places));
