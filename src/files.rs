@@ -38,6 +38,72 @@ pub(crate) fn replace(
     replacement.finish()
 }
 
+/// As [`replace`], for what must outlive a power cut: the bytes are on the disk before the old ones go, and the new name is
+/// when this returns.
+pub(crate) fn replace_durably(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    replace(path, |file| {
+        write(file)?;
+        file.sync_all()
+    })?;
+    sync_folder(folder_of(path))
+}
+
+/// Gives the file `source` the name `path` too, in place of a file that has it. The name is not on the disk yet.
+pub(crate) fn replace_by_link(path: &Path, source: &Path) -> io::Result<()> {
+    let temporary = Owner::this().file(path);
+    fs::hard_link(source, &temporary)?;
+    fs::rename(&temporary, path).inspect_err(|_| drop(fs::remove_file(&temporary)))
+}
+
+/// Gives a file a temporary name, under which the next process finds and removes it if this one is killed.
+pub(crate) fn move_aside(path: &Path) -> io::Result<PathBuf> {
+    let temporary = Owner::this().file(path);
+    fs::rename(path, &temporary)?;
+    Ok(temporary)
+}
+
+/// The folder of a file.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Makes a folder, and those that it lies in, so that they outlive a power cut.
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = folder_of(path);
+    if parent != path {
+        make_folder(parent)?;
+    }
+    match fs::create_dir(path) {
+        // Another process made it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => sync_folder(parent),
+    }
+}
+
+/// Puts the names in a folder on the disk. On Windows a rename does so itself, and nobody can open a folder.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match File::open(path)?.sync_all() {
+        // Some network file systems have no such call.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+        {
+            Ok(())
+        }
+        synced => synced,
+    }
+}
+
 /// A file that is being written beside the one that it will replace. Dropped unfinished, it is removed.
 pub(crate) struct Replacement {
     path: PathBuf,
@@ -59,7 +125,7 @@ impl Replacement {
 
     /// The file that another replacement of the same path writes at this time, if there is one.
     pub(crate) fn other(&self) -> Option<PathBuf> {
-        let mut found = unfinished(&self.path).into_iter().map(|(path, _)| path);
+        let mut found = unfinished_of(&self.path).map(|found| found.file);
         found.find(|path| path.file_name() != self.temporary.file_name())
     }
 
@@ -118,16 +184,17 @@ impl Owner {
         path.with_file_name(name)
     }
 
-    /// The owner of this file, if [`Owner::file`] made its name for the file `name`.
-    fn of(file: &str, name: &str) -> Option<Self> {
-        let middle = file.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".tmp")?;
+    /// The owner of this file, if [`Owner::file`] made its name, and the name of the file that it replaces.
+    fn of(file: &str) -> Option<(&str, Self)> {
+        let (name, middle) = file.strip_suffix(".tmp")?.rsplit_once('.')?;
         let mut parts = middle.split('-');
         let (home, process, count) = (parts.next()?, parts.next()?, parts.next()?);
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         if parts.next().is_some() || home.len() != 16 || !digits(process) || !digits(count) {
             return None;
         }
-        Some(Owner { home: u64::from_str_radix(home, 16).ok()?, process: process.parse().ok()? })
+        let home = u64::from_str_radix(home, 16).ok()?;
+        Some((name, Owner { home, process: process.parse().ok()? }))
     }
 
     /// Whether the process has certainly ended; `found` is its file.
@@ -163,26 +230,54 @@ fn owns(_: &Metadata) -> bool {
     false
 }
 
-/// The files that replacements of `path` write, or that killed processes left, and who writes them.
-fn unfinished(path: &Path) -> Vec<(PathBuf, Owner)> {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return Vec::new() };
-    let owned = |entry: fs::DirEntry| {
-        let owner = Owner::of(entry.file_name().to_str()?, name)?;
-        Some((entry.path(), owner))
-    };
-    entries.flatten().filter_map(owned).collect()
+/// A file that a replacement writes, or that a killed process left.
+struct Unfinished {
+    file: PathBuf,
+    /// The name of the file that it replaces.
+    name: String,
+    owner: Owner,
+}
+
+impl Unfinished {
+    fn is_leftover(&self) -> bool {
+        // This does not follow links.
+        fs::symlink_metadata(&self.file)
+            .is_ok_and(|found| found.is_file() && self.owner.is_gone(&found))
+    }
+}
+
+/// The files that replacements write in a folder, or that killed processes left there.
+fn unfinished(folder: &Path) -> impl Iterator<Item = Unfinished> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let file = entry.file_name();
+        let (name, owner) = Owner::of(file.to_str()?)?;
+        Some(Unfinished { file: entry.path(), name: name.to_string(), owner })
+    })
+}
+
+/// Those for the file at `path`.
+fn unfinished_of(path: &Path) -> impl Iterator<Item = Unfinished> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    unfinished(folder_of(path)).filter(move |found| !name.is_empty() && found.name == name)
+}
+
+/// Whether a process that may live writes a new file for `path`.
+pub(crate) fn is_being_replaced(path: &Path) -> bool {
+    unfinished_of(path).any(|found| !found.is_leftover())
+}
+
+/// What killed processes left in a folder: their files, and those that these were to replace.
+pub(crate) fn leftovers(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let left = unfinished(folder).filter(Unfinished::is_leftover);
+    left.map(|found| (found.file, folder.join(found.name))).collect()
 }
 
 /// Removes the files that killed processes left beside `path` while they replaced it.
 fn remove_leftovers(path: &Path) {
-    for (file, owner) in unfinished(path) {
-        // This does not follow links.
-        if fs::symlink_metadata(&file).is_ok_and(|found| found.is_file() && owner.is_gone(&found)) {
-            // Another process may have removed it.
-            let _ = fs::remove_file(file);
-        }
+    for left in unfinished_of(path).filter(Unfinished::is_leftover) {
+        // Another process may have removed it.
+        let _ = fs::remove_file(left.file);
     }
 }
 

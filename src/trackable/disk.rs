@@ -9,12 +9,9 @@ use crate::files;
 
 /// Writes a file at `path`.
 pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<()> {
-    let write = |file: &mut File| {
-        file.write_all(bytes)?;
-        // The new bytes reach the disk before the old file goes, so that a power cut leaves one of the two.
-        file.sync_all()
-    };
-    files::replace(path, write).map_err(|error| Error::io(path, error))
+    // A power cut leaves the old file or the new one.
+    let write = |file: &mut File| file.write_all(bytes);
+    files::replace_durably(path, write).map_err(|error| Error::io(path, error))
 }
 
 /// Passes the contents of the file at `path` to `take`, whose errors then name the file.

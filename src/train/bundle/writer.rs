@@ -1,0 +1,145 @@
+//! [`BundleWriter`]: writes tensors one behind the other, and then the index of them.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+
+use super::proto::{BundleEntry, BundleHeader, Dim, TensorShape, Version};
+use super::table::TableWriter;
+use super::{DataType, VERSION, elements, strings};
+use crate::checksum::masked_crc32c;
+use crate::error::{Error, Result, message};
+
+/// Writes a bundle of one shard. The bytes go to `W` at once; only the entries of the index are kept.
+pub(crate) struct BundleWriter<W: Write> {
+    data: W,
+    /// For messages.
+    name: PathBuf,
+    offset: u64,
+    entries: BTreeMap<String, BundleEntry>,
+}
+
+impl<W: Write> BundleWriter<W> {
+    pub(crate) fn new(data: W) -> Self {
+        BundleWriter::named(data, Path::new("the checkpoint's data"))
+    }
+
+    /// As [`BundleWriter::new`]; `name` is that of the data file.
+    pub(super) fn named(data: W, name: &Path) -> Self {
+        BundleWriter { data, name: name.to_path_buf(), offset: 0, entries: BTreeMap::new() }
+    }
+
+    /// Adds a tensor: `bytes` are its elements row by row, each with the lowest byte first, a `bool` as one byte.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] if the name is taken or empty, or the bytes are not those of the shape; [`Error::Io`] if the
+    /// system refuses to write.
+    pub(crate) fn add(
+        &mut self,
+        key: &str,
+        dtype: DataType,
+        shape: &[usize],
+        bytes: &[u8],
+    ) -> Result<()> {
+        let axes = shape.iter().all(|&axis| i64::try_from(axis).is_ok());
+        let count = elements(shape).filter(|_| axes);
+        let wanted = dtype.size().and_then(|size| count?.checked_mul(size));
+        if wanted != Some(bytes.len()) {
+            return Err(Error::Checkpoint(message!(
+                "Saving \"{key}\": a tensor of {dtype} of the shape {shape:?} does not have {} bytes.",
+                bytes.len()
+            )));
+        }
+        self.begin(key)?;
+        self.put(key, dtype, shape, masked_crc32c(bytes), &[bytes])
+    }
+
+    /// Adds a tensor of strings, row by row.
+    ///
+    /// # Errors
+    /// As for [`BundleWriter::add`].
+    pub(crate) fn add_strings(
+        &mut self,
+        key: &str,
+        shape: &[usize],
+        strings: &[&[u8]],
+    ) -> Result<()> {
+        if elements(shape) != Some(strings.len()) {
+            return Err(Error::Checkpoint(message!(
+                "Saving \"{key}\": a tensor of the shape {shape:?} does not have {} strings.",
+                strings.len()
+            )));
+        }
+        self.begin(key)?;
+        let (head, crc) = strings::encode(strings);
+        let parts: Vec<&[u8]> = std::iter::once(&head[..]).chain(strings.iter().copied()).collect();
+        self.put(key, DataType::String, shape, crc, &parts)
+    }
+
+    /// What the bytes went to, and the contents of the index file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the system refuses to write.
+    pub(crate) fn finish(mut self) -> Result<(W, Vec<u8>)> {
+        self.flush()?;
+        let index = self.index(1);
+        Ok((self.data, index))
+    }
+
+    /// Hands all bytes on.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.data.flush().map_err(|error| Error::io(&self.name, error))
+    }
+
+    /// The contents of the index file, if the data file is the first of `shards`, the others of which nothing needs.
+    pub(super) fn index(&self, shards: u32) -> Vec<u8> {
+        let version = Version { producer: VERSION, ..Version::default() };
+        let header =
+            BundleHeader { num_shards: shards as i32, endianness: 0, version: Some(version) };
+        let mut table = TableWriter::new();
+        table.add(b"", &header.encode_to_vec());
+        for (key, entry) in &self.entries {
+            table.add(key.as_bytes(), &entry.encode_to_vec());
+        }
+        table.finish()
+    }
+
+    fn begin(&self, key: &str) -> Result<()> {
+        let problem = match key {
+            "" => "a tensor has no name",
+            taken if self.entries.contains_key(taken) => "two tensors have this name",
+            _ => return Ok(()),
+        };
+        Err(Error::Checkpoint(message!("Saving \"{key}\": {problem}; give each its own.")))
+    }
+
+    fn put(
+        &mut self,
+        key: &str,
+        dtype: DataType,
+        shape: &[usize],
+        crc32c: u32,
+        parts: &[&[u8]],
+    ) -> Result<()> {
+        let mut size = 0;
+        for part in parts {
+            self.data.write_all(part).map_err(|error| Error::io(&self.name, error))?;
+            size += part.len() as u64;
+        }
+        let dim = shape.iter().map(|&size| Dim { size: size as i64 }).collect();
+        let entry = BundleEntry {
+            dtype: dtype.number(),
+            shape: Some(TensorShape { dim, unknown_rank: false }),
+            shard_id: 0,
+            offset: self.offset as i64,
+            size: size as i64,
+            crc32c,
+            slices: Vec::new(),
+        };
+        self.offset += size;
+        self.entries.insert(key.to_string(), entry);
+        Ok(())
+    }
+}
