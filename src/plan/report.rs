@@ -65,6 +65,9 @@ pub struct PlanReport(Arc<Inner>);
 
 struct Inner {
     kernels: Vec<PlannedKernel>,
+    /// For each kernel, those whose results it reads.
+    #[cfg(feature = "summary")]
+    inputs: Vec<Vec<usize>>,
     buffer_bytes: u64,
 }
 
@@ -99,12 +102,24 @@ impl PlanReport {
             workgroups: step.grid,
             wgsl: step.source.wgsl.clone(),
         });
-        PlanReport(Arc::new(Inner { kernels: kernels.collect(), buffer_bytes }))
+        PlanReport(Arc::new(Inner {
+            kernels: kernels.collect(),
+            #[cfg(feature = "summary")]
+            inputs: inputs(steps),
+            buffer_bytes,
+        }))
     }
 
     /// The kernels in the order in which they run.
     pub fn kernels(&self) -> &[PlannedKernel] {
         &self.0.kernels
+    }
+
+    /// The kernels, by their numbers from 0, whose results the kernel `at` reads from memory. What it overwrites in place is
+    /// not among them.
+    #[cfg(feature = "summary")]
+    pub fn inputs(&self, at: usize) -> &[usize] {
+        self.0.inputs.get(at).map_or(&[], |inputs| &inputs[..])
     }
 
     /// Bytes of the buffers that a run takes from the device's pool, for results and for what lies between.
@@ -129,6 +144,32 @@ impl PlanReport {
         }
         text
     }
+}
+
+/// For each step, those that wrote last what it reads.
+#[cfg(feature = "summary")]
+fn inputs(steps: &[Step]) -> Vec<Vec<usize>> {
+    use super::BufferRef;
+    use crate::device::Access;
+    let key = |reference: BufferRef| match reference {
+        BufferRef::Leaf(at) => (0, at),
+        BufferRef::Slot(at) => (1, at),
+    };
+    let mut writers = std::collections::HashMap::new();
+    let mut all = Vec::with_capacity(steps.len());
+    for (at, step) in steps.iter().enumerate() {
+        let storage = step.source.accesses.iter().filter(|access| **access != Access::Uniform);
+        let bound: Vec<_> =
+            step.binds.iter().map(|(reference, _)| key(*reference)).zip(storage).collect();
+        let read = bound.iter().filter(|(_, access)| **access == Access::Read);
+        let mut from: Vec<usize> = read.filter_map(|(key, _)| writers.get(key).copied()).collect();
+        from.sort_unstable();
+        from.dedup();
+        all.push(from);
+        let written = bound.into_iter().filter(|(_, access)| **access == Access::Write);
+        writers.extend(written.map(|(key, _)| (key, at)));
+    }
+    all
 }
 
 impl fmt::Display for PlanReport {

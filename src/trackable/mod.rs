@@ -21,6 +21,8 @@ pub(crate) use arrays::{Everything, Scope, set};
 pub(crate) use impls::plain;
 pub use parts::Parts;
 pub(crate) use parts::{Described, HostState, Origin, SlotOwner};
+#[cfg(feature = "summary")]
+pub(crate) use picture::layer_nodes;
 pub(crate) use slot::Slot;
 pub use summary::SummaryOptions;
 pub(crate) use summary::{shape_text, snake_case};

@@ -36,6 +36,8 @@ pub struct TfRecordReader<R> {
     name: PathBuf,
     pub(super) place: Place,
     pub(super) failed: bool,
+    /// The file ended within the record that failed.
+    truncated: bool,
 }
 
 impl<R: Read> TfRecordReader<R> {
@@ -46,7 +48,13 @@ impl<R: Read> TfRecordReader<R> {
 
     /// Goes on at `place`, where `from` is.
     pub(crate) fn resumed(from: R, name: &Path, place: Place) -> Self {
-        TfRecordReader { from, name: name.to_path_buf(), place, failed: false }
+        TfRecordReader { from, name: name.to_path_buf(), place, failed: false, truncated: false }
+    }
+
+    /// Whether the file ended within a record, as that of a writer which was killed.
+    #[cfg(feature = "summary")]
+    pub(crate) fn truncated(&self) -> bool {
+        self.truncated
     }
 
     fn read(&mut self) -> Result<Option<Vec<u8>>> {
@@ -55,6 +63,7 @@ impl<R: Read> TfRecordReader<R> {
             0 => return Ok(None),
             12 => {}
             found => {
+                self.truncated = true;
                 return Err(self.broken(&format!(
                     "should begin with 12 bytes of its length, and only {found} are there. The file \
                      is truncated"
@@ -74,6 +83,7 @@ impl<R: Read> TfRecordReader<R> {
         let count = length.saturating_add(4);
         let found = self.take(count, &mut bytes)? as u64;
         if found < count {
+            self.truncated = true;
             return Err(self.broken(&format!(
                 "should have {length} bytes and 4 of their checksum, and only {found} are there. The \
                  file is truncated"

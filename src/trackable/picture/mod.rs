@@ -97,3 +97,55 @@ fn connect(parts: &mut [Part]) {
         part.from = from;
     }
 }
+
+/// A layer as a node of a graph.
+#[cfg(feature = "summary")]
+pub(crate) struct LayerNode {
+    /// The path to it.
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    /// The nodes from which its inputs come.
+    pub(crate) from: Vec<String>,
+    pub(crate) outputs: Vec<Vec<Option<usize>>>,
+    /// The shapes of its weights.
+    pub(crate) weights: Vec<Vec<usize>>,
+}
+
+/// The layers that `track` names, those of nested models in their place.
+#[cfg(feature = "summary")]
+pub(crate) fn layer_nodes(track: Track<'_>) -> Vec<LayerNode> {
+    let mut nodes = Vec::new();
+    add_nodes(parts(track), "", &mut nodes);
+    nodes
+}
+
+/// Returns for each part its first and its last node.
+#[cfg(feature = "summary")]
+fn add_nodes(parts: Vec<Part>, path: &str, nodes: &mut Vec<LayerNode>) -> Vec<(usize, usize)> {
+    let mut ends: Vec<(usize, usize)> = Vec::new();
+    let mut edges = Vec::new();
+    for part in parts {
+        let (name, first) = (format!("{path}{}", part.row.name), nodes.len());
+        edges.extend(part.from.iter().map(|from| (*from, first)));
+        if part.inner.is_empty() {
+            let variables = part.row.variables.iter();
+            nodes.push(LayerNode {
+                name,
+                kind: part.row.kind,
+                from: Vec::new(),
+                outputs: part.row.described.map(|known| known.outputs).unwrap_or_default(),
+                weights: variables.map(|variable| variable.shape().to_vec()).collect(),
+            });
+        } else {
+            add_nodes(part.inner, &format!("{name}/"), nodes);
+        }
+        ends.push((first, nodes.len().saturating_sub(1)));
+    }
+    for (from, to) in edges {
+        let name = ends.get(from).and_then(|ends| nodes.get(ends.1)).map(|node| node.name.clone());
+        if let (Some(name), Some(node)) = (name, nodes.get_mut(to)) {
+            node.from.push(name);
+        }
+    }
+    ends
+}

@@ -1,0 +1,153 @@
+//! [`Event`]: a value that an event file holds, by its kind.
+
+use ndarray::ArrayD;
+
+use super::array::Array;
+use super::proto::{Content, OldHistogram, SummaryValue};
+
+/// A value in an event file.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Event {
+    /// The folder of the file, from the folder that was read; "." for that folder itself.
+    pub run: String,
+    /// When it was written, in seconds since 1970.
+    pub wall_time: f64,
+    /// The step of the training.
+    pub step: i64,
+    /// The name, with its scopes.
+    pub tag: String,
+    /// The plugin of TensorBoard that shows it: "scalars", "histograms", "images", "audio", "text", "hparams", ...
+    pub plugin: String,
+    /// What the plugin keeps beside the value.
+    pub plugin_content: Vec<u8>,
+    /// What TensorBoard tells of it.
+    pub description: String,
+    /// The value.
+    pub value: Value,
+}
+
+impl Event {
+    /// The number, if the value is one.
+    pub fn scalar(&self) -> Option<f64> {
+        match self.value {
+            Value::Scalar(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// What an [`Event`] shows.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// A number, of TensorFlow 2 or 1.
+    Scalar(f64),
+    /// Buckets in order.
+    Histogram(Vec<Bucket>),
+    /// Pictures as files, mostly PNG.
+    Images {
+        /// Pixels in a row.
+        width: usize,
+        /// Rows.
+        height: usize,
+        /// The files.
+        files: Vec<Vec<u8>>,
+    },
+    /// Sounds as files, mostly WAV.
+    Audio(Vec<Vec<u8>>),
+    /// Texts, in a list or a table if they are several. What is no UTF-8 is replaced by U+FFFD.
+    Text(ArrayD<String>),
+    /// A tensor without a plugin that is known here, or not of the form that its plugin has.
+    Tensor(Array),
+    /// A `GraphDef`, serialized.
+    Graph(Vec<u8>),
+    /// A `RunMetadata`, serialized.
+    RunMetadata(Vec<u8>),
+    /// Nothing but what the plugin keeps.
+    Empty,
+}
+
+/// A bucket of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Bucket {
+    /// The least value in it.
+    pub left: f64,
+    /// Where the next begins.
+    pub right: f64,
+    /// How many values it has.
+    pub count: f64,
+}
+
+impl Value {
+    /// What `value` shows by `plugin`; `bytes` is the size of its record.
+    pub(super) fn of(value: &SummaryValue, plugin: &str, bytes: usize) -> Result<Self, String> {
+        Ok(match &value.content {
+            None => Value::Empty,
+            Some(Content::SimpleValue(number)) => Value::Scalar(f64::from(*number)),
+            Some(Content::Image(image)) => Value::Images {
+                width: usize::try_from(image.width).unwrap_or_default(),
+                height: usize::try_from(image.height).unwrap_or_default(),
+                files: vec![image.encoded.clone()],
+            },
+            Some(Content::Audio(audio)) => Value::Audio(vec![audio.encoded.clone()]),
+            Some(Content::Histogram(histogram)) => Value::Histogram(old(histogram)),
+            Some(Content::Tensor(tensor)) => {
+                let array = Array::of(tensor, bytes)?;
+                by_plugin(plugin, &array).unwrap_or(Value::Tensor(array))
+            }
+        })
+    }
+}
+
+/// The array as `plugin` shows it, if it has the plugin's form.
+fn by_plugin(plugin: &str, array: &Array) -> Option<Value> {
+    let shape = array.shape();
+    match plugin {
+        "scalars" => {
+            let values = array.to_f64().filter(|values| values.len() == 1)?;
+            values.first().map(|value| Value::Scalar(*value))
+        }
+        "histograms" if shape.len() == 2 && shape[1] == 3 => {
+            let rows = array.to_f64()?;
+            let bucket = |row: ndarray::ArrayView1<'_, f64>| {
+                let mut row = row.iter().copied();
+                Some(Bucket { left: row.next()?, right: row.next()?, count: row.next()? })
+            };
+            rows.view()
+                .into_dimensionality()
+                .ok()
+                .and_then(|rows: ndarray::ArrayView2<'_, f64>| {
+                    rows.rows().into_iter().map(bucket).collect::<Option<Vec<_>>>()
+                })
+                .map(Value::Histogram)
+        }
+        "images" if shape.len() == 1 => {
+            let mut strings = array.strings()?.iter();
+            let mut number = || std::str::from_utf8(strings.next()?).ok()?.parse().ok();
+            let (width, height) = (number()?, number()?);
+            Some(Value::Images { width, height, files: strings.cloned().collect() })
+        }
+        "audio" if matches!(shape, [_] | [_, 2]) => {
+            let every = shape.get(1).copied().unwrap_or(1);
+            Some(Value::Audio(array.strings()?.iter().step_by(every).cloned().collect()))
+        }
+        "text" => {
+            let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+            Some(Value::Text(array.strings()?.map(text)))
+        }
+        _ => None,
+    }
+}
+
+/// TensorFlow 1 has upper limits only, the first down from the least value.
+fn old(histogram: &OldHistogram) -> Vec<Bucket> {
+    let mut left = histogram.min;
+    let mut buckets = Vec::with_capacity(histogram.bucket.len());
+    for (limit, count) in histogram.bucket_limit.iter().zip(&histogram.bucket) {
+        buckets.push(Bucket { left, right: limit.min(histogram.max), count: *count });
+        left = limit.min(histogram.max);
+    }
+    buckets
+}

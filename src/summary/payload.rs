@@ -1,0 +1,170 @@
+//! [`Payload`]: what a summary shows, before its tensors have been read, and how it becomes a message.
+
+use half::f16;
+
+use super::histogram;
+use super::picture;
+use super::plugin_proto::AudioPluginData;
+use super::proto::{DataClass, SummaryMetadata, TensorProto, dtype, metadata};
+use super::text::Text;
+use super::wav::wav;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::tensor::{HostElement, Tensor};
+
+/// What a summary shows.
+pub(super) enum Payload {
+    Number(f64),
+    /// A tensor of one number.
+    Scalar(Tensor),
+    Histogram {
+        values: Tensor,
+        buckets: usize,
+    },
+    /// Pictures `[N,H,W,C]`.
+    Images(Tensor),
+    /// Sounds `[N,T,C]`.
+    Audio {
+        sounds: Tensor,
+        sample_rate: u32,
+    },
+    Tensor(Tensor),
+    Text(Text),
+    /// What is complete already.
+    Made(SummaryMetadata, TensorProto),
+    /// A graph, which has an event of its own.
+    Graph(Vec<u8>),
+}
+
+impl Payload {
+    /// The tensor that must be read.
+    pub(super) fn unread(&self) -> Option<&Tensor> {
+        match self {
+            Payload::Scalar(tensor)
+            | Payload::Images(tensor)
+            | Payload::Tensor(tensor)
+            | Payload::Histogram { values: tensor, .. }
+            | Payload::Audio { sounds: tensor, .. } => Some(tensor),
+            Payload::Number(_) | Payload::Text(_) | Payload::Made(..) | Payload::Graph(_) => None,
+        }
+    }
+
+    /// About how many bytes it holds.
+    pub(super) fn bytes(&self) -> usize {
+        let tensor = |tensor: &Tensor| tensor.len().saturating_mul(tensor.dtype().size());
+        match self {
+            Payload::Text(text) => text.strings.iter().map(|text| text.len() + 24).sum(),
+            Payload::Made(metadata, proto) => {
+                let plugin = metadata.plugin_data.as_ref().map_or(0, |plugin| plugin.content.len());
+                let strings: usize = proto.string_val.iter().map(Vec::len).sum();
+                plugin + strings + proto.content.len()
+            }
+            Payload::Graph(bytes) => bytes.len(),
+            other => other.unread().map_or(0, tensor),
+        }
+    }
+
+    /// The message, from the bytes of the tensor that was read. The graph has none.
+    pub(super) fn message(
+        self,
+        tag: &str,
+        bytes: &[u8],
+    ) -> Result<Option<(SummaryMetadata, TensorProto)>> {
+        Ok(Some(match self {
+            Payload::Number(value) => scalar(value),
+            Payload::Scalar(tensor) => {
+                scalar(numbers(bytes, tensor.dtype()).next().unwrap_or(f64::NAN))
+            }
+            Payload::Histogram { values, buckets } => {
+                let (rows, lost) = histogram::rows(numbers(bytes, values.dtype()), buckets);
+                if lost > 0 {
+                    log::warn!(
+                        "histogram: {lost} of the {} values of \"{tag}\" are NaN or infinite, and no bucket has them.",
+                        values.len()
+                    );
+                }
+                (histogram::described(), histogram::tensor(&rows))
+            }
+            Payload::Images(tensor) => images(&tensor, bytes)?,
+            Payload::Audio { sounds, sample_rate } => audio(&sounds, sample_rate, bytes),
+            Payload::Tensor(tensor) => {
+                (metadata("", &[], DataClass::Tensor), proto(&tensor, bytes))
+            }
+            Payload::Text(text) => {
+                let shown = metadata("text", &[], DataClass::Unknown);
+                (shown, TensorProto::strings(&text.shape, text.strings))
+            }
+            Payload::Made(shown, tensor) => (shown, tensor),
+            Payload::Graph(_) => return Ok(None),
+        }))
+    }
+}
+
+fn scalar(value: f64) -> (SummaryMetadata, TensorProto) {
+    // TensorFlow's scalars are f32, too.
+    let content = (value as f32).to_le_bytes().to_vec();
+    (metadata("scalars", &[], DataClass::Unknown), TensorProto::numbers(dtype::FLOAT, &[], content))
+}
+
+/// The numbers in a device's bytes.
+pub(super) fn numbers(bytes: &[u8], dtype: DType) -> impl Iterator<Item = f64> + Clone + '_ {
+    let size = dtype.size();
+    bytes.chunks_exact(size).map(move |bytes| {
+        let four = || [bytes[0], bytes[1], bytes[2], bytes[3]];
+        match dtype {
+            DType::F32 => f64::from(f32::from_le_bytes(four())),
+            DType::F16 => f16::from_le_bytes([bytes[0], bytes[1]]).to_f64(),
+            DType::I32 => f64::from(i32::from_le_bytes(four())),
+            DType::U32 | DType::Bool => f64::from(u32::from_le_bytes(four())),
+            DType::U8 => f64::from(bytes[0]),
+        }
+    })
+}
+
+fn images(tensor: &Tensor, bytes: &[u8]) -> Result<(SummaryMetadata, TensorProto)> {
+    let &[count, height, width, channels] = tensor.shape() else {
+        unreachable!("the caller of `image` has checked the rank")
+    };
+    let pixels: Vec<u8> = match tensor.dtype() {
+        DType::U8 => bytes.to_vec(),
+        dtype => numbers(bytes, dtype).map(|value| picture::byte(value as f32)).collect(),
+    };
+    let mut strings = vec![width.to_string().into_bytes(), height.to_string().into_bytes()];
+    for one in pixels.chunks_exact((height * width * channels).max(1)) {
+        strings.push(picture::png(height, width, channels, one)?);
+    }
+    let shape = [2 + count];
+    Ok((metadata("images", &[], DataClass::Unknown), TensorProto::strings(&shape, strings)))
+}
+
+fn audio(tensor: &Tensor, sample_rate: u32, bytes: &[u8]) -> (SummaryMetadata, TensorProto) {
+    let shape = tensor.shape();
+    let (count, samples, channels) = (shape[0], shape[1] * shape[2], shape[2] as u16);
+    let values: Vec<f32> = numbers(bytes, tensor.dtype()).map(|value| value as f32).collect();
+    let mut strings = Vec::with_capacity(2 * count);
+    for at in 0..count {
+        strings.push(wav(&values[at * samples..][..samples], channels, sample_rate));
+        // The label, which TensorBoard once showed beside the sound.
+        strings.push(Vec::new());
+    }
+    let data = AudioPluginData { version: 0, encoding: 11 };
+    let content = prost::Message::encode_to_vec(&data);
+    let shown = metadata("audio", &content, DataClass::Unknown);
+    (shown, TensorProto::strings(&[count, 2], strings))
+}
+
+/// A tensor as TensorFlow stores it.
+fn proto(tensor: &Tensor, bytes: &[u8]) -> TensorProto {
+    let (dtype, content) = match tensor.dtype() {
+        DType::F32 => (dtype::FLOAT, bytes.to_vec()),
+        DType::F16 => (dtype::HALF, bytes.to_vec()),
+        DType::I32 => (dtype::INT32, bytes.to_vec()),
+        DType::U32 => (dtype::UINT32, bytes.to_vec()),
+        DType::U8 => (dtype::UINT8, bytes.to_vec()),
+        DType::Bool => {
+            let values = bool::load_as(bytes, DType::Bool);
+            (dtype::BOOL, values.into_iter().map(u8::from).collect())
+        }
+    };
+    TensorProto::numbers(dtype, tensor.shape(), content)
+}
