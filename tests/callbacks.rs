@@ -14,9 +14,10 @@ use wgrad::keras::layers::Dense;
 use wgrad::keras::losses::MeanSquaredError;
 use wgrad::keras::optimizers::{Optimizer, Sgd};
 use wgrad::keras::{
-    Checkpoint, CompileOptions, Context, EvaluateOptions, FitOptions, Initializer, Layer, Logs,
-    Model, PredictOptions, Sequential, StepLogs, Trainer, Verbose,
+    CompileOptions, Context, EvaluateOptions, FitOptions, Initializer, Layer, Logs, Model,
+    PredictOptions, Sequential, StepLogs, Trainer, Verbose,
 };
+use wgrad::train::Checkpoint;
 use wgrad::{Result, Tensor, Trackable, Variable};
 
 /// A model whose loss is what a script says, epoch by epoch; its one weight counts the epochs.
@@ -348,22 +349,21 @@ fn checkpoints_have_the_weights_of_their_epoch() {
     let model = Scripted::new(&[3.0, 1.0, 2.0]);
     let all = ModelCheckpoint::new(folder.join("all-{epoch:02d}-{loss:.1f}.safetensors"))
         .save_weights_only(true);
-    let mut best = ModelCheckpoint::new(folder.join("sub/best.safetensors"))
-        .monitor("loss")
-        .save_best_only(true);
+    let mut best =
+        ModelCheckpoint::new(folder.join("sub/best")).monitor("loss").save_best_only(true);
     model.fit(FitOptions::new().callback(all).callback(&mut best)).unwrap();
     assert_eq!(
         files(&folder),
         ["all-01-3.0.safetensors", "all-02-1.0.safetensors", "all-03-2.0.safetensors", "sub"]
     );
-    assert_eq!(best.saved().unwrap(), folder.join("sub/best.safetensors"));
+    assert_eq!(best.saved().unwrap(), folder.join("sub/best"));
     model.load_weights(folder.join("all-01-3.0.safetensors")).unwrap();
     assert_eq!(model.epochs(), 1.0);
     // The whole checkpoint has the optimizer, too.
     let optimizer = model.trainer().optimizer().unwrap();
     optimizer.set_learning_rate(0.25).unwrap();
-    let checkpoint = Checkpoint::new().add("model", &model).add("optimizer", &optimizer);
-    checkpoint.restore(folder.join("sub/best.safetensors")).unwrap();
+    let checkpoint = Checkpoint::new().with("model", &model).with("optimizer", &optimizer);
+    checkpoint.read(folder.join("sub/best")).unwrap().assert_consumed().unwrap();
     assert_eq!((model.epochs(), optimizer.learning_rate()), (2.0, 1.0));
     // An earlier training's best has to be beaten.
     let later = folder.join("later");
@@ -420,7 +420,11 @@ fn a_file_that_cannot_be_written_is_an_error_and_the_old_one_stays() {
     // A device that is always full takes the place of the folder's disk.
     if std::path::Path::new("/dev/full").exists() {
         let error = model
-            .fit((&x, &y), FitOptions::new().callback(ModelCheckpoint::new("/dev/full")))
+            .fit(
+                (&x, &y),
+                FitOptions::new()
+                    .callback(ModelCheckpoint::new("/dev/full").save_weights_only(true)),
+            )
             .unwrap_err();
         assert!(error.to_string().contains("/dev/full"), "{error}");
     }

@@ -14,8 +14,9 @@ use wgrad::keras::optimizers::{
     self, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, LossScaleOptimizer,
     Nadam, Optimizer, RmsProp, Sgd,
 };
-use wgrad::keras::{Checkpoint, INFERENCE, Layer, Sequential, TRAINING};
+use wgrad::keras::{INFERENCE, Layer, Sequential, TRAINING};
 use wgrad::random::Generator;
+use wgrad::train::Checkpoint;
 use wgrad::{Device, GradientTape, Tensor, Trackable, Variable, constant};
 
 type Made = Box<dyn Optimizer>;
@@ -118,7 +119,7 @@ fn every_optimizer_goes_on_from_a_checkpoint_bit_for_bit() -> tf::Result<()> {
     let device = Device::new()?;
     for (name, make) in all() {
         let path = std::env::temp_dir().join(format!(
-            "wgrad-optimizers-{}-{}.safetensors",
+            "wgrad-optimizers-{}-{}",
             name.replace(' ', "-"),
             std::process::id()
         ));
@@ -129,14 +130,17 @@ fn every_optimizer_goes_on_from_a_checkpoint_bit_for_bit() -> tf::Result<()> {
                     // In the middle of what is added up, too.
                     if number == 3 {
                         Checkpoint::new()
-                            .add("model", &model)
-                            .add("optimizer", &optimizer)
-                            .save(&path)?;
+                            .with("model", &model)
+                            .with("optimizer", &optimizer)
+                            .write(&path)?;
                         if resumes {
                             model = self::model()?;
                             optimizer = make();
-                            let checkpoint = Checkpoint::new().add("model", &model);
-                            checkpoint.add("optimizer", &optimizer).restore(&path)?;
+                            let checkpoint = Checkpoint::new().with("model", &model);
+                            checkpoint
+                                .with("optimizer", &optimizer)
+                                .read(&path)?
+                                .assert_consumed()?;
                         }
                     }
                     step(&model, &*optimizer, number)?;
@@ -150,7 +154,9 @@ fn every_optimizer_goes_on_from_a_checkpoint_bit_for_bit() -> tf::Result<()> {
             assert_eq!(resumed.0, whole.0, "{name}");
             assert!(resumed.1 == whole.1, "{name}: {}", whole.0);
         }
-        std::fs::remove_file(path).unwrap();
+        for ending in [".index", ".data-00000-of-00001"] {
+            std::fs::remove_file(format!("{}{ending}", path.display())).unwrap();
+        }
     }
     Ok(())
 }

@@ -10,8 +10,9 @@ use wgrad::Trackable;
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, MaxPooling2D};
 use wgrad::keras::metrics::Mean;
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
-use wgrad::keras::{Activation, Checkpoint, Layer, Sequential, TRAINING};
+use wgrad::keras::{Activation, Layer, Sequential, TRAINING};
 use wgrad::random::{self, Generator};
+use wgrad::train::Checkpoint;
 use wgrad::{Device, Error, GradientTape, Tensor, Variable};
 
 /// A program that trains: what it is made of, and its step.
@@ -138,8 +139,8 @@ impl Program {
 
     fn checkpoint(&self) -> Checkpoint<'_> {
         let checkpoint =
-            Checkpoint::new().add("model", &self.model).add("optimizer", &self.optimizer);
-        checkpoint.add("noise", &self.generator).add("mean", &self.mean)
+            Checkpoint::new().with("model", &self.model).with("optimizer", &self.optimizer);
+        checkpoint.with("noise", &self.generator).with("mean", &self.mean)
     }
 
     /// The bits of everything that training changes.
@@ -153,7 +154,7 @@ impl Program {
 }
 
 fn file(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("wgrad-resume-{name}-{}.safetensors", std::process::id()))
+    std::env::temp_dir().join(format!("wgrad-resume-{name}-{}/ckpt", std::process::id()))
 }
 
 /// Runs this test program again, for `part` alone.
@@ -196,7 +197,7 @@ fn trains_and_saves_on_the_way() {
     let (program, path, [save, end]) = told_by_environment();
     for number in 0..end {
         if number == save {
-            program.checkpoint().save(&path).unwrap();
+            program.checkpoint().write(&path).unwrap();
         }
         program.step(number).unwrap();
     }
@@ -207,7 +208,7 @@ fn trains_and_saves_on_the_way() {
 #[ignore = "other tests run it in a process of its own"]
 fn goes_on() {
     let (program, path, [from, end]) = told_by_environment();
-    program.checkpoint().restore(&path).unwrap();
+    program.checkpoint().read(&path).unwrap().assert_consumed().unwrap();
     let device = Device::current().unwrap();
     device.flush().unwrap();
     for number in from..end {
@@ -235,7 +236,7 @@ fn another_process_goes_on_bit_for_bit() {
             let differ = resumed.iter().zip(&whole).filter(|(a, b)| a != b).count();
             assert_eq!(differ, 0, "{name}, from step {save}: of {} numbers", whole.len());
         }
-        std::fs::remove_file(path).unwrap();
+        std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
 }
 
@@ -300,7 +301,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() -> tf::Result<()> {
         Ok(model)
     };
     fn checkpoint<'a>(model: &'a Sequential, optimizer: &'a dyn Trackable) -> Checkpoint<'a> {
-        Checkpoint::new().add("model", model).add("optimizer", optimizer)
+        Checkpoint::new().with("model", model).with("optimizer", optimizer)
     }
     let (saved, adam) = (model(2)?, Adam::new(0.5));
     adam.set_iterations(7);
@@ -313,21 +314,21 @@ fn what_does_not_fit_is_refused_and_changes_nothing() -> tf::Result<()> {
         assert!(matches!(error, Error::Checkpoint(_)), "{error}");
         error.to_string()
     };
-    let error = text(Checkpoint::new().add("model", &other).add("sgd", &sgd), &bytes);
+    let error = text(Checkpoint::new().with("model", &other).with("sgd", &sgd), &bytes);
     assert!(
         error.starts_with("restore: the checkpoint holds 'optimizer/iterations' []")
             || error.starts_with("restore: the checkpoint holds 'optimizer/learning_rate' []"),
         "{error}"
     );
     let noise = Generator::from_seed(1);
-    let error = text(checkpoint(&other, &adam).add("noise", &noise), &bytes);
+    let error = text(checkpoint(&other, &adam).with("noise", &noise), &bytes);
     assert!(
         error.starts_with("restore: the checkpoint lacks 'noise' [3] of U64; it holds "),
         "{error}"
     );
     assert!(error.ends_with("Take a file that the same Checkpoint has saved."), "{error}");
     let weights = pollster::block_on((&saved,).to_safetensors_async())?;
-    let error = text(Checkpoint::new().add("0", &other), &weights);
+    let error = text(Checkpoint::new().with("0", &other), &weights);
     assert!(
         error.starts_with("restore: the checkpoint lacks '0/dropout/generator' [3] of U64;"),
         "{error}"
@@ -359,7 +360,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() -> tf::Result<()> {
     );
     unbuilt.build([1, 3])?;
     assert_eq!(unbuilt.get_weights()?, saved.get_weights()?);
-    let twice = checkpoint(&saved, &adam).add("a", &noise).add("a", &noise);
+    let twice = checkpoint(&saved, &adam).with("a", &noise).with("a", &noise);
     let error = pollster::block_on(twice.to_safetensors_async()).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -387,7 +388,7 @@ fn an_optimizer_is_restored_before_its_first_step() -> tf::Result<()> {
         adam.minimize(&loss, tape, model)
     };
     let (model, adam) = program()?;
-    let checkpoint = Checkpoint::new().add("model", &model).add("optimizer", &adam);
+    let checkpoint = Checkpoint::new().with("model", &model).with("optimizer", &adam);
     step(&model, &adam)?;
     step(&model, &adam)?;
     let bytes = pollster::block_on(checkpoint.to_safetensors_async())?;
@@ -399,9 +400,12 @@ fn an_optimizer_is_restored_before_its_first_step() -> tf::Result<()> {
     );
 
     let (resumed, its) = program()?;
-    Checkpoint::new().add("model", &resumed).add("optimizer", &its).restore_safetensors(&bytes)?;
+    Checkpoint::new()
+        .with("model", &resumed)
+        .with("optimizer", &its)
+        .restore_safetensors(&bytes)?;
     // Saved before it was used, it is what was restored.
-    let again = Checkpoint::new().add("model", &resumed).add("optimizer", &its);
+    let again = Checkpoint::new().with("model", &resumed).with("optimizer", &its);
     let again = pollster::block_on(again.to_safetensors_async())?;
     let sorted = |bytes: &[u8]| {
         let file = safetensors::SafeTensors::deserialize(bytes).unwrap();
@@ -431,7 +435,7 @@ fn many_variables_and_their_slots_come_back() {
     };
     let checkpoint = |(variables, sgd): &(Vec<Variable>, Sgd)| {
         let (model, optimizer): (&dyn Trackable, &dyn Trackable) = (variables, sgd);
-        let all = Checkpoint::new().add("model", model).add("optimizer", optimizer);
+        let all = Checkpoint::new().with("model", model).with("optimizer", optimizer);
         pollster::block_on(all.to_safetensors_async()).unwrap()
     };
     let saved = program(1.0);
@@ -443,7 +447,7 @@ fn many_variables_and_their_slots_come_back() {
     // Before the optimizer has slots: they wait, and are saved with what they wait with.
     let restored = program(2.0);
     let (variables, sgd) = &restored;
-    let all = Checkpoint::new().add("model", variables).add("optimizer", sgd);
+    let all = Checkpoint::new().with("model", variables).with("optimizer", sgd);
     all.restore_safetensors(&bytes).unwrap();
     for i in [0, 1, MANY / 2, MANY - 1] {
         let want = if i == 1 { 1.0 } else { i as f32 };

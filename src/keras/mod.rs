@@ -31,8 +31,6 @@
 
 pub mod activations;
 pub mod callbacks;
-#[cfg(feature = "safetensors")]
-mod checkpoint;
 #[cfg(feature = "json")]
 mod config;
 pub mod constraints;
@@ -60,8 +58,6 @@ pub mod utils;
 mod weight;
 
 pub use activations::Activation;
-#[cfg(feature = "safetensors")]
-pub use checkpoint::Checkpoint;
 #[cfg(feature = "json")]
 pub use config::{Config, ConfigValue};
 pub use constraints::Constraint;

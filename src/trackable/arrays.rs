@@ -101,20 +101,56 @@ pub(crate) struct Everything {
     entries: Vec<(String, Item)>,
     /// The paths of the parts that keep variables for variables.
     owners: Vec<String>,
+    /// The entries that such a part keeps.
+    #[cfg(feature = "checkpoint")]
+    pub(crate) kept: Vec<Kept>,
 }
 
-enum Item {
+/// An entry that an optimizer keeps for a variable.
+#[cfg(feature = "checkpoint")]
+pub(crate) struct Kept {
+    /// The entry's name.
+    pub(crate) name: String,
+    /// The path of the optimizer.
+    pub(crate) owner: String,
+    /// What the optimizer calls it.
+    pub(crate) slot: String,
+    /// The name of the variable; a number if it has none.
+    pub(crate) of: String,
+}
+
+pub(crate) enum Item {
     Variable(Variable),
     ToBe(Slot),
-    State { dtype: &'static str, shape: &'static [usize], bytes: Vec<u8> },
+    /// `None` is a shape that varies. The bytes are there if somebody asked for values.
+    State {
+        dtype: &'static str,
+        shape: Option<&'static [usize]>,
+        bytes: Option<Result<Vec<u8>>>,
+    },
 }
 
 impl Everything {
     pub(crate) fn of(root: &dyn Trackable, scope: Scope) -> Self {
-        Everything::found(&|parts| root.track(parts), scope)
+        Everything::found(&|parts| root.track(parts), scope, true)
     }
 
-    pub(super) fn found(track: Track<'_>, scope: Scope) -> Self {
+    /// The same without the values of states.
+    pub(crate) fn forms(root: &dyn Trackable, scope: Scope) -> Self {
+        Everything::found(&|parts| root.track(parts), scope, false)
+    }
+
+    #[cfg(feature = "checkpoint")]
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Item)> {
+        self.entries.iter().map(|(name, item)| (&**name, item))
+    }
+
+    #[cfg(feature = "checkpoint")]
+    pub(crate) fn into_entries(self) -> Vec<(String, Item)> {
+        self.entries
+    }
+
+    pub(super) fn found(track: Track<'_>, scope: Scope, values: bool) -> Self {
         let mut entries = Vec::new();
         let (mut owners, mut slots) = (Vec::new(), Vec::new());
         let mut visit = |path: &str, leaf: Leaf<'_>| {
@@ -127,8 +163,8 @@ impl Everything {
                 Leaf::ToBe(slot) => entries.push((name.to_string(), Item::ToBe(slot.clone()))),
                 Leaf::State(state) if scope == Scope::Checkpoint => {
                     let (dtype, shape) = state.form();
-                    entries
-                        .push((name.to_string(), Item::State { dtype, shape, bytes: state.get() }));
+                    let bytes = values.then(|| state.get());
+                    entries.push((name.to_string(), Item::State { dtype, shape, bytes }));
                 }
                 Leaf::Slots(owner) => {
                     owners.push(path.to_string());
@@ -148,6 +184,8 @@ impl Everything {
         }
         // A slot's name ends in the path to its variable; in a number if there is no path.
         let (mut unknown, mut named) = (HashIndex::default(), Vec::new());
+        #[cfg(feature = "checkpoint")]
+        let mut kept = Vec::new();
         for (at, owner, (of, name, slot)) in slots {
             let of = match places.get(&of) {
                 Some(&place) => entries[place as usize].0.clone(),
@@ -160,7 +198,10 @@ impl Everything {
                 Some(variable) => Item::Variable(variable.clone()),
                 None => Item::ToBe(slot),
             };
-            named.push((at, (join(&owner, &format!("{name}/{of}")), item)));
+            let full = join(&owner, &format!("{name}/{of}"));
+            #[cfg(feature = "checkpoint")]
+            kept.push(Kept { name: full.clone(), owner, slot: name, of });
+            named.push((at, (full, item)));
         }
         // This puts each slot in its place in the walk.
         let mut everything = Vec::with_capacity(entries.len() + named.len());
@@ -172,7 +213,12 @@ impl Everything {
             everything.push(entry);
         }
         everything.extend(named.map(|(_, slot)| slot));
-        Everything { entries: everything, owners }
+        Everything {
+            entries: everything,
+            owners,
+            #[cfg(feature = "checkpoint")]
+            kept,
+        }
     }
 
     pub(super) fn variables(&self) -> impl Iterator<Item = (&str, &Variable)> {
@@ -190,7 +236,12 @@ impl Everything {
             Tensor::all_bytes_async(&now.iter().collect::<Vec<_>>()).await?.into_iter();
         let array = |(name, item): (String, Item)| {
             let (dtype, shape, bytes) = match item {
-                Item::State { dtype, shape, bytes } => (dtype, shape.to_vec(), bytes),
+                Item::State { dtype, shape, bytes } => {
+                    let bytes = bytes.unwrap_or_else(|| Ok(Vec::new())).map_err(|error| {
+                        error.reworded(|text| message!("save: '{name}': {text}"))
+                    })?;
+                    (dtype, shape.map_or_else(|| vec![bytes.len()], <[usize]>::to_vec), bytes)
+                }
                 Item::ToBe(slot) => {
                     return slot.left().map(|left| NamedArray { name: name.clone().into(), ..left }).ok_or_else(|| {
                         Error::Checkpoint(message!(
@@ -214,7 +265,7 @@ impl Everything {
     }
 
     /// The names, after a check that there are some and that all differ.
-    fn names(&self, call: &str, kind: &str) -> Result<Names<'_>> {
+    pub(crate) fn names(&self, call: &str, kind: &str) -> Result<Names<'_>> {
         if self.entries.is_empty() {
             return Err(Error::Checkpoint(message!("{call}: the {kind} has no variables.")));
         }
@@ -229,7 +280,7 @@ impl Everything {
 }
 
 /// Finds the places of names in a list. An index of numbers, which a page has anyway, is less code than a map of names.
-struct Names<'a> {
+pub(crate) struct Names<'a> {
     list: Vec<&'a str>,
     /// From a name's hash, or the next number that was free, to its place.
     places: HashIndex,
@@ -238,7 +289,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(names: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn of(names: impl Iterator<Item = &'a str>) -> Self {
         let list: Vec<&str> = names.collect();
         let mut found = Names { list, places: HashIndex::default(), twice: None };
         for at in 0..found.list.len() {
@@ -251,7 +302,7 @@ impl<'a> Names<'a> {
         found
     }
 
-    fn place(&self, name: &str) -> Option<usize> {
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
         self.find(name).ok()
     }
 
@@ -277,22 +328,23 @@ struct SlotValue<'a> {
     id: u64,
     /// What the owner calls it.
     slot: &'a str,
-    array: &'a NamedArray<'a>,
+    /// The place of its array among those given.
+    given: usize,
 }
 
 impl<'a> SlotValue<'a> {
-    /// Takes the name of `array` apart: the owner's path, the slot's name and the variable's.
+    /// Takes an array's name apart: the owner's path, the slot's name and the variable's.
     fn find(
-        array: &'a NamedArray<'a>,
+        name: &'a str,
+        given: usize,
         all: &Everything,
         owners: &Names<'_>,
         names: &Names<'_>,
     ) -> Option<Self> {
-        let name = &*array.name;
         let split = |owner: &str, rest: &'a str| {
             let (slot, of) = rest.split_once('/')?;
             let (owner, of) = (owners.place(owner)?, names.place(of)?);
-            Some(SlotValue { owner, of, id: all.entries[of].1.id()?, slot, array })
+            Some(SlotValue { owner, of, id: all.entries[of].1.id()?, slot, given })
         };
         let below =
             name.match_indices('/').filter_map(|(at, _)| split(&name[..at], &name[at + 1..]));
@@ -310,75 +362,126 @@ impl Item {
     }
 }
 
+/// Arrays by their names, of which each is fetched when a part takes it.
+pub(crate) struct Given<'a, 'b> {
+    pub(crate) names: Vec<&'a str>,
+    /// The array at a place in `names`.
+    pub(crate) get: &'b mut dyn FnMut(usize) -> Result<NamedArray<'a>>,
+    /// Whether parts without an array stay as they are.
+    pub(crate) partial: bool,
+}
+
 /// Gives every part of `root` the value under its name. After an error nothing has changed.
 pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>]) -> Result<()> {
-    let all = Everything::of(root, scope);
+    let names = arrays.iter().map(|array| &*array.name).collect();
+    let mut get = |at: usize| {
+        let NamedArray { name, dtype, shape, bytes } = &arrays[at];
+        Ok(NamedArray {
+            name: (&**name).into(),
+            dtype: (&**dtype).into(),
+            shape: shape.clone(),
+            bytes: (&**bytes).into(),
+        })
+    };
+    set_given(root, scope, Given { names, get: &mut get, partial: false })
+}
+
+/// As [`set`], of arrays that are fetched one after another.
+pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_>) -> Result<()> {
+    let all = Everything::forms(root, scope);
     let (call, kind) = (scope.call(), root.kind());
     let [lacks, hold, holds] = scope.words();
     let names = all.names(call, kind)?;
     let owners = Names::of(all.owners.iter().map(|path| &**path));
-    let given = Names::of(arrays.iter().map(|array| &*array.name));
+    let given = Names::of(arrays.names.iter().copied());
     let mut slots: Vec<Vec<SlotValue<'_>>> = Vec::new();
     slots.resize_with(all.entries.len(), Vec::new);
-    for array in arrays {
-        if names.place(&array.name).is_some() {
+    for (place, name) in arrays.names.iter().enumerate() {
+        if names.place(name).is_some() {
             continue;
         }
-        let value = SlotValue::find(array, &all, &owners, &names).ok_or_else(|| {
-            Error::Checkpoint(message!(
-                "{call}: {holds} '{}' {:?}, and the {kind} has no such variable; it has {}. Give the layers the names \
+        let Some(value) = SlotValue::find(name, place, &all, &owners, &names) else {
+            return Err(Error::Checkpoint(message!(
+                "{call}: {holds} '{name}' {:?}, and the {kind} has no such variable; it has {}. Give the layers the names \
                  that they had when this was saved.",
-                array.name,
-                array.shape,
+                (arrays.get)(place)?.shape,
                 list(all.entries.iter().map(|(name, _)| &**name))
-            ))
-        })?;
+            )));
+        };
         slots[value.of].push(value);
     }
     // Each owner's slots are in the order of their variables, in which its steps make them.
-    let mut owned: Vec<Vec<SlotValue<'_>>> = Vec::new();
+    let mut owned: Vec<Vec<(SlotValue<'_>, NamedArray<'static>)>> = Vec::new();
     owned.resize_with(all.owners.len(), Vec::new);
-    slots.into_iter().flatten().for_each(|value| owned[value.owner].push(value));
+    for value in slots.into_iter().flatten() {
+        let array = (arrays.get)(value.given)?.into_owned();
+        owned[value.owner].push((value, array));
+    }
     // All checks come before any change.
     let (mut values, mut left) = (Vec::new(), Vec::new());
     let (mut states, mut state_names) = (Vec::new(), Vec::new());
     for (name, item) in &all.entries {
-        let array = given.place(name).map(|place| &arrays[place]).ok_or_else(|| {
+        let Some(place) = given.place(name) else {
+            if arrays.partial {
+                continue;
+            }
             let form = match item {
                 Item::Variable(variable) => format!(" {:?}", variable.shape()),
-                Item::State { dtype, shape, .. } => format!(" {shape:?} of {dtype}"),
-                Item::ToBe(_) => String::new(),
+                Item::State { dtype, shape: Some(shape), .. } => format!(" {shape:?} of {dtype}"),
+                Item::State { .. } | Item::ToBe(_) => String::new(),
             };
-            Error::Checkpoint(message!(
+            return Err(Error::Checkpoint(message!(
                 "{call}: {lacks} '{name}'{form}; {hold} {}. Take a file that the same {kind} has saved.",
-                list(arrays.iter().map(|array| &*array.name))
-            ))
-        })?;
+                list(arrays.names.iter().copied())
+            )));
+        };
+        let array = (arrays.get)(place)?;
         match item {
             Item::Variable(variable) => {
                 values.push((variable, array.to_tensor(variable.shape(), variable.dtype())?));
             }
-            Item::ToBe(slot) => left.push((slot, array)),
-            Item::State { dtype, shape, bytes } => {
-                if array.dtype != *dtype
-                    || array.shape != *shape
-                    || array.bytes.len() != bytes.len()
-                {
+            Item::ToBe(slot) => left.push((slot, array.into_owned())),
+            Item::State { dtype, shape, .. } => {
+                let size = if *dtype == "U64" { 8 } else { 4 };
+                let fits = |shape: &[usize]| {
+                    array.shape == shape
+                        && array.bytes.len() == shape.iter().product::<usize>() * size
+                };
+                if array.dtype != *dtype || !shape.is_none_or(fits) {
                     return Err(Error::Checkpoint(message!(
-                        "{call}: '{name}' is {:?} of {}, and {shape:?} of {dtype} was saved there. Take a file that the \
-                         same {kind} has saved.",
+                        "{call}: '{name}' is {:?} of {}, and {:?} of {dtype} was saved there. Take a file that the same \
+                         {kind} has saved.",
                         array.shape,
-                        array.dtype
+                        array.dtype,
+                        shape.unwrap_or_default()
                     )));
                 }
-                states.push(&*array.bytes);
+                states.push(array.bytes);
                 state_names.push(&**name);
             }
         }
     }
+    let state_names = Names::of(state_names.into_iter());
+    // What may refuse its bytes comes first.
+    for varying in [true, false] {
+        let mut refused = Ok(());
+        let mut visit = |path: &str, leaf: Leaf<'_>| {
+            let Leaf::State(state) = leaf else { return };
+            let name = if path.is_empty() { "variable" } else { path };
+            if let Some(place) = state_names.place(name) {
+                if refused.is_ok() && state.form().1.is_none() == varying {
+                    refused = state.set(&states[place]).map_err(|error| {
+                        error.reworded(|text| message!("{call}: '{name}': {text}"))
+                    });
+                }
+            }
+        };
+        root.track(&mut Parts::new(&mut visit));
+        refused?;
+    }
     for (slot, array) in left {
         // If another thread has made the variable meanwhile, it gets the value as the others do.
-        if slot.leave(array.clone().into_owned()) {
+        if slot.leave(array.clone()) {
             continue;
         }
         if let Some(variable) = slot.variable() {
@@ -386,21 +489,13 @@ pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>])
         }
     }
     values.iter().try_for_each(|(variable, value)| variable.assign(value))?;
-    let state_names = Names::of(state_names.into_iter());
-    let mut visit = |path: &str, leaf: Leaf<'_>| match leaf {
-        Leaf::State(state) => {
-            let name = if path.is_empty() { "variable" } else { path };
-            if let Some(place) = state_names.place(name) {
-                state.set(states[place]);
-            }
+    let mut owned = owned.into_iter().map(Some).collect::<Vec<_>>();
+    let mut visit = |path: &str, leaf: Leaf<'_>| {
+        let Leaf::Slots(owner) = leaf else { return };
+        let taken = owners.place(path).and_then(|place| owned[place].take());
+        for (value, array) in taken.unwrap_or_default() {
+            owner.leave(value.id, value.slot, array);
         }
-        Leaf::Slots(owner) => {
-            let Some(place) = owners.place(path) else { return };
-            for value in &owned[place] {
-                owner.leave(value.id, value.slot, value.array.clone().into_owned());
-            }
-        }
-        _ => {}
     };
     root.track(&mut Parts::new(&mut visit));
     Ok(())
@@ -419,7 +514,7 @@ pub(super) async fn weights(variables: Vec<Variable>) -> Result<Vec<ndarray::Arr
 
 /// Gives all variables these values in order.
 pub(super) fn set_weights(root: &dyn Trackable, weights: &[ndarray::ArrayD<f32>]) -> Result<()> {
-    let all = Everything::of(root, Scope::Variables);
+    let all = Everything::forms(root, Scope::Variables);
     if all.entries.len() != weights.len() {
         return Err(Error::Checkpoint(message!(
             "set_weights: the {} has {} variables, and {} arrays were given. Take the arrays of get_weights of one with \

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use super::parts::HostState;
 use super::{Parts, Slot, Trackable};
+use crate::error::Result;
 use crate::random::Generator;
 use crate::variable::Variable;
 
@@ -29,17 +30,18 @@ impl Trackable for Generator {
 }
 
 impl HostState for Generator {
-    fn form(&self) -> (&'static str, &'static [usize]) {
-        ("U64", &[3])
+    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
+        ("U64", Some(&[3]))
     }
 
-    fn get(&self) -> Vec<u8> {
-        self.state().map(u64::to_le_bytes).concat()
+    fn get(&self) -> Result<Vec<u8>> {
+        Ok(self.state().map(u64::to_le_bytes).concat())
     }
 
-    fn set(&self, bytes: &[u8]) {
+    fn set(&self, bytes: &[u8]) -> Result<()> {
         let mut words = bytes.chunks_exact(8).map(|word| word.try_into().unwrap_or_default());
         self.reset(std::array::from_fn(|_| u64::from_le_bytes(words.next().unwrap_or_default())));
+        Ok(())
     }
 }
 
@@ -51,16 +53,17 @@ impl Trackable for AtomicU64 {
 }
 
 impl HostState for AtomicU64 {
-    fn form(&self) -> (&'static str, &'static [usize]) {
-        ("U64", &[])
+    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
+        ("U64", Some(&[]))
     }
 
-    fn get(&self) -> Vec<u8> {
-        self.load(Ordering::Relaxed).to_le_bytes().into()
+    fn get(&self) -> Result<Vec<u8>> {
+        Ok(self.load(Ordering::Relaxed).to_le_bytes().into())
     }
 
-    fn set(&self, bytes: &[u8]) {
+    fn set(&self, bytes: &[u8]) -> Result<()> {
         self.store(u64::from_le_bytes(bytes.try_into().unwrap_or_default()), Ordering::Relaxed);
+        Ok(())
     }
 }
 

@@ -16,9 +16,13 @@ mod summary;
 mod walk;
 
 pub use arrays::NamedArray;
-#[cfg(feature = "safetensors")]
-pub(crate) use arrays::{Everything, Scope, set};
+#[cfg(all(feature = "checkpoint", feature = "safetensors"))]
+pub(crate) use arrays::set;
+#[cfg(feature = "checkpoint")]
+pub(crate) use arrays::{Everything, Given, Item, Scope, set_given};
 pub(crate) use impls::plain;
+#[cfg(feature = "checkpoint")]
+pub(crate) use parts::Leaf;
 pub use parts::Parts;
 pub(crate) use parts::{Described, HostState, Origin, SlotOwner};
 #[cfg(feature = "summary")]

@@ -39,13 +39,13 @@ pub struct Parts<'a> {
 }
 
 /// The root of a walk, as its `track`: one type for all, so that each walk is compiled once.
-pub(super) type Track<'a> = &'a dyn Fn(&mut Parts<'_>);
+pub(crate) type Track<'a> = &'a dyn Fn(&mut Parts<'_>);
 
 /// What a weight's value adds to the loss of a training.
-pub(super) type Penalty<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
+pub(crate) type Penalty<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
 
 /// What a walk meets.
-pub(super) enum Leaf<'a> {
+pub(crate) enum Leaf<'a> {
     Variable(&'a Variable),
     /// A variable that has no size yet.
     ToBe(&'a Slot),
@@ -87,14 +87,15 @@ pub(crate) struct Origin {
 
 /// Numbers on the host that belong to a checkpoint.
 pub(crate) trait HostState {
-    /// The dtype by safetensors' name, and the shape.
-    fn form(&self) -> (&'static str, &'static [usize]);
+    /// The dtype by safetensors' name, and the shape; `None` for bytes whose number varies.
+    fn form(&self) -> (&'static str, Option<&'static [usize]>);
 
     /// The numbers, little-endian.
-    fn get(&self) -> Vec<u8>;
+    fn get(&self) -> Result<Vec<u8>>;
 
-    /// Restores the bytes that [`get`](HostState::get) once gave.
-    fn set(&self, bytes: &[u8]);
+    /// Restores the bytes that [`get`](HostState::get) once gave. States whose form varies may refuse them, and are as they were
+    /// then.
+    fn set(&self, bytes: &[u8]) -> Result<()>;
 }
 
 /// Keeps variables for other variables.
@@ -107,7 +108,7 @@ pub(crate) trait SlotOwner {
 }
 
 impl<'a> Parts<'a> {
-    pub(super) fn new(visit: &'a mut dyn FnMut(&str, Leaf<'_>)) -> Self {
+    pub(crate) fn new(visit: &'a mut dyn FnMut(&str, Leaf<'_>)) -> Self {
         let (seen, entered) = (HashSet::default(), HashSet::default());
         Parts { path: String::new(), seen, entered, visit }
     }
@@ -209,16 +210,16 @@ impl<'a> Parts<'a> {
 struct Later<'a, 'g>(&'a dyn Fn() -> &'g Generator);
 
 impl HostState for Later<'_, '_> {
-    fn form(&self) -> (&'static str, &'static [usize]) {
-        ("U64", &[3])
+    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
+        ("U64", Some(&[3]))
     }
 
-    fn get(&self) -> Vec<u8> {
+    fn get(&self) -> Result<Vec<u8>> {
         self.0().get()
     }
 
-    fn set(&self, bytes: &[u8]) {
-        self.0().set(bytes);
+    fn set(&self, bytes: &[u8]) -> Result<()> {
+        self.0().set(bytes)
     }
 }
 
@@ -228,15 +229,16 @@ struct Number<G, S> {
 }
 
 impl<G: Fn() -> u64, S: Fn(u64)> HostState for Number<G, S> {
-    fn form(&self) -> (&'static str, &'static [usize]) {
-        ("U64", &[])
+    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
+        ("U64", Some(&[]))
     }
 
-    fn get(&self) -> Vec<u8> {
-        (self.get)().to_le_bytes().into()
+    fn get(&self) -> Result<Vec<u8>> {
+        Ok((self.get)().to_le_bytes().into())
     }
 
-    fn set(&self, bytes: &[u8]) {
+    fn set(&self, bytes: &[u8]) -> Result<()> {
         (self.set)(u64::from_le_bytes(bytes.try_into().unwrap_or_default()));
+        Ok(())
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn variables(track: Track<'_>, wanted: fn(&Variable) -> bool) -> Vec<
 }
 
 pub(super) fn named_variables(track: Track<'_>) -> Vec<(String, Variable)> {
-    let everything = Everything::found(track, Scope::Variables);
+    let everything = Everything::found(track, Scope::Variables, false);
     everything.variables().map(|(name, variable)| (name.to_string(), variable.clone())).collect()
 }
 

@@ -1,7 +1,9 @@
 //! What a training run leaves behind: checkpoints in TensorFlow's format.
 
-// Until checkpoints and their readers are there.
+// Until the readers of single tensors are there.
 #[allow(dead_code, unused_imports)]
 mod bundle;
+mod checkpoint;
 
 pub use bundle::DataType;
+pub use checkpoint::{Checkpoint, CheckpointBytes, CheckpointPath, RestoreStatus, Snapshot};

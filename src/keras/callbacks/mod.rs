@@ -8,10 +8,10 @@ mod csv_logger;
 mod early_stopping;
 mod lambda_callback;
 mod learning_rate_scheduler;
-#[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+#[cfg(all(feature = "checkpoint", feature = "safetensors", not(target_family = "wasm")))]
 mod model_checkpoint;
 mod monitor;
-#[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+#[cfg(all(feature = "checkpoint", feature = "safetensors", not(target_family = "wasm")))]
 mod pattern;
 mod progbar_logger;
 mod reduce_lr_on_plateau;
@@ -22,7 +22,7 @@ pub use csv_logger::CSVLogger;
 pub use early_stopping::EarlyStopping;
 pub use lambda_callback::LambdaCallback;
 pub use learning_rate_scheduler::LearningRateScheduler;
-#[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+#[cfg(all(feature = "checkpoint", feature = "safetensors", not(target_family = "wasm")))]
 pub use model_checkpoint::{ModelCheckpoint, SaveFreq};
 pub use monitor::Mode;
 pub use progbar_logger::ProgbarLogger;

@@ -6,8 +6,8 @@ use super::monitor::{Mode, Monitor};
 use super::pattern;
 use super::{BatchLogs, Callback, Logs, Run};
 use crate::error::{Error, Result};
-use crate::keras::Checkpoint;
 use crate::trackable::Trackable;
+use crate::train::Checkpoint;
 
 /// When a [`ModelCheckpoint`] saves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -22,7 +22,7 @@ pub enum SaveFreq {
 
 /// Saves the model after each epoch, or only if it is the best so far.
 ///
-/// The file is a [`Checkpoint`] of the parts `model` and `optimizer`, from which a training goes on, or with
+/// The files are a [`Checkpoint`] of the parts `model` and `optimizer`, from which a training goes on, or with
 /// [`save_weights_only`](ModelCheckpoint::save_weights_only) what [`Trackable::save_weights`] writes. A file is replaced once the
 /// new one is complete; where that fails, as on a full disk, the old one stays and `fit` returns the error.
 ///
@@ -30,18 +30,18 @@ pub enum SaveFreq {
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
-/// use wgrad::{Tensor, keras::{Checkpoint, CompileOptions, FitOptions, Model, Sequential, layers::Dense}};
+/// use wgrad::{Tensor, train::Checkpoint, keras::{CompileOptions, FitOptions, Model, Sequential, layers::Dense}};
 /// use wgrad::keras::callbacks::ModelCheckpoint;
 /// # let folder = std::env::temp_dir().join(format!("wgrad-best-{}", std::process::id()));
 /// let model = Sequential::new().add(Dense::new(1));
 /// model.compile("adam", "mse", CompileOptions::new())?;
-/// let best = ModelCheckpoint::new(folder.join("epoch-{epoch:02d}.safetensors"));
+/// let best = ModelCheckpoint::new(folder.join("epoch-{epoch:02d}"));
 /// let (x, y) = (Tensor::ones([64, 2])?, Tensor::zeros([64, 1])?);
 /// model.fit((&x, &y), FitOptions::new().epochs(2).callback(best))?;
 ///
 /// let optimizer = model.trainer().optimizer()?;
-/// let file = folder.join("epoch-02.safetensors");
-/// Checkpoint::new().add("model", &model).add("optimizer", &optimizer).restore(file)?;
+/// let path = folder.join("epoch-02");
+/// Checkpoint::new().with("model", &model).with("optimizer", &optimizer).read(path)?.assert_consumed()?;
 /// # std::fs::remove_dir_all(folder).expect("it was written");
 /// # Ok(())
 /// # }
@@ -172,7 +172,10 @@ impl ModelCheckpoint {
             true => (&model).save_weights(&path)?,
             false => {
                 let optimizer = run.optimizer()?;
-                Checkpoint::new().add("model", &model).add("optimizer", &optimizer).save(&path)?;
+                Checkpoint::new()
+                    .with("model", &model)
+                    .with("optimizer", &optimizer)
+                    .write(&path)?;
             }
         }
         // Only a model that was saved can be the best.

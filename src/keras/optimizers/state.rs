@@ -172,17 +172,17 @@ impl Trackable for OptimizerState {
 struct Rate<'a>(&'a OptimizerState);
 
 impl HostState for Rate<'_> {
-    fn form(&self) -> (&'static str, &'static [usize]) {
-        ("F32", &[])
+    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
+        ("F32", Some(&[]))
     }
 
-    fn get(&self) -> Vec<u8> {
-        self.0.learning_rate().to_le_bytes().into()
+    fn get(&self) -> Result<Vec<u8>> {
+        Ok(self.0.learning_rate().to_le_bytes().into())
     }
 
-    fn set(&self, bytes: &[u8]) {
+    fn set(&self, bytes: &[u8]) -> Result<()> {
         // The walk comes here only if this is no schedule.
-        let _ = self.0.set_learning_rate(f32::from_le_bytes(bytes.try_into().unwrap_or_default()));
+        self.0.set_learning_rate(f32::from_le_bytes(bytes.try_into().unwrap_or_default()))
     }
 }
 

@@ -1,0 +1,99 @@
+//! TensorFlow's object graph (`trackable_object_graph.proto`): which objects a checkpoint was made of, and where their values are.
+
+use prost::Message;
+
+use crate::error::{Error, Result, message};
+
+/// All objects; the first is the checkpoint itself.
+#[derive(Clone, PartialEq, Message)]
+pub struct TrackableObjectGraph {
+    #[prost(message, repeated, tag = "1")]
+    pub nodes: Vec<TrackableObject>,
+}
+
+/// An object: what it consists of, and its own values.
+#[derive(Clone, PartialEq, Message)]
+pub struct TrackableObject {
+    #[prost(message, repeated, tag = "1")]
+    pub children: Vec<ObjectReference>,
+    #[prost(message, repeated, tag = "2")]
+    pub attributes: Vec<SerializedTensor>,
+    #[prost(message, repeated, tag = "3")]
+    pub slot_variables: Vec<SlotVariableReference>,
+    #[prost(message, optional, tag = "5")]
+    pub has_checkpoint_values: Option<BoolValue>,
+}
+
+/// A part of an object, under the name that it has there.
+#[derive(Clone, PartialEq, Message)]
+pub struct ObjectReference {
+    #[prost(int32, tag = "1")]
+    pub node_id: i32,
+    #[prost(string, tag = "2")]
+    pub local_name: String,
+}
+
+/// A value of an object.
+#[derive(Clone, PartialEq, Message)]
+pub struct SerializedTensor {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(string, tag = "2")]
+    pub full_name: String,
+    /// The name of the tensor in the bundle.
+    #[prost(string, tag = "3")]
+    pub checkpoint_key: String,
+}
+
+/// What an optimizer of Keras 2 keeps for a variable.
+#[derive(Clone, PartialEq, Message)]
+pub struct SlotVariableReference {
+    #[prost(int32, tag = "1")]
+    pub original_variable_node_id: i32,
+    #[prost(string, tag = "2")]
+    pub slot_name: String,
+    #[prost(int32, tag = "3")]
+    pub slot_variable_node_id: i32,
+}
+
+/// `google.protobuf.BoolValue`.
+#[derive(Clone, PartialEq, Message)]
+pub struct BoolValue {
+    #[prost(bool, tag = "1")]
+    pub value: bool,
+}
+
+/// The tensor that holds the graph.
+pub(super) const GRAPH: &str = "_CHECKPOINTABLE_OBJECT_GRAPH";
+/// What the value of a variable is called.
+pub(super) const VALUE: &str = "VARIABLE_VALUE";
+
+impl TrackableObjectGraph {
+    /// The graph in these bytes, whose references have been checked.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self> {
+        let graph = TrackableObjectGraph::decode(bytes).map_err(|error| {
+            Error::Data(message!(
+                "{GRAPH}: it is no object graph ({error}). The checkpoint is damaged, or a newer program wrote it; take \
+                 another one."
+            ))
+        })?;
+        let count = graph.nodes.len();
+        for (at, node) in graph.nodes.iter().enumerate() {
+            let slots = node.slot_variables.iter();
+            let slots = slots.flat_map(|s| [s.original_variable_node_id, s.slot_variable_node_id]);
+            let mut all = node.children.iter().map(|child| child.node_id).chain(slots);
+            if let Some(id) = all.find(|id| usize::try_from(*id).map_or(true, |id| id >= count)) {
+                return Err(Error::Data(message!(
+                    "{GRAPH}: object {at} refers to object {id}, and there are {count}. The checkpoint is damaged; take \
+                     another one."
+                )));
+            }
+        }
+        if count == 0 {
+            return Err(Error::Data(message!(
+                "{GRAPH}: it has no objects. The checkpoint is damaged; take another one."
+            )));
+        }
+        Ok(graph)
+    }
+}

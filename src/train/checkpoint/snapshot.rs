@@ -1,0 +1,240 @@
+//! [`Snapshot`]: the values of one moment, on their way into a checkpoint.
+
+#[cfg(not(target_family = "wasm"))]
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+
+use super::graph::{Graph, state_key};
+use super::proto::GRAPH;
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::tensor::Tensor;
+use crate::trackable::{Everything, Item, Scope, Trackable};
+#[cfg(not(target_family = "wasm"))]
+use crate::train::bundle::BundleFiles;
+use crate::train::bundle::{BundleWriter, DataType};
+
+/// So many bytes of tensors are read together and held on the host at once, or one tensor if it is larger.
+const TOGETHER: usize = 32 << 20;
+
+/// All values of a checkpoint at the moment of [`Checkpoint::snapshot`](super::Checkpoint::snapshot). Training goes on while another
+/// thread [writes](Self::write) them.
+///
+/// Nothing has been read yet. As long as the snapshot is there, the device keeps these values beside the new ones that training
+/// computes: as much memory again as the parts have.
+#[must_use = "it is in no file until `write` puts it there"]
+pub struct Snapshot {
+    stored: Vec<Stored>,
+    graph: Vec<u8>,
+}
+
+struct Stored {
+    key: String,
+    /// wgrad's name.
+    name: String,
+    dtype: DataType,
+    shape: Vec<usize>,
+    value: Value,
+}
+
+enum Value {
+    Device(Tensor),
+    Host(Vec<u8>),
+}
+
+impl Snapshot {
+    pub(super) fn of(root: &dyn Trackable) -> Result<Self> {
+        let everything = Everything::of(root, Scope::Checkpoint);
+        everything.names("save", root.kind())?;
+        let graph = Graph::of(root, &everything);
+        let keys = graph.keys();
+        let mut stored = Vec::new();
+        for (name, item) in everything.into_entries() {
+            let key = keys.get(&*name).cloned().unwrap_or_else(|| state_key(&name));
+            let (dtype, shape, value) = match item {
+                Item::Variable(variable) => {
+                    let tensor = variable.peek();
+                    (data_type(tensor.dtype()), tensor.shape().to_vec(), Value::Device(tensor))
+                }
+                Item::ToBe(slot) => {
+                    let left = slot.left().ok_or_else(|| {
+                        Error::Checkpoint(message!(
+                            "save: '{name}' has no value yet, as its layer has seen no input. Call the model once, or \
+                             use build."
+                        ))
+                    })?;
+                    let dtype = type_called(&left.dtype).ok_or_else(|| {
+                        Error::Checkpoint(message!(
+                            "save: '{name}' is of {}, which TensorFlow's checkpoints do not have. Call the model once, so \
+                             that it takes the value.",
+                            left.dtype
+                        ))
+                    })?;
+                    (dtype, left.shape, Value::Host(left.bytes.into_owned()))
+                }
+                Item::State { dtype, shape, bytes } => {
+                    let bytes = bytes.unwrap_or_else(|| Ok(Vec::new())).map_err(|error| {
+                        error.reworded(|text| message!("save: '{name}': {text}"))
+                    })?;
+                    let shape = shape.map_or_else(|| vec![bytes.len()], <[usize]>::to_vec);
+                    // TensorFlow counts in int64.
+                    let counts = shape.is_empty() && bytes.last().is_some_and(|last| *last < 128);
+                    let dtype = match dtype {
+                        "U64" if counts => DataType::Int64,
+                        "U64" => DataType::Uint64,
+                        "F32" => DataType::Float32,
+                        _ => DataType::Uint8,
+                    };
+                    (dtype, shape, Value::Host(bytes))
+                }
+            };
+            stored.push(Stored { key, name, dtype, shape, value });
+        }
+        Ok(Snapshot { stored, graph: graph.to_proto().encode_to_vec() })
+    }
+
+    /// The bytes of the values, on the host or on devices.
+    pub fn size(&self) -> usize {
+        let size = |stored: &Stored| match &stored.value {
+            Value::Device(tensor) => tensor.len().saturating_mul(stored.dtype.size().unwrap_or(1)),
+            Value::Host(bytes) => bytes.len(),
+        };
+        self.stored.iter().map(size).sum()
+    }
+
+    /// Reads the values and writes them. Each leaves the device's memory once it is written, if training has replaced it.
+    pub(super) async fn write_to(self, writer: &mut impl Sink) -> Result<()> {
+        writer.add_strings(GRAPH, &[], &[&self.graph])?;
+        let mut rest = self.stored;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |stored: &&Stored| {
+                if let Value::Device(tensor) = &stored.value {
+                    bytes += tensor.len().saturating_mul(4);
+                }
+                bytes <= TOGETHER
+            };
+            let count = rest.iter().take_while(fits).count().max(1);
+            let later = rest.split_off(count);
+            let tensors: Vec<&Tensor> = rest
+                .iter()
+                .filter_map(|stored| match &stored.value {
+                    Value::Device(tensor) => Some(tensor),
+                    Value::Host(_) => None,
+                })
+                .collect();
+            let read = Tensor::all_bytes_async(&tensors).await;
+            let mut read = read
+                .map_err(|error| {
+                    let names: Vec<&str> = rest.iter().map(|stored| &*stored.name).collect();
+                    let first = names.first().copied().unwrap_or_default();
+                    error.reworded(|text| message!("save: '{first}' and what follows: {text}"))
+                })?
+                .into_iter();
+            for Stored { key, dtype, shape, value, .. } in std::mem::replace(&mut rest, later) {
+                let bytes = match value {
+                    Value::Host(bytes) => bytes,
+                    Value::Device(_) => read.next().unwrap_or_default(),
+                };
+                let bytes = match dtype {
+                    // The device has four bytes for a truth value.
+                    DataType::Bool if bytes.len() != shape.iter().product::<usize>() => {
+                        bytes.chunks_exact(4).map(|word| u8::from(word != [0; 4])).collect()
+                    }
+                    _ => bytes,
+                };
+                writer.add(&key, dtype, &shape, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(target_family = "wasm"))]
+impl Snapshot {
+    /// Reads the values and writes the files `PREFIX.index` and `PREFIX.data-00000-of-00001`; returns the prefix. Blocks, in any
+    /// thread.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a file cannot be written; [`Error::Device`] if the device is lost.
+    pub fn write(self, prefix: impl AsRef<Path>) -> Result<PathBuf> {
+        let prefix = prefix.as_ref();
+        let mut files = BundleFiles::begin(prefix)?;
+        pollster::block_on(self.write_to(&mut files))?;
+        files.finish()?;
+        Ok(prefix.to_path_buf())
+    }
+}
+
+/// Where the values go: files, or bytes.
+pub(super) trait Sink {
+    fn add(&mut self, key: &str, dtype: DataType, shape: &[usize], bytes: &[u8]) -> Result<()>;
+    fn add_strings(&mut self, key: &str, shape: &[usize], strings: &[&[u8]]) -> Result<()>;
+}
+
+macro_rules! sink {
+    ($sink:ty) => {
+        impl Sink for $sink {
+            fn add(
+                &mut self,
+                key: &str,
+                dtype: DataType,
+                shape: &[usize],
+                bytes: &[u8],
+            ) -> Result<()> {
+                self.add(key, dtype, shape, bytes)
+            }
+
+            fn add_strings(&mut self, key: &str, shape: &[usize], strings: &[&[u8]]) -> Result<()> {
+                self.add_strings(key, shape, strings)
+            }
+        }
+    };
+}
+sink!(BundleWriter<Vec<u8>>);
+#[cfg(not(target_family = "wasm"))]
+sink!(BundleFiles);
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Snapshot({} values, {} bytes)", self.stored.len(), self.size())
+    }
+}
+
+fn data_type(dtype: DType) -> DataType {
+    match dtype {
+        DType::F32 => DataType::Float32,
+        DType::F16 => DataType::Float16,
+        DType::I32 => DataType::Int32,
+        DType::U32 => DataType::Uint32,
+        DType::U8 => DataType::Uint8,
+        DType::Bool => DataType::Bool,
+    }
+}
+
+/// The dtypes that files of arrays and TensorFlow's checkpoints both have: safetensors' name and TensorFlow's type.
+const TYPES: [(&str, DataType); 13] = [
+    ("F32", DataType::Float32),
+    ("F16", DataType::Float16),
+    ("BF16", DataType::Bfloat16),
+    ("F64", DataType::Float64),
+    ("I32", DataType::Int32),
+    ("U32", DataType::Uint32),
+    ("I64", DataType::Int64),
+    ("U64", DataType::Uint64),
+    ("I16", DataType::Int16),
+    ("U16", DataType::Uint16),
+    ("I8", DataType::Int8),
+    ("U8", DataType::Uint8),
+    ("BOOL", DataType::Bool),
+];
+
+fn type_called(name: &str) -> Option<DataType> {
+    TYPES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
+}
+
+/// Safetensors' name of a type, if it has one.
+pub(super) fn name_of(dtype: DataType) -> Option<&'static str> {
+    TYPES.iter().find(|(_, known)| *known == dtype).map(|(name, _)| *name)
+}

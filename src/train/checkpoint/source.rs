@@ -1,0 +1,105 @@
+//! [`Source`]: a checkpoint that is being restored.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use super::graph::{Graph, is_state_key};
+use super::matching::{Matching, State, matching};
+use super::proto::{GRAPH, TrackableObjectGraph};
+use super::snapshot;
+use crate::error::{Error, Result, message};
+use crate::trackable::{Everything, Given, Item, NamedArray, Scope, Trackable, set_given};
+use crate::train::bundle::{BundleReader, DataType};
+
+/// The values of a checkpoint and the graph of the objects that it was made of.
+pub(super) struct Source {
+    /// What messages call it.
+    pub(super) name: PathBuf,
+    reader: BundleReader<'static>,
+    graph: TrackableObjectGraph,
+}
+
+impl Source {
+    pub(super) fn new(name: PathBuf, reader: BundleReader<'static>) -> Result<Self> {
+        if reader.info(GRAPH).is_none() {
+            return Err(Error::Checkpoint(message!(
+                "restore: {} has no object graph, so it says of no value what it belongs to: a program of TensorFlow 1 wrote \
+                 it, or another tool. Take its values with load_checkpoint.",
+                name.display()
+            )));
+        }
+        let bytes = reader.read_strings(GRAPH)?.into_iter().next().unwrap_or_default();
+        Ok(Source { graph: TrackableObjectGraph::parse(&bytes)?, name, reader })
+    }
+
+    /// Gives the parts of `root` their values, but for those in `restored`. After an error nothing has changed.
+    pub(super) fn restore(
+        &self,
+        root: &dyn Trackable,
+        restored: &HashSet<String>,
+    ) -> Result<Matching> {
+        let everything = Everything::forms(root, Scope::Checkpoint);
+        everything.names("restore", root.kind())?;
+        let graph = Graph::of(root, &everything);
+        let known = graph.keys();
+        let (mut states, mut counts) = (Vec::new(), HashSet::new());
+        // TensorFlow stores no generator of wgrad's.
+        let has_generators = self.reader.keys().any(is_state_key);
+        for (name, item) in everything.entries() {
+            let Item::State { dtype, shape, .. } = item else { continue };
+            if *dtype == "U64" {
+                counts.insert(name);
+            }
+            if !known.contains_key(name) {
+                let required = has_generators || shape.is_none();
+                states.push(State { name: name.to_string(), required });
+            }
+        }
+        let shape = |key: &str| self.reader.info(key).map(|info| info.shape.clone());
+        let mut matching = matching(&graph, &everything, &states, &self.graph, &shape);
+        let taken: HashSet<&str> = matching.values.iter().map(|(_, key)| &**key).collect();
+        let states = self.reader.keys().filter(|key| is_state_key(key) && !taken.contains(key));
+        let states: Vec<String> = states.map(str::to_string).collect();
+        matching.unused.extend(states);
+        let new = matching.values.iter().filter(|(name, _)| !restored.contains(name));
+        let new: Vec<&(String, String)> = new.collect();
+        let names = new.iter().map(|(name, _)| &**name).collect();
+        let mut get = |at: usize| {
+            let (name, key) = new[at];
+            self.array(name, key, counts.contains(&**name))
+        };
+        set_given(root, Scope::Checkpoint, Given { names, get: &mut get, partial: true })?;
+        Ok(matching)
+    }
+
+    fn array<'a>(&self, name: &'a str, key: &str, counts: bool) -> Result<NamedArray<'a>> {
+        let damaged = || {
+            Error::Data(message!(
+                "restore: the object graph says that '{name}' is at '{key}', and nothing is there. The checkpoint is \
+                 damaged; take another one."
+            ))
+        };
+        let info = self.reader.info(key).ok_or_else(damaged)?;
+        let dtype = snapshot::name_of(info.dtype).ok_or_else(|| {
+            Error::Checkpoint(message!(
+                "restore: '{name}' is {} in the checkpoint, which no variable is. Take the value with load_checkpoint.",
+                info.dtype
+            ))
+        })?;
+        let (shape, bytes) = (info.shape.clone(), self.reader.read(key)?);
+        let count = counts && info.dtype == DataType::Int64;
+        if count && bytes.last().is_some_and(|last| *last > 127) {
+            return Err(Error::Checkpoint(message!(
+                "restore: '{name}' is a negative number in the checkpoint, and counts from 0 here. Take another checkpoint."
+            )));
+        }
+        let dtype = if count { "U64" } else { dtype };
+        Ok(NamedArray { name: name.into(), dtype: dtype.into(), shape, bytes: Cow::Owned(bytes) })
+    }
+
+    /// Names the checkpoint in an error.
+    pub(super) fn name(&self, error: Error) -> Error {
+        error.reworded(|text| message!("{}: {text}", self.name.display()))
+    }
+}
