@@ -58,7 +58,7 @@ pub use device::{
 };
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};
-pub use half::f16;
+pub use half::{bf16, f16};
 #[doc(hidden)]
 pub use ops::inventory;
 pub use ops::linalg;

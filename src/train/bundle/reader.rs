@@ -238,15 +238,14 @@ impl<'a> BundleReader<'a> {
             return Err(self.wrong_type(key, info, "does not have elements of one size"));
         };
         if info.pieces.is_empty() {
-            return self.bytes(key.as_bytes(), info, size);
+            return self.bytes(key, info, size);
         }
         // The pieces do not overlap, so there are no more bytes than in the files.
         let count = self.check_pieces(key, info, Some(size))?;
         let mut whole = vec![0; count.checked_mul(size).unwrap_or(0)];
         for piece in &info.pieces {
-            let key = piece.key(key.as_bytes());
-            let Some(part) = self.tensors.get(&key) else { continue };
-            let bytes = self.bytes(&key, part, size)?;
+            let Some(part) = self.tensors.get(&piece.key(key.as_bytes())) else { continue };
+            let bytes = self.bytes(key, part, size)?;
             piece.runs(&info.shape, |from, to, count| {
                 let part = &bytes[from * size..][..count * size];
                 whole[to * size..][..count * size].copy_from_slice(part);
@@ -265,14 +264,13 @@ impl<'a> BundleReader<'a> {
             return Err(self.wrong_type(key, info, "has no strings"));
         }
         if info.pieces.is_empty() {
-            return self.strings(key.as_bytes(), info);
+            return self.strings(key, info);
         }
         let count = self.check_pieces(key, info, None)?;
         let mut whole = vec![Vec::new(); count];
         for piece in &info.pieces {
-            let key = piece.key(key.as_bytes());
-            let Some(part) = self.tensors.get(&key) else { continue };
-            let mut strings = self.strings(&key, part)?;
+            let Some(part) = self.tensors.get(&piece.key(key.as_bytes())) else { continue };
+            let mut strings = self.strings(key, part)?;
             piece.runs(&info.shape, |from, to, count| {
                 whole[to..to + count].swap_with_slice(&mut strings[from..from + count]);
             });
@@ -323,9 +321,9 @@ impl<'a> BundleReader<'a> {
         // Each piece has its own bytes in the files, or else it is refused here and takes no memory.
         let mut ranges = Vec::with_capacity(pieces.len());
         for piece in pieces {
-            let key = piece.key(key.as_bytes());
-            if let Some(part) = self.tensors.get(&key).filter(|part| part.size > 0) {
-                self.check_place(&key, part)?;
+            let part = self.tensors.get(&piece.key(key.as_bytes()));
+            if let Some(part) = part.filter(|part| part.size > 0) {
+                self.check_place(key, part)?;
                 let count = elements(&part.shape).unwrap_or(usize::MAX) as u64;
                 // A string takes a byte at least, for its length.
                 if size.map_or(count, |size| count.saturating_mul(size as u64)) > part.size {
@@ -347,7 +345,7 @@ impl<'a> BundleReader<'a> {
         }
     }
 
-    fn strings(&self, key: &[u8], info: &TensorInfo) -> Result<Vec<Vec<u8>>> {
+    fn strings(&self, key: &str, info: &TensorInfo) -> Result<Vec<Vec<u8>>> {
         let bytes = self.stored(key, info)?;
         let count = elements(&info.shape).unwrap_or(usize::MAX);
         strings::decode(&bytes, count, info.crc)
@@ -355,7 +353,7 @@ impl<'a> BundleReader<'a> {
     }
 
     /// The bytes of a tensor whose elements have `size` bytes.
-    fn bytes(&self, key: &[u8], info: &TensorInfo, size: usize) -> Result<Vec<u8>> {
+    fn bytes(&self, key: &str, info: &TensorInfo, size: usize) -> Result<Vec<u8>> {
         let wanted = elements(&info.shape).and_then(|count| count.checked_mul(size));
         if wanted.is_none_or(|wanted| wanted as u64 != info.size) {
             return Err(self.damaged(
@@ -383,7 +381,7 @@ impl<'a> BundleReader<'a> {
     }
 
     /// The bytes that the index names, whatever they are.
-    fn stored(&self, key: &[u8], info: &TensorInfo) -> Result<Vec<u8>> {
+    fn stored(&self, key: &str, info: &TensorInfo) -> Result<Vec<u8>> {
         if info.size == 0 {
             return Ok(Vec::new());
         }
@@ -413,7 +411,7 @@ impl<'a> BundleReader<'a> {
     }
 
     /// Checks that the bytes of a tensor are there.
-    fn check_place(&self, key: &[u8], info: &TensorInfo) -> Result<()> {
+    fn check_place(&self, key: &str, info: &TensorInfo) -> Result<()> {
         let length = match self.shards.get(&info.shard) {
             Some(Shard::Memory(bytes)) => bytes.len() as u64,
             #[cfg(not(target_family = "wasm"))]
@@ -435,48 +433,32 @@ impl<'a> BundleReader<'a> {
         data_path(&self.prefix, info.shard, self.num_shards)
     }
 
-    fn missing(
-        &self,
-        key: &[u8],
-        info: &TensorInfo,
-        kind: std::io::ErrorKind,
-        what: &str,
-    ) -> Error {
-        let (name, prefix) = (self.printed(key), self.prefix.display());
+    fn missing(&self, key: &str, info: &TensorInfo, kind: std::io::ErrorKind, what: &str) -> Error {
+        let prefix = self.prefix.display();
         let words = format!(
-            "{what}. The tensor \"{name}\" lies there; bring all {} data files of {prefix} together.",
+            "{what}. The tensor \"{key}\" lies there; bring all {} data files of {prefix} together.",
             self.num_shards
         );
         Error::io(self.data_name(info), std::io::Error::new(kind, words))
     }
 
-    fn truncated(&self, key: &[u8], info: &TensorInfo, length: u64) -> Error {
+    fn truncated(&self, key: &str, info: &TensorInfo, length: u64) -> Error {
         Error::Data(message!(
-            "{}: the tensor \"{}\" should have {} bytes from byte {} on, and the file has {length}. The file is truncated; \
+            "{}: the tensor \"{key}\" should have {} bytes from byte {} on, and the file has {length}. The file is truncated; \
              take another checkpoint.",
             self.data_name(info).display(),
-            self.printed(key),
             info.size,
             info.offset
         ))
     }
 
-    fn damaged(&self, key: &[u8], info: &TensorInfo, what: std::fmt::Arguments<'_>) -> Error {
+    fn damaged(&self, key: &str, info: &TensorInfo, what: std::fmt::Arguments<'_>) -> Error {
         Error::Data(message!(
-            "{}: the tensor \"{}\" at byte {} {what}. The file is corrupt, or it is not that of this index; take \
+            "{}: the tensor \"{key}\" at byte {} {what}. The file is corrupt, or it is not that of this index; take \
              another checkpoint.",
             self.data_name(info).display(),
-            self.printed(key),
             info.offset
         ))
-    }
-
-    /// The name of a tensor as a message shows it. The key of a piece contains its tensor's.
-    fn printed(&self, key: &[u8]) -> String {
-        match std::str::from_utf8(key) {
-            Ok(key) if !key.contains('\0') => key.to_string(),
-            _ => key.escape_ascii().to_string(),
-        }
     }
 }
 
