@@ -30,6 +30,12 @@ pub mod training {}
 )]
 pub mod data {}
 
+#[cfg_attr(
+    any(not(doctest), all(feature = "keras-files", feature = "npy", feature = "safetensors")),
+    doc = include_str!("../docs/weights.md")
+)]
+pub mod weights {}
+
 #[doc = include_str!("../FEATURES.md")]
 pub mod features {}
 

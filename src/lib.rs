@@ -50,6 +50,8 @@ mod trackable;
 #[cfg(feature = "checkpoint")]
 pub mod train;
 mod variable;
+#[cfg(feature = "safetensors")]
+pub mod weights;
 mod wgsl;
 
 pub use device::{

@@ -276,6 +276,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("autodiff", &["tape"]),
     ("interop", &["error", "shape", "dtype", "graph", "runtime", "ops", "tensor"]),
     ("checksum", &[]),
+    ("zip", &[]),
+    ("hdf5", &["error"]),
     ("io", &["error", "files"]),
     ("image", &["error", "options", "ops"]),
     (
@@ -293,6 +295,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "files",
             "cache_folder",
             "checksum",
+            "zip",
             "shape",
             "dtype",
             "ops",
@@ -301,6 +304,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "trackable",
         ],
     ),
+    ("weights", &["error", "options", "files", "shape", "dtype", "tensor", "trackable", "data"]),
     (
         "train",
         &[
@@ -343,6 +347,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "error",
             "options",
+            "files",
             "cache_folder",
             "sorted",
             "shape",
@@ -358,7 +363,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "data",
             "train",
             "summary",
+            "hdf5",
             "io",
+            "weights",
+            "zip",
             "image",
         ],
     ),

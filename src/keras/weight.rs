@@ -9,7 +9,7 @@ use crate::graph;
 use crate::random;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::trackable::{Parts, Slot, Trackable};
+use crate::trackable::{Parts, Slot, Trackable, to_tensor_if_exact};
 use crate::variable::Variable;
 
 /// A weight of a layer: how it starts, whether training changes it, and what else holds for it. The layer's first input gives its size; then
@@ -144,7 +144,7 @@ impl Weight {
                 let made = self.slot.get_or_make(|left| {
                     let dtype = self.policy.variable_dtype();
                     let value = x.device().scope(|| match left {
-                        Some(left) => left.to_tensor(&shape, dtype),
+                        Some(left) => to_tensor_if_exact(left, &shape, dtype),
                         None => self.start(&shape)?.cast(dtype),
                     })?;
                     // Computing it now keeps it safe if the step that waits with it fails.

@@ -26,7 +26,7 @@ pub struct NamedArray<'a> {
 }
 
 impl NamedArray<'_> {
-    fn into_owned(self) -> NamedArray<'static> {
+    pub(crate) fn into_owned(self) -> NamedArray<'static> {
         NamedArray {
             name: self.name.into_owned().into(),
             dtype: self.dtype.into_owned().into(),
@@ -221,7 +221,7 @@ impl Everything {
         }
     }
 
-    pub(super) fn variables(&self) -> impl Iterator<Item = (&str, &Variable)> {
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &Variable)> {
         self.entries.iter().filter_map(|(name, item)| match item {
             Item::Variable(variable) => Some((&**name, variable)),
             _ => None,
@@ -367,12 +367,22 @@ pub(crate) struct Given<'a, 'b> {
     pub(crate) names: Vec<&'a str>,
     /// The array at a place in `names`.
     pub(crate) get: &'b mut dyn FnMut(usize) -> Result<NamedArray<'a>>,
-    /// Whether parts without an array stay as they are.
-    pub(crate) partial: bool,
+    /// Whether a part of this name stays as it is if there is no array for it.
+    pub(crate) may_lack: &'b dyn Fn(&str) -> bool,
 }
 
 /// Gives every part of `root` the value under its name. After an error nothing has changed.
 pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>]) -> Result<()> {
+    set_with(root, scope, arrays, &|_| false)
+}
+
+/// As [`set`]; parts whose names `may_lack` stay as they are if there is no value for them.
+pub(crate) fn set_with(
+    root: &dyn Trackable,
+    scope: Scope,
+    arrays: &[NamedArray<'_>],
+    may_lack: &dyn Fn(&str) -> bool,
+) -> Result<()> {
     let names = arrays.iter().map(|array| &*array.name).collect();
     let mut get = |at: usize| {
         let NamedArray { name, dtype, shape, bytes } = &arrays[at];
@@ -383,7 +393,7 @@ pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>])
             bytes: (&**bytes).into(),
         })
     };
-    set_given(root, scope, Given { names, get: &mut get, partial: false })
+    set_given(root, scope, Given { names, get: &mut get, may_lack })
 }
 
 /// As [`set`], of arrays that are fetched one after another.
@@ -422,7 +432,7 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
     let (mut states, mut state_names) = (Vec::new(), Vec::new());
     for (name, item) in &all.entries {
         let Some(place) = given.place(name) else {
-            if arrays.partial {
+            if (arrays.may_lack)(name) {
                 continue;
             }
             let form = match item {
@@ -563,7 +573,7 @@ fn join(path: &str, name: &str) -> String {
 }
 
 /// A few names for a message.
-fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+pub(super) fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(6);
     let shown: Vec<String> = names.take(6).map(|name| format!("'{name}'")).collect();
     match (shown.is_empty(), more) {
@@ -574,7 +584,7 @@ fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
 }
 
 /// Safetensors' name of a dtype.
-fn file_name(dtype: DType) -> &'static str {
+pub(super) fn file_name(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "F32",
         DType::F16 => "F16",

@@ -2,6 +2,8 @@
 //!
 //! The crate `safetensors` lays out the bytes; `arrays` decides what they mean.
 
+use std::collections::BTreeMap;
+
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
@@ -10,6 +12,14 @@ use crate::error::{Error, Result, message};
 
 /// The contents of a file with `arrays`.
 pub(crate) fn to_bytes(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
+    to_bytes_with(arrays, &BTreeMap::new())
+}
+
+/// The contents of a file with `arrays` and texts.
+pub(crate) fn to_bytes_with(
+    arrays: &[NamedArray<'_>],
+    metadata: &BTreeMap<String, String>,
+) -> Result<Vec<u8>> {
     let failed = |error: SafeTensorError| {
         Error::Checkpoint(message!("save: the weights cannot be written: {error}."))
     };
@@ -20,7 +30,9 @@ pub(crate) fn to_bytes(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
             Ok((&*array.name, view.map_err(failed)?))
         })
         .collect::<Result<_>>()?;
-    safetensors::serialize(views, None).map_err(failed)
+    let texts = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let texts = Some(texts).filter(|_| !metadata.is_empty());
+    safetensors::serialize(views, texts).map_err(failed)
 }
 
 /// The arrays in a file.

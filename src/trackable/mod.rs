@@ -3,8 +3,6 @@
 //! The walks count, summarise, freeze, save and restore. They know nothing of what a layer or an optimizer computes.
 
 mod arrays;
-#[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
-pub(crate) mod disk;
 #[cfg(feature = "safetensors")]
 pub(crate) mod file;
 mod impls;
@@ -14,6 +12,8 @@ mod picture;
 mod slot;
 mod summary;
 mod walk;
+#[cfg(feature = "safetensors")]
+pub(crate) mod weights;
 
 pub use arrays::NamedArray;
 #[cfg(all(feature = "checkpoint", feature = "safetensors"))]
@@ -37,6 +37,18 @@ pub use wgrad_derive::Trackable;
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+
+/// A tensor of `array` for a variable of this shape and dtype; of another dtype if every value is kept.
+pub(crate) fn to_tensor_if_exact(
+    array: &NamedArray<'_>,
+    shape: &[usize],
+    dtype: crate::dtype::DType,
+) -> Result<Tensor> {
+    #[cfg(feature = "safetensors")]
+    return weights::values::converted(array.clone(), dtype, false)?.to_tensor(shape, dtype);
+    #[cfg(not(feature = "safetensors"))]
+    array.to_tensor(shape, dtype)
+}
 
 /// A type that owns variables, or parts that do: layers, models, optimizers, metrics, generators, lists of them, and
 /// structs of your own.
@@ -293,7 +305,38 @@ pub trait Trackable: Send + Sync {
     where
         Self: Sized,
     {
-        self.set_named_arrays(&file::from_bytes(&file::parse(bytes)?))
+        self.load_safetensors_with(bytes, weights::LoadOptions::new())
+    }
+
+    /// As [`Trackable::load_safetensors`], with other names, layouts and dtypes.
+    ///
+    /// # Errors
+    /// As [`Trackable::load_safetensors`]; [`Error::Checkpoint`](crate::Error::Checkpoint) also if an option is wrong or a
+    /// value does not fit the variable's dtype.
+    #[cfg(feature = "safetensors")]
+    fn load_safetensors_with(&self, bytes: &[u8], options: weights::LoadOptions) -> Result<()>
+    where
+        Self: Sized,
+    {
+        weights::load_bytes(self, bytes, &options)
+    }
+
+    /// As [`Trackable::to_safetensors_async`], with metadata or another library's names; always one file.
+    ///
+    /// # Errors
+    /// As [`Trackable::named_arrays_async`].
+    #[cfg(feature = "safetensors")]
+    fn to_safetensors_with_async(
+        &self,
+        options: weights::SaveOptions,
+    ) -> impl Future<Output = Result<Vec<u8>>>
+    where
+        Self: Sized,
+    {
+        async move {
+            let arrays = self.named_arrays_async().await?;
+            weights::to_bytes(&weights::for_saving(self, arrays, &options)?, &options)
+        }
     }
 
     /// Writes the weights to a safetensors file, with the variables' names. Blocks.
@@ -326,10 +369,30 @@ pub trait Trackable: Send + Sync {
     where
         Self: Sized,
     {
-        disk::save(path.as_ref(), &pollster::block_on(self.to_safetensors_async())?)
+        self.save_weights_with(path, weights::SaveOptions::new())
     }
 
-    /// Sets the variables to the weights under their names in a safetensors file.
+    /// As [`Trackable::save_weights`], with metadata, in several files, or under PyTorch's names.
+    ///
+    /// If there are several files, all are written before the first gets its name, and the index comes last.
+    ///
+    /// # Errors
+    /// As [`Trackable::save_weights`].
+    #[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+    fn save_weights_with(
+        &self,
+        path: impl AsRef<std::path::Path>,
+        options: weights::SaveOptions,
+    ) -> Result<()>
+    where
+        Self: Sized,
+    {
+        let arrays = pollster::block_on(self.named_arrays_async())?;
+        weights::save_file(path.as_ref(), &weights::for_saving(self, arrays, &options)?, &options)
+    }
+
+    /// Sets the variables to the weights under their names in a safetensors file, or in several beside an index. Other dtypes
+    /// are taken if every value is kept: `BF16` and `F16` become `f32`, and `F64` and `I64` where they fit.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be read, or is a folder, a pipe or a device; else as
@@ -339,6 +402,24 @@ pub trait Trackable: Send + Sync {
     where
         Self: Sized,
     {
-        disk::load(path.as_ref(), |bytes| self.load_safetensors(bytes))
+        self.load_weights_with(path, weights::LoadOptions::new())
+    }
+
+    /// As [`Trackable::load_weights`], with other names, layouts and dtypes: weights from elsewhere. `path` may also be an
+    /// index of several files, `model.safetensors.index.json`.
+    ///
+    /// # Errors
+    /// As [`Trackable::load_weights`]; [`Error::Checkpoint`](crate::Error::Checkpoint) also if an option is wrong or a
+    /// value does not fit the variable's dtype.
+    #[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+    fn load_weights_with(
+        &self,
+        path: impl AsRef<std::path::Path>,
+        options: weights::LoadOptions,
+    ) -> Result<()>
+    where
+        Self: Sized,
+    {
+        weights::load_file(self, path.as_ref(), &options)
     }
 }

@@ -1,0 +1,487 @@
+//! PyTorch's names and layouts of each kind of layer, and back.
+//!
+//! Sources: the documentation of `torch.nn` (shapes of `weight`, order of gates) and of Keras's layers.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::layers::{Layer, Layers, is_stack, split};
+use super::values::{blocks, permuted, repeated, reshaped, rows, stacked, sum};
+use crate::error::{Error, Result, message};
+use crate::trackable::{NamedArray, Trackable};
+
+/// How a variable is made of PyTorch's parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Recipe {
+    Same,
+    /// Axis `i` is the parameter's axis `[i]`.
+    Permute(&'static [usize]),
+    /// `[C*m,1,..]` becomes `[..,C,m]`, C as in the variable.
+    Depthwise,
+    /// The gates r, z, n become z, r, h; then both axes change places.
+    GruKernel,
+    /// One bias is the sum of PyTorch's two.
+    Sum,
+    /// Two biases as rows, gates in this layer's order.
+    GruBias,
+    /// A third of the parameter, transposed, for a head and its features.
+    Projected(usize),
+    /// The outputs of heads and features.
+    Output,
+}
+
+/// Parameters whose names end like this are counts that nothing here uses.
+const COUNTS: &str = "num_batches_tracked";
+
+type Row = (&'static str, &'static str, &'static [&'static str], Recipe);
+
+#[rustfmt::skip]
+const ROWS: &[Row] = {
+    use Recipe::*;
+    &[
+        ("Dense", "kernel", &["weight"], Permute(&[1, 0])),
+        ("Dense", "bias", &["bias"], Same),
+        ("Conv1D", "kernel", &["weight"], Permute(&[2, 1, 0])),
+        ("Conv1D", "bias", &["bias"], Same),
+        ("Conv2D", "kernel", &["weight"], Permute(&[2, 3, 1, 0])),
+        ("Conv2D", "bias", &["bias"], Same),
+        ("Conv3D", "kernel", &["weight"], Permute(&[2, 3, 4, 1, 0])),
+        ("Conv3D", "bias", &["bias"], Same),
+        // PyTorch has [in,out,..] here.
+        ("Conv1DTranspose", "kernel", &["weight"], Permute(&[2, 1, 0])),
+        ("Conv1DTranspose", "bias", &["bias"], Same),
+        ("Conv2DTranspose", "kernel", &["weight"], Permute(&[2, 3, 1, 0])),
+        ("Conv2DTranspose", "bias", &["bias"], Same),
+        ("Conv3DTranspose", "kernel", &["weight"], Permute(&[2, 3, 4, 1, 0])),
+        ("Conv3DTranspose", "bias", &["bias"], Same),
+        ("DepthwiseConv1D", "kernel", &["weight"], Depthwise),
+        ("DepthwiseConv1D", "bias", &["bias"], Same),
+        ("DepthwiseConv2D", "kernel", &["weight"], Depthwise),
+        ("DepthwiseConv2D", "bias", &["bias"], Same),
+        ("Embedding", "embeddings", &["weight"], Same),
+        ("BatchNormalization", "gamma", &["weight"], Same),
+        ("BatchNormalization", "beta", &["bias"], Same),
+        ("BatchNormalization", "moving_mean", &["running_mean"], Same),
+        ("BatchNormalization", "moving_variance", &["running_var"], Same),
+        ("LayerNormalization", "gamma", &["weight"], Same),
+        ("LayerNormalization", "beta", &["bias"], Same),
+        ("GroupNormalization", "gamma", &["weight"], Same),
+        ("GroupNormalization", "beta", &["bias"], Same),
+        ("RMSNormalization", "scale", &["weight"], Same),
+        ("PReLU", "alpha", &["weight"], Same),
+        // Both have the gates i, f, g, o.
+        ("LSTMCell", "kernel", &["weight_ih"], Permute(&[1, 0])),
+        ("LSTMCell", "recurrent_kernel", &["weight_hh"], Permute(&[1, 0])),
+        ("LSTMCell", "bias", &["bias_ih", "bias_hh"], Sum),
+        ("GRUCell", "kernel", &["weight_ih"], GruKernel),
+        ("GRUCell", "recurrent_kernel", &["weight_hh"], GruKernel),
+        ("GRUCell", "bias", &["bias_ih", "bias_hh"], GruBias),
+        ("SimpleRNNCell", "kernel", &["weight_ih"], Permute(&[1, 0])),
+        ("SimpleRNNCell", "recurrent_kernel", &["weight_hh"], Permute(&[1, 0])),
+        ("SimpleRNNCell", "bias", &["bias_ih", "bias_hh"], Sum),
+        ("MultiHeadAttention.query", "kernel", &["in_proj_weight"], Projected(0)),
+        ("MultiHeadAttention.query", "bias", &["in_proj_bias"], Projected(0)),
+        ("MultiHeadAttention.key", "kernel", &["in_proj_weight"], Projected(1)),
+        ("MultiHeadAttention.key", "bias", &["in_proj_bias"], Projected(1)),
+        ("MultiHeadAttention.value", "kernel", &["in_proj_weight"], Projected(2)),
+        ("MultiHeadAttention.value", "bias", &["in_proj_bias"], Projected(2)),
+        ("MultiHeadAttention.attention_output", "kernel", &["out_proj.weight"], Output),
+        ("MultiHeadAttention.attention_output", "bias", &["out_proj.bias"], Same),
+    ]
+};
+
+/// A variable that PyTorch has in another form.
+struct Wanted<'a> {
+    layer: &'a Layer,
+    /// The variable's full name, and its shape if it has one.
+    variable: String,
+    shape: Option<&'a [usize]>,
+    /// The path of PyTorch's module, with `/`.
+    module: String,
+    /// The parameters behind it.
+    parameters: Vec<String>,
+    recipe: Recipe,
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_string() } else { format!("{path}/{name}") }
+}
+
+/// What PyTorch keeps the variables of `layer` under: the kind in [`ROWS`], the module's path, what comes behind a
+/// parameter's name.
+fn place<'a>(layers: &'a Layers, layer: &'a Layer) -> (String, &'a str, &'static str) {
+    let (parent, name) = split(&layer.path);
+    let above = layers.kind(parent);
+    if above == "MultiHeadAttention" && !layer.path.is_empty() {
+        return (format!("MultiHeadAttention.{name}"), parent, "");
+    }
+    if !layer.kind.ends_with("Cell") || !matches!(above, "LSTM" | "GRU" | "SimpleRNN" | "RNN") {
+        return (layer.kind.to_string(), &layer.path, "");
+    }
+    let (outer, name) = split(parent);
+    let kind = layer.kind.to_string();
+    match layers.kind(outer) {
+        "Bidirectional" if name.starts_with("backward") => (kind, outer, "_l0_reverse"),
+        "Bidirectional" => (kind, outer, "_l0"),
+        _ => (kind, parent, "_l0"),
+    }
+}
+
+fn all_wanted(layers: &Layers) -> Vec<Wanted<'_>> {
+    let mut all = Vec::new();
+    for layer in &layers.list {
+        let (kind, module, suffix) = place(layers, layer);
+        for (variable, shape) in &layer.weights {
+            let row = ROWS.iter().find(|row| row.0 == kind && row.1 == variable);
+            let Some((_, _, parameters, recipe)) = row else { continue };
+            let parameters =
+                parameters.iter().map(|parameter| format!("{parameter}{suffix}").replace('.', "/"));
+            all.push(Wanted {
+                layer,
+                variable: join(&layer.path, variable),
+                shape: shape.as_deref(),
+                module: module.to_string(),
+                parameters: parameters.collect(),
+                recipe: *recipe,
+            });
+        }
+    }
+    all
+}
+
+/// The arrays for the variables of `root`, made of those that `names` lists and `read` reads. What PyTorch would call
+/// otherwise and is not needed comes under its own name.
+pub(super) fn arrays<'a>(
+    root: &dyn Trackable,
+    names: &[&str],
+    read: &dyn Fn(usize) -> Result<NamedArray<'a>>,
+    round: bool,
+    may_lack: &dyn Fn(&str) -> bool,
+) -> Result<Vec<NamedArray<'a>>> {
+    let layers = Layers::of(root);
+    let mut wanted = all_wanted(&layers);
+    let slashed: Vec<String> = names.iter().map(|name| name.replace('.', "/")).collect();
+    let places: BTreeMap<&str, usize> =
+        slashed.iter().enumerate().map(|(at, name)| (&**name, at)).collect();
+    let is_there = |wanted: &Wanted<'_>| {
+        wanted.parameters.iter().any(|name| places.contains_key(&*join(&wanted.module, name)))
+    };
+    if is_stack(root.kind()) && !wanted.iter().any(is_there) {
+        by_order(&mut wanted, &slashed)?;
+    }
+    let mut used = vec![false; names.len()];
+    let mut made = Vec::new();
+    for wanted in &wanted {
+        let parameters: Vec<String> =
+            wanted.parameters.iter().map(|name| join(&wanted.module, name)).collect();
+        let found: Option<Vec<usize>> =
+            parameters.iter().map(|name| places.get(&**name).copied()).collect();
+        let Some(found) = found else {
+            if may_lack(&wanted.variable) || places.contains_key(&*wanted.variable) {
+                continue;
+            }
+            let dotted = |name: &String| format!("'{}'", name.replace('/', "."));
+            return Err(Error::Checkpoint(message!(
+                "load: the layer {} takes its {} from PyTorch's {}, and the weights hold {}. Give the module the layer's \
+                 name, as in LoadOptions::new().rename(\"fc1.{{p}}\", \"{}.{{p}}\"), or allow it to be missing.",
+                wanted.layer.shown(),
+                split(&wanted.variable).1,
+                parameters.iter().map(dotted).collect::<Vec<_>>().join(" and "),
+                crate::trackable::arrays::list(names.iter().copied()),
+                wanted.module
+            )));
+        };
+        let arrays = found.iter().map(|at| {
+            used[*at] = true;
+            read(*at)
+        });
+        let arrays: Vec<NamedArray<'a>> = arrays.collect::<Result<_>>()?;
+        let flat = flattened(&layers, wanted)?;
+        let array = cook(wanted, arrays, flat, round)?;
+        made.push(NamedArray { name: wanted.variable.clone().into(), ..array });
+    }
+    for (at, name) in names.iter().enumerate() {
+        let counts = || name.rsplit('.').next() == Some(COUNTS);
+        if !used[at] && !counts() {
+            made.push(read(at)?);
+        }
+    }
+    Ok(made)
+}
+
+/// Lets modules that have numbers alone for names, as those of `nn.Sequential`, be the layers with weights in order.
+fn by_order(wanted: &mut [Wanted<'_>], names: &[String]) -> Result<()> {
+    let mut modules: Vec<Vec<&str>> = Vec::new();
+    for name in names {
+        let path: Vec<&str> = split(name).0.split('/').filter(|part| !part.is_empty()).collect();
+        if !modules.contains(&path) {
+            modules.push(path);
+        }
+    }
+    let number = |part: &&str| part.parse::<u64>().ok();
+    // The first part in which two modules differ must be a number in both.
+    let mut in_order = true;
+    modules.sort_by(|a, b| {
+        let differ = a.iter().zip(b).find(|(a, b)| a != b);
+        match differ.map(|(a, b)| (number(a), number(b))) {
+            Some((Some(a), Some(b))) => a.cmp(&b),
+            _ => {
+                in_order = false;
+                Ordering::Equal
+            }
+        }
+    });
+    if !in_order || modules.is_empty() {
+        return Ok(());
+    }
+    let mut layers: Vec<String> = wanted.iter().map(|wanted| wanted.module.clone()).collect();
+    layers.dedup();
+    if layers.len() != modules.len() {
+        let modules: Vec<String> = modules.iter().map(|module| module.join(".")).collect();
+        return Err(Error::Checkpoint(message!(
+            "load: the weights hold {} modules in a line ({}), and the model has {} layers with weights ({}). Load the \
+             weights of a model with the same layers, or give the modules the layers' names by LoadOptions::rename.",
+            modules.len(),
+            crate::trackable::arrays::list(modules.iter().map(|name| &**name)),
+            layers.len(),
+            crate::trackable::arrays::list(layers.iter().map(|name| &**name))
+        )));
+    }
+    for wanted in wanted {
+        let at = layers.iter().position(|layer| *layer == wanted.module).unwrap_or(0);
+        wanted.module = modules[at].join("/");
+    }
+    Ok(())
+}
+
+/// The sizes, channels last, of which a `Flatten` made the axis of features that the layer takes.
+fn flattened(layers: &Layers, wanted: &Wanted<'_>) -> Result<Option<Vec<usize>>> {
+    let of_features = match wanted.layer.kind {
+        "Dense" => wanted.variable.ends_with("kernel"),
+        "BatchNormalization" | "LayerNormalization" | "RMSNormalization" | "PReLU" => true,
+        _ => false,
+    };
+    if !of_features {
+        return Ok(None);
+    }
+    let sizes = layers.flattened(&wanted.layer.path).map_err(|flatten| {
+        Error::Checkpoint(message!(
+            "load: PyTorch flattens channels first, so the rows of '{}' depend on what '{flatten}' gets, which has seen no \
+             input. Call the model once, or use build, before the weights are loaded.",
+            wanted.variable
+        ))
+    })?;
+    Ok(sizes.filter(|sizes| sizes.len() > 1))
+}
+
+/// The features of `array`'s axis, flattened with channels first, in the order with channels last.
+fn channels_last<'a>(
+    array: NamedArray<'a>,
+    axis: usize,
+    sizes: &[usize],
+) -> Result<NamedArray<'a>> {
+    let spatial = sizes.len() - 1;
+    let shape = array.shape.clone();
+    let first = [&sizes[spatial..], &sizes[..spatial]].concat();
+    let split = reshaped(array, [&shape[..axis], &first, &shape[axis + 1..]].concat())?;
+    let moved = (axis + 1..=axis + spatial).chain([axis]);
+    let axes: Vec<usize> =
+        (0..axis).chain(moved).chain(axis + sizes.len()..split.shape.len()).collect();
+    reshaped(permuted(&split, &axes)?, shape)
+}
+
+/// The reverse of [`channels_last`].
+fn channels_first<'a>(
+    array: NamedArray<'a>,
+    axis: usize,
+    sizes: &[usize],
+) -> Result<NamedArray<'a>> {
+    let spatial = sizes.len() - 1;
+    let shape = array.shape.clone();
+    let split = reshaped(array, [&shape[..axis], sizes, &shape[axis + 1..]].concat())?;
+    let moved = [axis + spatial].into_iter().chain(axis..axis + spatial);
+    let axes: Vec<usize> =
+        (0..axis).chain(moved).chain(axis + sizes.len()..split.shape.len()).collect();
+    reshaped(permuted(&split, &axes)?, shape)
+}
+
+/// PyTorch's gates r, z, n are z, r, h here, and the other way round.
+const GRU: [usize; 3] = [1, 0, 2];
+
+fn unfit(wanted: &Wanted<'_>, array: &NamedArray<'_>) -> Error {
+    Error::Checkpoint(message!(
+        "load: '{}' is {:?} in the weights, and the layer {} cannot take it. Load weights of a layer of the same kind and \
+         sizes.",
+        array.name,
+        array.shape,
+        wanted.layer.shown()
+    ))
+}
+
+/// The variable made of PyTorch's parameters.
+fn cook<'a>(
+    wanted: &Wanted<'_>,
+    arrays: Vec<NamedArray<'a>>,
+    flat: Option<Vec<usize>>,
+    round: bool,
+) -> Result<NamedArray<'a>> {
+    let mut arrays = arrays.into_iter();
+    let none = || Error::Checkpoint(message!("load: '{}' is made of nothing.", wanted.variable));
+    let array = arrays.next().ok_or_else(none)?;
+    let sized = |array: &NamedArray<'_>| {
+        wanted.shape.ok_or_else(|| {
+            Error::Checkpoint(message!(
+                "load: how '{}' {:?} becomes '{}' depends on the layer's sizes, which are not known before its first \
+                 input. Call the model once, or use build, before the weights are loaded.",
+                array.name,
+                array.shape,
+                wanted.variable
+            ))
+        })
+    };
+    let array = match (wanted.recipe, &flat) {
+        (Recipe::Permute(&[1, 0]), Some(sizes)) if array.shape.len() == 2 => {
+            channels_last(array, 1, sizes)?
+        }
+        (Recipe::Same, Some(sizes)) if array.shape.len() == 1 => channels_last(array, 0, sizes)?,
+        _ => array,
+    };
+    match wanted.recipe {
+        Recipe::Same => match (wanted.layer.kind, wanted.shape) {
+            // One number for all, or one for each channel.
+            ("PReLU", Some(shape)) if array.shape == [1] => repeated(array, shape),
+            ("PReLU", Some(shape)) => reshaped(array, shape.to_vec()),
+            _ => Ok(array),
+        },
+        Recipe::Permute(axes) if axes.len() == array.shape.len() => permuted(&array, axes),
+        Recipe::Permute(_) => Err(unfit(wanted, &array)),
+        Recipe::Depthwise => {
+            let variable = sized(&array)?;
+            let (rank, &[all, 1, ref spatial @ ..]) = (variable.len(), &array.shape[..]) else {
+                return Err(unfit(wanted, &array));
+            };
+            let channels = variable.get(rank.wrapping_sub(2)).copied().unwrap_or(0);
+            if channels == 0 || all % channels != 0 || spatial.len() + 2 != rank {
+                return Err(unfit(wanted, &array));
+            }
+            let spatial = spatial.to_vec();
+            let shape = [&[channels, all / channels], &spatial[..]].concat();
+            let axes: Vec<usize> = (2..rank).chain([0, 1]).collect();
+            permuted(&reshaped(array, shape)?, &axes)
+        }
+        Recipe::GruKernel => match array.shape.len() {
+            2 => permuted(&blocks(&array, &GRU)?, &[1, 0]),
+            _ => Err(unfit(wanted, &array)),
+        },
+        Recipe::Sum => sum(array, arrays.next().ok_or_else(none)?, round),
+        Recipe::GruBias => {
+            if wanted.shape.is_some_and(|shape| shape.len() == 1) {
+                return Err(Error::Checkpoint(message!(
+                    "load: '{}' is one bias, and PyTorch's GRU has two that cannot be one. Make the layer with \
+                     reset_after(true), Keras's default.",
+                    wanted.variable
+                )));
+            }
+            let other = arrays.next().ok_or_else(none)?;
+            stacked(blocks(&array, &GRU)?, blocks(&other, &GRU)?)
+        }
+        Recipe::Projected(part) => {
+            let shape = sized(&array)?.to_vec();
+            let part = rows(&array, part, 3)?;
+            match part.shape.len() {
+                1 => reshaped(part, shape),
+                2 => reshaped(permuted(&part, &[1, 0])?, shape),
+                _ => Err(unfit(wanted, &array)),
+            }
+        }
+        Recipe::Output => {
+            let shape = sized(&array)?.to_vec();
+            match array.shape.len() {
+                2 => reshaped(permuted(&array, &[1, 0])?, shape),
+                _ => Err(unfit(wanted, &array)),
+            }
+        }
+    }
+}
+
+/// The variables of a model as PyTorch names and lays them out.
+pub(super) fn written(
+    layers: &Layers,
+    arrays: Vec<NamedArray<'static>>,
+) -> Result<Vec<NamedArray<'static>>> {
+    let wanted = all_wanted(layers);
+    let mut given: BTreeMap<String, NamedArray<'static>> =
+        arrays.into_iter().map(|array| (array.name.to_string(), array)).collect();
+    let mut written = Vec::new();
+    for wanted in &wanted {
+        let Some(array) = given.remove(&wanted.variable) else { continue };
+        let flat = flattened(layers, wanted)?;
+        for (name, array) in wanted.parameters.iter().zip(uncook(wanted, array, flat)?) {
+            let name = join(&wanted.module, name).replace('/', ".");
+            written.push(NamedArray { name: name.into(), ..array });
+        }
+    }
+    for (name, array) in given {
+        written.push(NamedArray { name: name.replace('/', ".").into(), ..array });
+    }
+    written.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(written)
+}
+
+/// PyTorch's parameters for a variable.
+fn uncook(
+    wanted: &Wanted<'_>,
+    array: NamedArray<'static>,
+    flat: Option<Vec<usize>>,
+) -> Result<Vec<NamedArray<'static>>> {
+    let transposed = |array: &NamedArray<'static>| permuted(array, &[1, 0]);
+    Ok(match wanted.recipe {
+        Recipe::Same => match flat {
+            Some(sizes) => vec![channels_first(array, 0, &sizes)?],
+            None if wanted.layer.kind == "PReLU" => {
+                let count = array.shape.iter().product();
+                vec![reshaped(array, vec![count])?]
+            }
+            None => vec![array],
+        },
+        Recipe::Permute(axes) => {
+            let mut back = vec![0; axes.len()];
+            axes.iter().enumerate().for_each(|(at, axis)| back[*axis] = at);
+            let array = permuted(&array, &back)?;
+            match flat {
+                Some(sizes) => vec![channels_first(array, 1, &sizes)?],
+                None => vec![array],
+            }
+        }
+        Recipe::Depthwise => {
+            let rank = array.shape.len();
+            let axes: Vec<usize> = [rank - 2, rank - 1].into_iter().chain(0..rank - 2).collect();
+            let moved = permuted(&array, &axes)?;
+            let shape = [&[moved.shape[0] * moved.shape[1], 1], &moved.shape[2..]].concat();
+            vec![reshaped(moved, shape)?]
+        }
+        Recipe::GruKernel => vec![blocks(&transposed(&array)?, &GRU)?],
+        // PyTorch adds both.
+        Recipe::Sum => {
+            let zeros = NamedArray { bytes: vec![0; array.bytes.len()].into(), ..array.clone() };
+            vec![array, zeros]
+        }
+        Recipe::GruBias if array.shape.len() == 2 => {
+            let row = |at| {
+                let row = rows(&array, at, 2)?;
+                let size = row.shape[1];
+                blocks(&reshaped(row, vec![size])?, &GRU)
+            };
+            vec![row(0)?, row(1)?]
+        }
+        Recipe::GruBias | Recipe::Projected(_) | Recipe::Output => {
+            return Err(Error::Checkpoint(message!(
+                "save: '{}' {:?} of the layer {} has no form of PyTorch's that is written here. Save the other layers, or \
+                 save under the names of this model.",
+                wanted.variable,
+                array.shape,
+                wanted.layer.shown()
+            )));
+        }
+    })
+}

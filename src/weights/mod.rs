@@ -1,0 +1,6 @@
+//! Weights of others: options for [`Trackable::load_weights_with`](crate::Trackable::load_weights_with) and
+//! [`save_weights_with`](crate::Trackable::save_weights_with), and files of which single tensors are read.
+//!
+//! [The guide](crate::docs::weights) leads from Keras, PyTorch, NumPy and Hugging Face to here, and back.
+
+pub use crate::trackable::weights::{LoadOptions, SafetensorsFile, SaveOptions, TensorInfo};

@@ -1,0 +1,186 @@
+//! Weights that PyTorch wrote give PyTorch's outputs. `tests/data/pytorch/make.py` made the files.
+
+#![cfg(feature = "safetensors")]
+#![allow(clippy::unwrap_used)]
+
+use wgrad::keras::layers::{
+    BatchNormalization, Bidirectional, Conv1D, Conv1DTranspose, Conv2D, Dense, DepthwiseConv2D,
+    Dropout, Embedding, Flatten, GRU, LSTM, LayerNormalization, MaxPooling2D, MultiHeadAttention,
+    PReLU, ReLU, SimpleRNN,
+};
+use wgrad::keras::{Activation, INFERENCE, Layer, Sequential};
+use wgrad::weights::{LoadOptions, SafetensorsFile, SaveOptions};
+use wgrad::{DType, Padding, Tensor, Trackable};
+
+fn path(name: &str) -> String {
+    format!("{}/tests/data/pytorch/{name}.safetensors", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The input and the output of a model.
+fn io(name: &str) -> (Tensor, Tensor) {
+    let file = SafetensorsFile::open(path(&format!("{name}.io"))).unwrap();
+    (file.tensor("x0").unwrap(), file.tensor("y").unwrap())
+}
+
+/// PyTorch sums in another order; the numbers are about 1 and the sums short.
+#[track_caller]
+fn close(got: &Tensor, want: &Tensor) {
+    assert_eq!(got.shape(), want.shape());
+    let (got, want) = (got.to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap());
+    for (at, (got, want)) in got.iter().zip(&want).enumerate() {
+        assert!(
+            (got - want).abs() <= 2e-5 * (1.0 + want.abs()),
+            "{at}: {got} and PyTorch's {want}"
+        );
+    }
+}
+
+/// Loads, compares with PyTorch's output, and checks that what is written for PyTorch is what PyTorch wrote.
+#[track_caller]
+fn there_and_back(name: &str, model: &Sequential, options: LoadOptions, x: &Tensor, y: &Tensor) {
+    model.load_weights_with(path(name), options).unwrap();
+    close(&model.call(x, INFERENCE).unwrap(), y);
+}
+
+fn mlp() -> Sequential {
+    Sequential::new()
+        .add(Dense::new(8).activation(Activation::Relu))
+        .add(Dense::new(5).activation(Activation::Tanh))
+        .add(Dense::new(3))
+}
+
+#[test]
+fn a_line_of_modules_is_read_by_its_numbers() {
+    let (x, y) = io("mlp");
+    // Before and after the first input.
+    there_and_back("mlp", &mlp(), LoadOptions::new().from_pytorch(), &x, &y);
+    let built = mlp();
+    built.build([3, 4]).unwrap();
+    there_and_back("mlp", &built, LoadOptions::new().from_pytorch(), &x, &y);
+    // By patterns alone, as any library's.
+    let patterns = LoadOptions::new()
+        .rename("0.{p}", "dense/{p}")
+        .rename("2.{p}", "dense_1/{p}")
+        .rename("4.{p}", "dense_2/{p}");
+    let error = mlp().load_weights_with(path("mlp"), patterns).unwrap_err().to_string();
+    assert!(error.contains("'dense/weight'"), "{error}");
+    let patterns = LoadOptions::new()
+        .rename("0.weight", "dense/kernel")
+        .rename("2.weight", "dense_1/kernel")
+        .rename("4.weight", "dense_2/kernel")
+        .rename("0.bias", "dense/bias")
+        .rename("2.bias", "dense_1/bias")
+        .rename("4.bias", "dense_2/bias")
+        .transpose("{layer}/kernel", &[1, 0]);
+    there_and_back("mlp", &mlp(), patterns, &x, &y);
+}
+
+#[test]
+fn bfloat16_is_read_exactly() {
+    let (x, y) = io("bfloat16");
+    let model =
+        Sequential::new().add(Dense::new(8).activation(Activation::Relu)).add(Dense::new(3));
+    there_and_back("bfloat16", &model, LoadOptions::new().from_pytorch(), &x, &y);
+}
+
+fn cnn() -> Sequential {
+    let same = || Padding::Same;
+    Sequential::new()
+        .add(Conv2D::new(4, [3, 3]).padding(same()))
+        .add(BatchNormalization::new())
+        .add(ReLU::new())
+        .add(MaxPooling2D::new([2, 2]))
+        .add(DepthwiseConv2D::new([3, 3]).depth_multiplier(2).padding(same()))
+        .add(PReLU::new().shared_axes([1, 2]))
+        .add(Conv2D::new(3, [1, 1]))
+        .add(Flatten::new())
+        .add(Dropout::new(0.5))
+        .add(Dense::new(5))
+}
+
+#[test]
+fn convolutions_flattened_channels_first_are_put_in_order() {
+    let (x, y) = io("cnn");
+    let x = x.transpose([0, 2, 3, 1]).unwrap();
+    let model = cnn();
+    // What was flattened is not known yet.
+    let error = model.load_weights_with(path("cnn"), LoadOptions::new().from_pytorch());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("use build"), "{error}");
+    model.build([2, 6, 8, 2]).unwrap();
+    there_and_back("cnn", &model, LoadOptions::new().from_pytorch(), &x, &y);
+
+    let theirs = SafetensorsFile::open(path("cnn")).unwrap();
+    let save = model.to_safetensors_with_async(SaveOptions::new().to_pytorch());
+    let ours = SafetensorsFile::from_bytes(pollster::block_on(save).unwrap()).unwrap();
+    let modules =
+        ["conv2d", "batch_normalization", "depthwise_conv2d", "p_re_lu", "conv2d_1", "dense"];
+    for (module, number) in modules.into_iter().zip([0, 1, 4, 5, 6, 9]) {
+        for parameter in ["weight", "bias", "running_mean", "running_var"] {
+            let their_name = format!("{number}.{parameter}");
+            if theirs.info(&their_name).is_none() {
+                continue;
+            }
+            let (ours, theirs) = (
+                ours.array(&format!("{module}.{parameter}")).unwrap(),
+                theirs.array(&their_name).unwrap(),
+            );
+            assert_eq!((&ours.shape, &ours.bytes), (&theirs.shape, &theirs.bytes), "{their_name}");
+        }
+    }
+}
+
+#[test]
+fn recurrent_layers_get_their_gates_and_biases() {
+    let (x, y) = io("sequence");
+    assert_eq!(x.dtype(), DType::I32);
+    let model = Sequential::new()
+        .add_named("embed", Embedding::new(11, 6))
+        .add_named("lstm", LSTM::new(4).return_sequences(true))
+        .add_named("gru", Bidirectional::new(GRU::new(3).return_sequences(true)))
+        .add_named("norm", LayerNormalization::new().epsilon(1e-5))
+        .add_named("rnn", SimpleRNN::new(5))
+        .add_named("head", Dense::new(2));
+    model.build([2, 7]).unwrap();
+    there_and_back("sequence", &model, LoadOptions::new().from_pytorch(), &x, &y);
+    // What is written for PyTorch has its names, and comes back.
+    let save = model.to_safetensors_with_async(SaveOptions::new().to_pytorch());
+    let bytes = pollster::block_on(save).unwrap();
+    let (ours, theirs) = (
+        SafetensorsFile::from_bytes(bytes.clone()).unwrap(),
+        SafetensorsFile::open(path("sequence")).unwrap(),
+    );
+    assert!(ours.names().eq(theirs.names()));
+    for name in ours.names() {
+        assert_eq!(ours.info(name).unwrap().shape, theirs.info(name).unwrap().shape, "{name}");
+    }
+    let before = model.get_weights().unwrap();
+    model.load_safetensors_with(&bytes, LoadOptions::new().from_pytorch()).unwrap();
+    assert_eq!(model.get_weights().unwrap(), before);
+}
+
+#[test]
+fn attention_is_taken_apart() {
+    #[derive(Trackable)]
+    struct Model {
+        attn: MultiHeadAttention,
+    }
+    let (x, y) = io("attention");
+    let model = Model { attn: MultiHeadAttention::new(2, 4) };
+    let options = || LoadOptions::new().from_pytorch();
+    let error = model.load_weights_with(path("attention"), options()).unwrap_err().to_string();
+    assert!(error.contains("Call the model once"), "{error}");
+    let _ = Layer::<Tensor>::call(&model.attn, &x, INFERENCE).unwrap();
+    model.load_weights_with(path("attention"), options()).unwrap();
+    close(&Layer::<Tensor>::call(&model.attn, &x, INFERENCE).unwrap(), &y);
+}
+
+#[test]
+fn convolutions_of_lines_and_their_reverse() {
+    let (x, y) = io("upwards");
+    let model = Sequential::new()
+        .add_named("line", Conv1D::new(4, 3).padding(Padding::Same).activation(Activation::Relu))
+        .add_named("up", Conv1DTranspose::new(2, 2).strides(2));
+    let (x, y) = (x.transpose([0, 2, 1]).unwrap(), y.transpose([0, 2, 1]).unwrap());
+    there_and_back("upwards", &model, LoadOptions::new().from_pytorch(), &x, &y);
+}
