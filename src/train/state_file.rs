@@ -121,7 +121,7 @@ impl CheckpointState {
         Ok(state)
     }
 
-    fn relative_to(&self, folder: &Path) -> std::io::Result<Self> {
+    pub(super) fn relative_to(&self, folder: &Path) -> std::io::Result<Self> {
         let folder = plain(folder)?;
         let all = self.all_model_checkpoint_paths.iter();
         Ok(CheckpointState {
@@ -137,6 +137,7 @@ impl CheckpointState {
 /// The path from the root, without `.` and `..`; no link is followed.
 fn plain(path: &Path) -> std::io::Result<PathBuf> {
     let mut plain = PathBuf::new();
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     for part in std::path::absolute(path)?.components() {
         match part {
             Component::CurDir => {}

@@ -5,9 +5,11 @@
 //! names of data. The index says how many shards there are, which is part of the names, and who reads opens those alone
 //! that it needs: so new data beside old ones is the first of two shards, and a link makes it the first of one afterwards.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex};
 
 use super::{BundleReader, BundleWriter, DataType, data_path, index_path};
 use crate::error::{Error, Result, message};
@@ -24,6 +26,7 @@ pub(crate) struct BundleFiles {
     shards: u32,
     data: Replacement,
     writer: BundleWriter<BufWriter<File>>,
+    turn: Turn,
 }
 
 impl BundleFiles {
@@ -40,6 +43,7 @@ impl BundleFiles {
         }
         let folder = files::folder_of(prefix);
         files::make_folder(folder).map_err(|error| Error::io(folder, error))?;
+        let turn = Turn::wait(prefix);
         clean(folder);
         let shards = if live_shards(prefix)? == Some(1) { 2 } else { 1 };
         let path = data_path(prefix, 0, shards);
@@ -50,7 +54,7 @@ impl BundleFiles {
         };
         let (data, file) = begin().map_err(|error| Error::io(&path, error))?;
         let writer = BundleWriter::named(file, &path);
-        Ok(BundleFiles { prefix: prefix.to_path_buf(), shards, data, writer })
+        Ok(BundleFiles { prefix: prefix.to_path_buf(), shards, data, writer, turn })
     }
 
     /// As [`BundleWriter::add`].
@@ -79,7 +83,7 @@ impl BundleFiles {
     /// # Errors
     /// [`Error::Io`] if the system refuses; the bundle before is whole then.
     pub(crate) fn finish(self) -> Result<()> {
-        let BundleFiles { prefix, shards, mut data, mut writer } = self;
+        let BundleFiles { prefix, shards, mut data, mut writer, turn: _turn } = self;
         let (data_name, index_name) = (data_path(&prefix, 0, shards), index_path(&prefix));
         let folder = files::folder_of(&prefix);
         writer.flush()?;
@@ -101,6 +105,32 @@ impl BundleFiles {
         let live = settled.map_err(|error| Error::io(folder, error))?;
         remove_data(&prefix, Some(live));
         Ok(())
+    }
+}
+
+/// The turn of a thread to write at a prefix: of two at once, one's index would name the other's data.
+struct Turn(PathBuf);
+
+/// What this process writes at this time.
+static WRITING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static DONE: Condvar = Condvar::new();
+
+impl Turn {
+    fn wait(prefix: &Path) -> Self {
+        let prefix = std::path::absolute(prefix).unwrap_or_else(|_| prefix.to_path_buf());
+        let writing = WRITING.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut writing = DONE
+            .wait_while(writing, |writing| writing.contains(&prefix))
+            .unwrap_or_else(|poison| poison.into_inner());
+        writing.insert(prefix.clone());
+        Turn(prefix)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        WRITING.lock().unwrap_or_else(|poison| poison.into_inner()).remove(&self.0);
+        DONE.notify_all();
     }
 }
 
@@ -200,17 +230,5 @@ fn clean(folder: &Path) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_data_files_are_taken_apart() {
-        assert_eq!(data_name("a.b.data-00001-of-00003"), Some(("a.b", 3)));
-        assert_eq!(data_name("a.data-00000-of-100000"), Some(("a", 100_000)));
-        for name in
-            ["a.data-0-of-1", "a.data-00000-of-00001.tmp", "a.index", "a.data-0000x-of-00001"]
-        {
-            assert_eq!(data_name(name), None, "{name}");
-        }
-    }
-}
+#[path = "disk_tests.rs"]
+mod tests;

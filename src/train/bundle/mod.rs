@@ -8,6 +8,8 @@
 #[cfg(not(target_family = "wasm"))]
 mod disk;
 mod dtype;
+#[cfg(all(test, not(target_family = "wasm")))]
+mod judge_tests;
 mod proto;
 mod reader;
 mod slices;
