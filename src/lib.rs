@@ -10,6 +10,7 @@
 //! [keras]: docs::keras_for_wgrad
 //! [tuning]: docs::tuning
 //! [web]: docs::web
+//! [weights]: docs::weights
 //!
 #![doc = include_str!("../README.md")]
 
@@ -30,6 +31,8 @@ mod eager;
 mod error;
 mod files;
 mod graph;
+#[cfg(feature = "keras-files")]
+mod hdf5;
 pub mod image;
 pub mod interop;
 pub mod io;
@@ -53,6 +56,8 @@ mod variable;
 #[cfg(feature = "safetensors")]
 pub mod weights;
 mod wgsl;
+#[cfg(any(feature = "keras-files", feature = "npy"))]
+mod zip;
 
 pub use device::{
     AdapterInfo, AdapterKind, Backend, DeviceOptions, DeviceStats, MatmulPrecision, Profile,

@@ -49,7 +49,7 @@ pub mod optimizers;
 mod pad_sequences;
 pub mod regularizers;
 #[cfg(feature = "json")]
-mod saving;
+pub mod saving;
 mod sequential;
 mod training;
 mod trial;

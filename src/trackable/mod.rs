@@ -2,7 +2,7 @@
 //!
 //! The walks count, summarise, freeze, save and restore. They know nothing of what a layer or an optimizer computes.
 
-mod arrays;
+pub(crate) mod arrays;
 #[cfg(feature = "safetensors")]
 pub(crate) mod file;
 mod impls;

@@ -3,4 +3,12 @@
 //!
 //! [The guide](crate::docs::weights) leads from Keras, PyTorch, NumPy and Hugging Face to here, and back.
 
+#[cfg(feature = "npy")]
+mod npz;
+
+#[cfg(all(feature = "npy", not(target_family = "wasm")))]
+pub use npz::{load_npz, save_npz};
+#[cfg(feature = "npy")]
+pub use npz::{weights_from_npz, weights_to_npz_async};
+
 pub use crate::trackable::weights::{LoadOptions, SafetensorsFile, SaveOptions, TensorInfo};

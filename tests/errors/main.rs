@@ -30,6 +30,8 @@ mod sizes;
 mod sorting;
 mod tensorflow;
 mod texts;
+#[cfg(feature = "safetensors")]
+mod weights;
 
 use std::fmt::Debug;
 

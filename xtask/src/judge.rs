@@ -15,7 +15,8 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         Ok(python) => python,
         Err(_) => environment()?,
     };
-    CommandLine::cargo(["test", "--features", "npy,summary,tfrecord", "--test", "judge"])
+    CommandLine::cargo(["test", "--features", "keras-files,npy,summary,tfrecord"])
+        .args(["--test", "judge", "--test", "judge_keras_files"])
         .args(["--", "--ignored", "--nocapture"])
         .args(arguments)
         .env("WGRAD_JUDGE_PYTHON", &python)

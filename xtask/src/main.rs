@@ -170,7 +170,7 @@ fn mnist(arguments: &[String]) -> Result<Status> {
 fn test(arguments: &[String]) -> Result<Status> {
     setup::run()?;
     // Their tests are left out where a program does not ask for them.
-    let features = "wgrad/csv,wgrad/image,wgrad/npy,wgrad/summary,wgrad/tfrecord";
+    let features = "wgrad/csv,wgrad/image,wgrad/keras-files,wgrad/npy,wgrad/summary,wgrad/tfrecord";
     CommandLine::cargo(["test", "--workspace", "--features", features]).args(arguments).run()
 }
 

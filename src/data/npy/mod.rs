@@ -1,17 +1,20 @@
 //! NumPy's files: `.npy` with one array, `.npz` with several.
 //!
-//! `header` reads and writes the line that says what a file holds, `array` the numbers behind it, `npz` and `zip` the archive. The
+//! `header` reads and writes the line that says what a file holds, `array` the numbers behind it, `npz` the archive; `tensor` makes tensors of arrays. The
 //! crates for this format set memory aside for as much as a header claims; here it grows with the bytes that arrive.
 
 mod array;
 mod header;
 mod npz;
-mod zip;
+#[cfg(feature = "safetensors")]
+mod tensor;
 
 pub use array::{NpyArray, NpyElement};
 #[cfg(not(target_family = "wasm"))]
 pub use npz::{load_npz, savez, savez_compressed};
 pub use npz::{parse_npz, write_npz};
+#[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
+pub use tensor::{load_tensor, save_tensor};
 
 #[cfg(not(target_family = "wasm"))]
 mod files {

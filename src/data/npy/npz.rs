@@ -7,9 +7,9 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use super::array::NpyArray;
-use super::zip::{self, ZipWriter};
 use crate::data::files::input::unreadable;
 use crate::error::{Error, Result, message};
+use crate::zip::{self, ZipWriter};
 
 /// Reads the `.npz` file at `path`: its arrays by their names (`numpy.load`).
 ///

@@ -1,11 +1,31 @@
 //! Models as JSON in the format of Keras 3: what `model.to_json()` writes here Keras reads, and the other way round.
 //!
-//! A file holds the layers, their options and how they are connected, and no weights.
+//! A text of JSON holds the layers, their options and how they are connected, and no weights. Keras's files have both (feature
+//! `keras-files`): `archive` reads and writes `.keras`, `weights` `.weights.h5`, `paths` says where a variable is in them,
+//! `legacy` reads the old HDF5 files, `compiled` compiles a model as a file says.
 
+#[cfg(feature = "keras-files")]
+mod archive;
+#[cfg(feature = "keras-files")]
+mod compiled;
 mod custom;
+#[cfg(feature = "keras-files")]
+mod legacy;
+#[cfg(feature = "keras-files")]
+mod paths;
 mod read;
+#[cfg(feature = "keras-files")]
+mod weights;
 
+#[cfg(feature = "keras-files")]
+pub use archive::{LoadModelOptions, LoadedModel, load_model_from_bytes};
+#[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
+pub use archive::{load_model, load_model_with};
 pub use custom::CustomObjects;
+#[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
+pub use weights::{load_weights, save_weights};
+#[cfg(feature = "keras-files")]
+pub use weights::{weights_from_h5, weights_to_h5_async};
 
 use serde_json::Value;
 

@@ -3,6 +3,7 @@
 //! `options` says how names are mapped, `values` changes dtypes and axes, `pytorch` knows PyTorch's names and layouts,
 //! `safetensors` and `shards` read and write files. A [`Source`] may as well be a file of another format.
 
+mod index;
 pub(crate) mod layers;
 mod options;
 mod pattern;

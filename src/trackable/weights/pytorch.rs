@@ -231,6 +231,10 @@ fn by_order(wanted: &mut [Wanted<'_>], names: &[String]) -> Result<()> {
             }
         }
     });
+    // A single one has no number if it is the whole.
+    if let [only] = &modules[..] {
+        in_order = only.last().is_none_or(|part| number(part).is_some());
+    }
     if !in_order || modules.is_empty() {
         return Ok(());
     }

@@ -166,8 +166,7 @@ impl SafetensorsFile {
         SafetensorsFile { path, shards: vec![shard], tensors, metadata }
     }
 
-    /// Adds another file's tensors, of which `wanted` says which; false if one is missing.
-    #[cfg(not(target_family = "wasm"))]
+    /// Several files as one, each with the names that are taken from it.
     pub(super) fn joined(
         path: PathBuf,
         parts: Vec<(SafetensorsFile, Vec<String>)>,

@@ -1,12 +1,12 @@
 //! Weights in several files beside an index, as Hugging Face writes them.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::index;
 use super::options::SaveOptions;
 use super::safetensors::SafetensorsFile;
 use crate::error::{Error, Result, message};
@@ -49,40 +49,7 @@ impl SafetensorsFile {
 
 fn open_index(path: &Path) -> Result<SafetensorsFile> {
     let text = files::read(path).map_err(|error| Error::io(path, error))?;
-    let shown = path.display();
-    let wrong = |what: &str| {
-        Error::Data(message!(
-            "{shown}: load: {what}. It is damaged or no index of safetensors files; take another copy."
-        ))
-    };
-    let index: Value = serde_json::from_slice(&text)
-        .map_err(|error| wrong(&format!("it is no JSON that can be read: {error}")))?;
-    let map = index.get("weight_map").and_then(Value::as_object);
-    let map = map.ok_or_else(|| wrong("it has no 'weight_map' of names and files"))?;
-    let mut of_file: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (name, file) in map {
-        let file =
-            file.as_str().ok_or_else(|| wrong(&format!("the file of '{name}' is no text")))?;
-        // The files lie beside the index, and nowhere else.
-        let plain = !file.is_empty()
-            && file != ".."
-            && file != "."
-            && !file.contains(['/', '\\', ':', '\0']);
-        if !plain {
-            return Err(wrong(&format!(
-                "the file of '{name}' is {file:?}, which is no plain file name"
-            )));
-        }
-        of_file.entry(file).or_default().push(name.clone());
-    }
-    let mut metadata = BTreeMap::new();
-    for (key, value) in index.get("metadata").and_then(Value::as_object).into_iter().flatten() {
-        metadata
-            .insert(key.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_string));
-    }
-    let open = |(file, names)| Ok((SafetensorsFile::open_one(&path.with_file_name(file))?, names));
-    let parts: Vec<_> = of_file.into_iter().map(open).collect::<Result<_>>()?;
-    SafetensorsFile::joined(path.to_path_buf(), parts, metadata)
+    index::read(&text, path, &mut |file| SafetensorsFile::open_one(&path.with_file_name(file)))
 }
 
 /// How many of `arrays`, from the first on, go into each file.

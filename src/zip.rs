@@ -1,4 +1,4 @@
-//! ZIP archives as NumPy writes them: a file behind another, plain or deflated, and a directory at the end.
+//! ZIP archives as NumPy and Keras write them: a file behind another, plain or deflated, and a directory at the end.
 //!
 //! The crate `zip` sets memory aside for as many files as an archive claims; here the directory's own bytes are the bound.
 
@@ -7,8 +7,6 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc, CrcReader};
-
-use crate::data::files::input::read_up_to;
 
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
 const CENTRAL: [u8; 4] = *b"PK\x01\x02";
@@ -21,8 +19,8 @@ const ELSEWHERE: u64 = 0xffff_ffff;
 
 /// A file of an archive, as the directory has it.
 #[derive(Debug, Clone)]
-pub(super) struct Member {
-    pub(super) name: String,
+pub(crate) struct Member {
+    pub(crate) name: String,
     deflated: bool,
     crc: u32,
     packed: u64,
@@ -31,7 +29,7 @@ pub(super) struct Member {
 }
 
 /// The files of an archive.
-pub(super) fn members(from: &mut (impl Read + Seek)) -> io::Result<Vec<Member>> {
+pub(crate) fn members(from: &mut (impl Read + Seek)) -> io::Result<Vec<Member>> {
     let length = from.seek(SeekFrom::End(0))?;
     let (count, size, at) = directory(from, length)?;
     if at.checked_add(size).is_none_or(|end| end > length) {
@@ -60,7 +58,7 @@ pub(super) fn members(from: &mut (impl Read + Seek)) -> io::Result<Vec<Member>> 
 }
 
 /// The contents of a file, whose checksum [`Contents::check`] compares at the end.
-pub(super) fn open<R: Read + Seek>(mut from: R, member: &Member) -> io::Result<Contents<R>> {
+pub(crate) fn open<R: Read + Seek>(mut from: R, member: &Member) -> io::Result<Contents<R>> {
     let head = read_at(&mut from, member.at, 30)?;
     if !head.starts_with(&LOCAL) {
         return Err(broken(format!("no file begins at byte {}", member.at)));
@@ -75,7 +73,7 @@ pub(super) fn open<R: Read + Seek>(mut from: R, member: &Member) -> io::Result<C
     Ok(Contents { inside: CrcReader::new(inside), crc: member.crc })
 }
 
-pub(super) struct Contents<R> {
+pub(crate) struct Contents<R> {
     inside: CrcReader<Inside<R>>,
     crc: u32,
 }
@@ -87,7 +85,7 @@ enum Inside<R> {
 
 impl<R> Contents<R> {
     /// Compares the checksum, once all is read.
-    pub(super) fn check(&self) -> io::Result<()> {
+    pub(crate) fn check(&self) -> io::Result<()> {
         let found = self.inside.crc().sum();
         match found == self.crc {
             true => Ok(()),
@@ -202,6 +200,11 @@ fn read_at(from: &mut (impl Read + Seek), at: u64, count: u64) -> io::Result<Vec
     }
 }
 
+/// Appends the next `count` bytes, or fewer if the input ends before. Memory grows with the bytes that arrive.
+fn read_up_to(from: &mut impl Read, count: u64, into: &mut Vec<u8>) -> io::Result<usize> {
+    from.take(count).read_to_end(into)
+}
+
 /// The number at `at`, the lowest byte first.
 fn number(bytes: &[u8], at: usize, width: usize) -> io::Result<u64> {
     let bytes = bytes.get(at..at + width).ok_or_else(ended)?;
@@ -218,7 +221,7 @@ fn broken(why: impl Into<String>) -> io::Error {
 
 /// Writes an archive into memory.
 #[derive(Default)]
-pub(super) struct ZipWriter {
+pub(crate) struct ZipWriter {
     bytes: Vec<u8>,
     directory: Vec<u8>,
     count: u16,
@@ -226,7 +229,7 @@ pub(super) struct ZipWriter {
 
 impl ZipWriter {
     /// Appends a file.
-    pub(super) fn add(&mut self, name: &str, contents: &[u8], deflate: bool) -> io::Result<()> {
+    pub(crate) fn add(&mut self, name: &str, contents: &[u8], deflate: bool) -> io::Result<()> {
         let mut crc = Crc::new();
         crc.update(contents);
         let deflated = match deflate {
@@ -267,7 +270,7 @@ impl ZipWriter {
     }
 
     /// The archive.
-    pub(super) fn finish(mut self) -> io::Result<Vec<u8>> {
+    pub(crate) fn finish(mut self) -> io::Result<Vec<u8>> {
         let size = |bytes: &[u8]| {
             u32::try_from(bytes.len()).map_err(|_| broken("the archive would have more than 4 GiB"))
         };

@@ -1,0 +1,72 @@
+//! Numbers in the bytes of a file, which may end anywhere.
+
+use super::reader::Broken;
+
+/// An address that leads nowhere.
+pub(super) const UNDEFINED: u64 = u64::MAX;
+
+/// `length` bytes from `at` on.
+pub(super) fn part<'a>(
+    bytes: &'a [u8],
+    at: u64,
+    length: u64,
+    what: &str,
+) -> Result<&'a [u8], Broken> {
+    let found = usize::try_from(at)
+        .ok()
+        .zip(usize::try_from(length).ok())
+        .and_then(|(at, length)| bytes.get(at..)?.get(..length));
+    found.ok_or_else(|| {
+        Broken(format!(
+            "{what} should take {length} bytes from byte {at} on, and there are {}",
+            bytes.len()
+        ))
+    })
+}
+
+/// Reads one value after another.
+pub(super) struct Cursor<'a> {
+    pub(super) rest: &'a [u8],
+    what: &'static str,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(rest: &'a [u8], what: &'static str) -> Self {
+        Cursor { rest, what }
+    }
+
+    pub(super) fn take(&mut self, length: usize) -> Result<&'a [u8], Broken> {
+        let Some((taken, rest)) = self.rest.split_at_checked(length) else {
+            return Err(Broken(format!("{} ends too early", self.what)));
+        };
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// A number of `width` bytes, the lowest first.
+    pub(super) fn number(&mut self, width: usize) -> Result<u64, Broken> {
+        let bytes = self.take(width)?;
+        Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
+    /// The next bytes up to a multiple of eight, of which `length` count.
+    pub(super) fn padded(&mut self, length: usize) -> Result<&'a [u8], Broken> {
+        let taken = self.take(length)?;
+        let padding = (length.next_multiple_of(8) - length).min(self.rest.len());
+        self.take(padding)?;
+        Ok(taken)
+    }
+
+    pub(super) fn expect(&mut self, wanted: &[u8]) -> Result<(), Broken> {
+        let found = self.take(wanted.len())?;
+        match found == wanted {
+            true => Ok(()),
+            false => Err(Broken(format!(
+                "{} should begin with {:?}, and begins with {:?}",
+                self.what,
+                String::from_utf8_lossy(wanted),
+                String::from_utf8_lossy(found)
+            ))),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! [`File`]: the objects of an HDF5 file that is in memory, found by walking its groups.
+//!
+//! Every place of a file is entered once, so that no circle of links and no object with a thousand names takes more than the
+//! file has bytes.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use super::MAGIC;
+use super::bytes::{Cursor, part};
+use super::object::Object;
+use crate::error::{Error, Result, message};
+
+/// What is wrong.
+#[derive(Debug)]
+pub(super) struct Broken(pub(super) String);
+
+/// The places that a walk has entered.
+#[derive(Default)]
+pub(super) struct Seen(HashSet<u64>);
+
+impl Seen {
+    pub(super) fn note(&mut self, at: u64) -> Result<(), Broken> {
+        match self.0.insert(at) {
+            true => Ok(()),
+            false => Err(Broken(format!("two links lead to byte {at}, which only one may"))),
+        }
+    }
+}
+
+/// An HDF5 file.
+pub(crate) struct File<'a> {
+    bytes: &'a [u8],
+    /// For messages.
+    name: String,
+    nodes: BTreeMap<String, Node<'a>>,
+}
+
+/// A group or a dataset.
+pub(crate) struct Node<'a> {
+    path: String,
+    object: Object<'a>,
+}
+
+/// Groups lie in each other at most so deep.
+const DEEPEST: usize = 64;
+
+impl<'a> File<'a> {
+    pub(crate) fn parse(bytes: &'a [u8], name: &Path) -> Result<Self> {
+        let name = name.display().to_string();
+        let mut file = File { bytes, name, nodes: BTreeMap::new() };
+        let root = superblock(bytes).map_err(|broken| file.wrong(&broken.0))?;
+        let mut seen = Seen::default();
+        // The paths take no more room than a few times the file.
+        let mut room = 64 * 1024 + 16 * bytes.len();
+        let mut waiting = vec![(String::new(), root, 0)];
+        while let Some((path, at, depth)) = waiting.pop() {
+            let inside = |broken: Broken| file.wrong(&format!("in '{path}': {}", broken.0));
+            let object = Object::read(bytes, at, &mut seen).map_err(inside)?;
+            if let Some((tree, heap)) = object.group {
+                let mut links = Vec::new();
+                walk(bytes, tree, heap, &mut seen, &mut links).map_err(inside)?;
+                for (name, at) in links {
+                    let below =
+                        if path.is_empty() { name.into_owned() } else { format!("{path}/{name}") };
+                    let left = room.checked_sub(below.len() + size_of::<Node<'_>>());
+                    let (Some(left), true) = (left, depth < DEEPEST) else {
+                        return Err(
+                            file.wrong("its groups lie too deep, or their names are too long")
+                        );
+                    };
+                    room = left;
+                    waiting.push((below, at, depth + 1));
+                }
+            }
+            let node = Node { path: path.clone(), object };
+            if file.nodes.insert(path.clone(), node).is_some() {
+                return Err(file.wrong(&format!("two objects are called '{path}'")));
+            }
+        }
+        Ok(file)
+    }
+
+    fn wrong(&self, what: &str) -> Error {
+        Error::Data(message!(
+            "{}: load: {what}. It is damaged or no HDF5 file that is read here; take another copy, or save it anew with \
+             Keras.",
+            self.name
+        ))
+    }
+
+    /// The object at a path such as `layers/dense/vars`; the root at an empty one.
+    pub(crate) fn get(&self, path: &str) -> Option<&Node<'a>> {
+        self.nodes.get(path)
+    }
+
+    /// The datasets, sorted by path.
+    pub(crate) fn datasets(&self) -> impl Iterator<Item = &Node<'a>> {
+        self.nodes.values().filter(|node| node.object.is_dataset())
+    }
+
+    /// A dataset's shape, safetensors' name of its dtype, and its elements.
+    pub(crate) fn values(
+        &self,
+        node: &Node<'a>,
+    ) -> Result<(Vec<usize>, &'static str, Cow<'a, [u8]>)> {
+        let values = node.object.values(self.bytes);
+        values.map_err(|broken| self.wrong(&format!("in '{}': {}", node.path, broken.0)))
+    }
+
+    /// The texts in an attribute; none if there is no such attribute.
+    pub(crate) fn texts(
+        &self,
+        node: &Node<'a>,
+        attribute: &str,
+    ) -> Result<Option<Vec<Cow<'a, str>>>> {
+        let Some(found) = node.object.attribute(attribute) else { return Ok(None) };
+        let texts = found.texts(self.bytes).map(Some);
+        texts.map_err(|broken| self.wrong(&format!("in '{}': {}", node.path, broken.0)))
+    }
+}
+
+impl Node<'_> {
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+/// The address of the root's header.
+fn superblock(bytes: &[u8]) -> Result<u64, Broken> {
+    let mut from = Cursor::new(bytes, "the superblock");
+    if !bytes.starts_with(MAGIC) {
+        return Err(Broken("it does not begin as an HDF5 file does".into()));
+    }
+    from.take(8)?;
+    let version = from.number(1)?;
+    if version > 1 {
+        return Err(Broken(format!(
+            "it has a superblock of version {version}, and 0 is read, which h5py writes unless libver='latest' is asked for"
+        )));
+    }
+    from.take(4)?;
+    let (offsets, lengths, _) = (from.number(1)?, from.number(1)?, from.number(1)?);
+    if (offsets, lengths) != (8, 8) {
+        return Err(Broken(format!(
+            "its addresses have {offsets} bytes and its lengths {lengths}; 8 are read"
+        )));
+    }
+    // The sizes of nodes, the flags; those of version 1 have four bytes more.
+    from.take(8 + 4 * version as usize)?;
+    let base = from.number(8)?;
+    if base != 0 {
+        return Err(Broken(format!("its addresses count from byte {base}, and 0 is read")));
+    }
+    // Free space, end, driver, and the root's name.
+    from.take(32)?;
+    from.number(8)
+}
+
+/// Collects the links of a group, whose B-tree and heap stand at these addresses.
+fn walk<'a>(
+    bytes: &'a [u8],
+    tree: u64,
+    heap: u64,
+    seen: &mut Seen,
+    links: &mut Vec<(Cow<'a, str>, u64)>,
+) -> Result<(), Broken> {
+    let mut from = Cursor::new(part(bytes, heap, 32, "a heap of names")?, "a heap of names");
+    from.expect(b"HEAP")?;
+    from.take(4)?;
+    let (size, _, at) = (from.number(8)?, from.number(8)?, from.number(8)?);
+    let names = part(bytes, at, size, "a heap of names")?;
+    let mut waiting = vec![tree];
+    while let Some(at) = waiting.pop() {
+        seen.note(at)?;
+        if part(bytes, at, 4, "a group")? == b"SNOD" {
+            let mut from = Cursor::new(&bytes[at as usize + 4..], "a table of links");
+            from.take(2)?;
+            for _ in 0..from.number(2)? {
+                let (name, to, kind, _, _) = (
+                    from.number(8)?,
+                    from.number(8)?,
+                    from.number(4)?,
+                    from.number(4)?,
+                    from.take(16)?,
+                );
+                let name = part(names, name, (names.len() as u64).saturating_sub(name), "a name")?;
+                let name = String::from_utf8_lossy(
+                    name.split(|byte| *byte == 0).next().unwrap_or_default(),
+                );
+                if kind == 2 {
+                    return Err(Broken(format!("'{name}' is a link by name, which is not read")));
+                }
+                if name.is_empty() || name.contains('/') || name.len() > 4096 {
+                    return Err(Broken(
+                        "a link has no name, or one with a slash or of more than 4096 bytes".into(),
+                    ));
+                }
+                links.push((name, to));
+            }
+            continue;
+        }
+        let mut from = Cursor::new(&bytes[at as usize..], "a B-tree");
+        from.expect(b"TREE")?;
+        let (kind, _level, count) = (from.number(1)?, from.number(1)?, from.number(2)?);
+        if kind != 0 {
+            return Err(Broken(format!("at byte {at} is a B-tree that is no group's")));
+        }
+        // Its neighbours.
+        from.take(16)?;
+        for _ in 0..count {
+            from.take(8)?;
+            waiting.push(from.number(8)?);
+        }
+    }
+    Ok(())
+}

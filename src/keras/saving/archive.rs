@@ -1,0 +1,276 @@
+//! `.keras` files: an archive of a model's config and weights, and of how it was compiled.
+//!
+//! Source: `keras.src.saving.saving_lib`: a ZIP archive, nothing packed, of `metadata.json`, `config.json` and
+//! `model.weights.h5`.
+
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::weights::{from_h5, to_h5};
+use super::{CustomObjects, compiled, read};
+use crate::error::{Error, Result, message};
+use crate::keras::{Functional, Model, Sequential, Trainer};
+use crate::options::options;
+use crate::tensor::Tensor;
+use crate::trackable::arrays::{Everything, Scope};
+use crate::trackable::weights::layers::Layers;
+use crate::trackable::{Parts, Trackable};
+use crate::zip::{self, ZipWriter};
+
+const CONFIG: &str = "config.json";
+const METADATA: &str = "metadata.json";
+const WEIGHTS: &str = "model.weights.h5";
+
+/// A model of a file, which says what it is.
+#[non_exhaustive]
+pub enum LoadedModel {
+    /// A stack of layers.
+    Sequential(Sequential),
+    /// A graph of layers.
+    Functional(Functional),
+}
+
+impl LoadedModel {
+    /// The stack of layers.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the file held a functional model.
+    pub fn sequential(self) -> Result<Sequential> {
+        match self {
+            LoadedModel::Sequential(model) => Ok(model),
+            LoadedModel::Functional(_) => Err(Error::Data(message!(
+                "load_model: the file holds a functional model, and a Sequential was asked for. Call functional()."
+            ))),
+        }
+    }
+
+    /// The graph of layers.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the file held a stack of layers.
+    pub fn functional(self) -> Result<Functional> {
+        match self {
+            LoadedModel::Functional(model) => Ok(model),
+            LoadedModel::Sequential(_) => Err(Error::Data(message!(
+                "load_model: the file holds a Sequential, and a functional model was asked for. Call sequential()."
+            ))),
+        }
+    }
+
+    pub(super) fn trainer(&self) -> &Trainer {
+        match self {
+            LoadedModel::Sequential(model) => Model::<Tensor>::trainer(model),
+            LoadedModel::Functional(model) => Model::<[Tensor], Vec<Tensor>>::trainer(model),
+        }
+    }
+}
+
+impl Trackable for LoadedModel {
+    fn track(&self, parts: &mut Parts<'_>) {
+        match self {
+            LoadedModel::Sequential(model) => model.track(parts),
+            LoadedModel::Functional(model) => model.track(parts),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            LoadedModel::Sequential(model) => model.kind(),
+            LoadedModel::Functional(model) => model.kind(),
+        }
+    }
+
+    fn title(&self) -> String {
+        match self {
+            LoadedModel::Sequential(model) => model.title(),
+            LoadedModel::Functional(model) => model.title(),
+        }
+    }
+}
+
+options! {
+    /// How [`load_model`](super::load_model) reads a file.
+    #[derive(Clone)]
+    pub struct LoadModelOptions {
+        /// Sets whether the model is compiled, with the optimizer's state, if the file says how; `true`.
+        compile: bool = true,
+        /// Sets the layers of the program's own that the config may name.
+        custom_objects: CustomObjects = CustomObjects::new(),
+    }
+}
+
+/// The model in a `.keras` file: its layers from the config, their weights, and, if it was compiled, its optimizer, loss and
+/// metrics. What [`Sequential::save`] writes Keras reads, and the other way round.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::Trackable;
+/// use wgrad::keras::{Sequential, layers::Dense, saving};
+/// let model = Sequential::new().add(Dense::new(3));
+/// model.build([1, 2])?;
+/// let path = std::env::temp_dir().join(format!("wgrad-doc-{}.keras", std::process::id()));
+/// model.save(&path)?;
+/// let copy = saving::load_model(&path)?.sequential()?;
+/// assert_eq!(copy.get_weights()?, model.get_weights()?);
+/// # std::fs::remove_file(path).expect("it was written");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Io`] if the file cannot be read; else as [`load_model_from_bytes`].
+#[cfg(not(target_family = "wasm"))]
+pub fn load_model(path: impl AsRef<Path>) -> Result<LoadedModel> {
+    load_model_with(path, LoadModelOptions::new())
+}
+
+/// As [`load_model`], with options.
+///
+/// # Errors
+/// As [`load_model`].
+#[cfg(not(target_family = "wasm"))]
+pub fn load_model_with(path: impl AsRef<Path>, options: LoadModelOptions) -> Result<LoadedModel> {
+    let path = path.as_ref();
+    let bytes = crate::files::read(path).map_err(|error| Error::io(path, error))?;
+    crate::trackable::weights::in_file(path, loaded(&bytes, path, &options))
+}
+
+/// As [`load_model_with`], from the contents of the file.
+///
+/// # Errors
+/// [`Error::Data`] if they are damaged, a layer is unknown, or how the model was compiled cannot be read (load it with
+/// `compile(false)` then); [`Error::Checkpoint`] if the weights are not those of the config.
+pub fn load_model_from_bytes(bytes: &[u8], options: LoadModelOptions) -> Result<LoadedModel> {
+    loaded(bytes, Path::new("the contents"), &options)
+}
+
+fn loaded(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedModel> {
+    if bytes.starts_with(crate::hdf5::MAGIC) {
+        return old(bytes, path, options);
+    }
+    let wrong = |what: String| {
+        Error::Data(message!(
+            "{}: load_model: {what}. It is damaged or no .keras file; take another copy.",
+            path.display()
+        ))
+    };
+    let mut from = Cursor::new(bytes);
+    let members = zip::members(&mut from).map_err(|error| wrong(error.to_string()))?;
+    // Keras packs nothing; who packs the archive anew gains little.
+    let longest = (bytes.len() as u64).saturating_mul(16).saturating_add(1 << 16);
+    let mut file = |name: &str| -> Result<Vec<u8>> {
+        let member = members.iter().find(|member| member.name == name);
+        let member = member.ok_or_else(|| wrong(format!("the archive has no '{name}'")))?;
+        let mut contents =
+            zip::open(&mut from, member).map_err(|error| wrong(format!("'{name}': {error}")))?;
+        let mut bytes = Vec::new();
+        let read = (&mut contents).take(longest).read_to_end(&mut bytes);
+        read.and_then(|_| contents.check()).map_err(|error| wrong(format!("'{name}': {error}")))?;
+        Ok(bytes)
+    };
+    let config: Value = serde_json::from_slice(&file(CONFIG)?)
+        .map_err(|error| wrong(format!("'{CONFIG}' is no JSON that can be read: {error}")))?;
+    let model = made(&config, &options.custom_objects)?;
+    let weights = file(WEIGHTS)?;
+    from_h5(&model, &weights, path)?;
+    finish(model, &config, &weights, path, options)
+}
+
+fn made(config: &Value, custom: &CustomObjects) -> Result<LoadedModel> {
+    Ok(match config.get("class_name").and_then(Value::as_str) {
+        Some("Sequential") => LoadedModel::Sequential(read::sequential(config, custom)?),
+        _ => LoadedModel::Functional(read::functional(config, custom)?),
+    })
+}
+
+fn finish(
+    model: LoadedModel,
+    config: &Value,
+    weights: &[u8],
+    path: &Path,
+    options: &LoadModelOptions,
+) -> Result<LoadedModel> {
+    let compile = config.get("compile_config").filter(|compile| compile.get("optimizer").is_some());
+    if let (Some(compile), true) = (compile, options.compile) {
+        compiled::compile(&model, compile, weights, path)?;
+    }
+    Ok(model)
+}
+
+/// The model in one of Keras's old HDF5 files, uncompiled.
+fn old(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedModel> {
+    let file = crate::hdf5::File::parse(bytes, path)?;
+    let texts = match file.get("") {
+        Some(root) => file.texts(root, "model_config")?,
+        None => None,
+    };
+    let Some(text) = texts.as_ref().and_then(|texts| texts.first()) else {
+        return Err(Error::Data(message!(
+            "{}: load_model: this file of HDF5 has weights alone and no model. Make the model, and load them with \
+             saving::load_weights.",
+            path.display()
+        )));
+    };
+    let config: Value = serde_json::from_str(text).map_err(|error| {
+        Error::Data(message!(
+            "{}: load_model: 'model_config' is no JSON that can be read: {error}. Take another copy.",
+            path.display()
+        ))
+    })?;
+    let model = made(&config, &options.custom_objects)?;
+    from_h5(&model, bytes, path)?;
+    Ok(model)
+}
+
+/// The contents of a `.keras` file.
+async fn written(model: &dyn Trackable, mut config: Value) -> Result<Vec<u8>> {
+    let arrays = Everything::of(model, Scope::Variables).into_arrays(model.kind()).await?;
+    let weights = to_h5(&Layers::of(model), &arrays)?;
+    config["compile_config"] = Value::Null;
+    let metadata = json!({"keras_version": "3.0.0"});
+    let mut archive = ZipWriter::default();
+    let mut add = |name: &str, contents: &[u8]| {
+        archive.add(name, contents, false).map_err(|error| {
+            Error::Checkpoint(message!(
+                "save: '{name}' cannot be written into the archive: {error}."
+            ))
+        })
+    };
+    add(METADATA, metadata.to_string().as_bytes())?;
+    add(CONFIG, config.to_string().as_bytes())?;
+    add(WEIGHTS, &weights)?;
+    archive.finish().map_err(|error| {
+        Error::Checkpoint(message!("save: the archive cannot be written: {error}."))
+    })
+}
+
+macro_rules! saves {
+    ($($model:ident)*) => {$(
+        impl $model {
+            /// Writes the model as a `.keras` file: its layers and its weights, which
+            /// [`load_model`](crate::keras::saving::load_model) and Keras read. It is not compiled there. Blocks.
+            ///
+            /// # Errors
+            /// [`Error::Data`] if a layer is a function of the program; [`Error::Checkpoint`] if a layer has no weights yet;
+            /// [`Error::Io`] if the file cannot be written.
+            #[cfg(not(target_family = "wasm"))]
+            pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+                use std::io::Write;
+                let (path, bytes) = (path.as_ref(), pollster::block_on(self.to_keras_async())?);
+                let written = crate::files::replace_durably(path, |file| file.write_all(&bytes));
+                written.map_err(|error| Error::io(path, error))
+            }
+
+            /// The contents of a `.keras` file with the model.
+            ///
+            /// # Errors
+            /// [`Error::Data`] if a layer is a function of the program; [`Error::Checkpoint`] if a layer has no weights yet.
+            pub async fn to_keras_async(&self) -> Result<Vec<u8>> {
+                written(self, super::parse(&self.to_json()?)?).await
+            }
+        }
+    )*};
+}
+saves!(Sequential Functional);

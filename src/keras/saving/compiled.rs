@@ -1,0 +1,290 @@
+//! Compiles a model as a file says, and gives the optimizer its state.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::archive::LoadedModel;
+use crate::error::{Error, Result, message};
+use crate::hdf5::File;
+use crate::keras::losses::{self, Loss};
+use crate::keras::metrics::{self, Metric};
+use crate::keras::optimizers::{Adam, AdamW, Optimizer, RmsProp, Sgd};
+use crate::keras::{CompileOptions, Model};
+use crate::tensor::Tensor;
+use crate::trackable::arrays::{Scope, set_with};
+use crate::trackable::{NamedArray, Parts, Trackable, named_trainable};
+
+fn unknown(what: String) -> Error {
+    Error::Data(message!(
+        "load_model: {what}. Load the model with LoadModelOptions::new().compile(false), and compile it."
+    ))
+}
+
+/// The options of an object: each is taken once, and what is left must be what every optimizer, loss or metric has.
+struct Options {
+    what: String,
+    options: Map<String, Value>,
+}
+
+impl Options {
+    fn of(value: &Value, what: &str) -> Result<(String, Self)> {
+        let class = value.get("class_name").and_then(Value::as_str);
+        let class = class.ok_or_else(|| unknown(format!("the {what} of the file has no class")))?;
+        let class = class.rsplit('>').next().unwrap_or(class).to_string();
+        let options = value.get("config").and_then(Value::as_object).cloned().unwrap_or_default();
+        Ok((class.clone(), Options { what: format!("{what} {class}"), options }))
+    }
+
+    /// A number; none if it is null or not there.
+    fn number(&mut self, key: &str) -> Result<Option<f64>> {
+        match self.options.remove(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => value.as_f64().map(Some).ok_or_else(|| {
+                unknown(format!("'{key}' of the {} is {value}, and a number is read", self.what))
+            }),
+        }
+    }
+
+    fn flag(&mut self, key: &str) -> Result<bool> {
+        match self.options.remove(key) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(value) => Err(unknown(format!(
+                "'{key}' of the {} is {value}, and true or false is read",
+                self.what
+            ))),
+        }
+    }
+
+    /// Refuses what was not taken, unless it says nothing.
+    fn done(mut self, harmless: &[(&str, Value)]) -> Result<()> {
+        for key in ["name", "dtype"] {
+            self.options.remove(key);
+        }
+        for (key, value) in harmless {
+            if self.options.get(*key) == Some(value) {
+                self.options.remove(*key);
+            }
+        }
+        match self.options.iter().find(|(_, value)| !value.is_null()) {
+            Some((key, value)) => {
+                Err(unknown(format!("'{key}' of the {} is {value}, which is not read", self.what)))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Compiles `model` as `config`, Keras's `compile_config`, says.
+pub(super) fn compile(
+    model: &LoadedModel,
+    config: &Value,
+    weights: &[u8],
+    path: &Path,
+) -> Result<()> {
+    let told = |key: &str| config.get(key).filter(|value| !value.is_null());
+    for key in ["loss_weights", "weighted_metrics"] {
+        if told(key).is_some() {
+            return Err(unknown(format!("the file was compiled with {key}, which are not read")));
+        }
+    }
+    let Some(loss) = told("loss") else { return Ok(()) };
+    let mut options = CompileOptions::new();
+    if let Some(metrics) = told("metrics") {
+        let list = metrics.as_array().ok_or_else(|| {
+            unknown(
+                "the metrics of the file are no list, so they belong to several outputs"
+                    .to_string(),
+            )
+        })?;
+        for metric in list {
+            options = match metric.as_str() {
+                Some(name) => options.metrics(name),
+                None => options.metrics(made_metric(metric)?),
+            };
+        }
+    }
+    let (optimizer, groups) = optimizer(config.get("optimizer").unwrap_or(&Value::Null))?;
+    match (model, loss.as_str()) {
+        (LoadedModel::Sequential(model), Some(loss)) => {
+            Model::<Tensor>::compile(model, optimizer, loss, options)?;
+        }
+        (LoadedModel::Sequential(model), None) => {
+            Model::<Tensor>::compile(model, optimizer, made_loss(loss)?, options)?;
+        }
+        (LoadedModel::Functional(model), Some(loss)) => {
+            Model::<[Tensor], Vec<Tensor>>::compile(model, optimizer, loss, options)?;
+        }
+        (LoadedModel::Functional(model), None) => {
+            Model::<[Tensor], Vec<Tensor>>::compile(model, optimizer, made_loss(loss)?, options)?;
+        }
+    }
+    restore(model, groups, weights, path)
+}
+
+fn made_loss(value: &Value) -> Result<Box<dyn Loss>> {
+    if !value.is_object() {
+        return Err(unknown(format!("the loss of the file is {value}, and one loss is read")));
+    }
+    let (class, mut options) = Options::of(value, "loss")?;
+    let logits = options.flag("from_logits")?;
+    let loss: Box<dyn Loss> = match (&*class, logits) {
+        ("SparseCategoricalCrossentropy", true) => {
+            Box::new(losses::SparseCategoricalCrossentropy::new().from_logits(true))
+        }
+        ("CategoricalCrossentropy", true) => {
+            Box::new(losses::CategoricalCrossentropy::new().from_logits(true))
+        }
+        ("BinaryCrossentropy", true) => {
+            Box::new(losses::BinaryCrossentropy::new().from_logits(true))
+        }
+        (class, false) => losses::get(class)?,
+        (class, true) => {
+            return Err(unknown(format!("'from_logits' of the loss {class} is not read")));
+        }
+    };
+    options.done(&[
+        ("reduction", json!("sum_over_batch_size")),
+        ("label_smoothing", json!(0.0)),
+        ("label_smoothing", json!(0)),
+        ("axis", json!(-1)),
+    ])?;
+    Ok(loss)
+}
+
+fn made_metric(value: &Value) -> Result<Box<dyn Metric>> {
+    let (class, options) = Options::of(value, "metric")?;
+    let metric = metrics::get(&class)?;
+    options.done(&[
+        ("threshold", json!(0.5)),
+        ("from_logits", json!(false)),
+        ("label_smoothing", json!(0)),
+        ("axis", json!(-1)),
+        ("k", json!(5)),
+    ])?;
+    Ok(metric)
+}
+
+/// The order of an optimizer's slots in a file: whether the first two are told together, variable by variable.
+struct Slots {
+    names: Vec<&'static str>,
+    paired: bool,
+    has_rate: bool,
+}
+
+/// The optimizer that a config describes.
+fn optimizer(value: &Value) -> Result<(Box<dyn Optimizer>, Slots)> {
+    let (class, mut options) = Options::of(value, "optimizer")?;
+    let rate = options
+        .number("learning_rate")?
+        .ok_or_else(|| unknown(format!("the optimizer {class} of the file has no learning rate")))?
+        as f32;
+    macro_rules! set {
+        ($optimizer:expr, $($option:ident),*) => {{
+            let mut optimizer = $optimizer;
+            $(if let Some(value) = options.number(stringify!($option))? {
+                optimizer = optimizer.$option(value);
+            })*
+            optimizer
+        }};
+    }
+    let slots =
+        |names: &[&'static str], paired| Slots { names: names.to_vec(), paired, has_rate: true };
+    let (made, slots): (Box<dyn Optimizer>, Slots) = match &*class {
+        "Adam" | "AdamW" => {
+            let amsgrad = options.flag("amsgrad")?;
+            let names: &[&str] = match amsgrad {
+                true => &["momentum", "velocity", "velocity_hat"],
+                false => &["momentum", "velocity"],
+            };
+            let made: Box<dyn Optimizer> = match &*class {
+                "Adam" => Box::new(set!(Adam::new(rate), beta_1, beta_2, epsilon).amsgrad(amsgrad)),
+                _ => {
+                    let made = set!(AdamW::new(rate), beta_1, beta_2, epsilon).amsgrad(amsgrad);
+                    match options.number("weight_decay")? {
+                        Some(decay) => Box::new(made.weight_decay(decay)),
+                        None => Box::new(made),
+                    }
+                }
+            };
+            (made, slots(names, true))
+        }
+        "SGD" => {
+            let momentum = options.options.get("momentum").and_then(Value::as_f64).unwrap_or(0.0);
+            let nesterov = options.flag("nesterov")?;
+            let made = set!(Sgd::new(rate), momentum).nesterov(nesterov);
+            let names: &[&str] = if momentum == 0.0 { &[] } else { &["momentum"] };
+            (Box::new(made), slots(names, false))
+        }
+        "RMSprop" => {
+            let momentum = options.options.get("momentum").and_then(Value::as_f64).unwrap_or(0.0);
+            let centered = options.flag("centered")?;
+            let made = set!(RmsProp::new(rate), rho, momentum, epsilon).centered(centered);
+            let mut names = vec!["velocity"];
+            names.extend((momentum > 0.0).then_some("momentum"));
+            names.extend(centered.then_some("average_gradient"));
+            (Box::new(made), slots(&names, false))
+        }
+        class => {
+            return Err(unknown(format!(
+                "the file was compiled with the optimizer {class}; Adam, AdamW, RMSprop and SGD are read"
+            )));
+        }
+    };
+    options.done(&[
+        ("use_ema", json!(false)),
+        ("ema_momentum", json!(0.99)),
+        ("gradient_accumulation_steps", json!(1)),
+    ])?;
+    Ok((made, slots))
+}
+
+/// The model and its optimizer, as a checkpoint names them.
+struct Whole<'a> {
+    model: &'a LoadedModel,
+    optimizer: &'a dyn Optimizer,
+}
+
+impl Trackable for Whole<'_> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        parts.add("model", self.model);
+        parts.add("optimizer", self.optimizer);
+    }
+}
+
+/// Gives the optimizer its count of steps, its learning rate and its slots, if the file has them.
+fn restore(model: &LoadedModel, slots: Slots, weights: &[u8], path: &Path) -> Result<()> {
+    let file = File::parse(weights, path)?;
+    let count = (0..).take_while(|at| file.get(&format!("optimizer/vars/{at}")).is_some()).count();
+    if count == 0 {
+        return Ok(());
+    }
+    let variables: Vec<String> = named_trainable(model).into_iter().map(|(name, _)| name).collect();
+    // The steps, the rate, and the slots: the paired ones of a variable after each other, then the others.
+    let mut names = vec!["optimizer/iterations".to_string()];
+    names.extend(slots.has_rate.then(|| "optimizer/learning_rate".to_string()));
+    let (paired, single) = slots.names.split_at(if slots.paired { 2 } else { 0 });
+    let slot = |slot: &str, of: &str| format!("optimizer/{slot}/model/{of}");
+    names.extend(variables.iter().flat_map(|of| paired.iter().map(move |name| slot(name, of))));
+    names.extend(single.iter().flat_map(|name| variables.iter().map(move |of| slot(name, of))));
+    // An optimizer that was never called has no slots.
+    if count != names.len() && count != 2 {
+        return Err(unknown(format!(
+            "{} holds {count} variables of the optimizer, and that of this model has {}",
+            path.display(),
+            names.len()
+        )));
+    }
+    let mut arrays = Vec::with_capacity(count);
+    for (at, name) in names.into_iter().take(count).enumerate() {
+        let Some(node) = file.get(&format!("optimizer/vars/{at}")) else { continue };
+        let (shape, dtype, bytes) = file.values(node)?;
+        // Steps are counted without a sign here.
+        let dtype = if at == 0 && dtype == "I64" { "U64" } else { dtype };
+        arrays.push(NamedArray { name: name.into(), dtype: dtype.into(), shape, bytes });
+    }
+    let optimizer = model.trainer().optimizer()?;
+    let whole = Whole { model, optimizer: &*optimizer };
+    set_with(&whole, Scope::Checkpoint, &arrays, &|_| true)
+}

@@ -1,0 +1,58 @@
+//! Weights in Keras's old HDF5 files, where each layer has a group of its name and lists its variables.
+
+use std::path::Path;
+
+use super::paths::Place;
+use crate::error::{Error, Result, message};
+use crate::hdf5::{File, Node};
+use crate::trackable::NamedArray;
+
+/// The variables below `node`, in the order in which the file lists them: that of the model's layers, in each the trainable
+/// variables before the others.
+pub(super) fn arrays<'a>(
+    file: &File<'a>,
+    node: &Node<'a>,
+    places: &[Place],
+    name: &Path,
+) -> Result<Vec<NamedArray<'a>>> {
+    let name = name.display();
+    let below = |path: &str| match node.path() {
+        "" => path.to_string(),
+        root => format!("{root}/{path}"),
+    };
+    let missing = |path: &str| {
+        Error::Data(message!(
+            "{name}: load: the file lists '{path}', and has no such object. It is damaged; take another copy."
+        ))
+    };
+    let mut found = Vec::new();
+    for layer in file.texts(node, "layer_names")?.unwrap_or_default() {
+        let group = file.get(&below(&layer)).ok_or_else(|| missing(&layer))?;
+        for weight in file.texts(group, "weight_names")?.unwrap_or_default() {
+            let path = below(&format!("{layer}/{weight}"));
+            let dataset = file.get(&path).ok_or_else(|| missing(&path))?;
+            // Without an array, which may be large, until it is known that all fit.
+            found.push((path, dataset));
+        }
+    }
+    if found.len() != places.len() {
+        return Err(Error::Checkpoint(message!(
+            "{name}: load: the file holds {} variables, and the model has {}. Make the model of the same layers in the same \
+             order.",
+            found.len(),
+            places.len()
+        )));
+    }
+    let array = |((path, dataset), place): ((String, &Node<'a>), &Place)| {
+        let (shape, dtype, bytes) = file.values(dataset)?;
+        if let Some(wanted) = place.shape.as_ref().filter(|wanted| **wanted != shape) {
+            return Err(Error::Checkpoint(message!(
+                "{name}: load: '{path}' is {shape:?} of {dtype} in the file, and '{}' {wanted:?} in the model. Make the model \
+                 of the same layers in the same order.",
+                place.name
+            )));
+        }
+        Ok(NamedArray { name: place.name.clone().into(), dtype: dtype.into(), shape, bytes })
+    };
+    found.into_iter().zip(places).map(array).collect()
+}

@@ -1,0 +1,113 @@
+//! Where Keras's files keep the variables of each layer.
+//!
+//! Source: `keras.src.saving.saving_lib`, which walks the attributes of each object: a container names its objects by their
+//! classes, `dense`, `dense_1`, and each object's variables are `vars/0`, `vars/1`, ...
+
+use std::collections::BTreeMap;
+
+use crate::trackable::snake_case;
+use crate::trackable::weights::layers::{Layer, Layers, split};
+
+/// A variable and where it is.
+pub(super) struct Place {
+    /// Here: `bidirectional/forward_lstm/lstm_cell/kernel`.
+    pub(super) name: String,
+    /// In the file: `layers/bidirectional/forward_layer/cell/vars/0`.
+    pub(super) path: String,
+    pub(super) shape: Option<Vec<usize>>,
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_string() } else { format!("{path}/{name}") }
+}
+
+/// The places of all variables of a model.
+pub(super) fn places(layers: &Layers) -> Vec<Place> {
+    // The path of each part in the file, by its path here.
+    let mut paths: BTreeMap<&str, String> = BTreeMap::new();
+    // How often a name was given in a container.
+    let mut given: BTreeMap<String, usize> = BTreeMap::new();
+    let mut all = Vec::new();
+    for layer in &layers.list {
+        if !layer.path.is_empty() {
+            let (parent, name) = split(&layer.path);
+            // A list is no part here, and a container there.
+            let (mut owner, mut inside) = (parent, String::new());
+            while !paths.contains_key(owner) {
+                let (above, list) = split(owner);
+                inside = join(list, &inside).trim_end_matches('/').to_string();
+                owner = above;
+            }
+            let base = paths[owner].clone();
+            let path = match attribute(layers, owner, layer, name) {
+                _ if !inside.is_empty() => numbered(&mut given, &join(&base, &inside), layer.kind),
+                Attribute::In(container) => {
+                    numbered(&mut given, &join(&base, container), layer.kind)
+                }
+                Attribute::Called(name) => join(&base, name),
+            };
+            paths.insert(&layer.path, path);
+        } else {
+            paths.insert("", String::new());
+        }
+        let base = join(&paths[&*layer.path], "vars");
+        for (at, (name, shape)) in layer.weights.iter().enumerate() {
+            let (name, path) = (join(&layer.path, name), join(&base, &at.to_string()));
+            all.push(Place { name, path, shape: shape.clone() });
+        }
+    }
+    all
+}
+
+/// The name of the next object of a class in a container.
+fn numbered(given: &mut BTreeMap<String, usize>, container: &str, kind: &str) -> String {
+    let name = join(container, &snake_case(kind));
+    let count = given.entry(name.clone()).or_insert(0);
+    *count += 1;
+    match *count - 1 {
+        0 => name,
+        count => format!("{name}_{count}"),
+    }
+}
+
+enum Attribute<'a> {
+    /// An object of a list.
+    In(&'static str),
+    /// An attribute of its own.
+    Called(&'a str),
+}
+
+/// What Keras calls the part `name` of the layer at `owner`.
+fn attribute<'a>(layers: &Layers, owner: &str, layer: &'a Layer, name: &'a str) -> Attribute<'a> {
+    match layers.kind(owner) {
+        "Sequential" | "Functional" => Attribute::In("layers"),
+        "StackedRNNCells" => Attribute::In("cells"),
+        "Bidirectional" if name.starts_with("backward") => Attribute::Called("backward_layer"),
+        "Bidirectional" => Attribute::Called("forward_layer"),
+        "TimeDistributed" => Attribute::Called("layer"),
+        "LSTM" | "GRU" | "SimpleRNN" | "RNN" | "ConvLSTM1D" | "ConvLSTM2D" | "ConvLSTM3D" => {
+            Attribute::Called("cell")
+        }
+        "MultiHeadAttention" => Attribute::Called(match name {
+            "query" => "query_dense",
+            "key" => "key_dense",
+            "value" => "value_dense",
+            "attention_output" => "output_dense",
+            "gate" => "_gate_dense",
+            other => other,
+        }),
+        "GroupQueryAttention" => Attribute::Called(match name {
+            "query" => "_query_dense",
+            "key" => "_key_dense",
+            "value" => "_value_dense",
+            "attention_output" => "_output_dense",
+            "gate" => "_gate_dense",
+            other => other,
+        }),
+        _ if name.chars().all(|c| c.is_ascii_digit()) => Attribute::In(""),
+        _ => {
+            let _ = layer;
+            Attribute::Called(name)
+        }
+    }
+}

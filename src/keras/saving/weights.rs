@@ -1,0 +1,173 @@
+//! A model's weights in HDF5, as Keras keeps them: `save_weights("x.weights.h5")` and `load_weights`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::paths::{Place, places};
+use crate::error::{Error, Result, message};
+use crate::hdf5::{self, File, Group};
+use crate::trackable::weights::layers::Layers;
+use crate::trackable::weights::{Arrays, LoadOptions, load};
+use crate::trackable::{NamedArray, Trackable};
+
+/// The contents of a `.weights.h5` file with the variables of `model`, as Keras's `save_weights` writes it: a model of the same
+/// layers loads it in Keras.
+///
+/// # Errors
+/// As [`Trackable::named_arrays_async`]; [`Error::Checkpoint`] if two layers would have one place in the file.
+pub async fn weights_to_h5_async(model: &impl Trackable) -> Result<Vec<u8>> {
+    let arrays = model.named_arrays_async().await?;
+    to_h5(&Layers::of(model), &arrays)
+}
+
+/// Sets the variables of `model` to those in the contents of a `.weights.h5` file of Keras, or of a whole model in Keras's
+/// old HDF5 format. The model needs the same layers in the same order; their names are free.
+///
+/// # Errors
+/// [`Error::Data`] if the contents are damaged; [`Error::Checkpoint`] if they are another model's; after an error the variables
+/// are as they were.
+pub fn weights_from_h5(model: &impl Trackable, bytes: &[u8]) -> Result<()> {
+    from_h5(model, bytes, Path::new("the contents"))
+}
+
+/// Writes the variables of `model` as the `.weights.h5` file at `path`, which Keras's `load_weights` reads into a model of the
+/// same layers. Blocks.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Trackable, keras::{Sequential, layers::Dense, saving}};
+/// let model = Sequential::new().add(Dense::new(3));
+/// model.build([1, 2])?;
+/// let path = std::env::temp_dir().join(format!("wgrad-doc-{}.weights.h5", std::process::id()));
+/// saving::save_weights(&model, &path)?;
+/// saving::load_weights(&model, &path)?;
+/// # std::fs::remove_file(path).expect("it was written");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`weights_to_h5_async`]; [`Error::Io`] if the file cannot be written.
+#[cfg(not(target_family = "wasm"))]
+pub fn save_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()> {
+    use std::io::Write;
+    let (path, bytes) = (path.as_ref(), pollster::block_on(weights_to_h5_async(model))?);
+    let written = crate::files::replace_durably(path, |file| file.write_all(&bytes));
+    written.map_err(|error| Error::io(path, error))
+}
+
+/// Sets the variables of `model` to those in a file of Keras at `path`: `.weights.h5`, or a whole model in the old HDF5 format.
+/// The model needs the same layers in the same order; their names are free.
+///
+/// # Errors
+/// [`Error::Io`] if the file cannot be read; else as [`weights_from_h5`].
+#[cfg(not(target_family = "wasm"))]
+pub fn load_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    let bytes = crate::files::read(path).map_err(|error| Error::io(path, error))?;
+    crate::trackable::weights::in_file(path, from_h5(model, &bytes, path))
+}
+
+pub(super) fn to_h5(layers: &Layers, arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
+    let places = places(layers);
+    let of_name: BTreeMap<&str, &Place> =
+        places.iter().map(|place| (&*place.name, place)).collect();
+    let mut root = Group::default();
+    for array in arrays {
+        let place = of_name.get(&*array.name).ok_or_else(|| {
+            Error::Checkpoint(message!(
+                "save: '{}' is no variable of a layer, and Keras's files have no place for it.",
+                array.name
+            ))
+        })?;
+        root.add(&place.path, &array.dtype, &array.shape, &array.bytes);
+    }
+    hdf5::write(&root)
+}
+
+pub(super) fn from_h5(model: &dyn Trackable, bytes: &[u8], name: &Path) -> Result<()> {
+    let file = File::parse(bytes, name)?;
+    let places = places(&Layers::of(model));
+    let found = match file.get("model_weights").or_else(|| file.get("")) {
+        Some(node) if file.texts(node, "layer_names")?.is_some() => {
+            super::legacy::arrays(&file, node, &places, name)?
+        }
+        _ => arrays(&file, &places, model.kind(), name)?,
+    };
+    load(model, &Arrays::of(found), &LoadOptions::new())
+}
+
+/// The variables in a file of Keras 3.
+fn arrays<'a>(
+    file: &File<'a>,
+    places: &[Place],
+    kind: &str,
+    name: &Path,
+) -> Result<Vec<NamedArray<'a>>> {
+    let name = name.display();
+    let mut of_path: BTreeMap<&str, &Place> =
+        places.iter().map(|place| (&*place.path, place)).collect();
+    let mut found = Vec::new();
+    for node in file.datasets() {
+        let path = node.path();
+        // The optimizer, the metrics, and a layer's generators of random numbers.
+        let own = path.starts_with("vars/") || path.starts_with("layers/");
+        let generator = path.split('/').any(|part| part == "seed_generator");
+        let Some(place) = of_path.remove(path) else {
+            let attribute = !own
+                && places
+                    .iter()
+                    .any(|place| place.path.split('/').next() == path.split('/').next());
+            if (own || attribute) && !generator {
+                let (shape, dtype, _) = file.values(node)?;
+                return Err(Error::Checkpoint(message!(
+                    "{name}: load: the file holds '{path}' {shape:?} of {dtype}, and the {kind} has no such variable; it has \
+                     {}. Make the model of the same layers in the same order.",
+                    shown(places)
+                )));
+            }
+            continue;
+        };
+        let (shape, dtype, bytes) = file.values(node)?;
+        if let Some(wanted) = place.shape.as_ref().filter(|wanted| **wanted != shape) {
+            return Err(Error::Checkpoint(message!(
+                "{name}: load: '{path}' is {shape:?} of {dtype} in the file, and '{}' {wanted:?} in the model. Make the model \
+                 of the same layers in the same order.",
+                place.name
+            )));
+        }
+        found.push(NamedArray {
+            name: place.name.clone().into(),
+            dtype: dtype.into(),
+            shape,
+            bytes,
+        });
+    }
+    if let Some(place) = of_path.values().next() {
+        let held: Vec<&str> = file.datasets().map(|node| node.path()).take(6).collect();
+        let shape = place.shape.as_ref().map_or(String::new(), |shape| format!(" {shape:?}"));
+        return Err(Error::Checkpoint(message!(
+            "{name}: load: the file lacks '{}' for '{}'{shape}; it holds {}. Make the model of the same layers in the same \
+             order.",
+            place.path,
+            place.name,
+            if held.is_empty() {
+                "nothing".to_string()
+            } else {
+                format!("'{}', ..", held.join("', '"))
+            }
+        )));
+    }
+    Ok(found)
+}
+
+/// A few places for a message.
+fn shown(places: &[Place]) -> String {
+    let paths: Vec<String> =
+        places.iter().take(6).map(|place| format!("'{}'", place.path)).collect();
+    match places.len() {
+        0 => "nothing".to_string(),
+        1..=6 => paths.join(", "),
+        count => format!("{} and {} more", paths.join(", "), count - 6),
+    }
+}

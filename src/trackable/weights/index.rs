@@ -1,0 +1,60 @@
+//! The index of several safetensors files: which file has which tensor.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::safetensors::SafetensorsFile;
+use crate::error::{Error, Result, message};
+
+impl SafetensorsFile {
+    /// Reads several files of which the contents of an index say what is where; `read` gives the contents of the file of a name.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the index or a file is damaged, or a file lacks what it should have; the errors of `read`.
+    pub fn from_index(index: &[u8], mut read: impl FnMut(&str) -> Result<Vec<u8>>) -> Result<Self> {
+        self::read(index, Path::new("the index"), &mut |file| {
+            SafetensorsFile::from_bytes(read(file)?)
+        })
+    }
+}
+
+/// The files that the index `text` names, opened by `open`, as one.
+pub(super) fn read(
+    text: &[u8],
+    path: &Path,
+    open: &mut dyn FnMut(&str) -> Result<SafetensorsFile>,
+) -> Result<SafetensorsFile> {
+    let shown = path.display();
+    let wrong = |what: &str| {
+        Error::Data(message!(
+            "{shown}: load: {what}. It is damaged or no index of safetensors files; take another copy."
+        ))
+    };
+    let index: Value = serde_json::from_slice(text)
+        .map_err(|error| wrong(&format!("it is no JSON that can be read: {error}")))?;
+    let map = index.get("weight_map").and_then(Value::as_object);
+    let map = map.ok_or_else(|| wrong("it has no 'weight_map' of names and files"))?;
+    let mut of_file: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, file) in map {
+        let file =
+            file.as_str().ok_or_else(|| wrong(&format!("the file of '{name}' is no text")))?;
+        // The files lie beside the index, and nowhere else.
+        let elsewhere = file.contains(['/', '\\', ':', '\0']);
+        if elsewhere || matches!(file, "" | "." | "..") {
+            return Err(wrong(&format!(
+                "the file of '{name}' is {file:?}, which is no plain file name"
+            )));
+        }
+        of_file.entry(file).or_default().push(name.clone());
+    }
+    let mut metadata = BTreeMap::new();
+    for (key, value) in index.get("metadata").and_then(Value::as_object).into_iter().flatten() {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        metadata.insert(key.clone(), text);
+    }
+    let parts = of_file.into_iter().map(|(file, names)| Ok((open(file)?, names)));
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    SafetensorsFile::joined(path.to_path_buf(), parts, metadata)
+}

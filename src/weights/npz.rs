@@ -1,0 +1,68 @@
+//! A model's weights as an archive of NumPy's.
+
+use crate::data::npy::{NpyArray, parse_npz, write_npz};
+use crate::error::Result;
+use crate::trackable::Trackable;
+use crate::trackable::weights::{Arrays, LoadOptions, load};
+
+/// The variables of `model` as the contents of a `.npz` file, by their names. `numpy.load` reads it.
+///
+/// # Errors
+/// As [`Trackable::named_arrays_async`]; [`Error::Data`](crate::Error::Data) if it would have more than 4 GiB.
+pub async fn weights_to_npz_async(model: &impl Trackable) -> Result<Vec<u8>> {
+    let arrays = model.named_arrays_async().await?;
+    let named =
+        |array: &crate::NamedArray<'_>| Ok((array.name.to_string(), NpyArray::from_named(array)?));
+    write_npz(arrays.iter().map(named).collect::<Result<Vec<_>>>()?, false)
+}
+
+/// Sets the variables of `model` to the arrays of their names in the contents of a `.npz` file.
+///
+/// # Errors
+/// As [`parse_npz`] and [`Trackable::load_safetensors_with`].
+pub fn weights_from_npz(model: &impl Trackable, bytes: &[u8], options: LoadOptions) -> Result<()> {
+    let arrays = parse_npz(bytes, "the contents")?;
+    let arrays = arrays.iter().map(|(name, array)| array.to_named(name));
+    load(model, &Arrays::of(arrays), &options)
+}
+
+/// Writes the variables of `model` as the `.npz` file at `path`, by their names (`numpy.savez`). Blocks.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Trackable, keras::{Sequential, layers::Dense}, weights::{self, LoadOptions}};
+/// let model = Sequential::new().add(Dense::new(3));
+/// model.build([1, 2])?;
+/// let path = std::env::temp_dir().join(format!("wgrad-weights-{}.npz", std::process::id()));
+/// weights::save_npz(&model, &path)?;
+/// weights::load_npz(&model, &path, LoadOptions::new())?;
+/// # std::fs::remove_file(&path).expect("it was written");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`weights_to_npz_async`]; [`Error::Io`](crate::Error::Io) if the file cannot be written.
+#[cfg(not(target_family = "wasm"))]
+pub fn save_npz(model: &impl Trackable, path: impl AsRef<std::path::Path>) -> Result<()> {
+    use std::io::Write;
+    let (path, bytes) = (path.as_ref(), pollster::block_on(weights_to_npz_async(model))?);
+    let written = crate::files::replace_durably(path, |file| file.write_all(&bytes));
+    written.map_err(|error| crate::Error::io(path, error))
+}
+
+/// Sets the variables of `model` to the arrays of their names in the `.npz` file at `path`.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) if the file cannot be read; else as [`weights_from_npz`].
+#[cfg(not(target_family = "wasm"))]
+pub fn load_npz(
+    model: &impl Trackable,
+    path: impl AsRef<std::path::Path>,
+    options: LoadOptions,
+) -> Result<()> {
+    let path = path.as_ref();
+    let arrays = crate::data::npy::load_npz(path)?;
+    let arrays = arrays.iter().map(|(name, array)| array.to_named(name));
+    crate::trackable::weights::in_file(path, load(model, &Arrays::of(arrays), &options))
+}

@@ -1,0 +1,92 @@
+"""Writes what tests/keras_files.rs reads: small models of Keras 3 as its own files, each with inputs and outputs.
+
+Run with a Python that has TensorFlow: `python make.py`.
+"""
+
+import pathlib
+
+import keras
+import numpy as np
+from keras import layers as L
+
+HERE = pathlib.Path(__file__).parent
+
+
+def shaken(model, generator):
+    """Weights that are no zeros and ones; moving variances stay positive."""
+    for variable in model.variables:
+        if "seed" not in variable.path:
+            value = generator.normal(size=variable.shape).astype("float32") * 0.5
+            variable.assign(np.abs(value) + 0.5 if "variance" in variable.path else value)
+    return model
+
+
+def numbers(generator, tensor, classes):
+    shape = [2, *tensor.shape[1:]]
+    if tensor.dtype == "int32":
+        return generator.integers(0, classes, shape, dtype="int32")
+    return generator.normal(size=shape).astype("float32")
+
+
+def main():
+    keras.utils.set_random_seed(16)
+    generator = np.random.default_rng(16)
+    models = {}
+    models["cnn"] = keras.Sequential(
+        [
+            keras.Input((8, 8, 1)),
+            L.Conv2D(3, 3, activation="relu"),
+            L.BatchNormalization(),
+            L.MaxPooling2D(),
+            L.Dropout(0.25),
+            L.SeparableConv2D(2, 2),
+            L.DepthwiseConv2D(2),
+            L.Flatten(),
+            L.Dense(4),
+        ]
+    )
+    models["sequence"] = keras.Sequential(
+        [
+            keras.Input((6,), dtype="int32"),
+            L.Embedding(20, 5),
+            L.LSTM(4, return_sequences=True),
+            L.TimeDistributed(L.Dense(3)),
+            L.Bidirectional(L.GRU(3, return_sequences=True)),
+            L.SimpleRNN(3),
+            L.PReLU(),
+            L.GroupNormalization(3),
+            L.Dense(2, activation="softmax"),
+        ]
+    )
+    x = keras.Input((5, 8))
+    y = L.MultiHeadAttention(2, 4)(x, x)
+    y = L.LayerNormalization()(L.Add()([x, y]))
+    models["attention"] = keras.Model(x, L.Dense(3)(L.GlobalAveragePooling1D()(y)))
+    a, b = keras.Input((4,), name="a"), keras.Input((3,), name="b")
+    inner = keras.Sequential([L.Dense(3, activation="tanh"), L.Dense(3)], name="inner")
+    shared = L.Dense(5, activation="relu")
+    z = L.Concatenate()([shared(a), inner(L.Dense(5)(b)), shared(L.Dense(4)(b))])
+    models["two_inputs"] = keras.Model([a, b], L.Dense(2, name="out")(z))
+    models["nested"] = keras.Sequential(
+        [keras.Input((4,)), L.Dense(4), keras.Sequential([L.Dense(3, activation="tanh"), L.Dense(3)]), L.Dense(2)]
+    )
+    for name, model in models.items():
+        shaken(model, generator)
+        inputs = [numbers(generator, tensor, 20) for tensor in model.inputs]
+        outputs = model(inputs if len(inputs) > 1 else inputs[0])
+        model.save(HERE / f"{name}.keras")
+        np.savez(HERE / f"{name}.npz", **{f"x{at}": x for at, x in enumerate(inputs)}, y=np.asarray(outputs))
+    models["nested"].save_weights(HERE / "nested.weights.h5")
+    models["nested"].save(HERE / "nested_legacy.h5")
+
+    trained = keras.Sequential([keras.Input((3,)), L.Dense(5, activation="tanh"), L.Dense(1)])
+    trained.compile(keras.optimizers.Adam(0.01, beta_1=0.8), loss="mse", metrics=["mae"])
+    x = generator.normal(size=(8, 3)).astype("float32")
+    y = x[:, :1] * 2 - 1
+    trained.fit(x, y, batch_size=8, epochs=5, shuffle=False, verbose=0)
+    trained.save(HERE / "trained.keras")
+    losses = [trained.fit(x, y, batch_size=8, epochs=1, shuffle=False, verbose=0).history["loss"][0] for _ in range(4)]
+    np.savez(HERE / "trained.npz", x0=x, y=y, losses=np.array(losses, "float32"))
+
+
+main()

@@ -1,0 +1,195 @@
+//! Keras's own files: what Keras wrote gives its outputs here. `tests/data/keras_files/make.py` made them; what is written here
+//! Keras judges in `tests/judge_keras_files.rs`.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/folder.rs"]
+mod folder;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use folder::Folder;
+use wgrad::data::npy::{self, NpyArray};
+use wgrad::keras::layers::{Activate, Dense};
+use wgrad::keras::saving::{self, LoadModelOptions, LoadedModel};
+use wgrad::keras::{Activation, FitOptions, INFERENCE, Layer, Model, Sequential};
+use wgrad::{Error, Tensor, Trackable};
+
+fn data(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/keras_files").join(name)
+}
+
+fn io(name: &str) -> (Vec<Tensor>, Tensor) {
+    let arrays = npy::load_npz(data(&format!("{name}.npz"))).unwrap();
+    let inputs = (0..).map_while(|at| arrays.get(&format!("x{at}")));
+    (inputs.map(|x| x.to_tensor().unwrap()).collect(), arrays["y"].to_tensor().unwrap())
+}
+
+fn call(model: &LoadedModel, inputs: &[Tensor]) -> Tensor {
+    match model {
+        LoadedModel::Sequential(model) => model.call(&inputs[0], INFERENCE).unwrap(),
+        LoadedModel::Functional(model) => {
+            Layer::<[Tensor], Vec<Tensor>>::call(model, inputs, INFERENCE).unwrap().remove(0)
+        }
+        _ => panic!("another kind of model"),
+    }
+}
+
+/// Keras sums in another order; the numbers are about 1 and the sums short.
+#[track_caller]
+fn close(got: &Tensor, want: &Tensor, name: &str) {
+    assert_eq!(got.shape(), want.shape(), "{name}");
+    let (got, want) = (got.to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap());
+    for (at, (got, want)) in got.iter().zip(&want).enumerate() {
+        assert!(
+            (got - want).abs() <= 2e-5 * (1.0 + want.abs()),
+            "{name} {at}: {got}, Keras's {want}"
+        );
+    }
+}
+
+const MODELS: [&str; 5] = ["cnn", "sequence", "attention", "two_inputs", "nested"];
+
+#[test]
+fn models_of_keras_compute_what_they_did() {
+    for name in MODELS {
+        let model = saving::load_model(data(&format!("{name}.keras"))).unwrap();
+        let (inputs, y) = io(name);
+        close(&call(&model, &inputs), &y, name);
+    }
+}
+
+#[test]
+fn what_is_saved_is_loaded_again() {
+    let folder = Folder::new("keras-files");
+    for name in MODELS {
+        let model = saving::load_model(data(&format!("{name}.keras"))).unwrap();
+        let (path, weights) =
+            (folder.path(&format!("{name}.keras")), folder.path(&format!("{name}.weights.h5")));
+        match &model {
+            LoadedModel::Sequential(model) => model.save(&path).unwrap(),
+            LoadedModel::Functional(model) => model.save(&path).unwrap(),
+            _ => panic!("another kind of model"),
+        }
+        saving::save_weights(&model, &weights).unwrap();
+        let again = saving::load_model(&path).unwrap();
+        assert_eq!(again.get_weights().unwrap(), model.get_weights().unwrap(), "{name}");
+        let zeros: Vec<_> = model.get_weights().unwrap().iter().map(|w| w * 0.0).collect();
+        again.set_weights(&zeros).unwrap();
+        saving::load_weights(&again, &weights).unwrap();
+        assert_eq!(again.get_weights().unwrap(), model.get_weights().unwrap(), "{name}");
+    }
+}
+
+fn nested() -> Sequential {
+    // A layer without weights more, and another name, change no place in the file.
+    let inner = Sequential::new()
+        .add_named("free_name", Dense::new(3))
+        .add(Activate::new(Activation::Tanh))
+        .add(Dense::new(3));
+    Sequential::new().add(Dense::new(4)).add(inner).add(Dense::new(2))
+}
+
+#[test]
+fn weights_alone_go_into_a_model_of_the_same_layers() {
+    let (inputs, y) = io("nested");
+    for file in ["nested.weights.h5", "nested_legacy.h5"] {
+        // Before the first input, and after it.
+        let model = nested();
+        saving::load_weights(&model, data(file)).unwrap();
+        close(&model.call(&inputs[0], INFERENCE).unwrap(), &y, file);
+        let model = nested();
+        model.build([2, 4]).unwrap();
+        saving::load_weights(&model, data(file)).unwrap();
+        close(&model.call(&inputs[0], INFERENCE).unwrap(), &y, file);
+    }
+    let old = saving::load_model(data("nested_legacy.h5")).unwrap();
+    close(&call(&old, &inputs), &y, "legacy");
+}
+
+#[test]
+fn a_compiled_model_trains_on_as_in_keras() {
+    let arrays = npy::load_npz(data("trained.npz")).unwrap();
+    let array = |name: &str| arrays[name].clone().into_array::<f32>().unwrap();
+    let model = saving::load_model(data("trained.keras")).unwrap().sequential().unwrap();
+    let optimizer = model.trainer().optimizer().unwrap();
+    assert_eq!(optimizer.iterations(), 5);
+    for want in array("losses") {
+        let options = FitOptions::new().batch_size(8).shuffle(false);
+        let history = model.fit((&array("x0"), &array("y")), options).unwrap();
+        let got = history.get("loss").unwrap()[0];
+        // Adam divides by roots; measured: 1e-6.
+        assert!((got as f32 - want).abs() <= 1e-5 * want, "{got} and Keras's {want}");
+        assert!(history.get("mae").is_some());
+    }
+    let plain = LoadModelOptions::new().compile(false);
+    let model =
+        saving::load_model_with(data("trained.keras"), plain).unwrap().sequential().unwrap();
+    assert!(model.trainer().optimizer().is_err());
+}
+
+#[test]
+fn what_does_not_fit_is_told() {
+    let told = |model: &Sequential| {
+        let before = model.get_weights().unwrap();
+        let error = saving::load_weights(model, data("nested.weights.h5")).unwrap_err();
+        assert!(matches!(error, Error::Checkpoint(_)), "{error}");
+        assert_eq!(model.get_weights().unwrap(), before);
+        error.to_string()
+    };
+    let inner = || Sequential::new().add(Dense::new(3)).add(Dense::new(3));
+    let wide = Sequential::new().add(Dense::new(5)).add(inner()).add(Dense::new(2));
+    wide.build([1, 4]).unwrap();
+    let text = told(&wide);
+    assert!(
+        text.contains("nested.weights.h5: load: 'layers/dense/vars/0' is [4, 4] of F32"),
+        "{text}"
+    );
+    assert!(text.contains("'dense/kernel' [4, 5] in the model"), "{text}");
+    let short = Sequential::new().add(Dense::new(4)).add(inner());
+    short.build([1, 4]).unwrap();
+    assert!(told(&short).contains("the file holds 'layers/dense_1/vars/0' [3, 2] of F32"));
+    let long =
+        Sequential::new().add(Dense::new(4)).add(inner()).add(Dense::new(2)).add(Dense::new(1));
+    long.build([1, 4]).unwrap();
+    assert!(
+        told(&long).contains("the file lacks 'layers/dense_2/vars/0' for 'dense_2/kernel' [2, 1]")
+    );
+}
+
+#[test]
+fn tensors_and_weights_are_arrays_of_numpy() {
+    let folder = Folder::new("weights-npz");
+    let model = nested();
+    model.build([1, 4]).unwrap();
+    let path = folder.path("w.npz");
+    wgrad::weights::save_npz(&model, &path).unwrap();
+    let arrays: BTreeMap<String, NpyArray> = npy::load_npz(&path).unwrap();
+    assert_eq!(arrays["dense/kernel"].shape(), [4, 4]);
+    assert_eq!(arrays.len(), 8);
+    let other = nested();
+    let options = wgrad::weights::LoadOptions::new;
+    wgrad::weights::load_npz(&other, &path, options()).unwrap();
+    other.build([1, 4]).unwrap();
+    assert_eq!(other.get_weights().unwrap(), model.get_weights().unwrap());
+    let fewer = Sequential::new().add(Dense::new(4));
+    let error = wgrad::weights::load_npz(&fewer, &path, options()).unwrap_err().to_string();
+    assert!(error.contains("w.npz: load: the weights hold 'dense_1/bias' [2]"), "{error}");
+    for x in [
+        wgrad::constant([[1.5f32, -2.0]]).unwrap(),
+        wgrad::constant([1i32, -2]).unwrap(),
+        wgrad::constant([1u8, 255]).unwrap(),
+        wgrad::constant([7u32]).unwrap(),
+        wgrad::constant([true, false]).unwrap(),
+        wgrad::constant(0.5f32).unwrap(),
+    ] {
+        npy::save_tensor(folder.path("x.npy"), &x).unwrap();
+        let back = npy::load_tensor(folder.path("x.npy")).unwrap();
+        assert_eq!((back.dtype(), back.shape()), (x.dtype(), x.shape()));
+        assert_eq!(back.to_string(), x.to_string());
+    }
+    npy::save(folder.path("x.npy"), ndarray::array![1i64 << 40]).unwrap();
+    let error = npy::load_tensor(folder.path("x.npy")).unwrap_err().to_string();
+    assert!(error.contains("x.npy: ") && error.contains("no 1099511627776"), "{error}");
+}
