@@ -6,13 +6,14 @@ use super::codec::{Reader, Writer};
 use super::item::Item;
 use super::node::{BoxStream, Node, Pass};
 use crate::error::{Error, Result, message};
+use crate::trackable::{HostState, Parts, Trackable};
 
 /// What the bytes of a saved iterator begin with.
 const MAGIC: &[u8; 8] = b"wgradit1";
 
 /// The elements of one pass. It ends at `None`; an `Err` is the error of one element, and the pass may go on after it.
 ///
-/// A reference iterates as well, so that a checkpoint may hold the iterator while a loop runs through it:
+/// A reference iterates as well, so that a `train::Checkpoint` may hold the iterator while a loop runs through it:
 /// `for batch in &batches`. Dropping it stops its threads.
 pub struct DatasetIter<T: Item> {
     /// What another pass begins with, if a state is restored.
@@ -203,6 +204,27 @@ impl<T: Item> std::fmt::Debug for DatasetIter<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ended = self.inner.try_lock().is_ok_and(|inner| inner.ended);
         write!(f, "DatasetIter({})", if ended { "ended" } else { "under way" })
+    }
+}
+
+/// A checkpoint goes on where the iterator stood.
+impl<T: Item> Trackable for DatasetIter<T> {
+    fn track(&self, parts: &mut Parts<'_>) {
+        parts.state_here(self);
+    }
+}
+
+impl<T: Item> HostState for DatasetIter<T> {
+    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
+        ("U8", None)
+    }
+
+    fn get(&self) -> Result<Vec<u8>> {
+        self.save().map(|state| state.0)
+    }
+
+    fn set(&self, bytes: &[u8]) -> Result<()> {
+        self.restore(&IteratorState::from_bytes(bytes))
     }
 }
 

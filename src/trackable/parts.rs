@@ -156,7 +156,7 @@ impl<'a> Parts<'a> {
         self.state(name, &Later(make));
     }
 
-    pub(super) fn state_here(&mut self, state: &dyn HostState) {
+    pub(crate) fn state_here(&mut self, state: &dyn HostState) {
         (self.visit)(&self.path, Leaf::State(state));
     }
 

@@ -22,6 +22,8 @@ use source::Source;
 pub use status::RestoreStatus;
 
 use super::bundle::{BundleReader, BundleWriter};
+#[cfg(not(target_family = "wasm"))]
+use super::state_file::{CheckpointState, update_checkpoint_state};
 use crate::error::{Error, Result, message};
 use crate::random;
 use crate::runtime::Device;
@@ -200,10 +202,24 @@ impl<'a> Checkpoint<'a> {
         self.save_counter.store(number, Ordering::Relaxed);
         let save = || {
             let prefix = path::numbered(prefix.as_ref(), number)?;
-            let snapshot = Snapshot::of(&self.root(true))?;
-            snapshot.write(&prefix)
+            Snapshot::of(&self.root(true))?.write(&prefix).and_then(name_as_newest)
         };
         save().inspect_err(|_| self.save_counter.store(number - 1, Ordering::Relaxed))
+    }
+
+    /// As [`Checkpoint::write`], and makes it the newest checkpoint of the folder.
+    pub(crate) fn write_newest(&self, prefix: &std::path::Path) -> Result<PathBuf> {
+        self.write(prefix).and_then(name_as_newest)
+    }
+
+    /// As [`Checkpoint::snapshot`], with the count of saves, which is then `count`.
+    pub(super) fn counted_snapshot(&self, count: u64) -> Result<Snapshot> {
+        self.set_save_counter(count);
+        Snapshot::of(&self.root(true))
+    }
+
+    pub(super) fn set_save_counter(&self, count: u64) {
+        self.save_counter.store(count, Ordering::Relaxed);
     }
 
     /// Writes the files `PREFIX.index` and `PREFIX.data-00000-of-00001`, and returns the prefix. No number is counted, and no
@@ -250,6 +266,18 @@ impl<'a> Checkpoint<'a> {
         };
         open().map_err(named)
     }
+}
+
+/// Lets the file `checkpoint` name what lies at `path`.
+#[cfg(not(target_family = "wasm"))]
+fn name_as_newest(path: PathBuf) -> Result<PathBuf> {
+    let state = CheckpointState {
+        model_checkpoint_path: path.clone(),
+        all_model_checkpoint_paths: vec![path.clone()],
+        ..CheckpointState::default()
+    };
+    update_checkpoint_state(crate::files::folder_of(&path), &state)?;
+    Ok(path)
 }
 
 /// One file in the safetensors format, whose names are wgrad's alone: `model/dense/kernel`, and for what an optimizer keeps its

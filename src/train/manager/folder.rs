@@ -1,0 +1,161 @@
+//! A manager's folder: the state file with the list of its checkpoints, and the numbers by which they are the best.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::policy::{Active, Kept, Rules};
+use crate::error::{Error, Result, message};
+use crate::files;
+use crate::train::bundle;
+use crate::train::state_file::{CheckpointState, get_checkpoint_state, update_checkpoint_state};
+
+/// The file of the numbers, beside TensorFlow's state file, which has no place for them.
+const METRICS: &str = "checkpoint_metrics";
+
+/// TensorFlow's state file.
+const STATE: &str = "checkpoint";
+
+/// What the folder's files say, in memory.
+pub(super) struct Folder {
+    pub(super) directory: PathBuf,
+    pub(super) active: Active,
+    pub(super) latest: Option<PathBuf>,
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> f64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0.0, |since| since.as_secs_f64())
+}
+
+impl Folder {
+    /// What earlier managers have left in `directory`.
+    pub(super) fn open(directory: &Path) -> Result<Self> {
+        let (directory, now) = (directory.to_path_buf(), now());
+        let Some(state) = get_checkpoint_state(&directory)? else {
+            return Ok(Folder { directory, active: Active::new(now), latest: None });
+        };
+        let latest = state.model_checkpoint_path;
+        let last_preserved = state.last_preserved_timestamp.unwrap_or(0.0);
+        let mut timestamps = state.all_model_checkpoint_timestamps.into_iter();
+        let metrics = read_metrics(&directory)?;
+        let kept = state.all_model_checkpoint_paths.into_iter().map(|path| Kept {
+            timestamp: timestamps.next().unwrap_or(last_preserved),
+            metric: metrics.iter().find(|(name, _)| *name == file_name(&path)).map(|(_, m)| *m),
+            path,
+        });
+        // A process that was killed while it deleted one has left its name.
+        let there = |kept: &Kept| kept.path == latest || bundle::index_path(&kept.path).exists();
+        let active = Active::recovered(kept.filter(there).collect(), last_preserved, now);
+        Ok(Folder { directory, active, latest: Some(latest) })
+    }
+
+    /// Names the newest checkpoint, which lies there whole, and then deletes those that are too many. If it cannot be named, all
+    /// is as it was.
+    pub(super) fn record(&mut self, path: &Path, metric: Option<f64>, rules: &Rules) -> Result<()> {
+        let before = (self.active.clone(), self.latest.clone());
+        self.active.add(path, now(), metric);
+        self.latest = Some(path.to_path_buf());
+        // The state names the new one before an old one goes, and all old ones until they are gone.
+        if let Err(error) = self.write() {
+            (self.active, self.latest) = before;
+            if self.active.kept.iter().all(|kept| kept.path != path) {
+                // Nothing names it, and the disk may be full.
+                let _ = bundle::remove(path);
+            }
+            return Err(error);
+        }
+        let mut remaining = self.active.clone();
+        let surplus = remaining.sweep(rules);
+        let changed = remaining.kept.len() != self.active.kept.len();
+        for kept in surplus {
+            if let Err(error) = bundle::remove(&kept.path) {
+                log::warn!("CheckpointManager: an old checkpoint stays: {error}");
+                remaining.kept.insert(0, kept);
+            }
+        }
+        self.active = remaining;
+        if changed { self.write() } else { Ok(()) }
+    }
+
+    /// Deletes all checkpoints, and the folder if nothing else lies there.
+    pub(super) fn clear(&mut self) -> Result<()> {
+        // First of all nobody is to be led to them.
+        for name in [STATE, METRICS] {
+            let path = self.directory.join(name);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io(&path, error));
+                }
+                _ => {}
+            }
+        }
+        self.latest = None;
+        for kept in std::mem::take(&mut self.active.kept) {
+            bundle::remove(&kept.path)?;
+        }
+        // What others have put there stays.
+        let _ = fs::remove_dir(&self.directory);
+        Ok(())
+    }
+
+    fn write(&self) -> Result<()> {
+        let Some(latest) = &self.latest else { return Ok(()) };
+        let kept = &self.active.kept;
+        if kept.iter().any(|kept| kept.metric.is_some()) {
+            write_metrics(&self.directory, kept)?;
+        }
+        update_checkpoint_state(
+            &self.directory,
+            &CheckpointState {
+                model_checkpoint_path: latest.clone(),
+                all_model_checkpoint_paths: kept.iter().map(|kept| kept.path.clone()).collect(),
+                all_model_checkpoint_timestamps: kept.iter().map(|kept| kept.timestamp).collect(),
+                last_preserved_timestamp: Some(self.active.last_preserved),
+            },
+        )
+    }
+}
+
+/// The last part of a checkpoint's path.
+pub(super) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The numbers by the names of checkpoints.
+fn read_metrics(directory: &Path) -> Result<Vec<(String, f64)>> {
+    let path = directory.join(METRICS);
+    let text = match files::read(&path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io(&path, error)),
+    };
+    let number = |(at, line): (usize, &str)| {
+        let found = line.rsplit_once('\t');
+        let found = found.and_then(|(name, number)| Some((name.to_string(), number.parse().ok()?)));
+        found.ok_or_else(|| {
+            Error::Data(message!(
+                "{}: line {} is {line:?}, and no name with a number behind a tab. The file is damaged; delete it, and all \
+                 checkpoints that it names count as the worst.",
+                path.display(),
+                at + 1
+            ))
+        })
+    };
+    text.lines().enumerate().map(number).collect()
+}
+
+fn write_metrics(directory: &Path, kept: &[Kept]) -> Result<()> {
+    let path = directory.join(METRICS);
+    let lines = kept.iter().filter_map(|kept| {
+        kept.metric.map(|metric| format!("{}\t{metric:?}\n", file_name(&kept.path)))
+    });
+    let text: String = lines.collect();
+    let write = |file: &mut fs::File| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    files::replace(&path, write).map_err(|error| Error::io(&path, error))
+}
