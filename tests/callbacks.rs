@@ -17,7 +17,7 @@ use wgrad::keras::{
     CompileOptions, Context, EvaluateOptions, FitOptions, Initializer, Layer, Logs, Model,
     PredictOptions, Sequential, StepLogs, Trainer, Verbose,
 };
-use wgrad::train::Checkpoint;
+use wgrad::train::{Checkpoint, latest_checkpoint};
 use wgrad::{Result, Tensor, Trackable, Variable};
 
 /// A model whose loss is what a script says, epoch by epoch; its one weight counts the epochs.
@@ -357,6 +357,7 @@ fn checkpoints_have_the_weights_of_their_epoch() {
         ["all-01-3.0.safetensors", "all-02-1.0.safetensors", "all-03-2.0.safetensors", "sub"]
     );
     assert_eq!(best.saved().unwrap(), folder.join("sub/best"));
+    assert_eq!(latest_checkpoint(folder.join("sub")).unwrap(), Some(folder.join("sub/best")));
     model.load_weights(folder.join("all-01-3.0.safetensors")).unwrap();
     assert_eq!(model.epochs(), 1.0);
     // The whole checkpoint has the optimizer, too.
@@ -373,6 +374,29 @@ fn checkpoints_have_the_weights_of_their_epoch() {
         .initial_value_threshold(0.5);
     Scripted::new(&[3.0, 1.0]).fit(FitOptions::new().callback(none)).unwrap();
     assert!(!later.exists());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn weights_alone_are_a_checkpoint_of_the_model() {
+    let folder = folder("weights");
+    let (model, x, y) = small();
+    let weights = ModelCheckpoint::new(folder.join("weights")).save_weights_only(true);
+    model.fit((&x, &y), FitOptions::new().callback(weights)).unwrap();
+    let trained = model.get_weights().unwrap();
+    let (other, ..) = small();
+    // Before its first call.
+    let checkpoint = Checkpoint::new().with("model", &other);
+    checkpoint.read(folder.join("weights")).unwrap().expect_partial();
+    other.build([1, 2]).unwrap();
+    assert_eq!(other.get_weights().unwrap(), trained);
+    let whole = ModelCheckpoint::new(folder.join("whole.safetensors"));
+    let error = model.fit((&x, &y), FitOptions::new().callback(whole)).unwrap_err().to_string();
+    assert!(
+        error.starts_with("ModelCheckpoint: ")
+            && error.ends_with("leave out the ending .safetensors."),
+        "{error}"
+    );
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -418,15 +442,14 @@ fn a_file_that_cannot_be_written_is_an_error_and_the_old_one_stays() {
         model.fit((&x, &y), FitOptions::new().callback(ModelCheckpoint::new(&long))).unwrap_err();
     assert!(matches!(error, wgrad::Error::Io(_)), "{error}");
     // A device that is always full takes the place of the folder's disk.
+    #[cfg(unix)]
     if std::path::Path::new("/dev/full").exists() {
-        let error = model
-            .fit(
-                (&x, &y),
-                FitOptions::new()
-                    .callback(ModelCheckpoint::new("/dev/full").save_weights_only(true)),
-            )
-            .unwrap_err();
-        assert!(error.to_string().contains("/dev/full"), "{error}");
+        let link = folder.join("link.safetensors");
+        std::os::unix::fs::symlink("/dev/full", &link).unwrap();
+        let weights = ModelCheckpoint::new(&link).save_weights_only(true);
+        let error = model.fit((&x, &y), FitOptions::new().callback(weights)).unwrap_err();
+        assert!(error.to_string().contains("link.safetensors"), "{error}");
+        std::fs::remove_file(link).unwrap();
     }
     assert_eq!(std::fs::read(&path).unwrap(), old);
     assert_eq!(files(&folder), ["model.safetensors"]);

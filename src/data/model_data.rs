@@ -11,6 +11,9 @@ use super::columns::{Column, IntoColumns, lengths_differ};
 use super::dataset::Dataset;
 use super::images::Images;
 use super::item::{Item, ItemSpec};
+use super::iterator::DatasetIter;
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+use super::iterator::IteratorState;
 use crate::error::{Error, Result, message};
 use crate::tensor::{HostElement, Tensor};
 
@@ -27,7 +30,64 @@ pub(crate) enum Kind<'a> {
 }
 
 /// The batches of one pass through the data.
-pub(crate) type Batches<'a> = Box<dyn Iterator<Item = Result<Batch>> + 'a>;
+pub(crate) type Batches<'a> = Box<dyn BatchPass + 'a>;
+
+/// A pass, which may say where it stands.
+pub(crate) trait BatchPass: Iterator<Item = Result<Batch>> {
+    /// Where the pass stands; `None` if only counting its batches tells.
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    fn state(&self) -> Result<Option<IteratorState>> {
+        Ok(None)
+    }
+
+    /// Goes on where a pass stood, behind so many batches.
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    fn go_on(&mut self, _state: Option<&IteratorState>, given: usize) -> Result<()> {
+        for _ in 0..given {
+            match self.next() {
+                Some(batch) => drop(batch?),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A program's own batches.
+struct Plain<I>(I);
+
+impl<I: Iterator<Item: IntoBatch>> Iterator for Plain<I> {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Result<Batch>> {
+        self.0.next().map(IntoBatch::into_batch)
+    }
+}
+
+impl<I: Iterator<Item: IntoBatch>> BatchPass for Plain<I> {}
+
+/// A dataset's.
+struct OfDataset<T: Item>(DatasetIter<T>);
+
+impl<T: Item + IntoBatch> Iterator for OfDataset<T> {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Result<Batch>> {
+        self.0.next().map(IntoBatch::into_batch)
+    }
+}
+
+impl<T: Item + IntoBatch> BatchPass for OfDataset<T> {
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    fn state(&self) -> Result<Option<IteratorState>> {
+        self.0.save().map(Some)
+    }
+
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    fn go_on(&mut self, state: Option<&IteratorState>, _given: usize) -> Result<()> {
+        state.map_or(Ok(()), |state| self.0.restore(state))
+    }
+}
 
 /// What begins a pass anew.
 pub(crate) struct BatchSource<'a> {
@@ -84,7 +144,7 @@ impl<'a> ModelData<'a> {
         I: IntoIterator<IntoIter: 'a, Item: IntoBatch + 'a>,
     {
         ModelData(Kind::Batches(BatchSource {
-            begin: Box::new(move || Box::new(begin().into_iter().map(IntoBatch::into_batch))),
+            begin: Box::new(move || Box::new(Plain(begin().into_iter()))),
             count: Cardinality::Unknown,
             kind: "data",
         }))
@@ -101,7 +161,7 @@ impl<'a> ModelData<'a> {
         }
         let ahead = dataset.prefetch(AHEAD);
         Ok(ModelData(Kind::Batches(BatchSource {
-            begin: Box::new(move || Box::new(ahead.iter().map(IntoBatch::into_batch))),
+            begin: Box::new(move || Box::new(OfDataset(ahead.iter()))),
             count: dataset.cardinality(),
             kind: "dataset",
         })))

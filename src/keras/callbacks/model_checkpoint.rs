@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use super::monitor::{Mode, Monitor};
 use super::pattern;
 use super::{BatchLogs, Callback, Logs, Run};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, message};
+#[cfg(feature = "safetensors")]
 use crate::trackable::Trackable;
 use crate::train::Checkpoint;
 
@@ -22,9 +23,11 @@ pub enum SaveFreq {
 
 /// Saves the model after each epoch, or only if it is the best so far.
 ///
-/// The files are a [`Checkpoint`] of the parts `model` and `optimizer`, from which a training goes on, or with
-/// [`save_weights_only`](ModelCheckpoint::save_weights_only) what [`Trackable::save_weights`] writes. A file is replaced once the
-/// new one is complete; where that fails, as on a full disk, the old one stays and `fit` returns the error.
+/// What is saved is a [`Checkpoint`] of the parts `model` and `optimizer`, from which a training goes on, or with
+/// [`save_weights_only`](ModelCheckpoint::save_weights_only) of `model` alone, and
+/// [`latest_checkpoint`](crate::train::latest_checkpoint) finds it. With a name that ends in `.safetensors`, weights alone are what
+/// [`save_weights`](crate::Trackable::save_weights) writes. One of the same name is replaced once the new one is complete; where that fails,
+/// as on a full disk, the old one stays and `fit` returns the error.
 ///
 /// The name may contain `{epoch}`, from 1, and the names of the logs, with Python's forms: `{epoch:02d}-{val_loss:.2f}`.
 ///
@@ -96,7 +99,7 @@ impl ModelCheckpoint {
         self
     }
 
-    /// Sets whether the file has the model's weights alone.
+    /// Sets whether the model's weights alone are saved.
     pub fn save_weights_only(mut self, save_weights_only: bool) -> Self {
         self.save_weights_only = save_weights_only;
         self
@@ -168,14 +171,22 @@ impl ModelCheckpoint {
             std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
         }
         let model = run.model();
-        match self.save_weights_only {
-            true => (&model).save_weights(&path)?,
-            false => {
+        let safetensors = path.extension().is_some_and(|ending| ending == "safetensors");
+        match (self.save_weights_only, safetensors) {
+            #[cfg(feature = "safetensors")]
+            (true, true) => (&model).save_weights(&path)?,
+            (false, true) => {
+                return Err(Error::Data(message!(
+                    "ModelCheckpoint: {} is the name of a file of weights, and the optimizer is to be saved, too. Set \
+                     save_weights_only(true), or leave out the ending .safetensors.",
+                    path.display()
+                )));
+            }
+            (true, _) => drop(Checkpoint::new().with("model", &model).write_newest(&path)?),
+            (false, _) => {
                 let optimizer = run.optimizer()?;
-                Checkpoint::new()
-                    .with("model", &model)
-                    .with("optimizer", &optimizer)
-                    .write(&path)?;
+                let checkpoint = Checkpoint::new().with("model", &model);
+                checkpoint.with("optimizer", &optimizer).write_newest(&path)?;
             }
         }
         // Only a model that was saved can be the best.

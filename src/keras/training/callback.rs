@@ -177,6 +177,20 @@ pub trait Callback {
         Ok(())
     }
 
+    /// Whether the callback wants to save the whole training, behind so many batches of the epoch, or with `None` behind the epoch.
+    /// The training then reads what it has computed and calls `back_up`.
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    #[doc(hidden)]
+    fn wants_backup(&mut self, batches: Option<usize>) -> bool {
+        false
+    }
+
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    #[doc(hidden)]
+    fn back_up(&mut self, run: &mut Run<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// What the training waits for after an epoch: work that `on_epoch_end` has begun and that only a future completes,
     /// as in a browser.
     fn after_epoch(&mut self) -> Option<Pin<Box<dyn Future<Output = Result<()>> + '_>>> {
@@ -198,6 +212,16 @@ macro_rules! pointers {
                 on_test_batch_begin(batch: usize) on_test_batch_end(batch: usize, logs: &Logs)
                 on_predict_begin() on_predict_end() on_predict_batch_begin(batch: usize)
                 on_predict_batch_end(batch: usize)
+            }
+
+            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+            fn wants_backup(&mut self, batches: Option<usize>) -> bool {
+                (**self).wants_backup(batches)
+            }
+
+            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+            fn back_up(&mut self, run: &mut Run<'_>) -> Result<()> {
+                (**self).back_up(run)
             }
 
             fn after_epoch(&mut self) -> Option<Pin<Box<dyn Future<Output = Result<()>> + '_>>> {
@@ -222,12 +246,71 @@ pub struct Run<'a> {
     steps: Option<usize>,
     stopped: bool,
     batch_logs: Logs,
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    pub(super) backup: Backup,
+}
+
+/// What is known of an epoch when it begins, and belongs to a backup.
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+#[derive(Default)]
+pub(super) struct Epoch {
+    pub(super) number: usize,
+    pub(super) rate: f32,
+    /// What the validation's feed has written.
+    pub(super) validation: Vec<u8>,
+}
+
+/// What a callback that saves whole trainings shares with the loop.
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+#[derive(Default)]
+pub(super) struct Backup {
+    /// The epoch that runs.
+    pub(super) epoch: Epoch,
+    /// Where the training stands, for `back_up`.
+    pub(super) place: Vec<u8>,
+    /// Where a callback wants it to go on.
+    pub(super) go_on: Option<Vec<u8>>,
+    /// Whether a callback will want to save between two batches.
+    pub(super) wanted: bool,
+    pub(super) interrupted: bool,
+}
+
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+impl Run<'_> {
+    /// In `back_up`: where the training stands, as bytes.
+    pub(crate) fn place(&self) -> &[u8] {
+        &self.backup.place
+    }
+
+    /// In `on_train_begin`: says that `wants_backup` will want one between two batches.
+    pub(crate) fn will_back_up(&mut self) {
+        self.backup.wanted = true;
+    }
+
+    /// In `on_train_begin`: lets the training go on from a [`Run::place`].
+    pub(crate) fn go_on_from(&mut self, place: Vec<u8>) {
+        self.backup.go_on = Some(place);
+    }
+
+    /// In `on_train_end`: whether a signal has ended the training before its end.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.backup.interrupted
+    }
 }
 
 impl<'a> Run<'a> {
     pub(super) fn new(model: &'a dyn AnyModel, epochs: usize, steps: Option<usize>) -> Self {
         let compiled = model.trainer().compiled_if_any();
-        Run { model, compiled, epochs, steps, stopped: false, batch_logs: Logs::new() }
+        Run {
+            model,
+            compiled,
+            epochs,
+            steps,
+            stopped: false,
+            batch_logs: Logs::new(),
+            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+            backup: Backup::default(),
+        }
     }
 
     /// Ends the training after this batch, or after this epoch, if the call comes between two batches.

@@ -3,11 +3,15 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+use crate::data::IteratorState;
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+use crate::data::codec::{Reader, Writer};
 use crate::data::{Arrays, Batch, BatchSource, Batches, Cardinality, Kind, ModelData};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::ops::where_;
-use crate::random;
+use crate::random::{self, Generator};
 use crate::tensor::Tensor;
 
 /// Examples in a batch, unless the caller says.
@@ -36,10 +40,14 @@ enum Data<'a> {
         /// The order of this pass, and the place of the next example in it.
         order: Vec<usize>,
         at: usize,
+        /// The state of the generator that has drawn the order.
+        drawn_from: [u64; 3],
     },
     Batches {
         source: BatchSource<'a>,
         pass: Option<Batches<'a>>,
+        /// The pass has ended. It stays until the next begins: with it are saved the seeds that the next begins with.
+        ended: bool,
     },
 }
 
@@ -55,7 +63,15 @@ impl<'a> Feed<'a> {
             Kind::Arrays(arrays) => {
                 let range = 0..arrays.len();
                 let size = batch_size.unwrap_or(BATCH);
-                Data::Arrays { arrays, range, size, shuffle, order: Vec::new(), at: 0 }
+                Data::Arrays {
+                    arrays,
+                    range,
+                    size,
+                    shuffle,
+                    order: Vec::new(),
+                    at: 0,
+                    drawn_from: [0; 3],
+                }
             }
             Kind::Batches(source) => {
                 if let Some(size) = batch_size {
@@ -63,7 +79,7 @@ impl<'a> Feed<'a> {
                         "{call}: batch_size is {size}, and the data come in batches of their own. Leave it out."
                     )));
                 }
-                Data::Batches { source, pass: None }
+                Data::Batches { source, pass: None, ended: false }
             }
         };
         let feed = Feed { call, data, steps, class_weight: None, given: 0, passed: 0 };
@@ -100,6 +116,7 @@ impl<'a> Feed<'a> {
             shuffle: false,
             order: Vec::new(),
             at: 0,
+            drawn_from: [0; 3],
         };
         *range = 0..split;
         let rest = Feed { call, data: rest, steps, class_weight: None, given: 0, passed: 0 };
@@ -222,7 +239,7 @@ impl<'a> Feed<'a> {
         self.passed = 0;
         match &mut self.data {
             Data::Arrays { order, at, .. } => (*order, *at) = (Vec::new(), 0),
-            Data::Batches { pass, .. } => *pass = None,
+            Data::Batches { ended, .. } => *ended = true,
         }
     }
 
@@ -306,13 +323,10 @@ impl<'a> Feed<'a> {
 
     fn next_of_pass(&mut self) -> Result<Option<Batch>> {
         let batch = match &mut self.data {
-            Data::Arrays { arrays, range, size, shuffle, order, at } => {
+            Data::Arrays { arrays, range, size, shuffle, order, at, drawn_from } => {
                 if order.is_empty() {
-                    *order = match shuffle {
-                        true => random::global().permutation(range.len())?,
-                        false => (0..range.len()).collect(),
-                    };
-                    order.iter_mut().for_each(|place| *place += range.start);
+                    *drawn_from = random::global().state();
+                    *order = draw(random::global(), range, *shuffle)?;
                     *at = 0;
                 }
                 let end = order.len().min(at.saturating_add(*size));
@@ -324,21 +338,86 @@ impl<'a> Feed<'a> {
                 }
                 batch
             }
-            Data::Batches { source, pass } => {
+            Data::Batches { source, pass, ended } => {
                 let current = match pass {
-                    Some(current) => current,
-                    None => pass.insert((source.begin)()),
+                    Some(current) if !*ended => current,
+                    _ => {
+                        *pass = None;
+                        pass.insert((source.begin)())
+                    }
                 };
                 let batch = current.next().transpose()?;
-                if batch.is_none() {
-                    *pass = None;
-                }
+                *ended = batch.is_none();
                 batch
             }
         };
         self.passed = if batch.is_some() { self.passed.saturating_add(1) } else { 0 };
         Ok(batch)
     }
+}
+
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+impl Feed<'_> {
+    /// Writes where the feed stands.
+    pub(super) fn save(&self, out: &mut Writer) -> Result<()> {
+        out.number(self.given as u64);
+        out.number(self.passed as u64);
+        match &self.data {
+            Data::Arrays { order, at, drawn_from, .. } => {
+                out.flag(!order.is_empty());
+                out.number(*at as u64);
+                drawn_from.iter().for_each(|word| out.number(*word));
+            }
+            Data::Batches { pass, ended, .. } => {
+                out.flag(pass.is_some());
+                out.flag(*ended);
+                let state = pass.as_ref().map_or(Ok(None), |pass| pass.state())?;
+                out.flag(state.is_some());
+                out.block(state.as_ref().map_or(&[], IteratorState::as_bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a feed that has just been made where [`Feed::save`] says.
+    pub(super) fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
+        (self.given, self.passed) = (from.size()?, from.size()?);
+        let passed = self.passed;
+        match &mut self.data {
+            Data::Arrays { range, shuffle, order, at, drawn_from, .. } => {
+                let begun = from.flag()?;
+                *at = from.size()?;
+                *drawn_from = [from.number()?, from.number()?, from.number()?];
+                *order = match begun {
+                    true => draw(&Generator::from_state(*drawn_from), range, *shuffle)?,
+                    false => Vec::new(),
+                };
+                *at = (*at).min(order.len());
+            }
+            Data::Batches { source, pass, ended } => {
+                let begun = from.flag()?;
+                *ended = from.flag()?;
+                let has_state = from.flag()?;
+                let state = IteratorState::from_bytes(from.block()?);
+                *pass = None;
+                if begun {
+                    let current = pass.insert((source.begin)());
+                    current.go_on(has_state.then_some(&state), if *ended { 0 } else { passed })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The order of a pass.
+fn draw(generator: &Generator, range: &Range<usize>, shuffle: bool) -> Result<Vec<usize>> {
+    let mut order: Vec<usize> = match shuffle {
+        true => generator.permutation(range.len())?,
+        false => (0..range.len()).collect(),
+    };
+    order.iter_mut().for_each(|place| *place += range.start);
+    Ok(order)
 }
 
 /// Gives each example the weight of its class.

@@ -1,6 +1,8 @@
 //! The loops of `fit`, `evaluate` and `predict`.
 
 use super::any_model::AnyModel;
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+use super::backup;
 use super::callback::{Callback, Run};
 use super::feed::Feed;
 use super::interrupt::CtrlC;
@@ -9,6 +11,8 @@ use super::logs::{History, Logs};
 use super::options::{EvaluateOptions, FitOptions, PredictOptions};
 use super::pass::{Company, Phase, flush, pass};
 use super::progress::Progress;
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+use super::reading::Sums;
 use super::stop::StopSignal;
 use super::trainer::Compiled;
 use crate::data::ModelData;
@@ -42,6 +46,22 @@ impl Validation<'_, '_> {
         match self {
             Validation::Split(feed) => labels::check(model, compiled, feed).await,
             Validation::Data(feed) => labels::check(model, compiled, feed).await,
+        }
+    }
+
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    fn bytes(&self) -> Result<Vec<u8>> {
+        match self {
+            Validation::Split(feed) => backup::of_feed(feed),
+            Validation::Data(feed) => backup::of_feed(feed),
+        }
+    }
+
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    fn put(&mut self, place: &backup::Place) -> Result<()> {
+        match self {
+            Validation::Split(feed) => place.put_validation(feed),
+            Validation::Data(feed) => place.put_validation(feed),
         }
     }
 
@@ -106,12 +126,36 @@ async fn train(
     for callback in &mut options.callbacks {
         callback.on_train_begin(&mut run)?;
     }
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    let mut resumed = match run.backup.go_on.take() {
+        Some(bytes) => {
+            let place = backup::Place::read(&bytes)?;
+            place.put_feed(&mut feed)?;
+            validation.as_mut().map_or(Ok(()), |validation| validation.put(&place))?;
+            options.initial_epoch = place.epoch;
+            Some(place)
+        }
+        None => None,
+    };
     for epoch in options.initial_epoch..options.epochs {
         if run.stopped() {
             break;
         }
+        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+        if run.backup.wanted {
+            run.backup.epoch.validation =
+                validation.as_ref().map_or(Ok(Vec::new()), Validation::bytes)?;
+        }
+        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+        let rate = backup::begin(epoch, resumed.as_ref(), &mut run)?;
         for callback in &mut options.callbacks {
             callback.on_epoch_begin(epoch, &mut run)?;
+        }
+        #[allow(unused_mut)] // Where there are no backups.
+        let mut begun = None;
+        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+        if let Some(place) = resumed.take() {
+            begun = place.go_on(rate, &compiled, &run)?;
         }
         progress.begin(Some((epoch, options.epochs)), feed.steps());
         let mut company = Company {
@@ -124,7 +168,8 @@ async fn train(
             most: &mut most,
             warned: &mut warned,
         };
-        let trained = pass(Phase::Train, model, &compiled, &mut feed, &mut company, &mut run).await;
+        let trained =
+            pass(Phase::Train, model, &compiled, &mut feed, &mut company, &mut run, begun).await;
         let (mut logs, batches) = trained?;
         let interrupted = company.interrupted();
         if interrupted {
@@ -148,6 +193,15 @@ async fn train(
                 rest.await?;
             }
         }
+        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+        if !interrupted && backup::is_wanted(&mut options.callbacks, None) {
+            run.backup.epoch.number = epoch + 1;
+            run.backup.epoch.rate = run.learning_rate()?;
+            run.backup.epoch.validation =
+                validation.as_ref().map_or(Ok(Vec::new()), Validation::bytes)?;
+            backup::save(&mut options.callbacks, 0, &Sums::default(), &compiled, &feed, &mut run)
+                .await?;
+        }
         history.add(epoch, &logs);
         progress.end(batches, &logs);
         last = logs;
@@ -159,6 +213,10 @@ async fn train(
     // Weights become their averages, if the optimizer has kept any.
     if !last.is_empty() {
         compiled.optimizer().finalize_variable_values(model)?;
+    }
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    {
+        run.backup.interrupted = history.interrupted();
     }
     for callback in &mut options.callbacks {
         callback.on_train_end(&last, &mut run)?;
@@ -181,7 +239,7 @@ async fn test(
     if company.shows {
         company.progress.begin(None, feed.steps());
     }
-    let (logs, batches) = pass(Phase::Test, model, &compiled, feed, company, run).await?;
+    let (logs, batches) = pass(Phase::Test, model, &compiled, feed, company, run, None).await?;
     for callback in company.callbacks.iter_mut() {
         callback.on_test_end(&logs, run)?;
     }

@@ -4,6 +4,8 @@
 //! their numbers later, so that the device never waits for the host.
 
 mod any_model;
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+mod backup;
 mod callback;
 mod choices;
 mod compile;

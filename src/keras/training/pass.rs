@@ -60,7 +60,8 @@ impl Company<'_, '_> {
     }
 }
 
-/// Goes through an epoch of `feed`. Returns the numbers, and how many batches there were.
+/// Goes through an epoch of `feed`, or through the rest of one behind so many batches with these sums. Returns the numbers, and
+/// how many batches there were.
 pub(super) async fn pass(
     phase: Phase,
     model: &dyn AnyModel,
@@ -68,18 +69,23 @@ pub(super) async fn pass(
     feed: &mut Feed<'_>,
     company: &mut Company<'_, '_>,
     run: &mut Run<'_>,
+    begun: Option<(usize, Sums)>,
 ) -> Result<(Logs, usize)> {
     let wanted = company.batch_logs();
-    feed.begin();
-    compiled.reset_metrics()?;
+    if begun.is_none() {
+        feed.begin();
+        compiled.reset_metrics()?;
+    }
     // A step's structure must not depend on whether it is the first.
     flush()?;
-    let (mut batches, mut sums) = (0, Sums::default());
+    let (mut batches, mut sums) = begun.unwrap_or_default();
     let (mut waiting, mut began_waiting) = (None::<Read>, Instant::now());
     let mut going = true;
     while going {
         let began = Instant::now();
         let mut steps = Vec::new();
+        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+        let mut backs_up = false;
         let most = if wanted == BatchLogs::Now { 1 } else { *company.most };
         while steps.len() < most && (steps.is_empty() || began.elapsed() < RUN) {
             going = !(company.interrupted() || run.stopped() && phase == Phase::Train);
@@ -90,6 +96,11 @@ pub(super) async fn pass(
             };
             steps.push(step(phase, model, compiled, batches, &batch, company, run, wanted)?);
             batches += 1;
+            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+            if phase == Phase::Train && super::backup::is_wanted(company.callbacks, Some(batches)) {
+                backs_up = true;
+                break;
+            }
         }
         if let (Some(last), true) = (steps.last_mut(), company.shows && company.progress.draws()) {
             if last.metrics.is_empty() {
@@ -113,23 +124,33 @@ pub(super) async fn pass(
                 tell(phase, now.finish().await?, &mut sums, company, run, wanted)?;
             }
         }
+        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+        if backs_up {
+            if let Some(now) = waiting.take() {
+                tell(phase, now.finish().await?, &mut sums, company, run, wanted)?;
+            }
+            measure(batches, compiled, &mut sums).await?;
+            super::backup::save(company.callbacks, batches, &sums, compiled, feed, run).await?;
+        }
     }
     if let Some(last) = waiting {
         tell(phase, last.finish().await?, &mut sums, company, run, wanted)?;
     }
-    // The metrics after the last batch.
-    let end = Unread {
-        batch: batches,
-        examples: 0,
-        logs: Default::default(),
-        metrics: compiled.results()?,
-    };
-    if !end.metrics.is_empty() {
-        for step in Read::start(vec![end]).await.finish().await? {
-            sums.add(&step);
-        }
-    }
+    measure(batches, compiled, &mut sums).await?;
     Ok((sums.logs(), batches))
+}
+
+/// Reads the metrics after the last batch.
+async fn measure(batches: usize, compiled: &Compiled, sums: &mut Sums) -> Result<()> {
+    let (examples, logs, metrics) = (0, Default::default(), compiled.results()?);
+    if metrics.is_empty() {
+        return Ok(());
+    }
+    let end = Unread { batch: batches, examples, logs, metrics };
+    for step in Read::start(vec![end]).await.finish().await? {
+        sums.add(&step);
+    }
+    Ok(())
 }
 
 /// Calls the ops of a step.

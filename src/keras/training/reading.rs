@@ -6,6 +6,8 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use super::logs::{Logs, StepLogs};
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+use crate::data::codec::{Reader, Writer};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -119,6 +121,30 @@ impl Sums {
         if !step.metrics.is_empty() {
             self.metrics.clone_from(&step.metrics);
         }
+    }
+
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    pub(super) fn save(&self, out: &mut Writer) {
+        out.number(self.examples.to_bits());
+        for list in [&self.scalars, &self.metrics] {
+            out.number(list.len() as u64);
+            for (name, value) in list {
+                out.block(name.as_bytes());
+                out.number(value.to_bits());
+            }
+        }
+    }
+
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    pub(super) fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let examples = f64::from_bits(from.number()?);
+        let mut list = || -> Result<Vec<(String, f64)>> {
+            let pair = |from: &mut Reader<'_>| {
+                Ok((from.text()?.to_string(), f64::from_bits(from.number()?)))
+            };
+            (0..from.count(16)?).map(|_| pair(from)).collect()
+        };
+        Ok(Sums { scalars: list()?, examples, metrics: list()? })
     }
 
     /// The numbers so far, sorted by name, as Keras shows them.

@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 use crate::keras::metrics::Metric;
 use crate::keras::optimizers::Optimizer;
 use crate::tensor::Tensor;
+#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+use crate::trackable::{NamedArray, Scope, set};
 use crate::trackable::{Parts, Trackable};
 
 /// What a [`Model`](super::Model) needs for `compile` and `fit`: a field of the model, which starts at
@@ -73,6 +75,8 @@ impl Trainer {
                 metrics: options.metrics,
             },
             outlets: OnceLock::new(),
+            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+            waiting: Mutex::default(),
         };
         self.state().compiled = Some(Arc::new(compiled));
         Ok(())
@@ -114,6 +118,9 @@ pub(crate) struct Compiled {
     recipe: Recipe,
     /// What each output has, once the first batch has told what outputs there are.
     outlets: OnceLock<Vec<Outlet>>,
+    /// The states of metrics that do not exist yet, from a backup.
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    waiting: Mutex<Vec<Vec<NamedArray<'static>>>>,
 }
 
 impl Compiled {
@@ -132,7 +139,10 @@ impl Compiled {
             Some(outlets) => outlets,
             None => {
                 let made = outlets(&self.recipe, names(), &batch.y, y_pred)?;
-                self.outlets.get_or_init(|| made)
+                let made = self.outlets.get_or_init(|| made);
+                #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+                self.fill_metrics()?;
+                made
             }
         };
         match outlets.len() == y_pred.len() {
@@ -222,7 +232,22 @@ impl Compiled {
         plain.into_iter().chain(weighted).map(|metric| (&*metric.log, &metric.metric))
     }
 
-    fn named_metrics(&self) -> Vec<(String, Arc<dyn Metric>)> {
+    /// Leaves states for the metrics in use, which need not exist yet.
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    pub(super) fn leave_metrics(&self, states: Vec<Vec<NamedArray<'static>>>) -> Result<()> {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = states;
+        if self.outlets.get().is_some() { self.fill_metrics() } else { Ok(()) }
+    }
+
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    fn fill_metrics(&self) -> Result<()> {
+        let states =
+            std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut states = self.metrics_in_use().zip(&states).filter(|(_, state)| !state.is_empty());
+        states.try_for_each(|((_, metric), state)| set(metric, Scope::Checkpoint, state))
+    }
+
+    pub(super) fn named_metrics(&self) -> Vec<(String, Arc<dyn Metric>)> {
         self.metrics_in_use().map(|(name, metric)| (name.to_string(), metric.clone())).collect()
     }
 
@@ -234,6 +259,8 @@ impl Compiled {
     }
 
     pub(super) fn reset_metrics(&self) -> Result<()> {
+        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.metrics_in_use().try_for_each(|(_, metric)| metric.reset_state())
     }
 }

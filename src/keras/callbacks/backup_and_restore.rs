@@ -1,0 +1,182 @@
+//! [`BackupAndRestore`]: lets a training that was killed go on where it was.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{BatchLogs, Callback, Logs, Run, SaveFreq};
+use crate::error::{Error, Result};
+use crate::options::options;
+use crate::trackable::{HostState, Parts, Trackable};
+use crate::train::{Checkpoint, CheckpointManager, SaveOptions};
+
+options! {
+    /// The options of [`BackupAndRestore`].
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct BackupOptions {
+        /// When the training is saved: after each epoch, or after so many batches, counted across epochs.
+        save_freq: SaveFreq = SaveFreq::Epoch,
+        /// Whether the backup before the last stays, too, so that the training goes on from it if the last cannot be read.
+        double_checkpoint: bool = false,
+        /// Whether a training that has come to its end deletes its backups.
+        delete_checkpoint: bool = true,
+    }
+}
+
+/// Saves the whole training on its way, so that the same `fit` goes on where it was killed: at the same epoch and batch, with the
+/// losses that it would have had.
+///
+/// A backup has the model, the optimizer, the random generators, the place in the data with their shuffled order, the metrics
+/// and the mean loss of the epoch that runs. The state of other callbacks is not in it, as in Keras; the learning rate that they
+/// have set is. Data of a closure or an iterator are asked again for the batches that were given before. The history of a
+/// training that went on begins with the epoch in which it did.
+///
+/// Backups are TensorFlow's checkpoints `ckpt-N` in a folder of their own. A new one replaces the last one once it is complete.
+/// After a batch, as with [`SaveFreq::Batches`], the device waits until the backup is written.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Tensor, keras::{CompileOptions, FitOptions, Initializer, Model, Sequential, layers::Dense}};
+/// use wgrad::keras::callbacks::{BackupAndRestore, BackupOptions, LambdaCallback};
+/// # let folder = std::env::temp_dir().join(format!("wgrad-backup-{}", std::process::id()));
+/// let (x, y) = (Tensor::ones([64, 2])?, Tensor::zeros([64, 1])?);
+/// let fit = |fails: bool| {
+///     let model = Sequential::new().add(Dense::new(1).kernel_initializer(Initializer::Ones));
+///     model.compile("adam", "mse", CompileOptions::new())?;
+///     let power_cut = LambdaCallback::new().on_epoch_begin(move |epoch, _| match (fails, epoch) {
+///         (true, 3) => Err(wgrad::Error::Data("the power is gone".into())),
+///         _ => Ok(()),
+///     });
+///     let backup = BackupAndRestore::new(&folder, BackupOptions::new());
+///     model.fit((&x, &y), FitOptions::new().epochs(5).callback(backup).callback(power_cut))
+/// };
+/// assert!(fit(true).is_err());
+/// let history = fit(false)?; // in another process, later
+/// assert_eq!(history.epochs(), [3, 4]);
+/// assert!(!folder.exists());
+/// # Ok(())
+/// # }
+/// ```
+pub struct BackupAndRestore {
+    backup_dir: PathBuf,
+    options: BackupOptions,
+    /// Batches since the last backup.
+    since: usize,
+    /// The number of the last backup.
+    number: u64,
+    due: bool,
+}
+
+impl BackupAndRestore {
+    /// Keeps the backups in `backup_dir`, a folder for them alone.
+    pub fn new(backup_dir: impl AsRef<Path>, options: BackupOptions) -> Self {
+        let backup_dir = backup_dir.as_ref().to_path_buf();
+        BackupAndRestore { backup_dir, options, since: 0, number: 0, due: false }
+    }
+
+    /// Calls `act` with the manager of the backups of this training, whose place in the data lies in `place`.
+    fn with_manager<R>(
+        &self,
+        run: &Run<'_>,
+        place: &Bytes,
+        act: impl FnOnce(&CheckpointManager<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let (model, optimizer) = (run.model(), run.optimizer()?);
+        let checkpoint = Checkpoint::new().with("model", &model).with("optimizer", &optimizer);
+        let checkpoint = checkpoint.with("training", place);
+        let most = if self.options.double_checkpoint { 2 } else { 1 };
+        let manager = CheckpointManager::new(&checkpoint, &self.backup_dir)?;
+        act(&manager.max_to_keep(most).fall_back(self.options.double_checkpoint))
+    }
+}
+
+impl Callback for BackupAndRestore {
+    fn batch_logs(&self) -> BatchLogs {
+        BatchLogs::Unused
+    }
+
+    fn on_train_begin(&mut self, run: &mut Run<'_>) -> Result<()> {
+        if let SaveFreq::Batches(every) = self.options.save_freq {
+            if every == 0 {
+                return Err(Error::Data(
+                    "BackupAndRestore: save_freq is 0 batches; it must be at least 1.".into(),
+                ));
+            }
+            run.will_back_up();
+        }
+        let place = Bytes::default();
+        let restored = self.with_manager(run, &place, |manager| manager.restore_or_initialize())?;
+        (self.since, self.number) = (0, restored.as_deref().map_or(0, number));
+        if restored.is_some() {
+            run.go_on_from(std::mem::take(&mut *place.lock()));
+        }
+        Ok(())
+    }
+
+    fn wants_backup(&mut self, batches: Option<usize>) -> bool {
+        self.due = match (self.options.save_freq, batches) {
+            (SaveFreq::Epoch, None) => true,
+            (SaveFreq::Batches(every), Some(_)) => {
+                self.since += 1;
+                self.since >= every
+            }
+            _ => false,
+        };
+        self.due
+    }
+
+    fn back_up(&mut self, run: &mut Run<'_>) -> Result<()> {
+        if !std::mem::take(&mut self.due) {
+            return Ok(());
+        }
+        let next = self.number.saturating_add(1);
+        let place = Bytes(Mutex::new(run.place().to_vec()));
+        let options = SaveOptions::new().checkpoint_number(next);
+        self.with_manager(run, &place, |manager| manager.save_with(options))?;
+        (self.since, self.number) = (0, next);
+        Ok(())
+    }
+
+    fn on_train_end(&mut self, _: &Logs, run: &mut Run<'_>) -> Result<()> {
+        if !self.options.delete_checkpoint || run.interrupted() {
+            return Ok(());
+        }
+        self.with_manager(run, &Bytes::default(), |manager| manager.clear())
+    }
+}
+
+/// The number of the checkpoint at `path`.
+fn number(path: &Path) -> u64 {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.rsplit_once('-').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
+}
+
+/// A part that is bytes.
+#[derive(Default)]
+struct Bytes(Mutex<Vec<u8>>);
+
+impl Bytes {
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Trackable for Bytes {
+    fn track(&self, parts: &mut Parts<'_>) {
+        parts.state_here(self);
+    }
+}
+
+impl HostState for Bytes {
+    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
+        ("U8", None)
+    }
+
+    fn get(&self) -> Result<Vec<u8>> {
+        Ok(self.lock().clone())
+    }
+
+    fn set(&self, bytes: &[u8]) -> Result<()> {
+        *self.lock() = bytes.to_vec();
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! [`Place`]: where a training stands between two batches, as bytes: what it needs beside the model and the optimizer to go on.
+
+use super::callback::{Callback, Epoch, Run};
+use super::feed::Feed;
+use super::reading::Sums;
+use super::trainer::Compiled;
+use crate::data::codec::{Reader, Writer};
+use crate::error::{Error, Result, message};
+use crate::trackable::{Everything, NamedArray, Scope, Trackable};
+
+/// What the bytes begin with.
+const MAGIC: &[u8; 8] = b"wgradfi1";
+
+/// Where a training stands.
+pub(super) struct Place {
+    pub(super) epoch: usize,
+    /// The batches of the epoch that were trained on.
+    pub(super) batches: usize,
+    /// The learning rate with which the epoch began, before callbacks changed it.
+    pub(super) rate: f32,
+    pub(super) sums: Sums,
+    /// The states of the metrics in use.
+    pub(super) metrics: Vec<Vec<NamedArray<'static>>>,
+    /// What feeds have written.
+    feeds: Vec<Vec<u8>>,
+}
+
+/// What a feed writes of itself.
+pub(super) fn of_feed(feed: &Feed<'_>) -> Result<Vec<u8>> {
+    let mut out = Writer::new();
+    feed.save(&mut out)?;
+    Ok(out.into_bytes())
+}
+
+/// Whether a callback wants to save the training behind so many batches, or behind the epoch.
+pub(super) fn is_wanted(callbacks: &mut [Box<dyn Callback + '_>], batches: Option<usize>) -> bool {
+    // Each is asked: they count.
+    callbacks.iter_mut().fold(false, |wanted, callback| wanted | callback.wants_backup(batches))
+}
+
+/// Lets the callbacks save the training.
+pub(super) async fn save(
+    callbacks: &mut [Box<dyn Callback + '_>],
+    batches: usize,
+    sums: &Sums,
+    compiled: &Compiled,
+    feed: &Feed<'_>,
+    run: &mut Run<'_>,
+) -> Result<()> {
+    run.backup.place = bytes(&run.backup.epoch, batches, sums, compiled, feed).await?;
+    callbacks.iter_mut().try_for_each(|callback| callback.back_up(run))
+}
+
+/// Before the callbacks hear of an epoch. One that goes on begins with the rate with which it has begun, as callbacks may make
+/// a new one of it; returns the rate that it has come to.
+pub(super) fn begin(epoch: usize, resumed: Option<&Place>, run: &mut Run<'_>) -> Result<f32> {
+    let rate = run.learning_rate()?;
+    if let Some(place) = resumed.filter(|place| place.batches > 0) {
+        // A schedule needs nobody to set its rate, and refuses it.
+        let _ = run.set_learning_rate(place.rate);
+    }
+    run.backup.epoch.number = epoch;
+    run.backup.epoch.rate = run.learning_rate()?;
+    Ok(rate)
+}
+
+/// The bytes of the place behind so many batches of an epoch.
+async fn bytes(
+    epoch: &Epoch,
+    batches: usize,
+    sums: &Sums,
+    compiled: &Compiled,
+    feed: &Feed<'_>,
+) -> Result<Vec<u8>> {
+    let mut out = Writer::new();
+    out.raw(MAGIC);
+    out.number(epoch.number as u64);
+    out.number(batches as u64);
+    out.number(u64::from(epoch.rate.to_bits()));
+    sums.save(&mut out);
+    // The metrics of an epoch that has not begun are those of none.
+    let metrics = if batches == 0 { Vec::new() } else { compiled.named_metrics() };
+    out.number(metrics.len() as u64);
+    for (_, metric) in metrics {
+        // Metrics also count on the host.
+        let everything = Everything::of(&metric, Scope::Checkpoint);
+        let arrays = everything.into_arrays(metric.kind()).await?;
+        out.number(arrays.len() as u64);
+        for array in arrays {
+            out.block(array.name.as_bytes());
+            out.block(array.dtype.as_bytes());
+            out.number(array.shape.len() as u64);
+            array.shape.iter().for_each(|size| out.number(*size as u64));
+            out.block(&array.bytes);
+        }
+    }
+    let feeds = [&of_feed(feed)?, &epoch.validation];
+    feeds.into_iter().for_each(|feed| out.block(feed));
+    Ok(out.into_bytes())
+}
+
+impl Place {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self> {
+        Place::parse(bytes).map_err(|error| {
+            error.reworded(|text| message!("fit: the backup of the training is damaged: {text}"))
+        })
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self> {
+        let mut from = Reader::new(bytes);
+        if from.raw(MAGIC.len())? != MAGIC {
+            return Err(Error::Data("these bytes are none that this version saved.".into()));
+        }
+        let (epoch, batches) = (from.size()?, from.size()?);
+        let rate = f32::from_bits(from.number()? as u32);
+        let sums = Sums::read(&mut from)?;
+        let mut metrics = Vec::new();
+        for _ in 0..from.count(8)? {
+            let mut arrays = Vec::new();
+            for _ in 0..from.count(8)? {
+                let name = from.text()?.to_string().into();
+                let dtype = from.text()?.to_string().into();
+                let rank = from.count(8)?;
+                let shape = (0..rank).map(|_| from.size()).collect::<Result<Vec<usize>>>()?;
+                let bytes = from.block()?.to_vec().into();
+                arrays.push(NamedArray { name, dtype, shape, bytes });
+            }
+            metrics.push(arrays);
+        }
+        let feeds = vec![from.block()?.to_vec(), from.block()?.to_vec()];
+        Ok(Place { epoch, batches, rate, sums, metrics, feeds })
+    }
+
+    /// After the callbacks have heard of the epoch: what the pass goes on with, if it had begun.
+    pub(super) fn go_on(
+        self,
+        rate: f32,
+        compiled: &Compiled,
+        run: &Run<'_>,
+    ) -> Result<Option<(usize, Sums)>> {
+        if self.batches == 0 {
+            return Ok(None);
+        }
+        let _ = run.set_learning_rate(rate);
+        compiled.leave_metrics(self.metrics)?;
+        Ok(Some((self.batches, self.sums)))
+    }
+
+    /// Puts the feed of the training where it stood.
+    pub(super) fn put_feed(&self, feed: &mut Feed<'_>) -> Result<()> {
+        feed.restore(&mut Reader::new(&self.feeds[0]))
+    }
+
+    /// Puts the feed of the validation where it stood, if there was one.
+    pub(super) fn put_validation(&self, feed: &mut Feed<'_>) -> Result<()> {
+        match self.feeds[1].as_slice() {
+            [] => Ok(()),
+            bytes => feed.restore(&mut Reader::new(bytes)),
+        }
+    }
+}
