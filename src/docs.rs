@@ -36,6 +36,9 @@ pub mod data {}
 )]
 pub mod weights {}
 
+#[cfg_attr(any(not(doctest), feature = "checkpoint"), doc = include_str!("../docs/checkpoints.md"))]
+pub mod checkpoints {}
+
 #[doc = include_str!("../FEATURES.md")]
 pub mod features {}
 

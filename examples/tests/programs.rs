@@ -12,6 +12,7 @@ fn example(name: &str) -> Command {
         "eager" => env!("CARGO_BIN_EXE_eager"),
         "embed" => env!("CARGO_BIN_EXE_embed"),
         "cats_vs_dogs" => env!("CARGO_BIN_EXE_cats_vs_dogs"),
+        "checkpoint" => env!("CARGO_BIN_EXE_checkpoint"),
         "char_rnn" => env!("CARGO_BIN_EXE_char_rnn"),
         "gan" => env!("CARGO_BIN_EXE_gan"),
         "mnist_cnn_lstm" => env!("CARGO_BIN_EXE_mnist_cnn_lstm"),
@@ -161,6 +162,52 @@ fn loops_by_hand_settle() {
     for picture in ["gan-00024.png", "vae.png"] {
         assert!(std::fs::read(folder.join(picture)).unwrap().starts_with(b"\x89PNG"));
     }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_network_is_saved_on_the_way_and_tested_by_another_process() {
+    let folder = std::env::temp_dir().join(format!("wgrad-save-{}", std::process::id()));
+    for manager in [false, true] {
+        let save = folder.join(if manager { "managed" } else { "all" });
+        let mut arguments = vec!["--save", save.to_str().unwrap(), "--num-epochs", "2"];
+        if manager {
+            arguments.push("--manager");
+        }
+        let output = run("checkpoint", &arguments);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let saves = text.lines().filter(|line| line.contains("  saved ")).count();
+        assert!(saves > 3, "{text}");
+        let numbers: Vec<usize> = match manager {
+            // The batch's number, of the last three.
+            true => (saves - 2..=saves).map(|save| 100 * save).collect(),
+            false => (1..=saves).collect(),
+        };
+        let mut files = vec!["checkpoint".to_string()];
+        for number in &numbers {
+            files.push(format!("model.ckpt-{number}.data-00000-of-00001"));
+            files.push(format!("model.ckpt-{number}.index"));
+        }
+        files.sort();
+        assert_eq!(names(&save), files);
+        let output = run("checkpoint", &["--save", save.to_str().unwrap(), "--mode", "test"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let newest = save.join(format!("model.ckpt-{}", numbers.last().unwrap()));
+        assert!(share(&text, newest.to_str().unwrap()) > 90.0, "{text}");
+    }
+    let output = run("checkpoint", &["--save", "nowhere", "--mode", "test"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("has no checkpoint; train first"));
+    assert_eq!(run("checkpoint", &["--mode", "tast"]).status.code(), Some(2));
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod axes;
+#[cfg(feature = "checkpoint")]
+mod checkpoints;
 mod convolutions;
 #[cfg(feature = "tfrecord")]
 mod data_files;
