@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 use crate::device::fresh_id;
-use crate::train::{CheckpointState, latest_checkpoint, update_checkpoint_state};
+use crate::train::state_file::update_checkpoint_state;
+use crate::train::{CheckpointState, latest_checkpoint};
 
 struct Folder(PathBuf);
 

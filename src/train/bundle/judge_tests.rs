@@ -7,7 +7,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::train::{CheckpointState, latest_checkpoint, update_checkpoint_state};
+use crate::train::state_file::update_checkpoint_state;
+use crate::train::{CheckpointState, latest_checkpoint};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
