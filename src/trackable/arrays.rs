@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::parts::{Leaf, Parts, Track};
-use super::{Slot, Trackable};
+use super::{Slot, Trackable, to_tensor_if_exact};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::graph::{HashIndex, hash_bytes};
@@ -369,6 +369,8 @@ pub(crate) struct Given<'a, 'b> {
     pub(crate) get: &'b mut dyn FnMut(usize) -> Result<NamedArray<'a>>,
     /// Whether a part of this name stays as it is if there is no array for it.
     pub(crate) may_lack: &'b dyn Fn(&str) -> bool,
+    /// Whether an array of another dtype will do if every value is kept.
+    pub(crate) converts: bool,
 }
 
 /// Gives every part of `root` the value under its name. After an error nothing has changed.
@@ -393,7 +395,7 @@ pub(crate) fn set_with(
             bytes: (&**bytes).into(),
         })
     };
-    set_given(root, scope, Given { names, get: &mut get, may_lack })
+    set_given(root, scope, Given { names, get: &mut get, may_lack, converts: false })
 }
 
 /// As [`set`], of arrays that are fetched one after another.
@@ -448,7 +450,12 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
         let array = (arrays.get)(place)?;
         match item {
             Item::Variable(variable) => {
-                values.push((variable, array.to_tensor(variable.shape(), variable.dtype())?));
+                let (shape, dtype) = (variable.shape(), variable.dtype());
+                let value = match arrays.converts {
+                    true => to_tensor_if_exact(&array, shape, dtype)?,
+                    false => array.to_tensor(shape, dtype)?,
+                };
+                values.push((variable, value));
             }
             Item::ToBe(slot) => left.push((slot, array.into_owned())),
             Item::State { dtype, shape, .. } => {

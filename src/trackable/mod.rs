@@ -43,8 +43,9 @@ pub(crate) fn to_tensor_if_exact(
     dtype: crate::dtype::DType,
 ) -> Result<Tensor> {
     #[cfg(feature = "safetensors")]
-    return weights::values::converted(array.clone(), dtype, false)?.to_tensor(shape, dtype);
-    #[cfg(not(feature = "safetensors"))]
+    if array.dtype != arrays::file_name(dtype) && array.shape == shape {
+        return weights::values::converted(array.clone(), dtype, false)?.to_tensor(shape, dtype);
+    }
     array.to_tensor(shape, dtype)
 }
 

@@ -77,6 +77,12 @@ impl Slot {
         self.waiting().value.clone()
     }
 
+    /// Whether training changes the variable.
+    #[cfg(feature = "checkpoint")]
+    pub(crate) fn trainable(&self) -> bool {
+        self.0.trainable && !self.frozen()
+    }
+
     pub(crate) fn frozen(&self) -> bool {
         // A walk that meets the variable freezes it and not the slot.
         self.variable().map_or_else(|| self.waiting().frozen, Variable::frozen)

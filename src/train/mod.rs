@@ -1,7 +1,5 @@
 //! What a training run leaves behind: checkpoints in TensorFlow's format.
 
-// Until all of it is called.
-#[allow(dead_code, unused_imports)]
 mod bundle;
 mod checkpoint;
 #[cfg(not(target_family = "wasm"))]

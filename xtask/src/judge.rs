@@ -9,6 +9,9 @@ use crate::run::{CommandLine, Status, workspace_root};
 /// The version that the formats were compared with.
 const TENSORFLOW: &str = "tensorflow-cpu==2.21.0";
 
+/// The files of the tests that take it.
+const TESTS: [&str; 3] = ["judge", "judge_checkpoint", "judge_keras_files"];
+
 /// Runs the tests that take TensorFlow.
 pub fn run(arguments: &[String]) -> Result<Status> {
     let python = match std::env::var("WGRAD_JUDGE_PYTHON") {
@@ -16,7 +19,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         Err(_) => environment()?,
     };
     CommandLine::cargo(["test", "--features", "keras-files,npy,summary,tfrecord"])
-        .args(["--test", "judge", "--test", "judge_keras_files"])
+        .args(TESTS.iter().flat_map(|test| ["--test", *test]))
         .args(["--", "--ignored", "--nocapture"])
         .args(arguments)
         .env("WGRAD_JUDGE_PYTHON", &python)

@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::where_;
 use crate::tensor::Tensor;
-use crate::trackable::{Slot, Trackable};
+use crate::trackable::{Slot, Trackable, to_tensor_if_exact};
 use crate::variable::Variable;
 
 /// `loss_scale_factor`
@@ -184,13 +184,13 @@ impl DynamicScale {
     fn variables(&self, beside: &Tensor) -> Result<(&Variable, &Variable)> {
         let scale = self.dynamic_scale.get_or_make(|left| {
             beside.device().scope(|| match left {
-                Some(left) => left.to_tensor(&[], DType::F32),
+                Some(left) => to_tensor_if_exact(left, &[], DType::F32),
                 None => Tensor::from_slice(&[self.initial_scale as f32], []),
             })
         })?;
         let count = self.step_counter.get_or_make(|left| {
             beside.device().scope(|| match left {
-                Some(left) => left.to_tensor(&[], DType::I32),
+                Some(left) => to_tensor_if_exact(left, &[], DType::I32),
                 None => Tensor::from_slice(&[0], []),
             })
         })?;

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::graph::{HashIndex, Mixer};
 use crate::sorted::sorted_by_key;
 use crate::tensor::Tensor;
-use crate::trackable::{NamedArray, Slot};
+use crate::trackable::{NamedArray, Slot, to_tensor_if_exact};
 use crate::variable::Variable;
 
 /// The slots of a variable, with their names.
@@ -52,7 +52,7 @@ impl Memory {
                     self.new.insert(slot.id());
                     return Ok(begin);
                 };
-                begin.device().scope(|| left.to_tensor(begin.shape(), begin.dtype()))
+                begin.device().scope(|| to_tensor_if_exact(left, begin.shape(), begin.dtype()))
             })?;
             slots.push(made.clone());
         }

@@ -4,7 +4,7 @@ use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
-use crate::trackable::Trackable;
+use crate::trackable::{HostState, Parts, Trackable};
 use crate::variable::Variable;
 
 /// Nadam (Dozat 2016) in Keras's form: with `u_t = b1 (1 - 0.96^t / 2)` and the product `U_t` of all of them so far,
@@ -12,9 +12,8 @@ use crate::variable::Variable;
 /// `w -= lr (u_(t+1) m / (1 - U_(t+1)) + (1 - u_t) g / (1 - U_t)) / (sqrt(v / (1 - b2^t)) + epsilon)`.
 ///
 /// The host knows `U_t` from the count of steps, so that it is no variable here.
-#[derive(Debug, Trackable)]
+#[derive(Debug)]
 pub struct Nadam {
-    #[track(flatten)]
     state: OptimizerState,
     beta_1: f64,
     beta_2: f64,
@@ -30,6 +29,31 @@ impl Nadam {
 }
 
 setters!(Nadam: beta_1, beta_2, epsilon);
+
+impl Trackable for Nadam {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.state.track(parts);
+        parts.state("u_product", &Product(self));
+    }
+}
+
+/// `U_t`, for Keras, which keeps it. Restoring the count of steps restores it here.
+struct Product<'a>(&'a Nadam);
+
+impl HostState for Product<'_> {
+    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
+        ("F32", Some(&[]))
+    }
+
+    fn get(&self) -> Result<Vec<u8>> {
+        let steps = i32::try_from(self.0.state.iterations()).unwrap_or(i32::MAX);
+        Ok((product(self.0.beta_1, steps) as f32).to_le_bytes().into())
+    }
+
+    fn set(&self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
 
 impl Optimizer for Nadam {
     fn state(&self) -> &OptimizerState {

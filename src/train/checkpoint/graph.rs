@@ -26,8 +26,22 @@ pub(super) struct Node {
     parent: Option<(usize, String)>,
     /// wgrad's name of its value.
     pub(super) value: Option<String>,
+    /// Whether it is a weight that training changes.
+    pub(super) trainable: bool,
+    /// A value that Keras has and wgrad does not keep.
+    pub(super) made_up: Option<MadeUp>,
+    /// Whether Keras counts in 64 bits what wgrad's variable counts in 32.
+    pub(super) counts_wide: bool,
     /// Whether it has weights, or a part of it has.
     has_weights: bool,
+}
+
+/// A value that is stored for Keras alone.
+pub(super) enum MadeUp {
+    /// The number 0.
+    Zero,
+    /// What is stored under this name of wgrad's, too.
+    Same(String),
 }
 
 impl Graph {
@@ -40,9 +54,10 @@ impl Graph {
                 let at = graph.place(path);
                 graph.nodes[at].kind = kind();
             }
-            Leaf::Variable(_) | Leaf::ToBe(_) => graph.set_value(path, true),
+            Leaf::Variable(variable) => graph.set_weight(path, variable.trainable()),
+            Leaf::ToBe(slot) => graph.set_weight(path, slot.trainable()),
             Leaf::State(state) if state.form().1.is_some_and(<[usize]>::is_empty) => {
-                graph.set_value(path, false);
+                graph.set_value(path);
             }
             Leaf::Slots(_) => {
                 graph.place(path);
@@ -96,10 +111,16 @@ impl Graph {
         at
     }
 
-    fn set_value(&mut self, path: &str, weight: bool) {
+    fn set_value(&mut self, path: &str) -> usize {
         let at = self.place(path);
         self.nodes[at].value = Some(path.to_string());
-        self.nodes[at].has_weights |= weight;
+        at
+    }
+
+    fn set_weight(&mut self, path: &str, trainable: bool) {
+        let at = self.set_value(path);
+        self.nodes[at].has_weights = true;
+        self.nodes[at].trainable = trainable;
     }
 
     pub(super) fn at(&self, path: &str) -> Option<usize> {
@@ -176,18 +197,33 @@ impl Graph {
             let mut lists: HashMap<String, usize> = HashMap::new();
             let mut slots = Vec::with_capacity(kept.len());
             for slot in &kept {
-                let list = keras_names::list_of(kind, &slot.slot).into_owned();
-                let list = match lists.get(&list) {
-                    Some(&list) => list,
-                    None => {
-                        let made = self.add(at, &list);
-                        *lists.entry(list).or_insert(made)
+                let number = of[&*slot.of];
+                let unlisted = kind == "Adafactor" && keras_names::ADAFACTOR.contains(&&*slot.slot);
+                let node = match unlisted {
+                    true => self.detached(),
+                    false => {
+                        let name = keras_names::list_of(kind, &slot.slot).into_owned();
+                        let list = match lists.get(&name) {
+                            Some(&list) => list,
+                            None => {
+                                let made = self.add(at, &name);
+                                *lists.entry(name).or_insert(made)
+                            }
+                        };
+                        self.add(list, &number.to_string())
                     }
                 };
-                let number = of[&*slot.of];
-                let node = self.add(list, &number.to_string());
                 self.nodes[node].value = Some(slot.name.clone());
-                slots.push((keras_names::group(kind, &slot.slot), number, node));
+                let group = keras_names::group(kind, &slot.slot);
+                let alone = slots.last().is_none_or(|(_, last, _)| *last != number);
+                if unlisted && slot.slot == "velocity" && alone {
+                    for _ in ["r", "c"] {
+                        let node = self.detached();
+                        self.nodes[node].made_up = Some(MadeUp::Zero);
+                        slots.push((group, number, node));
+                    }
+                }
+                slots.push((group, number, node));
             }
             // Within a group the slots of a variable stay together.
             slots.sort_by_key(|(group, number, _)| (*group, *number));
@@ -202,6 +238,39 @@ impl Graph {
             }
             self.owners.push(owner);
         }
+        self.add_outer_counts();
+    }
+
+    /// An optimizer that scales losses counts on its own in Keras.
+    fn add_outer_counts(&mut self) {
+        for at in 0..self.nodes.len() {
+            if self.nodes[at].kind != "LossScaleOptimizer" {
+                continue;
+            }
+            if let Some(counter) = self.child(at, "step_counter") {
+                self.nodes[counter].counts_wide = true;
+            }
+            let Some(inner) = self.child(at, "inner_optimizer") else { continue };
+            let numbers = [keras_names::ITERATIONS, keras_names::LEARNING_RATE];
+            let found = numbers.map(|name| (name, self.child(inner, name)));
+            for (name, number) in found {
+                let Some(number) = number else { continue };
+                let same = self.nodes[number].value.clone();
+                let node = self.add(at, name);
+                self.nodes[node].made_up = same.map(MadeUp::Same);
+            }
+        }
+    }
+
+    fn child(&self, at: usize, wanted: &str) -> Option<usize> {
+        let children = &self.nodes[at].children;
+        children.iter().find(|(name, _)| name == wanted).map(|(_, child)| *child)
+    }
+
+    /// A node that is no part yet.
+    fn detached(&mut self) -> usize {
+        self.nodes.push(Node::default());
+        self.nodes.len() - 1
     }
 
     /// The keys of all values, by wgrad's names.
@@ -230,15 +299,14 @@ impl Graph {
         };
         let node = |(at, node): (usize, &Node)| TrackableObject {
             children: node.children.iter().map(reference).collect(),
-            attributes: node
-                .value
-                .iter()
-                .map(|value| SerializedTensor {
+            attributes: match node.value.is_some() || node.made_up.is_some() {
+                true => vec![SerializedTensor {
                     name: VALUE.to_string(),
-                    full_name: value.clone(),
+                    full_name: node.value.clone().unwrap_or_default(),
                     checkpoint_key: self.key(at),
-                })
-                .collect(),
+                }],
+                false => Vec::new(),
+            },
             slot_variables: Vec::new(),
             has_checkpoint_values: Some(BoolValue { value: true }),
         };

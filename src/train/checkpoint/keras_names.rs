@@ -32,6 +32,7 @@ pub(super) fn aliases(kind: &str, name: &str) -> Option<Cow<'static, str>> {
         ("MultiHeadAttention" | "GroupQueryAttention", "key") => "_key_dense",
         ("MultiHeadAttention" | "GroupQueryAttention", "value") => "_value_dense",
         ("MultiHeadAttention" | "GroupQueryAttention", "attention_output") => "_output_dense",
+        ("Nadam", "u_product") => "_u_product",
         (_, name) if name.ends_with("_cell") => "cell",
         // `Dense._kernel`, `Embedding._embeddings`.
         (_, "kernel") => "_kernel",
@@ -49,15 +50,15 @@ pub(super) const TRAINABLE: &str = "_trainable_variables";
 /// The list of all variables of the optimizer.
 pub(super) const VARIABLES: &str = "_variables";
 
+/// The slots of Adafactor, whose lists Keras does not track. A variable that is no matrix has numbers in place of the first two.
+pub(super) const ADAFACTOR: [&str; 3] = ["r", "c", "velocity"];
+
 /// The name of the list in which an optimizer of this kind keeps the slot `slot`.
 pub(super) fn list_of(kind: &str, slot: &str) -> Cow<'static, str> {
     let list = match (kind, slot) {
         ("Sgd", "momentum") => "momentums",
         ("Adamax", "momentum") => "_m",
         ("Adamax", "norm") => "_u",
-        ("Adafactor", "velocity") => "_v",
-        ("Adafactor", "r") => "_r",
-        ("Adafactor", "c") => "_c",
         (_, "velocity") => "_velocities",
         (_, "average") => "_model_variables_moving_average",
         (_, "gradient_accumulator") => "_accumulated_gradients",
@@ -68,16 +69,7 @@ pub(super) fn list_of(kind: &str, slot: &str) -> Cow<'static, str> {
 
 /// The slot that an optimizer of this kind keeps in the list `list`.
 pub(super) fn slot_of(kind: &str, list: &str) -> Option<String> {
-    const KNOWN: [&str; 8] = [
-        "momentum",
-        "velocity",
-        "norm",
-        "r",
-        "c",
-        "average",
-        "gradient_accumulator",
-        "accumulator",
-    ];
+    const KNOWN: [&str; 5] = ["momentum", "velocity", "norm", "average", "gradient_accumulator"];
     if let Some(known) = KNOWN.into_iter().find(|slot| list_of(kind, slot) == list) {
         return Some(known.to_string());
     }

@@ -36,7 +36,9 @@ pub(super) fn matching(
 ) -> Matching {
     let bound = Bound::new(graph, saved);
     let mut values = bound.values();
-    let mut derived = Vec::new();
+    // What is stored for Keras alone.
+    let made_up = graph.nodes.iter().zip(&bound.objects).filter(|(node, _)| node.made_up.is_some());
+    let mut derived: Vec<&str> = made_up.filter_map(|(_, object)| bound.key((*object)?)).collect();
     bound.add_slots(everything, &mut values, &mut derived, shape);
     for State { name, .. } in states {
         let key = state_key(name);
@@ -69,7 +71,37 @@ impl<'a> Bound<'a> {
         let (objects, parts) = (vec![None; graph.nodes.len()], vec![None; saved.nodes.len()]);
         let mut bound = Bound { graph, saved, objects, parts };
         bound.bind(0, 0);
+        bound.bind_trainable();
         bound
+    }
+
+    /// Keras 3 does not track a model's lists of layers, whose weights only the optimizer's list of what it trains has then. If that
+    /// list has as many variables as the program, and those that are bound stand at the same places in both, so do the others.
+    fn bind_trainable(&mut self) {
+        let weights = self.graph.nodes.iter().enumerate().filter(|(_, node)| node.trainable);
+        let weights: Vec<usize> = weights.map(|(at, _)| at).collect();
+        if weights.iter().all(|weight| self.objects[*weight].is_some()) {
+            return;
+        }
+        for owner in &self.graph.owners {
+            let Some(object) = self.graph.at(owner).and_then(|at| self.objects[at]) else {
+                continue;
+            };
+            let Some(&list) = self.children(object).get(keras_names::TRAINABLE) else { continue };
+            let list = self.children(list);
+            let found = (0..weights.len()).map(|number| list.get(&*number.to_string()).copied());
+            let Some(found) = found.collect::<Option<Vec<usize>>>() else { continue };
+            let agree = |(weight, object): (&usize, &usize)| {
+                self.objects[*weight].is_none_or(|bound| bound == *object)
+                    && self.parts[*object].is_none_or(|bound| bound == *weight)
+            };
+            if list.len() == weights.len() && weights.iter().zip(&found).all(agree) {
+                for (weight, object) in weights.iter().zip(found) {
+                    self.take(*weight, object);
+                }
+                return;
+            }
+        }
     }
 
     /// Binds a part to an object, and what both consist of.
@@ -180,14 +212,6 @@ impl<'a> Bound<'a> {
                     }
                 }
             }
-            // What follows from the count of steps is not kept here.
-            let follows = match kind {
-                "Nadam" => &["_u_product"][..],
-                "LossScaleOptimizer" => &[keras_names::ITERATIONS, keras_names::LEARNING_RATE],
-                _ => &[],
-            };
-            let of = |name: &&str| lists.iter().find(|(known, _)| known == name);
-            derived.extend(follows.iter().filter_map(of).filter_map(|(_, node)| self.key(*node)));
             // Keras does not track Adafactor's lists.
             let all = lists.iter().find(|(list, _)| *list == keras_names::VARIABLES);
             let (false, Some((_, all)), "Adafactor") = (listed, all, kind) else { continue };
@@ -196,7 +220,7 @@ impl<'a> Bound<'a> {
             for number in 0..trainable.len() {
                 let number = number.to_string();
                 let of = trainable.get(&*number).and_then(|node| self.key(*node)).and_then(shape);
-                for slot in ["r", "c", "velocity"] {
+                for slot in keras_names::ADAFACTOR {
                     let saved = all.get(&*place.to_string()).copied();
                     place += 1;
                     let (Some(variable), Some(saved)) = (variable(&number), saved) else {

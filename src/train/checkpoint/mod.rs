@@ -51,7 +51,7 @@ type Part<'a> = (String, &'a dyn Trackable);
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
-/// use wgrad::{self as tf, Trackable, train::Checkpoint};
+/// use wgrad::{self as tf, Trackable, train::{Checkpoint, latest_checkpoint}};
 /// use tf::keras::{Layer, Sequential, TRAINING, layers::{Dense, Dropout}};
 /// use tf::keras::optimizers::{Adam, Optimizer};
 ///
@@ -76,7 +76,7 @@ type Part<'a> = (String, &'a dyn Trackable);
 /// // In another process, later:
 /// let (resumed, its_adam) = program();
 /// let checkpoint = Checkpoint::new().with("model", &resumed).with("optimizer", &its_adam);
-/// checkpoint.restore(&path)?.assert_consumed()?;
+/// checkpoint.restore(latest_checkpoint(&folder)?)?.assert_consumed()?;
 /// assert_eq!(its_adam.iterations(), 1);
 /// step(&resumed, &its_adam)?;
 /// assert_eq!(resumed.get_weights()?, model.get_weights()?);

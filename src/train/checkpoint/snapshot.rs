@@ -1,11 +1,12 @@
 //! [`Snapshot`]: the values of one moment, on their way into a checkpoint.
 
+use std::collections::HashSet;
 #[cfg(not(target_family = "wasm"))]
 use std::path::{Path, PathBuf};
 
 use prost::Message;
 
-use super::graph::{Graph, state_key};
+use super::graph::{Graph, MadeUp, state_key};
 use super::proto::GRAPH;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -49,13 +50,19 @@ impl Snapshot {
         everything.names("save", root.kind())?;
         let graph = Graph::of(root, &everything);
         let keys = graph.keys();
-        let mut stored = Vec::new();
+        let wide = graph.nodes.iter().filter(|node| node.counts_wide);
+        let wide: HashSet<&str> = wide.filter_map(|node| node.value.as_deref()).collect();
+        let mut stored: Vec<Stored> = Vec::new();
         for (name, item) in everything.into_entries() {
             let key = keys.get(&*name).cloned().unwrap_or_else(|| state_key(&name));
             let (dtype, shape, value) = match item {
                 Item::Variable(variable) => {
                     let tensor = variable.peek();
-                    (data_type(tensor.dtype()), tensor.shape().to_vec(), Value::Device(tensor))
+                    let dtype = match wide.contains(&*name) {
+                        true => DataType::Int64,
+                        false => data_type(tensor.dtype()),
+                    };
+                    (dtype, tensor.shape().to_vec(), Value::Device(tensor))
                 }
                 Item::ToBe(slot) => {
                     let left = slot.left().ok_or_else(|| {
@@ -90,6 +97,23 @@ impl Snapshot {
                 }
             };
             stored.push(Stored { key, name, dtype, shape, value });
+        }
+        drop(keys);
+        for (at, node) in graph.nodes.iter().enumerate() {
+            let zero = || (DataType::Int32, vec![0; 4]);
+            let (dtype, bytes) = match &node.made_up {
+                None => continue,
+                Some(MadeUp::Zero) => zero(),
+                Some(MadeUp::Same(name)) => {
+                    let same = stored.iter().find(|stored| stored.name == *name);
+                    same.map_or_else(zero, |same| match &same.value {
+                        Value::Host(bytes) => (same.dtype, bytes.clone()),
+                        Value::Device(_) => zero(),
+                    })
+                }
+            };
+            let (key, name) = (graph.key(at), String::new());
+            stored.push(Stored { key, name, dtype, shape: Vec::new(), value: Value::Host(bytes) });
         }
         Ok(Snapshot { stored, graph: graph.to_proto().encode_to_vec() })
     }
@@ -138,6 +162,11 @@ impl Snapshot {
                     Value::Device(_) => read.next().unwrap_or_default(),
                 };
                 let bytes = match dtype {
+                    DataType::Int64 if bytes.len() == 4 => {
+                        let narrow =
+                            bytes.first_chunk().map_or(0, |word| i32::from_le_bytes(*word));
+                        i64::from(narrow).to_le_bytes().to_vec()
+                    }
                     // The device has four bytes for a truth value.
                     DataType::Bool if bytes.len() != shape.iter().product::<usize>() => {
                         bytes.chunks_exact(4).map(|word| u8::from(word != [0; 4])).collect()

@@ -69,7 +69,11 @@ impl Source {
             let (name, key) = new[at];
             self.array(name, key, counts.contains(&**name))
         };
-        set_given(root, Scope::Checkpoint, Given { names, get: &mut get, may_lack: &|_| true })?;
+        set_given(
+            root,
+            Scope::Checkpoint,
+            Given { names, get: &mut get, may_lack: &|_| true, converts: true },
+        )?;
         Ok(matching)
     }
 
