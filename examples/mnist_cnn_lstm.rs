@@ -25,6 +25,7 @@ use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
 use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Context, INFERENCE, TRAINING};
+use wgrad::summary;
 
 /// A model of your own is a struct: the derive finds the variables.
 #[derive(Trackable)]
@@ -91,6 +92,8 @@ fn run(flags: &Flags) -> Result<()> {
         .take(flags.steps)
         .to_tensors()
         .map(scaled);
+    let writer = summary::create_file_writer(flags.out.join("mnist_cnn_lstm"))?;
+    let default = writer.as_default();
     for batch in &batches {
         let (images, labels) = batch?;
         let tape = tf::GradientTape::new();
@@ -106,17 +109,19 @@ fn run(flags: &Flags) -> Result<()> {
         let step = optimizer.iterations();
         settled.note(step as usize);
         if step.is_multiple_of(10) {
-            say!(
-                "step {step:5}  loss {:.4}  accuracy {:.3}  {:.1} s",
-                mean_loss.result()?.item::<f32>()?,
-                accuracy.result()?.item::<f32>()?,
-                started.elapsed().as_secs_f64()
-            );
+            let loss = mean_loss.result()?.item::<f32>()?;
+            let right = accuracy.result()?.item::<f32>()?;
+            let time = started.elapsed().as_secs_f64();
+            say!("step {step:5}  loss {loss:.4}  accuracy {right:.3}  {time:.1} s");
+            summary::scalar("loss", loss, step)?;
+            summary::scalar("accuracy", right, step)?;
             mean_loss.reset_state()?;
             accuracy.reset_state()?;
         }
     }
 
+    drop(default);
+    writer.close()?;
     if let Some(report) = settled.report() {
         say!("{report}");
     }

@@ -39,6 +39,9 @@ pub mod weights {}
 #[cfg_attr(any(not(doctest), feature = "checkpoint"), doc = include_str!("../docs/checkpoints.md"))]
 pub mod checkpoints {}
 
+#[cfg_attr(any(not(doctest), feature = "summary"), doc = include_str!("../docs/tensorboard.md"))]
+pub mod tensorboard {}
+
 #[doc = include_str!("../FEATURES.md")]
 pub mod features {}
 

@@ -20,6 +20,7 @@ Options:
   --test <TEST>        Test images to look at in the end [default: 10000]
   --out <OUT>          Folder for the pictures [default: out]
   --json <JSON>        Write the run's figures to this file
+  --log-dir <LOG-DIR>  Folder for what TensorBoard shows
   -h, --help           Print this
 ";
 
@@ -35,6 +36,7 @@ pub struct Flags {
     pub test: usize,
     pub out: PathBuf,
     pub json: Option<PathBuf>,
+    pub log_dir: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy)]
@@ -58,6 +60,7 @@ impl Flags {
             test: 10_000,
             out: "out".into(),
             json: None,
+            log_dir: None,
         };
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
@@ -88,6 +91,7 @@ impl Flags {
                 "--data" => flags.data = Some(value.into()),
                 "--test" => flags.test = count(name, &value)?,
                 "--out" => flags.out = value.into(),
+                "--log-dir" => flags.log_dir = Some(value.into()),
                 _ => flags.json = Some(value.into()),
             }
         }

@@ -3,6 +3,7 @@
 //! `cargo xtask mnist` runs it. The MLP reaches about 95 % in one epoch (a few seconds on two processor cores without a GPU), the
 //! CNN about 98 %. Without the real files it trains on drawn digits and says so.
 
+mod board;
 mod flags;
 mod out;
 #[path = "../support/say.rs"]
@@ -11,6 +12,7 @@ mod say;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use board::Board;
 use flags::{Flags, Model};
 use indicatif::{ProgressBar, ProgressStyle};
 use say::{Result, say};
@@ -75,8 +77,10 @@ fn run(flags: &Flags) -> Result<()> {
     let optimizer = Adam::new(flags.lr);
 
     // 4. Train, and look at what came out.
-    let run = train(flags, started, &device, mnist.train, &model, &optimizer)?;
+    let board = Board::new(flags.log_dir.as_deref())?;
+    let run = train(flags, started, &device, mnist.train, &model, &optimizer, &board)?;
     let test = evaluate(&model, &mnist.test, flags.test)?;
+    board.end(run.losses.len(), &model, &mnist.test, &test)?;
     say!("test accuracy {:.2} % on {} images", 100.0 * test.accuracy, test.images);
     print_confusion(&test.confusion)?;
 
@@ -86,6 +90,9 @@ fn run(flags: &Flags) -> Result<()> {
     let misread = flags.out.join("misread.svg");
     std::fs::write(&misread, out::misread_digits(&mnist.test, &test.misread))?;
     say!("pictures  {} and {}", curve.display(), misread.display());
+    if let Some(folder) = &flags.log_dir {
+        say!("look      tensorboard --logdir {}", folder.display());
+    }
     if let Some(path) = &flags.json {
         std::fs::write(path, figures(flags, &mnist.source, &device, &run, test.accuracy))?;
         say!("figures   {}", path.display());
@@ -132,6 +139,7 @@ fn train(
     images: Images,
     model: &Sequential,
     optimizer: &Adam,
+    board: &Board,
 ) -> Result<Run> {
     let count = images.len();
     let epoch = Dataset::from_tensor_slices(images)?.shuffle(count)?.batch(flags.batch)?;
@@ -157,8 +165,9 @@ fn train(
         let (loss, logits) = train_step(model, optimizer, &x, &y)?;
         mean_loss.update_state(&loss)?;
         accuracy.update_state(&y, &logits)?;
-        waiting.push(loss);
         step += 1;
+        board.step(step, &loss, model)?;
+        waiting.push(loss);
         if step == 1 {
             waiting[0].item::<f32>()?;
             first_step = started.elapsed();
@@ -177,6 +186,7 @@ fn train(
             waiting.clear();
             let (accuracy_now, loss_now) = (values.pop(), values.pop());
             losses.extend(values);
+            board.accuracy(step, accuracy_now.unwrap_or(f32::NAN))?;
             let rate = (step - steady.2) as f64 / steady.0.elapsed().as_secs_f64();
             bar.set_message(format!(
                 "loss {:.4} accuracy {:.3} {:.0} images/s",

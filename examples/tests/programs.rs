@@ -16,6 +16,7 @@ fn example(name: &str) -> Command {
         "char_rnn" => env!("CARGO_BIN_EXE_char_rnn"),
         "gan" => env!("CARGO_BIN_EXE_gan"),
         "mnist_cnn_lstm" => env!("CARGO_BIN_EXE_mnist_cnn_lstm"),
+        "tensorboard" => env!("CARGO_BIN_EXE_tensorboard"),
         "text_classification" => env!("CARGO_BIN_EXE_text_classification"),
         "tfrecords" => env!("CARGO_BIN_EXE_tfrecords"),
         "transfer" => env!("CARGO_BIN_EXE_transfer"),
@@ -229,6 +230,21 @@ fn a_head_learns_while_the_base_stays() {
 }
 
 #[test]
+fn a_loss_becomes_a_curve() {
+    let folder = std::env::temp_dir().join(format!("wgrad-tensorboard-{}", std::process::id()));
+    let output = run("tensorboard", &["--steps", "200", "--out", folder.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("losses    20 of 200 batches, from 2."), "{text}");
+    let events = wgrad::summary::read(folder.join("tensorboard")).unwrap();
+    let steps: Vec<i64> = events.iter().map(|event| event.step).collect();
+    assert_eq!(steps, (0..20).map(|at| 10 * at).collect::<Vec<_>>());
+    let losses: Vec<f64> = events.iter().map(|event| event.scalar().unwrap()).collect();
+    assert!(losses[19] < 0.5 * losses[0], "{losses:?}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn the_order_of_words_tells_more_than_the_words() {
     let output = run("text_classification", &["--steps", "300"]);
     let text = String::from_utf8_lossy(&output.stdout);
@@ -283,6 +299,7 @@ fn a_run_leaves_pictures_and_figures() {
     let json = folder.join("figures.json");
     let mut command = example("mnist");
     command.args(["--batch=20", "--data"]).arg(&folder).arg("--out").arg(&folder);
+    command.arg("--log-dir").arg(folder.join("logs"));
     let output = command.arg("--json").arg(&json).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stdout).contains("10.00 % on 300 images"));
@@ -306,6 +323,13 @@ fn a_run_leaves_pictures_and_figures() {
     let points: Vec<usize> =
         lines.map(|line| line.split('\'').next().unwrap().split_whitespace().count()).collect();
     assert_eq!(points, [3, 3]);
+
+    let events = wgrad::summary::read(folder.join("logs")).unwrap();
+    let count = |tag: &str| events.iter().filter(|event| event.tag.starts_with(tag)).count();
+    assert_eq!((count("loss"), count("accuracy"), count("test/accuracy")), (3, 1, 1));
+    // Two kernels and two biases, at the first step.
+    assert_eq!((count("dense"), count("filters"), count("confusion")), (4, 1, 1));
+    assert_eq!(count("misread/"), 20);
     std::fs::remove_dir_all(folder).unwrap();
 }
 

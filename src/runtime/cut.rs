@@ -34,7 +34,7 @@ impl Device {
 
     /// The program goes on with another program's training, so this device cuts the stream as the other did when it had
     /// settled.
-    #[cfg(feature = "safetensors")]
+    #[cfg(feature = "checkpoint")]
     pub(crate) fn resume(&self) {
         let cutter = &mut self.state().cutter;
         cutter.turns.resume(cutter.passed);

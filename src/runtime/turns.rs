@@ -118,7 +118,7 @@ impl Turns {
     }
 
     /// From `now` on the device relies on the program to flush itself often enough, until it does not.
-    #[cfg(feature = "safetensors")]
+    #[cfg(feature = "checkpoint")]
     pub(super) fn resume(&mut self, now: u64) {
         *self = Turns {
             asked: Asked { at: now, enough: true, ..Asked::default() },

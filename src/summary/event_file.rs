@@ -85,8 +85,7 @@ impl EventFile {
 
     /// Whether somebody removed the file while it was written; it would grow without a name.
     fn removed(&self) -> bool {
-        self.whole > 0
-            && fs::metadata(&self.path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        self.whole > 0 && fs::metadata(&self.path).is_err()
     }
 }
 

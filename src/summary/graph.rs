@@ -6,7 +6,7 @@ use prost::Message;
 
 use super::graph_proto::{Attr, AttrList, AttrValue, GraphDef, NodeDef, VersionDef};
 use super::payload::Payload;
-use super::proto::{DataClass, Dim, ShapeProto, TensorProto, metadata};
+use super::proto::{Dim, ShapeProto, TensorProto, metadata};
 use super::scope::write;
 use super::step::Step;
 use crate::error::Result;
@@ -193,7 +193,7 @@ pub fn graph(graph: impl Into<Graph>) -> Result<bool> {
 /// As [`scalar`](super::scalar), without shape.
 pub fn keras_model(name: &str, json: &str, step: impl Into<Step>) -> Result<bool> {
     write("keras_model", name, String::new(), step.into(), true, || {
-        let shown = metadata("graph_keras_model", b"1", DataClass::BlobSequence);
+        let shown = metadata("graph_keras_model", b"1");
         Ok(Payload::Made(shown, TensorProto::strings(&[], vec![json.as_bytes().to_vec()])))
     })
 }

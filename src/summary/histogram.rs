@@ -1,6 +1,6 @@
 //! Buckets of equal width, as TensorBoard's histogram plugin counts them.
 
-use super::proto::{DataClass, SummaryMetadata, TensorProto, dtype, metadata};
+use super::proto::{SummaryMetadata, TensorProto, dtype, metadata};
 
 /// Counts `values` in `buckets` buckets between the least and the greatest: rows of left edge, right edge and count.
 ///
@@ -48,7 +48,7 @@ pub(super) fn tensor(rows: &[f64]) -> TensorProto {
 }
 
 pub(super) fn described() -> SummaryMetadata {
-    metadata("histograms", &[], DataClass::Unknown)
+    metadata("histograms", &[])
 }
 
 #[cfg(test)]

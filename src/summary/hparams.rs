@@ -10,7 +10,7 @@ use super::plugin_proto::{
     AnyKind, AnyValue, DomainProto, Experiment, HParamInfo, HParamsData, HParamsPluginData,
     Interval, ListValue, MetricInfo, MetricName, SessionEnd, SessionStart,
 };
-use super::proto::{DataClass, TensorProto, dtype, metadata};
+use super::proto::{TensorProto, dtype, metadata};
 use super::scope::write;
 use super::step::Step;
 use crate::error::Result;
@@ -255,7 +255,7 @@ fn record(function: &str, tag: &str, data: HParamsData) -> Result<bool> {
     let data = HParamsPluginData { version: 0, data: Some(data) };
     // As TensorFlow, a tensor without elements, as a summary needs one.
     write(function, tag, String::new(), Step::from(0), false, || {
-        let shown = metadata("hparams", &data.encode_to_vec(), DataClass::Tensor);
+        let shown = metadata("hparams", &data.encode_to_vec());
         Ok(Payload::Made(shown, TensorProto::numbers(dtype::FLOAT, &[0], Vec::new())))
     })
 }

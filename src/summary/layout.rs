@@ -6,7 +6,7 @@ use super::payload::Payload;
 use super::plugin_proto::{
     CategoryProto, ChartContent, ChartProto, LayoutProto, Margin, Multiline, Series,
 };
-use super::proto::{DataClass, TensorProto, metadata};
+use super::proto::{TensorProto, metadata};
 use super::scope::write;
 use super::step::Step;
 use crate::error::Result;
@@ -98,7 +98,7 @@ impl Category {
 pub fn custom_layout(layout: Layout) -> Result<bool> {
     let tag = "custom_scalars__config__";
     write("custom_layout", tag, String::new(), Step::from(0), false, || {
-        let shown = metadata("custom_scalars", &[], DataClass::Tensor);
+        let shown = metadata("custom_scalars", &[]);
         Ok(Payload::Made(shown, TensorProto::strings(&[], vec![layout.0.encode_to_vec()])))
     })
 }

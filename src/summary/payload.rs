@@ -5,7 +5,7 @@ use half::f16;
 use super::histogram;
 use super::picture;
 use super::plugin_proto::AudioPluginData;
-use super::proto::{DataClass, SummaryMetadata, TensorProto, dtype, metadata};
+use super::proto::{SummaryMetadata, TensorProto, dtype, metadata};
 use super::text::Text;
 use super::wav::wav;
 use crate::dtype::DType;
@@ -87,11 +87,9 @@ impl Payload {
             }
             Payload::Images(tensor) => images(&tensor, bytes)?,
             Payload::Audio { sounds, sample_rate } => audio(&sounds, sample_rate, bytes),
-            Payload::Tensor(tensor) => {
-                (metadata("", &[], DataClass::Tensor), proto(&tensor, bytes))
-            }
+            Payload::Tensor(tensor) => (raw(), proto(&tensor, bytes)),
             Payload::Text(text) => {
-                let shown = metadata("text", &[], DataClass::Unknown);
+                let shown = metadata("text", &[]);
                 (shown, TensorProto::strings(&text.shape, text.strings))
             }
             Payload::Made(shown, tensor) => (shown, tensor),
@@ -103,7 +101,7 @@ impl Payload {
 fn scalar(value: f64) -> (SummaryMetadata, TensorProto) {
     // TensorFlow's scalars are f32, too.
     let content = (value as f32).to_le_bytes().to_vec();
-    (metadata("scalars", &[], DataClass::Unknown), TensorProto::numbers(dtype::FLOAT, &[], content))
+    (metadata("scalars", &[]), TensorProto::numbers(dtype::FLOAT, &[], content))
 }
 
 /// The numbers in a device's bytes.
@@ -134,7 +132,7 @@ fn images(tensor: &Tensor, bytes: &[u8]) -> Result<(SummaryMetadata, TensorProto
         strings.push(picture::png(height, width, channels, one)?);
     }
     let shape = [2 + count];
-    Ok((metadata("images", &[], DataClass::Unknown), TensorProto::strings(&shape, strings)))
+    Ok((metadata("images", &[]), TensorProto::strings(&shape, strings)))
 }
 
 fn audio(tensor: &Tensor, sample_rate: u32, bytes: &[u8]) -> (SummaryMetadata, TensorProto) {
@@ -149,8 +147,15 @@ fn audio(tensor: &Tensor, sample_rate: u32, bytes: &[u8]) -> (SummaryMetadata, T
     }
     let data = AudioPluginData { version: 0, encoding: 11 };
     let content = prost::Message::encode_to_vec(&data);
-    let shown = metadata("audio", &content, DataClass::Unknown);
+    let shown = metadata("audio", &content);
     (shown, TensorProto::strings(&[count, 2], strings))
+}
+
+/// TensorBoard warns of a tensor without any plugin.
+fn raw() -> SummaryMetadata {
+    /// TensorBoard's `DATA_CLASS_TENSOR`.
+    const TENSOR: i32 = 2;
+    SummaryMetadata { data_class: TENSOR, ..metadata("tensor", &[]) }
 }
 
 /// A tensor as TensorFlow stores it.

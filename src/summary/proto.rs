@@ -205,20 +205,9 @@ impl TensorProto {
     }
 }
 
-/// What a value is shown by: a plugin of TensorBoard, with its own bytes.
-pub(super) fn metadata(plugin: &str, content: &[u8], class: DataClass) -> SummaryMetadata {
+/// What a value is shown by: a plugin of TensorBoard, with its own bytes. As TensorFlow, this leaves the class of the data open:
+/// TensorBoard fills it in for the plugins that it knows.
+pub(super) fn metadata(plugin: &str, content: &[u8]) -> SummaryMetadata {
     let plugin_data = PluginData { plugin_name: plugin.to_string(), content: content.to_vec() };
-    SummaryMetadata {
-        plugin_data: Some(plugin_data),
-        data_class: class as i32,
-        ..SummaryMetadata::default()
-    }
-}
-
-/// As TensorFlow, the functions leave the class open where a plugin stands for one; TensorBoard fills it in.
-#[derive(Clone, Copy)]
-pub(super) enum DataClass {
-    Unknown = 0,
-    Tensor = 2,
-    BlobSequence = 3,
+    SummaryMetadata { plugin_data: Some(plugin_data), ..SummaryMetadata::default() }
 }

@@ -9,7 +9,7 @@ use super::graph_proto::{
     AllocatorMemoryUsed, DeviceStepStats, FunctionGraphs, NodeExecStats, RunMetadata, StepStats,
 };
 use super::payload::Payload;
-use super::proto::{DataClass, TensorProto, metadata};
+use super::proto::{TensorProto, metadata};
 use super::scope::write;
 use super::step::Step;
 use crate::device::{Profile, ProfiledKernel};
@@ -60,7 +60,7 @@ pub async fn trace_export_async(name: &str, step: impl Into<Step>) -> Result<Pro
     let bytes =
         run_metadata(device.last_plan().as_ref(), &profile, &device.adapter().name).encode_to_vec();
     write("trace_export", name, String::new(), step.into(), true, || {
-        let shown = metadata("graph_run_metadata", b"1", DataClass::BlobSequence);
+        let shown = metadata("graph_run_metadata", b"1");
         Ok(Payload::Made(shown, TensorProto::strings(&[], vec![bytes])))
     })?;
     Ok(profile)

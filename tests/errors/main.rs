@@ -30,6 +30,8 @@ mod rnn;
 mod signal;
 mod sizes;
 mod sorting;
+#[cfg(feature = "summary")]
+mod summary;
 mod tensorflow;
 mod texts;
 #[cfg(feature = "safetensors")]

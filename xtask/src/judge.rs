@@ -8,9 +8,11 @@ use crate::run::{CommandLine, Status, workspace_root};
 
 /// The version that the formats were compared with.
 const TENSORFLOW: &str = "tensorflow-cpu==2.21.0";
+/// TensorFlow no longer brings it.
+const TENSORBOARD: &str = "tensorboard==2.21.0";
 
 /// The files of the tests that take it.
-const TESTS: [&str; 3] = ["judge", "judge_checkpoint", "judge_keras_files"];
+const TESTS: [&str; 4] = ["judge", "judge_checkpoint", "judge_keras_files", "judge_summary"];
 
 /// Runs the tests that take TensorFlow.
 pub fn run(arguments: &[String]) -> Result<Status> {
@@ -31,8 +33,12 @@ fn environment() -> Result<String> {
     let folder = workspace_root().join("target/judge");
     let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     let python = python.to_string_lossy().into_owned();
-    let has_tensorflow =
-        || CommandLine::new(python.as_str()).args(["-c", "import tensorflow"]).probe().is_some();
+    let has_tensorflow = || {
+        CommandLine::new(python.as_str())
+            .args(["-c", "import tensorflow, tensorboard"])
+            .probe()
+            .is_some()
+    };
     if has_tensorflow() {
         return Ok(python);
     }
@@ -44,7 +50,14 @@ fn environment() -> Result<String> {
     };
     let steps = [
         CommandLine::new(system).args(["-m", "venv"]).args([folder.to_string_lossy()]),
-        CommandLine::new(python.as_str()).args(["-m", "pip", "install", "--quiet", TENSORFLOW]),
+        CommandLine::new(python.as_str()).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            TENSORFLOW,
+            TENSORBOARD,
+        ]),
     ];
     for step in steps {
         if !step.run()?.is_success() {
@@ -53,6 +66,6 @@ fn environment() -> Result<String> {
     }
     match has_tensorflow() {
         true => Ok(python),
-        false => bail!("{python} cannot import tensorflow"),
+        false => bail!("{python} cannot import tensorflow and tensorboard"),
     }
 }

@@ -17,6 +17,8 @@ mod monitor;
 mod pattern;
 mod progbar_logger;
 mod reduce_lr_on_plateau;
+#[cfg(all(feature = "summary", not(target_family = "wasm")))]
+mod tensorboard;
 mod terminate_on_nan;
 
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
@@ -31,6 +33,8 @@ pub use model_checkpoint::{ModelCheckpoint, SaveFreq};
 pub use monitor::Mode;
 pub use progbar_logger::ProgbarLogger;
 pub use reduce_lr_on_plateau::ReduceLROnPlateau;
+#[cfg(all(feature = "summary", not(target_family = "wasm")))]
+pub use tensorboard::{TensorBoard, UpdateFreq};
 pub use terminate_on_nan::TerminateOnNaN;
 
 pub use super::training::{BatchLogs, Callback, Logs, Run};

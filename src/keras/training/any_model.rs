@@ -21,6 +21,9 @@ pub(crate) trait AnyModel: Trackable {
     fn train_step(&self, batch: &Batch) -> Result<StepLogs>;
     fn test_step(&self, batch: &Batch) -> Result<StepLogs>;
     fn predict_step(&self, batch: &Batch) -> Result<Vec<Tensor>>;
+    /// The model in Keras's JSON, if it is one of Keras's kinds and all its layers can be written.
+    #[cfg(all(feature = "json", feature = "summary"))]
+    fn json(&self) -> Option<String>;
 }
 
 /// A model whose type is forgotten.
@@ -42,6 +45,10 @@ impl<M: Trackable + ?Sized, X: ?Sized, Y> Trackable for Erased<'_, M, X, Y> {
 
     fn kind(&self) -> &'static str {
         self.model.kind()
+    }
+
+    fn title(&self) -> String {
+        self.model.title()
     }
 }
 
@@ -77,5 +84,12 @@ where
 
     fn predict_step(&self, batch: &Batch) -> Result<Vec<Tensor>> {
         self.model.predict_step(batch)
+    }
+
+    #[cfg(all(feature = "json", feature = "summary"))]
+    fn json(&self) -> Option<String> {
+        let config = self.model.get_config().ok()?;
+        let known = matches!(config.class(), "Sequential" | "Functional");
+        known.then(|| crate::keras::layers::written(&config, None, None).to_string())
     }
 }

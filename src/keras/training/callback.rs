@@ -328,6 +328,12 @@ impl<'a> Run<'a> {
         self.model
     }
 
+    /// The model in Keras's JSON, if it is one of Keras's kinds and all its layers can be written.
+    #[cfg(all(feature = "json", feature = "summary", not(target_family = "wasm")))]
+    pub(crate) fn model_json(&self) -> Option<String> {
+        self.model.json()
+    }
+
     /// The model's results for `inputs`, outside training.
     ///
     /// # Errors
