@@ -50,8 +50,11 @@ fn tensorflow_reads_every_type_and_name() {
     let long = "x".repeat(100_000);
     let strings: [&[u8]; 6] =
         [b"a", b"", long.as_bytes(), b"\x00\xff", "ä😀".as_bytes(), &[0; 300]];
-    let texts: [(&str, &[usize], &[&[u8]]); 3] =
-        [("strings", &[3, 2], &strings), ("string", &[], &strings[..1]), ("none", &[0], &[])];
+    let texts = [
+        ("strings", &[3, 2][..], &strings[..]),
+        ("string", &[], &strings[..1]),
+        ("none", &[0], &[]),
+    ];
     for (key, shape, strings) in texts {
         files.add_strings(key, shape, strings).unwrap();
         let values: Vec<String> = strings.iter().map(|string| hex(string)).collect();
