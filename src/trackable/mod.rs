@@ -16,8 +16,10 @@ mod walk;
 pub(crate) mod weights;
 
 pub use arrays::NamedArray;
+#[cfg(all(feature = "checkpoint", any(feature = "safetensors", not(target_family = "wasm"))))]
+pub(crate) use arrays::set;
 #[cfg(feature = "checkpoint")]
-pub(crate) use arrays::{Everything, Given, Item, Scope, set, set_given};
+pub(crate) use arrays::{Everything, Given, Item, Scope, set_given};
 pub(crate) use impls::plain;
 #[cfg(feature = "checkpoint")]
 pub(crate) use parts::Leaf;
