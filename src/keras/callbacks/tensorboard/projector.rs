@@ -50,7 +50,7 @@ impl Projector {
             }
             let file = layer.replace('/', "-");
             let vectors = format!("{file}.tsv");
-            write_file(&folder.join(&vectors), &text)?;
+            write_file(folder.join(&vectors), &text)?;
             // Writing to a String cannot fail.
             let _ = write!(
                 config,
@@ -69,11 +69,11 @@ impl Projector {
                 let lines =
                     labels.iter().map(|label| label.replace(['\t', '\n', '\r'], " ") + "\n");
                 let metadata = format!("{file}-metadata.tsv");
-                write_file(&folder.join(&metadata), &lines.collect::<String>())?;
+                write_file(folder.join(&metadata), &lines.collect::<String>())?;
                 let _ = writeln!(config, "  metadata_path: \"{metadata}\"");
             }
             config += "}\n";
         }
-        write_file(&folder.join("projector_config.pbtxt"), &config)
+        write_file(folder.join("projector_config.pbtxt"), &config)
     }
 }
