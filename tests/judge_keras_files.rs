@@ -39,7 +39,13 @@ fn sequential(folder: &Folder, name: &str, model: &Sequential, x: &Tensor) {
     model.build(x.shape()).unwrap();
     shaken(model);
     let y = model.call(x, INFERENCE).unwrap();
-    write(folder, name, &[x.clone()], &y, pollster::block_on(model.to_keras_async()).unwrap());
+    write(
+        folder,
+        name,
+        std::slice::from_ref(x),
+        &y,
+        pollster::block_on(model.to_keras_async()).unwrap(),
+    );
     saving::save_weights(model, folder.path(&format!("{name}.weights.h5"))).unwrap();
 }
 

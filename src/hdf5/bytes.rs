@@ -1,6 +1,23 @@
-//! Numbers in the bytes of a file, which may end anywhere.
+//! Numbers in the bytes of a file, which may end anywhere, and the places that a walk has entered.
 
-use super::reader::Broken;
+use std::collections::HashSet;
+
+/// What is wrong.
+#[derive(Debug)]
+pub(super) struct Broken(pub(super) String);
+
+/// The places that a walk has entered.
+#[derive(Default)]
+pub(super) struct Seen(HashSet<u64>);
+
+impl Seen {
+    pub(super) fn note(&mut self, at: u64) -> Result<(), Broken> {
+        match self.0.insert(at) {
+            true => Ok(()),
+            false => Err(Broken(format!("two links lead to byte {at}, which only one may"))),
+        }
+    }
+}
 
 /// An address that leads nowhere.
 pub(super) const UNDEFINED: u64 = u64::MAX;

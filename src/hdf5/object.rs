@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::bytes::{Cursor, UNDEFINED, part};
-use super::reader::{Broken, Seen};
+use super::bytes::{Broken, Cursor, Seen, UNDEFINED, part};
 use super::types::Type;
 
 /// What a header says.
@@ -16,6 +15,9 @@ pub(super) struct Object<'a> {
     layout: Option<Layout<'a>>,
     attributes: Vec<Attribute<'a>>,
 }
+
+/// A dataset's shape, safetensors' name of its dtype, and its elements.
+pub(crate) type Values<'a> = (Vec<usize>, &'static str, Cow<'a, [u8]>);
 
 #[derive(Debug)]
 enum Layout<'a> {
@@ -99,10 +101,7 @@ impl<'a> Object<'a> {
     }
 
     /// A dataset's shape, safetensors' name of its dtype, and its elements, the lowest byte first.
-    pub(super) fn values(
-        &self,
-        file: &'a [u8],
-    ) -> Result<(Vec<usize>, &'static str, Cow<'a, [u8]>), Broken> {
+    pub(super) fn values(&self, file: &'a [u8]) -> Result<Values<'a>, Broken> {
         let (Some(shape), Some(elements), Some(layout)) =
             (&self.space, self.elements, &self.layout)
         else {

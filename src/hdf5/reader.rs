@@ -4,30 +4,13 @@
 //! file has bytes.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::MAGIC;
-use super::bytes::{Cursor, part};
-use super::object::Object;
+use super::bytes::{Broken, Cursor, Seen, part};
+use super::object::{Object, Values};
 use crate::error::{Error, Result, message};
-
-/// What is wrong.
-#[derive(Debug)]
-pub(super) struct Broken(pub(super) String);
-
-/// The places that a walk has entered.
-#[derive(Default)]
-pub(super) struct Seen(HashSet<u64>);
-
-impl Seen {
-    pub(super) fn note(&mut self, at: u64) -> Result<(), Broken> {
-        match self.0.insert(at) {
-            true => Ok(()),
-            false => Err(Broken(format!("two links lead to byte {at}, which only one may"))),
-        }
-    }
-}
 
 /// An HDF5 file.
 pub(crate) struct File<'a> {
@@ -101,10 +84,7 @@ impl<'a> File<'a> {
     }
 
     /// A dataset's shape, safetensors' name of its dtype, and its elements.
-    pub(crate) fn values(
-        &self,
-        node: &Node<'a>,
-    ) -> Result<(Vec<usize>, &'static str, Cow<'a, [u8]>)> {
+    pub(crate) fn values(&self, node: &Node<'a>) -> Result<Values<'a>> {
         let values = node.object.values(self.bytes);
         values.map_err(|broken| self.wrong(&format!("in '{}': {}", node.path, broken.0)))
     }

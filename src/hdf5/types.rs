@@ -1,7 +1,6 @@
 //! The types of elements, by safetensors' names.
 
-use super::bytes::Cursor;
-use super::reader::Broken;
+use super::bytes::{Broken, Cursor};
 
 /// How elements are stored.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,18 +1,17 @@
 //! A model's weights as an archive of NumPy's.
 
 use crate::data::npy::{NpyArray, parse_npz, write_npz};
-use crate::error::Result;
-use crate::trackable::Trackable;
+use crate::error::{Error, Result};
 use crate::trackable::weights::{Arrays, LoadOptions, load};
+use crate::trackable::{NamedArray, Trackable};
 
 /// The variables of `model` as the contents of a `.npz` file, by their names. `numpy.load` reads it.
 ///
 /// # Errors
-/// As [`Trackable::named_arrays_async`]; [`Error::Data`](crate::Error::Data) if it would have more than 4 GiB.
+/// As [`Trackable::named_arrays_async`]; [`Error::Data`] if it would have more than 4 GiB.
 pub async fn weights_to_npz_async(model: &impl Trackable) -> Result<Vec<u8>> {
     let arrays = model.named_arrays_async().await?;
-    let named =
-        |array: &crate::NamedArray<'_>| Ok((array.name.to_string(), NpyArray::from_named(array)?));
+    let named = |array: &NamedArray<'_>| Ok((array.name.to_string(), NpyArray::from_named(array)?));
     write_npz(arrays.iter().map(named).collect::<Result<Vec<_>>>()?, false)
 }
 
@@ -42,19 +41,19 @@ pub fn weights_from_npz(model: &impl Trackable, bytes: &[u8], options: LoadOptio
 /// ```
 ///
 /// # Errors
-/// As [`weights_to_npz_async`]; [`Error::Io`](crate::Error::Io) if the file cannot be written.
+/// As [`weights_to_npz_async`]; [`Error::Io`] if the file cannot be written.
 #[cfg(not(target_family = "wasm"))]
 pub fn save_npz(model: &impl Trackable, path: impl AsRef<std::path::Path>) -> Result<()> {
     use std::io::Write;
     let (path, bytes) = (path.as_ref(), pollster::block_on(weights_to_npz_async(model))?);
     let written = crate::files::replace_durably(path, |file| file.write_all(&bytes));
-    written.map_err(|error| crate::Error::io(path, error))
+    written.map_err(|error| Error::io(path, error))
 }
 
 /// Sets the variables of `model` to the arrays of their names in the `.npz` file at `path`.
 ///
 /// # Errors
-/// [`Error::Io`](crate::Error::Io) if the file cannot be read; else as [`weights_from_npz`].
+/// [`Error::Io`] if the file cannot be read; else as [`weights_from_npz`].
 #[cfg(not(target_family = "wasm"))]
 pub fn load_npz(
     model: &impl Trackable,

@@ -90,7 +90,7 @@ impl Layers {
                 let mut path = join(parent, &origin.name);
                 while is_stack(self.kind(&path)) {
                     let inside = |layer: &&Layer| split(&layer.path).0 == path;
-                    path = self.list.iter().filter(inside).next_back()?.path.clone();
+                    path = self.list.iter().rfind(inside)?.path.clone();
                 }
                 Some(path)
             }
