@@ -12,7 +12,7 @@ use wgrad::keras::layers::Dense;
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Layer, Sequential, TRAINING};
 use wgrad::train::Checkpoint;
-use wgrad::{GradientTape, Tensor, Trackable};
+use wgrad::{Error, GradientTape, Tensor, Trackable, Variable};
 
 /// TensorFlow's own checkpoint of a Keras model and its Adam after three steps.
 const KERAS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/checkpoint/keras/ckpt-1");
@@ -77,4 +77,146 @@ fn a_checkpoint_of_keras_is_restored_before_the_first_call() {
     let found = (&run.0, &run.1).variables();
     let found: Vec<Vec<f32>> = found.iter().map(|v| v.read().to_vec().unwrap()).collect();
     assert_eq!(found, wanted);
+}
+
+/// `tf.Module`s, lists of variables, a count of steps.
+#[test]
+fn a_checkpoint_of_modules_is_restored_by_names() {
+    #[derive(Trackable)]
+    struct Linear {
+        w: Variable,
+        b: Variable,
+    }
+    #[derive(Trackable)]
+    struct Net {
+        layers: Vec<Linear>,
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/checkpoint/module/ckpt-2");
+    let zeros = |shape: &[usize]| Variable::new(Tensor::zeros(shape).unwrap());
+    let linear = |from, to| Linear { w: zeros(&[from, to]), b: zeros(&[to]) };
+    let net = Net { layers: vec![linear(7, 5), linear(5, 3)] };
+    let slots = || [&[5][..], &[7, 5], &[3], &[5, 3]].map(zeros);
+    let (m, v, step) = (slots(), slots(), AtomicU64::new(0));
+    let checkpoint = Checkpoint::new().with("net", &net).with("step", &step);
+    let checkpoint = checkpoint.with("adam_m", &m).with("adam_v", &v);
+    checkpoint.restore(path).unwrap().assert_consumed().unwrap();
+    assert_eq!((checkpoint.save_counter(), step.load(Ordering::Relaxed)), (2, 6));
+    for (variable, name) in [
+        (&net.layers[0].w, "net/layers/0/w"),
+        (&net.layers[1].b, "net/layers/1/b"),
+        (&m[1], "adam_m/1"),
+        (&v[3], "adam_v/3"),
+    ] {
+        let name = format!("{name}/.ATTRIBUTES/VARIABLE_VALUE");
+        let wanted: ndarray::ArrayD<f32> =
+            wgrad::train::load_variable(path, &name).unwrap().try_into().unwrap();
+        let found = variable.read().to_vec::<f32>().unwrap();
+        assert_eq!(found, wanted.into_raw_vec_and_offset().0, "{name}");
+        assert!(found.iter().any(|value| *value != 0.0));
+    }
+}
+
+#[test]
+fn a_status_says_what_did_not_fit() {
+    let folder = Folder::new("checkpoint-status");
+    let scalar = |value: f32| Variable::new(wgrad::constant(value).unwrap());
+    let value = |variable: &Variable| variable.read().item::<f32>().unwrap();
+    let (a, b) = (scalar(1.0), scalar(2.0));
+    let path = Checkpoint::new().with("a", &a).with("b", &b).save(folder.path("ckpt")).unwrap();
+
+    let (a, c) = (scalar(0.0), scalar(3.0));
+    let both = Checkpoint::new().with("a", &a).with("c", &c);
+    let status = both.restore(&path).unwrap();
+    assert_eq!(status.missing(), ["c"]);
+    assert_eq!(status.unused(), ["b/.ATTRIBUTES/VARIABLE_VALUE"]);
+    status.assert_nontrivial_match().unwrap();
+    assert_eq!((value(&a), value(&c)), (1.0, 3.0));
+    let error = both.restore(&path).unwrap().assert_existing_objects_matched().unwrap_err();
+    let path_text = path.display().to_string();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "assert_existing_objects_matched: {path_text} has no value for 'c'; it holds 'b/.ATTRIBUTES/VARIABLE_VALUE' that \
+             nobody takes. Take a checkpoint of the same parts, or leave these as they are with expect_partial."
+        )
+    );
+    let one = Checkpoint::new().with("a", &a);
+    one.restore(&path).unwrap().assert_existing_objects_matched().unwrap();
+    assert!(one.restore(&path).unwrap().assert_consumed().is_err());
+    let other = Checkpoint::new().with("z", &c);
+    let error = other.restore(&path).unwrap().assert_nontrivial_match().unwrap_err().to_string();
+    assert!(error.starts_with("assert_nontrivial_match: no part of the program is in "), "{error}");
+    // No checkpoint is no error until somebody asks.
+    let none = wgrad::train::latest_checkpoint(folder.path("empty")).unwrap();
+    other.restore(none.clone()).unwrap().expect_partial();
+    assert!(other.restore(none).unwrap().assert_consumed().is_err());
+}
+
+#[test]
+fn what_does_not_fit_changes_nothing() {
+    let folder = Folder::new("checkpoint-shapes");
+    let ones = |shape: &[usize]| Variable::new(Tensor::ones(shape).unwrap());
+    let (a, b) = (ones(&[2]), ones(&[3, 4]));
+    let path = Checkpoint::new().with("a", &a).with("b", &b).save(folder.path("ckpt")).unwrap();
+    let (a, b) = (Variable::new(Tensor::zeros([2]).unwrap()), ones(&[4, 3]));
+    let error = Checkpoint::new().with("a", &a).with("b", &b).restore(&path).err().unwrap();
+    assert!(matches!(error, Error::Checkpoint(_)), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with(&path.display().to_string()), "{text}");
+    assert!(text.contains("'b' is [3, 4] in the weights and [4, 3] in the model"), "{text}");
+    assert_eq!(a.read().to_vec::<f32>().unwrap(), [0.0, 0.0]);
+}
+
+/// The part that comes after `restore` has its value when the program asks whether all was taken.
+#[test]
+fn a_part_that_comes_later_has_its_value() {
+    use std::sync::OnceLock;
+    let folder = Folder::new("checkpoint-later");
+    let made = OnceLock::from(Variable::new(wgrad::constant([1.0f32, 2.0]).unwrap()));
+    let path = Checkpoint::new().with("part", &made).save(folder.path("ckpt")).unwrap();
+    let later = OnceLock::new();
+    let checkpoint = Checkpoint::new().with("part", &later);
+    let status = checkpoint.restore(&path).unwrap();
+    assert_eq!(status.unused().len(), 1);
+    let part = later.get_or_init(|| Variable::new(Tensor::zeros([2]).unwrap()));
+    status.assert_consumed().unwrap();
+    assert_eq!(part.read().to_vec::<f32>().unwrap(), [1.0, 2.0]);
+}
+
+/// As in a browser, where there are no files.
+#[test]
+fn bytes_are_the_files() {
+    let folder = Folder::new("checkpoint-bytes");
+    let run = program();
+    step(&run);
+    let path = checkpoint(&run).write(folder.path("ckpt")).unwrap();
+    let bytes = pollster::block_on(checkpoint(&run).to_bytes_async()).unwrap();
+    let file = |ending: &str| std::fs::read(format!("{}{ending}", path.display())).unwrap();
+    // Other tests draw from the global generator meanwhile.
+    assert_eq!(bytes.index.len(), file(".index").len());
+    assert_eq!(bytes.data.len(), file(".data-00000-of-00001").len());
+    let resumed = program();
+    checkpoint(&resumed).restore_bytes(bytes).unwrap().assert_consumed().unwrap();
+    assert_eq!(step(&resumed), step(&run));
+}
+
+/// Every walk over the graph is linear: a second; minutes, where all were looked through for each.
+#[test]
+fn many_variables_and_their_slots_come_back() {
+    use wgrad::keras::optimizers::Sgd;
+    const MANY: usize = 20_000;
+    let start = wgrad::constant([1.0f32]).unwrap();
+    let program = || {
+        let variables: Vec<Variable> = (0..MANY).map(|_| Variable::new(&start)).collect();
+        (variables, Sgd::new(0.5).momentum(0.5))
+    };
+    let (variables, sgd) = program();
+    sgd.build(&variables).unwrap();
+    variables[MANY / 2].assign(wgrad::constant([7.0f32]).unwrap()).unwrap();
+    let saved = Checkpoint::new().with("model", &variables).with("optimizer", &sgd);
+    let bytes = pollster::block_on(saved.to_bytes_async()).unwrap();
+    let (variables, sgd) = program();
+    let restored = Checkpoint::new().with("model", &variables).with("optimizer", &sgd);
+    restored.restore_bytes(bytes).unwrap().assert_consumed().unwrap();
+    assert_eq!(variables[MANY / 2].read().item::<f32>().unwrap(), 7.0);
 }

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use disk::{BundleFiles, remove};
 pub use dtype::DataType;
-pub(crate) use reader::{BundleReader, TensorInfo};
+pub(crate) use reader::BundleReader;
 pub(crate) use writer::BundleWriter;
 
 /// The version of the format that is written and read.

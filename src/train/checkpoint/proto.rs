@@ -97,3 +97,45 @@ impl TrackableObjectGraph {
         Ok(graph)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trackable::{Everything, Scope};
+    use crate::train::checkpoint::graph::Graph;
+    use crate::train::checkpoint::matching::matching;
+
+    /// Whatever the bytes are, matching ends, with an error or without.
+    #[test]
+    fn any_bytes_are_a_graph_or_an_error() {
+        use crate::keras::layers::Dense;
+        use crate::keras::{Sequential, optimizers::Adam};
+        let parts = vec![
+            Sequential::new().add(Dense::new(2)).add(Dense::new(3)),
+            Sequential::new().add(Dense::new(2)),
+        ];
+        let root = (parts, Adam::new(0.1));
+        let everything = Everything::forms(&root, Scope::Checkpoint);
+        let graph = Graph::of(&root, &everything);
+        let bytes = graph.to_proto().encode_to_vec();
+        let mut random = fastrand::Rng::with_seed(7);
+        let (mut read, mut found) = (0, 0);
+        for _ in 0..100_000 {
+            let mut broken = bytes.clone();
+            for _ in 0..random.usize(1..4) {
+                let at = random.usize(..broken.len());
+                match random.u8(..3) {
+                    0 => broken[at] = random.u8(..),
+                    1 => broken[at] ^= 1 << random.u8(..8),
+                    _ => broken.truncate(at.max(1)),
+                }
+            }
+            if let Ok(parsed) = TrackableObjectGraph::parse(&broken) {
+                read += 1;
+                let matching = matching(&graph, &everything, &[], &parsed, &|_| None);
+                found += matching.values.len();
+            }
+        }
+        assert!(read > 1_000 && found > 1_000, "{read} were read, {found} values found");
+    }
+}
