@@ -7,25 +7,12 @@ use std::path::{Component, Path, PathBuf};
 
 use super::bundle::index_path;
 use super::state_text;
+pub use super::state_text::CheckpointState;
 use crate::error::{Error, Result, message};
 use crate::files;
 
 /// The name of the file.
 const NAME: &str = "checkpoint";
-
-/// What the file `checkpoint` of a folder says (`tf.train.CheckpointState`). All paths include the folder.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
-pub struct CheckpointState {
-    /// The newest checkpoint.
-    pub model_checkpoint_path: PathBuf,
-    /// Those that are kept, the oldest first.
-    pub all_model_checkpoint_paths: Vec<PathBuf>,
-    /// When each was saved, in seconds since 1970; empty if nobody noted it.
-    pub all_model_checkpoint_timestamps: Vec<f64>,
-    /// When one was kept for good the last time, in seconds since 1970.
-    pub last_preserved_timestamp: Option<f64>,
-}
 
 /// The newest checkpoint that was saved in a folder (`tf.train.latest_checkpoint`): what
 /// [`load_checkpoint`](super::load_checkpoint) takes.

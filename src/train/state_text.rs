@@ -5,7 +5,19 @@
 
 use std::path::{Path, PathBuf};
 
-use super::state_file::CheckpointState;
+/// What the file `checkpoint` of a folder says (`tf.train.CheckpointState`). All paths include the folder.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct CheckpointState {
+    /// The newest checkpoint.
+    pub model_checkpoint_path: PathBuf,
+    /// Those that are kept, the oldest first.
+    pub all_model_checkpoint_paths: Vec<PathBuf>,
+    /// When each was saved, in seconds since 1970; empty if nobody noted it.
+    pub all_model_checkpoint_timestamps: Vec<f64>,
+    /// When one was kept for good the last time, in seconds since 1970.
+    pub last_preserved_timestamp: Option<f64>,
+}
 
 /// The text as TensorFlow writes it.
 pub(super) fn write(state: &CheckpointState) -> Vec<u8> {
