@@ -70,7 +70,7 @@ fn main() {
     let scalars = (RATE / rate).ceil() as usize;
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for turn in 0..turns {
-        let mut time = |writer, to: &mut Vec<f64>| {
+        let time = |writer, to: &mut Vec<f64>| {
             let began = Instant::now();
             epoch(&images, &model, &adam, writer).unwrap();
             to.push(began.elapsed().as_secs_f64() * 1e3);

@@ -85,15 +85,15 @@ fn parse() -> std::result::Result<Flags, Option<lexopt::Error>> {
 }
 
 #[derive(Trackable)]
-struct MLP {
+struct Mlp {
     flatten: Flatten,
     dense1: Dense,
     dense2: Dense,
 }
 
-impl MLP {
+impl Mlp {
     fn new() -> Self {
-        MLP {
+        Mlp {
             flatten: Flatten::new(),
             dense1: Dense::new(100).activation(Activation::Relu),
             dense2: Dense::new(10),
@@ -101,7 +101,7 @@ impl MLP {
     }
 }
 
-impl Layer for MLP {
+impl Layer for Mlp {
     fn call(&self, images: &tf::Tensor, cx: Context<'_>) -> tf::Result<tf::Tensor> {
         let x = self.dense1.call(&self.flatten.call(images, cx)?, cx)?;
         self.dense2.call(&x, cx)
@@ -134,7 +134,7 @@ fn run(flags: &Flags) -> Result<()> {
 }
 
 fn train(flags: &Flags, images: Images) -> Result<()> {
-    let model = MLP::new();
+    let model = Mlp::new();
     let optimizer = Adam::new(flags.rate);
     let checkpoint = Checkpoint::new().with("myAwesomeModel", &model);
     let manager = CheckpointManager::new(&checkpoint, &flags.save)?;
@@ -167,7 +167,7 @@ fn train(flags: &Flags, images: Images) -> Result<()> {
 }
 
 fn test(flags: &Flags, images: Images) -> Result<()> {
-    let model_to_be_restored = MLP::new();
+    let model_to_be_restored = Mlp::new();
     let checkpoint = Checkpoint::new().with("myAwesomeModel", &model_to_be_restored);
     let Some(newest) = latest_checkpoint(&flags.save)? else {
         let folder = flags.save.display();

@@ -30,6 +30,8 @@ pub mod docs;
 mod dtype;
 mod eager;
 mod error;
+// A browser has none.
+#[cfg_attr(target_family = "wasm", allow(dead_code))]
 mod files;
 mod graph;
 #[cfg(feature = "keras-files")]

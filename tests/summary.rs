@@ -139,9 +139,9 @@ fn all_kinds_read_back() {
         let x = tf::constant([[1.0, 2.0], [3.0, 4.0]]).unwrap();
         summary::scalar("number", 2.5, 1).unwrap();
         summary::scalar("tensor", x.reduce_sum(()).unwrap(), 2).unwrap();
-        summary::scalar("whole", &tf::constant(7).unwrap(), 3).unwrap();
+        summary::scalar("whole", tf::constant(7).unwrap(), 3).unwrap();
         summary::tensor("x", &x, 4).unwrap();
-        summary::tensor("yes", &x.greater(&tf::constant(2.5).unwrap()).unwrap(), 4).unwrap();
+        summary::tensor("yes", x.greater(tf::constant(2.5).unwrap()).unwrap(), 4).unwrap();
         summary::tensor("bytes", x.cast(DType::U8).unwrap(), 4).unwrap();
         summary::text("list", ["a", "b"], 5).unwrap();
         summary::text("table", Text::table([["a", "b"], ["c", "d"]]).unwrap(), 5).unwrap();

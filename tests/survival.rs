@@ -108,7 +108,7 @@ fn trains() {
     while program.steps() < until {
         let [loss, mean] = program.step().unwrap();
         say(&format!("step {} {loss} {mean}", program.steps()));
-        if program.steps() % EVERY != 0 || mode == "unsaved" {
+        if !program.steps().is_multiple_of(EVERY) || mode == "unsaved" {
             continue;
         }
         let saved = match mode.as_str() {
@@ -458,8 +458,8 @@ fn loses_its_device() {
     Device::set_default(&first);
     let program = Program::new();
     let checkpoint = program.checkpoint();
-    for at in 0..10 {
-        assert_eq!(program.step().unwrap(), whole[at]);
+    for loss in &whole[..10] {
+        assert_eq!(program.step().unwrap(), *loss);
     }
     let path = checkpoint.save(folder.join("ckpt")).unwrap();
     program.step().unwrap();
@@ -471,8 +471,8 @@ fn loses_its_device() {
     Device::set_default(&Device::new().unwrap());
     checkpoint.restore(&path).unwrap().assert_consumed().unwrap();
     assert_eq!(program.steps(), 10);
-    for at in 10..20 {
-        assert_eq!(program.step().unwrap(), whole[at], "step {at}");
+    for (at, loss) in whole.iter().enumerate().skip(10) {
+        assert_eq!(program.step().unwrap(), *loss, "step {at}");
     }
     say("done");
 }

@@ -14,6 +14,7 @@ use wgrad::data::drawn_digits::draw_digits;
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, INFERENCE, Sequential, TRAINING};
+use wgrad::train::Checkpoint;
 use wgrad::{Padding, Tensor};
 
 /// The model that a list of layers describes, as the JavaScript API takes them.
@@ -128,6 +129,31 @@ fn weights_for_the_browsers() {
     model.save_weights(exchange().join("native.safetensors")).unwrap();
     let text = json!({ "logits": logits(&model) }).to_string();
     std::fs::write(exchange().join("native.json"), text).unwrap();
+}
+
+#[test]
+#[ignore = "part of `cargo xtask web --test`, after the browsers"]
+fn checkpoints_from_the_browsers() {
+    let mut files = 0;
+    for entry in std::fs::read_dir(exchange()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "index") {
+            continue;
+        }
+        let prefix = path.with_extension("");
+        let said = std::fs::read_to_string(prefix.with_extension("json")).unwrap();
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let (model, adam) = (model(&said["layers"]), Adam::new(1.0));
+        let checkpoint = Checkpoint::new().with("model", &model).with("optimizer", &adam);
+        checkpoint.read(&prefix).unwrap().assert_consumed().unwrap();
+        assert_eq!((adam.iterations(), adam.learning_rate()), (4, 0.01));
+        let want = said["logits"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap());
+        for (got, want) in logits(&model).iter().zip(want) {
+            assert!((f64::from(*got) - want).abs() < 1e-3, "{}: {got} and {want}", path.display());
+        }
+        files += 1;
+    }
+    assert!(files > 0, "no browser left a checkpoint in {}", exchange().display());
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn plain(name: &str) -> String {
         .map(|c| if c.is_ascii_alphanumeric() || "_-./".contains(c) { c } else { '_' })
         .collect();
     if !plain.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.') {
-        plain.insert_str(0, "n");
+        plain.insert(0, 'n');
     }
     plain
 }

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::tensor::{HostElement, Tensor};
 
 /// What a summary shows.
+#[allow(clippy::large_enum_variant)] // Few wait at once.
 pub(super) enum Payload {
     Number(f64),
     /// A tensor of one number.

@@ -61,7 +61,8 @@ pub(super) struct SummaryValue {
     pub(super) content: Option<Content>,
 }
 
-/// Those of before TensorFlow 2 are read and never written: all but the tensor.
+/// Those of before TensorFlow 2 are read and never written: all but the tensor, which is the large one.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub(super) enum Content {
     #[prost(float, tag = "2")]

@@ -8,6 +8,8 @@
 mod args;
 #[cfg(feature = "ops")]
 mod batches;
+#[cfg(feature = "ops")]
+mod checkpoint;
 mod config;
 mod device;
 mod error;
@@ -24,6 +26,8 @@ mod profile;
 mod random;
 mod sequential;
 #[cfg(feature = "ops")]
+mod storage;
+#[cfg(feature = "ops")]
 mod tape;
 mod tensor;
 #[cfg(feature = "ops")]
@@ -36,6 +40,8 @@ mod weights;
 
 #[cfg(feature = "ops")]
 pub use batches::Batches;
+#[cfg(feature = "ops")]
+pub use checkpoint::Checkpoint;
 pub use device::{Device, Plan};
 pub use images::Images;
 #[cfg(feature = "ops")]

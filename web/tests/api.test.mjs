@@ -296,6 +296,71 @@ describe(`the JavaScript API in ${browserName}`, () => {
     writeFileSync(path.join(exchange, `${browserName}-api.json`), JSON.stringify({ layers: runs.mlp.layers, logits }));
   });
 
+  it('saves checkpoints into its own storage, and gives them to a native run', async () => {
+    const seen = await page.eval(async (layers) => {
+      const images = wgrad.Images.drawDigits(400, 8);
+      const { x } = wgrad.Images.drawDigits(20, 99).batch(0, 20);
+      const made = () => {
+        const model = new wgrad.Sequential(layers);
+        model.compile({ optimizer: { type: 'adam', learningRate: 0.01 } });
+        return [model, new wgrad.Checkpoint().withModel('model', model)];
+      };
+      const step = (model, at) => {
+        const batch = images.batch(50 * at, 50 * at + 50);
+        return model.trainOnBatch(batch.x, batch.y);
+      };
+      const [model, checkpoint] = made();
+      for (let at = 0; at < 4; at += 1) await step(model, at);
+      const folder = `run-${Date.now()}`;
+      const places = {};
+      for (const root of [`opfs://${folder}/deep`, `indexeddb://${folder}`]) {
+        const before = await wgrad.Checkpoint.latest(root);
+        const first = await checkpoint.save(`${root}/ckpt`);
+        const second = await checkpoint.save(`${root}/ckpt`);
+        places[root] = { before, first, second, latest: await wgrad.Checkpoint.latest(root) };
+      }
+      const logits = [...await model.call(x, false).data()];
+      const blobs = await checkpoint.toBlobs();
+      const bytes = async (blob) => [...new Uint8Array(await blob.arrayBuffer())];
+      const index = await bytes(blobs.index);
+      const data = await bytes(blobs.data);
+      const next = (await step(model, 4)).loss;
+      // Another page, before the model's first call and the optimizer's first step.
+      const resumed = [];
+      for (const from of [...Object.values(places).map((place) => place.latest), blobs]) {
+        const [other, its] = made();
+        const told = await its.restore(from);
+        const same = [...await other.call(x, false).data()].every((value, i) => value === logits[i]);
+        resumed.push({ told, same, next: (await step(other, 4)).loss });
+      }
+      const errors = [];
+      for (const place of ['ckpt', 'ftp://a/ckpt', `opfs://${folder}/ckpt-9`, `opfs://${folder}/deep/"`]) {
+        errors.push(await checkpoint.restore(place).then(() => 'restored', (error) => error.message));
+      }
+      const cut = { index: new Uint8Array(index), data: new Uint8Array(data.slice(0, 100)) };
+      errors.push(await checkpoint.restore(cut).then(() => 'restored', (error) => error.name));
+      return { places, logits, index, data, next, resumed, errors };
+    }, runs.mlp.layers);
+    for (const [root, place] of Object.entries(seen.places)) {
+      assert.equal(place.before ?? undefined, undefined);
+      assert.deepEqual([place.first, place.second, place.latest], [`${root}/ckpt-1`, `${root}/ckpt-2`, `${root}/ckpt-2`]);
+    }
+    for (const { told, same, next } of seen.resumed) {
+      assert.deepEqual(told.missing, []);
+      assert.ok(same, 'the restored model says something else');
+      assert.equal(next, seen.next);
+    }
+    assert.match(seen.errors[0], /ends with no name/);
+    assert.match(seen.errors[1], /is no folder of a page/);
+    assert.match(seen.errors[2], /lacks the file ckpt-9/);
+    assert.match(seen.errors[3], /ends with no name/);
+    assert.equal(seen.errors[4], 'DataError');
+    const name = path.join(exchange, `${browserName}-ckpt`);
+    writeFileSync(`${name}.index`, Uint8Array.from(seen.index));
+    writeFileSync(`${name}.data-00000-of-00001`, Uint8Array.from(seen.data));
+    writeFileSync(`${name}.json`, JSON.stringify({ layers: runs.mlp.layers, logits: seen.logits }));
+  });
+
   it('fits, evaluates and predicts', async () => {
     const got = await page.eval(async () => {
       wgrad.setSeed(3);

@@ -213,6 +213,7 @@ impl<'a> BundleReader<'a> {
     }
 
     /// What the data files are named by.
+    #[cfg(not(target_family = "wasm"))]
     pub(super) fn num_shards(&self) -> u32 {
         self.num_shards
     }

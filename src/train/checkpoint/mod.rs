@@ -13,6 +13,7 @@ mod snapshot;
 mod source;
 mod status;
 
+#[cfg(not(target_family = "wasm"))]
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +25,9 @@ pub use status::RestoreStatus;
 use super::bundle::{BundleReader, BundleWriter};
 #[cfg(not(target_family = "wasm"))]
 use super::state_file::{CheckpointState, update_checkpoint_state};
-use crate::error::{Error, Result, message};
+use crate::error::Result;
+#[cfg(not(target_family = "wasm"))]
+use crate::error::{Error, message};
 use crate::random;
 use crate::runtime::Device;
 use crate::trackable::{Parts, Trackable};
@@ -201,7 +204,7 @@ impl<'a> Checkpoint<'a> {
         let number = self.save_counter() + 1;
         self.save_counter.store(number, Ordering::Relaxed);
         let save = || {
-            let prefix = path::numbered(prefix.as_ref(), number)?;
+            let prefix = path::numbered(prefix.as_ref(), number);
             Snapshot::of(&self.root(true))?.write(&prefix).and_then(name_as_newest)
         };
         save().inspect_err(|_| self.save_counter.store(number - 1, Ordering::Relaxed))

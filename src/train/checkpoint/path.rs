@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::Result;
-
 /// What names a checkpoint: its prefix, or what [`latest_checkpoint`](crate::train::latest_checkpoint) found.
 pub trait CheckpointPath {
     /// The prefix of the files, if there is a checkpoint.
@@ -41,8 +39,8 @@ impl<P: CheckpointPath> CheckpointPath for Option<P> {
 
 /// `PREFIX-N`.
 #[cfg(not(target_family = "wasm"))]
-pub(super) fn numbered(prefix: &Path, number: u64) -> Result<PathBuf> {
+pub(super) fn numbered(prefix: &Path, number: u64) -> PathBuf {
     let mut path = prefix.as_os_str().to_os_string();
     path.push(format!("-{number}"));
-    Ok(PathBuf::from(path))
+    PathBuf::from(path)
 }

@@ -185,7 +185,11 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
     if only.is_some() {
         return Ok(Status::SUCCESS);
     }
-    native("weights_from_the_browsers").run()
+    let status = native("weights_from_the_browsers").run()?;
+    if !status.is_success() {
+        return Ok(status);
+    }
+    native("checkpoints_from_the_browsers").run()
 }
 
 /// An empty folder for files that go from the native tests to the browsers' and back.

@@ -178,7 +178,7 @@ impl TensorBoard {
     fn push(&mut self, train: bool, batch: u64) -> Result<()> {
         let Some(every) = self.every() else { return Ok(()) };
         let writer = self.writer(train)?.as_default_at(batch);
-        self.scopes.push((writer, record_if(batch % every == 0)));
+        self.scopes.push((writer, record_if(batch.is_multiple_of(every))));
         Ok(())
     }
 
@@ -284,7 +284,7 @@ impl Callback for TensorBoard {
     }
 
     fn on_train_batch_begin(&mut self, _: usize, _: &mut Run<'_>) -> Result<()> {
-        let due = self.every().is_some_and(|every| self.begun % every == 0);
+        let due = self.every().is_some_and(|every| self.begun.is_multiple_of(every));
         let before = self.batch_began.replace(Instant::now());
         if let Some(before) = before.filter(|_| due && self.write_steps_per_second) {
             let rate = 1.0 / before.elapsed().as_secs_f64().max(1e-9);
@@ -307,7 +307,7 @@ impl Callback for TensorBoard {
         self.ended += 1;
         self.graph(run)?;
         match self.every() {
-            Some(every) if self.ended % every == 0 => {
+            Some(every) if self.ended.is_multiple_of(every) => {
                 let logs: Vec<_> = logs.iter().map(|(name, v)| (name.to_string(), v)).collect();
                 self.scalars(true, "batch_", &logs, self.ended)
             }

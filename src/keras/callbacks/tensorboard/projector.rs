@@ -69,7 +69,7 @@ impl Projector {
                 let lines =
                     labels.iter().map(|label| label.replace(['\t', '\n', '\r'], " ") + "\n");
                 let metadata = format!("{file}-metadata.tsv");
-                write_file(folder.join(&metadata), &lines.collect::<String>())?;
+                write_file(folder.join(&metadata), lines.collect::<String>())?;
                 let _ = writeln!(config, "  metadata_path: \"{metadata}\"");
             }
             config += "}\n";
