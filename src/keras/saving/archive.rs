@@ -8,87 +8,20 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::loaded_model::LoadedModel;
 use super::weights::{from_h5, to_h5};
 use super::{CustomObjects, compiled, read};
 use crate::error::{Error, Result, message};
-use crate::keras::{Functional, Model, Sequential, Trainer};
+use crate::keras::{Functional, Sequential};
 use crate::options::options;
-use crate::tensor::Tensor;
+use crate::trackable::Trackable;
 use crate::trackable::arrays::{Everything, Scope};
 use crate::trackable::weights::layers::Layers;
-use crate::trackable::{Parts, Trackable};
 use crate::zip::{self, ZipWriter};
 
 const CONFIG: &str = "config.json";
 const METADATA: &str = "metadata.json";
 const WEIGHTS: &str = "model.weights.h5";
-
-/// A model of a file, which says what it is.
-#[non_exhaustive]
-pub enum LoadedModel {
-    /// A stack of layers.
-    Sequential(Sequential),
-    /// A graph of layers.
-    Functional(Functional),
-}
-
-impl LoadedModel {
-    /// The stack of layers.
-    ///
-    /// # Errors
-    /// [`Error::Data`] if the file held a functional model.
-    pub fn sequential(self) -> Result<Sequential> {
-        match self {
-            LoadedModel::Sequential(model) => Ok(model),
-            LoadedModel::Functional(_) => Err(Error::Data(message!(
-                "load_model: the file holds a functional model, and a Sequential was asked for. Call functional()."
-            ))),
-        }
-    }
-
-    /// The graph of layers.
-    ///
-    /// # Errors
-    /// [`Error::Data`] if the file held a stack of layers.
-    pub fn functional(self) -> Result<Functional> {
-        match self {
-            LoadedModel::Functional(model) => Ok(model),
-            LoadedModel::Sequential(_) => Err(Error::Data(message!(
-                "load_model: the file holds a Sequential, and a functional model was asked for. Call sequential()."
-            ))),
-        }
-    }
-
-    pub(super) fn trainer(&self) -> &Trainer {
-        match self {
-            LoadedModel::Sequential(model) => Model::<Tensor>::trainer(model),
-            LoadedModel::Functional(model) => Model::<[Tensor], Vec<Tensor>>::trainer(model),
-        }
-    }
-}
-
-impl Trackable for LoadedModel {
-    fn track(&self, parts: &mut Parts<'_>) {
-        match self {
-            LoadedModel::Sequential(model) => model.track(parts),
-            LoadedModel::Functional(model) => model.track(parts),
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            LoadedModel::Sequential(model) => model.kind(),
-            LoadedModel::Functional(model) => model.kind(),
-        }
-    }
-
-    fn title(&self) -> String {
-        match self {
-            LoadedModel::Sequential(model) => model.title(),
-            LoadedModel::Functional(model) => model.title(),
-        }
-    }
-}
 
 options! {
     /// How [`load_model`](super::load_model) reads a file.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::archive::LoadedModel;
+use super::loaded_model::LoadedModel;
 use crate::error::{Error, Result, message};
 use crate::hdf5::File;
 use crate::keras::losses::{self, Loss};

@@ -12,16 +12,20 @@ mod custom;
 #[cfg(feature = "keras-files")]
 mod legacy;
 #[cfg(feature = "keras-files")]
+mod loaded_model;
+#[cfg(feature = "keras-files")]
 mod paths;
 mod read;
 #[cfg(feature = "keras-files")]
 mod weights;
 
 #[cfg(feature = "keras-files")]
-pub use archive::{LoadModelOptions, LoadedModel, load_model_from_bytes};
+pub use archive::{LoadModelOptions, load_model_from_bytes};
 #[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
 pub use archive::{load_model, load_model_with};
 pub use custom::CustomObjects;
+#[cfg(feature = "keras-files")]
+pub use loaded_model::LoadedModel;
 #[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
 pub use weights::{load_weights, save_weights};
 #[cfg(feature = "keras-files")]
