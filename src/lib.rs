@@ -30,8 +30,8 @@ pub mod docs;
 mod dtype;
 mod eager;
 mod error;
-// A browser has none.
-#[cfg_attr(target_family = "wasm", allow(dead_code))]
+// A browser has none, and checkpoints need most of it.
+#[cfg_attr(any(target_family = "wasm", not(feature = "checkpoint")), allow(dead_code))]
 mod files;
 mod graph;
 #[cfg(feature = "keras-files")]

@@ -79,7 +79,7 @@ pub(crate) enum Scope {
     /// Variables alone: a file of weights.
     Variables,
     /// Also generators and counts.
-    #[cfg_attr(not(feature = "safetensors"), allow(dead_code))]
+    #[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
     Checkpoint,
 }
 
@@ -123,6 +123,7 @@ pub(crate) enum Item {
     Variable(Variable),
     ToBe(Slot),
     /// `None` is a shape that varies. The bytes are there if somebody asked for values.
+    #[cfg(feature = "checkpoint")]
     State {
         dtype: &'static str,
         shape: Option<&'static [usize]>,
@@ -151,6 +152,9 @@ impl Everything {
     }
 
     pub(super) fn found(track: Track<'_>, scope: Scope, values: bool) -> Self {
+        // Only a checkpoint has states.
+        #[cfg(not(feature = "checkpoint"))]
+        let _ = (scope, values);
         let mut entries = Vec::new();
         let (mut owners, mut slots) = (Vec::new(), Vec::new());
         let mut visit = |path: &str, leaf: Leaf<'_>| {
@@ -161,6 +165,7 @@ impl Everything {
                     entries.push((name.to_string(), Item::Variable(variable.clone())))
                 }
                 Leaf::ToBe(slot) => entries.push((name.to_string(), Item::ToBe(slot.clone()))),
+                #[cfg(feature = "checkpoint")]
                 Leaf::State(state) if scope == Scope::Checkpoint => {
                     let (dtype, shape) = state.form();
                     let bytes = values.then(|| state.get());
@@ -236,6 +241,7 @@ impl Everything {
             Tensor::all_bytes_async(&now.iter().collect::<Vec<_>>()).await?.into_iter();
         let array = |(name, item): (String, Item)| {
             let (dtype, shape, bytes) = match item {
+                #[cfg(feature = "checkpoint")]
                 Item::State { dtype, shape, bytes } => {
                     let bytes = bytes.unwrap_or_else(|| Ok(Vec::new())).map_err(|error| {
                         error.reworded(|text| message!("save: '{name}': {text}"))
@@ -357,6 +363,7 @@ impl Item {
         match self {
             Item::Variable(variable) => Some(variable.id()),
             Item::ToBe(slot) => Some(slot.id()),
+            #[cfg(feature = "checkpoint")]
             Item::State { .. } => None,
         }
     }
@@ -431,6 +438,7 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
     }
     // All checks come before any change.
     let (mut values, mut left) = (Vec::new(), Vec::new());
+    #[cfg(feature = "checkpoint")]
     let (mut states, mut state_names) = (Vec::new(), Vec::new());
     for (name, item) in &all.entries {
         let Some(place) = given.place(name) else {
@@ -439,8 +447,9 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
             }
             let form = match item {
                 Item::Variable(variable) => format!(" {:?}", variable.shape()),
+                #[cfg(feature = "checkpoint")]
                 Item::State { dtype, shape: Some(shape), .. } => format!(" {shape:?} of {dtype}"),
-                Item::State { .. } | Item::ToBe(_) => String::new(),
+                _ => String::new(),
             };
             return Err(Error::Checkpoint(message!(
                 "{call}: {lacks} '{name}'{form}; {hold} {}. Take a file that the same {kind} has saved.",
@@ -458,6 +467,7 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
                 values.push((variable, value));
             }
             Item::ToBe(slot) => left.push((slot, array.into_owned())),
+            #[cfg(feature = "checkpoint")]
             Item::State { dtype, shape, .. } => {
                 let size = if *dtype == "U64" { 8 } else { 4 };
                 let fits = |shape: &[usize]| {
@@ -478,24 +488,8 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
             }
         }
     }
-    let state_names = Names::of(state_names.into_iter());
-    // What may refuse its bytes comes first.
-    for varying in [true, false] {
-        let mut refused = Ok(());
-        let mut visit = |path: &str, leaf: Leaf<'_>| {
-            let Leaf::State(state) = leaf else { return };
-            let name = if path.is_empty() { "variable" } else { path };
-            if let Some(place) = state_names.place(name) {
-                if refused.is_ok() && state.form().1.is_none() == varying {
-                    refused = state.set(&states[place]).map_err(|error| {
-                        error.reworded(|text| message!("{call}: '{name}': {text}"))
-                    });
-                }
-            }
-        };
-        root.track(&mut Parts::new(&mut visit));
-        refused?;
-    }
+    #[cfg(feature = "checkpoint")]
+    set_states(root, call, &state_names, &states)?;
     for (slot, array) in left {
         // If another thread has made the variable meanwhile, it gets the value as the others do.
         if slot.leave(array.clone()) {
@@ -515,6 +509,35 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
         }
     };
     root.track(&mut Parts::new(&mut visit));
+    Ok(())
+}
+
+/// Gives the states of these names their bytes.
+#[cfg(feature = "checkpoint")]
+fn set_states(
+    root: &dyn Trackable,
+    call: &str,
+    names: &[&str],
+    states: &[Cow<'_, [u8]>],
+) -> Result<()> {
+    let state_names = Names::of(names.iter().copied());
+    // What may refuse its bytes comes first.
+    for varying in [true, false] {
+        let mut refused = Ok(());
+        let mut visit = |path: &str, leaf: Leaf<'_>| {
+            let Leaf::State(state) = leaf else { return };
+            let name = if path.is_empty() { "variable" } else { path };
+            if let Some(place) = state_names.place(name) {
+                if refused.is_ok() && state.form().1.is_none() == varying {
+                    refused = state.set(&states[place]).map_err(|error| {
+                        error.reworded(|text| message!("{call}: '{name}': {text}"))
+                    });
+                }
+            }
+        };
+        root.track(&mut Parts::new(&mut visit));
+        refused?;
+    }
     Ok(())
 }
 

@@ -54,6 +54,7 @@ pub(crate) enum Leaf<'a> {
     /// The variables that an optimizer keeps for variables.
     Slots(&'a dyn SlotOwner),
     /// Numbers on the host.
+    #[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
     State(&'a dyn HostState),
     /// A part; its own parts follow.
     Part {

@@ -38,6 +38,7 @@ impl Trackable for Nadam {
 }
 
 /// `U_t`, for Keras, which keeps it. Restoring the count of steps restores it here.
+#[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 struct Product<'a>(&'a Nadam);
 
 impl HostState for Product<'_> {

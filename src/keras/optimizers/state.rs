@@ -169,6 +169,7 @@ impl Trackable for OptimizerState {
     }
 }
 
+#[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 struct Rate<'a>(&'a OptimizerState);
 
 impl HostState for Rate<'_> {

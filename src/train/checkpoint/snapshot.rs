@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 #[cfg(not(target_family = "wasm"))]
 use std::path::{Path, PathBuf};
+#[cfg(not(target_family = "wasm"))]
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use prost::Message;
 
@@ -16,8 +18,8 @@ use crate::trackable::{Everything, Item, Scope, Trackable};
 use crate::train::bundle::BundleFiles;
 use crate::train::bundle::{BundleWriter, DataType};
 
-/// So many bytes of tensors are read together and held on the host at once, or one tensor if it is larger.
-const TOGETHER: usize = 32 << 20;
+/// So many bytes of small tensors are read together; a larger tensor is read alone, which copies it less often.
+const TOGETHER: usize = 4 << 20;
 
 /// All values of a checkpoint at the moment of [`Checkpoint::snapshot`](super::Checkpoint::snapshot). Training goes on while another
 /// thread [writes](Self::write) them.
@@ -129,7 +131,7 @@ impl Snapshot {
 
     /// Reads the values and writes them. Each leaves the device's memory once it is written, if training has replaced it.
     pub(super) async fn write_to(self, writer: &mut impl Sink) -> Result<()> {
-        writer.add_strings(GRAPH, &[], &[&self.graph])?;
+        writer.add_graph(&self.graph)?;
         let mut rest = self.stored;
         while !rest.is_empty() {
             let mut bytes = 0;
@@ -173,7 +175,7 @@ impl Snapshot {
                     }
                     _ => bytes,
                 };
-                writer.add(&key, dtype, &shape, &bytes)?;
+                writer.add(Ready { key, dtype, shape, bytes })?;
             }
         }
         Ok(())
@@ -190,40 +192,75 @@ impl Snapshot {
     pub fn write(self, prefix: impl AsRef<Path>) -> Result<PathBuf> {
         let prefix = prefix.as_ref();
         let mut files = BundleFiles::begin(prefix)?;
-        pollster::block_on(self.write_to(&mut files))?;
+        files.add_strings(GRAPH, &[], &[&self.graph])?;
+        // While one thread writes what has been read, this one reads what comes next.
+        let (to, from) = sync_channel::<Ready>(WAITING);
+        let (read, written) = std::thread::scope(|scope| {
+            let write = move || -> Result<BundleFiles> {
+                for Ready { key, dtype, shape, bytes } in from {
+                    files.add(&key, dtype, &shape, &bytes)?;
+                }
+                Ok(files)
+            };
+            let writer = std::thread::Builder::new().spawn_scoped(scope, write);
+            let writer = writer.map_err(|error| Error::io(prefix, error))?;
+            let read = pollster::block_on(self.write_to(&mut Writer(to)));
+            Ok::<_, Error>((read, writer.join()))
+        })?;
+        // Where writing fails, reading stops, so that what the writer says comes first.
+        let files = written.map_err(|_| {
+            Error::Checkpoint("save: the thread that writes the file has panicked.".into())
+        })??;
+        read?;
         files.finish()?;
         Ok(prefix.to_path_buf())
     }
 }
 
+/// A value that has been read.
+pub(super) struct Ready {
+    key: String,
+    dtype: DataType,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
 /// Where the values go: files, or bytes.
 pub(super) trait Sink {
-    fn add(&mut self, key: &str, dtype: DataType, shape: &[usize], bytes: &[u8]) -> Result<()>;
-    fn add_strings(&mut self, key: &str, shape: &[usize], strings: &[&[u8]]) -> Result<()>;
+    fn add(&mut self, value: Ready) -> Result<()>;
+
+    fn add_graph(&mut self, _graph: &[u8]) -> Result<()> {
+        Ok(())
+    }
 }
 
-macro_rules! sink {
-    ($sink:ty) => {
-        impl Sink for $sink {
-            fn add(
-                &mut self,
-                key: &str,
-                dtype: DataType,
-                shape: &[usize],
-                bytes: &[u8],
-            ) -> Result<()> {
-                self.add(key, dtype, shape, bytes)
-            }
+impl Sink for BundleWriter<Vec<u8>> {
+    fn add(&mut self, value: Ready) -> Result<()> {
+        let Ready { key, dtype, shape, bytes } = value;
+        self.add(&key, dtype, &shape, &bytes)
+    }
 
-            fn add_strings(&mut self, key: &str, shape: &[usize], strings: &[&[u8]]) -> Result<()> {
-                self.add_strings(key, shape, strings)
-            }
-        }
-    };
+    fn add_graph(&mut self, graph: &[u8]) -> Result<()> {
+        self.add_strings(GRAPH, &[], &[graph])
+    }
 }
-sink!(BundleWriter<Vec<u8>>);
+
+/// The thread that writes files, whose graph is there already.
 #[cfg(not(target_family = "wasm"))]
-sink!(BundleFiles);
+struct Writer(SyncSender<Ready>);
+
+/// So many values at most wait for the thread that writes.
+#[cfg(not(target_family = "wasm"))]
+const WAITING: usize = 2;
+
+#[cfg(not(target_family = "wasm"))]
+impl Sink for Writer {
+    fn add(&mut self, value: Ready) -> Result<()> {
+        // It ends early if it cannot write, and says so itself.
+        let stopped = |_| Error::Checkpoint("save: the file could not be written.".into());
+        self.0.send(value).map_err(stopped)
+    }
+}
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
