@@ -1,7 +1,8 @@
 //! The CNN + LSTM of TensorFlow's early eager guide, trained on MNIST by hand with a tape.
 //!
 //! `cargo example mnist_cnn_lstm` runs it. Two convolutions find 64 features of 7 x 7 places each; the LSTM reads the
-//! features one after another. Without the real files it trains on drawn digits and says so.
+//! features one after another. It writes summaries every 10 steps and a checkpoint every 100, and goes on from the newest one.
+//! Without the real files it trains on drawn digits and says so.
 
 #[path = "support/flags.rs"]
 mod flags;
@@ -26,6 +27,7 @@ use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Context, INFERENCE, TRAINING};
 use wgrad::summary;
+use wgrad::train::{Checkpoint, CheckpointManager};
 
 /// A model of your own is a struct: the derive finds the variables.
 #[derive(Trackable)]
@@ -83,16 +85,25 @@ fn run(flags: &Flags) -> Result<()> {
     let loss_of = SparseCategoricalCrossentropy::new().from_logits(true);
     let (mean_loss, accuracy) = (Mean::new("loss"), SparseCategoricalAccuracy::new("accuracy"));
     let started = Instant::now();
-    let mut settled = Settled::new(flags.steps)?;
+    let folder = flags.out.join("mnist_cnn_lstm");
+    let checkpoint = Checkpoint::new().with("model", &model).with("optimizer", &optimizer);
+    let manager = CheckpointManager::new(&checkpoint, &folder)?;
+    let manager = manager.max_to_keep(3);
+    if let Some(path) = manager.restore_or_initialize()? {
+        let (path, step) = (path.display(), optimizer.iterations());
+        say!("goes on   from step {step}, {path}; remove the folder to begin anew");
+    }
+    let left = flags.steps.saturating_sub(optimizer.iterations() as usize);
+    let mut settled = Settled::new(left)?;
     let count = mnist.train.len();
     let batches = Dataset::from_tensor_slices(mnist.train)?
         .shuffle(count)?
         .batch(50)?
         .repeat(None)
-        .take(flags.steps)
+        .take(left)
         .to_tensors()
         .map(scaled);
-    let writer = summary::create_file_writer(flags.out.join("mnist_cnn_lstm"))?;
+    let writer = summary::create_file_writer(&folder)?;
     let default = writer.as_default();
     for batch in &batches {
         let (images, labels) = batch?;
@@ -108,6 +119,9 @@ fn run(flags: &Flags) -> Result<()> {
         // The optimizer counts the steps.
         let step = optimizer.iterations();
         settled.note(step as usize);
+        if step.is_multiple_of(100) {
+            manager.save()?;
+        }
         if step.is_multiple_of(10) {
             let loss = mean_loss.result()?.item::<f32>()?;
             let right = accuracy.result()?.item::<f32>()?;

@@ -87,6 +87,7 @@ pub(crate) struct Origin {
 }
 
 /// Numbers on the host that belong to a checkpoint.
+#[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 pub(crate) trait HostState {
     /// The dtype by safetensors' name, and the shape; `None` for bytes whose number varies.
     fn form(&self) -> (&'static str, Option<&'static [usize]>);
@@ -208,6 +209,7 @@ impl<'a> Parts<'a> {
     }
 }
 
+#[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 struct Later<'a, 'g>(&'a dyn Fn() -> &'g Generator);
 
 impl HostState for Later<'_, '_> {
@@ -224,6 +226,7 @@ impl HostState for Later<'_, '_> {
     }
 }
 
+#[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 struct Number<G, S> {
     get: G,
     set: S,

@@ -1,5 +1,6 @@
 //! Small colour photographs of ten kinds: `keras.datasets.cifar10`.
 
+#[cfg(feature = "gzip")]
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
