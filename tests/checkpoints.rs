@@ -220,3 +220,21 @@ fn many_variables_and_their_slots_come_back() {
     restored.restore_bytes(bytes).unwrap().assert_consumed().unwrap();
     assert_eq!(variables[MANY / 2].read().item::<f32>().unwrap(), 7.0);
 }
+
+#[test]
+fn what_is_no_checkpoint_is_told_apart() {
+    let folder = Folder::new("checkpoint-mistakes");
+    let a = Variable::new(wgrad::constant(1.0).unwrap());
+    let checkpoint = Checkpoint::new().with("a", &a);
+    let path = checkpoint.save(folder.path("ckpt")).unwrap();
+    let refused = |path: &std::path::Path| checkpoint.restore(path).err().unwrap().to_string();
+    assert!(
+        refused(&folder.path("")).contains("is a folder, not a checkpoint. Take the newest in it")
+    );
+    let index = std::path::PathBuf::from(format!("{}.index", path.display()));
+    let text = refused(&index);
+    assert!(text.ends_with(&format!("Name the checkpoint: {}.", path.display())), "{text}");
+    assert!(matches!(checkpoint.restore(folder.path("none")).err(), Some(Error::Io(_))));
+    let error = checkpoint.save("").unwrap_err().to_string();
+    assert_eq!(error, "save: \"\" ends with no name for the files; append one, such as ckpt.");
+}

@@ -204,7 +204,7 @@ impl<'a> Checkpoint<'a> {
         let number = self.save_counter() + 1;
         self.save_counter.store(number, Ordering::Relaxed);
         let save = || {
-            let prefix = path::numbered(prefix.as_ref(), number);
+            let prefix = path::numbered(prefix.as_ref(), number)?;
             Snapshot::of(&self.root(true))?.write(&prefix).and_then(name_as_newest)
         };
         save().inspect_err(|_| self.save_counter.store(number - 1, Ordering::Relaxed))
@@ -264,6 +264,10 @@ impl<'a> Checkpoint<'a> {
             })
         };
         let open = || {
+            let gone = !super::bundle::index_path(&prefix).exists();
+            if let Some(mistake) = path::mistake(&prefix).filter(|_| gone) {
+                return Err(Error::Checkpoint(mistake.into()));
+            }
             let source = Source::new(prefix.clone(), BundleReader::open(&prefix)?)?;
             self.take(Some(source), counts)
         };

@@ -39,8 +39,31 @@ impl<P: CheckpointPath> CheckpointPath for Option<P> {
 
 /// `PREFIX-N`.
 #[cfg(not(target_family = "wasm"))]
-pub(super) fn numbered(prefix: &Path, number: u64) -> PathBuf {
+pub(super) fn numbered(prefix: &Path, number: u64) -> crate::error::Result<PathBuf> {
+    if prefix.file_name().is_none() {
+        let prefix = prefix.display();
+        return Err(crate::error::Error::Checkpoint(crate::error::message!(
+            "save: \"{prefix}\" ends with no name for the files; append one, such as ckpt."
+        )));
+    }
     let mut path = prefix.as_os_str().to_os_string();
     path.push(format!("-{number}"));
-    PathBuf::from(path)
+    Ok(PathBuf::from(path))
+}
+
+/// Why there is no checkpoint at `prefix`, if a program is likely to have meant another.
+#[cfg(not(target_family = "wasm"))]
+pub(super) fn mistake(prefix: &Path) -> Option<String> {
+    let shown = prefix.display();
+    if prefix.is_dir() {
+        return Some(format!(
+            "restore: {shown} is a folder, not a checkpoint. Take the newest in it: restore(latest_checkpoint(folder)?)."
+        ));
+    }
+    let name = prefix.to_str()?;
+    let ending = name.rfind(".index").or_else(|| name.rfind(".data-"))?;
+    Some(format!(
+        "restore: {shown} is a file of a checkpoint. Name the checkpoint: {}.",
+        &name[..ending]
+    ))
 }
