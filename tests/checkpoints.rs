@@ -238,3 +238,61 @@ fn what_is_no_checkpoint_is_told_apart() {
     let error = checkpoint.save("").unwrap_err().to_string();
     assert_eq!(error, "save: \"\" ends with no name for the files; append one, such as ckpt.");
 }
+
+/// What `write` has written may be restored, and what `save` has saved may be read: the count of saves is no part of the program.
+#[test]
+fn the_count_of_saves_is_never_missed() {
+    let folder = Folder::new("checkpoint-counts");
+    let a = Variable::new(wgrad::constant(1.0).unwrap());
+    let checkpoint = Checkpoint::new().with("a", &a);
+    let written = checkpoint.write(folder.path("written")).unwrap();
+    let saved = checkpoint.save(folder.path("saved")).unwrap();
+    let other = Checkpoint::new().with("a", &a);
+    other.restore(written).unwrap().assert_consumed().unwrap();
+    other.read(&saved).unwrap().assert_consumed().unwrap();
+    assert_eq!(other.save_counter(), 0);
+    other.restore(&saved).unwrap().assert_consumed().unwrap();
+    assert_eq!(other.save_counter(), 1);
+}
+
+/// Two optimizers whose variables the checkpoint does not have, one of them beside one that it has.
+#[test]
+fn slots_of_variables_outside_of_the_checkpoint_come_back() {
+    use wgrad::keras::optimizers::Sgd;
+    let variable = |value: f32| Variable::new(wgrad::constant([value]).unwrap());
+    let (inside, out, far) = (variable(1.0), variable(2.0), variable(3.0));
+    let sgd = || Sgd::new(0.1).momentum(0.9);
+    let (first, second) = (sgd(), sgd());
+    let both = vec![inside.clone(), out.clone()];
+    let grad = |value: f32| Some(wgrad::constant([value]).unwrap());
+    first.apply_gradients(&[grad(1.0), grad(2.0)], &both).unwrap();
+    second.apply_gradients(&[grad(3.0)], &far).unwrap();
+    let parts = || {
+        let checkpoint = Checkpoint::new().with("inside", &inside);
+        checkpoint.with("first", &first).with("second", &second)
+    };
+    let slots = || -> Vec<f32> {
+        let all = (&first, &second).variables();
+        all.iter().map(|slot| slot.read().to_vec::<f32>().unwrap()[0]).collect()
+    };
+    let saved = slots();
+    let bytes = pollster::block_on(parts().to_bytes_async()).unwrap();
+    first.apply_gradients(&[grad(5.0), grad(6.0)], &both).unwrap();
+    second.apply_gradients(&[grad(7.0)], &far).unwrap();
+    assert_ne!(slots(), saved);
+    parts().restore_bytes(bytes).unwrap().assert_consumed().unwrap();
+    assert_eq!(slots(), saved);
+}
+
+#[test]
+fn an_optimizer_that_scales_losses_is_saved_before_its_first_step() {
+    use wgrad::keras::optimizers::{LossScaleOptimizer, Sgd};
+    let saved = LossScaleOptimizer::new(Sgd::new(0.1)).initial_scale(64.0);
+    let bytes = Checkpoint::new().with("optimizer", &saved);
+    let bytes = pollster::block_on(bytes.to_bytes_async()).unwrap();
+    let other = LossScaleOptimizer::new(Sgd::new(0.5));
+    let checkpoint = Checkpoint::new().with("optimizer", &other);
+    checkpoint.restore_bytes(bytes).unwrap().assert_consumed().unwrap();
+    assert_eq!(other.dynamic_scale().unwrap().item::<f32>().unwrap(), 64.0);
+    assert_eq!(other.learning_rate(), 0.1);
+}

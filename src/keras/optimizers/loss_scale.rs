@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::options::{Options, Pairs, Place, Round, Stage, Within};
 use super::{Optimizer, OptimizerState, Step};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::where_;
 use crate::tensor::Tensor;
-use crate::trackable::{Slot, Trackable, to_tensor_if_exact};
+use crate::trackable::{NamedArray, Slot, Trackable, to_tensor_if_exact};
 use crate::variable::Variable;
 
 /// `loss_scale_factor`
@@ -135,14 +135,14 @@ impl<O: Optimizer> LossScaleOptimizer<O> {
     pub fn dynamic_scale(&self) -> Result<Tensor> {
         match self.scale.dynamic_scale.variable() {
             Some(scale) => Ok(scale.read()),
-            None => Tensor::full([], self.scale.initial_scale as f32),
+            None => start(self.scale.dynamic_scale.left().as_ref(), DType::F32),
         }
     }
 
     fn with(inner_optimizer: O, initial_scale: f64, dynamic_growth_steps: u32) -> Self {
         let scale = Arc::new(DynamicScale {
-            dynamic_scale: Slot::new(false),
-            step_counter: Slot::new(false),
+            dynamic_scale: starting_at("F32", (initial_scale as f32).to_le_bytes()),
+            step_counter: starting_at("I32", 0i32.to_le_bytes()),
             initial_scale,
             dynamic_growth_steps,
             scaled: Scaled::default(),
@@ -182,20 +182,27 @@ impl<O: Optimizer> Optimizer for LossScaleOptimizer<O> {
 impl DynamicScale {
     /// The scale and the count, which live on the device of `beside`.
     fn variables(&self, beside: &Tensor) -> Result<(&Variable, &Variable)> {
-        let scale = self.dynamic_scale.get_or_make(|left| {
-            beside.device().scope(|| match left {
-                Some(left) => to_tensor_if_exact(left, &[], DType::F32),
-                None => Tensor::from_slice(&[self.initial_scale as f32], []),
-            })
-        })?;
-        let count = self.step_counter.get_or_make(|left| {
-            beside.device().scope(|| match left {
-                Some(left) => to_tensor_if_exact(left, &[], DType::I32),
-                None => Tensor::from_slice(&[0], []),
-            })
-        })?;
+        let device = beside.device();
+        let scale = &self.dynamic_scale;
+        let scale = scale.get_or_make(|left| device.scope(|| start(left, DType::F32)))?;
+        let count = &self.step_counter;
+        let count = count.get_or_make(|left| device.scope(|| start(left, DType::I32)))?;
         Ok((scale, count))
     }
+}
+
+/// A number to be that starts there, unless a checkpoint leaves another: so it can be saved before the first step.
+fn starting_at(dtype: &'static str, bytes: [u8; 4]) -> Slot {
+    let slot = Slot::new(false);
+    let (name, bytes) = ("start".into(), bytes.to_vec().into());
+    slot.leave(NamedArray { name, dtype: dtype.into(), shape: Vec::new(), bytes });
+    slot
+}
+
+fn start(left: Option<&NamedArray<'_>>, dtype: DType) -> Result<Tensor> {
+    let left =
+        left.ok_or_else(|| Error::Checkpoint("LossScaleOptimizer: its scale is gone.".into()))?;
+    to_tensor_if_exact(left, &[], dtype)
 }
 
 impl Stage for DynamicScale {

@@ -292,7 +292,6 @@ impl Graph {
 
     /// The graph as TensorFlow stores it.
     pub(super) fn to_proto(&self) -> TrackableObjectGraph {
-        // A part may have the same name twice.
         let reference = |(name, at): &(String, usize)| ObjectReference {
             node_id: i32::try_from(*at).unwrap_or(i32::MAX),
             local_name: name.clone(),

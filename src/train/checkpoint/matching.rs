@@ -167,10 +167,13 @@ impl<'a> Bound<'a> {
         let kept: std::collections::HashSet<&str> =
             everything.kept.iter().map(|kept| &*kept.name).collect();
         values.retain(|(name, _)| !kept.contains(&**name));
-        // The names of an optimizer's variables that are no part of the checkpoint, by their numbers.
-        let mut known: HashMap<(&str, &str), &str> = HashMap::new();
+        // Each optimizer's variables in the order of its list, for those that are no part of the checkpoint.
+        let mut known: HashMap<&str, Vec<&str>> = HashMap::new();
+        let mut met: std::collections::HashSet<(&str, &str)> = Default::default();
         for slot in &everything.kept {
-            known.insert((&slot.owner, &slot.of), &slot.of);
+            if met.insert((&slot.owner, &slot.of)) {
+                known.entry(&slot.owner).or_default().push(&slot.of);
+            }
         }
         for owner in &self.graph.owners {
             let Some(at) = self.graph.at(owner) else { continue };
@@ -198,7 +201,10 @@ impl<'a> Bound<'a> {
             let trainable = trainable.map(|list| self.children(*list)).unwrap_or_default();
             let variable = |number: &str| {
                 let named = trainable.get(number).and_then(|variable| name_of(*variable));
-                named.or_else(|| known.get(&(&**owner, number)).copied())
+                named.or_else(|| {
+                    let own = known.get(&**owner)?.get(number.parse::<usize>().ok()?)?;
+                    self.graph.at(own).is_none().then_some(*own)
+                })
             };
             let mut lists: Vec<(&str, usize)> = children.into_iter().collect();
             lists.sort_unstable();

@@ -34,6 +34,8 @@ use crate::trackable::{Parts, Trackable};
 
 /// The name of the global generator.
 const GLOBAL_GENERATOR: &str = "global_generator";
+/// The name of the count of saves, which is TensorFlow's.
+const SAVE_COUNTER: &str = "save_counter";
 
 /// A part and its name.
 type Part<'a> = (String, &'a dyn Trackable);
@@ -119,7 +121,7 @@ impl Trackable for Root<'_> {
     fn track(&self, parts: &mut Parts<'_>) {
         self.parts.iter().for_each(|(name, part)| parts.add(name, *part));
         if let Some(counter) = self.counter {
-            parts.add("save_counter", counter);
+            parts.add(SAVE_COUNTER, counter);
         }
         parts.add(GLOBAL_GENERATOR, random::global());
     }

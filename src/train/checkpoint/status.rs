@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::proto::VALUE;
 use super::source::Source;
-use super::{Part, Root};
+use super::{Part, Root, SAVE_COUNTER};
 use crate::error::{Error, Result, message};
 
 /// What became of a restored checkpoint: what of it was taken, and what the program has for which it holds nothing.
@@ -61,6 +62,10 @@ impl<'a> RestoreStatus<'a> {
         let matching = source.restore(&root, &self.restored)?;
         self.restored.extend(matching.values.into_iter().map(|(name, _)| name));
         (self.unused, self.missing) = (matching.unused, matching.missing);
+        // `write` stores no count of saves, and `read` takes none.
+        self.missing.retain(|name| name != SAVE_COUNTER);
+        let counts = format!("{SAVE_COUNTER}/.ATTRIBUTES/{VALUE}");
+        self.unused.retain(|key| *key != counts);
         Ok(())
     }
 
@@ -110,7 +115,7 @@ impl<'a> RestoreStatus<'a> {
     /// [`Error::Checkpoint`], which names what the checkpoint holds.
     pub fn assert_nontrivial_match(mut self) -> Result<()> {
         self.ask("assert_nontrivial_match")?;
-        let own = ["save_counter", super::GLOBAL_GENERATOR];
+        let own = [SAVE_COUNTER, super::GLOBAL_GENERATOR];
         if self.restored.iter().any(|name| !own.contains(&&**name)) {
             return Ok(());
         }
