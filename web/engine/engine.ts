@@ -22,6 +22,10 @@ export class Engine {
   readonly #send: Send;
   #device: Device | undefined;
   #data: Data | undefined;
+  /** The server's MNIST, once it is here and until an epoch ends. */
+  #next: Data | undefined;
+  /** Whether the server's MNIST is wanted, on its way, or no longer to be asked for. */
+  #mnist: 'wanted' | 'asked' | 'done' = 'done';
   #trainer: Trainer | undefined;
   #settings!: Settings;
   #base = '';
@@ -42,7 +46,11 @@ export class Engine {
   #losses: number[] = [];
 
   constructor(send: Send) {
-    this.#send = send;
+    this.#send = (message, transfer) => {
+      send(message, transfer);
+      // Nothing that is large is fetched before the first step is over.
+      if (message.kind === 'first-step') void this.#fetchMnist();
+    };
   }
 
   async receive(request: Request): Promise<void> {
@@ -75,7 +83,7 @@ export class Engine {
         const trainer = this.#ready();
         trainer.expectFirstStep(this.#navigated);
         await trainer.train(1);
-        this.#setState('paused');
+        this.#setState(this.#atRest());
       });
     },
     reset: () => {
@@ -97,6 +105,8 @@ export class Engine {
       if (missing.length === 0) {
         const data = this.#files.take('files', 'your files');
         await this.#files.keep();
+        this.#dropNext();
+        this.#mnist = 'done';
         this.#useData(data);
       }
       return { missing };
@@ -117,7 +127,7 @@ export class Engine {
       const trainer = this.#ready();
       const { kernels, total, loss } = await measured(this.#device!, trainer.run);
       trainer.record(loss.subarray(0, 1), loss.subarray(1));
-      this.#setState('paused');
+      this.#setState(this.#atRest());
       return { kernels, total };
     }),
     save: () => this.#command(async () => {
@@ -138,6 +148,12 @@ export class Engine {
   #setState(state: State): void {
     this.#state = state;
     this.#send({ kind: 'state', state });
+  }
+
+  #atRest(): State {
+    const trainer = this.#trainer;
+    if (!trainer || trainer.run.step === 0) return 'ready';
+    return trainer.finished ? 'finished' : 'paused';
   }
 
   #fault(fault: Fault): void {
@@ -187,7 +203,7 @@ export class Engine {
     }
     if (trainer.finished) this.#wanted = false;
     if (!this.#wanted && this.#state === 'training') {
-      this.#setState('paused');
+      this.#setState(this.#atRest());
       if (this.#waiting === 0) await this.#rest(trainer);
     }
   }
@@ -195,12 +211,13 @@ export class Engine {
   /** Everything that the page shows is brought up to date. */
   async #rest(trainer: Trainer): Promise<void> {
     this.#wanted = false;
-    if (this.#state === 'training') this.#setState('paused');
+    if (this.#state === 'training') this.#setState(this.#atRest());
     try {
       await trainer.look();
     } catch (error) {
       await this.#failed(error);
     }
+    void this.#fetchMnist();
   }
 
   async #failed(error: unknown): Promise<void> {
@@ -209,7 +226,7 @@ export class Engine {
     if (lost) return;
     this.#wanted = false;
     this.#broken = true;
-    if (this.#state === 'training') this.#setState('paused');
+    if (this.#state === 'training') this.#setState(this.#atRest());
     this.#fault(faultOf(error));
   }
 
@@ -289,16 +306,56 @@ export class Engine {
     });
   }
 
+  /** What training begins with at once: the visitor's files, or drawn digits until the server's MNIST is here. */
   async #findData(settings: Settings): Promise<Data> {
+    this.#dropNext();
+    this.#mnist = 'done';
     if (settings.data === 'drawn') return drawn(settings.seed);
-    const progress = (what: string, loaded: number, total: number) => this.#send({ kind: 'progress', what, loaded, total });
+    const data = await keptData();
+    if (data) return data;
+    this.#mnist = 'wanted';
+    return drawn(settings.seed, 'digits drawn on the spot, until MNIST is here');
+  }
+
+  #dropNext(): void {
+    this.#next?.train.free();
+    this.#next?.test.free();
+    this.#next = undefined;
+  }
+
+  /** Fetches the server's MNIST while the drawn digits are trained on. */
+  async #fetchMnist(): Promise<void> {
+    if (this.#mnist !== 'wanted') return;
+    this.#mnist = 'asked';
+    let data: Data | undefined;
     try {
-      const data = await keptData() ?? await served(this.#base, progress);
-      if (data) return data;
+      data = await served(this.#base, (what, loaded, total) => {
+        if (this.#mnist === 'asked') this.#send({ kind: 'progress', what, loaded, total });
+      });
     } catch (error) {
       this.#fault({ ...faultOf(error), kind: 'file', goesOn: true });
     }
-    return drawn(settings.seed, 'this server offers no MNIST, so digits are drawn on the spot');
+    if (this.#mnist !== 'asked') {
+      // Other data were chosen meanwhile.
+      data?.train.free();
+      data?.test.free();
+      return;
+    }
+    this.#mnist = 'done';
+    if (!data) {
+      const { source, train, test } = this.#data!;
+      this.#send({ kind: 'data', source, text: 'digits drawn on the spot, as this server offers no MNIST', train: train.length, test: test.length });
+      return;
+    }
+    this.#next = data;
+    // Whoever is in the middle of an epoch gets it at its end.
+    if (!this.#wanted && !this.#trainer?.run.submitted) await this.#command(() => this.#takeNext());
+  }
+
+  #takeNext(): void {
+    const data = this.#next;
+    this.#next = undefined;
+    if (data) this.#useData(data);
   }
 
   #useData(data: Data): void {
@@ -318,7 +375,7 @@ export class Engine {
 
   /** A new run, from `kept` weights or from the seed. If the model cannot be, the old one stays. */
   #begin(settings: Settings, kept?: Kept, replaced = false): void {
-    const run = new Run(settings, this.#data!.train);
+    const run = new Run(settings, this.#data!.train, () => this.#takeNext());
     let restored = false;
     if (kept) {
       try {
@@ -333,7 +390,7 @@ export class Engine {
     this.#trainer = new Trainer(this.#device!, run, this.#data!, this.#send, () => this.#keepRun());
     this.#send({ kind: 'model', summary: run.model.summary(), params: run.model.countParams(), step: run.step, restored: restored && !replaced });
     this.#send({ kind: 'curves', losses: run.losses.values(), accuracies: run.accuracies.values(), tests: run.tests });
-    this.#setState(run.step > 0 ? 'paused' : 'ready');
+    this.#setState(this.#atRest());
   }
 
   async #configure(settings: Settings): Promise<void> {
@@ -351,7 +408,10 @@ export class Engine {
     }
     this.#settings = settings;
     this.#trainer?.run.adjust(settings);
-    if (settings.data !== before.data) this.#useData(await this.#findData(settings));
+    if (settings.data !== before.data) {
+      this.#useData(await this.#findData(settings));
+      if (!this.#wanted) void this.#fetchMnist();
+    }
   }
 
   async #keepRun(): Promise<void> {

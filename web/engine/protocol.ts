@@ -39,7 +39,8 @@ export interface Fault {
   goesOn: boolean;
 }
 
-export type State = 'loading' | 'ready' | 'training' | 'paused' | 'error';
+/** `finished`: all steps that the settings ask for are done. */
+export type State = 'loading' | 'ready' | 'training' | 'paused' | 'finished' | 'error';
 
 /** 28 by 28 images, one after the other, with their labels. */
 export interface Digits {
@@ -75,7 +76,8 @@ export type Event =
   /** `restored`: it goes on from weights of an earlier visit. */
   | { kind: 'model'; summary: string; params: number; step: number; restored: boolean }
   | { kind: 'curves'; losses: Float32Array; accuracies: Float32Array; tests: [step: number, accuracy: number][] }
-  | { kind: 'points'; from: number; losses: Float32Array; accuracies: Float32Array }
+  /** `epochs` counts the passes through the data so far, with the begun one's share. */
+  | { kind: 'points'; from: number; losses: Float32Array; accuracies: Float32Array; epochs: number }
   | { kind: 'figures'; step: number; imagesPerSecond: number; stepMs: number; liveBytes: number; peakBytes: number;
       kernels: number; submits: number }
   | { kind: 'first-step'; afterStart: number; afterNavigation: number }

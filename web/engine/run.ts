@@ -51,10 +51,15 @@ export class Run {
   #images: Images;
   #order: Uint32Array;
   #at = 0;
+  /** Passes through the data that are over. */
+  #passes = 0;
+  readonly #passed: () => void;
 
-  constructor(settings: Settings, images: Images) {
+  /** `passed` is called at the end of each pass through the images, and may put other images in their place. */
+  constructor(settings: Settings, images: Images, passed: () => void = () => {}) {
     this.settings = settings;
     this.#images = images;
+    this.#passed = passed;
     [this.#model, this.#order] = this.#make();
     this.#compile();
     // As if training, so that dropout draws as many random numbers as it will: then what is shown before the first step are
@@ -103,6 +108,7 @@ export class Run {
     this.accuracies.push(kept.accuracies);
     this.tests.push(...kept.tests);
     this.submitted = kept.step;
+    this.#passes = Math.floor(kept.step * this.settings.batch / this.#images.length);
     setSeed(this.settings.seed + kept.step);
     this.#shuffle();
   }
@@ -132,6 +138,11 @@ export class Run {
     this.#shuffle();
   }
 
+  /** How often the images were gone through; a begun pass counts by its share. */
+  get epochs(): number {
+    return this.#passes + Math.min(1, this.#at / this.#order.length);
+  }
+
   #shuffle(): void {
     this.#order = this.#images.permutation();
     this.#at = 0;
@@ -146,7 +157,13 @@ export class Run {
       this.#compile();
       this.#untouched = false;
     }
-    if (this.#at >= this.#order.length) this.#shuffle();
+    if (this.#at >= this.#order.length) {
+      this.#passes += 1;
+      const before = this.#images;
+      this.#passed();
+      // Other images come shuffled.
+      if (this.#images === before) this.#shuffle();
+    }
     const indices = this.#order.slice(this.#at, this.#at + this.settings.batch);
     const { x, y } = this.#images.batch(indices);
     try {

@@ -80,8 +80,11 @@ const OWN: Layer[] = [
   { type: 'dense', units: 10, activation: 'linear' },
 ];
 
+/** Long enough to learn the digits, and an end: a page that a visitor forgets does not heat his GPU for ever. */
+export const STOP = 3000;
+
 export const DEFAULTS: Settings =
-  { model: 'mlp', layers: OWN, optimizer: 'adam', lr: 0.001, batch: 50, seed: 1, stop: 0, data: 'auto' };
+  { model: 'mlp', layers: OWN, optimizer: 'adam', lr: 0.001, batch: 50, seed: 1, stop: STOP, data: 'auto' };
 
 export function layersOf(settings: Settings): Layer[] {
   return settings.model === 'mlp' ? MLP : settings.model === 'cnn' ? CNN : settings.layers;

@@ -137,7 +137,7 @@ export class Trainer {
   }
 
   record(losses: Float32Array, accuracies: Float32Array): void {
-    this.#send({ kind: 'points', from: this.run.step, losses, accuracies });
+    this.#send({ kind: 'points', from: this.run.step, losses, accuracies, epochs: this.run.epochs });
     this.run.losses.push(losses);
     this.run.accuracies.push(accuracies);
   }

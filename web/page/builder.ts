@@ -72,8 +72,9 @@ export function show(next: Layer[]): void {
   list.replaceChildren(...layers.map(item));
 }
 
-export function setUpBuilder(onChange: (layers: Layer[]) => void): void {
+export function setUpBuilder(start: Layer[], onChange: (layers: Layer[]) => void): void {
   changed = onChange;
+  show(start);
   const types = byId<HTMLSelectElement>('add-layer-type');
   types.append(...Object.entries(LAYERS).map(([type, { label }]) => make('option', { value: type }, label)));
   types.value = 'dense';

@@ -1,10 +1,10 @@
 // Loss and accuracy by step, as charts, as numbers and as a file.
 
 import uPlot from 'uplot';
-import type { Event } from '../engine/protocol';
 import { byId, fill, make } from './dom';
 import { download } from './files';
 import * as format from './format';
+import { soFar } from './history';
 import { colour, onScheme } from './theme';
 
 /** More points than this are no use on a screen: longer runs are drawn as means of several steps. */
@@ -15,28 +15,11 @@ const EVERY = 200;
 const SMOOTH = 0.92;
 const ROWS = 100;
 
-let losses = new Float32Array(1024);
-let accuracies = new Float32Array(1024);
-let length = 0;
-let tests: [step: number, accuracy: number][] = [];
-
-function push(from: number, newLosses: Float32Array, newAccuracies: Float32Array): void {
-  length = from + newLosses.length;
-  if (length > losses.length) {
-    const [a, b] = [losses, accuracies];
-    losses = new Float32Array(2 * length);
-    accuracies = new Float32Array(2 * length);
-    losses.set(a);
-    accuracies.set(b);
-  }
-  losses.set(newLosses, from);
-  accuracies.set(newAccuracies, from);
-}
-
 type Column = (number | null)[];
 
 /** Means over equal stretches, and the smooth line at the end of each. */
 function stretches(values: Float32Array): { x: number[]; means: Column; smooth: Column } {
+  const { length } = values;
   const size = Math.max(1, Math.ceil(length / POINTS));
   const [x, means, smooth]: [number[], Column, Column] = [[], [], []];
   let mean = 0;
@@ -115,6 +98,7 @@ let planned = 0;
 function draw(): void {
   planned = 0;
   drawn = performance.now();
+  const { losses, accuracies, tests } = soFar();
   const loss = stretches(losses);
   lossChart.setData([loss.x, loss.means, loss.smooth] as uPlot.AlignedData);
   const accuracy = stretches(accuracies);
@@ -124,13 +108,16 @@ function draw(): void {
   if (byId<HTMLDetailsElement>('curve-numbers').open) table();
 }
 
-function plan(): void {
+/** Draws the curves anew, soon. */
+export function drawCurves(): void {
   planned ||= window.setTimeout(() => requestAnimationFrame(draw), Math.max(0, EVERY - (performance.now() - drawn)));
 }
 
 /** The newest steps first. */
 function table(): void {
   const body = byId('curve-table').querySelector('tbody')!;
+  const { losses, accuracies } = soFar();
+  const { length } = losses;
   fill(body, Math.min(ROWS, length), () => make('tr', {}, make('td'), make('td'), make('td')), (row, i) => {
     const at = length - 1 - i;
     const texts = [format.count(at + 1), format.loss(losses[at]!), format.percent(accuracies[at]!)];
@@ -139,20 +126,9 @@ function table(): void {
 }
 
 function csv(): string {
-  const rows = Array.from({ length }, (_, i) => `${i + 1},${losses[i]},${accuracies[i]}`);
+  const { losses, accuracies } = soFar();
+  const rows = Array.from(losses, (_, i) => `${i + 1},${losses[i]},${accuracies[i]}`);
   return `step,loss,accuracy\n${rows.join('\n')}\n`;
-}
-
-/** The mean of the last steps, for one batch alone jumps; undefined before the first. */
-export function recent(): { loss: number; accuracy: number } | undefined {
-  if (length === 0) return undefined;
-  const from = Math.max(0, length - 20);
-  const mean = (values: Float32Array) => values.subarray(from, length).reduce((sum, value) => sum + value, 0) / (length - from);
-  return { loss: mean(losses), accuracy: mean(accuracies) };
-}
-
-export function lossOf(step: number): number {
-  return losses[step - 1]!;
 }
 
 export function setUpCurves(): void {
@@ -164,24 +140,4 @@ export function setUpCurves(): void {
   });
   byId('curve-csv').addEventListener('click', () => download('wgrad-curves.csv', csv(), 'text/csv'));
   byId('curve-numbers').addEventListener('toggle', table);
-}
-
-export function showCurves(event: Event): void {
-  switch (event.kind) {
-    case 'curves':
-      length = 0;
-      push(0, event.losses, event.accuracies);
-      tests = [...event.tests];
-      break;
-    case 'points':
-      push(event.from, event.losses, event.accuracies);
-      break;
-    case 'evaluation':
-      // A point that was measured again replaces the old one.
-      tests = [...tests.filter(([step]) => step !== event.step), [event.step, event.accuracy]];
-      break;
-    default:
-      return;
-  }
-  plan();
 }

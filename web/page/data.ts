@@ -3,7 +3,7 @@
 import type { AskName, Asks, Event } from '../engine/protocol';
 import { byId, fill, say } from './dom';
 import { contents } from './files';
-import { readImage } from './draw';
+import { readChosen } from './draw';
 import * as format from './format';
 import { showThumbnail, thumbnail } from './pictures';
 
@@ -23,7 +23,7 @@ async function showSamples(): Promise<void> {
     () => {
       const element = thumbnail(() => {
         const image = images.get(element);
-        if (image) readImage(image.pixels, image.label);
+        if (image) readChosen(image.pixels, image.label);
       });
       return element;
     },
@@ -74,7 +74,6 @@ export function setUpData(how: Ask): void {
 }
 
 export function showData(event: Event & { kind: 'data' }): void {
-  document.documentElement.dataset.data = event.source;
   const { text, train, test, source } = event;
   say('data-source', `${text[0]!.toUpperCase()}${text.slice(1)}: ${format.count(train)} to train on, ${format.count(test)} to test with.`);
   byId('data-forget').hidden = source !== 'files';

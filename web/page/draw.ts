@@ -98,8 +98,14 @@ function clear(): void {
   sayGuess('Draw a digit, or take a test image.', -1, 0);
 }
 
+/** Shows an image that the visitor has chosen, and reads it. */
+export function readChosen(pixels: Uint8Array, label: number): void {
+  touched = true;
+  readImage(pixels, label);
+}
+
 /** Shows an image of the data and reads it. */
-export function readImage(pixels: Uint8Array, label: number): void {
+function readImage(pixels: Uint8Array, label: number): void {
   strokes = [];
   shown = { pixels, label };
   redraw();
@@ -111,12 +117,36 @@ function at(event: PointerEvent): Point {
   return { x: (event.clientX - box.left) * pad.width / box.width, y: (event.clientY - box.top) * pad.height / box.height };
 }
 
+async function showTest(): Promise<void> {
+  const { pixels, labels, of } = await ask('samples', { of: 'test', from: nextTest, count: 1 });
+  nextTest = (nextTest + 1) % of;
+  readImage(pixels, labels[0]!);
+}
+
+/** How long a test image is shown while nobody draws, in milliseconds. */
+const SHOWN = 2500;
+let watching = 0;
+/** A visitor who has drawn or chosen something is not disturbed. */
+let touched = false;
+
+/** While the network learns and nobody draws, it reads one test image after the other. */
+export function watchTests(on: boolean): void {
+  if (on === watching > 0) return;
+  clearInterval(watching);
+  const next = () => {
+    if (!touched && !document.hidden) void showTest().catch(() => {});
+  };
+  watching = on ? window.setInterval(next, SHOWN) : 0;
+  if (on) next();
+}
+
 export function setUpDrawing(how: Ask): void {
   ask = how;
   let stroke: Stroke | undefined;
   pad.addEventListener('pointerdown', (event) => {
     if (event.button !== 0 || stroke) return;
     event.preventDefault();
+    touched = true;
     pad.setPointerCapture(event.pointerId);
     if (strokes.length === 0) shown = undefined;
     stroke = [at(event)];
@@ -133,12 +163,14 @@ export function setUpDrawing(how: Ask): void {
   pad.addEventListener('pointerup', end);
   pad.addEventListener('pointercancel', end);
   pad.addEventListener('lostpointercapture', end);
-  byId('pad-clear').addEventListener('click', clear);
+  byId('pad-clear').addEventListener('click', () => {
+    touched = true;
+    clear();
+  });
   byId('pad-test').addEventListener('click', async () => {
+    touched = true;
     try {
-      const { pixels, labels, of } = await ask('samples', { of: 'test', from: nextTest, count: 1 });
-      nextTest = (nextTest + 1) % of;
-      readImage(pixels, labels[0]!);
+      await showTest();
     } catch {
       sayGuess('There are no test images yet.', -1, 0);
     }

@@ -1,7 +1,6 @@
 // The settings: from the address into the form, and what is changed there back into the address and to the engine.
 
 import { NUMBERS, readNumber, readSettings, settingsText, type NumberName, type Settings } from '../engine/settings';
-import * as builder from './builder';
 import { byId, say } from './dom';
 
 let settings: Settings;
@@ -37,18 +36,20 @@ export function adopt(next: Settings): void {
   history.replaceState(null, '', addressWith(settings));
 }
 
-/** `apply` hears of every change. Returns what was wrong with the address. */
-export function setUpForm(apply: (settings: Settings) => void): string[] {
+let apply: (settings: Settings) => void = () => {};
+
+/** Changes settings as a visitor does by hand: form, address and engine follow. */
+export function change(part: Partial<Settings>): void {
+  adopt({ ...settings, ...part });
+  apply(currentSettings());
+}
+
+/** `onChange` hears of every change. Returns what was wrong with the address. */
+export function setUpForm(onChange: (settings: Settings) => void): string[] {
+  apply = onChange;
   const read = readSettings(new URLSearchParams(location.search));
   settings = read.settings;
   show();
-  builder.show(settings.layers);
-  const change = (part: Partial<Settings>) => {
-    settings = { ...settings, ...part };
-    byId('builder').hidden = settings.model !== 'custom';
-    history.replaceState(null, '', addressWith(settings));
-    apply(currentSettings());
-  };
   for (const model of ['mlp', 'cnn', 'custom'] as const) byId(`model-${model}`).addEventListener('change', () => change({ model }));
   const choice = (id: string, name: 'optimizer' | 'data') => byId(id).addEventListener('change', (event) =>
     change({ [name]: (event.target as HTMLSelectElement).value } as Partial<Settings>));
@@ -64,11 +65,10 @@ export function setUpForm(apply: (settings: Settings) => void): string[] {
       if (fits) change({ [name]: value });
     });
   }
-  builder.setUpBuilder((layers) => change({ layers: structuredClone(layers) }));
   const copy = byId('copy-link');
   copy.addEventListener('click', async () => {
     const url = addressWith(settings);
-    url.searchParams.delete('worker');
+    for (const name of ['worker', 'start']) url.searchParams.delete(name);
     try {
       await navigator.clipboard.writeText(url.href);
       say('copy-link', 'Copied');

@@ -20,3 +20,5 @@ export const bytes = (n: number) => scaled(n, ['B', 'kB', 'MB', 'GB'], 1000);
 export const flops = (n: number) => scaled(n, ['', 'k', 'M', 'G'], 1000).trim();
 export const time = (ms: number) => (ms < 1 ? `${few.format(1000 * ms)} µs` : ms < 1000 ? `${few.format(ms)} ms` : `${few.format(ms / 1000)} s`);
 export const rate = (n: number) => (n >= 100 ? whole.format(n) : few.format(n));
+/** Passes through the data: tenths until there are ten. */
+export const epochs = (n: number) => (n < 10 ? n.toFixed(1) : whole.format(Math.floor(n)));

@@ -1,29 +1,32 @@
 // The page: brings the engine up, wires the controls to it, and shows what it tells.
 
 import type { AskName, Asks, Event, Fault, State } from '../engine/protocol';
-import { forgetResults, setUpResults, showResults } from './results';
-import { lossOf, recent, setUpCurves, showCurves } from './curves';
-import { setUpData, showData } from './data';
 import { byId, make, say } from './dom';
 import { contents, download } from './files';
-import { readAgain, setUpDrawing } from './draw';
-import { adopt, currentSettings, setUpForm } from './form';
+import { readAgain, setUpDrawing, watchTests } from './draw';
+import { adopt, change, currentSettings, setUpForm } from './form';
+import { NUMBERS } from '../engine/settings';
 import * as format from './format';
+import { lossOf, note, recent } from './history';
+import type { Later } from './later';
 import { Link, Refused, reach } from './link';
 import { NO_ADAPTER, clearNotice, noWebGpu, notice } from './notices';
-import { canMeasure, noKernels, setUpShaders, showKernels, showTimestamps } from './shaders';
 
 const root = document.documentElement;
 /** The exact losses of the first steps are there to be compared with those of a native run. */
 const COMPARED = 100;
 
 const query = new URLSearchParams(location.search);
+/** It starts by itself, unless the visitor wants less motion or the address says `start=0`. */
+const startsItself = query.get('start') !== '0' && !matchMedia('(prefers-reduced-motion: reduce)').matches;
 /** `worker=0` trains beside the page, `memory=64` leaves the rest of the GPU's memory to others: 64 MB for this page. */
 const mayUseWorker = query.get('worker') !== '0';
 const memory = Math.max(0, Number(query.get('memory')) || 0) * 1e6;
 let link: Link | undefined;
 let state: State = 'loading';
 let step = 0;
+/** The step at which the run was last asked to go on after its end. */
+let begunAt = 0;
 let compared: number[] = [];
 /** A model that the library refused: what trains is still the one before. */
 let refused = false;
@@ -65,6 +68,7 @@ async function open(resume: boolean): Promise<void> {
     link = reached.link;
     root.dataset.engine = reached.where;
     await link.ask('open', { settings: currentSettings(), module: await module, base: document.baseURI, begun, resume, memory });
+    if (startsItself && state === 'ready') await link.ask('start', {});
   } catch (error) {
     const fault: Fault = error instanceof Refused ? error.fault : { kind: 'error', text: error instanceof Error ? error.message : String(error), goesOn: false };
     // The engine's words are for programmers where there is no WebGPU at all.
@@ -79,19 +83,47 @@ function openAgain(): void {
   void open(true);
 }
 
+// What the page shows from the first step on
+
+let later: Later | undefined;
+let backlog: Event[] = [];
+let asked = false;
+
+/** Loads the rest of the page, once there is something to show in it. */
+async function loadLater(): Promise<void> {
+  if (asked) return;
+  asked = true;
+  try {
+    const style = make('link', { rel: 'stylesheet', href: 'later.css' });
+    const styled = new Promise((resolve) => ['load', 'error'].forEach((kind) => style.addEventListener(kind, resolve)));
+    document.head.append(style);
+    const [{ setUpLater }] = await Promise.all([import('./later'), styled]);
+    later = setUpLater({ ask, attempt });
+    later.able(able());
+    for (const event of backlog) later.show(event);
+    root.dataset.stage = 'whole';
+  } catch (error) {
+    asked = false;
+    notice('error', `A part of this page could not be loaded (${error instanceof Error ? error.message : String(error)}). Load the page again.`);
+  }
+  backlog = [];
+}
+
 // What the engine tells
 
 function hear(event: Event): void {
-  showCurves(event);
-  showResults(event);
+  note(event);
+  if (later) later.show(event);
+  else if (event.kind !== 'points' && event.kind !== 'figures') backlog.push(event);
   switch (event.kind) {
     case 'state': return setState(event.state);
     case 'progress': return showProgress(event);
-    case 'adapter': return showAdapter(event.adapter);
     case 'data':
       showProgress(undefined);
+      if (event.source === 'mnist' && root.dataset.data === 'drawn') say('announce', 'MNIST is here, and takes the place of the drawn digits.');
       if (event.source === 'files') clearNotice('file');
-      return showData(event);
+      root.dataset.data = event.source;
+      return;
     case 'model': return showModel(event);
     case 'points': return showPoints(event);
     case 'figures': return showFigures(event);
@@ -99,20 +131,20 @@ function hear(event: Event): void {
       byId('first-step').title = `${format.time(event.afterNavigation)} after the page was opened`;
       root.dataset.firstStep = String(event.afterStart);
       root.dataset.firstStepAfterNavigation = String(event.afterNavigation);
-      return say('first-step', format.time(event.afterStart));
+      say('first-step', format.time(event.afterStart));
+      return void loadLater();
     case 'evaluation':
       root.dataset.testAccuracy = String(event.accuracy);
       root.dataset.testCount = String(event.count);
       say('test-accuracy', format.percent(event.accuracy, 2));
       return readAgain();
     case 'filters': return readAgain();
-    case 'kernels': return showKernels(event.kernels);
     case 'kept':
       root.dataset.kept = String(event.step);
       return say('kept-note', `Kept in this browser at step ${format.count(event.step)}. A reload goes on from there; the optimizer starts anew.`);
     case 'fault': return showFault(event.fault);
     case 'curves': return compare(0, event.losses);
-    case 'hello':
+    default:
   }
 }
 
@@ -121,6 +153,7 @@ const STATUS: Record<State, () => string> = {
   ready: () => 'Ready. Press Start, and watch it learn.',
   training: () => 'Training. Draw a digit meanwhile.',
   paused: () => `Paused at step ${format.count(step)}.`,
+  finished: () => `Finished: ${format.count(step)} steps are done. Train on, or change something and see.`,
   error: () => 'Stopped. The message below says why.',
 };
 
@@ -132,49 +165,44 @@ function setState(next: State): void {
   say('status', status);
   // A step by hand is no news.
   if (next !== before && !(before === 'paused' && next === 'paused')) say('announce', status);
-  say('toggle', next === 'training' ? 'Pause' : 'Start');
-  const able = next === 'ready' || next === 'paused' || next === 'training';
+  say('toggle', next === 'training' ? 'Pause' : next === 'finished' ? 'Train on' : step > 0 ? 'Go on' : 'Start');
   const disable = (id: string, disabled: boolean) => { byId<HTMLButtonElement>(id).disabled = disabled; };
-  disable('toggle', !able || (refused && next !== 'training'));
-  disable('step-once', !able || refused);
-  disable('reset', !able || refused);
-  for (const id of ['weights-save', 'tune', 'lose-device', 'evaluate', 'pad-test']) disable(id, !able);
-  byId<HTMLInputElement>('weights-load').disabled = !able;
-  canMeasure(able && !refused);
+  disable('toggle', !able() || (refused && next !== 'training'));
+  disable('step-once', !able() || refused);
+  disable('reset', !able() || refused);
+  for (const id of ['weights-save', 'tune', 'lose-device', 'evaluate', 'pad-test']) disable(id, !able());
+  byId<HTMLInputElement>('weights-load').disabled = !able();
+  later?.able(able() && !refused);
+  watchTests(next === 'training' && startsItself);
+  if (next === 'error' || next === 'paused' || next === 'finished' || (next === 'ready' && !startsItself)) void loadLater();
 }
+
+/** Whether the engine takes orders. */
+const able = () => state !== 'loading' && state !== 'error';
 
 function showProgress(event: (Event & { kind: 'progress' }) | undefined): void {
   const bar = byId<HTMLProgressElement>('progress');
   bar.hidden = event === undefined;
   if (!event) return;
   if (event.total > 0) bar.value = Math.min(1, event.loaded / event.total);
-  say('status', `Loading ${event.what}: ${format.bytes(event.loaded)}${event.total > 0 ? ` of ${format.bytes(event.total)}` : ''}`);
-}
-
-function showAdapter(adapter: Parameters<typeof showTimestamps>[0]): void {
-  say('adapter', adapter.text);
-  byId('limits').replaceChildren(
-    ...adapter.limits.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, format.count(value)))),
-    make('div', {}, make('dt', {}, 'features'), make('dd', {}, adapter.features.join(', ') || 'none')));
-  showTimestamps(adapter);
-  say('device-note', 'Tuning keeps what it finds in this browser. Losing the device shows how the page recovers.');
+  const meanwhile = state === 'training' ? 'Training on drawn digits. ' : '';
+  say('status', `${meanwhile}Loading ${event.what}: ${format.bytes(event.loaded)}${event.total > 0 ? ` of ${format.bytes(event.total)}` : ''}`);
 }
 
 function showModel(event: Event & { kind: 'model' }): void {
   say('params', format.count(event.params));
   say('summary', event.summary);
   step = event.step;
+  begunAt = 0;
   compared = [];
   for (const name of ['loss', 'accuracy', 'testAccuracy', 'testCount', 'restored', 'kept', 'firstStep']) delete root.dataset[name];
   root.dataset.step = String(step);
   root.dataset.losses = '[]';
   say('step', format.count(step));
-  for (const id of ['loss', 'accuracy', 'test-accuracy', 'speed', 'step-time', 'first-step', 'kernels-per-step']) say(id, '–');
+  for (const id of ['epoch', 'loss', 'accuracy', 'test-accuracy', 'speed', 'step-time', 'first-step', 'kernels-per-step']) say(id, '–');
   say('kept-note', 'Kept in this browser while you train, so that a reload goes on.');
   clearNotice('info');
   clearNotice('error');
-  noKernels();
-  forgetResults();
   readAgain();
   if (!event.restored) return;
   root.dataset.restored = String(step);
@@ -189,9 +217,11 @@ function compare(from: number, losses: Float32Array): void {
 }
 
 let planned = false;
+let epochs = 0;
 
 function showPoints(event: Event & { kind: 'points' }): void {
   step = event.from + event.losses.length;
+  epochs = event.epochs;
   const [loss, accuracy] = [event.losses.at(-1)!, event.accuracies.at(-1)!];
   compare(event.from, event.losses);
   Object.assign(root.dataset, { step: String(step), loss: String(loss), accuracy: String(accuracy) });
@@ -203,6 +233,7 @@ function showPoints(event: Event & { kind: 'points' }): void {
     // A reset came in between.
     if (!mean) return;
     say('step', format.count(step));
+    say('epoch', format.epochs(epochs));
     say('loss', format.loss(step === 1 ? lossOf(1) : mean.loss));
     say('accuracy', format.percent(mean.accuracy));
     if (state === 'paused') say('status', STATUS.paused());
@@ -274,12 +305,13 @@ function settle(fault: Fault | undefined): void {
 
 function setUpControls(): void {
   byId('toggle').addEventListener('click', () => {
-    const { stop } = currentSettings();
-    if (state !== 'training' && stop > 0 && step >= stop) {
-      notice('info', `The run has come to its end of ${format.count(stop)} steps. Raise “Stop after steps”, or set it to 0.`);
-      return;
-    }
     clearNotice('info');
+    if (state === 'finished') {
+      // As many again as it was asked to do at first.
+      const { stop } = currentSettings();
+      change({ stop: Math.min(NUMBERS.stop.max, step + Math.max(stop - begunAt, 1)) });
+      begunAt = step;
+    }
     void attempt(state === 'training' ? 'pause' : 'start', {});
   });
   byId('step-once').addEventListener('click', () => void attempt('step', {}));
@@ -312,21 +344,12 @@ function setUpControls(): void {
       showFault(error instanceof Refused ? error.fault : { kind: 'error', text: String(error), goesOn: true });
     }
   });
-  byId('tune').addEventListener('click', async () => {
-    say('device-note', 'Measuring…');
-    const tuned = await attempt('tune', {});
-    say('device-note', tuned ? tuned.text : 'Nothing was tuned.');
-  });
   byId('lose-device').addEventListener('click', () => void attempt('lose', {}));
 }
 
 addEventListener('unhandledrejection', ({ reason }) => notice('error', String(reason)));
-setUpCurves();
-setUpResults();
 setUpControls();
 setUpDrawing(ask);
-setUpData(attempt);
-setUpShaders(() => attempt('measure', {}));
 const wrong = setUpForm(() => void configure());
 if (wrong.length > 0) notice('settings', `${wrong.join(' ')} What it asks for otherwise is set.`);
 void open(true);

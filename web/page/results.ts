@@ -2,7 +2,7 @@
 
 import type { Event } from '../engine/protocol';
 import { byId, make, fill, say } from './dom';
-import { readImage } from './draw';
+import { readChosen } from './draw';
 import * as format from './format';
 import { drawFilters, showThumbnail, thumbnail } from './pictures';
 import { onScheme } from './theme';
@@ -43,7 +43,7 @@ function showEvaluation(event: Event & { kind: 'evaluation' }): void {
     () => {
       const element = thumbnail(() => {
         const at = images.get(element);
-        if (at) readImage(at.pixels, at.label);
+        if (at) readChosen(at.pixels, at.label);
       });
       return element;
     },

@@ -45,13 +45,13 @@ describe(`the page in ${browserName}`, () => {
 
   async function visit(query = {}, options = {}) {
     page = await (options.in ?? browser).page(options);
-    await page.goto(`${server.url}?${new URLSearchParams(query)}`);
+    await page.goto(`${server.url}?${new URLSearchParams({ start: 0, ...query })}`);
     return page;
   }
 
   async function ready(query, options) {
     await visit(query, options);
-    assert.equal(await page.state('ready', 'error', 'paused'), 'ready', await words());
+    assert.equal(await page.state('ready', 'error', 'paused', 'finished'), 'ready', await words());
   }
 
   /** Trains from a fresh start until the page has done `stop` steps. */
@@ -66,11 +66,12 @@ describe(`the page in ${browserName}`, () => {
     const reached = (wanted) => {
       const { state, step: at } = document.documentElement.dataset;
       const failed = document.querySelector('#notices > .notice:not([data-kind="info"])') !== null;
-      return state === 'error' || failed || (state === 'paused' && Number(at) >= wanted);
+      return state === 'error' || failed || (['paused', 'finished'].includes(state) && Number(at) >= wanted);
     };
     await page.until(reached, { what, timeout: 200_000 }, step);
     const { state, step: at } = await page.facts();
-    assert.deepEqual([state, at], ['paused', String(step)], await words());
+    assert.ok(['paused', 'finished'].includes(state), await words());
+    assert.equal(at, String(step), await words());
   }
 
   const step = async () => Number((await page.facts()).step);
@@ -109,7 +110,7 @@ describe(`the page in ${browserName}`, () => {
 
   it('learns the real MNIST, and reads a digit that is drawn', { timeout: 900_000, skip: mnist === undefined && absent }, async () => {
     await ready({ stop: 600, seed: 2 });
-    assert.equal((await page.facts()).data, 'mnist');
+    await page.until(() => document.documentElement.dataset.data === 'mnist', { what: 'MNIST in the place of the drawn digits' });
     await page.click('#toggle');
     await settled(600);
     await page.click('#evaluate');
@@ -169,11 +170,46 @@ describe(`the page in ${browserName}`, () => {
     assert.equal(JSON.parse((await page.facts()).losses)[0], first);
   });
 
+  it('starts by itself on drawn digits, reads test images meanwhile, and takes MNIST at the end of an epoch', async () => {
+    await visit({ start: 1, batch: 200, ...(mnist === undefined ? { data: 'drawn' } : {}) });
+    await reaches(1);
+    assert.equal((await page.facts()).data, 'drawn');
+    await page.until(() => document.querySelector('#guess').dataset.digit, { what: 'a test image that is read' });
+    if (mnist !== undefined) {
+      await page.until(() => document.documentElement.dataset.data === 'mnist', { what: 'MNIST in the place of the drawn digits' });
+      // 10,000 drawn digits are 50 batches.
+      assert.ok(await step() >= 50, `at step ${await step()}`);
+      assert.match(await page.text('#announce'), /MNIST is here/);
+    }
+    assert.equal((await page.facts()).state, 'training');
+    await page.screenshot('by-itself');
+  });
+
+  it('waits for a click where the visitor wants less motion', async () => {
+    page = await browser.page();
+    await page.raw.emulateMediaFeatures([{ name: 'prefers-reduced-motion', value: 'reduce' }]);
+    await page.goto(`${server.url}?data=drawn`);
+    assert.equal(await page.state('ready', 'training', 'error'), 'ready', await words());
+    await page.until(() => document.documentElement.dataset.stage === 'whole', { what: 'the whole page' });
+    assert.equal(await step(), 0);
+  });
+
+  it('comes to an end, and trains on when asked', async () => {
+    await train({ data: 'drawn', stop: 12 });
+    assert.equal((await page.facts()).state, 'finished');
+    assert.match(await page.text('#status'), /^Finished: 12 steps/);
+    assert.equal(await page.text('#toggle'), 'Train on');
+    await page.click('#toggle');
+    await settled(24);
+    assert.equal((await page.facts()).state, 'finished');
+    assert.match(await page.eval(() => location.search), /stop=24/);
+  });
+
   it('goes on from the kept weights after a reload', async () => {
     await train({ data: 'drawn', stop: 30, seed: 7 });
     await page.until(() => Number(document.documentElement.dataset.kept) >= 30, { what: 'kept weights' });
     await page.raw.reload();
-    await page.state('paused', 'ready');
+    await page.state('paused', 'finished', 'ready');
     const facts = await page.facts();
     assert.equal(facts.restored, '30');
     assert.equal(facts.step, '30');

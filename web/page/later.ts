@@ -1,0 +1,52 @@
+// What the page shows from the first step on. It is loaded then, so that nothing of it keeps a visitor waiting for that step.
+
+import type { AskName, Asks, Event } from '../engine/protocol';
+import { setUpBuilder } from './builder';
+import { drawCurves, setUpCurves } from './curves';
+import { setUpData, showData } from './data';
+import { change, currentSettings } from './form';
+import { showAdapter, setUpHood } from './hood';
+import { forgetResults, setUpResults, showResults } from './results';
+import { canMeasure, noKernels, setUpShaders, showKernels, showTimestamps } from './shaders';
+
+/** How the page asks the engine. */
+export interface Page {
+  ask: <K extends AskName>(kind: K, input: Asks[K]['in'], transfer?: Transferable[]) => Promise<Asks[K]['out']>;
+  /** As `ask`; a refusal becomes a message, and nothing is returned. */
+  attempt: <K extends AskName>(kind: K, input: Asks[K]['in'], transfer?: Transferable[]) => Promise<Asks[K]['out'] | undefined>;
+}
+
+export interface Later {
+  show(event: Event): void;
+  /** Whether the engine takes orders. */
+  able(yes: boolean): void;
+}
+
+export function setUpLater(page: Page): Later {
+  setUpCurves();
+  setUpResults();
+  setUpBuilder(currentSettings().layers, (layers) => change({ layers: structuredClone(layers) }));
+  setUpData(page.attempt);
+  setUpShaders(() => page.attempt('measure', {}));
+  setUpHood(page.attempt);
+  drawCurves();
+  return { able: canMeasure, show };
+}
+
+function show(event: Event): void {
+  showResults(event);
+  switch (event.kind) {
+    case 'curves':
+    case 'points':
+    case 'evaluation': return drawCurves();
+    case 'adapter':
+      showTimestamps(event.adapter);
+      return showAdapter(event.adapter);
+    case 'data': return showData(event);
+    case 'model':
+      noKernels();
+      return forgetResults();
+    case 'kernels': return showKernels(event.kernels);
+    default:
+  }
+}
