@@ -108,6 +108,9 @@ async function licences() {
     if (!file) throw new Error(`${name} has no licence file.`);
     return `${name}\n\n${await readFile(join(folder, file), 'utf8')}`;
   }));
+  // And that of the wasm. Only a package of an older build has no such file.
+  const compiled = join(pkg, 'THIRD-PARTY-LICENSES.txt');
+  if (flags.check || await exists(compiled)) texts.push(await readFile(compiled, 'utf8'));
   await writeFile(join(dist, 'LICENSES.txt'), texts.join('\n\n'));
 }
 

@@ -92,7 +92,7 @@ layers! {
         Ok(Box::new(MaxPooling2D::new(window).strides(strides).padding(padding(options)?)))
     };
     /// The mean of each window.
-    average_pooling2d "averagePooling2d", "PoolingOptions | void": "PoolingOptions" {
+    average_pooling2d "averagePooling2d", "PoolingOptions | void": "AveragePoolingOptions" {
         "poolSize?: Pair; strides?: Pair; padding?: Padding;"
     } ["poolSize", "strides", "padding"] |options| {
         let (window, strides) = windows(options)?;

@@ -62,7 +62,7 @@ pub use variable::Variable;
 use wasm_bindgen::prelude::*;
 
 /// Runs when the module is loaded.
-#[wasm_bindgen(start)]
+#[wasm_bindgen(start, private, skip_typescript)]
 fn start() {
     panics::install();
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::run::{CommandLine, Status};
 use crate::setup;
 use crate::system::Packages;
-use crate::web::{Project, report};
+use crate::web::{Project, node, report};
 
 /// A browser that the tests can steer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +143,8 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
     if !status.is_success() {
         return Ok(status);
     }
+    // Bundlers, and tools that check packages.
+    node::install_modules(&project.web().join("tests/bundlers"))?;
     let exchange = exchange(project)?;
     let native = |test: &str| {
         let line = CommandLine::cargo([

@@ -3,6 +3,7 @@
 
 mod browsers;
 mod debian;
+mod licences;
 mod node;
 mod package;
 mod target;

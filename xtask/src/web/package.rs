@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 
 use crate::run::{CommandLine, Status};
-use crate::web::{Project, report, target};
+use crate::web::{Project, licences, report, target};
 
 /// The workspace member that is compiled to wasm.
 pub const CRATE: &str = "wgrad-web";
@@ -16,6 +16,32 @@ pub const CRATE: &str = "wgrad-web";
 pub const PROFILE: &str = "web";
 /// The npm package, and the stem of its files.
 const NAME: &str = "wgrad";
+
+/// Stands in the manifest for [`exports`].
+const EXPORTS: &str = "EXPORTS";
+
+/// Where the module and the wasm are. As a text, since the first that fits is taken: types stand before what they describe.
+fn exports() -> String {
+    let entry = |name: &str, file: &str, types: &str| {
+        format!("    \"{name}\": {{ \"types\": \"./{types}\", \"default\": \"./{file}\" }},\n")
+    };
+    format!(
+        "{{\n{}{}    \"./package.json\": \"./package.json\"\n  }}",
+        entry(".", &format!("{NAME}.js"), &format!("{NAME}.d.ts")),
+        entry(
+            &format!("./{NAME}_bg.wasm"),
+            &format!("{NAME}_bg.wasm"),
+            &format!("{NAME}_bg.wasm.d.ts")
+        ),
+    )
+}
+
+/// The types of the wasm as bundlers give it that are told to take it along.
+const ADDRESS: &str = "\
+/** The address of the wasm: with a bundler that makes it a file, `init` takes it. */
+declare const address: string;
+export default address;
+";
 
 /// What Rust's wasm uses by now everywhere; every browser with WebGPU has it. An older wasm-opt knows these names too.
 const WASM_FEATURES: [&str; 6] = [
@@ -152,9 +178,20 @@ fn wasm_opt(project: &Project) -> Option<CommandLine> {
 /// Writes `package.json`, the README and the licences.
 pub fn describe(project: &Project) -> Result<()> {
     let pkg = project.pkg();
+    let licences = pkg.join(licences::FILE);
+    fs::write(&licences, licences::collect()?)
+        .with_context(|| format!("cannot write {}", licences.display()))?;
+    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        copy(&project.root.join(licence), &pkg.join(licence))?;
+    }
+    let types = pkg.join(format!("{NAME}_bg.wasm.d.ts"));
+    fs::write(&types, ADDRESS).with_context(|| format!("cannot write {}", types.display()))?;
+    // npm takes these along unasked.
+    let known = ["package.json", "README.md"];
     let mut files: Vec<String> = fs::read_dir(&pkg)
         .with_context(|| format!("cannot read {}", pkg.display()))?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| !known.contains(&name.as_str()))
         .collect();
     files.sort();
     for needed in [format!("{NAME}.js"), format!("{NAME}_bg.wasm"), format!("{NAME}.d.ts")] {
@@ -162,10 +199,8 @@ pub fn describe(project: &Project) -> Result<()> {
             bail!("wasm-bindgen wrote no {needed} into {}", pkg.display());
         }
     }
-    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
-        copy(&project.root.join(licence), &pkg.join(licence))?;
-    }
     let text = serde_json::to_string_pretty(&manifest(&project.package, files)?)?;
+    let text = text.replace(&format!("\"{EXPORTS}\""), &exports());
     fs::write(pkg.join("package.json"), text + "\n").context("cannot write package.json")?;
     let readme = [project.root.join("docs/web.md"), project.root.join("README.md")];
     let readme = readme
@@ -198,9 +233,9 @@ fn manifest(package: &Value, files: Vec<String>) -> Result<Value> {
         "description": word("description")?,
         "license": licence,
         "type": "module",
-        "main": format!("{NAME}.js"),
-        "module": format!("{NAME}.js"),
-        "types": format!("{NAME}.d.ts"),
+        "main": format!("./{NAME}.js"),
+        "types": format!("./{NAME}.d.ts"),
+        "exports": EXPORTS,
         "sideEffects": side_effects,
         "files": files,
         "keywords": ["machine-learning", "webgpu", "autodiff", "tensor", "wasm"],
@@ -240,8 +275,11 @@ mod tests {
         );
         assert_eq!(
             (&plain["types"], &plain["files"]),
-            (&json!("wgrad.d.ts"), &json!(["wgrad.js"]))
+            (&json!("./wgrad.d.ts"), &json!(["wgrad.js"]))
         );
+        let exports: Value = serde_json::from_str(&exports()).unwrap();
+        assert_eq!(exports["."], json!({"types": "./wgrad.d.ts", "default": "./wgrad.js"}));
+        assert!(super::exports().starts_with("{\n    \".\": { \"types\""));
         let snippets = manifest(&package, vec!["snippets".to_owned()]).unwrap();
         assert_eq!(snippets["sideEffects"], json!(["./snippets/*"]));
         assert!(manifest(&json!({"version": "1.2.3"}), Vec::new()).is_err());

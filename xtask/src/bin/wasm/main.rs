@@ -5,9 +5,11 @@
 //! - `xtask-wasm order WASM [MODULE]` lays out its functions so that it packs well. All that it imports then comes from MODULE.
 //! - `xtask-wasm pack FILE PACKED` packs a file, in zlib's format.
 
+mod declare;
 mod order;
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -46,7 +48,20 @@ fn bind(wasm: &str, folder: &str, name: &str) -> Result<()> {
     bindgen.omit_default_module_path(false);
     // Names of functions and tools are no use to a visitor.
     bindgen.remove_name_section(true).remove_producers_section(true);
-    bindgen.generate(folder).with_context(|| format!("no bindings for {wasm}"))
+    bindgen.generate(folder).with_context(|| format!("no bindings for {wasm}"))?;
+    let folder = Path::new(folder);
+    // It declares the wasm's raw exports, which nobody calls.
+    let raw = folder.join(format!("{name}_bg.wasm.d.ts"));
+    fs::remove_file(&raw).with_context(|| format!("cannot remove {}", raw.display()))?;
+    rewrite(&folder.join(format!("{name}.d.ts")), declare::types)?;
+    rewrite(&folder.join(format!("{name}.js")), declare::script)
+}
+
+fn rewrite(path: &Path, clean: fn(&str) -> Result<String>) -> Result<()> {
+    let show = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {show}"))?;
+    let text = clean(&text).with_context(|| format!("cannot clean {show}"))?;
+    fs::write(path, text).with_context(|| format!("cannot write {show}"))
 }
 
 fn reorder(path: &str, module: Option<&str>) -> Result<()> {

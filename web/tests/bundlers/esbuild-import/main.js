@@ -1,0 +1,12 @@
+// What all the projects do: open the device and compute a sum.
+import wasm from 'wgrad/wgrad_bg.wasm';
+import init, { Device, Tensor } from 'wgrad';
+
+async function main() {
+  await init(wasm);
+  await Device.open();
+  return Tensor.from([1, 2, 3.5]).sum().item();
+}
+
+globalThis.result = main();
+globalThis.result.catch(() => {}); // the test reads it
