@@ -67,7 +67,12 @@ function item(layer: Layer, at: number): HTMLElement {
 }
 
 /** Shows these layers; nothing is reported. */
-export function show(next: Layer[]): void {
+export function showLayers(next: Layer[]): void {
+  // What is typed in a field stays, with the focus.
+  if (JSON.stringify(next) !== JSON.stringify(layers)) show(next);
+}
+
+function show(next: Layer[]): void {
   layers = next;
   list.replaceChildren(...layers.map(item));
 }

@@ -34,6 +34,7 @@ export function adopt(next: Settings): void {
   settings = next;
   show();
   history.replaceState(null, '', addressWith(settings));
+  dispatchEvent(new Event('settings'));
 }
 
 let apply: (settings: Settings) => void = () => {};

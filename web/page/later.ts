@@ -1,13 +1,15 @@
 // What the page shows from the first step on. It is loaded then, so that nothing of it keeps a visitor waiting for that step.
 
 import type { AskName, Asks, Event } from '../engine/protocol';
-import { setUpBuilder } from './builder';
+import { setUpBuilder, showLayers } from './builder';
 import { drawCurves, setUpCurves } from './curves';
 import { setUpData, showData } from './data';
 import { change, currentSettings } from './form';
 import { showAdapter, setUpHood } from './hood';
+import { setUpPresets } from './presets';
 import { forgetResults, setUpResults, showResults } from './results';
 import { canMeasure, noKernels, setUpShaders, showKernels, showTimestamps } from './shaders';
+import { setUpTips } from './tips';
 
 /** How the page asks the engine. */
 export interface Page {
@@ -29,6 +31,9 @@ export function setUpLater(page: Page): Later {
   setUpData(page.attempt);
   setUpShaders(() => page.attempt('measure', {}));
   setUpHood(page.attempt);
+  setUpPresets(() => void page.attempt('start', {}));
+  setUpTips();
+  addEventListener('settings', () => showLayers(currentSettings().layers));
   drawCurves();
   return { able: canMeasure, show };
 }
