@@ -183,7 +183,13 @@ impl fmt::Display for AdapterInfo {
             AdapterKind::Cpu => "software",
             AdapterKind::Other => "unknown kind",
         };
-        write!(f, "{} ({kind}, {:?}", self.name, self.backend)?;
+        // Firefox keeps the name to itself.
+        let name = if self.name.is_empty() { "unnamed adapter" } else { &self.name };
+        write!(f, "{name} ({kind}, ")?;
+        match self.backend {
+            Backend::BrowserWebGpu => f.write_str("WebGPU")?,
+            backend => write!(f, "{backend:?}")?,
+        }
         if !self.driver.is_empty() {
             write!(f, ", {}", self.driver)?;
         }
@@ -328,6 +334,15 @@ mod tests {
             adapter("Intel(R) Arc(tm) Graphics", AdapterKind::IntegratedGpu),
             adapter("NVIDIA GeForce RTX 4070", AdapterKind::DiscreteGpu),
         ]
+    }
+
+    #[test]
+    fn a_text_names_the_adapter_also_where_the_browser_does_not() {
+        let info = adapter("Apple M2", AdapterKind::IntegratedGpu);
+        assert_eq!(info.to_string(), "Apple M2 (integrated GPU, Noop)");
+        let unnamed =
+            AdapterInfo { backend: Backend::BrowserWebGpu, ..adapter("", AdapterKind::Cpu) };
+        assert_eq!(unnamed.to_string(), "unnamed adapter (software, WebGPU)");
     }
 
     #[test]

@@ -2,11 +2,12 @@
 // WebGPU in workers, beside the page. Commands run one after the other; training and looking at a model give way to them.
 
 import init, { Device, onPanic } from '../page-pkg/wgrad.js';
+import { watchCompiling } from './compiling';
 import { Files, drawn, kept as keptData, served, type Data } from './data';
 import { PartsError, faultOf, notePanic } from './faults';
 import { measured } from './kernels';
 import * as look from './look';
-import type { AskName, Asks, Fault, Request, Send, State } from './protocol';
+import type { AskName, Asks, Fault, Request, Send, State, TunedOp } from './protocol';
 import { Run } from './run';
 import { layersText, layersOf, settingsText, type Settings } from './settings';
 import { dropFiles, dropRun, keepFindings, keepRun, keptFindings, keptRun, type Kept } from './store';
@@ -36,6 +37,8 @@ export class Engine {
   /** Commands wait for each other here. */
   #queue: Promise<unknown> = Promise.resolve();
   #waiting = 0;
+  /** The first step is over: what is compiled from now on keeps nobody waiting for long. */
+  #compiled = false;
   /** Training or looking, which a command first brings to an end. */
   #work: Promise<void> | undefined;
   /** Whether the visitor wants training to go on. */
@@ -50,6 +53,7 @@ export class Engine {
       send(message, transfer);
       // Nothing that is large is fetched before the first step is over.
       if (message.kind === 'first-step') void this.#fetchMnist();
+      this.#compiled ||= message.kind === 'first-step';
     };
   }
 
@@ -138,9 +142,9 @@ export class Engine {
       this.#load(name, bytes);
     }),
     tune: () => this.#command(async () => {
-      const text = await this.#device!.tune();
+      const { ops } = await (this.#device!.tune() as Promise<unknown>) as { ops: TunedOp[] };
       await keepFindings(this.#device!.adapter.text, this.#device!.findings());
-      return { text };
+      return { ops };
     }),
     lose: () => this.#device?.destroy(),
   };
@@ -270,6 +274,9 @@ export class Engine {
   }
 
   async #openDevice(): Promise<void> {
+    watchCompiling((done, total, name) => {
+      if (!this.#compiled) this.#send({ kind: 'compiling', done, total, name });
+    });
     const device = await Device.open(this.#memory > 0 ? { memoryLimit: this.#memory } : {});
     this.#device = device;
     void device.lost.then((reason) => {
@@ -280,7 +287,8 @@ export class Engine {
     this.#send({
       kind: 'adapter',
       adapter: {
-        text: device.adapter.text, limits: Object.entries(device.limits), features: device.features,
+        name: device.adapter.name, text: device.adapter.text,
+        software: device.adapter.kind === 'Cpu' || /swiftshader|llvmpipe|basic render/i.test(device.adapter.name), limits: Object.entries(device.limits), features: device.features,
         timestamps: device.features.includes('timestamp-query'),
       },
     });

@@ -22,7 +22,7 @@ export interface Asks {
   measure: { in: object; out: { kernels: Kernel[]; total: number } };
   save: { in: object; out: { bytes: Uint8Array; name: string } };
   load: { in: { name: string; bytes: Uint8Array }; out: void };
-  tune: { in: object; out: { text: string } };
+  tune: { in: object; out: { ops: TunedOp[] } };
   lose: { in: object; out: void };
 }
 export type AskName = keyof Asks;
@@ -59,8 +59,20 @@ export interface Kernel {
   wgsl: string;
 }
 
+/** A product or convolution that was measured; of its variants the first is what is taken without measuring. */
+export interface TunedOp {
+  op: string;
+  chosen: string;
+  /** Times are microseconds. */
+  variants: { name: string; time?: number; wrong: boolean }[];
+}
+
 export interface Adapter {
+  /** Empty where the browser keeps it to itself. */
+  name: string;
   text: string;
+  /** Computed on the processor, without a GPU. */
+  software: boolean;
   limits: [name: string, value: number][];
   features: string[];
   timestamps: boolean;
@@ -80,6 +92,8 @@ export type Event =
   | { kind: 'points'; from: number; losses: Float32Array; accuracies: Float32Array; epochs: number }
   | { kind: 'figures'; step: number; imagesPerSecond: number; stepMs: number; liveBytes: number; peakBytes: number;
       kernels: number; submits: number }
+  /** Until the first step is over: kernels that the browser was asked to compile, how many it has, and the one under way. */
+  | { kind: 'compiling'; done: number; total: number; name: string }
   | { kind: 'first-step'; afterStart: number; afterNavigation: number }
   | { kind: 'evaluation'; step: number; accuracy: number; count: number; of: number; confusion: Uint32Array;
       misread: Digits & { guesses: Uint8Array } }

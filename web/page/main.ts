@@ -1,6 +1,7 @@
 // The page: brings the engine up, wires the controls to it, and shows what it tells.
 
 import type { AskName, Asks, Event, Fault, State } from '../engine/protocol';
+import { compiling, firstStepOver } from './compiling';
 import { byId, make, say } from './dom';
 import { contents, download } from './files';
 import { readAgain, setUpDrawing, watchTests } from './draw';
@@ -127,7 +128,15 @@ function hear(event: Event): void {
     case 'model': return showModel(event);
     case 'points': return showPoints(event);
     case 'figures': return showFigures(event);
+    case 'adapter':
+      root.dataset.adapter = event.adapter.software ? 'software' : 'gpu';
+      return;
+    case 'compiling':
+      if (state === 'training' && step === 0) compiling(event, root.dataset.adapter === 'software', (text) => say('status', text));
+      return;
     case 'first-step':
+      firstStepOver();
+      setState(state);
       byId('first-step').title = `${format.time(event.afterNavigation)} after the page was opened`;
       root.dataset.firstStep = String(event.afterStart);
       root.dataset.firstStepAfterNavigation = String(event.afterNavigation);
@@ -160,6 +169,7 @@ const STATUS: Record<State, () => string> = {
 function setState(next: State): void {
   const before = state;
   state = next;
+  if (next !== 'training') firstStepOver();
   root.dataset.state = next;
   const status = refused ? 'This model does not fit; see Set up.' : STATUS[next]();
   say('status', status);

@@ -70,13 +70,27 @@ export function showKernels(list: Kernel[]): void {
     row.cells[5]!.style.setProperty('--share', String((time ?? 0) / slowest));
   });
   choose(same ? Math.min(chosen, list.length - 1) : 0);
+  showPlan(list);
   if (list.length > 0) {
-    say('shaders-note', `${list.length} kernels make one training step, forward and backward. Each was generated from what the tape recorded.`);
+    say('shaders-note', 'One training step as the GPU runs it, in this order, forward and backward. What the tape recorded was made into fewer kernels: neighbours in one row are fused. Choose a kernel to read its shader.');
   }
+}
+
+/** The step as a whole. */
+function showPlan(list: Kernel[]): void {
+  byId('plan').hidden = list.length === 0;
+  const sum = (of: (kernel: Kernel) => number) => list.reduce((total, kernel) => total + of(kernel), 0);
+  say('plan-kernels', String(list.length));
+  say('plan-ops', format.count(sum(({ ops }) => ops.split(', ').length)));
+  say('plan-bytes', format.bytes(sum(({ bytes }) => bytes)));
+  say('plan-flops', `${format.flops(sum(({ flops = 0 }) => flops))}flop`.replace(/(\d)flop/, '$1 flop'));
+  const time = sum(({ time = 0 }) => time);
+  say('plan-time', time > 0 ? format.time(time / 1000) : 'not measured');
 }
 
 export function noKernels(): void {
   kernels = [];
+  showPlan([]);
   byId<HTMLTableElement>('kernels').tBodies[0]!.replaceChildren();
   choose(-1);
   say('shaders-note', 'Every kernel of a training step, forward and backward, is generated from the tape. They are listed after the first step.');

@@ -165,11 +165,18 @@ impl Device {
     }
 
     /// Measures the ways in which the products and convolutions that have run can be computed here, for up to a few
-    /// seconds each, and uses the fastest from now on. Resolves with a table of what was found; `findings` keeps it.
-    #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
+    /// seconds each, and uses the fastest from now on. Resolves with what was found; `findings` keeps it.
+    #[wasm_bindgen(unchecked_return_type = "Promise<TuningReport>")]
     pub fn tune(&self) -> Promise {
         let device = self.0.clone();
-        promise(async move { Ok(device.tune_async().await?.to_string().into()) })
+        promise(async move {
+            let report = device.tune_async().await?;
+            let ops: Array = report.ops().iter().map(tuned).collect();
+            let result = object([("ops", ops.into())]);
+            #[cfg(feature = "ops")]
+            let _ = Reflect::set(&result, &"text".into(), &report.to_string().into());
+            Ok(result.into())
+        })
     }
 
     /// What measuring has found, as text to keep for the next visit.
@@ -187,6 +194,27 @@ impl Device {
     pub fn destroy(&self) {
         self.0.destroy();
     }
+}
+
+/// One op that was measured.
+fn tuned(op: &wgrad::TunedOp) -> JsValue {
+    let variant = |variant: &wgrad::TunedVariant| {
+        let time = variant.time.map(|time| time.as_secs_f64() * 1e6);
+        let wrong = variant.wrong.into();
+        let object = object([
+            ("name", variant.name.as_str().into()),
+            ("time", time.into()),
+            ("wrong", wrong),
+        ]);
+        JsValue::from(object)
+    };
+    let variants: Array = op.variants.iter().map(variant).collect();
+    let properties = [
+        ("op", op.op.as_str().into()),
+        ("chosen", op.chosen.as_str().into()),
+        ("variants", variants.into()),
+    ];
+    object(properties).into()
 }
 
 /// The plan of a flush: which kernels run in which order, and what each of them computes.

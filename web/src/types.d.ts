@@ -89,6 +89,15 @@ export interface ProfiledKernel { label: string; start: number; duration: number
 /** What was recorded: every run, a table, and a trace for https://ui.perfetto.dev. */
 export interface Profile { kernels: ProfiledKernel[]; text: string; trace: string; }
 
+/** One way to compute an op. `time` is microseconds, undefined if it was set aside before; `wrong` ones are not used. */
+export interface TunedVariant { name: string; time?: number; wrong: boolean; }
+
+/** One op with its shapes, and how fast its variants are. The first is what is taken without measuring. */
+export interface TunedOp { op: string; chosen: string; variants: TunedVariant[]; }
+
+/** What `Device.tune` has found: the ops that it measured, and a table of them. */
+export interface TuningReport { ops: TunedOp[]; text: string; }
+
 /**
  * Calls `f`, returns what it returns, and disposes of all other tensors that were made meanwhile. `f` may return a
  * tensor, or lists and objects of tensors; it must not be async.

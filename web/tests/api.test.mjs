@@ -418,26 +418,31 @@ describe(`the JavaScript API in ${browserName}`, () => {
   });
 
   it('measures kernels while the page goes on, and keeps what it found', async () => {
-    const { text, again, findings, known, foreign, product, ticks } = await page.eval(async () => {
+    const { tuned, again, findings, known, foreign, product, ticks } = await page.eval(async () => {
       const { Tensor } = wgrad;
       const a = Tensor.from(Float32Array.from({ length: 64 * 64 }, (_, i) => (i % 7) - 3), [64, 64]);
       const multiply = async () => [...await a.matmul(a).data()];
       const before = await multiply();
       let ticks = 0;
       const ticking = setInterval(() => { ticks += 1; }, 5);
-      const text = await device.tune();
+      const tuned = await device.tune();
       clearInterval(ticking);
       const after = await multiply();
       const findings = device.findings();
       return {
-        text, ticks, findings, again: await device.tune(), known: device.setFindings(findings),
+        tuned, ticks, findings, again: await device.tune(), known: device.setFindings(findings),
         foreign: device.setFindings('something else'), product: before.map((value, i) => [value, after[i]]),
       };
     });
-    assert.match(text, /MatMul .*f32\[64, 64\]/);
+    assert.match(tuned.text, /MatMul .*f32\[64, 64\]/);
+    const [op] = tuned.ops.filter((each) => /MatMul .*f32\[64, 64\]/.test(each.op));
+    const times = op.variants.filter(({ wrong }) => !wrong).map(({ time }) => time).filter(Boolean);
+    assert.ok(times.length > 1 && times.every((time) => time > 0), JSON.stringify(op));
+    assert.ok(op.variants.some(({ name }) => name === op.chosen), JSON.stringify(op));
     assert.ok(ticks > 0, 'the page stood still');
     assert.match(findings, /\tMatMul .*f32\[64, 64\]/);
-    assert.doesNotMatch(again, /MatMul/);
+    assert.deepEqual(again.ops, []);
+    assert.match(again.text, /^0 ops measured/);
     assert.deepEqual([known, foreign], [true, false]);
     // Whole numbers, so the order of sums does not matter.
     for (const [before, after] of product) assert.equal(after, before);
