@@ -15,18 +15,25 @@ const ROLES = ['train-images', 'train-labels', 't10k-images', 't10k-labels'] as 
 type Role = (typeof ROLES)[number];
 export type Progress = (what: string, loaded: number, total: number) => void;
 
-/** So many that an epoch is worth the name, and few enough to be drawn in a moment. */
+/** So many that an epoch is worth the name, and few enough to be drawn in half a second. */
 const DRAWN = { train: 10000, test: 2000 };
+/** Enough to begin with, until there are more. */
+const FIRST = { train: 2000, test: 500 };
 
-export function drawn(seed: number, text = 'digits drawn on the spot, much like MNIST’s'): Data {
+function draw(seed: number, text: string, count: typeof DRAWN): Data {
   return {
     source: 'drawn',
     text,
-    train: Images.drawDigits(DRAWN.train, seed),
+    train: Images.drawDigits(count.train, seed),
     // Far from any seed that a visitor would type for the training digits.
-    test: Images.drawDigits(DRAWN.test, seed + 1_000_003),
+    test: Images.drawDigits(count.test, seed + 1_000_003),
   };
 }
+
+export const drawn = (seed: number, text = 'digits drawn on the spot, much like MNIST’s'): Data => draw(seed, text, DRAWN);
+
+/** What training begins with at once, while more is on its way. */
+export const firstDrawn = (seed: number): Data => draw(seed, 'a few digits drawn on the spot, until MNIST is here', FIRST);
 
 async function unpacked({ name, bytes }: KeptFile): Promise<Uint8Array> {
   if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes;

@@ -3,7 +3,7 @@
 
 import init, { Device, onPanic } from '../page-pkg/wgrad.js';
 import { watchCompiling } from './compiling';
-import { Files, drawn, kept as keptData, served, type Data } from './data';
+import { Files, drawn, firstDrawn, kept as keptData, served, type Data } from './data';
 import { PartsError, faultOf, notePanic } from './faults';
 import { measured } from './kernels';
 import * as look from './look';
@@ -322,7 +322,7 @@ export class Engine {
     const data = await keptData();
     if (data) return data;
     this.#mnist = 'wanted';
-    return drawn(settings.seed, 'digits drawn on the spot, until MNIST is here');
+    return firstDrawn(settings.seed);
   }
 
   #dropNext(): void {
@@ -350,11 +350,7 @@ export class Engine {
       return;
     }
     this.#mnist = 'done';
-    if (!data) {
-      const { source, train, test } = this.#data!;
-      this.#send({ kind: 'data', source, text: 'digits drawn on the spot, as this server offers no MNIST', train: train.length, test: test.length });
-      return;
-    }
+    data ??= drawn(this.#settings.seed, 'digits drawn on the spot, as this server offers no MNIST');
     this.#next = data;
     // Whoever is in the middle of an epoch gets it at its end.
     if (!this.#wanted && !this.#trainer?.run.submitted) await this.#command(() => this.#takeNext());
@@ -409,7 +405,7 @@ export class Engine {
       const wanted = this.#wanted;
       this.#wanted = false;
       const redraw = settings.seed !== before.seed && this.#data?.source === 'drawn';
-      if (redraw) this.#useData(drawn(settings.seed));
+      if (redraw) this.#useData(this.#mnist === 'done' && !this.#next ? drawn(settings.seed) : firstDrawn(settings.seed));
       this.#begin(settings);
       this.#kept = undefined;
       this.#wanted = wanted;

@@ -1,0 +1,38 @@
+// A connection as slow as a phone's on a bad day, between a browser and a server here.
+
+import net from 'node:net';
+
+const PIECE = 4096;
+
+/** Passes on what comes for the server at `url`, at most `bitsPerSecond` of all answers together, each `latency` milliseconds later. */
+export async function slow(url, { bitsPerSecond, latency }) {
+  const target = Number(new URL(url).port);
+  const msPerByte = 8000 / bitsPerSecond;
+  let free = 0;
+  const proxy = net.createServer({ noDelay: true }, (client) => {
+    const server = net.connect({ port: target, host: 'localhost', noDelay: true });
+    const end = () => {
+      client.destroy();
+      server.destroy();
+    };
+    for (const socket of [client, server]) socket.on('error', end);
+    client.on('close', () => server.destroy());
+    client.pipe(server);
+    let last = 0;
+    server.on('data', (data) => {
+      for (let from = 0; from < data.length; from += PIECE) {
+        const piece = data.subarray(from, from + PIECE);
+        const now = performance.now();
+        // All connections share the line.
+        free = Math.max(now, free) + piece.length * msPerByte;
+        last = free + latency;
+        setTimeout(() => client.write(piece), last - now);
+      }
+    });
+    server.on('close', () => setTimeout(() => client.end(), Math.max(0, last - performance.now()) + 1));
+  });
+  await new Promise((done) => proxy.listen(0, 'localhost', done));
+  const slowed = new URL(url);
+  slowed.port = String(proxy.address().port);
+  return { url: slowed.href, close: () => new Promise((done) => proxy.close(done)) };
+}
