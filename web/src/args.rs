@@ -6,19 +6,19 @@ use wasm_bindgen::{JsCast, JsValue};
 use crate::error::{Result, Thrown, bad_type};
 
 /// An object of options; `undefined` stands for none.
-pub(crate) struct Options {
+pub(crate) struct Options<'a> {
     /// Names it in messages.
-    what: &'static str,
+    what: &'a str,
     object: Option<Object>,
 }
 
-impl Options {
+impl<'a> Options<'a> {
     /// `value` as options, of which no other than the `known` may be given.
-    pub(crate) fn new(what: &'static str, value: &JsValue, known: &[&str]) -> Result<Self> {
+    pub(crate) fn new(what: &'a str, value: &JsValue, known: &[&str]) -> Result<Self> {
         if value.is_undefined() || value.is_null() {
             return Ok(Options { what, object: None });
         }
-        let Some(object) = value.dyn_ref::<Object>().filter(|_| !value.is_function()) else {
+        let Some(object) = value.dyn_ref::<Object>().filter(|_| is_options(value)) else {
             return Err(bad_type(format!(
                 "{what}: the options must be an object, not {}.",
                 show(value)
@@ -110,6 +110,22 @@ impl Options {
     }
 }
 
+/// Whether `value` may hold options: lists and the library's own objects are given by mistake.
+fn is_options(value: &JsValue) -> bool {
+    #[cfg(feature = "ops")]
+    if value.has_type::<Array>() || js_sys::ArrayBuffer::is_view(value) || is_own(value) {
+        return false;
+    }
+    !value.is_function()
+}
+
+/// Whether `value` is an object of one of this library's classes.
+#[cfg(feature = "ops")]
+fn is_own(value: &JsValue) -> bool {
+    value.is_object()
+        && Reflect::get(value, &"__wbg_ptr".into()).is_ok_and(|found| !found.is_undefined())
+}
+
 /// `value` as a size or a place, if it is a whole number that can be one.
 pub(crate) fn whole(value: f64) -> Option<usize> {
     let size = value as usize;
@@ -118,12 +134,17 @@ pub(crate) fn whole(value: f64) -> Option<usize> {
 
 /// Sizes of axes, from a list of whole numbers.
 pub(crate) fn shape(what: &str, value: &JsValue) -> Result<Vec<usize>> {
+    sizes(what, "the shape", value)
+}
+
+/// Whole numbers from 0 in a list, which messages call `name`.
+pub(crate) fn sizes(what: &str, name: &str, value: &JsValue) -> Result<Vec<usize>> {
     let sizes: Option<Vec<usize>> = value
         .dyn_ref::<Array>()
         .and_then(|list| list.iter().map(|size| whole(size.as_f64()?)).collect());
     sizes.ok_or_else(|| {
         bad_type(format!(
-            "{what}: the shape is {}; it must be a list of whole numbers from 0.",
+            "{what}: {name} is {}; it must be a list of whole numbers from 0.",
             show(value)
         ))
     })
@@ -148,6 +169,10 @@ pub(crate) fn show_number(value: f64) -> String {
 
 /// How a value looks in a message; long ones are cut.
 pub(crate) fn show(value: &JsValue) -> String {
+    #[cfg(feature = "ops")]
+    if let Some(text) = show_special(value) {
+        return text;
+    }
     let text = match js_sys::JSON::stringify(value) {
         Ok(text) if text.is_string() => String::from(text),
         _ => format!("a value of type {}", value.js_typeof().as_string().unwrap_or_default()),
@@ -156,4 +181,36 @@ pub(crate) fn show(value: &JsValue) -> String {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,
     }
+}
+
+/// What JSON has no words for: `undefined`, `NaN`, functions, promises, typed arrays and objects of other classes.
+#[cfg(feature = "ops")]
+fn show_special(value: &JsValue) -> Option<String> {
+    if value.is_undefined() {
+        return Some("undefined".to_string());
+    }
+    if let Some(number) = value.as_f64() {
+        return Some(show_number(number));
+    }
+    if value.is_function() {
+        return Some("a function".to_string());
+    }
+    if !value.is_object() || value.has_type::<Array>() {
+        return None;
+    }
+    if value.has_type::<js_sys::Promise>() {
+        return Some("a promise; await it first".to_string());
+    }
+    let get = |of: &JsValue, key: &str| Reflect::get(of, &key.into()).unwrap_or_default();
+    if is_own(value) {
+        let object: &Object = value.unchecked_ref();
+        return Some(format!("the {}", String::from(object.to_string())));
+    }
+    let name = get(&get(value, "constructor"), "name").as_string().unwrap_or_default();
+    if name.is_empty() || name == "Object" {
+        return None;
+    }
+    let article = if name.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
+    let length = get(value, "length").as_f64().map(|length| format!(" of {}", show_number(length)));
+    Some(format!("{article} {name}{}", length.unwrap_or_default()))
 }

@@ -183,6 +183,13 @@ impl Checkpoint {
                         data: file(data(&name)).await?,
                     }
                 }
+                None if !from.is_object() => {
+                    return Err(bad_type(format!(
+                        "Checkpoint.restore: {} is neither a place, such as opfs://run/ckpt-1, nor {{ index, data }} with \
+                         the contents of the two files.",
+                        crate::args::show(&from)
+                    )));
+                }
                 None => {
                     let file = async |key: &str| {
                         let value = Reflect::get(&from, &key.into())?;

@@ -23,12 +23,18 @@ pub(crate) fn object<const N: usize>(properties: [(&str, JsValue); N]) -> Object
     object
 }
 
+fn get(object: &JsValue, key: &str) -> JsValue {
+    Reflect::get(object, &key.into()).unwrap_or_default()
+}
+
 fn no_webgpu() -> Option<Error> {
     let global = js_sys::global();
-    let get = |object: &JsValue, key: &str| Reflect::get(object, &key.into()).unwrap_or_default();
     if get(&get(&global, "navigator"), "gpu").is_object() {
         return None;
     }
+    #[cfg(feature = "ops")]
+    let why = crate::browser::without_webgpu(get(&global, "isSecureContext").as_bool());
+    #[cfg(not(feature = "ops"))]
     let why = match get(&global, "isSecureContext").as_bool() {
         Some(false) => {
             "Device: browsers have WebGPU only on pages that come over https or from localhost, and this one does \
@@ -59,7 +65,10 @@ impl Device {
             }
             let mut options = DeviceOptions::new();
             options.memory_limit = memory_limit;
-            let device = wgrad::Device::open_async(&options).await?;
+            let opened = wgrad::Device::open_async(&options).await;
+            #[cfg(feature = "ops")]
+            let opened = opened.map_err(crate::browser::named);
+            let device = opened?;
             wgrad::Device::set_default(&device);
             Ok(Device(device).into())
         }))

@@ -25,7 +25,11 @@ impl From<Error> for Thrown {
             Error::Data(_) => ("DataError", None),
             _ => ("Error", None),
         };
-        let object = js_sys::Error::new(&error.to_string());
+        let text = error.to_string();
+        // The page has sentences of its own for its visitors.
+        #[cfg(feature = "ops")]
+        let text = crate::words::spoken(&text);
+        let object = js_sys::Error::new(&text);
         object.set_name(name);
         if let Some(fault) = fault {
             let fault = match fault {
@@ -64,6 +68,8 @@ pub(crate) fn bad_type(text: String) -> Thrown {
 pub(crate) fn promise(future: impl Future<Output = Result<JsValue>> + 'static) -> js_sys::Promise {
     type Boxed = std::pin::Pin<Box<dyn Future<Output = Result<JsValue>>>>;
     fn start(future: Boxed) -> js_sys::Promise {
+        #[cfg(feature = "ops")]
+        crate::idle::touch();
         wasm_bindgen_futures::future_to_promise(async move { Ok(future.await?) })
     }
     start(Box::pin(future))

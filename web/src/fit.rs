@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
@@ -18,7 +19,7 @@ use wgrad::keras::{
 };
 use wgrad::{Error, Parts, Trackable};
 
-use crate::args::Options;
+use crate::args::{Options, show};
 use crate::error::{Result, Thrown, bad_type, promise};
 use crate::images::Images;
 use crate::losses::Loss;
@@ -34,6 +35,9 @@ extern "C" {
     #[wasm_bindgen(method, catch, js_name = _images)]
     fn images(this: &Examples) -> std::result::Result<Images, JsValue>;
 }
+
+/// What is said of the option `validationData`.
+const VALIDATION: &str = "fit: validationData";
 
 /// Examples in a batch where nothing is trained.
 const MEASURED: usize = 256;
@@ -52,10 +56,20 @@ impl Data {
         if has(x.as_ref(), "_images") {
             if !missing {
                 return Err(bad_type(format!(
-                    "{call}: images bring their labels along, so y must be null or left out."
+                    "{call}: images bring their labels along, so y is null and the options stand behind it: \
+                     {call}(images, null, {{ ... }}). Here y is {}.",
+                    show(y)
                 )));
             }
             return Ok(Data::Images(x.images()?.0.clone()));
+        }
+        if let Some(refused) = [("x", x.as_ref()), ("y", y)]
+            .into_iter()
+            .find(|(name, value)| (*name == "x" || !missing) && !has(value, "_tensor"))
+        {
+            let (name, value) = refused;
+            let or = if name == "x" { "Images or a Tensor" } else { "a Tensor" };
+            return Err(bad_type(format!("{call}: {name} is {}; it must be {or}.", show(value))));
         }
         let x = x.unchecked_ref::<Operand>().get()?;
         if x.rank() == 0 {
@@ -92,6 +106,14 @@ impl Data {
         match self {
             Data::Images(images) => images.is_empty(),
             Data::Tensors(x, _) | Data::Inputs(x) => x.shape()[0] == 0,
+        }
+    }
+
+    /// The device of the tensors.
+    fn device(&self) -> Option<wgrad::Device> {
+        match self {
+            Data::Images(_) => None,
+            Data::Tensors(x, _) | Data::Inputs(x) => Some(x.device().clone()),
         }
     }
 
@@ -300,8 +322,10 @@ impl Plan {
         let validation = match options.get("validationData") {
             None => None,
             Some(data) => Some(match data.dyn_ref::<Array>() {
-                Some(pair) => Data::with_labels("fit", pair.get(0).unchecked_ref(), &pair.get(1))?,
-                None => Data::with_labels("fit", data.unchecked_ref(), &JsValue::UNDEFINED)?,
+                Some(pair) => {
+                    Data::with_labels(VALIDATION, pair.get(0).unchecked_ref(), &pair.get(1))?
+                }
+                None => Data::with_labels(VALIDATION, data.unchecked_ref(), &JsValue::UNDEFINED)?,
             }),
         };
         Ok(Plan {
@@ -313,7 +337,10 @@ impl Plan {
             hooks: Hooks {
                 on_batch: options.function("onBatchEnd")?,
                 on_epoch: options.function("onEpochEnd")?,
-                signal: options.get("signal"),
+                signal: options.read("signal", "an AbortController's signal", |signal| {
+                    let aborted = Reflect::get(signal, &"aborted".into()).ok()?;
+                    aborted.as_bool().map(|_| signal.clone())
+                })?,
                 stop: StopSignal::new(),
                 promise: None,
                 thrown: Rc::default(),
@@ -355,6 +382,32 @@ impl Plan {
     }
 }
 
+/// A future in which new tensors are made on one device, whichever else is opened meanwhile: batches belong to their model.
+struct On<F> {
+    device: wgrad::Device,
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future> On<F> {
+    /// On the device of the model, or if it has no weights yet, of the data.
+    fn device_of(model: &Model, data: &Data, future: F) -> Result<Self> {
+        let device = match model.device().or_else(|| data.device()) {
+            Some(device) => device,
+            None => wgrad::Device::current()?,
+        };
+        Ok(On { device, future: Box::pin(future) })
+    }
+}
+
+impl<F: Future> Future for On<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<F::Output> {
+        let device = self.device.clone();
+        device.scope(|| self.future.as_mut().poll(cx))
+    }
+}
+
 /// Held while a model is being trained.
 struct Busy<'a>(&'a Cell<bool>);
 
@@ -393,7 +446,7 @@ impl Sequential {
         }
         Ok(promise(async move {
             let _busy = Busy(&model.fitting);
-            Ok(plan.run(&model, &data).await?.into())
+            Ok(On::device_of(&model, &data, plan.run(&model, &data))?.await?.into())
         }))
     }
 
@@ -410,7 +463,8 @@ impl Sequential {
         Ok(promise(async move {
             let trainee = Trainee::new(&model.layers, &*model.training()?)?;
             let options = EvaluateOptions::new().batch_size(batch).verbose(0);
-            let logs = keras::Model::evaluate_async(&trainee, data.source()?, options).await?;
+            let evaluated = keras::Model::evaluate_async(&trainee, data.source()?, options);
+            let logs = On::device_of(&model, &data, evaluated)?.await?;
             Ok(object(&logs)?.into())
         }))
     }
@@ -426,8 +480,8 @@ impl Sequential {
         let (model, batch) = (self.0.clone(), batch_size("predict", options)?);
         Ok(promise(async move {
             let options = PredictOptions::new().batch_size(batch).verbose(0);
-            let results =
-                keras::Model::predict_async(&model.layers, data.source()?, options).await?;
+            let predicted = keras::Model::predict_async(&model.layers, data.source()?, options);
+            let results = On::device_of(&model, &data, predicted)?.await?;
             Ok(Tensor::new(results).into())
         }))
     }

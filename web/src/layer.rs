@@ -33,7 +33,7 @@ macro_rules! layers {
         impl layers {$(
             $(#[$doc])*
             #[wasm_bindgen(js_name = $type, unchecked_return_type = "LayerConfig")]
-            pub fn $name(#[wasm_bindgen(unchecked_param_type = $given)] options: &JsValue) -> Object {
+            pub fn $name(#[wasm_bindgen(unchecked_param_type = $given)] options: &JsValue) -> Result<Object> {
                 describe($type, options)
             }
         )*}
@@ -248,15 +248,27 @@ layers! {
     flatten "flatten", "FlattenOptions | void": "FlattenOptions" { "" } [] |_| Ok(Box::new(Flatten::new()));
 }
 
+/// The object that describes a layer; what no layer can have is refused here, where it was written.
 #[cfg(feature = "ops")]
-fn describe(kind: &str, options: &JsValue) -> Object {
+fn describe(kind: &'static str, given: &JsValue) -> Result<Object> {
     let config = Object::new();
     // A new object takes any property.
     let _ = js_sys::Reflect::set(&config, &"type".into(), &kind.into());
-    match options.dyn_ref::<Object>() {
-        Some(options) => Object::assign(&config, options),
-        None => config,
+    let known = find("layers", "a layer", &kind.into(), LAYERS)?;
+    let call = format!("layers.{kind}");
+    let options = Options::new(&call, given, known.options)?;
+    if let Some(other) = options.get("type").filter(|other| *other != kind) {
+        return Err(crate::error::bad_type(format!(
+            "{call}: the option 'type' is {}; leave it out.",
+            crate::args::show(&other)
+        )));
     }
+    (known.make)(&options)?;
+    options.string("name")?;
+    Ok(match given.dyn_ref::<Object>() {
+        Some(given) => Object::assign(&config, given),
+        None => config,
+    })
 }
 
 /// Sizes of a pool's windows, and how far they are apart.

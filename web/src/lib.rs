@@ -9,12 +9,16 @@ mod args;
 #[cfg(feature = "ops")]
 mod batches;
 #[cfg(feature = "ops")]
+mod browser;
+#[cfg(feature = "ops")]
 mod checkpoint;
 mod config;
 mod device;
 mod error;
 #[cfg(feature = "ops")]
 mod fit;
+#[cfg(feature = "ops")]
+mod idle;
 mod images;
 mod layer;
 mod losses;
@@ -37,6 +41,8 @@ mod types;
 mod values;
 mod variable;
 mod weights;
+#[cfg(feature = "ops")]
+mod words;
 
 #[cfg(feature = "ops")]
 pub use batches::Batches;

@@ -350,7 +350,7 @@ impl Tensor {
         #[wasm_bindgen(unchecked_param_type = "readonly number[]")] begin: &JsValue,
         #[wasm_bindgen(unchecked_param_type = "readonly number[]")] size: &JsValue,
     ) -> Result<Tensor> {
-        let begin = crate::args::shape("slice", begin)?;
+        let begin = crate::args::sizes("slice", "begin", begin)?;
         Ok(Tensor::new(self.get()?.slice(&begin, &integers("slice", size)?)?))
     }
 

@@ -147,7 +147,20 @@ pub(crate) fn optimizer(config: &JsValue) -> Result<Box<dyn Optimizer>> {
     let made = (kind.make)(&options)?;
     #[cfg(feature = "ops")]
     let made = with_options(made, &options)?;
+    #[cfg(feature = "ops")]
+    check_rate(kind.name, made.learning_rate())?;
     Ok(made)
+}
+
+/// Refuses a size of steps with which no step can be made, where it is given.
+#[cfg(feature = "ops")]
+pub(crate) fn check_rate(what: &str, rate: f32) -> Result<()> {
+    if rate.is_finite() && rate >= 0.0 {
+        return Ok(());
+    }
+    Err(crate::error::bad_type(format!(
+        "{what}: the learning rate is {rate}; it must be a number from 0, such as 0.001."
+    )))
 }
 
 /// What all optimizers have.

@@ -65,10 +65,21 @@ impl Model {
         })
     }
 
+    /// The device of the weights, once there are some.
+    #[cfg(feature = "ops")]
+    pub(crate) fn device(&self) -> Option<wgrad::Device> {
+        let variables = self.layers.variables();
+        variables.first().map(|variable| variable.read().device().clone())
+    }
+
     /// One step down the gradient; reads nothing.
     pub(crate) fn step(&self, x: &wgrad::Tensor, y: &wgrad::Tensor) -> Result<Stepped> {
         let training = self.training()?;
         let of = (&*training.optimizer, training.loss, training.accuracy);
+        // What a step makes besides, such as the optimizer's slots, belongs where its data are.
+        #[cfg(feature = "ops")]
+        return Ok(x.device().scope(|| step(&self.layers, of, x, y))?);
+        #[cfg(not(feature = "ops"))]
         Ok(step(&self.layers, of, x, y)?)
     }
 }
@@ -181,6 +192,8 @@ impl Sequential {
     /// Sets the size of the steps from now on.
     #[wasm_bindgen(setter, js_name = learningRate)]
     pub fn set_learning_rate(&self, rate: f32) -> Result<()> {
+        #[cfg(feature = "ops")]
+        crate::optimizer::check_rate("Sequential.learningRate", rate)?;
         Ok(self.0.training()?.optimizer.set_learning_rate(rate)?)
     }
 }

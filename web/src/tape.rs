@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use js_sys::{Array, Function, Object, Reflect};
+use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wgrad::{Error, PersistentTape, TensorOrVariable};
 
@@ -51,7 +51,10 @@ impl Source {
 
 fn list(sources: &JsValue) -> Result<Vec<TensorOrVariable>> {
     let Some(sources) = sources.dyn_ref::<Array>() else {
-        return Err(bad_type("GradientTape: the sources must be a list.".to_string()));
+        return Err(bad_type(format!(
+            "GradientTape: the sources are {}; they must be a list of Tensors and Variables.",
+            show(sources)
+        )));
     };
     sources.iter().map(|source| source.unchecked_ref::<Source>().get()).collect()
 }
@@ -135,6 +138,19 @@ pub fn value_and_gradients(
     let tape = wgrad::GradientTape::new();
     sources.iter().try_for_each(|source| tape.watch(source))?;
     let value = f.call0(&JsValue::NULL)?;
+    if value.has_type::<Promise>() {
+        return Err(bad_type(
+            "valueAndGradients: the function returned a promise, and what comes after an await is not recorded. Make it \
+             a plain function; await what it needs before."
+                .to_string(),
+        ));
+    }
+    if !has(&value, "_tensor") {
+        return Err(bad_type(format!(
+            "valueAndGradients: the function returned {}; it must return a Tensor.",
+            show(&value)
+        )));
+    }
     let target = value.unchecked_ref::<Operand>().get()?;
     let gradients = pack(tape.gradient(&target, sources)?);
     let result = Object::new();

@@ -18,10 +18,17 @@ use crate::error::{Result, bad_type, promise};
 pub struct Tensor(pub(crate) Slot);
 
 /// Where a tensor is until it is disposed of.
-pub(crate) type Slot = Rc<RefCell<Option<wgrad::Tensor>>>;
+pub(crate) type Slot = Rc<RefCell<Option<Held>>>;
+
+#[cfg(feature = "ops")]
+use crate::idle::Held;
+#[cfg(not(feature = "ops"))]
+type Held = wgrad::Tensor;
 
 impl Tensor {
     pub(crate) fn new(tensor: wgrad::Tensor) -> Self {
+        #[cfg(feature = "ops")]
+        let tensor = Held::new(tensor);
         let slot = Rc::new(RefCell::new(Some(tensor)));
         #[cfg(feature = "ops")]
         crate::tidy::made(&slot);
@@ -30,6 +37,9 @@ impl Tensor {
 
     /// The tensor, unless it was disposed of.
     pub(crate) fn get(&self) -> Result<wgrad::Tensor> {
+        #[cfg(feature = "ops")]
+        let tensor = self.0.borrow().as_ref().map(|held| held.tensor.clone());
+        #[cfg(not(feature = "ops"))]
         let tensor = self.0.borrow().clone();
         tensor.ok_or_else(|| {
             bad_type(
@@ -56,7 +66,7 @@ impl Operand {
     pub(crate) fn get(&self) -> Result<wgrad::Tensor> {
         if !has(self.as_ref(), "_tensor") {
             return Err(bad_type(format!(
-                "{} is neither a Tensor nor a Variable nor a number.",
+                "{} stands where a Tensor or a Variable is needed.",
                 args::show(self.as_ref())
             )));
         }
@@ -136,7 +146,13 @@ pub(crate) fn list(name: &str, values: &JsValue) -> Result<Vec<wgrad::Tensor>> {
     let Some(values) = values.dyn_ref::<Array>() else {
         return Err(bad_type(format!("{name}: {} is not a list.", args::show(values))));
     };
-    values.iter().map(|value| value.unchecked_ref::<Operand>().get()).collect()
+    let of = |value: JsValue| {
+        if !has(&value, "_tensor") {
+            return Err(bad_type(format!("{name}: {} is no Tensor.", args::show(&value))));
+        }
+        value.unchecked_ref::<Operand>().get()
+    };
+    values.iter().map(of).collect()
 }
 
 pub(crate) fn sizes(shape: &[usize]) -> Array {

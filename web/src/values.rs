@@ -1,6 +1,9 @@
 //! Tensors of JavaScript's values: typed arrays, numbers, nested lists. And back, where the page never reads.
 
-use js_sys::{Array, Float32Array, Int32Array, Uint8Array, Uint32Array};
+use js_sys::{
+    Array, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Uint8Array,
+    Uint8ClampedArray, Uint16Array, Uint32Array,
+};
 use wasm_bindgen::prelude::*;
 use wgrad::{DType, Scalar};
 
@@ -35,9 +38,13 @@ impl Operand {
 #[wasm_bindgen]
 impl Tensor {
     /// A tensor of `values`: a typed array, a number, or nested lists. A typed array needs a shape unless it is to
-    /// be one axis. The dtype is that of the typed array, else `float32` for numbers and `bool` for truth values.
+    /// be one axis. The dtype is that of the typed array (`float32` for a `Float64Array`, `int32` for small integers),
+    /// else `float32` for numbers and `bool` for truth values.
     pub fn from(
-        #[wasm_bindgen(unchecked_param_type = "TypedArray | Nested")] values: &JsValue,
+        #[wasm_bindgen(
+            unchecked_param_type = "TypedArray | Float64Array | Int8Array | Int16Array | Uint16Array | Uint8ClampedArray | Nested"
+        )]
+        values: &JsValue,
         #[wasm_bindgen(unchecked_optional_param_type = "readonly number[]")] shape: &JsValue,
         #[wasm_bindgen(unchecked_optional_param_type = "DType")] dtype: Option<String>,
     ) -> Result<Tensor> {
@@ -58,6 +65,20 @@ impl Tensor {
         }
         // Each kind of array is uploaded as it is.
         typed!(Float32Array, Int32Array, Uint32Array, Uint8Array);
+        // A canvas gives its pixels as the first; the others have no dtype of their own here.
+        let other = match () {
+            () if values.has_type::<Uint8ClampedArray>() => Some(DType::U8),
+            () if values.has_type::<Float64Array>() => Some(DType::F32),
+            () if values.has_type::<Int8Array>()
+                || values.has_type::<Int16Array>()
+                || values.has_type::<Uint16Array>() =>
+            {
+                Some(DType::I32)
+            }
+            () => None,
+        };
+        let list = other.map(|_| JsValue::from(Array::from(values)));
+        let (values, wanted) = (list.as_ref().unwrap_or(values), wanted.or(other));
         let (mut flat, mut found, mut truths) = (Vec::new(), Vec::new(), 0);
         flatten(values, 0, &mut found, &mut flat, &mut truths)?;
         let shape = given.unwrap_or(found);
@@ -148,7 +169,7 @@ fn flatten(
         Some(number) => flat.push(number),
         None => {
             return Err(bad_type(format!(
-                "Tensor.from: {} is neither a number nor a list of numbers.",
+                "Tensor.from: {} is neither a number nor a list of numbers, nor a typed array.",
                 args::show(value)
             )));
         }

@@ -98,6 +98,10 @@ fn build(project: &Project, check: bool) -> Result<Status> {
         if !status.is_success() {
             return Ok(status);
         }
+        let status = if whole { package::guard(project)? } else { Status::SUCCESS };
+        if !status.is_success() {
+            return Ok(status);
+        }
         let status = package::shrink(project, &pkg, !whole)?;
         if !status.is_success() {
             return Ok(status);

@@ -98,6 +98,12 @@ pub fn bind(project: &Project, pkg: &Path) -> Result<Status> {
     wasm_tool(["bind", &wasm.display().to_string(), &pkg.display().to_string(), NAME])
 }
 
+/// Puts checks before the calls of the package's bindings. The page, which calls as its types say, loads none.
+pub fn guard(project: &Project) -> Result<Status> {
+    let bindings = project.pkg().join(format!("{NAME}.js")).display().to_string();
+    wasm_tool(["guard", &bindings, &project.web().join("src/guard.js").display().to_string()])
+}
+
 /// Runs `xtask-wasm`, a program of its own, so that only this command compiles wasm-bindgen and the like.
 fn wasm_tool<const N: usize>(arguments: [&str; N]) -> Result<Status> {
     let program = ["--package", "xtask", "--features", "web", "--bin", "xtask-wasm", "--"];

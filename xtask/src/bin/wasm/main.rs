@@ -2,10 +2,12 @@
 //! compiles these libraries.
 //!
 //! - `xtask-wasm bind WASM FOLDER NAME` writes JavaScript bindings and types, and the wasm that fits them.
+//! - `xtask-wasm guard BINDINGS CHECKS` puts checks before the calls of the bindings.
 //! - `xtask-wasm order WASM [MODULE]` lays out its functions so that it packs well. All that it imports then comes from MODULE.
 //! - `xtask-wasm pack FILE PACKED` packs a file, in zlib's format.
 
 mod declare;
+mod guard;
 mod order;
 
 use std::fs::{self, File};
@@ -20,12 +22,14 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
         ["bind", wasm, folder, name] => bind(wasm, folder, name),
+        ["guard", bindings, checks] => guard(bindings, checks),
         ["order", wasm] => reorder(wasm, None),
         ["order", wasm, module] => reorder(wasm, Some(module)),
         ["pack", file, packed] => pack(file, packed),
         _ => {
             eprintln!(
-                "error: asked for is `bind WASM FOLDER NAME`, `order WASM [MODULE]` or `pack FILE PACKED`"
+                "error: asked for is `bind WASM FOLDER NAME`, `guard BINDINGS CHECKS`, `order WASM [MODULE]` or `pack FILE \
+                 PACKED`"
             );
             return ExitCode::from(2);
         }
@@ -62,6 +66,14 @@ fn rewrite(path: &Path, clean: fn(&str) -> Result<String>) -> Result<()> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {show}"))?;
     let text = clean(&text).with_context(|| format!("cannot clean {show}"))?;
     fs::write(path, text).with_context(|| format!("cannot write {show}"))
+}
+
+/// `checks` is the JavaScript of the checks.
+fn guard(bindings: &str, checks: &str) -> Result<()> {
+    let text = |path: &str| fs::read_to_string(path).with_context(|| format!("cannot read {path}"));
+    let guarded = guard::guarded(&text(bindings)?, &text(checks)?)
+        .with_context(|| format!("cannot put checks into {bindings}"))?;
+    fs::write(bindings, guarded).with_context(|| format!("cannot write {bindings}"))
 }
 
 fn reorder(path: &str, module: Option<&str>) -> Result<()> {

@@ -1,0 +1,79 @@
+// The words that the package says for those of the library: its sources are read for names that have none.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+import { root } from './driver.mjs';
+
+/** Folders and files of `src` whose errors a page never meets: files of other programs, summaries, what only Rust calls. */
+const APART = [
+  /^(summary|hdf5|image|plan|debugging|wgsl)\//, /^data\//, /^device\/(profile|limits|platform\/native|pipeline_cache)/, /^interop/, /^runtime\/shared/,
+  /^keras\/(datasets|metrics|callbacks|utils|pad_sequences|regularizers|functional)/, /^keras\/layers\/(preprocessing|rnn|core\/(lambda|einsum))/, /^train\/manager/,
+  /^tape\/(custom_gradient|jacobian|check)/, /^(files|zip|io|cache_folder|docs|checksum)/, /^ops\/(signal|image|linalg|catalog|attention)/,
+];
+
+/** Names that stand in messages and are no names of Rust: those of files, of Keras and TensorFlow, of losses' parts. */
+const STAY = new Set([
+  // What only programs in Rust can do.
+  'add_loss', 'assert_consumed', 'assert_nontrivial_match', 'expect_partial', 'list_variables', 'set_weights', 'get_weights', 'weight_map', 'predict_all_async',
+  'metrics_of', 'finalize_variable_values', 'exclude_from_weight_decay', 'slot_names', 't_mul', 'drop_remainder', 'central_fraction', 'reverse_sequence', 'kaiser_window',
+  'class_name', 'mixed_float16', 'fan_in', 'fan_out', 'fan_avg', 'implicit_gradients', 'set_trainable', 'from_buffer', 'from_tensors', 'set_iterations', 'load_npz',
+  'load_model', 'load_weights', 'save_file', 'embedding_lookup_with', 'power_factors', 'full_matrices', 'clip_by_norm',
+]);
+
+const unescaped = (text) => text.replace(/\\\n\s*/g, '').replace(/\\"/g, '"').replace(/\\\\/g, '\\');
+
+function files(folder) {
+  return readdirSync(folder, { recursive: true }).map(String).filter((name) => name.endsWith('.rs') && !/tests?(\.rs|\/)/.test(name)).sort();
+}
+
+/** The texts in quotes of a file, without its tests and comments. */
+function literals(text) {
+  const code = text.split('#[cfg(test)]\nmod tests {')[0].replace(/^\s*\/\/.*$/gm, '');
+  return [...code.matchAll(/"((?:[^"\\\n]|\\.|\\\n)*)"/gs)].map((found) => unescaped(found[1]));
+}
+
+describe('the words for JavaScript', () => {
+  const src = path.join(root, 'src');
+  const table = readFileSync(path.join(root, 'web/src/words.rs'), 'utf8');
+  const part = (name) => table.slice(table.indexOf(`const ${name}:`), table.indexOf('\n];', table.indexOf(`const ${name}:`)));
+  const texts = (name) => [...part(name).matchAll(/"((?:[^"\\]|\\[\s\S])*)"/g)].map((found) => unescaped(found[1]));
+  const pairs = (name) => texts(name).reduce((all, text, i) => (i % 2 ? (all.at(-1).push(text), all) : [...all, [text]]), []);
+  const sentences = pairs('SENTENCES');
+  const names = new Map(pairs('NAMES'));
+  const camel = new Set(texts('CAMEL'));
+
+  it('replace sentences that the library says', () => {
+    assert.ok(sentences.length > 10 && names.size > 20 && camel.size > 40);
+    // Formats double their brackets, and put values in where the table has words.
+    const all = files(src).flatMap((name) => literals(readFileSync(path.join(src, name), 'utf8'))).join('\n').replaceAll('{{', '{').replaceAll('}}', '}');
+    const missing = sentences.map(([from]) => from).filter((from) => !all.includes(from.replaceAll('{{', '{').replaceAll('}}', '}')));
+    assert.deepEqual(missing, [], 'nobody says these any more');
+  });
+
+  it('have one for each name of Rust that a page can meet', () => {
+    const unknown = new Set();
+    for (const name of files(src).filter((name) => !APART.some((apart) => apart.test(name)))) {
+      for (const literal of literals(readFileSync(path.join(src, name), 'utf8'))) {
+        // Messages are sentences; the others are code for the GPU, and keys.
+        if (!/[a-z] [a-z]/.test(literal) || !/[.:]( |$)/.test(literal) || /\bfn |struct |vec4|var<|;\n|`impl | = /.test(literal)) continue;
+        let text = literal.replace(/\{[^{}]*\}/g, '{}');
+        for (const [from, to] of sentences) text = text.replace(from.replace(/\{[^{}]*\}/g, '{}'), to);
+        for (const [word] of text.matchAll(/(?<!['"/\w])[a-z][a-z0-9]*(?:_[a-z0-9]+)+(?!['"/\w])/g)) {
+          if (!names.has(word) && !camel.has(word) && !STAY.has(word)) unknown.add(`${name}: ${word}: ${literal}`);
+        }
+      }
+    }
+    assert.deepEqual([...unknown], []);
+  });
+
+  it('speak of what there is', () => {
+    const types = readFileSync(path.join(root, 'web/pkg/wgrad.d.ts'), 'utf8');
+    for (const [, word] of names) {
+      const [, name] = /([a-zA-Z]+)(\(\))?$/.exec(word.replaceAll("'", '')) ?? [];
+      if (/^[A-Z]\w+$|^'|^(u?int|float|bool|WebGPU)/.test(word) || word.startsWith("'")) continue;
+      assert.match(types, new RegExp(`\\b${name}\\b`), `${word} is not in the package`);
+    }
+  });
+});
