@@ -1,9 +1,10 @@
 // Bundles the page and the engine into dist/, a folder of static files for any host and any path on it.
 //
-//   node build.mjs [--check] [--mnist FOLDER] [--no-minify]
+//   node build.mjs [--check] [--mnist FOLDER] [--address URL] [--no-minify]
 //
 // It needs pkg/ and page-pkg/, the whole library and the page's part of it, as `cargo xtask web` makes them. `--mnist` copies MNIST's four files along; without it those that
-// lie in dist/data/mnist are kept. `--check` fails if a visitor downloads more than the limit.
+// lie in dist/data/mnist are kept. `--check` fails if a visitor downloads more than the limit. `--address`
+// is where the page will be, for previews of links to it.
 
 import { build } from 'esbuild';
 import { cp, mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -11,13 +12,14 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
+import { documents } from './documents.mjs';
 
 // Everything that the page loads before it trains; docs/benchmarks.md tells what that is.
 const LIMIT = 320_000;
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const exists = (path) => stat(path).then(() => true, () => false);
 const { values: flags } = parseArgs({
-  options: { check: { type: 'boolean' }, mnist: { type: 'string' }, 'no-minify': { type: 'boolean' } },
+  options: { check: { type: 'boolean' }, mnist: { type: 'string' }, address: { type: 'string' }, 'no-minify': { type: 'boolean' } },
 });
 
 const [pkg, pagePkg, dist] = [here('pkg'), here('page-pkg'), here('dist')];
@@ -45,14 +47,16 @@ const [page, engine] = await Promise.all([
   bundle('main', 'page/main.ts'),
   // Fields of the bindings' own, which no other code names.
   bundle('engine', 'engine/engine.ts', { plugins: [bindings], mangleProps: /^__(wbg_ptr|destroy_into_raw|wrap)$|^_wbg_cb_unref$/ }),
-  build({ ...common, entryPoints: { main: here('page/main.css'), later: here('page/later.css') }, outdir: dist }),
+  build({ ...common, entryPoints: { main: here('page/main.css'), later: here('page/later.css'), article: here('page/article.css') }, outdir: dist }),
   // What the examples import.
   build({ ...common, bundle: false, entryPoints: { wgrad: join(pkg, 'wgrad.js') }, outdir: join(dist, 'pkg') }),
 ]);
 await cp(join(pagePkg, 'wgrad_bg.wasm.packed'), join(dist, 'wgrad_bg.wasm.packed'));
 await cp(join(pkg, 'wgrad_bg.wasm'), join(dist, 'pkg', 'wgrad_bg.wasm'));
 await html();
+await cp(here('preview.png'), join(dist, 'preview.png'));
 if (await exists(here('examples'))) await cp(here('examples'), join(dist, 'examples'), { recursive: true });
+await documents(here('..'), join(dist, 'docs'));
 await licences();
 await data();
 await sizes();
@@ -74,7 +78,17 @@ async function html() {
   const script = '<script type="module" src="main.js">';
   if (!text.includes(script)) throw new Error(`index.html lacks ${script}`);
   const links = parts.map((name) => `<link rel="modulepreload" href="${name}">\n`).join('');
-  await writeFile(join(dist, 'index.html'), text.replace(script, `${links}${script}`));
+  let document = text.replace(script, `${links}${script}`);
+  // Whoever shows a preview of the page wants whole addresses.
+  if (flags.address) {
+    const address = new URL(flags.address.replace(/\/?$/, '/')).href;
+    document = document.replace('content="preview.png"', `content="${address}preview.png"`)
+      .replace('<meta property="og:type"', `<link rel="canonical" href="${address}">\n<meta property="og:url" content="${address}">\n<meta property="og:type"`);
+  }
+  const { repository } = JSON.parse(await readFile(join(pkg, 'package.json'), 'utf8'));
+  const source = typeof repository === 'string' ? repository : repository?.url;
+  if (source) document = document.replace('</nav>\n</header>', ` <a href="${source.replace(/^git\+|\.git$/g, '')}">Source</a></nav>\n</header>`);
+  await writeFile(join(dist, 'index.html'), document);
 }
 
 /**
@@ -149,7 +163,7 @@ async function sizes() {
   const total = await list(first);
   console.log(`  ${'total'.padEnd(24)} ${String(total).padStart(8)} B  (limit ${LIMIT})`);
   console.log('what follows once it is over, or where it is asked for');
-  await list((await readdir(dist)).filter((name) => /\.(js|css|json)$/.test(name) && !first.includes(name)).sort());
+  await list((await readdir(dist)).filter((name) => /\.(js|css|json)$/.test(name) && name !== 'article.css' && !first.includes(name)).sort());
   if (flags.check && total > LIMIT) {
     console.error(`The page is ${total - LIMIT} B too large.`);
     process.exit(1);
