@@ -55,3 +55,6 @@ export function latest<T>(work: (value: T) => Promise<void>): (value: T) => void
     })();
   };
 }
+
+/** Lets the page draw and answer, between pieces of work that can wait. */
+export const pause = () => new Promise<void>((resolve) => setTimeout(resolve));

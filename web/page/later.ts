@@ -4,6 +4,7 @@ import type { AskName, Asks, Event } from '../engine/protocol';
 import { setUpBuilder, showLayers } from './builder';
 import { drawCurves, setUpCurves } from './curves';
 import { setUpData, showData } from './data';
+import { pause } from './dom';
 import { change, currentSettings } from './form';
 import { showAdapter, setUpHood } from './hood';
 import { setUpPresets } from './presets';
@@ -24,15 +25,22 @@ export interface Later {
   able(yes: boolean): void;
 }
 
-export function setUpLater(page: Page): Later {
-  setUpCurves();
-  setUpResults();
-  setUpBuilder(currentSettings().layers, (layers) => change({ layers: structuredClone(layers) }));
-  setUpData(page.attempt);
-  setUpShaders(() => page.attempt('measure', {}));
-  setUpHood(page.attempt);
-  setUpPresets(() => void page.attempt('start', {}));
-  setUpTips();
+/** Sets up one part after the other, and gives way between them: none of it is worth a page that stands still. */
+export async function setUpLater(page: Page): Promise<Later> {
+  const parts = [
+    setUpCurves,
+    setUpResults,
+    () => setUpBuilder(currentSettings().layers, (layers) => change({ layers: structuredClone(layers) })),
+    () => setUpData(page.attempt),
+    () => setUpShaders(() => page.attempt('measure', {})),
+    () => setUpHood(page.attempt),
+    () => setUpPresets(() => void page.attempt('start', {})),
+    setUpTips,
+  ];
+  for (const setUp of parts) {
+    setUp();
+    await pause();
+  }
   addEventListener('settings', () => showLayers(currentSettings().layers));
   drawCurves();
   return { able: canMeasure, show };

@@ -2,7 +2,7 @@
 
 import type { AskName, Asks, Event, Fault, State } from '../engine/protocol';
 import { compiling, firstStepOver } from './compiling';
-import { byId, make, say } from './dom';
+import { byId, make, pause, say } from './dom';
 import { contents, download } from './files';
 import { readAgain, setUpDrawing, watchTests } from './draw';
 import { adopt, change, currentSettings, setUpForm } from './form';
@@ -87,7 +87,8 @@ function openAgain(): void {
 // What the page shows from the first step on
 
 let later: Later | undefined;
-let backlog: Event[] = [];
+/** The newest event of each kind that it will want to hear of, in their order. */
+const backlog = new Map<Event['kind'], Event>();
 let asked = false;
 
 /** Loads the rest of the page, once there is something to show in it. */
@@ -99,15 +100,19 @@ async function loadLater(): Promise<void> {
     const styled = new Promise((resolve) => ['load', 'error'].forEach((kind) => style.addEventListener(kind, resolve)));
     document.head.append(style);
     const [{ setUpLater }] = await Promise.all([import('./later'), styled]);
-    later = setUpLater({ ask, attempt });
-    later.able(able());
-    for (const event of backlog) later.show(event);
+    const ready = await setUpLater({ ask, attempt });
+    for (let next = backlog.values().next(); !next.done; next = backlog.values().next()) {
+      backlog.delete(next.value.kind);
+      ready.show(next.value);
+      await pause();
+    }
+    later = ready;
+    later.able(able() && !refused);
     root.dataset.stage = 'whole';
   } catch (error) {
     asked = false;
     notice('error', `A part of this page could not be loaded (${error instanceof Error ? error.message : String(error)}). Load the page again.`);
   }
-  backlog = [];
 }
 
 // What the engine tells
@@ -115,7 +120,10 @@ async function loadLater(): Promise<void> {
 function hear(event: Event): void {
   note(event);
   if (later) later.show(event);
-  else if (event.kind !== 'points' && event.kind !== 'figures') backlog.push(event);
+  else {
+    backlog.delete(event.kind);
+    backlog.set(event.kind, event);
+  }
   switch (event.kind) {
     case 'state': return setState(event.state);
     case 'progress': return showProgress(event);
