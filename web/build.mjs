@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { documents } from './documents.mjs';
+import { packedCases } from './golden.mjs';
 
 // Everything that the page loads before it trains; docs/benchmarks.md tells what that is.
 const LIMIT = 320_000;
@@ -43,16 +44,19 @@ const common = { bundle: true, format: 'esm', target: ['es2022'], minify: !flags
 const bundle = (name, entry, options = {}) => build({
   ...common, ...options, entryPoints: { [name]: here(entry) }, outdir: dist, splitting: true, chunkNames: '[name]-[hash]', metafile: true,
 });
+const golden = await packedCases();
 const [page, engine] = await Promise.all([
   bundle('main', 'page/main.ts'),
   // Fields of the bindings' own, which no other code names.
   bundle('engine', 'engine/engine.ts', { plugins: [bindings], mangleProps: /^__(wbg_ptr|destroy_into_raw|wrap)$|^_wbg_cb_unref$/ }),
+  build({ ...common, entryPoints: { check: here('engine/check.ts') }, outdir: dist }),
   build({ ...common, entryPoints: { main: here('page/main.css'), later: here('page/later.css'), article: here('page/article.css') }, outdir: dist }),
   // What the examples import.
   build({ ...common, bundle: false, entryPoints: { wgrad: join(pkg, 'wgrad.js') }, outdir: join(dist, 'pkg') }),
 ]);
 await cp(join(pagePkg, 'wgrad_bg.wasm.packed'), join(dist, 'wgrad_bg.wasm.packed'));
 await cp(join(pkg, 'wgrad_bg.wasm'), join(dist, 'pkg', 'wgrad_bg.wasm'));
+await writeFile(join(dist, 'golden.bin.packed'), golden.bytes);
 await html();
 await cp(here('preview.png'), join(dist, 'preview.png'));
 if (await exists(here('examples'))) await cp(here('examples'), join(dist, 'examples'), { recursive: true });
@@ -163,7 +167,7 @@ async function sizes() {
   const total = await list(first);
   console.log(`  ${'total'.padEnd(24)} ${String(total).padStart(8)} B  (limit ${LIMIT})`);
   console.log('what follows once it is over, or where it is asked for');
-  await list((await readdir(dist)).filter((name) => /\.(js|css|json)$/.test(name) && name !== 'article.css' && !first.includes(name)).sort());
+  await list((await readdir(dist)).filter((name) => /\.(js|css|json|packed)$/.test(name) && name !== 'article.css' && !first.includes(name)).sort());
   if (flags.check && total > LIMIT) {
     console.error(`The page is ${total - LIMIT} B too large.`);
     process.exit(1);

@@ -18,6 +18,7 @@ describe(`the JavaScript API in ${browserName}`, () => {
     server = await serve([
       ['/pkg/', path.join(root, 'web/pkg')],
       ['/tests/', path.join(root, 'web/tests')],
+      ['/engine/', path.join(root, 'web/engine')],
       ['/oracle/', path.join(root, 'tests/data/oracle')],
     ]);
     browser = await launch();
@@ -50,7 +51,7 @@ describe(`the JavaScript API in ${browserName}`, () => {
 
   it('agrees with the golden cases in values and gradients', async () => {
     const found = await page.eval(async () => {
-      const { CALLS, isSayable, readSafetensors, run } = await import('./oracle.js');
+      const { CALLS, isSayable, readSafetensors, run } = await import('../engine/golden.js');
       const index = await (await fetch('../oracle/index.json')).json();
       const files = {};
       const ops = new Set();
@@ -59,7 +60,7 @@ describe(`the JavaScript API in ${browserName}`, () => {
       for (const each of index.cases.filter(isSayable)) {
         files[each.family] ??= readSafetensors(await (await fetch(`../oracle/${each.family}.safetensors`)).arrayBuffer());
         try {
-          for (const problem of await run(wgrad, each, files[each.family])) wrong.push(`${each.name}: ${problem}`);
+          for (const problem of (await run(wgrad, each, files[each.family])).problems) wrong.push(`${each.name}: ${problem}`);
         } catch (error) {
           wrong.push(`${each.name}: ${error}`);
         }

@@ -75,7 +75,17 @@ function differs(got, want, { atol, rtol }) {
   return undefined;
 }
 
-/** Runs one case and returns what is wrong with it, a sentence each. */
+/** How far `got` is from what is wanted, as a share of what the case allows; 0 if nothing is to be allowed for. */
+function share(got, want, { atol, rtol }) {
+  let largest = 0;
+  for (let i = 0; i < got.length; i += 1) {
+    const [a, b] = [Number(got[i]), Number(want.values[i])];
+    if (Number.isFinite(a) && Number.isFinite(b) && a !== b) largest = Math.max(largest, Math.abs(a - b) / (atol + rtol * Math.abs(b)));
+  }
+  return largest;
+}
+
+/** Runs one case: what is wrong with it, a sentence each, and the largest error as a share of what the case allows. */
 export async function run(wgrad, each, tensors) {
   const stored = (name) => {
     const { values, shape, dtype } = tensors[name];
@@ -85,6 +95,7 @@ export async function run(wgrad, each, tensors) {
   const [[, first], ...others] = inputs;
   const call = () => CALLS[each.op](first, each.attrs, ...others.map(([, tensor]) => tensor));
   const problems = [];
+  let error = 0;
   const upstream = each.upstream?.['0'];
   let y;
   if (upstream === undefined) {
@@ -100,12 +111,14 @@ export async function run(wgrad, each, tensors) {
       const want = tensors[each.grads[argument]];
       const got = gradients[i] === undefined ? new Float32Array(want.values.length) : await gradients[i].data();
       const wrong = differs(got, want, each.tol);
+      error = Math.max(error, share(got, want, each.tol));
       if (wrong) problems.push(`gradient of ${argument}: ${wrong}`);
     }
   }
   const want = tensors[each.outputs['0']];
   if (y.shape.join() !== want.shape.join()) problems.push(`shape [${y.shape}], not [${want.shape}]`);
-  const wrong = differs(await y.data(), want, each.tol);
+  const got = await y.data();
+  const wrong = differs(got, want, each.tol);
   if (wrong) problems.push(wrong);
-  return problems;
+  return { problems, error: Math.max(error, share(got, want, each.tol)) };
 }
