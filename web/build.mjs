@@ -7,10 +7,11 @@
 // is where the page will be, for previews of links to it.
 
 import { build } from 'esbuild';
+import { execFile } from 'node:child_process';
 import { cp, mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { documents } from './documents.mjs';
 import { packedCases } from './golden.mjs';
@@ -44,19 +45,22 @@ const common = { bundle: true, format: 'esm', target: ['es2022'], minify: !flags
 const bundle = (name, entry, options = {}) => build({
   ...common, ...options, entryPoints: { [name]: here(entry) }, outdir: dist, splitting: true, chunkNames: '[name]-[hash]', metafile: true,
 });
-const golden = await packedCases();
+// What the check of a GPU loads, and the package that the examples import, too. Nobody loads it who does not ask for it.
+const [golden] = await Promise.all([
+  packedCases(),
+  build({ ...common, entryPoints: { check: here('engine/check.ts') }, outdir: dist }),
+  build({ ...common, bundle: false, entryPoints: { wgrad: join(pkg, 'wgrad.js') }, outdir: join(dist, 'pkg') }),
+  cp(join(pkg, 'wgrad_bg.wasm'), join(dist, 'pkg', 'wgrad_bg.wasm')),
+]);
+await writeFile(join(dist, 'golden.bin.packed'), golden.bytes);
+const define = { CHECK: JSON.stringify({ bytes: await checkBytes(), cases: golden.cases, version: await version() }) };
 const [page, engine] = await Promise.all([
-  bundle('main', 'page/main.ts'),
+  bundle('main', 'page/main.ts', { define }),
   // Fields of the bindings' own, which no other code names.
   bundle('engine', 'engine/engine.ts', { plugins: [bindings], mangleProps: /^__(wbg_ptr|destroy_into_raw|wrap)$|^_wbg_cb_unref$/ }),
-  build({ ...common, entryPoints: { check: here('engine/check.ts') }, outdir: dist }),
   build({ ...common, entryPoints: { main: here('page/main.css'), later: here('page/later.css'), article: here('page/article.css') }, outdir: dist }),
-  // What the examples import.
-  build({ ...common, bundle: false, entryPoints: { wgrad: join(pkg, 'wgrad.js') }, outdir: join(dist, 'pkg') }),
 ]);
 await cp(join(pagePkg, 'wgrad_bg.wasm.packed'), join(dist, 'wgrad_bg.wasm.packed'));
-await cp(join(pkg, 'wgrad_bg.wasm'), join(dist, 'pkg', 'wgrad_bg.wasm'));
-await writeFile(join(dist, 'golden.bin.packed'), golden.bytes);
 await html();
 await cp(here('preview.png'), join(dist, 'preview.png'));
 if (await exists(here('examples'))) await cp(here('examples'), join(dist, 'examples'), { recursive: true });
@@ -64,6 +68,18 @@ await documents(here('..'), join(dist, 'docs'));
 await licences();
 await data();
 await sizes();
+
+async function checkBytes() {
+  const files = ['check.js', 'golden.bin.packed', 'pkg/wgrad.js', 'pkg/wgrad_bg.wasm'];
+  return (await Promise.all(files.map((name) => stat(join(dist, name))))).reduce((sum, { size }) => sum + size, 0);
+}
+
+/** The package's version, with the commit where there is one. */
+async function version() {
+  const { version } = JSON.parse(await readFile(join(pkg, 'package.json'), 'utf8'));
+  const commit = await promisify(execFile)('git', ['rev-parse', '--short', 'HEAD'], { cwd: here('.') }).then(({ stdout }) => ` (${stdout.trim()})`, () => '');
+  return version + commit;
+}
 
 /** Files that `name` imports at its start, itself first. */
 function imported({ metafile: { outputs } }, name) {

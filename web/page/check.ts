@@ -154,7 +154,7 @@ export function setUpCheck(pause: () => Promise<() => void>): void {
 
   function show(result: CheckResult): void {
     const text = markdown(result, new Date());
-    byId('check').dataset.result = fine(result) ? 'fine' : result.stopped && !result.trouble ? 'stopped' : 'failed';
+    byId('check').dataset.result = fine(result) ? 'fine' : result.trouble || result.failures.length > 0 ? 'failed' : 'stopped';
     verdictLine.textContent = verdict(result);
     const copy = button('Copy the report', async () => {
       try {

@@ -2,6 +2,7 @@
 
 import type { AskName, Asks, Event } from '../engine/protocol';
 import { setUpBuilder, showLayers } from './builder';
+import { setUpCheck } from './check';
 import { drawCurves, setUpCurves } from './curves';
 import { setUpData, showData } from './data';
 import { pause } from './dom';
@@ -25,6 +26,13 @@ export interface Later {
   able(yes: boolean): void;
 }
 
+/** Pauses the training, if there is one, and returns what lets it go on. */
+async function standStill({ attempt }: Page): Promise<() => void> {
+  if (document.documentElement.dataset.state !== 'training') return () => {};
+  await attempt('pause', {});
+  return () => void attempt('start', {});
+}
+
 /** Sets up one part after the other, and gives way between them: none of it is worth a page that stands still. */
 export async function setUpLater(page: Page): Promise<Later> {
   const parts = [
@@ -34,6 +42,7 @@ export async function setUpLater(page: Page): Promise<Later> {
     () => setUpData(page.attempt),
     () => setUpShaders(() => page.attempt('measure', {})),
     () => setUpHood(page.attempt),
+    () => setUpCheck(() => standStill(page)),
     () => setUpPresets(() => void page.attempt('start', {})),
     setUpTips,
   ];

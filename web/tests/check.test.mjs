@@ -71,3 +71,93 @@ describe(`what is under the hood in ${browserName}`, () => {
     assert.match(await page.text('#status'), /^Finished/);
   });
 });
+
+describe(`the check of a GPU in ${browserName}`, () => {
+  const at = visitor();
+  const begin = async (page) => {
+    await page.eval(() => document.querySelector('#check-start').scrollIntoView({ block: 'center' }));
+    await page.click('#check-start');
+  };
+  const result = (page) => page.until(() => document.querySelector('#check').dataset.result, { what: 'a result', timeout: 400_000 });
+
+  it('runs the golden cases and a benchmark beside the training, and makes a report', async () => {
+    const page = await at.whole({ ...SMALL, start: 1, stop: 0 });
+    await at.reaches(3);
+    await begin(page);
+    await page.state('paused');
+    const paused = (await page.facts()).step;
+    assert.equal(await result(page), 'fine', await page.text('#check'));
+    assert.match(await page.text('#check-verdict'), /^(3[5-9]\d) of \1 cases agree with TensorFlow 2\.\d+\.\d+, and training gives the losses of a native run/);
+    const text = await page.text('#check-report');
+    for (const family of ['unary', 'binary', 'reduction', 'matmul', 'conv', 'pool', 'softmax', 'array', 'gather']) {
+      const [, passed, failed, error] = new RegExp(`\\| ${family} \\| (\\d+) \\| (\\d+) \\| ([\\d,.]+) % \\|`).exec(text) ?? assert.fail(`${family} is missing\n${text}`);
+      assert.ok(Number(passed) > 0 && Number(failed) === 0 && Number(error) <= 100, text);
+    }
+    assert.match(text, /\| MLP \| \d\.\de-\d+ \|\n\| CNN \| \d\.\de-\d+ \|/);
+    const figures = [...text.matchAll(/\| ([\d,.]+) \| (GFLOP\/s|GB\/s|ms|steps\/s) \|/g)].map(([, figure]) => Number(figure.replaceAll(',', '')));
+    assert.equal(figures.length, 6, text);
+    assert.ok(figures.every((figure) => figure > 0), text);
+    assert.match(text, /^# wgrad on .+\n/);
+    assert.ok(text.includes(await page.eval(() => navigator.userAgent.replaceAll('|', ' '))), text);
+    assert.match(text, /\| wgrad \| \d+\.\d+\.\d+/);
+    assert.match(text, /\| maxBufferSize \| \d+ \|/);
+    await page.screenshot('checked');
+    // Training stood still meanwhile, and goes on.
+    assert.ok(Number((await page.facts()).step) >= Number(paused));
+    await page.state('training');
+    await at.reaches(Number(paused) + 2);
+  });
+
+  it('can be stopped, and tells what it has found so far', async () => {
+    const page = await at.whole(SMALL);
+    await begin(page);
+    await page.until(() => /^Case \d/.test(document.querySelector('#check-status').textContent), { what: 'cases' });
+    await page.click('#check-stop');
+    assert.equal(await result(page), 'stopped');
+    assert.match(await page.text('#check-verdict'), /^Stopped\. So far \d+ of \d+ cases agree/);
+    assert.match(await page.text('#check-report'), /cases \(\d+ of \d+ run\)/);
+    assert.equal(await page.eval(() => document.querySelector('#check-start').disabled), false);
+  });
+
+  // Both look at what happens where workers have no WebGPU: there the check runs beside the page, and can be tampered with.
+  it('tells in the report what a GPU computes wrongly', async () => {
+    // Beside the page, where exp is wrong; the worker that trains is not concerned.
+    const page = await at.whole(SMALL, { init: () => {
+      globalThis.Worker = new Proxy(Worker, { construct: (Worker, [url, options]) => {
+        if (!String(url).includes('check.js')) return new Worker(url, options);
+        const without = { postMessage() {}, terminate() {} };
+        setTimeout(() => without.onmessage({ data: { kind: 'hello', gpu: false } }));
+        return without;
+      } });
+      const create = GPUDevice.prototype.createShaderModule;
+      GPUDevice.prototype.createShaderModule = function (what) {
+        return create.call(this, { ...what, code: what.code.replace(/\(0\.5 \+ r/g, '(0.6 + r') });
+      };
+    } });
+    await begin(page);
+    await page.until(() => Number(/^Case (\d+)/.exec(document.querySelector('#check-status').textContent)?.[1]) > 40, { what: 'cases' });
+    await page.click('#check-stop');
+    assert.equal(await result(page), 'failed');
+    const text = await page.text('#check-report');
+    assert.match(text, /## What did not pass\n\n\| case \| what \|\n\|---\|---\|\n(\| \w+ \| .+ \|\n)*\| exp_\w+ \| (gradient of x: )?element \d+ is [-\d.e]+, not [-\d.e]+ \|/);
+    assert.match(text, /\| abs_vec \||\| unary \| [1-9]/);
+  });
+
+  it('tells what could not be loaded', async () => {
+    const page = await at.whole(SMALL, { init: () => {
+      globalThis.Worker = new Proxy(Worker, { construct: (Worker, [url, options]) => {
+        if (!String(url).includes('check.js')) return new Worker(url, options);
+        const without = { postMessage() {}, terminate() {} };
+        setTimeout(() => without.onmessage({ data: { kind: 'hello', gpu: false } }));
+        return without;
+      } });
+      const { fetch } = globalThis;
+      globalThis.fetch = (url, ...rest) => fetch(String(url).replace('golden.bin.packed', 'no-golden'), ...rest);
+    } });
+    await begin(page);
+    assert.equal(await result(page), 'failed');
+    assert.match(await page.text('#check-verdict'), /^The check ended early: Error: golden\.bin\.packed: the server answered 404/);
+    // That a file is missing is on the console, as it should be.
+    page.problems.length = 0;
+  });
+});
