@@ -90,6 +90,19 @@ const dots = (): uPlot.Series => ({
   points: { show: true, size: 6, stroke: () => colour('second'), fill: () => colour('card') },
 });
 
+function lines(values: Float32Array): uPlot.AlignedData {
+  const { x, means, smooth } = stretches(values);
+  return [x, means, smooth] as uPlot.AlignedData;
+}
+
+/** The run before: its smooth line alone. */
+function ghost(values: Float32Array = new Float32Array(0)): uPlot.AlignedData {
+  const { x, smooth } = stretches(values);
+  return [x, smooth] as uPlot.AlignedData;
+}
+
+const grey = (): uPlot.Series => ({ stroke: () => colour('ghost'), width: 1.5, points: { show: false }, spanGaps: true });
+
 let lossChart: uPlot;
 let accuracyChart: uPlot;
 let drawn = 0;
@@ -98,13 +111,11 @@ let planned = 0;
 function draw(): void {
   planned = 0;
   drawn = performance.now();
-  const { losses, accuracies, tests } = soFar();
-  const loss = stretches(losses);
-  lossChart.setData([loss.x, loss.means, loss.smooth] as uPlot.AlignedData);
-  const accuracy = stretches(accuracies);
-  const own = [accuracy.x, accuracy.means, accuracy.smooth] as uPlot.AlignedData;
+  const { losses, accuracies, tests, before } = soFar();
+  lossChart.setData(uPlot.join([ghost(before?.losses), lines(losses)]));
   const test = [tests.map(([step]) => step), tests.map(([, share]) => share)] as uPlot.AlignedData;
-  accuracyChart.setData(uPlot.join([own, test]));
+  accuracyChart.setData(uPlot.join([ghost(before?.accuracies), lines(accuracies), test]));
+  byId('curves-before').hidden = !before;
   if (byId<HTMLDetailsElement>('curve-numbers').open) table();
 }
 
@@ -132,8 +143,8 @@ function csv(): string {
 }
 
 export function setUpCurves(): void {
-  lossChart = chart('loss-chart', { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 2.5] }, (n) => `${n}`, [thin(), thick()]);
-  accuracyChart = chart('accuracy-chart', { range: [0, 1] }, (n) => `${Math.round(100 * n)} %`, [thin(), thick(), dots()]);
+  lossChart = chart('loss-chart', { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 2.5] }, (n) => `${n}`, [grey(), thin(), thick()]);
+  accuracyChart = chart('accuracy-chart', { range: [0, 1] }, (n) => `${Math.round(100 * n)} %`, [grey(), thin(), thick(), dots()]);
   onScheme(() => {
     lossChart.redraw();
     accuracyChart.redraw();

@@ -7,6 +7,11 @@ let accuracies = new Float32Array(1024);
 let length = 0;
 let tests: [step: number, accuracy: number][] = [];
 
+/** The run before this one, to compare with; undefined if there was none worth it. */
+let before: { losses: Float32Array; accuracies: Float32Array } | undefined;
+/** A run of fewer steps shows nothing. */
+const WORTH = 20;
+
 function push(from: number, newLosses: Float32Array, newAccuracies: Float32Array): void {
   length = from + newLosses.length;
   if (length > losses.length) {
@@ -20,10 +25,14 @@ function push(from: number, newLosses: Float32Array, newAccuracies: Float32Array
   accuracies.set(newAccuracies, from);
 }
 
+const goesOn = (next: Float32Array) => next.length >= WORTH && next.every((loss, i) => i >= length || Object.is(loss, losses[i]));
+
 /** Takes in what an event tells of the run; true if the curves have changed. */
 export function note(event: Event): boolean {
   switch (event.kind) {
     case 'curves':
+      // What a device's successor tells is the same run.
+      if (length >= WORTH && !goesOn(event.losses)) before = { losses: losses.slice(0, length), accuracies: accuracies.slice(0, length) };
       length = 0;
       push(0, event.losses, event.accuracies);
       tests = [...event.tests];
@@ -40,8 +49,8 @@ export function note(event: Event): boolean {
   }
 }
 
-/** Losses and accuracies of all steps, and the accuracies on test images. Only to be looked at. */
-export const soFar = () => ({ losses: losses.subarray(0, length), accuracies: accuracies.subarray(0, length), tests });
+/** Losses and accuracies of all steps, the accuracies on test images, and the run before. Only to be looked at. */
+export const soFar = () => ({ losses: losses.subarray(0, length), accuracies: accuracies.subarray(0, length), tests, before });
 
 /** The mean of the last steps, for one batch alone jumps; undefined before the first. */
 export function recent(): { loss: number; accuracy: number } | undefined {

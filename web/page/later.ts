@@ -43,7 +43,7 @@ export async function setUpLater(page: Page): Promise<Later> {
     () => setUpShaders(() => page.attempt('measure', {})),
     () => setUpHood(page.attempt),
     () => setUpCheck(() => standStill(page)),
-    () => setUpPresets(() => void page.attempt('start', {})),
+    () => setUpPresets(() => void page.attempt('reset', {}).then(() => page.attempt('start', {}))),
     setUpTips,
   ];
   for (const setUp of parts) {

@@ -59,7 +59,7 @@ function isChosen({ id, settings }: Preset, now: Settings): boolean {
     && (!settings.layers || sameLayers(now.layers, settings.layers));
 }
 
-/** `start` trains with what was chosen. */
+/** `start` trains afresh with what was chosen: the run before stays in the curves, to compare with. */
 export function setUpPresets(start: () => void): void {
   const note = byId('preset-note');
   const invitation = note.textContent;

@@ -47,6 +47,39 @@ describe(`the page explains itself in ${browserName}`, () => {
     assert.ok(Math.max(...losses) > 2 * losses[0], `from ${losses[0]} to ${Math.max(...losses)} at most`);
   });
 
+  it('draws the run before in grey, to compare with', async () => {
+    await whole({ stop: 40 });
+    const [key, grey] = [() => page().eval(() => !document.querySelector('#curves-before').hidden), () => page().eval(() => {
+      const canvas = document.querySelector('#loss-chart canvas');
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      const [r, g, b] = [0xa9, 0xaa, 0xa8];
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) count += data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255;
+      return count;
+    })];
+    await page().click('#toggle');
+    await page().state('finished');
+    assert.equal(await key(), false);
+    assert.equal(await grey(), 0);
+    await page().click('#reset');
+    await page().state('ready');
+    // Far from the run before, so that nothing covers its line.
+    await page().set('#lr', 0.00001);
+    await page().until(() => !document.querySelector('#curves-before').hidden, { what: 'the run before' });
+    assert.ok(await grey() > 50, `${await grey()} grey pixels`);
+    // A lost device's successor goes on with the same run.
+    await page().click('#toggle');
+    await page().state('finished');
+    await new Promise((done) => setTimeout(done, 600));
+    const before = await grey();
+    assert.ok(before > 50, `${before} grey pixels`);
+    await page().eval(() => document.querySelector('#hood').setAttribute('open', ''));
+    await page().click('#lose-device');
+    await page().until(() => document.querySelector('.notice[data-kind="lost"]') !== null, { what: 'a notice on the loss' });
+    await new Promise((done) => setTimeout(done, 600));
+    assert.equal(await grey(), before);
+  });
+
   it('keeps the layers of the visitor when another preset comes in between', async () => {
     await whole({ model: 'custom', layers: 'flatten-dense_12_tanh-dense_10_linear' });
     for (const preset of ['tiny-batch', 'own']) await page().click(`[data-preset="${preset}"]`);
