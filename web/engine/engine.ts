@@ -9,13 +9,15 @@ import { measured } from './kernels';
 import * as look from './look';
 import type { AskName, Asks, Fault, Request, Send, State, TunedOp } from './protocol';
 import { Run } from './run';
-import { layersText, layersOf, settingsText, type Settings } from './settings';
-import { dropFiles, dropRun, keepFindings, keepRun, keptFindings, keptRun, type Kept } from './store';
+import { runKey, type Settings } from './settings';
+import { claim, dropFiles, dropRun, keepFindings, keepRun, keepTraining, keptFindings, keptRun, keptTraining, type Kept } from './store';
 import { sleep } from './time';
 import { Trainer } from './trainer';
 
 /** A device that is lost more often within a minute is not replaced any more. */
 const REPLACEMENTS = 3;
+/** So many runs stay on the device, with their optimizer, while others are looked at. */
+const PARKED = 3;
 
 type Handlers = { [K in AskName]: (input: Asks[K]['in']) => Promise<Asks[K]['out']> | Asks[K]['out'] };
 
@@ -46,6 +48,9 @@ export class Engine {
   /** After a failure that may have cost values: start again from the kept ones. */
   #broken = false;
   #kept: Kept | undefined;
+  /** The runs that were left for others in this visit; a lost device leaves what was kept of them. */
+  readonly #parked = new Map<string, { run?: Run; kept: Kept | undefined }>();
+  #training = '';
   #losses: number[] = [];
 
   constructor(send: Send) {
@@ -93,8 +98,10 @@ export class Engine {
     reset: () => {
       this.#wanted = false;
       return this.#command(async () => {
-        await dropRun(settingsText(this.#settings));
+        const key = runKey(this.#settings);
+        if (await claim(key)) await dropRun(key);
         this.#kept = undefined;
+        this.#takeNext();
         this.#begin(this.#settings);
       });
     },
@@ -152,6 +159,11 @@ export class Engine {
   #setState(state: State): void {
     this.#state = state;
     this.#send({ kind: 'state', state });
+    // What ended in an error was left training, if it did so before.
+    if (state === 'loading' || state === 'error') return;
+    const training = state === 'training' ? runKey(this.#settings) : '';
+    if (training !== this.#training) void keepTraining(training);
+    this.#training = training;
   }
 
   #atRest(): State {
@@ -230,6 +242,8 @@ export class Engine {
     if (lost) return;
     this.#wanted = false;
     this.#broken = true;
+    // They may be what the memory is lacking for.
+    this.#unpark();
     if (this.#state === 'training') this.#setState(this.#atRest());
     this.#fault(faultOf(error));
   }
@@ -239,6 +253,7 @@ export class Engine {
     // What failed may have been memory, so the old run goes first.
     this.#trainer?.run.dispose();
     this.#trainer = undefined;
+    this.#unpark();
     this.#device?.trim();
     this.#begin(this.#settings, this.#kept);
   }
@@ -260,12 +275,13 @@ export class Engine {
     const device = this.#openDevice();
     // Without a device there are still digits to look at.
     device.catch(() => {});
-    const [data, kept] = await Promise.all([this.#findData(settings), resume ? keptRun(settingsText(settings)) : undefined]);
+    const key = runKey(settings);
+    const [data, kept, training] = await Promise.all([this.#findData(settings), resume ? keptRun(key) : undefined, keptTraining()]);
     this.#useData(data);
     await device;
     this.#kept = kept;
     try {
-      this.#begin(settings, kept);
+      this.#begin(settings, kept, { restored: true, wasTraining: training === key });
     } catch (error) {
       // Other settings may do.
       this.#setState('ready');
@@ -305,8 +321,9 @@ export class Engine {
     }
     const wanted = this.#wanted;
     this.#setState('loading');
+    this.#unpark();
     await this.#openDevice();
-    this.#begin(this.#settings, this.#kept, true);
+    this.#begin(this.#settings, this.#kept);
     this.#wanted = wanted;
     this.#send({
       kind: 'fault',
@@ -365,10 +382,7 @@ export class Engine {
   #useData(data: Data): void {
     const before = this.#data;
     this.#data = data;
-    if (this.#trainer) {
-      this.#trainer.data = data;
-      this.#trainer.run.useImages(data.train);
-    }
+    this.#trainer?.useData(data);
     if (before) {
       before.train.free();
       before.test.free();
@@ -378,36 +392,85 @@ export class Engine {
   }
 
   /** A new run, from `kept` weights or from the seed. If the model cannot be, the old one stays. */
-  #begin(settings: Settings, kept?: Kept, replaced = false): void {
-    const run = new Run(settings, this.#data!.train, () => this.#takeNext());
-    let restored = false;
-    if (kept) {
-      try {
-        run.restore(kept);
-        restored = true;
-      } catch (error) {
-        this.#fault(faultOf(error));
-      }
-    }
+  #begin(settings: Settings, kept?: Kept, { restored = false, wasTraining = false } = {}): void {
+    const { run, whole } = this.#made(settings, kept);
     this.#trainer?.run.dispose();
+    this.#follow(run, restored && whole, wasTraining);
+  }
+
+  /** `whole`: it goes on from `kept`. */
+  #made(settings: Settings, kept: Kept | undefined): { run: Run; whole: boolean } {
+    const run = new Run(settings, this.#data!.train, () => this.#takeNext());
+    try {
+      if (kept) run.restore(kept);
+      return { run, whole: kept !== undefined };
+    } catch (error) {
+      this.#fault(faultOf(error));
+      return { run, whole: false };
+    }
+  }
+
+  /** From now on it is this run that is trained and shown. */
+  #follow(run: Run, restored: boolean, wasTraining: boolean): void {
     this.#broken = false;
+    this.#settings = run.settings;
     this.#trainer = new Trainer(this.#device!, run, this.#data!, this.#send, () => this.#keepRun());
-    this.#send({ kind: 'model', summary: run.model.summary(), params: run.model.countParams(), step: run.step, restored: restored && !replaced });
-    this.#send({ kind: 'curves', losses: run.losses.values(), accuracies: run.accuracies.values(), tests: run.tests });
+    this.#send({ kind: 'model', summary: run.model.summary(), params: run.model.countParams(), step: run.step, restored, wasTraining });
+    const { losses, accuracies, tests, epochs, ends, seen } = run;
+    this.#send({ kind: 'curves', losses: losses.values(), accuracies: accuracies.values(), tests, epochs, ends });
+    if (seen.evaluation) this.#send(seen.evaluation);
+    if (seen.kernels) this.#send({ kind: 'kernels', kernels: seen.kernels });
     this.#setState(this.#atRest());
+  }
+
+  /** Puts another run in the place of the present one, which is left as it is until it is wanted again. */
+  async #turnTo(settings: Settings): Promise<void> {
+    const wanted = this.#wanted;
+    const key = runKey(settings);
+    const old = this.#trainer?.run;
+    const parks = old !== undefined && !this.#broken && old.step > 0;
+    // If the device is lost just now, what was kept before has to do.
+    if (parks) await this.#keepRun().catch(() => {});
+    const mine = this.#parked.get(key);
+    const kept = mine?.kept ?? await keptRun(key);
+    const { run, whole } = mine?.run ? { run: mine.run, whole: false } : this.#made(settings, kept);
+    this.#parked.delete(key);
+    if (parks) this.#park(old);
+    else old?.dispose();
+    run.adjust(settings);
+    run.useImages(this.#data!.train);
+    this.#kept = kept;
+    this.#follow(run, whole, wanted);
+  }
+
+  #park(run: Run): void {
+    this.#parked.set(runKey(run.settings), { run, kept: this.#kept });
+    // Who limits the memory wants it for what trains.
+    if (this.#memory > 0) this.#unpark();
+    for (const [key, parked] of [...this.#parked].slice(0, -PARKED)) {
+      parked.run?.dispose();
+      this.#parked.delete(key);
+    }
+  }
+
+  /** Gives back what the parked runs hold of the device. What was kept of them stays. */
+  #unpark(): void {
+    for (const parked of this.#parked.values()) {
+      parked.run?.dispose();
+      delete parked.run;
+    }
   }
 
   async #configure(settings: Settings): Promise<void> {
     const before = this.#settings;
-    const afresh = layersText(layersOf(settings)) !== layersText(layersOf(before)) || settings.seed !== before.seed
-      || !this.#trainer;
-    if (afresh) {
+    if (!this.#trainer || runKey(settings) !== runKey(before)) {
       const wanted = this.#wanted;
       this.#wanted = false;
-      const redraw = settings.seed !== before.seed && this.#data?.source === 'drawn';
-      if (redraw) this.#useData(this.#mnist === 'done' && !this.#next ? drawn(settings.seed) : firstDrawn(settings.seed));
-      this.#begin(settings);
-      this.#kept = undefined;
+      this.#takeNext();
+      if (settings.seed !== before.seed && this.#data?.source === 'drawn') {
+        this.#useData(this.#mnist === 'done' ? drawn(settings.seed) : firstDrawn(settings.seed));
+      }
+      await this.#turnTo(settings);
       this.#wanted = wanted;
     }
     this.#settings = settings;
@@ -420,10 +483,15 @@ export class Engine {
 
   async #keepRun(): Promise<void> {
     const { run } = this.#ready();
-    if (run.step === 0 || this.#kept?.step === run.step) return;
-    const kept = await run.keep();
+    const before = this.#kept;
+    const known = before !== undefined && before.step === run.step;
+    if (run.step === 0 || (known && before.seen.evaluation === run.seen.evaluation)) return;
+    // The same weights, which have been evaluated meanwhile.
+    const kept = known ? { ...before, tests: run.tests, seen: { ...run.seen } } : await run.keep();
     this.#kept = kept;
-    if (await keepRun(settingsText(run.settings), kept)) this.#send({ kind: 'kept', step: kept.step });
+    const key = runKey(run.settings);
+    const mayKeep = await claim(key);
+    if (!mayKeep || await keepRun(key, kept)) this.#send({ kind: 'kept', step: kept.step, elsewhere: !mayKeep });
     void keepFindings(this.#device!.adapter.text, this.#device!.findings());
   }
 

@@ -25,33 +25,37 @@ export function digits(images: Images, indices: ArrayLike<number>): Digits {
 /** Reads the first `count` images; undefined if `cancelled` says so on the way. */
 export async function evaluate(
   model: Sequential, images: Images, count: number, cancelled: () => boolean,
-): Promise<Omit<Event & { kind: 'evaluation' }, 'kind' | 'step'> | undefined> {
+): Promise<Omit<Event & { kind: 'evaluation' }, 'kind' | 'step' | 'data'> | undefined> {
   const labels = images.labels;
   const confusion = new Uint32Array(100);
-  const misread: number[] = [];
-  const guesses: number[] = [];
+  const misread: { at: number; guess: number; sure: number }[] = [];
   let right = 0;
   for (let from = 0; from < count; from += BATCH) {
     if (cancelled()) return undefined;
     const { x, y } = images.batch(range(from, Math.min(from + BATCH, count)));
     const logits = model.call(x, false);
-    const best = logits.argmax(-1);
-    const read = best.data();
-    for (const tensor of [x, y, logits, best]) tensor.dispose();
-    for (const [i, guess] of (await read).entries()) {
+    const probabilities = logits.softmax();
+    const read = probabilities.data();
+    for (const tensor of [x, y, logits, probabilities]) tensor.dispose();
+    const all = await read;
+    for (let i = 0; i < all.length / 10; i++) {
+      let guess = 0;
+      for (let digit = 1; digit < 10; digit++) if (all[10 * i + digit]! > all[10 * i + guess]!) guess = digit;
       const label = labels[from + i]!;
       confusion[label * 10 + guess]! += 1;
       if (label === guess) right += 1;
-      else if (misread.length < MISREAD) {
-        misread.push(from + i);
-        guesses.push(guess);
-      }
+      else misread.push({ at: from + i, guess, sure: all[10 * i + guess]! });
     }
     await giveWay();
   }
+  // The surest mistakes tell most.
+  const worst = misread.sort((a, b) => b.sure - a.sure).slice(0, MISREAD);
   return {
     accuracy: right / count, count, of: images.length, confusion,
-    misread: { ...digits(images, misread), guesses: Uint8Array.from(guesses) },
+    misread: {
+      ...digits(images, worst.map(({ at }) => at)),
+      guesses: Uint8Array.from(worst, ({ guess }) => guess), sure: Float32Array.from(worst, ({ sure }) => sure),
+    },
   };
 }
 

@@ -42,6 +42,8 @@ export interface Fault {
 /** `finished`: all steps that the settings ask for are done. */
 export type State = 'loading' | 'ready' | 'training' | 'paused' | 'finished' | 'error';
 
+export type DataSource = 'mnist' | 'files' | 'drawn';
+
 /** 28 by 28 images, one after the other, with their labels. */
 export interface Digits {
   pixels: Uint8Array;
@@ -84,10 +86,11 @@ export type Event =
   | { kind: 'state'; state: State }
   | { kind: 'progress'; what: string; loaded: number; total: number }
   | { kind: 'adapter'; adapter: Adapter }
-  | { kind: 'data'; source: 'mnist' | 'files' | 'drawn'; text: string; train: number; test: number }
-  /** `restored`: it goes on from weights of an earlier visit. */
-  | { kind: 'model'; summary: string; params: number; step: number; restored: boolean }
-  | { kind: 'curves'; losses: Float32Array; accuracies: Float32Array; tests: [step: number, accuracy: number][] }
+  | { kind: 'data'; source: DataSource; text: string; train: number; test: number }
+  /** `restored`: it goes on from weights of an earlier visit, which left it training or not. */
+  | { kind: 'model'; summary: string; params: number; step: number; restored: boolean; wasTraining: boolean }
+  /** All of the run so far. `ends` are the steps at which passes through the data were over. */
+  | { kind: 'curves'; losses: Float32Array; accuracies: Float32Array; tests: [step: number, accuracy: number][]; epochs: number; ends: number[] }
   /** `epochs` counts the passes through the data so far, with the begun one's share. */
   | { kind: 'points'; from: number; losses: Float32Array; accuracies: Float32Array; epochs: number }
   | { kind: 'figures'; step: number; imagesPerSecond: number; stepMs: number; liveBytes: number; peakBytes: number;
@@ -95,12 +98,14 @@ export type Event =
   /** Until the first step is over: kernels that the browser was asked to compile, how many it has, and the one under way. */
   | { kind: 'compiling'; done: number; total: number; name: string }
   | { kind: 'first-step'; afterStart: number; afterNavigation: number }
-  | { kind: 'evaluation'; step: number; accuracy: number; count: number; of: number; confusion: Uint32Array;
-      misread: Digits & { guesses: Uint8Array } }
+  /** `misread` begins with the one that the network was surest of. */
+  | { kind: 'evaluation'; step: number; data: DataSource; accuracy: number; count: number; of: number; confusion: Uint32Array;
+      misread: Digits & { guesses: Uint8Array; sure: Float32Array } }
   | { kind: 'filters'; count: number; height: number; width: number; of: number; layer: string; values: Uint8ClampedArray }
   /** Those of a training step, once some have run. */
   | { kind: 'kernels'; kernels: Kernel[] }
-  | { kind: 'kept'; step: number }
+  /** `elsewhere`: another tab keeps this run, so this one does not. */
+  | { kind: 'kept'; step: number; elsewhere: boolean }
   | { kind: 'fault'; fault: Fault };
 
 export type ToPage = Reply | Event;

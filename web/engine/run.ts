@@ -2,7 +2,7 @@
 
 import { Sequential, Tensor, setSeed, type Images, type OptimizerConfig } from '../page-pkg/wgrad.js';
 import { layersOf, type Settings } from './settings';
-import type { Kept } from './store';
+import type { Kept, Seen } from './store';
 
 /** A list of floats that grows. */
 export class Curve {
@@ -41,7 +41,11 @@ function optimizerOf({ optimizer, lr }: Settings): OptimizerConfig {
 export class Run {
   readonly losses = new Curve();
   readonly accuracies = new Curve();
-  readonly tests: [step: number, accuracy: number][] = [];
+  /** Accuracies on test images. */
+  tests: [step: number, accuracy: number][] = [];
+  /** The step at which each pass through the data was over. */
+  readonly ends: number[] = [];
+  seen: Seen = {};
   /** Steps handed to the device; their losses may still be on the way. */
   submitted = 0;
   settings: Settings;
@@ -51,7 +55,7 @@ export class Run {
   #images: Images;
   #order: Uint32Array;
   #at = 0;
-  /** Passes through the data that are over. */
+  /** Passes through the data before the one that `#order` is of. */
   #passes = 0;
   readonly #passed: () => void;
 
@@ -107,8 +111,10 @@ export class Run {
     this.losses.push(kept.losses);
     this.accuracies.push(kept.accuracies);
     this.tests.push(...kept.tests);
+    this.ends.push(...kept.ends);
+    this.seen = kept.seen;
     this.submitted = kept.step;
-    this.#passes = Math.floor(kept.step * this.settings.batch / this.#images.length);
+    this.#passes = kept.epochs;
     setSeed(this.settings.seed + kept.step);
     this.#shuffle();
   }
@@ -119,10 +125,10 @@ export class Run {
   }
 
   async keep(): Promise<Kept> {
-    const step = this.submitted;
+    const [step, epochs] = [this.submitted, this.epochs];
     const weights = await this.#model.save();
     const [losses, accuracies] = [this.losses.values(), this.accuracies.values()];
-    return { step, weights, losses, accuracies, tests: [...this.tests], when: Date.now() };
+    return { step, weights, losses, accuracies, tests: [...this.tests], epochs, ends: [...this.ends], seen: { ...this.seen }, when: Date.now() };
   }
 
   /** Learning rate, batch size and the like; the weights stay. */
@@ -133,7 +139,10 @@ export class Run {
     else if (settings.lr !== before.lr) this.#model.learningRate = settings.lr;
   }
 
+  /** A begun pass through other images counts by its share. */
   useImages(images: Images): void {
+    if (images === this.#images) return;
+    this.#passes = this.epochs;
     this.#images = images;
     this.#shuffle();
   }
@@ -141,6 +150,10 @@ export class Run {
   /** How often the images were gone through; a begun pass counts by its share. */
   get epochs(): number {
     return this.#passes + Math.min(1, this.#at / this.#order.length);
+  }
+
+  tested(step: number, accuracy: number): void {
+    this.tests = [...this.tests.filter(([other]) => other !== step), [step, accuracy]];
   }
 
   #shuffle(): void {
@@ -158,11 +171,13 @@ export class Run {
       this.#untouched = false;
     }
     if (this.#at >= this.#order.length) {
-      this.#passes += 1;
       const before = this.#images;
       this.#passed();
       // Other images come shuffled.
-      if (this.#images === before) this.#shuffle();
+      if (this.#images === before) {
+        this.#passes += 1;
+        this.#shuffle();
+      }
     }
     const indices = this.#order.slice(this.#at, this.#at + this.settings.batch);
     const { x, y } = this.#images.batch(indices);
@@ -170,6 +185,7 @@ export class Run {
       const { loss, accuracy } = this.#model.trainStep(x, y);
       this.#at += indices.length;
       this.submitted += 1;
+      if (Math.floor(this.epochs + 1e-9) > this.ends.length) this.ends.push(this.submitted);
       return { loss, accuracy: accuracy! };
     } finally {
       x.dispose();

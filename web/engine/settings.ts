@@ -147,6 +147,9 @@ function readLayers(text: string): Layer[] | undefined {
   return layers.length <= 64 ? layers : undefined;
 }
 
+/** What decides which weights a run has: its layers and its seed. All else may change while it goes on. */
+export const runKey = (settings: Settings) => `${layersText(layersOf(settings))} seed ${settings.seed}`;
+
 /** All settings as the query of an address. */
 export function settingsText(settings: Settings): string {
   const { model, layers, optimizer, lr, batch, seed, stop, data } = settings;

@@ -2,6 +2,13 @@
 // A browser that keeps nothing (private windows) is no error: training goes on without.
 
 import { del, get, set, update } from 'idb-keyval';
+import type { Event, Kernel } from './protocol';
+
+/** What was last seen of a run, to be shown again. */
+export interface Seen {
+  evaluation?: Event & { kind: 'evaluation' };
+  kernels?: Kernel[];
+}
 
 export interface Kept {
   step: number;
@@ -10,6 +17,11 @@ export interface Kept {
   losses: Float32Array;
   accuracies: Float32Array;
   tests: [step: number, accuracy: number][];
+  /** Passes through the data, with the begun one's share. */
+  epochs: number;
+  /** The step at which each pass was over. */
+  ends: number[];
+  seen: Seen;
   when: number;
 }
 export interface KeptFile {
@@ -28,24 +40,49 @@ async function quietly<T>(work: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** True if it was kept. `settings` are those that the weights belong to. */
-export async function keepRun(settings: string, kept: Kept): Promise<boolean> {
+/** True if it was kept. `key` says which weights they are. */
+export async function keepRun(key: string, kept: Kept): Promise<boolean> {
   const done = await quietly(async () => {
-    await set(`run ${settings}`, kept);
+    await set(`run ${key}`, kept);
     let old: string[] = [];
     await update<string[]>('runs', (known = []) => {
-      const newest = [settings, ...known.filter((other) => other !== settings)];
+      const newest = [key, ...known.filter((other) => other !== key)];
       old = newest.slice(RUNS);
       return newest.slice(0, RUNS);
     });
-    for (const settings of old) await del(`run ${settings}`);
+    for (const key of old) await del(`run ${key}`);
     return true;
   });
   return done ?? false;
 }
 
-export const keptRun = (settings: string) => quietly(() => get<Kept>(`run ${settings}`));
-export const dropRun = (settings: string) => quietly(() => del(`run ${settings}`));
+/** What an older version of this page has kept is not read: it lies under other keys, and makes room with time. */
+export const keptRun = (key: string) => quietly(() => get<Kept>(`run ${key}`));
+export const dropRun = (key: string) => quietly(() => del(`run ${key}`));
+
+/** Which run is being trained, so that a reload knows whether to train on; '' if none is. */
+export const keepTraining = (key: string) => quietly(() => set('training', key));
+export const keptTraining = () => quietly(() => get<string>('training'));
+
+let claimed: { key: string; release: () => void } | undefined;
+
+/** Whether this tab may keep the run of `key`: of several tabs with the same run, the first one may. */
+export async function claim(key: string): Promise<boolean> {
+  if (claimed?.key === key) return true;
+  claimed?.release();
+  claimed = undefined;
+  const { locks } = navigator;
+  if (!locks) return true;
+  return new Promise((resolve) => {
+    locks.request(`wgrad run ${key}`, { ifAvailable: true }, (lock) => {
+      if (!lock) return resolve(false);
+      return new Promise<void>((release) => {
+        claimed = { key, release };
+        resolve(true);
+      });
+    }).catch(() => resolve(true));
+  });
+}
 
 export const keepFiles = (files: KeptFile[]) => quietly(() => set('files', files));
 export const keptFiles = () => quietly(() => get<KeptFile[]>('files'));

@@ -48,6 +48,7 @@ export class Trainer {
 
   constructor(device: Device, run: Run, data: Data, send: Send, keep: () => Promise<void>) {
     [this.device, this.run, this.data, this.#send, this.#keep] = [device, run, data, send, keep];
+    this.#evaluated = run.seen.evaluation?.step ?? 0;
   }
 
   /** Asks `train` or `look` to come to an end soon. */
@@ -117,7 +118,10 @@ export class Trainer {
 
   #tellKernels(): void {
     this.#told += 1;
-    if (this.#told === 1 || this.#told === TELL) this.#send({ kind: 'kernels', kernels: kernelsOf(this.device) });
+    if (this.#told !== 1 && this.#told !== TELL) return;
+    const kernels = kernelsOf(this.device);
+    this.run.seen.kernels = kernels;
+    this.#send({ kind: 'kernels', kernels });
   }
 
   async #read(from: number, results: Tensor[]): Promise<void> {
@@ -183,6 +187,7 @@ export class Trainer {
     if (!this.#cancelled) await this.keep();
     if (!this.#cancelled && (all || this.#evaluated !== this.run.step)) {
       await this.#evaluate(all ? this.data.test.length : this.#count, () => this.#cancelled);
+      await this.keep();
     }
     this.#before = undefined;
   }
@@ -190,6 +195,12 @@ export class Trainer {
   /** By other means than training: what was seen of the model is no longer true. */
   weightsChanged(): void {
     this.#evaluated = -1;
+  }
+
+  useData(data: Data): void {
+    this.data = data;
+    this.run.useImages(data.train);
+    if (this.#evaluated > 0) this.#evaluated = -1;
   }
 
   async #filters(): Promise<void> {
@@ -210,8 +221,10 @@ export class Trainer {
     this.#evaluations += 1;
     this.#last.evaluation = performance.now();
     this.#evaluated = step;
-    this.run.tests.push([step, result.accuracy]);
-    this.#send({ kind: 'evaluation', step, ...result });
+    this.run.tested(step, result.accuracy);
+    const evaluation = { kind: 'evaluation', step, data: this.data.source, ...result } as const;
+    this.run.seen.evaluation = evaluation;
+    this.#send(evaluation);
     // Only ever more images: a figure that is measured now on these and now on those would jump.
     const quick = 250 * Math.floor(EVALUATION_MS / (ms / count) / 250);
     this.#count = Math.max(this.#count, Math.min(quick, this.data.test.length));

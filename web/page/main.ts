@@ -25,6 +25,11 @@ const mayUseWorker = query.get('worker') !== '0';
 const memory = Math.max(0, Number(query.get('memory')) || 0) * 1e6;
 let link: Link | undefined;
 let state: State = 'loading';
+/** Whether the engine trains, or did when it failed; and whether the one after it is to go on. */
+let active = false;
+let goesOn = false;
+/** Whether the run of an earlier visit was left training, and is to go on. */
+let wasTraining = false;
 let step = 0;
 /** The step at which the run was last asked to go on after its end. */
 let begunAt = 0;
@@ -69,7 +74,7 @@ async function open(resume: boolean): Promise<void> {
     link = reached.link;
     root.dataset.engine = reached.where;
     await link.ask('open', { settings: currentSettings(), module: await module, base: document.baseURI, begun, resume, memory });
-    if (startsItself && state === 'ready') await link.ask('start', {});
+    if (state === 'ready' ? startsItself || goesOn : state === 'paused' && (wasTraining || goesOn)) await link.ask('start', {});
   } catch (error) {
     const fault: Fault = error instanceof Refused ? error.fault : { kind: 'error', text: error instanceof Error ? error.message : String(error), goesOn: false };
     // The engine's words are for programmers where there is no WebGPU at all.
@@ -78,8 +83,9 @@ async function open(resume: boolean): Promise<void> {
 }
 
 function openAgain(): void {
-  if (root.dataset.engine === 'main') location.reload();
+  if (root.dataset.engine === 'main') return location.reload();
   link?.end();
+  goesOn = active;
   setState('loading');
   void open(true);
 }
@@ -157,10 +163,14 @@ function hear(event: Event): void {
       return readAgain();
     case 'filters': return readAgain();
     case 'kept':
-      root.dataset.kept = String(event.step);
-      return say('kept-note', `Kept in this browser at step ${format.count(event.step)}. A reload goes on from there; the optimizer starts anew.`);
+      root.dataset.kept = event.elsewhere ? 'elsewhere' : String(event.step);
+      return say('kept-note', event.elsewhere ? 'Another tab of this page keeps this model’s weights, so this one does not. Close the other, or save them as a file.'
+        : `Kept in this browser at step ${format.count(event.step)}. A reload goes on from there; the optimizer starts anew.`);
     case 'fault': return showFault(event.fault);
-    case 'curves': return compare(0, event.losses);
+    case 'curves':
+      compare(0, event.losses);
+      epochs = event.epochs;
+      return step > 0 ? showNumbers() : undefined;
     default:
   }
 }
@@ -178,6 +188,7 @@ function setState(next: State): void {
   const before = state;
   state = next;
   if (next !== 'training') firstStepOver();
+  if (next !== 'loading' && next !== 'error') active = next === 'training';
   root.dataset.state = next;
   const status = refused ? 'This model does not fit; see Set up.' : STATUS[next]();
   say('status', status);
@@ -224,7 +235,9 @@ function showModel(event: Event & { kind: 'model' }): void {
   readAgain();
   if (!event.restored) return;
   root.dataset.restored = String(step);
-  notice('info', `This goes on from step ${format.count(step)}, which was kept in this browser. The optimizer starts anew.`,
+  wasTraining = state === 'training' || (event.wasTraining && (goesOn || startsItself));
+  notice('info', wasTraining ? `Training goes on from step ${format.count(step)}, which was kept in this browser. The optimizer starts anew.`
+    : `Step ${format.count(step)} of this model was kept in this browser, and is here again. Train on as you like; the optimizer starts anew.`,
     { text: 'Start afresh', run: () => void attempt('reset', {}) });
 }
 
@@ -247,19 +260,23 @@ function showPoints(event: Event & { kind: 'points' }): void {
   planned = true;
   requestAnimationFrame(() => {
     planned = false;
-    const mean = recent();
-    // A reset came in between.
-    if (!mean) return;
-    say('step', format.count(step));
-    say('epoch', format.epochs(epochs));
-    say('loss', format.loss(step === 1 ? lossOf(1) : mean.loss));
-    say('accuracy', format.percent(mean.accuracy));
-    if (state === 'paused') say('status', STATUS.paused());
-    if (!Number.isFinite(mean.loss) && state === 'training') {
-      notice('error', 'The loss is not a finite number any more: the learning rate is too high for this model. Lower it and press Reset.');
-      void attempt('pause', {});
-    }
+    showNumbers();
   });
+}
+
+function showNumbers(): void {
+  const mean = recent();
+  // A reset came in between.
+  if (!mean) return;
+  say('step', format.count(step));
+  say('epoch', format.epochs(epochs));
+  say('loss', format.loss(step === 1 ? lossOf(1) : mean.loss));
+  say('accuracy', format.percent(mean.accuracy));
+  if (state === 'paused') say('status', STATUS.paused());
+  if (!Number.isFinite(mean.loss) && state === 'training') {
+    notice('error', 'The loss is not a finite number any more: the learning rate is too high for this model. Lower it and press Reset.');
+    void attempt('pause', {});
+  }
 }
 
 function showFigures(event: Event & { kind: 'figures' }): void {
