@@ -38,9 +38,10 @@ export function pathWithin(url, base) {
 
 /**
  * Starts a server on localhost and resolves with `{url, close}`. `mounts` are pairs of a path and a folder or a function;
- * the first path that begins a request's answers it. `base` is the path below which all of them are.
+ * the first path that begins a request's answers it. `base` is the path below which all of them are. Where `instead(name,
+ * response, missing)` is true it has answered: tests break parts of the page so.
  */
-export function serve(mounts, { port = 0, base = '/', headers = {} } = {}) {
+export function serve(mounts, { port = 0, base = '/', headers = {}, instead = () => false } = {}) {
   const setHeaders = (response, name = '') => {
     const all = { 'Cache-Control': 'no-cache', 'X-Content-Type-Options': 'nosniff', 'Content-Security-Policy': POLICY };
     for (const [key, value] of Object.entries({ ...all, ...headers })) response.setHeader(key, value);
@@ -63,6 +64,7 @@ export function serve(mounts, { port = 0, base = '/', headers = {} } = {}) {
     if (!found) return missing();
     const [at, handler] = found;
     setHeaders(response);
+    if (instead(name, response, missing)) return undefined;
     request.url = encodeURI(`/${name.slice(at.length)}`);
     return handler(request, response, missing);
   });

@@ -3,14 +3,15 @@
 
 import init, { Device, onPanic } from '../page-pkg/wgrad.js';
 import { watchCompiling } from './compiling';
-import { Files, drawn, firstDrawn, kept as keptData, served, type Data } from './data';
+import { dataOf, drawn, files as noFiles, firstDrawn, kept as keptData, served, type Data } from './data';
+import type { Files } from './files';
 import { PartsError, faultOf, notePanic } from './faults';
 import { measured } from './kernels';
 import * as look from './look';
 import type { AskName, Asks, Fault, Request, Send, State, TunedOp } from './protocol';
 import { Run } from './run';
 import { runKey, type Settings } from './settings';
-import { claim, dropFiles, dropRun, keepFindings, keepRun, keepTraining, keptFindings, keptRun, keptTraining, type Kept } from './store';
+import { claim, dropFiles, dropRun, keepFiles, keepFindings, keepRun, keepTraining, keptFindings, keptRun, keptTraining, type Kept } from './store';
 import { sleep } from './time';
 import { Trainer } from './trainer';
 
@@ -34,7 +35,8 @@ export class Engine {
   #base = '';
   #navigated = 0;
   #memory = 0;
-  #files = new Files();
+  /** The visitor's files that wait for others. */
+  #files: Files | undefined;
   #state: State = 'loading';
   /** Commands wait for each other here. */
   #queue: Promise<unknown> = Promise.resolve();
@@ -111,18 +113,21 @@ export class Engine {
       this.#mend();
     }),
     files: ({ files }) => this.#command(async () => {
-      await this.#files.add(files);
-      const missing = this.#files.missing;
-      if (missing.length === 0) {
-        const data = this.#files.take('files', 'your files');
-        await this.#files.keep();
+      const all = this.#files ??= await noFiles();
+      const refused = await all.add(files);
+      if (all.missing.length === 0) {
+        this.#forgetWaiting();
+        const data = dataOf(all, 'files', 'your files');
+        await keepFiles(all.packed);
         this.#dropNext();
         this.#mnist = 'done';
         this.#useData(data);
-      }
-      return { missing };
+      } else this.#tellFiles();
+      return { refused };
     }),
     forgetFiles: () => this.#command(async () => {
+      this.#forgetWaiting();
+      if (this.#data?.source !== 'files') return;
       await dropFiles();
       this.#useData(await this.#findData(this.#settings));
     }),
@@ -155,6 +160,17 @@ export class Engine {
     }),
     lose: () => this.#device?.destroy(),
   };
+
+  #tellFiles(): void {
+    const { taken = [], missing = [] } = this.#files ?? {};
+    this.#send({ kind: 'files', taken, missing: taken.length > 0 ? missing : [] });
+  }
+
+  #forgetWaiting(): void {
+    if (!this.#files) return;
+    this.#files = undefined;
+    this.#tellFiles();
+  }
 
   #setState(state: State): void {
     this.#state = state;
@@ -353,12 +369,14 @@ export class Engine {
     if (this.#mnist !== 'wanted') return;
     this.#mnist = 'asked';
     let data: Data | undefined;
+    let why = 'as this server offers no MNIST';
     try {
       data = await served(this.#base, (what, loaded, total) => {
         if (this.#mnist === 'asked') this.#send({ kind: 'progress', what, loaded, total });
       });
     } catch (error) {
-      this.#fault({ ...faultOf(error), kind: 'file', goesOn: true });
+      why = 'as MNIST could not be loaded';
+      if (this.#mnist === 'asked') this.#fault({ ...faultOf(error), kind: 'file', goesOn: true });
     }
     if (this.#mnist !== 'asked') {
       // Other data were chosen meanwhile.
@@ -367,7 +385,7 @@ export class Engine {
       return;
     }
     this.#mnist = 'done';
-    data ??= drawn(this.#settings.seed, 'digits drawn on the spot, as this server offers no MNIST');
+    data ??= drawn(this.#settings.seed, `digits drawn on the spot, ${why}`);
     this.#next = data;
     // Whoever is in the middle of an epoch gets it at its end.
     if (!this.#wanted && !this.#trainer?.run.submitted) await this.#command(() => this.#takeNext());
@@ -476,6 +494,7 @@ export class Engine {
     this.#settings = settings;
     this.#trainer?.run.adjust(settings);
     if (settings.data !== before.data) {
+      this.#forgetWaiting();
       this.#useData(await this.#findData(settings));
       if (!this.#wanted) void this.#fetchMnist();
     }

@@ -34,7 +34,8 @@ export function faultOf(error: unknown): Fault {
   }
   if (error instanceof PartsError) return { kind: 'error', text: message, goesOn: false };
   if (error instanceof FileError) return { kind: 'file', text: message, goesOn: true };
-  if (name === 'CheckpointError' || name === 'DataError') return { kind: 'file', text: message, goesOn: true };
+  if (name === 'CheckpointError') return { kind: 'weights', text: message, goesOn: true };
+  if (name === 'DataError') return { kind: 'file', text: message, goesOn: true };
   if (name === 'ShapeError' || name === 'DTypeError' || name === 'IndexError') return { kind: 'model', text: message, goesOn: true };
   if (fault === 'outOfMemory' || fault === 'limit' || /out of memory/i.test(message) || error instanceof RangeError) {
     return { kind: 'memory', text: message, goesOn: true };

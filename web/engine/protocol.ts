@@ -14,7 +14,7 @@ export interface Asks {
   reset: { in: object; out: void };
   /** Smaller batch or not: makes the model anew from the last kept weights. */
   recover: { in: { settings: Settings }; out: void };
-  files: { in: { files: { name: string; bytes: Uint8Array }[] }; out: { missing: string[] } };
+  files: { in: { files: { name: string; bytes: Uint8Array }[] }; out: { refused: string[] } };
   forgetFiles: { in: object; out: void };
   samples: { in: { of: 'train' | 'test'; from: number; count: number }; out: Digits & { from: number; of: number } };
   predict: { in: { pixels: Uint8Array }; out: { probabilities: Float32Array } };
@@ -33,7 +33,7 @@ export type Reply =
 
 /** Something that went wrong, with what it is and what can be done. */
 export interface Fault {
-  kind: 'no-webgpu' | 'no-adapter' | 'lost' | 'memory' | 'file' | 'panic' | 'model' | 'error';
+  kind: 'no-webgpu' | 'no-adapter' | 'lost' | 'memory' | 'file' | 'weights' | 'panic' | 'model' | 'error';
   text: string;
   /** False if the engine cannot go on by itself. */
   goesOn: boolean;
@@ -87,6 +87,8 @@ export type Event =
   | { kind: 'progress'; what: string; loaded: number; total: number }
   | { kind: 'adapter'; adapter: Adapter }
   | { kind: 'data'; source: DataSource; text: string; train: number; test: number }
+  /** The visitor's files that wait for others, and which those are; none when they wait no more. */
+  | { kind: 'files'; taken: { role: string; name: string; count: number }[]; missing: string[] }
   /** `restored`: it goes on from weights of an earlier visit, which left it training or not. */
   | { kind: 'model'; summary: string; params: number; step: number; restored: boolean; wasTraining: boolean }
   /** All of the run so far. `ends` are the steps at which passes through the data were over. */

@@ -4,6 +4,7 @@ import { LAYERS, newLayer, readField, type Field, type Layer } from '../engine/s
 import { button, byId, make } from './dom';
 
 let layers: Layer[] = [];
+let errors = 0;
 let changed: (layers: Layer[]) => void = () => {};
 
 const list = byId('layers');
@@ -21,17 +22,29 @@ function input(layer: Layer, field: Field): HTMLElement {
     return make('label', {}, `${field.label} `, select);
   }
   const box = make('input', { name: field.name, inputmode: 'decimal', autocomplete: 'off', value: String(values[field.name]) });
+  const label = make('label', {}, `${field.label} `, box);
+  let error: HTMLElement | undefined;
   box.addEventListener('change', () => {
     const value = readField(field, box.value);
     const fits = value !== undefined;
-    box.setAttribute('aria-invalid', String(!fits));
-    box.setCustomValidity(fits ? '' : `${field.label}: a ${field.kind === 'whole' ? 'whole ' : ''}number from ${field.min} to ${field.max}`);
-    box.reportValidity();
-    if (!fits) return;
+    error?.remove();
+    error = undefined;
+    box.removeAttribute('aria-invalid');
+    box.removeAttribute('aria-describedby');
+    if (!fits) {
+      // Each has words of its own: a bubble of the browser's would take the focus, and go.
+      errors += 1;
+      error = make('span', { class: 'refused', id: `layer-error-${errors}`, role: 'alert' },
+        `A ${field.kind === 'whole' ? 'whole ' : ''}number from ${field.min} to ${field.max}; “${box.value}” is not.`);
+      box.setAttribute('aria-invalid', 'true');
+      box.setAttribute('aria-describedby', error.id);
+      label.after(error);
+      return;
+    }
     values[field.name] = value;
     changed(layers);
   });
-  return make('label', {}, `${field.label} `, box);
+  return label;
 }
 
 /** Puts the layers in their new order; the button that did it keeps the focus. */

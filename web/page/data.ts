@@ -5,14 +5,22 @@ import { byId, fill, say } from './dom';
 import { contents } from './files';
 import { readChosen } from './draw';
 import * as format from './format';
+import { clearNotice, notice } from './notices';
 import { showThumbnail, thumbnail } from './pictures';
 
 type Ask = <K extends AskName>(kind: K, input: Asks[K]['in'], transfer?: Transferable[]) => Promise<Asks[K]['out'] | undefined>;
 
 const SHOWN = 16;
+/** Twice as many bytes as the largest of MNIST's files has, unpacked. */
+const MOST = 100e6;
+/** So many refusals are told at once. */
+const REASONS = 4;
 let ask: Ask;
 let from = 0;
 let total = 0;
+/** Whether the data are the visitor's, and whether some of his files wait for others. */
+let own = false;
+let waiting = false;
 const images = new WeakMap<Element, { pixels: Uint8Array; label: number }>();
 
 async function showSamples(): Promise<void> {
@@ -34,22 +42,39 @@ async function showSamples(): Promise<void> {
     });
 }
 
-async function take(list: FileList | null): Promise<void> {
-  const chosen = [...list ?? []];
-  if (chosen.length === 0) return;
-  const read = await Promise.all(chosen.map(async (file) => ({ name: file.name, bytes: await contents(file) })));
-  const files = read.flatMap(({ name, bytes }) => (bytes ? [{ name, bytes }] : []));
-  if (files.length === 0) return;
-  const answer = await ask('files', { files }, files.map(({ bytes }) => bytes.buffer));
-  if (answer && answer.missing.length > 0) say('data-source', `Taken. Still needed: ${answer.missing.map((role) => `${role}-…`).join(', ')}.`);
+async function take(chosen: File[], folders: string[] = []): Promise<void> {
+  if (chosen.length + folders.length === 0) return;
+  const refused: string[] = folders.map((name) => `${name} is a folder: drop the files that are in it.`);
+  const files: { name: string; bytes: Uint8Array<ArrayBuffer> }[] = [];
+  for (const file of chosen) {
+    const bytes = await contents(file, MOST, 'MNIST’s files');
+    if (typeof bytes === 'string') refused.push(bytes);
+    else files.push({ name: file.name, bytes });
+  }
+  clearNotice('file');
+  const answer = files.length > 0 ? await ask('files', { files }, files.map(({ bytes }) => bytes.buffer)) : undefined;
+  refused.push(...answer?.refused ?? []);
+  if (refused.length === 0) return;
+  const others = refused.length - REASONS;
+  notice('file', `${refused.slice(0, REASONS).join(' ')}${others > 0 ? ` And ${others} others.` : ''}`);
+}
+
+/** Which of the visitor's files wait for others. */
+export function showFiles({ taken, missing }: Event & { kind: 'files' }): void {
+  const have = taken.map(({ name, role, count }) => `${name} (${format.count(count)} ${role.split('-')[1]})`).join(', ');
+  say('files-note', taken.length > 0 ? `Taken: ${have}. Still needed: ${missing.map((role) => `${role}-…`).join(', ')}.` : '');
+  waiting = taken.length > 0;
+  byId('data-forget').hidden = !waiting && !own;
 }
 
 export function setUpData(how: Ask): void {
   ask = how;
   const picker = byId<HTMLInputElement>('data-files');
   picker.addEventListener('change', async () => {
-    await take(picker.files);
+    const chosen = [...picker.files ?? []];
+    // The same file may be chosen once more.
     picker.value = '';
+    await take(chosen);
   });
   byId('data-forget').addEventListener('click', () => void ask('forgetFiles', {}));
   byId('samples-more').addEventListener('click', () => {
@@ -69,14 +94,18 @@ export function setUpData(how: Ask): void {
   addEventListener('drop', (event) => {
     event.preventDefault();
     over(-depth);
-    void take(event.dataTransfer?.files ?? null);
+    // What is a folder can only be told now.
+    const dropped = [...event.dataTransfer?.items ?? []].filter(({ kind }) => kind === 'file')
+      .map((item) => ({ file: item.getAsFile(), folder: item.webkitGetAsEntry?.()?.isDirectory ?? false }));
+    void take(dropped.flatMap(({ file, folder }) => (file && !folder ? [file] : [])), dropped.flatMap(({ file, folder }) => (folder ? [file?.name ?? 'This'] : [])));
   });
 }
 
 export function showData(event: Event & { kind: 'data' }): void {
   const { text, train, test, source } = event;
   say('data-source', `${text[0]!.toUpperCase()}${text.slice(1)}: ${format.count(train)} to train on, ${format.count(test)} to test with.`);
-  byId('data-forget').hidden = source !== 'files';
+  own = source === 'files';
+  byId('data-forget').hidden = !waiting && !own;
   from = 0;
   total = train;
   void showSamples();

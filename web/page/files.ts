@@ -1,16 +1,16 @@
 // Files of the visitor's: read, and given.
 
 import { make } from './dom';
-import { notice } from './notices';
+import * as format from './format';
 
-/** What is in a file of the visitor's; undefined, with a message, if it cannot be read. */
-export async function contents(file: File): Promise<Uint8Array<ArrayBuffer> | undefined> {
+/** What is in a file of the visitor's, or the sentence that says why it cannot be had. `most` bytes have the largest `of` its kind. */
+export async function contents(file: File, most: number, of: string): Promise<Uint8Array<ArrayBuffer> | string> {
+  if (file.size > most) return `${file.name} has ${format.bytes(file.size)}; ${of} have ${format.bytes(most)} at most.`;
   try {
-    return new Uint8Array(await file.arrayBuffer());
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    return bytes.length > 0 ? bytes : `${file.name} is empty: it has 0 bytes.`;
   } catch (error) {
-    notice('file', `${file.name}: the browser cannot read it (${error instanceof Error ? error.message : String(error)}). `
-      + 'Choose files, not folders, that are still where they were.');
-    return undefined;
+    return `${file.name}: the browser cannot read it (${error instanceof Error ? error.message : String(error)}). Choose files, not folders, that are still where they were.`;
   }
 }
 

@@ -16,6 +16,23 @@ function addressWith(settings: Settings): URL {
   return url;
 }
 
+const refusals = new Map<HTMLInputElement, string>();
+
+/** Says below the fields why they were not taken; '' takes it back. */
+function refuse(input: HTMLInputElement, why: string): void {
+  refusals.delete(input);
+  if (why) {
+    refusals.set(input, why);
+    input.setAttribute('aria-invalid', 'true');
+  } else input.removeAttribute('aria-invalid');
+  // The word's own explanation may be there already.
+  const others = (input.getAttribute('aria-describedby') ?? '').split(' ').filter((id) => id && id !== 'settings-error');
+  const ids = [...(why ? ['settings-error'] : []), ...others];
+  if (ids.length > 0) input.setAttribute('aria-describedby', ids.join(' '));
+  else input.removeAttribute('aria-describedby');
+  say('settings-error', [...refusals.values()].join(' '));
+}
+
 function show(): void {
   byId<HTMLInputElement>(`model-${settings.model}`).checked = true;
   byId('builder').hidden = settings.model !== 'custom';
@@ -24,9 +41,8 @@ function show(): void {
   for (const name of Object.keys(NUMBERS) as NumberName[]) {
     const input = byId<HTMLInputElement>(name);
     input.value = String(settings[name]);
-    input.removeAttribute('aria-invalid');
+    refuse(input, '');
   }
-  say('settings-error', '');
 }
 
 /** Takes these settings as if the visitor had made them, without telling the engine. */
@@ -60,10 +76,8 @@ export function setUpForm(onChange: (settings: Settings) => void): string[] {
     const input = byId<HTMLInputElement>(name);
     input.addEventListener('change', () => {
       const value = readNumber(name, input.value);
-      const fits = typeof value === 'number';
-      input.setAttribute('aria-invalid', String(!fits));
-      say('settings-error', fits ? '' : value);
-      if (fits) change({ [name]: value });
+      refuse(input, typeof value === 'number' ? '' : value);
+      if (typeof value === 'number') change({ [name]: value });
     });
   }
   const copy = byId('copy-link');

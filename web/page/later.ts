@@ -4,7 +4,7 @@ import type { AskName, Asks, Event } from '../engine/protocol';
 import { setUpBuilder, showLayers } from './builder';
 import { setUpCheck } from './check';
 import { drawCurves, setUpCurves } from './curves';
-import { setUpData, showData } from './data';
+import { setUpData, showData, showFiles } from './data';
 import { pause } from './dom';
 import { change, currentSettings } from './form';
 import { showAdapter, setUpHood } from './hood';
@@ -65,6 +65,7 @@ function show(event: Event): void {
       showTimestamps(event.adapter);
       return showAdapter(event.adapter);
     case 'data': return showData(event);
+    case 'files': return showFiles(event);
     case 'model':
       noKernels();
       return forgetResults();

@@ -70,9 +70,15 @@ function inWorker(listeners: Listener<Event['kind']>[]): Promise<Link | undefine
   });
 }
 
+/** Says which part of the page is missing, and what to do. */
+export const missing = (name: string) => (error: unknown): never => {
+  throw new Error(`${name} could not be loaded (${error instanceof Error ? error.message : String(error)}). `
+    + 'A blocker, a filter in the network, or an old copy in the cache may be in the way.');
+};
+
 async function besidePage(listeners: Listener<Event['kind']>[]): Promise<Link> {
   const address = './engine.js';
-  const { connect } = await import(address) as { connect: (send: Send) => (request: Request) => void };
+  const { connect } = await import(address).catch(missing('engine.js')) as { connect: (send: Send) => (request: Request) => void };
   const receive = connect((message) => queueMicrotask(() => link.take(message)));
   const link: Link = new Link((request) => receive(request), () => {}, listeners);
   return link;

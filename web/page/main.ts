@@ -10,10 +10,12 @@ import { NUMBERS } from '../engine/settings';
 import * as format from './format';
 import { lossOf, note, recent } from './history';
 import type { Later } from './later';
-import { Link, Refused, reach } from './link';
+import { Link, Refused, missing, reach } from './link';
 import { NO_ADAPTER, clearNotice, noWebGpu, notice } from './notices';
 
 const root = document.documentElement;
+/** More bytes of weights than any model here can be trained with. */
+const WEIGHTS = 500e6;
 /** The exact losses of the first steps are there to be compared with those of a native run. */
 const COMPARED = 100;
 
@@ -55,10 +57,12 @@ async function attempt<K extends AskName>(kind: K, input: Asks[K]['in'], transfe
   }
 }
 
+const LIBRARY = 'wgrad_bg.wasm.packed';
+
 /** The library comes packed, by more work than a server does for each visitor, and is compiled while it is unpacked. */
 async function compiled(): Promise<WebAssembly.Module> {
-  const response = await fetch(new URL('wgrad_bg.wasm.packed', import.meta.url));
-  if (!response.ok || !response.body) throw new Error(`wgrad_bg.wasm.packed: the server answered ${response.status}.`);
+  const response = await fetch(new URL(LIBRARY, import.meta.url));
+  if (!response.ok || !response.body) throw new Error(`the server answered ${response.status}`);
   const unpacked = response.body.pipeThrough(new DecompressionStream('deflate'));
   return WebAssembly.compileStreaming(new Response(unpacked, { headers: { 'content-type': 'application/wasm' } }));
 }
@@ -67,7 +71,7 @@ const listeners = [(event: Event) => hear(event)];
 
 async function open(resume: boolean): Promise<void> {
   const begun = performance.timeOrigin;
-  const module = compiled();
+  const module = compiled().catch(missing(LIBRARY));
   module.catch(() => {});
   try {
     const reached = await reach(listeners, mayUseWorker && 'Worker' in window);
@@ -81,6 +85,8 @@ async function open(resume: boolean): Promise<void> {
     settle(navigator.gpu ? fault : { ...fault, kind: 'no-webgpu', goesOn: false });
   }
 }
+
+const AGAIN = { text: 'Load the page again', run: () => location.reload() };
 
 function openAgain(): void {
   if (root.dataset.engine === 'main') return location.reload();
@@ -117,7 +123,7 @@ async function loadLater(): Promise<void> {
     root.dataset.stage = 'whole';
   } catch (error) {
     asked = false;
-    notice('error', `A part of this page could not be loaded (${error instanceof Error ? error.message : String(error)}). Load the page again.`);
+    notice('error', `A part of this page could not be loaded (${error instanceof Error ? error.message : String(error)}).`, AGAIN);
   }
 }
 
@@ -136,7 +142,7 @@ function hear(event: Event): void {
     case 'data':
       showProgress(undefined);
       if (event.source === 'mnist' && root.dataset.data === 'drawn') say('announce', 'MNIST is here, and takes the place of the drawn digits.');
-      if (event.source === 'files') clearNotice('file');
+      if (event.source !== 'drawn') clearNotice('file');
       root.dataset.data = event.source;
       return;
     case 'model': return showModel(event);
@@ -166,7 +172,10 @@ function hear(event: Event): void {
       root.dataset.kept = event.elsewhere ? 'elsewhere' : String(event.step);
       return say('kept-note', event.elsewhere ? 'Another tab of this page keeps this model’s weights, so this one does not. Close the other, or save them as a file.'
         : `Kept in this browser at step ${format.count(event.step)}. A reload goes on from there; the optimizer starts anew.`);
-    case 'fault': return showFault(event.fault);
+    case 'fault':
+      showFault(event.fault);
+      // What was asked of a lost device may not have been done.
+      return void (event.fault.kind === 'lost' && event.fault.goesOn && configure());
     case 'curves':
       compare(0, event.losses);
       epochs = event.epochs;
@@ -194,6 +203,7 @@ function setState(next: State): void {
   say('status', status);
   // A step by hand is no news.
   if (next !== before && !(before === 'paused' && next === 'paused')) say('announce', status);
+  if (next === 'training') clearNotice('memory', 'panic');
   say('toggle', next === 'training' ? 'Pause' : next === 'finished' ? 'Train on' : step > 0 ? 'Go on' : 'Start');
   const disable = (id: string, disabled: boolean) => { byId<HTMLButtonElement>(id).disabled = disabled; };
   disable('toggle', !able() || (refused && next !== 'training'));
@@ -230,8 +240,7 @@ function showModel(event: Event & { kind: 'model' }): void {
   say('step', format.count(step));
   for (const id of ['epoch', 'loss', 'accuracy', 'test-accuracy', 'speed', 'step-time', 'first-step', 'kernels-per-step']) say(id, '–');
   say('kept-note', 'Kept in this browser while you train, so that a reload goes on.');
-  clearNotice('info');
-  clearNotice('error');
+  clearNotice('info', 'error');
   readAgain();
   if (!event.restored) return;
   root.dataset.restored = String(step);
@@ -309,7 +318,9 @@ function showFault(fault: Fault): void {
     case 'panic':
       return notice('panic', `${fault.text.replace(/\.?$/, ".")} Your weights were kept a few seconds ago at the latest.`, { text: 'Start the engine again', run: openAgain });
     case 'lost':
-      return fault.goesOn ? notice('lost', fault.text) : notice('lost', fault.text, { text: 'Try again', run: openAgain });
+      if (!fault.goesOn) return notice('lost', fault.text, { text: 'Go on with a new device', run: openAgain });
+      return notice('lost', fault.text);
+    case 'error': return notice('error', fault.text, ...(fault.goesOn ? [] : [AGAIN]));
     default: return notice(fault.kind, fault.text);
   }
 }
@@ -351,8 +362,7 @@ function setUpControls(): void {
   });
   byId('step-once').addEventListener('click', () => void attempt('step', {}));
   byId('reset').addEventListener('click', () => {
-    clearNotice('info');
-    clearNotice('error');
+    clearNotice('info', 'error', 'weights', 'memory');
     void attempt('reset', {});
   });
   byId('evaluate').addEventListener('click', async (event) => {
@@ -369,9 +379,10 @@ function setUpControls(): void {
   weights.addEventListener('change', async () => {
     const file = weights.files?.[0];
     if (!file) return;
-    const bytes = await contents(file);
+    const bytes = await contents(file, WEIGHTS, 'the weights that this page reads');
     weights.value = '';
-    if (!bytes) return;
+    if (typeof bytes === 'string') return notice('weights', bytes);
+    clearNotice('weights');
     try {
       await ask('load', { name: file.name, bytes }, [bytes.buffer]);
       notice('info', `The weights of ${file.name} were loaded. Training goes on from them.`);
@@ -387,4 +398,5 @@ setUpControls();
 setUpDrawing(ask);
 const wrong = setUpForm(() => void configure());
 if (wrong.length > 0) notice('settings', `${wrong.join(' ')} What it asks for otherwise is set.`);
+root.dataset.script = 'runs';
 void open(true);

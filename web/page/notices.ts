@@ -1,4 +1,4 @@
-// Messages: one of each kind at a time, with what can be done.
+// Messages: one on each subject at a time, with what can be done, where the visitor looks.
 
 import type { Fault } from '../engine/protocol';
 import { button, byId, make } from './dom';
@@ -9,30 +9,45 @@ export interface Action {
 }
 type Kind = Fault['kind'] | 'info' | 'settings';
 
-const TITLES: Record<Kind, string> = {
-  'no-webgpu': 'No WebGPU here', 'no-adapter': 'No GPU was found', lost: 'The GPU was lost', memory: 'Not enough memory',
-  file: 'A file cannot be used', panic: 'A defect in the library', model: 'The model does not fit', error: 'Something went wrong',
-  info: '', settings: 'The address',
+/** What each is about, and its title. A new message takes the place of an older one on the same subject. */
+const KINDS: Record<Kind, [subject: string, title: string]> = {
+  'no-webgpu': ['device', 'No WebGPU here'], 'no-adapter': ['device', 'No GPU was found'], lost: ['device', 'The GPU was lost'],
+  memory: ['device', 'Not enough memory'], panic: ['device', 'A defect in the library'],
+  error: ['training', 'Something went wrong'], model: ['training', 'The model does not fit'], info: ['run', ''], settings: ['settings', 'The address'],
+  file: ['data', 'A file cannot be used'], weights: ['weights', 'The weights cannot be used'],
 };
 /** Good news; all others are read out at once. */
 const CALM: Kind[] = ['info'];
 
+const bar = byId('controls');
+const top = byId('notices');
+// What the keyboard comes to is not to lie under the bar.
+new ResizeObserver(() => document.documentElement.style.setProperty('--bar', `${bar.offsetHeight}px`)).observe(bar);
+
+/** The card of a subject that has one, if the visitor sees it; else below the controls, which are always in view. */
+function place(subject: string): HTMLElement {
+  const card = document.getElementById(`h-${subject}`)?.closest<HTMLElement>('.card');
+  if (!card) return top;
+  const { top: from, bottom: to } = card.getBoundingClientRect();
+  return to > bar.getBoundingClientRect().bottom + 40 && from < innerHeight - 40 ? card : top;
+}
+
 export function notice(kind: Kind, text: string, ...actions: Action[]): void {
   const close = (): void => element.remove();
-  const title = TITLES[kind];
-  const element = make('div', { class: 'notice', 'data-kind': kind, role: CALM.includes(kind) ? 'status' : 'alert' },
+  const [subject, title] = KINDS[kind];
+  const element = make('div', { class: 'notice', 'data-kind': kind, 'data-subject': subject, role: CALM.includes(kind) ? 'status' : 'alert' },
     make('p', {}, ...(title ? [make('strong', {}, `${title}. `)] : []), text),
     ...actions.map(({ text, run }) => button(text, () => {
       close();
       run();
     }, { class: 'action' })),
     button('×', close, { class: 'close icon', 'aria-label': 'Close this message' }));
-  clearNotice(kind);
-  byId('notices').append(element);
+  document.querySelector(`.notice[data-subject="${subject}"]`)?.remove();
+  place(subject).append(element);
 }
 
-export function clearNotice(kind: Kind): void {
-  byId('notices').querySelector(`[data-kind="${kind}"]`)?.remove();
+export function clearNotice(...kinds: Kind[]): void {
+  for (const kind of kinds) document.querySelector(`.notice[data-kind="${kind}"]`)?.remove();
 }
 
 /** Which browsers have WebGPU changes; how to look for it does not. */

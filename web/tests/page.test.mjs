@@ -41,7 +41,7 @@ describe(`the page in ${browserName}`, () => {
     assert.deepEqual([...problems, ...violations], [], `on the page: ${notices}`);
   });
 
-  const words = () => page.eval(() => document.querySelector('#notices')?.textContent ?? '').catch(String);
+  const words = () => page.eval(() => [...document.querySelectorAll('.notice[data-kind]')].map((each) => each.textContent).join('\n')).catch(String);
 
   async function visit(query = {}, options = {}) {
     page = await (options.in ?? browser).page(options);
@@ -65,7 +65,7 @@ describe(`the page in ${browserName}`, () => {
     const what = `${step} steps`;
     const reached = (wanted) => {
       const { state, step: at } = document.documentElement.dataset;
-      const failed = document.querySelector('#notices > .notice:not([data-kind="info"])') !== null;
+      const failed = document.querySelector('.notice[data-kind]:not([data-kind="info"])') !== null;
       return state === 'error' || failed || (['paused', 'finished'].includes(state) && Number(at) >= wanted);
     };
     await page.until(reached, { what, timeout: 200_000 }, step);
@@ -269,13 +269,13 @@ describe(`the page in ${browserName}`, () => {
     const labels = path.join(files, 'train-labels-idx1-ubyte');
     writeFileSync(labels, Buffer.from([1, 2, 3, 4, 5, 6, 7, 8]));
     await page.upload('#data-files', labels);
-    await page.until(() => document.querySelector('#notices > .notice[data-kind="file"]') !== null, { what: 'a notice on the data file' });
+    await page.until(() => document.querySelector('.notice[data-kind="file"]') !== null, { what: 'a notice on the data file' });
     assert.match(await words(), /train-labels/);
     await page.screenshot('broken-file');
     const weights = path.join(files, 'weights.safetensors');
     writeFileSync(weights, 'no weights');
     await page.upload('#weights-load', weights);
-    await page.until(() => document.querySelector('#notices').textContent.includes('weights.safetensors'), { what: 'a notice on the weights' });
+    await page.until(() => document.querySelector('.notice[data-kind="weights"]')?.textContent.includes('weights.safetensors'), { what: 'a notice on the weights' });
     await page.click('#step-once');
     await reaches(1);
   });
@@ -295,7 +295,7 @@ describe(`the page in ${browserName}`, () => {
       document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, bubbles: true, cancelable: true }));
     }, names, count);
     await drop(['train-images-idx3-ubyte', 'train-labels-idx1-ubyte'], 100);
-    await page.until(() => document.querySelector('#data-source').textContent.includes('Still needed: t10k-images'), { what: 'a word on what is missing' });
+    await page.until(() => document.querySelector('#files-note').textContent.includes('Still needed: t10k-images'), { what: 'a word on what is missing' });
     await drop(['t10k-images-idx3-ubyte', 't10k-labels-idx1-ubyte'], 40);
     await page.until(() => document.documentElement.dataset.data === 'files', { what: 'the dropped files' });
     assert.match(await page.text('#data-source'), /: 100 to train on, 40 to test with/);
@@ -305,7 +305,7 @@ describe(`the page in ${browserName}`, () => {
     // A folder, or a file that was deleted in the meantime.
     await page.eval(() => { Blob.prototype.arrayBuffer = () => Promise.reject(new DOMException('It was not found.', 'NotFoundError')); });
     await drop(['gone'], 1);
-    await page.until(() => document.querySelector('#notices > .notice[data-kind="file"]') !== null, { what: 'a notice on the file' });
+    await page.until(() => document.querySelector('.notice[data-kind="file"]') !== null, { what: 'a notice on the file' });
     assert.match(await words(), /gone: the browser cannot read it \(It was not found\.\)/);
     await page.click('#data-forget');
     await page.until(() => document.documentElement.dataset.data !== 'files', { what: 'other data' });
@@ -316,7 +316,7 @@ describe(`the page in ${browserName}`, () => {
     await page.click('#toggle');
     await reaches(5);
     await page.click('#lose-device');
-    await page.until(() => document.querySelector('#notices > .notice[data-kind="lost"]') !== null, { what: 'a notice on the loss' });
+    await page.until(() => document.querySelector('.notice[data-kind="lost"]') !== null, { what: 'a notice on the loss' });
     await page.screenshot('lost-device');
     const at = await step();
     await page.until((from) => document.documentElement.dataset.state === 'training' && Number(document.documentElement.dataset.step) > from,
@@ -328,15 +328,15 @@ describe(`the page in ${browserName}`, () => {
     await visit({ data: 'drawn', batch: 1000, memory: 3 });
     await page.state('ready', 'paused');
     await page.click('#toggle');
-    await page.until(() => document.querySelector('#notices > .notice[data-kind="memory"] .action') !== null, { what: 'a notice on memory' });
+    await page.until(() => document.querySelector('.notice[data-kind="memory"] .action') !== null, { what: 'a notice on memory' });
     const told = await words();
     assert.match(told, /Not enough memory.*memory limit/s);
     assert.match(told, /Go on with batches of 500/);
     await page.screenshot('out-of-memory');
     // Half as many may still be too many; one of the next halves fits.
     for (let batch = 500; batch >= 30 && !(await step() >= 5); batch = Math.floor(batch / 2)) {
-      await page.click('#notices > .notice[data-kind="memory"] .action');
-      await page.until(() => Number(document.documentElement.dataset.step) >= 5 || document.querySelector('#notices > .notice[data-kind="memory"] .action') !== null,
+      await page.click('.notice[data-kind="memory"] .action');
+      await page.until(() => Number(document.documentElement.dataset.step) >= 5 || document.querySelector('.notice[data-kind="memory"] .action') !== null,
         { what: 'training or another notice' });
     }
     assert.ok(await step() >= 5, await words());
@@ -459,7 +459,7 @@ describe(`the page in ${browserName}`, () => {
     try {
       await visit({ data: 'drawn' }, { in: without, init: () => { delete Navigator.prototype.gpu; } });
       assert.equal(await page.state('error', 'ready'), 'error');
-      assert.ok(await page.eval(() => document.querySelector('#notices > .notice[data-kind="no-webgpu"]') !== null), await words());
+      assert.ok(await page.eval(() => document.querySelector('.notice[data-kind="no-webgpu"]') !== null), await words());
       assert.match(await words(), /WebGPU/);
       await page.screenshot('no-webgpu');
       assert.deepEqual(page.problems, []);
@@ -476,7 +476,7 @@ describe(`the page in ${browserName}`, () => {
     };
     await visit({ data: 'drawn', worker: 0 }, { init });
     assert.equal(await page.state('error', 'ready'), 'error');
-    assert.ok(await page.eval(() => document.querySelector('#notices > .notice[data-kind="no-adapter"]') !== null), await words());
+    assert.ok(await page.eval(() => document.querySelector('.notice[data-kind="no-adapter"]') !== null), await words());
     await page.screenshot('no-adapter');
     page.problems.length = 0;
   });

@@ -6,13 +6,13 @@ import { after, afterEach, before, describe } from 'node:test';
 import { pageMounts, serve } from '../serve.mjs';
 import { browserName, launch, root } from './driver.mjs';
 
-/** Describes tests of the page; `tests` gets the visitor. `mounts` answer before the page's own files. */
-export function visits(name, tests, { mounts = [], mnist } = {}) {
+/** Describes tests of the page; `tests` gets the visitor. `instead` may answer what the page asks for. */
+export function visits(name, tests, { instead, mnist } = {}) {
   describe(`${name} in ${browserName}`, () => {
     const visitor = new Visitor();
     before(async () => {
       const own = ['pkg', 'tests'].map((folder) => [`/own/${folder}/`, path.join(root, 'web', folder)]);
-      visitor.server = await serve([...mounts, ...own, ...pageMounts(mnist)], { base: '/some/where/' });
+      visitor.server = await serve([...own, ...pageMounts(mnist)], { base: '/some/where/', ...(instead ? { instead } : {}) });
       visitor.browser = await launch();
     });
     after(async () => {
@@ -82,7 +82,7 @@ class Visitor {
 
   /** All messages of the page. */
   words() {
-    return this.page.eval(() => [...document.querySelectorAll('.notice, .refused')].map((each) => each.textContent).filter(Boolean).join('\n')).catch(String);
+    return this.page.eval(() => [...document.querySelectorAll('.notice[data-kind], .refused')].map((each) => each.textContent).filter(Boolean).join('\n')).catch(String);
   }
 
   /** Nothing on the console and no policy broken, unless the test took note of it itself. */
