@@ -28,6 +28,9 @@ export async function slow(url, { bitsPerSecond, latency }) {
         last = free + latency;
         setTimeout(() => client.write(piece), last - now);
       }
+      // What a visitor who leaves has not got yet is not sent.
+      server.pause();
+      setTimeout(() => server.resume(), last - latency - performance.now());
     });
     server.on('close', () => setTimeout(() => client.end(), Math.max(0, last - performance.now()) + 1));
   });
