@@ -158,6 +158,33 @@ fn checkpoints_from_the_browsers() {
 
 #[test]
 #[ignore = "part of `cargo xtask web --test`, after the browsers"]
+fn models_from_the_browsers() {
+    let mut files = 0;
+    for entry in std::fs::read_dir(exchange()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "model") {
+            continue;
+        }
+        let said = std::fs::read_to_string(path.with_extension("model.json")).unwrap();
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let (model, adam) = (model(&said["layers"]), Adam::new(1.0));
+        model.build([1, 28, 28, 1]).unwrap();
+        let checkpoint = Checkpoint::new().with("model", &model).with("optimizer", &adam);
+        checkpoint.restore_safetensors(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!((adam.iterations(), adam.learning_rate()), (4, 0.01));
+        let want = said["logits"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap());
+        let got = logits(&model);
+        assert_eq!(got.len(), want.len());
+        for (got, want) in got.iter().zip(want) {
+            assert!((f64::from(*got) - want).abs() < 1e-3, "{}: {got} and {want}", path.display());
+        }
+        files += 1;
+    }
+    assert!(files > 0, "no browser left a model in {}", exchange().display());
+}
+
+#[test]
+#[ignore = "part of `cargo xtask web --test`, after the browsers"]
 fn weights_from_the_browsers() {
     let mut files = 0;
     for entry in std::fs::read_dir(exchange()).unwrap() {

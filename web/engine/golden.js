@@ -51,6 +51,21 @@ export const CALLS = {
   'tf.reshape': (x, { shape }) => x.reshape(shape), 'tf.transpose': (x, { perm }) => x.transpose(perm ?? undefined),
   'tf.slice': (x, { begin, size }) => x.slice(begin, size),
   'tf.gather': (x, { axis }, indices) => x.gather(indices, axis),
+  'tf.gather_nd': (x, attrs, indices) => x.gatherND(indices),
+  'tf.expand_dims': (x, { axis }) => x.expandDims(axis), 'tf.squeeze': (x, { axis }) => x.squeeze(axis),
+  'tf.broadcast_to': (x, { shape }) => x.broadcastTo(shape), 'tf.tile': (x, { multiples }) => x.tile(multiples),
+  'tf.pad': (x, { paddings, mode, constant_values: value }) => (
+    mode === 'CONSTANT' ? x.pad(paddings, value) : x.mirrorPad(paddings, mode.toLowerCase())),
+  'tf.reverse': (x, { axis }) => x.reverse(axis),
+  'tf.math.cumsum': (x, { axis, exclusive, reverse }) => x.cumsum(axis, { exclusive, reverse }),
+  'tf.math.cumprod': (x, { axis, exclusive, reverse }) => x.cumprod(axis, { exclusive, reverse }),
+  'tf.sort': (x, { axis, direction }) => x.sort(axis, { descending: direction === 'DESCENDING' }),
+  'tf.argsort': (x, { axis, direction }) => x.argsort(axis, { descending: direction === 'DESCENDING' }),
+  'tf.norm': (x, { ord, axis }) => x.norm(ord === 'euclidean' ? ord : Number(ord === 'inf' ? Infinity : ord), axis),
+  'tf.clip_by_value': (x, { min, max }) => x.clipByValue(min, max),
+  'tf.nn.log_softmax': (x, { axis }) => x.logSoftmax(axis), 'tf.nn.leaky_relu': (x, { alpha }) => x.leakyRelu(alpha),
+  'tf.nn.relu6': unary('relu6'), 'tf.nn.silu': unary('silu'), 'tf.math.log_sigmoid': unary('logSigmoid'),
+  'tf.einsum': (x, { equation }, ...others) => globalThis.wgrad.Tensor.einsum(equation, x, ...others),
 };
 
 /** Whether the API can say the case at all. */

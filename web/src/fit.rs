@@ -213,14 +213,41 @@ fn object(logs: &Logs) -> std::result::Result<Object, JsValue> {
     Ok(object)
 }
 
+/// What an object of callbacks may hold.
+const EVENTS: [&str; 6] =
+    ["onTrainBegin", "onTrainEnd", "onEpochBegin", "onEpochEnd", "onBatchBegin", "onBatchEnd"];
+
+/// An object with functions for some events.
+struct Listener(Object);
+
+impl Listener {
+    fn new(value: &JsValue) -> Result<Self> {
+        let known = Options::new("fit: callbacks", value, &EVENTS);
+        let Some(object) = value.dyn_ref::<Object>() else {
+            return Err(bad_type(format!(
+                "fit: a callback is {}; it must be an object with functions such as onEpochEnd.",
+                show(value)
+            )));
+        };
+        // An object of a class may have methods and fields of its own.
+        let plain = Object::get_prototype_of(object) == Object::get_prototype_of(&Object::new());
+        let options = match plain {
+            true => known?,
+            false => Options::new("fit: callbacks", &Object::create(object).into(), &[])?,
+        };
+        EVENTS.iter().try_for_each(|event| options.function(event).map(drop))?;
+        Ok(Listener(object.clone()))
+    }
+}
+
 /// Passes on what `fit` tells.
 struct Hooks {
-    on_batch: Option<Function>,
-    on_epoch: Option<Function>,
+    /// Those of the options themselves, then those of `callbacks`.
+    listeners: Vec<Listener>,
     signal: Option<JsValue>,
     stop: StopSignal,
-    /// What a callback has returned and `fit` waits for.
-    promise: Option<Promise>,
+    /// What callbacks have returned and `fit` waits for.
+    promises: Rc<RefCell<Vec<Promise>>>,
     /// What a callback has thrown.
     thrown: Rc<RefCell<Option<JsValue>>>,
 }
@@ -239,28 +266,42 @@ impl Hooks {
         }
     }
 
-    fn call(
-        &self,
-        callback: &Option<Function>,
-        number: usize,
-        logs: &Logs,
-    ) -> wgrad::Result<JsValue> {
-        let Some(callback) = callback else { return Ok(JsValue::UNDEFINED) };
-        let called = object(logs)
-            .and_then(|logs| callback.call2(&JsValue::NULL, &(number as f64).into(), &logs));
-        called.map_err(|value| interrupted(&self.thrown, value))
+    /// Calls those who listen to an event, with its number, where it has one, and the logs.
+    fn call(&self, event: &str, number: Option<usize>, logs: &Logs) -> wgrad::Result<()> {
+        let call = || -> std::result::Result<(), JsValue> {
+            for Listener(listener) in &self.listeners {
+                let function = Reflect::get(listener, &event.into())?;
+                let Some(function) = function.dyn_ref::<Function>() else { continue };
+                let logs = object(logs)?;
+                let returned = match number {
+                    Some(number) => function.call2(listener, &(number as f64).into(), &logs),
+                    None => function.call1(listener, &logs),
+                }?;
+                self.promises.borrow_mut().extend(returned.dyn_into::<Promise>().ok());
+            }
+            Ok(())
+        };
+        call().map_err(|value| interrupted(&self.thrown, value))?;
+        self.look_at_signal();
+        Ok(())
     }
 }
 
 impl Callback for Hooks {
     fn on_train_begin(&mut self, _: &mut Run<'_>) -> wgrad::Result<()> {
-        self.look_at_signal();
-        Ok(())
+        self.call("onTrainBegin", None, &Logs::default())
     }
 
-    fn on_train_batch_begin(&mut self, _: usize, _: &mut Run<'_>) -> wgrad::Result<()> {
-        self.look_at_signal();
-        Ok(())
+    fn on_train_end(&mut self, logs: &Logs, _: &mut Run<'_>) -> wgrad::Result<()> {
+        self.call("onTrainEnd", None, logs)
+    }
+
+    fn on_epoch_begin(&mut self, epoch: usize, _: &mut Run<'_>) -> wgrad::Result<()> {
+        self.call("onEpochBegin", Some(epoch), &Logs::default())
+    }
+
+    fn on_train_batch_begin(&mut self, batch: usize, _: &mut Run<'_>) -> wgrad::Result<()> {
+        self.call("onBatchBegin", Some(batch), &Logs::default())
     }
 
     fn on_train_batch_end(
@@ -269,9 +310,7 @@ impl Callback for Hooks {
         _: &Logs,
         run: &mut Run<'_>,
     ) -> wgrad::Result<()> {
-        self.call(&self.on_batch, batch, run.batch_logs())?;
-        self.look_at_signal();
-        Ok(())
+        self.call("onBatchEnd", Some(batch), run.batch_logs())
     }
 
     fn on_epoch_end(
@@ -280,20 +319,25 @@ impl Callback for Hooks {
         logs: &mut Logs,
         _: &mut Run<'_>,
     ) -> wgrad::Result<()> {
-        let returned = self.call(&self.on_epoch, epoch, logs)?;
-        self.promise = returned.dyn_into().ok();
-        self.look_at_signal();
-        Ok(())
+        self.call("onEpochEnd", Some(epoch), logs)
     }
 
     fn after_epoch(&mut self) -> Option<Pin<Box<dyn Future<Output = wgrad::Result<()>> + '_>>> {
-        let promise = self.promise.take()?;
+        if self.promises.borrow().is_empty() {
+            return None;
+        }
         Some(Box::pin(async move {
-            let waited = JsFuture::from(promise).await;
+            let waited = all(&self.promises).await;
             self.look_at_signal();
-            waited.map(drop).map_err(|value| interrupted(&self.thrown, value))
+            waited.map_err(|value| interrupted(&self.thrown, value))
         }))
     }
+}
+
+/// Waits for what callbacks have returned.
+async fn all(promises: &RefCell<Vec<Promise>>) -> std::result::Result<(), JsValue> {
+    let promises: Array = promises.take().into_iter().collect();
+    JsFuture::from(Promise::all(&promises)).await.map(drop)
 }
 
 /// How `fit` was asked to go about it.
@@ -315,9 +359,11 @@ impl Plan {
             "validationData",
             "onBatchEnd",
             "onEpochEnd",
+            "callbacks",
             "signal",
             "yieldEvery",
         ];
+        let given = options;
         let options = Options::new("fit", options, &known)?;
         let validation = match options.get("validationData") {
             None => None,
@@ -328,6 +374,24 @@ impl Plan {
                 None => Data::with_labels(VALIDATION, data.unchecked_ref(), &JsValue::UNDEFINED)?,
             }),
         };
+        // The options themselves listen, too, to the two events that they may name.
+        let (batch_end, epoch_end) =
+            (options.function("onBatchEnd")?, options.function("onEpochEnd")?);
+        let mut listeners = Vec::new();
+        if batch_end.is_some() || epoch_end.is_some() {
+            listeners.push(Listener(given.clone().unchecked_into()));
+        }
+        match options.get("callbacks") {
+            None => {}
+            Some(value) => match value.dyn_ref::<Array>() {
+                Some(list) => {
+                    for value in list.iter() {
+                        listeners.push(Listener::new(&value)?);
+                    }
+                }
+                None => listeners.push(Listener::new(&value)?),
+            },
+        }
         Ok(Plan {
             epochs: options.count("epochs")?.unwrap_or(1),
             batch: options.count("batchSize")?.unwrap_or(32),
@@ -335,14 +399,13 @@ impl Plan {
             validation,
             steps: options.count("yieldEvery")?,
             hooks: Hooks {
-                on_batch: options.function("onBatchEnd")?,
-                on_epoch: options.function("onEpochEnd")?,
+                listeners,
                 signal: options.read("signal", "an AbortController's signal", |signal| {
                     let aborted = Reflect::get(signal, &"aborted".into()).ok()?;
                     aborted.as_bool().map(|_| signal.clone())
                 })?,
                 stop: StopSignal::new(),
-                promise: None,
+                promises: Rc::default(),
                 thrown: Rc::default(),
             },
         })
@@ -350,7 +413,7 @@ impl Plan {
 
     async fn run(self, model: &Model, data: &Data) -> Result<Object> {
         let trainee = Trainee::new(&model.layers, &*model.training()?)?;
-        let thrown = self.hooks.thrown.clone();
+        let (thrown, promises) = (self.hooks.thrown.clone(), self.hooks.promises.clone());
         let mut options = keras::FitOptions::new()
             .epochs(self.epochs)
             .batch_size(self.batch)
@@ -370,6 +433,8 @@ impl Plan {
             return Err(Thrown::from(value));
         }
         let fitted = fitted?;
+        // Those of the last batches and of the end.
+        all(&promises).await?;
         let history = Object::new();
         Reflect::set(&history, &"loss".into(), &Array::new())?;
         for (name, key) in NAMES {

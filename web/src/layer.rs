@@ -45,7 +45,9 @@ macro_rules! layers {
 
         #[wasm_bindgen(typescript_custom_section)]
         const TYPES: &str = concat!(
-            $("export interface ", $interface, " { ", $fields, " name?: string; }\n",)*
+            "/** What all layers have. `inputShape`, without the batch axis, is for the first: the model is then built at once. */\n",
+            "export interface LayerOptions { name?: string; inputShape?: readonly number[]; }\n",
+            $("export interface ", $interface, " extends LayerOptions { ", $fields, " }\n",)*
             "/** A layer of a model, as a plain object that can be kept as JSON. */\nexport type LayerConfig =\n",
             $("  | ({ type: '", $type, "' } & ", $interface, ")\n",)*
             "  ;\n",

@@ -18,17 +18,25 @@ mod error;
 #[cfg(feature = "ops")]
 mod fit;
 #[cfg(feature = "ops")]
+mod grads;
+#[cfg(feature = "ops")]
 mod idle;
 mod images;
 mod layer;
 mod losses;
+#[cfg(feature = "ops")]
+mod make;
 #[cfg(feature = "ops")]
 mod ops;
 mod optimizer;
 mod panics;
 mod profile;
 mod random;
+#[cfg(feature = "ops")]
+mod saved;
 mod sequential;
+#[cfg(feature = "ops")]
+mod shapes;
 #[cfg(feature = "ops")]
 mod storage;
 #[cfg(feature = "ops")]
@@ -49,6 +57,8 @@ pub use batches::Batches;
 #[cfg(feature = "ops")]
 pub use checkpoint::Checkpoint;
 pub use device::{Device, Plan};
+#[cfg(feature = "ops")]
+pub use grads::{grad, grads, value_and_grad, value_and_grads, variable_grads};
 pub use images::Images;
 #[cfg(feature = "ops")]
 pub use layer::layers;
@@ -57,6 +67,8 @@ pub use profile::Profiler;
 pub use random::set_seed;
 #[cfg(feature = "ops")]
 pub use random::{random_normal, random_uniform};
+#[cfg(feature = "ops")]
+pub use saved::load_model;
 pub use sequential::Sequential;
 #[cfg(feature = "ops")]
 pub use tape::{GradientTape, value_and_gradients};

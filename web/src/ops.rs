@@ -155,6 +155,42 @@ unary! {
     is_finite = "isFinite";
     /// True where false.
     logical_not = "not";
+    /// `min(max(x, 0), 6)`.
+    relu6 = "relu6";
+    /// `x` times the normal distribution's share below `x`.
+    gelu = "gelu";
+    /// `x sigmoid(x)`, also called swish.
+    silu = "silu";
+    /// `x tanh(softplus(x))`.
+    mish = "mish";
+    /// `relu6(x + 3) / 6`.
+    hard_sigmoid = "hardSigmoid";
+    /// `log(sigmoid(x))`.
+    log_sigmoid = "logSigmoid";
+    /// Zeros of the same shape and dtype.
+    zeros_like = "zerosLike";
+    /// Ones of the same shape and dtype.
+    ones_like = "onesLike";
+}
+
+/// The names that TensorFlow.js has for methods which are called otherwise here.
+macro_rules! also {
+    ($($way:ident $name:ident = $js:literal, $short:literal: $op:ident $(($other:ident))?;)*) => {
+        #[wasm_bindgen]
+        impl Tensor {$(
+            #[doc = concat!("As `", $short, "`.")]
+            #[wasm_bindgen(js_name = $js)]
+            pub fn $name(&self $(, $other: &Operand)?) -> Result<Tensor> {
+                self.$way($($other,)? wgrad::Tensor::$op)
+            }
+        )*}
+    };
+}
+also! {
+    map not_too = "logicalNot", "not": logical_not;
+    with and_too = "logicalAnd", "and": logical_and (other);
+    with or_too = "logicalOr", "or": logical_or (other);
+    with xor_too = "logicalXor", "xor": logical_xor (other);
 }
 
 /// Methods of two tensors, broadcast against each other.
@@ -286,6 +322,30 @@ reduce! {
 
 #[wasm_bindgen]
 impl Tensor {
+    /// The place of the largest element along an axis; the first unless given, where `argmax` takes the last.
+    #[wasm_bindgen(js_name = argMax)]
+    pub fn arg_max(&self, axis: Option<i32>) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.argmax(axis.unwrap_or(0))?))
+    }
+
+    /// The place of the smallest element along an axis; the first unless given, where `argmin` takes the last.
+    #[wasm_bindgen(js_name = argMin)]
+    pub fn arg_min(&self, axis: Option<i32>) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.argmin(axis.unwrap_or(0))?))
+    }
+
+    /// `x` above 0, `alpha x` below; 0.2 unless given.
+    #[wasm_bindgen(js_name = leakyRelu)]
+    pub fn leaky_relu(&self, alpha: Option<f32>) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.leaky_relu(alpha.unwrap_or(0.2))?))
+    }
+
+    /// `log softmax(x)` along an axis; the last unless given.
+    #[wasm_bindgen(js_name = logSoftmax)]
+    pub fn log_softmax(&self, axis: Option<i32>) -> Result<Tensor> {
+        Ok(Tensor::new(self.get()?.log_softmax(axis.unwrap_or(-1))?))
+    }
+
     /// The place of the smallest element along an axis; the last unless given.
     pub fn argmin(&self, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.argmin(axis.unwrap_or(-1))?))
@@ -300,9 +360,7 @@ impl Tensor {
         )]
         options: &JsValue,
     ) -> Result<Tensor> {
-        let options = Options::new("cumsum", options, &["exclusive", "reverse"])?;
-        let flag = |key| Ok::<_, crate::error::Thrown>(options.bool(key)?.unwrap_or(false));
-        let sums = CumsumOptions::new().exclusive(flag("exclusive")?).reverse(flag("reverse")?);
+        let sums = sums("cumsum", options)?;
         Ok(Tensor::new(self.get()?.cumsum_with(axis.unwrap_or(0), sums)?))
     }
 
@@ -391,7 +449,7 @@ impl Tensor {
     #[wasm_bindgen(js_name = maxPool2d)]
     pub fn max_pool2d(
         &self,
-        #[wasm_bindgen(unchecked_optional_param_type = "Omit<PoolingOptions, 'name'>")]
+        #[wasm_bindgen(unchecked_optional_param_type = "Omit<PoolingOptions, keyof LayerOptions>")]
         options: &JsValue,
     ) -> Result<Tensor> {
         let (window, options) = pooling("maxPool2d", options)?;
@@ -402,7 +460,7 @@ impl Tensor {
     #[wasm_bindgen(js_name = avgPool2d)]
     pub fn avg_pool2d(
         &self,
-        #[wasm_bindgen(unchecked_optional_param_type = "Omit<PoolingOptions, 'name'>")]
+        #[wasm_bindgen(unchecked_optional_param_type = "Omit<PoolingOptions, keyof LayerOptions>")]
         options: &JsValue,
     ) -> Result<Tensor> {
         let (window, options) = pooling("avgPool2d", options)?;
@@ -423,7 +481,14 @@ impl Tensor {
     }
 }
 
-fn axes(op: &str, value: &JsValue) -> Result<Axes> {
+/// How sums and products along an axis go.
+pub(crate) fn sums(op: &'static str, options: &JsValue) -> Result<CumsumOptions> {
+    let options = Options::new(op, options, &["exclusive", "reverse"])?;
+    let flag = |key| Ok::<_, crate::error::Thrown>(options.bool(key)?.unwrap_or(false));
+    Ok(CumsumOptions::new().exclusive(flag("exclusive")?).reverse(flag("reverse")?))
+}
+
+pub(crate) fn axes(op: &str, value: &JsValue) -> Result<Axes> {
     if value.is_undefined() || value.is_null() {
         return Ok(Axes::ALL);
     }

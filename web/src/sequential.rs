@@ -29,6 +29,13 @@ pub(crate) struct Model {
     /// True while `fit` runs.
     #[cfg(feature = "ops")]
     pub(crate) fitting: std::cell::Cell<bool>,
+    /// The layers' descriptions, the shape of `build` and the options of `compile`, as JSON.
+    #[cfg(feature = "ops")]
+    pub(crate) config: String,
+    #[cfg(feature = "ops")]
+    pub(crate) input: RefCell<Option<String>>,
+    #[cfg(feature = "ops")]
+    pub(crate) compiled: RefCell<Option<String>>,
 }
 
 /// What `compile` has chosen.
@@ -105,7 +112,7 @@ pub(crate) fn step(
 
 #[wasm_bindgen]
 impl Sequential {
-    /// A model of these layers, which size themselves at their first input.
+    /// A model of these layers, which size themselves at their first input, or now if the first one has an `inputShape`.
     #[wasm_bindgen(constructor)]
     pub fn new(
         #[wasm_bindgen(unchecked_param_type = "readonly LayerConfig[]")] layers: &JsValue,
@@ -116,16 +123,29 @@ impl Sequential {
                 show(layers)
             )));
         };
+        #[cfg(feature = "ops")]
+        let (list, input) = crate::saved::first_input(list)?;
         let mut model = wgrad::keras::Sequential::new();
         for config in list.iter() {
             model = add_layer(model, &config)?;
         }
-        Ok(Sequential(Rc::new(Model {
+        let model = Sequential(Rc::new(Model {
             layers: model,
             training: RefCell::new(None),
             #[cfg(feature = "ops")]
             fitting: Default::default(),
-        })))
+            #[cfg(feature = "ops")]
+            config: crate::saved::json(&list).unwrap_or_default(),
+            #[cfg(feature = "ops")]
+            input: Default::default(),
+            #[cfg(feature = "ops")]
+            compiled: Default::default(),
+        }));
+        #[cfg(feature = "ops")]
+        if let Some(shape) = input {
+            model.build(&shape)?;
+        }
+        Ok(model)
     }
 
     /// Chooses how the model is trained. The optimizer begins anew; the weights stay.
@@ -133,6 +153,8 @@ impl Sequential {
         &self,
         #[wasm_bindgen(unchecked_param_type = "CompileOptions")] options: &JsValue,
     ) -> Result<()> {
+        #[cfg(feature = "ops")]
+        let told = crate::saved::json(options);
         let options = Options::new("compile", options, &["optimizer", "loss", "metrics"])?;
         let config = options.required("optimizer", options.get("optimizer"))?;
         let accuracy = options.read("metrics", "a list that may hold 'accuracy'", |value| {
@@ -147,6 +169,8 @@ impl Sequential {
             config,
         };
         *self.0.training.borrow_mut() = Some(Rc::new(training));
+        #[cfg(feature = "ops")]
+        self.0.compiled.replace(told);
         Ok(())
     }
 
@@ -219,7 +243,9 @@ impl Sequential {
                 show(shape)
             ))
         })?;
-        Ok(self.0.layers.build(sizes)?)
+        self.0.layers.build(sizes)?;
+        self.0.input.replace(crate::saved::json(shape));
+        Ok(())
     }
 
     /// Runs one step and reads its loss and accuracy.

@@ -31,7 +31,7 @@ extern "C" {
     pub type Source;
 
     #[wasm_bindgen(method, catch, js_name = _variable)]
-    fn variable(this: &Source) -> std::result::Result<Variable, JsValue>;
+    pub(crate) fn variable(this: &Source) -> std::result::Result<Variable, JsValue>;
 }
 
 impl Source {
@@ -49,7 +49,7 @@ impl Source {
     }
 }
 
-fn list(sources: &JsValue) -> Result<Vec<TensorOrVariable>> {
+pub(crate) fn list(sources: &JsValue) -> Result<Vec<TensorOrVariable>> {
     let Some(sources) = sources.dyn_ref::<Array>() else {
         return Err(bad_type(format!(
             "GradientTape: the sources are {}; they must be a list of Tensors and Variables.",
@@ -59,7 +59,7 @@ fn list(sources: &JsValue) -> Result<Vec<TensorOrVariable>> {
     sources.iter().map(|source| source.unchecked_ref::<Source>().get()).collect()
 }
 
-fn pack(gradients: Vec<Option<wgrad::Tensor>>) -> Array {
+pub(crate) fn pack(gradients: Vec<Option<wgrad::Tensor>>) -> Array {
     let wrap = |gradient: Option<wgrad::Tensor>| JsValue::from(gradient.map(Tensor::new));
     gradients.into_iter().map(wrap).collect()
 }

@@ -45,6 +45,17 @@ export interface History { loss: number[]; accuracy?: number[]; valLoss?: number
 /** Data to train with: images, or tensors whose first axis counts the examples. */
 export type Examples = Images | Tensor;
 
+/** Hears of what `fit` does; `this` is the object. `fit` waits for what they return before the next epoch, and at the end. */
+export interface FitCallbacks {
+  onTrainBegin?(): void | Promise<void>;
+  onTrainEnd?(logs: Logs): void | Promise<void>;
+  onEpochBegin?(epoch: number): void | Promise<void>;
+  onEpochEnd?(epoch: number, logs: Logs): void | Promise<void>;
+  onBatchBegin?(batch: number): void | Promise<void>;
+  /** Some steps late: losses are read for many steps at once. */
+  onBatchEnd?(batch: number, logs: Logs): void | Promise<void>;
+}
+
 export interface FitOptions {
   /** How often to go through the data; 1 unless given. */
   epochs?: number;
@@ -58,6 +69,8 @@ export interface FitOptions {
   onBatchEnd?: (batch: number, logs: Logs) => void;
   /** Called after each epoch, counted from 0. */
   onEpochEnd?: (epoch: number, logs: Logs) => void | Promise<void>;
+  /** An object with functions for what `fit` tells, or a list of them. */
+  callbacks?: FitCallbacks | readonly FitCallbacks[];
   /** Stops training after the steps that are under way; `fit` then returns what it has. */
   signal?: AbortSignal;
   /** The most steps between two moments at which the page may draw; as many as take about 10 ms unless given. */

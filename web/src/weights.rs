@@ -5,30 +5,18 @@
 
 use std::rc::Rc;
 
-use js_sys::{Array, JSON, Object, Promise, Reflect};
+use js_sys::{Array, JSON, Object, Reflect};
 use wasm_bindgen::prelude::*;
 use wgrad::keras::optimizers::Optimizer;
 use wgrad::{Device, Error, NamedArray, Trackable};
 
 use crate::args::whole;
 use crate::device::object;
-use crate::error::{Result, promise};
-use crate::sequential::Sequential;
+use crate::error::Result;
+use crate::sequential::{Model, Sequential};
 
 #[wasm_bindgen]
 impl Sequential {
-    /// The weights as the contents of a safetensors file, with the variables' names. The same file is read natively
-    /// by `Sequential::load_weights`.
-    #[wasm_bindgen(unchecked_return_type = "Promise<Uint8Array>")]
-    pub fn save(&self) -> Promise {
-        let model = self.0.clone();
-        promise(async move {
-            let arrays = model.layers.named_arrays_async().await?;
-            let file = write(&arrays)?;
-            Ok(js_sys::Uint8Array::from(&file[..]).into())
-        })
-    }
-
     /// Takes the weights from the contents of a safetensors file; layers that have seen no input start from them. Throws a
     /// `CheckpointError` if they are another model's, a `DataError` if the file is damaged; the weights are then as
     /// they were. After a device was lost this brings the model to the new one.
@@ -48,6 +36,26 @@ impl Sequential {
     }
 }
 
+/// The page's part of what `saved` has.
+#[cfg(not(feature = "ops"))]
+#[wasm_bindgen]
+impl Sequential {
+    /// The weights as the contents of a safetensors file, with the variables' names. The same file is read natively
+    /// by `Sequential::load_weights`.
+    #[wasm_bindgen(unchecked_return_type = "Promise<Uint8Array>")]
+    pub fn save(&self) -> js_sys::Promise {
+        let model = self.0.clone();
+        crate::error::promise(async move { file(&model).await })
+    }
+}
+
+/// The weights as the contents of a file.
+pub(crate) async fn file(model: &Model) -> Result<JsValue> {
+    let arrays = model.layers.named_arrays_async().await?;
+    let file = write(&arrays)?;
+    Ok(js_sys::Uint8Array::from(&file[..]).into())
+}
+
 /// The contents of a file: the header's length, the header, the data.
 fn write(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
     let (header, mut end) = (Object::new(), 0usize);
@@ -62,25 +70,30 @@ fn write(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
         ]);
         Reflect::set(&header, &(&*array.name).into(), &entry)?;
     }
-    let mut header = String::from(JSON::stringify(&header)?);
+    let mut file = begun(&header)?;
+    arrays.iter().for_each(|array| file.extend_from_slice(&array.bytes));
+    Ok(file)
+}
+
+/// A file without its data.
+pub(crate) fn begun(header: &Object) -> Result<Vec<u8>> {
+    let mut header = String::from(JSON::stringify(header)?);
     // The data begin at a multiple of 8.
     while header.len() % 8 != 0 {
         header.push(' ');
     }
     let mut file = (header.len() as u64).to_le_bytes().to_vec();
     file.extend_from_slice(header.as_bytes());
-    arrays.iter().for_each(|array| file.extend_from_slice(&array.bytes));
     Ok(file)
 }
 
-/// The tensors of a file.
-fn read(file: &[u8]) -> Result<Vec<NamedArray<'_>>> {
-    let damaged = |what: String| {
-        Error::Data(
-            format!("load: {what}. It is damaged or no safetensors file; take another copy.")
-                .into(),
-        )
-    };
+fn damaged(what: String) -> Error {
+    let text = format!("load: {what}. It is damaged or no safetensors file; take another copy.");
+    Error::Data(text.into())
+}
+
+/// The header of a file, and its data.
+pub(crate) fn header(file: &[u8]) -> Result<(Object, &[u8])> {
     let Some((length, rest)) = file.split_first_chunk() else {
         let text = format!("the file has {} bytes and its header alone has 8", file.len());
         return Err(damaged(text).into());
@@ -94,11 +107,17 @@ fn read(file: &[u8]) -> Result<Vec<NamedArray<'_>>> {
         return Err(damaged(text).into());
     };
     let parsed = std::str::from_utf8(header).ok().and_then(|text| JSON::parse(text).ok());
-    let Some(header) = parsed.as_ref().and_then(|value| value.dyn_ref::<Object>()) else {
-        return Err(damaged("its header cannot be read".to_string()).into());
-    };
+    match parsed.and_then(|value| value.dyn_into::<Object>().ok()) {
+        Some(header) => Ok((header, data)),
+        None => Err(damaged("its header cannot be read".to_string()).into()),
+    }
+}
+
+/// The tensors of a file.
+fn read(file: &[u8]) -> Result<Vec<NamedArray<'_>>> {
+    let (header, data) = header(file)?;
     let mut arrays = Vec::new();
-    for pair in Object::entries(header).iter() {
+    for pair in Object::entries(&header).iter() {
         let pair = Array::from(&pair);
         let name = pair.get(0).as_string().unwrap_or_default();
         if name == "__metadata__" {

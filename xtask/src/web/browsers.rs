@@ -191,6 +191,10 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
     if !status.is_success() {
         return Ok(status);
     }
+    let status = native("models_from_the_browsers").run()?;
+    if !status.is_success() {
+        return Ok(status);
+    }
     native("checkpoints_from_the_browsers").run()
 }
 

@@ -1,0 +1,311 @@
+//! Whole models: the layers and `compile` as JSON, and files that also have the weights and the optimizer's state.
+//!
+//! A file is one of safetensors, as [`wgrad::train::Checkpoint`] writes it, with the JSON among its metadata. Natively
+//! `Checkpoint::restore_safetensors` reads it.
+
+use js_sys::{Array, Function, JSON, Object, Promise, Reflect, Uint8Array};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use wgrad::Error;
+
+use crate::args::show;
+use crate::device::object;
+use crate::error::{Result, bad_type, promise};
+use crate::sequential::{Model, Sequential};
+use crate::storage::{Folder, bytes};
+use crate::weights::{begun, header};
+
+/// Where the JSON is among a file's metadata.
+const KEY: &str = "wgrad";
+const ENDING: &str = ".safetensors";
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = r#"
+/** A model without its weights, as plain data: its layers, and what it was built and compiled with. */
+export interface SequentialJSON { layers: LayerConfig[]; inputShape?: (number | null)[]; compile?: CompileOptions; }
+
+export interface Sequential {
+    /**
+     * The weights as the contents of a safetensors file, with the variables' names. The same file is read natively by
+     * `Sequential::load_weights`.
+     */
+    save(): Promise<Uint8Array>;
+    /**
+     * Saves the model with its layers, weights, and the optimizer's state, in one file at a place: `indexeddb://digits` or
+     * `opfs://digits` in the page's own storage, or `downloads://digits`, which the browser downloads as
+     * `digits.safetensors`. Resolves with the place. `loadModel` makes the model anew from it.
+     */
+    save(place: string): Promise<string>;
+}
+"#;
+
+/// A value as JSON.
+pub(crate) fn json(value: &JsValue) -> Option<String> {
+    JSON::stringify(value).ok()?.as_string()
+}
+
+fn parsed(text: &str) -> Result<JsValue> {
+    Ok(JSON::parse(text)?)
+}
+
+/// The layers without the first one's `inputShape`, and that.
+pub(crate) fn first_input(layers: &Array) -> Result<(Array, Option<JsValue>)> {
+    let (plain, mut input) = (Array::new(), None);
+    for (at, config) in layers.iter().enumerate() {
+        let shape =
+            config.dyn_ref::<Object>().and_then(|o| Reflect::get(o, &"inputShape".into()).ok());
+        let Some(shape) = shape.filter(|shape| !shape.is_undefined()) else {
+            plain.push(&config);
+            continue;
+        };
+        if at > 0 {
+            return Err(bad_type(format!(
+                "Sequential: layer {at} has an inputShape; only the first layer takes one, as the others get what the one \
+                 before gives."
+            )));
+        }
+        if !shape.is_instance_of::<Array>() {
+            return Err(bad_type(format!(
+                "Sequential: the inputShape is {}; it must be a list of whole numbers, the batch axis left out, such as \
+                 [28, 28, 1].",
+                show(&shape)
+            )));
+        }
+        let copy = Object::assign(&Object::new(), config.unchecked_ref());
+        Reflect::delete_property(&copy, &"inputShape".into())?;
+        plain.push(&copy);
+        // The batch may be of any size.
+        let whole = Array::of1(&JsValue::NULL);
+        for size in shape.unchecked_ref::<Array>().iter() {
+            whole.push(&size);
+        }
+        input = Some(whole.into());
+    }
+    Ok((plain, input))
+}
+
+/// Where a model is kept.
+enum Place {
+    Kept(Folder, String),
+    Download(String),
+}
+
+impl Place {
+    /// `None` if the text is an address of the web.
+    fn of(text: &str) -> Result<Option<Self>> {
+        let Some((kind @ ("indexeddb" | "opfs" | "downloads" | "localstorage"), path)) =
+            text.split_once("://")
+        else {
+            return Ok(None);
+        };
+        let names: Vec<&str> = path.split('/').collect();
+        let known = |name: &&str| !name.is_empty() && *name != "." && *name != "..";
+        let file = |name: &str| format!("{}{ENDING}", name.strip_suffix(ENDING).unwrap_or(name));
+        let place = match (kind, names.as_slice()) {
+            _ if !names.iter().all(known) => None,
+            ("downloads", [name]) => Some(Place::Download(file(name))),
+            ("indexeddb", [name]) => {
+                Some(Place::Kept(Folder::IndexedDb(name.to_string()), file("model")))
+            }
+            ("indexeddb", [database, name]) => {
+                Some(Place::Kept(Folder::IndexedDb(database.to_string()), file(name)))
+            }
+            ("opfs", [folders @ .., name]) => {
+                let folders = folders.iter().map(ToString::to_string).collect();
+                Some(Place::Kept(Folder::Opfs(folders), file(name)))
+            }
+            _ => None,
+        };
+        place.map(Some).ok_or_else(|| {
+            bad_type(format!(
+                "'{text}' is no place for a model; there are indexeddb://NAME, opfs://NAME and downloads://NAME."
+            ))
+        })
+    }
+}
+
+impl Model {
+    /// What `toJSON` tells.
+    fn config(&self) -> Result<Object> {
+        let config = object([("layers", parsed(&self.config)?)]);
+        for (key, text) in [("inputShape", &self.input), ("compile", &self.compiled)] {
+            if let Some(text) = &*text.borrow() {
+                Reflect::set(&config, &key.into(), &parsed(text)?)?;
+            }
+        }
+        Ok(config)
+    }
+
+    async fn file(&self) -> Result<Vec<u8>> {
+        let config = json(&self.config()?.into()).unwrap_or_default();
+        let training = self.training.borrow().clone();
+        let optimizer = training.map(|training| training.optimizer.clone());
+        let mut checkpoint = wgrad::train::Checkpoint::new().with("model", &self.layers);
+        if let Some(optimizer) = &optimizer {
+            checkpoint = checkpoint.with("optimizer", optimizer);
+        }
+        let file = checkpoint.to_safetensors_async().await?;
+        let (header, data) = header(&file)?;
+        let metadata = object([(KEY, config.into())]);
+        Reflect::set(&header, &"__metadata__".into(), &metadata)?;
+        let mut whole = begun(&header)?;
+        whole.extend_from_slice(data);
+        Ok(whole)
+    }
+}
+
+/// The model that a description tells, compiled and built as it says.
+fn made(config: &JsValue) -> Result<Sequential> {
+    let get = |key: &str| Reflect::get(config, &key.into()).unwrap_or_default();
+    if !config.is_object() || !get("layers").is_instance_of::<Array>() {
+        return Err(bad_type(format!(
+            "Sequential.fromJSON: {} is no description of a model; give what toJSON returned.",
+            show(config)
+        )));
+    }
+    let model = Sequential::new(&get("layers"))?;
+    if !get("compile").is_undefined() {
+        model.compile(&get("compile"))?;
+    }
+    if !get("inputShape").is_undefined() {
+        model.build(&get("inputShape"))?;
+    }
+    Ok(model)
+}
+
+#[wasm_bindgen]
+impl Sequential {
+    /// The model without its weights, as plain data: `JSON.stringify(model)` is a text of it.
+    #[wasm_bindgen(js_name = toJSON, unchecked_return_type = "SequentialJSON")]
+    pub fn to_json(&self) -> Result<Object> {
+        self.0.config()
+    }
+
+    /// The model that `toJSON` has told of, or the text of it. Its weights start anew.
+    #[wasm_bindgen(js_name = fromJSON)]
+    pub fn from_json(
+        #[wasm_bindgen(unchecked_param_type = "SequentialJSON | string")] json: &JsValue,
+    ) -> Result<Sequential> {
+        match json.as_string() {
+            Some(text) => made(&parsed(&text)?),
+            None => made(json),
+        }
+    }
+
+    #[wasm_bindgen(js_name = save, skip_typescript)]
+    #[doc(hidden)]
+    pub fn save_whole(&self, place: Option<String>) -> Promise {
+        let model = self.0.clone();
+        promise(async move {
+            let Some(text) = place else { return crate::weights::file(&model).await };
+            let Some(place) = Place::of(&text)? else {
+                return Err(bad_type(format!(
+                    "save: '{text}' is no place; there are indexeddb://NAME, opfs://NAME and downloads://NAME. Without one \
+                     the weights are returned."
+                )));
+            };
+            let file = model.file().await?;
+            match place {
+                Place::Kept(folder, name) => folder.write(&[(name, file)]).await?,
+                Place::Download(name) => download(&name, &file)?,
+            }
+            Ok(text.into())
+        })
+    }
+}
+
+/// Has the browser download a file.
+fn download(name: &str, file: &[u8]) -> Result<()> {
+    let get = |of: &JsValue, key: &str| Reflect::get(of, &key.into());
+    let call = |of: &JsValue, method: &str, arguments: &Array| -> Result<JsValue> {
+        Ok(get(of, method)?.dyn_into::<Function>()?.apply(of, arguments)?)
+    };
+    let global = js_sys::global();
+    let document = get(&global, "document")?;
+    if !document.is_object() {
+        return Err(bad_type(
+            "save: only a page can download, and this is a worker. Use indexeddb:// or opfs://, or send the page the file."
+                .to_string(),
+        ));
+    }
+    let pieces = Array::of1(&Uint8Array::from(file));
+    let kind = object([("type", "application/octet-stream".into())]);
+    let blob = get(&global, "Blob")?;
+    let blob = Reflect::construct(blob.unchecked_ref::<Function>(), &Array::of2(&pieces, &kind))?;
+    let urls = get(&global, "URL")?;
+    let url = call(&urls, "createObjectURL", &Array::of1(&blob))?;
+    let anchor = call(&document, "createElement", &Array::of1(&"a".into()))?;
+    Reflect::set(&anchor, &"href".into(), &url)?;
+    Reflect::set(&anchor, &"download".into(), &name.into())?;
+    call(&anchor, "click", &Array::new())?;
+    // The browser reads it after the click.
+    let revoke = get(&urls, "revokeObjectURL")?.dyn_into::<Function>()?.bind1(&urls, &url);
+    call(&global, "setTimeout", &Array::of2(&revoke, &60_000.into()))?;
+    Ok(())
+}
+
+/// The contents of a file of the web.
+async fn fetched(address: &str) -> Result<Vec<u8>> {
+    let fetch: Function = Reflect::get(&js_sys::global(), &"fetch".into())?.dyn_into()?;
+    let asked: Promise = fetch.call1(&JsValue::UNDEFINED, &address.into())?.dyn_into()?;
+    let response = JsFuture::from(asked).await?;
+    let get = |key: &str| Reflect::get(&response, &key.into()).unwrap_or_default();
+    if !get("ok").is_truthy() {
+        let status = get("status").as_f64().unwrap_or_default();
+        let text = format!("loadModel: {address} was answered with the status {status}.");
+        return Err(Error::Data(text.into()).into());
+    }
+    bytes(response).await
+}
+
+/// The model that `save` has put at a place, with its layers, weights and optimizer; `from` may also be an address of such a
+/// file, or the file: a `Blob`, as an `<input type="file">` has it, or its bytes. The generator of random numbers stays as it is.
+/// Rejects with a `DataError` if there is none, or the file is damaged or has weights alone.
+#[wasm_bindgen(js_name = loadModel, unchecked_return_type = "Promise<Sequential>")]
+pub fn load_model(
+    #[wasm_bindgen(unchecked_param_type = "string | Blob | Uint8Array")] from: JsValue,
+) -> Promise {
+    promise(async move {
+        let file = match from.as_string() {
+            None => bytes(from).await?,
+            Some(text) => match Place::of(&text)? {
+                None => fetched(&text).await?,
+                Some(Place::Kept(folder, name)) => folder.read(&name).await?.ok_or_else(|| {
+                    let words = format!("loadModel: there is no model at {text}. model.save('{text}') puts one there.");
+                    Error::Data(words.into())
+                })?,
+                Some(Place::Download(name)) => {
+                    return Err(bad_type(format!(
+                        "loadModel: a page cannot read downloads. Let the visitor choose {name} in an <input type=\"file\">, and \
+                         give its File."
+                    )));
+                }
+            },
+        };
+        let metadata = Reflect::get(&header(&file)?.0, &"__metadata__".into())?;
+        let config = match metadata.is_object() {
+            true => Reflect::get(&metadata, &KEY.into())?.as_string(),
+            false => None,
+        };
+        let Some(config) = config else {
+            let text = "loadModel: the file has weights alone. Make a model of the same layers, and call its load with the \
+                        file's bytes.";
+            return Err(Error::Data(text.into()).into());
+        };
+        // Making the model draws random numbers, and the file has the state of the generator, which is the page's and no model's.
+        let generator = wgrad::train::Checkpoint::new();
+        let kept = generator.to_safetensors_async().await?;
+        let model = made(&parsed(&config)?)?;
+        let training = model.0.training.borrow().clone();
+        let optimizer = training.map(|training| training.optimizer.clone());
+        let mut checkpoint = wgrad::train::Checkpoint::new().with("model", &model.0.layers);
+        if let Some(optimizer) = &optimizer {
+            checkpoint = checkpoint.with("optimizer", optimizer);
+        }
+        let restored = checkpoint.restore_safetensors(&file);
+        generator.restore_safetensors(&kept)?;
+        restored?;
+        drop(checkpoint);
+        Ok(model.into())
+    })
+}
