@@ -40,7 +40,7 @@ macro_rules! layers {
 
         static LAYERS: &[Kind<Box<dyn Layer>>] = &[$(
             $(#[cfg(feature = $whole)])?
-            Kind { name: $type, options: &["type", $($option,)* "name"], make: $make },
+            Kind { name: $type, options: &["type", $($option,)* "name", #[cfg(feature = "ops")] "inputShape"], make: $make },
         )*];
 
         #[wasm_bindgen(typescript_custom_section)]

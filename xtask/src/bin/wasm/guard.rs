@@ -174,7 +174,10 @@ impl<'a> Header<'a> {
         let (way, name) = before.rsplit_once(' ').unwrap_or(("", before));
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
         let known = ["", "static", "get", "set"].contains(&way);
-        let arguments: Vec<&str> = arguments.split(", ").filter(|name| !name.is_empty()).collect();
+        // All that is left goes into a list.
+        let name_of = |name: &'a str| name.strip_prefix("...").unwrap_or(name);
+        let arguments: Vec<&str> =
+            arguments.split(", ").map(name_of).filter(|name| !name.is_empty()).collect();
         let all = std::iter::once(&name).chain(&arguments).all(|name| name.chars().all(word));
         (known && all && !name.is_empty()).then_some(Header { way, name, arguments })
     }
@@ -321,6 +324,13 @@ export class Tensor {
 if (Symbol.dispose) Tensor.prototype[Symbol.dispose] = Tensor.prototype.free;
 
 /**
+ * @param {number} first
+ * @param {...Tensor[]} others
+ */
+export function all(first, ...others) {
+    wasm.all(first, others);
+}
+/**
  * @param {(text: string) => void} f
  */
 export function tell(f) {
@@ -344,6 +354,7 @@ function inner(x) {
             "        guard.alive(this, Tensor, 'Tensor.shape');",
             "        throw new TypeError('Tensor: new Tensor() makes none. One is made by Tensor.zeros(...).');",
             "    guard.ready('tell');",
+            "        guard.number('all', 'first', first, false);",
             "        guard.callback('tell', 'f', f, false);",
             "const p = ['Tensor.both'], c = [[Tensor, 'Tensor']];",
         ] {
