@@ -1,18 +1,15 @@
 // What the page explains: runs to try, and what its words mean.
 
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
-import { browserName } from './driver.mjs';
-import { visitor } from './visit.mjs';
+import { it } from 'node:test';
+import { visits } from './visitor.mjs';
 
-describe(`the page explains itself in ${browserName}`, () => {
-  const { page, whole, reaches } = visitor();
-
-  const pressed = () => page().eval(() => [...document.querySelectorAll('#preset-list [aria-pressed="true"]')].map(({ dataset }) => dataset.preset));
-  const settings = () => page().eval(() => Object.fromEntries(new URLSearchParams(location.search)));
+visits('the page explains itself', (at) => {
+  const pressed = () => at.page.eval(() => [...document.querySelectorAll('#preset-list [aria-pressed="true"]')].map(({ dataset }) => dataset.preset));
+  const settings = () => at.page.eval(() => Object.fromEntries(new URLSearchParams(location.search)));
 
   it('trains with the settings of each preset, and says what to watch', async () => {
-    await whole({ batch: 20 });
+    await at.ready({ batch: 20 });
     assert.deepEqual(await pressed(), []);
     const wanted = {
       'large-rate': { model: 'mlp', lr: '0.3', batch: '50' },
@@ -22,34 +19,34 @@ describe(`the page explains itself in ${browserName}`, () => {
     };
     const texts = new Set();
     for (const [preset, set] of Object.entries(wanted)) {
-      await page().click(`[data-preset="${preset}"]`);
+      await at.page.click(`[data-preset="${preset}"]`);
       assert.deepEqual(await pressed(), [preset]);
       const now = await settings();
       for (const [name, value] of Object.entries(set)) assert.equal(now[name], value, `${preset}: ${name}`);
-      texts.add(await page().text('#preset-note'));
+      texts.add(await at.page.text('#preset-note'));
       // 784 x 10 weights and 10 biases.
-      if (preset === 'no-hidden') await page().until(() => document.querySelector('#params').textContent === '7,850', { what: 'a model of one layer' });
-      await page().state('training');
-      await reaches(2);
+      if (preset === 'no-hidden') await at.page.until(() => document.querySelector('#params').textContent === '7,850', { what: 'a model of one layer' });
+      await at.page.state('training');
+      await at.reaches(2);
     }
     assert.equal(texts.size, 4);
     // What a visitor changes by hand is no preset any more.
-    await page().set('#lr', 0.002);
-    await page().until(() => document.querySelectorAll('#preset-list [aria-pressed="true"]').length === 0, { what: 'no preset' });
-    await page().screenshot('presets');
+    await at.page.set('#lr', 0.002);
+    await at.page.until(() => document.querySelectorAll('#preset-list [aria-pressed="true"]').length === 0, { what: 'no preset' });
+    await at.page.screenshot('presets');
   });
 
   it('shows a learning rate that is too large for what it is', async () => {
-    await whole();
-    await page().click('[data-preset="large-rate"]');
-    await reaches(150);
-    const losses = JSON.parse((await page().facts()).losses);
+    await at.ready();
+    await at.page.click('[data-preset="large-rate"]');
+    await at.reaches(150);
+    const losses = JSON.parse((await at.page.facts()).losses);
     assert.ok(Math.max(...losses) > 2 * losses[0], `from ${losses[0]} to ${Math.max(...losses)} at most`);
   });
 
   it('draws the run before in grey, to compare with', async () => {
-    await whole({ stop: 40 });
-    const [key, grey] = [() => page().eval(() => !document.querySelector('#curves-before').hidden), () => page().eval(() => {
+    await at.ready({ stop: 40 });
+    const [key, grey] = [() => at.page.eval(() => !document.querySelector('#curves-before').hidden), () => at.page.eval(() => {
       const canvas = document.querySelector('#loss-chart canvas');
       const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
       const [r, g, b] = [0xa9, 0xaa, 0xa8];
@@ -57,76 +54,76 @@ describe(`the page explains itself in ${browserName}`, () => {
       for (let i = 0; i < data.length; i += 4) count += data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255;
       return count;
     })];
-    await page().click('#toggle');
-    await page().state('finished');
+    await at.page.click('#toggle');
+    await at.page.state('finished');
     assert.equal(await key(), false);
     assert.equal(await grey(), 0);
-    await page().click('#reset');
-    await page().state('ready');
+    await at.page.click('#reset');
+    await at.page.state('ready');
     // Far from the run before, so that nothing covers its line.
-    await page().set('#lr', 0.00001);
-    await page().until(() => !document.querySelector('#curves-before').hidden, { what: 'the run before' });
+    await at.page.set('#lr', 0.00001);
+    await at.page.until(() => !document.querySelector('#curves-before').hidden, { what: 'the run before' });
     assert.ok(await grey() > 50, `${await grey()} grey pixels`);
     // A lost device's successor goes on with the same run.
-    await page().click('#toggle');
-    await page().state('finished');
+    await at.page.click('#toggle');
+    await at.page.state('finished');
     await new Promise((done) => setTimeout(done, 600));
     const before = await grey();
     assert.ok(before > 50, `${before} grey pixels`);
-    await page().eval(() => document.querySelector('#hood').setAttribute('open', ''));
-    await page().click('#lose-device');
-    await page().until(() => document.querySelector('.notice[data-kind="lost"]') !== null, { what: 'a notice on the loss' });
+    await at.page.eval(() => document.querySelector('#hood').setAttribute('open', ''));
+    await at.page.click('#lose-device');
+    await at.page.until(() => document.querySelector('.notice[data-kind="lost"]') !== null, { what: 'a notice on the loss' });
     await new Promise((done) => setTimeout(done, 600));
     assert.equal(await grey(), before);
   });
 
   it('keeps the layers of the visitor when another preset comes in between', async () => {
-    await whole({ model: 'custom', layers: 'flatten-dense_12_tanh-dense_10_linear' });
-    for (const preset of ['tiny-batch', 'own']) await page().click(`[data-preset="${preset}"]`);
+    await at.ready({ model: 'custom', layers: 'flatten-dense_12_tanh-dense_10_linear' });
+    for (const preset of ['tiny-batch', 'own']) await at.page.click(`[data-preset="${preset}"]`);
     assert.equal((await settings()).layers, 'flatten-dense_12_tanh-dense_10_linear');
-    assert.deepEqual(await page().eval(() => [...document.querySelectorAll('#layers li')].map(({ dataset }) => dataset.type)), ['flatten', 'dense', 'dense']);
+    assert.deepEqual(await at.page.eval(() => [...document.querySelectorAll('#layers li')].map(({ dataset }) => dataset.type)), ['flatten', 'dense', 'dense']);
     // After the preset without a hidden layer, "Your own" begins with layers worth changing.
-    for (const preset of ['no-hidden', 'own']) await page().click(`[data-preset="${preset}"]`);
+    for (const preset of ['no-hidden', 'own']) await at.page.click(`[data-preset="${preset}"]`);
     assert.match((await settings()).layers, /^conv2d_/);
   });
 
   it('tells what a word means, by pointer, by tap and in a list', async () => {
-    await whole();
-    const tip = () => page().eval(() => {
+    await at.ready();
+    const tip = () => at.page.eval(() => {
       const element = document.querySelector('#tip');
       const { left, right, top, bottom } = element.getBoundingClientRect();
       return element.matches(':popover-open') && left >= 0 && right <= innerWidth && top >= 0 && bottom <= innerHeight && element.textContent;
     });
-    const shown = (what) => page().until(() => document.querySelector('#tip').matches(':popover-open'), { what, timeout: 5000 });
-    await page().raw.hover('dt[data-tip="epoch"]');
+    const shown = (what) => at.page.until(() => document.querySelector('#tip').matches(':popover-open'), { what, timeout: 5000 });
+    await at.page.raw.hover('dt[data-tip="epoch"]');
     await shown('a tip under the pointer');
     assert.match(await tip(), /One pass through all training images/);
-    await page().raw.keyboard.press('Escape');
+    await at.page.raw.keyboard.press('Escape');
     assert.equal(await tip(), false);
-    await page().click('[data-tip="parameters"]');
+    await at.page.click('[data-tip="parameters"]');
     await shown('a tip at a tap');
     assert.match(await tip(), /numbers that are learnt/);
-    await page().raw.mouse.move(2, 2);
-    await page().until(() => !document.querySelector('#tip').matches(':popover-open'), { what: 'no tip' });
+    await at.page.raw.mouse.move(2, 2);
+    await at.page.until(() => !document.querySelector('#tip').matches(':popover-open'), { what: 'no tip' });
 
-    const lacking = await page().eval(() => [...document.querySelectorAll('[data-tip]')]
+    const lacking = await at.page.eval(() => [...document.querySelectorAll('[data-tip]')]
       .filter(({ dataset }) => !document.querySelector(`#words #word-${dataset.tip}`)?.textContent).map(({ dataset }) => dataset.tip));
     assert.deepEqual(lacking, [], 'words without an explanation');
-    const described = await page().eval(() => document.querySelector('#lr').getAttribute('aria-describedby').split(' ')
+    const described = await at.page.eval(() => document.querySelector('#lr').getAttribute('aria-describedby').split(' ')
       .map((id) => document.getElementById(id)?.textContent).join(' '));
     assert.match(described, /How long a step is/);
   });
 
   it('has the pad, the bars and the network in the first screen of a desk and of a phone', async () => {
     for (const [width, height, seen] of [[1280, 800, ['#pad', '#bars', '#network']], [390, 844, ['#pad', '#bars']]]) {
-      await whole({}, { width, height });
-      const bottoms = await page().eval((ids) => ids.map((id) => {
+      await at.ready({}, { width, height });
+      const bottoms = await at.page.eval((ids) => ids.map((id) => {
         const { top, bottom } = document.querySelector(id).getBoundingClientRect();
         return id === '#network' ? top : bottom;
       }), seen);
       for (const [i, bottom] of bottoms.entries()) assert.ok(bottom <= height, `${seen[i]} ends at ${bottom} of ${height}`);
       if (width < 1000) break;
-      await page().close();
+      await at.page.close();
     }
   });
 });
