@@ -61,6 +61,7 @@ const [page, engine] = await Promise.all([
   build({ ...common, entryPoints: { main: here('page/main.css'), later: here('page/later.css'), article: here('page/article.css') }, outdir: dist }),
 ]);
 await cp(join(pagePkg, 'wgrad_bg.wasm.packed'), join(dist, 'wgrad_bg.wasm.packed'));
+await cp(here('recording/recording.bin.packed'), join(dist, 'recording.bin.packed'));
 await html();
 await cp(here('preview.png'), join(dist, 'preview.png'));
 if (await exists(here('examples'))) await cp(here('examples'), join(dist, 'examples'), { recursive: true });

@@ -11,13 +11,15 @@ import * as format from './format';
 import { lossOf, note, recent } from './history';
 import type { Later } from './later';
 import { Link, Refused, missing, reach } from './link';
-import { NO_ADAPTER, clearNotice, noWebGpu, notice } from './notices';
+import { clearNotice, notice } from './notices';
 
 const root = document.documentElement;
 /** More bytes of weights than any model here can be trained with. */
 const WEIGHTS = 500e6;
 /** The exact losses of the first steps are there to be compared with those of a native run. */
 const COMPARED = 100;
+/** Milliseconds after which a visitor is told why it is slow; the first step comes before, where it can. */
+const EXPLAINED = 1500;
 
 const query = new URLSearchParams(location.search);
 /** It starts by itself, unless the visitor wants less motion or the address says `start=0`. */
@@ -88,6 +90,25 @@ async function open(resume: boolean): Promise<void> {
 
 const AGAIN = { text: 'Load the page again', run: () => location.reload() };
 
+async function explainSoftware(name: string): Promise<void> {
+  const { advise, here, onSoftware } = await import('./advice');
+  advise('This is slow here.', onSoftware(here(), name));
+}
+
+/** Without a GPU a recorded training plays. */
+async function playRecording(fault: Fault): Promise<void> {
+  try {
+    const { without } = await import('./without');
+    link = await without(fault, link, listeners);
+    root.dataset.engine = 'recording';
+    Object.assign(STATUS, RECORDED);
+    await link.ask('reset', {});
+    if (startsItself) await link.ask('start', {});
+  } catch (error) {
+    notice(fault.kind, `${fault.text} There is a recording, but it could not be loaded (${error instanceof Error ? error.message : String(error)}).`);
+  }
+}
+
 function openAgain(): void {
   if (root.dataset.engine === 'main') return location.reload();
   link?.end();
@@ -150,6 +171,7 @@ function hear(event: Event): void {
     case 'figures': return showFigures(event);
     case 'adapter':
       root.dataset.adapter = event.adapter.software ? 'software' : 'gpu';
+      if (event.adapter.software) setTimeout(() => void explainSoftware(event.adapter.name), EXPLAINED);
       return;
     case 'compiling':
       if (state === 'training' && step === 0) compiling(event, root.dataset.adapter === 'software', (text) => say('status', text));
@@ -193,6 +215,20 @@ const STATUS: Record<State, () => string> = {
   error: () => 'Stopped. The message below says why.',
 };
 
+const RECORDED: Partial<typeof STATUS> = {
+  ready: () => 'A recording of a training. Press Play, and watch it learn.',
+  training: () => 'A recording plays. Draw a digit meanwhile.',
+  paused: () => `The recording is paused at step ${format.count(step)}.`,
+  finished: () => `The recording is over, after ${format.count(step)} steps. Draw a digit.`,
+};
+
+/** What the first button does now. */
+function order(): string {
+  if (state === 'training') return 'Pause';
+  if (root.dataset.engine === 'recording') return state === 'finished' ? 'Play again' : 'Play';
+  return state === 'finished' ? 'Train on' : step > 0 ? 'Go on' : 'Start';
+}
+
 function setState(next: State): void {
   const before = state;
   state = next;
@@ -204,7 +240,7 @@ function setState(next: State): void {
   // A step by hand is no news.
   if (next !== before && !(before === 'paused' && next === 'paused')) say('announce', status);
   if (next === 'training') clearNotice('memory', 'panic');
-  say('toggle', next === 'training' ? 'Pause' : next === 'finished' ? 'Train on' : step > 0 ? 'Go on' : 'Start');
+  say('toggle', order());
   const disable = (id: string, disabled: boolean) => { byId<HTMLButtonElement>(id).disabled = disabled; };
   disable('toggle', !able() || (refused && next !== 'training'));
   disable('step-once', !able() || refused);
@@ -302,8 +338,8 @@ function showFigures(event: Event & { kind: 'figures' }): void {
 function showFault(fault: Fault): void {
   if (!fault.goesOn) setState('error');
   switch (fault.kind) {
-    case 'no-webgpu': return notice('no-webgpu', noWebGpu());
-    case 'no-adapter': return notice('no-adapter', NO_ADAPTER);
+    case 'no-webgpu':
+    case 'no-adapter': return void playRecording(fault);
     case 'memory': {
       const settings = currentSettings();
       const batch = Math.max(1, Math.floor(settings.batch / 2));
@@ -352,7 +388,7 @@ function settle(fault: Fault | undefined): void {
 function setUpControls(): void {
   byId('toggle').addEventListener('click', () => {
     clearNotice('info');
-    if (state === 'finished') {
+    if (state === 'finished' && root.dataset.engine !== 'recording') {
       // As many again as it was asked to do at first.
       const { stop } = currentSettings();
       change({ stop: Math.min(NUMBERS.stop.max, step + Math.max(stop - begunAt, 1)) });

@@ -49,14 +49,3 @@ export function notice(kind: Kind, text: string, ...actions: Action[]): void {
 export function clearNotice(...kinds: Kind[]): void {
   for (const kind of kinds) document.querySelector(`.notice[data-kind="${kind}"]`)?.remove();
 }
-
-/** Which browsers have WebGPU changes; how to look for it does not. */
-export function noWebGpu(): string {
-  if (!isSecureContext) return 'Browsers offer WebGPU only to secure pages. Open this one by https, or from localhost.';
-  return 'This browser does not offer WebGPU, so nothing can be trained here. Chrome and Edge have it from version 113 on, Safari from 26, '
-    + 'Firefox from 141 on Windows and 145 on macOS. On Linux it may have to be switched on: chrome://flags/#enable-unsafe-webgpu in Chrome, '
-    + 'dom.webgpu.enabled under about:config in Firefox.';
-}
-
-export const NO_ADAPTER = 'The browser has WebGPU, but offers no adapter. Switch on “graphics acceleration” in its settings, bring the '
-  + 'graphics driver up to date, and look at chrome://gpu or about:support for the reason. On Linux, chrome://flags/#enable-vulkan may help.';

@@ -453,31 +453,4 @@ describe(`the page in ${browserName}`, () => {
     }
     page = undefined;
   });
-
-  it('explains a browser without WebGPU', async () => {
-    const without = await launch({ webgpu: false });
-    try {
-      await visit({ data: 'drawn' }, { in: without, init: () => { delete Navigator.prototype.gpu; } });
-      assert.equal(await page.state('error', 'ready'), 'error');
-      assert.ok(await page.eval(() => document.querySelector('.notice[data-kind="no-webgpu"]') !== null), await words());
-      assert.match(await words(), /WebGPU/);
-      await page.screenshot('no-webgpu');
-      assert.deepEqual(page.problems, []);
-      await page.close();
-    } finally {
-      page = undefined;
-      await without.close();
-    }
-  });
-
-  it('explains a browser without an adapter', async () => {
-    const init = () => {
-      GPU.prototype.requestAdapter = async () => null;
-    };
-    await visit({ data: 'drawn', worker: 0 }, { init });
-    assert.equal(await page.state('error', 'ready'), 'error');
-    assert.ok(await page.eval(() => document.querySelector('.notice[data-kind="no-adapter"]') !== null), await words());
-    await page.screenshot('no-adapter');
-    page.problems.length = 0;
-  });
 });
