@@ -1,10 +1,11 @@
 // Serves web/dist on localhost, as any host of static files would: `node serve.mjs [--port N]`, or `serve()` in tests.
 
 import http from 'node:http';
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import sirv from 'sirv';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -52,7 +53,7 @@ export function serve(mounts, { port = 0, base = '/', headers = {}, instead = ()
     }
   };
   // `dev`: files are looked up at each request, so a new build needs no new server.
-  const files = (folder) => sirv(folder, { dev: true, etag: true, setHeaders });
+  const files = (folder) => packing(folder, sirv(folder, { dev: true, etag: true, setHeaders }));
   const handlers = mounts.map(([at, what]) => [at, typeof what === 'function' ? what : files(what)]);
   const server = http.createServer((request, response) => {
     const missing = () => {
@@ -78,6 +79,37 @@ export function serve(mounts, { port = 0, base = '/', headers = {}, instead = ()
       resolve({ url: `http://localhost:${server.address().port}${base}`, close });
     });
   });
+}
+
+const TEXTS = { '.html': 'text/html;charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json', '.txt': 'text/plain',
+  '.svg': 'image/svg+xml', '.map': 'application/json', '.wasm': 'application/wasm' };
+const PACKERS = {
+  br: (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }),
+  gzip: (bytes) => gzipSync(bytes),
+};
+
+/** Packs texts and wasm for who can unpack them. What is packed already, and parts of files, are left to `plain`. */
+function packing(folder, plain) {
+  const known = new Map();
+  return (request, response, missing) => {
+    const name = decodeURI(request.url.split('?', 1)[0]).replace(/\/$/, '/index.html');
+    const type = TEXTS[path.extname(name)];
+    const accepted = (request.headers['accept-encoding'] ?? '').split(',').map((word) => word.trim())
+      .filter((word) => !/;\s*q=0(\.0*)?$/.test(word)).map((word) => word.split(';')[0]);
+    const encoding = Object.keys(PACKERS).find((each) => accepted.includes(each));
+    const file = path.join(folder, name);
+    const stats = statSync(file, { throwIfNoEntry: false });
+    if (type) response.setHeader('Vary', 'Accept-Encoding');
+    if (!type || !encoding || !stats?.isFile() || request.headers.range || !['GET', 'HEAD'].includes(request.method)) return plain(request, response, missing);
+    const tag = `W/"${stats.size}-${Math.floor(stats.mtimeMs)}-${encoding}"`;
+    response.setHeader('ETag', tag);
+    if (request.headers['if-none-match'] === tag) return response.writeHead(304).end();
+    const key = `${encoding} ${file}`;
+    if (known.get(key)?.tag !== tag) known.set(key, { tag, packed: PACKERS[encoding](readFileSync(file)) });
+    const { packed } = known.get(key);
+    response.writeHead(200, { 'Content-Type': type, 'Content-Encoding': encoding, 'Content-Length': packed.length });
+    return response.end(request.method === 'HEAD' ? undefined : packed);
+  };
 }
 
 /** The mounts of the page: its files, and MNIST where there is a folder of it. */

@@ -93,8 +93,8 @@ export type Event =
   | { kind: 'model'; summary: string; params: number; step: number; restored: boolean; wasTraining: boolean }
   /** All of the run so far. `ends` are the steps at which passes through the data were over. */
   | { kind: 'curves'; losses: Float32Array; accuracies: Float32Array; tests: [step: number, accuracy: number][]; epochs: number; ends: number[] }
-  /** `epochs` counts the passes through the data so far, with the begun one's share. */
-  | { kind: 'points'; from: number; losses: Float32Array; accuracies: Float32Array; epochs: number }
+  /** `epochs` counts the passes through the data so far, with the begun one's share; `ends` are the steps here that ended one. */
+  | { kind: 'points'; from: number; losses: Float32Array; accuracies: Float32Array; epochs: number; ends: number[] }
   | { kind: 'figures'; step: number; imagesPerSecond: number; stepMs: number; liveBytes: number; peakBytes: number;
       kernels: number; submits: number }
   /** Until the first step is over: kernels that the browser was asked to compile, how many it has, and the one under way. */

@@ -141,7 +141,9 @@ export class Trainer {
   }
 
   record(losses: Float32Array, accuracies: Float32Array): void {
-    this.#send({ kind: 'points', from: this.run.step, losses, accuracies, epochs: this.run.epochs });
+    const from = this.run.step;
+    const ends = this.run.ends.filter((step) => step > from && step <= from + losses.length);
+    this.#send({ kind: 'points', from, losses, accuracies, epochs: this.run.epochs, ends });
     this.run.losses.push(losses);
     this.run.accuracies.push(accuracies);
   }

@@ -4,7 +4,7 @@ import uPlot from 'uplot';
 import { byId, fill, make } from './dom';
 import { download } from './files';
 import * as format from './format';
-import { soFar } from './history';
+import { recent, soFar } from './history';
 import { colour, onScheme } from './theme';
 
 /** More points than this are no use on a screen: longer runs are drawn as means of several steps. */
@@ -44,8 +44,8 @@ function stretches(values: Float32Array): { x: number[]; means: Column; smooth: 
 }
 
 const font = () => `11px ${getComputedStyle(document.body).fontFamily}`;
-const axis = (values: (n: number) => string, size: number): uPlot.Axis => ({
-  stroke: () => colour('muted'), font: font(), size, gap: 4,
+const axis = (label: string, values: (n: number) => string, size: number): uPlot.Axis => ({
+  stroke: () => colour('muted'), font: font(), labelFont: font(), label, labelSize: 15, labelGap: 0, size, gap: 4,
   grid: { stroke: () => colour('line'), width: 1 }, ticks: { show: false },
   values: (_, splits) => splits.map((n) => (n === null ? '' : values(n))),
 });
@@ -66,14 +66,43 @@ function onOrdinaryCanvas<T>(work: () => T): T {
   }
 }
 
-function chart(id: string, y: uPlot.Scale, values: (n: number) => string, series: uPlot.Series[]): uPlot {
+/** Pixels between the marks of two epochs. */
+const APART = 36;
+
+/** Marks where epochs end, as many as there is room for. */
+function marks(plot: uPlot): void {
+  const { ctx, bbox: { left, top, height } } = plot;
+  const ratio = uPlot.pxRatio;
+  ctx.save();
+  ctx.font = `${10 * ratio}px ${getComputedStyle(document.body).fontFamily}`;
+  ctx.fillStyle = ctx.strokeStyle = colour('muted');
+  ctx.lineWidth = ratio;
+  ctx.setLineDash([2 * ratio, 4 * ratio]);
+  ctx.textAlign = 'right';
+  let last = left;
+  for (const [i, step] of soFar().ends.entries()) {
+    const x = Math.round(plot.valToPos(step, 'x', true));
+    const word = last === left ? `epoch ${i + 1}` : String(i + 1);
+    if (x - last < (last === left ? 20 + APART : APART) * ratio) continue;
+    last = x;
+    ctx.beginPath();
+    ctx.moveTo(x, top);
+    ctx.lineTo(x, top + height);
+    ctx.stroke();
+    ctx.fillText(word, x - 3 * ratio, top + 9 * ratio);
+  }
+  ctx.restore();
+}
+
+function chart(id: string, name: string, y: uPlot.Scale, values: (n: number) => string, series: uPlot.Series[]): uPlot {
   const parent = byId(id);
   const options: uPlot.Options = {
     width: Math.max(120, parent.clientWidth), height: Math.max(120, parent.clientHeight),
     scales: { x: { time: false, range: (_, __, max) => [0, Math.max(20, max || 0)] }, y },
-    axes: [axis((n) => (Number.isInteger(n) ? format.count(n) : ''), 26), axis(values, 46)],
+    axes: [axis('Step', (n) => (Number.isInteger(n) ? format.count(n) : ''), 24), axis(name, values, 44)],
     legend: { show: false }, cursor: { drag: { x: false, y: false }, y: false, points: { size: 6 } },
-    padding: [8, 8, 0, 0], series: [{}, ...series],
+    // The last label of the steps is as wide to the right of its mark.
+    padding: [8, 24, 0, 0], hooks: { draw: [marks] }, series: [{}, ...series],
   };
   const plot = onOrdinaryCanvas(() => new uPlot(options, [[], ...series.map(() => [])] as uPlot.AlignedData, parent));
   new ResizeObserver(() => {
@@ -116,6 +145,10 @@ function draw(): void {
   const test = [tests.map(([step]) => step), tests.map(([, share]) => share)] as uPlot.AlignedData;
   accuracyChart.setData(uPlot.join([ghost(before?.accuracies), lines(accuracies), test]));
   byId('curves-before').hidden = !before;
+  const mean = recent();
+  const at = mean ? `: ${format.loss(mean.loss)} after ${format.count(losses.length)} steps` : '';
+  byId('loss-chart').setAttribute('aria-label', `Loss by step${at}`);
+  byId('accuracy-chart').setAttribute('aria-label', `Accuracy by step${mean ? `: ${format.percent(mean.accuracy)} after ${format.count(losses.length)} steps` : ''}`);
   if (byId<HTMLDetailsElement>('curve-numbers').open) table();
 }
 
@@ -143,8 +176,8 @@ function csv(): string {
 }
 
 export function setUpCurves(): void {
-  lossChart = chart('loss-chart', { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 2.5] }, (n) => `${n}`, [grey(), thin(), thick()]);
-  accuracyChart = chart('accuracy-chart', { range: [0, 1] }, (n) => `${Math.round(100 * n)} %`, [grey(), thin(), thick(), dots()]);
+  lossChart = chart('loss-chart', 'Loss', { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 2.5] }, (n) => `${n}`, [grey(), thin(), thick()]);
+  accuracyChart = chart('accuracy-chart', 'Accuracy', { range: [0, 1] }, (n) => `${Math.round(100 * n)} %`, [grey(), thin(), thick(), dots()]);
   onScheme(() => {
     lossChart.redraw();
     accuracyChart.redraw();

@@ -6,6 +6,8 @@ let losses = new Float32Array(1024);
 let accuracies = new Float32Array(1024);
 let length = 0;
 let tests: [step: number, accuracy: number][] = [];
+/** The step at which each epoch was over. */
+let ends: number[] = [];
 
 /** The run before this one, to compare with; undefined if there was none worth it. */
 let before: { losses: Float32Array; accuracies: Float32Array } | undefined;
@@ -36,9 +38,11 @@ export function note(event: Event): boolean {
       length = 0;
       push(0, event.losses, event.accuracies);
       tests = [...event.tests];
+      ends = [...event.ends];
       return true;
     case 'points':
       push(event.from, event.losses, event.accuracies);
+      ends.push(...event.ends);
       return true;
     case 'evaluation':
       // A point that was measured again replaces the old one.
@@ -49,8 +53,8 @@ export function note(event: Event): boolean {
   }
 }
 
-/** Losses and accuracies of all steps, the accuracies on test images, and the run before. Only to be looked at. */
-export const soFar = () => ({ losses: losses.subarray(0, length), accuracies: accuracies.subarray(0, length), tests, before });
+/** Losses and accuracies of all steps, the accuracies on test images, the epochs' ends, and the run before. Only to be looked at. */
+export const soFar = () => ({ losses: losses.subarray(0, length), accuracies: accuracies.subarray(0, length), tests, ends, before });
 
 /** The mean of the last steps, for one batch alone jumps; undefined before the first. */
 export function recent(): { loss: number; accuracy: number } | undefined {

@@ -7,6 +7,7 @@ import * as format from './format';
 import { drawFilters, showThumbnail, thumbnail } from './pictures';
 import { onScheme } from './theme';
 
+const WHOSE = { mnist: 'MNIST’s', drawn: 'drawn', files: 'your' };
 const table = byId<HTMLTableElement>('confusion');
 const cells: HTMLTableCellElement[] = [];
 const images = new WeakMap<Element, { pixels: Uint8Array; label: number }>();
@@ -22,7 +23,7 @@ function setUpTable(): void {
 }
 
 function showEvaluation(event: Event & { kind: 'evaluation' }): void {
-  say('confusion-note', `${format.percent(event.accuracy, 2)} of ${format.count(event.count)} of ${format.count(event.of)} test images are right, at step ${format.count(event.step)}. Rows: the digit. Columns: what it was read as.`);
+  say('confusion-note', `${format.percent(event.accuracy, 2)} of ${format.count(event.count)} of ${format.count(event.of)} ${WHOSE[event.data]} test images are right, at step ${format.count(event.step)}. Rows: the digit. Columns: what it was read as.`);
   for (const [i, cell] of cells.entries()) {
     const row = event.confusion.subarray(Math.floor(i / 10) * 10, Math.floor(i / 10) * 10 + 10);
     const total = row.reduce((sum, n) => sum + n, 0);
@@ -35,10 +36,10 @@ function showEvaluation(event: Event & { kind: 'evaluation' }): void {
     // Errors are few: their colour grows faster.
     cell.style.setProperty('--share', String(right ? share : Math.min(1, Math.sqrt(share * 2))));
   }
-  const { pixels, labels, guesses } = event.misread;
+  const { pixels, labels, guesses, sure } = event.misread;
   const wrong = Math.round(event.count * (1 - event.accuracy));
   say('misread-note', wrong === 0 ? 'None of these test images is misread.'
-    : `${labels.length < wrong ? `The first ${labels.length} of ${format.count(wrong)}` : format.count(wrong)}: what it is, and what it was read as.`);
+    : `${labels.length < wrong ? `The ${labels.length} of ${format.count(wrong)}` : format.count(wrong)} that it was surest of: what it is, what it was read as, and how sure it was.`);
   fill(byId('misread'), labels.length,
     () => {
       const element = thumbnail(() => {
@@ -50,7 +51,8 @@ function showEvaluation(event: Event & { kind: 'evaluation' }): void {
     (element, i) => {
       const image = pixels.subarray(784 * i, 784 * i + 784);
       images.set(element, { pixels: image, label: labels[i]! });
-      showThumbnail(element, image, `${labels[i]} → ${guesses[i]}`, `${labels[i]} → ${guesses[i]}: a ${labels[i]}, read as ${guesses[i]}. Show it.`);
+      const certain = format.percent(sure[i]!, 0);
+      showThumbnail(element, image, `${labels[i]} → ${guesses[i]}\n${certain}`, `${labels[i]} → ${guesses[i]} ${certain}: a ${labels[i]}, read as ${guesses[i]}, ${certain} sure. Show it.`);
     });
 }
 let filters: (Event & { kind: 'filters' }) | undefined;

@@ -52,6 +52,7 @@ describe(`the page in ${browserName}`, () => {
   async function ready(query, options) {
     await visit(query, options);
     assert.equal(await page.state('ready', 'error', 'paused', 'finished'), 'ready', await words());
+    await page.until(() => document.documentElement.dataset.stage === 'whole', { what: 'the whole page' });
   }
 
   /** Trains from a fresh start until the page has done `stop` steps. */
@@ -315,7 +316,7 @@ describe(`the page in ${browserName}`, () => {
     await ready({ data: 'drawn' });
     await page.click('#toggle');
     await reaches(5);
-    await page.click('#lose-device');
+    await page.eval(() => document.querySelector('#lose-device').click());
     await page.until(() => document.querySelector('.notice[data-kind="lost"]') !== null, { what: 'a notice on the loss' });
     await page.screenshot('lost-device');
     const at = await step();

@@ -2,10 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { POLICY, pathWithin, serve } from '../serve.mjs';
 
 describe('the server', () => {
@@ -44,6 +46,34 @@ describe('the server', () => {
     const packed = await fetch(`${server.url}data/images.gz`);
     assert.equal(packed.headers.get('content-encoding'), 'identity');
     assert.equal(await packed.text(), 'packed');
+  });
+
+  it('packs texts for who unpacks them, and nothing else', async () => {
+    const get = (name, headers) => new Promise((resolve, reject) => {
+      http.get(server.url + name, { headers }, (response) => {
+        const parts = [];
+        response.on('data', (part) => parts.push(part)).on('end', () => resolve({ ...response, status: response.statusCode, headers: response.headers, body: Buffer.concat(parts) }));
+      }).on('error', reject);
+    });
+    for (const [asked, encoding, unpack] of [['gzip, deflate, br', 'br', brotliDecompressSync], ['gzip', 'gzip', gunzipSync], ['br;q=0, gzip', 'gzip', gunzipSync]]) {
+      for (const [name, text] of [['a.js', 'let a;'], ['', '<!doctype html>'], ['a%20b.js?x=1', 'let b;'], ['a.wasm', '\0asm']]) {
+        const { headers, body } = await get(name, { 'Accept-Encoding': asked });
+        assert.equal(headers['content-encoding'], encoding, name);
+        assert.equal(headers.vary, 'Accept-Encoding');
+        assert.equal(unpack(body).toString(), text);
+        const again = await get(name, { 'Accept-Encoding': asked, 'If-None-Match': headers.etag });
+        assert.equal(again.status, 304);
+      }
+    }
+    assert.equal((await get('a.js', {})).headers['content-encoding'], undefined);
+    assert.equal((await get('a.js', { 'Accept-Encoding': 'gzip', Range: 'bytes=0-1' })).body.toString(), 'le');
+    assert.equal((await get('data/images.gz', { 'Accept-Encoding': 'gzip' })).body.toString(), 'packed');
+    assert.equal((await get('absent.js', { 'Accept-Encoding': 'gzip' })).status, 404);
+    // What has changed is packed anew.
+    writeFileSync(path.join(folder, 'dist/b.js'), 'let before;');
+    await get('b.js', { 'Accept-Encoding': 'gzip' });
+    writeFileSync(path.join(folder, 'dist/b.js'), 'let afterwards;');
+    assert.equal(gunzipSync((await get('b.js', { 'Accept-Encoding': 'gzip' })).body).toString(), 'let afterwards;');
   });
 
   it('serves nothing outside its folders', async () => {
