@@ -201,7 +201,9 @@ export class Player {
     const to = Math.min(all, from + steps);
     if (to === from) return;
     this.#step = to;
-    this.#send({ kind: 'points', from, losses: losses.slice(from, to), accuracies: accuracies.slice(from, to), epochs: epochs * to / all });
+    const passes = (step: number) => Math.floor(epochs * step / all + 1e-9);
+    const ends = Array.from({ length: to - from }, (_, i) => from + i + 1).filter((step) => passes(step) > passes(step - 1));
+    this.#send({ kind: 'points', from, losses: losses.slice(from, to), accuracies: accuracies.slice(from, to), epochs: epochs * to / all, ends });
   }
 
   /** The weights of the first layer, as the engine shows them. */
