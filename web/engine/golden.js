@@ -65,7 +65,7 @@ export const CALLS = {
   'tf.clip_by_value': (x, { min, max }) => x.clipByValue(min, max),
   'tf.nn.log_softmax': (x, { axis }) => x.logSoftmax(axis), 'tf.nn.leaky_relu': (x, { alpha }) => x.leakyRelu(alpha),
   'tf.nn.relu6': unary('relu6'), 'tf.nn.silu': unary('silu'), 'tf.math.log_sigmoid': unary('logSigmoid'),
-  'tf.einsum': (x, { equation }, ...others) => globalThis.wgrad.Tensor.einsum(equation, x, ...others),
+  'tf.einsum': (x, { equation }, ...others) => x.constructor.einsum(equation, x, ...others),
 };
 
 /** Whether the API can say the case at all. */

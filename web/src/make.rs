@@ -23,7 +23,7 @@ impl Tensor {
     pub fn range(
         start: f64,
         stop: f64,
-        step: Option<f64>,
+        #[wasm_bindgen(unchecked_optional_param_type = "number | null")] step: Option<f64>,
         #[wasm_bindgen(unchecked_optional_param_type = "DType")] dtype: Option<String>,
     ) -> Result<Tensor> {
         let dtype = dtype.as_deref().map_or(Ok(DType::F32), self::dtype)?;

@@ -354,7 +354,7 @@ impl Tensor {
     /// The sums of the elements up to each one along an axis; the first unless given.
     pub fn cumsum(
         &self,
-        axis: Option<i32>,
+        #[wasm_bindgen(unchecked_optional_param_type = "number | null")] axis: Option<i32>,
         #[wasm_bindgen(
             unchecked_optional_param_type = "{ exclusive?: boolean; reverse?: boolean }"
         )]

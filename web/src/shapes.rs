@@ -257,7 +257,7 @@ impl Tensor {
     /// The products of the elements up to each one along an axis; the first unless given.
     pub fn cumprod(
         &self,
-        axis: Option<i32>,
+        #[wasm_bindgen(unchecked_optional_param_type = "number | null")] axis: Option<i32>,
         #[wasm_bindgen(
             unchecked_optional_param_type = "{ exclusive?: boolean; reverse?: boolean }"
         )]
@@ -270,7 +270,7 @@ impl Tensor {
     /// The elements in order along an axis; the last unless given.
     pub fn sort(
         &self,
-        axis: Option<i32>,
+        #[wasm_bindgen(unchecked_optional_param_type = "number | null")] axis: Option<i32>,
         #[wasm_bindgen(unchecked_optional_param_type = "{ descending?: boolean }")]
         options: &JsValue,
     ) -> Result<Tensor> {
@@ -280,7 +280,7 @@ impl Tensor {
     /// The places of the elements in order along an axis; the last unless given.
     pub fn argsort(
         &self,
-        axis: Option<i32>,
+        #[wasm_bindgen(unchecked_optional_param_type = "number | null")] axis: Option<i32>,
         #[wasm_bindgen(unchecked_optional_param_type = "{ descending?: boolean }")]
         options: &JsValue,
     ) -> Result<Tensor> {

@@ -47,13 +47,13 @@ export type Examples = Images | Tensor;
 
 /** Hears of what `fit` does; `this` is the object. `fit` waits for what they return before the next epoch, and at the end. */
 export interface FitCallbacks {
-  onTrainBegin?(): void | Promise<void>;
-  onTrainEnd?(logs: Logs): void | Promise<void>;
-  onEpochBegin?(epoch: number): void | Promise<void>;
-  onEpochEnd?(epoch: number, logs: Logs): void | Promise<void>;
-  onBatchBegin?(batch: number): void | Promise<void>;
+  onTrainBegin?(): unknown;
+  onTrainEnd?(logs: Logs): unknown;
+  onEpochBegin?(epoch: number): unknown;
+  onEpochEnd?(epoch: number, logs: Logs): unknown;
+  onBatchBegin?(batch: number): unknown;
   /** Some steps late: losses are read for many steps at once. */
-  onBatchEnd?(batch: number, logs: Logs): void | Promise<void>;
+  onBatchEnd?(batch: number, logs: Logs): unknown;
 }
 
 export interface FitOptions {
@@ -66,9 +66,9 @@ export interface FitOptions {
   /** Measured after each epoch. */
   validationData?: Images | readonly [Tensor, Tensor];
   /** Called after each step, some steps late: losses are read for many steps at once. Counts from 0 in each epoch. */
-  onBatchEnd?: (batch: number, logs: Logs) => void;
+  onBatchEnd?: (batch: number, logs: Logs) => unknown;
   /** Called after each epoch, counted from 0. */
-  onEpochEnd?: (epoch: number, logs: Logs) => void | Promise<void>;
+  onEpochEnd?: (epoch: number, logs: Logs) => unknown;
   /** An object with functions for what `fit` tells, or a list of them. */
   callbacks?: FitCallbacks | readonly FitCallbacks[];
   /** Stops training after the steps that are under way; `fit` then returns what it has. */

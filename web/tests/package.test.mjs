@@ -28,16 +28,20 @@ async function tool(name, args, options = {}) {
   }
 }
 
-/** The examples of the documents as one program: each goes on where the one before ended. */
-function documented(types) {
+/** The examples of a document as one program: each goes on where the one before ended. */
+function documented(types, document) {
   const names = [...types.matchAll(/^export (?:class|function) (\w+)/gm)].map(([, name]) => name).filter((name) => name !== 'initSync');
-  const examples = [...readFileSync(path.join(root, 'docs/web.md'), 'utf8').matchAll(/^```js\n(.*?)^```$/gms)].map(([, text]) => text);
-  assert.ok(examples.length >= 8, `${examples.length} examples`);
+  const text = readFileSync(path.join(root, 'docs', document), 'utf8');
+  // Blocks of code, and the rows of tables whose middle column is code.
+  const examples = [...text.matchAll(/^```js\n(.*?)^```$|^\| `[^\n]*` \| `([^\n]*)` \| `[^\n]*` \|$/gms)].map(([, block, row]) => block ?? `await (${row});\n`);
+  assert.ok(examples.length >= 8, `${document}: ${examples.length} examples`);
   return [
     `import init, { ${names.join(', ')} } from 'wgrad';`,
     // What the reader has.
-    'declare const imagesFile: Uint8Array, labelsFile: Uint8Array, kept: Uint8Array, stop: AbortController;',
-    ...examples.map((text) => text.replace(/^import .*$/gm, '')),
+    'declare const imagesFile: Uint8Array, labelsFile: Uint8Array, kept: Uint8Array, stop: AbortController, input: HTMLInputElement;',
+    document === 'web.md' ? '' : 'declare const device: Device;',
+    // What is shown as an error is one.
+    ...examples.map((code) => code.replace(/^import .*$/gm, '').replace(/^.*\/\/ TypeError: /gm, '// @ts-expect-error\n$&')),
   ].join('\n');
 }
 
@@ -117,7 +121,7 @@ describe(`the npm package in ${browserName}`, () => {
     for (const raw of [/r" /, /InitOutput/, /__w/, /[:>] any\b/, /^\s*_\w+\(/m]) assert.equal(types.match(raw)?.[0], undefined);
     const at = project('types');
     await tool('tsc', ['--project', at]);
-    writeFileSync(path.join(at, 'docs.ts'), documented(types));
+    for (const name of ['web', 'tensorflow-js']) writeFileSync(path.join(at, `${name}.ts`), documented(types, `${name}.md`));
     await tool('tsc', ['--project', path.join(at, 'docs.json')]);
   });
 

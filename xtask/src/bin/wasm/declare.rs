@@ -60,6 +60,14 @@ pub fn types(text: &str) -> Result<String> {
     for word in ["InitOutput", "__wb", "any;"] {
         ensure!(!clean.contains(word), "the types name `{word}`, which is the wasm's own");
     }
+    // What wasm-bindgen makes of an `Option` before a parameter of a type of our own.
+    let must = clean.lines().find(|line| line.contains(" | undefined, ") && line.contains("?: "));
+    if let Some(must) = must {
+        bail!(
+            "the types ask for a parameter that may be left out: `{}`. It needs `unchecked_optional_param_type`.",
+            must.trim()
+        );
+    }
     let hidden = clean
         .lines()
         .find(|line| line.trim_start().trim_start_matches("readonly ").starts_with('_'));
@@ -157,6 +165,8 @@ mod tests {
         assert!(types(&other).unwrap_err().to_string().contains("init.d.ts"));
         assert!(types(&written("export class Tensor {\n    _keep(): void;\n}")).is_err());
         assert!(types(&written("export type Raw = InitOutput;")).is_err());
+        let asked = "export function sort(axis: number | null | undefined, options?: {}): void;";
+        assert!(types(&written(asked)).unwrap_err().to_string().contains("sort(axis"));
         assert!(script("console.log(1)").is_err());
         let warns = format!("{}\n{}\n", WARNINGS[0], WARNINGS[1]);
         assert!(!script(&warns).unwrap().contains("deprecated"));
