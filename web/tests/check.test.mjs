@@ -87,7 +87,8 @@ describe(`the check of a GPU in ${browserName}`, () => {
     await page.state('paused');
     const paused = (await page.facts()).step;
     assert.equal(await result(page), 'fine', await page.text('#check'));
-    assert.match(await page.text('#check-verdict'), /^(3[5-9]\d) of \1 cases agree with TensorFlow 2\.\d+\.\d+, and training gives the losses of a native run/);
+    const [, ran] = /^(\d+) of \1 cases agree with TensorFlow 2\.\d+\.\d+, and training gives the losses of a native run/.exec(await page.text('#check-verdict')) ?? assert.fail(await page.text('#check-verdict'));
+    assert.ok(Number(ran) >= 350, `${ran} cases`);
     const text = await page.text('#check-report');
     for (const family of ['unary', 'binary', 'reduction', 'matmul', 'conv', 'pool', 'softmax', 'array', 'gather']) {
       const [, passed, failed, error] = new RegExp(`\\| ${family} \\| (\\d+) \\| (\\d+) \\| ([\\d,.]+) % \\|`).exec(text) ?? assert.fail(`${family} is missing\n${text}`);

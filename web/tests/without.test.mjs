@@ -45,7 +45,7 @@ describe(`a browser without WebGPU, ${browserName}`, () => {
     const page = await visit({});
     const told = await page.text('#notices .notice[data-kind="no-webgpu"]');
     assert.match(told, isChromium ? /Chrome \d+ on Linux has WebGPU switched off\. .*chrome:\/\/flags\/#enable-unsafe-webgpu/ : /Firefox \d+ on Linux has WebGPU switched off\. .*about:config.*dom\.webgpu\.enabled/);
-    assert.match(await page.text('#advice'), /^This is a recording\. A small network learnt in 1500 steps/);
+    assert.match(await page.text('#advice'), /^This is a recording\. A small network learnt in 1,500 steps, in Chrome \d+, on google swiftshader/);
     assert.equal(await page.state('training'), 'training');
     await page.until(() => Number(document.documentElement.dataset.step) > 60 && Number(document.documentElement.dataset.testAccuracy) > 0.3, { what: 'a network that has learnt' });
     await page.until(() => document.documentElement.dataset.stage === 'whole', { what: 'the whole page' });
