@@ -40,6 +40,8 @@ let begunAt = 0;
 let compared: number[] = [];
 /** A model that the library refused: what trains is still the one before. */
 let refused = false;
+/** A single step is under way. */
+let stepping = false;
 let changing = 0;
 
 // The engine
@@ -174,7 +176,7 @@ function hear(event: Event): void {
       if (event.adapter.software) setTimeout(() => void explainSoftware(event.adapter.name), EXPLAINED);
       return;
     case 'compiling':
-      if (state === 'training' && step === 0) compiling(event, root.dataset.adapter === 'software', (text) => say('status', text));
+      if ((state === 'training' || stepping) && step === 0) compiling(event, root.dataset.adapter === 'software', (text) => say('status', text));
       return;
     case 'first-step':
       firstStepOver();
@@ -396,7 +398,11 @@ function setUpControls(): void {
     }
     void attempt(state === 'training' ? 'pause' : 'start', {});
   });
-  byId('step-once').addEventListener('click', () => void attempt('step', {}));
+  byId('step-once').addEventListener('click', async () => {
+    stepping = true;
+    await attempt('step', {});
+    stepping = false;
+  });
   byId('reset').addEventListener('click', () => {
     clearNotice('info', 'error', 'weights', 'memory');
     void attempt('reset', {});

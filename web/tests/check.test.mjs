@@ -61,7 +61,15 @@ describe(`what is under the hood in ${browserName}`, () => {
       };
       new MutationObserver(seen).observe(document, { subtree: true, childList: true, characterData: true });
     };
-    const page = await at.visit({ model: 'cnn', start: 1, stop: 1 }, { init });
+    let page = await at.visit({ ...SMALL }, { init });
+    await page.state('ready');
+    // Nothing of a step is told that nobody asked for.
+    assert.deepEqual(await page.eval(() => globalThis.told), []);
+    await page.close();
+    page = await at.visit({ model: 'cnn', stop: 1 }, { init });
+    await page.state('ready');
+    // One step by hand compiles as much as the first of many.
+    await page.click('#step-once');
     await page.state('finished');
     const told = await page.eval(() => globalThis.told);
     assert.ok(told.length > 0, 'nothing was told');

@@ -91,6 +91,12 @@ describe(`a browser without WebGPU, ${browserName}`, () => {
     await page.close();
   });
 
+  it('says that the page has to come over a secure line', async () => {
+    const page = await visit({ start: 0 }, { init: "Object.defineProperty(globalThis, 'isSecureContext', { get: () => false });" });
+    assert.match(await page.text('#notices .notice[data-kind="no-webgpu"] p'), /only to secure pages\. Open this one by https, or from localhost/);
+    await page.close();
+  });
+
   for (const [agent, wanted] of [
     ['Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/109.0.0.0 Safari/537.36', /^No WebGPU here\. Chrome 109 on Windows does not offer WebGPU; version 113 does\. Update it/],
     ['Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0.0.0 Safari/537.36 Edg/150.0.0.0', /Edge 150 on Windows has WebGPU switched off\. .*edge:\/\/flags\/#enable-unsafe-webgpu/],
