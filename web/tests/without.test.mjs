@@ -85,7 +85,7 @@ describe(`a browser without WebGPU, ${browserName}`, () => {
     for (const area of ['setup', 'hood', 'check']) {
       await page.until((name) => getComputedStyle(document.querySelector(`.area-${name}`)).display === 'none', { what: area }, area);
     }
-    assert.equal(await page.eval(() => document.documentElement.scrollWidth), 390);
+    assert.ok(await page.eval(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth), 'wider than the window');
     await page.screenshot('recording-phone');
     assert.deepEqual([...page.problems, ...await page.violations()], []);
     await page.close();
