@@ -4,8 +4,9 @@
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
 // Written out by the host (src/wgsl/template.rs): BLOCKS where TR is 4, so that rows are loaded by fours; TAIL where the run of
-// i does not end at a multiple of four; PIECES where v is part of u, and the run of i too, which is cut into pieces; ONCE
-// where results are stored in a loop over `sums`, which all threads share where SHARED.
+// i does not end at a multiple of four; PIECES where v is part of u, and the run of i too, which is cut into pieces; SUMS_U and
+// SUMS_V where there may be several u in a part, and several v; ONCE where results are stored in a loop over `sums`, which
+// all threads share where SHARED.
 // Host declares: Sum, V (vector of four Sum), WX, WY, mad(x, v, c), the bindings, Params with m, n, k, batch, tiles_m,
 // tiles_n, splits, part, u_count, v_count, inner, row, and the loaders: a_row(b, m), a_at(row, u, v), a_load(at, i) and
 // a_quad(at, i) for i to i + 3, and a_block(at of m to m + 3, i) for the four rows m to m + 3 at i to i + 3; b_column(b, n), b_at(column, u, v), b_load(at, i) for the four columns n to n + 3 and
@@ -44,15 +45,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     //for j in TN4
     let column_$j = b_column(b, min(n0 + 4u * $ju, p.n - 1u));
     //end
+    //if SUMS_U
     let u_end = min((s + 1u) * p.part, p.u_count);
     for (var u = s * p.part; u < u_end; u++) {
+    //else
+    let u = s;
+    {
+    //end
         //if PIECES
         let inner = min(p.inner, p.run - u % p.pieces * p.inner);
         //else
         let inner = min(p.inner, p.k - min(u * p.inner, p.k));
         //end
         let quads = inner / 4u * 4u;
+        //if SUMS_V
         for (var v = 0u; v < p.v_count; v++) {
+        //else
+        let v = 0u;
+        {
+        //end
             //for q in TM4
             //for r in TR
             let a_$q_$r = a_at(row_$q_$r, u, v);

@@ -4,10 +4,15 @@
 // once for all its columns. This pays where a load costs as much as many multiplications.
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
+// MASKED instead of TAIL: what lies behind the end of a run counts as zero.
 // Host declares: what gemm.wgsl needs but WY. WX is a multiple of every size that a subgroup may have, so all are full.
 // Grid: S*B*tiles_n*tiles_m workgroups of WX threads; a tile has LANES*TM rows and 4*WX*TN4 columns.
 //if ONCE
+//if SHARED
 var<workgroup> sums: array<V, WX * $LANESu * $TMu * $TN4u>;
+//else
+var<private> sums: array<V, $LANESu * $TMu * $TN4u>;
+//end
 
 //end
 @compute @workgroup_size(WX)
@@ -41,34 +46,60 @@ fn main(
     //for j in TN4
     let column_$j = b_column(b, min(n0 + 4u * $ju, p.n - 1u));
     //end
+    //if SUMS_U
     let u_end = min((s + 1u) * p.part, p.u_count);
     for (var u = s * p.part; u < u_end; u++) {
+    //else
+    let u = s;
+    {
+    //end
         //if PIECES
         let inner = min(p.inner, p.run - u % p.pieces * p.inner);
         //else
         let inner = min(p.inner, p.k - min(u * p.inner, p.k));
         //end
         let quads = inner / 4u * 4u;
+        //if SUMS_V
         for (var v = 0u; v < p.v_count; v++) {
+        //else
+        let v = 0u;
+        {
+        //end
             //for i in TM
             let a_$i = a_at(row_$i, u, v);
             //end
             //for j in TN4
             let b_$j = b_at(column_$j, u, v);
             //end
+            //if MASKED
+            for (var k = 0u; k < inner; k += 4u) {
+                let inside = vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(inner);
+            //else
             for (var k = 0u; k < quads; k += 4u) {
+            //end
                 //for i in TM
+                //if MASKED
+                let x_$i = select(V(Sum(0)), a_quad(a_$i, k), inside);
+                //else
                 let x_$i = a_quad(a_$i, k);
+                //end
                 //end
                 //for j in TN4
                 let w_$j = b_quad(b_$j, k);
                 //end
                 //for c in 4
+                //for j in TN4
+                //if MASKED
+                let w_$j_$c = select(V(Sum(0)), w_$j[$c], inside[$c]);
+                //else
+                let w_$j_$c = w_$j[$c];
+                //end
+                //end
                 //for i in TM
                 //for r in LANES
                 let x_$c_$i_$r = subgroupBroadcast(x_$i[$c], $ru);
                 //for j in TN4
-                sum_$i_$r_$j = mad(x_$c_$i_$r, w_$j[$c], sum_$i_$r_$j);
+                sum_$i_$r_$j = mad(x_$c_$i_$r, w_$j_$c, sum_$i_$r_$j);
                 //end
                 //end
                 //end
@@ -94,7 +125,11 @@ fn main(
     }
     //if ONCE
     // Stored in one place, so that what is computed behind the product is compiled once. Each thread reads its own.
+    //if SHARED
     let own = thread * $LANESu * $TMu * $TN4u;
+    //else
+    let own = 0u;
+    //end
     //for i in TM
     //for r in LANES
     //for j in TN4

@@ -178,9 +178,54 @@ impl Scalar {
     }
 }
 
+/// The shortest text that reads as the same number.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn float_text(value: f64) -> String {
+    value.to_string()
+}
+
+/// As [`float_text`], of a number that was rounded to 32 bits.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn f32_text(value: f32) -> String {
+    value.to_string()
+}
+
+/// The number with so many digits behind the point.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn rounded_text(value: f64, digits: u8) -> String {
+    format!("{value:.0$}", usize::from(digits))
+}
+
+/// A browser writes numbers by itself, so a page does not load Rust's 20 kB for it.
+#[cfg(target_family = "wasm")]
+pub(crate) fn float_text(value: f64) -> String {
+    let text = js_sys::Number::from(value).to_string_with_radix(10);
+    text.map(String::from).unwrap_or_default()
+}
+
+/// As [`float_text`], of a number that was rounded to 32 bits.
+#[cfg(target_family = "wasm")]
+pub(crate) fn f32_text(value: f32) -> String {
+    let wide = f64::from(value);
+    let read = (6..9).map(|digits| {
+        let text = js_sys::Number::from(wide).to_precision(digits);
+        js_sys::Number::parse_float(&text.map(String::from).unwrap_or_default())
+    });
+    let shortest = read.into_iter().find(|&read| read as f32 == value);
+    float_text(shortest.unwrap_or(wide))
+}
+
+/// The number with so many digits behind the point.
+#[cfg(target_family = "wasm")]
+pub(crate) fn rounded_text(value: f64, digits: u8) -> String {
+    let text = js_sys::Number::from(value).to_fixed(digits);
+    text.map(String::from).unwrap_or_default()
+}
+
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Scalar::Float(v) if cfg!(target_family = "wasm") => f.write_str(&float_text(*v)),
             Scalar::Float(v) => write!(f, "{v:?}"),
             Scalar::Int(v) => write!(f, "{v}"),
             Scalar::Unsigned(v) => write!(f, "{v}"),

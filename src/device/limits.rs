@@ -76,9 +76,15 @@ impl Caps {
         self.subgroups.filter(|[least, most]| least == most).map(|[size, _]| size)
     }
 
-    /// The driver runs on a processor, eight threads side by side, as Mesa's does with AVX.
+    /// How many threads a driver on a processor runs side by side, if kernels may use that: eight in Mesa's with AVX,
+    /// four in SwiftShader.
+    pub(crate) fn lanes(&self) -> Option<usize> {
+        let lanes = self.subgroup().filter(|_| self.cpu)?;
+        matches!(lanes, 4 | 8).then_some(lanes as usize)
+    }
+
     pub(crate) fn eight_lanes(&self) -> bool {
-        self.cpu && self.subgroup() == Some(8)
+        self.lanes() == Some(8)
     }
 
     /// The longest piece of a loop that a kernel cuts because the whole is too long. Joining the pieces may take as

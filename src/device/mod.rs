@@ -64,7 +64,7 @@ impl Gpu {
         }
         let mut gpu = Gpu::new(&adapter, device, queue, options);
         if gpu.info.name.is_empty() {
-            gpu.info.name = platform::adapter_name().await;
+            gpu.info.name = platform::adapter_name();
         }
         Ok(gpu)
     }
@@ -92,7 +92,7 @@ impl Gpu {
         let info = AdapterInfo::new(&raw);
         let limits = device.limits();
         let mut caps = Caps::new(&info, device.features(), &limits);
-        if device.features().contains(wgpu::Features::SUBGROUP) {
+        if platform::has_subgroups(&device) {
             caps.subgroups = Some([raw.subgroup_min_size, raw.subgroup_max_size]);
         }
         caps.cooperative = Cooperative::declared(adapter, device.features());

@@ -6,6 +6,8 @@
 //! 22.9 GFLOP/s at 512 x 512 x 512, 130 against 70 ms). Bounds checks stay on.
 #![allow(unsafe_code)]
 
+use super::platform;
+
 pub(super) fn create_shader_module(
     device: &wgpu::Device,
     label: &str,
@@ -13,7 +15,7 @@ pub(super) fn create_shader_module(
 ) -> wgpu::ShaderModule {
     let descriptor = wgpu::ShaderModuleDescriptor {
         label: Some(label),
-        source: wgpu::ShaderSource::Wgsl(wgsl.into()),
+        source: wgpu::ShaderSource::Wgsl(platform::standard(wgsl)),
     };
     let checks = wgpu::ShaderRuntimeChecks {
         force_loop_bounding: false,

@@ -94,6 +94,7 @@ impl Catalog {
         let few = Caps::with_limits(&wgpu::Limits::downlevel_defaults());
         let cpu = Caps { cpu: true, ..gpu.clone() };
         let lanes = Caps { subgroups: Some([8, 8]), ..cpu.clone() };
+        let four = Caps { subgroups: Some([4, 4]), ..cpu.clone() };
         let kind = |size, inputs| Cooperative { size, inputs, proven: true };
         let warps = Caps {
             subgroups: Some([32, 64]),
@@ -105,7 +106,7 @@ impl Catalog {
         Catalog {
             device: Device::shared(&adapter, device, queue).unwrap(),
             buffer,
-            caps: vec![gpu, few, cpu, lanes, warps],
+            caps: vec![gpu, few, cpu, lanes, four, warps],
             texts: BTreeMap::new(),
             ops: BTreeMap::new(),
         }

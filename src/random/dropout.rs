@@ -1,6 +1,7 @@
 //! Further forms of dropout: numbers that stay together, draws by a seed alone, and the form for SELU.
 
 use super::{Generator, stateless_uniform};
+use crate::dtype::f32_text;
 use crate::error::{Error, Result, message};
 use crate::options::options;
 use crate::tensor::Tensor;
@@ -99,7 +100,8 @@ impl Tensor {
 fn drawn(x: &Tensor, rate: f32, options: DropoutOptions) -> Result<Vec<usize>> {
     if !(0.0..1.0).contains(&rate) {
         return Err(Error::Index(message!(
-            "Dropout: the rate is {rate}; it must be at least 0 and below 1."
+            "Dropout: the rate is {}; it must be at least 0 and below 1.",
+            f32_text(rate)
         )));
     }
     let own = x.shape();

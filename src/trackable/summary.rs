@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::outline::{Row, rows};
 use super::parts::{Origin, Track};
 use super::walk::{count, variables};
+use crate::dtype::rounded_text;
 use crate::options::options;
 use crate::variable::Variable;
 
@@ -238,7 +239,7 @@ fn memory(mut bytes: f64) -> String {
         bytes /= 1024.0;
         unit = larger;
     }
-    format!("{bytes:.2} {unit}")
+    format!("{} {unit}", rounded_text(bytes, 2))
 }
 
 /// `(None, 28, 28)`.

@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
+import { DIGITS } from './cases.js';
 import { serve } from '../../../web/serve.mjs';
 import { launch } from '../../../web/tests/driver.mjs';
 
@@ -81,6 +82,28 @@ async function firstStep(name, model) {
   await page.close();
   const fetched = urls.filter((url) => url.startsWith(server.url)).map((url) => path.join(site, url.slice(server.url.length)));
   return { ms, fetched: [...new Set(fetched)] };
+}
+
+/** Seconds from the navigation until a library has learned the digits, and after how many steps. */
+async function learned(name) {
+  const page = await visit(name);
+  const { ms, steps, share } = await page.eval(async () => {
+    await globalThis.open();
+    await globalThis.prepare('mlp');
+    const got = await globalThis.learn();
+    return { ms: performance.now(), ...got };
+  });
+  if (!(share >= DIGITS.wanted)) throw new Error(`${name} reads ${share} of the digits`);
+  await page.close();
+  return { seconds: ms / 1000, steps };
+}
+
+/** Puts the digits that all libraries learn beside their pages. */
+async function drawDigits() {
+  const page = await visit('wgrad');
+  await page.eval(() => globalThis.open());
+  writeFileSync(path.join(site, 'digits.bin'), Buffer.from(await page.eval(() => globalThis.drawn()), 'base64'));
+  await page.close();
 }
 
 const run = (page, steps) => page.eval(async (count) => {
@@ -167,10 +190,22 @@ try {
   for (let round = 0; round < rounds; round += 1) {
     for (const name of order(LIBRARIES, round)) firstCnn[name].push((await firstStep(name, 'cnn')).ms / 1000);
   }
+  await drawDigits();
+  const learning = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
+  const steps = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const name of order(LIBRARIES, round)) {
+      const got = await learned(name);
+      learning[name].push(got.seconds);
+      steps[name].push(got.steps);
+    }
+  }
   const whole = (figures) => ({ wgrad: figures.wgrad, tfjs: figures[WHOLE] });
   put('MLP, from navigation to the first step', 's', first, false);
   put('the same, union package', 's', whole(first), false);
   put('CNN, from navigation to the first step', 's', firstCnn, false);
+  put('MLP, from navigation to 90 % of drawn digits', 's', learning, false);
+  put('the same, steps of training', 'steps', steps, false);
   put('download: library and model, gzip', 'kB', sizes, false);
   put('the same, union package', 'kB', whole(sizes), false);
 } finally {

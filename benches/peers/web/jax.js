@@ -3,7 +3,7 @@
 // Images and filters lie as jax-js's convolution takes them, [N,C,H,W] and [O,I,H,W]. Its package of optimizers is not needed: Adam
 // is a few lines, which `jit` fuses with the gradients.
 import { defaultDevice, init, jit, lax, nn, numpy as np, random, tree, valueAndGrad } from '@jax-js/jax';
-import { ADAM, BATCH, CASES, RATE, batches, unpacked } from './cases.js';
+import { ADAM, BATCH, CASES, RATE, batches, learn, unpacked } from './cases.js';
 
 const scalar = (value, dtype) => np.array(value, { dtype });
 const dense = (x, w, b) => np.dot(x, w).add(b);
@@ -19,7 +19,7 @@ function dropout(x, seed) {
 const models = {
   mlp: {
     shapes: [[784, 100], [100], [100, 10], [10]],
-    logits: ([w1, b1, w2, b2], x) => dense(nn.relu(dense(x.reshape([BATCH, 784]), w1, b1)), w2, b2),
+    logits: ([w1, b1, w2, b2], x) => dense(nn.relu(dense(x.reshape([-1, 784]), w1, b1)), w2, b2),
   },
   cnn: {
     shapes: [[32, 1, 5, 5], [32, 1, 1], [64, 32, 5, 5], [64, 1, 1], [3136, 1024], [1024], [1024, 10], [10]],
@@ -86,10 +86,12 @@ globalThis.prepare = async (name, weights) => {
   let v = shapes.map((shape) => np.zeros(shape));
   let t = scalar(0, np.float32);
   const next = batches();
-  globalThis.step = async () => {
-    const { pixels, labels } = next();
+  globalThis.step = async (batch = next()) => {
+    const { pixels, labels } = batch;
     let value;
     [value, [w, m, v], t] = train(w, m, v, t, np.array(pixels), np.array(labels));
     return (await value.data())[0];
-  };
+  };  const read = jit((weights, x) => logits(weights, x, null));
+  globalThis.logits = async (pixels) => read(tree.ref(w), np.array(pixels)).data();
 };
+globalThis.learn = learn;

@@ -2,7 +2,7 @@
 import * as tf from '@tensorflow/tfjs-core';
 import { layers, sequential } from '@tensorflow/tfjs-layers';
 import '@tensorflow/tfjs-backend-webgpu';
-import { ADAM, BATCH, CASES, RATE, batches, unpacked } from './cases.js';
+import { ADAM, BATCH, CASES, RATE, batches, learn, unpacked } from './cases.js';
 
 const image = { inputShape: [28, 28, 1] };
 const models = {
@@ -33,8 +33,8 @@ globalThis.prepare = async (name, weights) => {
   if (weights !== undefined) model.setWeights(weights.map(({ shape, floats }) => tf.tensor(unpacked(floats), shape)));
   const optimizer = tf.train.adam(ADAM.learningRate, ADAM.beta1, ADAM.beta2, ADAM.epsilon);
   const next = batches();
-  globalThis.step = async () => {
-    const { pixels, labels } = next();
+  globalThis.step = async (batch = next()) => {
+    const { pixels, labels } = batch;
     const loss = tf.tidy(() => {
       const x = tf.tensor4d(pixels, [BATCH, 28, 28, 1]);
       const y = tf.oneHot(tf.tensor1d(labels, 'int32'), 10);
@@ -43,5 +43,11 @@ globalThis.prepare = async (name, weights) => {
     const [value] = await loss.data();
     loss.dispose();
     return value;
+  };  globalThis.logits = async (pixels, count) => {
+    const y = tf.tidy(() => model.apply(tf.tensor4d(pixels, [count, 28, 28, 1])));
+    const values = await y.data();
+    y.dispose();
+    return values;
   };
 };
+globalThis.learn = learn;

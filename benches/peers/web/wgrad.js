@@ -1,6 +1,6 @@
 // A training step by wgrad, for bench.mjs: what cases.js says, as in the files of the others.
 import init, * as wgrad from '../../../web/pkg/wgrad.js';
-import { ADAM, BATCH, CASES, RATE, batches } from './cases.js';
+import { ADAM, BATCH, CASES, DIGITS, RATE, batches, learn } from './cases.js';
 
 const dropout = { type: 'dropout', rate: RATE };
 const layers = {
@@ -31,8 +31,8 @@ globalThis.prepare = async (name, compared = false) => {
   const model = new wgrad.Sequential(layers[name].filter((layer) => !compared || layer !== dropout));
   model.compile({ optimizer: { type: 'adam', learningRate: ADAM.learningRate } });
   const next = batches();
-  globalThis.step = async () => {
-    const { pixels, labels } = next();
+  globalThis.step = async (batch = next()) => {
+    const { pixels, labels } = batch;
     const x = wgrad.Tensor.from(pixels, [BATCH, 28, 28, 1]);
     const y = wgrad.Tensor.from(labels, [BATCH]);
     const { loss } = model.trainStep(x, y);
@@ -40,9 +40,27 @@ globalThis.prepare = async (name, compared = false) => {
     for (const tensor of [x, y, loss]) tensor.dispose();
     return value;
   };
+  globalThis.logits = async (pixels, count) => {
+    const x = wgrad.Tensor.from(pixels, [count, 28, 28, 1]);
+    const y = model.call(x);
+    const values = await y.data();
+    for (const tensor of [x, y]) tensor.dispose();
+    return values;
+  };
   if (!compared) return undefined;
   model.build([null, 28, 28, 1]);
   return weights(await model.save());
+};
+
+globalThis.learn = learn;
+
+/** Drawn digits for all libraries, as cases.js reads them, in Base64. */
+globalThis.drawn = () => {
+  const images = wgrad.Images.drawDigits(DIGITS.train + DIGITS.test, DIGITS.seed);
+  const bytes = new Uint8Array(images.length * 785);
+  for (let i = 0; i < images.length; i += 1) bytes.set(images.image(i), i * 784);
+  bytes.set(images.labels(), images.length * 784);
+  return bytes.toBase64();
 };
 
 /** What a safetensors file holds: names, shapes and floats in Base64, in the order of the layers. */

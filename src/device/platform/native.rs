@@ -4,6 +4,7 @@
 mod exit_sync;
 mod probe;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,8 +62,18 @@ pub(crate) async fn adapters(instance: &wgpu::Instance) -> Vec<wgpu::Adapter> {
 }
 
 /// The name of an adapter that wgpu has no name for; natively wgpu always has one.
-pub(crate) async fn adapter_name() -> String {
+pub(crate) fn adapter_name() -> String {
     String::new()
+}
+
+/// Whether kernels may use subgroups on the device.
+pub(crate) fn has_subgroups(device: &wgpu::Device) -> bool {
+    device.features().contains(wgpu::Features::SUBGROUP)
+}
+
+/// The text as naga takes it: as it is.
+pub(crate) fn standard(wgsl: &str) -> Cow<'_, str> {
+    wgsl.into()
 }
 
 /// Calls `f` for each of `items`, on as many threads as there are processors, and returns the results in order.

@@ -1,10 +1,12 @@
 //! WebGPU in a browser: no thread may block, and there are neither files nor environment variables.
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::time::Duration;
 
-use js_sys::{Function, Promise, Reflect};
+use js_sys::{Array, Function, Reflect};
+use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
-use wasm_bindgen_futures::JsFuture;
 
 /// Whether a thread may wait for the device.
 pub(crate) const MAY_BLOCK: bool = false;
@@ -36,7 +38,6 @@ pub(crate) fn env_var(_: &str) -> Option<String> {
 
 /// Writes a line for the person at the program.
 pub(crate) fn say(text: &str) {
-    let get = |object: &JsValue, key: &str| Reflect::get(object, &key.into()).unwrap_or_default();
     let console = get(&js_sys::global(), "console");
     if let Ok(log) = get(&console, "log").dyn_into::<Function>() {
         let _ = log.call1(&console, &text.into());
@@ -54,22 +55,99 @@ pub(crate) fn instance_flags() -> wgpu::InstanceFlags {
 /// A browser shows one adapter, and only to a request.
 pub(crate) async fn adapters(instance: &wgpu::Instance) -> Vec<wgpu::Adapter> {
     let options = wgpu::RequestAdapterOptions::default();
+    watch_the_next_request();
     instance.request_adapter(&options).await.into_iter().collect()
 }
 
-/// Vendor, architecture and whatever else the browser tells of the adapter it offers; empty if nothing.
-pub(crate) async fn adapter_name() -> String {
-    let get = |object: &JsValue, key: &str| Reflect::get(object, &key.into()).unwrap_or_default();
+/// What the adapter told that was shown last.
+#[derive(Default)]
+struct Shown {
+    /// Vendor, architecture and whatever else it says of itself; empty if nothing.
+    name: String,
+    /// Whether its devices are opened with subgroups.
+    subgroups: bool,
+}
+
+thread_local! {
+    static SHOWN: RefCell<Shown> = RefCell::default();
+}
+
+/// wgpu neither tells an adapter's name nor asks a browser for subgroups (gfx-rs/wgpu#5555). So the next call of
+/// `requestAdapter` lets this look at the adapter, whose `requestDevice` then asks for subgroups too if it has them.
+fn watch_the_next_request() {
+    SHOWN.take();
     let gpu = get(&get(&js_sys::global(), "navigator"), "gpu");
-    let request = get(&gpu, "requestAdapter").dyn_into::<Function>();
-    let Ok(promise) = request.and_then(|request| request.call0(&gpu)) else { return String::new() };
-    let Ok(promise) = promise.dyn_into::<Promise>() else { return String::new() };
-    let adapter = JsFuture::from(promise).await.unwrap_or_default();
-    let info = get(&adapter, "info");
+    replace_once(&gpu, "requestAdapter", |request, options| {
+        let promise = request(options);
+        // wgpu adds its callback later, so this one runs first.
+        let seen = Closure::once_into_js(|adapter: JsValue| look_at(&adapter));
+        if let Ok(then) = get(&promise, "then").dyn_into::<Function>() {
+            let _ = then.call1(&promise, &seen);
+        }
+        promise
+    });
+}
+
+fn look_at(adapter: &JsValue) {
+    let info = get(adapter, "info");
     let words =
         ["vendor", "architecture", "device", "description"].map(|key| get(&info, key).as_string());
     let words: Vec<String> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
-    words.join(" ")
+    let feature = JsValue::from("subgroups");
+    let features = get(adapter, "features");
+    let has = get(&features, "has").dyn_into::<Function>();
+    let subgroups = has.and_then(|has| has.call1(&features, &feature));
+    let subgroups = subgroups.is_ok_and(|has| has.is_truthy());
+    SHOWN.set(Shown { name: words.join(" "), subgroups });
+    if subgroups {
+        replace_once(adapter, "requestDevice", move |request, options| {
+            let wanted = get(&options, "requiredFeatures");
+            wanted.unchecked_ref::<Array>().push(&feature);
+            request(options)
+        });
+    }
+}
+
+/// Lets `f` answer the next call of a method with one argument; `f` gets the method and the argument.
+fn replace_once(
+    object: &JsValue,
+    method: &str,
+    f: impl FnOnce(&dyn Fn(JsValue) -> JsValue, JsValue) -> JsValue + 'static,
+) {
+    let key = JsValue::from(method);
+    let Ok(original) = Reflect::get(object, &key).and_then(JsCast::dyn_into::<Function>) else {
+        return;
+    };
+    let (this, name) = (object.clone(), key.clone());
+    let replaced = Closure::once_into_js(move |argument: JsValue| {
+        // The method itself is the prototype's.
+        let _ = Reflect::delete_property(this.unchecked_ref::<js_sys::Object>(), &name);
+        let call = |argument: JsValue| original.call1(&this, &argument).unwrap_or_default();
+        f(&call, argument)
+    });
+    let _ = Reflect::set(object, &key, &replaced);
+}
+
+fn get(object: &JsValue, key: &str) -> JsValue {
+    Reflect::get(object, &key.into()).unwrap_or_default()
+}
+
+/// What the adapter that was shown last says of itself; empty if nothing.
+pub(crate) fn adapter_name() -> String {
+    SHOWN.with_borrow(|shown| shown.name.clone())
+}
+
+/// Whether kernels may use subgroups on a device that was opened last.
+pub(crate) fn has_subgroups(_: &wgpu::Device) -> bool {
+    SHOWN.with_borrow(|shown| shown.subgroups)
+}
+
+/// The text as a browser takes it: the standard wants a line for what naga knows without.
+pub(crate) fn standard(wgsl: &str) -> Cow<'_, str> {
+    match wgsl.contains("subgroup") {
+        true => format!("enable subgroups;\n{wgsl}").into(),
+        false => wgsl.into(),
+    }
 }
 
 /// Calls `f` for each of `items`, in order: a browser compiles in processes of its own, and the call returns before that

@@ -1,5 +1,6 @@
 //! What layers that drop elements check alike, and the shape of their draws.
 
+use crate::dtype::f32_text;
 use crate::error::{Error, Result, message};
 use crate::random::DropoutOptions;
 use crate::tensor::Tensor;
@@ -54,5 +55,8 @@ pub(super) fn check_rate(layer: &str, rate: f32) -> Result<()> {
     if (0.0..1.0).contains(&rate) {
         return Ok(());
     }
-    Err(Error::Index(message!("{layer}: the rate is {rate}; it must be at least 0 and below 1.")))
+    Err(Error::Index(message!(
+        "{layer}: the rate is {}; it must be at least 0 and below 1.",
+        f32_text(rate)
+    )))
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Step;
 use super::memory::{Memory, Start};
+use crate::dtype::float_text;
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::{self, Trackable};
@@ -68,6 +69,7 @@ impl Options {
     /// Notes that `option` is not within its range.
     pub(super) fn require(&mut self, option: &str, value: f64, within: Within) {
         if !within.holds(value) {
+            let value = float_text(value);
             self.refuse(format!("{option} is {value}; it must be {}", within.words()));
         }
     }

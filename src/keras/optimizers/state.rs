@@ -6,6 +6,7 @@ use super::memory::Memory;
 use super::options::{Options, Place, Within};
 use super::pace::Pace;
 use super::{LearningRate, Step};
+use crate::dtype::f32_text;
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::{HostState, NamedArray, Parts, Slot, SlotOwner, Trackable};
@@ -86,9 +87,10 @@ impl OptimizerState {
         if count.rate.is_schedule() {
             drop(count);
             return Err(Error::Check(message!(
-                "{}: the learning rate follows a schedule, so it cannot be set to {learning_rate}. Make the optimizer \
+                "{}: the learning rate follows a schedule, so it cannot be set to {}. Make the optimizer \
                  with a number, or let the schedule give that rate.",
-                self.name()
+                self.name(),
+                f32_text(learning_rate)
             )));
         }
         count.rate = learning_rate.into();
@@ -110,10 +112,11 @@ impl OptimizerState {
         let learning_rate = count.rate();
         if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
             return Err(Error::Index(message!(
-                "{}: the learning rate after {} steps is {learning_rate}; it must be a number, at least 0. Set another, \
+                "{}: the learning rate after {} steps is {}; it must be a number, at least 0. Set another, \
                  or mend the schedule.",
                 name(),
-                count.made
+                count.made,
+                f32_text(learning_rate)
             )));
         }
         Ok(Step { number: count.steps() + 1, learning_rate, pace: self.pace.clone() })

@@ -3,6 +3,7 @@
 //! This file is no op: the ops give WGSL functions that read their operands, and this file does the rest.
 
 use super::super::split_k::{store_to, sum_splits};
+use super::kernels::Loops;
 use super::operands::{Columns, Rows};
 use super::sum::{Sum, split};
 use super::variants::Variant;
@@ -66,8 +67,9 @@ impl Gemm {
         };
         let stored = if split.parts == 1 { self.result } else { sums };
         let [u, v, inner] = split.sizes;
+        let loops = Loops { tail, cut: in_pieces, u: split.part != 1 || u == 0, v: v != 1 };
         let mut kernel = variant
-            .kernel(self.label, tail, in_pieces, caps)
+            .kernel(self.label, loops, caps)
             .alias("T", self.dtype)
             .alias("Sum", sums)
             .alias("Out", stored)

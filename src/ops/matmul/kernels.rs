@@ -6,32 +6,57 @@ use crate::dtype::DType;
 use crate::graph::lower::Kernel;
 use crate::wgsl::{expand, shader};
 
+/// The loops of a kernel.
+#[derive(Clone, Copy)]
+pub(super) struct Loops {
+    /// A run of i may end between multiples of four.
+    pub(super) tail: bool,
+    /// Runs of i are cut into pieces.
+    pub(super) cut: bool,
+    /// A part has another number of u than one.
+    pub(super) u: bool,
+    /// There is another number of v than one.
+    pub(super) v: bool,
+}
+
 impl Variant {
-    /// With `cut`, runs of i are cut into pieces.
-    pub(super) fn kernel(self, label: &'static str, tail: bool, cut: bool, caps: &Caps) -> Kernel {
+    pub(super) fn kernel(self, label: &'static str, loops: Loops, caps: &Caps) -> Kernel {
+        let Loops { tail, cut, u, v } = loops;
+        // Each loop that keeps all sums, as one for the tail does, is long for SwiftShader to compile.
+        let masked = tail && caps.lanes() == Some(4) && matches!(self, Variant::Lanes { .. });
         let text = |file, counts: &[_], flags: &[_]| {
-            expand(file, counts, &[flags, &[("TAIL", tail), ("PIECES", cut)]].concat())
+            let of_loops = [
+                ("TAIL", tail && !masked),
+                ("MASKED", masked),
+                ("PIECES", cut),
+                ("SUMS_U", u),
+                ("SUMS_V", v),
+            ];
+            expand(file, counts, &[flags, &of_loops].concat())
         };
         let kernel = Kernel::new(label, "");
         // A vector takes sixteen bytes. Almost every adapter has 16 KiB.
         let shared = caps.workgroup[1].min(16 << 10) as usize;
-        let once = |threads: usize| caps.cpu && 16 * threads * self.sums() <= shared;
+        // Browsers clear workgroup memory before a barrier, which makes SwiftShader compile the kernel once for every few
+        // threads of a workgroup. llvmpipe takes longer over memory of a thread's own.
+        let in_workgroup =
+            |threads: usize| caps.eight_lanes() && 16 * threads * self.sums() <= shared;
         match self {
             Variant::Registers { tm, tn4, wx, wy } => {
-                // Browsers clear workgroup memory before a barrier, which makes SwiftShader compile the kernel once for
-                // every few threads of a workgroup. llvmpipe takes longer over memory of a thread's own.
-                let shared = caps.subgroup() == Some(8) && once(wx * wy);
                 kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(text(
                     shader!(include_str!("../../../shaders/gemm.wgsl")),
                     &[("TM4", tm.div_ceil(4)), ("TR", tm.min(4)), ("TN4", tn4)],
-                    &[("BLOCKS", tm >= 4), ("ONCE", caps.cpu), ("SHARED", shared)],
+                    &[("BLOCKS", tm >= 4), ("ONCE", caps.cpu), ("SHARED", in_workgroup(wx * wy))],
                 ))
             }
             Variant::Lanes { lanes, tm, tn4, wx } => {
                 kernel.constant("WX", wx as u32).declare(text(
                     shader!(include_str!("../../../shaders/gemm_lanes.wgsl")),
                     &[("LANES", lanes), ("TM", tm), ("TN4", tn4)],
-                    &[("ONCE", once(wx))],
+                    &[
+                        ("ONCE", caps.cpu && (in_workgroup(wx) || !caps.eight_lanes())),
+                        ("SHARED", in_workgroup(wx)),
+                    ],
                 ))
             }
             Variant::Tiled => kernel.declare(text(

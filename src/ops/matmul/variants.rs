@@ -60,15 +60,22 @@ fn dots(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
 
 /// Broadcasts between lanes save loads, which are expensive on processors.
 fn lanes(Problem { m, n, products, .. }: Problem, caps: &Caps) -> Option<Variant> {
+    let lanes = caps.lanes()?;
     let (tm, tn4) = match (m, n) {
+        // SwiftShader reads each number of each lane by itself, and keeps sums in memory anyway.
+        (0..=4, _) if lanes == 4 => (1, 1),
+        (5..=8, _) if lanes == 4 => (2, 1),
+        _ if lanes == 4 => (4, 1),
         (0..=8, 0..=32) => (1, 1),
         (0..=8, _) => (1, 2),
         (9..=16, 0..=32) => (2, 1),
         (_, 0..=32) => (4, 1),
         _ => (2, 2),
     };
-    let pays = caps.eight_lanes() && m > 4 && n > 16 && products >= LITTLE_WORK;
-    pays.then_some(Variant::Lanes { lanes: 8, tm, tn4, wx: 8 })
+    // SwiftShader takes longer to compile this than a product of this size takes in a hundred steps of training.
+    let least = if lanes == 4 { 1 << 20 } else { LITTLE_WORK };
+    let pays = m > 4 && n > 2 * lanes && products >= least;
+    pays.then_some(Variant::Lanes { lanes, tm, tn4, wx: lanes })
 }
 
 /// On processors workgroup memory is ordinary memory; on GPUs a tile pays where it is mostly full.
@@ -155,6 +162,7 @@ pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
     for (tm, tn4) in [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)] {
         match caps.subgroups {
             Some([8, 8]) if caps.cpu => add(Variant::Lanes { lanes: 8, tm, tn4, wx: 8 }),
+            Some([4, 4]) if caps.cpu => add(Variant::Lanes { lanes: 4, tm, tn4, wx: 4 }),
             // A workgroup as large as the largest subgroup holds whole subgroups of every size; the kernel counts on
             // the lanes of the smallest.
             Some([least, most]) if !caps.cpu && least >= 4 && most <= 128 => {
@@ -258,20 +266,21 @@ impl Variant {
 mod tests {
     use super::*;
 
-    fn all_caps() -> [Caps; 4] {
+    fn all_caps() -> [Caps; 5] {
         let gpu = Caps::portable();
         let cpu = Caps { cpu: true, ..gpu.clone() };
         let lanes = Caps { subgroups: Some([8, 8]), ..cpu.clone() };
+        let four = Caps { subgroups: Some([4, 4]), ..cpu.clone() };
         let kind = Cooperative { size: 16, inputs: DType::F16, proven: true };
         let cooperative = vec![kind];
         let warps = Caps { subgroups: Some([16, 64]), cooperative, ..gpu.clone() };
-        [gpu, cpu, lanes, warps]
+        [gpu, cpu, lanes, four, warps]
     }
 
     #[test]
     fn every_shape_has_a_variant_with_threads() {
         let sizes = [1, 2, 3, 5, 10, 50, 64, 100, 1000, 100_000];
-        for caps in &all_caps()[..3] {
+        for caps in &all_caps()[..4] {
             for (m, n) in sizes.iter().flat_map(|m| sizes.map(|n| (*m, n))) {
                 for inner in [1, 10, 64, 512, 1000] {
                     for variant in
@@ -283,7 +292,9 @@ mod tests {
                             }
                             Variant::Dots { tm4: 2, .. } if !caps.eight_lanes() => false,
                             Variant::Dots { tn, wx, .. } => tn == n && inner >= 8 * wx,
-                            Variant::Lanes { .. } => caps.subgroups == Some([8, 8]),
+                            Variant::Lanes { lanes, wx, .. } => {
+                                caps.lanes() == Some(lanes) && wx == lanes
+                            }
                             Variant::Tiled => !caps.cpu,
                             Variant::Cooperative { .. } => false,
                         };
@@ -318,9 +329,10 @@ mod tests {
         let names = |caps: &Caps| -> Vec<String> {
             alternatives(large, caps).into_iter().map(Variant::name).collect()
         };
-        let [gpu, _, lanes, warps] = all_caps();
+        let [gpu, _, lanes, four, warps] = all_caps();
         assert_eq!(names(&gpu)[..2], ["tiled", "registers 8x2 8x8"]);
         assert!(names(&lanes).contains(&"lanes 2x2".to_string()));
+        assert_eq!(names(&four)[0], "lanes 4*4x1 4");
         assert!(names(&warps).contains(&"lanes 8*2x2 64".to_string()));
         assert!(!names(&gpu).iter().any(|name| name.starts_with("lanes")));
         assert_eq!(names(&gpu).last().unwrap(), "registers 1x1 8x8");

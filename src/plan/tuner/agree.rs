@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use crate::dtype::DType;
+use crate::dtype::{DType, float_text};
 
 /// Compares two results, which may differ by adding up `terms` products in another order: rounding errors grow as the
 /// root of their number, and correct results never differ by eight times that. With `half` the kernels may have rounded
@@ -42,7 +42,10 @@ pub(super) fn agree(
     let near = |a: f64, b: f64| (a - b).abs() <= tolerance;
     match plain.iter().zip(&other).enumerate().find(|(_, (a, b))| !near(**a, **b)) {
         Some((at, (a, b))) => Err(format!(
-            "element {at} is {b:e} and that of the plain variant {a:e}, beyond rounding ({tolerance:.1e})."
+            "element {at} is {} and that of the plain variant {}, beyond rounding ({}).",
+            float_text(*b),
+            float_text(*a),
+            float_text(tolerance)
         )),
         None if plain.len() != other.len() => Err("it has another number of elements.".to_string()),
         None => Ok(()),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::dtype::rounded_text;
 use crate::text_table::{self, Column};
 
 /// What [`Device::tune`](crate::Device::tune) has found: for each op that it measured the variants and their times.
@@ -80,7 +81,7 @@ impl fmt::Display for TuningReport {
             Column::right("wrong"),
         ];
         let micros = |time: Option<Duration>| match time {
-            Some(time) => format!("{:.1}", time.as_secs_f64() * 1e6),
+            Some(time) => rounded_text(time.as_secs_f64() * 1e6, 1),
             None => "-".to_string(),
         };
         let rows = self.ops.iter().map(|op| {
@@ -91,7 +92,7 @@ impl fmt::Display for TuningReport {
                 micros(op.time(&op.chosen)),
                 first.to_string(),
                 micros(op.time(first)),
-                op.gain().map_or("-".to_string(), |gain| format!("{gain:.2}")),
+                op.gain().map_or("-".to_string(), |gain| rounded_text(gain, 2)),
                 op.variants.iter().filter(|variant| variant.wrong).count().to_string(),
             ]
         });

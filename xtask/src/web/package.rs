@@ -55,8 +55,10 @@ const WASM_FEATURES: [&str; 6] = [
 
 /// What makes the wasm smallest once it is packed. Inlining functions that have one caller, and keeping what is computed twice in
 /// a local, saves bytes and costs more when packing: in large functions each mention of a local is another one. Rust's stack
-/// begins at address 0, so nothing lies at low addresses.
-const SHRINKING: [&str; 5] = [
+/// begins at address 0, so nothing lies at low addresses. Loops and blocks that are made anew become alike.
+const SHRINKING: [&str; 7] = [
+    "--flatten",
+    "--rereloop",
     "-Oz",
     "-Oz",
     "--low-memory-unused",
