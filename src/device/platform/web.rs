@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::time::Duration;
 
-use js_sys::{Array, Function, Reflect};
+use js_sys::{Array, Function, Object, Reflect};
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -119,9 +119,13 @@ fn replace_once(
         return;
     };
     let (this, name) = (object.clone(), key.clone());
+    // Most often the method is the prototype's.
+    let own = Object::has_own(object.unchecked_ref::<Object>(), &key);
     let replaced = Closure::once_into_js(move |argument: JsValue| {
-        // The method itself is the prototype's.
-        let _ = Reflect::delete_property(this.unchecked_ref::<js_sys::Object>(), &name);
+        let _ = match own {
+            true => Reflect::set(&this, &name, &original),
+            false => Reflect::delete_property(this.unchecked_ref::<Object>(), &name),
+        };
         let call = |argument: JsValue| original.call1(&this, &argument).unwrap_or_default();
         f(&call, argument)
     });
