@@ -7,7 +7,7 @@ use std::sync::Arc;
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
 use wgrad::keras::optimizers::Optimizer;
-use wgrad::keras::{Layer, TRAINING};
+use wgrad::keras::{INFERENCE, Layer, TRAINING};
 use wgrad::{GradientTape, Trackable};
 
 use crate::args::{Options, show};
@@ -179,6 +179,13 @@ impl Sequential {
         Ok(Tensor::new(self.0.layers.call(&x.get()?, training.unwrap_or(false).into())?))
     }
 
+    /// What each layer makes of `x`, first to last, without dropout; the last is what `call` returns.
+    #[wasm_bindgen(unchecked_return_type = "Tensor[]")]
+    pub fn activations(&self, x: &Tensor) -> Result<Array> {
+        let results = self.0.layers.activations(&x.get()?, INFERENCE)?;
+        Ok(results.into_iter().map(|y| JsValue::from(Tensor::new(y))).collect())
+    }
+
     /// Runs one step and reads nothing: loss and accuracy stay on the device until they are asked for. In a loop,
     /// dispose of what is not needed any more, and `await` something every few steps, or the page stands still.
     #[wasm_bindgen(
@@ -219,6 +226,28 @@ impl Sequential {
         #[cfg(feature = "ops")]
         crate::optimizer::check_rate("Sequential.learningRate", rate)?;
         Ok(self.0.training()?.optimizer.set_learning_rate(rate)?)
+    }
+}
+
+/// What the whole API does with ops.
+#[cfg(not(feature = "ops"))]
+#[wasm_bindgen]
+impl Sequential {
+    /// How far the variables are from the values `from`: two numbers for each, the sum of the differences' squares and that of
+    /// the squares in `from`.
+    #[wasm_bindgen(unchecked_return_type = "Tensor[]")]
+    pub fn moved(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "readonly Tensor[]")] from: &JsValue,
+    ) -> Result<Array> {
+        let sums = Array::new();
+        let from = crate::tensor::list("moved", from)?;
+        for ((_, variable), from) in self.0.layers.named_variables().into_iter().zip(from) {
+            for x in [variable.read().subtract(&from)?, from] {
+                sums.push(&Tensor::new(x.multiply(&x)?.sum(())?).into());
+            }
+        }
+        Ok(sums)
     }
 }
 

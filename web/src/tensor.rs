@@ -110,8 +110,8 @@ impl Tensor {
         promise(async move { read(&tensor?).await })
     }
 
-    /// The elements of tensors of `float32` that have one each, in one list: losses of many steps. The device is waited for
-    /// once, and nothing is computed.
+    /// The elements of tensors of `float32`, one tensor after the other in one list: losses of many steps. The device is waited
+    /// for once, and nothing is computed.
     #[wasm_bindgen(unchecked_return_type = "Promise<Float32Array>")]
     pub fn items(
         #[wasm_bindgen(unchecked_param_type = "readonly Tensor[]")] tensors: &JsValue,
@@ -119,10 +119,6 @@ impl Tensor {
         let tensors = list("Tensor.items", tensors);
         promise(async move {
             let tensors = tensors?;
-            for tensor in tensors.iter().filter(|tensor| tensor.len() != 1) {
-                // The crate's own words.
-                tensor.item_async::<f32>().await?;
-            }
             let tensors: Vec<&wgrad::Tensor> = tensors.iter().collect();
             let values = wgrad::Tensor::to_vecs_async::<f32>(&tensors).await?;
             Ok(Float32Array::from(&values.concat()[..]).into())

@@ -111,6 +111,45 @@ impl Sequential {
         super::functional::build(self, &Input::batch_shape(input_shape))
     }
 
+    /// What each layer makes of `x`, first to last; the last is the result of [`Layer::call`]. To look into a model: each of
+    /// them is kept, so a call that needs the result alone is quicker.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{self as tf, keras::{INFERENCE, Layer, Sequential, layers::{Dense, Flatten}}};
+    /// let model = Sequential::new().add(Flatten::new()).add(Dense::new(4)).add(Dense::new(2));
+    /// let x = tf::Tensor::ones([1, 3, 3])?;
+    /// let results = model.activations(&x, INFERENCE)?;
+    /// assert_eq!(results.iter().map(|y| y.len()).collect::<Vec<_>>(), [9, 4, 2]);
+    /// assert_eq!(results[2].to_vec::<f32>()?, model.call(&x, INFERENCE)?.to_vec::<f32>()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Layer::call`].
+    pub fn activations(&self, x: &Tensor, cx: Context<'_>) -> Result<Vec<Tensor>> {
+        let mut results = Vec::with_capacity(self.layers.len());
+        self.each(x, cx, &mut |y| results.push(y.clone()))?;
+        Ok(results)
+    }
+
+    /// Calls the layers one after the other, and tells each one's result.
+    fn each(
+        &self,
+        x: &Tensor,
+        cx: Context<'_>,
+        tell: &mut dyn FnMut(&Tensor),
+    ) -> Result<(Tensor, Option<Tensor>)> {
+        let (mut y, mut mask) = (bytes_as_floats(x)?, cx.mask().cloned());
+        for (name, layer) in &self.layers {
+            let result = layer.call_with_mask(&y, cx.with_mask(mask.as_ref()));
+            (y, mask) = in_layer(name, result)?;
+            tell(&y);
+        }
+        Ok((y, mask))
+    }
+
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,12 +216,7 @@ impl Layer for Sequential {
 
     fn call_with_mask(&self, x: &Tensor, cx: Context<'_>) -> Result<(Tensor, Option<Tensor>)> {
         let mut outputs: Vec<Shape> = Vec::with_capacity(self.layers.len());
-        let (mut y, mut mask) = (bytes_as_floats(x)?, cx.mask().cloned());
-        for (name, layer) in &self.layers {
-            let result = layer.call_with_mask(&y, cx.with_mask(mask.as_ref()));
-            (y, mask) = in_layer(name, result)?;
-            outputs.push(Shape::new(y.shape()));
-        }
+        let (y, mask) = self.each(x, cx, &mut |y| outputs.push(Shape::new(y.shape())))?;
         let mut seen = self.seen();
         note(&mut seen.input, x.shape());
         seen.outputs.resize_with(outputs.len(), Vec::new);
