@@ -2,6 +2,7 @@
 // WebGPU in workers, beside the page. Commands run one after the other; training and looking at a model give way to them.
 
 import init, { Device, onPanic } from '../page-pkg/wgrad.js';
+import { read } from './activations';
 import { watchCompiling } from './compiling';
 import { dataOf, drawn, files as noFiles, firstDrawn, kept as keptData, served, type Data } from './data';
 import type { Files } from './files';
@@ -10,7 +11,7 @@ import { measured } from './kernels';
 import * as look from './look';
 import type { AskName, Asks, Fault, Request, Send, State, TunedOp } from './protocol';
 import { Run } from './run';
-import { runKey, type Settings } from './settings';
+import { layersOf, runKey, type Settings } from './settings';
 import { claim, dropFiles, dropRun, keepFiles, keepFindings, keepRun, keepTraining, keptFindings, keptRun, keptTraining, type Kept } from './store';
 import { sleep } from './time';
 import { Trainer } from './trainer';
@@ -137,7 +138,10 @@ export class Engine {
       const indices = Array.from({ length: Math.min(count, images.length) }, (_, i) => (from + i) % images.length);
       return { ...look.digits(images, indices), from, of: images.length };
     },
-    predict: async ({ pixels }) => ({ probabilities: await look.predict(this.#ready().run.model, pixels) }),
+    read: ({ pixels }) => {
+      const { run } = this.#ready();
+      return read(run.model, layersOf(run.settings), pixels);
+    },
     evaluate: () => this.#command(() => this.#ready().look(true)),
     measure: () => this.#command(async () => {
       const trainer = this.#ready();

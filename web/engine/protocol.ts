@@ -1,6 +1,6 @@
 // What the page and the engine say to each other, in a worker or beside each other. Only plain data.
 
-import type { Settings } from './settings';
+import type { Layer, Settings } from './settings';
 
 /** What the page asks for. Each is answered by one `Reply`. */
 export interface Asks {
@@ -17,7 +17,7 @@ export interface Asks {
   files: { in: { files: { name: string; bytes: Uint8Array }[] }; out: { refused: string[] } };
   forgetFiles: { in: object; out: void };
   samples: { in: { of: 'train' | 'test'; from: number; count: number }; out: Digits & { from: number; of: number } };
-  predict: { in: { pixels: Uint8Array }; out: { probabilities: Float32Array } };
+  read: { in: { pixels: Uint8Array }; out: Reading };
   evaluate: { in: object; out: void };
   measure: { in: object; out: { kernels: Kernel[]; total: number } };
   save: { in: object; out: { bytes: Uint8Array; name: string } };
@@ -48,6 +48,31 @@ export type DataSource = 'mnist' | 'files' | 'drawn';
 export interface Digits {
   pixels: Uint8Array;
   labels: Uint8Array;
+}
+
+/** What the model and each of its layers make of a digit. */
+export interface Reading {
+  /** Of each digit. */
+  probabilities: Float32Array;
+  layers: LayerResult[];
+}
+
+/** What a layer makes of a digit. Of layers that pass on what they are given, and of huge ones, the values are left out. */
+export interface LayerResult {
+  name: string;
+  layer: Layer;
+  /** Without the batch; of images height, width and channels. */
+  shape: number[];
+  values: Float32Array;
+}
+
+/** A layer's kernel; a huge one's values are left out. */
+export interface LayerWeights {
+  name: string;
+  shape: number[];
+  values: Float32Array;
+  /** How far all the layer's weights are from where they began, as a share of their length there. */
+  moved: number;
 }
 
 export interface Kernel {
@@ -103,7 +128,7 @@ export type Event =
   /** `misread` begins with the one that the network was surest of. */
   | { kind: 'evaluation'; step: number; data: DataSource; accuracy: number; count: number; of: number; confusion: Uint32Array;
       misread: Digits & { guesses: Uint8Array; sure: Float32Array } }
-  | { kind: 'filters'; count: number; height: number; width: number; of: number; layer: string; values: Uint8ClampedArray }
+  | { kind: 'weights'; step: number; layers: LayerWeights[] }
   /** Those of a training step, once some have run. */
   | { kind: 'kernels'; kernels: Kernel[] }
   /** `elsewhere`: another tab keeps this run, so this one does not. */

@@ -1,8 +1,8 @@
 // Plays a recorded training where there is no WebGPU, in the engine's place: the same requests and events. The recording has the weights
 // of a small MLP at some moments (record.mjs makes it); what that network reads is computed here, in JavaScript.
 
-import type { Digits, Event, Request, Send, State } from './protocol';
-import type { Settings } from './settings';
+import type { Digits, Event, LayerWeights, Reading, Request, Send, State } from './protocol';
+import { layersOf, type Settings } from './settings';
 
 export interface Recording {
   settings: Settings;
@@ -26,6 +26,8 @@ export interface Recording {
 const SPEED = 30;
 const EVERY = { tick: 100, weights: 500, evaluation: 3000 };
 const MISREAD = 48;
+/** The recorded layers that have weights. */
+const NAMES = ['dense', 'dense_1'];
 
 export async function fetchRecording(base: string): Promise<Recording> {
   const response = await fetch(new URL('recording.bin.packed', base));
@@ -68,7 +70,7 @@ export function layersAt({ moments, tensors, numbers }: Recording, step: number)
     const [before, after, scale] = [numbers[at]![next - 1]!, numbers[at]![next]!, tensors[at]!.scale];
     return Float32Array.from(before, (value, i) => scale * (value + share * (after[i]! - value)));
   };
-  return ['dense', 'dense_1'].map((name) => {
+  return NAMES.map((name) => {
     const [inputs, outputs] = tensors.find((tensor) => tensor.name === `${name}/kernel`)!.shape as [number, number];
     return { kernel: values(`${name}/kernel`), bias: values(`${name}/bias`), inputs, outputs };
   });
@@ -136,7 +138,7 @@ export class Player {
       case 'step':
         this.#advance(1);
         return this.#rest();
-      case 'predict': return { probabilities: softmax(forward(this.#layers(), request.pixels).at(-1)!) };
+      case 'read': return this.#read(request.pixels);
       case 'samples': return this.#samples(request);
       case 'evaluate': return this.#evaluate();
       // Nothing of a recording can be set.
@@ -206,17 +208,33 @@ export class Player {
     this.#send({ kind: 'points', from, losses: losses.slice(from, to), accuracies: accuracies.slice(from, to), epochs: epochs * to / all, ends });
   }
 
-  /** The weights of the first layer, as the engine shows them. */
+  #read(pixels: Uint8Array): Reading {
+    const results = forward(this.#layers(), pixels);
+    const [flatten, ...dense] = layersOf(this.#recording.settings);
+    return {
+      probabilities: softmax(results.at(-1)!),
+      layers: [
+        { name: 'flatten', layer: flatten!, shape: [784], values: new Float32Array() },
+        ...results.map((values, i) => ({ name: NAMES[i]!, layer: dense[i]!, shape: [values.length], values })),
+      ],
+    };
+  }
+
+  /** The weights and how far they have moved, as the engine tells it. */
   #weights(): void {
     this.#last.weights = performance.now();
-    const [{ kernel, outputs: count }] = this.#layers() as [Layer];
-    const values = new Uint8ClampedArray(count * 784);
-    for (let f = 0; f < count; f++) {
-      let largest = 1e-12;
-      for (let i = 0; i < 784; i++) largest = Math.max(largest, Math.abs(kernel[i * count + f]!));
-      for (let i = 0; i < 784; i++) values[f * 784 + i] = 128 + 127 * kernel[i * count + f]! / largest;
-    }
-    this.#send({ kind: 'filters', count, height: 28, width: 28, of: count, layer: 'dense/kernel', values });
+    const start = layersAt(this.#recording, 0);
+    const layers = this.#layers().map(({ kernel, bias, inputs, outputs }, i): LayerWeights => {
+      let [far, long] = [0, 0];
+      for (const [now, before] of [[kernel, start[i]!.kernel], [bias, start[i]!.bias]] as const) {
+        now.forEach((weight, at) => {
+          far += (weight - before[at]!) ** 2;
+          long += before[at]! ** 2;
+        });
+      }
+      return { name: NAMES[i]!, shape: [inputs, outputs], values: kernel, moved: Math.sqrt(far / long) };
+    });
+    this.#send({ kind: 'weights', step: this.#step, layers });
   }
 
   #evaluate(): void {

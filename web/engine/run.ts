@@ -49,6 +49,8 @@ export class Run {
   /** Steps handed to the device; their losses may still be on the way. */
   submitted = 0;
   settings: Settings;
+  /** The weights with which the seed begins. */
+  readonly start: Tensor[];
   #model: Sequential;
   /** Weights as the seed gives them, and no step yet. */
   #untouched = true;
@@ -80,6 +82,11 @@ export class Run {
     if (this.#model.countParams() === 0) {
       throw new ModelError('The model has no weights to train. Add a Dense or a Conv2D layer.');
     }
+    this.start = this.#model.variables.map((variable) => {
+      const value = variable.read();
+      variable.free();
+      return value;
+    });
   }
 
   /**
@@ -194,6 +201,7 @@ export class Run {
   }
 
   dispose(): void {
+    for (const value of this.start) value.dispose();
     this.#model.free();
   }
 }

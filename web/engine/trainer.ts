@@ -1,7 +1,8 @@
 // The training loop. It hands steps over ahead of the device, never waits idly, reads losses many at a time, and between them
-// looks at test images and filters and keeps the weights.
+// looks at test images and weights and keeps the weights.
 
 import { Tensor, type Device } from '../page-pkg/wgrad.js';
+import { weights } from './activations';
 import type { Data } from './data';
 import { kernelsOf } from './kernels';
 import * as look from './look';
@@ -10,16 +11,16 @@ import type { Send } from './protocol';
 import type { Run } from './run';
 import { giveWay } from './time';
 
-/** Milliseconds between filters, and at least between evaluations and between keeping weights. */
-const EVERY = { figures: 250, filters: 1000, evaluation: 4000, keep: 5000 };
+/** Milliseconds, at least, between figures, between looks at the weights, between evaluations and between keeping weights. */
+const EVERY = { figures: 250, weights: 1000, evaluation: 4000, keep: 5000 };
 
 function startingNow() {
   const now = performance.now();
-  return { figures: now, filters: now, evaluation: now, keep: now };
+  return { figures: now, weights: now, evaluation: now, keep: now };
 }
 
-/** At most this share of the time goes into evaluations, or into keeping weights. */
-const SHARE = 0.1;
+/** At most this share of the time goes into looking at weights, into evaluations, or into keeping weights. */
+const SHARE = { weights: 0.04, evaluation: 0.1, keep: 0.1 };
 /** An evaluation is worth as long as this, if the device is quick enough for all images. */
 const EVALUATION_MS = 600;
 /** The first step also makes what the optimizer keeps; by this one all steps have the same kernels. */
@@ -38,12 +39,13 @@ export class Trainer {
   /** The first step compiles, so its time says nothing of the pace. */
   #warm = false;
   #last = startingNow();
-  #cost = { evaluation: 0, keep: 0 };
+  #cost = { weights: 0, evaluation: 0, keep: 0 };
   #count = 500;
   /** The step that was last evaluated; untrained weights are not worth it. */
   #evaluated = 0;
   #evaluations = 0;
   #keeps = 0;
+  #looks = 0;
   #begun: { start: number; navigation: number } | undefined;
 
   constructor(device: Device, run: Run, data: Data, send: Send, keep: () => Promise<void>) {
@@ -165,17 +167,17 @@ export class Trainer {
     });
   }
 
-  #dueAt(name: 'evaluation' | 'keep'): number {
-    return this.#last[name] + Math.max(EVERY[name], this.#cost[name] / SHARE);
+  #dueAt(name: 'weights' | 'evaluation' | 'keep'): number {
+    return this.#last[name] + Math.max(EVERY[name], this.#cost[name] / SHARE[name]);
   }
 
   #due(): boolean {
     const now = performance.now();
-    return now > this.#last.filters + EVERY.filters || now > this.#dueAt('evaluation') || now > this.#dueAt('keep');
+    return now > this.#dueAt('weights') || now > this.#dueAt('evaluation') || now > this.#dueAt('keep');
   }
 
   async #look(): Promise<void> {
-    if (performance.now() > this.#last.filters + EVERY.filters) await this.#filters();
+    if (performance.now() > this.#dueAt('weights')) await this.#weights();
     if (this.#going && performance.now() > this.#dueAt('evaluation')) await this.#evaluate(this.#count, () => !this.#going);
     if (this.#going && performance.now() > this.#dueAt('keep')) await this.keep();
     // What ran in between is no part of a step.
@@ -185,7 +187,7 @@ export class Trainer {
   /** What the page shows once training has come to rest. `all` test images, or as many as are quick. */
   async look(all = false): Promise<void> {
     this.#cancelled = false;
-    await this.#filters();
+    await this.#weights();
     if (!this.#cancelled) await this.keep();
     if (!this.#cancelled && (all || this.#evaluated !== this.run.step)) {
       await this.#evaluate(all ? this.data.test.length : this.#count, () => this.#cancelled);
@@ -205,10 +207,17 @@ export class Trainer {
     if (this.#evaluated > 0) this.#evaluated = -1;
   }
 
-  async #filters(): Promise<void> {
-    const filters = await look.filters(this.run.model);
-    if (filters) this.#send({ kind: 'filters', ...filters }, [filters.values.buffer]);
-    this.#last.filters = performance.now();
+  async #weights(): Promise<void> {
+    const begun = performance.now();
+    try {
+      const layers = await weights(this.run.model, this.run.start);
+      this.#send({ kind: 'weights', step: this.run.step, layers });
+    } catch {
+      // Pictures are worth no end of a training. Where the device is lost or full, its next step says so.
+    }
+    this.#last.weights = performance.now();
+    this.#cost.weights = this.#looks === 0 ? 0 : this.#last.weights - begun;
+    this.#looks += 1;
   }
 
   async #evaluate(wanted: number, cancelled: () => boolean): Promise<void> {

@@ -1,6 +1,6 @@
 // The paper to draw a digit on, and what the network reads. For the keyboard there are test images.
 
-import type { AskName, Asks } from '../engine/protocol';
+import type { AskName, Asks, Reading } from '../engine/protocol';
 import { asMnist, path, type Point, type Stroke } from './centre';
 import { byId, fill, latest, make } from './dom';
 import * as format from './format';
@@ -16,8 +16,22 @@ const PEN = pad.width / 14;
 
 let ask: Ask;
 let strokes: Stroke[] = [];
-/** What is read: a drawing as MNIST would have it, or a test image with its digit. */
-let shown: { pixels: Uint8Array; label?: number } | undefined;
+/** A drawing as MNIST would have it, or a test image with its digit. */
+export interface Digit {
+  pixels: Uint8Array;
+  label?: number;
+}
+
+let shown: Digit | undefined;
+/** A test image that takes the place of `shown` once it has been read: picture and answer change together. */
+let coming: Digit | undefined;
+
+/** Who also wants to know what the layers make of the digit, or of blank paper if `wants` says so. */
+interface Watcher {
+  wants(): boolean;
+  show(digit: Digit | undefined, reading: Reading): void;
+}
+let watcher: Watcher | undefined;
 let nextTest = 0;
 
 function redraw(): void {
@@ -63,28 +77,56 @@ function sayGuess(text: string, digit: number, probability: number): void {
   if (guess.textContent !== text) guess.textContent = text;
 }
 
+const wanted = () => coming ?? shown;
+let reading = false;
+
 const read = latest(async () => {
-  const now = shown;
-  if (!now) return;
+  const now = wanted();
+  if (!now && !watcher?.wants()) return;
+  let told: Reading | undefined;
+  reading = true;
   try {
-    const { probabilities } = await ask('predict', { pixels: now.pixels });
-    if (now !== shown) return;
+    told = await ask('read', { pixels: now?.pixels ?? new Uint8Array(784) });
+  } catch {
+    // While a device is replaced nothing can be read; what follows reads again.
+  }
+  reading = false;
+  if (now !== wanted()) return;
+  if (now && now === coming) {
+    [shown, coming, strokes] = [now, undefined, []];
+    redraw();
+    if (!told) forgetReading();
+  }
+  if (!told) return;
+  if (now) {
+    const { probabilities } = told;
     const digit = showBars(probabilities);
     const sure = format.percent(probabilities[digit]!, 0);
     const truth = now.label === undefined ? '' : digit === now.label ? ', and it is' : `, but it is ${now.label}`;
     sayGuess(`Reads as ${digit}, ${sure} sure${truth}.`, digit, probabilities[digit]!);
-  } catch {
-    // While a device is replaced nothing can be read; what follows reads again.
   }
+  watcher?.show(now, told);
 });
 
-/** The model has changed: the same digit may be read in another way. */
+/** The model has changed, or more is wanted of it: what it makes of the same digit may be something else. */
 export const readAgain = (): void => {
-  if (shown) read(undefined);
+  if (wanted() || watcher) read(undefined);
 };
+
+/** `who` is told of each reading from now on. */
+export function watchReadings(who: Watcher): void {
+  watcher = who;
+  readAgain();
+}
+
+function forgetReading(): void {
+  showBars(undefined);
+  sayGuess('Draw a digit, or take a test image.', -1, 0);
+}
 
 function update(): void {
   const pixels = asMnist(strokes, pad.width);
+  coming = undefined;
   shown = pixels && { pixels };
   redraw();
   read(undefined);
@@ -92,10 +134,10 @@ function update(): void {
 
 function clear(): void {
   strokes = [];
-  shown = undefined;
+  shown = coming = undefined;
   redraw();
-  showBars(undefined);
-  sayGuess('Draw a digit, or take a test image.', -1, 0);
+  forgetReading();
+  readAgain();
 }
 
 /** Shows an image that the visitor has chosen, and reads it. */
@@ -104,11 +146,13 @@ export function readChosen(pixels: Uint8Array, label: number): void {
   readImage(pixels, label);
 }
 
-/** Shows an image of the data and reads it. */
+/** Reads an image of the data and shows it; on blank paper at once, as there is no other digit's answer yet. */
 function readImage(pixels: Uint8Array, label: number): void {
-  strokes = [];
-  shown = { pixels, label };
-  redraw();
+  if (shown) coming = { pixels, label };
+  else {
+    shown = { pixels, label };
+    redraw();
+  }
   read(undefined);
 }
 
@@ -117,8 +161,9 @@ function at(event: PointerEvent): Point {
   return { x: (event.clientX - box.left) * pad.width / box.width, y: (event.clientY - box.top) * pad.height / box.height };
 }
 
-async function showTest(): Promise<void> {
+async function showTest(unless = () => false): Promise<void> {
   const { pixels, labels, of } = await ask('samples', { of: 'test', from: nextTest, count: 1 });
+  if (unless()) return;
   nextTest = (nextTest + 1) % of;
   readImage(pixels, labels[0]!);
 }
@@ -134,7 +179,7 @@ export function watchTests(on: boolean): void {
   if (on === watching > 0) return;
   clearInterval(watching);
   const next = () => {
-    if (!touched && !document.hidden) void showTest().catch(() => {});
+    if (!touched && !reading && !document.hidden) void showTest(() => touched).catch(() => {});
   };
   watching = on ? window.setInterval(next, SHOWN) : 0;
   if (on) next();

@@ -8,6 +8,7 @@ import { setUpData, showData, showFiles } from './data';
 import { pause } from './dom';
 import { change, currentSettings } from './form';
 import { showAdapter, setUpHood } from './hood';
+import { setUpNetwork, showNetwork } from './network';
 import { setUpPresets } from './presets';
 import { forgetResults, setUpResults, showResults } from './results';
 import { canMeasure, noKernels, setUpShaders, showKernels, showTimestamps } from './shaders';
@@ -36,6 +37,7 @@ async function standStill({ attempt }: Page): Promise<() => void> {
 /** Sets up one part after the other, and gives way between them: none of it is worth a page that stands still. */
 export async function setUpLater(page: Page): Promise<Later> {
   const parts = [
+    setUpNetwork,
     setUpCurves,
     setUpResults,
     () => setUpBuilder(currentSettings().layers, (layers) => change({ layers: structuredClone(layers) })),
@@ -57,6 +59,7 @@ export async function setUpLater(page: Page): Promise<Later> {
 
 function show(event: Event): void {
   showResults(event);
+  showNetwork(event);
   switch (event.kind) {
     case 'curves':
     case 'points':

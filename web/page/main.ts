@@ -191,7 +191,7 @@ function hear(event: Event): void {
       root.dataset.testCount = String(event.count);
       say('test-accuracy', format.percent(event.accuracy, 2));
       return readAgain();
-    case 'filters': return readAgain();
+    case 'weights': return readAgain();
     case 'kept':
       root.dataset.kept = event.elsewhere ? 'elsewhere' : String(event.step);
       return say('kept-note', event.elsewhere ? 'Another tab of this page keeps this model’s weights, so this one does not. Close the other, or save them as a file.'

@@ -1,4 +1,4 @@
-// Digits and filters as pictures in the page's own colours.
+// Digits as pictures in the page's own colours.
 
 import { make } from './dom';
 import { onScheme, rgb } from './theme';
@@ -40,25 +40,4 @@ export function showThumbnail(element: HTMLButtonElement, pixels: Uint8Array, wo
   drawDigit(canvas, pixels);
   element.querySelector('span')!.textContent = words;
   element.setAttribute('aria-label', label);
-}
-
-/** Weights: one colour for those above zero, another for those below, nothing for zero. In a grid with gaps of one cell. */
-export function drawFilters(canvas: HTMLCanvasElement, count: number, side: number, columns: number, values: Uint8ClampedArray): void {
-  const rows = Math.ceil(count / columns);
-  const gap = Math.max(1, Math.round(side / 8));
-  canvas.width = columns * (side + gap) - gap;
-  canvas.height = rows * (side + gap) - gap;
-  const context = canvas.getContext('2d', { willReadFrequently: true })!;
-  const image = context.createImageData(canvas.width, canvas.height);
-  const [above, below] = [rgb('accent-rgb'), rgb('second-rgb')];
-  for (let f = 0; f < count; f++) {
-    const left = (f % columns) * (side + gap);
-    const top = Math.floor(f / columns) * (side + gap);
-    for (let i = 0; i < side * side; i++) {
-      const value = values[f * side * side + i]! - 128;
-      const at = (top + Math.floor(i / side)) * canvas.width + left + (i % side);
-      paint(image, at, value > 0 ? above : below, 2 * Math.abs(value));
-    }
-  }
-  context.putImageData(image, 0, 0);
 }

@@ -1,11 +1,10 @@
-// How the model does: the confusion matrix, the digits that were misread, and the pictures in the first layer.
+// How the model does: the confusion matrix, and the digits that were misread.
 
 import type { Event } from '../engine/protocol';
 import { byId, make, fill, say } from './dom';
 import { readChosen } from './draw';
 import * as format from './format';
-import { drawFilters, showThumbnail, thumbnail } from './pictures';
-import { onScheme } from './theme';
+import { showThumbnail, thumbnail } from './pictures';
 
 const WHOSE = { mnist: 'MNIST’s', drawn: 'drawn', files: 'your' };
 const table = byId<HTMLTableElement>('confusion');
@@ -55,28 +54,13 @@ function showEvaluation(event: Event & { kind: 'evaluation' }): void {
       showThumbnail(element, image, `${labels[i]} → ${guesses[i]}\n${certain}`, `${labels[i]} → ${guesses[i]} ${certain}: a ${labels[i]}, read as ${guesses[i]}, ${certain} sure. Show it.`);
     });
 }
-let filters: (Event & { kind: 'filters' }) | undefined;
-
-function showFilters(): void {
-  if (!filters) return;
-  const { count, height, of, layer, values } = filters;
-  const canvas = byId<HTMLCanvasElement>('filters');
-  drawFilters(canvas, count, height, count <= 16 ? 4 : 8, values);
-  const which = count < of ? `The first ${count} of ${of}` : `The ${of}`;
-  say('filters-note', `${which} filters of ${layer}, ${height} by ${height}: green adds, orange takes away.`);
-}
 
 export function setUpResults(): void {
   setUpTable();
-  onScheme(showFilters);
 }
 
 export function showResults(event: Event): void {
   if (event.kind === 'evaluation') showEvaluation(event);
-  if (event.kind === 'filters') {
-    filters = event;
-    showFilters();
-  }
 }
 
 /** A new model has no results yet. */

@@ -1,6 +1,6 @@
 // The colours of the style sheet, for what is drawn on canvases; they follow the visitor's scheme.
 
-const NAMES = ['ink', 'muted', 'line', 'accent', 'accent-soft', 'second', 'ghost', 'warn', 'card', 'ink-rgb', 'accent-rgb', 'second-rgb'] as const;
+const NAMES = ['ink', 'muted', 'line', 'accent', 'accent-soft', 'second', 'ghost', 'warn', 'card', 'well', 'accent-ink', 'ink-rgb', 'accent-rgb', 'second-rgb'] as const;
 type Name = (typeof NAMES)[number];
 
 let colours: Record<Name, string>;

@@ -100,7 +100,7 @@ describe(`the page in ${browserName}`, () => {
     const layers = 'conv2d_8_5_1_same_relu-maxPooling2d_2_2_valid-conv2d_16_5_1_same_relu-maxPooling2d_2_2_valid-flatten'
       + '-dense_64_relu-dropout_0.4-dense_10_linear';
     await ready({ data: 'drawn', seed: 1, lr: 0.003, batch: 50, model: 'custom', layers, stop: 20 });
-    const filters = () => page.eval(() => document.querySelector('#filters').toDataURL());
+    const filters = () => page.until(() => document.querySelector('[data-layer=conv2d] [data-moved]') && document.querySelector('[data-layer=conv2d] canvas').toDataURL(), { what: 'the filters' });
     const untrained = await filters();
     await page.click('#toggle');
     await settled(20);
