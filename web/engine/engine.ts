@@ -67,6 +67,8 @@ export class Engine {
 
   async receive(request: Request): Promise<void> {
     try {
+      // Only another engine goes on from there. The digits can still be looked at.
+      if (this.#state === 'error' && request.kind !== 'samples') throw new Error('The engine has stopped. Its last message says why.');
       const handler = this.#handlers[request.kind] as (input: Request) => unknown;
       const value = await handler(request);
       this.#send({ kind: 'reply', id: request.id, ok: true, value });
@@ -316,7 +318,7 @@ export class Engine {
     const device = await Device.open(this.#memory > 0 ? { memoryLimit: this.#memory } : {});
     this.#device = device;
     void device.lost.then((reason) => {
-      if (this.#device === device) void this.#command(() => this.#replace(reason)).catch((error) => this.#fault(faultOf(error)));
+      if (this.#device === device) void this.#command(() => this.#replace(reason)).catch((error) => this.#notReplaced(error));
     });
     const findings = await keptFindings(device.adapter.text);
     if (findings) device.setFindings(findings);
@@ -328,6 +330,12 @@ export class Engine {
         timestamps: device.features.includes('timestamp-query'),
       },
     });
+  }
+
+  #notReplaced(error: unknown): void {
+    const fault = faultOf(error);
+    // A successor that was lost, too, is replaced in its turn.
+    if (fault.kind !== 'lost') this.#fault({ ...fault, goesOn: false });
   }
 
   async #replace(reason: string): Promise<void> {

@@ -42,6 +42,6 @@ export function faultOf(error: unknown): Fault {
   }
   if (fault === 'noWebGpu') return { kind: 'no-webgpu', text: message, goesOn: false };
   if (fault === 'noAdapter') return { kind: 'no-adapter', text: message, goesOn: false };
-  if (fault === 'lost') return { kind: 'lost', text: message, goesOn: true };
+  if (fault === 'lost') return { kind: 'lost', text: 'What was asked for could not be finished. Another device takes its place; try again then.', goesOn: true };
   return { kind: 'error', text: message || String(error), goesOn: true };
 }

@@ -90,7 +90,7 @@ async function open(resume: boolean): Promise<void> {
   }
 }
 
-const AGAIN = { text: 'Load the page again', run: () => location.reload() };
+const AGAIN = { text: 'Load the page again', run: () => location.reload(), only: true };
 
 async function explainSoftware(name: string): Promise<void> {
   const { advise, here, onSoftware } = await import('./advice');
@@ -338,6 +338,8 @@ function showFigures(event: Event & { kind: 'figures' }): void {
 }
 
 function showFault(fault: Fault): void {
+  // What stopped the engine says more than what fails because of it, and has the button to go on.
+  if (state === 'error' && fault.goesOn && fault.kind !== 'file' && fault.kind !== 'weights') return;
   if (!fault.goesOn) setState('error');
   switch (fault.kind) {
     case 'no-webgpu':
@@ -354,9 +356,9 @@ function showFault(fault: Fault): void {
       });
     }
     case 'panic':
-      return notice('panic', `${fault.text.replace(/\.?$/, ".")} Your weights were kept a few seconds ago at the latest.`, { text: 'Start the engine again', run: openAgain });
+      return notice('panic', `${fault.text.replace(/\.?$/, ".")} Your weights were kept a few seconds ago at the latest.`, { text: 'Start the engine again', run: openAgain, only: true });
     case 'lost':
-      if (!fault.goesOn) return notice('lost', fault.text, { text: 'Go on with a new device', run: openAgain });
+      if (!fault.goesOn) return notice('lost', fault.text, { text: 'Go on with a new device', run: openAgain, only: true });
       return notice('lost', fault.text);
     case 'error': return notice('error', fault.text, ...(fault.goesOn ? [] : [AGAIN]));
     default: return notice(fault.kind, fault.text);

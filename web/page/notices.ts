@@ -6,6 +6,8 @@ import { button, byId, make } from './dom';
 export interface Action {
   text: string;
   run: () => void;
+  /** The only way to go on: the message cannot be closed. */
+  only?: boolean;
 }
 type Kind = Fault['kind'] | 'info' | 'settings';
 
@@ -41,7 +43,7 @@ export function notice(kind: Kind, text: string, ...actions: Action[]): void {
       close();
       run();
     }, { class: 'action' })),
-    button('×', close, { class: 'close icon', 'aria-label': 'Close this message' }));
+    ...(actions.some(({ only }) => only) ? [] : [button('×', close, { class: 'close icon', 'aria-label': 'Close this message' })]));
   document.querySelector(`.notice[data-subject="${subject}"]`)?.remove();
   place(subject).append(element);
 }

@@ -71,7 +71,7 @@ async function watch(page, init) {
   page.on('console', (message) => {
     if (['error', 'warn', 'warning', 'assert'].includes(message.type())) problems.push(`${message.type()}: ${message.text()}`);
   });
-  page.on('pageerror', (error) => problems.push(`uncaught: ${error.message ?? error}`));
+  page.on('pageerror', (error) => problems.push(`uncaught: ${error.stack ?? error.message ?? error}`));
   page.on('requestfailed', (request) => problems.push(`failed: ${request.url()} ${request.failure()?.errorText}`));
   // The console does not tell every violation in every browser; the event does.
   await page.evaluateOnNewDocument(() => {

@@ -99,6 +99,15 @@ visits('messages', (visitor) => {
     await page.state('error');
     assert.match(await visitor.words(), /lost 4 times within a minute/);
     await page.screenshot('fourth-loss');
+    // What fails because of it neither hides the way on nor wakes the engine that has stopped.
+    await page.eval(() => {
+      for (const id of ['evaluate', 'reset', 'step-once', 'pad-test', 'model-cnn', 'samples-more']) document.getElementById(id).click();
+      document.querySelector('#samples button').click();
+    });
+    await new Promise((done) => setTimeout(done, 500));
+    assert.equal((await page.facts()).state, 'error');
+    assert.equal(await page.eval(() => document.querySelector('.notice[data-kind="lost"] .close')), null);
+    await page.eval(() => document.getElementById('model-mlp').click());
     await page.click('.notice[data-kind="lost"] .action');
     await page.state('training');
     const restored = Number((await page.facts()).restored);
