@@ -7,6 +7,7 @@
 //! - `xtask-wasm pack FILE PACKED` packs a file, in zlib's format.
 
 mod declare;
+mod dtypes;
 mod guard;
 mod order;
 
@@ -57,7 +58,7 @@ fn bind(wasm: &str, folder: &str, name: &str) -> Result<()> {
     // It declares the wasm's raw exports, which nobody calls.
     let raw = folder.join(format!("{name}_bg.wasm.d.ts"));
     fs::remove_file(&raw).with_context(|| format!("cannot remove {}", raw.display()))?;
-    rewrite(&folder.join(format!("{name}.d.ts")), declare::types)?;
+    rewrite(&folder.join(format!("{name}.d.ts")), |text| dtypes::typed(&declare::types(text)?))?;
     rewrite(&folder.join(format!("{name}.js")), declare::script)
 }
 

@@ -1,0 +1,254 @@
+//! The types of tensors by their dtype: `Tensor<'float32'>`, whose `data()` gives a `Float32Array`.
+//!
+//! wasm-bindgen has no classes with parameters, so the declarations get theirs here. A method of a tensor gives one of the same
+//! dtype, but for those that are named.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+
+/// What the parameters need.
+const TYPES: &str = "
+/** The array that the elements of a dtype are read into. */
+export interface Arrays {
+    float32: Float32Array; float16: Float32Array; int32: Int32Array; uint32: Uint32Array; uint8: Uint8Array; bool: Uint8Array;
+}
+
+/** What training computes with. */
+export type Float = 'float32' | 'float16';
+
+/** Numbers in nested lists of equal lengths. */
+export type Numbers = number | readonly Numbers[];
+
+/** Truth values in nested lists of equal lengths. */
+export type Truths = boolean | readonly Truths[];
+
+/** The typed arrays that tensors are made of. */
+export type Values = TypedArray | Float64Array | Int8Array | Int16Array | Uint16Array | Uint8ClampedArray | Nested;
+
+/** The dtype of a tensor of these values. */
+export type DTypeOf<V> =
+    V extends Float32Array | Float64Array ? 'float32'
+    : V extends Int32Array | Int8Array | Int16Array | Uint16Array ? 'int32'
+    : V extends Uint32Array ? 'uint32'
+    : V extends Uint8Array | Uint8ClampedArray ? 'uint8'
+    : V extends Numbers ? 'float32'
+    : V extends Truths ? 'bool'
+    : DType;
+
+/** What a tensor or a variable says of itself in JSON, where its values are not. */
+export interface TensorJson { type: string; name?: string; dtype?: DType; shape?: number[]; values?: string; disposed?: boolean; }
+";
+
+/// A variable's methods are those of its value.
+const VARIABLE: &str = "
+/** A variable can do what its value can. */
+export interface Variable<D extends DType = DType> extends Omit<Tensor<D>, 'dispose'> {}
+";
+
+/// Methods of tensors that give truth values.
+const TRUTHS: [&str; 15] = [
+    "all",
+    "and",
+    "any",
+    "equal",
+    "greater",
+    "greaterEqual",
+    "isFinite",
+    "isInf",
+    "isNaN",
+    "less",
+    "lessEqual",
+    "not",
+    "notEqual",
+    "or",
+    "xor",
+];
+
+/// Those that give places.
+const PLACES: [&str; 2] = ["argmax", "argmin"];
+
+/// Those that give `float32`.
+const FLOATS: [&str; 4] = ["full", "oneHot", "ones", "zeros"];
+
+/// Those whose dtype is not known beforehand.
+const ANY: [&str; 2] = ["populationCount", "select"];
+
+/// Lines that take others' place, by their beginnings.
+const WRITTEN: [(&str, &str); 11] = [
+    ("export class Tensor {", "export class Tensor<D extends DType = DType> {"),
+    ("    data(): Promise<TypedArray>;", "    data(): Promise<Arrays[D]>;"),
+    (
+        "    static from(values: ",
+        "    static from<V extends Values>(values: V, shape?: readonly number[] | null, dtype?: undefined): Tensor<DTypeOf<V>>;\n    \
+             static from<T extends DType>(values: Values, shape: readonly number[] | null | undefined, dtype: T): Tensor<T>;\n    \
+             static from(values: Values, shape?: readonly number[] | null, dtype?: DType): Tensor;",
+    ),
+    ("    cast(dtype: DType): Tensor;", "    cast<T extends DType>(dtype: T): Tensor<T>;"),
+    (
+        "    static concat(values: readonly (Tensor | Variable)[], axis: number): Tensor;",
+        "    static concat<T extends DType>(values: readonly (Tensor<T> | Variable<T>)[], axis: number): Tensor<T>;",
+    ),
+    ("export class Variable {", "export class Variable<D extends DType = DType> {"),
+    (
+        "    constructor(start: Tensor, name",
+        "    constructor(start: Tensor<D>, name?: string | null);",
+    ),
+    ("    read(): Tensor;", "    read(): Tensor<D>;"),
+    (
+        "    predict(x: Examples, options",
+        "    predict(x: Examples, options?: { batchSize?: number }): Promise<Tensor<Float>>;",
+    ),
+    (
+        "    trainStep(x: Tensor, y: Tensor): { loss: Tensor; accuracy?: Tensor };",
+        "    trainStep(x: Tensor, y: Tensor): { loss: Tensor<Float>; accuracy?: Tensor<Float> };",
+    ),
+    (
+        "export function valueAndGradients(f: () => Tensor, sources: readonly (Tensor | Variable)[]): ",
+        "export function valueAndGradients<T extends Tensor = Tensor<Float>>(f: () => T, sources: readonly (Tensor | Variable)[]): \
+         { value: T; gradients: (Tensor<Float> | undefined)[] };",
+    ),
+];
+
+/// Ends of lines in other classes and functions, which become others.
+const ENDS: [(&str, &str); 6] = [
+    ("    call(x: Tensor, training?: boolean | null): Tensor;", "Tensor<Float>;"),
+    (": (Tensor | undefined)[];", "(Tensor<Float> | undefined)[];"),
+    ("    readonly variables: Variable[];", "Variable<Float>[];"),
+    ("export function randomNormal(", "Tensor<'float32'>;"),
+    ("export function randomUniform(", "Tensor<'float32'>;"),
+    ("    batch(beginOrIndices", "{ x: Tensor<'float32'>; y: Tensor<'int32'> };"),
+];
+
+/// The declarations with parameters. Those of the page's part, whose tensors can do little, stay as they are.
+pub fn typed(text: &str) -> Result<String> {
+    if !text.contains("    matmul(") {
+        return Ok(text.to_owned());
+    }
+    let mut out = String::with_capacity(text.len() * 5 / 4);
+    let mut class = "";
+    let (mut done, mut named) = (BTreeSet::new(), BTreeSet::new());
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("export class ") {
+            class = name.trim_end_matches(" {");
+        }
+        if let Some((from, to)) = WRITTEN.iter().find(|(from, _)| line.starts_with(from)) {
+            done.insert(*from);
+            out += to;
+        } else if let Some((from, to)) = ENDS.iter().find(|(from, _)| {
+            line.starts_with(from) || from.starts_with(": ") && line.ends_with(from)
+        }) {
+            done.insert(*from);
+            let (head, _) = line
+                .rsplit_once(": ")
+                .filter(|_| !to.starts_with('{'))
+                .or_else(|| line.rsplit_once("): "))
+                .with_context(|| format!("'{line}' gives nothing"))?;
+            let bracket = if to.starts_with('{') { ")" } else { "" };
+            out += &format!("{head}{bracket}: {to}");
+        } else if ["Tensor", "Variable"].contains(&class) && line == "    readonly dtype: DType;" {
+            out += "    readonly dtype: D;\n    /** Dtype and shape, and how to read the values. */\n    toJSON(): TensorJson;";
+        } else if let Some((head, many)) = method(line).filter(|_| class == "Tensor") {
+            let fixed = head.trim_start().starts_with("static ");
+            let name = head.trim_start().trim_start_matches("static ");
+            let name = name.split(['(', '<']).next().unwrap_or_default();
+            let dtype = match name {
+                name if TRUTHS.contains(&name) => "<'bool'>",
+                name if PLACES.contains(&name) => "<'int32'>",
+                name if FLOATS.contains(&name) => "<'float32'>",
+                name if ANY.contains(&name) || fixed => "",
+                _ => "<D>",
+            };
+            named.insert(name);
+            out += &format!("{head}): Tensor{dtype}{many};");
+        } else {
+            out += line;
+        }
+        out.push('\n');
+        if line == "}" {
+            class = "";
+        }
+    }
+    for (from, _) in WRITTEN.iter().chain(&ENDS) {
+        ensure!(
+            done.contains(from),
+            "the types have no line '{from}'; dtypes.rs has to be told of the new one"
+        );
+    }
+    for name in TRUTHS.iter().chain(&PLACES).chain(&FLOATS).chain(&ANY) {
+        ensure!(
+            named.contains(name),
+            "the types have no method '{name}' of a tensor that gives a Tensor"
+        );
+    }
+    Ok(out + TYPES + VARIABLE)
+}
+
+/// What stands before `): Tensor`, and the brackets behind it.
+fn method(line: &str) -> Option<(&str, &str)> {
+    let (head, given) = line.rsplit_once("): Tensor")?;
+    let many = given.strip_suffix(';')?;
+    ["", "[]"].contains(&many).then_some((head, many))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// All that is expected, and a method more.
+    fn declared() -> String {
+        let mut text = String::from(
+            "export class Tensor {\n    matmul(other: Operand): Tensor;\n    split(n: number): Tensor[];\n    static eye(n: number): Tensor;\n",
+        );
+        for name in TRUTHS.iter().chain(&PLACES).chain(&FLOATS).chain(&ANY) {
+            text += &format!("    {name}(x?: number): Tensor;\n");
+        }
+        for (from, _) in WRITTEN.iter().chain(&ENDS).filter(|(from, _)| !from.contains("class")) {
+            text += match *from {
+                ": (Tensor | undefined)[];" => "    gradient(x: Operand): (Tensor | undefined)[];",
+                "    batch(beginOrIndices" => {
+                    "    batch(beginOrIndices?: number): { x: Tensor; y: Tensor };"
+                }
+                "export function randomNormal(" => "export function randomNormal(): Tensor;",
+                "export function randomUniform(" => "export function randomUniform(): Tensor;",
+                other => other,
+            };
+            text.push('\n');
+        }
+        text + "    readonly dtype: DType;\n}\nexport class Variable {\n    readonly dtype: DType;\n}\n"
+    }
+
+    #[test]
+    fn tensors_have_their_dtypes() {
+        let text = typed(&declared()).unwrap();
+        for line in [
+            "export class Tensor<D extends DType = DType> {",
+            "    matmul(other: Operand): Tensor<D>;",
+            "    split(n: number): Tensor<D>[];",
+            "    static eye(n: number): Tensor;",
+            "    equal(x?: number): Tensor<'bool'>;",
+            "    argmax(x?: number): Tensor<'int32'>;",
+            "    select(x?: number): Tensor;",
+            "    data(): Promise<Arrays[D]>;",
+            "    readonly dtype: D;",
+            "    gradient(x: Operand): (Tensor<Float> | undefined)[];",
+            "    batch(beginOrIndices?: number): { x: Tensor<'float32'>; y: Tensor<'int32'> };",
+            "    call(x: Tensor, training?: boolean | null): Tensor<Float>;",
+            "export class Variable<D extends DType = DType> {",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_any_more_is_told() {
+        let without =
+            declared().replace("    data(): Promise<TypedArray>;", "    data(): Promise<unknown>;");
+        assert!(typed(&without).unwrap_err().to_string().contains("data()"));
+        let without = declared().replace("    argmin(", "    smallest(");
+        assert!(typed(&without).unwrap_err().to_string().contains("argmin"));
+        // The page's part.
+        assert_eq!(typed("export class Tensor {\n}\n").unwrap(), "export class Tensor {\n}\n");
+    }
+}
