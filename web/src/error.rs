@@ -70,7 +70,12 @@ pub(crate) fn promise(future: impl Future<Output = Result<JsValue>> + 'static) -
     fn start(future: Boxed) -> js_sys::Promise {
         #[cfg(feature = "ops")]
         crate::idle::touch();
-        wasm_bindgen_futures::future_to_promise(async move { Ok(future.await?) })
+        wasm_bindgen_futures::future_to_promise(async move {
+            let result = future.await;
+            #[cfg(feature = "ops")]
+            crate::idle::touch();
+            Ok(result?)
+        })
     }
     start(Box::pin(future))
 }

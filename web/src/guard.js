@@ -21,6 +21,12 @@ const guard = {
     if (!self.__wbg_ptr) throw gone(call, classNames.get(Class));
   },
 
+  /** Of more arguments than `names`, the first. */
+  most(call, value, names) {
+    if (value === undefined) return;
+    throw new TypeError(`${call}: ${shown(value)} is one argument too many; it takes (${names}).`);
+  },
+
   number(call, name, value, optional) {
     if (typeof value === 'number' || (optional && missing(value))) return;
     throw refused(call, name, value, 'a number');

@@ -13,6 +13,8 @@ const WORDS = {
   'x.add(ints)': [/^Add: a is float32 \[2, 2\] and b is int32/, /x\.cast\('float32'\)/],
   'x.add(wide)': [/reshape or expandDims/],
   'x.item()': [/use data\(\)\.$/],
+  "Tensor.zeros([2], 'int32')": [/^Tensor\.zeros: "int32" is one argument too many; it takes \(shape\)\.$/],
+  'x.relu(1)': [/it takes \(\)/],
   'gone.add(1)': [/was disposed of/],
   'freed.add(1)': [/^Tensor\.add: this Tensor was given back by free\(\)/],
   'freed.data()': [/^Tensor\.data: this Tensor was given back/],

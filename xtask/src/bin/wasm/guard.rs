@@ -259,6 +259,14 @@ fn check_params(
         header.arguments,
         comment.params.len()
     );
+    // More would be left out without a word, such as the dtype in zeros([2], 'int32').
+    let (most, names) = (header.arguments.len(), header.arguments.join(", "));
+    if header.way.is_empty() || header.way == "static" {
+        writeln!(
+            out,
+            "        if (arguments.length > {most}) guard.most('{called}', arguments[{most}], '{names}');"
+        )?;
+    }
     // These take the place of options by mistake, which the wasm has words for.
     let examples = comment.params.iter().any(|param| param.kind == "Examples");
     for (param, argument) in comment.params.iter().zip(&header.arguments) {
@@ -352,6 +360,7 @@ function inner(x) {
             "        guard.instance('Tensor.both', 'other', other, false, Tensor);",
             "        guard.ready('Tensor.zeros');",
             "        guard.alive(this, Tensor, 'Tensor.shape');",
+            "        if (arguments.length > 2) guard.most('Tensor.both', arguments[2], 'axis, other');",
             "        throw new TypeError('Tensor: new Tensor() makes none. One is made by Tensor.zeros(...).');",
             "    guard.ready('tell');",
             "        guard.number('all', 'first', first, false);",
