@@ -1,5 +1,5 @@
 // What a program in TypeScript may write, and what it may not. `types.test.mjs` compiles it; nothing runs it.
-import init, { Device, Images, Sequential, Tensor, Variable, layers, randomNormal, setSeed, tidy, valueAndGradients } from 'wgrad';
+import init, { Device, Images, Sequential, Tensor, Variable, grad, layers, randomNormal, setSeed, tidy, valueAndGradients } from 'wgrad';
 import type { DType, Float, TensorJson } from 'wgrad';
 
 /** Fails to compile unless both types are the same. */
@@ -43,6 +43,12 @@ export async function main(some: DType, list: number[], nested: number[][][]): P
   const weights: Float32Array = await w.data();
   const scaled: Float32Array = await w.matmul(x).square().sum().data();
   const joined: Float32Array = await Tensor.concat([x, w], 0).data();
+  const stacked: Float32Array = await Tensor.stack([x, x]).data();
+  const parts: Float32Array | undefined = await x.split(2)[0]?.data();
+  const best = x.topk(1);
+  const [tops, where]: [Float32Array, Int32Array] = [await best.values.data(), await best.indices.data()];
+  const filled: Int32Array = await Tensor.fill([2], 3, 'int32').data();
+  const slope: Float32Array = await grad((at) => at.square().sum())(x).data();
   w.assignSub(x.mul(0.1));
   const json: TensorJson = w.toJSON();
   // @ts-expect-error A variable is freed with its model.
@@ -72,7 +78,7 @@ export async function main(some: DType, list: number[], nested: number[][][]): P
   const noise: Tensor<Float> = randomNormal([2]);
   // Any tensor may stand where the dtype does not matter.
   const all: Tensor[] = [x, integersOf(x), noise, w.read()];
-  void [numbers, product, zeros, places, truths, pixels, integers, cast, halves, flags, deep, flat, wrong, either, one, weights, scaled, joined, json, loss, gradient, kept, labels, logits, losses, predicted, kernel, all];
+  void [numbers, product, zeros, places, truths, pixels, integers, cast, halves, flags, deep, flat, wrong, either, one, weights, scaled, joined, stacked, parts, tops, where, filled, slope, json, loss, gradient, kept, labels, logits, losses, predicted, kernel, all];
 }
 
 function integersOf(x: Tensor): Tensor<'int32'> {

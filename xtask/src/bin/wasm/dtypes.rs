@@ -69,13 +69,13 @@ const TRUTHS: [&str; 15] = [
 const PLACES: [&str; 2] = ["argmax", "argmin"];
 
 /// Those that give `float32`.
-const FLOATS: [&str; 4] = ["full", "oneHot", "ones", "zeros"];
+const FLOATS: [&str; 6] = ["eye", "full", "linspace", "oneHot", "ones", "zeros"];
 
 /// Those whose dtype is not known beforehand.
 const ANY: [&str; 2] = ["populationCount", "select"];
 
 /// Lines that take others' place, by their beginnings.
-const WRITTEN: [(&str, &str); 11] = [
+const WRITTEN: [(&str, &str); 10] = [
     ("export class Tensor {", "export class Tensor<D extends DType = DType> {"),
     ("    data(): Promise<TypedArray>;", "    data(): Promise<Arrays[D]>;"),
     (
@@ -85,10 +85,6 @@ const WRITTEN: [(&str, &str); 11] = [
              static from(values: Values, shape?: readonly number[] | null, dtype?: DType): Tensor;",
     ),
     ("    cast(dtype: DType): Tensor;", "    cast<T extends DType>(dtype: T): Tensor<T>;"),
-    (
-        "    static concat(values: readonly (Tensor | Variable)[], axis: number): Tensor;",
-        "    static concat<T extends DType>(values: readonly (Tensor<T> | Variable<T>)[], axis: number): Tensor<T>;",
-    ),
     ("export class Variable {", "export class Variable<D extends DType = DType> {"),
     (
         "    constructor(start: Tensor, name",
@@ -120,6 +116,49 @@ const ENDS: [(&str, &str); 6] = [
     ("    batch(beginOrIndices", "{ x: Tensor<'float32'>; y: Tensor<'int32'> };"),
 ];
 
+/// Parts of lines that become others wherever they stand.
+const PARTS: [(&str, &str); 11] = [
+    ("{ mean: Tensor; variance: Tensor }", "{ mean: Tensor<D>; variance: Tensor<D> }"),
+    ("{ values: Tensor; indices: Tensor }", "{ values: Tensor<D>; indices: Tensor<'int32'> }"),
+    (
+        "    booleanMask(mask: Tensor, axis?: number | null): Promise<Tensor>;",
+        "    booleanMask(mask: Tensor, axis?: number | null): Promise<Tensor<D>>;",
+    ),
+    ("    whereAsync(): Promise<Tensor>;", "    whereAsync(): Promise<Tensor<'int32'>>;"),
+    (
+        "{ x: Tensor; y: Tensor } | undefined",
+        "{ x: Tensor<'float32'>; y: Tensor<'int32'> } | undefined",
+    ),
+    ("(f: (x: Tensor) => Tensor)", "(f: (x: Tensor<Float>) => Tensor)"),
+    ("(f: (...xs: Tensor[]) => Tensor)", "(f: (...xs: Tensor<Float>[]) => Tensor)"),
+    ("dy?: Tensor) => Tensor", "dy?: Tensor) => Tensor<Float>"),
+    ("{ value: Tensor; grad: Tensor }", "{ value: Tensor<Float>; grad: Tensor<Float> }"),
+    ("{ value: Tensor; grads: Tensor[] }", "{ value: Tensor<Float>; grads: Tensor<Float>[] }"),
+    (
+        "{ value: Tensor; grads: Record<string, Tensor> }",
+        "{ value: Tensor<Float>; grads: Record<string, Tensor<Float>> }",
+    ),
+];
+
+/// What joins tensors of one dtype.
+const JOINED: (&str, &str) =
+    ("values: readonly (Tensor | Variable)[]", "values: readonly (Tensor<T> | Variable<T>)[]");
+
+/// A last argument that decides about the dtype.
+const CHOSEN: (&str, &str) = ("dtype?: DType): Tensor;", "dtype?: T): Tensor<T>;");
+
+/// A static method with the parameter `T`.
+fn with_parameter(line: &str) -> Option<String> {
+    let head = line.strip_prefix("    static ")?;
+    let (name, rest) = head.split_once('(')?;
+    if rest.starts_with(JOINED.0) && rest.ends_with("): Tensor;") {
+        let rest = rest.replace(JOINED.0, JOINED.1).replace("): Tensor;", "): Tensor<T>;");
+        return Some(format!("    static {name}<T extends DType>({rest}"));
+    }
+    let rest = rest.strip_suffix(CHOSEN.0)?;
+    Some(format!("    static {name}<T extends DType = 'float32'>({rest}{}", CHOSEN.1))
+}
+
 /// The declarations with parameters. Those of the page's part, whose tensors can do little, stay as they are.
 pub fn typed(text: &str) -> Result<String> {
     if !text.contains("    matmul(") {
@@ -148,6 +187,8 @@ pub fn typed(text: &str) -> Result<String> {
             out += &format!("{head}{bracket}: {to}");
         } else if ["Tensor", "Variable"].contains(&class) && line == "    readonly dtype: DType;" {
             out += "    readonly dtype: D;\n    /** Dtype and shape, and how to read the values. */\n    toJSON(): TensorJson;";
+        } else if let Some(line) = with_parameter(line).filter(|_| class == "Tensor") {
+            out += &line;
         } else if let Some((head, many)) = method(line).filter(|_| class == "Tensor") {
             let fixed = head.trim_start().starts_with("static ");
             let name = head.trim_start().trim_start_matches("static ");
@@ -162,7 +203,9 @@ pub fn typed(text: &str) -> Result<String> {
             named.insert(name);
             out += &format!("{head}): Tensor{dtype}{many};");
         } else {
-            out += line;
+            let words =
+                PARTS.iter().fold(line.to_owned(), |line, (from, to)| line.replace(from, to));
+            out += &words;
         }
         out.push('\n');
         if line == "}" {
@@ -199,7 +242,9 @@ mod tests {
     /// All that is expected, and a method more.
     fn declared() -> String {
         let mut text = String::from(
-            "export class Tensor {\n    matmul(other: Operand): Tensor;\n    split(n: number): Tensor[];\n    static eye(n: number): Tensor;\n",
+            "export class Tensor {\n    matmul(other: Operand): Tensor;\n    split(n: number): Tensor[];\n    static einsum(n: \
+             number): Tensor;\n    static stack(values: readonly (Tensor | Variable)[], axis?: number): Tensor;\n    static \
+             fill(shape: number[], dtype?: DType): Tensor;\n    topk(k: number): { values: Tensor; indices: Tensor };\n",
         );
         for name in TRUTHS.iter().chain(&PLACES).chain(&FLOATS).chain(&ANY) {
             text += &format!("    {name}(x?: number): Tensor;\n");
@@ -226,7 +271,10 @@ mod tests {
             "export class Tensor<D extends DType = DType> {",
             "    matmul(other: Operand): Tensor<D>;",
             "    split(n: number): Tensor<D>[];",
-            "    static eye(n: number): Tensor;",
+            "    static einsum(n: number): Tensor;",
+            "    static stack<T extends DType>(values: readonly (Tensor<T> | Variable<T>)[], axis?: number): Tensor<T>;",
+            "    static fill<T extends DType = 'float32'>(shape: number[], dtype?: T): Tensor<T>;",
+            "    topk(k: number): { values: Tensor<D>; indices: Tensor<'int32'> };",
             "    equal(x?: number): Tensor<'bool'>;",
             "    argmax(x?: number): Tensor<'int32'>;",
             "    select(x?: number): Tensor;",

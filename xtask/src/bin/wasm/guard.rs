@@ -166,6 +166,8 @@ struct Header<'a> {
     way: &'a str,
     name: &'a str,
     arguments: Vec<&'a str>,
+    /// The last of them takes all that are left.
+    open: bool,
 }
 
 impl<'a> Header<'a> {
@@ -175,11 +177,12 @@ impl<'a> Header<'a> {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
         let known = ["", "static", "get", "set"].contains(&way);
         // All that is left goes into a list.
+        let open = arguments.contains("...");
         let name_of = |name: &'a str| name.strip_prefix("...").unwrap_or(name);
         let arguments: Vec<&str> =
             arguments.split(", ").map(name_of).filter(|name| !name.is_empty()).collect();
         let all = std::iter::once(&name).chain(&arguments).all(|name| name.chars().all(word));
-        (known && all && !name.is_empty()).then_some(Header { way, name, arguments })
+        (known && all && !name.is_empty()).then_some(Header { way, name, arguments, open })
     }
 }
 
@@ -261,7 +264,9 @@ fn check_params(
     );
     // More would be left out without a word, such as the dtype in zeros([2], 'int32').
     let (most, names) = (header.arguments.len(), header.arguments.join(", "));
-    if header.way.is_empty() || header.way == "static" {
+    // JSON gives its key to this one.
+    let called_by_others = header.name == "toJSON";
+    if !header.open && !called_by_others && (header.way.is_empty() || header.way == "static") {
         writeln!(
             out,
             "        if (arguments.length > {most}) guard.most('{called}', arguments[{most}], '{names}');"
