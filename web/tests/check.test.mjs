@@ -118,7 +118,13 @@ describe(`the check of a GPU in ${browserName}`, () => {
   });
 
   it('can be stopped, and tells what it has found so far', async () => {
-    const page = await at.whole(SMALL);
+    const page = await at.whole(SMALL, { init: () => {
+      globalThis.copied = '';
+      Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (text) => {
+        if (globalThis.copied === undefined) throw new Error('not allowed');
+        globalThis.copied = text;
+      } } });
+    } });
     await begin(page);
     await page.until(() => /^Case \d/.test(document.querySelector('#check-status').textContent), { what: 'cases' });
     await page.click('#check-stop');
@@ -126,6 +132,14 @@ describe(`the check of a GPU in ${browserName}`, () => {
     assert.match(await page.text('#check-verdict'), /^Stopped\. So far \d+ of \d+ cases agree/);
     assert.match(await page.text('#check-report'), /cases \(\d+ of \d+ run\)/);
     assert.equal(await page.eval(() => document.querySelector('#check-start').disabled), false);
+    await page.click('#check-copy');
+    await page.until(() => document.querySelector('#check-copy').textContent === 'Copied', { what: 'a copy' });
+    assert.equal(await page.eval(() => globalThis.copied), await page.text('#check-report'));
+    // Where a page may not use the clipboard the text is selected.
+    await page.eval(() => { globalThis.copied = undefined; });
+    await page.click('#check-copy');
+    await page.until(() => document.querySelector('#check-copy').textContent === 'Selected', { what: 'a selection' });
+    assert.match(await page.eval(() => String(getSelection())), /^# wgrad on .+\n/);
   });
 
   // Both look at what happens where workers have no WebGPU: there the check runs beside the page, and can be tampered with.
