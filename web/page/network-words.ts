@@ -74,26 +74,26 @@ export function unitWords(row: Row, unit: number, next: Row | undefined, probabi
         const filter = `${layer.kernelSize} × ${layer.kernelSize} filter`;
         const many = row.weights?.shape[2] ?? 1;
         if (kernelOf(row, unit).length === 0) return `Feature map ${n} of ${name}: green where its ${filter} matches ${before}.${most}`;
-        return many === 1 ? `Feature map ${n} of ${name}: green where its ${filter}, shown left, matches the ${from!.kind === 'input' ? 'digit' : 'map before'}.${most}`
-          : `Feature map ${n} of ${name}: green where its filter matches. It looks at all ${many} maps of ${before} at once, with a ${layer.kernelSize} × ${layer.kernelSize} square of weights for each, shown left.${most}`;
+        return many === 1 ? `Feature map ${n} of ${name}: green where its ${filter}, the first picture, matches the ${from!.kind === 'input' ? 'digit' : 'map before'}.${most}`
+          : `Feature map ${n} of ${name}: green where its filter matches. It looks at all ${many} maps of ${before} at once, with a ${layer.kernelSize} × ${layer.kernelSize} square of weights for each: the first picture.${most}`;
       }
-      case 'maxPooling2d': return `Feature map ${n} of ${name}: the largest of each ${layer.poolSize} × ${layer.poolSize} in map ${n} of ${before}, shown left.`;
-      case 'averagePooling2d': return `Feature map ${n} of ${name}: the mean of each ${layer.poolSize} × ${layer.poolSize} in map ${n} of ${before}, shown left.`;
-      case 'activation': return `Feature map ${n} of ${name}: ${layer.activation} of map ${n} of ${before}, shown left.`;
+      case 'maxPooling2d': return `Feature map ${n} of ${name}: the largest of each ${layer.poolSize} × ${layer.poolSize} in map ${n} of ${before}, the first picture.`;
+      case 'averagePooling2d': return `Feature map ${n} of ${name}: the mean of each ${layer.poolSize} × ${layer.poolSize} in map ${n} of ${before}, the first picture.`;
+      case 'activation': return `Feature map ${n} of ${name}: ${layer.activation} of map ${n} of ${before}, the first picture.`;
       default: return `Feature map ${n} of ${name}.${most}`;
     }
   }
   const value = row.values[unit]!;
   const weights = kernelOf(row, unit).length > 0;
-  const look = onPixels(row) ? 'Left its weights, then those under the ink, which add up to it.'
-    : weights ? `Its weights for the numbers of ${before} are shown left.` : `It sums up ${before} with more weights than can be shown.`;
+  const look = onPixels(row) ? 'First its weights, then those under the ink, which add up to it.'
+    : weights ? `The picture: its weights for the numbers of ${before}.` : `It sums up ${before} with more weights than can be shown.`;
   if (row.kind === 'answers') {
     const sure = `Answer ${unit}: ${format.percent(probabilities[unit] ?? 0, 1)} sure; ${number(value)} before softmax.`;
-    if (onPixels(row)) return `${sure} Left its weights: ink on green speaks for a ${unit}, ink on orange against it. Then those under the ink.`;
+    if (onPixels(row)) return `${sure} First its weights: ink on green speaks for a ${unit}, ink on orange against it. Then those under the ink.`;
     if (!weights || !from || from.values.length !== row.weights!.shape[0]) return sure;
     const parts = Float32Array.from(from.values, (x, i) => x * row.weights!.values[i * row.of + unit]!);
     const [most, least] = extremes(parts);
-    return `${sure} Of ${before}, unit ${most + 1} speaks most for it (${number(parts[most]!)}), unit ${least + 1} most against it (${number(parts[least]!)}). Left: its weights.`;
+    return `${sure} Of ${before}, unit ${most + 1} speaks most for it (${number(parts[most]!)}), unit ${least + 1} most against it (${number(parts[least]!)}). The picture: its weights.`;
   }
   if (layer.type !== 'dense') return `Unit ${n} of ${name}: ${number(value)}.`;
   const off = layer.activation === 'relu' && value === 0 ? ', as relu makes of all below 0' : '';

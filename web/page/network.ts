@@ -12,8 +12,8 @@ import { onScheme } from './theme';
 const EVERY = 250;
 /** A digit flows through the network: so long from layer to layer, and so long within one. */
 const FLOW = { layer: 70, within: 160 };
-/** Height of all layers, of what they cannot be smaller than, and of what is shown large. */
-const HEIGHT = { all: 440, least: 46, passed: 20, large: 88 };
+/** Height of all layers, or at most where there is room, of the least that one takes, and of what is shown large. */
+const HEIGHT = { all: 440, most: 600, least: 46, passed: 20, large: 88 };
 
 const HINT = 'Point at any picture, or tap it, to see what it is. On the keyboard: Tab and the arrow keys.';
 
@@ -99,7 +99,9 @@ function layOut(): void {
   const room = Math.max(120, narrow ? list.clientWidth - 14 : width - 26);
   const [sized, others] = [shown.filter(({ row }) => ['maps', 'pictures', 'cells'].includes(row.kind)), shown.filter(({ row }) => row.kind === 'passed').length];
   const fixed = 56 + 40 + others * HEIGHT.passed + 10 * shown.length;
-  const each = Math.max(HEIGHT.least, Math.min(250, (HEIGHT.all - fixed) / Math.max(1, sized.length)));
+  // A card that stands beside a high one has room.
+  const all = narrow ? HEIGHT.all : Math.max(HEIGHT.all, Math.min(HEIGHT.most, list.clientHeight));
+  const each = Math.max(HEIGHT.least, Math.min(250, (all - fixed) / Math.max(1, sized.length)));
   for (const one of shown) {
     if (one.row.kind === 'passed') continue;
     one.grid = gridOf(one.row, room, each);

@@ -274,7 +274,7 @@ describe(`the network on the page in ${browserName}`, () => {
     await at().until(() => document.querySelector('#guess').dataset.digit, { what: 'a test image that is read' });
     await hover('conv2d', 0.01, 0.05);
     await at().until(() => document.querySelector('#network').dataset.told === 'conv2d 0', { what: 'the first map' });
-    assert.match(await told(), /^Feature map 1 of conv2d: green where its 5 × 5 filter, shown left, matches the digit\./);
+    assert.match(await told(), /^Feature map 1 of conv2d: green where its 5 × 5 filter, the first picture, matches the digit\./);
     await hover('max_pooling2d', 0.01, 0.05);
     await at().until(() => document.querySelector('#network').dataset.told === 'max_pooling2d 0', { what: 'the pooled map' });
     assert.match(await told(), /the largest of each 2 × 2 in map 1 of conv2d/);
