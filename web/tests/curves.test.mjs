@@ -55,7 +55,9 @@ visits('curves and mistakes', (visitor) => {
     const words = await page.eval(() => document.querySelector('#misread > *').getAttribute('aria-label'));
     await page.eval(() => document.querySelector('#misread > *').click());
     const [, label, guess, certain] = /^(\d) → (\d) (\d+) %/.exec(words);
-    await page.until((text) => document.querySelector('#guess').textContent === text, { what: words, timeout: 10_000 }, `Reads as ${guess}, ${certain} % sure, but it is ${label}.`);
+    const wanted = `Reads as ${guess}, ${certain} % sure, but it is ${label}.`;
+    await page.until((text) => document.querySelector('#guess').textContent === text, { what: wanted, timeout: 10_000 }, wanted)
+      .catch(async ({ message }) => assert.fail(`${message}: ${await page.text('#guess')}`));
     assert.match(await page.text('#misread-note'), /surest of/);
   });
 });
