@@ -1,6 +1,8 @@
 // Measures wgrad beside TensorFlow.js and jax-js on one adapter, in one Chromium, in one run.
 //
-//   node bench.mjs [--json FILE] [--rounds N] [--quick]
+//   node bench.mjs [--json FILE] [--rounds N] [--quick] [--model mlp|cnn]
+//
+// With --quick or --model, docs/benchmarks.md stays as it is.
 //
 // Each library has a page. First all train from the same weights, and their losses have to agree. Then a round is some steps of
 // each in turn; each step uploads its batch and reads its loss. A ratio is how many times as fast (or, for bytes, as small) wgrad
@@ -21,10 +23,12 @@ import { launch } from '../../../web/tests/driver.mjs';
 const here = path.dirname(fileURLToPath(import.meta.url));
 const root = path.resolve(here, '../../..');
 const { values: flags } = parseArgs({
-  options: { json: { type: 'string' }, rounds: { type: 'string', default: '5' }, quick: { type: 'boolean' } },
+  options: { json: { type: 'string' }, rounds: { type: 'string', default: '5' }, quick: { type: 'boolean' }, model: { type: 'string' } },
 });
 const rounds = flags.quick ? 1 : Number(flags.rounds);
 if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds takes a whole number from 1 on, not ${flags.rounds}`);
+const MODELS = ['mlp', 'cnn'].filter((name) => flags.model === undefined || name === flags.model);
+if (!MODELS.length) throw new Error(`--model takes mlp or cnn, not ${flags.model}`);
 const PEERS = ['tfjs', 'jax'];
 const LIBRARIES = ['wgrad', ...PEERS];
 /** The pages: the libraries', and TensorFlow.js once more, from its union package. */
@@ -84,26 +88,28 @@ async function firstStep(name, model) {
   return { ms, fetched: [...new Set(fetched)] };
 }
 
-/** Seconds from the navigation until a library has learned the digits, and after how many steps. */
-async function learned(name) {
+/** Seconds from the navigation until a library has learned the digits, and after how many steps. wgrad draws its `weights` itself. */
+async function learned(name, weights) {
   const page = await visit(name);
-  const { ms, steps, share } = await page.eval(async () => {
+  const { ms, steps, share } = await page.eval(async (given) => {
     await globalThis.open();
-    await globalThis.prepare('mlp');
+    await globalThis.prepare('mlp', given);
     const got = await globalThis.learn();
     return { ms: performance.now(), ...got };
-  });
+  }, name === 'wgrad' ? undefined : weights);
   if (!(share >= DIGITS.wanted)) throw new Error(`${name} reads ${share} of the digits`);
   await page.close();
   return { seconds: ms / 1000, steps };
 }
 
-/** Puts the digits that all libraries learn beside their pages. */
+/** Puts the digits that all libraries learn beside their pages, and returns the weights that all begin with. */
 async function drawDigits() {
   const page = await visit('wgrad');
   await page.eval(() => globalThis.open());
   writeFileSync(path.join(site, 'digits.bin'), Buffer.from(await page.eval(() => globalThis.drawn()), 'base64'));
+  const weights = await page.eval(() => globalThis.prepare('mlp', true));
   await page.close();
+  return weights;
 }
 
 const run = (page, steps) => page.eval(async (count) => {
@@ -154,9 +160,9 @@ const cells = (row) => [row.wgrad, ...PEERS.flatMap((peer) => [row[peer], row[`r
 
 let adapter;
 try {
-  for (const model of ['mlp', 'cnn']) await compare(model);
+  for (const model of MODELS) await compare(model);
   console.log(`${''.padEnd(52)} ${['wgrad', ...PEERS.flatMap((peer) => [peer, 'ratio'])].map((text) => text.padStart(9)).join(' ')}`);
-  for (const model of ['mlp', 'cnn']) {
+  for (const model of MODELS) {
     const pages = {};
     for (const name of LIBRARIES) {
       pages[name] = await visit(name);
@@ -176,38 +182,42 @@ try {
     put(NAMES[model], 'steps/s', speeds, true);
     for (const page of Object.values(pages)) await page.close();
   }
-  const names = [...LIBRARIES, WHOLE];
-  const first = Object.fromEntries(names.map((name) => [name, []]));
-  const sizes = {};
-  for (let round = 0; round < rounds; round += 1) {
-    for (const name of order(names, round)) {
-      const { ms, fetched } = await firstStep(name, 'mlp');
-      first[name].push(ms / 1000);
-      sizes[name] = [fetched.map(packed).reduce((sum, bytes) => sum + bytes, 0) / 1000];
+  if (MODELS.includes('mlp')) {
+    const names = [...LIBRARIES, WHOLE];
+    const first = Object.fromEntries(names.map((name) => [name, []]));
+    const sizes = {};
+    for (let round = 0; round < rounds; round += 1) {
+      for (const name of order(names, round)) {
+        const { ms, fetched } = await firstStep(name, 'mlp');
+        first[name].push(ms / 1000);
+        sizes[name] = [fetched.map(packed).reduce((sum, bytes) => sum + bytes, 0) / 1000];
+      }
     }
-  }
-  const firstCnn = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
-  for (let round = 0; round < rounds; round += 1) {
-    for (const name of order(LIBRARIES, round)) firstCnn[name].push((await firstStep(name, 'cnn')).ms / 1000);
-  }
-  await drawDigits();
-  const learning = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
-  const steps = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
-  for (let round = 0; round < rounds; round += 1) {
-    for (const name of order(LIBRARIES, round)) {
-      const got = await learned(name);
-      learning[name].push(got.seconds);
-      steps[name].push(got.steps);
+    const whole = (figures) => ({ wgrad: figures.wgrad, tfjs: figures[WHOLE] });
+    put('MLP, from navigation to the first step', 's', first, false);
+    put('the same, union package', 's', whole(first), false);
+    put('download: library and model, gzip', 'kB', sizes, false);
+    put('the same, union package', 'kB', whole(sizes), false);
+    const weights = await drawDigits();
+    const learning = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
+    const steps = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
+    for (let round = 0; round < rounds; round += 1) {
+      for (const name of order(LIBRARIES, round)) {
+        const got = await learned(name, weights);
+        learning[name].push(got.seconds);
+        steps[name].push(got.steps);
+      }
     }
+    put('MLP, from navigation to 90 % of drawn digits', 's', learning, false);
+    put('the same, steps of training', 'steps', steps, false);
   }
-  const whole = (figures) => ({ wgrad: figures.wgrad, tfjs: figures[WHOLE] });
-  put('MLP, from navigation to the first step', 's', first, false);
-  put('the same, union package', 's', whole(first), false);
-  put('CNN, from navigation to the first step', 's', firstCnn, false);
-  put('MLP, from navigation to 90 % of drawn digits', 's', learning, false);
-  put('the same, steps of training', 'steps', steps, false);
-  put('download: library and model, gzip', 'kB', sizes, false);
-  put('the same, union package', 'kB', whole(sizes), false);
+  if (MODELS.includes('cnn')) {
+    const firstCnn = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
+    for (let round = 0; round < rounds; round += 1) {
+      for (const name of order(LIBRARIES, round)) firstCnn[name].push((await firstStep(name, 'cnn')).ms / 1000);
+    }
+    put('CNN, from navigation to the first step', 's', firstCnn, false);
+  }
 } finally {
   await browser.close();
   await server.close();
@@ -215,7 +225,7 @@ try {
 }
 
 if (flags.json !== undefined) writeFileSync(path.resolve(root, flags.json), `${JSON.stringify(results, null, 2)}\n`);
-if (!flags.quick) report();
+if (!flags.quick && flags.model === undefined) report();
 
 /** The commit that was measured. The table that this program writes is no change to it. */
 function commit() {

@@ -59,7 +59,7 @@ globalThis.drawn = () => {
   const images = wgrad.Images.drawDigits(DIGITS.train + DIGITS.test, DIGITS.seed);
   const bytes = new Uint8Array(images.length * 785);
   for (let i = 0; i < images.length; i += 1) bytes.set(images.image(i), i * 784);
-  bytes.set(images.labels(), images.length * 784);
+  bytes.set(images.labels, images.length * 784);
   return bytes.toBase64();
 };
 
