@@ -9,7 +9,7 @@ import type { Files } from './files';
 import { PartsError, faultOf, notePanic } from './faults';
 import { measured } from './kernels';
 import * as look from './look';
-import type { AskName, Asks, Fault, Request, Send, State, TunedOp } from './protocol';
+import type { AskName, Asks, Fault, Request, Send, State } from './protocol';
 import { Run } from './run';
 import { layersOf, runKey, type Settings } from './settings';
 import { claim, dropFiles, dropRun, keepFiles, keepFindings, keepRun, keepTraining, keptFindings, keptRun, keptTraining, type Kept } from './store';
@@ -160,7 +160,7 @@ export class Engine {
       this.#load(name, bytes);
     }),
     tune: () => this.#command(async () => {
-      const { ops } = await (this.#device!.tune() as Promise<unknown>) as { ops: TunedOp[] };
+      const { ops } = await this.#device!.tune();
       await keepFindings(this.#device!.adapter.text, this.#device!.findings());
       return { ops };
     }),
