@@ -11,7 +11,7 @@ use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use wgrad::data::{Batch, IntoModelData, ModelData, mnist};
-use wgrad::keras::callbacks::{Callback, Logs, Run};
+use wgrad::keras::callbacks::{Callback, EarlyStopping, Logs, Run};
 use wgrad::keras::optimizers::Optimizer;
 use wgrad::keras::{
     self, CompileOptions, Context, EvaluateOptions, INFERENCE, Layer, PredictOptions, StepLogs,
@@ -240,6 +240,60 @@ impl Listener {
     }
 }
 
+/// The `type` of a callback that ends the training.
+const STOPPING: &str = "earlyStopping";
+
+/// Ends the training when a number gets no better.
+struct Stopping {
+    callback: EarlyStopping,
+    monitor: &'static str,
+    accuracy: bool,
+}
+
+impl Stopping {
+    fn new(value: &JsValue, validates: bool) -> Result<Self> {
+        let known =
+            ["type", "monitor", "minDelta", "patience", "restoreBestWeights", "startFromEpoch"];
+        let options = Options::new(STOPPING, value, &known)?;
+        let names = NAMES.map(|(_, key)| key).join(", ");
+        let monitor = options.read("monitor", &format!("one of {names}"), |value| {
+            let name = value.as_string()?;
+            // By Keras's name, too.
+            NAMES.into_iter().find(|(keras, here)| name == *keras || name == *here)
+        })?;
+        let (name, monitor) = monitor.unwrap_or(NAMES[2]);
+        if name.starts_with("val_") && !validates {
+            return Err(bad_type(format!(
+                "fit: {STOPPING} watches {monitor}, and there is no validationData. Give some, or monitor: 'loss'."
+            )));
+        }
+        let mut callback = EarlyStopping::new()
+            .monitor(name)
+            .patience(options.size("patience")?.unwrap_or(0))
+            .min_delta(options.number("minDelta")?.unwrap_or(0.0))
+            .restore_best_weights(options.bool("restoreBestWeights")?.unwrap_or(false));
+        if let Some(epoch) = options.size("startFromEpoch")? {
+            callback = callback.start_from_epoch(epoch);
+        }
+        Ok(Stopping { callback, monitor, accuracy: name.ends_with("accuracy") })
+    }
+}
+
+/// A callback for `fit` that ends the training once a number has got no better for more than `patience` epochs, none unless given:
+/// `valLoss` unless another is watched.
+#[wasm_bindgen(js_name = earlyStopping, unchecked_return_type = "EarlyStopping")]
+pub fn early_stopping(
+    #[wasm_bindgen(unchecked_optional_param_type = "EarlyStoppingOptions")] options: &JsValue,
+) -> Result<Object> {
+    let described = Object::new();
+    if let Some(options) = options.dyn_ref::<Object>() {
+        Object::assign(&described, options);
+    }
+    Reflect::set(&described, &"type".into(), &STOPPING.into())?;
+    Stopping::new(&described, true)?;
+    Ok(described)
+}
+
 /// Passes on what `fit` tells.
 struct Hooks {
     /// Those of the options themselves, then those of `callbacks`.
@@ -346,6 +400,7 @@ struct Plan {
     batch: usize,
     shuffle: bool,
     validation: Option<Data>,
+    stopping: Vec<Stopping>,
     steps: Option<usize>,
     hooks: Hooks,
 }
@@ -381,22 +436,25 @@ impl Plan {
         if batch_end.is_some() || epoch_end.is_some() {
             listeners.push(Listener(given.clone().unchecked_into()));
         }
-        match options.get("callbacks") {
-            None => {}
-            Some(value) => match value.dyn_ref::<Array>() {
-                Some(list) => {
-                    for value in list.iter() {
-                        listeners.push(Listener::new(&value)?);
-                    }
-                }
-                None => listeners.push(Listener::new(&value)?),
-            },
+        let mut stopping = Vec::new();
+        let given = options.get("callbacks").unwrap_or_default();
+        let given = match given.dyn_ref::<Array>() {
+            Some(list) => list.clone(),
+            None if given.is_undefined() => Array::new(),
+            None => Array::of1(&given),
+        };
+        for value in given.iter() {
+            match Reflect::get(&value, &"type".into()).unwrap_or_default() == STOPPING {
+                true => stopping.push(Stopping::new(&value, validation.is_some())?),
+                false => listeners.push(Listener::new(&value)?),
+            }
         }
         Ok(Plan {
             epochs: options.count("epochs")?.unwrap_or(1),
             batch: options.count("batchSize")?.unwrap_or(32),
             shuffle: options.bool("shuffle")?.unwrap_or(true),
             validation,
+            stopping,
             steps: options.count("yieldEvery")?,
             hooks: Hooks {
                 listeners,
@@ -412,7 +470,16 @@ impl Plan {
     }
 
     async fn run(self, model: &Model, data: &Data) -> Result<Object> {
-        let trainee = Trainee::new(&model.layers, &*model.training()?)?;
+        let training = model.training()?;
+        let trainee = Trainee::new(&model.layers, &training)?;
+        if let Some(blind) =
+            self.stopping.iter().find(|stopping| stopping.accuracy && !training.accuracy)
+        {
+            return Err(bad_type(format!(
+                "fit: {STOPPING} watches {}, and the model was compiled without metrics: ['accuracy'].",
+                blind.monitor
+            )));
+        }
         let (thrown, promises) = (self.hooks.thrown.clone(), self.hooks.promises.clone());
         let mut options = keras::FitOptions::new()
             .epochs(self.epochs)
@@ -427,6 +494,9 @@ impl Plan {
         }
         if let Some(steps) = self.steps {
             options = options.yield_every(steps);
+        }
+        for Stopping { callback, .. } in self.stopping {
+            options = options.callback(callback);
         }
         let fitted = keras::Model::fit_async(&trainee, data.source()?, options).await;
         if let Some(value) = thrown.take() {

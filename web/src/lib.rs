@@ -58,6 +58,8 @@ pub use batches::Batches;
 pub use checkpoint::Checkpoint;
 pub use device::{Device, Plan};
 #[cfg(feature = "ops")]
+pub use fit::early_stopping;
+#[cfg(feature = "ops")]
 pub use grads::{grad, grads, value_and_grad, value_and_grads, variable_grads};
 pub use images::Images;
 #[cfg(feature = "ops")]

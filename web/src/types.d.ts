@@ -56,6 +56,23 @@ export interface FitCallbacks {
   onBatchEnd?(batch: number, logs: Logs): unknown;
 }
 
+/** When `earlyStopping` ends a training. */
+export interface EarlyStoppingOptions {
+  /** What is watched; `valLoss` unless given. */
+  monitor?: keyof Logs;
+  /** What counts as better: by more than this; 0 unless given. */
+  minDelta?: number;
+  /** For how many epochs it may get no better; 0 unless given. */
+  patience?: number;
+  /** Whether the model then gets the weights of its best epoch; false unless given. */
+  restoreBestWeights?: boolean;
+  /** Epochs before this one do not count. */
+  startFromEpoch?: number;
+}
+
+/** What `earlyStopping` makes, a plain object. */
+export interface EarlyStopping extends EarlyStoppingOptions { type: 'earlyStopping'; }
+
 export interface FitOptions {
   /** How often to go through the data; 1 unless given. */
   epochs?: number;
@@ -70,7 +87,7 @@ export interface FitOptions {
   /** Called after each epoch, counted from 0. */
   onEpochEnd?: (epoch: number, logs: Logs) => unknown;
   /** An object with functions for what `fit` tells, or a list of them. */
-  callbacks?: FitCallbacks | readonly FitCallbacks[];
+  callbacks?: FitCallbacks | EarlyStopping | readonly (FitCallbacks | EarlyStopping)[];
   /** Stops training after the steps that are under way; `fit` then returns what it has. */
   signal?: AbortSignal;
   /** The most steps between two moments at which the page may draw; as many as take about 10 ms unless given. */

@@ -133,6 +133,11 @@ describe(`the names of TensorFlow.js in ${browserName}`, () => {
         told, ends, unknown: await refusal({ onEpoch: () => {} }), number: await refusal([3]), text: await refusal({ onEpochEnd: 'x' }),
         thrown: await refusal({ onTrainBegin: () => { throw new Error('mine'); } }),
         rejected: await refusal({ onTrainEnd: () => Promise.reject(new Error('late')) }),
+        validation: await refusal(wgrad.earlyStopping()), accuracy: await refusal(wgrad.earlyStopping({ monitor: 'accuracy' })),
+        monitor: await refusal([{ type: 'earlyStopping', monitor: 'lost' }]),
+        stopped: (await model.fit(x, y, {
+          epochs: 9, validationData: [x, y], callbacks: wgrad.earlyStopping({ monitor: 'val_loss', minDelta: 1e3, patience: 2 }),
+        })).valLoss.length,
         after: (await model.fit(x, y)).loss.length,
       };
     });
@@ -146,6 +151,11 @@ describe(`the names of TensorFlow.js in ${browserName}`, () => {
     assert.match(got.text, /^TypeError: .*onEpochEnd.*function/);
     assert.equal(got.thrown, 'Error: mine');
     assert.equal(got.rejected, 'Error: late');
+    assert.match(got.validation, /^TypeError: .*valLoss.*validationData/);
+    assert.match(got.accuracy, /^TypeError: .*metrics: \['accuracy'\]/);
+    assert.match(got.monitor, /^TypeError: .*'monitor' is "lost".*valLoss/);
+    // The first epoch is the best, and two more may follow without being better.
+    assert.equal(got.stopped, 3);
     assert.equal(got.after, 1);
   });
 

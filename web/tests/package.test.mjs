@@ -96,8 +96,8 @@ describe(`the npm package in ${browserName}`, () => {
 
   it('holds the module, its types, the wasm and all licences, and nothing else', () => {
     assert.deepEqual(packed.files.map(({ path: name }) => name).sort(), [
-      'LICENSE-APACHE', 'LICENSE-MIT', 'README.md', 'THIRD-PARTY-LICENSES.txt', 'package.json', 'wgrad.d.ts', 'wgrad.js',
-      'wgrad_bg.wasm', 'wgrad_bg.wasm.d.ts',
+      'LICENSE-APACHE', 'LICENSE-MIT', 'README.md', 'THIRD-PARTY-LICENSES.txt', 'package.json', 'tensorflow-js.md',
+      'wgrad.d.ts', 'wgrad.js', 'wgrad_bg.wasm', 'wgrad_bg.wasm.d.ts',
     ]);
     const licences = readFileSync(path.join(folder, 'package/THIRD-PARTY-LICENSES.txt'), 'utf8');
     for (const crate of ['wgpu', 'js-sys', 'wasm-bindgen', 'ndarray', 'half']) {

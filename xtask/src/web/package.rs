@@ -192,6 +192,8 @@ pub fn describe(project: &Project) -> Result<()> {
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy(&project.root.join(licence), &pkg.join(licence))?;
     }
+    // The README links to it.
+    copy(&project.root.join("docs/tensorflow-js.md"), &pkg.join("tensorflow-js.md"))?;
     let types = pkg.join(format!("{NAME}_bg.wasm.d.ts"));
     fs::write(&types, ADDRESS).with_context(|| format!("cannot write {}", types.display()))?;
     // npm takes these along unasked.
