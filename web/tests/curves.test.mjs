@@ -56,7 +56,7 @@ visits('curves and mistakes', (visitor) => {
     await page.eval(() => document.querySelector('#misread > *').click());
     const [, label, guess, certain] = /^(\d) → (\d) (\d+) %/.exec(words);
     const wanted = `Reads as ${guess}, ${certain} % sure, but it is ${label}.`;
-    await page.until((text) => document.querySelector('#guess').textContent === text, { what: wanted, timeout: 10_000 }, wanted)
+    await page.until((text) => document.querySelector('#guess').textContent === text, { what: wanted, timeout: 30_000 }, wanted)
       .catch(async ({ message }) => assert.fail(`${message}: ${await page.text('#guess')}`));
     assert.match(await page.text('#misread-note'), /surest of/);
   });

@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, it } from 'node:test';
 import { mnistFolder } from '../serve.mjs';
+import { isChromium } from './driver.mjs';
 import { visits } from './visitor.mjs';
 
 const files = mkdtempSync(path.join(os.tmpdir(), 'wgrad-hostile-'));
@@ -153,7 +154,8 @@ visits('a hostile visitor', (visitor) => {
     const page = await visitor.ready({ stop: 0 });
     await page.click('#toggle');
     await visitor.reaches(5);
-    for (let i = 0; i < 2; i += 1) {
+    // Firefox's driver loses track of a page that came from the cache.
+    for (let i = 0; i < (isChromium ? 2 : 1); i += 1) {
       await page.raw.goto(`${visitor.server.url}examples/index.html`);
       // Firefox's driver waits for a load that a page from the cache does not have.
       await page.eval(() => { setTimeout(() => history.back()); });
