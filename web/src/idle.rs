@@ -4,7 +4,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use js_sys::{ArrayBuffer, Function, Reflect};
+use js_sys::{Array, Function, Reflect};
 use wasm_bindgen::prelude::*;
 
 /// What tensors may pile up to, beyond what the last collection left, before the collector is asked.
@@ -16,6 +16,8 @@ const IDLE_PILE: usize = 1 << 20;
 const ASKING: u32 = 64 << 20;
 /// Milliseconds between two looks at whether the page is idle.
 const LOOK: f64 = 1000.0;
+/// How often the collector is asked before what is held counts as needed: it may be amid a collection that began too early.
+const ASKS: u32 = 4;
 /// A pool may keep so much.
 const SPARE: u64 = 4 << 20;
 
@@ -24,6 +26,10 @@ thread_local! {
     static HELD: Cell<usize> = const { Cell::new(0) };
     /// What they were when the collector was asked last; less once it has collected.
     static LEFT: Cell<usize> = const { Cell::new(0) };
+    /// What they were when asking was given up on an idle page: the program holds them.
+    static NEEDED: Cell<usize> = const { Cell::new(0) };
+    /// How often the collector was asked on this idle page.
+    static TRIES: Cell<u32> = const { Cell::new(0) };
     /// When the collector was asked last.
     static ASKED: Cell<f64> = const { Cell::new(f64::NEG_INFINITY) };
     /// The devices that were used since the page was idle, and how much each had done at the last look.
@@ -56,7 +62,9 @@ impl Drop for Held {
         // A page that is being closed may have lost the counts.
         let _ = HELD.try_with(|held| held.set(held.get().saturating_sub(self.bytes)));
         let left = HELD.try_with(Cell::get).unwrap_or(0);
-        let _ = LEFT.try_with(|before| before.set(before.get().min(left)));
+        for kept in [&LEFT, &NEEDED] {
+            let _ = kept.try_with(|before| before.set(before.get().min(left)));
+        }
         used(self.tensor.device());
     }
 }
@@ -101,7 +109,12 @@ fn ask(held: usize) {
     }
     ASKED.set(now);
     LEFT.set(held);
-    drop(ArrayBuffer::new(ASKING));
+    // Collectors that have run lately want more. A page that is out of memory has none for this, either.
+    let size = f64::from(ASKING) * f64::from(1 + TRIES.get());
+    let buffer = Reflect::get(&js_sys::global(), &"ArrayBuffer".into()).ok();
+    if let Some(buffer) = buffer.and_then(|buffer| buffer.dyn_into::<Function>().ok()) {
+        let _ = Reflect::construct(&buffer, &Array::of1(&size.into()));
+    }
 }
 
 /// Gives back what nobody needs if nothing was done since the last look.
@@ -117,17 +130,26 @@ fn look() {
         }
     });
     if busy {
+        TRIES.set(0);
         return wait();
     }
-    let held = HELD.get();
-    if held > LEFT.get() + IDLE_PILE {
-        // What is collected comes back here.
-        ask(held);
-    }
-    for (device, _) in USED.take() {
-        if device.stats().pooled_bytes > SPARE {
-            // A device that is lost has nothing to give back.
-            let _ = device.trim();
+    USED.with_borrow(|used| {
+        for (device, _) in used {
+            if device.stats().pooled_bytes > SPARE {
+                // A device that is lost has nothing to give back.
+                let _ = device.trim();
+            }
         }
+    });
+    let held = HELD.get();
+    if held > NEEDED.get() + IDLE_PILE {
+        if TRIES.replace(TRIES.get() + 1) < ASKS {
+            // What is collected comes back here.
+            ask(held);
+            return wait();
+        }
+        NEEDED.set(held);
     }
+    TRIES.set(0);
+    drop(USED.take());
 }
