@@ -344,7 +344,7 @@ export class Engine {
     if (this.#losses.length > REPLACEMENTS) {
       return this.#fault({
         kind: 'lost', goesOn: false,
-        text: `The GPU was lost ${this.#losses.length} times within a minute. Close what else uses it, try a smaller batch or model, and load the page again.`,
+        text: `The GPU was lost ${this.#losses.length} times within a minute. Close what else uses it, or try a smaller batch or model, before you go on.`,
       });
     }
     const wanted = this.#wanted;
