@@ -134,6 +134,8 @@ function weightsAtlas(row: Row): HTMLCanvasElement {
 }
 
 function drawWeights(context: CanvasRenderingContext2D, row: Row, { columns, pitch, size }: Grid, opacity: (unit: number) => number): void {
+  // A new run has told of no weights yet.
+  if (!row.weights) return;
   const atlas = weightsAtlas(row);
   context.imageSmoothingEnabled = size * devicePixelRatio < 28;
   context.imageSmoothingQuality = 'high';
