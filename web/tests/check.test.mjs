@@ -1,18 +1,15 @@
 // Under the hood, the check of this GPU, and what a visitor is told of an adapter.
 
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
-import { browserName } from './driver.mjs';
-import { visitor } from './visit.mjs';
+import { it } from 'node:test';
+import { visits } from './visitor.mjs';
 
 /** A model whose kernels compile at once. */
 const SMALL = { model: 'custom', layers: 'flatten-dense_8_relu-dense_10_linear' };
 
-describe(`what is under the hood in ${browserName}`, () => {
-  const at = visitor();
-
+visits('what is under the hood', (at) => {
   it('tunes, and tells what it found in a table', async () => {
-    const page = await at.trained({ ...SMALL, stop: 2 });
+    const page = await at.train({ ...SMALL, stop: 2 });
     // On a software adapter a sentence comes above the cards and moves them; a click in that moment would miss.
     await page.until(() => document.documentElement.dataset.adapter !== 'software' || !document.querySelector('#advice').hidden, { what: 'advice' });
     await page.click('#hood > summary');
@@ -38,7 +35,7 @@ describe(`what is under the hood in ${browserName}`, () => {
   });
 
   it('sums the plan up, and names the adapter', async () => {
-    const page = await at.trained({ ...SMALL, stop: 3 });
+    const page = await at.train({ ...SMALL, stop: 3 });
     await page.click('#hood > summary');
     const kernels = await page.eval(() => document.querySelectorAll('#kernels tbody tr').length);
     assert.ok(kernels > 5, `${kernels} kernels`);
@@ -82,8 +79,7 @@ describe(`what is under the hood in ${browserName}`, () => {
   });
 });
 
-describe(`the check of a GPU in ${browserName}`, () => {
-  const at = visitor();
+visits('the check of a GPU', (at) => {
   const begin = async (page) => {
     await page.eval(() => document.querySelector('#check-start').scrollIntoView({ block: 'center' }));
     await page.click('#check-start');
@@ -91,7 +87,7 @@ describe(`the check of a GPU in ${browserName}`, () => {
   const result = (page) => page.until(() => document.querySelector('#check').dataset.result, { what: 'a result', timeout: 400_000 });
 
   it('runs the golden cases and a benchmark beside the training, and makes a report', async () => {
-    const page = await at.whole({ ...SMALL, start: 1, stop: 0 });
+    const page = await at.shown({ ...SMALL, start: 1, stop: 0 });
     await at.reaches(3);
     await begin(page);
     await page.state('paused');
@@ -120,7 +116,7 @@ describe(`the check of a GPU in ${browserName}`, () => {
   });
 
   it('can be stopped, and tells what it has found so far', async () => {
-    const page = await at.whole(SMALL, { init: () => {
+    const page = await at.shown(SMALL, { init: () => {
       globalThis.copied = '';
       Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (text) => {
         if (globalThis.copied === undefined) throw new Error('not allowed');
@@ -147,7 +143,7 @@ describe(`the check of a GPU in ${browserName}`, () => {
   // Both look at what happens where workers have no WebGPU: there the check runs beside the page, and can be tampered with.
   it('tells in the report what a GPU computes wrongly', async () => {
     // Beside the page, where exp is wrong; the worker that trains is not concerned.
-    const page = await at.whole(SMALL, { init: () => {
+    const page = await at.shown(SMALL, { init: () => {
       globalThis.Worker = new Proxy(Worker, { construct: (Worker, [url, options]) => {
         if (!String(url).includes('check.js')) return new Worker(url, options);
         const without = { postMessage() {}, terminate() {} };
@@ -169,7 +165,7 @@ describe(`the check of a GPU in ${browserName}`, () => {
   });
 
   it('tells what could not be loaded', async () => {
-    const page = await at.whole(SMALL, { init: () => {
+    const page = await at.shown(SMALL, { init: () => {
       globalThis.Worker = new Proxy(Worker, { construct: (Worker, [url, options]) => {
         if (!String(url).includes('check.js')) return new Worker(url, options);
         const without = { postMessage() {}, terminate() {} };

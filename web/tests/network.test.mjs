@@ -5,7 +5,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { pageMounts, serve } from '../serve.mjs';
 import { browserName, launch, root } from './driver.mjs';
-import { visitor } from './visit.mjs';
+import { visits } from './visitor.mjs';
 
 describe(`what the engine tells of a network in ${browserName}`, () => {
   let server;
@@ -191,64 +191,63 @@ describe(`what the engine tells of a network in ${browserName}`, () => {
   });
 });
 
-describe(`the network on the page in ${browserName}`, () => {
-  const { page: at, whole, visit, trained, reaches } = visitor();
-  const rows = () => at().eval(() => [...document.querySelectorAll('#network-layers > li')].map(({ dataset: { layer, shape } }) => [layer, shape]));
-  const told = () => at().text('#network-words');
-  const picture = (layer) => at().eval((name) => document.querySelector(`[data-layer="${name}"] canvas`).toDataURL(), layer);
-  const moved = (layer) => at().eval((name) => Number(document.querySelector(`[data-layer="${name}"] [data-moved]`)?.dataset.moved ?? NaN), layer);
-  const built = (count) => at().until((n) => document.querySelectorAll('#network-layers > li').length === n && document.querySelector('#network [data-moved]'), { what: `${count} rows with weights` }, count);
+visits('the network on the page', (at) => {
+  const rows = () => at.page.eval(() => [...document.querySelectorAll('#network-layers > li')].map(({ dataset: { layer, shape } }) => [layer, shape]));
+  const told = () => at.page.text('#network-words');
+  const picture = (layer) => at.page.eval((name) => document.querySelector(`[data-layer="${name}"] canvas`).toDataURL(), layer);
+  const moved = (layer) => at.page.eval((name) => Number(document.querySelector(`[data-layer="${name}"] [data-moved]`)?.dataset.moved ?? NaN), layer);
+  const built = (count) => at.page.until((n) => document.querySelectorAll('#network-layers > li').length === n && document.querySelector('#network [data-moved]'), { what: `${count} rows with weights` }, count);
 
   /** Moves the mouse over a row's canvas, to a share of its width and height. */
   async function hover(layer, across, down) {
-    const canvas = await at().raw.$(`[data-layer="${layer}"] canvas`);
+    const canvas = await at.page.raw.$(`[data-layer="${layer}"] canvas`);
     await canvas.scrollIntoView();
     const { x, y, width, height } = await canvas.boundingBox();
-    await at().raw.mouse.move(x + across * width, y + down * height);
+    await at.page.raw.mouse.move(x + across * width, y + down * height);
   }
 
   it('shows the layers, which change while they learn', async () => {
-    await whole({ model: 'mlp', stop: 40 });
+    await at.shown({ model: 'mlp', stop: 40 });
     await built(4);
     assert.deepEqual(await rows(), [['input', '28,28,1'], ['flatten', '784'], ['dense', '100'], ['dense_1', '10']]);
     assert.equal(await moved('dense'), 0);
-    await at().click('#pad-test');
-    await at().until(() => document.querySelector('#guess').dataset.digit, { what: 'a test image that is read' });
+    await at.page.click('#pad-test');
+    await at.page.until(() => document.querySelector('#guess').dataset.digit, { what: 'a test image that is read' });
     await new Promise((done) => setTimeout(done, 1000));
     const before = await Promise.all(['dense', 'dense_1'].map(picture));
-    await at().click('#toggle');
-    await at().state('finished');
-    await at().until(() => document.querySelector('#network').dataset.step === '40', { what: 'the weights of step 40' });
+    await at.page.click('#toggle');
+    await at.page.state('finished');
+    await at.page.until(() => document.querySelector('#network').dataset.step === '40', { what: 'the weights of step 40' });
     await new Promise((done) => setTimeout(done, 500));
     const later = await Promise.all(['dense', 'dense_1'].map(picture));
     assert.notEqual(later[0], before[0], 'the pictures of the weights stay as they were');
     assert.notEqual(later[1], before[1], 'the answers stay as they were');
     assert.ok(await moved('dense') > 0.01, String(await moved('dense')));
-    assert.match(await at().text('[data-layer=dense] .moved-text'), /^moved \d+(\.\d)? %$/);
-    await at().screenshot('network-mlp');
+    assert.match(await at.page.text('[data-layer=dense] .moved-text'), /^moved \d+(\.\d)? %$/);
+    await at.page.screenshot('network-mlp');
   });
 
   it('says what one points at, and follows the keyboard', async () => {
-    await trained({ model: 'mlp', stop: 5 });
+    await at.train({ model: 'mlp', stop: 5 });
     await built(4);
-    await at().click('#pad-test');
-    await at().until(() => document.querySelector('#guess').dataset.digit, { what: 'a test image that is read' });
+    await at.page.click('#pad-test');
+    await at.page.until(() => document.querySelector('#guess').dataset.digit, { what: 'a test image that is read' });
     await hover('dense', 0.01, 0.02);
-    await at().until(() => document.querySelector('#network').dataset.told === 'dense 0', { what: 'the first unit' });
+    await at.page.until(() => document.querySelector('#network').dataset.told === 'dense 0', { what: 'the first unit' });
     assert.match(await told(), /^Unit 1 of dense: .*weights/);
-    assert.ok(await at().eval(() => !document.querySelector('#network-large').hidden));
+    assert.ok(await at.page.eval(() => !document.querySelector('#network-large').hidden));
     await hover('dense_1', 0.35, 0.9);
-    await at().until(() => document.querySelector('#network').dataset.told === 'dense_1 3', { what: 'the answer 3' });
+    await at.page.until(() => document.querySelector('#network').dataset.told === 'dense_1 3', { what: 'the answer 3' });
     assert.match(await told(), /^Answer 3: [\d.]+ % sure.*Of dense, unit \d+ speaks most for it/);
     const sure = Number(/: ([\d.]+) %/.exec(await told())[1]);
-    const bar = await at().eval(() => Number(document.querySelector('#bars [data-digit="3"]').dataset.probability));
+    const bar = await at.page.eval(() => Number(document.querySelector('#bars [data-digit="3"]').dataset.probability));
     assert.ok(Math.abs(sure - 100 * bar) < 0.06, `${sure} % said, ${bar} shown`);
-    await at().raw.mouse.move(2, 2);
+    await at.page.raw.mouse.move(2, 2);
 
-    await at().eval(() => document.querySelector('[data-layer=dense] canvas').focus());
-    await at().raw.keyboard.press('ArrowRight');
-    await at().raw.keyboard.press('ArrowRight');
-    const slider = () => at().eval(() => {
+    await at.page.eval(() => document.querySelector('[data-layer=dense] canvas').focus());
+    await at.page.raw.keyboard.press('ArrowRight');
+    await at.page.raw.keyboard.press('ArrowRight');
+    const slider = () => at.page.eval(() => {
       const { ariaValueNow, ariaValueText, ariaLabel } = document.activeElement;
       return { now: ariaValueNow, text: ariaValueText, label: ariaLabel, role: document.activeElement.getAttribute('role') };
     });
@@ -257,39 +256,39 @@ describe(`the network on the page in ${browserName}`, () => {
     assert.match(third.label, /^dense, 100: units$/);
     assert.match(third.text, /^Unit 3 of dense/);
     assert.match(await told(), /^Unit 3 of dense/);
-    await at().raw.keyboard.press('End');
+    await at.page.raw.keyboard.press('End');
     assert.equal((await slider()).now, '100');
-    await at().raw.keyboard.press('Escape');
-    assert.equal(await at().eval(() => document.querySelector('#network').dataset.told), '');
+    await at.page.raw.keyboard.press('Escape');
+    assert.equal(await at.page.eval(() => document.querySelector('#network').dataset.told), '');
   });
 
   it('shows feature maps and filters of an own model', async () => {
     const layers = 'conv2d_8_5_1_same_relu-maxPooling2d_2_2_valid-conv2d_72_3_1_same_relu-flatten-dropout_0.4-dense_10_linear';
-    await trained({ model: 'custom', layers, stop: 3, batch: 10 });
+    await at.train({ model: 'custom', layers, stop: 3, batch: 10 });
     await built(7);
     assert.deepEqual(await rows(), [
       ['input', '28,28,1'], ['conv2d', '28,28,8'], ['max_pooling2d', '14,14,8'], ['conv2d_1', '14,14,72'], ['flatten', '14112'], ['dropout', '14112'], ['dense', '10'],
     ]);
-    await at().click('#pad-test');
-    await at().until(() => document.querySelector('#guess').dataset.digit, { what: 'a test image that is read' });
+    await at.page.click('#pad-test');
+    await at.page.until(() => document.querySelector('#guess').dataset.digit, { what: 'a test image that is read' });
     await hover('conv2d', 0.01, 0.05);
-    await at().until(() => document.querySelector('#network').dataset.told === 'conv2d 0', { what: 'the first map' });
+    await at.page.until(() => document.querySelector('#network').dataset.told === 'conv2d 0', { what: 'the first map' });
     assert.match(await told(), /^Feature map 1 of conv2d: green where its 5 × 5 filter, the first picture, matches the digit\./);
     await hover('max_pooling2d', 0.01, 0.05);
-    await at().until(() => document.querySelector('#network').dataset.told === 'max_pooling2d 0', { what: 'the pooled map' });
+    await at.page.until(() => document.querySelector('#network').dataset.told === 'max_pooling2d 0', { what: 'the pooled map' });
     assert.match(await told(), /the largest of each 2 × 2 in map 1 of conv2d/);
     await hover('conv2d_1', 0.01, 0.05);
-    await at().until(() => document.querySelector('#network').dataset.told === 'conv2d_1 0', { what: 'a map of maps' });
+    await at.page.until(() => document.querySelector('#network').dataset.told === 'conv2d_1 0', { what: 'a map of maps' });
     assert.match(await told(), /looks at all 8 maps of max_pooling2d/);
-    await at().eval(() => document.querySelector('[data-layer=conv2d_1] .layer-words').dispatchEvent(new PointerEvent('pointerenter')));
+    await at.page.eval(() => document.querySelector('[data-layer=conv2d_1] .layer-words').dispatchEvent(new PointerEvent('pointerenter')));
     assert.match(await told(), /^72 filters of 3 × 3 .* The first 64 are shown\. Its weights have moved by /);
-    await at().screenshot('network-own');
+    await at.page.screenshot('network-own');
   });
 
   it('changes a test image and what is read in it together', async () => {
-    await visit({ start: 1, stop: 0 });
-    await at().until(() => document.querySelectorAll('#network-layers canvas').length > 0, { what: 'the layers' });
-    const apart = await at().eval(async () => {
+    await at.visit({ start: 1, stop: 0 });
+    await at.page.until(() => document.querySelectorAll('#network-layers canvas').length > 0, { what: 'the layers' });
+    const apart = await at.page.eval(async () => {
       const look = () => [document.querySelector('#pad-pixels').toDataURL(), [...document.querySelectorAll('#bars li')].map(({ dataset }) => dataset.probability).join()];
       let [picture, bars] = look();
       let [changes, apart] = [0, 0];
@@ -309,32 +308,32 @@ describe(`the network on the page in ${browserName}`, () => {
   });
 
   it('goes on after a lost device, and with another model', async () => {
-    await visit({ start: 1, stop: 0 });
+    await at.visit({ start: 1, stop: 0 });
     await built(4);
-    await reaches(5);
-    await at().eval(() => document.querySelector('#lose-device').click());
-    await at().until(() => document.querySelector('#notices > .notice[data-kind="lost"]'), { what: 'a notice on the loss' });
-    const readings = () => at().eval(() => Number(document.querySelector('#network').dataset.readings));
+    await at.reaches(5);
+    await at.page.eval(() => document.querySelector('#lose-device').click());
+    await at.page.until(() => document.querySelector('#notices > .notice[data-kind="lost"]'), { what: 'a notice on the loss' });
+    const readings = () => at.page.eval(() => Number(document.querySelector('#network').dataset.readings));
     const before = await readings();
-    await at().until((n) => Number(document.querySelector('#network').dataset.readings) > n + 2, { what: 'readings on the new device' }, before);
-    await at().eval(() => document.querySelector('#model-custom').click());
+    await at.page.until((n) => Number(document.querySelector('#network').dataset.readings) > n + 2, { what: 'readings on the new device' }, before);
+    await at.page.eval(() => document.querySelector('#model-custom').click());
     await built(6);
     assert.equal((await rows())[1][0], 'conv2d');
   });
 
   it('fits a narrow window, in the dark, without motion', async () => {
-    await whole({ stop: 3 }, { width: 320, height: 700, media: { 'prefers-color-scheme': 'dark', 'prefers-reduced-motion': 'reduce' } });
-    await at().click('#toggle');
-    await at().state('finished');
-    await at().eval(() => document.querySelector('#network').scrollIntoView());
+    await at.shown({ stop: 3 }, { width: 320, height: 700, media: { 'prefers-color-scheme': 'dark', 'prefers-reduced-motion': 'reduce' } });
+    await at.page.click('#toggle');
+    await at.page.state('finished');
+    await at.page.eval(() => document.querySelector('#network').scrollIntoView());
     await built(4);
-    const [wide, window_] = await at().eval(() => [document.documentElement.scrollWidth, innerWidth]);
+    const [wide, window_] = await at.page.eval(() => [document.documentElement.scrollWidth, innerWidth]);
     assert.ok(wide <= window_, `${wide} pixels in a window of ${window_}`);
-    const outside = await at().eval(() => {
+    const outside = await at.page.eval(() => {
       const card = document.querySelector('.area-network').getBoundingClientRect();
       return [...document.querySelectorAll('#network *')].filter((element) => element.getBoundingClientRect().right > card.right).map(({ className, id }) => id || className);
     });
     assert.deepEqual(outside, []);
-    await at().screenshot('network-320-dark');
+    await at.page.screenshot('network-320-dark');
   });
 });

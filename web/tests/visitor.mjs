@@ -27,9 +27,10 @@ export function visits(name, tests, { instead, mnist } = {}) {
 class Visitor {
   page;
 
-  /** Goes to the page, with drawn digits and no start of its own unless `query` says otherwise. */
-  async visit(query = {}, options = {}) {
+  /** Goes to the page, with drawn digits and no start of its own unless `query` says otherwise. `media` are features to emulate. */
+  async visit(query = {}, { media, ...options } = {}) {
     this.page = await this.browser.page(options);
+    if (media) await this.page.raw.emulateMediaFeatures(Object.entries(media).map(([name, value]) => ({ name, value })));
     await this.open(query);
     return this.page;
   }
@@ -45,6 +46,13 @@ class Visitor {
   async ready(query, options) {
     await this.visit(query, options);
     assert.equal(await this.page.state('ready', 'error', 'paused', 'finished'), 'ready', await this.words());
+    await this.whole();
+    return this.page;
+  }
+
+  /** As `visit`, until all of the page is there, whatever its state. */
+  async shown(query, options) {
+    await this.visit(query, options);
     await this.whole();
     return this.page;
   }

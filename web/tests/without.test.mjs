@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { pageMounts, serve } from '../serve.mjs';
 import { browserName, isChromium, launch } from './driver.mjs';
-import { visitor } from './visit.mjs';
+import { visits } from './visitor.mjs';
 
 /** Three strokes of a plain seven, as parts of the paper. */
 const SEVEN = [[0.25, 0.2], [0.72, 0.2], [0.45, 0.85]];
@@ -116,9 +116,7 @@ describe(`a browser without WebGPU, ${browserName}`, () => {
   }
 });
 
-describe(`adapters in ${browserName}`, () => {
-  const at = visitor();
-
+visits('adapters', (at) => {
   it('explains a browser without an adapter, and plays the recording', async () => {
     const page = await at.visit({ worker: 0, start: 1 }, { init: () => {
       GPU.prototype.requestAdapter = async () => null;
@@ -131,7 +129,7 @@ describe(`adapters in ${browserName}`, () => {
   });
 
   it('says why a software adapter is slow, and how to get the GPU', async () => {
-    const page = await at.whole();
+    const page = await at.shown();
     const { adapter } = await page.facts();
     // No machine that tests run on has a GPU for its browsers.
     assert.equal(adapter, 'software');
