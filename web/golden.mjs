@@ -38,5 +38,5 @@ export async function packedCases() {
   const header = Buffer.from(JSON.stringify({ tensorflow: index.tensorflow, cases, tensors, runs }));
   const length = Buffer.alloc(4);
   length.writeUInt32LE(header.length);
-  return { bytes: deflateSync(Buffer.concat([length, header, ...parts]), { level: 9 }), cases: cases.length };
+  return { bytes: deflateSync(Buffer.concat([length, header, ...parts]), { level: 9 }), cases: cases.length, names: cases.map(({ name }) => name) };
 }

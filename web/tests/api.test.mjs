@@ -5,7 +5,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { serve } from '../serve.mjs';
-import { browserName, exchange, launch, root } from './driver.mjs';
+import { packedCases } from '../golden.mjs';
+import { browserName, exchange, isChromium, launch, root } from './driver.mjs';
 
 const runs = JSON.parse(readFileSync(path.join(root, 'tests/data/web/losses.json'), 'utf8'));
 
@@ -50,14 +51,16 @@ describe(`the JavaScript API in ${browserName}`, () => {
   });
 
   it('agrees with the golden cases in values and gradients', async () => {
-    const found = await page.eval(async () => {
+    // Firefox takes minutes for all of them, and the check of a GPU runs the small ones there, too.
+    const elsewhere = isChromium ? [] : (await packedCases()).names;
+    const found = await page.eval(async (elsewhere) => {
       const { CALLS, isSayable, readSafetensors, run } = await import('../engine/golden.js');
       const index = await (await fetch('../oracle/index.json')).json();
       const files = {};
       const ops = new Set();
       const wrong = [];
       let count = 0;
-      for (const each of index.cases.filter(isSayable)) {
+      for (const each of index.cases.filter((one) => isSayable(one) && !elsewhere.includes(one.name))) {
         files[each.family] ??= readSafetensors(await (await fetch(`../oracle/${each.family}.safetensors`)).arrayBuffer());
         try {
           for (const problem of (await run(wgrad, each, files[each.family])).problems) wrong.push(`${each.name}: ${problem}`);
@@ -68,11 +71,11 @@ describe(`the JavaScript API in ${browserName}`, () => {
         count += 1;
       }
       return { count, wrong, idle: Object.keys(CALLS).filter((op) => !ops.has(op)) };
-    });
-    console.log(`  ${found.count} golden cases`);
+    }, elsewhere);
+    console.log(`  ${found.count} golden cases, ${elsewhere.length} elsewhere`);
     assert.deepEqual(found.wrong, []);
-    assert.deepEqual(found.idle, [], 'ops without a case');
-    assert.ok(found.count >= 300, `${found.count} cases`);
+    if (isChromium) assert.deepEqual(found.idle, [], 'ops without a case');
+    assert.ok(found.count > 0 && found.count + elsewhere.length >= 300, `${found.count} cases`);
   });
 
   for (const name of Object.keys(runs)) {
