@@ -15,8 +15,11 @@ const browser = await launch();
 try {
   const page = await browser.page({ width, height });
   await page.goto(`${server.url}?${new URLSearchParams({ data: 'drawn', stop: STEPS })}`);
+  await page.until(() => document.documentElement.dataset.stage === 'whole', { what: 'the whole page' });
   await page.state('finished', 'error');
   await page.until(() => document.querySelector('#guess').dataset.digit, { what: 'a digit that is read' });
+  // What is said of this machine is no news for others.
+  await page.eval(() => document.querySelector('#advice').remove());
   // The last pictures are on their way.
   await new Promise((done) => setTimeout(done, 3000));
   await page.raw.screenshot({ path: fileURLToPath(new URL('preview.png', import.meta.url)) });
