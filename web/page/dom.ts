@@ -46,12 +46,15 @@ export function latest<T>(work: (value: T) => Promise<void>): (value: T) => void
     if (busy) return;
     busy = true;
     void (async () => {
-      while (next) {
-        const { value } = next;
-        next = undefined;
-        await work(value);
+      try {
+        while (next) {
+          const { value } = next;
+          next = undefined;
+          await work(value);
+        }
+      } finally {
+        busy = false;
       }
-      busy = false;
     })();
   };
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::run::{CommandLine, Status};
 use crate::setup;
@@ -133,7 +133,7 @@ fn in_folders(folders: impl Iterator<Item = PathBuf>, names: &[&str]) -> Option<
         .find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()))
 }
 
-/// Runs the tests in each of `browsers`, then the native half: what the browsers saved is read here.
+/// Runs the tests in all of `browsers` at once, then the native half: what the browsers saved is read here.
 pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Result<Status> {
     setup::run()?;
     let types = CommandLine::new("node")
@@ -164,25 +164,29 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
         return Ok(status);
     }
     let files = test_files(&project.web().join("tests"))?;
-    for &browser in browsers {
-        let program = browser.require()?;
-        let mut line = CommandLine::new("node")
-            .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
-            .env("WGRAD_BROWSER", browser.name())
-            .env(browser.variable(), &program.display().to_string())
-            .env("WGRAD_WEB_EXCHANGE", &exchange.display().to_string())
-            .env(
-                "WGRAD_WEB_SCREENSHOTS",
-                &project.target.join("web-screenshots").display().to_string(),
-            )
-            .folder(&project.web());
-        if let Some(text) = only {
-            line = line.args([format!("--test-name-pattern={text}")]);
-        }
-        let status = line.args(&files).run()?;
-        if !status.is_success() {
-            return Ok(status);
-        }
+    let lines = browsers
+        .iter()
+        .map(|&browser| {
+            let program = browser.require()?;
+            let mut line = CommandLine::new("node")
+                .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
+                .env("WGRAD_BROWSER", browser.name())
+                .env(browser.variable(), &program.display().to_string())
+                .env("WGRAD_WEB_EXCHANGE", &exchange.display().to_string())
+                .env(
+                    "WGRAD_WEB_SCREENSHOTS",
+                    &project.target.join("web-screenshots").display().to_string(),
+                )
+                .folder(&project.web());
+            if let Some(text) = only {
+                line = line.args([format!("--test-name-pattern={text}")]);
+            }
+            Ok(line.args(&files))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let status = side_by_side(&lines)?;
+    if !status.is_success() {
+        return Ok(status);
     }
     if only.is_some() {
         return Ok(Status::SUCCESS);
@@ -196,6 +200,23 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
         return Ok(status);
     }
     native("checkpoints_from_the_browsers").run()
+}
+
+/// Runs all lines at once: tests in browsers wait more than they compute. The first prints as it goes, each other one when it
+/// has ended. Returns the first failure.
+fn side_by_side(lines: &[CommandLine]) -> Result<Status> {
+    let Some((first, others)) = lines.split_first() else { return Ok(Status::SUCCESS) };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = others.iter().map(|line| scope.spawn(|| line.read())).collect();
+        let mut statuses = vec![first.run()];
+        for other in others {
+            let (status, printed) = other.join().map_err(|_| anyhow!("a thread panicked"))??;
+            print!("{printed}");
+            statuses.push(Ok(status));
+        }
+        let failed = |status: &Result<Status>| !matches!(status, Ok(Status::SUCCESS));
+        statuses.into_iter().find(failed).unwrap_or(Ok(Status::SUCCESS))
+    })
 }
 
 /// An empty folder for files that go from the native tests to the browsers' and back.
@@ -243,6 +264,16 @@ mod tests {
         let none = in_folders([one, two].into_iter(), Browser::Chromium.programs());
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(none, None);
+    }
+
+    #[test]
+    fn lines_run_side_by_side_and_one_failure_is_enough() {
+        let line = |argument: &str| CommandLine::cargo([argument]);
+        assert_eq!(side_by_side(&[]).unwrap(), Status::SUCCESS);
+        assert_eq!(side_by_side(&[line("--version"), line("--version")]).unwrap(), Status::SUCCESS);
+        assert!(!side_by_side(&[line("--version"), line("--no-such-flag")]).unwrap().is_success());
+        assert!(!side_by_side(&[line("--no-such-flag"), line("--version")]).unwrap().is_success());
+        assert!(side_by_side(&[CommandLine::new("no-such-program"), line("--version")]).is_err());
     }
 
     #[test]
