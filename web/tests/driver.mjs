@@ -52,17 +52,29 @@ export async function launch({ webgpu = true, flags = [] } = {}) {
   return {
     /** Name and version, as `Chrome/156.0.8078.79`. */
     version: await browser.version(),
-    /** Opens a page with an empty storage of its own. What it says on the console, throws, or breaks of its policy is kept in `problems`. */
-    async page({ width = 1200, height = 900, init } = {}) {
+    /** Opens a page with an empty storage of its own. `media` are features such as `prefers-reduced-motion`. What it says on the console, throws, or breaks of its policy is kept in `problems`. */
+    async page({ width = 1200, height = 900, init, media = {} } = {}) {
       const context = await browser.createBrowserContext();
       const page = await context.newPage();
       await page.setViewport({ width, height });
+      if (isChromium) await page.emulateMediaFeatures(Object.entries(media).map(([name, value]) => ({ name, value })));
+      else await page.evaluateOnNewDocument(emulate, media);
       return new Page(page, context, await watch(page, init));
     },
     async close() {
       await browser.close();
       rmSync(home, { recursive: true, force: true, maxRetries: 5 });
     },
+  };
+}
+
+/** What Puppeteer does not emulate in Firefox: scripts see these features, style sheets do not. */
+function emulate(media) {
+  const real = globalThis.matchMedia;
+  globalThis.matchMedia = (query) => {
+    const [, name, value] = /^\(([\w-]+): ?(\w+)\)$/.exec(query) ?? [];
+    if (!(name in media)) return real.call(globalThis, query);
+    return Object.assign(new EventTarget(), { media: query, matches: media[name] === value });
   };
 }
 

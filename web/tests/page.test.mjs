@@ -187,8 +187,7 @@ describe(`the page in ${browserName}`, () => {
   });
 
   it('waits for a click where the visitor wants less motion', async () => {
-    page = await browser.page();
-    await page.raw.emulateMediaFeatures([{ name: 'prefers-reduced-motion', value: 'reduce' }]);
+    page = await browser.page({ media: { 'prefers-reduced-motion': 'reduce' } });
     await page.goto(`${server.url}?data=drawn`);
     assert.equal(await page.state('ready', 'training', 'error'), 'ready', await words());
     await page.until(() => document.documentElement.dataset.stage === 'whole', { what: 'the whole page' });

@@ -27,10 +27,9 @@ export function visits(name, tests, { instead, mnist } = {}) {
 class Visitor {
   page;
 
-  /** Goes to the page, with drawn digits and no start of its own unless `query` says otherwise. `media` are features to emulate. */
-  async visit(query = {}, { media, ...options } = {}) {
+  /** Goes to the page, with drawn digits and no start of its own unless `query` says otherwise. */
+  async visit(query = {}, options = {}) {
     this.page = await this.browser.page(options);
-    if (media) await this.page.raw.emulateMediaFeatures(Object.entries(media).map(([name, value]) => ({ name, value })));
     await this.open(query);
     return this.page;
   }
