@@ -51,7 +51,7 @@ pub fn collect() -> Result<String> {
     written(crates.into_values().collect())
 }
 
-/// Names and versions, from the lines of `cargo tree` such as `bytes v1.12.1` and `wgrad v0.1.0 (/home/...)`.
+/// Names and versions, from the lines of `cargo tree` such as `bytes v1.12.1` and `wgrad v0.1.0 (/src/...)`.
 fn compiled(tree: &str) -> Vec<(&str, &str)> {
     let mut pairs = Vec::new();
     for line in tree.lines() {
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn the_tree_names_each_crate_once() {
         let tree =
-            "wgrad v0.1.0 (/home/me/wgrad)\nbytes v1.12.1\nlog v0.4.35\nbytes v1.12.1 (*)\n\n";
+            "wgrad v0.1.0 (/src/wgrad)\nbytes v1.12.1\nlog v0.4.35\nbytes v1.12.1 (*)\n\n";
         assert_eq!(compiled(tree), [("bytes", "1.12.1"), ("log", "0.4.35"), ("wgrad", "0.1.0")]);
     }
 
