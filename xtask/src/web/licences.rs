@@ -140,8 +140,7 @@ mod tests {
 
     #[test]
     fn the_tree_names_each_crate_once() {
-        let tree =
-            "wgrad v0.1.0 (/src/wgrad)\nbytes v1.12.1\nlog v0.4.35\nbytes v1.12.1 (*)\n\n";
+        let tree = "wgrad v0.1.0 (/src/wgrad)\nbytes v1.12.1\nlog v0.4.35\nbytes v1.12.1 (*)\n\n";
         assert_eq!(compiled(tree), [("bytes", "1.12.1"), ("log", "0.4.35"), ("wgrad", "0.1.0")]);
     }
 
