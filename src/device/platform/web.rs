@@ -141,9 +141,10 @@ pub(crate) fn adapter_name() -> String {
     SHOWN.with_borrow(|shown| shown.name.clone())
 }
 
-/// Whether kernels may use subgroups on a device that was opened last.
+/// Whether kernels may use subgroups on the device that was just opened. It is told once: a device that an application opened
+/// itself comes without them.
 pub(crate) fn has_subgroups(_: &wgpu::Device) -> bool {
-    SHOWN.with_borrow(|shown| shown.subgroups)
+    SHOWN.with_borrow_mut(|shown| std::mem::take(&mut shown.subgroups))
 }
 
 /// The text as a browser takes it: the standard wants a line for what naga knows without.
