@@ -423,22 +423,6 @@ describe(`the page in ${browserName}`, () => {
     assert.ok(await page.eval(() => location.search.includes('batch=25')));
   });
 
-  it('never keeps the thread of the page busy for long while it trains', { skip: !isChromium && 'Firefox has no Long Tasks API' }, async () => {
-    await ready({ data: 'drawn' });
-    await page.click('#toggle');
-    await reaches(20);
-    const watch = () => page.eval(() => new Promise((done) => {
-      const seen = [];
-      new PerformanceObserver((list) => seen.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask' });
-      setTimeout(() => done(seen), 5000);
-    }));
-    // A task is also long when another program has the processor; but a page that blocks does so all the time.
-    const windows = [];
-    do windows.push(await watch()); while (windows.at(-1).length > 0 && windows.length < 6);
-    console.log(`  long tasks in windows of 5 s: ${windows.map((tasks) => tasks.join(', ') || 'none').join('; ')}`);
-    assert.deepEqual(windows.at(-1), []);
-  });
-
   it('refuses a library of another version', async () => {
     const init = () => {
       // It imports the function `a` from a module that these bindings do not know.

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::run::{CommandLine, Status};
+use crate::run::{CommandLine, Status, first_failure, side_by_side};
 
 /// Exit status for a command line that names no command of ours.
 const USAGE_ERROR: u8 = 2;
@@ -171,7 +171,23 @@ fn test(arguments: &[String]) -> Result<Status> {
     setup::run()?;
     // Their tests are left out where a program does not ask for them.
     let features = "wgrad/csv,wgrad/image,wgrad/keras-files,wgrad/npy,wgrad/summary,wgrad/tfrecord";
-    CommandLine::cargo(["test", "--workspace", "--features", features]).args(arguments).run()
+    let cargo = CommandLine::cargo(["test", "--workspace", "--features", features]);
+    if !arguments.is_empty() {
+        return cargo.args(arguments).run();
+    }
+    let status = cargo.clone().args(["--no-run"]).run()?;
+    if !status.is_success() {
+        return Ok(status);
+    }
+    // Cargo runs one program of tests after the other, and a software driver compiles a program's kernels on one core: two
+    // halves, which take about as long, have two. No test is in both patterns, and none in neither.
+    let cargo = cargo.args(["--no-fail-fast"]);
+    let halves = [
+        cargo.clone().args(["--lib", "--bins", "--test", "[!g-z]*"]),
+        cargo.clone().args(["--test", "[g-z]*"]),
+    ];
+    let statuses = [side_by_side(&halves)?, cargo.args(["--doc"]).run()?];
+    Ok(first_failure(statuses))
 }
 
 /// Runs the static checks in turn and stops at the first one that fails.

@@ -3,10 +3,11 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 /// A child process to be: what is echoed is what runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,21 @@ impl CommandLine {
         Ok((Status::of(output.status), String::from_utf8_lossy(&output.stdout).into_owned()))
     }
 
+    /// Like `run`, and returns all that the child wrote.
+    fn read_all(&self) -> Result<(Status, Vec<u8>)> {
+        eprintln!("$ {self}");
+        let (mut reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+        let mut command = self.command();
+        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+        let mut child = command.spawn().with_context(|| self.start_failure())?;
+        // The reader waits for as long as anyone may write.
+        drop(command);
+        let mut written = Vec::new();
+        reader.read_to_end(&mut written).with_context(|| format!("cannot read from `{self}`"))?;
+        let status = child.wait().with_context(|| format!("cannot wait for `{self}`"))?;
+        Ok((Status::of(status), written))
+    }
+
     /// Runs without echo or streams and returns what the child wrote to its standard output, or
     /// `None` where it could not start or failed.
     pub fn probe(&self) -> Option<String> {
@@ -96,6 +112,32 @@ impl CommandLine {
     fn start_failure(&self) -> String {
         format!("`{}` could not be started; check that it is installed and on PATH", self.program)
     }
+}
+
+/// Runs all lines, one after another. Returns the first failure.
+pub fn in_turn(lines: &[CommandLine]) -> Result<Status> {
+    let statuses = lines.iter().map(CommandLine::run).collect::<Result<Vec<_>>>()?;
+    Ok(first_failure(statuses))
+}
+
+/// Runs all lines at once. The first writes as it goes, what the others wrote follows in their order. Returns the first failure.
+pub fn side_by_side(lines: &[CommandLine]) -> Result<Status> {
+    let Some((first, others)) = lines.split_first() else { return Ok(Status::SUCCESS) };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = others.iter().map(|line| scope.spawn(|| line.read_all())).collect();
+        let mut statuses = vec![first.run()];
+        for other in others {
+            let (status, written) = other.join().map_err(|_| anyhow!("a thread panicked"))??;
+            std::io::stdout().write_all(&written).context("cannot write what a test printed")?;
+            statuses.push(Ok(status));
+        }
+        statuses.into_iter().collect::<Result<Vec<_>>>().map(first_failure)
+    })
+}
+
+/// The first status that is none of success, where there is one.
+pub fn first_failure(statuses: impl IntoIterator<Item = Status>) -> Status {
+    statuses.into_iter().find(|status| !status.is_success()).unwrap_or(Status::SUCCESS)
 }
 
 /// The command line as a shell would take it.
@@ -205,6 +247,27 @@ mod tests {
         let line = CommandLine::cargo(["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
         assert_eq!(line.to_string(), "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps");
         assert_eq!(CommandLine::new("a").args([""]).to_string(), "a \"\"");
+    }
+
+    #[test]
+    fn lines_run_in_turn_or_side_by_side_and_one_failure_is_enough() {
+        let line = |argument: &str| CommandLine::cargo([argument]);
+        for run in [in_turn, side_by_side] {
+            assert_eq!(run(&[]).unwrap(), Status::SUCCESS);
+            assert_eq!(run(&[line("--version"), line("--version")]).unwrap(), Status::SUCCESS);
+            assert!(!run(&[line("--version"), line("--no-such-flag")]).unwrap().is_success());
+            assert!(!run(&[line("--no-such-flag"), line("--version")]).unwrap().is_success());
+            assert!(run(&[CommandLine::new("no-such-program"), line("--version")]).is_err());
+        }
+    }
+
+    #[test]
+    fn both_streams_of_a_child_are_kept() {
+        let (status, written) = CommandLine::cargo(["--no-such-flag"]).read_all().unwrap();
+        assert!(!status.is_success());
+        assert!(String::from_utf8(written).unwrap().contains("--no-such-flag"));
+        let (_, written) = CommandLine::cargo(["--version"]).read_all().unwrap();
+        assert!(String::from_utf8(written).unwrap().starts_with("cargo "));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::run::{CommandLine, Status};
+use crate::run::{CommandLine, Status, first_failure, in_turn, side_by_side};
 use crate::setup;
 use crate::system::Packages;
 use crate::web::{Project, node, report};
@@ -133,7 +133,11 @@ fn in_folders(folders: impl Iterator<Item = PathBuf>, names: &[&str]) -> Option<
         .find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()))
 }
 
-/// Runs the tests in all of `browsers` at once, then the native half: what the browsers saved is read here.
+/// How the names of tests end whose times hold only on a machine that does nothing else.
+const TIMED: &str = ".timed.test.mjs";
+
+/// Runs the tests that take times in each browser, one after another, the others in all of `browsers` at once, then the native
+/// half: what the browsers saved is read here.
 pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Result<Status> {
     setup::run()?;
     let types = CommandLine::new("node")
@@ -164,10 +168,14 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
         return Ok(status);
     }
     let files = test_files(&project.web().join("tests"))?;
-    let lines = browsers
+    let (timed, others): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|name| name.ends_with(TIMED));
+    let programs = browsers
         .iter()
-        .map(|&browser| {
-            let program = browser.require()?;
+        .map(|&browser| Ok((browser, browser.require()?)))
+        .collect::<Result<Vec<_>>>()?;
+    let lines = |files: &[String]| -> Vec<CommandLine> {
+        let line = |(browser, program): &(Browser, PathBuf)| {
             let mut line = CommandLine::new("node")
                 .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
                 .env("WGRAD_BROWSER", browser.name())
@@ -181,10 +189,13 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
             if let Some(text) = only {
                 line = line.args([format!("--test-name-pattern={text}")]);
             }
-            Ok(line.args(&files))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let status = side_by_side(&lines)?;
+            line.args(files)
+        };
+        programs.iter().map(line).collect()
+    };
+    // What fails in one kind says nothing of the other. Tests in browsers wait more than they compute.
+    let statuses = [in_turn(&lines(&timed))?, side_by_side(&lines(&others))?];
+    let status = first_failure(statuses);
     if !status.is_success() {
         return Ok(status);
     }
@@ -200,23 +211,6 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
         return Ok(status);
     }
     native("checkpoints_from_the_browsers").run()
-}
-
-/// Runs all lines at once: tests in browsers wait more than they compute. The first prints as it goes, each other one when it
-/// has ended. Returns the first failure.
-fn side_by_side(lines: &[CommandLine]) -> Result<Status> {
-    let Some((first, others)) = lines.split_first() else { return Ok(Status::SUCCESS) };
-    std::thread::scope(|scope| {
-        let others: Vec<_> = others.iter().map(|line| scope.spawn(|| line.read())).collect();
-        let mut statuses = vec![first.run()];
-        for other in others {
-            let (status, printed) = other.join().map_err(|_| anyhow!("a thread panicked"))??;
-            print!("{printed}");
-            statuses.push(Ok(status));
-        }
-        let failed = |status: &Result<Status>| !matches!(status, Ok(Status::SUCCESS));
-        statuses.into_iter().find(failed).unwrap_or(Ok(Status::SUCCESS))
-    })
 }
 
 /// An empty folder for files that go from the native tests to the browsers' and back.
@@ -264,16 +258,6 @@ mod tests {
         let none = in_folders([one, two].into_iter(), Browser::Chromium.programs());
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(none, None);
-    }
-
-    #[test]
-    fn lines_run_side_by_side_and_one_failure_is_enough() {
-        let line = |argument: &str| CommandLine::cargo([argument]);
-        assert_eq!(side_by_side(&[]).unwrap(), Status::SUCCESS);
-        assert_eq!(side_by_side(&[line("--version"), line("--version")]).unwrap(), Status::SUCCESS);
-        assert!(!side_by_side(&[line("--version"), line("--no-such-flag")]).unwrap().is_success());
-        assert!(!side_by_side(&[line("--no-such-flag"), line("--version")]).unwrap().is_success());
-        assert!(side_by_side(&[CommandLine::new("no-such-program"), line("--version")]).is_err());
     }
 
     #[test]

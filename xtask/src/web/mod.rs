@@ -8,7 +8,8 @@ mod node;
 mod package;
 mod target;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
@@ -87,25 +88,38 @@ pub fn bench(arguments: &[String]) -> Result<Status> {
 fn build(project: &Project, check: bool) -> Result<Status> {
     let cargo = target::WasmCargo::find(&project.scratch())?;
     node::install_modules(&project.web())?;
-    // The page uses a part of the package, and its visitors load no more than that.
-    for (pkg, whole) in [(project.pkg(), true), (project.page_pkg(), false)] {
+    let compile = |pkg: &Path, whole: bool| {
         let line = cargo.build(package::CRATE, package::PROFILE, whole);
         let status = line.env("CARGO_ENCODED_RUSTFLAGS", &target::remapped_paths()).run()?;
         if !status.is_success() {
             return Ok(status);
         }
-        let status = package::bind(project, &pkg)?;
+        package::bind(project, pkg)
+    };
+    let (whole, page) = (project.pkg(), project.page_pkg());
+    let status = compile(&whole, true)?;
+    if !status.is_success() {
+        return Ok(status);
+    }
+    let status = package::guard(project)?;
+    if !status.is_success() {
+        return Ok(status);
+    }
+    // The page uses a part of the package, and its visitors load no more than that. Making wasm small takes one core, as
+    // compiling all of it at once does.
+    let (shrunk, compiled) = thread::scope(|scope| {
+        let shrunk = scope.spawn(|| package::shrink(project, &whole, false));
+        let compiled = compile(&page, false);
+        (shrunk.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))), compiled)
+    });
+    for status in [shrunk?, compiled?] {
         if !status.is_success() {
             return Ok(status);
         }
-        let status = if whole { package::guard(project)? } else { Status::SUCCESS };
-        if !status.is_success() {
-            return Ok(status);
-        }
-        let status = package::shrink(project, &pkg, !whole)?;
-        if !status.is_success() {
-            return Ok(status);
-        }
+    }
+    let status = package::shrink(project, &page, true)?;
+    if !status.is_success() {
+        return Ok(status);
     }
     let status = package::pack(&project.page_pkg())?;
     if !status.is_success() {
