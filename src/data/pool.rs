@@ -46,6 +46,7 @@ struct Slots<R> {
     queue: VecDeque<(u64, Slot<R>)>,
     next: u64,
     /// The calls of [`Shared::work`] that the pool has not begun.
+    #[cfg(not(target_family = "wasm"))]
     calls: usize,
 }
 
@@ -57,7 +58,12 @@ enum Slot<R> {
 
 impl<R: Send + 'static> Jobs<R> {
     pub(crate) fn new() -> Self {
-        let slots = Mutex::new(Slots { queue: VecDeque::new(), next: 0, calls: 0 });
+        let slots = Mutex::new(Slots {
+            queue: VecDeque::new(),
+            next: 0,
+            #[cfg(not(target_family = "wasm"))]
+            calls: 0,
+        });
         Jobs { shared: Arc::new(Shared { slots, changed: Condvar::new() }) }
     }
 

@@ -30,6 +30,7 @@ pub struct Place {
 }
 
 /// What readers read from.
+#[cfg(not(target_family = "wasm"))]
 pub type Input = Box<dyn BufRead + Send>;
 
 /// The file at `path`, from this byte of its unpacked contents on.
@@ -73,7 +74,7 @@ fn shrunk(path: &Path, byte: u64, length: u64) -> Error {
 }
 
 /// The bytes of a packed file.
-#[cfg(feature = "gzip")]
+#[cfg(all(feature = "gzip", not(target_family = "wasm")))]
 pub(crate) fn unpack(
     from: impl BufRead + Send + 'static,
     packed: CompressionType,
@@ -94,7 +95,7 @@ pub(crate) fn unpack(
 }
 
 /// The bytes of a packed file.
-#[cfg(not(feature = "gzip"))]
+#[cfg(not(any(feature = "gzip", target_family = "wasm")))]
 pub(crate) fn unpack(
     from: impl BufRead + Send + 'static,
     packed: CompressionType,
@@ -111,13 +112,13 @@ pub(crate) fn unpack(
 }
 
 /// Says in words what a decoder refuses.
-#[cfg(feature = "gzip")]
+#[cfg(all(feature = "gzip", not(target_family = "wasm")))]
 struct Worded<R> {
     from: R,
     format: &'static str,
 }
 
-#[cfg(feature = "gzip")]
+#[cfg(all(feature = "gzip", not(target_family = "wasm")))]
 impl<R: Read> Read for Worded<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.from.read(into).map_err(|error| {
@@ -137,14 +138,14 @@ impl<R: Read> Read for Worded<R> {
 }
 
 /// Unpacks zlib data, and refuses what ends too early or goes on behind the end, which `flate2`'s own reader takes.
-#[cfg(feature = "gzip")]
+#[cfg(all(feature = "gzip", not(target_family = "wasm")))]
 struct Zlib<R> {
     from: R,
     state: flate2::Decompress,
     ended: bool,
 }
 
-#[cfg(feature = "gzip")]
+#[cfg(all(feature = "gzip", not(target_family = "wasm")))]
 impl<R: BufRead> Read for Zlib<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         use flate2::{FlushDecompress, Status};
