@@ -63,7 +63,7 @@ const [page, engine] = await Promise.all([
 await cp(join(pagePkg, 'wgrad_bg.wasm.packed'), join(dist, 'wgrad_bg.wasm.packed'));
 await cp(here('recording/recording.bin.packed'), join(dist, 'recording.bin.packed'));
 await html();
-await cp(here('preview.png'), join(dist, 'preview.png'));
+for (const [from, to] of [['preview.png', 'preview.png'], ['page/icon.svg', 'icon.svg']]) await cp(here(from), join(dist, to));
 if (await exists(here('examples'))) await cp(here('examples'), join(dist, 'examples'), { recursive: true });
 await documents(here('..'), join(dist, 'docs'));
 await licences();

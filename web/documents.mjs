@@ -69,7 +69,7 @@ export async function documents(root, into) {
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="${POLICY}">
 <title>${escaped(titles[i])}${titles[i] === 'wgrad' ? '' : ' – wgrad'}</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="../icon.svg">
 <link rel="stylesheet" href="../article.css">
 </head>
 <body>

@@ -84,9 +84,9 @@ export const here = (): Place => placeOf(navigator.userAgent, navigator.maxTouch
 /** Addresses of the browser's own pages, which no page may link to, can at least be copied. */
 const ADDRESS = /((?:chrome|edge|opera):\/\/[\w/#-]+[\w-]|about:\w+|dom\.webgpu\.enabled)/;
 
-/** Shows advice above the cards, where it stays. */
-export function advise(title: string, text: string): void {
-  const place = byId('advice');
+/** Shows advice in a place of its own, where it stays. */
+export function advise(id: string, title: string, text: string): void {
+  const place = byId(id);
   place.replaceChildren(make('p', {}, make('strong', {}, title), ' ',
     ...text.split(ADDRESS).map((part, i) => (i % 2 === 1 ? make('code', {}, part) : part))));
   place.hidden = false;

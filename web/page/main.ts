@@ -93,8 +93,12 @@ async function open(resume: boolean): Promise<void> {
 const AGAIN = { text: 'Load the page again', run: () => location.reload(), only: true };
 
 async function explainSoftware(name: string): Promise<void> {
-  const { advise, here, onSoftware } = await import('./advice');
-  advise('This is slow here.', onSoftware(here(), name));
+  // Without it nothing is lost but the advice; who leaves the page stops what is on its way.
+  const words = await import('./advice').catch(() => undefined);
+  if (!words) return;
+  const { advise, here, onSoftware } = words;
+  advise('slow', 'This is slow here.', onSoftware(here(), name));
+  root.dataset.slow = '';
 }
 
 /** Without a GPU a recorded training plays. */

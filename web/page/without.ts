@@ -22,7 +22,7 @@ export async function without(fault: Fault, engine: Link | undefined, listeners:
   const player = new Player(recording, (message) => queueMicrotask(() => link.take(message)), tests, samples);
   const link: Link = new Link((request) => void player.receive(request), () => {}, listeners);
   const where = recording.adapter ? `, on ${recording.adapter}` : '';
-  advise('This is a recording.', `A small network learnt in ${format.count(recording.steps)} steps, in ${recording.browser.replace(/\/(\d+).*/, ' $1')}${where}, on ${recording.date}. `
+  advise('advice', 'This is a recording.', `A small network learnt in ${format.count(recording.steps)} steps, in ${recording.browser.replace(/\/(\d+).*/, ' $1')}${where}, on ${recording.date}. `
     + 'Draw a digit: its weights were recorded, and they read it here, without a GPU.');
   return link;
 }

@@ -84,7 +84,11 @@ async function watch(page, init) {
     if (['error', 'warn', 'warning', 'assert'].includes(message.type())) problems.push(`${message.type()}: ${message.text()}`);
   });
   page.on('pageerror', (error) => problems.push(`uncaught: ${error.stack ?? error.message ?? error}`));
-  page.on('requestfailed', (request) => problems.push(`failed: ${request.url()} ${request.failure()?.errorText}`));
+  page.on('requestfailed', (request) => {
+    const why = request.failure()?.errorText;
+    // A visitor who leaves the page stops what is on its way.
+    if (!['NS_BINDING_ABORTED', 'net::ERR_ABORTED'].includes(why)) problems.push(`failed: ${request.url()} ${why}`);
+  });
   // The console does not tell every violation in every browser; the event does.
   await page.evaluateOnNewDocument(() => {
     globalThis.violations = [];
