@@ -2,10 +2,14 @@
 //!
 //! Readers of records work on any [`BufRead`]; what went wrong beneath them they say by [`unreadable`].
 
-use std::io::{self, BufRead, Read};
+#[cfg(not(target_family = "wasm"))]
+use std::io::BufRead;
+use std::io::{self, Read};
 use std::path::Path;
 
-use crate::error::{Error, Result, message};
+#[cfg(not(target_family = "wasm"))]
+use crate::error::Result;
+use crate::error::{Error, message};
 
 /// How a file is packed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
