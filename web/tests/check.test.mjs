@@ -10,7 +10,7 @@ const SMALL = { model: 'custom', layers: 'flatten-dense_8_relu-dense_10_linear' 
 visits('what is under the hood', (at) => {
   it('tunes, and tells what it found in a table', async () => {
     const page = await at.train({ ...SMALL, stop: 2 });
-    await page.click('#hood > summary');
+    await page.unfold('#hood');
     await page.click('#tune');
     const rows = await page.until(() => {
       const rows = [...document.querySelectorAll('#tuned > table > tbody > tr')];
@@ -35,7 +35,7 @@ visits('what is under the hood', (at) => {
 
   it('sums the plan up, and names the adapter', async () => {
     const page = await at.train({ ...SMALL, stop: 3 });
-    await page.click('#hood > summary');
+    await page.unfold('#hood');
     const kernels = await page.eval(() => document.querySelectorAll('#kernels tbody tr').length);
     assert.ok(kernels > 5, `${kernels} kernels`);
     assert.equal(await page.text('#plan-kernels'), String(kernels));

@@ -141,10 +141,29 @@ class Page {
     return this.eval(() => ({ ...document.documentElement.dataset }));
   }
 
-  /** Clicks as a person does: the element is scrolled into view, and has to be visible. */
+  /** Clicks as a person does: the element is scrolled into view, has to be visible, and stands still. */
   async click(selector) {
     await this.raw.waitForSelector(selector, { visible: true, timeout: 20_000 });
+    await this.eval(async (at) => {
+      const place = () => {
+        const { x, y, width, height } = document.querySelector(at)?.getBoundingClientRect() ?? {};
+        return [x, y, width, height].join();
+      };
+      // A page that nobody looks at draws no frames.
+      const frame = () => new Promise((done) => [requestAnimationFrame(done), setTimeout(done, 50)]);
+      document.querySelector(at)?.scrollIntoView({ block: 'nearest' });
+      for (let i = 0, last; i < 100 && last !== (last = place()); i += 1) await frame();
+    }, selector);
     await this.raw.click(selector);
+  }
+
+  /** Opens a `details` by its summary. A person who misses, because something above came to be there, clicks again. */
+  async unfold(selector) {
+    for (let i = 0; i < 5; i += 1) {
+      if (await this.eval((at) => document.querySelector(at).open, selector)) return;
+      await this.click(`${selector} > summary`);
+    }
+    throw new Error(`${selector} does not open`);
   }
 
   /** Sets an input or a select as a person would leave it. */
