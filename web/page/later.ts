@@ -45,7 +45,7 @@ export async function setUpLater(page: Page): Promise<Later> {
     () => setUpShaders(() => page.attempt('measure', {})),
     () => setUpHood(page.attempt),
     () => setUpCheck(() => standStill(page)),
-    () => setUpPresets(() => void page.attempt('reset', {}).then(() => page.attempt('start', {}))),
+    () => setUpPresets((afresh) => void (afresh ? page.attempt('reset', {}) : Promise.resolve()).then(() => page.attempt('start', {}))),
     setUpTips,
   ];
   for (const setUp of parts) {

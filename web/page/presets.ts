@@ -9,6 +9,7 @@ interface Preset {
   title: string;
   /** What to watch. */
   text: string;
+  /** With a seed of its own, and so a run of its own: one that begins afresh takes nobody's place. */
   settings: Partial<Settings>;
 }
 
@@ -18,22 +19,22 @@ const PRESETS: Preset[] = [
   {
     id: 'large-rate', title: 'Learning rate too large',
     text: 'Each step is so long that it jumps over the goal: the loss leaps up and never settles. Lower the learning rate to 0.001 meanwhile, and see it recover.',
-    settings: { model: 'mlp', optimizer: 'adam', lr: 0.3 },
+    settings: { model: 'mlp', optimizer: 'adam', lr: 0.3, seed: 11 },
   },
   {
     id: 'no-hidden', title: 'No hidden layer',
     text: 'Every pixel votes for each digit, once and for all: ten pictures of weights. It learns fast, and stops getting better early: some digits need a second thought.',
-    settings: { model: 'custom', layers: NO_HIDDEN },
+    settings: { model: 'custom', layers: NO_HIDDEN, seed: 12 },
   },
   {
     id: 'tiny-batch', title: 'Tiny batch',
     text: 'Four images a step tell little of all the others: the thin line jumps, and the thick one falls all the same. The steps are quick, but a GPU has hardly anything to do in them.',
-    settings: { model: 'mlp', batch: 4 },
+    settings: { model: 'mlp', batch: 4, seed: 13 },
   },
   {
     id: 'cnn', title: 'CNN against MLP',
     text: 'Small filters slide over the picture and find the same stroke anywhere. Each step is far more work, and after as many steps fewer test images are misread. The grey line is the run before.',
-    settings: { model: 'cnn' },
+    settings: { model: 'cnn', seed: 14 },
   },
   {
     id: 'own', title: 'Your own',
@@ -44,12 +45,14 @@ const PRESETS: Preset[] = [
 
 const sameLayers = (a: Settings['layers'], b: Settings['layers'] | undefined) => JSON.stringify(a) === JSON.stringify(b);
 
-/** All that presets decide; what else a visitor has set stays. Layers of his own stay, too. */
-function wanted({ id, settings }: Preset): Pick<Settings, 'model' | 'layers' | 'optimizer' | 'lr' | 'batch'> {
+/** What presets decide; what else a visitor has set stays. Layers of his own stay, too. */
+type Decided = Pick<Settings, 'model' | 'layers' | 'optimizer' | 'lr' | 'batch' | 'seed'>;
+
+function wanted({ id, settings }: Preset, mine: Settings | undefined): Decided {
+  const { layers: before, seed: now } = currentSettings();
   const { model, optimizer, lr, batch } = { ...DEFAULTS, ...settings };
-  const { layers: before } = currentSettings();
   const layers = settings.layers ?? (id === 'own' && sameLayers(before, NO_HIDDEN) ? DEFAULTS.layers : before);
-  return structuredClone({ model, layers, optimizer, lr, batch });
+  return structuredClone({ model, layers, optimizer, lr, batch, seed: settings.seed ?? mine?.seed ?? now });
 }
 
 function isChosen({ id, settings }: Preset, now: Settings): boolean {
@@ -59,24 +62,32 @@ function isChosen({ id, settings }: Preset, now: Settings): boolean {
     && (!settings.layers || sameLayers(now.layers, settings.layers));
 }
 
-/** `start` trains afresh with what was chosen: the run before stays in the curves, to compare with. */
-export function setUpPresets(start: () => void): void {
+/** Whether the run is a preset's. */
+const isPresets = ({ seed }: Settings) => PRESETS.some(({ settings }) => settings.seed === seed);
+
+/** `start` trains with what was chosen, if need be afresh: the run before stays in the curves, to compare with. */
+export function setUpPresets(start: (afresh: boolean) => void): void {
   const note = byId('preset-note');
   const invitation = note.textContent;
+  let mine: Settings | undefined;
   const buttons = PRESETS.map((preset) => button(preset.title, () => {
-    change(wanted(preset));
+    const now = currentSettings();
+    if (!isPresets(now)) mine = structuredClone(now);
+    change(wanted(preset, mine));
     if (preset.id === 'own') {
       byId('builder').scrollIntoView({ block: 'nearest' });
       byId<HTMLInputElement>('model-custom').focus({ preventScroll: true });
     }
-    start();
+    start(preset.settings.seed !== undefined);
   }, { class: 'chip', 'data-preset': preset.id }));
-  byId('preset-list').replaceChildren(...buttons);
+  const back = button('Back to your run', () => change(structuredClone(mine!)), { id: 'preset-back', class: 'chip' });
+  byId('preset-list').replaceChildren(...buttons, back);
   const mark = () => {
     const settings = currentSettings();
     const chosen = PRESETS.findIndex((preset) => isChosen(preset, settings));
     for (const [i, element] of buttons.entries()) element.setAttribute('aria-pressed', String(i === chosen));
     note.textContent = PRESETS[chosen]?.text ?? invitation;
+    back.hidden = !mine || !isPresets(settings);
   };
   addEventListener('settings', mark);
   mark();

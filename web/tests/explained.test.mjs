@@ -87,6 +87,21 @@ visits('the page explains itself', (at) => {
     assert.match((await settings()).layers, /^conv2d_/);
   });
 
+  it('leaves the run of the visitor as it was, and leads back to it', async () => {
+    await at.train({ stop: 12, seed: 5, batch: 20 });
+    const losses = (await at.page.facts()).losses;
+    for (const preset of ['tiny-batch', 'large-rate']) {
+      await at.page.click(`[data-preset="${preset}"]`);
+      await at.page.until((own) => document.documentElement.dataset.losses !== own && Number(document.documentElement.dataset.step) >= 2, { what: preset }, losses);
+    }
+    await at.page.click('#preset-back');
+    await at.page.until((own) => document.documentElement.dataset.losses === own, { what: 'the run before' }, losses);
+    assert.equal((await at.page.facts()).step, '12');
+    const { seed, batch, lr } = await settings();
+    assert.deepEqual([seed, batch, lr ?? '0.001'], ['5', '20', '0.001']);
+    assert.equal(await at.page.eval(() => document.querySelector('#preset-back').hidden), true);
+  });
+
   it('tells what a word means, by pointer, by tap and in a list', async () => {
     await at.ready();
     const tip = () => at.page.eval(() => {
