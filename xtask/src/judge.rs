@@ -21,7 +21,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         Err(_) => environment()?,
     };
     let judge = |tests: Vec<&str>, filter: &[&str]| {
-        CommandLine::cargo(["test", "--features", "keras-files,npy,summary,tfrecord"])
+        CommandLine::cargo_test()
             .args(tests)
             .args(["--", "--ignored", "--nocapture"])
             .args(filter)

@@ -169,9 +169,7 @@ fn mnist(arguments: &[String]) -> Result<Status> {
 
 fn test(arguments: &[String]) -> Result<Status> {
     setup::run()?;
-    // Their tests are left out where a program does not ask for them.
-    let features = "wgrad/csv,wgrad/image,wgrad/keras-files,wgrad/npy,wgrad/summary,wgrad/tfrecord";
-    let mut cargo = CommandLine::cargo(["test", "--workspace", "--features", features]);
+    let mut cargo = CommandLine::cargo_test();
     // Where llvmpipe computes, tests mostly wait for its compiler, which is done in two thirds of the time without LLVM's
     // optimizer. The judge's programs, Firefox and the real MNIST run with it.
     if std::env::var_os("GALLIVM_PERF").is_none() {

@@ -29,6 +29,14 @@ impl CommandLine {
         Self::new("cargo").args(args)
     }
 
+    /// `cargo test`, as all commands here call it: with one set of features, so that none compiles anew what another has
+    /// compiled. A program's tests are left out where it does not ask for its feature.
+    pub fn cargo_test() -> Self {
+        let features =
+            "wgrad/csv,wgrad/image,wgrad/keras-files,wgrad/npy,wgrad/summary,wgrad/tfrecord";
+        Self::cargo(["test", "--workspace", "--features", features])
+    }
+
     /// Appends arguments.
     pub fn args<S: AsRef<str>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));

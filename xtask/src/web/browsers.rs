@@ -151,16 +151,10 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
     node::install_modules(&project.web().join("tests/bundlers"))?;
     let exchange = exchange(project)?;
     let native = |test: &str| {
-        let line = CommandLine::cargo([
-            "test",
-            "--test",
-            "web",
-            "--",
-            "--include-ignored",
-            "--exact",
-            test,
-        ]);
-        line.env("WGRAD_WEB_EXCHANGE", &exchange.display().to_string())
+        let arguments = ["--test", "web", "--", "--include-ignored", "--exact", test];
+        CommandLine::cargo_test()
+            .args(arguments)
+            .env("WGRAD_WEB_EXCHANGE", &exchange.display().to_string())
     };
     // Weights for the browsers, and what they say of a few images.
     let status = native("weights_for_the_browsers").run()?;
