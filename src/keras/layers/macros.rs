@@ -133,10 +133,9 @@ macro_rules! layer {
         #[cfg(feature = "json")]
         impl $crate::keras::layers::Configured for $layer {
             fn class() -> &'static str {
-                #[allow(unused_variables, unused_mut)]
-                let mut class = stringify!($layer);
-                $(class = $kind;)?
-                class
+                // Keras's name, where it is another one.
+                let names = [stringify!($layer) $(, $kind)?];
+                names[names.len() - 1]
             }
 
             fn config(&self) -> $crate::error::Result<$crate::keras::Config> {
