@@ -142,7 +142,7 @@ class Page {
   }
 
   /** Clicks as a person does: the element is scrolled into view, has to be visible, and stands still. */
-  async click(selector) {
+  async click(selector, again = 5) {
     await this.raw.waitForSelector(selector, { visible: true, timeout: 20_000 });
     await this.eval(async (at) => {
       const place = () => {
@@ -154,7 +154,13 @@ class Page {
       document.querySelector(at)?.scrollIntoView({ block: 'nearest' });
       for (let i = 0, last; i < 100 && last !== (last = place()); i += 1) await frame();
     }, selector);
-    await this.raw.click(selector);
+    try {
+      await this.raw.click(selector);
+    } catch (error) {
+      // What came above pushed it out of view just now.
+      if (again === 0 || !/not clickable/.test(String(error))) throw error;
+      await this.click(selector, again - 1);
+    }
   }
 
   /** Opens a `details` by its summary. A person who misses, because something above came to be there, clicks again. */
