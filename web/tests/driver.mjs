@@ -100,6 +100,9 @@ async function watch(page, init) {
   return problems;
 }
 
+/** What is said of a question that came while the page was left for another, or for itself anew. */
+const LEFT = /documentElement is null|context was destroyed|Cannot find context|DiscardedBrowsingContext/;
+
 /** A page, with the calls that the tests need of Puppeteer's (`raw`). */
 class Page {
   constructor(raw, context, problems) {
@@ -120,7 +123,9 @@ class Page {
   async until(f, { timeout = 120_000, what = String(f) } = {}, ...args) {
     const end = Date.now() + timeout;
     for (;;) {
-      const got = await this.eval(f, ...args);
+      const got = await this.eval(f, ...args).catch((error) => {
+        if (!LEFT.test(String(error))) throw error;
+      });
       if (got) return got;
       if (Date.now() > end) throw new Error(`not within ${timeout / 1000} s: ${what}\n${this.problems.join('\n')}`);
       await new Promise((done) => setTimeout(done, 50));
