@@ -189,7 +189,7 @@ fn test(arguments: &[String]) -> Result<Status> {
         cargo.clone().args(["--lib", "--bins", "--test", "[!g-z]*"]),
         cargo.clone().args(["--test", "[g-z]*"]),
     ];
-    let statuses = [side_by_side(&halves)?, cargo.args(["--doc"]).run()?];
+    let statuses = [first_failure(side_by_side(&halves)?), cargo.args(["--doc"]).run()?];
     Ok(first_failure(statuses))
 }
 
