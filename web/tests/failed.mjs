@@ -2,6 +2,7 @@
 
 export default async function* failed(events) {
   const files = new Set();
-  for await (const { type, data } of events) if (type === 'test:fail' && data.file) files.add(data.file);
+  // A group that a helper made is said to be in the helper's file.
+  for await (const { type, data } of events) if (type === 'test:fail' && data.file?.endsWith('.test.mjs')) files.add(data.file);
   for (const file of files) yield `${file}\n`;
 }
