@@ -253,10 +253,13 @@ impl Measurement {
     }
 
     /// `None` if not even the plain variant could be timed.
+    ///
+    /// Medians decide, also between those that were left behind by their shortest times: a clock that is coarse, or one
+    /// lucky run, must not bring a choice that is slower than the first by the times that the report shows.
     fn finish(self) -> Option<TunedOp> {
         let time = |i: usize| match self.entries[i].state {
-            State::Right => median(&self.entries[i].times),
-            _ => None,
+            State::Right | State::Slow => median(&self.entries[i].times),
+            State::Untried | State::Wrong => None,
         };
         let best =
             (0..self.entries.len()).filter(|&i| time(i).is_some()).min_by_key(|&i| time(i))?;

@@ -310,3 +310,23 @@ fn a_plan_has_what_is_unknown_once() {
     tuner.findings.set("Doubling f32[1003]", "plain");
     assert!(tuner.plan(&gpu, &mut caps, &graph, true).tasks().is_empty());
 }
+
+#[test]
+fn what_is_chosen_is_never_slower_than_the_first_by_the_reported_times() {
+    let gpu = gpu();
+    let micros = |times: &[u64]| times.iter().map(|&time| Duration::from_micros(time)).collect();
+    let chosen = |first: (State, &[u64]), second: (State, &[u64])| {
+        let mut measurement = Measurement::new(task(&gpu));
+        for (entry, (state, times)) in measurement.entries.iter_mut().zip([first, second]) {
+            (entry.state, entry.times) = (state, micros(times));
+        }
+        let op = measurement.finish().unwrap();
+        assert!(op.gain().unwrap() >= 1.0, "{op:?}");
+        NAMES.iter().position(|name| *name == op.chosen).unwrap()
+    };
+    // One short time of the second left the first behind, whose usual time is shorter.
+    assert_eq!(chosen((State::Slow, &[680, 690, 670]), (State::Right, &[1060, 400, 1070])), 0);
+    assert_eq!(chosen((State::Right, &[1060, 1050]), (State::Slow, &[700, 680])), 1);
+    assert_eq!(chosen((State::Right, &[100, 104]), (State::Right, &[100, 101])), 0);
+    assert_eq!(chosen((State::Right, &[200, 210]), (State::Right, &[100, 101])), 1);
+}
