@@ -1,10 +1,11 @@
 // Bundles the page and the engine into dist/, a folder of static files for any host and any path on it.
 //
-//   node build.mjs [--check] [--mnist FOLDER] [--address URL] [--no-minify]
+//   node build.mjs [--check] [--mnist FOLDER] [--address URL] [--source URL] [--package URL] [--no-minify]
 //
 // It needs pkg/ and page-pkg/, the whole library and the page's part of it, as `cargo xtask web` makes them. `--mnist` copies MNIST's four files along; without it those that
 // lie in dist/data/mnist are kept. `--check` fails if a visitor downloads more than the limit. `--address`
-// is where the page will be, for previews of links to it.
+// is where the page will be, for previews of links to it; `--source` and `--package` are where the source and the npm package are,
+// for the links at the top. Without them the source is the package's `repository`, if it has one, and the package its document.
 
 import { build } from 'esbuild';
 import { execFile } from 'node:child_process';
@@ -21,7 +22,7 @@ const LIMIT = 320_000;
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const exists = (path) => stat(path).then(() => true, () => false);
 const { values: flags } = parseArgs({
-  options: { check: { type: 'boolean' }, mnist: { type: 'string' }, address: { type: 'string' }, 'no-minify': { type: 'boolean' } },
+  options: { check: { type: 'boolean' }, mnist: { type: 'string' }, address: { type: 'string' }, source: { type: 'string' }, package: { type: 'string' }, 'no-minify': { type: 'boolean' } },
 });
 
 const [pkg, pagePkg, dist] = [here('pkg'), here('page-pkg'), here('dist')];
@@ -70,6 +71,15 @@ await licences();
 await data();
 await sizes();
 
+/** An address that may stand in the document. */
+function link(flag, address) {
+  if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol)) {
+    console.error(`${flag} is ${address}; it takes an address that begins with https://`);
+    process.exit(1);
+  }
+  return new URL(address).href.replaceAll('&', '&amp;').replaceAll('"', '%22');
+}
+
 async function checkBytes() {
   const files = ['check.js', 'golden.bin.packed', 'pkg/wgrad.js', 'pkg/wgrad_bg.wasm'];
   return (await Promise.all(files.map((name) => stat(join(dist, name))))).reduce((sum, { size }) => sum + size, 0);
@@ -100,6 +110,10 @@ async function html() {
   if (!text.includes(script)) throw new Error(`index.html lacks ${script}`);
   const links = parts.map((name) => `<link rel="modulepreload" href="${name}">\n`).join('');
   let document = text.replace(script, `${links}${script}`);
+  const replace = (old, now) => {
+    if (!document.includes(old)) throw new Error(`index.html lacks ${old}`);
+    document = document.replace(old, () => now);
+  };
   // Whoever shows a preview of the page wants whole addresses.
   if (flags.address) {
     const address = new URL(flags.address.replace(/\/?$/, '/')).href;
@@ -107,8 +121,9 @@ async function html() {
       .replace('<meta property="og:type"', `<link rel="canonical" href="${address}">\n<meta property="og:url" content="${address}">\n<meta property="og:type"`);
   }
   const { repository } = JSON.parse(await readFile(join(pkg, 'package.json'), 'utf8'));
-  const source = typeof repository === 'string' ? repository : repository?.url;
-  if (source) document = document.replace('</nav>\n</header>', ` <a href="${source.replace(/^git\+|\.git$/g, '')}">Source</a></nav>\n</header>`);
+  const source = flags.source ?? (typeof repository === 'string' ? repository : repository?.url)?.replace(/^git\+|\.git$/g, '');
+  if (source) replace('</nav>\n</header>', ` <a href="${link('--source', source)}">Source</a></nav>\n</header>`);
+  if (flags.package) replace('<a href="docs/web.html">', `<a href="${link('--package', flags.package)}">`);
   await writeFile(join(dist, 'index.html'), document);
 }
 

@@ -10,7 +10,14 @@ interface Pipelines {
 
 let tell: ((done: number, total: number, name: string) => void) | undefined;
 let done = 0;
-const names: string[] = [];
+/** Those that are asked for and not done come last. */
+let names: string[] = [];
+
+/** Forgets the kernels that are done: the next run counts its own. */
+export function countAgain(): void {
+  names = names.slice(done);
+  done = 0;
+}
 
 /** From now on `listener` hears of every kernel that is begun and done; `name` is the one under way, empty if none. */
 export function watchCompiling(listener: (done: number, total: number, name: string) => void): void {

@@ -3,7 +3,7 @@
 
 import init, { Device, onPanic } from '../page-pkg/wgrad.js';
 import { read } from './activations';
-import { watchCompiling } from './compiling';
+import { countAgain, watchCompiling } from './compiling';
 import { dataOf, drawn, files as noFiles, firstDrawn, kept as keptData, served, type Data } from './data';
 import type { Files } from './files';
 import { PartsError, faultOf, notePanic } from './faults';
@@ -42,7 +42,7 @@ export class Engine {
   /** Commands wait for each other here. */
   #queue: Promise<unknown> = Promise.resolve();
   #waiting = 0;
-  /** The first step is over: what is compiled from now on keeps nobody waiting for long. */
+  /** The run's first step in this visit is over: what is compiled from now on keeps nobody waiting for long. */
   #compiled = false;
   /** Training or looking, which a command first brings to an end. */
   #work: Promise<void> | undefined;
@@ -61,7 +61,7 @@ export class Engine {
       send(message, transfer);
       // Nothing that is large is fetched before the first step is over.
       if (message.kind === 'first-step') void this.#fetchMnist();
-      this.#compiled ||= message.kind === 'first-step';
+      this.#compiled ||= message.kind === 'points';
     };
   }
 
@@ -400,7 +400,9 @@ export class Engine {
     data ??= drawn(this.#settings.seed, `digits drawn on the spot, ${why}`);
     this.#next = data;
     // Whoever is in the middle of an epoch gets it at its end.
-    if (!this.#wanted && !this.#trainer?.run.submitted) await this.#command(() => this.#takeNext());
+    const waits = this.#wanted || Boolean(this.#trainer?.run.submitted);
+    this.#send({ kind: 'loaded', what: 'MNIST', waits: waits && data.source === 'mnist' });
+    if (!waits) await this.#command(() => this.#takeNext());
   }
 
   #takeNext(): void {
@@ -443,6 +445,8 @@ export class Engine {
   /** From now on it is this run that is trained and shown. */
   #follow(run: Run, restored: boolean, wasTraining: boolean): void {
     this.#broken = false;
+    this.#compiled = false;
+    countAgain();
     this.#settings = run.settings;
     this.#trainer = new Trainer(this.#device!, run, this.#data!, this.#send, () => this.#keepRun());
     this.#send({ kind: 'model', summary: run.model.summary(), params: run.model.countParams(), step: run.step, restored, wasTraining });

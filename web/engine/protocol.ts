@@ -110,6 +110,8 @@ export type Event =
   | { kind: 'hello'; gpu: boolean }
   | { kind: 'state'; state: State }
   | { kind: 'progress'; what: string; loaded: number; total: number }
+  /** Nothing is loading any more. `waits`: what came is used once the present epoch ends. */
+  | { kind: 'loaded'; what: string; waits: boolean }
   | { kind: 'adapter'; adapter: Adapter }
   | { kind: 'data'; source: DataSource; text: string; train: number; test: number }
   /** The visitor's files that wait for others, and which those are; none when they wait no more. */
@@ -122,7 +124,7 @@ export type Event =
   | { kind: 'points'; from: number; losses: Float32Array; accuracies: Float32Array; epochs: number; ends: number[] }
   | { kind: 'figures'; step: number; imagesPerSecond: number; stepMs: number; liveBytes: number; peakBytes: number;
       kernels: number; submits: number }
-  /** Until the first step is over: kernels that the browser was asked to compile, how many it has, and the one under way. */
+  /** Until the first step of a run in this visit is over: kernels that the browser was asked to compile, how many it has, and the one under way. */
   | { kind: 'compiling'; done: number; total: number; name: string }
   | { kind: 'first-step'; afterStart: number; afterNavigation: number }
   /** `misread` begins with the one that the network was surest of. */

@@ -89,7 +89,8 @@ function marks(plot: uPlot): void {
     ctx.moveTo(x, top);
     ctx.lineTo(x, top + height);
     ctx.stroke();
-    ctx.fillText(word, x - 3 * ratio, top + 9 * ratio);
+    // Above the plot: inside, it would stand across a curve that is as high.
+    ctx.fillText(word, x, top - 4 * ratio);
   }
   ctx.restore();
 }
@@ -102,7 +103,7 @@ function chart(id: string, name: string, y: uPlot.Scale, values: (n: number) => 
     axes: [axis('Step', (n) => (Number.isInteger(n) ? format.count(n) : ''), 24), axis(name, values, 44)],
     legend: { show: false }, cursor: { drag: { x: false, y: false }, y: false, points: { size: 6 } },
     // The last label of the steps is as wide to the right of its mark.
-    padding: [8, 24, 0, 0], hooks: { draw: [marks] }, series: [{}, ...series],
+    padding: [16, 24, 0, 0], hooks: { draw: [marks] }, series: [{}, ...series],
   };
   const plot = onOrdinaryCanvas(() => new uPlot(options, [[], ...series.map(() => [])] as uPlot.AlignedData, parent));
   new ResizeObserver(() => {

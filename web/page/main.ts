@@ -43,6 +43,10 @@ let refused = false;
 /** A single step is under way. */
 let stepping = false;
 let changing = 0;
+/** Between opening and the first order to train: a page that starts by itself waits for nobody. */
+let begins = startsItself;
+/** No step of this run was made in this visit yet, so the next one compiles. */
+let cold = true;
 
 // The engine
 
@@ -166,9 +170,15 @@ function hear(event: Event): void {
   switch (event.kind) {
     case 'state': return setState(event.state);
     case 'progress': return showProgress(event);
+    case 'loaded':
+      showProgress(undefined);
+      return say('status', event.waits ? `${event.what} is here, and takes the place of the drawn digits when this epoch ends.` : words());
     case 'data':
       showProgress(undefined);
-      if (event.source === 'mnist' && root.dataset.data === 'drawn') say('announce', 'MNIST is here, and takes the place of the drawn digits.');
+      if (event.source === 'mnist' && root.dataset.data === 'drawn') {
+        say('announce', 'MNIST is here, and takes the place of the drawn digits.');
+        say('status', words());
+      }
       if (event.source !== 'drawn') clearNotice('file');
       root.dataset.data = event.source;
       return;
@@ -180,7 +190,7 @@ function hear(event: Event): void {
       if (event.adapter.software) setTimeout(() => void explainSoftware(event.adapter.name), EXPLAINED);
       return;
     case 'compiling':
-      if ((state === 'training' || stepping) && step === 0) compiling(event, root.dataset.adapter === 'software', (text) => say('status', text));
+      if ((state === 'training' || stepping) && cold) compiling(event, root.dataset.adapter === 'software', (text) => say('status', text));
       return;
     case 'first-step':
       firstStepOver();
@@ -214,7 +224,7 @@ function hear(event: Event): void {
 
 const STATUS: Record<State, () => string> = {
   loading: () => 'Loading…',
-  ready: () => 'Ready. Press Start, and watch it learn.',
+  ready: () => (begins ? 'Ready, and about to start…' : 'Ready. Press Start, and watch it learn.'),
   training: () => 'Training. Draw a digit meanwhile.',
   paused: () => `Paused at step ${format.count(step)}.`,
   finished: () => `Finished: ${format.count(step)} steps are done. Train on, or change something and see.`,
@@ -228,6 +238,9 @@ const RECORDED: Partial<typeof STATUS> = {
   finished: () => `The recording is over, after ${format.count(step)} steps. Draw a digit.`,
 };
 
+/** The state as the status line has it. */
+const words = () => (refused ? 'This model does not fit; see Set up.' : STATUS[state]());
+
 /** What the first button does now. */
 function order(): string {
   if (state === 'training') return 'Pause';
@@ -239,9 +252,10 @@ function setState(next: State): void {
   const before = state;
   state = next;
   if (next !== 'training') firstStepOver();
+  if (!['loading', 'ready'].includes(next) || refused) begins = false;
   if (next !== 'loading' && next !== 'error') active = next === 'training';
   root.dataset.state = next;
-  const status = refused ? 'This model does not fit; see Set up.' : STATUS[next]();
+  const status = words();
   say('status', status);
   // A step by hand is no news.
   if (next !== before && !(before === 'paused' && next === 'paused')) say('announce', status);
@@ -271,6 +285,7 @@ function showProgress(event: (Event & { kind: 'progress' }) | undefined): void {
 }
 
 function showModel(event: Event & { kind: 'model' }): void {
+  cold = true;
   say('params', format.count(event.params));
   say('summary', event.summary);
   step = event.step;
@@ -304,6 +319,11 @@ let epochs = 0;
 function showPoints(event: Event & { kind: 'points' }): void {
   step = event.from + event.losses.length;
   epochs = event.epochs;
+  if (cold) {
+    cold = false;
+    firstStepOver();
+    setState(state);
+  }
   const [loss, accuracy] = [event.losses.at(-1)!, event.accuracies.at(-1)!];
   compare(event.from, event.losses);
   Object.assign(root.dataset, { step: String(step), loss: String(loss), accuracy: String(accuracy) });

@@ -22,6 +22,8 @@ const list = make('ol', { id: 'network-layers', 'aria-label': 'Layers, first to 
 const large = make('canvas', { id: 'network-large', 'aria-hidden': 'true' });
 const words = make('p', { id: 'network-words' });
 
+/** What stands here until the first digit has been read. */
+const outline = card.querySelector('.outline');
 const hint = make('p', { id: 'network-hint' }, HINT);
 
 /** A row with what shows it. */
@@ -112,6 +114,7 @@ function layOut(): void {
 function build(reading: Reading): void {
   pointed = focused = loudest = undefined;
   const rows = rowsOf(reading, weights);
+  outline?.remove();
   list.replaceChildren();
   shown = rows.map((row): Shown => {
     const canvas = make('canvas');
@@ -304,7 +307,7 @@ function showWeights(event: Event & { kind: 'weights' }): void {
 }
 
 export function setUpNetwork(): void {
-  card.replaceChildren(list, make('div', { class: 'network-told' }, large, make('div', {}, words, hint)));
+  card.replaceChildren(...(outline ? [outline] : []), list, make('div', { class: 'network-told' }, large, make('div', {}, words, hint)));
   new IntersectionObserver((entries) => {
     visible = entries.at(-1)!.isIntersecting;
     if (visible) readAgain();

@@ -13,10 +13,13 @@ struct Browser {
 }
 
 impl Browser {
-    /// `None` where nothing is said, as in a server's JavaScript.
+    /// `None` where nothing is said.
     fn here() -> Option<Self> {
-        let agent = get(&get(&js_sys::global(), "navigator"), "userAgent").as_string()?;
-        Browser::of(&agent)
+        let global = js_sys::global();
+        let agent = get(&get(&global, "navigator"), "userAgent").as_string();
+        // Node.js has a navigator from version 21 on.
+        let node = || get(&get(&get(&global, "process"), "versions"), "node").as_string();
+        Browser::of(&agent.or_else(|| Some(format!("Node.js/{}", node()?)))?)
     }
 
     fn of(agent: &str) -> Option<Self> {

@@ -16,7 +16,7 @@ const guard = {
   alive(self, Class, call) {
     if (!(self instanceof Class)) {
       const [name, method] = call.split('.');
-      throw new TypeError(`${call}: this is ${shown(self)}, not a ${name}. Call it as a method: x.${method}.`);
+      throw refusal(`${call}: this is ${shown(self)}, not a ${name}. Call it as a method: x.${method}.`);
     }
     if (!self.__wbg_ptr) throw gone(call, classNames.get(Class));
   },
@@ -24,7 +24,7 @@ const guard = {
   /** Of more arguments than `names`, the first. */
   most(call, value, names) {
     if (value === undefined) return;
-    throw new TypeError(`${call}: ${shown(value)} is one argument too many; it takes (${names}).`);
+    throw refusal(`${call}: ${shown(value)} is one argument too many; it takes (${names}).`);
   },
 
   number(call, name, value, optional) {
@@ -60,6 +60,15 @@ const guard = {
     if (!value.__wbg_ptr) throw gone(`${call}: ${name}`, classNames.get(value.constructor));
   },
 
+  array(call, name, value, optional) {
+    if (optional && missing(value)) return;
+    if (!(value instanceof Tensor || value instanceof Variable)) {
+      const how = (Array.isArray(value) || typeof value === 'number') && '; Tensor.from(...) makes a Tensor of it';
+      throw refused(call, name, value, 'a Tensor or a Variable', how);
+    }
+    if (!value.__wbg_ptr) throw gone(`${call}: ${name}`, classNames.get(value.constructor));
+  },
+
   bytes(call, name, value, optional) {
     if (value instanceof Uint8Array || (optional && missing(value))) return;
     throw refused(call, name, value, 'a Uint8Array', value instanceof ArrayBuffer && '; new Uint8Array(...) makes one of it');
@@ -83,9 +92,17 @@ const guard = {
 
 const missing = (value) => value === undefined || value === null;
 
-const gone = (call, name) => new TypeError(`${call}: this ${name} was given back by free() or at the end of a \`using\` block. Give it back later, or make another one.`);
+/** The errors that are made here. */
+const refusals = new WeakSet();
+const refusal = (text) => {
+  const error = new TypeError(text);
+  refusals.add(error);
+  return error;
+};
 
-const refused = (call, name, value, wanted, how) => new TypeError(
+const gone = (call, name) => refusal(`${call}: this ${name} was given back by free() or at the end of a \`using\` block. Give it back later, or make another one.`);
+
+const refused = (call, name, value, wanted, how) => refusal(
   `${call}: ${name} is ${value === undefined ? 'missing' : shown(value)}; it must be ${wanted}${how || ''}.`,
 );
 
@@ -122,6 +139,7 @@ const describe = (self, name) => {
   return found ? `${name} ${found.dtype} [${found.shape.join(', ')}]` : `${name} that was disposed of`;
 };
 const HOW = 'await data()';
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
 for (const Class of [Tensor, Variable]) {
   const own = classNames.get(Class);
@@ -131,6 +149,7 @@ for (const Class of [Tensor, Variable]) {
       configurable: true, writable: true,
       value() { return facts(this) ? `${describe(this, name(this))} (values: ${HOW})` : describe(this, own); },
     },
+    [INSPECT]: { configurable: true, writable: true, value() { return this.toString(); } },
     toJSON: {
       configurable: true, writable: true,
       value() {
@@ -148,6 +167,13 @@ for (const Class of [Tensor, Variable]) {
     },
   });
 }
+
+// A browser's console shows what an object holds itself, and calls no getter.
+const wrap = Tensor.__wrap;
+Tensor.__wrap = (pointer) => {
+  const tensor = wrap(pointer);
+  return Object.defineProperty(tensor, 'text', { enumerable: true, value: tensor._text() });
+};
 
 /** Other classes by their names, and some with more. */
 const texts = new Map([
@@ -175,6 +201,9 @@ for (const [Class, name] of classNames) {
 // What a tensor can do, a variable can with its value.
 
 const promising = new Set([/* PROMISING */]);
+/** Methods as they were before their errors were traced, see below. */
+const untraced = new WeakMap();
+const plain = (call) => untraced.get(call) ?? call;
 const OWN = new Set(['constructor', 'free', 'dispose', 'toString', 'toJSON']);
 for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(Tensor.prototype))) {
   if (OWN.has(name) || name.startsWith('_') || Object.hasOwn(Variable.prototype, name)) continue;
@@ -192,13 +221,57 @@ for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(T
     : {
       writable: true,
       value(...given) {
-        if (!promising.has(`Tensor.${name}`)) return of(this, (value) => value[name](...given));
+        const call = (value) => plain(value[name]).apply(value, given);
+        if (!promising.has(`Tensor.${name}`)) return of(this, call);
         try {
-          return of(this, (value) => value[name](...given));
+          return of(this, call);
         } catch (error) {
           return Promise.reject(error);
         }
       },
     };
   Object.defineProperty(Variable.prototype, name, { configurable: true, ...forwarded });
+}
+
+// Stacks of errors begin where the program called, not within the library.
+
+/** The errors whose stacks begin where they should: a callback's error may pass through a second call. */
+const traces = new WeakSet();
+
+/** Whether the library made it: what a program's own functions throw stays as it is. */
+const own = (error) => error instanceof Error && !traces.has(error) && (refusals.has(error) || /^.*\n?.*(__wbg_|wasm)/.test(error.stack ?? ''));
+
+/** An error as it is seen from the caller of `call`, which may have returned long ago: `at` was there. */
+function seen(error, call, at) {
+  if (!own(error) || !Error.captureStackTrace) return error;
+  traces.add(error);
+  if (at) error.stack = String(at.stack).replace(/^.*/, () => String(error));
+  else Error.captureStackTrace(error, call);
+  return error;
+}
+
+function traced(call, promises) {
+  const outer = function (...given) {
+    let at;
+    try {
+      if (!promises) return call.apply(this, given);
+      at = {};
+      Error.captureStackTrace?.(at, outer);
+      return call.apply(this, given).catch((error) => { throw seen(error, outer, at); });
+    } catch (error) {
+      throw seen(error, outer);
+    }
+  };
+  untraced.set(outer, call);
+  return Object.defineProperties(outer, { name: { value: call.name, configurable: true }, length: { value: call.length, configurable: true } });
+}
+
+for (const [Class, name] of classNames) {
+  for (const object of [Class, Class.prototype]) {
+    for (const [key, property] of Object.entries(Object.getOwnPropertyDescriptors(object))) {
+      if (typeof property.value !== 'function' || key.startsWith('_') || ['constructor', 'free', 'dispose', 'prototype'].includes(key)) continue;
+      const promises = promising.has(`${name}.${key}`) || (Class === Variable && promising.has(`Tensor.${key}`));
+      Object.defineProperty(object, key, { ...property, value: traced(property.value, promises) });
+    }
+  }
 }

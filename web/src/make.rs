@@ -89,7 +89,10 @@ impl Tensor {
 
     /// The product of each element of this and each of `other`.
     #[wasm_bindgen(js_name = outerProduct)]
-    pub fn outer_product(&self, other: &Operand) -> Result<Tensor> {
+    pub fn outer_product(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "Tensor | Variable")] other: &Operand,
+    ) -> Result<Tensor> {
         Ok(Tensor::new(wgrad::linalg::outer(&self.get()?, &other.get()?)?))
     }
 }

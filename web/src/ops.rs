@@ -298,8 +298,6 @@ macro_rules! reduce {
 reduce! {
     /// The sum along axes; over all of them unless some are named. `keepdims` leaves them with the size 1.
     reduce_sum = "sum";
-    /// The mean along axes.
-    reduce_mean = "mean";
     /// The largest element along axes.
     reduce_max = "max";
     /// The smallest element along axes.
@@ -322,6 +320,19 @@ reduce! {
 
 #[wasm_bindgen]
 impl Tensor {
+    /// The mean along axes. Of whole numbers and truth values it is a `float32`, as in TensorFlow.js.
+    pub fn mean(
+        &self,
+        #[wasm_bindgen(unchecked_optional_param_type = "number | readonly number[] | null")]
+        axes: &JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "boolean")] keepdims: Option<bool>,
+    ) -> Result<Tensor> {
+        self.fold("mean", axes, keepdims, |x, axes| match x.dtype().is_float() {
+            true => x.reduce_mean(axes),
+            false => x.cast(wgrad::DType::F32)?.reduce_mean(axes),
+        })
+    }
+
     /// The place of the largest element along an axis; the first unless given, where `argmax` takes the last.
     #[wasm_bindgen(js_name = argMax)]
     pub fn arg_max(&self, axis: Option<i32>) -> Result<Tensor> {
@@ -367,7 +378,7 @@ impl Tensor {
     /// The matrix product along the last two axes, either side transposed first if asked for.
     pub fn matmul(
         &self,
-        other: &Operand,
+        #[wasm_bindgen(unchecked_param_type = "Tensor | Variable")] other: &Operand,
         #[wasm_bindgen(
             unchecked_optional_param_type = "{ transposeA?: boolean; transposeB?: boolean }"
         )]
@@ -418,7 +429,11 @@ impl Tensor {
     }
 
     /// The elements of `a` where this tensor is true, elsewhere those of `b`.
-    pub fn select(&self, a: &Operand, b: &Operand) -> Result<Tensor> {
+    pub fn select(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "Tensor | Variable")] a: &Operand,
+        #[wasm_bindgen(unchecked_param_type = "Tensor | Variable")] b: &Operand,
+    ) -> Result<Tensor> {
         Ok(Tensor::new(wgrad::where_(&self.get()?, &a.get()?, &b.get()?)?))
     }
 
@@ -431,7 +446,7 @@ impl Tensor {
     /// Convolves images `[N,H,W,C]` with filters `[h,w,C,F]`.
     pub fn conv2d(
         &self,
-        filters: &Operand,
+        #[wasm_bindgen(unchecked_param_type = "Tensor | Variable")] filters: &Operand,
         #[wasm_bindgen(
             unchecked_optional_param_type = "{ strides?: Pair; padding?: Padding; dilations?: Pair }"
         )]

@@ -227,17 +227,47 @@ impl Tensor {
         Ok(Tensor::new(wgrad::scatter_nd(&indices.get()?, &updates.get()?, shape)?))
     }
 
-    /// The elements of `a` where `condition` is true, elsewhere those of `b`. A number takes the other's dtype.
+    /// The elements of `a` where `condition` is true, elsewhere those of `b`. A number takes the other's dtype; two
+    /// numbers make a `float32`, two truth values a `bool`.
     #[wasm_bindgen(js_name = where)]
-    pub fn where_(condition: &Operand, a: &Operand, b: &Operand) -> Result<Tensor> {
+    pub fn where_(
+        #[wasm_bindgen(unchecked_param_type = "Tensor | Variable | boolean")] condition: &Operand,
+        a: &Operand,
+        b: &Operand,
+    ) -> Result<Tensor> {
+        let full = |element: wgrad::Scalar, dtype: DType| {
+            Ok::<_, crate::error::Thrown>(wgrad::Tensor::full_of(
+                Vec::<usize>::new(),
+                element,
+                dtype,
+            )?)
+        };
         let number = |value: &Operand| AsRef::<JsValue>::as_ref(value).as_f64();
-        let tensor = |value: &Operand, beside: &Operand| {
-            let Some(element) = number(value) else { return value.get() };
-            let dtype = if number(beside).is_some() { DType::F32 } else { beside.get()?.dtype() };
-            Ok(wgrad::Tensor::full_of(Vec::<usize>::new(), scalar(element, dtype), dtype)?)
+        let truth = |value: &Operand| AsRef::<JsValue>::as_ref(value).as_bool();
+        let tensor = |value: &Operand, other: &Operand| {
+            let plain = match (number(value), truth(value)) {
+                (Some(_), _) => DType::F32,
+                (_, Some(_)) => DType::Bool,
+                _ => return value.get(),
+            };
+            let dtype = match (number(other), truth(other)) {
+                (None, None) => other.get()?.dtype(),
+                (Some(_), _) => DType::F32,
+                (_, Some(_)) => plain,
+            };
+            let element = match truth(value) {
+                Some(truth) if dtype == DType::Bool => wgrad::Scalar::Bool(truth),
+                Some(truth) => scalar(f64::from(truth), dtype),
+                None => scalar(number(value).unwrap_or_default(), dtype),
+            };
+            full(element, dtype)
         };
         let (first, second) = (tensor(a, b)?, tensor(b, a)?);
-        Ok(Tensor::new(wgrad::where_(&condition.get()?, &first, &second)?))
+        let condition = match truth(condition) {
+            Some(truth) => full(wgrad::Scalar::Bool(truth), DType::Bool)?,
+            None => condition.get()?,
+        };
+        Ok(Tensor::new(wgrad::where_(&condition, &first, &second)?))
     }
 
     /// Sums of products by Einstein's convention: `Tensor.einsum('ij,jk->ik', a, b)`.
@@ -250,7 +280,10 @@ impl Tensor {
     }
 
     /// The sum of products along the last axis of this and the first of `other`.
-    pub fn dot(&self, other: &Operand) -> Result<Tensor> {
+    pub fn dot(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "Tensor | Variable")] other: &Operand,
+    ) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.tensordot(other.get()?, 1)?))
     }
 

@@ -261,6 +261,18 @@ impl Tensor {
         })
     }
 
+    /// Dtype and shape, as a console shows them.
+    #[wasm_bindgen(js_name = _text, skip_typescript)]
+    #[doc(hidden)]
+    pub fn text(&self) -> String {
+        match self.0.borrow().as_ref() {
+            Some(held) => {
+                format!("{} {:?}", held.tensor.dtype().tensorflow_name(), held.tensor.shape())
+            }
+            None => String::new(),
+        }
+    }
+
     #[wasm_bindgen(js_name = _keep, skip_typescript)]
     #[doc(hidden)]
     pub fn keep(&self) {

@@ -20,8 +20,8 @@ visits('what is under the hood', (at) => {
     for (const [op, chosen, time, , before, gain, tried] of rows) {
       assert.match(time, /^[\d.,]+ (µs|ms|s)$/, op);
       assert.match(before, /^[\d.,]+ (µs|ms|s)$/, op);
-      // Both were measured, at two times; how they compare is this machine's.
-      assert.ok(Number(gain.replace(/ ×$/, '')) > 0, gain);
+      // What is chosen is no slower than what would be taken without measuring.
+      assert.ok(Number(gain.replace(/ ×$/, '')) >= 1, gain);
       assert.match(tried, /^\d+ ways/, op);
       assert.ok(tried.includes(chosen), `${tried}: ${chosen}`);
     }

@@ -1,6 +1,7 @@
 // Errors of the package: words of JavaScript, at the place of the mistake, and rejected promises where a promise is given.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { serve } from '../serve.mjs';
@@ -96,6 +97,16 @@ describe(`errors of the package in ${browserName}`, () => {
       if (message.length < 20) says('too few words');
     }
     assert.deepEqual(wrong, []);
+  });
+
+  it('names Node.js where a program runs in it', { skip: browserName !== 'chromium' && 'it takes no browser' }, async () => {
+    const { default: init, Device } = await import(path.join(root, 'web/pkg/wgrad.js'));
+    await init({ module_or_path: readFileSync(path.join(root, 'web/pkg/wgrad_bg.wasm')) });
+    await assert.rejects(Device.open(), (error) => {
+      assert.equal(error.name, 'DeviceError');
+      assert.match(error.message, /^Device\.open: Node\.js \d+ has no WebGPU here \(navigator\.gpu is missing\); run it in a browser\.$/);
+      return true;
+    });
   });
 
   it('says what it got and what to do', () => {

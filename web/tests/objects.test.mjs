@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { serve } from '../serve.mjs';
-import { browserName, launch, root } from './driver.mjs';
+import { browserName, isChromium, launch, root } from './driver.mjs';
 
 describe(`objects of the package in ${browserName}`, () => {
   let server;
@@ -63,6 +63,67 @@ describe(`objects of the package in ${browserName}`, () => {
     assert.ok(got.deviceJson.limits.maxBufferSize > 0);
     assert.deepEqual([got.images, got.model, got.checkpoint], ['Images (3)', 'Sequential (flatten, dense)', 'Checkpoint']);
     assert.equal(got.reads, 0, 'a text read something back');
+  });
+
+  it('shows dtype and shape in a console', { skip: !isChromium && 'WebDriver BiDi gives no previews' }, async () => {
+    const client = await page.raw.createCDPSession();
+    await client.send('Runtime.enable');
+    const logged = new Promise((done) => client.on('Runtime.consoleAPICalled', ({ args }) => { if (args[0]?.preview?.description === 'Tensor') done(args[0].preview); }));
+    await page.eval(() => console.log(wgrad.Tensor.from(new Int32Array(6), [2, 3])));
+    const { properties } = await logged;
+    assert.equal(properties.find(({ name }) => name === 'text')?.value, 'int32 [2, 3]', JSON.stringify(properties));
+    await client.detach();
+  });
+
+  it('begins the stack of an error where the program called', { skip: !isChromium && 'Firefox 128 has no Error.captureStackTrace' }, async () => {
+    const first = await page.eval(async () => {
+      const { Tensor, Variable, layers, Sequential } = wgrad;
+      const x = Tensor.ones([2, 3]);
+      const v = new Variable(x);
+      const model = new Sequential([layers.dense({ units: 2 })]);
+      const frame = (error) => `${error.name}: ${String(error.stack).split('\n').find((line) => line.startsWith('    at '))}`;
+      const caught = async (call) => {
+        try { await call(); } catch (error) { return frame(error); }
+        return 'nothing was thrown';
+      };
+      const found = {};
+      found.guard = await caught(function callerOfGuard() { x.matmul(3); });
+      found.shape = await caught(function callerOfShape() { x.matmul(x); });
+      found.fixed = await caught(function callerOfFixed() { Tensor.concat([x, Tensor.ones([1])], 0); });
+      found.variable = await caught(function callerOfVariable() { v.reshape([7]); });
+      found.later = await caught(async function callerOfLater() { await x.item(); });
+      found.refused = await caught(async function callerOfRefused() { await model.predict(3); });
+      found.own = await caught(async function callerOfOwn() {
+        model.compile({ optimizer: 'sgd', loss: 'meanSquaredError' });
+        await model.fit(x, Tensor.ones([2, 2]), { onBatchEnd: function mine() { throw new Error('mine'); } });
+      });
+      return found;
+    });
+    for (const [call, at] of Object.entries(first)) {
+      const caller = call === 'own' ? 'mine' : `callerOf${call[0].toUpperCase()}${call.slice(1)}`;
+      assert.match(at, new RegExp(`Error: +at (async |Object\\.)?${caller}\\b`), call);
+    }
+  });
+
+  it('takes truth values where types allow them, and tensors alone where they do not', async () => {
+    const got = await page.eval(async () => {
+      const { Tensor } = wgrad;
+      const [a, b] = [Tensor.from([1, 2]), Tensor.from([3, 4])];
+      const ints = Tensor.from(new Int32Array([5, 6]));
+      const text = (call) => {
+        try { return String(call()); } catch (error) { return `${error.name}: ${error.message}`; }
+      };
+      return {
+        first: [...await Tensor.where(true, a, b).data()], second: [...await Tensor.where(false, a, b).data()],
+        truths: [...await Tensor.where(Tensor.from([true, false]), false, true).data()], dtype: Tensor.where(true, true, false).dtype,
+        whole: Tensor.where(true, ints, 7).dtype, mean: await ints.mean().item(), meanOf: ints.mean().dtype, share: await Tensor.from([true, false]).mean().item(),
+        product: text(() => a.matmul(3)), dot: text(() => a.dot([1, 2])),
+      };
+    });
+    assert.deepEqual([got.first, got.second, got.truths, got.dtype, got.whole], [[1, 2], [3, 4], [0, 1], 'bool', 'int32']);
+    assert.deepEqual([got.mean, got.meanOf, got.share], [5.5, 'float32', 0.5]);
+    assert.match(got.product, /^TypeError: Tensor\.matmul: other is 3; it must be a Tensor or a Variable/);
+    assert.match(got.dot, /^TypeError: Tensor\.dot: other is \[1,2\]; it must be a Tensor or a Variable; Tensor\.from/);
   });
 
   it('gives a variable the arithmetic of a tensor', async () => {

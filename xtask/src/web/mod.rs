@@ -32,6 +32,8 @@ Options:
   --test [chromium|firefox]   then run the tests in that browser, or in both; implies --check
   --only TEXT                 of the tests, those whose name holds TEXT
   --no-build                  serve or test what is built already
+  --address URL               where the page will be: previews of links to it want whole addresses
+  --source URL, --package URL where the source and the npm package are, for the links at the top of the page
 ";
 
 /// Builds, then serves or tests as asked.
@@ -44,7 +46,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     let project = Project::read()?;
     node::require()?;
     if options.build {
-        let status = build(&project, options.check || options.test.is_some())?;
+        let status = build(&project, options.check || options.test.is_some(), &options.links)?;
         if !status.is_success() {
             return Ok(status);
         }
@@ -69,7 +71,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
 pub fn bench(arguments: &[String]) -> Result<Status> {
     let project = Project::read()?;
     node::require()?;
-    let status = build(&project, false)?;
+    let status = build(&project, false, &[])?;
     if !status.is_success() {
         return Ok(status);
     }
@@ -85,7 +87,7 @@ pub fn bench(arguments: &[String]) -> Result<Status> {
 }
 
 /// Everything from the compiler to `web/dist`; `check` fails if the page is too large.
-fn build(project: &Project, check: bool) -> Result<Status> {
+fn build(project: &Project, check: bool, links: &[String]) -> Result<Status> {
     let cargo = target::WasmCargo::find(&project.scratch())?;
     node::install_modules(&project.web())?;
     let compile = |pkg: &Path, whole: bool| {
@@ -126,7 +128,7 @@ fn build(project: &Project, check: bool) -> Result<Status> {
         return Ok(status);
     }
     package::describe(project)?;
-    node::bundle(project, check)
+    node::bundle(project, check, links)
 }
 
 /// Prints one line on what was found. It goes to standard error, as the command lines do.
@@ -144,6 +146,8 @@ struct Options {
     port: u16,
     test: Option<Vec<Browser>>,
     only: Option<String>,
+    /// What `build.mjs` gets of addresses, as it takes them.
+    links: Vec<String>,
 }
 
 impl Options {
@@ -156,6 +160,7 @@ impl Options {
             port: PORT,
             test: None,
             only: None,
+            links: Vec::new(),
         };
         let mut rest = arguments.iter().map(String::as_str).peekable();
         while let Some(argument) = rest.next() {
@@ -175,6 +180,12 @@ impl Options {
                             .ok_or_else(|| anyhow!("--only takes a part of a name"))?
                             .to_owned(),
                     );
+                }
+                "--address" | "--source" | "--package" => {
+                    let address = rest.next().filter(|next| next.starts_with("http"));
+                    let address = address
+                        .ok_or_else(|| anyhow!("{argument} takes an address (https://...)"))?;
+                    options.links.extend([argument.to_owned(), address.to_owned()]);
                 }
                 "--test" => {
                     let named = rest.peek().filter(|next| !next.starts_with('-')).copied();
@@ -286,6 +297,8 @@ mod tests {
             (Some(vec![Browser::Firefox]), Some("digits"))
         );
         assert_eq!(parse("--test --check").unwrap().test.unwrap().len(), 2);
+        let links = parse("--source https://example.org/wgrad --check").unwrap();
+        assert_eq!(links.links, ["--source", "https://example.org/wgrad"]);
     }
 
     #[test]
@@ -298,6 +311,8 @@ mod tests {
             "--only",
             "--bake",
             "--serve --test",
+            "--source",
+            "--package wgrad",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -91,8 +91,8 @@ fn up_to_date(locked: SystemTime, installed: Option<SystemTime>) -> bool {
 }
 
 /// Bundles the page into `web/dist` and prints what a visitor downloads; `check` fails if that is too much.
-pub fn bundle(project: &Project, check: bool) -> Result<Status> {
-    let line = CommandLine::new("node").args(["build.mjs"]).folder(&project.web());
+pub fn bundle(project: &Project, check: bool, links: &[String]) -> Result<Status> {
+    let line = CommandLine::new("node").args(["build.mjs"]).args(links).folder(&project.web());
     if check { line.args(["--check"]) } else { line }.run()
 }
 

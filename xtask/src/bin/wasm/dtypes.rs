@@ -17,6 +17,9 @@ export interface Arrays {
 /** What training computes with. */
 export type Float = 'float32' | 'float16';
 
+/** The dtype of a quotient or a mean. */
+export type Real<D extends DType> = D extends Float ? D : 'float32';
+
 /** Numbers in nested lists of equal lengths. */
 export type Numbers = number | readonly Numbers[];
 
@@ -47,7 +50,7 @@ export interface Variable<D extends DType = DType> extends Omit<Tensor<D>, 'disp
 ";
 
 /// Methods of tensors that give truth values.
-const TRUTHS: [&str; 15] = [
+const TRUTHS: [&str; 20] = [
     "all",
     "and",
     "any",
@@ -59,23 +62,31 @@ const TRUTHS: [&str; 15] = [
     "isNaN",
     "less",
     "lessEqual",
+    "logicalAnd",
+    "logicalNot",
+    "logicalOr",
+    "logicalXor",
     "not",
     "notEqual",
     "or",
+    "toBool",
     "xor",
 ];
 
-/// Those that give places.
-const PLACES: [&str; 2] = ["argmax", "argmin"];
+/// Those that give places, or whole numbers of anything.
+const PLACES: [&str; 6] = ["argMax", "argMin", "argmax", "argmin", "argsort", "toInt"];
 
 /// Those that give `float32`.
-const FLOATS: [&str; 6] = ["eye", "full", "linspace", "oneHot", "ones", "zeros"];
+const FLOATS: [&str; 7] = ["eye", "full", "linspace", "oneHot", "ones", "toFloat", "zeros"];
+
+/// Those that give floats also of whole numbers and truth values.
+const REALS: [&str; 2] = ["div", "mean"];
 
 /// Those whose dtype is not known beforehand.
 const ANY: [&str; 2] = ["populationCount", "select"];
 
 /// Lines that take others' place, by their beginnings.
-const WRITTEN: [(&str, &str); 10] = [
+const WRITTEN: [(&str, &str); 11] = [
     ("export class Tensor {", "export class Tensor<D extends DType = DType> {"),
     ("    data(): Promise<TypedArray>;", "    data(): Promise<Arrays[D]>;"),
     (
@@ -83,6 +94,11 @@ const WRITTEN: [(&str, &str); 10] = [
         "    static from<V extends Values>(values: V, shape?: readonly number[] | null, dtype?: undefined): Tensor<DTypeOf<V>>;\n    \
              static from<T extends DType>(values: Values, shape: readonly number[] | null | undefined, dtype: T): Tensor<T>;\n    \
              static from(values: Values, shape?: readonly number[] | null, dtype?: DType): Tensor;",
+    ),
+    (
+        "    static where(condition: ",
+        "    static where<T extends DType>(condition: Tensor | Variable | boolean, a: Tensor<T> | Variable<T> | number | boolean, \
+         b: Tensor<T> | Variable<T> | number | boolean): Tensor<T>;",
     ),
     ("    cast(dtype: DType): Tensor;", "    cast<T extends DType>(dtype: T): Tensor<T>;"),
     ("export class Variable {", "export class Variable<D extends DType = DType> {"),
@@ -197,6 +213,7 @@ pub fn typed(text: &str) -> Result<String> {
                 name if TRUTHS.contains(&name) => "<'bool'>",
                 name if PLACES.contains(&name) => "<'int32'>",
                 name if FLOATS.contains(&name) => "<'float32'>",
+                name if REALS.contains(&name) => "<Real<D>>",
                 name if ANY.contains(&name) || fixed => "",
                 _ => "<D>",
             };
@@ -218,7 +235,7 @@ pub fn typed(text: &str) -> Result<String> {
             "the types have no line '{from}'; dtypes.rs has to be told of the new one"
         );
     }
-    for name in TRUTHS.iter().chain(&PLACES).chain(&FLOATS).chain(&ANY) {
+    for name in TRUTHS.iter().chain(&PLACES).chain(&FLOATS).chain(&REALS).chain(&ANY) {
         ensure!(
             named.contains(name),
             "the types have no method '{name}' of a tensor that gives a Tensor"
@@ -246,7 +263,7 @@ mod tests {
              number): Tensor;\n    static stack(values: readonly (Tensor | Variable)[], axis?: number): Tensor;\n    static \
              fill(shape: number[], dtype?: DType): Tensor;\n    topk(k: number): { values: Tensor; indices: Tensor };\n",
         );
-        for name in TRUTHS.iter().chain(&PLACES).chain(&FLOATS).chain(&ANY) {
+        for name in TRUTHS.iter().chain(&PLACES).chain(&FLOATS).chain(&REALS).chain(&ANY) {
             text += &format!("    {name}(x?: number): Tensor;\n");
         }
         for (from, _) in WRITTEN.iter().chain(&ENDS).filter(|(from, _)| !from.contains("class")) {

@@ -284,6 +284,7 @@ fn check_params(
             "boolean" => (String::new(), "boolean"),
             "string" | "DType" => (String::new(), "string"),
             "Operand" => (String::new(), "operand"),
+            "Tensor | Variable" => (String::new(), "array"),
             "Uint8Array | number[]" | "Uint8Array" => (String::new(), "bytes"),
             "Function" => (String::new(), "callback"),
             kind if kind.contains("=>") => (String::new(), "callback"),
