@@ -30,6 +30,7 @@ impl Graph {
             key.write_u8(u8::from(*donated));
         }
         self.equal_scalars.clear();
+        self.in_fours.clear();
         let mut first_with = HashIndex::default();
         for (i, node) in self.nodes.iter().enumerate() {
             // Ops without inputs have their shape as an attribute; the shapes of others follow from `infer`.
@@ -63,11 +64,19 @@ impl Graph {
                 (same && other.runtime_scalars() == words).then_some(first)
             };
             self.equal_scalars.push(same);
+            self.in_fours.push(node.op.in_fours());
         }
         let structure = hash_bytes(&key.0);
-        if !coincidences.heeds(structure, &self.equal_scalars) {
+        if !coincidences.heeds(structure, &self.equal_scalars, &self.in_fours) {
             self.equal_scalars.fill(None);
+            self.in_fours.fill(0);
         }
+        for (i, in_fours) in self.in_fours.iter().enumerate().filter(|(_, bits)| **bits != 0) {
+            key.write_u32(i as u32);
+            key.write_u32(*in_fours);
+        }
+        // No node has this number.
+        key.write_u32(u32::MAX);
         for (i, same) in self.equal_scalars.iter().enumerate() {
             if let Some(first) = same {
                 key.write_u32(i as u32);
@@ -119,11 +128,11 @@ impl Graph {
 /// Small numbers by hashes or addresses. There is one type for all of them, as each kind of map is code of its own.
 pub(crate) type HashIndex = HashMap<u64, u32, BuildHasherDefault<Mixer>>;
 
-/// How often equal runtime scalars of one structure have formed a new pattern.
+/// How often what runtime scalars have in common has formed a new pattern in one structure.
 ///
-/// A plan may compute nodes with equal scalars once, so the key says which are equal. In a program with random numbers
-/// they coincide in ever new patterns, and each would need a plan; after a few, such a structure gets the plan that
-/// takes no scalars for equal, which is right for all of them.
+/// A plan may compute nodes with equal scalars once, so the key says which are equal, and which are multiples of four.
+/// In a program with random numbers they coincide in ever new patterns, and each would need a plan; after a few, such a
+/// structure gets the plan that takes no scalars for equal and none for a multiple of four, which is right for all.
 #[derive(Default)]
 pub(crate) struct Coincidences {
     /// How many patterns each structure has shown, by its hash.
@@ -138,10 +147,10 @@ const WAYS: u32 = 8;
 const STRUCTURES: usize = 1024;
 
 impl Coincidences {
-    /// True if the plan for the structure of this hash may rely on `equal_scalars`. A collision of hashes costs only
-    /// speed, as the key has the bytes.
-    fn heeds(&mut self, structure: u64, equal_scalars: &[Option<u32>]) -> bool {
-        if equal_scalars.iter().all(Option::is_none) {
+    /// True if the plan for the structure of this hash may rely on `equal_scalars` and `in_fours`. A collision of hashes
+    /// costs only speed, as the key has the bytes.
+    fn heeds(&mut self, structure: u64, equal_scalars: &[Option<u32>], in_fours: &[u32]) -> bool {
+        if equal_scalars.iter().all(Option::is_none) && in_fours.iter().all(|&bits| bits == 0) {
             return true;
         }
         if self.counts.len() >= STRUCTURES && !self.counts.contains_key(&structure) {
@@ -149,7 +158,7 @@ impl Coincidences {
             self.ways.clear();
         }
         let mut way = Mixer(structure);
-        equal_scalars.hash(&mut way);
+        (equal_scalars, in_fours).hash(&mut way);
         let count = self.counts.entry(structure).or_insert(0);
         if self.ways.contains_key(&way.finish()) {
             return true;

@@ -99,11 +99,86 @@ pub(crate) enum View {
 /// Input index = offset + sum over output axes of stride * coordinate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Strided {
-    pub(crate) offset: i64,
+    pub(crate) offset: Place,
     pub(crate) axes: Vec<ViewAxis>,
 }
 
+/// A number in a view that may differ from run to run: a constant and multiples of runtime scalars. What the planner
+/// makes of it holds for each of its values.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) constant: i64,
+    pub(crate) terms: Vec<Term>,
+}
+
+/// A runtime scalar times a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Term {
+    /// The node that carries the scalar, or [`Term::OWN`].
+    pub(crate) node: u32,
+    /// The scalar's number.
+    pub(crate) word: u32,
+    pub(crate) factor: i64,
+    /// The scalar lies between 0 and this.
+    pub(crate) most: i64,
+    /// The scalar is a multiple of four.
+    pub(crate) in_fours: bool,
+}
+
+impl Term {
+    /// The node whose view it is. An op does not know its number.
+    pub(crate) const OWN: u32 = u32::MAX;
+
+    /// A scalar of the op itself.
+    pub(crate) fn own(word: usize, factor: i64, most: i64) -> Self {
+        Term { node: Term::OWN, word: word as u32, factor, most, in_fours: false }
+    }
+}
+
+impl From<i64> for Place {
+    fn from(constant: i64) -> Self {
+        Place { constant, terms: Vec::new() }
+    }
+}
+
+impl Place {
+    pub(crate) fn is_zero(&self) -> bool {
+        self.constant == 0 && self.terms.is_empty()
+    }
+
+    /// True if it is a multiple of four in every run.
+    pub(crate) fn in_fours(&self) -> bool {
+        self.constant % 4 == 0
+            && self.terms.iter().all(|term| term.in_fours || term.factor % 4 == 0)
+    }
+
+    /// Its least and its largest value.
+    pub(crate) fn range(&self) -> (i64, i64) {
+        let reach = |term: &Term| term.factor * term.most;
+        let low = self.terms.iter().map(|term| reach(term).min(0)).sum::<i64>();
+        let high = self.terms.iter().map(|term| reach(term).max(0)).sum::<i64>();
+        (self.constant + low, self.constant + high)
+    }
+
+    /// Adds `times` the other one.
+    pub(crate) fn add(&mut self, other: &Place, times: i64) {
+        self.constant += times * other.constant;
+        for &term in &other.terms {
+            self.add_term(Term { factor: times * term.factor, ..term });
+        }
+    }
+
+    pub(crate) fn add_term(&mut self, term: Term) {
+        let same = |t: &Term| Term { factor: 0, ..*t } == Term { factor: 0, ..term };
+        match self.terms.iter_mut().find(|t| same(t)) {
+            Some(known) => known.factor += term.factor,
+            None => self.terms.push(term),
+        }
+        self.terms.retain(|term| term.factor != 0);
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ViewAxis {
     pub(crate) stride: i64,
     pub(crate) window: Option<Window>,
@@ -111,9 +186,9 @@ pub(crate) struct ViewAxis {
 
 /// The input has elements only where `(coordinate - low)` is one of `0, dilation, ..., (len - 1) * dilation`;
 /// its coordinate there is the quotient.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Window {
-    pub(crate) low: i64,
+    pub(crate) low: Place,
     pub(crate) len: i64,
     pub(crate) dilation: i64,
 }
@@ -129,6 +204,24 @@ impl Strided {
         }
         view
     }
+
+    /// The same view with `change` made to each number that may vary.
+    pub(crate) fn with_places(&self, change: impl Fn(&mut Place)) -> Self {
+        let mut view = self.clone();
+        change(&mut view.offset);
+        view.axes
+            .iter_mut()
+            .filter_map(|axis| axis.window.as_mut())
+            .for_each(|w| change(&mut w.low));
+        view
+    }
+
+    /// True if a runtime scalar has a part in it.
+    pub(crate) fn varies(&self) -> bool {
+        let window =
+            |axis: &ViewAxis| axis.window.as_ref().is_some_and(|w| !w.low.terms.is_empty());
+        !self.offset.terms.is_empty() || self.axes.iter().any(window)
+    }
 }
 
 impl View {
@@ -140,9 +233,9 @@ impl View {
         View::strided(0, &from.shape.broadcast_strides(&to.shape))
     }
 
-    pub(crate) fn strided(offset: i64, strides: &[i64]) -> Self {
+    pub(crate) fn strided(offset: impl Into<Place>, strides: &[i64]) -> Self {
         let axes = strides.iter().map(|&stride| ViewAxis { stride, window: None }).collect();
-        View::Strided(Strided { offset, axes })
+        View::Strided(Strided { offset: offset.into(), axes })
     }
 }
 

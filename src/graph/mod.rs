@@ -63,6 +63,12 @@ pub(crate) trait Op: Identity + Send + Sync {
         RuntimeScalars::new()
     }
 
+    /// Which of its runtime scalars are multiples of four, as bits, where reading whole vectors depends on that. A plan
+    /// may rely on it.
+    fn in_fours(&self) -> u32 {
+        0
+    }
+
     /// The ways in which the op can be computed in this context, if there is a choice.
     fn variants(&self, _cx: &LoweringContext) -> Variants {
         Variants::default()
@@ -108,6 +114,8 @@ pub(crate) struct Graph {
     /// nodes with the same first node (a first node being its own) carry equal scalars in every graph of this key, so a
     /// plan may compute them once if attributes and inputs agree, too. [`Graph::key`] fills this in.
     pub(crate) equal_scalars: Vec<Option<u32>>,
+    /// For each node, [`Op::in_fours`] in every graph of this key. [`Graph::key`] fills this in.
+    pub(crate) in_fours: Vec<u32>,
 }
 
 impl Graph {

@@ -108,9 +108,9 @@ impl Op for Concat {
             let strides = x.shape.strides();
             let axes = strides.iter().enumerate().map(|(axis, &stride)| ViewAxis {
                 stride,
-                window: (axis == self.axis).then_some(Window { low, len, dilation: 1 }),
+                window: (axis == self.axis).then_some(Window { low: low.into(), len, dilation: 1 }),
             });
-            let view = View::Strided(Strided { offset: 0, axes: axes.collect() });
+            let view = View::Strided(Strided { offset: 0.into(), axes: axes.collect() });
             let (name, inside) = NAMES[i];
             args.push((name.into(), Arg::Input { input: i, view }));
             if i > 0 {

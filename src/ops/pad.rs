@@ -9,7 +9,7 @@ use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::lower::{
-    Arg, Elementwise, Lowering, LoweringContext, Strided, View, ViewAxis, Window,
+    Arg, Elementwise, Lowering, LoweringContext, Place, Strided, Term, View, ViewAxis, Window,
 };
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::tensor::Tensor;
@@ -134,13 +134,32 @@ pub(super) fn pad_with(
         return Ok(x.clone());
     }
     let bits = value.bits("Pad", x.dtype())?;
-    dispatch(Pad { edges, bits: Runtime(bits) }, &[x])
+    let axes = edges.iter().map(|&(low, high, step)| PaddedAxis {
+        more: low + high,
+        step,
+        whole: (low, high, step) == (0, 0, 1),
+        low: Runtime(low),
+    });
+    dispatch(Pad { axes: axes.collect(), bits: Runtime(bits) }, &[x])
+}
+
+/// Where the elements lie may change without a new plan, as long as the sizes stay.
+#[derive(Debug, Hash, PartialEq, Eq)]
+struct Pad {
+    axes: SmallVec<[PaddedAxis; 4]>,
+    bits: Runtime<u32>,
 }
 
 #[derive(Debug, Hash, PartialEq, Eq)]
-struct Pad {
-    edges: SmallVec<[(i64, i64, i64); 6]>,
-    bits: Runtime<u32>,
+struct PaddedAxis {
+    /// How many places there are before and behind the elements together.
+    more: i64,
+    /// How far neighbours come to lie apart.
+    step: i64,
+    /// The axis stays as it is.
+    whole: bool,
+    /// How many places there are before the elements.
+    low: Runtime<i64>,
 }
 
 impl Op for Pad {
@@ -149,26 +168,29 @@ impl Op for Pad {
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
-        let sizes =
-            self.edges.iter().zip(inputs[0].shape.iter()).map(|(&(low, high, step), &size)| {
-                let span = if size == 0 { 0 } else { (size as i64 - 1) * step + 1 };
-                (low + span + high).max(0) as usize
-            });
+        let sizes = self.axes.iter().zip(inputs[0].shape.iter()).map(|(axis, &size)| {
+            let span = if size == 0 { 0 } else { (size as i64 - 1) * axis.step + 1 };
+            (span + axis.more).max(0) as usize
+        });
         Ok(Spec::new(sizes.collect::<Vec<_>>(), inputs[0].dtype))
     }
 
     fn runtime_scalars(&self) -> RuntimeScalars {
-        smallvec![self.bits.0]
+        let mut words: RuntimeScalars = smallvec![self.bits.0];
+        words.extend(self.axes.iter().map(|axis| axis.low.0 as u32));
+        words
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let x = cx.inputs[0];
-        let axes = self.edges.iter().enumerate().map(|(axis, &(low, high, step))| {
-            let stride = x.shape.strides()[axis];
-            let window = Window { low, len: x.shape[axis] as i64, dilation: step };
-            ViewAxis { stride, window: ((low, high, step) != (0, 0, 1)).then_some(window) }
+        let strides = x.shape.strides();
+        let axes = self.axes.iter().enumerate().map(|(axis, own)| {
+            let mut low = Place::default();
+            low.add_term(Term::own(1 + axis, 1, 0));
+            let window = Window { low, len: x.shape[axis] as i64, dilation: own.step };
+            ViewAxis { stride: strides[axis], window: (!own.whole).then_some(window) }
         });
-        let view = View::Strided(Strided { offset: 0, axes: axes.collect() });
+        let view = View::Strided(Strided { offset: 0.into(), axes: axes.collect() });
         let body = match x.dtype {
             DType::F32 | DType::F16 => "select(vec4<f32>(bitcast<f32>(value)), x, inside)",
             DType::I32 => "select(vec4<i32>(bitcast<i32>(value)), x, inside)",
@@ -190,10 +212,18 @@ impl Operation for Pad {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         // Cut the edges off again, then take every step-th place. A cut edge gets zeros back.
-        let zero = Scalar::Int(0);
-        let cut = self.edges.iter().map(|&(low, high, _)| (-low, -high, 1)).collect();
-        let inner = pad_with(back.dy, cut, zero)?;
-        only(inner.take_steps(self.edges.iter().map(|&(_, _, step)| step as usize))?)
+        let edges = self.axes.iter().map(|axis| (axis.low.0, axis.more - axis.low.0));
+        let inner = if edges.clone().all(|(low, high)| low >= 0 && high >= 0) {
+            let begin: SmallVec<[usize; 6]> = edges.map(|(low, _)| low as usize).collect();
+            let sizes = back.dy.shape().iter().zip(&self.axes);
+            let sizes: SmallVec<[i64; 6]> =
+                sizes.map(|(&size, axis)| size as i64 - axis.more).collect();
+            back.dy.slice(&begin, &sizes)?
+        } else {
+            let cut = edges.map(|(low, high)| (-low, -high, 1)).collect();
+            pad_with(back.dy, cut, Scalar::Int(0))?
+        };
+        only(inner.take_steps(self.axes.iter().map(|axis| axis.step as usize))?)
     }
 }
 

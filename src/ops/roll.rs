@@ -1,9 +1,16 @@
 //! `y[(c + shift) mod n] = x[c]`: elements that leave an axis at its end come back at its beginning.
 
-use super::concat;
+use smallvec::smallvec;
+
 use super::inventory::{Entry, Kind, one};
+use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::DType;
+use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::lower::{
+    Arg, Elementwise, Lowering, LoweringContext, Place, Strided, Term, View, ViewAxis, Window,
+};
+use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::shape::{Axes, axis_index};
 use crate::tensor::Tensor;
 
@@ -39,16 +46,67 @@ impl Tensor {
         }
         let mut rolled = self.clone();
         for (axis, &by) in by.iter().enumerate().filter(|(_, by)| **by > 0) {
-            let rest = self.shape()[axis] - by as usize;
-            let parts = rolled.split_sizes(&[rest, by as usize], axis)?;
-            rolled = concat([&parts[1], &parts[0]], axis)?;
+            rolled = dispatch(Roll { axis, by: Runtime(by) }, &[&rolled])?;
         }
         Ok(rolled)
     }
 }
 
+/// One axis of a roll. How far it goes may change without a new plan.
+#[derive(Debug, Hash, PartialEq, Eq)]
+struct Roll {
+    axis: usize,
+    /// At least 1, and less than the axis has places.
+    by: Runtime<i64>,
+}
+
+impl Op for Roll {
+    fn name(&self) -> &'static str {
+        "Roll"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(inputs[0].clone())
+    }
+
+    fn runtime_scalars(&self) -> RuntimeScalars {
+        smallvec![self.by.0 as u32]
+    }
+
+    fn lower(&self, cx: &LoweringContext) -> Lowering {
+        let shape = &cx.inputs[0].shape;
+        let strides = shape.strides();
+        // The elements that move on, and those that come back at the beginning.
+        let part = |first: i64| {
+            let axes = strides.iter().enumerate().map(|(axis, &stride)| {
+                let len = shape[axis] as i64;
+                let mut low = Place::from(first * len);
+                low.add_term(Term::own(0, 1, len));
+                let window = Window { low, len, dilation: 1 };
+                ViewAxis { stride, window: (axis == self.axis).then_some(window) }
+            });
+            View::Strided(Strided { offset: 0.into(), axes: axes.collect() })
+        };
+        Elementwise::new("roll", "select(back, on, inside)")
+            .input("on", 0, part(0))
+            .input("back", 0, part(-1))
+            .arg("inside", Arg::Inside { input: 0 })
+            .into()
+    }
+}
+
+impl Operation for Roll {
+    fn keep(&self) -> Keep {
+        Keep::Nothing
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        only(back.dy.roll(&[-self.by.0], self.axis)?)
+    }
+}
+
 /// The inventory of this file.
-pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Composed, "roll", &["tf.roll"], |c| {
+pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "roll", &["tf.roll"], |c| {
     let axes = c.need("axis", c.ints("axis")?)?;
     one(c.x()?.roll(&c.need("shift", c.ints("shift")?)?, &axes[..]))
 })

@@ -11,8 +11,8 @@ use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
-use crate::graph::{Op, Spec};
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, Place, Term, View};
+use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
 
@@ -221,7 +221,7 @@ impl Tensor {
         if ranges == whole(self.shape()) {
             return Ok(self.clone());
         }
-        dispatch(Slice { ranges }, &[self])
+        dispatch(Slice::new(&ranges, self.spec()), &[self])
     }
 
     fn index_at(&self, axis: usize, index: isize) -> Result<usize> {
@@ -333,9 +333,35 @@ macro_rules! several_indices {
 // `impl Indices for (A,)`, `(A, B)`, ...
 several_indices! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 
+/// The box's begin may change without a new plan.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Slice {
-    ranges: SmallVec<[Range; 6]>,
+    /// How many places it takes of each axis, and how far they are apart.
+    boxes: SmallVec<[(usize, usize); 6]>,
+    begins: Runtime<SmallVec<[usize; 6]>>,
+    /// The begins that are multiples of four, of axes where vectors depend on it.
+    in_fours: Runtime<u32>,
+}
+
+impl Slice {
+    fn new(ranges: &[Range], x: &Spec) -> Self {
+        let strides = x.shape.strides();
+        let in_fours = ranges.iter().zip(strides).enumerate().map(|(axis, (range, stride))| {
+            let moves = x.shape[axis] > span((range.len, range.step));
+            let counts = moves && stride % 4 != 0 && range.begin.is_multiple_of(4);
+            if counts && axis < 32 { 1 << axis } else { 0 }
+        });
+        Slice {
+            boxes: ranges.iter().map(|range| (range.len, range.step)).collect(),
+            begins: Runtime(ranges.iter().map(|range| range.begin).collect()),
+            in_fours: Runtime(in_fours.sum()),
+        }
+    }
+}
+
+/// How many places of an axis lie between the first and the last of a box, both counted.
+fn span((len, step): (usize, usize)) -> usize {
+    len.saturating_sub(1) * step + usize::from(len > 0)
 }
 
 impl Op for Slice {
@@ -344,17 +370,28 @@ impl Op for Slice {
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
-        let sizes: Vec<usize> = self.ranges.iter().map(|range| range.len).collect();
+        let sizes: Vec<usize> = self.boxes.iter().map(|&(len, _)| len).collect();
         Ok(Spec::new(sizes, inputs[0].dtype))
     }
 
+    fn runtime_scalars(&self) -> RuntimeScalars {
+        self.begins.0.iter().map(|&begin| begin as u32).collect()
+    }
+
+    fn in_fours(&self) -> u32 {
+        self.in_fours.0
+    }
+
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        let own = cx.inputs[0].shape.strides();
-        let mut offset = 0;
+        let shape = &cx.inputs[0].shape;
+        let mut offset = Place::default();
         let mut strides: SmallVec<[i64; 6]> = SmallVec::new();
-        for (range, stride) in self.ranges.iter().zip(own) {
-            offset += range.begin as i64 * stride;
-            strides.push(range.step as i64 * stride);
+        for (axis, (&own, stride)) in self.boxes.iter().zip(shape.strides()).enumerate() {
+            let most = shape[axis].saturating_sub(span(own));
+            if most > 0 {
+                offset.add_term(Term::own(axis, stride, most as i64));
+            }
+            strides.push(own.1 as i64 * stride);
         }
         Elementwise::view(View::strided(offset, &strides)).into()
     }
@@ -367,9 +404,9 @@ impl Operation for Slice {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         // Elements that the slice left out get 0; those that a step skipped lie between the elements of dy.
-        let edges = self.ranges.iter().zip(back.spec(0).shape.iter()).map(|(range, &size)| {
-            let span = range.len.saturating_sub(1) * range.step + usize::from(range.len > 0);
-            (range.begin as i64, size as i64 - range.begin as i64 - span as i64, range.step as i64)
+        let boxes = self.boxes.iter().zip(&self.begins.0);
+        let edges = boxes.zip(back.spec(0).shape.iter()).map(|((&own, &begin), &size)| {
+            (begin as i64, size as i64 - begin as i64 - span(own) as i64, own.1 as i64)
         });
         let zero =
             if back.dy.dtype() == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) };

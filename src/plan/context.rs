@@ -1,9 +1,11 @@
 //! What the planner knows of a graph before it decides which nodes share a kernel: how each node is lowered, which nodes
 //! are common subexpressions, and which every reader computes for itself.
 
+use std::borrow::Cow;
+
 use super::lowerings::Lowerings;
 use crate::device::Caps;
-use crate::graph::lower::Lowering;
+use crate::graph::lower::{Lowering, Term, View};
 use crate::graph::{Graph, HashIndex, Input, hash_bytes};
 
 /// A graph, and what the planner has found out about its nodes.
@@ -36,6 +38,23 @@ impl<'a> PlanContext<'a> {
 
     pub(super) fn elements(&self, node: u32) -> usize {
         self.graph.nodes[node as usize].spec.elements()
+    }
+
+    /// A view of `node`, which says of its scalars whose they are. Of nodes with equal scalars that is the first one.
+    pub(super) fn placed<'v>(&self, node: u32, view: &'v View) -> Cow<'v, View> {
+        let View::Strided(own) = view else { return Cow::Borrowed(view) };
+        if !own.varies() {
+            return Cow::Borrowed(view);
+        }
+        let at = node as usize;
+        let in_fours = self.graph.in_fours.get(at).copied().unwrap_or(0);
+        let first = self.graph.equal_scalars.get(at).copied().flatten().unwrap_or(node);
+        Cow::Owned(View::Strided(own.with_places(|place| {
+            for term in place.terms.iter_mut().filter(|term| term.node == Term::OWN) {
+                term.node = first;
+                term.in_fours = in_fours.checked_shr(term.word).is_some_and(|bits| bits & 1 == 1);
+            }
+        })))
     }
 }
 

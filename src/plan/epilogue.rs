@@ -76,7 +76,7 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, kernel: &lower::Kernel) -> 
         grid: kernel.grid(),
         binds,
         params,
-        runtime_scalars: writer.runtime_scalars,
+        varying: writer.params.varying,
         flops: kernel.flops,
         iterations: iterations(ir, kernel),
     }

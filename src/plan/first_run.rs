@@ -97,7 +97,7 @@ mod tests {
         let spec = Any.infer(&[]).unwrap();
         let nodes =
             vec![Node { op: Arc::new(Any), inputs: Default::default(), spec, wanted: true }];
-        let graph = Graph { nodes, leaves: vec![], donated: vec![], equal_scalars: vec![] };
+        let graph = Graph { nodes, ..Graph::default() };
         let of = |weight: usize| {
             let mut plan = plan(&graph, &gpu.caps, true, &Choice::Unasked);
             plan.steps[0].note.weight = weight;

@@ -339,6 +339,7 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
         let shape = self.context.shape(node);
         match arg {
             Arg::Input { input, view: inner } => {
+                let inner = &*self.context.placed(node, inner);
                 let composed = if *view == self.full && self.sizes == shape {
                     // The node's own axes are the kernel's.
                     match inner {
@@ -472,7 +473,7 @@ mod tests {
             nodes: vec![node(Input::Leaf(0), [5]), node(Input::Node(0), [1])],
             leaves: vec![Spec::new([5], DType::F32)],
             donated: vec![false],
-            equal_scalars: vec![None; 2],
+            ..Graph::default()
         };
         let sum = Reduction {
             name: "sum",

@@ -3,9 +3,11 @@
 
 use std::fmt::{Arguments, Write};
 
+use smallvec::SmallVec;
+
 use crate::dtype::{DType, Register};
 use crate::graph::Input;
-use crate::graph::lower::{Strided, ViewAxis};
+use crate::graph::lower::{Place, Strided, ViewAxis};
 use crate::wgsl::Declarations;
 
 /// How a buffer is declared.
@@ -64,11 +66,28 @@ pub(super) struct Fields {
     pub(super) prefix: String,
     names: Vec<String>,
     pub(super) values: Vec<u32>,
+    /// The words that runtime scalars are part of.
+    pub(super) varying: Vec<Varying>,
+}
+
+/// A word of the parameters that differs from run to run: `constant` plus each scalar times its factor, modulo 2^32.
+#[derive(Debug, Clone)]
+pub(crate) struct Varying {
+    pub(crate) at: usize,
+    pub(crate) constant: u32,
+    /// The node that carries the scalar, the scalar's number, and its factor.
+    pub(crate) terms: SmallVec<[(u32, u32, u32); 1]>,
 }
 
 impl Fields {
     pub(super) fn new(uniform: &'static str, prefix: &str) -> Self {
-        Fields { uniform, prefix: prefix.to_string(), names: Vec::new(), values: Vec::new() }
+        Fields {
+            uniform,
+            prefix: prefix.to_string(),
+            names: Vec::new(),
+            values: Vec::new(),
+            varying: Vec::new(),
+        }
     }
 
     /// Adds a word, and returns the expression that reads it.
@@ -78,6 +97,17 @@ impl Fields {
         if !self.names.contains(&name) {
             self.names.push(name);
             self.values.push(value);
+        }
+        field
+    }
+
+    /// As [`Fields::add`] for a number that may vary.
+    pub(super) fn place(&mut self, name: Arguments, place: &Place) -> String {
+        let at = self.values.len();
+        let field = self.add(name, place.constant as u32);
+        if self.values.len() > at && !place.terms.is_empty() {
+            let terms = place.terms.iter().map(|t| (t.node, t.word, t.factor as u32)).collect();
+            self.varying.push(Varying { at, constant: place.constant as u32, terms });
         }
         field
     }
@@ -149,13 +179,13 @@ pub(super) struct IterationSpace {
     pub(super) axes: Vec<Axis>,
     /// For each load the stride and window along each axis.
     loads: Vec<Vec<ViewAxis>>,
-    offsets: Vec<i64>,
+    offsets: Vec<Place>,
 }
 
 impl IterationSpace {
     pub(super) fn new(axes: &[Axis], views: &[&Strided]) -> Self {
         let loads = views.iter().map(|view| view.axes.clone()).collect();
-        let offsets = views.iter().map(|view| view.offset).collect();
+        let offsets = views.iter().map(|view| view.offset.clone()).collect();
         let mut space = IterationSpace { axes: axes.to_vec(), loads, offsets };
         space.merge();
         space
@@ -176,7 +206,7 @@ impl IterationSpace {
             let size = inner.size as i64;
             let together = outer.reduced == inner.reduced
                 && self.loads.iter().all(|a| {
-                    let (outer, inner) = (a[axis - 1], a[axis]);
+                    let (outer, inner) = (&a[axis - 1], &a[axis]);
                     outer.window.is_none()
                         && inner.window.is_none()
                         && outer.stride == inner.stride * size
@@ -221,7 +251,7 @@ impl IterationSpace {
         let own = |(axis, step): (usize, &ViewAxis)| {
             step.window.is_none() && (step.stride == self.stride(axis) || self.axes[axis].size == 1)
         };
-        self.offsets[i] == 0 && self.loads[i].iter().enumerate().all(own)
+        self.offsets[i].is_zero() && self.loads[i].iter().enumerate().all(own)
     }
 
     /// True if each thread reads the element of load `i` at its own index.
@@ -313,7 +343,7 @@ impl IterationSpace {
             return (self.index(i, position, params, helpers), Kind::Scalar);
         }
         if self.is_single(i) {
-            let at = params.add(format_args!("o{i}"), self.offsets[i] as u32);
+            let at = params.place(format_args!("o{i}"), &self.offsets[i]);
             let element = unpack_scalar(load.dtype, buffer, format_args!("{at}"));
             return (format!("let v{i} = vec4<{register}>({element});\n"), Kind::Scalar);
         }
@@ -334,7 +364,7 @@ impl IterationSpace {
         self.declare_load(i, load, buffer, vectors, params, helpers);
         let prefix = &params.prefix;
         let windowed = self.loads[i].iter().any(|axis| axis.window.is_some());
-        let inner = self.loads[i].last().copied();
+        let inner = self.loads[i].last();
         let mut text = String::new();
         if position.coordinates == Coordinates::Four {
             if windowed {
@@ -404,7 +434,7 @@ impl IterationSpace {
     ) -> String {
         const STEPS: &str = "vec4<u32>(0u, 1u, 2u, 3u)";
         if self.is_single(i) {
-            let at = params.add(format_args!("o{i}"), self.offsets[i] as u32);
+            let at = params.place(format_args!("o{i}"), &self.offsets[i]);
             return format!("let v{i} = vec4<u32>({at});\n");
         }
         if self.is_flat(i) {
@@ -433,21 +463,21 @@ impl IterationSpace {
         let Some((inner, outer)) = self.loads[i].split_last() else { return false };
         inner.stride == 1
             && inner.window.is_none()
-            && self.offsets[i] % 4 == 0
+            && self.offsets[i].in_fours()
             && outer.iter().all(|axis| axis.stride % 4 == 0)
     }
 
     /// Writes `at<i>` (coordinates to index) and returns the conditions under which there is an element.
     fn declare_at(&self, i: usize, params: &mut Fields, helpers: &mut Declarations) -> Vec<String> {
-        let mut sum = params.add(format_args!("o{i}"), self.offsets[i] as u32);
+        let mut sum = params.place(format_args!("o{i}"), &self.offsets[i]);
         let mut conditions = Vec::new();
         for (k, axis) in self.loads[i].iter().enumerate() {
             if axis.stride == 0 && axis.window.is_none() {
                 continue;
             }
             let mut coordinate = format!("c[{k}]");
-            if let Some(window) = axis.window {
-                let low = params.add(format_args!("l{i}_{k}"), window.low as u32);
+            if let Some(window) = &axis.window {
+                let low = params.place(format_args!("l{i}_{k}"), &window.low);
                 let len = params.add(format_args!("n{i}_{k}"), window.len as u32);
                 // Below the window the difference wraps to a number beyond the window's length.
                 let from_low = format!("(c[{k}] - {low})");

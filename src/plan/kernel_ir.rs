@@ -158,7 +158,7 @@ impl KernelIr<'_> {
         }
         for (i, load) in self.loads.iter().enumerate() {
             (load.dtype, load.row, self.space.is_flat(i), self.space.is_single(i)).hash(&mut hash);
-            (load.weight, load.view.offset % 4 == 0).hash(&mut hash);
+            (load.weight, load.view.offset.in_fours()).hash(&mut hash);
         }
         for output in &self.outputs {
             (output.instance, output.row, output.replaces).hash(&mut hash);

@@ -34,6 +34,7 @@ mod wgsl_writer;
 use std::sync::Arc;
 
 pub(crate) use cache::PlanCache;
+use iteration_space::Varying;
 pub(crate) use planner::plan;
 pub(crate) use report::Note;
 pub use report::{PlanReport, PlannedKernel};
@@ -110,8 +111,8 @@ struct Slot {
 #[derive(Default)]
 struct Params {
     words: Vec<u32>,
-    /// Which words are runtime scalars: position, node, and the scalar's number.
-    varying: Vec<(usize, u32, usize)>,
+    /// Which words depend on runtime scalars.
+    varying: Vec<Varying>,
     buffer: Option<Arc<Buffer>>,
 }
 
@@ -376,12 +377,16 @@ impl Params {
     fn refresh(&mut self, gpu: &Gpu, nodes: &[Node]) -> Result<()> {
         let mut changed = self.words.len()..0;
         let mut of_node = (u32::MAX, crate::graph::RuntimeScalars::new());
-        for &(at, node, word) in &self.varying {
-            if of_node.0 != node {
-                of_node = (node, nodes[node as usize].op.runtime_scalars());
+        for &Varying { at, constant, ref terms } in &self.varying {
+            let mut now = constant;
+            for &(node, word, factor) in terms {
+                if of_node.0 != node {
+                    of_node = (node, nodes[node as usize].op.runtime_scalars());
+                }
+                now = now.wrapping_add(of_node.1[word as usize].wrapping_mul(factor));
             }
-            if self.words[at] != of_node.1[word] {
-                self.words[at] = of_node.1[word];
+            if self.words[at] != now {
+                self.words[at] = now;
                 changed = changed.start.min(at)..changed.end.max(at + 1);
             }
         }

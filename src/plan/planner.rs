@@ -5,7 +5,7 @@ use super::fusion;
 use super::fusion_group::FusionGroup;
 use super::horizontal_fusion::{self, Stage, Unit};
 use super::ir_builder::LARGEST;
-use super::iteration_space::LoadSource;
+use super::iteration_space::{LoadSource, Varying};
 use super::kernel_ir::KernelIr;
 use super::lowerings::Lowerings;
 use super::memory::{Lifetimes, Slots};
@@ -321,8 +321,8 @@ impl<'a> Planner<'a, '_> {
             self.params.words[start..start + words.len()].copy_from_slice(words);
             params.push((4 * start as u64, 4 * len as u64));
             if k + 1 == kernel.params.len() {
-                let of = |&(at, node, word): &(usize, u32, usize)| (start + at, node, word);
-                self.params.varying.extend(kernel.runtime_scalars.iter().map(of));
+                let of = |word: &Varying| Varying { at: start + word.at, ..word.clone() };
+                self.params.varying.extend(kernel.varying.iter().map(of));
             }
         }
         let caps = self.context.caps;
@@ -458,7 +458,7 @@ fn plain(kernel: &lower::Kernel) -> EmittedKernel {
         grid: kernel.grid(),
         binds: (0..kernel.binds.len()).map(|i| (0, Bound::Own(i))).collect(),
         params: vec![kernel.params.iter().map(|(_, word)| *word).collect()],
-        runtime_scalars: Vec::new(),
+        varying: Vec::new(),
         flops: kernel.flops,
         iterations: kernel.iterations,
     }

@@ -1,6 +1,6 @@
 //! Arithmetic on views: composes a view of a view into one, and cuts shapes so finely that several fit one set of axes.
 
-use crate::graph::lower::{Strided, View, ViewAxis};
+use crate::graph::lower::{Place, Strided, Term, View, ViewAxis};
 
 /// The view of all elements in row-major order over axes of these sizes.
 pub(super) fn natural(sizes: &[usize]) -> Strided {
@@ -17,7 +17,7 @@ pub(super) fn natural_over(sizes: &[usize], counts: impl Fn(usize) -> bool) -> S
             stride *= sizes[axis] as i64;
         }
     }
-    Strided { offset: 0, axes }
+    Strided { offset: 0.into(), axes }
 }
 
 /// The view that reads, through `inner` over a node of shape `shape`, the elements that `outer` takes of the node.
@@ -30,20 +30,35 @@ pub(super) fn compose(
 ) -> Option<Strided> {
     let View::Strided(inner) = inner else { return Some(outer.clone()) };
     let mut out = Strided {
-        offset: inner.offset,
+        offset: inner.offset.clone(),
         axes: vec![ViewAxis { stride: 0, window: None }; sizes.len()],
     };
     let own = natural(shape);
     // The node's coordinates at the first element.
-    let mut rest = outer.offset;
+    let mut rest = outer.offset.constant;
     let mut coordinates: Vec<Coordinate> = Vec::with_capacity(shape.len());
     for axis in &own.axes {
         let start = if axis.stride == 0 { 0 } else { rest / axis.stride };
         rest -= start * axis.stride;
-        coordinates.push(Coordinate { start, low: start, high: start, moves: Vec::new() });
+        let start = Place::from(start);
+        coordinates.push(Coordinate { start, low: 0, high: 0, moves: Vec::new() });
     }
     if rest != 0 {
         return None;
+    }
+    // Each scalar moves along one axis: the outermost that it does not overshoot. Where that is wrong it leaves the
+    // axis, as the coordinates of an element are the only ones that lie within the axes.
+    for &term in &outer.offset.terms {
+        let fits = |a: &ViewAxis| a.stride != 0 && a.stride <= term.factor.abs();
+        let along = own.axes.iter().position(fits)?;
+        let factor = term.factor / own.axes[along].stride;
+        if factor * own.axes[along].stride != term.factor {
+            return None;
+        }
+        coordinates[along].start.add_term(Term { factor, ..term });
+    }
+    for coordinate in &mut coordinates {
+        (coordinate.low, coordinate.high) = coordinate.start.range();
     }
     for (at, (axis, &size)) in outer.axes.iter().zip(sizes).enumerate() {
         if axis.stride == 0 || size == 1 {
@@ -65,16 +80,16 @@ pub(super) fn compose(
         if coordinate.low < 0 || coordinate.high >= shape[along] as i64 {
             return None;
         }
-        let axis = inner.axes[along];
-        let Some(mut window) = axis.window else {
-            out.offset += coordinate.start * axis.stride;
+        let axis = &inner.axes[along];
+        let Some(mut window) = axis.window.clone() else {
+            out.offset.add(&coordinate.start, axis.stride);
             for &(at, by) in &coordinate.moves {
                 out.axes[at].stride += by * axis.stride;
             }
             continue;
         };
         let &[(at, 1)] = &coordinate.moves[..] else { return None };
-        window.low -= coordinate.start;
+        window.low.add(&coordinate.start, -1);
         out.axes[at] = ViewAxis { stride: axis.stride, window: Some(window) };
     }
     Some(out)
@@ -82,7 +97,7 @@ pub(super) fn compose(
 
 /// How one coordinate of a node follows from the coordinates of a kernel.
 struct Coordinate {
-    start: i64,
+    start: Place,
     low: i64,
     high: i64,
     /// An axis of the kernel, and how many steps this coordinate takes for each step along it.
@@ -129,7 +144,7 @@ mod tests {
         let turned = turned.unwrap();
         assert_eq!(strides(&turned), [1, 6]);
         let both = compose(&[6, 2], &turned, &[2, 6], &slice).unwrap();
-        assert_eq!((both.offset, strides(&both)), (6, vec![1, 6]));
+        assert_eq!((both.offset, strides(&both)), (6.into(), vec![1, 6]));
         // A row repeated, over finer axes.
         let row = compose(&[2, 3, 4], &natural(&[2, 3, 4]), &[6, 4], &View::strided(0, &[0, 1]));
         assert_eq!(strides(&row.unwrap()), [0, 0, 1]);
@@ -137,12 +152,12 @@ mod tests {
         let reversed = View::strided(5, &[-1]);
         let twice = compose(
             &[6],
-            &Strided { offset: 5, axes: vec![ViewAxis { stride: -1, window: None }] },
+            &Strided { offset: 5.into(), axes: vec![ViewAxis { stride: -1, window: None }] },
             &[6],
             &reversed,
         );
         let twice = twice.unwrap();
-        assert_eq!((twice.offset, strides(&twice)), (0, vec![1]));
+        assert_eq!((twice.offset, strides(&twice)), (0.into(), vec![1]));
     }
 
     #[test]
@@ -150,20 +165,20 @@ mod tests {
         // [4, 6] walked as 24 elements through a transpose.
         assert!(compose(&[24], &natural(&[24]), &[4, 6], &View::strided(0, &[1, 4])).is_none());
         // Every fifth element of rows of six.
-        let fifth = Strided { offset: 0, axes: vec![ViewAxis { stride: 5, window: None }] };
+        let fifth = Strided { offset: 0.into(), axes: vec![ViewAxis { stride: 5, window: None }] };
         assert!(compose(&[4], &fifth, &[4, 6], &View::strided(0, &[1, 4])).is_none());
     }
 
     #[test]
     fn windows_move_with_their_axis() {
-        let window = Window { low: 2, len: 3, dilation: 1 };
+        let window = Window { low: 2.into(), len: 3, dilation: 1 };
         let axes = vec![
             ViewAxis { stride: 3, window: None },
-            ViewAxis { stride: 1, window: Some(window) },
+            ViewAxis { stride: 1, window: Some(window.clone()) },
         ];
-        let padded = View::Strided(Strided { offset: 0, axes });
+        let padded = View::Strided(Strided { offset: 0.into(), axes });
         let turned = Strided {
-            offset: 0,
+            offset: 0.into(),
             axes: vec![ViewAxis { stride: 1, window: None }, ViewAxis { stride: 7, window: None }],
         };
         let both = compose(&[7, 2], &turned, &[2, 7], &padded).unwrap();

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::iteration_space::Fields;
+use super::iteration_space::{Fields, Varying};
 use super::wgsl_writer::{Bound, Common, EmittedKernel, Writer, declare, indented};
 use crate::device::{Access, ShaderSource};
 use crate::dtype::Register;
@@ -16,7 +16,6 @@ pub(super) struct Section {
     /// The section's name in tables.
     label: String,
     params: Fields,
-    runtime_scalars: Vec<(usize, u32, usize)>,
     f16: bool,
     /// The bindings that it reads, and those that it writes: what they are, names, types.
     loads: Vec<Binding>,
@@ -51,7 +50,6 @@ impl Section {
             loads: writer.loads(),
             stores: stores.to_vec(),
             params: writer.params,
-            runtime_scalars: writer.runtime_scalars,
             shared: Vec::new(),
             helpers: writer.helpers,
             text,
@@ -119,11 +117,10 @@ pub(super) fn module(mut sections: Vec<Section>, common: &Common, cpu: bool) -> 
     wgsl::link(&mut wgsl);
 
     let label = label(&sections);
-    let (mut params, mut runtime_scalars) = (Vec::new(), Vec::new());
+    let (mut params, mut varying) = (Vec::new(), Vec::new());
     for section in sections {
-        runtime_scalars.extend(
-            section.runtime_scalars.iter().map(|&(at, node, word)| (params.len() + at, node, word)),
-        );
+        let moved = |word: Varying| Varying { at: params.len() + word.at, ..word };
+        varying.extend(section.params.varying.into_iter().map(moved));
         params.extend(section.params.values);
     }
     EmittedKernel {
@@ -131,7 +128,7 @@ pub(super) fn module(mut sections: Vec<Section>, common: &Common, cpu: bool) -> 
         grid,
         binds,
         params: vec![params],
-        runtime_scalars,
+        varying,
         flops: 0,
         iterations,
     }

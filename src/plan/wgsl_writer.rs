@@ -6,12 +6,12 @@
 use std::fmt::{Arguments, Write};
 
 use super::iteration_space::LoadSource;
-use super::iteration_space::{Fields, Kind, Position, stored};
+use super::iteration_space::{Fields, Kind, Position, Varying, stored};
 use super::kernel_ir::{Code, Instance, KernelIr, Operand};
 use crate::device::ShaderSource;
 use crate::dtype::{DType, Register};
 use crate::graph::Input;
-use crate::graph::lower::Elementwise;
+use crate::graph::lower::{Elementwise, Place, Term};
 use crate::wgsl::Declarations;
 
 /// A generated kernel.
@@ -22,8 +22,8 @@ pub(super) struct EmittedKernel {
     pub(super) binds: Vec<(usize, Bound)>,
     /// The contents of its uniforms.
     pub(super) params: Vec<Vec<u32>>,
-    /// Which words of the last uniform are runtime scalars: position, node, index.
-    pub(super) runtime_scalars: Vec<(usize, u32, usize)>,
+    /// Which words of the last uniform depend on runtime scalars.
+    pub(super) varying: Vec<Varying>,
     /// Additions and multiplications of its inner loops; 0 if unknown.
     pub(super) flops: u64,
     /// How many iterations the loops of an invocation make at most.
@@ -125,13 +125,14 @@ pub(super) struct Writer<'c, 'b, 'a> {
     pub(super) params: Fields,
     /// Functions that find and read what the code needs.
     pub(super) helpers: Declarations,
-    pub(super) runtime_scalars: Vec<(usize, u32, usize)>,
     pub(super) common: &'c mut Common,
     kinds: Vec<Kind>,
     /// How many ops build on each other up to each instance.
     depths: Vec<usize>,
     /// The buffers of loads, and whether this writer declares them.
     buffers: Vec<(String, bool)>,
+    /// How many runtime scalars the calls have taken.
+    scalars: usize,
 }
 
 impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
@@ -162,13 +163,13 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
             ir,
             params: Fields::new(uniform, prefix),
             helpers: Declarations::default(),
-            runtime_scalars: Vec::new(),
             common,
             kinds: vec![Kind::Scalar; ir.loads.len()],
             depths: vec![0; ir.instances.len()],
             buffers,
         }
     }
+            scalars: 0,
 
     /// The statements after which every one of `wanted` has a name.
     pub(super) fn compute(
@@ -255,9 +256,11 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
                 list.push_str(", ");
             }
             if let Operand::RuntimeScalar(word) = *operand {
-                let at = self.runtime_scalars.len();
-                self.runtime_scalars.push((self.params.values.len(), instance.node, word));
-                list.push_str(&self.params.add(format_args!("w{at}"), 0));
+                let at = self.scalars;
+                self.scalars += 1;
+                let mut scalar = Place::default();
+                scalar.add_term(Term { node: instance.node, ..Term::own(word, 1, 0) });
+                list.push_str(&self.params.place(format_args!("w{at}"), &scalar));
             } else {
                 list.push_str(&operand_name(*operand));
             }

@@ -223,6 +223,12 @@ impl Catalog {
                     c.tensor([2, 3, 1, 2, 3, 5], dtype).reverse([1, -1])?,
                 ])
             });
+            self.add(format!("roll {dtype}"), |c| {
+                Ok([
+                    c.tensor([5], dtype).roll(&[2], 0)?,
+                    c.tensor([3, 8], dtype).roll(&[1, -3], [0, 1])?,
+                ])
+            });
             self.add(format!("pad {dtype}"), |c| {
                 let (line, table) = (c.tensor([5], dtype), c.tensor([3, 8], dtype));
                 let edges = |list: &[(i64, i64, i64)]| list.iter().copied().collect();

@@ -281,10 +281,11 @@ impl Op for MatrixDiag {
         let mut axes: Vec<ViewAxis> =
             x.shape.strides().iter().map(|&stride| ViewAxis { stride, window: None }).collect();
         if let Some(last) = axes.last_mut() {
-            last.window = (len != self.rows as i64).then_some(Window { low, len, dilation: 1 });
+            last.window =
+                (len != self.rows as i64).then_some(Window { low: low.into(), len, dilation: 1 });
         }
         axes.push(ViewAxis { stride: 0, window: None });
-        let view = View::Strided(Strided { offset: 0, axes: axes.into_iter().collect() });
+        let view = View::Strided(Strided { offset: 0.into(), axes: axes.into_iter().collect() });
         let body = "select(V(), x, vec4<i32>(i % vec4<u32>(columns)) - vec4<i32>((i / vec4<u32>(columns)) % \
                     vec4<u32>(rows)) == vec4<i32>(bitcast<i32>(k)))";
         Elementwise::new("matrix_diag", body)

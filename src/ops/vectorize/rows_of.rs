@@ -11,7 +11,7 @@ use super::{Lane, Trace};
 use crate::eager;
 use crate::error::Result;
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext, Reduction};
-use crate::graph::lower::{Strided, View, ViewAxis};
+use crate::graph::lower::{Place, Strided, View, ViewAxis};
 use crate::graph::{Op, RuntimeScalars, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -70,7 +70,7 @@ impl RowsOf {
             View::Same => {
                 let strides = x.shape.strides();
                 let axis = |&stride: &i64| ViewAxis { stride, window: None };
-                (0, strides.iter().map(axis).collect())
+                (Place::default(), strides.iter().map(axis).collect())
             }
             View::Strided(Strided { offset, axes }) => (offset, axes),
         };
@@ -94,6 +94,10 @@ impl Op for RowsOf {
 
     fn runtime_scalars(&self) -> RuntimeScalars {
         self.op.runtime_scalars()
+    }
+
+    fn in_fours(&self) -> u32 {
+        self.op.in_fours()
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {

@@ -78,7 +78,7 @@ impl Measurement {
             nodes: vec![Node { op: task.op.clone(), inputs, spec, wanted: true }],
             leaves: task.inputs.clone(),
             donated: vec![false; task.inputs.len()],
-            equal_scalars: vec![None],
+            ..Graph::default()
         };
         let entry = |name: &String| Entry {
             plan: plan(&graph, &task.caps, true, &Choice::Forced(name)),

@@ -125,6 +125,14 @@ fn varied(program: &Program, evaluator: &Evaluator) -> Program {
             Op::Scalar(_, v) => *v = f64::from((*v + step) as f32),
             Op::Full { value, dtype, .. } if *dtype != DType::Bool => *value += step,
             Op::Input { values, .. } if values.len() > 1 => values.rotate_left(1),
+            Op::Slice(ranges) => {
+                let Some(values) = evaluator.run(&best) else { continue };
+                move_boxes(ranges, &values[best.nodes[i].inputs[0]].shape, i);
+            }
+            Op::Pad(edges, _) => edges.iter_mut().for_each(|(low, high)| {
+                (*low, *high) = if i % 2 == 0 { (*high, *low) } else { (0, *low + *high) };
+            }),
+            Op::Roll(by, _) => *by += 1,
             _ => continue,
         }
         let kept = |values: &[Value]| {
@@ -139,6 +147,19 @@ fn varied(program: &Program, evaluator: &Evaluator) -> Program {
         }
     }
     best
+}
+
+/// Lets each range that does not take its whole axis begin elsewhere.
+fn move_boxes(ranges: &mut [(usize, usize, i64)], shape: &[usize], by: usize) {
+    for ((from, n, step), size) in ranges.iter_mut().zip(shape) {
+        if *n == 0 {
+            continue;
+        }
+        let span = (*n - 1) * step.unsigned_abs() as usize;
+        let low = if *step > 0 { *from } else { *from - span };
+        let low = (low + 1 + by % 3) % (size - span);
+        *from = if *step > 0 { low } else { low + span };
+    }
 }
 
 /// How many programs of each flavour are tried: `share` of them, or as `WGRAD_PROPERTY_CASES` multiplies, and at least one.

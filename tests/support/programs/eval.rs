@@ -221,6 +221,18 @@ impl Evaluator {
                 });
                 taken(x[0], shape, &from)
             }
+            Op::Roll(by, axis) => {
+                let (shape, own) = (&x[0].shape, strides(&x[0].shape));
+                let from = indices(shape, |at| {
+                    let size = shape[*axis] as i64;
+                    let place = |k: usize| match k == *axis {
+                        true => (at[k] as i64 - by).rem_euclid(size) as usize,
+                        false => at[k],
+                    };
+                    (0..own.len()).map(|k| place(k) * own[k]).sum()
+                });
+                taken(x[0], shape, &from)
+            }
             Op::Pad(edges, fill) => kernels::pad(x[0], edges, *fill),
             Op::Band(low, high) => kernels::band(x[0], *low, *high),
             Op::DiagPart(k) => kernels::diag_part(x[0], *k)?,

@@ -62,6 +62,8 @@ pub enum Op {
     Slice(Vec<(usize, usize, i64)>),
     BroadcastTo(Vec<usize>),
     Reverse(Vec<usize>),
+    /// `roll` by so many places along this axis.
+    Roll(i64, usize),
     Pad(Vec<(usize, usize)>, f64),
     /// `linalg::tril` of the first diagonal, and `triu` of the second.
     Band(i64, i64),
@@ -189,6 +191,7 @@ impl fmt::Display for Program {
                 }
                 Op::BroadcastTo(to) => format!("{}.broadcast_to({})?", x(0), axes(to)),
                 Op::Reverse(along) => format!("{}.reverse(&{})?", x(0), axes(along)),
+                Op::Roll(by, axis) => format!("{}.roll(&[{by}], {axis})?", x(0)),
                 Op::Pad(edges, v) => {
                     format!("{}.pad_with(&{edges:?}, PadMode::Constant({v:?}.into()))?", x(0))
                 }

@@ -116,6 +116,7 @@ pub fn call(op: &Op, x: &[&Tensor]) -> Result<Tensor> {
         }
         Op::BroadcastTo(to) => x[0].broadcast_to(to),
         Op::Reverse(along) => x[0].reverse(signed(along)),
+        Op::Roll(by, axis) => x[0].roll(&[*by], *axis),
         Op::Pad(edges, v) => x[0].pad_with(edges, PadMode::Constant(scalar(*v, x[0].dtype()))),
         Op::Band(low, high) => linalg::triu(&linalg::tril(x[0], *high)?, *low),
         Op::DiagPart(k) => linalg::diag_part_with(x[0], *k),

@@ -19,7 +19,7 @@ impl Generator {
         let x = self.any_value();
         let shape = self.shape_of(x);
         let rank = shape.len();
-        let op = match self.rng.below(12) {
+        let op = match self.rng.below(13) {
             0 => Op::Reshape(self.regrouped(&shape)),
             1 => {
                 let mut order: Vec<usize> = (0..rank).collect();
@@ -77,6 +77,10 @@ impl Generator {
                 let v = *self.rng.pick(&[0.0, 1.0, -2.0]);
                 let v = if self.dtype(x) == DType::Bool { 1.0 } else { v };
                 Op::Pad(edges, v)
+            }
+            11 if rank >= 1 => {
+                let axis = self.rng.below(rank);
+                Op::Roll(self.rng.below(9) as i64 - 4, axis)
             }
             9 if rank >= 2 => {
                 let k = self.rng.below(4) as i64 - 2;

@@ -94,7 +94,7 @@ fn graph() -> Graph {
     let spec = Spec::new([1003], DType::F32);
     let inputs = [Input::Leaf(0)].into_iter().collect();
     let node = Node { op: Arc::new(Doubling), inputs, spec: spec.clone(), wanted: true };
-    Graph { nodes: vec![node], leaves: vec![spec], donated: vec![false], equal_scalars: vec![None] }
+    Graph { nodes: vec![node], leaves: vec![spec], donated: vec![false], ..Graph::default() }
 }
 
 fn kind(size: u32) -> Cooperative {
