@@ -6,11 +6,13 @@
 
 use ndarray::s;
 use wgrad as tf;
-use wgrad::{DType, Device, GradientTape, Tensor, where_};
+use wgrad::{DType, Device, GradientTape, Tensor, Variable, where_};
 
 /// Kernels of a recurrent net over all lengths from 5 to 40, and of those what the last 34 lengths add.
 const LSTM_ALL: u64 = 12;
 const LSTM_LATER: u64 = 5;
+/// What the other lengths from 5 to 40 add with gradients and a descent, after the lengths 12 and 40.
+const LSTM_GRADIENTS_LATER: u64 = 12;
 /// Kernels that a net of 100 layers needs beyond one of 20, with its gradients.
 const DEPTH: u64 = 5;
 /// Kernels of 100 times the same function.
@@ -85,6 +87,60 @@ fn lstm(steps: usize) -> tf::Result<Vec<f32>> {
         h = output.multiply(c.tanh()?)?;
     }
     h.to_vec()
+}
+
+/// The mean over time of the squares of all states, and the weights after a step of descent.
+fn lstm_step(steps: usize) -> tf::Result<Vec<f32>> {
+    const UNITS: usize = 16;
+    let x = Tensor::from_slice(&numbers(BATCH * steps * FEATURES, 3), [BATCH, steps, FEATURES])?;
+    let weights = |rows: usize, from: usize| -> tf::Result<Variable> {
+        let values: Vec<f32> = numbers(rows * 4 * UNITS, from).iter().map(|v| v * 0.4).collect();
+        Ok(Variable::new(&Tensor::from_slice(&values, [rows, 4 * UNITS])?))
+    };
+    let parameters =
+        [weights(FEATURES, 1)?, weights(UNITS, 2)?, Variable::new(&Tensor::zeros([4 * UNITS])?)];
+    let [w, u, b] = &parameters;
+    let tape = GradientTape::new();
+    let (mut h, mut c) = (Tensor::zeros([BATCH, UNITS])?, Tensor::zeros([BATCH, UNITS])?);
+    let mut total = Tensor::zeros([])?;
+    for t in 0..steps {
+        let now = x.slice(&[0, t, 0], &[-1, 1, -1])?.squeeze([1])?;
+        let gates = (now.matmul(w)? + h.matmul(u)? + b).split(4, 1)?;
+        let (i, f, o) = (gates[0].sigmoid()?, gates[1].sigmoid()?, gates[2].sigmoid()?);
+        c = f * c + i * gates[3].tanh()?;
+        h = o * c.tanh()?;
+        total = total + h.square()?.reduce_mean(())?;
+    }
+    let loss = total / steps as f32;
+    let gradients = tape.required_gradient(&loss, parameters.as_slice())?;
+    for (parameter, gradient) in parameters.iter().zip(gradients) {
+        parameter.assign_sub(gradient * 0.1)?;
+    }
+    let mut all = loss.to_vec::<f32>()?;
+    for parameter in &parameters {
+        all.extend(parameter.read().to_vec::<f32>()?);
+    }
+    Ok(all)
+}
+
+#[test]
+fn a_recurrent_net_s_gradients_have_one_set_of_kernels_for_all_lengths() -> tf::Result<()> {
+    let device = device();
+    let run = |steps: usize| -> tf::Result<u64> {
+        let (count, got) = compiled(&device, || lstm_step(steps))?;
+        if steps % 7 == 5 {
+            let want = apart(|| lstm_step(steps))?;
+            near(&format!("{steps} steps"), &got, want.into_iter().map(f64::from), 1e-4);
+        }
+        Ok(count)
+    };
+    let first = run(12)? + run(MOST_STEPS)?;
+    let mut later = 0;
+    for steps in (5..=MOST_STEPS).filter(|&steps| steps != 12 && steps != MOST_STEPS) {
+        later += run(steps)?;
+        assert!(later <= LSTM_GRADIENTS_LATER, "{later} up to {steps} steps, after {first}");
+    }
+    Ok(())
 }
 
 fn lstm_in_f64(steps: usize) -> Vec<f64> {

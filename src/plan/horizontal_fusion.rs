@@ -182,6 +182,16 @@ impl Unit<'_, '_> {
         self.ir.weight() * self.schedule.map_or(1, |schedule| schedule.repeats(self.ir))
     }
 
+    /// The single elements that it reads and `other`, which does the same, reads elsewhere.
+    pub(super) fn own_singles<'s>(
+        &'s self,
+        other: &'s Unit,
+    ) -> impl Iterator<Item = LoadSource> + 's {
+        let pairs = self.ir.loads.iter().zip(&other.ir.loads).enumerate();
+        let own = pairs.filter(|(i, (a, b))| self.is_single(*i, a) && a.source != b.source);
+        own.map(|(_, (load, _))| load.source)
+    }
+
     /// The values of which it reads a single element; several units can share their bindings.
     fn singles(&self) -> impl Iterator<Item = LoadSource> + '_ {
         let reads = self.ir.reads().filter(|(i, load)| self.is_single(*i, load));
@@ -208,6 +218,16 @@ impl Unit<'_, '_> {
     }
 }
 
+/// What becomes one kernel.
+pub(super) struct Company {
+    /// The units, by their numbers.
+    pub(super) units: Vec<usize>,
+    /// How many sections the text has. Those beyond the units have nothing to do; they do as the units would.
+    pub(super) sections: usize,
+    /// Another unit that does the same as the last one, if sections have nothing to do.
+    pub(super) like: usize,
+}
+
 /// Units that become one kernel.
 struct Bin {
     units: Vec<usize>,
@@ -226,7 +246,7 @@ const TURNS: usize = 8;
 
 /// Puts the units of a stage into kernels. Units that do the same in several turns of a run come together; each other
 /// unit goes into the first kernel that has room for it.
-pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
+pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Company> {
     let limit = caps.storage_buffers.min(BINDINGS);
     let ends = |loops: &[(u64, usize)], more: (u64, usize), times: usize| {
         let loops = loops.iter().copied().chain(std::iter::repeat_n(more, times));
@@ -251,7 +271,6 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
             continue;
         }
         class.iter().for_each(|&at| placed[at] = true);
-        // Halves make no text depend on how many turns there are.
         let unit = &units[class[0]];
         let bindings = unit.bindings() + unit.singles().count();
         // The driver compiles each section, as often as it stands in the text.
@@ -260,13 +279,14 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
         while room > 1 && !ends(&[], unit.loops(), room) {
             room /= 2;
         }
-        let mut open = &class[..];
-        while !open.is_empty() {
-            let count = room.min(open.len());
-            let (own, later) = open.split_at(1 << count.ilog2());
-            kernels.push(own.to_vec());
-            open = later;
-        }
+        // No text depends on how many turns there are: what is left over has a kernel with as many sections.
+        let sections = (1 << room.ilog2()).min(class.len().next_power_of_two());
+        let company = |own: &[usize]| {
+            let last = own[own.len() - 1];
+            let like = if last == class[0] { class[1] } else { class[0] };
+            Company { units: own.to_vec(), sections, like }
+        };
+        kernels.extend(class.chunks(sections).map(company));
     }
     let mut bins: Vec<Bin> = Vec::new();
     for (at, unit) in units.iter().enumerate().filter(|(at, _)| !placed[*at]) {
@@ -303,6 +323,10 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Vec<usize>> {
             }),
         }
     }
-    kernels.extend(bins.into_iter().map(|bin| bin.units));
+    kernels.extend(bins.into_iter().map(|bin| Company {
+        sections: bin.units.len(),
+        like: bin.units[0],
+        units: bin.units,
+    }));
     kernels
 }

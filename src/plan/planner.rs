@@ -17,7 +17,7 @@ use super::{
     Binds, BufferRef, Note, Params, Plan, Ranges, Step, elementwise, epilogue, reduction_emission,
     wgsl_module,
 };
-use crate::device::Caps;
+use crate::device::{Access, Caps};
 use crate::error::{DeviceFault, Error, message};
 use crate::graph::lower::{self, Bind, Kernels, Lowering};
 use crate::graph::{Graph, HashIndex, Input, hash_bytes};
@@ -52,6 +52,9 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) ->
     };
     Plan { met, ..planner.run() }
 }
+
+/// Bytes of a buffer that a kernel binds and does not use: the largest element of any binding.
+const UNUSED: u64 = 16;
 
 struct Planner<'a, 'b> {
     context: &'b PlanContext<'a>,
@@ -130,8 +133,11 @@ impl<'a> Planner<'a, '_> {
                     }
                     Input::Node(j) if lives.keep[j as usize] => None,
                     Input::Node(j) => match self.buffers[j as usize] {
-                        // A value that outlives the run takes no more memory than it needs.
-                        Some(BufferRef::Slot(slot)) if self.slots.bytes(slot) == bytes => {
+                        // A value that outlives the run takes no more memory than it needs. Others take any slot: a
+                        // kernel's text says what it overwrites, and must not depend on which slots were free.
+                        Some(BufferRef::Slot(slot))
+                            if !lives.keep[node as usize] || self.slots.bytes(slot) == bytes =>
+                        {
                             Some(BufferRef::Slot(slot))
                         }
                         _ => None,
@@ -207,29 +213,55 @@ impl<'a> Planner<'a, '_> {
     /// Emits kernels for units that do not depend on each other.
     fn lay_units(&mut self, units: &[Unit]) {
         let graph = self.context.graph;
-        for kernel in horizontal_fusion::kernels(units, self.context.caps) {
-            let units: Vec<&Unit> = kernel.iter().map(|&at| &units[at]).collect();
+        for company in horizontal_fusion::kernels(units, self.context.caps) {
+            let like = &units[company.like];
+            let units: Vec<&Unit> = company.units.iter().map(|&at| &units[at]).collect();
+            let (Some(&last), count) = (units.last(), company.sections) else { continue };
             let mut common = Common::default();
-            let sections = units.iter().enumerate().map(|(k, unit)| {
-                let prefix = if units.len() > 1 { wgsl_module::prefix(k) } else { String::new() };
-                match unit.schedule {
+            let mut sections = Vec::with_capacity(count);
+            for k in 0..count {
+                let prefix = if count > 1 { wgsl_module::prefix(k) } else { String::new() };
+                let unit = units.get(k).copied().unwrap_or(last);
+                if k >= units.len() {
+                    unit.own_singles(like).for_each(|source| common.forget(source));
+                }
+                let section = match unit.schedule {
                     Some(schedule) => {
                         reduction_emission::generate(graph, unit.ir, schedule, &prefix, &mut common)
                     }
                     None => elementwise::generate(graph, unit.ir, &prefix, &mut common),
-                }
-            });
-            let sections = sections.collect();
+                };
+                sections.push(if k < units.len() { section } else { section.idle() });
+            }
             let kernel = wgsl_module::module(sections, &common, self.context.caps.cpu);
             let notes = units.iter().map(|unit| self.note(unit.group, Some(unit.ir)));
-            let weight = units.iter().map(|unit| unit.weight()).sum();
+            let idle = (count - units.len()) * last.weight();
+            let weight = units.iter().map(|unit| unit.weight()).sum::<usize>() + idle;
             let note = Note { weight, ..Note::of_parts(notes.collect(), &kernel.source.label) };
-            let binds = kernel.binds.iter().map(|&(k, bound)| {
-                let Unit { ir, temps, .. } = units[k];
-                self.bind(bound, Some(ir), temps, &[])
-            });
-            let binds = binds.collect();
+            // Sections with nothing to do bind small slots: one to read, and others to write, as no buffer may be
+            // bound twice to be written.
+            let mut unused = Vec::new();
+            let mut binds = Binds::with_capacity(kernel.binds.len());
+            for (&(k, bound), access) in kernel.binds.iter().zip(&kernel.source.accesses) {
+                let bind = match units.get(k) {
+                    Some(Unit { ir, temps, .. }) => self.bind(bound, Some(ir), temps, &[]),
+                    None => {
+                        let reads = *access == Access::Read;
+                        let known = unused.iter().find(|(read, _)| reads && *read);
+                        let slot = known.map(|(_, slot)| *slot);
+                        let slot = slot.unwrap_or_else(|| self.slots.take(UNUSED, false));
+                        if known.is_none() {
+                            unused.push((reads, slot));
+                        }
+                        (BufferRef::Slot(slot), UNUSED)
+                    }
+                };
+                binds.push(bind);
+            }
             self.push(kernel, binds, note);
+            for (_, slot) in unused {
+                self.slots.release(slot);
+            }
         }
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Run {
     pub(super) first: usize,
     /// How many whole turns there are; they have the numbers from 1 on. What precedes them of a turn has number 0.
     pub(super) count: usize,
+    /// Some nodes of a turn need kernels of their own.
+    pub(super) heavy: bool,
     /// How many turns may share a kernel: a power of two.
     pub(super) together: usize,
 }
@@ -42,12 +44,17 @@ pub(super) struct Run {
 pub(super) struct Repetition {
     pub(super) runs: Vec<Run>,
     of: Vec<Labels>,
+    /// Few and light repetitions of which each goes on from the one before: period, range, and count.
+    chains: Vec<(usize, std::ops::Range<usize>, usize)>,
 }
 
 /// A repetition counts from so many turns on.
 const FEW: usize = 4;
 /// A light repetition of up to so many turns counts as written out by hand, not as a loop; it may share one kernel.
 const BY_HAND: usize = 8;
+/// A chain belongs to a loop if their numbers of turns differ by so many at most: a sum has an addition less than terms,
+/// and the first and the last turn of a loop differ from the others.
+const ALIKE: usize = 2;
 /// The lengths of the op sequences that must come again.
 const WINDOWS: [usize; 3] = [1, 4, 16];
 /// The search tries so many periods: those that come most often.
@@ -59,7 +66,7 @@ impl Repetition {
     /// Finds the turns of the graph. It leaves out a run whose turns are few and weigh less than `light` together.
     pub(super) fn find(context: &PlanContext, light: usize) -> Self {
         let nodes = context.graph.nodes.len();
-        let mut turns = Repetition { runs: Vec::new(), of: vec![Labels::new(); nodes] };
+        let mut turns = Repetition { of: vec![Labels::new(); nodes], ..Repetition::default() };
         if nodes < FEW {
             return turns;
         }
@@ -75,6 +82,13 @@ impl Repetition {
                     turns.add(context, period, start - period..at, light);
                 }
                 at += 1;
+            }
+        }
+        // What adds up a gradient over the turns of a loop is a loop as well, however few they are.
+        for (period, range, count) in std::mem::take(&mut turns.chains) {
+            let alike = |run: &Run| run.heavy && run.count.abs_diff(count) <= ALIKE;
+            if turns.runs.iter().any(alike) {
+                turns.add(context, period, range, 0);
             }
         }
         turns
@@ -107,7 +121,13 @@ impl Repetition {
         let first = range.start + phase(context, period, &range);
         let count = (range.end - first) / period;
         let (weight, heavy) = weight(context, first + period..first + 2 * period);
-        if count < FEW || (count <= BY_HAND && !heavy && weight * count <= light) {
+        if count < FEW {
+            return;
+        }
+        if count <= BY_HAND && !heavy && weight * count <= light {
+            if goes_on(context, first + period..first + 2 * period) {
+                self.chains.push((period, range, count));
+            }
             return;
         }
         let run = self.runs.len() as u32;
@@ -117,7 +137,7 @@ impl Repetition {
                 labels.push(Label { run, turn: turn as u32 });
             }
         }
-        self.runs.push(Run { period, first, count, together: 1 });
+        self.runs.push(Run { period, first, count, heavy, together: 1 });
     }
 
     /// The first of the turns with which the turn of `label` may share kernels.
@@ -228,6 +248,14 @@ fn phase(context: &PlanContext, period: usize, range: &std::ops::Range<usize>) -
     best.1
 }
 
+/// True if a node of `turn` reads a node of the turn before.
+fn goes_on(context: &PlanContext, turn: std::ops::Range<usize>) -> bool {
+    let before = turn.start - turn.len()..turn.start;
+    let inputs = turn.flat_map(|i| &context.graph.nodes[i].inputs);
+    let mut roots = inputs.map(|input| context.canonical(*input));
+    roots.any(|root| matches!(root, Input::Node(j) if before.contains(&(j as usize))))
+}
+
 /// What the nodes of a turn cost to compile in one kernel, and whether some need kernels of their own.
 pub(super) fn weight(context: &PlanContext, turn: std::ops::Range<usize>) -> (usize, bool) {
     let mut sum = 0;
@@ -249,12 +277,12 @@ mod tests {
     use super::*;
 
     fn runs(runs: Vec<Run>) -> Repetition {
-        Repetition { runs, of: Vec::new() }
+        Repetition { runs, ..Repetition::default() }
     }
 
     /// The parts of the turns 0 to `count + 1` of a run of which `together` may share a kernel.
     fn parts(count: usize, together: usize) -> Vec<u32> {
-        let all = runs(vec![Run { period: 3, first: 5, count, together }]);
+        let all = runs(vec![Run { period: 3, first: 5, count, heavy: false, together }]);
         (0..count as u32 + 2).map(|turn| all.part(Label { run: 0, turn })).collect()
     }
 
@@ -271,8 +299,8 @@ mod tests {
     #[test]
     fn groups_of_other_turns_stay_apart() {
         let all = runs(vec![
-            Run { period: 3, first: 0, count: 8, together: 2 },
-            Run { period: 5, first: 0, count: 8, together: 1 },
+            Run { period: 3, first: 0, count: 8, heavy: false, together: 2 },
+            Run { period: 5, first: 0, count: 8, heavy: false, together: 1 },
         ]);
         let of = |labels: &[(u32, u32)]| -> Labels {
             labels.iter().map(|&(run, turn)| Label { run, turn }).collect()

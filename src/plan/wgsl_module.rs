@@ -60,6 +60,11 @@ impl Section {
         }
     }
 
+    /// The same section with nothing to do.
+    pub(super) fn idle(self) -> Self {
+        Section { workgroups: 0, ..self }
+    }
+
     /// Notes that the threads of a workgroup work together, and for which types they use workgroup memory.
     pub(super) fn joining(self, shared: Vec<Register>) -> Self {
         Section { joins: true, shared, ..self }
@@ -217,7 +222,7 @@ const TURNS: u64 = 4;
 /// The names of the sections, each with how many sections have it.
 fn label(sections: &[Section]) -> String {
     let mut names: Vec<(&str, usize)> = Vec::new();
-    for section in sections {
+    for section in sections.iter().filter(|section| section.workgroups > 0) {
         match names.iter_mut().find(|(name, _)| *name == section.label) {
             Some((_, count)) => *count += 1,
             None => names.push((&section.label, 1)),

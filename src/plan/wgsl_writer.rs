@@ -99,6 +99,11 @@ impl Common {
         name
     }
 
+    /// Forgets that a section has declared a buffer of which it reads one element.
+    pub(super) fn forget(&mut self, source: LoadSource) {
+        self.singles.retain(|(input, ..)| source != LoadSource::Value(*input));
+    }
+
     pub(super) fn functions(&self) -> String {
         let mut all = String::new();
         for Function { name, text, .. } in &self.functions {
@@ -126,13 +131,13 @@ pub(super) struct Writer<'c, 'b, 'a> {
     /// Functions that find and read what the code needs.
     pub(super) helpers: Declarations,
     pub(super) common: &'c mut Common,
+    /// How many runtime scalars the calls have taken.
+    scalars: usize,
     kinds: Vec<Kind>,
     /// How many ops build on each other up to each instance.
     depths: Vec<usize>,
     /// The buffers of loads, and whether this writer declares them.
     buffers: Vec<(String, bool)>,
-    /// How many runtime scalars the calls have taken.
-    scalars: usize,
 }
 
 impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
@@ -164,12 +169,12 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
             params: Fields::new(uniform, prefix),
             helpers: Declarations::default(),
             common,
+            scalars: 0,
             kinds: vec![Kind::Scalar; ir.loads.len()],
             depths: vec![0; ir.instances.len()],
             buffers,
         }
     }
-            scalars: 0,
 
     /// The statements after which every one of `wanted` has a name.
     pub(super) fn compute(
