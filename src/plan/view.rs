@@ -144,7 +144,7 @@ mod tests {
         let turned = turned.unwrap();
         assert_eq!(strides(&turned), [1, 6]);
         let both = compose(&[6, 2], &turned, &[2, 6], &slice).unwrap();
-        assert_eq!((both.offset, strides(&both)), (6.into(), vec![1, 6]));
+        assert_eq!((both.offset.clone(), strides(&both)), (6.into(), vec![1, 6]));
         // A row repeated, over finer axes.
         let row = compose(&[2, 3, 4], &natural(&[2, 3, 4]), &[6, 4], &View::strided(0, &[0, 1]));
         assert_eq!(strides(&row.unwrap()), [0, 0, 1]);
@@ -157,7 +157,7 @@ mod tests {
             &reversed,
         );
         let twice = twice.unwrap();
-        assert_eq!((twice.offset, strides(&twice)), (0.into(), vec![1]));
+        assert_eq!((twice.offset.clone(), strides(&twice)), (0.into(), vec![1]));
     }
 
     #[test]
