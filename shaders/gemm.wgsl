@@ -7,29 +7,30 @@
 // i does not end at a multiple of four; PIECES where v is part of u, and the run of i too, which is cut into pieces; SUMS_U and
 // SUMS_V where there may be several u in a part, and several v; ONCE where results are stored in a loop over `sums`, which
 // all threads share where SHARED.
-// Host declares: Sum, V (vector of four Sum), WX, WY, mad(x, v, c), the bindings, Params with m, n, k, batch, tiles_m,
-// tiles_n, splits, part, u_count, v_count, inner, row, and the loaders: a_row(b, m), a_at(row, u, v), a_load(at, i) and
+// Host declares: Sum, V (vector of four Sum), THREADS, mad(x, v, c), the bindings, Params with m, n, k, batch, tiles_m,
+// tiles_n, across (how many of a workgroup's threads stand side by side along n), splits, part, u_count, v_count, inner,
+// row, and the loaders: a_row(b, m), a_at(row, u, v), a_load(at, i) and
 // a_quad(at, i) for i to i + 3, and a_block(at of m to m + 3, i) for the four rows m to m + 3 at i to i + 3; b_column(b, n), b_at(column, u, v), b_load(at, i) for the four columns n to n + 3 and
 // b_quad(at, i) for i to i + 3 of these; and c_store(at, count, v).
-// Grid: S*B*tiles_n*tiles_m workgroups of WX x WY threads.
+// Grid: S*B*tiles_n*tiles_m workgroups of THREADS threads.
 //if ONCE
 //if SHARED
-var<workgroup> sums: array<V, WX * WY * $TM4u * $TRu * $TN4u>;
+var<workgroup> sums: array<V, THREADS * $TM4u * $TRu * $TN4u>;
 //else
 var<private> sums: array<V, $TM4u * $TRu * $TN4u>;
 //end
 
 //end
-@compute @workgroup_size(WX, WY)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) local: vec3<u32>) {
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
     let tile = group.y * p.row + group.x;
     let tile_m = tile % p.tiles_m;
     let tile_n = (tile / p.tiles_m) % p.tiles_n;
     let sb = tile / (p.tiles_n * p.tiles_m);
     let b = sb % p.batch;
     let s = sb / p.batch;
-    let m0 = (tile_m * WY + local.y) * $TRu * $TM4u;
-    let n0 = (tile_n * WX + local.x) * 4u * $TN4u;
+    let m0 = (tile_m * (THREADS / p.across) + local / p.across) * $TRu * $TM4u;
+    let n0 = (tile_n * p.across + local % p.across) * 4u * $TN4u;
     // The grid may be folded, so the last row of workgroups may lie beyond the end.
     if (s >= p.splits || m0 >= p.m || n0 >= p.n) { return; }
 
@@ -119,7 +120,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     //if ONCE
     // Stored in one place, so that what is computed behind the product is compiled once. Each thread reads its own.
     //if SHARED
-    let own = (local.y * WX + local.x) * $TM4u * $TRu * $TN4u;
+    let own = local * $TM4u * $TRu * $TN4u;
     //else
     let own = 0u;
     //end

@@ -2,7 +2,7 @@
 // WX-th four i, and join them in workgroup memory, always in the same order.
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
-// Host declares: what gemm.wgsl needs but WY, and mad_4(x, v, c); of the loaders of b b_column(b, n), b_at(column, u, v)
+// Host declares: what gemm.wgsl needs, WX instead of THREADS, and mad_4(x, v, c); of the loaders of b b_column(b, n), b_at(column, u, v)
 // and for one column n b_one(at, i) and b_line(at, i) for i to i + 3. TN is 4, or all columns.
 // Grid: S*B*tiles_n*tiles_m workgroups of WX threads.
 

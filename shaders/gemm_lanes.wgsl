@@ -5,7 +5,7 @@
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
 // MASKED instead of TAIL: what lies behind the end of a run counts as zero.
-// Host declares: what gemm.wgsl needs but WY. WX is a multiple of every size that a subgroup may have, so all are full.
+// Host declares: what gemm.wgsl needs, and WX instead of THREADS, a multiple of every size that a subgroup may have, so all are full.
 // Grid: S*B*tiles_n*tiles_m workgroups of WX threads; a tile has LANES*TM rows and 4*WX*TN4 columns.
 //if ONCE
 //if SHARED

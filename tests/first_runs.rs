@@ -2,9 +2,18 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../benches/peers/src/alone/models.rs"]
+mod models;
+
 use wgrad as tf;
-use wgrad::keras::optimizers::{Optimizer, Sgd};
+use wgrad::keras::layers::Dense;
+use wgrad::keras::losses::SparseCategoricalCrossentropy;
+use wgrad::keras::optimizers::{Adam, Optimizer, RmsProp, Sgd};
+use wgrad::keras::{Activation, Layer, Loss, Sequential, TRAINING};
 use wgrad::{Device, GradientTape, Tensor, Variable};
+
+/// So many pipelines, and no more, do for the first twelve models.
+const BOUND_OF_TWELVE: u64 = 70;
 
 fn device() -> Device {
     let device = Device::new().unwrap();
@@ -191,4 +200,66 @@ fn a_training_step_is_fused_from_the_first_on() -> tf::Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// The first step of a training has the kernels of every other: weights and slots are made apart from it.
+#[test]
+fn a_cold_training_step_compiles_once() -> tf::Result<()> {
+    let optimizers: [Box<dyn Optimizer>; 4] = [
+        Box::new(Sgd::new(0.1)),
+        Box::new(Sgd::new(0.1).momentum(0.9)),
+        Box::new(Adam::new(0.01)),
+        Box::new(RmsProp::new(0.01)),
+    ];
+    for optimizer in optimizers {
+        let device = device();
+        device.scope(|| {
+            tf::random::set_seed(1);
+            let model = Sequential::new()
+                .add(Dense::new(12).activation(Activation::Relu))
+                .add(Dense::new(7).activation(Activation::Tanh))
+                .add(Dense::new(3));
+            let loss = SparseCategoricalCrossentropy::new().from_logits(true);
+            let x = tf::linspace(-1.0, 1.0, 40)?.reshape([8, 5])?;
+            let y = tf::constant([0, 1, 2, 0, 1, 2, 0, 1])?;
+            let mut seen = Vec::new();
+            let mut losses = Vec::new();
+            for _ in 0..4 {
+                let tape = GradientTape::new();
+                let value = loss.call(&y, &model.call(&x, TRAINING)?)?;
+                optimizer.minimize(&value, tape, &model)?;
+                losses.push(value.item::<f32>()?);
+                seen.push(device.stats().pipelines);
+            }
+            assert_eq!(
+                seen,
+                [seen[0]; 4],
+                "{}: later steps compile again",
+                optimizer.state().name()
+            );
+            assert!(losses[3] < losses[0], "{losses:?}");
+            Ok::<(), tf::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Models of other sizes find the kernels of those before them.
+#[test]
+fn small_models_share_their_kernels() -> tf::Result<()> {
+    let device = device();
+    device.scope(|| {
+        let mut pipelines = Vec::new();
+        for seed in 0..12 {
+            let losses = models::mlp(seed)?;
+            assert!(losses.iter().all(|loss| loss.is_finite()), "{seed}: {losses:?}");
+            pipelines.push(device.stats().pipelines);
+        }
+        for seed in 0..2 {
+            let losses = models::conv_net(seed)?;
+            assert!(losses.iter().all(|loss| loss.is_finite()), "{seed}: {losses:?}");
+        }
+        assert!(pipelines[11] <= BOUND_OF_TWELVE, "{pipelines:?}");
+        Ok(())
+    })
 }

@@ -136,8 +136,8 @@ const IN_A_BROWSER: [usize; 4] = [35, 30, 29, 5];
 fn a_step_takes_as_few_kernels_as_the_bindings_allow() -> tf::Result<()> {
     let counts = counts()?;
     if Device::current()?.adapter().name.contains("llvmpipe") {
-        // It binds 32 buffers: eight steps of Adam.
-        assert_eq!(counts, [25, 24, 24, 2]);
+        // It binds 32 buffers: eight steps of Adam. Biases of one form come in ones, twos and fours.
+        assert_eq!(counts, [28, 27, 27, 2]);
     }
     let most = counts.iter().zip(IN_A_BROWSER).all(|(count, most)| *count <= most);
     assert!(most, "{counts:?} and {IN_A_BROWSER:?}");

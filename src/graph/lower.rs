@@ -338,6 +338,8 @@ pub(crate) struct Kernel {
     workgroups: u64,
     pub(crate) iterations: usize,
     stores: bool,
+    /// What the planner writes behind it takes single elements, whatever the output's last axis is.
+    pub(crate) single: bool,
     pub(crate) flops: u64,
 }
 
@@ -357,6 +359,7 @@ impl Kernel {
             workgroups: 1,
             iterations: 0,
             stores: false,
+            single: false,
             flops: 0,
         }
     }
@@ -367,6 +370,13 @@ impl Kernel {
     /// and in it all that becomes of the results.
     pub(crate) fn stores(mut self) -> Self {
         self.stores = true;
+        self
+    }
+
+    /// Says that results are stored one by one also where they lie in whole vectors of four: it has so little work that
+    /// one text for all sizes is worth more.
+    pub(crate) fn singly(mut self, single: bool) -> Self {
+        self.single = single;
         self
     }
 

@@ -75,6 +75,27 @@ impl Stream {
         (value, None)
     }
 
+    /// Takes the nodes from `from` on into a stream of their own; `None` if one of them reads what waits before them.
+    pub(crate) fn split_off(&mut self, from: usize) -> Option<Stream> {
+        let from = from.min(self.nodes.len());
+        let before = |input: &Input| matches!(*input, Input::Node(j) if (j as usize) < from);
+        if self.nodes[from..].iter().any(|node| node.inputs.iter().any(before)) {
+            return None;
+        }
+        let mut tail = Stream::default();
+        for mut node in self.nodes.drain(from..) {
+            for input in &mut node.inputs {
+                match input {
+                    Input::Node(j) => *j -= from as u32,
+                    Input::Leaf(j) => *j = tail.leaf(&self.leaves[*j as usize]),
+                }
+            }
+            node.value.set(ValueState::Waiting(tail.nodes.len() as u32));
+            tail.nodes.push(node);
+        }
+        Some(tail)
+    }
+
     /// A hash for each node from `first` on, equal for calls that differ at most in their inputs and runtime scalars.
     pub(crate) fn calls(&self, first: usize) -> impl Iterator<Item = u64> {
         let call = |node: &Waiting| {

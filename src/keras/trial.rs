@@ -5,8 +5,10 @@
 use std::cell::{Cell, RefCell};
 
 use crate::error::Result;
+use crate::graph::ValueState;
 use crate::runtime::Device;
 use crate::tape::unrecorded;
+use crate::tensor::Tensor;
 use crate::variable::unassigned;
 
 thread_local! {
@@ -37,14 +39,19 @@ pub(super) fn trial<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
     result
 }
 
-/// Computes what a weight on `device` starts with, so that it is safe if the step that waits with it fails; in a trial,
-/// once the zeros are gone.
-pub(super) fn settle(device: &Device) -> Result<()> {
-    match DEPTH.get() {
-        0 => device.flush(),
-        _ => {
-            MADE.set(Some(device.clone()));
-            Ok(())
-        }
+/// Computes `start`, with which a weight starts, so that it is safe if the step that waits with it fails; in a trial,
+/// once the zeros are gone. Its ops were called when `from` others waited on the device, and those go on waiting: a
+/// first step is one flush like every other.
+pub(super) fn settle(start: &Tensor, from: usize) -> Result<()> {
+    let device = start.device();
+    let waits = || matches!(start.value().state(), ValueState::Waiting(_));
+    if DEPTH.get() > 0 {
+        MADE.set(waits().then(|| device.clone()).or_else(|| MADE.take()));
+        return Ok(());
     }
+    if waits() {
+        device.flush_behind(from)?;
+    }
+    // An initializer may have flushed by itself.
+    if waits() { device.flush() } else { Ok(()) }
 }

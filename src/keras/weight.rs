@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use super::trial::settle;
 use super::{Constraint, DTypePolicy, Initializer, Regularizer};
 use crate::error::{Error, Result, message};
-use crate::graph;
 use crate::random;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -143,14 +142,13 @@ impl Weight {
             None => {
                 let made = self.slot.get_or_make(|left| {
                     let dtype = self.policy.variable_dtype();
+                    let from = x.device().waiting();
                     let value = x.device().scope(|| match left {
                         Some(left) => to_tensor_if_exact(left, &shape, dtype),
                         None => self.start(&shape)?.cast(dtype),
                     })?;
                     // Computing it now keeps it safe if the step that waits with it fails.
-                    if !matches!(value.value().state(), graph::ValueState::Ready(_)) {
-                        settle(x.device())?;
-                    }
+                    settle(&value, from)?;
                     let _ = self.first.set(x.shape().into());
                     Ok(value)
                 })?;

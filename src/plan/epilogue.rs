@@ -6,13 +6,12 @@
 use std::fmt::Write;
 
 use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
-use super::kernel_ir::{Code, KernelIr, Operand, last_axis_in_quads};
+use super::kernel_ir::{Code, KernelIr, Operand};
 use super::wgsl_writer::{
     Bound, Common, Defined, EmittedKernel, LANES, Writer, declare, indented, pack_lane, rounded,
 };
 use crate::device::Access;
 use crate::dtype::DType;
-use crate::graph::Graph;
 use crate::graph::lower::{self, Bind};
 
 /// An invocation of any kernel stores at most so many vectors of four results.
@@ -24,10 +23,10 @@ pub(super) fn iterations(ir: &KernelIr, kernel: &lower::Kernel) -> usize {
 }
 
 /// Writes `kernel`, the last of the anchor's kernels, with the rest of the IR as its epilogue.
-pub(super) fn generate(graph: &Graph, ir: &KernelIr, kernel: &lower::Kernel) -> EmittedKernel {
+pub(super) fn generate(ir: &KernelIr, kernel: &lower::Kernel) -> EmittedKernel {
     let mut common = Common::default();
     let mut writer = Writer::new(ir, "ep.", "", &mut common);
-    let aligned = ir.anchor.is_some_and(|anchor| last_axis_in_quads(graph, anchor));
+    let aligned = ir.quads;
     let text = store(&mut writer, aligned);
 
     let mut wgsl = String::new();

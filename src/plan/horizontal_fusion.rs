@@ -13,6 +13,7 @@ use super::reduction_schedule::ReductionSchedule;
 use super::{elementwise, wgsl_module};
 use crate::device::Caps;
 use crate::graph::{HashIndex, Input};
+use crate::sorted::sorted_by_key;
 
 /// A group in company reads and writes at most so many bytes. A GPU moves them in about the time that it needs to begin
 /// a kernel.
@@ -288,8 +289,14 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Company> {
         };
         kernels.extend(class.chunks(sections).map(company));
     }
+    // Units of one form stand together, so that no text depends on the order in which a program called them. The sort
+    // is stable.
+    let forms: Vec<u64> = units.iter().map(|unit| unit.ir.form()).collect();
+    let open = (0..units.len()).filter(|&at| !placed[at]);
     let mut bins: Vec<Bin> = Vec::new();
-    for (at, unit) in units.iter().enumerate().filter(|(at, _)| !placed[*at]) {
+    let order = |at: &usize| if caps.cpu { forms[*at] } else { 0 };
+    for at in sorted_by_key(open, order) {
+        let unit = &units[at];
         let mut own: Vec<LoadSource> = Vec::new();
         unit.singles().for_each(|single| {
             if !own.contains(&single) {
@@ -323,10 +330,30 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Company> {
             }),
         }
     }
-    kernels.extend(bins.into_iter().map(|bin| Company {
-        sections: bin.units.len(),
-        like: bin.units[0],
-        units: bin.units,
-    }));
+    // Where a driver compiles on the processor that computes, a further launch costs less than a further text.
+    let together = |units: Vec<usize>| Company { sections: units.len(), like: units[0], units };
+    for bin in bins {
+        match caps.cpu {
+            true => kernels.extend(halves(bin.units, &forms).into_iter().map(together)),
+            false => kernels.push(together(bin.units)),
+        }
+    }
+    kernels
+}
+
+/// Lets no text depend on how many units of one form there are: a kernel has one, two, four, ... of each, and what is
+/// left over goes into another.
+fn halves(mut units: Vec<usize>, forms: &[u64]) -> Vec<Vec<usize>> {
+    let mut kernels = Vec::new();
+    while !units.is_empty() {
+        let (mut own, mut later) = (Vec::new(), Vec::new());
+        for same in units.chunk_by(|a, b| forms[*a] == forms[*b]) {
+            let (now, rest) = same.split_at(1 << same.len().ilog2());
+            own.extend_from_slice(now);
+            later.extend_from_slice(rest);
+        }
+        kernels.push(own);
+        units = later;
+    }
     kernels
 }

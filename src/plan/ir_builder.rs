@@ -2,7 +2,7 @@
 
 use super::context::PlanContext;
 use super::iteration_space::{Axis, IterationSpace, Load, LoadSource};
-use super::kernel_ir::{Code, Instance, KernelIr, Operand, Output, last_axis_in_quads};
+use super::kernel_ir::{Code, Instance, KernelIr, Operand, Output};
 use super::view::{compose, natural, natural_over, refine};
 use crate::dtype::DType;
 use crate::graph::lower::{Arg, Elementwise, Lowering, Reduction, Strided, View};
@@ -14,6 +14,9 @@ pub(super) const LARGEST: usize = 4_000;
 /// The same where two kernels would hand on so many elements that the way through memory takes longer.
 const LARGEST_OF_MANY: usize = 12_000;
 const MANY: usize = 1 << 20;
+/// A kernel on a processor that walks no more elements reads strided values one by one, however they lie: compiling a
+/// text for each way would take longer than reading does.
+const FEW: usize = 1 << 13;
 /// What an instance or a load weighs beside what it computes.
 pub(super) const CALL: usize = 16;
 /// What a load weighs that a thread reads at another place than its own: an index, and four reads.
@@ -74,15 +77,20 @@ impl<'a> PlanContext<'a> {
             return None;
         }
         let views: Vec<&Strided> = builder.loads.iter().map(|load| &load.view).collect();
-        let space = IterationSpace::new(axes, &views);
+        let mut space = IterationSpace::new(axes, &views);
         // One thread must write all bytes of a word, and some kernels compute four neighbours at once.
         let bytes = stored.iter().any(|output| output.dtype == DType::U8);
+        let vectors = bytes || builder.quads;
+        if self.caps.cpu && elements <= FEW && builder.anchor.is_none() && !vectors {
+            space.read_singly();
+        }
+        let quads = builder.anchor.is_some_and(|anchor| self.hands_on_quads(anchor));
         let split = match builder.anchor {
-            Some(anchor) => !last_axis_in_quads(self.graph, anchor),
+            Some(_) => !quads,
             None => folds && !space.aligned(),
         };
         let narrow = bytes && folds && stored.iter().any(|o| o.row && o.dtype == DType::U8);
-        if (split && (bytes || builder.quads)) || narrow {
+        if (split && vectors) || narrow {
             return None;
         }
         Some(KernelIr {
@@ -91,8 +99,20 @@ impl<'a> PlanContext<'a> {
             loads: builder.loads,
             outputs: stored,
             anchor: builder.anchor,
+            quads,
             roll: None,
         })
+    }
+
+    /// True if the results of `node`, which has kernels of its own, come in whole vectors of four along the last axis.
+    fn hands_on_quads(&self, node: u32) -> bool {
+        let single = match &self.lowerings[node as usize] {
+            Lowering::Kernels(kernels) => {
+                kernels.kernels.last().is_some_and(|kernel| kernel.single)
+            }
+            _ => false,
+        };
+        !single && self.shape(node).last().is_some_and(|size| size % 4 == 0)
     }
 
     /// Axes along which the kernel can walk all members.

@@ -180,13 +180,15 @@ pub(super) struct IterationSpace {
     /// For each load the stride and window along each axis.
     loads: Vec<Vec<ViewAxis>>,
     offsets: Vec<Place>,
+    /// What is not read at the kernel's own index is read one by one, also where four elements lie together.
+    singly: bool,
 }
 
 impl IterationSpace {
     pub(super) fn new(axes: &[Axis], views: &[&Strided]) -> Self {
         let loads = views.iter().map(|view| view.axes.clone()).collect();
         let offsets = views.iter().map(|view| view.offset.clone()).collect();
-        let mut space = IterationSpace { axes: axes.to_vec(), loads, offsets };
+        let mut space = IterationSpace { axes: axes.to_vec(), loads, offsets, singly: false };
         space.merge();
         space
     }
@@ -222,6 +224,16 @@ impl IterationSpace {
         }
     }
 
+    /// Lets no text depend on whether four elements lie together.
+    pub(super) fn read_singly(&mut self) {
+        self.singly = true;
+    }
+
+    /// Whether the kernel has so little to do that no text depends on how much it is.
+    pub(super) fn reads_singly(&self) -> bool {
+        self.singly
+    }
+
     pub(super) fn rank(&self) -> usize {
         self.axes.len()
     }
@@ -236,9 +248,10 @@ impl IterationSpace {
         self.axes.last().is_some_and(|axis| axis.reduced)
     }
 
-    /// True if any four elements that begin at a multiple of four lie in one row of the innermost axis.
+    /// True if any four elements that begin at a multiple of four lie in one row of the innermost axis, and the kernel
+    /// may count on it.
     pub(super) fn aligned(&self) -> bool {
-        self.axes.last().is_some_and(|axis| axis.size % 4 == 0)
+        !self.singly && self.axes.last().is_some_and(|axis| axis.size % 4 == 0)
     }
 
     /// How many elements a step along `axis` passes.
@@ -461,7 +474,8 @@ impl IterationSpace {
     /// True if the four elements of a quad lie together in the buffer of load `i`, at a multiple of four.
     fn reads_vectors(&self, i: usize) -> bool {
         let Some((inner, outer)) = self.loads[i].split_last() else { return false };
-        inner.stride == 1
+        !self.singly
+            && inner.stride == 1
             && inner.window.is_none()
             && self.offsets[i].in_fours()
             && outer.iter().all(|axis| axis.stride % 4 == 0)

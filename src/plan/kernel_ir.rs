@@ -8,8 +8,8 @@ use std::hash::{Hash, Hasher};
 
 use super::iteration_space::{IterationSpace, Load, LoadSource};
 use crate::dtype::{DType, Register};
+use crate::graph::Mixer;
 use crate::graph::lower::{Elementwise, Reduction, Strided};
-use crate::graph::{Graph, Mixer};
 
 pub(super) struct KernelIr<'a> {
     pub(super) space: IterationSpace,
@@ -18,6 +18,8 @@ pub(super) struct KernelIr<'a> {
     pub(super) outputs: Vec<Output>,
     /// The node with a shader of its own; the other nodes go on from its results.
     pub(super) anchor: Option<u32>,
+    /// The anchor hands on whole vectors of four, which begin at a multiple of four.
+    pub(super) quads: bool,
     /// The loop in which the kernel computes the IR several times, if it does.
     pub(super) roll: Option<Roll>,
 }
@@ -71,11 +73,6 @@ pub(super) struct Output {
     pub(super) replaces: Option<usize>,
 }
 
-/// True if the results of `node` lie in whole vectors of four along the last axis.
-pub(super) fn last_axis_in_quads(graph: &Graph, node: u32) -> bool {
-    graph.nodes[node as usize].spec.shape.last().is_some_and(|size| size % 4 == 0)
-}
-
 impl KernelIr<'_> {
     pub(super) fn register(&self, operand: Operand) -> Register {
         match operand {
@@ -92,8 +89,8 @@ impl KernelIr<'_> {
     }
 
     /// The loads whose buffers output `k` may overwrite: each thread reads there only the element that it writes.
-    pub(super) fn replaceable(&self, k: usize, graph: &Graph) -> Vec<usize> {
-        let aligned = self.anchor.is_none_or(|anchor| last_axis_in_quads(graph, anchor));
+    pub(super) fn replaceable(&self, k: usize) -> Vec<usize> {
+        let aligned = self.anchor.is_none() || self.quads;
         if self.levels() > 0 || !aligned || self.outputs[k].replaces.is_some() {
             return Vec::new();
         }

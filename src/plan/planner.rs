@@ -123,7 +123,7 @@ impl<'a> Planner<'a, '_> {
             let output = &ir.outputs[k];
             let (node, dtype) = (output.node, output.dtype);
             let bytes = self.context.graph.nodes[node as usize].spec.bytes();
-            let fits = ir.replaceable(k, self.context.graph).into_iter().find_map(|i| {
+            let fits = ir.replaceable(k).into_iter().find_map(|i| {
                 let LoadSource::Value(input) = ir.loads[i].source else { return None };
                 let alone = readers.of(input) == 1;
                 let ends_here = lives.last(input) == Some(at) && alone;
@@ -266,7 +266,6 @@ impl<'a> Planner<'a, '_> {
     }
 
     fn lay_kernels(&mut self, group: &FusionGroup, node: u32, kernels: &Kernels) {
-        let context = self.context;
         let ir = group.ir.as_ref();
         let temps: Vec<(u32, u64)> =
             kernels.temps.iter().map(|&b| (self.slots.take(b, false), b)).collect();
@@ -275,7 +274,7 @@ impl<'a> Planner<'a, '_> {
                 kernel.binds.iter().map(|(bind, _)| self.bound(node, *bind, &temps)).collect();
             match ir {
                 Some(ir) if k + 1 == kernels.kernels.len() => {
-                    let kernel = epilogue::generate(context.graph, ir, kernel);
+                    let kernel = epilogue::generate(ir, kernel);
                     self.push_anchored(group, kernel, Some(ir), &own);
                 }
                 _ => self.push_anchored(group, plain(kernel), None, &own),

@@ -45,7 +45,8 @@ pub(super) fn generate(
         writer.params.add(format_args!("{name}"), value as u32);
     }
     ir.space.declare_rows(&mut writer.params, &mut writer.helpers);
-    let long = steps / (schedule.chunks * schedule.threads) >= 32 && ir.weight() <= SHORT;
+    let turns = steps / (schedule.chunks * schedule.threads);
+    let long = turns >= 32 && ir.weight() <= SHORT && !ir.space.reads_singly();
     let shape =
         Shape { inner, aligned, chunked, threads: schedule.threads, join: schedule.join, long };
     let mut pass = ReductionEmitter {

@@ -95,6 +95,16 @@ impl Cutter {
         }
     }
 
+    /// So many of the nodes that wait run apart, and are no part of the program's loop.
+    pub(super) fn leaves_out(&mut self, nodes: usize) {
+        self.passed += nodes as u64;
+    }
+
+    /// This cutter; in its place stands one that knows nothing and cuts nothing.
+    pub(super) fn aside(&mut self) -> Cutter {
+        std::mem::replace(self, Cutter::new(Some(usize::MAX)))
+    }
+
     /// How many nodes may wait before [`Cutter::full`] must be asked.
     pub(super) fn limit(&self) -> usize {
         self.limit

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use web_time::Instant;
 
+use super::cut::Cutter;
 use super::{Device, DeviceState};
 use crate::device::{Buffer, Counter, Gpu, Staging};
 use crate::error::{DeviceFault, Error, Result};
-use crate::graph::{Taken, Value, ValueState};
+use crate::graph::{Stream, Taken, Value, ValueState};
 
 impl Device {
     /// Flushes, and lets the run write into the buffers of `old` if nobody but the caller holds these values. Each
@@ -29,6 +30,28 @@ impl Device {
             return Err(self.0.gpu.judge(error));
         }
         self.flush_locked(&mut state, None, old).map(drop)
+    }
+
+    /// How many ops wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state().stream.len()
+    }
+
+    /// Runs the ops that were called when `from` others waited, and leaves those where they are, so that what runs with
+    /// them does not depend on where something beside it had to be computed.
+    ///
+    /// # Errors
+    /// As [`Device::flush`].
+    pub(crate) fn flush_behind(&self, from: usize) -> Result<()> {
+        let mut state = self.state();
+        let Some(tail) = state.stream.split_off(from) else {
+            drop(state);
+            return self.flush();
+        };
+        state.cutter.leaves_out(tail.len());
+        let aside = (std::mem::replace(&mut state.stream, tail), state.cutter.aside());
+        let mut aside = Aside { state: &mut state, kept: Some(aside) };
+        self.flush_locked(aside.state(), None, &[]).map(drop)
     }
 
     /// Runs the waiting ops. If the run fails, the values that it should have made fail with its error. `lent` as in
@@ -114,6 +137,26 @@ impl Device {
                 awaited.ran = Some(Err(error.clone()));
                 Err(error)
             }
+        }
+    }
+}
+
+/// What waits while something else runs; it comes back also if a driver panics.
+struct Aside<'a> {
+    state: &'a mut DeviceState,
+    kept: Option<(Stream, Cutter)>,
+}
+
+impl Aside<'_> {
+    fn state(&mut self) -> &mut DeviceState {
+        self.state
+    }
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        if let Some((stream, cutter)) = self.kept.take() {
+            (self.state.stream, self.state.cutter) = (stream, cutter);
         }
     }
 }

@@ -51,6 +51,7 @@ pub use state::OptimizerState;
 
 use std::sync::Arc;
 
+use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::tape::GradientTape;
 use crate::tensor::Tensor;
@@ -107,7 +108,7 @@ pub trait Optimizer: Trackable {
     /// # Errors
     /// [`Error::Device`] if there is no memory.
     fn slot_start(&self, _name: &str, variable: &Variable) -> Result<Tensor> {
-        variable.peek().zeros_like()
+        constant_slot(variable, 0.0)
     }
 
     /// Computes the variable's new value and those of its slots from the value `w`, the gradient `g` and the present
@@ -408,8 +409,18 @@ fn slots<'a, const N: usize>(
     })
 }
 
-/// A slot that starts at a number.
+/// Slots up to so many bytes come from the host.
+const UPLOADED: usize = 1 << 20;
+
+/// A slot that starts at a number. It lies in memory like those of later steps, so that the first step has their kernels;
+/// only a large one is a constant of that step.
 fn constant_slot(variable: &Variable, value: f64) -> Result<Tensor> {
     let start = variable.peek();
+    let (dtype, count) = (variable.dtype(), start.len());
+    if dtype == DType::F32 && dtype.bytes(count) <= UPLOADED as u64 {
+        return start
+            .device()
+            .scope(|| Tensor::from_slice(&vec![value as f32; count], variable.shape()));
+    }
     start.device().scope(|| Tensor::full(variable.shape(), value as f32))?.cast(variable.dtype())
 }

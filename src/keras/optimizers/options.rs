@@ -245,7 +245,7 @@ impl Round<'_> {
 
     /// The slot that a stage keeps for `variable`; it starts at 0.
     pub(super) fn slot(&self, name: &str, variable: &Variable) -> Result<Variable> {
-        let mut slots = self.slots(&[name], variable, &|_, of| of.peek().zeros_like())?;
+        let mut slots = self.slots(&[name], variable, &|_, of| super::constant_slot(of, 0.0))?;
         Ok(slots.remove(0))
     }
 

@@ -88,7 +88,7 @@ impl Conv2d {
         let ([_, _, _, c], [kh, kw, cg, o], [n, oh, ow, _]) = (g.image, g.filter, g.out);
         if g.is_product() {
             let size = Product { m: n * oh * ow, k: c, n: o, ..Product::default() };
-            return size.gemm("conv2d", cx.output.dtype);
+            return size.gemm("conv2d", cx.output.dtype, cx.caps);
         }
         let (grouped, og) = (g.groups > 1, o / g.groups);
         let by_row = c % 4 != 0 && self.options.dilations[1] == 1 && !grouped;
@@ -100,6 +100,7 @@ impl Conv2d {
             batch: g.groups,
             m: n * oh * ow,
             n: og,
+            singly: false,
             sum: Sum::Nest(sum),
             a: windows_of_images(cg, by_row, grouped),
             b: Columns { batch: g.group_stride(og), u: kw * cg * o, v, k: o, n: 1 },
@@ -199,7 +200,10 @@ impl InputGradient {
         let by_o =
             |m: usize, n: usize| Product { m, k: o, n, transpose_b: true, ..Product::default() };
         if g.is_product() {
-            return (Way { patches: None, gemm: by_o(n * h * w, c).gemm(label, dtype) }, None);
+            return (
+                Way { patches: None, gemm: by_o(n * h * w, c).gemm(label, dtype, cx.caps) },
+                None,
+            );
         }
         let (grouped, og) = (g.groups > 1, o / g.groups);
         let direct = Gemm {
@@ -209,6 +213,7 @@ impl InputGradient {
             batch: g.groups,
             m: n * h * w,
             n: cg,
+            singly: false,
             sum: Sum::Nest([kh, kw, og]),
             a: windows_over_places(og % 4 == 0, self.options.strides == [1, 1], grouped),
             b: Columns { batch: g.group_stride(og), u: kw * cg * o, v: cg * o, k: 1, n: o },
@@ -223,7 +228,7 @@ impl InputGradient {
         {
             return (direct, None);
         }
-        let patches = Way { patches: Some(g), gemm: patches::product(&given, dtype) };
+        let patches = Way { patches: Some(g), gemm: patches::product(&given, dtype, cx.caps) };
         if c < 8 || self.options.strides != [1, 1] {
             (patches, Some(direct))
         } else {
@@ -285,7 +290,7 @@ impl FilterGradient {
         if g.is_product() {
             let size =
                 Product { m: c, k: n * oh * ow, n: o, transpose_a: true, ..Product::default() };
-            return size.gemm("conv2d_filter_gradient", cx.output.dtype);
+            return size.gemm("conv2d_filter_gradient", cx.output.dtype, cx.caps);
         }
         Gemm {
             label: "conv2d_filter_gradient",
@@ -294,6 +299,7 @@ impl FilterGradient {
             batch: g.groups,
             m: kh * kw * c,
             n: og,
+            singly: false,
             sum: Sum::Nest([n, oh, ow]),
             a: places_of_windows(c, g.groups > 1),
             b: Columns { batch: g.group_stride(og), u: oh * ow * o, v: ow * o, k: o, n: 1 },

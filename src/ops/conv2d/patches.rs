@@ -4,6 +4,7 @@
 
 use super::super::matmul::{Gemm, Product};
 use super::geometry::Geometry;
+use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::wgsl::shader;
@@ -12,8 +13,8 @@ use crate::wgsl::shader;
 pub(super) const MOST: usize = 16 << 20;
 
 /// The product of the windows' gradients and the filter, `[N*OH*OW, KH*KW*C]`.
-pub(super) fn product(given: &Product, dtype: DType) -> Gemm {
-    let mut gemm = given.gemm("conv2d_patches", dtype);
+pub(super) fn product(given: &Product, dtype: DType, caps: &Caps) -> Gemm {
+    let mut gemm = given.gemm("conv2d_patches", dtype, caps);
     // The second step adds these sums up, so they stay unrounded.
     gemm.result = DType::F32;
     gemm

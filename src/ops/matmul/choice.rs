@@ -13,14 +13,12 @@ use crate::graph::lower::{Lowering, LoweringContext, Unverified, Variants};
 use crate::graph::{Op, Spec};
 
 impl Gemm {
-    fn problem(&self) -> Problem {
+    pub(super) fn problem(&self) -> Problem {
         let (inner, sum) = match self.sum {
             Sum::Run(k) => (k, k),
             Sum::Nest([u, v, inner]) => (inner, u.saturating_mul(v).saturating_mul(inner)),
         };
-        let sizes = [self.batch, self.m, self.n, sum];
-        let products = sizes.into_iter().fold(1, usize::saturating_mul);
-        Problem { m: self.m, n: self.n, inner, products }
+        Problem::of([self.batch, self.m, self.n, sum], inner)
     }
 
     /// The variant that the table prefers.
@@ -133,7 +131,7 @@ impl Trial {
 
     fn gemm(cx: &LoweringContext) -> Gemm {
         let [m, k, n] = Self::SIZES;
-        Product { m, k, n, ..Product::default() }.gemm("matmul", cx.output.dtype)
+        Product { m, k, n, ..Product::default() }.gemm("matmul", cx.output.dtype, cx.caps)
     }
 }
 

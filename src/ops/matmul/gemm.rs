@@ -21,6 +21,8 @@ pub(crate) struct Gemm {
     pub(crate) batch: usize,
     pub(crate) m: usize,
     pub(crate) n: usize,
+    /// The operands are read and the results stored one by one, however they lie.
+    pub(crate) singly: bool,
     pub(crate) sum: Sum,
     pub(crate) a: Rows,
     pub(crate) b: Columns,
@@ -36,6 +38,7 @@ impl Gemm {
     /// As [`Gemm::lower_with`], but writes the result to `out`: the op's output, or the first temporary buffer. The
     /// caller puts that buffer before the returned ones.
     pub(crate) fn lower_to(self, out: Bind, variant: Variant, caps: &Caps) -> Lowering {
+        let singly = self.singly || self.problem().is_little(caps);
         let [tile_m, tile_n] = variant.tile();
         let tiles_m = self.m.div_ceil(tile_m);
         let tiles_n = self.n.div_ceil(tile_n);
@@ -49,10 +52,12 @@ impl Gemm {
         }
         let whole = self.n.is_multiple_of(4);
         // Cuts lie at multiples of four, so only the end of a run may be ragged.
-        let tail = match self.sum {
-            Sum::Run(k) => k % 4 != 0,
-            Sum::Nest([_, _, i]) => i % 4 != 0,
-        };
+        let tail = singly
+            || (caps.cpu && self.a.columns.is_some())
+            || match self.sum {
+                Sum::Run(k) => k % 4 != 0,
+                Sum::Nest([_, _, i]) => i % 4 != 0,
+            };
         let mut params = self.params;
         if let Some([v, pieces]) = split.pieces {
             let Sum::Nest([.., run]) = self.sum else { unreachable!("runs are cut as they are") };
@@ -85,7 +90,7 @@ impl Gemm {
                 }
             })
             .declare(self.a.declaration(variant, in_pieces))
-            .declare(b.declaration(variant, self.n, tail, in_pieces))
+            .declare(b.declaration(variant, self.n, whole && !singly, tail, in_pieces))
             .read(Bind::Input(0))
             .read(Bind::Input(1));
         let sizes = [
@@ -95,6 +100,7 @@ impl Gemm {
             ("batch", self.batch),
             ("tiles_m", tiles_m),
             ("tiles_n", tiles_n),
+            ("across", variant.across()),
             ("splits", split.parts),
             ("part", split.part),
             ("u_count", u),
@@ -116,7 +122,8 @@ impl Gemm {
             .declare(format!("struct Params {{\n{fields}    row: u32,\n}}"))
             .declare("@group(0) @binding(3) var<uniform> p: Params;")
             .flops(2 * self.batch * self.m * self.n * self.sum.len())
-            .workgroups(tiles * split.parts, split.iterations);
+            .workgroups(tiles * split.parts, split.iterations)
+            .singly(singly);
         if split.parts == 1 {
             return store_to(out, kernel, whole).into();
         }

@@ -43,7 +43,7 @@ impl Variant {
             |threads: usize| caps.eight_lanes() && 16 * threads * self.sums() <= shared;
         match self {
             Variant::Registers { tm, tn4, wx, wy } => {
-                kernel.constant("WX", wx as u32).constant("WY", wy as u32).declare(text(
+                kernel.constant("THREADS", (wx * wy) as u32).declare(text(
                     shader!(include_str!("../../../shaders/gemm.wgsl")),
                     &[("TM4", tm.div_ceil(4)), ("TR", tm.min(4)), ("TN4", tn4)],
                     &[("BLOCKS", tm >= 4), ("ONCE", caps.cpu), ("SHARED", in_workgroup(wx * wy))],

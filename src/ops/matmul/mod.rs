@@ -155,11 +155,11 @@ impl Op for MatMul {
         let turned = |yes: bool, what: &'static str| if yes { what } else { "" };
         let a = turned(self.transpose_a, " a transposed,");
         let of = format!("MatMul{a}{}", turned(self.transpose_b, " b transposed,"));
-        self.product(cx).gemm("matmul", cx.output.dtype).variants(of, cx.caps)
+        self.product(cx).gemm("matmul", cx.output.dtype, cx.caps).variants(of, cx.caps)
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        self.product(cx).gemm("matmul", cx.output.dtype).lower_at(cx)
+        self.product(cx).gemm("matmul", cx.output.dtype, cx.caps).lower_at(cx)
     }
 }
 

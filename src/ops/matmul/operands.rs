@@ -116,18 +116,19 @@ impl ColumnLoader {
 }
 
 impl Columns {
-    /// Declares the second operand, which has `n` columns, and the loaders that the variant calls. With `tail`, runs of
-    /// i may end between multiples of four.
+    /// Declares the second operand, which has `n` columns, and the loaders that the variant calls. With `whole` a kernel
+    /// may read four columns at once, with `tail` runs of i may end between multiples of four.
     pub(super) fn declaration(
         &self,
         variant: Variant,
         n: usize,
+        whole: bool,
         tail: bool,
         in_pieces: bool,
     ) -> String {
         let loader = match variant {
             Variant::Dots { .. } => self.line_loader(n, tail),
-            _ => self.loader(n.is_multiple_of(4), tail),
+            _ => self.loader(whole, tail),
         };
         loader.declaration(in_pieces)
     }

@@ -3,6 +3,8 @@
 use super::gemm::Gemm;
 use super::operands::{Columns, Rows};
 use super::sum::Sum;
+use super::variants::Problem;
+use crate::device::Caps;
 use crate::dtype::DType;
 
 /// `batch` products of matrices stored in rows, either of them transposed.
@@ -37,12 +39,18 @@ impl Default for Product {
 }
 
 impl Product {
-    pub(crate) fn gemm(&self, label: &'static str, dtype: DType) -> Gemm {
+    pub(crate) fn gemm(&self, label: &'static str, dtype: DType, caps: &Caps) -> Gemm {
         let &Product { batch, m, k, n, a_batch, b_batch, .. } = self;
+        // A processor has two texts for each tile: where all operands and results come in vectors, and for all others.
+        let inner = if self.transpose_a && !self.transpose_b { m } else { k };
+        let vectors = [n, inner].iter().all(|size| size.is_multiple_of(4))
+            && (!self.transpose_a || m.is_multiple_of(4));
+        let little = Problem::of([batch, m, n, k], k).is_little(caps);
+        let singly = little || (caps.cpu && !vectors);
         let [a_m, a_k] = if self.transpose_a { [1, m] } else { [k, 1] };
         let [b_k, b_n] = if self.transpose_b { [1, k] } else { [n, 1] };
         // Four k of a row lie together, so one load reads them; or else four rows at one k lie together.
-        let vector = !self.transpose_a && k % 4 == 0;
+        let vector = !singly && !self.transpose_a && k % 4 == 0;
         let (row, at, load) = if vector {
             (
                 "(batch * p.a_batch + m * p.a_m) / 4u",
@@ -58,7 +66,7 @@ impl Product {
         };
         let columns = "fn a_load(at: u32, i: u32) -> Sum { return Sum(a[(at + i * p.a_k) / 4u][at % 4u]); }\n\
             fn a_column(at: u32, i: u32) -> V { return V(a[(at + i * p.a_k) / 4u]); }";
-        let columns = (self.transpose_a && m % 4 == 0).then_some(columns);
+        let columns = (!singly && self.transpose_a && m % 4 == 0).then_some(columns);
         Gemm {
             label,
             dtype,
@@ -66,6 +74,7 @@ impl Product {
             batch,
             m,
             n,
+            singly,
             sum: Sum::Run(k),
             a: Rows {
                 text: format!(

@@ -30,7 +30,7 @@ impl Op for Fixed {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        self.product.gemm("fixed", DType::F32).lower_with(self.variant, cx.caps)
+        self.product.gemm("fixed", DType::F32, cx.caps).lower_with(self.variant, cx.caps)
     }
 }
 

@@ -39,9 +39,14 @@ const MUCH_WORK: usize = 1 << 24;
 
 /// A processor finishes fewer multiplications than these before it has compiled a tile.
 const LITTLE_WORK: usize = 1 << 15;
+/// The threads of a workgroup that computes one.
+const LITTLE_THREADS: usize = 16;
 
 /// The variants that can compute `problem`, the one that the table prefers first.
 pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
+    if problem.is_little(caps) {
+        return vec![little(problem)];
+    }
     let special = [dots(problem, caps), lanes(problem, caps), tiled(problem, caps)];
     let mut list: Vec<Variant> = special.into_iter().flatten().collect();
     // Without lanes to share loads, a processor's driver takes long to compile large tiles.
@@ -50,12 +55,34 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     list
 }
 
+impl Problem {
+    /// A product of these `batch, m, n` and terms of a sum, in runs of `inner`.
+    pub(crate) fn of([batch, m, n, terms]: [usize; 4], inner: usize) -> Self {
+        let products = [batch, m, n, terms].into_iter().fold(1, usize::saturating_mul);
+        Problem { m, n, inner, products }
+    }
+
+    /// Whether compiling takes longer than the product is worth: such products share one kernel, whatever their sizes
+    /// are and however their operands lie.
+    pub(crate) fn is_little(self, caps: &Caps) -> bool {
+        caps.cpu && self.products < LITTLE_WORK
+    }
+}
+
+/// The kernel of all little products: only how its threads stand depends on their sizes.
+fn little(Problem { n, .. }: Problem) -> Variant {
+    let wx = n.div_ceil(4).next_power_of_two().min(LITTLE_THREADS);
+    Variant::Registers { tm: 2, tn4: 1, wx, wy: LITTLE_THREADS / wx }
+}
+
 /// Few columns give few threads work, unless threads share the sum.
 fn dots(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
     let wx = if caps.cpu { 8 } else { 64 };
     // SwiftShader, which has four lanes, never finishes compiling eight rows.
     let tm4 = if caps.eight_lanes() && m > 4 { 2 } else { 1 };
-    ((1..=4).contains(&n) && inner >= 8 * wx).then_some(Variant::Dots { tm4, tn: n, wx })
+    // Columns that are not there cost a processor less than a text for each number of them.
+    let tn = if caps.cpu && n > 1 { 4 } else { n };
+    ((1..=4).contains(&n) && inner >= 8 * wx).then_some(Variant::Dots { tm4, tn, wx })
 }
 
 /// Broadcasts between lanes save loads, which are expensive on processors.
@@ -85,15 +112,10 @@ fn tiled(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
 
 /// Threads share nothing: this works on any adapter and for any problem.
 fn registers(problem: Problem, slow_to_compile: bool, caps: &Caps) -> Variant {
-    let Problem { m, n, inner, products } = problem;
-    let most_rows = if caps.cpu && products < LITTLE_WORK {
-        2
-    } else if slow_to_compile && m * n * inner < MUCH_WORK {
-        4
-    } else {
-        8
-    };
-    let mut tm = if m >= 8 { most_rows } else { m.next_power_of_two().min(4) };
+    let Problem { m, n, inner, .. } = problem;
+    let most_rows = if slow_to_compile && m * n * inner < MUCH_WORK { 4 } else { 8 };
+    let few_rows = if caps.cpu && m > 1 { 4 } else { m.next_power_of_two().min(4) };
+    let mut tm = if m >= 8 { most_rows } else { few_rows };
     let mut tn4 = if n > 4 && most_rows == 8 { 2 } else { 1 };
     // A GPU needs many threads more than it needs large tiles.
     while !caps.cpu && tm > 1 && m.div_ceil(tm) * n.div_ceil(4 * tn4) < 4096 {
@@ -102,10 +124,11 @@ fn registers(problem: Problem, slow_to_compile: bool, caps: &Caps) -> Variant {
     // Few rows leave threads for more columns.
     let most_across = 64 / m.div_ceil(tm).next_power_of_two().min(8);
     let wx = n.div_ceil(4 * tn4).next_power_of_two().min(most_across);
-    let mut wy = 64 / wx;
+    let wy = 64 / wx;
     // Workgroups spread over a processor's cores; large ones would leave a small product too few.
-    while caps.cpu && wy > 1 && wx * wy > 8 && m.div_ceil(tm * wy) * n.div_ceil(4 * tn4 * wx) < 4 {
-        wy /= 2;
+    if caps.cpu && m.div_ceil(tm * wy) * n.div_ceil(4 * tn4 * wx) < 4 {
+        let wx = wx.min(8);
+        return Variant::Registers { tm, tn4, wx, wy: 8 / wx };
     }
     Variant::Registers { tm, tn4, wx, wy }
 }
@@ -119,6 +142,14 @@ impl Variant {
             Variant::Tiled => [64, 64],
             Variant::Cooperative { side, .. } => [32 * side, 32 * side],
             Variant::Dots { tm4, tn, .. } => [4 * tm4, tn],
+        }
+    }
+
+    /// How many threads of a workgroup stand side by side.
+    pub(crate) fn across(self) -> usize {
+        match self {
+            Variant::Registers { wx, .. } => wx,
+            _ => 1,
         }
     }
 
@@ -291,7 +322,9 @@ mod tests {
                                 (8..=64).contains(&(wx * wy)) && tm.is_power_of_two() && tn4 <= 2
                             }
                             Variant::Dots { tm4: 2, .. } if !caps.eight_lanes() => false,
-                            Variant::Dots { tn, wx, .. } => tn == n && inner >= 8 * wx,
+                            Variant::Dots { tn, wx, .. } => {
+                                (n..=4).contains(&tn) && inner >= 8 * wx
+                            }
                             Variant::Lanes { lanes, wx, .. } => {
                                 caps.lanes() == Some(lanes) && wx == lanes
                             }

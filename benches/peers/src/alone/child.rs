@@ -8,7 +8,7 @@ use wgrad::interop::DeviceExt;
 use wgrad::interop::wgpu;
 use wgrad::{Device, Tensor};
 
-use super::{graphs, lstm, programs, recurrences};
+use super::{MODELS, graphs, lstm, models, programs, recurrences};
 use crate::Result;
 use crate::child::answer;
 
@@ -28,6 +28,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
             planning(kind, size.parse()?, arguments.iter().any(|argument| argument == "--real"))?
         }
         ["cold", "recurrences"] => return serve_recurrences(),
+        ["cold", "models"] => many_models(&Device::current()?)?,
         ["cold", name] => {
             let program = programs::ALL.iter().find(|(known, ..)| *known == name);
             let (.., program) = program.ok_or_else(|| format!("there is no program `{name}`"))?;
@@ -94,6 +95,30 @@ fn once(device: &Device, program: impl FnOnce() -> wgrad::Result<Vec<Tensor>>) -
         "pipelines": after.pipelines - before.pipelines,
         "plans": after.plan_misses - before.plan_misses,
         "results": values,
+    }))
+}
+
+/// Trains many small models one after the other, each for three steps.
+fn many_models(device: &Device) -> Result<Value> {
+    let before = device.stats();
+    let began = Instant::now();
+    let mut losses = Vec::new();
+    let [mlps, conv_nets] = MODELS;
+    for seed in 0..mlps {
+        losses.push(models::mlp(seed)?);
+    }
+    for seed in 0..conv_nets {
+        losses.push(models::conv_net(seed)?);
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let after = device.stats();
+    Ok(json!({
+        "seconds": seconds,
+        "planning": (after.planning - before.planning).as_secs_f64(),
+        "kernels": after.kernels - before.kernels,
+        "pipelines": after.pipelines - before.pipelines,
+        "plans": after.plan_misses - before.plan_misses,
+        "results": losses,
     }))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::table::Table;
-use super::{Bench, Outcome, difference, outcome, programs};
+use super::{Bench, MODELS, Outcome, difference, outcome, programs};
 use crate::harness;
 use crate::process::Engine;
 use crate::report::digits;
@@ -23,6 +23,10 @@ pub fn measure(bench: &Bench) -> Vec<Table> {
     let mut tables = Vec::new();
     if programs::ALL.iter().any(|(name, ..)| bench.wants(&format!("cold_{name}"))) {
         tables.push(all_programs(bench));
+    }
+    if bench.wants("cold_models") {
+        println!();
+        tables.push(all_models(bench));
     }
     if bench.wants("cold_recurrences") {
         println!();
@@ -91,6 +95,45 @@ fn all_programs(bench: &Bench) -> Table {
     cells.extend(totals.map(digits));
     cells.push(quotient(totals.map(Some)));
     cells.resize(10, String::new());
+    table.row(cells);
+    table
+}
+
+/// Many small models, each tried for three steps: one process each way.
+fn all_models(bench: &Bench) -> Table {
+    let limit = bench.limit(600);
+    let mut table = Table::new(&[
+        "small models, three steps each, empty caches",
+        "fused, s",
+        "single, s",
+        "fused / single",
+        "planning, s",
+        "pipelines",
+        "pipelines single",
+        "plans",
+        "plans single",
+        "difference",
+    ]);
+    let [mlps, conv_nets] = MODELS;
+    let title = format!("{mlps} MLPs, {conv_nets} conv nets");
+    let runs = in_turn(bench, "cold_models", limit);
+    for (run, (way, _)) in runs.iter().zip(ways()) {
+        match run {
+            Outcome::Done(_) => {}
+            Outcome::Late => table.note(format!("{title}, {way}: > {} s", limit.as_secs())),
+            Outcome::Failed(error) => table.note(format!("{title}, {way}: {error}")),
+        }
+    }
+    let [Outcome::Done(fused), Outcome::Done(single)] = &runs else { return table };
+    let seconds = [fused, single].map(|said| number(said, "seconds"));
+    let mut cells = vec![title];
+    cells.extend(seconds.iter().map(|seconds| seconds.map(digits).unwrap_or_default()));
+    cells.push(quotient(seconds));
+    cells.push(number(fused, "planning").map(digits).unwrap_or_default());
+    for key in ["pipelines", "plans"] {
+        cells.extend([fused, single].map(|said| said[key].to_string()));
+    }
+    cells.push(format!("{:.1e}", difference(&fused["results"], &single["results"])));
     table.row(cells);
     table
 }

@@ -8,6 +8,7 @@ mod child;
 mod cold;
 mod graphs;
 mod lstm;
+mod models;
 mod programs;
 mod recurrences;
 mod table;
@@ -32,6 +33,9 @@ pub const GROUPS: [(&str, &str); 3] = [
     ("cold", "programs that run once, all caches empty: fused, and with WGRAD_FUSION=0"),
     ("lengths", "an LSTM over sequences of changing lengths"),
 ];
+
+/// How many MLPs and convolutional networks are tried.
+const MODELS: [u64; 2] = [60, 12];
 
 /// Nodes of a planned graph.
 const SIZES: [usize; 3] = [500, 2_000, 20_000];
