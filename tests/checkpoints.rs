@@ -296,3 +296,133 @@ fn an_optimizer_that_scales_losses_is_saved_before_its_first_step() {
     assert_eq!(other.dynamic_scale().unwrap().item::<f32>().unwrap(), 64.0);
     assert_eq!(other.learning_rate(), 0.1);
 }
+
+/// As Keras's `optimizer.build`, a step keeps slots for all trainable variables, in their order.
+#[test]
+fn an_optimizers_lists_have_variables_without_gradients() {
+    let folder = Folder::new("checkpoint-all-variables");
+    let dense = || Dense::new(3);
+    let program = || (dense(), dense(), dense());
+    let model = program();
+    let adam = Adam::new(0.1);
+    let x = Tensor::ones([2, 3]).unwrap();
+    for part in [&model.0, &model.1, &model.2] {
+        part.build_for(&x);
+    }
+    let train = |parts: &[&Dense], model: &(Dense, Dense, Dense), adam: &Adam| {
+        let tape = GradientTape::new();
+        let y = parts.iter().fold(x.clone(), |y, part| part.call(&y, TRAINING).unwrap());
+        let loss = y.square().unwrap().reduce_mean(()).unwrap();
+        adam.minimize(&loss, tape, model).unwrap();
+    };
+    // The last part has gradients first.
+    train(&[&model.2], &model, &adam);
+    train(&[&model.0, &model.2], &model, &adam);
+    let path = Checkpoint::new().with("model", &model).with("optimizer", &adam);
+    let path = path.save(folder.path("ckpt")).unwrap();
+    let names = wgrad::train::list_variables(&path).unwrap();
+    let slots = names.iter().filter(|(name, _)| name.starts_with("optimizer/_variables/")).count();
+    assert_eq!(slots, 2 * 6);
+    // Kernel and bias of each part, as `trainable_variables` has them.
+    let slot = |number: usize| {
+        let name = format!("optimizer/_variables/{number}/.ATTRIBUTES/VARIABLE_VALUE");
+        names.iter().find(|(known, _)| *known == name).unwrap().1.clone()
+    };
+    let shapes: Vec<Vec<usize>> = (0..6).map(|at| slot(2 + 2 * at)).collect();
+    assert_eq!(shapes, [vec![3, 3], vec![3], vec![3, 3], vec![3], vec![3, 3], vec![3]]);
+    let zero = |number: usize| {
+        let name = format!("optimizer/_variables/{number}/.ATTRIBUTES/VARIABLE_VALUE");
+        let value: ndarray::ArrayD<f32> =
+            wgrad::train::load_variable(&path, &name).unwrap().try_into().unwrap();
+        value.iter().all(|value| *value == 0.0)
+    };
+    assert_eq!(
+        (0..6).map(|at| zero(2 + 2 * at)).collect::<Vec<_>>(),
+        [false, false, true, true, false, false]
+    );
+}
+
+trait BuildFor {
+    fn build_for(&self, x: &Tensor);
+}
+
+impl BuildFor for Dense {
+    fn build_for(&self, x: &Tensor) {
+        self.call(x, TRAINING).unwrap();
+    }
+}
+
+/// A number counts only where names do not speak against it.
+#[test]
+fn a_layer_that_could_be_one_or_another_is_an_error() {
+    let folder = Folder::new("checkpoint-ambiguous");
+    let model = |names: &[&str]| {
+        let layers = names
+            .iter()
+            .fold(Sequential::new(), |model, name| model.add_named(name, Dense::new(3)));
+        layers.build([1, 3]).unwrap();
+        layers
+    };
+    let save = |names: &[&str]| {
+        let model = model(names);
+        (
+            Checkpoint::new().with("model", &model).write(folder.path(&names.join("-"))).unwrap(),
+            model,
+        )
+    };
+    let restore = |path: &std::path::Path, names: &[&str]| {
+        let model = model(names);
+        let status = Checkpoint::new().with("model", &model).read(path);
+        status.map(|status| status.assert_consumed().map(|()| model.get_weights().unwrap()))
+    };
+    // By names, in whatever order.
+    let (path, saved) = save(&["a", "b"]);
+    let weights = saved.get_weights().unwrap();
+    let found = restore(&path, &["b", "a"]).unwrap().unwrap();
+    assert_eq!(found, [&weights[2..], &weights[..2]].concat());
+    // By numbers, where all names have changed and do not say otherwise.
+    assert_eq!(restore(&path, &["first", "second"]).unwrap().unwrap(), weights);
+    let (path, saved) = save(&["dense_4", "dense_5"]);
+    assert_eq!(
+        restore(&path, &["dense", "dense_1"]).unwrap().unwrap(),
+        saved.get_weights().unwrap()
+    );
+    // Names that count the other way round.
+    let (path, _) = save(&["dense_5", "dense_4"]);
+    let error = restore(&path, &["dense", "dense_1"]).map(drop).unwrap_err().to_string();
+    for part in ["'model/dense'", "'model/dense_5/", "'model/dense_4/", "may be that of"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    // A model of fewer layers takes those at its numbers, and says what is left.
+    let (path, _) = save(&["x", "y", "z"]);
+    let error = restore(&path, &["p", "q"]).map(drop).unwrap_err().to_string();
+    assert!(error.contains("may be that of"), "{error}");
+}
+
+/// What optimizers of unknown variables keep is known by its number alone, which counts only if all fit.
+#[test]
+fn slots_without_their_variables_are_not_guessed() {
+    let variable = |size: usize| Variable::new(Tensor::ones([size]).unwrap());
+    let grads = |sizes: &[usize]| -> Vec<Option<Tensor>> {
+        sizes.iter().map(|size| Some(Tensor::ones([*size]).unwrap())).collect()
+    };
+    let adam = |sizes: &[usize]| {
+        let adam = Adam::new(0.1);
+        let variables: Vec<Variable> = sizes.iter().map(|size| variable(*size)).collect();
+        adam.apply_gradients(&grads(sizes), &variables).unwrap();
+        (adam, variables)
+    };
+    let (saved, _saved) = adam(&[2, 3]);
+    let bytes = Checkpoint::new().with("optimizer", &saved);
+    let bytes = pollster::block_on(bytes.to_bytes_async()).unwrap();
+    let restore = |sizes: &[usize]| {
+        let (adam, _variables) = adam(sizes);
+        let checkpoint = Checkpoint::new().with("optimizer", &adam);
+        checkpoint.restore_bytes(bytes.clone()).map(|status| status.assert_consumed().unwrap())
+    };
+    restore(&[2, 3]).unwrap();
+    for sizes in [&[3, 2][..], &[2], &[2, 3, 3]] {
+        let error = restore(sizes).unwrap_err().to_string();
+        assert!(error.contains("nothing but its number says"), "{error}");
+    }
+}

@@ -45,6 +45,8 @@ pub mod layers;
 mod lists;
 pub mod losses;
 pub mod metrics;
+#[cfg(feature = "checkpoint")]
+mod operations;
 pub mod optimizers;
 mod pad_sequences;
 pub mod regularizers;

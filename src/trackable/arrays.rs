@@ -104,6 +104,9 @@ pub(crate) struct Everything {
     /// The entries that such a part keeps.
     #[cfg(feature = "checkpoint")]
     pub(crate) kept: Vec<Kept>,
+    /// The owners, and the names of the variables for which each keeps some, in order.
+    #[cfg(feature = "checkpoint")]
+    pub(crate) listed: Vec<(String, Vec<String>)>,
 }
 
 /// An entry that an optimizer keeps for a variable.
@@ -157,6 +160,8 @@ impl Everything {
         let _ = (scope, values);
         let mut entries = Vec::new();
         let (mut owners, mut slots) = (Vec::new(), Vec::new());
+        #[cfg(feature = "checkpoint")]
+        let mut lists: Vec<(String, Vec<u64>)> = Vec::new();
         let mut visit = |path: &str, leaf: Leaf<'_>| {
             // The root itself has no path.
             let name = if path.is_empty() { "variable" } else { path };
@@ -173,6 +178,8 @@ impl Everything {
                 }
                 Leaf::Slots(owner) => {
                     owners.push(path.to_string());
+                    #[cfg(feature = "checkpoint")]
+                    lists.push((path.to_string(), owner.listed()));
                     // The walk may come to their variables later.
                     let kept = owner.slots().into_iter();
                     slots.extend(kept.map(|slot| (entries.len(), path.to_string(), slot)));
@@ -208,6 +215,20 @@ impl Everything {
             kept.push(Kept { name: full.clone(), owner, slot: name, of });
             named.push((at, (full, item)));
         }
+        #[cfg(feature = "checkpoint")]
+        let listed = {
+            let mut name = |id: u64| match places.get(&id) {
+                Some(&place) => entries[place as usize].0.clone(),
+                None => {
+                    let next = unknown.len() as u32;
+                    unknown.entry(id).or_insert(next).to_string()
+                }
+            };
+            let mut list = |(owner, ids): (String, Vec<u64>)| {
+                (owner, ids.into_iter().map(&mut name).collect())
+            };
+            lists.into_iter().map(&mut list).collect()
+        };
         // This puts each slot in its place in the walk.
         let mut everything = Vec::with_capacity(entries.len() + named.len());
         let mut named = named.into_iter().peekable();
@@ -223,6 +244,8 @@ impl Everything {
             owners,
             #[cfg(feature = "checkpoint")]
             kept,
+            #[cfg(feature = "checkpoint")]
+            listed,
         }
     }
 

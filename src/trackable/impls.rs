@@ -84,6 +84,10 @@ macro_rules! inner {
                 (**self).title()
             }
 
+            fn makes_mask(&self) -> bool {
+                (**self).makes_mask()
+            }
+
             $(fn $identity(&self) -> (usize, usize) {
                 (**self).identity()
             })?

@@ -106,6 +106,12 @@ pub trait Trackable: Send + Sync {
         summary::snake_case(self.kind())
     }
 
+    /// Whether it is a layer whose options say that its result has a mask.
+    #[doc(hidden)]
+    fn makes_mask(&self) -> bool {
+        false
+    }
+
     /// What tells the part from others: its place in memory and its size. Pointers that share a part give the same.
     #[doc(hidden)]
     fn identity(&self) -> (usize, usize) {
@@ -375,7 +381,9 @@ pub trait Trackable: Send + Sync {
 
     /// As [`Trackable::save_weights`], with metadata, in several files, or under PyTorch's names.
     ///
-    /// If there are several files, all are written before the first gets its name, and the index comes last.
+    /// If there are several files, they get names that the index before does not use, `model.2-00001-of-00003.safetensors` where
+    /// `model-00001-of-00003.safetensors` is there, and the index comes last. Whatever interrupts the call, the old weights or the
+    /// new ones can be loaded. Parts of older saves under this name are removed at the end.
     ///
     /// # Errors
     /// As [`Trackable::save_weights`].

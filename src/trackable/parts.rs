@@ -73,6 +73,9 @@ pub(crate) struct Described {
     pub(crate) outputs: Vec<Vec<Option<usize>>>,
     /// Where the inputs of all calls come from.
     pub(crate) from: Vec<Origin>,
+    /// Keras's number of it in the model's `_operations`.
+    #[cfg(feature = "checkpoint")]
+    pub(crate) number: Option<usize>,
 }
 
 /// A result of a layer beside.
@@ -104,6 +107,10 @@ pub(crate) trait HostState {
 pub(crate) trait SlotOwner {
     /// For each slot in order: the identity of the variable it serves, its name, and the slot.
     fn slots(&self) -> Vec<(u64, String, Slot)>;
+
+    /// The identities of the variables that it serves, in order, also of those for which it keeps nothing.
+    #[cfg(feature = "checkpoint")]
+    fn listed(&self) -> Vec<u64>;
 
     /// Leaves a value for the slot `name` of the variable `of`, which does not exist yet.
     fn leave(&self, of: u64, name: &str, value: NamedArray<'static>);

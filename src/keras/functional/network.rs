@@ -54,6 +54,9 @@ pub(crate) struct Link {
 struct Step {
     operation: Arc<Operation>,
     layer: usize,
+    /// Which call of the layer.
+    #[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
+    call: usize,
     inputs: Vec<usize>,
     mask: Option<usize>,
     /// Where the results go: this place and those behind it.
@@ -270,6 +273,7 @@ impl Network {
             steps.push(Step {
                 operation: operation.clone(),
                 layer,
+                call,
                 inputs: inputs.iter().map(|x| value(&value_of, x)).collect(),
                 mask: mask.as_ref().map(|x| value(&value_of, x)),
                 first: values,
@@ -381,6 +385,39 @@ impl Network {
             }
         }
         self.results.iter().map(|&at| values[at].clone().ok_or_else(lost)).collect()
+    }
+
+    /// Keras's number of each layer.
+    #[cfg(feature = "checkpoint")]
+    pub(super) fn keras_numbers(&self) -> Vec<usize> {
+        use crate::keras::operations::{LayerCall, keras_numbers};
+        let (mut calls, mut place) = (Vec::new(), HashMap::new());
+        let ranks = |call: &Call| call.outputs.iter().map(SymbolicTensor::rank).collect();
+        for (layer, known) in self.layers.iter().enumerate() {
+            if let Some(call) = known.calls.first().filter(|_| known.input.is_some()) {
+                place.insert((layer, 0), calls.len());
+                calls.push(LayerCall { layer, ranks: ranks(call), ..LayerCall::default() });
+            }
+        }
+        for step in &self.steps {
+            let call = &self.layers[step.layer].calls[step.call];
+            let callable = &step.operation.callable;
+            let from = |link: &Link| (place[&(link.layer, link.call)], link.output);
+            let call = LayerCall {
+                layer: step.layer,
+                class: (!callable.is_operator()).then(|| callable.part().kind()),
+                makes_mask: callable.part().makes_mask(),
+                inputs: call.inputs.iter().map(from).collect(),
+                mask: call.mask.as_ref().map(from),
+                ranks: ranks(call),
+            };
+            place.insert((step.layer, step.call), calls.len());
+            calls.push(call);
+        }
+        let outputs = (0..self.outputs.len()).filter_map(|at| self.output_link(at));
+        let outputs: Vec<_> =
+            outputs.map(|link| (place[&(link.layer, link.call)], link.output)).collect();
+        keras_numbers(&calls, &outputs)
     }
 
     /// The symbol of a result.

@@ -7,6 +7,7 @@
 /// `new` lists the arguments that a layer cannot do without. `options` have Keras's names and defaults. A weight may come
 /// `if` an option is true, and may let the program set its initializer, or that, its regularizer and its constraint, under Keras's names.
 /// `random` names a generator, with a `seed`. `parts` are tracked, `state` is not; neither is an option. `fixed` are options of Keras that have one value here.
+/// `makes_mask` names the option by which its result has a mask.
 macro_rules! layer {
     (
         $(#[$doc:meta])*
@@ -24,6 +25,7 @@ macro_rules! layer {
             $(parts { $($part:ident: $part_type:ty = $part_start:expr,)* })?
             $(state { $($state:ident: $state_type:ty = $state_start:expr,)* })?
             $(fixed { $($fixed:ident: $only:expr,)* })?
+            $(makes_mask($makes_mask:ident);)?
         }
     ) => {
         $(#[$doc])*
@@ -127,6 +129,10 @@ macro_rules! layer {
 
             $(fn kind(&self) -> &'static str {
                 $kind
+            })?
+
+            $(fn makes_mask(&self) -> bool {
+                self.$makes_mask
             })?
         }
 

@@ -29,6 +29,8 @@ pub(super) struct Memory {
     kept: Vec<(u64, Slots)>,
     /// Finds the place in `kept` by a variable's identity.
     places: HashIndex,
+    /// Whether variables have come since [`Memory::arrange`].
+    grown: bool,
     /// The identities of the slots that this step has made.
     new: HashSet<u64, BuildHasherDefault<Mixer>>,
     /// The variables whose lack of a gradient was logged.
@@ -98,6 +100,7 @@ impl Memory {
         let place = *self.places.entry(of).or_insert(next as u32) as usize;
         if place == next {
             self.kept.push((of, Slots::new()));
+            self.grown = true;
         }
         let slots = &mut self.kept[place].1;
         let at = slots.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
@@ -105,6 +108,38 @@ impl Memory {
             slots.len() - 1
         });
         &slots[at].1
+    }
+
+    /// The variables in order, also those that have no slots.
+    pub(super) fn listed(&self) -> Vec<u64> {
+        self.kept.iter().map(|(of, _)| *of).collect()
+    }
+
+    /// Puts `variables` into their order, as an optimizer of Keras's has them that was built with them: its lists in a checkpoint
+    /// know a variable by its number alone. Others stay where they are.
+    pub(super) fn arrange(&mut self, variables: &[Variable]) {
+        let known = self.kept.len();
+        for variable in variables {
+            let next = self.kept.len() as u32;
+            if *self.places.entry(variable.id()).or_insert(next) == next {
+                self.kept.push((variable.id(), Slots::new()));
+            }
+        }
+        if !self.grown && known == self.kept.len() {
+            return;
+        }
+        self.grown = false;
+        let mut seen: HashSet<u64, BuildHasherDefault<Mixer>> = HashSet::default();
+        let order: Vec<u64> =
+            variables.iter().map(Variable::id).filter(|id| seen.insert(*id)).collect();
+        let mut places: Vec<usize> = order.iter().map(|id| self.places[id] as usize).collect();
+        let mut entries: Vec<(u64, Slots)> =
+            places.iter().map(|place| std::mem::take(&mut self.kept[*place])).collect();
+        places.sort_unstable();
+        for (place, entry) in places.into_iter().zip(entries.drain(..)) {
+            self.places.insert(entry.0, place as u32);
+            self.kept[place] = entry;
+        }
     }
 
     /// Keeps all slots for good: a step begins, or has succeeded.

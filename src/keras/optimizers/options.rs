@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Step;
-use super::memory::{Memory, Start};
+use super::memory::{ACCUMULATOR, AVERAGE, Memory, Start};
 use crate::dtype::float_text;
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::tensor::Tensor;
@@ -100,6 +100,16 @@ impl Options {
 
     pub(super) fn stage(&self, place: Place) -> Option<&dyn Stage> {
         self.stages[place as usize].as_deref()
+    }
+
+    /// The slots that options keep for every variable.
+    pub(super) fn slots(&self) -> Vec<&'static str> {
+        let slots = [(Place::Average, AVERAGE), (Place::Accumulate, ACCUMULATOR)];
+        slots
+            .into_iter()
+            .filter(|(at, _)| self.stage(*at).is_some())
+            .map(|(_, name)| name)
+            .collect()
     }
 
     pub(super) fn stages(&self) -> impl DoubleEndedIterator<Item = &dyn Stage> {

@@ -195,6 +195,11 @@ impl SlotOwner for OptimizerState {
         self.memory().all()
     }
 
+    #[cfg(feature = "checkpoint")]
+    fn listed(&self) -> Vec<u64> {
+        self.memory().listed()
+    }
+
     fn leave(&self, of: u64, name: &str, value: NamedArray<'static>) {
         self.memory().leave(of, name, value);
     }

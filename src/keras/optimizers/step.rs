@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
 use super::memory::Start;
-use super::options::{Change, Options, Pairs, Round, Trainable};
+use super::options::{Change, Options, Pairs, Place, Round, Trainable};
 use super::{Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
 use crate::graph::Mixer;
@@ -61,9 +61,13 @@ fn make(
 pub(super) fn build<O: Optimizer + ?Sized>(optimizer: &O, variables: &[Variable]) -> Result<()> {
     let state = optimizer.state();
     let _turn = state.turn();
+    let options = state.options();
     let mut memory = state.memory();
     memory.keep();
+    memory.arrange(variables);
     let made = variables.iter().try_for_each(|variable| {
+        let zeros = |_: &str, of: &Variable| of.peek().zeros_like();
+        memory.slots(&options.slots(), variable, &zeros)?;
         let names = optimizer.slot_names(variable);
         let start = |name: &str, of: &Variable| optimizer.slot_start(name, of);
         memory.slots(&names, variable, &start).map(drop)
@@ -158,6 +162,20 @@ fn new_values(
     let (step, made, memory) = (state.step()?, state.made(), state.memory_cell());
     let changes = Vec::with_capacity(pairs.len() * 3);
     let mut round = Round { options, step, made, variables, memory, changes, wanted: None };
+    // As Keras's `build`, a step keeps slots for all variables, also for those that have no gradient yet.
+    round.memory().arrange(&variables.list);
+    let now = options.stage(Place::Accumulate).is_none();
+    let mut with = pairs.iter().map(|(variable, _)| variable.id()).peekable();
+    for variable in &variables.list {
+        // The others get theirs below.
+        if with.next_if_eq(&variable.id()).is_some() && now {
+            continue;
+        }
+        let zeros = |_: &str, of: &Variable| of.peek().zeros_like();
+        let mut memory = round.memory();
+        memory.slots(&options.slots(), variable, &zeros)?;
+        memory.slots(&(formula.slots)(variable), variable, formula.start)?;
+    }
     for stage in options.stages() {
         pairs = stage.gradients(&mut round, pairs)?;
     }

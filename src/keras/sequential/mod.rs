@@ -166,7 +166,32 @@ impl Sequential {
             inputs: input.filter(|_| output.is_some()).into_iter().cloned().collect(),
             outputs: output.into_iter().cloned().collect(),
             from: from.into_iter().collect(),
+            #[cfg(feature = "checkpoint")]
+            number: None,
         }
+    }
+
+    /// Keras's number of each layer, behind that of the input.
+    #[cfg(feature = "checkpoint")]
+    fn keras_numbers(&self) -> Vec<usize> {
+        use super::operations::{LayerCall, keras_numbers};
+        let mut calls = vec![LayerCall::default()];
+        // A layer that several pointers share is one.
+        let mut first = std::collections::HashMap::new();
+        for (at, (_, layer)) in self.layers.iter().enumerate() {
+            let (address, size) = layer.identity();
+            let one = if size == 0 { (0, at) } else { (address, size) };
+            calls.push(LayerCall {
+                layer: *first.entry(one).or_insert(at + 1),
+                class: Some(layer.kind()),
+                makes_mask: layer.makes_mask(),
+                // The lengths of sequences, which ranks tell, matter only where branches meet.
+                inputs: vec![(at, 0)],
+                ..LayerCall::default()
+            });
+        }
+        let numbers = keras_numbers(&calls, &[(self.layers.len(), 0)]);
+        calls[1..].iter().map(|call| numbers[call.layer]).collect()
     }
 
     fn append(mut self, wanted: String, layer: Box<dyn Layer>) -> Self {
@@ -184,8 +209,14 @@ impl Sequential {
 
 impl Trackable for Sequential {
     fn track(&self, parts: &mut Parts<'_>) {
+        #[cfg(feature = "checkpoint")]
+        let numbers = std::cell::OnceCell::new();
         for (at, (name, layer)) in self.layers.iter().enumerate() {
-            parts.add_described(name, &**layer, &|| self.described(at));
+            parts.add_described(name, &**layer, &|| Described {
+                #[cfg(feature = "checkpoint")]
+                number: numbers.get_or_init(|| self.keras_numbers()).get(at).copied(),
+                ..self.described(at)
+            });
         }
     }
 

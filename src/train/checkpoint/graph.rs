@@ -1,6 +1,6 @@
 //! [`Graph`]: the objects that a checkpoint's parts are made of, with wgrad's names and Keras's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::keras_names::{self, Numbered};
 use super::proto::{
@@ -24,6 +24,8 @@ pub(super) struct Node {
     pub(super) children: Vec<(String, usize)>,
     /// Whose part it is, and the name under which its value is stored.
     parent: Option<(usize, String)>,
+    /// What it is a part of by wgrad's path.
+    owner: Option<usize>,
     /// wgrad's name of its value.
     pub(super) value: Option<String>,
     /// Whether it is a weight that training changes.
@@ -34,6 +36,21 @@ pub(super) struct Node {
     pub(super) counts_wide: bool,
     /// Whether it has weights, or a part of it has.
     has_weights: bool,
+    /// Keras's number of it, as a layer of a model.
+    number: Option<usize>,
+    /// The layers of a model.
+    pub(super) layers: Vec<NumberedLayer>,
+}
+
+/// A layer of a model.
+pub(super) struct NumberedLayer {
+    /// wgrad's name.
+    pub(super) name: String,
+    pub(super) node: usize,
+    /// Keras's number in `_operations`.
+    pub(super) number: usize,
+    /// The number among those with weights.
+    pub(super) with_weights: Option<usize>,
 }
 
 /// A value that is stored for Keras alone.
@@ -50,9 +67,10 @@ impl Graph {
         let mut graph =
             Graph { nodes: vec![Node::default()], places: HashMap::new(), owners: Vec::new() };
         let mut visit = |path: &str, leaf: Leaf<'_>| match leaf {
-            Leaf::Part { kind, .. } => {
+            Leaf::Part { kind, described, .. } => {
                 let at = graph.place(path);
                 graph.nodes[at].kind = kind();
+                graph.nodes[at].number = described.and_then(|described| described().number);
             }
             Leaf::Variable(variable) => graph.set_weight(path, variable.trainable()),
             Leaf::ToBe(slot) => graph.set_weight(path, slot.trainable()),
@@ -106,8 +124,9 @@ impl Graph {
     /// Adds a part to a node.
     fn add(&mut self, parent: usize, name: &str) -> usize {
         let at = self.nodes.len();
-        self.nodes.push(Node { parent: Some((parent, name.to_string())), ..Node::default() });
-        self.nodes[parent].children.push((name.to_string(), at));
+        let (owner, name) = (Some(parent), name.to_string());
+        self.nodes.push(Node { parent: Some((parent, name.clone())), owner, ..Node::default() });
+        self.nodes[parent].children.push((name, at));
         at
     }
 
@@ -125,6 +144,22 @@ impl Graph {
 
     pub(super) fn at(&self, path: &str) -> Option<usize> {
         if path.is_empty() { Some(0) } else { self.places.get(path).copied() }
+    }
+
+    /// wgrad's path of a part.
+    pub(super) fn path(&self, at: usize) -> &str {
+        self.places.iter().find(|(_, known)| **known == at).map_or("", |(path, _)| path)
+    }
+
+    /// Whether each part has values, or a part of it has.
+    pub(super) fn valued(&self) -> Vec<bool> {
+        let mut valued: Vec<bool> = self.nodes.iter().map(|node| node.value.is_some()).collect();
+        // A part stands behind what it is a part of, but for what optimizers keep.
+        for at in (1..self.nodes.len()).rev() {
+            let parent = self.nodes[at].owner.filter(|_| valued[at]);
+            parent.into_iter().for_each(|parent| valued[parent] = true);
+        }
+        valued
     }
 
     /// Gives the parts of a node the names that they have in Keras, before their own.
@@ -147,9 +182,18 @@ impl Graph {
             if first == 1 {
                 self.add(list, "0");
             }
-            let numbers = own.iter().enumerate();
-            let numbers = numbers.map(|(i, (_, child))| ((i + first).to_string(), *child));
-            self.nodes[list].children.extend(numbers);
+            let (mut seen, mut with_weights) = (HashSet::new(), 0..);
+            for (i, (name, child)) in own.iter().enumerate() {
+                let number = self.nodes[*child].number.unwrap_or(i + first);
+                let has_weights = self.nodes[*child].has_weights;
+                let with_weights = has_weights.then(|| with_weights.next()).flatten();
+                let (name, node) = (name.clone(), *child);
+                self.nodes[at].layers.push(NumberedLayer { name, node, number, with_weights });
+                // A layer that stands there twice is one.
+                if seen.insert(number) {
+                    self.nodes[list].children.push((number.to_string(), node));
+                }
+            }
             self.nodes[at].children.extend(own);
             return;
         }
@@ -179,16 +223,13 @@ impl Graph {
                 }
             }
             let kept: Vec<_> = everything.kept.iter().filter(|kept| kept.owner == owner).collect();
-            // The variables in the order in which the optimizer has met them.
+            // The variables in the optimizer's order, also those for which it keeps nothing.
+            let listed = everything.listed.iter().filter(|(known, _)| *known == owner);
+            let listed = listed.flat_map(|(_, names)| names);
             let mut of: HashMap<&str, usize> = HashMap::new();
-            for slot in &kept {
-                let next = of.len();
-                of.entry(&slot.of).or_insert(next);
-            }
-            let mut variables: Vec<(&str, usize)> = of.iter().map(|(of, at)| (*of, *at)).collect();
-            variables.sort_unstable_by_key(|(_, number)| *number);
             let trainable = self.add(at, keras_names::TRAINABLE);
-            for (name, number) in variables {
+            for (number, name) in listed.enumerate() {
+                of.insert(name, number);
                 match self.at(name).filter(|_| !name.is_empty()) {
                     Some(node) => self.nodes[trainable].children.push((number.to_string(), node)),
                     None => drop(self.add(trainable, &number.to_string())),

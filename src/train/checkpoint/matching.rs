@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use super::graph::{Graph, state_key};
 use super::keras_names;
-use super::proto::{TrackableObjectGraph, VALUE};
+use super::layers::Layers;
+use super::proto::TrackableObjectGraph;
+use super::saved::Saved;
+use crate::error::{Error, Result, message};
 use crate::trackable::Everything;
 
 /// Which value belongs where.
@@ -27,19 +30,26 @@ pub(super) struct State {
 
 /// Matches the parts of `graph` with the objects that `saved` has, name by name from the root on, as TensorFlow does. `shape`
 /// tells the shape of the tensor at a key.
+///
+/// # Errors
+/// [`Error::Checkpoint`] if a value may belong to one part or to another.
 pub(super) fn matching(
     graph: &Graph,
     everything: &Everything,
     states: &[State],
     saved: &TrackableObjectGraph,
     shape: &dyn Fn(&str) -> Option<Vec<usize>>,
-) -> Matching {
-    let bound = Bound::new(graph, saved);
+) -> Result<Matching> {
+    let saved = Saved::new(saved, shape);
+    let shapes: HashMap<&str, &[usize]> =
+        everything.variables().map(|(name, variable)| (name, variable.shape())).collect();
+    let bound = Bound::new(graph, &saved, &shapes)?;
     let mut values = bound.values();
     // What is stored for Keras alone.
     let made_up = graph.nodes.iter().zip(&bound.objects).filter(|(node, _)| node.made_up.is_some());
-    let mut derived: Vec<&str> = made_up.filter_map(|(_, object)| bound.key((*object)?)).collect();
-    bound.add_slots(everything, &mut values, &mut derived, shape);
+    let mut derived: Vec<&str> = made_up.filter_map(|(_, object)| saved.key((*object)?)).collect();
+    derived.extend(saved.seeds());
+    bound.add_slots(everything, &mut values, &mut derived)?;
     for State { name, .. } in states {
         let key = state_key(name);
         if shape(&key).is_some() {
@@ -48,35 +58,41 @@ pub(super) fn matching(
     }
     let taken: std::collections::HashSet<&str> =
         values.iter().map(|(_, key)| &**key).chain(derived).collect();
-    let unused = bound.keys().filter(|key| !taken.contains(key)).map(str::to_string).collect();
+    let unused = saved.keys().filter(|key| !taken.contains(key)).map(str::to_string).collect();
     let given: std::collections::HashSet<&str> = values.iter().map(|(name, _)| &**name).collect();
     let wanted = graph.nodes.iter().filter_map(|node| node.value.as_ref());
     let states = states.iter().filter(|state| state.required).map(|state| &state.name);
     let wanted = wanted.chain(states);
     let missing = wanted.filter(|name| !given.contains(&***name)).cloned().collect();
-    Matching { values, unused, missing }
+    Ok(Matching { values, unused, missing })
 }
 
-struct Bound<'a> {
-    graph: &'a Graph,
-    saved: &'a TrackableObjectGraph,
+struct Bound<'a, 'b> {
+    graph: &'b Graph,
+    saved: &'b Saved<'a>,
+    shapes: &'b HashMap<&'b str, &'b [usize]>,
     /// For each part the object that it was saved from.
     objects: Vec<Option<usize>>,
     /// For each object the part.
     parts: Vec<Option<usize>>,
 }
 
-impl<'a> Bound<'a> {
-    fn new(graph: &'a Graph, saved: &'a TrackableObjectGraph) -> Self {
-        let (objects, parts) = (vec![None; graph.nodes.len()], vec![None; saved.nodes.len()]);
-        let mut bound = Bound { graph, saved, objects, parts };
-        bound.bind(0, 0);
+impl<'a, 'b> Bound<'a, 'b> {
+    fn new(
+        graph: &'b Graph,
+        saved: &'b Saved<'a>,
+        shapes: &'b HashMap<&'b str, &'b [usize]>,
+    ) -> Result<Self> {
+        let (objects, parts) = (vec![None; graph.nodes.len()], vec![None; saved.len()]);
+        let mut bound = Bound { graph, saved, shapes, objects, parts };
+        bound.bind(0, 0)?;
         bound.bind_trainable();
-        bound
+        Ok(bound)
     }
 
     /// Keras 3 does not track a model's lists of layers, whose weights only the optimizer's list of what it trains has then. If that
-    /// list has as many variables as the program, and those that are bound stand at the same places in both, so do the others.
+    /// list has as many variables as the program, those that are bound stand at the same places in both, and names and shapes do not
+    /// speak against it, so do the others.
     fn bind_trainable(&mut self) {
         let weights = self.graph.nodes.iter().enumerate().filter(|(_, node)| node.trainable);
         let weights: Vec<usize> = weights.map(|(at, _)| at).collect();
@@ -87,16 +103,19 @@ impl<'a> Bound<'a> {
             let Some(object) = self.graph.at(owner).and_then(|at| self.objects[at]) else {
                 continue;
             };
-            let Some(&list) = self.children(object).get(keras_names::TRAINABLE) else { continue };
-            let list = self.children(list);
-            let found = (0..weights.len()).map(|number| list.get(&*number.to_string()).copied());
-            let Some(found) = found.collect::<Option<Vec<usize>>>() else { continue };
-            let agree = |(weight, object): (&usize, &usize)| {
+            let Some(list) = self.saved.child(object, keras_names::TRAINABLE) else { continue };
+            let list = self.saved.numbered(list, "");
+            let counted = list.iter().enumerate().all(|(at, (number, _))| at == *number);
+            if !counted || list.len() != weights.len() {
+                continue;
+            }
+            let agree = |(weight, (_, object)): (&usize, &(usize, usize))| {
                 self.objects[*weight].is_none_or(|bound| bound == *object)
                     && self.parts[*object].is_none_or(|bound| bound == *weight)
+                    && self.may_be(*weight, *object)
             };
-            if list.len() == weights.len() && weights.iter().zip(&found).all(agree) {
-                for (weight, object) in weights.iter().zip(found) {
+            if weights.iter().zip(&list).all(agree) {
+                for (weight, (_, object)) in weights.iter().zip(list) {
                     self.take(*weight, object);
                 }
                 return;
@@ -104,22 +123,44 @@ impl<'a> Bound<'a> {
         }
     }
 
+    /// Whether neither the last names nor the shapes of a weight and an object differ.
+    fn may_be(&self, weight: usize, object: usize) -> bool {
+        let Some(name) = self.graph.nodes[weight].value.as_deref() else { return false };
+        let (ours, theirs) = (self.shapes.get(name), self.saved.shape_of(object));
+        let shape = ours.zip(theirs).is_none_or(|(ours, theirs)| **ours == *theirs);
+        let last = |name: &'_ str| name.rsplit('/').next().unwrap_or_default().to_string();
+        // A variable that a program made itself may be called anything.
+        let known = ["kernel", "bias", "gamma", "beta", "recurrent_kernel", "embeddings"];
+        let theirs = self.saved.full_name(object).map(last);
+        let theirs = theirs.filter(|theirs| known.contains(&&**theirs));
+        let ours = Some(last(name)).filter(|ours| known.contains(&&**ours));
+        shape && ours.zip(theirs).is_none_or(|(ours, theirs)| ours == theirs)
+    }
+
     /// Binds a part to an object, and what both consist of.
-    fn bind(&mut self, part: usize, object: usize) {
+    fn bind(&mut self, part: usize, object: usize) -> Result<()> {
+        let valued = self.graph.valued();
+        let (graph, saved, shapes) = (self.graph, self.saved, self.shapes);
+        let layers = Layers { graph, saved, valued: &valued, shapes };
         let mut open = std::collections::VecDeque::new();
         if self.take(part, object) {
             open.push_back((part, object));
         }
         while let Some((part, object)) = open.pop_front() {
-            let children = self.children(object);
-            for (name, child) in &self.graph.nodes[part].children {
-                if let Some(&found) = children.get(&**name) {
-                    if self.take(*child, found) {
-                        open.push_back((*child, found));
-                    }
+            let node = &graph.nodes[part];
+            let pairs = match node.layers.is_empty() {
+                false => layers.pairs(part, object)?,
+                true => {
+                    let children = node.children.iter();
+                    let pair = |(name, child): &(String, usize)| {
+                        Some((*child, saved.child(object, name)?))
+                    };
+                    children.filter_map(pair).collect()
                 }
-            }
+            };
+            open.extend(pairs.into_iter().filter(|(part, object)| self.take(*part, *object)));
         }
+        Ok(())
     }
 
     /// Binds one part; an object belongs to one part.
@@ -132,26 +173,9 @@ impl<'a> Bound<'a> {
         free
     }
 
-    fn children(&self, object: usize) -> HashMap<&'a str, usize> {
-        let children = self.saved.nodes[object].children.iter();
-        children.map(|child| (&*child.local_name, child.node_id as usize)).collect()
-    }
-
-    fn key(&self, object: usize) -> Option<&'a str> {
-        let attributes = self.saved.nodes[object].attributes.iter();
-        let value = attributes.into_iter().find(|attribute| attribute.name == VALUE)?;
-        Some(&value.checkpoint_key)
-    }
-
-    /// The keys of all values that objects have.
-    fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        let attributes = self.saved.nodes.iter().flat_map(|node| &node.attributes);
-        attributes.map(|attribute| &*attribute.checkpoint_key)
-    }
-
     fn values(&self) -> Vec<(String, String)> {
         let value = |(at, node): (usize, &super::graph::Node)| {
-            Some((node.value.clone()?, self.key(self.objects[at]?)?.to_string()))
+            Some((node.value.clone()?, self.saved.key(self.objects[at]?)?.to_string()))
         };
         self.graph.nodes.iter().enumerate().filter_map(value).collect()
     }
@@ -162,56 +186,61 @@ impl<'a> Bound<'a> {
         everything: &Everything,
         values: &mut Vec<(String, String)>,
         derived: &mut Vec<&'a str>,
-        shape: &dyn Fn(&str) -> Option<Vec<usize>>,
-    ) {
+    ) -> Result<()> {
         let kept: std::collections::HashSet<&str> =
             everything.kept.iter().map(|kept| &*kept.name).collect();
         values.retain(|(name, _)| !kept.contains(&**name));
         // Each optimizer's variables in the order of its list, for those that are no part of the checkpoint.
-        let mut known: HashMap<&str, Vec<&str>> = HashMap::new();
-        let mut met: std::collections::HashSet<(&str, &str)> = Default::default();
-        for slot in &everything.kept {
-            if met.insert((&slot.owner, &slot.of)) {
-                known.entry(&slot.owner).or_default().push(&slot.of);
-            }
-        }
+        let known: HashMap<&str, &Vec<String>> =
+            everything.listed.iter().map(|(owner, names)| (&**owner, names)).collect();
         for owner in &self.graph.owners {
             let Some(at) = self.graph.at(owner) else { continue };
             let Some(object) = self.objects[at] else { continue };
             let kind = self.graph.nodes[at].kind;
-            let children = self.children(object);
+            let children = self.saved.children(object);
+            let trainable = children.get(keras_names::TRAINABLE);
+            let trainable = trainable.map_or_else(Vec::new, |list| self.saved.numbered(*list, ""));
+            let trainable: HashMap<usize, usize> = trainable.into_iter().collect();
+            // A number alone says of which variable a slot is where the checkpoint does not have the variable.
+            let same_count = known.get(&**owner).is_some_and(|own| own.len() == trainable.len());
+            let mut unclear = None;
             let mut add = |slot: &str, variable: &str, saved: usize| {
-                if let Some(key) = self.key(saved) {
-                    let name = format!("{slot}/{variable}");
-                    let name = if owner.is_empty() { name } else { format!("{owner}/{name}") };
-                    values.push((name, key.to_string()));
+                let Some(key) = self.saved.key(saved) else { return };
+                let name = format!("{slot}/{variable}");
+                let name = if owner.is_empty() { name } else { format!("{owner}/{name}") };
+                if self.graph.at(variable).is_none() {
+                    let theirs = self.saved.shape_of(saved).unwrap_or_default();
+                    let ours = self.shapes.get(&*name).filter(|ours| ***ours != *theirs);
+                    if !same_count || ours.is_some() {
+                        unclear.get_or_insert((name.clone(), key, theirs));
+                    }
                 }
+                values.push((name, key.to_string()));
             };
             let name_of = |variable: usize| {
                 let part = self.parts[variable]?;
                 self.graph.nodes[part].value.as_deref()
             };
-            for reference in self.saved.nodes[object].slot_variables.iter() {
-                let slot = keras_names::slot_of_keras_2(kind, &reference.slot_name);
-                if let Some(variable) = name_of(reference.original_variable_node_id as usize) {
-                    add(slot, variable, reference.slot_variable_node_id as usize);
+            for (of, slot, saved) in self.saved.slots(object) {
+                let slot = keras_names::slot_of_keras_2(kind, slot);
+                if let Some(variable) = name_of(of) {
+                    add(slot, variable, saved);
                 }
             }
-            let trainable = children.get(keras_names::TRAINABLE);
-            let trainable = trainable.map(|list| self.children(*list)).unwrap_or_default();
-            let variable = |number: &str| {
-                let named = trainable.get(number).and_then(|variable| name_of(*variable));
+            let variable = |number: usize| {
+                let named = trainable.get(&number).and_then(|variable| name_of(*variable));
                 named.or_else(|| {
-                    let own = known.get(&**owner)?.get(number.parse::<usize>().ok()?)?;
-                    self.graph.at(own).is_none().then_some(*own)
+                    let own = known.get(&**owner)?.get(number)?;
+                    self.graph.at(own).is_none().then_some(&**own)
                 })
             };
-            let mut lists: Vec<(&str, usize)> = children.into_iter().collect();
+            let mut lists: Vec<(&str, usize)> =
+                children.iter().map(|(name, list)| (*name, *list)).collect();
             lists.sort_unstable();
             let mut listed = false;
             for (list, node) in &lists {
                 let Some(slot) = keras_names::slot_of(kind, list) else { continue };
-                for (number, saved) in self.children(*node) {
+                for (number, saved) in self.saved.numbered(*node, "") {
                     if let Some(variable) = variable(number) {
                         listed = true;
                         add(&slot, variable, saved);
@@ -220,26 +249,37 @@ impl<'a> Bound<'a> {
             }
             // Keras does not track Adafactor's lists.
             let all = lists.iter().find(|(list, _)| *list == keras_names::VARIABLES);
-            let (false, Some((_, all)), "Adafactor") = (listed, all, kind) else { continue };
-            let all = self.children(*all);
-            let mut place = 2;
-            for number in 0..trainable.len() {
-                let number = number.to_string();
-                let of = trainable.get(&*number).and_then(|node| self.key(*node)).and_then(shape);
-                for slot in keras_names::ADAFACTOR {
-                    let saved = all.get(&*place.to_string()).copied();
-                    place += 1;
-                    let (Some(variable), Some(saved)) = (variable(&number), saved) else {
-                        continue;
-                    };
-                    // Keras has placeholders where the variable is no matrix.
-                    if slot == "velocity" || of.as_ref().is_some_and(|shape| shape.len() > 1) {
-                        add(slot, variable, saved);
-                    } else {
-                        derived.extend(self.key(saved));
+            if let (false, Some((_, all)), "Adafactor") = (listed, all, kind) {
+                let all: HashMap<usize, usize> =
+                    self.saved.numbered(*all, "").into_iter().collect();
+                let mut place = 2;
+                for number in 0..trainable.len() {
+                    let of = trainable.get(&number).and_then(|node| self.saved.shape_of(*node));
+                    for slot in keras_names::ADAFACTOR {
+                        let saved = all.get(&place).copied();
+                        place += 1;
+                        let (Some(variable), Some(saved)) = (variable(number), saved) else {
+                            continue;
+                        };
+                        // Keras has placeholders where the variable is no matrix.
+                        if slot == "velocity" || of.as_ref().is_some_and(|of| of.len() > 1) {
+                            add(slot, variable, saved);
+                        } else {
+                            derived.extend(self.saved.key(saved));
+                        }
                     }
                 }
             }
+            if let Some((name, key, theirs)) = unclear {
+                let own = known.get(&**owner).map_or(0, |own| own.len());
+                return Err(Error::Checkpoint(message!(
+                    "restore: nothing but its number says that '{name}' is '{key}' {theirs:?} of the checkpoint, whose \
+                     optimizer has {} variables, and this one has {own}: it could be that of another variable. Add the model \
+                     to the checkpoint beside its optimizer, or build the optimizer with the variables that it had.",
+                    trainable.len()
+                )));
+            }
         }
+        Ok(())
     }
 }

@@ -6,9 +6,11 @@
 
 mod graph;
 mod keras_names;
+mod layers;
 mod matching;
 mod path;
 mod proto;
+mod saved;
 mod snapshot;
 mod source;
 mod status;
@@ -240,10 +242,12 @@ impl<'a> Checkpoint<'a> {
     /// it stopped. `None`, as [`latest_checkpoint`](super::latest_checkpoint) gives where there is none, changes nothing. After an
     /// error all parts are as they were.
     ///
-    /// Parts without a value stay as they are: ask the [`RestoreStatus`].
+    /// Parts without a value stay as they are: ask the [`RestoreStatus`]. Where nobody asks, a warning names them, on the standard
+    /// error stream if the program has no logger.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] if a value has another shape than its variable, or a dtype that does not fit into it;
+    /// [`Error::Checkpoint`] if a value may belong to one part or to another, as the names, shapes and numbers of layers do not agree;
+    /// if a value has another shape than its variable, or a dtype that does not fit into it;
     /// [`Error::Io`] if a file cannot be read; [`Error::Data`] if one is damaged; [`Error::Device`] if there is no memory.
     pub fn restore(&self, prefix: impl CheckpointPath) -> Result<RestoreStatus<'a>> {
         self.open(prefix, true)

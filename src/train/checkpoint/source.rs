@@ -57,7 +57,7 @@ impl Source {
             }
         }
         let shape = |key: &str| self.reader.info(key).map(|info| info.shape.clone());
-        let mut matching = matching(&graph, &everything, &states, &self.graph, &shape);
+        let mut matching = matching(&graph, &everything, &states, &self.graph, &shape)?;
         let taken: HashSet<&str> = matching.values.iter().map(|(_, key)| &**key).collect();
         let states = self.reader.keys().filter(|key| is_state_key(key) && !taken.contains(key));
         let states: Vec<String> = states.map(str::to_string).collect();

@@ -1,6 +1,7 @@
 //! [`RestoreStatus`]: what a restored checkpoint and a program had in common.
 
 use std::collections::HashSet;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::error::{Error, Result, message};
 ///
 /// As in TensorFlow, a part for which the checkpoint has no value stays as it is, and what the checkpoint holds beyond the
 /// parts waits. The methods below say which of that is a mistake; each first gives their values to parts that have come since.
-/// Where none is called, the log warns of what did not fit.
+/// Where none is called, the log warns of what did not fit; without a logger, the standard error stream does.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -165,13 +166,22 @@ impl Drop for RestoreStatus<'_> {
         if self.told || (self.unused.is_empty() && self.missing.is_empty()) {
             return;
         }
-        log::warn!(
-            "{} was restored in part: it has no value for {}, and nobody took {}. assert_consumed makes this an error, and \
+        let own = [SAVE_COUNTER, super::GLOBAL_GENERATOR];
+        let nothing = !self.restored.iter().any(|name| !own.contains(&&**name));
+        let text = format!(
+            "{} was restored {}: it has no value for {}, and nobody took {}. assert_consumed makes this an error, and \
              expect_partial silences it.",
             self.name().display(),
+            if nothing { "to no part of the program" } else { "in part" },
             list(&self.missing),
             list(&self.unused)
         );
+        if log::max_level() == log::LevelFilter::Off && !cfg!(target_family = "wasm") {
+            // Wrong numbers without a word are worse than a line that nobody asked for.
+            let _ = writeln!(std::io::stderr(), "warning: {text}");
+        } else {
+            log::warn!("{text}");
+        }
     }
 }
 

@@ -39,6 +39,7 @@ layer! {
             embeddings = Weight::new().initializer(Initializer::RandomUniform { low: -0.05, high: 0.05 })
                 => [embeddings_initializer, embeddings_regularizer, embeddings_constraint],
         }
+        makes_mask(mask_zero);
     }
 }
 
