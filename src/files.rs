@@ -1,7 +1,9 @@
 //! Reads files, refuses what is no file, and replaces files in one step.
 //!
-//! A process writes a new file beside the old one, under a name that contains the process, and then renames it. If the
-//! process is killed before, the next process that replaces the file removes the rest.
+//! One rule holds for all that wgrad writes: a new file is written beside the old one, under a name that contains the process, and
+//! synced; one rename makes it valid; the folder is synced; then the old ones go. Several files that belong together get new names
+//! first, and the rename of the one that names them makes all of them valid. If the process is killed before, the next process that
+//! replaces the file removes the rest. Event files alone grow: each record in them is whole or the last.
 
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -28,7 +30,8 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     look(path).and_then(|_| fs::read(path))
 }
 
-/// Writes a file beside `path` and gives it that name once it is complete, so that nobody ever reads half of it.
+/// Writes a file beside `path` and gives it that name once it is complete, so that nobody ever reads half of it. Also a power cut
+/// leaves the old one or the new one.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -38,17 +41,24 @@ pub(crate) fn replace(
     replacement.finish()
 }
 
-/// As [`replace`], for what must outlive a power cut: the bytes are on the disk before the old ones go, and the new name is
-/// when this returns.
-pub(crate) fn replace_durably(
-    path: &Path,
-    write: impl FnOnce(&mut File) -> io::Result<()>,
-) -> io::Result<()> {
-    replace(path, |file| {
-        write(file)?;
-        file.sync_all()
-    })?;
-    sync_folder(folder_of(path))
+/// Completes several files that belong together: `parts` get their names, which nobody has named before, and then `last`, which names
+/// them. Until then the old ones count, which the caller may remove afterwards.
+pub(crate) fn finish_all(parts: Vec<Replacement>, last: Replacement) -> io::Result<()> {
+    let folder = folder_of(&last.path).to_path_buf();
+    let mut named = Vec::with_capacity(parts.len());
+    let finish = |named: &mut Vec<PathBuf>| {
+        for part in parts {
+            let path = part.path.clone();
+            part.name()?;
+            named.push(path);
+        }
+        // The names must be on the disk before what names them.
+        sync_folder(&folder)?;
+        last.finish()
+    };
+    finish(&mut named).inspect_err(|_| {
+        named.iter().for_each(|path| drop(fs::remove_file(path)));
+    })
 }
 
 /// Gives the file `source` the name `path` too, in place of a file that has it. The name is not on the disk yet.
@@ -138,8 +148,16 @@ impl Replacement {
         &self.temporary
     }
 
-    /// Gives the file its name.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
+    /// Gives the file its name. Its bytes and its name are on the disk then.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        let folder = folder_of(&self.path).to_path_buf();
+        self.name()?;
+        sync_folder(&folder)
+    }
+
+    /// Gives the file its name, which is not on the disk yet.
+    fn name(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
         fs::rename(&self.temporary, &self.path)?;
         self.finished = true;
         Ok(())

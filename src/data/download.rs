@@ -3,10 +3,9 @@
 //! A file gets its name only when it is complete and right. A download cannot resume. `collection` says what there is;
 //! `mnist` and `keras::datasets` find and read the files.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,6 +14,7 @@ use ureq::Agent;
 
 use super::collection::Collection;
 use crate::error::{Error, Result, message};
+use crate::files::Replacement;
 
 /// A file and the SHA-256 of its contents in lower-case hexadecimal digits.
 type Wanted<'a> = (&'a str, &'a str);
@@ -92,10 +92,12 @@ fn fetch_file(
     if let Some(length) = length.filter(|&length| length > most) {
         return Err(Failure::There(format!("the file has {length} bytes, more than {most}")));
     }
-    let part = Part::new(dir, name);
+    let path = dir.join(name);
+    let here = |error| Failure::Here(Error::io(&path, error));
+    let mut part = Replacement::begin(&path).map_err(here)?;
     let bar = progress(name, length);
     let reader = body.with_config().limit(most).reader();
-    let found = copy(reader, &part.0, &bar);
+    let found = copy(reader, &mut part, &bar);
     bar.finish_and_clear();
     let (found, bytes) = found?;
     if found != sha256 {
@@ -103,14 +105,18 @@ fn fetch_file(
             "the {bytes} bytes that came have the SHA-256 {found}, and it should be {sha256}"
         )));
     }
-    let path = dir.join(name);
-    fs::rename(&part.0, &path).map_err(|error| Failure::Here(Error::io(&path, error)))
+    part.finish().map_err(here)
 }
 
 /// Copies all of `reader` into a new file; returns the SHA-256 and the count of the bytes.
-fn copy(mut reader: impl Read, part: &Path, bar: &ProgressBar) -> Result<(String, u64), Failure> {
-    let here = |error| Failure::Here(Error::io(part, error));
-    let mut file = File::create(part).map_err(here)?;
+fn copy(
+    mut reader: impl Read,
+    part: &mut Replacement,
+    bar: &ProgressBar,
+) -> Result<(String, u64), Failure> {
+    let name = part.temporary().to_path_buf();
+    let here = |error| Failure::Here(Error::io(&name, error));
+    let file = part.file();
     let mut sha256 = Sha256::new();
     let mut buffer = vec![0; 64 << 10];
     let mut total = 0;
@@ -124,28 +130,7 @@ fn copy(mut reader: impl Read, part: &Path, bar: &ProgressBar) -> Result<(String
         total += count as u64;
         bar.inc(count as u64);
     }
-    // Only bytes that have reached the disk may get the final name.
-    file.sync_all().map_err(here)?;
     Ok((hexadecimal(&sha256.finalize()), total))
-}
-
-/// A file while the download writes it. Dropping this value removes the file unless it was renamed.
-struct Part(PathBuf);
-
-impl Part {
-    /// Makes a name that no other download uses, in the same folder so that the file can be renamed.
-    fn new(dir: &Path, name: &str) -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        Part(dir.join(format!(".{name}.{}-{count}.part", std::process::id())))
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // Usually the file has been renamed; otherwise nobody is left to hear that it stays.
-        let _ = fs::remove_file(&self.0);
-    }
 }
 
 fn is_right(path: &Path, sha256: &str) -> bool {

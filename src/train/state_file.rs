@@ -78,7 +78,7 @@ pub(crate) fn update_checkpoint_state(folder: &Path, state: &CheckpointState) ->
     }
     let text = state_text::write(&state);
     files::make_folder(folder)
-        .and_then(|()| files::replace_durably(&path, |file| file.write_all(&text)))
+        .and_then(|()| files::replace(&path, |file| file.write_all(&text)))
         .map_err(|error| Error::io(&path, error))
 }
 

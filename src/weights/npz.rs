@@ -8,7 +8,7 @@ use crate::trackable::{NamedArray, Trackable};
 /// The variables of `model` as the contents of a `.npz` file, by their names. `numpy.load` reads it.
 ///
 /// # Errors
-/// As [`Trackable::named_arrays_async`]; [`Error::Data`] if it would have more than 4 GiB.
+/// As [`Trackable::named_arrays_async`].
 pub async fn weights_to_npz_async(model: &impl Trackable) -> Result<Vec<u8>> {
     let arrays = model.named_arrays_async().await?;
     let named = |array: &NamedArray<'_>| Ok((array.name.to_string(), NpyArray::from_named(array)?));
@@ -46,7 +46,7 @@ pub fn weights_from_npz(model: &impl Trackable, bytes: &[u8], options: LoadOptio
 pub fn save_npz(model: &impl Trackable, path: impl AsRef<std::path::Path>) -> Result<()> {
     use std::io::Write;
     let (path, bytes) = (path.as_ref(), pollster::block_on(weights_to_npz_async(model))?);
-    let written = crate::files::replace_durably(path, |file| file.write_all(&bytes));
+    let written = crate::files::replace(path, |file| file.write_all(&bytes));
     written.map_err(|error| Error::io(path, error))
 }
 

@@ -37,8 +37,12 @@ options! {
 /// # Ok::<(), wgrad::Error>(())
 /// ```
 pub struct TfRecordWriter<W: Write> {
-    to: Sink<W>,
+    /// None once it is closed.
+    to: Option<Sink<W>>,
     name: PathBuf,
+    /// The file that gets its name at the end.
+    #[cfg(not(target_family = "wasm"))]
+    replacement: Option<crate::files::Replacement>,
 }
 
 /// The unpacked bytes go in here.
@@ -52,7 +56,8 @@ enum Sink<W: Write> {
 
 #[cfg(not(target_family = "wasm"))]
 impl TfRecordWriter<std::fs::File> {
-    /// Writes the file at `path`, in place of one that is there.
+    /// Writes the file at `path`, in place of one that is there. The new file is written beside it and gets its name when it is
+    /// closed, so that whoever reads meanwhile, or after this process was killed, has the old one.
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be made.
@@ -67,22 +72,22 @@ impl TfRecordWriter<std::fs::File> {
     pub fn create_with(path: impl AsRef<Path>, options: TfRecordOptions) -> Result<Self> {
         let path = path.as_ref();
         check(path, options)?;
-        match crate::files::look(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(path, error));
-            }
-            _ => {}
-        }
-        let file = std::fs::File::create(path).map_err(|error| Error::io(path, error))?;
-        TfRecordWriter::new_with(file, path, options)
+        let begin = || {
+            let mut replacement = crate::files::Replacement::begin(path)?;
+            let file = replacement.file().try_clone()?;
+            Ok((replacement, file))
+        };
+        let (replacement, file) = begin().map_err(|error| Error::io(path, error))?;
+        let mut writer = TfRecordWriter::new_with(file, path, options)?;
+        writer.replacement = Some(replacement);
+        Ok(writer)
     }
 }
 
 impl<W: Write> TfRecordWriter<W> {
     /// Writes to any [`Write`]; `name` is for messages.
     pub fn new(to: W, name: impl AsRef<Path>) -> Self {
-        let name = name.as_ref().to_path_buf();
-        TfRecordWriter { to: Sink::Plain(BufWriter::new(to)), name }
+        TfRecordWriter::of(Sink::Plain(BufWriter::new(to)), name.as_ref())
     }
 
     /// Writes to any [`Write`], packed as `options` say.
@@ -90,9 +95,23 @@ impl<W: Write> TfRecordWriter<W> {
     /// # Errors
     /// [`Error::Data`] if the level is above 9, or the file is to be packed and the feature `gzip` is off.
     pub fn new_with(to: W, name: impl AsRef<Path>, options: TfRecordOptions) -> Result<Self> {
-        let name = name.as_ref().to_path_buf();
-        check(&name, options)?;
-        Ok(TfRecordWriter { to: Sink::of(to, options), name })
+        let name = name.as_ref();
+        check(name, options)?;
+        Ok(TfRecordWriter::of(Sink::of(to, options), name))
+    }
+
+    fn of(to: Sink<W>, name: &Path) -> Self {
+        TfRecordWriter {
+            to: Some(to),
+            name: name.to_path_buf(),
+            #[cfg(not(target_family = "wasm"))]
+            replacement: None,
+        }
+    }
+
+    fn inside(&mut self) -> io::Result<&mut dyn Write> {
+        let closed = || io::Error::other("the writer is closed");
+        self.to.as_mut().map(Sink::inside).ok_or_else(closed)
     }
 
     /// Appends a record.
@@ -108,8 +127,8 @@ impl<W: Write> TfRecordWriter<W> {
             record,
             &masked_crc32c(record).to_le_bytes(),
         ];
-        let to: &mut dyn Write = self.to.inside();
-        let written = parts.iter().try_for_each(|part| to.write_all(part));
+        let written =
+            self.inside().and_then(|to| parts.iter().try_for_each(|part| to.write_all(part)));
         written.map_err(|error| Error::io(&self.name, error))
     }
 
@@ -118,16 +137,33 @@ impl<W: Write> TfRecordWriter<W> {
     /// # Errors
     /// [`Error::Io`] if the system refuses to write.
     pub fn flush(&mut self) -> Result<()> {
-        self.to.inside().flush().map_err(|error| Error::io(&self.name, error))
+        self.inside().and_then(|to| to.flush()).map_err(|error| Error::io(&self.name, error))
     }
 
     /// Writes what is left, and gives back what was written to.
     ///
     /// # Errors
     /// [`Error::Io`] if the system refuses to write.
-    pub fn close(self) -> Result<W> {
-        let written = self.to.close().and_then(|mut to| to.flush().map(|()| to));
-        written.map_err(|error| Error::io(&self.name, error))
+    pub fn close(mut self) -> Result<W> {
+        self.finish().map_err(|error| Error::io(&self.name, error))
+    }
+
+    fn finish(&mut self) -> io::Result<W> {
+        let to = self.to.take().ok_or_else(|| io::Error::other("the writer is closed"))?;
+        let mut to = to.close()?;
+        to.flush()?;
+        #[cfg(not(target_family = "wasm"))]
+        self.replacement.take().map_or(Ok(()), crate::files::Replacement::finish)?;
+        Ok(to)
+    }
+}
+
+impl<W: Write> Drop for TfRecordWriter<W> {
+    fn drop(&mut self) {
+        // What a panic has cut off does not replace a whole file.
+        if self.to.is_some() && !std::thread::panicking() {
+            let _ = self.finish();
+        }
     }
 }
 

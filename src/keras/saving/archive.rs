@@ -192,7 +192,7 @@ macro_rules! saves {
             pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
                 use std::io::Write;
                 let (path, bytes) = (path.as_ref(), pollster::block_on(self.to_keras_async())?);
-                let written = crate::files::replace_durably(path, |file| file.write_all(&bytes));
+                let written = crate::files::replace(path, |file| file.write_all(&bytes));
                 written.map_err(|error| Error::io(path, error))
             }
 

@@ -52,7 +52,7 @@ pub fn weights_from_h5(model: &impl Trackable, bytes: &[u8]) -> Result<()> {
 pub fn save_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()> {
     use std::io::Write;
     let (path, bytes) = (path.as_ref(), pollster::block_on(weights_to_h5_async(model))?);
-    let written = crate::files::replace_durably(path, |file| file.write_all(&bytes));
+    let written = crate::files::replace(path, |file| file.write_all(&bytes));
     written.map_err(|error| Error::io(path, error))
 }
 

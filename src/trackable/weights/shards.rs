@@ -1,6 +1,5 @@
 //! Weights in several files beside an index, as Hugging Face writes them.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -70,6 +69,9 @@ fn cut(arrays: &[NamedArray<'_>], limit: u64) -> Vec<usize> {
 }
 
 /// Writes the file at `path`, or several and an index beside it.
+///
+/// Whatever interrupts it, the folder has the old weights or the new ones: parts get names that no part has had since the index was
+/// written, and the index, or the one file, makes them valid. What counts no more goes last.
 pub(super) fn save(path: &Path, arrays: &[NamedArray<'_>], options: &SaveOptions) -> Result<()> {
     let io = |path: &Path, error| Error::io(path, error);
     let counts = cut(arrays, options.max_shard_size.unwrap_or(u64::MAX));
@@ -81,44 +83,92 @@ pub(super) fn save(path: &Path, arrays: &[NamedArray<'_>], options: &SaveOptions
         )));
     }
     let contents = |arrays| file::to_bytes_with(arrays, &options.metadata);
-    let write =
-        |file: &mut File, bytes: &[u8]| file.write_all(bytes).and_then(|()| file.sync_all());
+    let stem = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = stem.strip_suffix(".safetensors").unwrap_or(&stem);
+    let at = index_for(path);
     if counts.len() == 1 {
         let bytes = contents(arrays)?;
-        return files::replace_durably(path, |file| file.write_all(&bytes))
-            .map_err(|error| io(path, error));
+        files::replace(path, |file| file.write_all(&bytes)).map_err(|error| io(path, error))?;
+        // An index without its parts must never be there.
+        remove(&at)?;
+        remove_parts(path, stem, &at, &[]);
+        return Ok(());
     }
-    let stem = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let stem = stem.strip_suffix(".safetensors").unwrap_or(&stem).to_string();
+    let begin = |path: &Path, bytes: &[u8]| {
+        let mut replacement = Replacement::begin(path)?;
+        replacement.file().write_all(bytes)?;
+        Ok(replacement)
+    };
+    let begin = |path: &Path, bytes: &[u8]| begin(path, bytes).map_err(|error| io(path, error));
+    let names = free_names(path, stem, counts.len());
     let (mut parts, mut map, mut rest) = (Vec::new(), serde_json::Map::new(), arrays);
-    for (at, count) in counts.iter().enumerate() {
-        let name = format!("{stem}-{:05}-of-{:05}.safetensors", at + 1, counts.len());
+    for (name, count) in names.iter().zip(&counts) {
         let (these, others) = rest.split_at(*count);
         rest = others;
-        for array in these {
-            map.insert(array.name.to_string(), json!(name));
-        }
-        let part = path.with_file_name(&name);
-        let bytes = contents(these)?;
-        let mut replacement = Replacement::begin(&part).map_err(|error| io(&part, error))?;
-        write(replacement.file(), &bytes).map_err(|error| io(&part, error))?;
-        parts.push((part, replacement));
+        map.extend(these.iter().map(|array| (array.name.to_string(), json!(name))));
+        parts.push(begin(&path.with_file_name(name), &contents(these)?)?);
     }
     let total: u64 = arrays.iter().map(|array| array.bytes.len() as u64).sum();
     let index = json!({"metadata": {"total_size": total}, "weight_map": map});
-    let at = index_for(path);
-    let text = serde_json::to_vec_pretty(&index).unwrap_or_default();
-    let mut written = Replacement::begin(&at).map_err(|error| io(&at, error))?;
-    write(written.file(), &text).map_err(|error| io(&at, error))?;
-    // All is written. An index of the files that are replaced now would lead to some of both.
-    for old in [&at, path] {
-        match std::fs::remove_file(old) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(old, error)),
-            _ => {}
+    let index = begin(&at, &serde_json::to_vec_pretty(&index).unwrap_or_default())?;
+    files::finish_all(parts, index).map_err(|error| io(&at, error))?;
+    // The one file would count before the index.
+    remove(path)?;
+    remove_parts(path, stem, &at, &names);
+    Ok(())
+}
+
+/// Removes a file, if it is there, for good.
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Ok(()) => {
+            files::sync_folder(files::folder_of(path)).map_err(|error| Error::io(path, error))
         }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io(path, error)),
     }
-    for (part, replacement) in parts {
-        replacement.finish().map_err(|error| io(&part, error))?;
+}
+
+/// The names of `count` parts: Hugging Face's, `model-00001-of-00003.safetensors`, or `model.2-00001-of-00003.safetensors` and so on
+/// where parts have these.
+fn free_names(path: &Path, stem: &str, count: usize) -> Vec<String> {
+    let taken: std::collections::HashSet<u64> =
+        parts_of(path, stem).map(|(_, generation)| generation).collect();
+    let generation = (1..).find(|generation| !taken.contains(generation)).unwrap_or(1);
+    let name = |part: usize| match generation {
+        1 => format!("{stem}-{part:05}-of-{count:05}.safetensors"),
+        _ => format!("{stem}.{generation}-{part:05}-of-{count:05}.safetensors"),
+    };
+    (1..=count).map(name).collect()
+}
+
+/// The parts in the folder of `path` that are called by `stem`, and by which number behind it.
+fn parts_of(path: &Path, stem: &str) -> impl Iterator<Item = (String, u64)> {
+    let entries = std::fs::read_dir(files::folder_of(path)).into_iter().flatten().flatten();
+    entries.filter_map(move |entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let rest = name.strip_prefix(stem)?.strip_suffix(".safetensors")?;
+        let (generation, rest) = match rest.strip_prefix('.') {
+            None => (1, rest),
+            Some(numbered) => {
+                let (generation, _) = numbered.split_once('-')?;
+                let rest = &numbered[generation.len()..];
+                (generation.parse().ok().filter(|number| *number > 1)?, rest)
+            }
+        };
+        let (part, count) = rest.strip_prefix('-')?.split_once("-of-")?;
+        let digits = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+        (digits(part) && digits(count)).then_some((name, generation))
+    })
+}
+
+/// Removes the parts that count no more. What cannot be removed stays: nothing names it. While another save of these weights is under
+/// way, its parts may have their names, and its index not: it removes the rest itself.
+fn remove_parts(path: &Path, stem: &str, index: &Path, keep: &[String]) {
+    if files::is_being_replaced(index) {
+        return;
     }
-    written.finish().map_err(|error| io(&at, error))
+    for (name, _) in parts_of(path, stem).filter(|(name, _)| !keep.contains(name)) {
+        let _ = std::fs::remove_file(path.with_file_name(name));
+    }
 }

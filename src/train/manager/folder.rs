@@ -153,9 +153,6 @@ fn write_metrics(directory: &Path, kept: &[Kept]) -> Result<()> {
         kept.metric.map(|metric| format!("{}\t{metric:?}\n", file_name(&kept.path)))
     });
     let text: String = lines.collect();
-    let write = |file: &mut fs::File| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    };
-    files::replace(&path, write).map_err(|error| Error::io(&path, error))
+    files::replace(&path, |file| file.write_all(text.as_bytes()))
+        .map_err(|error| Error::io(&path, error))
 }
