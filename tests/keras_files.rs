@@ -108,6 +108,41 @@ fn weights_alone_go_into_a_model_of_the_same_layers() {
     close(&call(&old, &inputs), &y, "legacy");
 }
 
+/// HDF5 keeps the links of a group that has such a name in another form, and many of them in a third one.
+#[test]
+fn names_beyond_ascii_are_read_from_old_files() {
+    use std::io::Read;
+    let few = std::fs::read(data("names_legacy.h5")).unwrap();
+    let packed = std::fs::read(data("many_names_legacy.h5.gz")).unwrap();
+    let mut many = Vec::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut many).unwrap();
+    for (count, bytes) in [(2, few), (50, many)] {
+        let model = (0..count).fold(Sequential::new(), |model, at| {
+            let name = ["größe", "層"].get(at).map_or(format!("d{at}"), |name| name.to_string());
+            model.add_named(&name, Dense::new(1))
+        });
+        model.build([1, 1]).unwrap();
+        saving::weights_from_h5(&model, &bytes).unwrap();
+        for (at, pair) in model.get_weights().unwrap().chunks(2).enumerate() {
+            let value = at as f32 + 1.0;
+            assert_eq!(
+                (pair[0].as_slice(), pair[1].as_slice()),
+                (Some(&[value][..]), Some(&[-value][..]))
+            );
+        }
+        // Wherever the file is cut or changed, there is an error or other numbers, and no panic.
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..300 {
+            let mut broken = bytes.clone();
+            match random.bool() {
+                true => broken.truncate(random.usize(..bytes.len())),
+                false => broken[random.usize(..bytes.len())] ^= 1 << random.u8(..8),
+            }
+            let _ = saving::weights_from_h5(&model, &broken);
+        }
+    }
+}
+
 #[test]
 fn a_compiled_model_trains_on_as_in_keras() {
     let arrays = npy::load_npz(data("trained.npz")).unwrap();

@@ -6,16 +6,33 @@ use std::collections::HashSet;
 #[derive(Debug)]
 pub(super) struct Broken(pub(super) String);
 
-/// The places that a walk has entered.
-#[derive(Default)]
-pub(super) struct Seen(HashSet<u64>);
+/// The places that a walk has entered, and how many bytes of lists it may still read.
+pub(super) struct Seen {
+    places: HashSet<u64>,
+    left: u64,
+}
 
 impl Seen {
+    /// Of a file of so many bytes.
+    pub(super) fn of(length: usize) -> Self {
+        Seen { places: HashSet::new(), left: length as u64 }
+    }
+
     pub(super) fn note(&mut self, at: u64) -> Result<(), Broken> {
-        match self.0.insert(at) {
+        match self.places.insert(at) {
             true => Ok(()),
             false => Err(Broken(format!("two links lead to byte {at}, which only one may"))),
         }
+    }
+
+    /// Notes that a list of `count` entries of `size` bytes is read. Each byte of a file is in one list; else lists that lie in each
+    /// other would make endlessly many entries of a small file.
+    pub(super) fn spend(&mut self, count: u64, size: u64) -> Result<(), Broken> {
+        let left = count.checked_mul(size).and_then(|bytes| self.left.checked_sub(bytes));
+        self.left = left.ok_or_else(|| {
+            Broken("its lists of objects overlap, or have more entries than it has bytes".into())
+        })?;
+        Ok(())
     }
 }
 

@@ -1,8 +1,10 @@
 //! Object headers: the messages that say what an object is.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::bytes::{Broken, Cursor, Seen, UNDEFINED, part};
+use super::links::{self, Link};
 use super::types::Type;
 
 /// What a header says.
@@ -10,6 +12,9 @@ use super::types::Type;
 pub(super) struct Object<'a> {
     /// The addresses of a group's B-tree and heap.
     pub(super) group: Option<(u64, u64)>,
+    /// The links of a group with names beyond ASCII, and the heap and the B-tree of more.
+    pub(super) links: Vec<Link<'a>>,
+    pub(super) dense: Option<(u64, u64)>,
     space: Option<Vec<usize>>,
     elements: Option<Type>,
     layout: Option<Layout<'a>>,
@@ -54,6 +59,7 @@ impl<'a> Object<'a> {
         let (mut left, _, size) = (from.number(2)?, from.number(4)?, from.number(4)?);
         let mut object = Object::default();
         let mut blocks = vec![part(file, at + 16, size, "an object header")?];
+        seen.spend(size, 1)?;
         while let Some(block) = blocks.pop() {
             let mut from = Cursor::new(block, "an object header");
             while left > 0 && from.rest.len() >= 8 {
@@ -66,6 +72,7 @@ impl<'a> Object<'a> {
                     let mut to = Cursor::new(message, "an object header's continuation");
                     let (at, size) = (to.number(8)?, to.number(8)?);
                     seen.note(at)?;
+                    seen.spend(size, 1)?;
                     blocks.push(part(file, at, size, "an object header")?);
                 } else if flags & 2 != 0 && matches!(kind, 1 | 3 | 8) {
                     return Err(Broken(
@@ -83,6 +90,8 @@ impl<'a> Object<'a> {
         let mut from = Cursor::new(message, "a message");
         match kind {
             0x01 => self.space = Some(space(message)?),
+            0x02 => self.dense = links::info(message)?,
+            0x06 => self.links.push(links::link(message)?),
             0x03 => self.elements = Some(Type::parse(message)?),
             0x08 => self.layout = Some(layout(message)?),
             0x0c => self.attributes.push(Attribute::parse(message)?),
@@ -220,9 +229,10 @@ impl<'a> Attribute<'a> {
         let Some(needed) = needed else {
             return Err(Broken(format!("the attribute '{}' ends too early", self.name)));
         };
+        let mut heaps = Heaps { file, known: HashMap::new(), left: file.len() };
         let text = |element: &'a [u8]| -> Result<Cow<'a, str>, Broken> {
             let bytes = match self.elements {
-                Type::TextElsewhere => from_heap(file, element)?,
+                Type::TextElsewhere => heaps.text(element)?,
                 _ => element.split(|byte| *byte == 0).next().unwrap_or_default(),
             };
             Ok(String::from_utf8_lossy(bytes))
@@ -231,35 +241,58 @@ impl<'a> Attribute<'a> {
     }
 }
 
-/// The bytes in the global heap to which an element refers.
-fn from_heap<'a>(file: &'a [u8], element: &[u8]) -> Result<&'a [u8], Broken> {
-    let mut from = Cursor::new(element, "a reference to a text");
-    let (length, heap, index) = (from.number(4)?, from.number(8)?, from.number(4)?);
-    if length == 0 {
-        return Ok(&[]);
+/// The texts of the global heaps to which elements refer.
+struct Heaps<'a> {
+    file: &'a [u8],
+    /// By heap and index.
+    known: HashMap<u64, HashMap<u64, &'a [u8]>>,
+    /// So many texts may still be noted: heaps that lie in each other have no more than the file has bytes.
+    left: usize,
+}
+
+impl<'a> Heaps<'a> {
+    fn text(&mut self, element: &[u8]) -> Result<&'a [u8], Broken> {
+        let mut from = Cursor::new(element, "a reference to a text");
+        let (length, heap, index) = (from.number(4)?, from.number(8)?, from.number(4)?);
+        if length == 0 {
+            return Ok(&[]);
+        }
+        if !self.known.contains_key(&heap) {
+            let texts = self.read(heap)?;
+            self.known.insert(heap, texts);
+        }
+        let Some(text) = self.known.get(&heap).and_then(|texts| texts.get(&index)) else {
+            return Err(Broken(format!("a heap of texts has no text {index}")));
+        };
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        text.get(..length).ok_or_else(|| Broken("a text is longer than its place".into()))
     }
-    let mut from = Cursor::new(part(file, heap, 16, "a heap of texts")?, "a heap of texts");
-    from.expect(b"GCOL")?;
-    from.take(4)?;
-    let size = from.number(8)?;
-    let whole = part(file, heap, size.max(16), "a heap of texts")?;
-    let mut from = Cursor::new(&whole[16..], "a heap of texts");
-    while from.rest.len() >= 16 {
-        let (found, _, size) = (from.number(2)?, from.number(6)?, from.number(8)?);
-        if found == 0 {
-            break;
+
+    fn read(&mut self, heap: u64) -> Result<HashMap<u64, &'a [u8]>, Broken> {
+        let mut from =
+            Cursor::new(part(self.file, heap, 16, "a heap of texts")?, "a heap of texts");
+        from.expect(b"GCOL")?;
+        from.take(4)?;
+        let size = from.number(8)?;
+        let whole = part(self.file, heap, size.max(16), "a heap of texts")?;
+        let mut from = Cursor::new(&whole[16..], "a heap of texts");
+        let mut texts = HashMap::new();
+        while from.rest.len() >= 16 {
+            let (found, _, size) = (from.number(2)?, from.number(6)?, from.number(8)?);
+            if found == 0 {
+                break;
+            }
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            if size > from.rest.len() {
+                return Err(Broken("a heap of texts ends too early".into()));
+            }
+            self.left = self
+                .left
+                .checked_sub(16)
+                .ok_or_else(|| Broken("its heaps of texts overlap".into()))?;
+            let text = from.padded(size)?;
+            texts.entry(found).or_insert(text);
         }
-        let size = usize::try_from(size).unwrap_or(usize::MAX);
-        if size > from.rest.len() {
-            return Err(Broken("a heap of texts ends too early".into()));
-        }
-        let text = from.padded(size)?;
-        if found == index {
-            let length = length as usize;
-            return text
-                .get(..length)
-                .ok_or_else(|| Broken("a text is longer than its place".into()));
-        }
+        Ok(texts)
     }
-    Err(Broken(format!("a heap of texts has no text {index}")))
 }

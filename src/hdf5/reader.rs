@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::MAGIC;
 use super::bytes::{Broken, Cursor, Seen, part};
+use super::links::{self, Link};
 use super::object::{Object, Values};
 use crate::error::{Error, Result, message};
 
@@ -34,28 +35,29 @@ impl<'a> File<'a> {
         let name = name.display().to_string();
         let mut file = File { bytes, name, nodes: BTreeMap::new() };
         let root = superblock(bytes).map_err(|broken| file.wrong(&broken.0))?;
-        let mut seen = Seen::default();
+        let mut seen = Seen::of(bytes.len());
         // The paths take no more room than a few times the file.
         let mut room = 64 * 1024 + 16 * bytes.len();
         let mut waiting = vec![(String::new(), root, 0)];
         while let Some((path, at, depth)) = waiting.pop() {
             let inside = |broken: Broken| file.wrong(&format!("in '{path}': {}", broken.0));
-            let object = Object::read(bytes, at, &mut seen).map_err(inside)?;
+            let mut object = Object::read(bytes, at, &mut seen).map_err(inside)?;
+            let mut found = std::mem::take(&mut object.links);
             if let Some((tree, heap)) = object.group {
-                let mut links = Vec::new();
-                walk(bytes, tree, heap, &mut seen, &mut links).map_err(inside)?;
-                for (name, at) in links {
-                    let below =
-                        if path.is_empty() { name.into_owned() } else { format!("{path}/{name}") };
-                    let left = room.checked_sub(below.len() + size_of::<Node<'_>>());
-                    let (Some(left), true) = (left, depth < DEEPEST) else {
-                        return Err(
-                            file.wrong("its groups lie too deep, or their names are too long")
-                        );
-                    };
-                    room = left;
-                    waiting.push((below, at, depth + 1));
-                }
+                walk(bytes, tree, heap, &mut seen, &mut found).map_err(inside)?;
+            }
+            if let Some((heap, tree)) = object.dense {
+                links::walk(bytes, heap, tree, &mut seen, &mut found).map_err(inside)?;
+            }
+            for (name, at) in found {
+                let below =
+                    if path.is_empty() { name.into_owned() } else { format!("{path}/{name}") };
+                let left = room.checked_sub(below.len() + size_of::<Node<'_>>());
+                let (Some(left), true) = (left, depth < DEEPEST) else {
+                    return Err(file.wrong("its groups lie too deep, or their names are too long"));
+                };
+                room = left;
+                waiting.push((below, at, depth + 1));
             }
             let node = Node { path: path.clone(), object };
             if file.nodes.insert(path.clone(), node).is_some() {
@@ -144,7 +146,7 @@ fn walk<'a>(
     tree: u64,
     heap: u64,
     seen: &mut Seen,
-    links: &mut Vec<(Cow<'a, str>, u64)>,
+    found: &mut Vec<Link<'a>>,
 ) -> Result<(), Broken> {
     let mut from = Cursor::new(part(bytes, heap, 32, "a heap of names")?, "a heap of names");
     from.expect(b"HEAP")?;
@@ -157,7 +159,9 @@ fn walk<'a>(
         if part(bytes, at, 4, "a group")? == b"SNOD" {
             let mut from = Cursor::new(&bytes[at as usize + 4..], "a table of links");
             from.take(2)?;
-            for _ in 0..from.number(2)? {
+            let count = from.number(2)?;
+            seen.spend(count, 40)?;
+            for _ in 0..count {
                 let (name, to, kind, _, _) = (
                     from.number(8)?,
                     from.number(8)?,
@@ -166,18 +170,11 @@ fn walk<'a>(
                     from.take(16)?,
                 );
                 let name = part(names, name, (names.len() as u64).saturating_sub(name), "a name")?;
-                let name = String::from_utf8_lossy(
-                    name.split(|byte| *byte == 0).next().unwrap_or_default(),
-                );
+                let name = links::name(name.split(|byte| *byte == 0).next().unwrap_or_default())?;
                 if kind == 2 {
                     return Err(Broken(format!("'{name}' is a link by name, which is not read")));
                 }
-                if name.is_empty() || name.contains('/') || name.len() > 4096 {
-                    return Err(Broken(
-                        "a link has no name, or one with a slash or of more than 4096 bytes".into(),
-                    ));
-                }
-                links.push((name, to));
+                found.push((name, to));
             }
             continue;
         }
@@ -187,6 +184,7 @@ fn walk<'a>(
         if kind != 0 {
             return Err(Broken(format!("at byte {at} is a B-tree that is no group's")));
         }
+        seen.spend(count, 16)?;
         // Its neighbours.
         from.take(16)?;
         for _ in 0..count {

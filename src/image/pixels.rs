@@ -20,9 +20,12 @@ options! {
     /// What a decoder refuses, and what it gives of a file that is cut short.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct DecodeOptions {
-        /// The most pixels that an image, or all frames of an animation together, may have: 2^28. The decoder reads them from
+        /// The most pixels that an image may have: 2^28. The decoder reads them from
         /// the header, and refuses a bomb before it allocates anything.
         max_pixels: usize = 1 << 28,
+        /// The most pixels that all frames of an animation together may have, if that is less: 2^26. A frame of a few bytes fills
+        /// the whole canvas, so that a small file could ask for any number of them.
+        max_animation_pixels: usize = 1 << 26,
         /// By how much a JPEG is shrunk while it is decoded, which is faster than to resize it: 1, 2, 4 or 8.
         ratio: usize = 1,
         /// How a JPEG's waves become pixels; exactly.
@@ -130,13 +133,17 @@ pub(super) fn check_size(
         return Err(broken(op, &format!("its header says {height} x {width} pixels")));
     }
     let pixels = frames.checked_mul(height).and_then(|n| n.checked_mul(width));
-    let most = options.max_pixels;
+    let most = match frames {
+        1 => options.max_pixels,
+        _ => options.max_pixels.min(options.max_animation_pixels),
+    };
     let values = pixels.filter(|&n| n <= most).and_then(|n| n.checked_mul(channels));
     values.filter(|&n| n < isize::MAX as usize).ok_or_else(|| {
         let animation = if frames > 1 { format!("{frames} frames of ") } else { String::new() };
         Error::Data(message!(
             "{op}: the header says {animation}{height} x {width} pixels, and at most {most} are decoded. If the file is right, \
-             raise DecodeOptions::max_pixels."
+             raise DecodeOptions::{}.",
+            if most < options.max_pixels { "max_animation_pixels" } else { "max_pixels" }
         ))
     })
 }

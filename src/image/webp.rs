@@ -29,11 +29,18 @@ pub(super) fn decode(
         decoder.read_image(&mut frame).map_err(refuse)?;
         return Ok(Pixels::still(height, width, channels, frame));
     }
+    // Memory grows by frames that are there, each of the canvas's size.
     let mut data = Vec::new();
-    for _ in 0..frames {
+    for done in 0..frames {
         decoder.read_frame(&mut frame).map_err(refuse)?;
-        let one = Pixels::still(height, width, channels, frame.clone());
-        data.extend_from_slice(&one.with_channels(4).data);
+        let size = height * width * 4;
+        if data.capacity() < (done + 1) * size {
+            data.reserve_exact(size * done.max(1).min(frames - done));
+        }
+        match channels {
+            4 => data.extend_from_slice(&frame),
+            _ => data.extend(frame.chunks_exact(3).flat_map(|rgb| [rgb[0], rgb[1], rgb[2], 255])),
+        }
     }
     Ok(Pixels { frames, height, width, channels: 4, data })
 }

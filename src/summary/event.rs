@@ -1,5 +1,7 @@
 //! [`Event`]: a value that an event file holds, by its kind.
 
+use std::sync::Arc;
+
 use ndarray::ArrayD;
 
 use super::array::Array;
@@ -19,10 +21,10 @@ pub struct Event {
     pub tag: String,
     /// The plugin of TensorBoard that shows it: "scalars", "histograms", "images", "audio", "text", "hparams", ...
     pub plugin: String,
-    /// What the plugin keeps beside the value.
-    pub plugin_content: Vec<u8>,
-    /// What TensorBoard tells of it.
-    pub description: String,
+    /// What the plugin keeps beside the value. Events of one tag share it.
+    pub plugin_content: Arc<[u8]>,
+    /// What TensorBoard tells of it. Events of one tag share it.
+    pub description: Arc<str>,
     /// The value.
     pub value: Value,
 }
@@ -81,7 +83,7 @@ pub struct Bucket {
 }
 
 impl Value {
-    /// What `value` shows by `plugin`; `bytes` is the size of its record.
+    /// What `value` shows by `plugin`; `bytes` is its size in the file.
     pub(super) fn of(value: &SummaryValue, plugin: &str, bytes: usize) -> Result<Self, String> {
         Ok(match &value.content {
             None => Value::Empty,

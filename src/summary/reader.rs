@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use prost::Message;
 
@@ -37,10 +38,32 @@ pub struct EventReader<R> {
     /// Values of the record that was read last.
     waiting: VecDeque<Event>,
     /// What each tag said of itself; some writers say it once.
-    known: HashMap<String, SummaryMetadata>,
+    known: HashMap<String, Said>,
     record: u64,
     failed: bool,
     truncated: bool,
+}
+
+/// What a tag says of itself, shared by its events: a file may say it once and have it a million times.
+#[derive(Clone)]
+struct Said {
+    plugin: String,
+    content: Arc<[u8]>,
+    description: Arc<str>,
+}
+
+/// The most bytes of a plugin's name, which each event has.
+const LONGEST_PLUGIN: usize = 256;
+
+impl Said {
+    fn of(metadata: &SummaryMetadata) -> Self {
+        let plugin = metadata.plugin_data.clone().unwrap_or_default();
+        Said {
+            plugin: plugin.plugin_name,
+            content: plugin.content.into(),
+            description: metadata.description.as_str().into(),
+        }
+    }
 }
 
 impl<R: Read> EventReader<R> {
@@ -87,8 +110,8 @@ impl<R: Read> EventReader<R> {
             step: event.step,
             tag,
             plugin: String::new(),
-            plugin_content: Vec::new(),
-            description: String::new(),
+            plugin_content: Arc::default(),
+            description: Arc::default(),
             value,
         };
         match event.what {
@@ -103,15 +126,23 @@ impl<R: Read> EventReader<R> {
             Some(What::Summary(summary)) => {
                 for value in summary.value {
                     let own = value.metadata.as_ref().filter(|own| own.plugin_data.is_some());
-                    if let Some(own) = own {
+                    let own = own.map(Said::of);
+                    if let Some(own) = &own {
                         if !self.known.contains_key(&value.tag) {
                             self.known.insert(value.tag.clone(), own.clone());
                         }
                     }
-                    let said = own.or_else(|| self.known.get(&value.tag));
-                    let plugin = said.and_then(|said| said.plugin_data.clone()).unwrap_or_default();
-                    let description = said.map_or("", |said| &said.description).to_string();
-                    let shown = Value::of(&value, &plugin.plugin_name, record.len());
+                    let said = own.as_ref().or_else(|| self.known.get(&value.tag)).cloned();
+                    let said = said.unwrap_or_else(|| Said::of(&SummaryMetadata::default()));
+                    if said.plugin.len() > LONGEST_PLUGIN {
+                        return Err(self.broken(&format!(
+                            "holds \"{}\", whose plugin's name has {} bytes. The file is broken",
+                            value.tag,
+                            said.plugin.len()
+                        )));
+                    }
+                    // One value may stand for many, as its own bytes allow: a record may hold thousands of such.
+                    let shown = Value::of(&value, &said.plugin, value.encoded_len());
                     let shown = shown.map_err(|what| {
                         self.broken(&format!(
                             "holds \"{}\", whose tensor {what}. The file is broken",
@@ -123,9 +154,9 @@ impl<R: Read> EventReader<R> {
                         wall_time: event.wall_time,
                         step: event.step,
                         tag: value.tag,
-                        plugin: plugin.plugin_name,
-                        plugin_content: plugin.content,
-                        description,
+                        plugin: said.plugin,
+                        plugin_content: said.content,
+                        description: said.description,
                         value: shown,
                     });
                 }

@@ -105,7 +105,7 @@ fn save(path: &Path, bytes: &[u8]) -> Result<()> {
 /// The bytes of a `.npz` file with these arrays, packed or not.
 ///
 /// # Errors
-/// [`Error::Data`] if two arrays have one name, or the file would have more than 4 GiB.
+/// [`Error::Data`] if two arrays have one name.
 pub fn write_npz<N: AsRef<str>>(
     arrays: impl IntoIterator<Item = (N, NpyArray)>,
     packed: bool,

@@ -3,6 +3,7 @@
 Run with a Python that has TensorFlow: `python make.py`.
 """
 
+import gzip
 import pathlib
 
 import keras
@@ -28,7 +29,21 @@ def numbers(generator, tensor, classes):
     return generator.normal(size=shape).astype("float32")
 
 
+def names():
+    """Old files of layers whose names are beyond ASCII: two layers, and fifty."""
+    for count, path in ((2, "names_legacy.h5"), (50, "many_names_legacy.h5")):
+        called = ["größe", "層"] + [f"d{i}" for i in range(2, count)]
+        model = keras.Sequential([keras.Input((1,))] + [L.Dense(1, name=name) for name in called])
+        for i, layer in enumerate(model.layers):
+            layer.set_weights([np.full((1, 1), i + 1.0, "f"), np.full(1, -i - 1.0, "f")])
+        model.save(HERE / path)
+    data = (HERE / path).read_bytes()
+    (HERE / f"{path}.gz").write_bytes(gzip.compress(data, 9))
+    (HERE / path).unlink()
+
+
 def main():
+    names()
     keras.utils.set_random_seed(16)
     generator = np.random.default_rng(16)
     models = {}

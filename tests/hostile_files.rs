@@ -1,0 +1,169 @@
+//! Small files that ask for much: none takes memory beyond a few times its size, or is refused before.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/counting.rs"]
+mod counting;
+
+use std::cell::Cell;
+
+use counting::Counting;
+use wgrad::data::tfrecord::TfRecordWriter;
+use wgrad::image;
+use wgrad::keras::layers::Dense;
+use wgrad::keras::{Sequential, saving};
+use wgrad::summary::EventReader;
+
+thread_local! {
+    /// Bytes that this thread holds, and the most that it has held.
+    static HELD: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
+}
+
+fn count(bytes: i64) {
+    // Threads that end are past counting.
+    let _ = HELD.try_with(|held| {
+        let (now, peak) = held.get();
+        held.set((now + bytes, peak.max(now + bytes)));
+    });
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting(count);
+
+/// The most bytes held while `run` ran, beyond those held before.
+fn peak<T>(run: impl FnOnce() -> T) -> (T, i64) {
+    let before = HELD.get().0;
+    HELD.set((before, before));
+    let result = run();
+    (result, HELD.get().1 - before)
+}
+
+/// A field of a message: its number, and bytes.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut field = vec![number << 3 | 2];
+    let mut length = bytes.len();
+    while length > 127 {
+        field.push(length as u8 | 128);
+        length >>= 7;
+    }
+    field.push(length as u8);
+    field.extend(bytes);
+    field
+}
+
+/// An event file of one record with these values.
+fn events(values: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
+    let values: Vec<u8> = values.into_iter().flat_map(|value| field(1, &value)).collect();
+    let mut writer = TfRecordWriter::new(Vec::new(), "events");
+    writer.write(field(5, &values)).unwrap();
+    writer.close().unwrap()
+}
+
+/// What a tag says of itself counts once, however many values have the tag.
+#[test]
+fn a_description_is_there_once() {
+    let plugin = [field(1, b"scalars"), field(2, &[7; 200_000])].concat();
+    let metadata = [field(1, &plugin), field(3, &[b'x'; 300_000])].concat();
+    let first = [field(1, b"t"), field(9, &metadata)].concat();
+    // The others have a number alone.
+    let number = [&[0x15][..], &1f32.to_le_bytes()].concat();
+    let other = [field(1, b"t"), number].concat();
+    let file = events(std::iter::once(first).chain(std::iter::repeat_n(other, 40_000)));
+    let (read, most) =
+        peak(|| EventReader::new(&file[..], "events").collect::<Result<Vec<_>, _>>().unwrap());
+    assert_eq!(read.len(), 40_001);
+    assert!(read.iter().all(|event| event.description.len() == 300_000));
+    assert!(read.iter().all(|event| event.plugin_content.len() == 200_000));
+    assert!(most < 100 * file.len() as i64, "{most} bytes for a file of {}", file.len());
+}
+
+/// A value that stands for many has room by its own bytes, not by those of its record.
+#[test]
+fn a_record_of_many_tensors_is_bounded_by_each() {
+    // Of FLOAT, with a shape [100000] and one value.
+    let shape = field(2, &field(2, &[&[0x08][..], &[0xa0, 0x8d, 0x06]].concat()));
+    let tensor = [&[0x08, 1][..], &shape, &field(5, &1f32.to_le_bytes())].concat();
+    let value = [field(1, b"t"), field(8, &tensor)].concat();
+    let file = events(std::iter::repeat_n(value, 10_000));
+    let (read, most) = peak(|| EventReader::new(&file[..], "events").collect::<Vec<_>>());
+    let error = read.into_iter().find_map(Result::err).unwrap().to_string();
+    assert!(error.contains("does not fit into its"), "{error}");
+    assert!(most < 40 * file.len() as i64, "{most} bytes for a file of {}", file.len());
+}
+
+/// Tables of links that lie in each other, each of which would have thousands.
+#[test]
+fn tables_of_links_that_overlap_are_refused() {
+    const TABLES: usize = 5_000;
+    let mut file = std::fs::read(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/data/keras_files/nested.weights.h5"
+    ))
+    .unwrap();
+    file.resize(file.len().next_multiple_of(8), 0);
+    // A heap of names: an empty one, and a name.
+    let names = file.len();
+    file.extend([0; 8]);
+    file.extend(b"a\0\0\0\0\0\0\0");
+    let heap = file.len();
+    file.extend(b"HEAP\0\0\0\0");
+    for number in [16, 1, names as u64] {
+        file.extend(number.to_le_bytes());
+    }
+    // Each table's head is in what an entry of the table before does not look at.
+    let tables = file.len();
+    for table in 0..TABLES {
+        file.extend(b"SNOD\x01\0");
+        file.extend(((TABLES - table - 1) as u16).to_le_bytes());
+        for number in [8u64, 96] {
+            file.extend(number.to_le_bytes());
+        }
+        file.extend([0; 16]);
+    }
+    file.extend([0; 40]);
+    // Nodes of a B-tree, whose children are the tables.
+    let tree = file.len();
+    file.extend(b"TREE\0\0");
+    file.extend((TABLES as u16).to_le_bytes());
+    file.extend([0xff; 16]);
+    for table in 0..TABLES {
+        file.extend(0u64.to_le_bytes());
+        file.extend(((tables + 40 * table) as u64).to_le_bytes());
+    }
+    file.extend([0; 8]);
+    // The root's header: a message that names both.
+    let header = file.len();
+    file.extend([1, 0, 1, 0]);
+    file.extend(1u32.to_le_bytes());
+    file.extend(24u32.to_le_bytes());
+    file.extend([0; 4]);
+    file.extend([0x11, 0, 16, 0, 0, 0, 0, 0]);
+    for number in [tree as u64, heap as u64] {
+        file.extend(number.to_le_bytes());
+    }
+    file[64..72].copy_from_slice(&(header as u64).to_le_bytes());
+    let model = Sequential::new().add(Dense::new(2));
+    let (read, most) = peak(|| saving::weights_from_h5(&model, &file));
+    let error = read.unwrap_err().to_string();
+    assert!(error.contains("overlap"), "{error}");
+    assert!(most < 40 * file.len() as i64, "{most} bytes for a file of {}", file.len());
+}
+
+/// A GIF and a WebP whose frames are a few bytes each, and all the canvas when they are shown.
+#[test]
+fn an_animation_of_tiny_frames_on_a_great_canvas_is_refused() {
+    // 4000 x 4000, no palette for all; frames of one pixel with a palette of two colours.
+    let mut gif = b"GIF89a\xa0\x0f\xa0\x0f\x00\x00\x00".to_vec();
+    for _ in 0..16 {
+        gif.extend(b"\x2c\0\0\0\0\x01\0\x01\0\x80\0\0\0\xff\xff\xff\x02\x02\x44\x01\0");
+    }
+    gif.push(b';');
+    let (read, most) = peak(|| image::decode_frames(&gif, 3));
+    let error = read.unwrap_err().to_string();
+    assert!(error.contains("max_animation_pixels"), "{error}");
+    // Four frames, for which a list grows by doubling.
+    assert!(most < 3 * (4 * 4000 * 4000 * 3), "{most} bytes");
+    // One is a picture as any other.
+    assert!(image::decode_gif(&gif).is_err());
+    assert!(image::decode_image(&gif, 3).is_ok());
+}
