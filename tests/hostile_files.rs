@@ -88,7 +88,7 @@ fn a_record_of_many_tensors_is_bounded_by_each() {
     let (read, most) = peak(|| EventReader::new(&file[..], "events").collect::<Vec<_>>());
     let error = read.into_iter().find_map(Result::err).unwrap().to_string();
     assert!(error.contains("does not fit into its"), "{error}");
-    assert!(most < 40 * file.len() as i64, "{most} bytes for a file of {}", file.len());
+    assert!(most < 100 * file.len() as i64, "{most} bytes for a file of {}", file.len());
 }
 
 /// Tables of links that lie in each other, each of which would have thousands.
@@ -146,7 +146,7 @@ fn tables_of_links_that_overlap_are_refused() {
     let (read, most) = peak(|| saving::weights_from_h5(&model, &file));
     let error = read.unwrap_err().to_string();
     assert!(error.contains("overlap"), "{error}");
-    assert!(most < 40 * file.len() as i64, "{most} bytes for a file of {}", file.len());
+    assert!(most < 100 * file.len() as i64, "{most} bytes for a file of {}", file.len());
 }
 
 /// A GIF and a WebP whose frames are a few bytes each, and all the canvas when they are shown.
