@@ -147,19 +147,25 @@ fn parts_of(path: &Path, stem: &str) -> impl Iterator<Item = (String, u64)> {
     let entries = std::fs::read_dir(files::folder_of(path)).into_iter().flatten().flatten();
     entries.filter_map(move |entry| {
         let name = entry.file_name().into_string().ok()?;
-        let rest = name.strip_prefix(stem)?.strip_suffix(".safetensors")?;
-        let (generation, rest) = match rest.strip_prefix('.') {
-            None => (1, rest),
-            Some(numbered) => {
-                let (generation, _) = numbered.split_once('-')?;
-                let rest = &numbered[generation.len()..];
-                (generation.parse().ok().filter(|number| *number > 1)?, rest)
-            }
-        };
-        let (part, count) = rest.strip_prefix('-')?.split_once("-of-")?;
-        let digits = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-        (digits(part) && digits(count)).then_some((name, generation))
+        let generation = generation_of(&name, stem)?;
+        Some((name, generation))
     })
+}
+
+/// The number behind `stem` in the name of a part.
+fn generation_of(name: &str, stem: &str) -> Option<u64> {
+    let rest = name.strip_prefix(stem)?.strip_suffix(".safetensors")?;
+    let (generation, rest) = match rest.strip_prefix('.') {
+        None => (1, rest),
+        Some(numbered) => {
+            let (generation, _) = numbered.split_once('-')?;
+            let rest = &numbered[generation.len()..];
+            (generation.parse().ok().filter(|number| *number > 1)?, rest)
+        }
+    };
+    let (part, count) = rest.strip_prefix('-')?.split_once("-of-")?;
+    let digits = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    (digits(part) && digits(count)).then_some(generation)
 }
 
 /// Removes the parts that count no more. What cannot be removed stays: nothing names it. While another save of these weights is under
@@ -170,5 +176,12 @@ fn remove_parts(path: &Path, stem: &str, index: &Path, keep: &[String]) {
     }
     for (name, _) in parts_of(path, stem).filter(|(name, _)| !keep.contains(name)) {
         let _ = std::fs::remove_file(path.with_file_name(name));
+    }
+    // What killed processes began under names that no save takes again.
+    for (left, of) in files::leftovers(files::folder_of(path)) {
+        let name = of.file_name().and_then(|name| name.to_str());
+        if name.and_then(|name| generation_of(name, stem)).is_some() {
+            let _ = std::fs::remove_file(left);
+        }
     }
 }
