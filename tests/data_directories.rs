@@ -184,6 +184,23 @@ fn pictures_of_all_kinds_become_what_is_asked_for() {
     assert!(elements[1].0.iter().all(|value| [250.0, 30.0].contains(value)));
 }
 
+// TensorFlow 2.21, by whose decode_image Keras reads a folder: of this file, which tf.io.encode_jpeg(quality=90) wrote, the mean is
+// 137.72699652777777, as of decode_jpeg(dct_method="INTEGER_FAST"), and 138.54991319444446 with "INTEGER_ACCURATE".
+#[test]
+fn a_jpeg_is_decoded_exactly_or_as_in_keras() {
+    let folder = Folder::new("dct");
+    folder.write("a/one.jpg", include_bytes!("data/gradient_and_noise.jpg"));
+    let mean = |options: ImageDatasetOptions| {
+        let images = folder.images(options.image_size([32, 48])).dataset().unwrap();
+        let (images, _) = images.iter().next().unwrap().unwrap();
+        images.iter().map(|&level| f64::from(level)).sum::<f64>() / images.len() as f64
+    };
+    let fast = mean(options().dct_method(image::DctMethod::IntegerFast));
+    assert!((fast - 137.726_996_527_777_77).abs() < 1e-9, "{fast}");
+    let exact = mean(options());
+    assert!((exact - 138.549_913_194_444_46).abs() < 1e-9, "{exact}");
+}
+
 #[test]
 fn a_broken_picture_is_an_error_that_names_it_and_the_others_come() {
     let folder = Folder::of_animals("broken");

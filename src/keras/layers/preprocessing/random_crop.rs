@@ -15,7 +15,9 @@ layer! {
     /// In training, cuts `height` and `width` out of each image `[H,W,C]` at a random place; in inference, and where images are
     /// smaller, out of the middle, as [`CenterCrop`](super::CenterCrop).
     ///
-    /// Each image of a batch has a place of its own; in Keras all have the same.
+    /// Each image of a batch has a place of its own; in Keras all have the same. In inference the code of Keras 3 leaves images as
+    /// they are, against its own documentation and `compute_output_shape`: the layers behind would get another size than in
+    /// training, which a `Dense` behind a `Flatten` refuses. Here the result has one size, always.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
