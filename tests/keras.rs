@@ -177,7 +177,7 @@ fn a_model_knows_its_parts() {
     assert_eq!(names(&model)[4], "dense_1/kernel");
     // 5 5 8 + 8, 14 14 8 64 + 64, 64 10 + 10
     assert_eq!(model.count_params(), 208 + 100_416 + 650);
-    let summary = model.summary();
+    let summary = model.summary_with(wgrad::SummaryOptions::new().line_length(88));
     for line in [
         "│ conv2d (Conv2D)                      │ (None, 28, 28, 8)           │             208 │",
         "│ max_pooling2d (MaxPooling2D)         │ (None, 14, 14, 8)           │               0 │",

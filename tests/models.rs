@@ -390,7 +390,7 @@ fn a_stack_has_keras_table() {
         .add(Dense::new(10));
     model.build([1, 28, 28, 1]).unwrap();
     assert_eq!(
-        model.summary(),
+        model.summary_with(SummaryOptions::new().line_length(88)),
         "\
 Model: \"sequential\"
 ┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━┓
@@ -407,6 +407,34 @@ Model: \"sequential\"
  Non-trainable params: 0 (0.00 B)
 "
     );
+}
+
+// What Keras 3.15 prints in a terminal of 80 columns.
+#[test]
+fn a_table_fits_into_a_terminal() {
+    let model = Sequential::new().add(Flatten::new()).add(Dense::new(10));
+    model.build([1, 28, 28]).unwrap();
+    assert_eq!(
+        model.summary(),
+        "\
+Model: \"sequential\"
+┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┓
+┃ Layer (type)                    ┃ Output Shape           ┃       Param # ┃
+┡━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━┩
+│ flatten (Flatten)               │ (None, 784)            │             0 │
+├─────────────────────────────────┼────────────────────────┼───────────────┤
+│ dense (Dense)                   │ (None, 10)             │         7,850 │
+└─────────────────────────────────┴────────────────────────┴───────────────┘
+ Total params: 7,850 (30.66 KB)
+ Trainable params: 7,850 (30.66 KB)
+ Non-trainable params: 0 (0.00 B)
+"
+    );
+    let options = [SummaryOptions::new(), SummaryOptions::new().show_trainable(true)];
+    for options in options {
+        let text = two_inputs().summary_with(options);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
 }
 
 fn two_inputs() -> Functional {
@@ -426,7 +454,7 @@ fn two_inputs() -> Functional {
 #[test]
 fn a_model_that_branches_says_what_is_connected() {
     assert_eq!(
-        two_inputs().summary_with(SummaryOptions::new().expand_nested(true)),
+        two_inputs().summary_with(SummaryOptions::new().expand_nested(true).line_length(108)),
         "\
 Model: \"two\"
 ┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━━━━━┓
@@ -498,7 +526,7 @@ Model: \"functional\"
 fn a_struct_lists_its_parts() {
     let model = mixed();
     assert!(
-        model.summary().contains("│ stack (Sequential)                   │ ?"),
+        model.summary().contains("│ stack (Sequential)              │ ?"),
         "{}",
         model.summary()
     );

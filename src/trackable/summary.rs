@@ -13,8 +13,8 @@ options! {
     /// How [`Trackable::summary_with`](super::Trackable::summary_with) prints.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct SummaryOptions {
-        /// How wide the table is, in characters, at least 40. The default is Keras's: 88, or 108 with the column
-        /// "Connected to".
+        /// How wide the table is, in characters, at least 40. The default is what Keras prints in a terminal of 80
+        /// columns: 76. A wide table is easier to read where layers have long names.
         line_length: Option<usize> as impl Into<Option<usize>> = None,
         /// Whether the parts of parts are rows, too.
         expand_nested: bool = false,
@@ -22,6 +22,9 @@ options! {
         show_trainable: bool = false,
     }
 }
+
+/// How wide a table is: in a terminal of 80 columns Keras leaves 4 of them.
+const USUAL: usize = 76;
 
 /// The table for the parts that `track` names.
 pub(super) fn summary(title: &str, track: Track<'_>, options: SummaryOptions) -> String {
@@ -39,8 +42,7 @@ pub(super) fn summary(title: &str, track: Track<'_>, options: SummaryOptions) ->
         columns.iter_mut().for_each(|(_, _, end)| *end *= 0.9);
         columns.push(("Trainable", Side::Middle, 1.0));
     }
-    let usual = if connected { 108 } else { 88 } + if options.show_trainable { 12 } else { 0 };
-    let widths = widths(&columns, options.line_length.unwrap_or(usual).max(40));
+    let widths = widths(&columns, options.line_length.unwrap_or(USUAL).max(40));
 
     let mut text = format!("Model: \"{title}\"\n");
     rule(&mut text, &widths, ['┏', '━', '┳', '┓']);

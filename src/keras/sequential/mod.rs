@@ -282,7 +282,10 @@ mod tests {
 
     #[test]
     fn a_summary_needs_no_input() {
-        let text = Sequential::new().add(Flatten::new()).add(Dense::new(3)).summary();
+        let text = Sequential::new()
+            .add(Flatten::new())
+            .add(Dense::new(3))
+            .summary_with(crate::trackable::SummaryOptions::new().line_length(88));
         let want = "\
 Model: \"sequential\"
 ┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━┓
