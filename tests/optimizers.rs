@@ -461,3 +461,70 @@ fn options_together_do_what_keras_s_do() -> tf::Result<()> {
     }
     Ok(())
 }
+
+/// A program that imports no trait sets the options of every optimizer.
+mod without_the_trait {
+    use wgrad::keras::optimizers as o;
+
+    macro_rules! set_all {
+        ($($optimizer:expr),* $(,)?) => {
+            [$(Box::new(
+                $optimizer
+                    .name("mine")
+                    .weight_decay(0.1)
+                    .exclude_from_weight_decay(["bias"])
+                    .exclude_variables_from_weight_decay(&Vec::<wgrad::Variable>::new())
+                    .clipnorm(1.0)
+                    .use_ema(true)
+                    .ema_momentum(0.5)
+                    .ema_overwrite_frequency(3)
+                    .gradient_accumulation_steps(2),
+            ) as Box<dyn o::Optimizer>),*]
+        };
+    }
+
+    pub fn all() -> [Box<dyn o::Optimizer>; 13] {
+        set_all![
+            o::Adadelta::new(0.1),
+            o::Adafactor::new(0.1),
+            o::Adagrad::new(0.1),
+            o::Adam::new(0.1),
+            o::AdamW::new(0.1),
+            o::Adamax::new(0.1),
+            o::Ftrl::new(0.1),
+            o::Lamb::new(0.1),
+            o::Lion::new(0.1),
+            o::LossScaleOptimizer::new(o::Sgd::new(0.1)),
+            o::Nadam::new(0.1),
+            o::RmsProp::new(0.1),
+            o::Sgd::new(0.1),
+        ]
+    }
+
+    pub fn clipped() -> [o::Adam; 3] {
+        [
+            o::Adam::new(0.1).clipvalue(0.5),
+            o::Adam::new(0.1).global_clipnorm(0.5),
+            o::Adam::new(0.1).loss_scale_factor(8.0),
+        ]
+    }
+}
+
+#[test]
+fn options_need_no_trait() {
+    for optimizer in without_the_trait::all() {
+        let w = Variable::new(constant([1.0, 2.0]).unwrap());
+        for _ in 0..2 {
+            optimizer.apply_gradients(&[Some(constant([0.0, 0.0]).unwrap())], &w).unwrap();
+        }
+        // Gradients of 0: only the decay moves the weights, in the second call, which accumulates two.
+        let got = w.read().to_vec::<f32>().unwrap();
+        assert!(got[0] < 1.0 && got[1] < 2.0 && got[0] > 0.9, "{got:?}");
+        assert_eq!(optimizer.iterations(), 1);
+    }
+    for optimizer in without_the_trait::clipped() {
+        let w = Variable::new(constant(1.0).unwrap());
+        optimizer.apply_gradients(&[Some(constant(3.0).unwrap())], &w).unwrap();
+        assert!(w.read().item::<f32>().unwrap() < 1.0);
+    }
+}

@@ -395,6 +395,22 @@ pub trait Optimizer: Trackable {
     }
 }
 
+setters::options_of_all! {
+    [] Adadelta;
+    [] Adafactor;
+    [] Adagrad;
+    [] Adam;
+    [] AdamW;
+    [] Adamax;
+    [] Ftrl;
+    [] Lamb;
+    [] Lion;
+    [O: Optimizer] LossScaleOptimizer<O>;
+    [] Nadam;
+    [] RmsProp;
+    [] Sgd;
+}
+
 /// The slots as a formula wants them.
 fn slots<'a, const N: usize>(
     optimizer: &OptimizerState,
