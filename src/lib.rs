@@ -56,6 +56,7 @@ mod trackable;
 #[cfg(feature = "checkpoint")]
 pub mod train;
 mod variable;
+mod warnings;
 #[cfg(feature = "safetensors")]
 pub mod weights;
 mod wgsl;

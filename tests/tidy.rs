@@ -223,6 +223,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("shape", &["error"]),
     ("dtype", &["error"]),
     ("device", &["error", "files", "cache_folder", "text_table", "shape", "dtype"]),
+    ("warnings", &["device"]),
     ("graph", &["error", "wgsl", "shape", "dtype", "device"]),
     (
         "plan",
@@ -270,7 +271,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "tape",
         &[
             "error", "options", "shape", "dtype", "graph", "runtime", "ops", "tensor", "variable",
-            "eager",
+            "eager", "warnings",
         ],
     ),
     ("autodiff", &["tape"]),
@@ -368,6 +369,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "weights",
             "zip",
             "image",
+            "warnings",
         ],
     ),
     ("docs", &[]),

@@ -58,7 +58,7 @@ const MANY: usize = 1 << 14;
 fn warn_of_many() {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
-        log::warn!(
+        crate::warnings::warn_user!(
             "GradientTape: a tape has recorded {MANY} calls, and keeps the values that their gradients need. If it is still \
              open by mistake, end it: by gradient, by stop, or with the function of GradientTape::record."
         );

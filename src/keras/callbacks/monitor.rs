@@ -70,7 +70,7 @@ impl Monitor {
         let value = logs.get(&self.name);
         if value.is_none() && !self.warned {
             self.warned = true;
-            log::warn!(
+            crate::warnings::warn_user!(
                 "{}: the logs have no '{}', so it does nothing. They have {}.",
                 self.callback,
                 self.name,

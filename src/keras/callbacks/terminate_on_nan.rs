@@ -44,7 +44,9 @@ impl Callback for TerminateOnNaN {
             )));
         }
         if !run.stopped() {
-            log::warn!("TerminateOnNaN: the loss is {loss} at batch {batch}; the training ends.");
+            crate::warnings::warn_user!(
+                "TerminateOnNaN: the loss is {loss} at batch {batch}; the training ends."
+            );
         }
         run.stop_training();
         Ok(())

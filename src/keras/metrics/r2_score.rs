@@ -91,7 +91,7 @@ impl Metric for R2Score {
             return Ok(score);
         }
         if regressors >= samples - 1.0 {
-            log::warn!(
+            crate::warnings::warn_user!(
                 "{}: {samples} numbers are too few to adjust the score for {regressors} regressors; it stays as it is.",
                 self.name
             );

@@ -104,7 +104,7 @@ fn pairs<'a>(
         // One walk names them all.
         let named = trackable::named_trainable(variables.root).into_iter();
         for (name, _) in named.filter(|(_, variable)| untold.contains(&variable.id())) {
-            log::warn!(
+            crate::warnings::warn_user!(
                 "{optimizer}: the loss does not depend on the variable '{name}', which stays as it is."
             );
         }
