@@ -9,7 +9,8 @@ use wgrad::keras::layers::{
 };
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{
-    Activation, Context, INFERENCE, Initializer, Layer, Regularizer, TRAINING, Weight,
+    Activation, CompileOptions, Context, FitOptions, Functional, INFERENCE, Initializer, Input,
+    Layer, LayerExt, Model, PredictOptions, Regularizer, Sequential, TRAINING, Weight,
 };
 use wgrad::{Device, GradientTape, Padding, Result, Tensor, Trackable, constant, random};
 
@@ -217,6 +218,90 @@ fn a_stateful_layer_goes_on_where_it_ended() {
     halves.call(&parts[0], INFERENCE).unwrap();
     let want = whole.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap();
     near("halves", &halves.call(&parts[1], INFERENCE).unwrap(), &want);
+}
+
+/// Every stateful layer, called by `fit`, `predict` and in a functional model, whose trial call has batches of 1.
+#[test]
+fn stateful_layers_keep_their_states_in_models() {
+    fn both(layer: impl Layer + 'static, shape: [usize; 4]) {
+        let kind = layer.kind();
+        let volume = kind.starts_with("ConvLSTM");
+        let sizes: Vec<usize> = if volume { shape.to_vec() } else { vec![shape[0], shape[1]] };
+        let x = Input::new(&sizes[..]);
+        let model = Functional::new(&x, layer.on(&x).unwrap()).unwrap();
+        let batch = |examples: usize, phase: f32| {
+            let mut shape = vec![examples];
+            shape.extend(&sizes);
+            wave(&shape, phase)
+        };
+        let data = |examples: usize| batch(examples, 0.2);
+        let numbers = |y: Tensor| y.to_vec::<f32>().unwrap();
+        let predict = |x: &Tensor| {
+            numbers(model.predict(x, PredictOptions::new().batch_size(4).verbose(0)).unwrap())
+        };
+        let first = predict(&data(4));
+        let second = predict(&data(4));
+        assert_ne!(first, second, "{kind} keeps no state");
+        // As a sequence that goes on: eight examples are two batches of four.
+        model.reset_states();
+        let pair = wgrad::concat(&[&data(4), &data(4)], 0).unwrap();
+        assert_eq!(predict(&pair), [first.clone(), second.clone()].concat(), "{kind}");
+        // Batches of another size need other states.
+        let options = || PredictOptions::new().batch_size(3).verbose(0);
+        let error = model.predict(&data(3), options()).unwrap_err().to_string();
+        assert!(error.contains("stateful") && error.contains("reset_states"), "{kind}: {error}");
+        model.reset_states();
+        assert!(model.predict(&data(3), options()).is_ok(), "{kind}");
+        // A training, whose validation has batches of the same size.
+        model.reset_states();
+        model.compile("sgd", "mse", CompileOptions::new()).unwrap();
+        let y = model.call(&data(4), INFERENCE).unwrap().zeros_like().unwrap();
+        model.reset_states();
+        let options = FitOptions::new().batch_size(4).epochs(2).shuffle(false).verbose(0);
+        let x = data(4);
+        let history = model.fit((&x, &y), options.validation_data((&x, &y))).unwrap();
+        let losses = history.get("loss").unwrap();
+        assert!(losses.iter().all(|loss| loss.is_finite()), "{kind}: {losses:?}");
+    }
+    let flat = [5, 3, 0, 0];
+    both(LSTM::new(2).stateful(true), flat);
+    both(GRU::new(4).stateful(true).return_sequences(true), flat);
+    both(GRU::new(3).reset_after(false).stateful(true), flat);
+    both(SimpleRNN::new(4).stateful(true), flat);
+    both(SimpleRNN::new(3).stateful(true).go_backwards(true), flat);
+    both(RNN::new(LSTMCell::new(3)).stateful(true), flat);
+    both(
+        RNN::new(StackedRNNCells::new().add(GRUCell::new(3)).add(LSTMCell::new(2))).stateful(true),
+        flat,
+    );
+    both(Bidirectional::new(LSTM::new(3).stateful(true)), flat);
+    both(ConvLSTM2D::new(2, [2, 2]).stateful(true), [3, 4, 4, 2]);
+    both(
+        Sequential::new()
+            .add(LSTM::new(3).stateful(true).return_sequences(true))
+            .add(GRU::new(2).stateful(true)),
+        flat,
+    );
+}
+
+// Keras 3.15.1, two batches of four examples, each of 5 steps of two ones: the second goes on where the first has ended.
+#[test]
+fn a_prediction_of_a_stateful_layer_is_one_long_sequence() {
+    let layer = SimpleRNN::new(4).stateful(true);
+    let model = Sequential::new().add(layer);
+    let x = wave(&[1, 10, 3], 0.4);
+    let parts = x.split(2, 1).unwrap();
+    model.call(&parts[0], INFERENCE).unwrap();
+    fill(&model);
+    model.reset_states();
+    let options = || PredictOptions::new().batch_size(1).verbose(0);
+    let both = wgrad::concat(&[&parts[0], &parts[1]], 0).unwrap();
+    let got = model.predict(&both, options()).unwrap().to_vec::<f32>().unwrap();
+    let whole = Sequential::new().add(SimpleRNN::new(4));
+    whole.call(&x, INFERENCE).unwrap();
+    fill(&whole);
+    let want = whole.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap();
+    near("the second batch", &Tensor::from_slice(&got[4..], [4]).unwrap(), &want);
 }
 
 #[test]

@@ -39,6 +39,11 @@ pub(super) fn trial<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
     result
 }
 
+/// Whether a trial is under way on this thread.
+pub(super) fn in_trial() -> bool {
+    DEPTH.get() > 0
+}
+
 /// Computes `start`, with which a weight starts, so that it is safe if the step that waits with it fails; in a trial,
 /// once the zeros are gone. Its ops were called when `from` others waited on the device, and those go on waiting: a
 /// first step is one flush like every other.

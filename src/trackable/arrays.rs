@@ -184,7 +184,7 @@ impl Everything {
                     let kept = owner.slots().into_iter();
                     slots.extend(kept.map(|slot| (entries.len(), path.to_string(), slot)));
                 }
-                Leaf::State(_) | Leaf::Penalty(..) | Leaf::Part { .. } => {}
+                Leaf::State(_) | Leaf::Penalty(..) | Leaf::Forget(_) | Leaf::Part { .. } => {}
             }
         };
         track(&mut Parts::new(&mut visit));

@@ -30,7 +30,7 @@ pub(crate) use picture::layer_nodes;
 pub(crate) use slot::Slot;
 pub use summary::SummaryOptions;
 pub(crate) use summary::{shape_text, snake_case};
-pub(crate) use walk::{named_trainable, penalties_of};
+pub(crate) use walk::{forget, named_trainable, penalties_of, reset_metrics};
 /// Derives [`Trackable`](trait@Trackable) from a struct's fields.
 pub use wgrad_derive::Trackable;
 

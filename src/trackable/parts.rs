@@ -53,8 +53,9 @@ pub(crate) enum Leaf<'a> {
     Penalty(&'a Variable, Penalty<'a>),
     /// The variables that an optimizer keeps for variables.
     Slots(&'a dyn SlotOwner),
+    /// What a call leaves for the next one, and no checkpoint includes: called, it is forgotten.
+    Forget(&'a dyn Fn()),
     /// Numbers on the host.
-    #[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
     State(&'a dyn HostState),
     /// A part; its own parts follow.
     Part {
@@ -101,6 +102,11 @@ pub(crate) trait HostState {
     /// Restores the bytes that [`get`](HostState::get) once gave. States whose form varies may refuse them, and are as they were
     /// then.
     fn set(&self, bytes: &[u8]) -> Result<()>;
+
+    /// Begins again from nothing, if these are a metric's.
+    fn reset_metric(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Keeps variables for other variables.
@@ -190,6 +196,10 @@ impl<'a> Parts<'a> {
             None if self.seen.insert(slot.id()) => (self.visit)(&self.path, Leaf::ToBe(slot)),
             None => {}
         }
+    }
+
+    pub(crate) fn forgets(&mut self, forget: &dyn Fn()) {
+        (self.visit)(&self.path, Leaf::Forget(forget));
     }
 
     pub(crate) fn slots(&mut self, owner: &dyn SlotOwner) {

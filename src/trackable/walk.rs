@@ -77,6 +77,28 @@ pub(crate) fn penalties_of(part: &dyn Trackable) -> Result<Vec<Tensor>> {
     penalties(&|parts| part.track(parts))
 }
 
+/// Lets all metrics that `root` owns begin again.
+pub(crate) fn reset_metrics(root: &dyn Trackable) -> Result<()> {
+    let mut done = Ok(());
+    let mut visit = |_: &str, leaf: Leaf<'_>| {
+        if let (Leaf::State(state), true) = (leaf, done.is_ok()) {
+            done = state.reset_metric();
+        }
+    };
+    root.track(&mut Parts::new(&mut visit));
+    done
+}
+
+/// Lets all that `root` owns forget what calls have left for the next ones.
+pub(crate) fn forget(root: &dyn Trackable) {
+    let mut visit = |_: &str, leaf: Leaf<'_>| {
+        if let Leaf::Forget(forget) = leaf {
+            forget();
+        }
+    };
+    root.track(&mut Parts::new(&mut visit));
+}
+
 /// Their sum.
 pub(super) fn penalty(track: Track<'_>) -> Result<Tensor> {
     let losses = penalties(track)?;

@@ -7,7 +7,7 @@ use crate::error::{Error, Result, message};
 use crate::graph::ValueState;
 use crate::runtime::Device;
 use crate::tensor::Tensor;
-use crate::trackable::{NamedArray, Parts, Slot, Trackable};
+use crate::trackable::{HostState, NamedArray, Parts, Slot, Trackable};
 use crate::variable::Variable;
 
 /// Sums that grow with each batch. The first batch gives their shapes and their device.
@@ -115,8 +115,28 @@ impl Totals {
 impl Trackable for Totals {
     fn track(&self, parts: &mut Parts<'_>) {
         self.slots.iter().for_each(|(name, slot)| parts.add(name, slot));
-        let set = |count| *self.state() = State { count, ..State::default() };
-        parts.number("count", || self.state().count, set);
+        parts.state("count", self);
+    }
+}
+
+/// The count, and the way to begin again.
+impl HostState for Totals {
+    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
+        ("U64", Some(&[]))
+    }
+
+    fn get(&self) -> Result<Vec<u8>> {
+        Ok(self.state().count.to_le_bytes().into())
+    }
+
+    fn set(&self, bytes: &[u8]) -> Result<()> {
+        let count = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        *self.state() = State { count, ..State::default() };
+        Ok(())
+    }
+
+    fn reset_metric(&self) -> Result<()> {
+        self.reset()
     }
 }
 
@@ -140,7 +160,9 @@ impl State {
             }
             return Ok(());
         };
-        log::warn!("{metric}: a step failed ({error}); its values are not counted.");
+        crate::warnings::warn_user!(
+            "{metric}: a step failed ({error}); its values are not counted."
+        );
         let (values, count) = match &self.safe {
             Some((values, count)) => (values.clone(), *count),
             None => (zeros(totals, device)?, 0),

@@ -50,7 +50,7 @@ impl Layers {
                 found.push((path.to_string(), Some(variable.shape().to_vec())));
             }
             Leaf::ToBe(_) => found.push((path.to_string(), None)),
-            Leaf::Penalty(..) | Leaf::Slots(_) | Leaf::State(_) => {}
+            Leaf::Penalty(..) | Leaf::Slots(_) | Leaf::State(_) | Leaf::Forget(_) => {}
         };
         root.track(&mut Parts::new(&mut visit));
         // A variable is a part, too.

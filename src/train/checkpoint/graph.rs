@@ -81,7 +81,7 @@ impl Graph {
                 graph.place(path);
                 graph.owners.push(path.to_string());
             }
-            Leaf::State(_) | Leaf::Penalty(..) => {}
+            Leaf::State(_) | Leaf::Penalty(..) | Leaf::Forget(_) => {}
         };
         root.track(&mut Parts::new(&mut visit));
         // A part stands behind what it is a part of.

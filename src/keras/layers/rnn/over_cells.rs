@@ -253,6 +253,9 @@ impl<C: RnnCell> RecurrentLayer for RNN<C> {
 impl<C: RnnCell> Trackable for RNN<C> {
     fn track(&self, parts: &mut Parts<'_>) {
         parts.add(&snake_case(self.cell.kind()), &self.cell);
+        if self.walk.stateful {
+            parts.forgets(&|| self.reset_state());
+        }
     }
 }
 
