@@ -610,3 +610,29 @@ fn ctrl_c_ends_the_training_and_then_the_process() {
     let status = child.wait().unwrap();
     assert_eq!(status.signal(), Some(2), "{status}");
 }
+
+// ---- warnings --------------------------------------------------------------------------------------------------------
+
+/// What another test runs as a process of its own, without a logger.
+#[test]
+#[ignore = "another test starts it"]
+fn watches_a_number_that_is_not_there() {
+    let (model, x, y) = small();
+    for _ in 0..2 {
+        let stop = EarlyStopping::new().monitor("val_loss");
+        model.fit((&x, &y), FitOptions::new().epochs(3).callback(stop)).unwrap();
+    }
+}
+
+#[test]
+fn warnings_reach_a_user_without_a_logger() {
+    let out = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture", "watches_a_number_that_is_not_there"])
+        .output()
+        .unwrap();
+    assert!(out.status.success());
+    let text = String::from_utf8(out.stderr).unwrap();
+    let warning =
+        "wgrad: EarlyStopping: the logs have no 'val_loss', so it does nothing. They have loss.";
+    assert_eq!(text.matches(warning).count(), 1, "{text}");
+}

@@ -6,7 +6,7 @@ use ndarray::{Array1, Array2, ArrayD};
 use wgrad as tf;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::data::{Batch, Dataset, IntoModelData, ModelData};
-use wgrad::keras::callbacks::{Callback, LambdaCallback, Run};
+use wgrad::keras::callbacks::{Callback, EpochLogs, LambdaCallback, Run};
 use wgrad::keras::layers::{Dense, Dropout, Flatten};
 use wgrad::keras::losses::{MeanSquaredError, SparseCategoricalCrossentropy};
 use wgrad::keras::metrics::{Metric, SparseCategoricalAccuracy};
@@ -656,9 +656,24 @@ fn single_batches_can_be_trained() {
     }
     let tested: f32 = model.test_on_batch((&x, &y)).unwrap().get("loss").unwrap().item().unwrap();
     assert!(tested < first, "{tested} {first}");
-    let metrics = model.trainer().metrics();
-    let share: f32 = metrics[0].1.result().unwrap().item().unwrap();
-    assert!((0.0..=1.0).contains(&share));
+    // As Keras 3.15.1, where train_on_batch and test_on_batch begin with reset_metrics: the numbers are this batch's.
+    let names = |logs: &StepLogs| logs.iter().map(|(n, _)| n.to_string()).collect::<Vec<_>>();
+    let number = |logs: &StepLogs, name: &str| logs.get(name).unwrap().item::<f32>().unwrap();
+    let half =
+        |from: usize| (x.slice(&[from, 0], &[15, -1]).unwrap(), y.slice(&[from], &[15]).unwrap());
+    let [front, back] = [half(0), half(15)].map(|half| model.test_on_batch(half).unwrap());
+    assert_eq!(names(&front), ["loss", "accuracy"]);
+    let both = model.test_on_batch((&x, &y)).unwrap();
+    for name in ["loss", "accuracy"] {
+        let mean = (number(&front, name) + number(&back, name)) / 2.0;
+        assert!((mean - number(&both, name)).abs() < 1e-5, "{name}: {mean} {front:?} {back:?}");
+    }
+    let trained = model.train_on_batch((&x, &y)).unwrap();
+    assert_eq!(names(&trained), ["loss", "accuracy"]);
+    assert!((number(&trained, "loss") - number(&both, "loss")).abs() < 1e-5);
+    model.reset_metrics().unwrap();
+    let metric = model.trainer().metrics()[0].1.clone();
+    assert_eq!(metric.result().unwrap().item::<f32>().unwrap(), 0.0);
     let none = Tensor::zeros([30]).unwrap();
     let weighted = model.test_on_batch((&x, &y, &none)).unwrap();
     assert_eq!(weighted.get("loss").unwrap().item::<f32>().unwrap(), 0.0);
@@ -754,4 +769,370 @@ fn fit_runs_on_a_thread_and_as_a_future() {
         model.predict_async(&x, PredictOptions::new()).await
     };
     assert_eq!(pollster::block_on(both).unwrap().shape(), [40, 3]);
+}
+
+/// Sixty epochs of a handful of examples: the device is waited for a few times, not once an epoch.
+#[test]
+fn short_epochs_do_not_wait_for_the_device() {
+    let _alone = alone();
+    let device = Device::new().unwrap();
+    device.scope(|| {
+        let (x, y) = data(4);
+        let trained = |callback: Option<LambdaCallback<'_>>| {
+            let model = network();
+            model
+                .compile(Adam::new(0.01), loss(), CompileOptions::new().metrics(["accuracy"]))
+                .unwrap();
+            let before = device.stats().reads;
+            let mut options = FitOptions::new().epochs(60).validation_data((&x, &y)).verbose(0);
+            if let Some(callback) = callback {
+                options = options.callback(callback);
+            }
+            let history = model.fit((&x, &y), options).unwrap();
+            (history, model.get_weights().unwrap(), device.stats().reads - before)
+        };
+        let (ahead, weights, reads) = trained(None);
+        assert!(reads <= 12, "{reads} reads");
+        assert_eq!(ahead.epochs(), (0..60).collect::<Vec<_>>());
+        // Who needs an epoch's numbers at once gets them, and the same ones.
+        let mut seen = Vec::new();
+        let note = LambdaCallback::new().on_epoch_end(|epoch, logs, run| {
+            let steps = run.optimizer()?.iterations();
+            seen.push((epoch, steps, logs.get("val_loss").unwrap()));
+            Ok(())
+        });
+        let (waited, same, reads) = trained(Some(note));
+        assert!((60..=130).contains(&reads), "{reads} reads");
+        assert_eq!((&waited, same), (&ahead, weights.clone()));
+        let losses = series(&ahead, "val_loss");
+        let want: Vec<_> = (0..60).map(|at| (at, at as u64 + 1, losses[at])).collect();
+        assert_eq!(seen, want);
+        // One that only writes them down hears of them in order, and later.
+        let mut seen = Vec::new();
+        let note =
+            LambdaCallback::new().epoch_logs(EpochLogs::Behind).on_epoch_end(|epoch, logs, _| {
+                seen.push((epoch, logs.get("loss").unwrap()));
+                Ok(())
+            });
+        let (behind, _, reads) = trained(Some(note));
+        assert!(reads <= 12, "{reads} reads");
+        assert_eq!(behind, ahead);
+        assert_eq!(seen, series(&ahead, "loss").into_iter().enumerate().collect::<Vec<_>>());
+    });
+}
+
+/// An error late in a training leaves the history of the epochs before.
+#[test]
+fn an_error_leaves_the_epochs_that_ended() {
+    let _alone = alone();
+    let (x, y) = data(8);
+    let (x, y) = (Tensor::from_array(&x).unwrap(), Tensor::from_array(&y).unwrap());
+    let model = network();
+    model.compile(Adam::new(0.01), loss(), CompileOptions::new()).unwrap();
+    let mut passes = 0;
+    let batches = move || {
+        passes += 1;
+        let broken = passes == 4;
+        let (x, y) = (x.clone(), y.clone());
+        std::iter::once_with(move || match broken {
+            true => Err(wgrad::Error::Data("the disk is gone".into())),
+            false => Ok((x, y)),
+        })
+    };
+    let error = model.fit(batches, FitOptions::new().epochs(9).verbose(0)).unwrap_err().to_string();
+    assert!(error.contains("fit: batch 0: the disk is gone"), "{error}");
+    let history = model.trainer().history().unwrap();
+    assert_eq!((history.epochs(), series(&history, "loss").len()), (&[0, 1, 2][..], 3));
+}
+
+// ---- labels --------------------------------------------------------------------------------------------------------
+
+fn ignoring(label: i32) -> SparseCategoricalCrossentropy {
+    loss().ignore_class(label)
+}
+
+#[test]
+fn labels_that_the_loss_ignores_are_no_mistake() {
+    let _alone = alone();
+    for label in [255, -1] {
+        let (x, mut y) = data(20);
+        y[3] = label;
+        y[17] = label;
+        let model = network();
+        model.compile(Sgd::new(0.1), ignoring(label), CompileOptions::new()).unwrap();
+        let options = || FitOptions::new().batch_size(5).verbose(0);
+        let history = model.fit((&x, &y), options().validation_data((&x, &y))).unwrap();
+        assert!(
+            series(&history, "loss")[0].is_finite() && series(&history, "val_loss")[0].is_finite()
+        );
+        let tensors = (Tensor::from_array(&x).unwrap(), Tensor::from_array(&y).unwrap());
+        model.fit((&tensors.0, &tensors.1), options()).unwrap();
+        model.fit((&x, &y), options().class_weight([(0, 2.0)])).unwrap();
+        assert!(
+            model
+                .evaluate((&x, &y), EvaluateOptions::new())
+                .unwrap()
+                .get("loss")
+                .unwrap()
+                .is_finite()
+        );
+        let batches =
+            Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap().batch(5).unwrap();
+        assert!(series(&model.fit(&batches, options_of_batches()).unwrap(), "loss")[0].is_finite());
+        model.train_on_batch(tensors.clone()).unwrap().get("loss").unwrap().item::<f32>().unwrap();
+        // Others still are, and the message says which is ignored.
+        y[4] = 3;
+        let error = model.fit((&x, &y), options()).unwrap_err().to_string();
+        let want = format!(
+            "fit: a label is 3, and the model's output [5, 3] has 3 classes: labels must be from 0 to 2, or {label}"
+        );
+        assert!(error.starts_with(&want), "{error}");
+    }
+}
+
+fn options_of_batches() -> FitOptions<'static> {
+    FitOptions::new().verbose(0)
+}
+
+#[test]
+fn a_label_out_of_range_is_an_error_wherever_it_comes_from() {
+    let _alone = alone();
+    for wrong in [7, -2] {
+        let (x, mut y) = data(40);
+        y[33] = wrong;
+        let batches =
+            || Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap().batch(8).unwrap();
+        let compiled = || {
+            let model = network();
+            model
+                .compile(Sgd::new(0.1), loss(), CompileOptions::new().metrics(["accuracy"]))
+                .unwrap();
+            model
+        };
+        let refused = |error: wgrad::Error, begin: &str| {
+            assert!(matches!(error, wgrad::Error::Index(_)), "{error}");
+            let want =
+                format!("{begin}a label is {wrong}, and the model's output [8, 3] has 3 classes");
+            assert!(error.to_string().starts_with(&want), "{error}");
+        };
+        let tensors: Vec<(Tensor, Tensor)> = batches()
+            .iter()
+            .map(|batch| batch.unwrap())
+            .map(|(x, y)| (Tensor::from_array(&x).unwrap(), Tensor::from_array(&y).unwrap()))
+            .collect();
+        refused(compiled().fit(&batches(), options_of_batches()).unwrap_err(), "fit: batch 4: ");
+        refused(compiled().fit(&tensors, options_of_batches()).unwrap_err(), "fit: batch 4: ");
+        let weighted = options_of_batches().class_weight([(1, 2.0)]);
+        refused(compiled().fit(&batches(), weighted).unwrap_err(), "fit: batch 4: ");
+        let options = || EvaluateOptions::new();
+        refused(compiled().evaluate(&batches(), options()).unwrap_err(), "evaluate: batch 4: ");
+        refused(compiled().evaluate((&x, &y), options().batch_size(8)).unwrap_err(), "evaluate: ");
+        let (good_x, good_y) = data(40);
+        let validated = options_of_batches().validation_data(&batches()).epochs(2);
+        let error = compiled().fit((&good_x, &good_y), validated).unwrap_err();
+        refused(error, "fit: validation data: batch 4: ");
+        let validated = options_of_batches().validation_data((&x, &y)).validation_batch_size(8);
+        let error = compiled().fit((&good_x, &good_y), validated).unwrap_err();
+        refused(error, "fit: validation data: ");
+        // The scalars of a single batch are the program's to read.
+        for trains in [true, false] {
+            let model = compiled();
+            let (logs, call) = match trains {
+                true => (model.train_on_batch(&tensors[4]), "train_on_batch: "),
+                false => (model.test_on_batch(&tensors[4]), "test_on_batch: "),
+            };
+            refused(logs.unwrap().get("loss").unwrap().item::<f32>().unwrap_err(), call);
+        }
+        // A program's own step that uses the losses of `compile` hears of it, too.
+        let model = Own { dense: Dense::new(3), trainer: Trainer::new() };
+        model.compile(Sgd::new(0.1), loss(), CompileOptions::new()).unwrap();
+        refused(model.fit(&tensors, options_of_batches()).unwrap_err(), "fit: batch 4: ");
+    }
+}
+
+/// A step of its own with the losses of `compile`.
+#[derive(Trackable)]
+struct Own {
+    dense: Dense,
+    trainer: Trainer,
+}
+
+impl Layer for Own {
+    fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
+        self.dense.call(x, cx)
+    }
+}
+
+impl Model for Own {
+    fn trainer(&self) -> &Trainer {
+        &self.trainer
+    }
+
+    fn train_step(&self, batch: &Batch) -> Result<StepLogs> {
+        let (tape, losses) = (GradientTape::new(), Losses::new());
+        let y_pred = self.call(&batch.x[0], TRAINING.collect(&losses))?;
+        let (loss, logs) = self.compute_loss(batch, &[y_pred], &losses)?;
+        self.trainer.optimizer()?.minimize(&loss, tape, self)?;
+        Ok(logs)
+    }
+}
+
+// ---- what is checked before the first step -------------------------------------------------------------------------
+
+#[test]
+fn validation_data_are_looked_at_before_the_training() {
+    let _alone = alone();
+    let (x, y) = data(20);
+    let narrow = Array2::<f32>::zeros((20, 5));
+    let compiled = || {
+        let model = network();
+        model.compile(Sgd::new(0.1), loss(), CompileOptions::new()).unwrap();
+        model
+    };
+    let dataset = |x: &Array2<f32>| {
+        Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap().batch(4).unwrap()
+    };
+    let refused = |options: FitOptions<'_>, on_batches: bool| {
+        let model = compiled();
+        let fitted = match on_batches {
+            true => model.fit(&dataset(&x), options.epochs(3).verbose(0)),
+            false => model.fit((&x, &y), options.epochs(3).verbose(0)),
+        };
+        let error = fitted.unwrap_err().to_string();
+        assert!(error.starts_with("fit: validation data: "), "{error}");
+        // No step was made.
+        assert_eq!(model.trainer().optimizer().unwrap().iterations(), 0, "{error}");
+        error
+    };
+    for on_batches in [false, true] {
+        let error = refused(FitOptions::new().validation_data((&narrow, &y)), on_batches);
+        assert!(error.contains("[20, 5]") && error.contains("layer 'dense'"), "{error}");
+        refused(FitOptions::new().validation_data(&dataset(&narrow)), on_batches);
+        // Labels of another shape, and none at all.
+        refused(FitOptions::new().validation_data((&x, &narrow)), on_batches);
+        refused(FitOptions::new().validation_data((&x,)), on_batches);
+    }
+    // What comes only with the batches is named, too.
+    let batches = || [(Tensor::zeros([4, 5]).unwrap(), Tensor::zeros([4]).unwrap())];
+    let model = compiled();
+    let options = FitOptions::new().validation_data(batches).verbose(0);
+    let error = model.fit((&x, &y), options).unwrap_err().to_string();
+    assert!(error.starts_with("fit: validation data: batch 0: layer 'dense'"), "{error}");
+}
+
+#[test]
+fn a_message_names_the_call() {
+    let _alone = alone();
+    let (x, y) = data(10);
+    let model = network();
+    let batch = || (Tensor::from_array(&x).unwrap(), Tensor::from_array(&y).unwrap());
+    let calls: [(&str, Result<()>); 5] = [
+        ("fit", model.fit((&x, &y), FitOptions::new()).map(drop)),
+        ("evaluate", model.evaluate((&x, &y), EvaluateOptions::new()).map(drop)),
+        ("train_on_batch", model.train_on_batch(batch()).map(drop)),
+        ("test_on_batch", model.test_on_batch(batch()).map(drop)),
+        ("reset_metrics", model.reset_metrics()),
+    ];
+    for (call, result) in calls {
+        let error = result.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{call}: the model is not compiled")), "{error}");
+    }
+    // A single example, or examples that nobody has batched.
+    model.compile(Sgd::new(0.1), loss(), CompileOptions::new()).unwrap();
+    let column = y.clone().insert_axis(ndarray::Axis(1));
+    let one = Dataset::from_tensor_slices((x.clone(), column)).unwrap();
+    let error = model.fit(&one, FitOptions::new()).unwrap_err().to_string();
+    assert!(error.starts_with("fit: ") && error.contains(".batch("), "{error}");
+    let error = model.evaluate(&one, EvaluateOptions::new()).unwrap_err().to_string();
+    assert!(error.starts_with("evaluate: ") && error.contains(".batch("), "{error}");
+    let inputs = Dataset::from_tensor_slices(x.clone()).unwrap();
+    let error = model.predict(&inputs, PredictOptions::new()).unwrap_err().to_string();
+    assert!(error.starts_with("predict: ") && error.contains(".batch("), "{error}");
+    let row = Tensor::from_array(&x.row(0)).unwrap();
+    let error = model.predict(&row, PredictOptions::new()).unwrap_err().to_string();
+    assert!(error.starts_with("predict: ") && error.contains("x.expand_dims(0)"), "{error}");
+}
+
+// ---- predictions -------------------------------------------------------------------------------------------------
+
+#[test]
+fn several_inputs_and_outputs_are_predicted() {
+    let _alone = alone();
+    let (x, _) = data(10);
+    let (a, b) = (Tensor::from_array(&x).unwrap(), Tensor::ones([10, 2]).unwrap());
+    let left = tf::keras::Input::new([6]);
+    let right = tf::keras::Input::new([2]);
+    use tf::keras::LayerExt;
+    let sum = Dense::new(3).on(&left).unwrap().add(&Dense::new(3).on(&right).unwrap()).unwrap();
+    let two = tf::keras::Functional::new([&left, &right], [&sum, &left]).unwrap();
+    let want = two.call(&[a.clone(), b.clone()], INFERENCE).unwrap();
+    let all = two.predict_all((&a, &b), PredictOptions::new().batch_size(4)).unwrap();
+    assert_eq!(all.len(), 2);
+    for (got, want) in all.iter().zip(&want) {
+        assert_eq!(got.to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap());
+    }
+    // As before, and a `y` that follows them is left alone.
+    let y = Tensor::zeros([10]).unwrap();
+    assert_eq!(two.predict_all(((&a, &b),), PredictOptions::new()).unwrap().len(), 2);
+    assert_eq!(two.predict_all(((&a, &b), &y), PredictOptions::new()).unwrap().len(), 2);
+    let error = two.predict((&a, &b), PredictOptions::new()).unwrap_err().to_string();
+    assert!(error.contains("ask for them with predict_all"), "{error}");
+    let one = tf::keras::Functional::new([&left, &right], &sum).unwrap();
+    let got = one.predict((&a, &b), PredictOptions::new()).unwrap();
+    assert_eq!(got.to_vec::<f32>().unwrap(), want[0].to_vec::<f32>().unwrap());
+    // A model of one input takes x of (x, y).
+    assert_eq!(network().predict((&a, &b), PredictOptions::new()).unwrap().shape(), [10, 3]);
+    // Neither one nor two fit.
+    let error = two.predict((&b, &a), PredictOptions::new()).unwrap_err().to_string();
+    assert!(error.contains("2"), "{error}");
+}
+
+// ---- metrics of the model's own ----------------------------------------------------------------------------------
+
+/// Counts its batches in a metric that it owns.
+#[derive(Trackable)]
+struct Watched {
+    dense: Dense,
+    seen: tf::keras::metrics::Sum,
+    trainer: Trainer,
+}
+
+impl Layer for Watched {
+    fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
+        self.dense.call(x, cx)
+    }
+}
+
+impl Model for Watched {
+    fn trainer(&self) -> &Trainer {
+        &self.trainer
+    }
+
+    fn train_step(&self, batch: &Batch) -> Result<StepLogs> {
+        let tape = GradientTape::new();
+        let loss = self.call(&batch.x[0], TRAINING)?.square()?.reduce_mean(())?;
+        self.trainer.optimizer()?.minimize(&loss, tape, self)?;
+        self.seen.update_state(&Tensor::ones([1])?)?;
+        Ok(StepLogs::new().add("loss", &loss).add("seen", &self.seen.result()?))
+    }
+}
+
+// Keras 3.15.1 gives 1 to 4 in each of three epochs for a `metrics.Mean` that a model owns and counts in.
+#[test]
+fn metrics_that_a_model_owns_begin_again_with_each_epoch() {
+    let _alone = alone();
+    let model = Watched {
+        dense: Dense::new(1),
+        seen: tf::keras::metrics::Sum::new("seen"),
+        trainer: Trainer::new(),
+    };
+    model.compile(Sgd::new(0.1), "mse", CompileOptions::new()).unwrap();
+    let (x, y) = (Tensor::ones([8, 2]).unwrap(), Tensor::ones([8, 1]).unwrap());
+    let history =
+        model.fit((&x, &y), FitOptions::new().epochs(3).batch_size(2).verbose(0)).unwrap();
+    // The mean of 1, 2, 3, 4.
+    assert_eq!(series(&history, "seen"), [2.5, 2.5, 2.5]);
+    assert_eq!(model.seen.result().unwrap().item::<f32>().unwrap(), 4.0);
+    model.reset_metrics().unwrap();
+    assert_eq!(model.seen.result().unwrap().item::<f32>().unwrap(), 0.0);
 }

@@ -24,8 +24,8 @@ trait HostRows {
     /// The rows at `places`, which exist, as a tensor of `shape`.
     fn take(&self, places: &[usize], shape: &[usize]) -> Result<Tensor>;
 
-    /// The smallest and the largest value.
-    fn range(&self) -> Option<(f64, f64)>;
+    /// The smallest and the largest value but `ignored`.
+    fn range(&self, ignored: Option<f64>) -> Option<(f64, f64)>;
 }
 
 impl<'a> Column<'a> {
@@ -68,10 +68,10 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The smallest and the largest value, if the host has them.
-    pub(crate) fn range(&self) -> Option<(f64, f64)> {
+    /// The smallest and the largest value but `ignored`, if the host has them.
+    pub(crate) fn range(&self, ignored: Option<i32>) -> Option<(f64, f64)> {
         match &self.rows {
-            Rows::Host(rows) => rows.range(),
+            Rows::Host(rows) => rows.range(ignored.map(f64::from)),
             Rows::Device(_) => None,
         }
     }
@@ -116,15 +116,17 @@ impl<T: HostElement> HostRows for Flat<'_, T> {
         Tensor::from_slice_with(&rows, shape, options)
     }
 
-    fn range(&self) -> Option<(f64, f64)> {
+    fn range(&self, ignored: Option<f64>) -> Option<(f64, f64)> {
         use crate::tensor::Element;
         let bytes = T::store_exactly(&self.values, true).ok()?;
-        let floats = |values: Vec<f32>| bounds(values.into_iter().map(f64::from));
+        let bounds = |values: &mut dyn Iterator<Item = f64>| {
+            bounds(values.filter(|value| ignored != Some(*value)))
+        };
         match T::NAME {
-            "f32" | "f64" => floats(f32::load(&bytes)),
-            "i32" | "i64" => bounds(i32::load(&bytes).into_iter().map(f64::from)),
-            "u32" | "u64" => bounds(u32::load(&bytes).into_iter().map(f64::from)),
-            "u8" => bounds(u8::load(&bytes).into_iter().map(f64::from)),
+            "f32" | "f64" => bounds(&mut f32::load(&bytes).into_iter().map(f64::from)),
+            "i32" | "i64" => bounds(&mut i32::load(&bytes).into_iter().map(f64::from)),
+            "u32" | "u64" => bounds(&mut u32::load(&bytes).into_iter().map(f64::from)),
+            "u8" => bounds(&mut u8::load(&bytes).into_iter().map(f64::from)),
             _ => None,
         }
     }
@@ -155,7 +157,7 @@ impl HostRows for Pixels<'_> {
         Tensor::from_slice(&rows, shape)
     }
 
-    fn range(&self) -> Option<(f64, f64)> {
+    fn range(&self, _ignored: Option<f64>) -> Option<(f64, f64)> {
         None
     }
 }

@@ -96,6 +96,8 @@ pub(crate) struct BatchSource<'a> {
     pub(crate) count: Cardinality,
     /// What error messages call it.
     pub(crate) kind: &'static str,
+    /// What the batches are, if that is known.
+    pub(crate) spec: Option<ItemSpec>,
 }
 
 /// Arrays of all examples.
@@ -147,6 +149,7 @@ impl<'a> ModelData<'a> {
             begin: Box::new(move || Box::new(Plain(begin().into_iter()))),
             count: Cardinality::Unknown,
             kind: "data",
+            spec: None,
         }))
     }
 
@@ -164,6 +167,7 @@ impl<'a> ModelData<'a> {
             begin: Box::new(move || Box::new(OfDataset(ahead.iter()))),
             count: dataset.cardinality(),
             kind: "dataset",
+            spec: Some(spec),
         })))
     }
 

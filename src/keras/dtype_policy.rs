@@ -1,7 +1,8 @@
 //! [`DTypePolicy`]: in which dtype layers compute, and in which they keep their weights.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::optimizers::{LossScaleOptimizer, Optimizer};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -39,7 +40,7 @@ impl DTypePolicy {
     pub const FLOAT16: DTypePolicy = DTypePolicy { compute: DType::F16, variable: DType::F16 };
 
     /// Layers compute in `f16` and keep their weights in `f32`. Small gradients vanish in `f16`, so that the
-    /// loss should be scaled. A model's last layer, whose result the loss reads, is best made with
+    /// loss should be scaled, as `compile` has it under this policy ([`set_dtype_policy`]). A model's last layer, whose result the loss reads, is best made with
     /// [`DTypePolicy::FLOAT32`].
     pub const MIXED_FLOAT16: DTypePolicy =
         DTypePolicy { compute: DType::F16, variable: DType::F32 };
@@ -90,8 +91,25 @@ pub(crate) fn bytes_as_floats(x: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Sets the policy of all layers made from now on, in all threads: `float32` before the first call.
+/// Wraps an optimizer in one that scales the loss.
+type Scale = fn(Arc<dyn Optimizer>) -> Arc<dyn Optimizer>;
+
+/// Known once somebody sets a policy: a program that does not has no code of it.
+static SCALE: OnceLock<Scale> = OnceLock::new();
+
+/// The optimizer, in one that scales the loss for it.
+pub(super) fn scaling(optimizer: Arc<dyn Optimizer>) -> Arc<dyn Optimizer> {
+    match SCALE.get() {
+        Some(scale) => scale(optimizer),
+        None => optimizer,
+    }
+}
+
+/// Sets the policy of all layers made from now on, in all threads: `float32` before the first call. A model that is made under
+/// `mixed_float16` is trained with a scaled loss: `compile` wraps its optimizer in a
+/// [`LossScaleOptimizer`](super::optimizers::LossScaleOptimizer).
 pub fn set_dtype_policy(policy: DTypePolicy) {
+    SCALE.get_or_init(|| |optimizer| Arc::new(LossScaleOptimizer::new(optimizer)));
     *GLOBAL.lock().unwrap_or_else(PoisonError::into_inner) = policy;
 }
 

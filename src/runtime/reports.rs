@@ -60,7 +60,8 @@ impl Device {
         let Some(reports) = &mut state.reports else { return Ok(()) };
         let told = reports.deliver(&self.0.gpu);
         // A flush may have met an error in between, and no call has told of it.
-        let before = state.failure.take_if(|error| matches!(error, Error::Check(_)));
+        let before =
+            state.failure.take_if(|error| matches!(error, Error::Check(_) | Error::Index(_)));
         match before.or(told.err()) {
             Some(error) => Err(self.tell(&mut state, error)),
             None => Ok(()),

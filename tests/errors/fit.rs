@@ -231,7 +231,7 @@ fn datasets_are_batched_and_have_an_end() {
     );
     assert!(
         fit(options().validation_data(&endless), &batches)
-            .starts_with("fit (validation): the dataset never ends. Say how many batches to take with validation_steps")
+            .starts_with("fit: validation data: the dataset never ends. Say how many batches to take with validation_steps")
     );
     assert!(
         text(flat().evaluate(&endless, EvaluateOptions::new())).starts_with(
@@ -290,7 +290,7 @@ fn labels_are_classes_of_the_model() {
     let validation = options().validation_data((x(), wrong));
     assert!(
         text(classifier().fit((&x(), &vec![0; 10]), validation))
-            .starts_with("fit: a label is 9, and")
+            .starts_with("fit: validation data: a label is 9, and")
     );
     // Nothing was trained.
     let model = classifier();

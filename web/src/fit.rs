@@ -11,7 +11,7 @@ use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use wgrad::data::{Batch, IntoModelData, ModelData, mnist};
-use wgrad::keras::callbacks::{Callback, EarlyStopping, Logs, Run};
+use wgrad::keras::callbacks::{BatchLogs, Callback, EarlyStopping, EpochLogs, Logs, Run};
 use wgrad::keras::optimizers::Optimizer;
 use wgrad::keras::{
     self, CompileOptions, Context, EvaluateOptions, INFERENCE, Layer, PredictOptions, StepLogs,
@@ -342,6 +342,15 @@ impl Hooks {
 }
 
 impl Callback for Hooks {
+    fn batch_logs(&self) -> BatchLogs {
+        if self.listeners.is_empty() { BatchLogs::Unused } else { BatchLogs::Behind }
+    }
+
+    // Without listeners `fit` need not wait for the device once an epoch.
+    fn epoch_logs(&self) -> EpochLogs {
+        if self.listeners.is_empty() { EpochLogs::Behind } else { EpochLogs::Now }
+    }
+
     fn on_train_begin(&mut self, _: &mut Run<'_>) -> wgrad::Result<()> {
         self.call("onTrainBegin", None, &Logs::default())
     }

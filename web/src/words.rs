@@ -37,6 +37,7 @@ const SENTENCES: &[(&str, &str)] = &[
     ),
     ("Give its `impl Layer` a get_config.", "It cannot be kept as JSON."),
     ("; a model's JSON may name a program's own, too (CustomObjects)", ""),
+    (" of a tensor, x.insert_axis(Axis(0)) of an array", ""),
     ("Use expand_dims, or matvec for a vector.", "Use expandDims or reshape."),
     ("Set the count with set_iterations.", "Call compile again."),
     (

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::{BatchLogs, Callback, Logs, Run};
+use super::{BatchLogs, Callback, EpochLogs, Logs, Run};
 use crate::error::{Error, Result};
 
 /// Writes a line for each epoch: its number from 0, and the numbers of the logs, sorted by name. What an epoch lacks, such
@@ -69,6 +69,10 @@ impl CSVLogger {
 impl Callback for CSVLogger {
     fn batch_logs(&self) -> BatchLogs {
         BatchLogs::Unused
+    }
+
+    fn epoch_logs(&self) -> EpochLogs {
+        EpochLogs::Behind
     }
 
     fn on_train_begin(&mut self, _: &mut Run<'_>) -> Result<()> {

@@ -1,6 +1,6 @@
 //! [`LambdaCallback`]: a callback of closures.
 
-use super::{BatchLogs, Callback, Logs, Run};
+use super::{BatchLogs, Callback, EpochLogs, Logs, Run};
 use crate::error::Result;
 
 macro_rules! lambda {
@@ -29,6 +29,7 @@ macro_rules! lambda {
         pub struct LambdaCallback<'a> {
             $($hook: Option<Box<dyn FnMut($($type,)* &mut Run<'_>) -> Result<()> + 'a>>,)*
             batch_logs: Option<BatchLogs>,
+            epoch_logs: Option<EpochLogs>,
         }
 
         impl<'a> LambdaCallback<'a> {
@@ -40,6 +41,12 @@ macro_rules! lambda {
             /// Sets when the ends of batches are heard of.
             pub fn batch_logs(mut self, batch_logs: BatchLogs) -> Self {
                 self.batch_logs = Some(batch_logs);
+                self
+            }
+
+            /// Sets when the ends of epochs and validations are heard of.
+            pub fn epoch_logs(mut self, epoch_logs: EpochLogs) -> Self {
+                self.epoch_logs = Some(epoch_logs);
                 self
             }
 
@@ -58,6 +65,16 @@ macro_rules! lambda {
                 let listens = self.on_train_batch_end.is_some() || self.on_test_batch_end.is_some();
                 let usual = if listens { BatchLogs::Behind } else { BatchLogs::Unused };
                 self.batch_logs.unwrap_or(usual)
+            }
+
+            fn epoch_logs(&self) -> EpochLogs {
+                let ends = self.on_epoch_end.is_some() || self.on_test_end.is_some();
+                // Who hears of batches expects to hear of all of them before the epoch's end.
+                let usual = match ends || self.batch_logs() != BatchLogs::Unused {
+                    true => EpochLogs::Now,
+                    false => EpochLogs::Behind,
+                };
+                self.epoch_logs.unwrap_or(usual)
             }
 
             $(

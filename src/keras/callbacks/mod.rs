@@ -37,7 +37,7 @@ pub use reduce_lr_on_plateau::ReduceLROnPlateau;
 pub use tensorboard::{TensorBoard, UpdateFreq};
 pub use terminate_on_nan::TerminateOnNaN;
 
-pub use super::training::{BatchLogs, Callback, Logs, Run};
+pub use super::training::{BatchLogs, Callback, EpochLogs, Logs, Run};
 
 /// Prints what a callback does. Who does not listen does not matter.
 fn say(text: &str) {

@@ -50,6 +50,13 @@ impl Callback for ProgbarLogger {
         Ok(())
     }
 
+    fn on_train_batch_begin(&mut self, batch: usize, _: &mut Run<'_>) -> Result<()> {
+        if batch > 0 {
+            self.progress.called();
+        }
+        Ok(())
+    }
+
     fn on_train_batch_end(&mut self, batch: usize, logs: &Logs, _: &mut Run<'_>) -> Result<()> {
         self.batches = batch + 1;
         self.progress.update(self.batches, logs);

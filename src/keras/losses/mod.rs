@@ -39,6 +39,15 @@ use crate::tensor::Tensor;
 /// Keras's `epsilon()`: probabilities are kept this far from 0 and 1, so that their logarithms are finite.
 pub(super) const EPSILON: f64 = 1e-7;
 
+/// The labels of classes that a loss takes: from 0 to below `classes`, and one that it ignores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassLabels {
+    /// The number of classes.
+    pub classes: usize,
+    /// The label whose positions do not count.
+    pub ignored: Option<i32>,
+}
+
 /// What training makes small.
 ///
 /// Keras's losses are structs with setters. A function or a closure from `y_true` and `y_pred` to a number for each
@@ -84,6 +93,23 @@ pub trait Loss: Send + Sync {
     /// As [`Loss::losses`].
     fn mask(&self, _y_true: &Tensor, _y_pred: &Tensor) -> Result<Option<Tensor>> {
         Ok(None)
+    }
+
+    /// Which labels of classes the loss takes, if that is what its truth is. `fit` and its like refuse others; the loss itself
+    /// gives NaN for them.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::keras::losses::{ClassLabels, Loss, MeanSquaredError, SparseCategoricalCrossentropy};
+    /// let y_pred = wgrad::Tensor::zeros([8, 10])?;
+    /// let loss = SparseCategoricalCrossentropy::new().ignore_class(255);
+    /// assert_eq!(loss.class_labels(&y_pred), Some(ClassLabels { classes: 10, ignored: Some(255) }));
+    /// assert_eq!(MeanSquaredError::new().class_labels(&y_pred), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn class_labels(&self, _y_pred: &Tensor) -> Option<ClassLabels> {
+        None
     }
 
     /// The loss of a batch: a scalar, or a number for each example with [`Reduction::None`].

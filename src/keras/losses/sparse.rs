@@ -3,11 +3,11 @@
 use super::agreement::float;
 use super::categorical::{classes_last, cut};
 use super::row::loss_options;
-use super::{Loss, Reduction};
+use super::{ClassLabels, Loss, Reduction};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::ops::{one_hot, sparse_softmax_cross_entropy_with_logits, where_};
-use crate::shape::Axis;
+use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
 
 loss_options! {
@@ -55,6 +55,11 @@ impl Loss for SparseCategoricalCrossentropy {
 
     fn reduction(&self) -> Reduction {
         self.reduction
+    }
+
+    fn class_labels(&self, y_pred: &Tensor) -> Option<ClassLabels> {
+        let axis = axis_index(self.name(), self.axis, y_pred.rank()).ok()?;
+        Some(ClassLabels { classes: y_pred.shape()[axis], ignored: self.ignore_class })
     }
 
     fn mask(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Option<Tensor>> {
@@ -122,6 +127,10 @@ impl Loss for CategoricalGeneralizedCrossEntropy {
         let losses = own.pow(self.q)?.negative()?.add(1.0)?.divide(self.q)?;
         let nan = losses.device().scope(|| Tensor::full([], f32::NAN))?;
         where_(&known, &losses, &nan)
+    }
+
+    fn class_labels(&self, y_pred: &Tensor) -> Option<ClassLabels> {
+        y_pred.shape().last().map(|classes| ClassLabels { classes: *classes, ignored: None })
     }
 
     fn reduction(&self) -> Reduction {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Loss, Reduction};
+use super::{ClassLabels, Loss, Reduction};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -23,6 +23,10 @@ macro_rules! pointers {
 
             fn mask(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Option<Tensor>> {
                 (**self).mask(y_true, y_pred)
+            }
+
+            fn class_labels(&self, y_pred: &Tensor) -> Option<ClassLabels> {
+                (**self).class_labels(y_pred)
             }
 
             // A loss may have its own of these.

@@ -134,6 +134,11 @@ impl OptimizerState {
         &self.memory
     }
 
+    /// Whether an option scales the loss.
+    pub(in crate::keras) fn scales_loss(&self) -> bool {
+        self.options().stage(Place::Scale).is_some()
+    }
+
     pub(super) fn scale_loss(&self, loss: &Tensor) -> Result<Tensor> {
         let options = self.options();
         match options.stage(Place::Scale) {

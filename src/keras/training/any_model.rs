@@ -15,6 +15,8 @@ use crate::trackable::{Parts, Trackable};
 pub(crate) trait AnyModel: Trackable {
     fn trainer(&self) -> &Trainer;
     fn output_names(&self) -> Vec<String>;
+    /// Whether it takes several tensors.
+    fn takes_several(&self) -> bool;
     /// The outputs, and the mask of a single one.
     fn call_all(&self, inputs: &[Tensor], cx: Context<'_>)
     -> Result<(Vec<Tensor>, Option<Tensor>)>;
@@ -64,6 +66,10 @@ where
 
     fn output_names(&self) -> Vec<String> {
         self.model.output_names()
+    }
+
+    fn takes_several(&self) -> bool {
+        X::SEVERAL
     }
 
     fn call_all(

@@ -27,6 +27,18 @@ pub enum BatchLogs {
     Now,
 }
 
+/// When a callback hears of the end of an epoch or of a validation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[non_exhaustive]
+pub enum EpochLogs {
+    /// Once the numbers have been read, in order. The training goes on meanwhile, so that the model may be some epochs ahead:
+    /// for a callback that only writes the numbers down, or that hears of no such end.
+    Behind,
+    /// Before the next epoch begins. The device idles at the end of each epoch until the host has read the numbers.
+    #[default]
+    Now,
+}
+
 /// Hears of the beginnings and ends of epochs and batches. All methods do nothing unless a callback writes them.
 ///
 /// Logs have Keras's names and values: `loss` and the metrics are means over the epoch so far. An error ends the call of
@@ -63,6 +75,12 @@ pub trait Callback {
     /// When the ends of batches are heard of.
     fn batch_logs(&self) -> BatchLogs {
         BatchLogs::default()
+    }
+
+    /// When the ends of epochs and validations are heard of. If nobody needs them at once and no bar is drawn, `fit` does not wait
+    /// for the device between two epochs.
+    fn epoch_logs(&self) -> EpochLogs {
+        EpochLogs::default()
     }
 
     /// Before the first epoch.
@@ -203,6 +221,10 @@ macro_rules! pointers {
         impl<C: Callback + ?Sized> Callback for $pointer {
             fn batch_logs(&self) -> BatchLogs {
                 (**self).batch_logs()
+            }
+
+            fn epoch_logs(&self) -> EpochLogs {
+                (**self).epoch_logs()
             }
 
             pointers! {

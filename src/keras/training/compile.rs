@@ -47,12 +47,19 @@ pub(super) struct MetricsOf {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Default)]
 pub struct CompileOptions {
     pub(super) metrics: Vec<MetricsOf>,
     pub(super) loss_weights: Vec<(Option<String>, f32)>,
+    pub(super) auto_scale_loss: bool,
     /// The first that a setter was given and refused.
     pub(super) error: Option<Error>,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        let (metrics, loss_weights) = (Vec::new(), Vec::new());
+        CompileOptions { metrics, loss_weights, auto_scale_loss: true, error: None }
+    }
 }
 
 impl CompileOptions {
@@ -96,6 +103,15 @@ impl CompileOptions {
     #[must_use]
     pub fn loss_weight_of(mut self, name: &str, weight: f32) -> Self {
         self.loss_weights.push((Some(name.to_string()), weight));
+        self
+    }
+
+    /// Sets whether a model that was made under the policy `mixed_float16` is trained by a
+    /// [`LossScaleOptimizer`](crate::keras::optimizers::LossScaleOptimizer) around the optimizer; `true`. An optimizer that scales
+    /// the loss already stays as it is.
+    #[must_use]
+    pub fn auto_scale_loss(mut self, auto_scale_loss: bool) -> Self {
+        self.auto_scale_loss = auto_scale_loss;
         self
     }
 

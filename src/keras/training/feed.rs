@@ -7,12 +7,15 @@ use std::rc::Rc;
 use crate::data::IteratorState;
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use crate::data::codec::{Reader, Writer};
-use crate::data::{Arrays, Batch, BatchSource, Batches, Cardinality, Kind, ModelData};
+use crate::data::{Arrays, Batch, BatchSource, Batches, Cardinality, ItemSpec, Kind, ModelData};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::ops::where_;
 use crate::random::{self, Generator};
 use crate::tensor::Tensor;
+
+/// What messages call the data that `fit` validates with.
+pub(super) const VALIDATION: &str = "fit: validation data";
 
 /// Examples in a batch, unless the caller says.
 const BATCH: usize = 32;
@@ -119,6 +122,7 @@ impl<'a> Feed<'a> {
             drawn_from: [0; 3],
         };
         *range = 0..split;
+        let call = VALIDATION;
         let rest = Feed { call, data: rest, steps, class_weight: None, given: 0, passed: 0 };
         self.check()?;
         rest.check()?;
@@ -186,7 +190,7 @@ impl<'a> Feed<'a> {
             (Cardinality::Infinite, None) => {
                 let option = match call {
                     "fit" => "steps_per_epoch",
-                    "fit (validation)" => "validation_steps",
+                    VALIDATION => "validation_steps",
                     _ => "steps",
                 };
                 Err(Error::Data(message!(
@@ -209,6 +213,11 @@ impl<'a> Feed<'a> {
         self.steps.or_else(|| self.batches_of_a_pass())
     }
 
+    /// The call that messages begin with.
+    pub(super) fn call(&self) -> &'static str {
+        self.call
+    }
+
     /// The arrays, if the examples are not in batches.
     pub(super) fn arrays(&self) -> Option<&Arrays<'a>> {
         match &self.data {
@@ -217,7 +226,27 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// The first examples, as a batch of the epoch has them.
+    /// Makes inputs of the targets, behind the inputs. Returns how many those are.
+    pub(super) fn join_targets(&mut self) -> usize {
+        let Data::Arrays { arrays, .. } = &mut self.data else { return 0 };
+        let inputs = arrays.x.len();
+        if let Some(arrays) = Rc::get_mut(arrays) {
+            arrays.x.append(&mut arrays.y);
+            arrays.x.append(&mut arrays.sample_weight);
+        }
+        inputs
+    }
+
+    /// Takes back [`Feed::join_targets`].
+    pub(super) fn part_targets(&mut self, inputs: usize) {
+        if let Data::Arrays { arrays, .. } = &mut self.data {
+            if let Some(arrays) = Rc::get_mut(arrays) {
+                arrays.y = arrays.x.split_off(inputs);
+            }
+        }
+    }
+
+    /// A batch such as the epoch has, if that is known: the first examples of arrays, zeros for a dataset.
     pub(super) fn sample(&self) -> Result<Option<Batch>> {
         match &self.data {
             Data::Arrays { arrays, range, size, .. } => {
@@ -225,7 +254,9 @@ impl<'a> Feed<'a> {
                 let places: Vec<usize> = (range.start..end).collect();
                 arrays.batch(&places).map(Some)
             }
-            Data::Batches { .. } => Ok(None),
+            Data::Batches { source, .. } => {
+                source.spec.as_ref().map_or(Ok(None), |spec| batch_of(spec))
+            }
         }
     }
 
@@ -418,6 +449,56 @@ fn draw(generator: &Generator, range: &Range<usize>, shuffle: bool) -> Result<Ve
     };
     order.iter_mut().for_each(|place| *place += range.start);
     Ok(order)
+}
+
+/// Zeros as these elements of a dataset become a batch, if their shapes are known but for the number of examples.
+fn batch_of(spec: &ItemSpec) -> Result<Option<Batch>> {
+    let of_part = |part: Option<&ItemSpec>| -> Result<Option<Vec<Tensor>>> {
+        let mut arrays = Vec::new();
+        if !part.is_none_or(|part| zeros_of(part, &mut arrays)) {
+            return Ok(None);
+        }
+        arrays
+            .into_iter()
+            .map(|(dtype, shape)| Tensor::zeros(&shape)?.cast(dtype))
+            .collect::<Result<_>>()
+            .map(Some)
+    };
+    let parts = match spec {
+        ItemSpec::Tuple(parts) if parts.len() <= 3 => parts.iter().collect(),
+        ItemSpec::Array { .. } => vec![spec],
+        _ => return Ok(None),
+    };
+    let [x, y, sample_weight] = [0, 1, 2].map(|at| of_part(parts.get(at).copied()));
+    Ok(match (x?, y?, sample_weight?) {
+        (Some(x), Some(y), Some(sample_weight)) => Some(Batch { x, y, sample_weight }),
+        _ => None,
+    })
+}
+
+/// The arrays of a part as tensors have them; false if one is not known.
+fn zeros_of(part: &ItemSpec, found: &mut Vec<(DType, Vec<usize>)>) -> bool {
+    match part {
+        ItemSpec::Array { dtype, shape: Some(shape) } => {
+            let dtype = match *dtype {
+                "f32" | "f64" => DType::F32,
+                "i32" | "i64" => DType::I32,
+                "u32" | "u64" => DType::U32,
+                "u8" => DType::U8,
+                "bool" => DType::Bool,
+                _ => return false,
+            };
+            let sizes = shape.iter().enumerate().map(|(axis, size)| match axis {
+                0 => Some(size.unwrap_or(1)),
+                _ => *size,
+            });
+            let Some(sizes) = sizes.collect::<Option<Vec<usize>>>() else { return false };
+            found.push((dtype, sizes));
+            true
+        }
+        ItemSpec::Tuple(parts) => parts.iter().all(|part| zeros_of(part, found)),
+        _ => false,
+    }
 }
 
 /// Gives each example the weight of its class.

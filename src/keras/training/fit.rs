@@ -1,15 +1,18 @@
 //! The loops of `fit`, `evaluate` and `predict`.
 
+use std::ops::Range;
+
 use super::any_model::AnyModel;
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use super::backup;
 use super::callback::{Callback, Run};
-use super::feed::Feed;
+use super::checks;
+use super::feed::{Feed, VALIDATION};
 use super::interrupt::CtrlC;
-use super::labels;
 use super::logs::{History, Logs};
 use super::options::{EvaluateOptions, FitOptions, PredictOptions};
-use super::pass::{Company, Phase, flush, pass};
+use super::pass::{Ahead, Company, flush, pass};
+use super::phase::Phase;
 use super::progress::Progress;
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use super::reading::Sums;
@@ -17,12 +20,11 @@ use super::stop::StopSignal;
 use super::trainer::Compiled;
 use crate::data::ModelData;
 use crate::error::{Error, Result};
+use crate::keras::INFERENCE;
+use crate::keras::trial::trial;
 use crate::ops::concat;
 use crate::runtime::Device;
 use crate::tensor::Tensor;
-
-/// The steps of the first run: few, as they make plans.
-const FIRST_RUN: usize = 4;
 
 pub(super) async fn fit(
     model: &dyn AnyModel,
@@ -42,10 +44,19 @@ enum Validation<'a, 'b> {
 }
 
 impl Validation<'_, '_> {
-    async fn check(&self, model: &dyn AnyModel, compiled: &Compiled) -> Result<()> {
+    async fn check(
+        &self,
+        model: &dyn AnyModel,
+        compiled: &Compiled,
+        training: &Feed<'_>,
+    ) -> Result<()> {
         match self {
-            Validation::Split(feed) => labels::check(model, compiled, feed).await,
-            Validation::Data(feed) => labels::check(model, compiled, feed).await,
+            // Its labels are among those of the training.
+            Validation::Split(_) => Ok(()),
+            Validation::Data(feed) => {
+                checks::validation(model, compiled, training, feed)?;
+                checks::labels(model, compiled, feed).await
+            }
         }
     }
 
@@ -65,16 +76,19 @@ impl Validation<'_, '_> {
         }
     }
 
-    async fn test(
+    async fn measure(
         &mut self,
         model: &dyn AnyModel,
+        ahead: &mut Ahead,
         company: &mut Company<'_, '_>,
         run: &mut Run<'_>,
-    ) -> Result<Logs> {
+    ) -> Result<()> {
+        let phase = Phase::Validate;
         match self {
-            Validation::Split(feed) => test(model, feed, company, run).await,
-            Validation::Data(feed) => test(model, feed, company, run).await,
-        }
+            Validation::Split(feed) => test(phase, model, feed, ahead, company, run).await?,
+            Validation::Data(feed) => test(phase, model, feed, ahead, company, run).await?,
+        };
+        Ok(())
     }
 }
 
@@ -93,7 +107,7 @@ fn feeds<'a, 'b>(
         let data = data?;
         // Batches of the validation have their own size, whatever that of the training is.
         let size = if data.in_batches() { options.validation_batch_size } else { size };
-        let rest = Feed::new("fit (validation)", data, size, validation_steps, false)?;
+        let rest = Feed::new(VALIDATION, data, size, validation_steps, false)?;
         validation = Some(Validation::Data(rest));
     } else if split > 0.0 {
         let size = options.validation_batch_size;
@@ -113,31 +127,90 @@ async fn train(
     options.check()?;
     let compiled = model.trainer().compiled("fit")?;
     let (mut feed, mut validation) = feeds(source, options)?;
-    labels::check(model, &compiled, &feed).await?;
+    checks::labels(model, &compiled, &feed).await?;
     if let Some(validation) = &validation {
-        validation.check(model, &compiled).await?;
+        validation.check(model, &compiled, &feed).await?;
     }
     let ctrl_c = CtrlC::listen(options.ctrl_c);
     let mut progress = Progress::new(options.verbose);
     let mut run = Run::new(model, options.epochs, feed.steps());
-    let mut most = options.yield_every.unwrap_or(FIRST_RUN).min(FIRST_RUN);
-    let mut warned = false;
-    let mut last = Logs::new();
-    for callback in &mut options.callbacks {
-        callback.on_train_begin(&mut run)?;
+    let mut ahead = Ahead::new(options.yield_every);
+    let mut company = Company {
+        callbacks: &mut options.callbacks,
+        progress: &mut progress,
+        history,
+        stop: &options.stop,
+        ctrl_c: &ctrl_c,
+        yield_every: options.yield_every,
+    };
+    let plan = Plan {
+        epochs: options.initial_epoch..options.epochs,
+        validation_freq: options.validation_freq,
+    };
+    let trained = epochs(
+        model,
+        &compiled,
+        plan,
+        &mut feed,
+        &mut validation,
+        &mut ahead,
+        &mut company,
+        &mut run,
+    );
+    if let Err(error) = trained.await {
+        // The history has all epochs that ended before. Nobody but it hears of them.
+        company.callbacks = &mut [];
+        let _ = ahead.catch_up(&mut company, &mut run).await;
+        return Err(error);
+    }
+    // Weights become their averages, if the optimizer has kept any.
+    if !ahead.last.is_empty() {
+        compiled.optimizer().finalize_variable_values(model)?;
+    }
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    {
+        run.backup.interrupted = company.history.interrupted();
+    }
+    for callback in company.callbacks.iter_mut() {
+        callback.on_train_end(&ahead.last, &mut run)?;
+    }
+    Ok(())
+}
+
+/// Which epochs there are, and which of them are validated.
+struct Plan {
+    epochs: Range<usize>,
+    validation_freq: usize,
+}
+
+#[allow(clippy::too_many_arguments)] // The loop's state.
+async fn epochs(
+    model: &dyn AnyModel,
+    compiled: &Compiled,
+    plan: Plan,
+    feed: &mut Feed<'_>,
+    validation: &mut Option<Validation<'_, '_>>,
+    ahead: &mut Ahead,
+    company: &mut Company<'_, '_>,
+    run: &mut Run<'_>,
+) -> Result<()> {
+    #[allow(unused_mut)] // Where there are no backups.
+    let mut first = plan.epochs.start;
+    for callback in company.callbacks.iter_mut() {
+        callback.on_train_begin(run)?;
     }
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     let mut resumed = match run.backup.go_on.take() {
         Some(bytes) => {
             let place = backup::Place::read(&bytes)?;
-            place.put_feed(&mut feed)?;
+            place.put_feed(feed)?;
             validation.as_mut().map_or(Ok(()), |validation| validation.put(&place))?;
-            options.initial_epoch = place.epoch;
+            first = place.epoch;
             Some(place)
         }
         None => None,
     };
-    for epoch in options.initial_epoch..options.epochs {
+    for epoch in first..plan.epochs.end {
         if run.stopped() {
             break;
         }
@@ -147,106 +220,66 @@ async fn train(
                 validation.as_ref().map_or(Ok(Vec::new()), Validation::bytes)?;
         }
         #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-        let rate = backup::begin(epoch, resumed.as_ref(), &mut run)?;
-        for callback in &mut options.callbacks {
-            callback.on_epoch_begin(epoch, &mut run)?;
+        let rate = backup::begin(epoch, resumed.as_ref(), run)?;
+        for callback in company.callbacks.iter_mut() {
+            callback.on_epoch_begin(epoch, run)?;
         }
         #[allow(unused_mut)] // Where there are no backups.
         let mut begun = None;
         #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
         if let Some(place) = resumed.take() {
-            begun = place.go_on(rate, &compiled, &run)?;
+            begun = place.go_on(rate, compiled, run)?;
         }
-        progress.begin(Some((epoch, options.epochs)), feed.steps());
-        let mut company = Company {
-            callbacks: &mut options.callbacks,
-            progress: &mut progress,
-            shows: true,
-            stop: &options.stop,
-            ctrl_c: &ctrl_c,
-            yield_every: options.yield_every,
-            most: &mut most,
-            warned: &mut warned,
-        };
-        let trained =
-            pass(Phase::Train, model, &compiled, &mut feed, &mut company, &mut run, begun).await;
-        let (mut logs, batches) = trained?;
+        company.progress.begin(Some((epoch, plan.epochs.end)), feed.steps());
+        let batches = pass(Phase::Train, model, compiled, feed, ahead, company, run, begun).await?;
         let interrupted = company.interrupted();
         if interrupted {
-            history.interrupt();
+            company.history.interrupt();
         }
         if interrupted && batches == 0 {
             break;
         }
-        let due = (epoch + 1).is_multiple_of(options.validation_freq) && !interrupted;
+        let due = (epoch + 1).is_multiple_of(plan.validation_freq) && !interrupted;
         if let Some(validation) = validation.as_mut().filter(|_| due) {
-            company.shows = false;
-            let measured = validation.test(model, &mut company, &mut run).await?;
-            for (name, value) in measured.iter() {
-                logs.set(&format!("val_{name}"), value);
-            }
+            validation.measure(model, ahead, company, run).await?;
             run.set_steps(feed.steps());
         }
-        for callback in &mut options.callbacks {
-            callback.on_epoch_end(epoch, &mut logs, &mut run)?;
-            if let Some(rest) = callback.after_epoch() {
-                rest.await?;
-            }
+        ahead.end_epoch(epoch, batches);
+        if company.waits() {
+            ahead.catch_up(company, run).await?;
         }
         #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-        if !interrupted && backup::is_wanted(&mut options.callbacks, None) {
+        if !interrupted && backup::is_wanted(company.callbacks, None) {
+            ahead.catch_up(company, run).await?;
             run.backup.epoch.number = epoch + 1;
             run.backup.epoch.rate = run.learning_rate()?;
             run.backup.epoch.validation =
                 validation.as_ref().map_or(Ok(Vec::new()), Validation::bytes)?;
-            backup::save(&mut options.callbacks, 0, &Sums::default(), &compiled, &feed, &mut run)
-                .await?;
+            backup::save(company.callbacks, 0, &Sums::default(), compiled, feed, run).await?;
         }
-        history.add(epoch, &logs);
-        progress.end(batches, &logs);
-        last = logs;
-        if interrupted || options.stop.stopped() || ctrl_c.pressed() {
-            history.interrupt();
+        if interrupted || company.interrupted() {
+            company.history.interrupt();
             break;
         }
     }
-    // Weights become their averages, if the optimizer has kept any.
-    if !last.is_empty() {
-        compiled.optimizer().finalize_variable_values(model)?;
-    }
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-    {
-        run.backup.interrupted = history.interrupted();
-    }
-    for callback in &mut options.callbacks {
-        callback.on_train_end(&last, &mut run)?;
-    }
-    Ok(())
+    ahead.catch_up(company, run).await
 }
 
-/// Measures the model on all of `feed`.
+/// Measures the model on all of `feed`. Returns how many batches there were.
 async fn test(
+    phase: Phase,
     model: &dyn AnyModel,
     feed: &mut Feed<'_>,
+    ahead: &mut Ahead,
     company: &mut Company<'_, '_>,
     run: &mut Run<'_>,
-) -> Result<Logs> {
+) -> Result<usize> {
     let compiled = model.trainer().compiled("evaluate")?;
     run.set_steps(feed.steps());
     for callback in company.callbacks.iter_mut() {
         callback.on_test_begin(run)?;
     }
-    if company.shows {
-        company.progress.begin(None, feed.steps());
-    }
-    let (logs, batches) = pass(Phase::Test, model, &compiled, feed, company, run, None).await?;
-    for callback in company.callbacks.iter_mut() {
-        callback.on_test_end(&logs, run)?;
-    }
-    if company.shows {
-        company.progress.end(batches, &logs);
-    }
-    Ok(logs)
+    pass(phase, model, &compiled, feed, ahead, company, run, None).await
 }
 
 pub(super) async fn evaluate(
@@ -257,19 +290,22 @@ pub(super) async fn evaluate(
     options.check()?;
     let compiled = model.trainer().compiled("evaluate")?;
     let mut feed = Feed::new("evaluate", source, options.batch_size, options.steps, false)?;
-    labels::check(model, &compiled, &feed).await?;
+    checks::labels(model, &compiled, &feed).await?;
     let mut run = Run::new(model, 1, feed.steps());
+    let mut ahead = Ahead::new(None);
     let mut company = Company {
         callbacks: &mut options.callbacks,
         progress: &mut Progress::new(options.verbose),
-        shows: true,
+        history: &mut History::default(),
         stop: &StopSignal::new(),
         ctrl_c: &CtrlC::listen(false),
         yield_every: None,
-        most: &mut FIRST_RUN.clone(),
-        warned: &mut true,
     };
-    test(model, &mut feed, &mut company, &mut run).await
+    company.progress.begin(None, feed.steps());
+    let batches = test(Phase::Test, model, &mut feed, &mut ahead, &mut company, &mut run).await?;
+    ahead.catch_up(&mut company, &mut run).await?;
+    company.progress.end(batches, &ahead.last);
+    Ok(ahead.last)
 }
 
 pub(super) async fn predict(
@@ -279,6 +315,14 @@ pub(super) async fn predict(
 ) -> Result<Vec<Tensor>> {
     options.check()?;
     let mut feed = Feed::new("predict", source, options.batch_size, options.steps, false)?;
+    // Nothing but the model says whether a tuple is `(x, y)` or its inputs.
+    let pairs = feed.arrays().is_some_and(|arrays| !arrays.y.is_empty());
+    if pairs && model.takes_several() && !takes(model, &feed)? {
+        let inputs = feed.join_targets();
+        if !takes(model, &feed)? {
+            feed.part_targets(inputs);
+        }
+    }
     let mut run = Run::new(model, 1, feed.steps());
     let mut progress = Progress::new(options.verbose);
     progress.begin(None, feed.steps());
@@ -289,7 +333,9 @@ pub(super) async fn predict(
         each(&mut options.callbacks, |callback| {
             callback.on_predict_batch_begin(batches, &mut run)
         })?;
-        let results = model.predict_step(&batch)?;
+        let results = model
+            .predict_step(&batch)
+            .map_err(|error| checks::with_remedy(model, None, &feed, &batch, error))?;
         flush()?;
         if cfg!(target_family = "wasm") {
             // One batch at a time, so that the page is drawn between them.
@@ -313,6 +359,12 @@ fn each<'a>(
     mut f: impl FnMut(&mut Box<dyn Callback + 'a>) -> Result<()>,
 ) -> Result<()> {
     callbacks.iter_mut().try_for_each(&mut f)
+}
+
+/// Whether the model can be called on the inputs.
+fn takes(model: &dyn AnyModel, feed: &Feed<'_>) -> Result<bool> {
+    let Some(batch) = feed.sample()? else { return Ok(true) };
+    Ok(trial(|| model.call_all(&batch.x, INFERENCE).map(drop)).is_ok())
 }
 
 /// The results of all batches one after the other.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::label_check::Check;
 use crate::tensor::Tensor;
 
 /// Numbers by name: `loss`, the metrics, and with the prefix `val_` those of the validation data.
@@ -84,7 +85,10 @@ impl fmt::Display for Logs {
 /// What a step computes for the logs: scalars, which the loop reads later. The logs of an epoch have their means over the
 /// examples.
 #[derive(Debug, Clone, Default)]
-pub struct StepLogs(Vec<(String, Tensor)>);
+pub struct StepLogs {
+    scalars: Vec<(String, Tensor)>,
+    checks: Vec<Check>,
+}
 
 impl StepLogs {
     /// No scalars.
@@ -95,18 +99,32 @@ impl StepLogs {
     /// Adds the scalar that the logs call `name`: a mean over the batch's examples.
     #[allow(clippy::should_implement_trait)] // As `Sequential::add`.
     pub fn add(mut self, name: &str, value: &Tensor) -> Self {
-        self.0.push((name.to_string(), value.clone()));
+        self.scalars.push((name.to_string(), value.clone()));
         self
+    }
+
+    /// Adds what is to be looked at when the scalars are read.
+    pub(super) fn check(mut self, check: Check) -> Self {
+        self.checks.push(check);
+        self
+    }
+
+    pub(super) fn take_checks(&mut self) -> Vec<Check> {
+        std::mem::take(&mut self.checks)
+    }
+
+    pub(super) fn checks(&self) -> &[Check] {
+        &self.checks
     }
 
     /// The scalar called `name`.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+        self.scalars.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
     /// The names and scalars in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Tensor)> {
-        self.0.iter().map(|(name, value)| (&**name, value))
+        self.scalars.iter().map(|(name, value)| (&**name, value))
     }
 }
 

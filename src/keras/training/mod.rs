@@ -7,23 +7,25 @@ mod any_model;
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 mod backup;
 mod callback;
+mod checks;
 mod choices;
 mod compile;
 mod feed;
 mod fit;
 mod interrupt;
-mod labels;
+mod label_check;
 mod logs;
 mod options;
 mod outputs;
 mod pass;
+mod phase;
 mod progress;
 mod reading;
 mod steps;
 mod stop;
 mod trainer;
 
-pub use callback::{BatchLogs, Callback, Run};
+pub use callback::{BatchLogs, Callback, EpochLogs, Run};
 pub use choices::{
     Choice, IntoLoss, IntoLosses, IntoMetric, IntoMetrics, IntoOptimizer, OutputLosses,
 };
@@ -266,6 +268,8 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
 
     /// The model's result for all of `x`, in batches: their results one after the other. The model need not be compiled.
     ///
+    /// Of `(x, y)` only `x` counts. To a model of several inputs a tuple is the inputs: `predict((&images, &ages), ..)`.
+    ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::{Tensor, keras::{Model, PredictOptions, Sequential, layers::Dense}};
@@ -302,7 +306,23 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         async move { only(self.predict_all_async(x, options).await?) }
     }
 
-    /// As [`Model::predict_async`], for a model with several outputs.
+    /// As [`Model::predict`], for a model with several outputs: the results of each.
+    ///
+    /// # Errors
+    /// As [`Model::predict`].
+    #[cfg(not(target_family = "wasm"))]
+    fn predict_all<'a>(
+        &self,
+        x: impl IntoModelData<'a>,
+        options: PredictOptions<'_>,
+    ) -> Result<Vec<Tensor>>
+    where
+        Self: Sized,
+    {
+        pollster::block_on(self.predict_all_async(x, options))
+    }
+
+    /// As [`Model::predict_all`], without blocking and on every target.
     ///
     /// # Errors
     /// As [`Model::predict`].
@@ -317,31 +337,55 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         async move { fit::predict(&Erased::new(self), in_call("predict", x)?, options).await }
     }
 
-    /// One step on one batch, `(x, y)` or `(x, y, sample_weight)`: its scalars, still on the device. Metrics go on from the
-    /// batches before; [`Trainer::metrics`] has them.
+    /// One step on one batch, `(x, y)` or `(x, y, sample_weight)`: the loss and the metrics of this batch, still on the device. As
+    /// in Keras, the metrics begin again with each call; [`Model::train_step`] lets them go on.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Tensor, keras::{CompileOptions, Model, Sequential, layers::Dense}};
+    /// let model = Sequential::new().add(Dense::new(1));
+    /// model.compile("sgd", "mse", CompileOptions::new().metrics(["mae"]))?;
+    /// let logs = model.train_on_batch((Tensor::zeros([8, 3])?, Tensor::fill([8, 1], 2.0)?))?;
+    /// let names: Vec<&str> = logs.iter().map(|(name, _)| name).collect();
+    /// assert_eq!(names, ["loss", "mae"]);
+    /// assert_eq!(logs.get("mae").expect("a metric").item::<f32>()?, 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`Model::train_step`].
+    /// As [`Model::train_step`]. A label that the loss does not have is an error of the next read.
     fn train_on_batch(&self, batch: impl IntoBatch) -> Result<StepLogs>
     where
         Self: Sized,
     {
-        let logs = self.train_step(&batch.into_batch()?)?;
-        pass::flush()?;
-        Ok(logs)
+        steps::on_batch(&Erased::new(self), phase::Phase::Train, &batch.into_batch()?)
     }
 
-    /// The losses of one batch, outside training; else as [`Model::train_on_batch`].
+    /// The loss and the metrics of one batch, outside training; else as [`Model::train_on_batch`].
     ///
     /// # Errors
-    /// As [`Model::train_step`].
+    /// As [`Model::train_on_batch`].
     fn test_on_batch(&self, batch: impl IntoBatch) -> Result<StepLogs>
     where
         Self: Sized,
     {
-        let logs = self.test_step(&batch.into_batch()?)?;
-        pass::flush()?;
-        Ok(logs)
+        steps::on_batch(&Erased::new(self), phase::Phase::Test, &batch.into_batch()?)
+    }
+
+    /// Lets the stateful layers of the model begin at their initial states, with batches of any size. `fit` and its like keep the
+    /// states from batch to batch and from epoch to epoch, as in Keras.
+    fn reset_states(&self) {
+        crate::trackable::forget(&Erased::<Self, X, Y>::new(self));
+    }
+
+    /// Lets the metrics of `compile` begin again, and those that the model owns. `fit` and `evaluate` do so before each epoch.
+    ///
+    /// # Errors
+    /// [`Error::Data`] before `compile`; [`Error::Device`] if the device's memory is used up.
+    fn reset_metrics(&self) -> Result<()> {
+        let compiled = self.trainer().compiled("reset_metrics")?;
+        pass::reset_metrics(&Erased::new(self), &compiled)
     }
 
     /// The model's results for one batch.
@@ -366,7 +410,7 @@ fn only(outputs: Vec<Tensor>) -> Result<Tensor> {
     match <[Tensor; 1]>::try_from(outputs) {
         Ok([only]) => Ok(only),
         Err(outputs) => Err(Error::Shape(crate::error::message!(
-            "predict: the model has {} outputs; ask for them with predict_all_async.",
+            "predict: the model has {} outputs; ask for them with predict_all.",
             outputs.len()
         ))),
     }

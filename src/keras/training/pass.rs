@@ -1,51 +1,43 @@
-//! One pass through a feed, which trains or measures.
+//! One pass through a feed, which trains or measures, and what is heard of passes and epochs.
 //!
 //! Steps are called in runs of some milliseconds. The numbers of a run are read together, and the next run begins while
-//! they are on their way; so no more than two runs are ever under way, and a browser draws between them.
+//! they are on their way; so no more than two runs are ever under way, and a browser draws between them. A run does not end with
+//! an epoch unless somebody needs that epoch's numbers before the next one.
 
 use std::time::Duration;
 
 use web_time::Instant;
 
 use super::any_model::AnyModel;
-use super::callback::{BatchLogs, Callback, Run};
+use super::callback::{BatchLogs, Callback, EpochLogs, Run};
 use super::feed::Feed;
 use super::interrupt::CtrlC;
-use super::logs::Logs;
+use super::logs::{History, Logs};
+use super::phase::Phase;
 use super::progress::Progress;
-use super::reading::{Read, Step, Sums, Unread};
+use super::reading::{Event, Read, Sums, Told, Unread};
 use super::stop::StopSignal;
 use super::trainer::Compiled;
-use crate::error::Result;
+use crate::error::{Result, message};
 use crate::runtime::Device;
 
 /// How long a run takes: natively less than an eye notices of a bar, in a browser less than a frame.
 const RUN: Duration = Duration::from_millis(if cfg!(target_family = "wasm") { 8 } else { 40 });
 /// The most steps of a run, unless the caller says.
 const STEPS: usize = 64;
+/// The steps of the first run: few, as they make plans.
+const FIRST_RUN: usize = 4;
 /// A run that the device takes longer for is followed by one of half the steps: the same device draws the page.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// What a pass does with a batch.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Phase {
-    Train,
-    Test,
-}
-
-/// What accompanies a pass.
+/// What accompanies passes.
 pub(super) struct Company<'c, 'a> {
     pub(super) callbacks: &'c mut [Box<dyn Callback + 'a>],
     pub(super) progress: &'c mut Progress,
-    /// False for a validation, which has no bar of its own.
-    pub(super) shows: bool,
+    pub(super) history: &'c mut History,
     pub(super) stop: &'c StopSignal,
     pub(super) ctrl_c: &'c CtrlC,
     pub(super) yield_every: Option<usize>,
-    /// The steps of the next run; a pass goes on with the last one's.
-    pub(super) most: &'c mut usize,
-    /// A loss that is no number was told already.
-    pub(super) warned: &'c mut bool,
 }
 
 impl Company<'_, '_> {
@@ -58,99 +50,269 @@ impl Company<'_, '_> {
         let wanted = self.callbacks.iter().map(|callback| callback.batch_logs());
         wanted.max().unwrap_or(BatchLogs::Unused)
     }
+
+    /// Whether somebody needs the numbers of an epoch before the next begins.
+    pub(super) fn waits(&self) -> bool {
+        let now = |callback: &Box<dyn Callback + '_>| callback.epoch_logs() == EpochLogs::Now;
+        self.progress.shows() || self.callbacks.iter().any(now)
+    }
 }
 
-/// Goes through an epoch of `feed`, or through the rest of one behind so many batches with these sums. Returns the numbers, and
-/// how many batches there were.
+/// What has been called, and not been heard of yet.
+pub(super) struct Ahead {
+    /// The run that is being called, and when it has begun.
+    calling: Vec<Unread>,
+    steps: usize,
+    began: Instant,
+    /// The run before it, which is being read.
+    reading: Option<(Read, Instant)>,
+    /// The most steps of a run.
+    most: usize,
+    /// The numbers of the pass that is being heard of.
+    pub(super) sums: Sums,
+    /// The numbers of the epoch that is being heard of.
+    epoch: Logs,
+    /// Those of the last epoch, or of the evaluation.
+    pub(super) last: Logs,
+    /// A loss that is no number was told already.
+    warned: bool,
+}
+
+impl Ahead {
+    pub(super) fn new(yield_every: Option<usize>) -> Self {
+        Ahead {
+            calling: Vec::new(),
+            steps: 0,
+            began: Instant::now(),
+            reading: None,
+            most: yield_every.unwrap_or(FIRST_RUN).min(FIRST_RUN),
+            sums: Sums::default(),
+            epoch: Logs::new(),
+            last: Logs::new(),
+            warned: false,
+        }
+    }
+
+    fn add(&mut self, event: Unread) {
+        if self.steps == 0 {
+            self.began = Instant::now();
+        }
+        self.steps += usize::from(matches!(event.event, Event::Step { .. }));
+        self.calling.push(event);
+    }
+
+    /// An epoch has ended.
+    pub(super) fn end_epoch(&mut self, number: usize, batches: usize) {
+        self.add(Unread::of(Event::Epoch { number, batches }));
+    }
+
+    /// Whether the run is as long as it should be.
+    fn is_full(&self) -> bool {
+        self.steps >= self.most || self.steps > 0 && self.began.elapsed() >= RUN
+    }
+
+    /// Asks for the numbers of the run, and hears of the run before it.
+    async fn read(&mut self, company: &mut Company<'_, '_>, run: &mut Run<'_>) -> Result<()> {
+        let began = self.began;
+        self.steps = 0;
+        let read = match std::mem::take(&mut self.calling) {
+            events if events.is_empty() => None,
+            events => Some((Read::start(events).await, began)),
+        };
+        if let Some((before, since)) = std::mem::replace(&mut self.reading, read) {
+            let told = before.finish().await?;
+            // The next run is shorter where the device was slow.
+            let next = if since.elapsed() > SLOW { self.most / 2 } else { self.most * 2 };
+            self.most = next.clamp(1, company.yield_every.unwrap_or(STEPS));
+            self.tell(told, company, run).await?;
+        }
+        Ok(())
+    }
+
+    /// Hears of all that has been called.
+    pub(super) async fn catch_up(
+        &mut self,
+        company: &mut Company<'_, '_>,
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        while !self.calling.is_empty() || self.reading.is_some() {
+            self.read(company, run).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells of what has been read.
+    async fn tell(
+        &mut self,
+        told: Vec<Result<Told>>,
+        company: &mut Company<'_, '_>,
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        let is_step = |told: &Result<Told>| {
+            told.as_ref().is_ok_and(|told| matches!(told.event, Event::Step { .. }))
+        };
+        let last = told.iter().rposition(is_step);
+        for (at, told) in told.into_iter().enumerate() {
+            let told = told?;
+            match told.event {
+                Event::Step { phase, batch, .. } => {
+                    self.step(phase, batch, &told, Some(at) == last, company, run)?;
+                }
+                Event::Pass(phase) => {
+                    self.sums.add(&told);
+                    let logs = std::mem::take(&mut self.sums).logs();
+                    self.pass(phase, logs, company, run)?;
+                }
+                Event::Epoch { number, batches } => {
+                    let mut logs = std::mem::take(&mut self.epoch);
+                    for callback in company.callbacks.iter_mut() {
+                        callback.on_epoch_end(number, &mut logs, run)?;
+                        if let Some(rest) = callback.after_epoch() {
+                            rest.await?;
+                        }
+                    }
+                    company.history.add(number, &logs);
+                    company.progress.end(batches, &logs);
+                    self.last = logs;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(
+        &mut self,
+        phase: Phase,
+        logs: Logs,
+        company: &mut Company<'_, '_>,
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        if phase == Phase::Train {
+            self.epoch = logs;
+            return Ok(());
+        }
+        company.callbacks.iter_mut().try_for_each(|callback| callback.on_test_end(&logs, run))?;
+        match phase {
+            Phase::Validate => {
+                logs.iter().for_each(|(name, value)| self.epoch.set(&format!("val_{name}"), value));
+            }
+            _ => self.last = logs,
+        }
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        phase: Phase,
+        batch: usize,
+        told: &Told,
+        last: bool,
+        company: &mut Company<'_, '_>,
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        self.sums.add(told);
+        let heard = company.batch_logs() != BatchLogs::Unused;
+        // A validation has no bar of its own.
+        let shown = last && phase != Phase::Validate && company.progress.shows();
+        let watched = phase == Phase::Train && !self.warned;
+        if !heard && !shown && !watched {
+            return Ok(());
+        }
+        let logs = self.sums.logs();
+        if let Some(loss) = logs.get("loss").filter(|loss| watched && !loss.is_finite()) {
+            self.warned = true;
+            crate::warnings::warn_user!(
+                "fit: the loss is {loss} at batch {batch}, and the weights may be lost. Lower the learning rate, look for NaN \
+                 in the data and for labels that the loss does not have, or stop with TerminateOnNaN."
+            );
+        }
+        if heard {
+            run.set_batch_logs(told.logs());
+            for callback in company.callbacks.iter_mut() {
+                if callback.batch_logs() != BatchLogs::Unused {
+                    batch_end(phase, &mut **callback, batch, &logs, run)?;
+                }
+            }
+        }
+        if shown {
+            company.progress.update(batch + 1, &logs);
+        }
+        Ok(())
+    }
+}
+
+/// Goes through an epoch of `feed`, or through the rest of one behind so many batches with these sums. Returns how many batches
+/// there were.
+#[allow(clippy::too_many_arguments)] // The loop's state.
 pub(super) async fn pass(
     phase: Phase,
     model: &dyn AnyModel,
     compiled: &Compiled,
     feed: &mut Feed<'_>,
+    ahead: &mut Ahead,
     company: &mut Company<'_, '_>,
     run: &mut Run<'_>,
     begun: Option<(usize, Sums)>,
-) -> Result<(Logs, usize)> {
+) -> Result<usize> {
     let wanted = company.batch_logs();
-    if begun.is_none() {
-        feed.begin();
-        compiled.reset_metrics()?;
+    let mut batches = 0;
+    match begun {
+        Some((before, sums)) => (batches, ahead.sums) = (before, sums),
+        None => {
+            feed.begin();
+            reset_metrics(model, compiled)?;
+        }
     }
     // A step's structure must not depend on whether it is the first.
     flush()?;
-    let (mut batches, mut sums) = begun.unwrap_or_default();
-    let (mut waiting, mut began_waiting) = (None::<Read>, Instant::now());
-    let mut going = true;
-    while going {
-        let began = Instant::now();
-        let mut steps = Vec::new();
+    // The labels of arrays have been looked at.
+    compiled.set_checked_labels(feed.arrays().is_some());
+    let shows = phase != Phase::Validate;
+    loop {
+        if company.interrupted() || run.stopped() && phase == Phase::Train {
+            break;
+        }
+        let Some(batch) = feed.next()? else { break };
+        let stepped = step(phase, model, compiled, batches, &batch, company, run, wanted);
+        ahead.add(stepped.map_err(|error| {
+            super::checks::with_remedy(model, Some(compiled), feed, &batch, error)
+        })?);
+        drop(batch);
+        if batches == 0 && shows {
+            company.progress.called();
+        }
+        batches += 1;
         #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-        let mut backs_up = false;
-        let most = if wanted == BatchLogs::Now { 1 } else { *company.most };
-        while steps.len() < most && (steps.is_empty() || began.elapsed() < RUN) {
-            going = !(company.interrupted() || run.stopped() && phase == Phase::Train);
-            let batch = if going { feed.next()? } else { None };
-            let Some(batch) = batch else {
-                going = false;
-                break;
-            };
-            steps.push(step(phase, model, compiled, batches, &batch, company, run, wanted)?);
-            batches += 1;
-            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-            if phase == Phase::Train && super::backup::is_wanted(company.callbacks, Some(batches)) {
-                backs_up = true;
-                break;
-            }
-        }
-        if let (Some(last), true) = (steps.last_mut(), company.shows && company.progress.draws()) {
-            if last.metrics.is_empty() {
-                last.metrics = compiled.results()?;
-            }
-        }
-        let read = match steps.is_empty() {
-            true => None,
-            false => Some(Read::start(steps).await),
-        };
-        let before = std::mem::replace(&mut waiting, read);
-        let since = std::mem::replace(&mut began_waiting, began);
-        if let Some(before) = before {
-            tell(phase, before.finish().await?, &mut sums, company, run, wanted)?;
-            // The next run is shorter where the device was slow.
-            let next = if since.elapsed() > SLOW { *company.most / 2 } else { *company.most * 2 };
-            *company.most = next.clamp(1, company.yield_every.unwrap_or(STEPS));
-        }
+        let backs_up =
+            phase == Phase::Train && super::backup::is_wanted(company.callbacks, Some(batches));
         if wanted == BatchLogs::Now {
-            if let Some(now) = waiting.take() {
-                tell(phase, now.finish().await?, &mut sums, company, run, wanted)?;
+            ahead.catch_up(company, run).await?;
+        } else if ahead.is_full() {
+            if let (Some(last), true) =
+                (ahead.calling.last_mut(), shows && company.progress.draws())
+            {
+                if last.metrics.is_empty() {
+                    last.metrics = compiled.results()?;
+                }
             }
+            ahead.read(company, run).await?;
         }
         #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
         if backs_up {
-            if let Some(now) = waiting.take() {
-                tell(phase, now.finish().await?, &mut sums, company, run, wanted)?;
-            }
-            measure(batches, compiled, &mut sums).await?;
-            super::backup::save(company.callbacks, batches, &sums, compiled, feed, run).await?;
+            ahead.catch_up(company, run).await?;
+            ahead.sums.set_metrics(compiled.results()?).await?;
+            super::backup::save(company.callbacks, batches, &ahead.sums, compiled, feed, run)
+                .await?;
         }
     }
-    if let Some(last) = waiting {
-        tell(phase, last.finish().await?, &mut sums, company, run, wanted)?;
+    let mut end = Unread::of(Event::Pass(phase));
+    end.metrics = compiled.results()?;
+    flush()?;
+    ahead.add(end);
+    if company.waits() {
+        ahead.catch_up(company, run).await?;
     }
-    measure(batches, compiled, &mut sums).await?;
-    Ok((sums.logs(), batches))
-}
-
-/// Reads the metrics after the last batch.
-async fn measure(batches: usize, compiled: &Compiled, sums: &mut Sums) -> Result<()> {
-    let (examples, logs, metrics) = (0, Default::default(), compiled.results()?);
-    if metrics.is_empty() {
-        return Ok(());
-    }
-    let end = Unread { batch: batches, examples, logs, metrics };
-    for step in Read::start(vec![end]).await.finish().await? {
-        sums.add(&step);
-    }
-    Ok(())
+    Ok(batches)
 }
 
 /// Calls the ops of a step.
@@ -168,12 +330,15 @@ fn step(
     for callback in company.callbacks.iter_mut() {
         match phase {
             Phase::Train => callback.on_train_batch_begin(number, run)?,
-            Phase::Test => callback.on_test_batch_begin(number, run)?,
+            Phase::Test | Phase::Validate => callback.on_test_batch_begin(number, run)?,
         }
     }
     let logs = match phase {
         Phase::Train => model.train_step(batch)?,
         Phase::Test => model.test_step(batch)?,
+        Phase::Validate => model.test_step(batch).map_err(|error| {
+            error.reworded(|text| message!("{}: batch {number}: {text}", super::feed::VALIDATION))
+        })?,
     };
     // An optimizer has flushed already; a step of another kind runs as a plan of its own, too.
     flush()?;
@@ -190,7 +355,7 @@ fn step(
             batch_end(phase, &mut **callback, number, &Logs::new(), run)?;
         }
     }
-    Ok(Unread { batch: number, examples: batch.len(), logs, metrics })
+    Ok(Unread { event: Event::Step { phase, batch: number, examples: batch.len() }, logs, metrics })
 }
 
 fn batch_end(
@@ -202,48 +367,14 @@ fn batch_end(
 ) -> Result<()> {
     match phase {
         Phase::Train => callback.on_train_batch_end(batch, logs, run),
-        Phase::Test => callback.on_test_batch_end(batch, logs, run),
+        Phase::Test | Phase::Validate => callback.on_test_batch_end(batch, logs, run),
     }
 }
 
-/// Tells of steps that have been read.
-fn tell(
-    phase: Phase,
-    steps: Vec<Step>,
-    sums: &mut Sums,
-    company: &mut Company<'_, '_>,
-    run: &mut Run<'_>,
-    wanted: BatchLogs,
-) -> Result<()> {
-    let Some(last) = steps.last().map(|step| step.batch) else { return Ok(()) };
-    for step in steps {
-        sums.add(&step);
-        let shown = company.shows && step.batch == last;
-        if wanted == BatchLogs::Unused && !shown && *company.warned {
-            continue;
-        }
-        let logs = sums.logs();
-        let lost = logs.get("loss").is_some_and(|loss| !loss.is_finite());
-        if lost && phase == Phase::Train && !*company.warned {
-            *company.warned = true;
-            log::warn!(
-                "fit: the loss is {} at batch {}, and the weights may be lost. Lower the learning rate, look for NaN in \
-                 the data and for labels that the loss does not have, or stop with TerminateOnNaN.",
-                logs.get("loss").unwrap_or(f64::NAN),
-                step.batch
-            );
-        }
-        run.set_batch_logs(step.logs());
-        for callback in company.callbacks.iter_mut() {
-            if callback.batch_logs() != BatchLogs::Unused {
-                batch_end(phase, &mut **callback, step.batch, &logs, run)?;
-            }
-        }
-        if shown {
-            company.progress.update(step.batch + 1, &logs);
-        }
-    }
-    Ok(())
+/// Lets the metrics of `compile` and those that the model owns begin again.
+pub(super) fn reset_metrics(model: &dyn AnyModel, compiled: &Compiled) -> Result<()> {
+    compiled.reset_metrics()?;
+    crate::trackable::reset_metrics(model)
 }
 
 pub(super) fn flush() -> Result<()> {

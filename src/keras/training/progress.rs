@@ -20,7 +20,8 @@ pub(crate) struct Progress {
     terminal: bool,
     steps: Option<usize>,
     began: Instant,
-    after_first: Option<Instant>,
+    /// When the first step, which compiles, had been called. Its numbers come later, together with those of others.
+    first: Option<Instant>,
     drawn: Option<Instant>,
     /// Characters of the line as it stands.
     width: usize,
@@ -41,16 +42,12 @@ impl Progress {
             other => other,
         };
         let began = Instant::now();
-        Progress {
-            verbose,
-            out,
-            terminal,
-            steps: None,
-            began,
-            after_first: None,
-            drawn: None,
-            width: 0,
-        }
+        Progress { verbose, out, terminal, steps: None, began, first: None, drawn: None, width: 0 }
+    }
+
+    /// Whether anything is printed.
+    pub(crate) fn shows(&self) -> bool {
+        matches!(self.verbose, Verbose::Bar | Verbose::Lines)
     }
 
     /// Whether the bar will be drawn again and shows numbers.
@@ -61,7 +58,7 @@ impl Progress {
     /// Begins an epoch, from 0, or another pass if there are no epochs.
     pub(crate) fn begin(&mut self, epoch: Option<(usize, usize)>, steps: Option<usize>) {
         self.steps = steps;
-        (self.began, self.after_first, self.drawn, self.width) = (Instant::now(), None, None, 0);
+        (self.began, self.first, self.drawn, self.width) = (Instant::now(), None, None, 0);
         if let Some((epoch, epochs)) = epoch.filter(|(_, epochs)| *epochs > 1) {
             if self.verbose != Verbose::Silent {
                 self.say(&format!("Epoch {}/{epochs}\n", epoch + 1));
@@ -69,11 +66,13 @@ impl Progress {
         }
     }
 
+    /// The first step of an epoch has been called.
+    pub(crate) fn called(&mut self) {
+        self.first.get_or_insert_with(Instant::now);
+    }
+
     /// `done` batches are done.
     pub(crate) fn update(&mut self, done: usize, logs: &Logs) {
-        if done >= 1 && self.after_first.is_none() {
-            self.after_first = Some(Instant::now());
-        }
         if self.draws() {
             self.draw(done, logs, false);
         }
@@ -149,25 +148,35 @@ impl Progress {
         self.say(&format!("{begin}{line}{blanks}{end}"));
     }
 
-    /// What a step takes; the first, which compiles, counts only as long as it is alone.
     fn seconds_a_step(&self, done: usize) -> f64 {
-        match self.after_first {
-            Some(first) if done > 1 => first.elapsed().as_secs_f64() / (done - 1) as f64,
-            _ => self.began.elapsed().as_secs_f64() / done.max(1) as f64,
-        }
+        let first = self.first.map(|called| called.duration_since(self.began));
+        seconds_a_step(done, self.began.elapsed(), first)
     }
 
     fn step(&self, done: usize) -> String {
-        match self.seconds_a_step(done) {
-            long if long >= 1.0 => format!("{long:.0}s/step"),
-            short if short >= 1e-3 => format!("{:.0}ms/step", short * 1e3),
-            shortest => format!("{:.0}us/step", shortest * 1e6),
-        }
+        a_step(self.seconds_a_step(done))
     }
 
     /// Who does not listen does not matter: a closed pipe ends no training.
     fn say(&mut self, text: &str) {
         let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+    }
+}
+
+/// What a step takes, of `done` that took so long. The first counts only as long as it is alone.
+fn seconds_a_step(done: usize, took: Duration, first: Option<Duration>) -> f64 {
+    match first {
+        Some(first) if done > 1 => took.saturating_sub(first).as_secs_f64() / (done - 1) as f64,
+        _ => took.as_secs_f64() / done.max(1) as f64,
+    }
+}
+
+/// `2s/step`, `15ms/step`, `1us/step`, where Keras puts the bounds.
+fn a_step(seconds: f64) -> String {
+    match seconds {
+        long if long >= 1.0 || long == 0.0 => format!("{long:.0}s/step"),
+        short if short >= 1e-3 => format!("{:.0}ms/step", short * 1e3),
+        shortest => format!("{:.0}us/step", shortest * 1e6),
     }
 }
 
@@ -179,5 +188,61 @@ fn clock(seconds: f64) -> String {
         3601.. => format!("{hours}:{minutes:02}:{rest:02}"),
         61.. => format!("{minutes}:{rest:02}"),
         _ => format!("{whole}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(milliseconds: f64) -> Duration {
+        Duration::from_secs_f64(milliseconds / 1e3)
+    }
+
+    #[test]
+    fn a_step_takes_what_the_later_ones_took() {
+        let near = |got: f64, want: f64| assert!((got - want).abs() < 1e-9, "{got} is not {want}");
+        // As in Keras: the first compiled for a second.
+        near(seconds_a_step(1, ms(1001.0), Some(ms(1000.0))), 1.001);
+        near(seconds_a_step(101, ms(1150.0), Some(ms(1000.0))), 1.5e-3);
+        near(seconds_a_step(64, ms(96.0), None), 1.5e-3);
+        near(seconds_a_step(0, ms(3.0), None), 3e-3);
+    }
+
+    // Keras 3.15.1, `Progbar`: f"{x:.0f}s/step" from 1 s on, else "ms" from 1e-3 s on, else "us".
+    #[test]
+    fn steps_of_every_length_are_written_as_in_keras() {
+        let cases = [
+            (1e-6, "1us/step"),
+            (9.5e-4, "950us/step"),
+            (1.5e-3, "2ms/step"),
+            (15.4e-3, "15ms/step"),
+            (0.6, "600ms/step"),
+            (1.0, "1s/step"),
+            (2.4, "2s/step"),
+            (75.0, "75s/step"),
+            (0.0, "0s/step"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(a_step(seconds), text);
+        }
+    }
+
+    // The numbers of all steps came right before the end, and the bar said 1us/step.
+    #[test]
+    fn an_epoch_that_is_heard_of_at_once_has_its_own_time() {
+        let mut bar = Progress::to(Verbose::Silent, Box::new(std::io::sink()), false);
+        bar.begin(None, Some(64));
+        bar.called();
+        std::thread::sleep(Duration::from_millis(20));
+        bar.update(64, &Logs::new());
+        let took = bar.seconds_a_step(64);
+        assert!(took >= 20e-3 / 63.0, "{took}");
+        // A second epoch begins anew.
+        bar.begin(None, Some(64));
+        std::thread::sleep(Duration::from_millis(20));
+        bar.update(64, &Logs::new());
+        let took = bar.seconds_a_step(64);
+        assert!(took >= 20e-3 / 64.0, "{took}");
     }
 }

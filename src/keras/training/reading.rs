@@ -5,32 +5,62 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
+use super::feed::VALIDATION;
 use super::logs::{Logs, StepLogs};
+use super::phase::Phase;
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use crate::data::codec::{Reader, Writer};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// A step whose scalars are still on the device.
+/// What happened in a training, in order.
+#[derive(Clone, Copy)]
+pub(super) enum Event {
+    /// A step on the batch of this number in its pass.
+    Step { phase: Phase, batch: usize, examples: usize },
+    /// A pass has ended.
+    Pass(Phase),
+    /// An epoch has ended, after so many batches.
+    Epoch { number: usize, batches: usize },
+}
+
+impl Event {
+    /// What messages begin with.
+    fn name(self) -> String {
+        match self {
+            Event::Step { phase: Phase::Train, batch, .. } => format!("fit: batch {batch}"),
+            Event::Step { phase: Phase::Test, batch, .. } => format!("evaluate: batch {batch}"),
+            Event::Step { phase: Phase::Validate, batch, .. } => {
+                format!("{VALIDATION}: batch {batch}")
+            }
+            Event::Pass(_) | Event::Epoch { .. } => "fit".to_string(),
+        }
+    }
+}
+
+/// An event whose scalars are still on the device.
 pub(super) struct Unread {
-    /// The number of the batch in its epoch.
-    pub(super) batch: usize,
-    pub(super) examples: usize,
+    pub(super) event: Event,
     pub(super) logs: StepLogs,
-    /// The metrics' results after the step, if somebody wants them.
+    /// The metrics' results after it, if somebody wants them.
     pub(super) metrics: Vec<(String, Tensor)>,
 }
 
-/// A step whose scalars have been read.
-pub(super) struct Step {
-    pub(super) batch: usize,
-    examples: usize,
+impl Unread {
+    pub(super) fn of(event: Event) -> Self {
+        Unread { event, logs: StepLogs::new(), metrics: Vec::new() }
+    }
+}
+
+/// An event whose scalars have been read.
+pub(super) struct Told {
+    pub(super) event: Event,
     scalars: Vec<(String, f64)>,
     metrics: Vec<(String, f64)>,
 }
 
-impl Step {
-    /// The numbers of the step alone.
+impl Told {
+    /// The numbers of a step alone.
     pub(super) fn logs(&self) -> Logs {
         Logs::from(self.scalars.clone())
     }
@@ -38,21 +68,26 @@ impl Step {
 
 type Values = Result<Vec<Vec<f32>>>;
 
-/// Scalars of several steps on their way from the device.
+/// Scalars of several events on their way from the device.
 pub(super) struct Read {
-    steps: Vec<Unread>,
+    events: Vec<Unread>,
     values: Pin<Box<dyn Future<Output = Values>>>,
     /// They came at once.
     done: Option<Values>,
 }
 
 impl Read {
-    /// Asks for the scalars of `steps`.
-    pub(super) async fn start(steps: Vec<Unread>) -> Read {
+    /// Asks for the scalars of `events`.
+    pub(super) async fn start(events: Vec<Unread>) -> Read {
         let mut wanted: Vec<Tensor> = Vec::new();
-        for step in &steps {
-            wanted.extend(step.logs.iter().map(|(_, value)| value.clone()));
-            wanted.extend(step.metrics.iter().map(|(_, value)| value.clone()));
+        for event in &events {
+            wanted.extend(event.logs.iter().map(|(_, value)| value.clone()));
+            wanted.extend(event.logs.checks().iter().map(|check| check.found.clone()));
+            wanted.extend(event.metrics.iter().map(|(_, value)| value.clone()));
+        }
+        if wanted.is_empty() {
+            let (values, done) = (Box::pin(async { Ok(Vec::new()) }), Some(Ok(Vec::new())));
+            return Read { events, values, done };
         }
         let mut values: Pin<Box<dyn Future<Output = Values>>> = Box::pin(async move {
             Tensor::to_vecs_async::<f32>(&wanted.iter().collect::<Vec<_>>()).await
@@ -63,29 +98,36 @@ impl Read {
             Poll::Pending => Poll::Ready(None),
         })
         .await;
-        Read { steps, values, done }
+        Read { events, values, done }
     }
 
-    /// The steps with their numbers, in order.
-    pub(super) async fn finish(self) -> Result<Vec<Step>> {
+    /// The events with their numbers, in order. A step's check that failed stands in the place of what follows it.
+    pub(super) async fn finish(self) -> Result<Vec<Result<Told>>> {
         let values = match self.done {
             Some(values) => values?,
             None => self.values.await?,
         };
         let mut values = VecDeque::from(values);
-        let mut steps = Vec::with_capacity(self.steps.len());
-        for step in self.steps {
+        let mut told = Vec::with_capacity(self.events.len());
+        for event in self.events {
             let mut scalars = Vec::new();
-            for (name, _) in step.logs.iter() {
+            for (name, _) in event.logs.iter() {
                 scalars.extend(named(name, values.pop_front().unwrap_or_default()));
             }
+            for check in event.logs.checks() {
+                let found = values.pop_front().unwrap_or_default();
+                if let Some(error) = check.error(&event.event.name(), &found) {
+                    told.push(Err(error));
+                    return Ok(told);
+                }
+            }
             let mut metrics = Vec::new();
-            for (name, _) in &step.metrics {
+            for (name, _) in &event.metrics {
                 metrics.extend(named(name, values.pop_front().unwrap_or_default()));
             }
-            steps.push(Step { batch: step.batch, examples: step.examples, scalars, metrics });
+            told.push(Ok(Told { event: event.event, scalars, metrics }));
         }
-        Ok(steps)
+        Ok(told)
     }
 }
 
@@ -109,8 +151,11 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn add(&mut self, step: &Step) {
-        let examples = step.examples as f64;
+    pub(super) fn add(&mut self, step: &Told) {
+        let examples = match step.event {
+            Event::Step { examples, .. } => examples as f64,
+            _ => 0.0,
+        };
         for (name, value) in &step.scalars {
             match self.scalars.iter_mut().find(|(known, _)| known == name) {
                 Some((_, sum)) => *sum += value * examples,
@@ -121,6 +166,16 @@ impl Sums {
         if !step.metrics.is_empty() {
             self.metrics.clone_from(&step.metrics);
         }
+    }
+
+    /// Reads the metrics' results.
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    pub(super) async fn set_metrics(&mut self, metrics: Vec<(String, Tensor)>) -> Result<()> {
+        let now = Unread { metrics, ..Unread::of(Event::Pass(Phase::Train)) };
+        for told in Read::start(vec![now]).await.finish().await? {
+            self.add(&told?);
+        }
+        Ok(())
     }
 
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]

@@ -2,6 +2,8 @@
 
 use super::any_model::AnyModel;
 use super::logs::StepLogs;
+use super::pass::{flush, reset_metrics};
+use super::phase::Phase;
 use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::keras::{INFERENCE, Losses, TRAINING};
@@ -11,7 +13,7 @@ use crate::trackable::{Trackable, penalties_of};
 
 /// One step down the gradient.
 pub(super) fn train(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
-    let compiled = model.trainer().compiled("fit")?;
+    let compiled = model.trainer().compiled("train_step")?;
     let tape = GradientTape::new();
     let losses = Losses::new();
     let (y_pred, mask) = model.call_all(&batch.x, TRAINING.collect(&losses))?;
@@ -33,6 +35,22 @@ pub(super) fn predict(model: &dyn AnyModel, batch: &Batch) -> Result<Vec<Tensor>
     Ok(model.call_all(&batch.x, INFERENCE)?.0)
 }
 
+/// A step on a batch by itself: its scalars and its metrics.
+pub(super) fn on_batch(model: &dyn AnyModel, phase: Phase, batch: &Batch) -> Result<StepLogs> {
+    let trains = phase == Phase::Train;
+    let call = if trains { "train_on_batch" } else { "test_on_batch" };
+    let compiled = model.trainer().compiled(call)?;
+    reset_metrics(model, &compiled)?;
+    compiled.set_checked_labels(false);
+    let mut logs = if trains { model.train_step(batch)? } else { model.test_step(batch)? };
+    logs.take_checks().into_iter().for_each(|check| check.tell(call));
+    for (name, value) in compiled.results()? {
+        logs = logs.add(&name, &value);
+    }
+    flush()?;
+    Ok(logs)
+}
+
 /// The loss with those that layers and regularizers add; adds the batch to the metrics.
 pub(super) fn measure(
     model: &dyn AnyModel,
@@ -41,7 +59,7 @@ pub(super) fn measure(
     mask: Option<&Tensor>,
     losses: &Losses,
 ) -> Result<(Tensor, StepLogs)> {
-    let compiled = model.trainer().compiled("fit")?;
+    let compiled = model.trainer().compiled("compute_loss")?;
     let outlets = compiled.outlets(|| model.output_names(), batch, y_pred)?;
     // A mask belongs to a single output.
     let mask = mask.filter(|_| y_pred.len() == 1);
@@ -68,6 +86,11 @@ pub(super) fn measure(
     let mut logs = StepLogs::new().add("loss", &total);
     for (name, value) in parts.iter() {
         logs = logs.add(name, value);
+    }
+    if !compiled.has_checked_labels() {
+        for check in compiled.checks(outlets, batch, y_pred)? {
+            logs = logs.check(check);
+        }
     }
     Ok((total, logs))
 }

@@ -1,15 +1,18 @@
 //! [`Trainer`]: what `compile` has chosen for a model, and what the training has told.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::choices::{IntoOptimizer, OutputLosses};
 use super::compile::CompileOptions;
+use super::label_check::Check;
 use super::logs::{History, StepLogs};
 use super::outputs::{Outlet, Recipe, outlets};
 use crate::data::Batch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::keras::DTypePolicy;
 use crate::keras::metrics::Metric;
 use crate::keras::optimizers::Optimizer;
 use crate::tensor::Tensor;
@@ -20,7 +23,11 @@ use crate::trackable::{Parts, Trackable};
 /// What a [`Model`](super::Model) needs for `compile` and `fit`: a field of the model, which starts at
 /// `Trainer::default()`. It is no part of the model: weights and summaries leave it out.
 #[derive(Default)]
-pub struct Trainer(Mutex<State>);
+pub struct Trainer {
+    state: Mutex<State>,
+    /// The policy of the layers that were made along with the model.
+    policy: DTypePolicy,
+}
 
 /// A [`Compiled`] and a [`History`], whose types are forgotten: a page that only calls its models does not hold what their
 /// training is made of.
@@ -67,14 +74,22 @@ impl Trainer {
         if let Some(error) = options.error {
             return Err(error);
         }
+        let mut optimizer = optimizer.into_optimizer()?;
+        // As in Keras: small gradients of `f16` would be zeros.
+        let mixed = self.policy == DTypePolicy::MIXED_FLOAT16;
+        if mixed && options.auto_scale_loss && !optimizer.state().scales_loss() {
+            log::info!("compile: mixed_float16, so a LossScaleOptimizer scales the loss.");
+            optimizer = crate::keras::dtype_policy::scaling(optimizer);
+        }
         let compiled = Compiled {
-            optimizer: optimizer.into_optimizer()?,
+            optimizer,
             recipe: Recipe {
                 losses: losses.0,
                 loss_weights: options.loss_weights,
                 metrics: options.metrics,
             },
             outlets: OnceLock::new(),
+            checked_labels: AtomicBool::new(false),
             #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
             waiting: Mutex::default(),
         };
@@ -92,7 +107,7 @@ impl Trainer {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,6 +133,8 @@ pub(crate) struct Compiled {
     recipe: Recipe,
     /// What each output has, once the first batch has told what outputs there are.
     outlets: OnceLock<Vec<Outlet>>,
+    /// The labels of the batches that come now are known to be right.
+    checked_labels: AtomicBool,
     /// The states of metrics that do not exist yet, from a backup.
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     waiting: Mutex<Vec<Vec<NamedArray<'static>>>>,
@@ -191,6 +208,31 @@ impl Compiled {
             });
         }
         Ok((total, logs))
+    }
+
+    /// Whether the labels that come now have been looked at.
+    pub(super) fn has_checked_labels(&self) -> bool {
+        self.checked_labels.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_checked_labels(&self, checked: bool) {
+        self.checked_labels.store(checked, Ordering::Relaxed);
+    }
+
+    /// What is to be looked at in the labels of a batch.
+    pub(super) fn checks(
+        &self,
+        outlets: &[Outlet],
+        batch: &Batch,
+        y_pred: &[Tensor],
+    ) -> Result<Vec<Check>> {
+        let mut checks = Vec::new();
+        for (outlet, y_pred) in outlets.iter().zip(y_pred) {
+            if let Some(loss) = &outlet.loss {
+                checks.extend(Check::of(loss, outlet.target(&batch.y)?, y_pred)?);
+            }
+        }
+        Ok(checks)
     }
 
     /// Adds a batch to the metrics.

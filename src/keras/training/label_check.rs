@@ -1,0 +1,67 @@
+//! [`Check`]: labels of a batch, which the device looks at along with the step.
+
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::keras::losses::{ClassLabels, Loss};
+use crate::ops::where_;
+use crate::tensor::{Element, Tensor};
+
+/// What is said of a label that the loss does not have.
+pub(super) fn label_error(call: &str, wrong: f64, rule: ClassLabels, y_pred: &[usize]) -> Error {
+    let ignored =
+        rule.ignored.map_or(String::new(), |label| format!(", or {label}, which it ignores"));
+    Error::Index(message!(
+        "{call}: a label is {wrong}, and the model's output {y_pred:?} has {} classes: labels must be from 0 to {}{ignored}. \
+         Count the classes from 0, or give the last layer more units.",
+        rule.classes,
+        rule.classes.saturating_sub(1)
+    ))
+}
+
+/// A number that the device computes along with a step, and what it says.
+#[derive(Debug, Clone)]
+pub(super) struct Check {
+    /// The largest label that is wrong, [`NONE`] if none is; NaN is wrong, too.
+    pub(super) found: Tensor,
+    rule: ClassLabels,
+    y_pred: Vec<usize>,
+}
+
+/// No label is wrong.
+const NONE: f32 = f32::MIN;
+
+impl Check {
+    /// Looks at the labels of an output, if its loss has some.
+    pub(super) fn of(loss: &dyn Loss, y_true: &Tensor, y_pred: &Tensor) -> Result<Option<Self>> {
+        let Some(rule) = loss.class_labels(y_pred) else { return Ok(None) };
+        if y_true.is_empty() || y_true.dtype() == DType::Bool {
+            return Ok(None);
+        }
+        // No tape follows what is no part of the program.
+        let labels = y_true.detached().cast(DType::F32)?;
+        let mut right =
+            labels.greater_equal(0.0)?.logical_and(labels.less(rule.classes as f32)?)?;
+        if let Some(ignored) = rule.ignored {
+            right = right.logical_or(labels.equal(ignored as f32)?)?;
+        }
+        let none = labels.device().scope(|| Tensor::full([], NONE))?;
+        let found = where_(&right, &none, &labels)?.reduce_max(())?;
+        Ok(Some(Check { found, rule, y_pred: y_pred.shape().to_vec() }))
+    }
+
+    /// What the number says.
+    pub(super) fn error(&self, call: &str, found: &[f32]) -> Option<Error> {
+        let wrong = found.first().copied().filter(|found| *found != NONE)?;
+        Some(label_error(call, wrong.into(), self.rule, &self.y_pred))
+    }
+
+    /// Lets the next read tell.
+    pub(super) fn tell(self, call: &'static str) {
+        let (device, value) = (self.found.device().clone(), self.found.value().clone());
+        let deliver = move |bytes: &[&[u8]]| {
+            let found = bytes.first().map_or(Vec::new(), |bytes| f32::load(bytes));
+            self.error(call, &found).map_or(Ok(()), Err)
+        };
+        device.report(vec![value], Box::new(deliver));
+    }
+}
