@@ -4,6 +4,7 @@
 // LSTM: dc = dy[t+1,b,1,:] + q[t+1,b,5,:] + dh o (1 - tanh(c)^2); q[t,b] = (slopes of i, f, g, o by z; 0; dc f)
 // GRU: q[t,b] = (slopes of z, r by their sums; that of n by a; that of n by x; dh z)
 // else: q[t,b] = (the slope of h by z; 0). Where MASKED and the mask is false, what comes back is passed on.
+// GATES: what dy has for the gates is added to their gradients, as dy[t+1,b,p,:] * i (1 - i).
 // 0 y: [T+1,B,P,U] read    1 dy: as y, read    2 w: [G,U,U] read    last q: [T,B,Q,U] read and write, p: uniform
 // if MASKED 3 mask: [B,T] read
 // Host declares: T, WG, P, Q, CARRY, the bindings from 3 on; G gates; TM = TI*TR, LANES, ONCE, SHARED as in recurrent_step.wgsl.
@@ -129,20 +130,34 @@ fn finish(b: u32, j: u32, sum: vec4<f32>) {
     if (p.sums > 0u) { dc += q[behind + 5u * p.quads]; }
     let stays_c = dc * (1.0 - seen);
     dc = dc * seen + dh * o * (1.0 - c * c);
+    //if GATES
+    q[next] = (dc * g + dy[own + 2u * p.quads]) * i * (1.0 - i);
+    q[next + p.quads] = (dc * y[old + p.quads] + dy[own + 3u * p.quads]) * f * (1.0 - f);
+    q[next + 2u * p.quads] = (dc * i + dy[own + 4u * p.quads]) * (1.0 - g * g);
+    q[next + 3u * p.quads] = (dh * c + dy[own + 5u * p.quads]) * o * (1.0 - o);
+    //else
     q[next] = dc * g * i * (1.0 - i);
     q[next + p.quads] = dc * y[old + p.quads] * f * (1.0 - f);
     q[next + 2u * p.quads] = dc * i * (1.0 - g * g);
     q[next + 3u * p.quads] = dh * c * o * (1.0 - o);
+    //end
     q[next + 5u * p.quads] = dc * f + stays_c;
     //end
     //if GRU
     let z = y[own + p.quads];
     let r = y[own + 2u * p.quads];
     let n = y[own + 3u * p.quads];
+    //if GATES
+    let dn = (dh * (1.0 - z) + dy[own + 3u * p.quads]) * (1.0 - n * n);
+    q[next] = (dh * (y[old] - n) + dy[own + p.quads]) * z * (1.0 - z);
+    q[next + p.quads] = (dn * y[own + 4u * p.quads] + dy[own + 2u * p.quads]) * r * (1.0 - r);
+    q[next + 2u * p.quads] = dn * r + dy[own + 4u * p.quads];
+    //else
     let dn = dh * (1.0 - z) * (1.0 - n * n);
     q[next] = dh * (y[old] - n) * z * (1.0 - z);
     q[next + p.quads] = dn * y[own + 4u * p.quads] * r * (1.0 - r);
     q[next + 2u * p.quads] = dn * r;
+    //end
     q[next + 3u * p.quads] = dn;
     stays += dh * z;
     //end

@@ -2,8 +2,12 @@
 //! the recurrent kernel, and the gates behind it. A step of its gradient is one kernel, too.
 //!
 //! The op takes the products of all steps' inputs, which are one product, and packs all states and gates: the gradient
-//! needs them.
+//! needs them. The gradient is an op, too; `second_order.rs` has its gradient.
 
+use smallvec::SmallVec;
+
+use super::layout::{Cell, Walk};
+use super::second_order;
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -13,102 +17,6 @@ use crate::graph::{Op, Spec};
 use crate::ops::{Backward, Grads, Keep, MatmulOptions, Operation, concat, fill};
 use crate::tensor::Tensor;
 use crate::wgsl::{expand, shader};
-
-#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
-pub(super) enum Cell {
-    Lstm,
-    /// With the reset behind the product.
-    Gru,
-    /// With tanh.
-    Simple,
-}
-
-impl Cell {
-    /// Gates of the product.
-    pub(super) fn gates(self) -> usize {
-        match self {
-            Cell::Lstm => 4,
-            Cell::Gru => 3,
-            Cell::Simple => 1,
-        }
-    }
-
-    /// Parts of the state: h, and the LSTM's c.
-    pub(super) fn states(self) -> usize {
-        if self == Cell::Lstm { 2 } else { 1 }
-    }
-
-    /// What a step stores: the state and what its gradient needs of the gates.
-    fn stored(self) -> usize {
-        match self {
-            Cell::Lstm => 6,
-            Cell::Gru => 5,
-            Cell::Simple => 1,
-        }
-    }
-
-    /// What a step's gradient stores, and which of it is passed on beside the product.
-    fn passed(self) -> (usize, usize) {
-        match self {
-            Cell::Lstm => (6, 4),
-            Cell::Gru => (5, 4),
-            Cell::Simple => (2, 1),
-        }
-    }
-
-    fn flags(self, masked: bool) -> [(&'static str, bool); 4] {
-        let is = |cell| self == cell;
-        [
-            ("LSTM", is(Cell::Lstm)),
-            ("GRU", is(Cell::Gru)),
-            ("SIMPLE", is(Cell::Simple)),
-            ("MASKED", masked),
-        ]
-    }
-}
-
-/// The attributes that the layer and its gradient share.
-#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
-struct Walk {
-    cell: Cell,
-    steps: usize,
-    batch: usize,
-    units: usize,
-    backwards: bool,
-    masked: bool,
-}
-
-impl Walk {
-    /// `[T+1,B,P,U]`, or `[T,B,Q,U]` of the gradient.
-    fn packed(&self) -> [usize; 4] {
-        [self.steps + 1, self.batch, self.cell.stored(), self.units]
-    }
-
-    /// The step in the input that the walk comes to at `step`.
-    fn place(&self, step: usize) -> usize {
-        if self.backwards { self.steps - 1 - step } else { step }
-    }
-
-    /// How the threads share a step's product, of which each has `each` vectors a row.
-    fn tile(&self, each: usize, caps: &Caps) -> Tile {
-        let Walk { batch, units, .. } = *self;
-        let rows = |most: usize| batch.next_power_of_two().min(most);
-        // A processor has the product's numbers in registers for longer; a GPU wants threads.
-        let (lanes, ti, tr) = match (caps.eight_lanes(), caps.cpu) {
-            (true, _) if each == 1 => (true, rows(16).div_ceil(8), 8),
-            (true, _) => (true, 1, 8),
-            (false, true) => (false, rows(4), 1),
-            (false, false) => (false, rows(2), 1),
-        };
-        let threads = if lanes { 8 } else { WG };
-        let total = batch.div_ceil(ti * tr) * (units / 4);
-        let groups = match lanes {
-            true => batch.div_ceil(ti * tr) * (units / 4).div_ceil(8),
-            false => total.div_ceil(WG),
-        };
-        Tile { lanes, once: caps.cpu, ti, tr, threads, total, groups }
-    }
-}
 
 /// The shape of a workgroup's work.
 struct Tile {
@@ -125,14 +33,36 @@ struct Tile {
 }
 
 impl Tile {
+    /// How the threads share a step's product, of which each has `each` vectors a row.
+    fn of(walk: &Walk, each: usize, caps: &Caps) -> Tile {
+        let Walk { batch, units, .. } = *walk;
+        let rows = |most: usize| batch.next_power_of_two().min(most);
+        // A processor has the product's numbers in registers for longer; a GPU wants threads.
+        let (lanes, ti, tr) = match (caps.eight_lanes(), caps.cpu) {
+            (true, _) if each == 1 => (true, rows(16).div_ceil(8), 8),
+            (true, _) => (true, 1, 8),
+            (false, true) => (false, rows(4), 1),
+            (false, false) => (false, rows(2), 1),
+        };
+        let threads = if lanes { 8 } else { WG };
+        let total = batch.div_ceil(ti * tr) * (units / 4);
+        let groups = match lanes {
+            true => batch.div_ceil(ti * tr) * (units / 4).div_ceil(8),
+            false => total.div_ceil(WG),
+        };
+        Tile { lanes, once: caps.cpu, ti, tr, threads, total, groups }
+    }
+
     fn rows(&self) -> usize {
         self.ti * self.tr
     }
 
-    fn expand(&self, text: &str, cell: Cell, masked: bool) -> String {
-        let counts = [("TI", self.ti), ("TR", self.tr), ("TM", self.rows()), ("G", cell.gates())];
-        let own = [("LANES", self.lanes), ("ONCE", self.once), ("SHARED", self.lanes)];
-        expand(text, &counts, &[&cell.flags(masked)[..], &own].concat())
+    fn expand(&self, text: &str, walk: &Walk, whole: bool) -> String {
+        let counts =
+            [("TI", self.ti), ("TR", self.tr), ("TM", self.rows()), ("G", walk.cell.gates())];
+        let own =
+            [("LANES", self.lanes), ("ONCE", self.once), ("SHARED", self.lanes), ("GATES", whole)];
+        expand(text, &counts, &[&walk.cell.flags(walk.masked)[..], &own].concat())
     }
 }
 
@@ -182,14 +112,6 @@ pub(super) fn run(
     Ok(Run { state: state.collect::<Result<_>>()?, sequence: walk.states(&y, 0, 1, steps)? })
 }
 
-impl Walk {
-    /// Part `part` of the steps from `first` on, `[count,B,U]`.
-    fn states(&self, y: &Tensor, part: usize, first: usize, count: usize) -> Result<Tensor> {
-        let part = y.slice(&[first, 0, part, 0], &[count as i64, -1, 1, -1])?;
-        part.reshape_to([count, self.batch, self.units].into())
-    }
-}
-
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Sequence {
     walk: Walk,
@@ -210,7 +132,7 @@ impl Op for Sequence {
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let Walk { cell, steps, batch, units, masked, .. } = self.walk;
-        let tile = self.walk.tile(cell.gates(), cx.caps);
+        let tile = Tile::of(&self.walk, cell.gates(), cx.caps);
         let quads = units / 4;
         let dtype = cx.inputs[0].dtype;
         let stored = cell.stored();
@@ -231,7 +153,7 @@ impl Op for Sequence {
             .workgroups(first.div_ceil(WG), 0),
         ];
         let text = shader!(include_str!("../../../shaders/recurrent_step.wgsl"));
-        let text = tile.expand(text, cell, masked);
+        let text = tile.expand(text, &self.walk, false);
         for step in 0..steps {
             let kernel = Kernel::new("recurrent_step", "")
                 .alias("T", dtype)
@@ -277,63 +199,109 @@ impl Operation for Sequence {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        let walk = self.walk;
-        let Walk { cell, steps, batch, units, .. } = walk;
-        let (gates, states) = (cell.gates(), cell.states());
-        let (x, u, y) = (back.spec(0), back.x(1), back.y());
-        // The product of the walk back reads columns of the recurrent kernel: as rows they lie together.
-        let turned = u.slice(&[0, 0], &[units as i64, -1])?.transpose([1, 0])?;
-        let mut inputs = vec![y, back.dy, &turned];
-        inputs.extend(walk.masked.then(|| back.x(3)));
-        let q = dispatch(SequenceGrad { walk }, &inputs)?;
-        let part = |first: usize, count: usize, steps: i64| {
-            q.slice(&[0, 0, first, 0], &[steps, -1, count as i64, -1])
-        };
-        let slopes = part(0, gates, -1)?.reshape_to([steps * batch, gates * units].into())?;
-        let mut grads = Grads::new();
-        grads.push(if back.needs(0) {
-            // The GRU's last gate is reached by the input without the reset.
-            let by_x = match cell {
-                Cell::Gru => concat([part(0, 2, -1)?, part(3, 1, -1)?], 2)?,
-                _ => part(0, gates, -1)?,
-            };
-            let by_x = if walk.backwards { by_x.reverse(0)? } else { by_x };
-            let by_x =
-                by_x.reshape_to([steps, batch, gates * units].into())?.transpose([1, 0, 2])?;
-            Some(cast(by_x, x.dtype)?)
-        } else {
-            None
-        });
-        grads.push(if back.needs(1) {
-            let before = walk.states(y, 0, 0, steps)?.reshape_to([steps * batch, units].into())?;
-            let product = before.matmul_with(&slopes, MatmulOptions::new().transpose_a(true))?;
-            // The others' bias is in x, and the row of u is a constant.
-            let bias = match cell {
-                Cell::Gru => slopes.reduce_sum(0)?.expand_dims(0)?,
-                _ => {
-                    fill(u.device(), self.name(), [1, gates * units].into(), 0.into(), DType::F32)?
-                }
-            };
-            Some(cast(concat([product, bias], 0)?, u.dtype())?)
-        } else {
-            None
-        });
-        grads.push(if back.needs(2) {
-            let first = part(0, gates, 1)?.reshape_to([batch, gates * units].into())?;
-            let (_, carry) = cell.passed();
-            let passed = |at: usize| part(at, 1, 1)?.reshape_to([batch, units].into());
-            let wide =
-                if turned.dtype() == DType::F32 { turned } else { turned.cast(DType::F32)? };
-            let mut by_start = vec![first.matmul(&wide)?.add(passed(carry)?)?];
-            if states == 2 {
-                by_start.push(passed(carry + 1)?);
-            }
-            Some(cast(concat(&by_start, 1)?, back.spec(2).dtype)?)
-        } else {
-            None
-        });
-        Ok(grads)
+        // What the gradient reads of the layer's result is a function of the inputs, gates and all; the layer's own rule
+        // is for the states behind the first, which the program sees.
+        let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[back.y()]);
+        inputs.extend((0..back.inputs.len()).map(|i| back.x(i)));
+        let whole = dispatch(Whole { walk: self.walk }, &inputs)?;
+        by_inputs(&self.walk, &whole, back, 0, false)
     }
+}
+
+/// The result of a [`Sequence`], its first input, as a function of the sequence's inputs, which follow. Unlike the sequence's,
+/// its gradient counts the gates and the state before the first step.
+#[derive(Debug, Hash, PartialEq, Eq)]
+struct Whole {
+    walk: Walk,
+}
+
+impl Op for Whole {
+    fn name(&self) -> &'static str {
+        "RecurrentStates"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+        Ok(inputs[0].clone())
+    }
+
+    fn lower(&self, _: &LoweringContext) -> Lowering {
+        Lowering::Alias
+    }
+}
+
+impl Operation for Whole {
+    fn keep(&self) -> Keep {
+        Keep::Both
+    }
+
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        by_inputs(&self.walk, back.y(), back, 1, true)
+    }
+}
+
+/// The gradients of a sequence's inputs, which are those of `back` from `first` on; `y` is the sequence's result.
+fn by_inputs(walk: &Walk, y: &Tensor, back: &Backward, first: usize, whole: bool) -> Result<Grads> {
+    let walk = *walk;
+    let Walk { cell, steps, batch, units, .. } = walk;
+    let (gates, states) = (cell.gates(), cell.states());
+    let [x, u, start] = [0, 1, 2].map(|i| first + i);
+    let weights = back.x(u);
+    // The product of the walk back reads columns of the recurrent kernel: as rows they lie together.
+    let turned = weights.slice(&[0, 0], &[units as i64, -1])?.transpose([1, 0])?;
+    let mut inputs = vec![y, back.dy, &turned];
+    inputs.extend(walk.masked.then(|| back.x(first + 3)));
+    let q = dispatch(SequenceGrad { walk, whole }, &inputs)?;
+    let part = |first: usize, count: usize, steps: i64| {
+        q.slice(&[0, 0, first, 0], &[steps, -1, count as i64, -1])
+    };
+    let slopes = part(0, gates, -1)?.reshape_to([steps * batch, gates * units].into())?;
+    let mut grads: Grads = (0..first).map(|_| None).collect();
+    grads.push(if back.needs(x) {
+        // The GRU's last gate is reached by the input without the reset.
+        let by_x = match cell {
+            Cell::Gru => concat([part(0, 2, -1)?, part(3, 1, -1)?], 2)?,
+            _ => part(0, gates, -1)?,
+        };
+        let by_x = if walk.backwards { by_x.reverse(0)? } else { by_x };
+        let by_x = by_x.reshape_to([steps, batch, gates * units].into())?.transpose([1, 0, 2])?;
+        Some(cast(by_x, back.spec(x).dtype)?)
+    } else {
+        None
+    });
+    grads.push(if back.needs(u) {
+        let before = walk.states(y, 0, 0, steps)?.reshape_to([steps * batch, units].into())?;
+        let product = before.matmul_with(&slopes, MatmulOptions::new().transpose_a(true))?;
+        // The others' bias is in x, and the row of u is a constant.
+        let bias = match cell {
+            Cell::Gru => slopes.reduce_sum(0)?.expand_dims(0)?,
+            _ => {
+                let shape = [1, gates * units].into();
+                fill(weights.device(), "RecurrentLayer", shape, 0.into(), DType::F32)?
+            }
+        };
+        Some(cast(concat([product, bias], 0)?, weights.dtype())?)
+    } else {
+        None
+    });
+    grads.push(if back.needs(start) {
+        let slope = part(0, gates, 1)?.reshape_to([batch, gates * units].into())?;
+        let (_, carry) = cell.passed();
+        let passed = |at: usize| part(at, 1, 1)?.reshape_to([batch, units].into());
+        let wide = if turned.dtype() == DType::F32 { turned } else { turned.cast(DType::F32)? };
+        let mut by_start = vec![slope.matmul(&wide)?.add(passed(carry)?)?];
+        if states == 2 {
+            by_start.push(passed(carry + 1)?);
+        }
+        if whole {
+            for (at, by_part) in by_start.iter_mut().enumerate() {
+                *by_part = by_part.add(walk.states(back.dy, at, 0, 1)?.squeeze(0)?)?;
+            }
+        }
+        Some(cast(concat(&by_start, 1)?, back.spec(start).dtype)?)
+    } else {
+        None
+    });
+    Ok(grads)
 }
 
 fn cast(x: Tensor, dtype: DType) -> Result<Tensor> {
@@ -343,6 +311,8 @@ fn cast(x: Tensor, dtype: DType) -> Result<Tensor> {
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct SequenceGrad {
     walk: Walk,
+    /// Whether the gates have gradients of their own.
+    whole: bool,
 }
 
 impl Op for SequenceGrad {
@@ -361,11 +331,11 @@ impl Op for SequenceGrad {
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let Walk { cell, steps, batch, units, masked, .. } = self.walk;
-        let tile = self.walk.tile(1, cx.caps);
+        let tile = Tile::of(&self.walk, 1, cx.caps);
         let quads = units / 4;
         let (passed, carry) = cell.passed();
         let text = shader!(include_str!("../../../shaders/recurrent_step_grad.wgsl"));
-        let text = tile.expand(text, cell, masked);
+        let text = tile.expand(text, &self.walk, self.whole);
         let kernel = |step: usize| {
             let kernel = Kernel::new("recurrent_step_grad", "")
                 .alias("T", cx.inputs[2].dtype)
@@ -399,13 +369,10 @@ impl Op for SequenceGrad {
 
 impl Operation for SequenceGrad {
     fn keep(&self) -> Keep {
-        Keep::NoGradient(
-            "a recurrent layer's gradient has no gradient; unroll the layer (`unroll(true)`), whose steps have those of \
-             every order",
-        )
+        Keep::Both
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        crate::ops::no_grads(back)
+        second_order::grad(&self.walk, self.whole, back)
     }
 }

@@ -6,12 +6,14 @@
 mod cells;
 mod check;
 mod fused;
+mod layout;
+mod second_order;
 #[cfg(test)]
 mod tests;
 
 pub use cells::{gru_cell, lstm_cell, simple_rnn_cell};
 
-use self::fused::Cell;
+use self::layout::Cell;
 use super::inventory::{ANY, Answer, Args, Entry, Input, Kind, Make, Values, one};
 use super::{concat, expect_dtype, select, stack};
 use crate::dtype::DType;
@@ -32,8 +34,7 @@ options! {
         go_backwards: bool = false,
         /// Whether the result is that of all steps, `[B,T,U]`, or that of the last one, `[B,U]`; `false`.
         return_sequences: bool = false,
-        /// Whether each step is called as a cell, of ops that have gradients of every order, or is one kernel, whose gradient
-        /// has none; `false`.
+        /// Whether each step is called as a cell, of ordinary ops, or is one kernel. Both have gradients of every order; `false`.
         unroll: bool = false,
     }
 }
@@ -89,8 +90,8 @@ pub struct Recurrence {
 /// Goes through a sequence with an LSTM: `x` `[B,T,F]`, kernel `[F,4*U]`, recurrent kernel `[U,4*U]`, bias `[4*U]`; the
 /// gates in Keras's order i, f, c, o. [`lstm_cell`] has the formula.
 ///
-/// A step is one kernel, and one more with gradients, where U is a multiple of four. The gradient has no gradient then:
-/// see [`LstmOptions::unroll`].
+/// A step is one kernel, and one more with gradients, where U is a multiple of four. The gradient's own gradient is made of
+/// ordinary ops.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -355,19 +356,24 @@ impl Walk {
     }
 }
 
-/// The steps of `[B,T,..]`, each `[B,..]`. They are cut out of pieces of the sequence: each slice's gradient has the size of
-/// what it was cut from, so cutting all steps from the whole would cost the square of their number.
+/// The steps of `[B,T,..]`, each `[B,..]`.
 pub(crate) fn steps_of(x: &Tensor) -> Result<Vec<Tensor>> {
-    let count = x.shape()[1];
+    steps_along(x, 1)
+}
+
+/// The slices of `x` along an axis. They are cut out of pieces of it: each slice's gradient has the size of what it was cut
+/// from, so cutting all from the whole would cost the square of their number.
+fn steps_along(x: &Tensor, axis: usize) -> Result<Vec<Tensor>> {
+    let (count, along) = (x.shape()[axis], axis as i64);
     if count <= 8 {
-        return x.unstack(1);
+        return x.unstack(along);
     }
     let piece = count.isqrt().max(2);
     let mut sizes = vec![piece; count / piece];
     sizes.extend((!count.is_multiple_of(piece)).then_some(count % piece));
     let mut steps = Vec::with_capacity(count);
-    for part in x.split_sizes(&sizes, 1)? {
-        steps.extend(part.unstack(1)?);
+    for part in x.split_sizes(&sizes, along)? {
+        steps.extend(part.unstack(along)?);
     }
     Ok(steps)
 }
@@ -435,8 +441,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             all_of(lstm(&x[0], &x[2], &x[3], Some(&x[4]), options)?)
         };
         let inputs = inputs::<4>(&[16]);
-        cases.add_first_order("lstm", &inputs, move |x| run(x, false, false));
-        cases.add_first_order("lstm backwards", &inputs, move |x| run(x, false, true));
+        cases.add("lstm", &inputs, move |x| run(x, false, false));
+        cases.add("lstm backwards", &inputs, move |x| run(x, false, true));
         cases.add("lstm unrolled", &inputs, move |x| run(x, true, true));
     })
     .kernels(&[|make, dtype| kernel_calls(Cell::Lstm, make, dtype)]),
@@ -460,8 +466,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             all_of(gru(&x[0], &x[2], &x[3], Some(&x[4]), options)?)
         };
         let after = inputs::<3>(&[2, 12]);
-        cases.add_first_order("gru", &after, move |x| run(x, false, true, false));
-        cases.add_first_order("gru backwards", &after, move |x| run(x, false, true, true));
+        cases.add("gru", &after, move |x| run(x, false, true, false));
+        cases.add("gru backwards", &after, move |x| run(x, false, true, true));
         cases.add("gru unrolled", &after, move |x| run(x, true, true, true));
         cases.add("gru with the reset before", &inputs::<3>(&[12]), move |x| {
             run(x, false, false, true)
@@ -487,8 +493,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             all_of(simple_rnn(&x[0], &x[2], &x[3], Some(&x[4]), options)?)
         };
         let inputs = inputs::<1>(&[4]);
-        cases.add_first_order("simple_rnn", &inputs, move |x| run(x, false, false));
-        cases.add_first_order("simple_rnn backwards", &inputs, move |x| run(x, false, true));
+        cases.add("simple_rnn", &inputs, move |x| run(x, false, false));
+        cases.add("simple_rnn backwards", &inputs, move |x| run(x, false, true));
         cases.add("simple_rnn unrolled", &inputs, move |x| run(x, true, true));
     })
     .kernels(&[|make, dtype| kernel_calls(Cell::Simple, make, dtype)]),

@@ -53,8 +53,8 @@ macro_rules! walk_setters {
             self
         }
 
-        /// Sets whether each step is made of ops that have gradients of every order; else a step may be one kernel, whose
-        /// gradient has none; `false`.
+        /// Sets whether each step is made of ordinary ops; else a step may be one kernel. Both have gradients of every order;
+        /// `false`.
         #[must_use]
         pub fn unroll(mut self, unroll: bool) -> Self {
             self.$($path).+.unroll = unroll;

@@ -1,0 +1,375 @@
+//! Gradients of gradients, where a part that is missing would pass for a small number.
+
+#![allow(clippy::unwrap_used)]
+
+use wgrad::autodiff::{ForwardAccumulator, gradients_function, hessian, hvp};
+use wgrad::keras::layers::{
+    Attention, BatchNormalization, Bidirectional, Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D,
+    GRU, GroupNormalization, LSTM, LayerNormalization, MultiHeadAttention, RMSNormalization,
+    ScoreMode, SeparableConv2D, SimpleRNN,
+};
+use wgrad::keras::{Context, INFERENCE, Layer, TRAINING};
+use wgrad::{
+    GradientTape, LstmOptions, Padding, Result, Tensor, Trackable, Variable, constant, lstm,
+};
+
+/// Numbers from -0.5 to 0.5, which NumPy makes alike.
+fn numbers(shape: &[usize], step: usize) -> Tensor {
+    let count: usize = shape.iter().product();
+    let values: Vec<f32> = (0..count).map(|i| ((i * step) % 31) as f32 / 30.0 - 0.5).collect();
+    Tensor::from_slice(&values, shape).unwrap()
+}
+
+/// The penalty of a critic, `mean((|d critic / dx| - 1)^2)`.
+fn gradient_penalty(critic: &dyn Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tensor> {
+    let tape = GradientTape::new();
+    tape.watch(x)?;
+    let y = critic(x)?;
+    let grad = tape.required_gradient(&y, x)?;
+    let axes: Vec<i64> = (1..x.rank() as i64).collect();
+    let norm = (grad.square()?.reduce_sum(&axes[..])? + 1e-12).sqrt()?;
+    (norm - 1.0).square()?.reduce_mean(())
+}
+
+/// What TensorFlow 2.21 gives for a layer of eight units on `[2, 3, 2]`: the penalty, and of its gradients for the kernel, the
+/// recurrent kernel and the bias their dot product with `numbers(.., 17)`, their norm and their last element.
+struct Known {
+    penalty: f32,
+    grads: [[f32; 3]; 3],
+}
+
+fn check(name: &str, layer: &dyn Layer, mask: Option<&Tensor>, known: &Known) {
+    let x = numbers(&[2, 3, 2], 5);
+    layer.call(&x, INFERENCE).unwrap();
+    let variables = layer.trainable_variables();
+    for (variable, step) in variables.iter().zip([7, 9, 11]) {
+        variable.assign(numbers(variable.shape(), step)).unwrap();
+    }
+    let last = numbers(&[8, 1], 13);
+    let critic = |x: &Tensor| layer.call(x, INFERENCE.with_mask(mask))?.matmul(&last);
+    let tape = GradientTape::new();
+    let penalty = gradient_penalty(&critic, &x).unwrap();
+    let grads = tape.required_gradient(&penalty, &variables[..]).unwrap();
+    let near = |what: &str, got: f32, want: f32| {
+        assert!((got - want).abs() <= 2e-5, "{name}, {what}: {got}, TensorFlow {want}");
+    };
+    near("the penalty", penalty.item::<f32>().unwrap(), known.penalty);
+    assert_eq!(grads.len(), 3);
+    for (i, (grad, [dot, norm, last])) in grads.iter().zip(known.grads).enumerate() {
+        let got = grad.to_vec::<f32>().unwrap();
+        let others = numbers(grad.shape(), 17).to_vec::<f32>().unwrap();
+        let product: f32 = got.iter().zip(&others).map(|(a, b)| a * b).sum();
+        near(&format!("gradient {i}"), product, dot);
+        near(&format!("the norm of {i}"), got.iter().map(|v| v * v).sum::<f32>().sqrt(), norm);
+        near(&format!("the end of {i}"), *got.last().unwrap(), last);
+    }
+}
+
+fn some_steps() -> Tensor {
+    constant([[true, false, true], [true, true, true]]).unwrap()
+}
+
+#[test]
+fn the_penalty_of_an_lstm_is_tensorflows() {
+    check(
+        "LSTM",
+        &LSTM::new(8),
+        None,
+        &Known {
+            penalty: 0.762_188_9,
+            grads: [
+                [0.027_925_914, 0.383_976_63, -0.052_977_346],
+                [0.000_480_698_86, 0.071_935_86, 0.003_616_766_8],
+                [0.064_356_67, 0.175_856_1, -0.020_865_602],
+            ],
+        },
+    );
+    check(
+        "LSTM, backwards",
+        &LSTM::new(8).go_backwards(true),
+        Some(&some_steps()),
+        &Known {
+            penalty: 0.736_508_13,
+            grads: [
+                [0.040_419_09, 0.399_737_67, -0.029_113_14],
+                [-0.001_113_375, 0.052_100_347, 0.002_878_235_9],
+                [0.065_048_97, 0.161_926_52, -0.025_666_308],
+            ],
+        },
+    );
+}
+
+#[test]
+fn the_penalty_of_a_gru_is_tensorflows() {
+    check(
+        "GRU",
+        &GRU::new(8),
+        None,
+        &Known {
+            penalty: 0.376_286_45,
+            grads: [
+                [0.259_513_93, 0.681_585_99, -0.279_305_67],
+                [0.021_951_703, 0.128_371_25, -0.009_461_837],
+                [-0.120_227_83, 0.205_670_49, -0.061_192_04],
+            ],
+        },
+    );
+    check(
+        "GRU, backwards",
+        &GRU::new(8).go_backwards(true),
+        Some(&some_steps()),
+        &Known {
+            penalty: 0.397_456_05,
+            grads: [
+                [0.281_470_79, 0.649_077_8, -0.193_978_18],
+                [0.020_095_457, 0.106_601_5, -0.007_266_211],
+                [-0.073_642, 0.167_815_87, -0.057_964_04],
+            ],
+        },
+    );
+}
+
+#[test]
+fn the_penalty_of_a_simple_layer_is_tensorflows() {
+    check(
+        "SimpleRNN",
+        &SimpleRNN::new(8),
+        None,
+        &Known {
+            penalty: 0.389_308_1,
+            grads: [
+                [-0.006_389_414_6, 0.828_709_6, 0.385_535_57],
+                [-0.145_493_11, 0.361_065_82, 0.003_923_633_6],
+                [0.169_185_36, 0.452_200_9, 0.068_798_39],
+            ],
+        },
+    );
+    check(
+        "SimpleRNN, backwards",
+        &SimpleRNN::new(8).go_backwards(true),
+        Some(&some_steps()),
+        &Known {
+            penalty: 0.267_451_97,
+            grads: [
+                [0.074_889_9, 0.728_458_34, 0.280_782_46],
+                [-0.113_520_66, 0.196_182_35, 0.007_995_347_5],
+                [0.100_011_07, 0.233_230_16, 0.067_181_4],
+            ],
+        },
+    );
+}
+
+/// A function of an LSTM's inputs that bends: the sum of the squares of all that it gives.
+fn bent(x: &[Tensor; 4], unroll: bool) -> Result<Tensor> {
+    let [x, kernel, recurrent, start] = x;
+    let options = LstmOptions::new()
+        .initial_state([start.clone(), start.tanh()?])
+        .return_sequences(true)
+        .unroll(unroll);
+    let run = lstm(x, kernel, recurrent, None, options)?;
+    run.output.square()?.reduce_sum(())?.add(run.state[1].reduce_sum(())?)
+}
+
+fn all_near(what: &str, got: &Tensor, want: &Tensor) {
+    assert_eq!(got.shape(), want.shape(), "{what}");
+    let (got, want) = (got.to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap());
+    let size = want.iter().fold(1e-3f32, |most, v| most.max(v.abs()));
+    for (got, want) in got.iter().zip(&want) {
+        assert!((got - want).abs() <= 1e-4 * size, "{what}: {got}, not {want}");
+    }
+    assert!(want.iter().any(|v| v.abs() > 1e-3), "{what}: nothing to compare");
+}
+
+#[test]
+fn hessians_and_forward_mode_of_an_lstm_are_those_of_its_cells() {
+    let x = [&[2, 2, 2][..], &[2, 16], &[4, 16], &[2, 4]];
+    let x = [7, 9, 11, 13].into_iter().zip(x).map(|(step, shape)| numbers(shape, step));
+    let x: [Tensor; 4] = x.collect::<Vec<_>>().try_into().unwrap();
+    let v = x.each_ref().map(|x| numbers(x.shape(), 3));
+    let along = |unroll| hvp(|x: &[Tensor; 4]| bent(x, unroll), &x, &v).unwrap();
+    let want = along(true);
+    for (i, (got, want)) in along(false).iter().zip(&want).enumerate() {
+        all_near(&format!("hvp for input {i}"), got, want);
+    }
+    let of_start = |unroll| {
+        let [x, kernel, recurrent, start] = &x;
+        let f = |start: &Tensor| {
+            bent(&[x.clone(), kernel.clone(), recurrent.clone(), start.clone()], unroll)
+        };
+        hessian(f, start).unwrap()
+    };
+    all_near("the Hessian for the state", &of_start(false), &of_start(true));
+    // Forward over reverse is the Hessian times the vector, too.
+    let accumulator = ForwardAccumulator::new(&x[..], &v[..]).unwrap();
+    let grads = gradients_function(|x: &[Tensor; 4]| bent(x, false))(&x).unwrap();
+    for (i, (grad, want)) in grads.iter().zip(&want).enumerate() {
+        let got = accumulator.jvp(grad).unwrap().unwrap();
+        all_near(&format!("forward over reverse for input {i}"), &got, want);
+    }
+}
+
+/// `sum(w hvp(x, v))` of a layer whose every input is an element of `x`, and its gradient.
+fn third_order(what: &str, f: &dyn Fn(&[Tensor; 3]) -> Result<Tensor>, x: &[Tensor; 3]) {
+    let v = x.each_ref().map(|x| numbers(x.shape(), 3));
+    let along = |x: &[Tensor; 3]| -> Result<Tensor> {
+        let products = hvp(f, x, &v)?;
+        let mut sum = constant(0.0)?;
+        for (i, product) in products.iter().enumerate() {
+            let weights = numbers(product.shape(), 5 + 2 * i);
+            sum = sum.add(product.multiply(weights)?.reduce_sum(())?)?;
+        }
+        Ok(sum)
+    };
+    let grads = gradients_function(along)(x).unwrap();
+    let (mut product, mut size) = (0.0, 0.0);
+    for (i, grad) in grads.iter().enumerate() {
+        let by = direction(grad, i).to_vec::<f32>().unwrap();
+        for (g, v) in grad.to_vec::<f32>().unwrap().iter().zip(by) {
+            product += f64::from(g * v);
+            size += f64::from((g * v).abs());
+        }
+    }
+    let step: f32 = 1.0 / 64.0;
+    let at = |by: f32| {
+        let mut at = 0;
+        let moved = x.each_ref().map(|x| {
+            at += 1;
+            x + direction(x, at - 1) * (by * step)
+        });
+        f64::from(along(&moved).unwrap().item::<f32>().unwrap())
+    };
+    let want = (8.0 * (at(1.0) - at(-1.0)) - (at(2.0) - at(-2.0))) / (12.0 * f64::from(step));
+    assert!((product - want).abs() < 1e-3 * size, "{what}: {product}, differences {want}, {size}");
+    assert!(size > 1e-2, "{what}: nothing to compare");
+}
+
+#[test]
+fn third_derivatives_of_recurrent_layers_agree_with_differences() {
+    let shapes = |gates: usize| [vec![1, 2, gates * 4], vec![4, gates * 4], vec![1, 4]];
+    let numbers = |gates: usize| {
+        let mut step = 5;
+        shapes(gates).map(|shape| {
+            step += 2;
+            numbers(&shape, step)
+        })
+    };
+    // The input is its own product, so that no kernel stands before the layer.
+    let own = |gates: usize| Tensor::eye(gates * 4).unwrap();
+    let of_lstm = |[x, recurrent, start]: &[Tensor; 3]| {
+        let options = LstmOptions::new().initial_state([start.clone(), start.tanh()?]);
+        let run = lstm(x, &own(4), recurrent, None, options)?;
+        run.state[0].square()?.reduce_sum(())?.add(run.state[1].reduce_sum(())?)
+    };
+    third_order("LSTM", &of_lstm, &numbers(4));
+    let of_gru = |[x, recurrent, start]: &[Tensor; 3]| {
+        let bias = wgrad::stack([&x.reduce_sum([0, 1])?, &x.reduce_mean([0, 1])?], 0)?;
+        let options = wgrad::GruOptions::new().initial_state(start.clone());
+        let run = wgrad::gru(x, &own(3), recurrent, Some(&bias), options)?;
+        run.output.square()?.reduce_sum(())
+    };
+    third_order("GRU", &of_gru, &numbers(3));
+}
+
+#[test]
+fn a_long_sequence_has_a_penalty() {
+    // More steps than one stream holds ops for; by cells the last gradient is the same.
+    let [steps, units] = [300, 4];
+    let (x, kernel) = (numbers(&[1, steps, 1], 7), numbers(&[1, units], 9));
+    let recurrent = numbers(&[units, units], 11);
+    let penalty = |unroll: bool| -> Result<Tensor> {
+        let options = wgrad::SimpleRnnOptions::new().return_sequences(true).unroll(unroll);
+        let tape = GradientTape::new();
+        tape.watch(&recurrent)?;
+        let critic = |x: &Tensor| {
+            let run = wgrad::simple_rnn(x, &kernel, &recurrent, None, options.clone())?;
+            run.output.square()?.reduce_sum(())
+        };
+        let penalty = gradient_penalty(&critic, &x)?;
+        tape.required_gradient(&penalty, &recurrent)
+    };
+    all_near("the recurrent kernel", &penalty(false).unwrap(), &penalty(true).unwrap());
+}
+
+/// What a layer makes of a tensor, and its variables.
+type Critic = (Vec<Variable>, Box<dyn Fn(&Tensor) -> Result<Tensor>>);
+
+fn critic<L: Layer + 'static>(layer: L, cx: Context<'static>, x: &Tensor) -> Critic {
+    layer.call(x, cx).unwrap();
+    (layer.trainable_variables(), Box::new(move |x| layer.call(x, cx)))
+}
+
+/// The gradient of a layer's penalty along one direction, by the tape and by differences.
+fn along(what: &str, (variables, f): &Critic, x: &Tensor) -> Result<()> {
+    for (i, variable) in variables.iter().enumerate() {
+        variable.assign(&numbers(variable.shape(), 7 + 2 * i) + 0.2)?;
+    }
+    let bent = |x: &Tensor| {
+        let y = f(x)?;
+        y.square()?.add(y.multiply(numbers(y.shape(), 11))?)?.reduce_sum(())
+    };
+    let start: Vec<Tensor> = variables.iter().map(|v| v.read()).collect();
+    let (mut product, mut size) = (0.0, 0.0);
+    let outer = GradientTape::new();
+    let penalty = gradient_penalty(&bent, x)?;
+    for (i, grad) in outer.required_gradient(&penalty, &variables[..])?.iter().enumerate() {
+        for (g, v) in grad.to_vec::<f32>()?.iter().zip(direction(grad, i).to_vec::<f32>()?) {
+            product += f64::from(g * v);
+            size += f64::from((g * v).abs());
+        }
+    }
+    let step = 1.0 / 256.0;
+    let at = |by: f32| -> Result<f64> {
+        for (i, (variable, start)) in variables.iter().zip(&start).enumerate() {
+            variable.assign(start + direction(start, i) * (by * step))?;
+        }
+        Ok(f64::from(gradient_penalty(&bent, x)?.item::<f32>()?))
+    };
+    let near = at(1.0)? - at(-1.0)?;
+    let far = at(2.0)? - at(-2.0)?;
+    let want = (8.0 * near - far) / (12.0 * f64::from(step));
+    let most = 2e-3 * (size + penalty.item::<f32>()?.abs() as f64);
+    assert!((product - want).abs() < most, "{what}: {product}, differences {want}, of {size}");
+    assert!(size > 1e-3, "{what}: nothing to compare");
+    Ok(())
+}
+
+/// -1 or 1 for each element.
+fn direction(x: &Tensor, step: usize) -> Tensor {
+    let sign = |i: usize| if (i * 7 + step) % 5 < 2 { -1.0 } else { 1.0 };
+    let values: Vec<f32> = (0..x.len()).map(sign).collect();
+    Tensor::from_slice(&values, x.shape()).unwrap()
+}
+
+#[test]
+fn penalties_of_recurrent_layers_and_attention_agree_with_differences() {
+    let x = numbers(&[2, 3, 4], 5);
+    let both = critic(Bidirectional::new(GRU::new(4).return_sequences(true)), INFERENCE, &x);
+    along("Bidirectional", &both, &x).unwrap();
+    along("MultiHeadAttention", &critic(MultiHeadAttention::new(2, 3), INFERENCE, &x), &x).unwrap();
+    for (what, mode) in [("Attention", ScoreMode::Dot), ("concat", ScoreMode::Concat)] {
+        let layer = Attention::new().use_scale(true).score_mode(mode);
+        let call = move |x: &Tensor| layer.call(&[x.clone(), x.tanh()?][..], INFERENCE);
+        call(&x).unwrap();
+        let dense = critic(Dense::new(3), INFERENCE, &x);
+        let all = Box::new(move |x: &Tensor| (dense.1)(&call(x)?));
+        along(what, &(dense.0, all), &x).unwrap();
+    }
+}
+
+#[test]
+fn penalties_of_convolutions_and_norms_agree_with_differences() {
+    let x = numbers(&[2, 5, 4, 2], 5);
+    let layers = [
+        ("Conv2D", critic(Conv2D::new(3, [3, 3]).padding(Padding::Same), INFERENCE, &x)),
+        ("Conv2DTranspose", critic(Conv2DTranspose::new(2, [2, 2]), INFERENCE, &x)),
+        ("DepthwiseConv2D", critic(DepthwiseConv2D::new([2, 2]), INFERENCE, &x)),
+        ("SeparableConv2D", critic(SeparableConv2D::new(3, [2, 2]), INFERENCE, &x)),
+        ("BatchNormalization", critic(BatchNormalization::new(), TRAINING, &x)),
+        ("LayerNormalization", critic(LayerNormalization::new(), INFERENCE, &x)),
+        ("GroupNormalization", critic(GroupNormalization::new().groups(2), INFERENCE, &x)),
+        ("RMSNormalization", critic(RMSNormalization::new(), INFERENCE, &x)),
+    ];
+    for (what, critic) in &layers {
+        along(what, critic, &x).unwrap();
+    }
+}
