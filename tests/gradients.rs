@@ -485,6 +485,9 @@ fn sizes_from_the_device_have_gradients() {
     let row = constant([1.0, 2.0, 3.0]).unwrap();
     let weighted = |x: &Tensor| numbers.bincount(BincountOptions::new().weights(x.clone()));
     assert_eq!(counted(&row, weighted), [3.0, 1.0, 3.0]);
+    let twice = constant([3.0, 2.0, 3.0]).unwrap();
+    assert_eq!(counted(&twice, |x| Ok(x.unique()?.0)), [1.0, 2.0, 0.0]);
+    assert_eq!(counted(&twice, |x| Ok(x.unique_with_counts()?.0)), [1.0, 2.0, 0.0]);
 
     // A product is no linear function of one of its factors squared: d/da a^2 b^2 = 2 a b^2.
     let tape = GradientTape::new();

@@ -392,12 +392,12 @@ fn gradients_pass_where_they_can() {
     tape.watch(&beta).unwrap();
     let seed = [3, 4];
     let x = random::stateless_exponential([5], seed, &rate).unwrap();
-    let y = random::stateless_gamma([5], seed, &beta, &beta).unwrap();
+    let y = random::stateless_gamma([5], seed, beta.stop_gradient(), &beta).unwrap();
     let sums = [x.reduce_sum(()).unwrap(), y.reduce_sum(()).unwrap()];
     let [to_rate, to_beta] =
         <[_; 2]>::try_from(tape.gradient(&sums[..], &[rate, beta][..]).unwrap()).unwrap();
     let (to_rate, to_beta) = (to_rate.unwrap(), to_beta.unwrap());
-    // d (e / r) / dr = - (e / r) / r, and to alpha there is none.
+    // d (e / r) / dr = - (e / r) / r.
     let sums = sums.map(|sum| sum.item::<f32>().unwrap());
     assert!((to_rate.item::<f32>().unwrap() + sums[0] / 2.0).abs() < 1e-5);
     assert!((to_beta.item::<f32>().unwrap() + sums[1] / 4.0).abs() < 1e-5);

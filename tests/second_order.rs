@@ -1,16 +1,22 @@
-//! Gradients of gradients, where a part that is missing would pass for a small number.
+//! Gradients of gradients, where a part that is missing would pass for a small number: gradient penalties, and ops that have
+//! no gradient.
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
+
 use wgrad::autodiff::{ForwardAccumulator, gradients_function, hessian, hvp};
+use wgrad::inventory::{self, Gradient};
 use wgrad::keras::layers::{
     Attention, BatchNormalization, Bidirectional, Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D,
     GRU, GroupNormalization, LSTM, LayerNormalization, MultiHeadAttention, RMSNormalization,
     ScoreMode, SeparableConv2D, SimpleRNN,
 };
 use wgrad::keras::{Context, INFERENCE, Layer, TRAINING};
+use wgrad::linalg::{QrOptions, SvdOptions, qr_with, svd_with};
+use wgrad::random::Generator;
 use wgrad::{
-    GradientTape, LstmOptions, Padding, Result, Tensor, Trackable, Variable, constant, lstm,
+    Error, GradientTape, LstmOptions, Padding, Result, Tensor, Variable, constant, lstm,
 };
 
 /// Numbers from -0.5 to 0.5, which NumPy makes alike.
@@ -288,6 +294,187 @@ fn a_long_sequence_has_a_penalty() {
         tape.required_gradient(&penalty, &recurrent)
     };
     all_near("the recurrent kernel", &penalty(false).unwrap(), &penalty(true).unwrap());
+}
+
+/// The ops that pass no gradient on. TensorFlow 2.21 gives None for each: their results are whole numbers, tests, constants,
+/// or constant in pieces.
+const NONE: [&str; 52] = [
+    "argmax",
+    "argmin",
+    "argsort",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "ceil",
+    "confusion_matrix",
+    "count_nonzero",
+    "equal",
+    "eye_of",
+    "floor",
+    "floordiv",
+    "greater",
+    "greater_equal",
+    "histogram_fixed_width",
+    "histogram_fixed_width_bins",
+    "in_top_k",
+    "invert",
+    "invert_permutation",
+    "is_finite",
+    "is_inf",
+    "is_nan",
+    "is_non_decreasing",
+    "is_strictly_increasing",
+    "left_shift",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "matrix_rank",
+    "not_equal",
+    "one_hot",
+    "population_count",
+    "reduce_all",
+    "reduce_any",
+    "right_shift",
+    "rint",
+    "round",
+    "searchsorted",
+    "sequence_mask",
+    "signal::hamming_window",
+    "signal::hann_window",
+    "signal::inverse_stft_window",
+    "signal::kaiser_window",
+    "signal::linear_to_mel_weight_matrix",
+    "signal::vorbis_window",
+    "truncatediv",
+    "where_indices",
+    "zero_fraction",
+];
+
+#[test]
+fn ops_without_a_gradient_are_those_of_tensorflow() {
+    let none = inventory::all().filter(|entry| matches!(entry.gradient, Gradient::None(_)));
+    let none: BTreeSet<&str> = none.map(|entry| entry.name).collect();
+    assert_eq!(none, BTreeSet::from(NONE), "does TensorFlow give None for it?");
+}
+
+/// The gradient of what `f` gives for `x`, and its derivative along ones in forward mode.
+fn both_ways(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> [Result<Option<Tensor>>; 2] {
+    let tape = GradientTape::new();
+    tape.watch(x).unwrap();
+    let backward = tape.gradient(f(x).unwrap(), x);
+    let accumulator = ForwardAccumulator::new(x, &x.ones_like().unwrap()).unwrap();
+    let forward = accumulator.jvp(&f(x).unwrap());
+    [backward, forward]
+}
+
+#[test]
+fn a_gradient_that_is_missing_is_an_error() {
+    let draws = || Generator::from_seed(3);
+    let alpha = constant([1.5, 2.5]).unwrap();
+    let tall = numbers(&[4, 2], 7);
+    let full = |x: &Tensor| qr_with(x, QrOptions::new().full_matrices(true));
+    let svd = |x: &Tensor| svd_with(x, SvdOptions::new().full_matrices(true));
+    type Function<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
+    let refused: [(&str, &Tensor, Function); 5] = [
+        // The rest of the sum has a gradient, which alone would be wrong.
+        ("Gamma", &alpha, &|a| draws().gamma([2], a, 1.0)?.add(a.square()?)),
+        ("Poisson", &alpha, &|a| draws().poisson([2], a)?.add(a.square()?)),
+        ("Gamma", &alpha, &|a| draws().dirichlet([2], a)),
+        ("Qr", &tall, &|x| full(x)?.0.square()?.add(1.0)?.reduce_sum(())),
+        ("Svd", &tall, &|x| svd(x)?.1.square()?.add(1.0)?.reduce_sum(())),
+    ];
+    for (name, x, f) in refused {
+        for result in both_ways(x, f) {
+            let error = result.unwrap_err();
+            assert!(matches!(error, Error::Gradient(_)), "{name}: {error}");
+            let text = error.to_string();
+            let says = text.contains(name) && text.contains("has no gradient here");
+            assert!(says && text.contains("stop_gradient()"), "{name}: {text}");
+        }
+    }
+    // What does not depend on it has one, in both directions.
+    let [_, forward] = both_ways(&alpha, |a| {
+        draws().gamma([2], a, 1.0)?;
+        a.square()
+    });
+    assert_eq!(forward.unwrap().unwrap().to_vec::<f32>().unwrap(), [3.0, 5.0]);
+    let stopped = both_ways(&alpha, |a| draws().gamma([2], a.stop_gradient(), 1.0)?.multiply(a));
+    assert!(stopped.iter().all(|result| matches!(result, Ok(Some(_)))));
+    // The rate's part of a gamma number is known.
+    let [by_rate, _] = both_ways(&alpha, |b| draws().gamma([2], 1.5, b));
+    assert!(by_rate.unwrap().is_some());
+    // r, the singular values and the first columns are unique.
+    let sums = [
+        both_ways(&tall, |x| full(x)?.1.square()?.reduce_sum(())),
+        both_ways(&tall, |x| svd(x)?.0.square()?.reduce_sum(())),
+    ];
+    for result in sums.into_iter().flatten() {
+        // Both are the sum of the squares of x.
+        let got = result.unwrap().unwrap();
+        let want = match got.rank() {
+            0 => &tall.reduce_sum(()).unwrap() * 2.0,
+            _ => &tall * 2.0,
+        };
+        all_near("the sum of squares", &got, &want);
+    }
+}
+
+#[test]
+fn whole_steps_pass_the_gradient_of_their_place() {
+    let x = constant([1.5, -2.0]).unwrap();
+    let [backward, forward] = both_ways(&x, |x| x.nextafter(0.0)?.multiply(constant([2.0, 3.0])?));
+    assert_eq!(backward.unwrap().unwrap().to_vec::<f32>().unwrap(), [2.0, 3.0]);
+    assert_eq!(forward.unwrap().unwrap().to_vec::<f32>().unwrap(), [2.0, 3.0]);
+    let [backward, _] = both_ways(&x, |x| constant([4.0, 4.0])?.nextafter(x));
+    assert_eq!(backward.unwrap().unwrap().to_vec::<f32>().unwrap(), [0.0, 0.0]);
+}
+
+#[test]
+fn rules_of_the_caller_depend_on_what_they_hold() -> Result<()> {
+    // TensorFlow's own example: the rule holds e^x, of which the second derivative is made.
+    let log1pexp = wgrad::custom_gradient(|x: &Tensor| {
+        let e = x.exp()?;
+        let y = e.add(1.0)?.log()?;
+        Ok((y, move |dy: &Tensor| dy.multiply(1.0 - 1.0 / (&e + 1.0))))
+    });
+    let x = constant([0.0, 0.5])?;
+    let second = gradients_function(gradients_function(&log1pexp))(&x)?;
+    all_near("the second derivative", &second, &constant([0.25, 0.235_003_72])?);
+    let of = |x: &Tensor| log1pexp(x)?.reduce_sum(());
+    let diagonal = constant([[0.25, 0.0], [0.0, 0.235_003_72]])?;
+    all_near("the Hessian", &hessian(of, &x)?, &diagonal);
+    let accumulator = ForwardAccumulator::new(&x, &x.ones_like()?)?;
+    let grad = gradients_function(&log1pexp)(&x)?;
+    all_near("forward mode", &accumulator.jvp(&grad)?.unwrap(), &second);
+    drop(accumulator);
+
+    // What the rule holds of a variable: d/dw (dy w^2) + d/dw (dy x 2 w).
+    let w = Variable::new(&constant(2.0)?);
+    let f = {
+        let w = w.clone();
+        wgrad::custom_gradient_with_variables(move |x: &Tensor| {
+            let (x, w) = (x.clone(), w.read());
+            let y = x.multiply(w.square()?)?;
+            Ok((y, move |dy: &Tensor, _: &[Variable]| {
+                let of_w = dy.multiply(&x)?.multiply(&w * 2.0)?.reduce_sum(())?;
+                Ok((dy.multiply(w.square()?)?, vec![of_w]))
+            }))
+        })
+    };
+    let outer = GradientTape::new();
+    let inner = GradientTape::new();
+    inner.watch(&x)?;
+    let y = f(&x)?;
+    let sources =
+        [wgrad::TensorOrVariable::Tensor(x.clone()), wgrad::TensorOrVariable::Variable(w.clone())];
+    let [dx, dw] = inner.required_gradient(&y, sources)?;
+    assert_eq!((dx.to_vec::<f32>()?, dw.item::<f32>()?), (vec![4.0, 4.0], 2.0));
+    let sum = dx.reduce_sum(())?.add(&dw)?;
+    assert_eq!(outer.required_gradient(&sum, &w)?.item::<f32>()?, 9.0);
+    Ok(())
 }
 
 /// What a layer makes of a tensor, and its variables.

@@ -142,7 +142,8 @@ impl Tensor {
     }
 
     /// The distinct elements of a row in the order in which they first come, and for each element of the row the index
-    /// (`i32`) of its equal among them: `y[idx[i]] = x[i]`. NaN equals nothing. It waits for the device, since the result's
+    /// (`i32`) of its equal among them: `y[idx[i]] = x[i]`. NaN equals nothing. The gradient is that of the first of equal
+    /// elements. It waits for the device, since the result's
     /// size depends on values.
     ///
     /// ```
@@ -170,7 +171,7 @@ impl Tensor {
         let (x, n) = (self.stop_gradient(), self.len());
         let row = |x: &Tensor| x.reshape_to([x.len()].into());
         if n == 0 {
-            return Ok((x.clone(), x.cast(DType::I32)?));
+            return Ok((self.clone(), x.cast(DType::I32)?));
         }
         // Equal elements stand side by side once they are sorted, the first one of them first, as the sort is stable.
         let order = x.argsort(0)?;
@@ -189,7 +190,7 @@ impl Tensor {
         let begins = row(&number(&starts, &groups, count)?.places)?;
         let numbers = ranks.gather(&order.gather(&begins, 0)?, 0)?.subtract(1)?;
         let idx = numbers.gather(&groups.subtract(1)?, 0)?.gather(&row(&back)?, 0)?;
-        Ok((x.gather(&kinds, 0)?, idx))
+        Ok((self.gather(&kinds, 0)?, idx))
     }
 
     /// As [`Tensor::unique_async`], and how often (`i32`) each distinct element comes.

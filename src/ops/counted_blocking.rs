@@ -113,13 +113,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(vec![y, idx])
     })
     .takes(NUMERIC)
-    .gradient(Gradient::None("Unique: a choice of elements")),
+    .gradient(CHECKED),
     Entry::new(Kind::Composed, "unique_with_counts", &["tf.unique_with_counts"], |c| {
         let (y, idx, counts) = c.x()?.unique_with_counts()?;
         Ok(vec![y, idx, counts])
     })
     .takes(NUMERIC)
-    .gradient(Gradient::None("Unique: a choice of elements")),
+    .gradient(CHECKED),
     Entry::new(Kind::Composed, "bincount", &["tf.math.bincount"], |c| {
         let options = BincountOptions::new()
             .minlength(c.int("minlength")?.unwrap_or(0) as usize)

@@ -161,7 +161,8 @@ pub(crate) enum Keep {
     Inputs,
     Output,
     Both,
-    /// The op has no gradient, for this reason.
+    /// The op passes no gradient on, for this reason: TensorFlow's gives None. An op whose gradient is only missing here
+    /// [refuses](refuse), so that no part of a sum is lost.
     NoGradient(&'static str),
 }
 
@@ -230,6 +231,14 @@ pub(crate) fn only(dx: Tensor) -> Result<Grads> {
 /// Never called: the op has no gradient.
 pub(crate) fn no_grads(_: &Backward) -> Result<Grads> {
     Ok(Grads::new())
+}
+
+/// For an op that is a function of its inputs whose gradient is not there: whoever asks for it gets an error, not a gradient that
+/// lacks a part.
+pub(crate) fn refuse(op: &str, why: &str, remedy: &str) -> Result<Grads> {
+    Err(Error::Gradient(message!(
+        "{op}: it has no gradient here: {why}; {remedy}, or stop_gradient() what it is called with."
+    )))
 }
 
 /// Sums a gradient over the axes along which an input of `shape` was broadcast. Where a rule gave a smaller gradient,

@@ -1,7 +1,7 @@
 //! The `f32` next to another.
 
-use super::inventory::{Entry, Gradient, Kind, one};
-use super::{Backward, Grads, Keep, Operation, expect_dtype, no_grads, same_dtype};
+use super::inventory::{ANY, Entry, Kind, one};
+use super::{Backward, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
@@ -68,11 +68,12 @@ impl Op for NextAfter {
 
 impl Operation for NextAfter {
     fn keep(&self) -> Keep {
-        Keep::NoGradient("NextAfter: TensorFlow has none")
+        Keep::Nothing
     }
 
+    // As TensorFlow: a step of the last digit moves with a.
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        no_grads(back)
+        back.both(&|| Ok(back.dy.clone()), &|| back.dy.zeros_like())
     }
 }
 
@@ -82,7 +83,7 @@ pub(super) const ENTRIES: &[Entry] =
         one(c.arg("x1")?.nextafter(c.arg("x2")?))
     })
     .takes(&[DType::F32])
-    .gradient(Gradient::None("NextAfter: TensorFlow has none"))
+    .cases(|cases| cases.of_two("nextafter", [ANY, ANY], |a, b| a.nextafter(b)))
     .kernels(&[|make, dtype| Ok(vec![make(&[2, 5], dtype).nextafter(make(&[5], dtype))?])])];
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ impl Operation for Sort {
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let x = back.x(0);
         let (rows, n) = (x.shape()[0], x.shape()[1]);
-        let places = dispatch(Sort { places: true, ..*self }, &[&x.detached()])?;
+        let places = dispatch(Sort { places: true, ..*self }, &[&x.stop_gradient()])?;
         let to = inverse(&places, n)?;
         let dy = back.dy.reshape_to([rows, n, 1].into())?;
         only(rearrange(&dy, &to, &places)?.reshape_to([rows, n].into())?)

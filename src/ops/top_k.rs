@@ -49,7 +49,7 @@ impl Tensor {
         let mut sizes = lead.to_vec();
         sizes.push(k);
         let x = self.reshape_to([rows, n].into())?;
-        let places = places(&x.detached(), k)?;
+        let places = places(&x.stop_gradient(), k)?;
         let values = x.gather_with(&places, 1, GatherOptions::new().batch_dims(1))?;
         Ok((values.reshape_to(sizes.clone().into())?, places.reshape_to(sizes.into())?))
     }

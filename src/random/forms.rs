@@ -80,8 +80,8 @@ forms! {
 
     /// Draws gamma numbers: of shape parameter `alpha` and rate `beta`, so of mean `alpha / beta`.
     ///
-    /// `alpha` and `beta` broadcast to `shape`, as in `tf.random.stateless_gamma`. Gradients pass to `beta`, and none to
-    /// `alpha`. For `alpha` 0 the numbers are 0; for `alpha` below 0 or NaN they are NaN. With a small `alpha` many numbers
+    /// `alpha` and `beta` broadcast to `shape`, as in `tf.random.stateless_gamma`. Gradients pass to `beta`; that for `alpha` is
+    /// an error, as are those for the parameters of the distributions below. For `alpha` 0 the numbers are 0; for `alpha` below 0 or NaN they are NaN. With a small `alpha` many numbers
     /// are too small for a float, and are 0.
     ///
     /// ```

@@ -16,8 +16,8 @@ use crate::variable::Variable;
 
 /// Gives a function a gradient of its own, for stability or speed. `f` returns its value and the rule: a function from
 /// the gradient of the value to those of the arguments. Arguments and values are a tensor, an array, or a vector of
-/// tensors; the rule holds what it needs of the way forward. No tape records what `f` calls. Tapes do record the rule, so
-/// it is differentiated for higher derivatives.
+/// tensors; the rule holds what it needs of the way forward. No gradient goes back through what `f` calls to its values. Tapes
+/// record it all the same, and the rule: so for higher derivatives the rule is differentiated, with what it holds.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -48,7 +48,7 @@ where
     B: Fn(&Y) -> Result<X> + Send + Sync + 'static,
 {
     move |x: &X| {
-        let (y, rule, variables) = watched(|| f(x))?;
+        let (y, rule, variables) = watching(|| f(x))?;
         if let Some(variable) = variables.first() {
             return Err(Error::Gradient(message!(
                 "custom_gradient: the function reads a trainable variable of shape {:?}, for which the rule gives no \
@@ -93,7 +93,7 @@ where
     B: Fn(&Y, &[Variable]) -> Result<(X, Vec<Tensor>)> + Send + Sync + 'static,
 {
     move |x: &X| {
-        let (y, rule, variables) = watched(|| f(x))?;
+        let (y, rule, variables) = watching(|| f(x))?;
         let rule = move |dys: Vec<Tensor>, variables: &[Variable]| {
             let (grads, of_variables) = rule(&Y::of(dys), variables)?;
             Ok((grads.list(), of_variables))
@@ -132,7 +132,7 @@ where
 {
     let f = Arc::new(f);
     move |x: &X| {
-        let (y, (), variables) = watched(|| Ok((f(x)?, ())))?;
+        let (y, (), variables) = eager::unrecorded(|| watching(|| Ok((f(x)?, ()))))?;
         let (f, list) = (f.clone(), x.list());
         let rule =
             move |dys: Vec<Tensor>, variables: &[Variable]| again(&*f, &list, &dys, variables);
@@ -176,10 +176,10 @@ fn again<X: Tensors, Y: Tensors>(
     Ok((grads, of_variables))
 }
 
-/// Runs `f`, which no tape records. Returns its results and the trainable variables that it read.
-fn watched<Y, B>(f: impl FnOnce() -> Result<(Y, B)>) -> Result<(Y, B, Vec<Variable>)> {
+/// Runs `f`. Returns its results and the trainable variables that it read.
+fn watching<Y, B>(f: impl FnOnce() -> Result<(Y, B)>) -> Result<(Y, B, Vec<Variable>)> {
     let watcher = Rc::new(Watcher::default());
-    let (y, rule) = eager::unrecorded(|| eager::observed_by(watcher.clone(), f))?;
+    let (y, rule) = eager::observed_by(watcher.clone(), f)?;
     Ok((y, rule, watcher.0.take()))
 }
 

@@ -52,12 +52,11 @@ struct State {
     variables: RefCell<ById<Tensor>>,
     /// How many tangents there were when forgotten tensors were last looked for.
     kept: Cell<usize>,
-    /// Why a tangent could not be computed.
-    failed: RefCell<Option<Error>>,
 }
 
 struct Tangent {
-    tangent: Tensor,
+    /// Or why it could not be computed; who asks for it, or for that of a value that depends on it, is told.
+    tangent: Result<Tensor>,
     of: Weak<Value>,
 }
 
@@ -116,7 +115,7 @@ impl ForwardAccumulator {
     /// does not depend on a primal. `x` may be a variable among the primals.
     ///
     /// # Errors
-    /// The first error in computing a tangent.
+    /// [`Error::Gradient`] if an op that `x` depends on has no tangent here, and any other error in computing that of `x`.
     pub fn jvp(&self, x: impl OneSource) -> Result<Option<Tensor>> {
         self.jvp_with(x, UnconnectedGradients::None)
     }
@@ -130,12 +129,9 @@ impl ForwardAccumulator {
         x: impl OneSource,
         unconnected_gradients: UnconnectedGradients,
     ) -> Result<Option<Tensor>> {
-        if let Some(error) = &*self.state.failed.borrow() {
-            return Err(error.clone());
-        }
         let x = x.source();
         let known = match x.kind {
-            Kind::Tensor(id) => self.state.tangent(id),
+            Kind::Tensor(id) => self.state.tangent(id)?,
             Kind::Variable(id) => self.state.variables.borrow().get(&id).cloned(),
         };
         unconnected_gradients.instead(known, [&[], &x.spec.shape], &x)
@@ -157,7 +153,7 @@ impl State {
     fn watch(&self, primal: &GradientSource, tangent: Tensor) -> Result<()> {
         let (id, known) = match primal.kind {
             Kind::Variable(id) => (id, self.variables.borrow().get(&id).cloned()),
-            Kind::Tensor(id) => (id, self.tangent(id)),
+            Kind::Tensor(id) => (id, self.tangent(id)?),
         };
         // A primal that is named twice moves along both tangents.
         let tangent = match known {
@@ -167,18 +163,19 @@ impl State {
         match primal.kind {
             Kind::Variable(_) => drop(self.variables.borrow_mut().insert(id, tangent)),
             // The program holds the primal, so it is not looked after.
-            Kind::Tensor(_) => self.insert(id, tangent, None),
+            Kind::Tensor(_) => {
+                let of = Arc::downgrade(tangent.value());
+                self.insert(id, Ok(tangent), of);
+            }
         }
         Ok(())
     }
 
-    fn tangent(&self, id: u64) -> Option<Tensor> {
-        self.tangents.borrow().get(&id).map(|known| known.tangent.clone())
+    fn tangent(&self, id: u64) -> Result<Option<Tensor>> {
+        self.tangents.borrow().get(&id).map(|known| known.tangent.clone()).transpose()
     }
 
-    fn insert(&self, id: u64, tangent: Tensor, of: Option<&Tensor>) {
-        let of = of.unwrap_or(&tangent);
-        let of = Arc::downgrade(of.value());
+    fn insert(&self, id: u64, tangent: Result<Tensor>, of: Weak<Value>) {
         let mut tangents = self.tangents.borrow_mut();
         if tangents.len() >= 2 * self.kept.get().max(FEW) {
             tangents.retain(|_, known| known.of.strong_count() > 0);
@@ -194,9 +191,12 @@ impl State {
         inputs: &[&Tensor],
         output: &Tensor,
     ) -> Result<Option<Tensor>> {
+        if matches!(op.keep(), Keep::NoGradient(_)) {
+            return Ok(None);
+        }
         let tangents: SmallVec<[Option<Tensor>; 3]> =
-            inputs.iter().map(|x| self.tangent(x.id())).collect();
-        if tangents.iter().all(Option::is_none) || matches!(op.keep(), Keep::NoGradient(_)) {
+            inputs.iter().map(|x| self.tangent(x.id())).collect::<Result<_>>()?;
+        if tangents.iter().all(Option::is_none) {
             return Ok(None);
         }
         let kept: SmallVec<[KeptInput; 3]> = inputs
@@ -239,21 +239,17 @@ impl State {
 
 impl Observer for State {
     fn called(&self, op: &Arc<dyn Operation>, inputs: &[&Tensor], output: &Tensor) {
-        if self.failed.borrow().is_some() {
-            return;
-        }
         // Those who observe from outside may differentiate the tangents.
-        match eager::outside(self, || self.push(op, inputs, output)) {
-            Ok(Some(tangent)) => self.insert(output.id(), tangent, Some(output)),
-            Ok(None) => {}
-            Err(error) => *self.failed.borrow_mut() = Some(error),
+        let tangent = eager::outside(self, || self.push(op, inputs, output));
+        if let Some(tangent) = tangent.transpose() {
+            self.insert(output.id(), tangent, Arc::downgrade(output.value()));
         }
     }
 
     fn read(&self, variable: &Variable, value: &Tensor) {
         let known = self.variables.borrow().get(&variable.id()).cloned();
         if let Some(tangent) = known {
-            self.insert(value.id(), tangent, Some(value));
+            self.insert(value.id(), Ok(tangent), Arc::downgrade(value.value()));
         }
     }
 }

@@ -38,7 +38,7 @@ struct State {
     /// The variables that were read while the tape watched them, in that order.
     variables: Vec<Variable>,
     watched_variables: Ids,
-    /// Why gradients end: ops without a gradient that took something tracked.
+    /// Why gradients end: ops that pass none on, as TensorFlow's, and took something tracked.
     stops: Vec<&'static str>,
 }
 

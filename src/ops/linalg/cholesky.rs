@@ -1,7 +1,7 @@
 //! The Cholesky factor, `x = y y^T` with `y` lower triangular, and systems that are solved with it.
 
 use super::super::inventory::{ANY, Entry, Kind, one};
-use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, no_grads};
+use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::tril;
 use super::blocks::{above, batch, batched, beside, block, fits, identity, in_f32, square, turned};
 use super::diagonals::{diag, diag_part};
@@ -105,11 +105,11 @@ impl Op for Cholesky {
 /// Never recorded: what calls it passes no gradient on.
 impl Operation for Cholesky {
     fn keep(&self) -> Keep {
-        Keep::NoGradient("Cholesky: a block of a larger factor")
+        Keep::Nothing
     }
 
-    fn grad(&self, back: &Backward) -> Result<Grads> {
-        no_grads(back)
+    fn grad(&self, _: &Backward) -> Result<Grads> {
+        refuse("Cholesky", "it is a block of a larger factor", "differentiate the whole")
     }
 }
 

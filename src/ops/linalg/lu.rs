@@ -1,7 +1,7 @@
 //! The LU factorization with row exchanges, `x[permutation] = L U`, and systems that are solved with it.
 
 use super::super::inventory::{ANY, Answer, Cases, Entry, Kind, one};
-use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, no_grads};
+use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::{tril, triu};
 use super::blocks::{above, batch, beside, block, fits, identity, rows_at, square, steps, turned};
 use super::rule::{Rule, of_arguments, ruled};
@@ -166,11 +166,11 @@ impl Op for LuPanel {
 /// Never recorded: what calls it passes no gradient on.
 impl Operation for LuPanel {
     fn keep(&self) -> Keep {
-        Keep::NoGradient("Lu: a panel of larger factors")
+        Keep::Nothing
     }
 
-    fn grad(&self, back: &Backward) -> Result<Grads> {
-        no_grads(back)
+    fn grad(&self, _: &Backward) -> Result<Grads> {
+        refuse("Lu", "it is a panel of larger factors", "differentiate the whole")
     }
 }
 

@@ -1,10 +1,10 @@
 //! The QR factorization, `x = Q R`, by Householder reflections in panels that matrix products join.
 
 use super::super::inventory::{Answer, Args, Entry, Kind};
-use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, no_grads};
+use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::{band_part, tril, triu};
 use super::blocks::{above, batch, beside, block, float_matrix, identity, turned};
-use super::rule::{Rule, of_arguments, ruled};
+use super::rule::{Rule, completing, of_arguments, ruled};
 use super::triangular_solve::Triangle;
 use crate::device::Caps;
 use crate::dtype::DType;
@@ -50,7 +50,8 @@ pub fn qr(x: &Tensor) -> Result<(Tensor, Tensor)> {
     qr_with(x, QrOptions::new())
 }
 
-/// As [`qr`], or with a square `q`, which has a gradient only if `M <= N`.
+/// As [`qr`], or with a square `q`. If more than one of its columns complete those of [`qr`], they are not unique, and the walk
+/// back through `q` is an error.
 ///
 /// # Errors
 /// As [`qr`].
@@ -77,18 +78,16 @@ pub fn qr_with(x: &Tensor, options: QrOptions) -> Result<(Tensor, Tensor)> {
         let rest = block(&own, 0..rows, rows..columns)?;
         r = beside(&r, &q.matmul_with(rest, MatmulOptions::new().transpose_a(true))?)?;
     }
-    if full {
-        let zeros = block(&own.zeros_like()?, 0..rows - columns, 0..columns)?;
-        r = above(&r, &zeros)?;
-    }
     // Both in one tensor have one gradient rule.
-    let both = above(&q, &turned(&r)?)?;
-    let both = match full {
-        true => ruled(FullQr, &both, &[&wide])?,
-        false => ruled(Qr { rows, columns }, &both, &[&wide])?,
-    };
-    let (q, r) = split(&both, rows, columns, kept)?;
-    Ok((q.cast(x.dtype())?, r.cast(x.dtype())?))
+    let both = above(&block(&q, 0..rows, 0..shared)?, &turned(&r)?)?;
+    let (mut own_q, mut r) =
+        split(&ruled(Qr { rows, columns }, &both, &[&wide])?, rows, columns, shared)?;
+    if full {
+        let rest = completing("Qr", &block(&q, 0..rows, columns..rows)?, &own_q)?;
+        own_q = beside(&own_q, &rest)?;
+        r = above(&r, &block(&own.zeros_like()?, 0..rows - columns, 0..columns)?)?;
+    }
+    Ok((own_q.cast(x.dtype())?, r.cast(x.dtype())?))
 }
 
 /// `q` above the transposed `r`, as they stand in one tensor.
@@ -197,11 +196,11 @@ impl Op for QrPanel {
 /// Never recorded: what calls it passes no gradient on.
 impl Operation for QrPanel {
     fn keep(&self) -> Keep {
-        Keep::NoGradient("Qr: a panel of larger factors")
+        Keep::Nothing
     }
 
-    fn grad(&self, back: &Backward) -> Result<Grads> {
-        no_grads(back)
+    fn grad(&self, _: &Backward) -> Result<Grads> {
+        refuse("Qr", "it is a panel of larger factors", "differentiate the whole")
     }
 }
 
@@ -248,19 +247,6 @@ fn deep(q: &Tensor, r: &Tensor, dq: &Tensor, dr: &Tensor) -> Result<Tensor> {
     within.add(through(&dq.subtract(q.matmul(&common)?)?)?)
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct FullQr;
-
-impl Rule for FullQr {
-    const NAME: &'static str = "Qr";
-    const NONE: Option<&'static str> =
-        Some("Qr: with full_matrices and more rows than columns q is not unique");
-
-    fn grad(&self, back: &Backward) -> Result<Grads> {
-        no_grads(back)
-    }
-}
-
 fn call(c: &Args) -> Answer {
     let options = QrOptions::new().full_matrices(c.flag("full_matrices")?);
     let (q, r) = qr_with(c.arg("input")?, options)?;
@@ -285,6 +271,10 @@ pub(in super::super) const ENTRIES: &[Entry] =
             cases.of_shape("qr wide", &[2, 4], |x| both(qr(&apart(x)?)?));
             cases.of_shape("qr_with wide", &[2, 4], |x| {
                 both(qr_with(&apart(x)?, QrOptions::new().full_matrices(true))?)
+            });
+            cases.of_shape("qr_with one column more", &[2, 4, 3], |x| {
+                let (q, r) = qr_with(&apart(x)?, QrOptions::new().full_matrices(true))?;
+                above(&q, &beside(&r, &r.zeros_like()?)?.slice(&[0, 0, 0], &[-1, -1, 4])?)
             });
         })
         .kernels(&[|make, dtype| {

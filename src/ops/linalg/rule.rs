@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
-use super::super::{Backward, Grads, Keep, Operation};
+use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use crate::eager::dispatch;
 use crate::error::Result;
 use crate::graph::lower::{Lowering, LoweringContext};
@@ -15,8 +15,6 @@ use crate::tensor::Tensor;
 pub(super) trait Rule: Debug + Hash + PartialEq + Eq + Send + Sync + 'static {
     /// TensorFlow's name.
     const NAME: &'static str;
-    /// Why there is no gradient.
-    const NONE: Option<&'static str> = None;
 
     /// The gradients of the arguments: the first input of `back` is the result itself, so they begin at 1.
     fn grad(&self, back: &Backward) -> Result<Grads>;
@@ -53,10 +51,40 @@ impl<R: Rule> Op for Ruled<R> {
 
 impl<R: Rule> Operation for Ruled<R> {
     fn keep(&self) -> Keep {
-        R::NONE.map_or(Keep::Both, Keep::NoGradient)
+        Keep::Both
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         self.0.grad(back)
+    }
+}
+
+/// `rest`, orthonormal columns `[.., M, M-N]` that complete those of `q` `[.., M, N]`, as a function of `q`. `op` names what has
+/// found them.
+pub(super) fn completing(op: &'static str, rest: &Tensor, q: &Tensor) -> Result<Tensor> {
+    ruled(Rest { op }, rest, &[q])
+}
+
+#[derive(Debug, Hash, PartialEq, Eq)]
+struct Rest {
+    op: &'static str,
+}
+
+impl Rule for Rest {
+    const NAME: &'static str = "OrthogonalComplement";
+
+    // A single column is given but for its sign: it turns with q, dr = -q dq^T r. Of several any rotation is as good.
+    fn grad(&self, back: &Backward) -> Result<Grads> {
+        let shape = &back.spec(0).shape;
+        let count = shape[shape.len() - 1];
+        if count != 1 {
+            return refuse(
+                self.op,
+                &format!("with full_matrices the last {count} columns are not unique"),
+                "call it without full_matrices",
+            );
+        }
+        let of_q = back.dy.matmul_with(back.x(1), MatmulOptions::new().transpose_a(true))?;
+        of_arguments([Some(back.y().matmul(of_q)?.negative()?)])
     }
 }

@@ -1,7 +1,7 @@
 //! Singular values and vectors, and the eigenvalues of symmetric matrices, by rotations of pairs of rows (one-sided Jacobi).
 
 use super::super::inventory::{Answer, Args, Cases, Entry, Kind, one};
-use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, no_grads, where_};
+use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse, where_};
 use super::band_part::tril;
 use super::blocks::{
     above, batch, batched, beside, block, float_matrix, identity, in_f32, rows_at, square, turned,
@@ -9,7 +9,7 @@ use super::blocks::{
 use super::diagonals::{diag, diag_part, set_diag};
 use super::lu::inverse_order;
 use super::qr::{QrOptions, qr, qr_with};
-use super::rule::{Rule, of_arguments, ruled};
+use super::rule::{Rule, completing, of_arguments, ruled};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -53,7 +53,8 @@ pub fn svd(x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     svd_with(x, SvdOptions::new())
 }
 
-/// As [`svd`], or with square `u` and `v`; they have a gradient only if the matrices are square.
+/// As [`svd`], or with square `u` and `v`. If more than one column completes those of [`svd`], they are not unique, and the walk
+/// back through the larger of the two is an error.
 ///
 /// # Errors
 /// As [`svd`].
@@ -70,16 +71,18 @@ pub fn svd_with(x: &Tensor, options: SvdOptions) -> Result<(Tensor, Tensor, Tens
             (s, u, v)
         }
     };
-    let dtype = x.dtype();
-    if full {
-        let s = ruled(SingularValues, &s, &[&wide])?;
-        let (u, v) = (ruled(FullSvd, &u, &[&wide])?, ruled(FullSvd, &v, &[&wide])?);
-        return Ok((s.cast(dtype)?, u.cast(dtype)?, v.cast(dtype)?));
-    }
-    let all = above(&s.expand_dims(-2)?, &above(&u, &v)?)?;
+    let (own_u, own_v) = (block(&u, 0..rows, 0..kept)?, block(&v, 0..columns, 0..kept)?);
+    let all = above(&s.expand_dims(-2)?, &above(&own_u, &own_v)?)?;
     let all = ruled(Svd { rows, columns }, &all, &[&wide])?;
-    let (s, u, v) = split(&all, rows, columns, kept)?;
-    Ok((s.cast(dtype)?, u.cast(dtype)?, v.cast(dtype)?))
+    let (s, mut own_u, mut own_v) = split(&all, rows, columns, kept)?;
+    if full && rows > columns {
+        own_u = beside(&own_u, &completing("Svd", &block(&u, 0..rows, kept..rows)?, &own_u)?)?;
+    } else if full {
+        let rest = block(&v, 0..columns, kept..columns)?;
+        own_v = beside(&own_v, &completing("Svd", &rest, &own_v)?)?;
+    }
+    let dtype = x.dtype();
+    Ok((s.cast(dtype)?, own_u.cast(dtype)?, own_v.cast(dtype)?))
 }
 
 /// The singular values alone, in descending order.
@@ -281,11 +284,11 @@ impl Op for Jacobi {
 /// Never recorded: what calls it passes no gradient on.
 impl Operation for Jacobi {
     fn keep(&self) -> Keep {
-        Keep::NoGradient("Svd: rotations on the way to the result")
+        Keep::Nothing
     }
 
-    fn grad(&self, back: &Backward) -> Result<Grads> {
-        no_grads(back)
+    fn grad(&self, _: &Backward) -> Result<Grads> {
+        refuse("Svd", "it is rotations on the way to the result", "differentiate the whole")
     }
 }
 
@@ -349,19 +352,6 @@ impl Rule for Svd {
             dx = dx.add(u.multiply(inverse)?.matmul_with(across, right)?)?;
         }
         of_arguments([Some(dx)])
-    }
-}
-
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct FullSvd;
-
-impl Rule for FullSvd {
-    const NAME: &'static str = "Svd";
-    const NONE: Option<&'static str> =
-        Some("Svd: with full_matrices the vectors of matrices that are not square are not unique");
-
-    fn grad(&self, back: &Backward) -> Result<Grads> {
-        no_grads(back)
     }
 }
 
@@ -455,6 +445,14 @@ fn svd_cases(cases: &mut Cases) {
     cases.of_shape("svd wide", &[2, 3], |x| unsigned(svd(&graded(x)?)?));
     cases.of_shape("svd_with square", &[3, 3], |x| {
         unsigned(svd_with(&graded(x)?, SvdOptions::new().full_matrices(true))?)
+    });
+    cases.of_shape("svd_with one column more of u", &[2, 4, 3], |x| {
+        let (_, u, v) = svd_with(&graded(x)?, SvdOptions::new().full_matrices(true))?;
+        beside(&u.square()?, &above(&v, &v.slice(&[0, 0, 0], &[-1, 1, -1])?)?.square()?)
+    });
+    cases.of_shape("svd_with one column more of v", &[2, 3], |x| {
+        let (s, _, v) = svd_with(&graded(x)?, SvdOptions::new().full_matrices(true))?;
+        beside(&v.square()?, &above(&diag(&s)?, &s.expand_dims(-2)?)?)
     });
 }
 

@@ -1,7 +1,7 @@
 //! `y = A^-1 B` for a triangular `A`: substitution in blocks, with matrix products between them.
 
 use super::super::inventory::{ANY, Entry, Kind, one};
-use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, no_grads};
+use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::band_part;
 use super::blocks::{above, batch, block, fits, in_f32, same_batch, square};
 use super::rule::{Rule, of_arguments, ruled};
@@ -161,11 +161,15 @@ impl Op for Triangle {
 /// Never recorded: what calls it passes no gradient on.
 impl Operation for Triangle {
     fn keep(&self) -> Keep {
-        Keep::NoGradient("MatrixTriangularSolve: a block of a larger solution")
+        Keep::Nothing
     }
 
-    fn grad(&self, back: &Backward) -> Result<Grads> {
-        no_grads(back)
+    fn grad(&self, _: &Backward) -> Result<Grads> {
+        refuse(
+            "MatrixTriangularSolve",
+            "it is a block of a larger solution",
+            "differentiate the whole",
+        )
     }
 }
 

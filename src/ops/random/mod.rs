@@ -10,7 +10,7 @@ mod multinomial;
 
 pub(crate) use multinomial::multinomial;
 
-use super::{Backward, Grads, Keep, Operation, expect_dtype, no_grads};
+use super::{Backward, Grads, Keep, Operation, expect_dtype, refuse};
 use crate::dtype::DType;
 use crate::eager::{self, Owner};
 use crate::error::{Error, Result, message};
@@ -201,10 +201,13 @@ impl Op for Random {
 
 impl Operation for Random {
     fn keep(&self) -> Keep {
-        Keep::NoGradient("Random: a draw has no gradient")
+        Keep::Nothing
     }
 
-    fn grad(&self, back: &Backward) -> Result<Grads> {
-        no_grads(back)
+    // How the numbers move with a parameter, as TensorFlow has it for alpha, would be a kernel of its own.
+    fn grad(&self, _: &Backward) -> Result<Grads> {
+        let which = self.distribution.parameters.join(" and ");
+        let why = format!("how the numbers that are drawn depend on {which} is not known");
+        refuse(self.name(), &why, "draw with parameters that do not depend on a source")
     }
 }
