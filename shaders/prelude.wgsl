@@ -61,9 +61,10 @@ fn upper_4(x: vec4<f32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4<u32>(0xfffff000u));
 }
 
-// x but for its last bit: a difference that no driver regroups with what it is added to, as WGSL would let it.
+// x: a difference that no driver regroups with what it is added to, as WGSL would let it. The bound changes no number,
+// only one of the NaNs, which a driver does not know.
 fn apart_4(x: vec4<f32>) -> vec4<f32> {
-    return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4<u32>(0xfffffffeu));
+    return bitcast<vec4<f32>>(min(bitcast<vec4<u32>>(x), vec4<u32>(0xfffffffeu)));
 }
 
 // |y| with the sign of x. Not by abs, whose bits llvmpipe (Mesa 22.3.6) gets wrong if x is one number for all lanes; nor
@@ -209,9 +210,10 @@ fn turns_4(x: vec4<f32>) -> array<vec4<f32>, 2> {
     return array<vec4<f32>, 2>(select(r, vec4<f32>(nan()), is_nan_4(x) | is_inf_4(x)), k);
 }
 
-// x without k quarter turns, which are taken off in three parts (Cody and Waite 1980).
+// x without k quarter turns, which are taken off in three parts (Cody and Waite 1980). The first two have 17 digits, so
+// that their products with k up to 127 are exact: near a zero of the sine nothing else is left.
 fn quarter_rest_4(x: vec4<f32>, k: vec4<f32>) -> vec4<f32> {
-    return ((x - k * 1.5703125) - k * 0.0004837513) - k * 7.54979e-8;
+    return ((x - k * 1.5707855) - k * 0.000010804273) - k * 6.0771006e-11;
 }
 
 // The sine of r plus k quarter turns, by the Taylor series.
@@ -362,7 +364,7 @@ fn erfc_4(x: vec4<f32>) -> vec4<f32> {
         + t * (-0.15976286 + t * 0.038550235))))))));
     let scaled = t * p;
     let size = (scaled + scaled * near_expm1_4(remainder_4(-(upper * upper), n) - rest)) * power_of_two_4(n);
-    let y = select(size, vec4<f32>(0.0), z > vec4<f32>(9.194));
+    let y = select(size, vec4<f32>(0.0), z > vec4<f32>(9.194549));
     return select(select(y, 2.0 - y, x < vec4<f32>(0.0)), x, is_nan_4(x));
 }
 
@@ -395,7 +397,7 @@ fn floormod_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     let normal = (bits & vec4<u32>(0x7fffffu)) | vec4<u32>(exponent << vec4<u32>(23u));
     let size = select(select(normal, small, exponent < vec4<i32>(1)), vec4<u32>(0u), r == vec4<u32>(0u));
     let far = signed_4(bitcast<vec4<f32>>(size), select(a, b, turned));
-    let near = select(a, a + b, apart & (a != vec4<f32>(0.0)));
+    let near = select(a, a + b, apart & ((bitcast<vec4<u32>>(a) << vec4<u32>(1u)) != vec4<u32>(0u)));
     let y = select(far, near, digits < vec4<i32>(0));
     let none = is_nan_4(a) | is_inf_4(a) | is_nan_4(b) | ((bitcast<vec4<u32>>(b) << vec4<u32>(1u)) == vec4<u32>(0u));
     return select(y, vec4<f32>(nan()), none);
@@ -506,12 +508,15 @@ fn unit_floats(bits: vec4<u32>) -> vec4<f32> {
     return bitcast<vec4<f32>>((bits & vec4<u32>(0x7fffffu)) | vec4<u32>(0x3f800000u)) - 1.0;
 }
 
-// Two normal numbers from two uniform ones (Box and Muller 1958).
-fn box_muller(u: vec2<f32>) -> vec2<f32> {
-    let radius = sqrt(-2.0 * log(max(u.x, 1e-7)));
-    let angle = vec4<f32>(6.2831853 * u.y);
+// Four normal numbers from four uniform ones, two from two (Box and Muller 1958). TensorFlow takes 2 pi times the uniform
+// number in f64 and rounds it once, so the angle comes from parts whose products have no error.
+fn box_muller_4(u: vec4<f32>) -> vec4<f32> {
+    let radius = sqrt(-2.0 * log_4(max(u.xxzz, vec4<f32>(1e-7))));
+    let turn = u.yyww;
+    let upper = upper_4(turn);
+    let angle = 6.28125 * upper + (6.28125 * (turn - upper) + 0.0019353072 * turn);
     let k = round(angle * 0.63661977);
-    return radius * wave_4(quarter_rest_4(angle, k), vec4<i32>(k) + vec4<i32>(0, 1, 0, 0)).xy;
+    return radius * wave_4(quarter_rest_4(angle, k), vec4<i32>(k) + vec4<i32>(0, 1, 0, 1));
 }
 
 // Rows (or columns) of the image that window i takes: from, to.

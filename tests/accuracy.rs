@@ -39,17 +39,77 @@ fn error(got: f32, want: f64) -> f64 {
     if off.is_nan() { f64::INFINITY } else { off }
 }
 
-/// `count` floats from `low` to `high`, evenly spread over those that there are.
-fn floats(low: f32, high: f32, count: i64) -> Vec<f32> {
-    let place = |x: f32| {
-        let size = i64::from(x.to_bits() & 0x7fff_ffff);
-        if x.is_sign_negative() { -size } else { size }
-    };
-    let (low, high) = (place(low), place(high));
-    let at = |i: i64| low + (i128::from(high - low) * i128::from(i) / i128::from(count - 1)) as i64;
-    let float = |place: i64| f32::from_bits(place.unsigned_abs() as u32).copysign(place as f32);
-    (0..count).map(|i| float(at(i))).collect()
+/// The place of a float among all of them, in their order; zeros have one place.
+fn place(x: f32) -> i64 {
+    let size = i64::from(x.to_bits() & 0x7fff_ffff);
+    if x.is_sign_negative() { -size } else { size }
 }
+
+fn float(place: i64) -> f32 {
+    f32::from_bits(place.unsigned_abs() as u32).copysign(place as f32)
+}
+
+/// Floats from `low` to `high`: both ends, `count` whose bits are drawn by chance, so that no digit is always 0, and each
+/// of the `around` floats on either side of each special point. The same for each call.
+fn floats(low: f32, high: f32, count: usize, around: i64) -> Vec<f32> {
+    let (first, last) = (place(low), place(high));
+    let mut state = u64::from(low.to_bits()) << 32 | u64::from(high.to_bits());
+    let drawn = (0..count).map(|_| {
+        // SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        first + (u128::from(z) * (last - first + 1) as u128 >> 64) as i64
+    });
+    let mut places: Vec<i64> = drawn.chain([first, last]).collect();
+    let quarters = (1..=82).map(|k| (f64::from(k) * std::f64::consts::FRAC_PI_2) as f32);
+    for point in SPECIAL.iter().copied().chain(quarters).flat_map(|x| [place(x), -place(x)]) {
+        places.extend((point - around..=point + around).filter(|at| (first..=last).contains(at)));
+    }
+    places.into_iter().map(float).collect()
+}
+
+/// Where formulas change, results end, or digits cancel; the negative numbers too, and the quarters of a turn.
+const SPECIAL: [f32; 34] = [
+    0.0,
+    f32::MIN_POSITIVE,
+    // From here down x is its own sine.
+    1.084_202_2e-19,
+    1.192_092_9e-7,
+    std::f32::consts::LN_2 / 2.0,
+    0.414_213_56,
+    0.5,
+    std::f32::consts::FRAC_1_SQRT_2,
+    std::f32::consts::FRAC_PI_4,
+    0.836_660_03,
+    1.0,
+    std::f32::consts::SQRT_2,
+    // Where digamma is 0 and lgamma least.
+    1.461_632_1,
+    1.5 * std::f32::consts::LN_2,
+    2.0,
+    2.414_213_7,
+    3.0,
+    4.0,
+    8.0,
+    9.194_549,
+    10.0,
+    16.635_532,
+    20.0,
+    80.0,
+    87.336_54,
+    88.722_83,
+    89.415_98,
+    128.0,
+    4096.0,
+    8_388_608.0,
+    1e9,
+    8.507_059e37,
+    1.701_411_8e38,
+    f32::MAX,
+];
 
 /// A line of a table, and the largest error that was measured.
 struct Line {
@@ -177,7 +237,7 @@ fn unary() -> Vec<Unary> {
             reference::bessel_i1e,
             [ALL, (-100.0, 100.0), (1.0, 10.0)],
         ),
-        ("erfc", 7.0, Tensor::erfc, erfc, [ALL, (-4.0, 9.3), NEAR]),
+        ("erfc", 8.0, Tensor::erfc, erfc, [ALL, (-4.0, 9.3), NEAR]),
     ]
 }
 
@@ -319,7 +379,7 @@ fn elementwise_ops_are_within_their_bounds() {
     for (name, bound, op, reference, ranges) in unary() {
         for (low, high) in ranges {
             let mut line = Line::new(name, range((low, high)), bound);
-            let mut x = floats(low, high, 1 << 16);
+            let mut x = floats(low, high, 1 << 16, 128);
             x.extend(EDGES.iter().filter(|x| (low..=high).contains(*x) || (low, high) == ALL));
             let y = op(&Tensor::from_slice(&x, [x.len()]).unwrap()).unwrap();
             let mut pairs: Vec<(f32, f32)> = x.into_iter().zip(y.to_vec().unwrap()).collect();
@@ -338,22 +398,22 @@ fn elementwise_ops_are_within_their_bounds() {
     for (name, bound, op, reference, ranges) in binary() {
         for (of_a, of_b) in ranges {
             let mut line = Line::new(name, format!("{}; {}", range(of_a), range(of_b)), bound);
-            let (a, b) = (floats(of_a.0, of_a.1, 255), floats(of_b.0, of_b.1, 257));
+            let (a, b) = (floats(of_a.0, of_a.1, 125, 0), floats(of_b.0, of_b.1, 255, 8));
             let table = |x: &[f32], shape| Tensor::from_slice(x, shape).unwrap();
-            for (i, k) in [(0, 0), (100, 200), (200, 50), (254, 256)] {
-                let y = op(&table(&a[i..=i], [1, 1]), &table(&b[k..=k], [1, 1])).unwrap();
-                let want = reference(f64::from(a[i]), f64::from(b[k]));
-                line.meet(y.item().unwrap(), want, || format!("{:e}, {:e} alone", a[i], b[k]));
-            }
-            let y =
-                op(&table(&a, [255, 1]), &table(&b, [1, 257])).unwrap().to_vec::<f32>().unwrap();
-            for (i, y) in y.into_iter().enumerate() {
-                let (a, b) = (a[i / 257], b[i % 257]);
+            let meet = |line: &mut Line, y, a, b, alone| {
                 let pairs = seen(name, a)
                     .into_iter()
                     .flat_map(|a| seen(name, b).into_iter().map(move |b| (a, b)));
                 let wants: Vec<f64> = pairs.map(|(a, b)| reference(a, b)).collect();
-                line.meet_any(y, &wants, || format!("{a:e}, {b:e}"));
+                line.meet_any(y, &wants, || format!("{a:e}, {b:e}{alone}"));
+            };
+            for (i, k) in [(0, 0), (100, 200), (120, 50), (a.len() - 1, b.len() - 1)] {
+                let y = op(&table(&a[i..=i], [1, 1]), &table(&b[k..=k], [1, 1])).unwrap();
+                meet(&mut line, y.item().unwrap(), a[i], b[k], " alone");
+            }
+            let y = op(&table(&a, [a.len(), 1]), &table(&b, [1, b.len()])).unwrap();
+            for (i, y) in y.to_vec().unwrap().into_iter().enumerate() {
+                meet(&mut line, y, a[i / b.len()], b[i % b.len()], "");
             }
             lines.push(line);
         }

@@ -50,7 +50,9 @@ pub fn stateless_bits(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tensor>
     stateless(Distribution::BITS, shape.into(), seed)
 }
 
-/// Draws normal numbers that depend on `seed` alone.
+/// Draws normal numbers that depend on `seed` alone. They are TensorFlow's for the seed, from the same random bits, but a
+/// logarithm, a root and a sine come between, so that the last bits may differ, where [`stateless_bits`],
+/// [`stateless_uniform`] and [`stateless_uniform_int`] give TensorFlow's to the bit.
 ///
 /// # Errors
 /// As [`Generator::uniform`](super::Generator::uniform).

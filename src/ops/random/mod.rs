@@ -49,7 +49,7 @@ impl Distribution {
         &Self::plain("random_normal", "StatelessRandomNormalV2", || {
             format!(
                 "    let u = unit_floats({WORDS});\n    \
-                 return vec4<f32>(box_muller(u.xy), box_muller(u.zw));"
+                 return box_muller_4(u);"
             )
         });
     /// Normal; numbers beyond two deviations are drawn again. Each four elements own 256 counters. Half of 2^-8 draws
@@ -62,7 +62,7 @@ impl Distribution {
              let start = advance_256(vec4<u32>(c0, c1, c2, c3), i.x / 4u);\n    \
              for (var n = 0u; n < 64u && found < 4u; n++) {\n        \
              let u = unit_floats(philox(advance(start, n), vec2<u32>(k0, k1)));\n        \
-             let z = vec4<f32>(box_muller(u.xy), box_muller(u.zw));\n        \
+             let z = box_muller_4(u);\n        \
              for (var k = 0u; k < 4u; k++) {\n            \
              if (found < 4u && abs(z[k]) < 2.0) {\n                y[found] = z[k];\n                found += 1u;\n            }\n        \
              }\n    }\n    return y;"
