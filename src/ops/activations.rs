@@ -37,7 +37,8 @@ impl Tensor {
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
     pub fn celu(&self, alpha: f32) -> Result<Tensor> {
-        let below = self.divide(alpha)?.elu()?.multiply(alpha)?;
+        // NaN and what is above 0 have no part in the gradient below.
+        let below = self.minimum(0.0)?.divide(alpha)?.expm1()?.multiply(alpha)?;
         select(&self.greater(0.0)?, self, &below)
     }
 
@@ -99,7 +100,11 @@ impl Tensor {
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
     pub fn squareplus(&self, b: f32) -> Result<Tensor> {
-        self.add(self.square()?.add(b)?.sqrt()?)?.multiply(0.5)
+        // Far away the square would be infinite, and b does not count.
+        let far = self.abs()?.greater(1e9)?;
+        let near = select(&far, &number(self, "SquarePlus", 0.0)?, self)?;
+        let near = near.add(near.square()?.add(b)?.sqrt()?)?.multiply(0.5)?;
+        select(&far, &self.relu()?, &near)
     }
 
     /// 0 up to -1, `(x + 1)^2 / 4` up to 1, then `x`.
@@ -107,17 +112,23 @@ impl Tensor {
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
     pub fn sparse_plus(&self) -> Result<Tensor> {
-        let curve = self.add(1.0)?.square()?.multiply(0.25)?;
-        let below = select(&self.less_equal(-1.0)?, &number(self, "SparsePlus", 0.0)?, &curve)?;
+        let zero = number(self, "SparsePlus", 0.0)?;
+        // Far away the square and its gradient would be infinite.
+        let near = select(&self.abs()?.greater_equal(1.0)?, &zero, self)?;
+        let curve = near.add(1.0)?.square()?.multiply(0.25)?;
+        let below = select(&self.less_equal(-1.0)?, &zero, &curve)?;
         select(&self.greater_equal(1.0)?, self, &below)
     }
 
-    /// `(x + 1) / 2`, clipped to 0 to 1.
+    /// `(x + 1) / 2`, clipped to 0 to 1; the gradient at both ends is 0.
     ///
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
     pub fn sparse_sigmoid(&self) -> Result<Tensor> {
-        self.add(1.0)?.multiply(0.5)?.clip_by_value(0.0, 1.0)
+        let line = self.add(1.0)?.multiply(0.5)?;
+        let end = |value| number(self, "SparseSigmoid", value);
+        let above = select(&self.greater_equal(1.0)?, &end(1.0)?, &line)?;
+        select(&self.less_equal(-1.0)?, &end(0.0)?, &above)
     }
 
     /// `relu(x)` and behind it `relu(-x)` along `axis`, which becomes twice as long.

@@ -138,7 +138,7 @@ binary! {
     xdivy, "Xdivy" = "tf.math.xdivy", [float "select(divide_4(a, b), V(0), a == V(0))"],
         |a, b| if a == 0.0 { 0.0 } else { a / b },
         keep inputs over (Away, Away), |a, b, _y, dy| (
-            dy * a.not_equal(0.0)?.cast(a.dtype())?.xdivy(b)?, dy * (-a).xdivy(b.square()?)?);
+            dy * a.not_equal(0.0)?.cast(a.dtype())?.xdivy(b)?, dy * (-a).xdivy(b)?.xdivy(b)?);
     /// `a / b` of integers, rounded towards 0. Division by 0 gives the dividend, as WGSL defines it; TensorFlow refuses it.
     truncatediv, "TruncateDiv" = "tf.truncatediv", [int "a / b"], |a, b| if b == 0.0 { a } else { (a / b).trunc() },
         none "TruncateDiv: of integers";
@@ -161,7 +161,7 @@ binary! {
     pow, "Pow" = "tf.math.pow", [float "pow_4(a, b)", int "var y = V(1);\n    var base = a;\n    var n = vec4<u32>(b);\n    for (var i = 0; i < 32; i++) {\n        y = select(y, y * base, (n & vec4<u32>(1u)) == vec4<u32>(1u));\n        base = base * base;\n        n = n >> vec4<u32>(1u);\n    }\n    return select(y, V(0), b < V(0));"], |a, b| a.powf(b),
         keep both over (POSITIVE, ANY), |a, b, y, dy| (
             dy * b * a.pow(&(b - 1.0))?,
-            dy * y * super::select(&a.greater(0.0)?, &super::select(&a.greater(0.0)?, a, &a.ones_like()?)?.log()?, &a.zeros_like()?)?);
+            super::select(&a.greater(0.0)?, &(dy * y * super::select(&a.greater(0.0)?, a, &a.ones_like()?)?.log()?), &dy.zeros_like()?)?);
     // Where a equals b, a gets the gradient.
     /// The larger of `a` and `b`; NaN if one of them is.
     maximum, "Maximum" = "tf.math.maximum", [float "max_4(a, b)", int "max(a, b)"], |a, b| if a.is_nan() { a } else { b.max(a) },
@@ -179,16 +179,16 @@ binary! {
         keep inputs over (ANY, ANY), |a, b, _y, dy| (dy * 2.0 * (a - b), dy * -2.0 * (a - b));
     /// The angle in radians of the point with ordinate `a` and abscissa `b`. [Within 4 ULP](Tensor#accuracy).
     atan2, "Atan2" = "tf.math.atan2", [float "atan2_4(a, b)"], |a, b| a.atan2(b),
-        keep inputs over (Away, Away), |a, b, _y, dy| (dy * b / (a * a + b * b), -dy * a / (a * a + b * b));
+        keep inputs over (Away, Away), |a, b, _y, dy| (dy * over_square_of_size(b, a, b)?, -dy * over_square_of_size(a, a, b)?);
     /// `a log(b)`, and 0 where `a` is 0. [Within 2 ULP](Tensor#accuracy).
     xlogy, "Xlogy" = "tf.math.xlogy", [float "select(a * log_4(b), V(0), a == V(0))"], |a, b| if a == 0.0 { 0.0 } else { a * b.ln() },
         keep inputs over (Away, POSITIVE), |a, b, _y, dy| (
-            dy * a.not_equal(0.0)?.cast(a.dtype())?.xlogy(b)?, dy * a.divide_no_nan(b)?);
+            dy * a.not_equal(0.0)?.cast(a.dtype())?.xlogy(b)?, dy * quotient_or_zero(a, b)?);
     /// `a log(1 + b)`, and 0 where `a` is 0. [Within 3 ULP](Tensor#accuracy).
     xlog1py, "Xlog1py" = "tf.math.xlog1py", [float "select(a * log1p_4(b), V(0), a == V(0))"],
         |a, b| if a == 0.0 { 0.0 } else { a * b.ln_1p() },
         keep inputs over (Away, Within(-0.4, 2.0)), |a, b, _y, dy| (
-            dy * a.not_equal(0.0)?.cast(a.dtype())?.xlog1py(b)?, dy * a.xdivy(b + 1.0)?);
+            dy * a.not_equal(0.0)?.cast(a.dtype())?.xlog1py(b)?, dy * quotient_or_zero(a, &(b + 1.0))?);
     /// The bits that are 1 in both, of integers.
     bitwise_and, "BitwiseAnd" = "tf.bitwise.bitwise_and", [int "a & b"], |a, b| f64::from(a as i32 & b as i32),
         none "BitwiseAnd: of integers";
@@ -228,6 +228,30 @@ binary! {
     logical_or, "LogicalOr" = "tf.math.logical_or", [bool "a | b"] => test, |a, b| a.max(b), none "LogicalOr: a test";
     /// `a != b`, for `bool`.
     logical_xor, "LogicalXor" = "tf.math.logical_xor", [bool "a != b"] => test, |a, b| f64::from(a != b), none "LogicalXor: a test";
+}
+
+/// `a / b`, and 0 where `a` is 0, as [`Tensor::xdivy`]; but its derivative by `a` is `1 / b` wherever there is one, also
+/// at 0.
+fn quotient_or_zero(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let none = b.abs()?.greater(0.0)?.logical_not()?.logical_and(a.equal(0.0)?)?;
+    a.real_divide(super::select(&none, &b.ones_like()?, b)?)
+}
+
+/// `x / (a^2 + b^2)`, `x` being one of the two, also where the squares would be infinite or 0.
+fn over_square_of_size(x: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let scale = &scale_of_squares(&a.abs()?.maximum(b.abs()?)?)?;
+    let (a, b) = (a * scale, b * scale);
+    Ok(x * scale / (&a * &a + &b * &b) * scale)
+}
+
+/// The power of two by which numbers of `size` are multiplied, so that their squares are neither infinite nor too small;
+/// 1 for most.
+pub(super) fn scale_of_squares(size: &Tensor) -> Result<Tensor> {
+    let number =
+        |x: f32| super::fill(size.device(), "Fill", Default::default(), x.into(), size.dtype());
+    // 2^70 and 2^-70. An f16 has squares in f32.
+    let far = super::select(&size.greater(1e18)?, &number(8.470_329_5e-22)?, &number(1.0)?)?;
+    super::select(&size.less(1e-18)?, &number(1.180_591_6e21)?, &far)
 }
 
 impl Tensor {

@@ -1,9 +1,11 @@
 //! Complex numbers as pairs of a real and an imaginary part, along a last axis of size 2.
 
+use super::super::binary::scale_of_squares;
 use super::super::inventory::{ANY, Entry, Kind, Values, one};
 use super::super::{expect_dtype, select, stack};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
+use crate::shape::Axes;
 use crate::tensor::Tensor;
 
 /// Checks that the tensor holds pairs.
@@ -69,16 +71,29 @@ pub fn conj(x: &Tensor) -> Result<Tensor> {
     complex(&real(x)?, &imag(x)?.negative()?)
 }
 
-/// `sqrt(re^2 + im^2)`, `[..,2]` to `[..]`; the gradient at 0 is 0.
+/// `sqrt(re^2 + im^2)`, `[..,2]` to `[..]`, also where the squares would be infinite or too small; the gradient at 0 is 0.
 ///
 /// # Errors
 /// As [`real`].
 pub fn abs(x: &Tensor) -> Result<Tensor> {
     check_pairs("ComplexAbs", x)?;
-    let sum = x.square()?.reduce_sum(-1)?;
+    let fixed = x.stop_gradient().abs()?;
+    let scale = scale_of_squares(&fixed.reduce_max(Axes::from(-1).keepdims(true))?)?;
+    let sum = x.multiply(&scale)?.square()?.reduce_sum(-1)?;
     let zero = sum.equal(0.0)?;
-    let nothing = sum.zeros_like()?;
-    select(&zero, &nothing, &select(&zero, &sum.ones_like()?, &sum)?.sqrt()?)
+    let size = select(&zero, &sum.ones_like()?, &sum)?.sqrt()?;
+    let size = size.divide(scale.reshape_to(sum.spec().shape.clone())?)?;
+    let known = select(&zero, &sum.zeros_like()?, &size)?;
+    // An infinite part makes the whole infinite, whatever the other is.
+    let far = fixed.equal(f32::INFINITY)?.reduce_any(-1)?;
+    let end = super::super::fill(
+        x.device(),
+        "ComplexAbs",
+        Default::default(),
+        f32::INFINITY.into(),
+        DType::F32,
+    )?;
+    select(&far, &end, &known)
 }
 
 /// The angle in radians, -pi to pi, `[..,2]` to `[..]`.
