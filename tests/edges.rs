@@ -316,3 +316,96 @@ fn empty_ranges_of_random_integers_are_refused() {
         assert!(matches!(error, Error::Index(_)), "{error}");
     }
 }
+
+/// Against sums of 64 bits; TensorFlow's means of integers are truncated, too.
+#[test]
+fn means_of_integers_are_exact_where_their_sums_overflow() -> tf::Result<()> {
+    // A picture's bytes, all 200, of more than 2^31 together.
+    let bytes = Tensor::full([7, 2048, 2048], 200)?;
+    assert_eq!(bytes.reduce_mean(())?.item::<i32>()?, 200);
+    assert_eq!(
+        bytes.cast(tf::DType::U32)?.multiply(1000)?.reduce_mean(())?.item::<u32>()?,
+        200_000
+    );
+    assert_eq!(Tensor::full([0], 1)?.reduce_mean(())?.item::<i32>()?, 0);
+    for (rows, n) in [(3usize, 1usize), (5, 3), (4, 1000), (2, 40_000), (1, 70_001), (1, 300_007)] {
+        let word = |i: usize| (i as u32).wrapping_mul(2_654_435_761).rotate_left(7) ^ 0x5bd1_e995;
+        // All sizes, all near one end, and few.
+        let kinds: [fn(u32) -> u32; 4] =
+            [|w| w, |w| w | 0x7fff_0000, |w| u32::MAX - (w & 1), |w| w % 7];
+        for kind in kinds {
+            let x: Vec<u32> = (0..rows * n).map(|i| kind(word(i))).collect();
+            let want: Vec<u32> = x
+                .chunks(n)
+                .map(|row| (row.iter().map(|v| u64::from(*v)).sum::<u64>() / n as u64) as u32)
+                .collect();
+            let y = Tensor::from_slice(&x, [rows, n])?.reduce_mean(1)?;
+            assert_eq!(y.to_vec::<u32>()?, want, "u32 {n}");
+            let x: Vec<i32> = x.iter().map(|v| *v as i32).collect();
+            let want: Vec<i32> = x
+                .chunks(n)
+                .map(|row| (row.iter().map(|v| i64::from(*v)).sum::<i64>() / n as i64) as i32)
+                .collect();
+            let x = Tensor::from_slice(&x, [rows, n])?;
+            assert_eq!(x.reduce_mean(1)?.to_vec::<i32>()?, want, "i32 {n}");
+            let first = x.transpose(())?.reduce_mean(tf::Axes::from(0).keepdims(true))?;
+            assert_eq!(
+                (first.shape(), first.to_vec::<i32>()?),
+                (&[1, rows][..], want),
+                "columns {n}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Numbers whose mean is a million times their spread: a rounded mean makes the squares too large.
+#[test]
+fn variances_of_numbers_far_from_zero_keep_their_digits() -> tf::Result<()> {
+    for n in [100usize, 4096, 100_003] {
+        for (mean, spread) in
+            [(1e6, 1.0), (-1e6, 1.0), (1e3, 1e-3), (1.0, 1e-6), (0.0, 1.0), (1e30, 1e24)]
+        {
+            let part = |i: usize| (i.wrapping_mul(2_654_435_761) & 0xff_ffff) as f64 / 8_388_608.0;
+            let x: Vec<f32> = (0..n).map(|i| (mean + spread * (part(i) - 1.0)) as f32).collect();
+            let wide: Vec<f64> = x.iter().map(|v| f64::from(*v)).collect();
+            let middle = wide.iter().sum::<f64>() / n as f64;
+            let want = wide.iter().map(|v| (v - middle) * (v - middle)).sum::<f64>() / n as f64;
+            let (x, by_column) = (Tensor::from_slice(&x, [n])?, Tensor::from_slice(&x, [n, 1])?);
+            let near = |name: &str, got: Tensor, want: f64| -> tf::Result<()> {
+                let off = f64::from(got.item::<f32>()?) / want - 1.0;
+                assert!(off.abs() < 3e-6, "{name} of {n} around {mean:e}: off by {off:e}");
+                Ok(())
+            };
+            if spread > 1e20 {
+                // Squares beyond the range are infinite, and no NaN.
+                assert_eq!(x.reduce_variance(())?.item::<f32>()?, f32::INFINITY);
+                continue;
+            }
+            near("reduce_variance", x.reduce_variance(())?, want)?;
+            near("reduce_std", x.reduce_std(0)?, want.sqrt())?;
+            near("moments", x.moments(0)?.1, want)?;
+            let weights = Tensor::full([n], 2.0)?;
+            near("weighted_moments", x.weighted_moments(0, &weights)?.1, want)?;
+            let ones = Tensor::ones([1])?;
+            let options = tf::FusedBatchNormOptions::new();
+            let [_, _, unbiased] = by_column.fused_batch_norm(&ones, &ones, options)?;
+            near("fused_batch_norm", unbiased, want * n as f64 / (n - 1) as f64)?;
+        }
+    }
+    // Of equal numbers there is none, not even a small one below 0, of which the root would be NaN.
+    for x in [1.1e6f32, -0.3, 1e-3] {
+        let deviation = Tensor::full([1_000_003], x)?.reduce_std(())?.item::<f32>()?;
+        assert!(deviation <= 1e-4 * x.abs(), "{deviation} of equal {x}");
+    }
+    for dtype in [tf::DType::I32, tf::DType::U32, tf::DType::Bool] {
+        let x = tf::constant([1, 2])?.cast(dtype)?;
+        for error in [x.reduce_variance(()), x.reduce_std(())].map(|y| y.unwrap_err().to_string()) {
+            assert!(
+                error.contains("ReduceVariance: the dtype") && error.contains("Cast"),
+                "{error}"
+            );
+        }
+    }
+    Ok(())
+}

@@ -52,6 +52,8 @@ impl Tensor {
         // Floats saturate on the way to integers as it is.
         match (self.dtype(), dtype) {
             (DType::F32, DType::F16) => self.clip_by_value(-65504.0, 65504.0)?.cast(dtype),
+            (DType::I32, DType::F16) => self.clip_by_value(-65504, 65504)?.cast(dtype),
+            (DType::U32, DType::F16) => self.minimum(65504)?.cast(dtype),
             (DType::I32, DType::U32) => self.maximum(0)?.cast(dtype),
             (DType::U32, DType::I32) => self.minimum(i32::MAX)?.cast(dtype),
             (DType::I32, DType::U8) => self.clip_by_value(0, 255)?.cast(dtype),
@@ -152,6 +154,12 @@ mod tests {
             let x = Tensor::from_slice(&[1e30f32, f32::NEG_INFINITY, 2.5], [3]).unwrap();
             let halves = read(&x, DType::F16).cast(DType::F32).unwrap().to_vec::<f32>().unwrap();
             assert_eq!(halves, [65504.0, -65504.0, 2.5]);
+            let x = Tensor::from_slice(&[i32::MIN, -65519, 70000, 65504], [4]).unwrap();
+            let halves = read(&x, DType::F16).cast(DType::F32).unwrap().to_vec::<f32>().unwrap();
+            assert_eq!(halves, [-65504.0, -65504.0, 65504.0, 65504.0]);
+            let x = Tensor::from_slice(&[u32::MAX, 65519, 7], [3]).unwrap();
+            let halves = read(&x, DType::F16).cast(DType::F32).unwrap().to_vec::<f32>().unwrap();
+            assert_eq!(halves, [65504.0, 65504.0, 7.0]);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::tensor::{Operand, Tensor};
 
 use super::inventory::{ANY, Entry, Gradient, Kind, Values, one};
 use super::iota::iota;
-use super::{NUMERIC, concat, select};
+use super::{FLOATS, NUMERIC, concat, expect_dtype, select};
 
 /// Adds up tensors of one shape.
 ///
@@ -79,11 +79,7 @@ pub fn one_hot(indices: &Tensor, depth: usize) -> Result<Tensor> {
 /// As [`one_hot`], and if one value does not fit the other's dtype; [`Error::Index`] if the result has no such axis.
 pub fn one_hot_with(indices: &Tensor, depth: usize, options: OneHotOptions) -> Result<Tensor> {
     let (on, off) = (options.on_value, options.off_value);
-    super::expect_dtype(
-        "OneHot (the indices)",
-        indices.spec(),
-        &[DType::I32, DType::U32, DType::U8],
-    )?;
+    expect_dtype("OneHot (the indices)", indices.spec(), &[DType::I32, DType::U32, DType::U8])?;
     let bytes = indices.dtype() == DType::U8;
     let indices = if bytes { &indices.cast(DType::I32)? } else { indices };
     let places = iota(Some(indices.device()), depth, 0.into(), 1.into(), indices.dtype())?;
@@ -177,13 +173,67 @@ fn mean(x: &Tensor, axes: &Axes) -> Result<Tensor> {
         // The sum may be far beyond the range of `f16` while the mean is not.
         return mean(&x.cast(DType::F32)?, axes)?.cast(DType::F16);
     }
-    let sum = x.reduce_sum(axes)?;
-    if x.dtype().is_float() {
-        // Drivers compute 0 / 0 as they like.
-        return if count == 0 { sum.add(f32::NAN) } else { sum.divide(count) };
+    if matches!(x.dtype(), DType::I32 | DType::U32) {
+        return integer_mean(x, axes, count);
     }
-    // Integer means are truncated, not rounded down.
-    sum.abs()?.floordiv(count.max(1))?.multiply(sum.sign()?)
+    let sum = x.reduce_sum(axes)?;
+    // Drivers compute 0 / 0 as they like.
+    if count == 0 { sum.add(f32::NAN) } else { sum.divide(count) }
+}
+
+/// The mean of integers, truncated. Their sum may have up to 62 bits, so digits of few bits are summed by themselves, and the
+/// sums divided one after the other, as by hand.
+fn integer_mean(x: &Tensor, axes: &Axes, count: usize) -> Result<Tensor> {
+    if count <= 1 {
+        return x.reduce_sum(axes);
+    }
+    // With so many bits a digit the rest of a division and the next sum together stay below 2^32.
+    let bits = (count as u64).next_power_of_two().leading_zeros().saturating_sub(32).min(16);
+    if bits == 0 {
+        return Err(Error::Shape(message!(
+            "Mean: of {count} integers of shape {:?}; of more than 2^30 at once the sums of their digits do not fit. Cast \
+             them to f32.",
+            x.shape()
+        )));
+    }
+    let signed = x.dtype() == DType::I32;
+    // From the lowest number on, so that no digit is negative.
+    let lowest = 1u32 << 31;
+    let wide = if signed { x.cast(DType::U32)?.bitwise_xor(lowest)? } else { x.clone() };
+    let (mut quotient, mut rest) = (None::<Tensor>, None::<Tensor>);
+    for at in (0..32u32.div_ceil(bits)).rev() {
+        let digit = wide.right_shift(at * bits)?.bitwise_and((1u32 << bits) - 1)?;
+        let sum = digit.reduce_sum(axes)?;
+        let sum = match &rest {
+            Some(rest) => sum.add(rest.left_shift(bits)?)?,
+            None => sum,
+        };
+        let part = sum.truncatediv(count)?;
+        rest = Some(sum.truncatemod(count)?);
+        quotient = Some(match &quotient {
+            Some(quotient) => quotient.left_shift(bits)?.add(part)?,
+            None => part,
+        });
+    }
+    let (Some(quotient), Some(rest)) = (quotient, rest) else { unreachable!("there is a digit") };
+    if !signed {
+        return Ok(quotient);
+    }
+    // Rounded down so far.
+    let floor = quotient.bitwise_xor(lowest)?.cast(DType::I32)?;
+    let up = floor.less(0)?.logical_and(rest.not_equal(0u32)?)?;
+    floor.add(up.cast(DType::I32)?)
+}
+
+/// The mean, its axes kept, and the variance over `axes`. The mean of numbers far from 0 is rounded by a large part of the
+/// distances to it, so that of the distances is taken off as well. The variance is the same whatever number comes off
+/// first, so that has no part in the gradient.
+pub(super) fn mean_and_variance(x: &Tensor, axes: &Axes) -> Result<[Tensor; 2]> {
+    let kept = axes.clone().keepdims(true);
+    let mean = x.reduce_mean(&kept)?;
+    let apart = x.subtract(mean.stop_gradient())?;
+    let variance = apart.squared_difference(apart.reduce_mean(kept)?)?.reduce_mean(axes)?;
+    Ok([mean, variance])
 }
 
 options! {
@@ -197,10 +247,21 @@ options! {
 
 /// Composed ops of one tensor.
 impl Tensor {
-    /// The mean over `axes`; NaN for none.
+    /// The mean over `axes`; NaN for none. That of integers is an integer, truncated, and 0 for none; their sum may be larger
+    /// than the dtype holds.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant([i32::MAX, i32::MAX, i32::MAX - 4])?;
+    /// assert_eq!(x.reduce_mean(())?.item::<i32>()?, i32::MAX - 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the dtype is not numeric.
+    /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the dtype is not numeric; [`Error::Shape`] if it is a
+    /// mean of more than 2^30 integers.
     pub fn reduce_mean(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         mean(self, &axes.into())
     }
@@ -221,21 +282,29 @@ impl Tensor {
         self.reduce_sum(axes)
     }
 
-    /// The mean squared distance from the mean, over `axes`.
+    /// The mean squared distance from the mean, over `axes`; right also where the numbers are close together and far from 0.
     ///
     /// # Errors
-    /// As [`Tensor::reduce_mean`].
+    /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the dtype is not float.
     pub fn reduce_variance(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        expect_dtype("ReduceVariance", self.spec(), FLOATS)?;
         let axes = axes.into();
-        let mean = self.reduce_mean(axes.clone().keepdims(true))?;
-        self.squared_difference(mean)?.reduce_mean(axes)
+        if self.dtype() == DType::F16 {
+            // The squares may be beyond the range of `f16`, and so the variance, while its root is not.
+            return self.cast(DType::F32)?.reduce_variance(axes)?.cast(DType::F16);
+        }
+        let [_, variance] = mean_and_variance(self, &axes)?;
+        Ok(variance)
     }
 
     /// The square root of [`Tensor::reduce_variance`].
     ///
     /// # Errors
-    /// As [`Tensor::reduce_mean`].
+    /// As [`Tensor::reduce_variance`].
     pub fn reduce_std(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        if self.dtype() == DType::F16 {
+            return self.cast(DType::F32)?.reduce_std(axes)?.cast(DType::F16);
+        }
         self.reduce_variance(axes)?.sqrt()
     }
 
@@ -356,7 +425,9 @@ impl Tensor {
     /// As [`Tensor::gelu`].
     pub fn gelu_with(&self, options: GeluOptions) -> Result<Tensor> {
         let cdf = if options.approximate {
-            let cubic = self.square()?.multiply(self)?.multiply(0.044_715)?.add(self)?;
+            // Beyond, tanh is 1, and the cube and its gradient may be infinite.
+            let x = &self.clip_by_value(-32.0, 32.0)?;
+            let cubic = x.square()?.multiply(x)?.multiply(0.044_715)?.add(x)?;
             cubic.multiply(0.797_884_560_802_865_4)?.tanh()?.add(1.0)?
         } else {
             self.multiply(-std::f64::consts::FRAC_1_SQRT_2)?.erfc()?

@@ -59,6 +59,9 @@ impl Tensor {
     }
 }
 
+/// What can be picked from; bytes are stored four to a word.
+const TAKES: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool];
+
 #[derive(Debug, Hash, PartialEq, Eq)]
 pub(super) struct Gather {
     pub(super) axis: usize,
@@ -87,11 +90,7 @@ impl Op for Gather {
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         let (x, indices) = (inputs[0], inputs[1]);
         expect_dtype("GatherV2 (the indices)", indices, &[DType::I32])?;
-        expect_dtype(
-            "GatherV2",
-            x,
-            &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool],
-        )?;
+        expect_dtype("GatherV2", x, TAKES)?;
         let batch = self.batch_dims;
         if batch > indices.shape.len()
             || batch > self.axis
@@ -154,7 +153,7 @@ impl Operation for Gather {
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new(Kind::Kernel, "gather", &[], |c| one(c.arg("params")?.gather(c.arg("ids")?, 0)))
-        .takes(&DType::ALL)
+        .takes(TAKES)
         .cases(|cases| {
             cases.of_shape("gather of rows", &[4, 3], |x| x.gather(&constant([2, 0, 2, 2])?, 0));
             cases.of_shape("gather of columns", &[3, 4], |x| {
@@ -167,7 +166,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         let options = GatherOptions::new().batch_dims(batch_dims);
         one(c.arg("params")?.gather_with(c.arg("indices")?, c.axis()?, options))
     })
-    .takes(&DType::ALL)
+    .takes(TAKES)
     .cases(|cases| {
         cases.of_shape("gather_with", &[2, 4, 3], |x| {
             x.gather_with(&constant([[3, 0], [1, 1]])?, 1, GatherOptions::new().batch_dims(1))

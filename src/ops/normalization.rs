@@ -1,5 +1,6 @@
 //! Normalizations: by given moments, of a batch, of each example, of groups of its channels, and of neighbouring channels.
 
+use super::composed::mean_and_variance;
 use super::inventory::{ANY, Entry, Input, Kind, POSITIVE, Values, one};
 use super::{FLOATS, expect_dtype};
 use crate::dtype::DType;
@@ -147,10 +148,9 @@ impl Tensor {
         let x = wide(self)?;
         let axes: Vec<i64> = (0..lead.len() as i64).collect();
         let axes = Axes::from(&axes[..]);
-        let mean = x.reduce_mean(axes.clone())?;
-        let centered = x.subtract(&mean)?;
-        let variance = centered.square()?.reduce_mean(axes)?;
-        let y = centered.multiply(variance.add(epsilon)?.rsqrt()?)?;
+        let [mean, variance] = mean_and_variance(&x, &axes)?;
+        let mean = mean.reshape_to([channels].into())?;
+        let y = x.subtract(&mean)?.multiply(variance.add(epsilon)?.rsqrt()?)?;
         let y = affine(y, Some(scale), Some(offset))?.cast_to(self.dtype())?;
         let count = Shape::new(lead).elements();
         // Of one element there is no unbiased variance; TensorFlow gives the biased one.

@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 
+use super::composed::mean_and_variance;
 use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, Stop, Values, one};
 use super::{FLOATS, add_n, expect_dtype, select};
 use crate::dtype::DType;
@@ -173,8 +174,7 @@ impl Tensor {
             let (mean, variance) = self.cast(DType::F32)?.moments(axes)?;
             return Ok((mean.cast(DType::F16)?, variance.cast(DType::F16)?));
         }
-        let mean = self.reduce_mean(axes.clone().keepdims(true))?;
-        let variance = self.squared_difference(&mean)?.reduce_mean(&axes)?;
+        let [mean, variance] = mean_and_variance(self, &axes)?;
         if axes.keepdims {
             return Ok((mean, variance));
         }
@@ -197,8 +197,10 @@ impl Tensor {
         let kept = axes.clone().keepdims(true);
         let all = weights.add(x.zeros_like()?)?.reduce_sum(&kept)?;
         let mean = x.multiply(&weights)?.reduce_sum(&kept)?.divide(&all)?;
-        let spread = x.squared_difference(&mean)?.multiply(&weights)?.reduce_sum(&kept)?;
-        let variance = spread.divide(&all)?;
+        // As without weights: what the mean was rounded by is taken off.
+        let apart = x.subtract(mean.stop_gradient())?;
+        let average = |of: &Tensor| of.multiply(&weights)?.reduce_sum(&kept)?.divide(&all);
+        let variance = average(&apart.squared_difference(average(&apart)?)?)?;
         let dtype = self.dtype();
         if axes.keepdims {
             return Ok((mean.cast(dtype)?, variance.cast(dtype)?));
