@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use wgrad::DType;
-use wgrad::inventory::{self, Entry, Gradient, Kind};
+use wgrad::inventory::{self, Args, Entry, Gradient, Kind, Stop, Value};
+use wgrad::{DType, Error, Tensor};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -209,4 +209,107 @@ fn the_page_of_ops_is_true() {
         there == page,
         "docs/ops.md is old ({old:?}): WGRAD_DOCS=write cargo test --test inventory"
     );
+}
+
+/// Arguments that hold indices, lengths or truth values, whatever the dtype of the others.
+const FIXED: &[(&str, DType)] = &[
+    ("indices", DType::I32),
+    ("ids", DType::I32),
+    ("segment_ids", DType::I32),
+    ("seq_lengths", DType::I32),
+    ("lengths", DType::I32),
+    ("condition", DType::Bool),
+    ("mask", DType::Bool),
+];
+
+/// What an attribute may be where a call needs one.
+fn attribute(key: &str) -> Option<Value> {
+    let ints = |list: &[i64]| Value::List(list.iter().map(|n| Value::Int(*n)).collect());
+    Some(match key {
+        "depth" | "num_segments" | "k" | "block_size" | "num_classes" | "maxlen" => Value::Int(2),
+        "multiples" | "shape" => ints(&[2, 4]),
+        "begin" => ints(&[0, 0]),
+        "size" => ints(&[2, 2]),
+        "shift" | "axis" | "num_or_size_splits" => Value::Int(1),
+        "min" | "alpha" | "threshold" | "default_value" | "clip_norm" => Value::Float(0.5),
+        "max" => Value::Float(3.0),
+        "dtype" => Value::Text("int32".into()),
+        "paddings" => Value::List(vec![ints(&[1, 0]), ints(&[0, 1])]),
+        _ => return None,
+    })
+}
+
+/// Calls an op with tensors of `dtype` and of a shape that it may take; `None` if the table above knows no such call.
+fn call_with(entry: &Entry, dtype: DType, shape: &[usize]) -> Option<Result<(), Error>> {
+    let make = |dtype: DType| {
+        let n = shape.iter().product();
+        Tensor::from_slice(&vec![1i32; n], shape.to_vec()).and_then(|x| x.cast(dtype))
+    };
+    let (mut tensors, mut attributes) = (Vec::new(), Vec::new());
+    for _ in 0..8 {
+        let args = Args::new(tensors.clone(), attributes.clone());
+        match (entry.call)(&args) {
+            Ok(_) => return Some(Ok(())),
+            Err(Stop::Failed(error)) => return Some(Err(error)),
+            Err(Stop::Lacks(key)) => {
+                let known = tensors.iter().any(|(known, _): &(String, Vec<Tensor>)| *known == key)
+                    || attributes.iter().any(|(known, _): &(String, Value)| *known == key);
+                if key.is_empty() || known {
+                    return None;
+                }
+                match attribute(&key) {
+                    Some(value) => attributes.push((key, value)),
+                    None => {
+                        let fixed = FIXED.iter().find(|(name, _)| *name == key);
+                        let x = make(fixed.map_or(dtype, |(_, dtype)| *dtype)).unwrap();
+                        let list = if key == "xs" { vec![x.clone(), x] } else { vec![x] };
+                        tensors.push((key, list));
+                    }
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Shapes of which an op takes one: vectors, matrices, square ones, pictures, and batches of these.
+const SHAPES: [&[usize]; 5] = [&[2, 4], &[3, 3], &[4], &[4, 4, 3], &[2, 4, 4, 3]];
+
+/// Calls of these say nothing of their tensors' dtypes.
+const OTHERWISE: &[(&str, &str)] = &[];
+
+#[test]
+fn ops_take_the_dtypes_that_the_page_lists() {
+    let f16 = Tensor::ones([1]).unwrap().cast(DType::F16).is_ok();
+    let mut wrong = Vec::new();
+    let mut tried = 0;
+    for entry in inventory::all() {
+        if OTHERWISE.iter().any(|(name, _)| *name == entry.name) {
+            continue;
+        }
+        // A shape with which a listed dtype works.
+        let works =
+            |dtype: DType, shape: &[usize]| matches!(call_with(entry, dtype, shape), Some(Ok(())));
+        let first =
+            SHAPES.iter().find(|shape| entry.dtypes.iter().any(|dtype| works(*dtype, shape)));
+        let Some(shape) = first else { continue };
+        tried += 1;
+        for dtype in DType::ALL.into_iter().filter(|dtype| f16 || *dtype != DType::F16) {
+            let listed = entry.dtypes.contains(&dtype);
+            match call_with(entry, dtype, shape) {
+                Some(Ok(())) if !listed => {
+                    wrong.push(format!("{} takes {dtype}, unlisted", entry.name))
+                }
+                Some(Err(error)) if listed => {
+                    wrong.push(format!("{} lists {dtype}: {error}", entry.name));
+                }
+                Some(Err(error)) if !matches!(error, Error::DType(_)) => {
+                    wrong.push(format!("{} refuses {dtype} otherwise: {error}", entry.name));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {tried} ops:\n  {}", wrong.len(), wrong.join("\n  "));
+    assert!(tried > 200, "only {tried} ops were called");
 }
