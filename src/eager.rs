@@ -248,15 +248,17 @@ fn each_observer(f: impl Fn(&dyn Observer)) {
 
 fn common_device(op: &str, inputs: &[&Tensor]) -> Result<Device> {
     let Some(first) = inputs.first() else { return Device::current() };
-    match inputs.iter().find(|x| !x.device().same(first.device())) {
+    match inputs.iter().position(|x| !x.device().same(first.device())) {
         None => Ok(first.device().clone()),
-        Some(other) => Err(Error::Device(
+        Some(at) => Err(Error::Device(
             DeviceFault::Mismatch,
             message!(
-                "{op}: one tensor is on {:?} and another on {:?}. Make them on one device (Device::scope, \
+                "{op}: input 0, {:?}, is on {}, and input {at}, {:?}, on {}. Make them on one device (Device::scope, \
                  Device::set_default), or bring one over through the host: to_vec and from_slice.",
-                first.device(),
-                other.device()
+                first.shape(),
+                first.device().named(),
+                inputs[at].shape(),
+                inputs[at].device().named()
             ),
         )),
     }

@@ -149,6 +149,8 @@ pub enum DeviceFault {
     Limit,
     /// Tensors of two devices met in one call.
     Mismatch,
+    /// The calling thread is ending, in the `Drop` of a thread-local value, and can no longer reach the device.
+    Thread,
     /// An application's buffer cannot be used, or cannot be given back: [`TensorExt::from_buffer`] tells what it must be.
     ///
     /// [`TensorExt::from_buffer`]: crate::interop::TensorExt::from_buffer

@@ -25,10 +25,13 @@ mod turns_tests;
 
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::platform::{self, env_var};
-use crate::device::{AdapterInfo, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging, is_set};
+use crate::device::{
+    AdapterInfo, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging, check_thread, is_set,
+};
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Coincidences, Op, Spec, Stream, Value, ValueState};
 use crate::plan::{Identity, PlanCache, Tuner};
@@ -60,6 +63,8 @@ struct Shared {
     state: Mutex<DeviceState>,
     /// The device flushes after every op (`WGRAD_EAGER_SYNC=1`).
     sync: bool,
+    /// Which device of the process it is, from 1 on, in the order in which they were opened.
+    number: usize,
 }
 
 /// What calls and flushes change, under one lock.
@@ -121,7 +126,9 @@ impl Device {
             #[cfg(not(target_family = "wasm"))]
             check_numerics: is_set("WGRAD_CHECK_NUMERICS"),
         });
-        Device(Arc::new(Shared { gpu, state, sync }))
+        static OPENED: AtomicUsize = AtomicUsize::new(0);
+        let number = OPENED.fetch_add(1, Ordering::Relaxed) + 1;
+        Device(Arc::new(Shared { gpu, state, sync, number }))
     }
 
     /// The device that new tensors are made on: that of the innermost [`Device::scope`] on this thread, else the
@@ -148,6 +155,7 @@ impl Device {
                     .into(),
             ));
         }
+        check_thread(|| ())?;
         let device = pollster::block_on(Self::open_async(&DeviceOptions::default()))?;
         Ok(default.insert(device).clone())
     }
@@ -283,6 +291,18 @@ impl Device {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// The device for a message that speaks of several: two on one adapter have one name.
+    pub(crate) fn named(&self) -> String {
+        let is = |other: &Option<Device>| other.as_ref().is_some_and(|other| self.same(other));
+        let scoped = SCOPES.try_with(|scopes| scopes.borrow().last().cloned()).unwrap_or_default();
+        let role = match DEFAULT.try_lock() {
+            _ if is(&scoped) => ", the one of this Device::scope",
+            Ok(default) if is(&default) => ", the default device",
+            _ => "",
+        };
+        format!("device {} of this program ({}{role})", self.0.number, self.adapter())
+    }
+
     pub(crate) fn caps(&self) -> &Caps {
         &self.0.gpu.caps
     }
@@ -316,6 +336,10 @@ impl Device {
 
     /// Flushes without having been asked to. The next call that can report an error reports that of this flush.
     fn flush_unasked(&self, state: &mut DeviceState) {
+        // What waits can be flushed by another thread.
+        if self.0.gpu.check_thread().is_err() {
+            return;
+        }
         if let Err(error) = self.flush_locked(state, None, &[]) {
             state.failure.get_or_insert(error);
         }
@@ -334,6 +358,7 @@ impl Device {
     pub(crate) fn upload(&self, op: &str, spec: Spec, bytes: &[u8]) -> Result<Arc<Value>> {
         self.check_size(op, &spec)?;
         let gpu = &self.0.gpu;
+        gpu.check_thread()?;
         let mut state = self.state();
         let untold = state.failure.is_some();
         state.uploaded += spec.bytes();
@@ -373,6 +398,7 @@ impl Device {
     pub(crate) async fn read_all(&self, values: &[&Arc<Value>]) -> Result<Vec<Vec<u8>>> {
         let size = |value: &Arc<Value>| value.spec.dtype.size() * value.spec.elements();
         let words = |value: &Arc<Value>| size(value).next_multiple_of(4);
+        self.0.gpu.check_thread()?;
         let staging = {
             let mut state = self.state();
             self.flush_reports(&mut state);
@@ -410,6 +436,7 @@ impl Device {
     fn start_read(&self, value: &Arc<Value>) -> Result<(Staging, wgpu::SubmissionIndex)> {
         let gpu = &self.0.gpu;
         let bytes = value.spec.dtype.size() * value.spec.elements();
+        gpu.check_thread()?;
         let mut state = self.state();
         self.flush_reports(&mut state);
         let staging = gpu.staging(bytes)?;
@@ -455,7 +482,7 @@ fn wait_for_default() {
 
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Device({})", self.adapter())
+        write!(f, "Device({}: {})", self.0.number, self.adapter())
     }
 }
 

@@ -127,6 +127,11 @@ impl Gpu {
         self.faults.ask()
     }
 
+    /// Refuses the call of a thread that is ending and has dropped what wgpu needs.
+    pub(crate) fn check_thread(&self) -> Result<()> {
+        check_thread(|| drop(self.faults.poll(wgpu::PollType::Poll)))
+    }
+
     /// The error that a call should return for `error`: after a loss, the loss.
     pub(crate) fn judge(&self, error: Error) -> Error {
         self.faults.judge(error)
@@ -189,6 +194,19 @@ impl Gpu {
         let mut stats = self.counters.read();
         self.pool.read_stats(&mut stats);
         stats
+    }
+}
+
+/// As [`Gpu::check_thread`], with the call of wgpu that a thread does first.
+pub(crate) fn check_thread(touch: impl FnOnce()) -> Result<()> {
+    match platform::keeps_thread_locals(touch) {
+        true => Ok(()),
+        false => Err(Error::Device(
+            DeviceFault::Thread,
+            "Device: this thread is ending and has dropped thread-local values that the driver's library needs. Read and \
+             upload before it ends, or in another thread, not in the Drop of a thread-local value."
+                .into(),
+        )),
     }
 }
 

@@ -2,7 +2,7 @@
 //! target.
 
 use super::{Device, Profiler};
-use crate::device::{AdapterInfo, DeviceOptions, Profile, adapter};
+use crate::device::{AdapterInfo, DeviceOptions, Profile, adapter, check_thread};
 use crate::error::Result;
 use crate::plan::TuningReport;
 
@@ -20,11 +20,16 @@ impl Device {
     /// # Errors
     /// As [`Device::new`]; an adapter that is asked for but missing is an error that lists those present.
     pub fn open(options: &DeviceOptions) -> Result<Self> {
+        check_thread(|| ())?;
         pollster::block_on(Self::open_async(options))
     }
 
-    /// The adapters that [`DeviceOptions::adapter`] can name, in the order of their indices. Blocks.
+    /// The adapters that [`DeviceOptions::adapter`] can name, in the order of their indices; none in a thread that is ending.
+    /// Blocks.
     pub fn adapters() -> Vec<AdapterInfo> {
+        if check_thread(|| ()).is_err() {
+            return Vec::new();
+        }
         let found = pollster::block_on(adapter::list());
         found.iter().map(|a| AdapterInfo::new(&a.get_info())).collect()
     }
@@ -65,6 +70,7 @@ impl Device {
     /// # Errors
     /// As [`Device::synchronize`]; [`Error::Device`](crate::Error::Device) if a profile is being recorded.
     pub fn tune(&self) -> Result<TuningReport> {
+        self.0.gpu.check_thread()?;
         pollster::block_on(self.tune_async())
     }
 }

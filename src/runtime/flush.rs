@@ -64,6 +64,7 @@ impl Device {
         read: Option<(&Arc<Value>, &Staging)>,
         lent: &[&Arc<Value>],
     ) -> Result<Option<wgpu::SubmissionIndex>> {
+        self.0.gpu.check_thread()?;
         let ran = self.run_waiting(state, read, lent);
         if state.reports.is_some() {
             self.send_reports(state);

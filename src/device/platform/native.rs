@@ -5,6 +5,7 @@ mod exit_sync;
 mod probe;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -137,6 +138,28 @@ impl Poller {
         });
         let _ = sender.send(());
     }
+}
+
+/// Whether this thread may call wgpu and pollster. When it ends it drops its thread-local values, theirs among them,
+/// without which they panic; and a panic then, in the `Drop` of a program's own thread-local value, would end the process.
+/// A thread drops first what it made last: `touch` calls wgpu for the first time, so that its values are older than ours,
+/// and are there as long as ours is.
+pub(crate) fn keeps_thread_locals(touch: impl FnOnce()) -> bool {
+    struct Whole;
+    impl Drop for Whole {
+        // What has a drop is known to be dropped.
+        fn drop(&mut self) {}
+    }
+    thread_local! {
+        static TOUCHED: Cell<bool> = const { Cell::new(false) };
+        static WHOLE: Whole = const { Whole };
+    }
+    if !TOUCHED.get() {
+        TOUCHED.set(true);
+        pollster::block_on(std::future::ready(()));
+        touch();
+    }
+    WHOLE.try_with(|_| ()).is_ok()
 }
 
 /// Calls `idle`, which blocks until the default device is idle, when this thread ends.

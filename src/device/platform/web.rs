@@ -189,5 +189,10 @@ impl Poller {
     pub(crate) fn wake(&self) {}
 }
 
+/// The page's one thread does not end.
+pub(crate) fn keeps_thread_locals(_: impl FnOnce()) -> bool {
+    true
+}
+
 /// The page ends without waiting for the device.
 pub(crate) fn wait_at_thread_end(_: fn()) {}

@@ -272,12 +272,12 @@ impl Round<'_> {
         Err(Error::Device(
             DeviceFault::Mismatch,
             message!(
-                "{}: the slot '{name}' of '{}' is on {:?} and its variable on {:?}. Assign values on the new device to \
+                "{}: the slot '{name}' of '{}' is on {} and its variable on {}. Assign values on the new device to \
                  the optimizer's variables too, or make a new optimizer.",
                 self.options.name,
                 self.variables.name(variable),
-                kept.device(),
-                wanted.device()
+                kept.device().named(),
+                wanted.device().named()
             ),
         ))
     }
