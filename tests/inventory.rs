@@ -275,8 +275,16 @@ fn call_with(entry: &Entry, dtype: DType, shape: &[usize]) -> Option<Result<(), 
 /// Shapes of which an op takes one: vectors, matrices, square ones, pictures, and batches of these.
 const SHAPES: [&[usize]; 5] = [&[2, 4], &[3, 3], &[4], &[4, 4, 3], &[2, 4, 4, 3]];
 
-/// Calls of these say nothing of their tensors' dtypes.
-const OTHERWISE: &[(&str, &str)] = &[];
+/// Ops whose calls here say nothing of what they list, or that take more; and why.
+const OTHERWISE: &[(&str, &str)] = &[
+    ("clip_by_value", "its bounds are floats here"),
+    ("stop_gradient", "the call multiplies"),
+    ("where_", "the first tensor is the condition"),
+    ("signal::linear_to_mel_weight_matrix", "its tensors are numbers"),
+    ("crelu", "integers have no gradient, and are left out"),
+    ("embedding_lookup", "the same"),
+    ("image::per_image_standardization", "truth values become floats"),
+];
 
 #[test]
 fn ops_take_the_dtypes_that_the_page_lists() {

@@ -161,7 +161,7 @@ binary! {
     pow, "Pow" = "tf.math.pow", [float "pow_4(a, b)", int "var y = V(1);\n    var base = a;\n    var n = vec4<u32>(b);\n    for (var i = 0; i < 32; i++) {\n        y = select(y, y * base, (n & vec4<u32>(1u)) == vec4<u32>(1u));\n        base = base * base;\n        n = n >> vec4<u32>(1u);\n    }\n    return select(y, V(0), b < V(0));"], |a, b| a.powf(b),
         keep both over (POSITIVE, ANY), |a, b, y, dy| (
             dy * b * a.pow(&(b - 1.0))?,
-            super::select(&a.greater(0.0)?, &(dy * y * super::select(&a.greater(0.0)?, a, &a.ones_like()?)?.log()?), &dy.zeros_like()?)?);
+            dy * y * super::select(&a.greater(0.0)?, &super::select(&a.greater(0.0)?, a, &a.ones_like()?)?.log()?, &a.zeros_like()?)?);
     // Where a equals b, a gets the gradient.
     /// The larger of `a` and `b`; NaN if one of them is.
     maximum, "Maximum" = "tf.math.maximum", [float "max_4(a, b)", int "max(a, b)"], |a, b| if a.is_nan() { a } else { b.max(a) },
