@@ -133,7 +133,9 @@ def one(case, inputs, folder):
     def train():
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.square(predict(True)))
+        # Keras's Adam treats the rows of an embedding's gradient on their own where a row comes several times.
         grads = tape.gradient(loss, model.trainable_variables)
+        grads = [g if g is None else tf.convert_to_tensor(g) for g in grads]
         optimizer.apply_gradients(zip(grads, model.trainable_variables))
         found["losses"].append(float(loss))
 
