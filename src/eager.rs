@@ -155,7 +155,9 @@ thread_local! {
 
 /// Tells `observer` of this thread's calls from now on.
 pub(crate) fn observe(observer: Rc<dyn Observer>) {
-    OBSERVERS.with_borrow_mut(|observers| {
+    // A thread that is ending may have lost its list: then the observer hears nothing.
+    let _ = OBSERVERS.try_with(|observers| {
+        let mut observers = observers.borrow_mut();
         // As a rule a program opens its outermost tape where a step begins.
         if observers.is_empty() {
             TURN.set(true);
@@ -204,9 +206,11 @@ fn unheard<R>(mut which: impl FnMut(&dyn Observer) -> bool, f: impl FnOnce() -> 
             self.0.iter().for_each(|listener| listener.deaf.set(listener.deaf.get() - 1));
         }
     }
-    let deaf: Vec<Rc<Listener>> = OBSERVERS.with_borrow(|observers| {
+    let deaf = OBSERVERS.try_with(|observers| {
+        let observers = observers.borrow();
         observers.iter().filter(|listener| which(&*listener.observer)).cloned().collect()
     });
+    let deaf: Vec<Rc<Listener>> = deaf.unwrap_or_default();
     deaf.iter().for_each(|listener| listener.deaf.set(listener.deaf.get() + 1));
     let _hear = Hear(deaf);
     f()

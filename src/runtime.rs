@@ -170,10 +170,12 @@ impl Device {
         struct Leave;
         impl Drop for Leave {
             fn drop(&mut self) {
-                SCOPES.with_borrow_mut(|scopes| drop(scopes.pop()));
+                // What is popped is dropped behind the borrow.
+                drop(SCOPES.try_with(|scopes| scopes.borrow_mut().pop()));
             }
         }
-        SCOPES.with_borrow_mut(|scopes| scopes.push(self.clone()));
+        // A thread that is ending may have lost its list; then nothing can be made any more, on any device.
+        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push(self.clone()));
         let _leave = Leave;
         f()
     }

@@ -50,7 +50,15 @@ struct AtTheEnd(tf::Tensor, std::sync::mpsc::Sender<String>);
 impl Drop for AtTheEnd {
     fn drop(&mut self) {
         let device = self.0.device();
-        let calls: [(&str, tf::Result<()>); 6] = [
+        // Recorded or not, nothing reaches the device.
+        let tape = tf::GradientTape::new();
+        let watched = tape.watch(&self.0).and_then(|()| tape.gradient(&self.0.square()?, &self.0));
+        let calls: [(&str, tf::Result<()>); 8] = [
+            (
+                "differentiate",
+                watched.and_then(|dx| dx.unwrap_or(self.0.clone()).item::<f32>()).map(drop),
+            ),
+            ("upload in a scope", device.scope(|| tf::constant([1.0, 2.0])).map(drop)),
             ("read", self.0.to_vec::<f32>().map(drop)),
             ("compute", self.0.add(1.0).and_then(|y| y.item::<f32>()).map(drop)),
             ("open", Device::new().map(drop)),
@@ -73,18 +81,21 @@ thread_local! {
 fn a_thread_that_ends_gets_errors() {
     for own in [false, true] {
         let (sender, receiver) = std::sync::mpsc::channel();
+        // This thread keeps the device: it is not given back by the one that ends.
+        let device = if own { Device::new().unwrap() } else { Device::current().unwrap() };
+        let kept = device.clone();
         let work = move || {
             // First of all, so that it goes last.
             LAST.with_borrow(|_| ());
-            let device = if own { Device::new().unwrap() } else { Device::current().unwrap() };
             let x = device.scope(|| tf::constant([1.0])).unwrap();
             assert_eq!(values(x.square()), [1.0]);
             let waits = x.add(2.0).unwrap();
             LAST.set(Some(AtTheEnd(waits, sender)));
         };
         std::thread::spawn(work).join().unwrap();
+        drop(kept);
         let said: Vec<String> = receiver.into_iter().collect();
-        assert_eq!(said.len(), 6, "{said:?}");
+        assert_eq!(said.len(), 8, "{said:?}");
         for line in said {
             assert!(line.contains("this thread is ending"), "{line}");
         }
