@@ -404,7 +404,11 @@ fn elementwise_ops_are_within_their_bounds() {
                 let pairs = seen(name, a)
                     .into_iter()
                     .flat_map(|a| seen(name, b).into_iter().map(move |b| (a, b)));
-                let wants: Vec<f64> = pairs.map(|(a, b)| reference(a, b)).collect();
+                let mut wants: Vec<f64> = pairs.map(|(a, b)| reference(a, b)).collect();
+                // The sum with b, in which a counts as 0.
+                if name == "floormod" && a.is_subnormal() {
+                    wants.push(f64::from(b));
+                }
                 line.meet_any(y, &wants, || format!("{a:e}, {b:e}{alone}"));
             };
             for (i, k) in [(0, 0), (100, 200), (120, 50), (a.len() - 1, b.len() - 1)] {
