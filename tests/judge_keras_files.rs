@@ -5,13 +5,17 @@
 #[path = "support/folder.rs"]
 mod folder;
 
-use std::process::Command;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use folder::Folder;
 use wgrad::data::npy::{self, NpyArray};
 use wgrad::keras::layers::*;
+use wgrad::keras::saving::LoadedModel;
 use wgrad::keras::{
-    Activation, Functional, INFERENCE, Input, Layer, LayerExt, Sequential, Symbols, saving,
+    Activation, Config, Functional, INFERENCE, Input, Layer, LayerExt, Sequential, Symbols, saving,
 };
 use wgrad::{DType, Padding, Tensor, Trackable};
 
@@ -126,4 +130,183 @@ fn keras_loads_what_is_written() {
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}{told}");
     assert!(said.contains("6 models agree"), "{said}");
+}
+
+/// What `docs/weights.md` lists between `<!-- sweep: NAME -->` and the next `<!-- end -->`.
+fn listed(name: &str) -> Vec<String> {
+    let docs = include_str!("../docs/weights.md");
+    let start = docs.find(&format!("<!-- sweep: {name} -->")).expect("the docs have the list");
+    let part = &docs[start..];
+    let part = &part[..part.find("<!-- end -->").expect("the list ends")];
+    part.lines().map(String::from).collect()
+}
+
+/// The words in backticks of a line.
+fn ticked(line: &str) -> Vec<String> {
+    line.split('`').skip(1).step_by(2).map(String::from).collect()
+}
+
+/// The option of a layer for which `docs/weights.md` says that a file is refused, if the error names one.
+fn refused_option(case: &str, error: &str, rows: &[String]) -> Option<String> {
+    let (layer, _) = case.split_once('.')?;
+    let row = rows.iter().map(|row| ticked(row)).find(|row| {
+        let [option, layers @ ..] = &row[..] else { return false };
+        error.contains(&format!("'{option}' of {layer} is "))
+            && layers.iter().any(|known| known == layer || known == "*")
+    })?;
+    Some(format!("{layer}.{}", row[0]))
+}
+
+/// The results of a model on the arrays of a case, beside Keras's.
+fn compared(model: &LoadedModel, arrays: &BTreeMap<String, NpyArray>) -> Result<(), String> {
+    let inputs: Vec<Tensor> = (0..)
+        .map_while(|at| arrays.get(&format!("x{at}")))
+        .map(|x| x.to_tensor().unwrap())
+        .collect();
+    let LoadedModel::Functional(model) = model else { return Err("no functional model".into()) };
+    let ys = Layer::<[Tensor], Vec<Tensor>>::call(model, &inputs, INFERENCE);
+    let ys = ys.map_err(|error| format!("computes not: {error}"))?;
+    let wanted: Vec<&NpyArray> = (0..).map_while(|at| arrays.get(&format!("y{at}"))).collect();
+    // Keras had no kernel for it, or gave a sparse tensor: the option is refused, or Keras's file has lost it.
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    if ys.len() != wanted.len() {
+        return Err(format!("{} results, and Keras has {}", ys.len(), wanted.len()));
+    }
+    for (y, wanted) in ys.iter().zip(wanted) {
+        if y.shape() != wanted.shape() {
+            return Err(format!("{:?}, and Keras's is {:?}", y.shape(), wanted.shape()));
+        }
+        let numbers = |x: &Tensor| x.cast(DType::F32).unwrap().to_vec::<f32>().unwrap();
+        // Keras counts places in 64 bits.
+        let wanted = wanted.to_tensor().map_err(|error| error.to_string())?;
+        for (at, (y, want)) in numbers(y).iter().zip(numbers(&wanted)).enumerate() {
+            if !((y - want).abs() <= 2e-5 * (1.0 + want.abs()) || (y.is_nan() && want.is_nan())) {
+                return Err(format!("element {at} is {y}, and Keras's is {want}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keras makes a model of each layer and each option (`sweep.py`), wgrad reads, compares and writes it, and Keras judges that.
+/// `WGRAD_SWEEP_FOLDER` keeps the files.
+fn sweep(draw: &[String]) -> (usize, Vec<String>, BTreeSet<String>) {
+    let kept = std::env::var("WGRAD_SWEEP_FOLDER").ok();
+    let own = Folder::new("judge-sweep");
+    let folder = kept.map_or_else(|| own.path(""), PathBuf::from);
+    std::fs::create_dir_all(&folder).unwrap();
+    let python = std::env::var("WGRAD_JUDGE_PYTHON").expect("WGRAD_JUDGE_PYTHON names a Python");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/keras_files/sweep.py");
+    let mut keras = Command::new(python)
+        .arg(script)
+        .arg(&folder)
+        .args(draw)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(keras.stdout.take().unwrap()).lines();
+    let made: Vec<String> =
+        said.by_ref().map(Result::unwrap).take_while(|line| line != "made").collect();
+    let rows = listed("options");
+    let (mut count, mut wrong, mut refused) = (0, Vec::new(), BTreeSet::new());
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "keras"))
+        .collect();
+    cases.sort();
+    for path in cases {
+        let case = path.file_stem().unwrap().to_string_lossy().into_owned();
+        count += 1;
+        match saving::load_model(&path) {
+            Err(error) => {
+                let text = error.to_string();
+                match refused_option(&case, &text, &rows) {
+                    Some(option) => drop(refused.insert(option)),
+                    None => wrong.push(format!("{case}: {text}")),
+                }
+            }
+            Ok(model) => {
+                let arrays = npy::load_npz(folder.join(format!("{case}.npz")));
+                let arrays = arrays.map_err(|error| error.to_string());
+                if let Err(what) = arrays.and_then(|arrays| compared(&model, &arrays)) {
+                    wrong.push(format!("{case}: {what}"));
+                }
+                let LoadedModel::Functional(model) = model else { continue };
+                match pollster::block_on(model.to_keras_async()) {
+                    Ok(bytes) => {
+                        std::fs::write(folder.join(format!("again/{case}.keras")), bytes).unwrap()
+                    }
+                    Err(error) => wrong.push(format!("{case}: writes not: {error}")),
+                }
+            }
+        }
+    }
+    keras.stdin.take().unwrap().write_all(b"\n").unwrap();
+    for line in said.map(Result::unwrap) {
+        if let Some(what) = line.strip_prefix("DIFFERS ") {
+            wrong.push(format!("Keras reads it otherwise: {what}"));
+        }
+    }
+    assert!(keras.wait().unwrap().success(), "{}", made.join("\n"));
+    (count, wrong, refused)
+}
+
+#[test]
+#[ignore = "takes a Python with TensorFlow, in WGRAD_JUDGE_PYTHON: `cargo xtask judge`"]
+fn layers_and_options_go_to_wgrad_and_back() {
+    // All of them take minutes: WGRAD_SWEEP=all; else a draw of the day's number, or of WGRAD_SWEEP.
+    let whole = std::env::var("WGRAD_SWEEP").is_ok_and(|which| which == "all");
+    let days = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() / 86_400;
+    let seed = std::env::var("WGRAD_SWEEP").unwrap_or_else(|_| days.to_string());
+    let draw = if whole { Vec::new() } else { vec!["120".to_string(), seed.clone()] };
+    let (count, mut wrong, refused) = sweep(&draw);
+    if whole {
+        for row in listed("options").iter().map(|row| ticked(row)).filter(|row| row.len() > 1) {
+            for layer in row[1..].iter().filter(|layer| *layer != "*") {
+                let case = format!("{layer}.{}", row[0]);
+                if !refused.contains(&case) {
+                    wrong.push(format!("{case} is read, and docs/weights.md says that it is not"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "of {count} cases (seed {seed}):\n{}", wrong.join("\n"));
+    println!("{count} cases (seed {seed}), {} of them refused as the docs say", refused.len());
+}
+
+#[test]
+#[ignore = "takes a Python with TensorFlow, in WGRAD_JUDGE_PYTHON: `cargo xtask judge`"]
+fn the_docs_list_the_layers_that_are_not_here() {
+    let python = std::env::var("WGRAD_JUDGE_PYTHON").expect("WGRAD_JUDGE_PYTHON names a Python");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/keras_files/sweep.py");
+    let output = Command::new(python).arg(script).arg("--layers").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = |start: &str| -> BTreeSet<String> {
+        let line =
+            said.lines().find_map(|line| line.strip_prefix(start)).expect("sweep.py lists layers");
+        line.split_whitespace().map(String::from).collect()
+    };
+    let (all, swept) = (line("all "), line("swept "));
+    let missing: BTreeSet<String> = all
+        .iter()
+        .filter(|class| {
+            let config = Config::of(class.as_str(), Default::default());
+            // Cells are read inside of RNN.
+            let made = layer_from_config(&config).err().map(|error| error.to_string());
+            made.is_some_and(|text| text.contains("there is no layer"))
+                && !class.ends_with("Cell")
+                && *class != "StackedRNNCells"
+        })
+        .cloned()
+        .collect();
+    let listed: BTreeSet<String> = listed("layers").iter().flat_map(|line| ticked(line)).collect();
+    assert_eq!(missing, listed, "docs/weights.md lists the layers of Keras that are not here");
+    let unswept: Vec<_> =
+        all.difference(&missing).filter(|class| !swept.contains(*class)).collect();
+    assert!(unswept.is_empty(), "sweep.py makes no {unswept:?}");
 }

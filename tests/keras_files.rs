@@ -11,9 +11,14 @@ use std::path::PathBuf;
 
 use folder::Folder;
 use wgrad::data::npy::{self, NpyArray};
-use wgrad::keras::layers::{Activate, Dense};
+use wgrad::keras::layers::{
+    Activate, Attention, Dense, MaxPooling2D, MultiHeadAttention, Rescaling, layer_from_config,
+};
 use wgrad::keras::saving::{self, LoadModelOptions, LoadedModel};
-use wgrad::keras::{Activation, FitOptions, INFERENCE, Layer, Model, Sequential};
+use wgrad::keras::{
+    Activation, Config, FitOptions, Functional, INFERENCE, Input, Layer, LayerExt, Model,
+    Sequential,
+};
 use wgrad::{Error, Tensor, Trackable};
 
 fn data(name: &str) -> PathBuf {
@@ -49,7 +54,8 @@ fn close(got: &Tensor, want: &Tensor, name: &str) {
     }
 }
 
-const MODELS: [&str; 5] = ["cnn", "sequence", "attention", "two_inputs", "nested"];
+const MODELS: [&str; 7] =
+    ["cnn", "sequence", "attention", "two_inputs", "nested", "calls", "plain"];
 
 #[test]
 fn models_of_keras_compute_what_they_did() {
@@ -80,6 +86,117 @@ fn what_is_saved_is_loaded_again() {
         saving::load_weights(&again, &weights).unwrap();
         assert_eq!(again.get_weights().unwrap(), model.get_weights().unwrap(), "{name}");
     }
+}
+
+#[test]
+fn models_without_weights_are_saved_and_loaded() {
+    let folder = Folder::new("keras-files-plain");
+    let model = || Sequential::new().add(Rescaling::new(0.5)).add(MaxPooling2D::new([2, 2]));
+    let (saved, other) = (model(), model());
+    let x = wgrad::random::Generator::from_seed(3).normal([1, 4, 4, 2]).unwrap();
+    let y = saved.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap();
+    let same = |model: &Sequential| {
+        assert_eq!(model.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap(), y);
+    };
+    same(&Sequential::from_json(&saved.to_json().unwrap()).unwrap());
+    saved.save(folder.path("m.keras")).unwrap();
+    same(&saving::load_model(folder.path("m.keras")).unwrap().sequential().unwrap());
+    saving::save_weights(&saved, folder.path("m.weights.h5")).unwrap();
+    saving::load_weights(&other, folder.path("m.weights.h5")).unwrap();
+    saved.save_weights(folder.path("m.safetensors")).unwrap();
+    other.load_weights(folder.path("m.safetensors")).unwrap();
+    wgrad::weights::save_npz(&saved, folder.path("m.npz")).unwrap();
+    wgrad::weights::load_npz(&other, folder.path("m.npz"), wgrad::weights::LoadOptions::new())
+        .unwrap();
+    let checkpoint = wgrad::train::Checkpoint::new().with("model", &saved);
+    checkpoint.write(folder.path("ckpt")).unwrap();
+    let read = wgrad::train::Checkpoint::new().with("model", &other).read(folder.path("ckpt"));
+    read.unwrap().assert_consumed().unwrap();
+    assert!(saved.get_weights().unwrap().is_empty());
+    same(&other);
+    // Weights of another model are still refused.
+    let error = saving::load_weights(&other, data("nested.weights.h5")).unwrap_err().to_string();
+    assert!(error.contains("has no such variable; it has nothing"), "{error}");
+}
+
+#[test]
+fn mixed_bfloat16_computes_in_float32() {
+    let (inputs, y) = io("nested");
+    let model = saving::load_model(data("nested.keras")).unwrap().sequential().unwrap();
+    let policy = |name: &str| format!("{{\"name\":\"{name}\"}}");
+    let text = model.to_json().unwrap().replace(&policy("float32"), &policy("mixed_bfloat16"));
+    assert!(text.contains("mixed_bfloat16"));
+    let copy = Sequential::from_json(&text).unwrap();
+    copy.set_weights(&model.get_weights().unwrap()).unwrap();
+    let got = copy.call(&inputs[0], INFERENCE).unwrap();
+    assert_eq!(got.dtype(), wgrad::DType::F32);
+    close(&got, &y, "mixed_bfloat16");
+    let error = Sequential::from_json(&text.replace("mixed_bfloat16", "bfloat16")).err().unwrap();
+    assert!(error.to_string().contains("devices have no bfloat16"), "{error}");
+}
+
+#[test]
+fn attention_of_a_program_writes_its_causal_mask_into_the_call() {
+    let (a, b) = (Input::new([5, 4]).name("a"), Input::new([5, 4]).name("b"));
+    let y =
+        MultiHeadAttention::new(2, 3).use_causal_mask(true).on_all::<[Tensor], Tensor>([&a, &b]);
+    let y = Attention::new().use_causal_mask(true).on_all::<[Tensor], Tensor>([&y.unwrap(), &*b]);
+    let model = Functional::new([&a, &b], y.unwrap()).unwrap();
+    let text = model.to_json().unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for at in [2, 3] {
+        let layer = &json["config"]["layers"][at];
+        assert!(layer["config"].get("use_causal_mask").is_none(), "{layer}");
+        assert_eq!(layer["inbound_nodes"][0]["kwargs"]["use_causal_mask"], true, "{layer}");
+    }
+    let copy = Functional::from_json(&text).unwrap();
+    copy.set_weights(&model.get_weights().unwrap()).unwrap();
+    let x = |seed: u64| wgrad::random::Generator::from_seed(seed).normal([2, 5, 4]).unwrap();
+    let inputs = [x(1), x(2)];
+    let run = |model: &Functional| {
+        let ys = Layer::<[Tensor], Vec<Tensor>>::call(model, &inputs, INFERENCE).unwrap();
+        ys[0].to_vec::<f32>().unwrap()
+    };
+    assert_eq!(run(&copy), run(&model));
+    assert_eq!(copy.to_json().unwrap(), text);
+}
+
+#[test]
+fn what_a_file_cannot_have_is_told_with_a_remedy() {
+    let told = |class: &str, options: serde_json::Value| {
+        let options = options.as_object().unwrap().clone();
+        layer_from_config(&Config::of(class, options)).err().unwrap().to_string()
+    };
+    let text = told("Dense", serde_json::json!({"units": 2, "lora_rank": 4}));
+    assert!(
+        text.contains("'lora_rank' of Dense is 4, and Dense has no option 'lora_rank'")
+            && text.contains("Leave it at its default in Keras"),
+        "{text}"
+    );
+    // At its default it refuses nothing.
+    for (class, options) in [
+        ("Dense", serde_json::json!({"units": 2, "lora_rank": null, "quantization_config": null})),
+        ("Flatten", serde_json::json!({"data_format": "channels_last"})),
+        ("RandomContrast", serde_json::json!({"factor": 0.5, "data_format": "channels_last"})),
+        (
+            "Discretization",
+            serde_json::json!({"bin_boundaries": [0.5], "epsilon": 0.01, "sparse": false}),
+        ),
+        ("SpatialDropout1D", serde_json::json!({"rate": 0.5, "trainable": true})),
+    ] {
+        let options = options.as_object().unwrap().clone();
+        layer_from_config(&Config::of(class, options)).unwrap();
+    }
+    let text =
+        saving::load_model(data("calls.keras")).unwrap().functional().unwrap().to_json().unwrap();
+    let text = text.replace("\"class_name\":\"Softmax\"", "\"class_name\":\"Sparsemax\"");
+    let error = Functional::from_json(&text).err().unwrap().to_string();
+    assert!(
+        error.contains(
+            "'softmax' calls the op 'Sparsemax' of keras.src.ops.nn, which is not served"
+        ),
+        "{error}"
+    );
 }
 
 fn nested() -> Sequential {

@@ -577,3 +577,43 @@ fn settles(device: &wgrad::Device) {
     assert_eq!(after.pipelines, before.pipelines, "a later step compiled");
     assert_eq!(after.buffers, before.buffers, "a later step allocated");
 }
+
+#[test]
+fn spectral_normalization_is_keras() {
+    let layer = SpectralNormalization::new(Dense::new(3)).power_iterations(2);
+    let x = counted([2, 4]).multiply(0.1).unwrap();
+    layer.call(&x, INFERENCE).unwrap();
+    let named = layer.named_variables();
+    let names: Vec<&str> = named.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["dense/kernel", "dense/bias", "vector_u"]);
+    let start: Vec<f32> = (0..12).map(|i| ((i % 5) as f32 - 2.0) * 0.5).collect();
+    named[0].1.assign(Tensor::from_slice(&start, [4, 3]).unwrap()).unwrap();
+    named[1].1.assign(constant([0.1, 0.2, 0.3]).unwrap()).unwrap();
+    named[2].1.assign(constant([[0.5, -0.25, 0.75]]).unwrap()).unwrap();
+    // Inference changes nothing.
+    layer.call(&x, INFERENCE).unwrap();
+    assert_eq!(values(&named[0].1.read()), start);
+    // Keras 3.15's results and vectors of two calls in training.
+    near(
+        &layer.call(&x, TRAINING).unwrap(),
+        &[0.262_257_3, 0.070_194_155, 0.202_645_63, 0.262_257_25, -0.059_611_663, -0.056_966_037],
+    );
+    near(&named[2].1.read(), &[0.0, -0.922_194_4, 0.386_726_68]);
+    let tape = GradientTape::new();
+    let y = layer.call(&x, TRAINING).unwrap();
+    near(
+        &y,
+        &[0.249_274_73, 0.080_580_205, 0.210_435_17, 0.249_274_7, -0.038_839_564, -0.028_404_385],
+    );
+    near(&named[2].1.read(), &[-0.359_218_5, -0.804_915_67, 0.472_305_86]);
+    // The gradient is that of the normalized kernel, as in Keras.
+    let [gradient] = tape.gradient(&y.reduce_sum(()).unwrap(), [&named[0].1]).unwrap();
+    near(gradient.as_ref().unwrap(), &[0.4, 0.4, 0.4, 0.6, 0.6, 0.6, 0.8, 0.8, 0.8, 1.0, 1.0, 1.0]);
+    // A kernel of zeros stays.
+    named[0].1.assign(Tensor::zeros([4, 3]).unwrap()).unwrap();
+    layer.call(&x, TRAINING).unwrap();
+    assert_eq!(values(&named[0].1.read()), [0.0; 12]);
+    near(&named[2].1.read(), &[-0.359_218_5, -0.804_915_67, 0.472_305_86]);
+    let none = SpectralNormalization::new(ReLU::new()).call(&x, TRAINING).unwrap_err().to_string();
+    assert!(none.contains("a ReLU has neither a 'kernel' nor 'embeddings'"), "{none}");
+}

@@ -92,7 +92,7 @@ impl Config {
 
     /// The config as Keras writes it inside another one.
     pub(crate) fn nested(&self) -> Value {
-        described("keras.layers", &self.class, self.options.clone())
+        super::layers::written(self, None, None)
     }
 
     /// The JSON of an option that is there and not null.
@@ -114,23 +114,51 @@ impl Config {
         }
     }
 
+    /// The configs in a list inside this one.
+    pub(crate) fn inner_list(&self, key: &str) -> Result<Vec<Config>> {
+        let Some(Value::Array(list)) = self.get_json(key) else {
+            return Err(Error::Data(message!(
+                "from_config: '{key}' of {} must be a list of layers.",
+                self.class
+            )));
+        };
+        let one = |value: &Value| {
+            Config::of(self.class.clone(), Map::from_iter([(key.to_string(), value.clone())]))
+                .inner(key)
+        };
+        list.iter().map(one).collect()
+    }
+
     /// Checks that the config has no other options than `known`, and the values of `fixed`, for which there is no choice
-    /// here. What is `null` counts as not there, and Keras's own notes are passed over.
+    /// here. What is `null` counts as not there, Keras's own notes are passed over, and so are options that are not here at the values at
+    /// which they change nothing.
     pub(crate) fn only(&self, known: &[&str], fixed: &[(&str, Value)]) -> Result<()> {
-        const NOTES: [&str; 6] =
-            ["name", "trainable", "dtype", "batch_shape", "batch_input_shape", "build_config"];
+        const NOTES: [&str; 7] = [
+            "name",
+            "trainable",
+            "dtype",
+            "autocast",
+            "batch_shape",
+            "batch_input_shape",
+            "build_config",
+        ];
         for (key, value) in self.options.iter().filter(|(_, value)| !value.is_null()) {
             let key = key.as_str();
             if let Some((_, only)) = fixed.iter().find(|(name, _)| *name == key) {
                 if value != only {
                     return Err(Error::Data(message!(
-                        "from_config: '{key}' of {} is {value}; here it can only be {only}.",
+                        "from_config: '{key}' of {} is {value}; here it can only be {only}. Make the layer so in Keras, and save \
+                         the model again.",
                         self.class
                     )));
                 }
-            } else if !known.contains(&key) && !NOTES.contains(&key) {
+            } else if !known.contains(&key)
+                && !NOTES.contains(&key)
+                && !changes_nothing(&self.class, key, value)
+            {
                 return Err(Error::Data(message!(
-                    "from_config: {} has no option '{key}'; it has {}.",
+                    "from_config: '{key}' of {} is {value}, and {0} has no option '{key}'; it has {}. Leave it at its default in \
+                     Keras, and save the model again.",
                     self.class,
                     known.join(", ")
                 )));
@@ -151,6 +179,21 @@ impl Config {
                 self.class
             ))
         })
+    }
+}
+
+/// Whether an option of Keras's that a layer does not have here is at a value that changes no number: its default, or any value
+/// of those that choose among implementations.
+fn changes_nothing(class: &str, key: &str, value: &Value) -> bool {
+    match key {
+        "use_cudnn" | "implementation" | "flash_attention" | "fused" => true,
+        "data_format" => value == "channels_last",
+        "sparse" | "ragged" | "time_major" | "renorm" => *value == Value::Bool(false),
+        // Without `renorm` nobody reads them.
+        "renorm_clipping" | "renorm_momentum" => class == "BatchNormalization",
+        // One sequence's length, which Keras 2 noted.
+        "input_length" => class == "Embedding",
+        _ => false,
     }
 }
 
@@ -344,7 +387,22 @@ impl ConfigValue for DTypePolicy {
             Some("float32") => Ok(DTypePolicy::FLOAT32),
             Some("float16") => Ok(DTypePolicy::FLOAT16),
             Some("mixed_float16") => Ok(DTypePolicy::MIXED_FLOAT16),
-            _ => Err("one of float32, float16, mixed_float16".into()),
+            Some("mixed_bfloat16") => {
+                static TOLD: std::sync::Once = std::sync::Once::new();
+                TOLD.call_once(|| {
+                    log::warn!(
+                        "A model's policy is mixed_bfloat16, and devices have no bfloat16: its layers compute in float32, which has \
+                         the same range and more digits."
+                    );
+                });
+                Ok(DTypePolicy::FLOAT32)
+            }
+            Some("bfloat16") => Err(
+                "another one, as devices have no bfloat16: in Keras, make the layer with float32 or mixed_bfloat16, which keep \
+                 weights in float32, and set its weights"
+                    .into(),
+            ),
+            _ => Err("one of float32, float16, mixed_float16, mixed_bfloat16".into()),
         }
     }
 }

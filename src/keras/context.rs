@@ -14,18 +14,22 @@ use crate::tensor::Tensor;
 pub struct Context<'a> {
     training: bool,
     mask: Option<&'a Tensor>,
+    /// The mask of each input of a call on several.
+    masks: &'a [Option<Tensor>],
     losses: Option<&'a Losses>,
 }
 
 /// The context of a call in a training step: dropout drops elements, and moving means move.
-pub const TRAINING: Context<'static> = Context { training: true, mask: None, losses: None };
+pub const TRAINING: Context<'static> =
+    Context { training: true, mask: None, masks: &[], losses: None };
 
 /// The context of a call outside training.
-pub const INFERENCE: Context<'static> = Context { training: false, mask: None, losses: None };
+pub const INFERENCE: Context<'static> =
+    Context { training: false, mask: None, masks: &[], losses: None };
 
 impl From<bool> for Context<'_> {
     fn from(training: bool) -> Self {
-        Context { training, mask: None, losses: None }
+        Context { training, mask: None, masks: &[], losses: None }
     }
 }
 
@@ -42,7 +46,17 @@ impl<'a> Context<'a> {
 
     /// The same context for an input with this mask.
     pub fn with_mask(self, mask: Option<&'a Tensor>) -> Self {
-        Context { mask, ..self }
+        Context { mask, masks: &[], ..self }
+    }
+
+    /// The same context for several inputs, each with the mask that it has.
+    pub(crate) fn with_masks(self, masks: &'a [Option<Tensor>]) -> Self {
+        Context { masks, ..self }
+    }
+
+    /// The masks of the inputs of a call on several; none if they are not known one by one.
+    pub(crate) fn masks(&self) -> &'a [Option<Tensor>] {
+        self.masks
     }
 
     /// The same context, in which `losses` collects the losses that layers add:

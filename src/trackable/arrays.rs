@@ -293,11 +293,8 @@ impl Everything {
         self.entries.into_iter().map(array).collect()
     }
 
-    /// The names, after a check that there are some and that all differ.
+    /// The names, after a check that all differ. A model of layers without weights has none.
     pub(crate) fn names(&self, call: &str, kind: &str) -> Result<Names<'_>> {
-        if self.entries.is_empty() {
-            return Err(Error::Checkpoint(message!("{call}: the {kind} has no variables.")));
-        }
         let names = Names::of(self.entries.iter().map(|(name, _)| &**name));
         match names.twice {
             None => Ok(names),

@@ -80,43 +80,6 @@ static MULTIPLY: Kind = two("Multiply", |a, b| a.multiply(b));
 static DIVIDE: Kind = two("TrueDivide", |a, b| a.divide(b));
 static NEGATIVE: Kind = one("Negative", |x| x.negative());
 
-/// What a model's JSON may name beside these.
-#[cfg(feature = "json")]
-static MORE: [Kind; 14] = [
-    two("Divide", |a, b| a.divide(b)),
-    two("Maximum", |a, b| a.maximum(b)),
-    two("Minimum", |a, b| a.minimum(b)),
-    two("NotEqual", |a, b| a.not_equal(b)),
-    two("Equal", |a, b| a.equal(b)),
-    one("Absolute", |x| x.abs()),
-    one("Square", |x| x.square()),
-    one("Sqrt", |x| x.sqrt()),
-    one("Exp", |x| x.exp()),
-    one("Log", |x| x.log()),
-    one("Tanh", |x| x.tanh()),
-    Kind { class: "Relu", module: "keras.src.ops.nn", apply: Apply::One(|x| x.relu()) },
-    Kind { class: "Sigmoid", module: "keras.src.ops.nn", apply: Apply::One(|x| x.sigmoid()) },
-    Kind { class: "Silu", module: "keras.src.ops.nn", apply: Apply::One(|x| x.silu()) },
-];
-
-/// The operator of Keras's class `class`, as a layer called `name`.
-#[cfg(feature = "json")]
-pub(crate) fn operator(
-    name: &str,
-    class: &str,
-    number: Option<(f32, bool)>,
-) -> Result<std::sync::Arc<Operation>> {
-    let all = || [&ADD, &SUBTRACT, &MULTIPLY, &DIVIDE, &NEGATIVE].into_iter().chain(&MORE);
-    let Some(kind) = all().find(|kind| kind.class == class) else {
-        let known: Vec<&str> = all().map(|kind| kind.class).collect();
-        return Err(Error::Data(message!(
-            "from_json: there is no operator '{class}'. The known ones are {}.",
-            known.join(", ")
-        )));
-    };
-    Ok(std::sync::Arc::new(Operation::new(Some(name), Arithmetic { kind, number })))
-}
-
 impl Trackable for Arithmetic {
     fn track(&self, _parts: &mut Parts<'_>) {}
 
@@ -170,12 +133,23 @@ impl Callable for Arithmetic {
     #[cfg(feature = "json")]
     fn called(&self) -> Result<super::operation::Called> {
         let Kind { class, module, .. } = *self.kind;
-        Ok(super::operation::Called::Operator { module, class, number: self.number })
+        Ok(super::operation::Called::Operator {
+            module: module.to_string(),
+            class,
+            config: Default::default(),
+        })
     }
 
     #[cfg(feature = "json")]
-    fn takes_list(&self) -> bool {
-        false
+    fn arguments(
+        &self,
+        mut tensors: Vec<serde_json::Value>,
+    ) -> Result<(serde_json::Value, serde_json::Map<String, serde_json::Value>)> {
+        if let Some((number, first)) = self.number {
+            let place = if first { 0 } else { tensors.len() };
+            tensors.insert(place, f64::from(number).into());
+        }
+        Ok((tensors.into(), Default::default()))
     }
 }
 

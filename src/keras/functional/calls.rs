@@ -3,6 +3,9 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+#[cfg(feature = "json")]
+use serde_json::{Map, Value};
+
 use super::operation::{Callable, Masked, Name, Operation};
 use super::probe;
 use super::symbol::{Node, Origin, SymbolicTensor};
@@ -124,11 +127,6 @@ impl Callable for Borrowed<'_> {
     fn called(&self) -> Result<super::operation::Called> {
         self.0.get_config().map(super::operation::Called::Layer)
     }
-
-    #[cfg(feature = "json")]
-    fn takes_list(&self) -> bool {
-        false
-    }
 }
 
 /// A layer made from a config, as a layer called `name`.
@@ -140,6 +138,12 @@ pub(crate) fn operation_of(name: &str, layer: crate::keras::layers::AnyLayer) ->
             Arc::new(Operation::new(Some(name), Of::<_, Tensor, Tensor>::new(layer)))
         }
         AnyLayer::Many(layer) => {
+            Arc::new(Operation::new(Some(name), Of::<_, [Tensor], Tensor>::new(layer)))
+        }
+        AnyLayer::Recurrent(layer) => {
+            Arc::new(Operation::new(Some(name), super::keywords::RecurrentCall { layer }))
+        }
+        AnyLayer::Attention(layer) => {
             Arc::new(Operation::new(Some(name), Of::<_, [Tensor], Tensor>::new(layer)))
         }
     }
@@ -192,8 +196,10 @@ impl<L: Layer<X, Y>, X: Inputs + ?Sized, Y: Results> Callable for Of<L, X, Y> {
         cx: Context<'_>,
     ) -> Result<Vec<Masked>> {
         let mask = common_mask(masks)?;
-        let (y, mask) =
-            X::with(inputs, |x| self.layer.call_with_mask(x, cx.with_mask(mask.as_ref())))?;
+        let (y, mask) = X::with(inputs, |x| {
+            let cx = cx.with_mask(mask.as_ref());
+            self.layer.call_with_mask(x, if X::SEVERAL { cx.with_masks(masks) } else { cx })
+        })?;
         // The mask is that of the first result; states have none.
         let mut masks = vec![mask].into_iter();
         Ok(y.into_list().into_iter().map(|y| (y, masks.next().flatten())).collect())
@@ -205,12 +211,20 @@ impl<L: Layer<X, Y>, X: Inputs + ?Sized, Y: Results> Callable for Of<L, X, Y> {
 
     #[cfg(feature = "json")]
     fn called(&self) -> Result<super::operation::Called> {
-        self.layer.get_config().map(super::operation::Called::Layer)
+        let config = self.layer.get_config()?;
+        Ok(super::operation::Called::Layer(super::keywords::in_a_call(config, X::SEVERAL)))
     }
 
     #[cfg(feature = "json")]
     fn takes_list(&self) -> bool {
-        X::SEVERAL
+        X::SEVERAL && !super::keywords::takes_arguments(self.layer.kind())
+    }
+
+    #[cfg(feature = "json")]
+    fn arguments(&self, tensors: Vec<Value>) -> Result<(Value, Map<String, Value>)> {
+        super::keywords::written(self.layer.kind(), X::SEVERAL, tensors, &|| {
+            self.layer.get_config()
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The config of a functional model: its layers, and for each call of each what it is called on.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::network::{Link, Network};
 use super::operation::Called;
@@ -18,20 +18,25 @@ pub(super) fn config(model: &Functional) -> Result<Config> {
             (Some(operation), Some(call)) => {
                 let shapes: Vec<_> =
                     call.inputs.iter().map(|link| json!(network.symbol(link).shape())).collect();
-                let input = match &shapes[..] {
-                    [one] if !operation.callable.takes_list() => one.clone(),
-                    _ => Value::Array(shapes),
+                // What takes an argument for each tensor is built by its call, or by its first argument.
+                let input = match (&shapes[..], operation.callable.takes_list()) {
+                    ([one], false) => Some(one.clone()),
+                    (_, true) => Some(Value::Array(shapes)),
+                    (_, false) => None,
                 };
                 match in_layer(&layer.name, operation.callable.called())? {
                     Called::Layer(config) => written(
                         &config,
                         Some((&layer.name, operation.callable.part())),
-                        Some(input),
+                        input.clone(),
                     ),
-                    Called::Operator { module, class, .. } => json!({
-                        "module": module, "class_name": class, "config": {"name": layer.name},
-                        "registered_name": class,
-                    }),
+                    Called::Operator { module, class, mut config } => {
+                        config.insert("name".to_string(), json!(layer.name));
+                        json!({
+                            "module": module, "class_name": class, "config": config,
+                            "registered_name": class,
+                        })
+                    }
                 }
             }
             _ => {
@@ -78,9 +83,6 @@ fn end(network: &Network, link: &Link) -> Value {
     json!([layer.name, link.call + usize::from(model), link.output])
 }
 
-/// Layers of query, value and key, which are arguments and no list.
-const POSITIONAL: [&str; 2] = ["MultiHeadAttention", "GroupQueryAttention"];
-
 /// A call of a layer: what it is called on.
 fn node(network: &Network, layer: usize, call: usize) -> Result<Value> {
     let layer = &network.layers[layer];
@@ -96,20 +98,9 @@ fn node(network: &Network, layer: usize, call: usize) -> Result<Value> {
             },
         })
     };
+    let operation = call.operation.as_ref().unwrap_or(operation);
     let tensors: Vec<Value> = call.inputs.iter().map(tensor).collect();
-    let args = match operation.callable.called()? {
-        Called::Operator { number: Some((number, first)), .. } => {
-            let mut args = tensors;
-            let shown = json!(f64::from(number));
-            args.insert(if first { 0 } else { args.len() }, shown);
-            Value::Array(args)
-        }
-        // Keras calls these with one argument for each tensor.
-        Called::Layer(config) if POSITIONAL.contains(&config.class()) => Value::Array(tensors),
-        Called::Layer(_) if operation.callable.takes_list() => json!([tensors]),
-        _ => Value::Array(tensors),
-    };
-    let mut kwargs = Map::new();
+    let (args, mut kwargs) = operation.callable.arguments(tensors)?;
     if let Some(mask) = &call.mask {
         kwargs.insert("mask".to_string(), tensor(mask));
     }

@@ -8,8 +8,12 @@ mod calls;
 #[cfg(feature = "json")]
 mod config;
 mod input;
+#[cfg(feature = "json")]
+mod keywords;
 mod network;
 mod operation;
+#[cfg(feature = "json")]
+mod operators;
 mod probe;
 mod symbol;
 mod symbols;
@@ -29,13 +33,15 @@ use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::{Described, Origin, Parts, Trackable, shape_text};
-#[cfg(feature = "json")]
-pub(crate) use arithmetic::operator;
 pub(crate) use calls::build;
 #[cfg(feature = "json")]
 pub(crate) use calls::{connect_shared, operation_of};
 #[cfg(feature = "json")]
+pub(crate) use keywords::{AttentionCall, MASKS, QUERIES};
+#[cfg(feature = "json")]
 pub(crate) use operation::Operation;
+#[cfg(feature = "json")]
+pub(crate) use operators::{Argument, Constant, dtype_named, keras_op};
 
 use network::{Link, Network, NetworkLayer};
 #[cfg(not(feature = "json"))]

@@ -36,6 +36,9 @@ pub(crate) struct NetworkLayer {
 /// A call of a layer.
 #[derive(Default)]
 pub(crate) struct Call {
+    /// How the layer was called this time; none for an input.
+    #[cfg_attr(not(feature = "json"), allow(dead_code))]
+    pub(crate) operation: Option<Arc<Operation>>,
     pub(crate) inputs: Vec<Link>,
     /// The mask that the call is given, if not the one that comes with the inputs.
     pub(crate) mask: Option<Link>,
@@ -261,6 +264,7 @@ impl Network {
             };
             let (layer, call) = call_of[&id];
             let known = &mut layers[layer].calls[call];
+            known.operation = Some(operation.clone());
             known.inputs = inputs.iter().map(link).collect();
             known.mask = mask.as_ref().map(link);
             known.outputs = outputs

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(feature = "json")]
+use serde_json::{Map, Value};
+
 use crate::error::Result;
 use crate::keras::Context;
 use crate::tensor::Tensor;
@@ -33,7 +36,16 @@ pub(crate) trait Callable: Send + Sync {
 
     /// Whether the layer takes its inputs as a list.
     #[cfg(feature = "json")]
-    fn takes_list(&self) -> bool;
+    fn takes_list(&self) -> bool {
+        false
+    }
+
+    /// How Keras calls it on `tensors`: the arguments, and those that have names.
+    #[cfg(feature = "json")]
+    fn arguments(&self, tensors: Vec<Value>) -> Result<(Value, Map<String, Value>)> {
+        let list = self.takes_list();
+        Ok((if list { serde_json::json!([tensors]) } else { tensors.into() }, Map::new()))
+    }
 }
 
 /// Numbers that count up.
@@ -46,11 +58,11 @@ pub(super) fn fresh_number() -> u64 {
 #[cfg(feature = "json")]
 pub(crate) enum Called {
     Layer(crate::keras::Config),
-    /// An operator: Keras's module and class, and a number beside the symbol, with whether it comes first.
+    /// An op: Keras's module and class, and what it was constructed with.
     Operator {
-        module: &'static str,
+        module: String,
         class: &'static str,
-        number: Option<(f32, bool)>,
+        config: Map<String, Value>,
     },
 }
 
@@ -76,6 +88,12 @@ impl<C: Callable> Operation<C> {
             None => Name::Base(snake_case(callable.part().kind())),
         };
         Operation { number: fresh_number(), name, callable }
+    }
+
+    /// An operation that the program has named.
+    #[cfg(feature = "json")]
+    pub(crate) fn named(name: &str, callable: C) -> Self {
+        Operation::new(Some(name), callable)
     }
 
     /// An operation that the model calls `base`, or `base_1`, ...

@@ -6,8 +6,9 @@
 ///
 /// `new` lists the arguments that a layer cannot do without. `options` have Keras's names and defaults. A weight may come
 /// `if` an option is true, and may let the program set its initializer, or that, its regularizer and its constraint, under Keras's names.
-/// `random` names a generator, with a `seed`. `parts` are tracked, `state` is not; neither is an option. `fixed` are options of Keras that have one value here.
 /// `makes_mask` names the option by which its result has a mask.
+/// `random` names a generator, with a `seed`. `parts` are tracked, `state` is not; neither is an option. `fixed` are options of Keras that have one value here. `arguments` are
+/// options here and arguments of the call in Keras: a config has them only where they are set.
 macro_rules! layer {
     (
         $(#[$doc:meta])*
@@ -26,6 +27,7 @@ macro_rules! layer {
             $(state { $($state:ident: $state_type:ty = $state_start:expr,)* })?
             $(fixed { $($fixed:ident: $only:expr,)* })?
             $(makes_mask($makes_mask:ident);)?
+            $(arguments { $($(#[$argument_doc:meta])* $call:ident: bool = $call_default:expr,)* })?
         }
     ) => {
         $(#[$doc])*
@@ -36,6 +38,7 @@ macro_rules! layer {
             $($generator: $crate::keras::layers::SeedGenerator,)?
             $($($part: $part_type,)*)?
             $($($state: $state_type,)*)?
+            $($($call: bool,)*)?
             #[allow(dead_code)] // Some layers compute nothing.
             policy: $crate::keras::DTypePolicy,
         }
@@ -50,6 +53,7 @@ macro_rules! layer {
                     $($generator: Default::default(),)?
                     $($($part: $part_start,)*)?
                     $($($state: $state_start,)*)?
+                    $($($call: $call_default,)*)?
                     policy: $crate::keras::DTypePolicy::default(),
                 }
             }
@@ -62,6 +66,15 @@ macro_rules! layer {
                     $option: $crate::keras::layers::macros::layer!(@argument $type $(, $argument)?),
                 ) -> Self {
                     self.$option = $option.into();
+                    self
+                }
+            )*)?
+
+            $($(
+                $(#[$argument_doc])*
+                #[must_use]
+                pub fn $call(mut self, $call: bool) -> Self {
+                    self.$call = $call;
                     self
                 }
             )*)?
@@ -154,6 +167,9 @@ macro_rules! layer {
                     config.set(stringify!($constraint), &self.$weight.constraint)?;)?
                 )?)*)?
                 $($(config.set_json(stringify!($fixed), ::serde_json::json!($only));)*)?
+                $($(if self.$call != $call_default {
+                    config.set(stringify!($call), &self.$call)?;
+                })*)?
                 $(config.set("seed", &self.$generator.seed())?;)?
                 config.set("dtype", &self.policy)?;
                 Ok(config)
@@ -168,6 +184,7 @@ macro_rules! layer {
                             stringify!($initializer), $(stringify!($regularizer), stringify!($constraint),)?
                         )?)*)?
                         $({ stringify!($generator); "seed" },)?
+                        $($(stringify!($call),)*)?
                     ],
                     &[$($((stringify!($fixed), ::serde_json::json!($only)),)*)?],
                 )?;
@@ -195,6 +212,9 @@ macro_rules! layer {
                         layer.$generator = $crate::keras::layers::SeedGenerator::new(seed);
                     }
                 )?
+                $($(if let Some(value) = config.get::<bool>(stringify!($call))? {
+                    layer.$call = value;
+                })*)?
                 if let Some(policy) = config.get::<$crate::keras::DTypePolicy>("dtype")? {
                     layer = layer.dtype(policy);
                 }

@@ -31,6 +31,8 @@ pub use activations::{Activate, ELU, LeakyReLU, PReLU, ReLU, Softmax};
 pub use attention::{
     AdditiveAttention, AttendOptions, Attention, GroupQueryAttention, MultiHeadAttention, ScoreMode,
 };
+#[cfg(feature = "json")]
+pub(crate) use attention::{AttendCall, Attends};
 pub use convolutional::{
     Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, DepthwiseConv1D,
     DepthwiseConv2D, SeparableConv1D, SeparableConv2D, SignalPadding,
@@ -38,7 +40,8 @@ pub use convolutional::{
 pub use merging::{Add, Average, Concatenate, Dot, DotAxes, Maximum, Minimum, Multiply, Subtract};
 pub use noise::NoiseShape;
 pub use normalization::{
-    BatchNormalization, GroupNormalization, LayerNormalization, RMSNormalization, UnitNormalization,
+    BatchNormalization, GroupNormalization, LayerNormalization, RMSNormalization,
+    SpectralNormalization, UnitNormalization,
 };
 pub use pooling::{
     AdaptiveAveragePooling1D, AdaptiveAveragePooling2D, AdaptiveAveragePooling3D,
@@ -60,6 +63,8 @@ pub use reshaping::{
     Cropping1D, Cropping2D, Cropping3D, Flatten, Permute, RepeatVector, Reshape, UpSampling1D,
     UpSampling2D, UpSampling3D, ZeroPadding1D, ZeroPadding2D, ZeroPadding3D,
 };
+#[cfg(feature = "json")]
+pub(crate) use rnn::{AnyRNN, RunsSequences};
 pub use rnn::{
     Bidirectional, ConvLSTM1D, ConvLSTM2D, ConvLSTM3D, GRU, GRUCell, LSTM, LSTMCell, MergeMode,
     Mirror, RNN, RecurrentLayer, RnnCell, SimpleRNN, SimpleRNNCell, StackedRNNCells,

@@ -11,6 +11,22 @@ use crate::keras::Config;
 pub(crate) enum AnyLayer {
     One(Box<dyn Layer>),
     Many(Box<dyn Layer<[Tensor]>>),
+    /// Of query, value and key, with masks.
+    Attention(Box<dyn Attends>),
+    /// Of sequences, with states.
+    Recurrent(Box<dyn RunsSequences>),
+}
+
+impl AnyLayer {
+    /// The layer as one of a tensor.
+    pub(crate) fn into_one(self) -> Option<Box<dyn Layer>> {
+        match self {
+            AnyLayer::One(layer) => Some(layer),
+            AnyLayer::Recurrent(layer) => Some(layer),
+            AnyLayer::Attention(layer) => layer.into_layer(),
+            AnyLayer::Many(_) => None,
+        }
+    }
 }
 
 type Make = fn(&Config) -> Result<AnyLayer>;
@@ -42,7 +58,6 @@ classes! {
         AveragePooling2D,
         AveragePooling3D,
         BatchNormalization,
-        Bidirectional,
         CategoryEncoding,
         CenterCrop,
         Conv1D,
@@ -51,9 +66,6 @@ classes! {
         Conv2DTranspose,
         Conv3D,
         Conv3DTranspose,
-        ConvLSTM1D,
-        ConvLSTM2D,
-        ConvLSTM3D,
         Cropping1D,
         Cropping2D,
         Cropping3D,
@@ -66,7 +78,6 @@ classes! {
         EinsumDense,
         Embedding,
         Flatten,
-        GRU,
         GaussianDropout,
         GaussianNoise,
         GlobalAveragePooling1D,
@@ -77,7 +88,6 @@ classes! {
         GlobalMaxPooling3D,
         GroupNormalization,
         Identity,
-        LSTM,
         LayerNormalization,
         LeakyReLU,
         Masking,
@@ -102,11 +112,11 @@ classes! {
         Resizing,
         SeparableConv1D,
         SeparableConv2D,
-        SimpleRNN,
         Softmax,
         SpatialDropout1D,
         SpatialDropout2D,
         SpatialDropout3D,
+        SpectralNormalization,
         TimeDistributed,
         UnitNormalization,
         UpSampling1D,
@@ -118,17 +128,29 @@ classes! {
     ]
     Many [
         Add,
-        AdditiveAttention,
-        Attention,
         Average,
         Concatenate,
         Dot,
-        GroupQueryAttention,
         Maximum,
         Minimum,
-        MultiHeadAttention,
         Multiply,
         Subtract,
+    ]
+    Attention [
+        AdditiveAttention,
+        Attention,
+        GroupQueryAttention,
+        MultiHeadAttention,
+    ]
+    Recurrent [
+        AnyRNN,
+        Bidirectional,
+        ConvLSTM1D,
+        ConvLSTM2D,
+        ConvLSTM3D,
+        GRU,
+        LSTM,
+        SimpleRNN,
     ]
 }
 
@@ -163,7 +185,12 @@ pub(crate) fn any_from_config(config: &Config) -> Result<AnyLayer> {
     if let Some(made) = others.and_then(|others| others(config)) {
         return made;
     }
-    if let Some((_, make)) = classes().find(|(class, _)| *class == config.class()) {
+    // The class that Keras exports as GroupQueryAttention.
+    let class = match config.class() {
+        "GroupedQueryAttention" => "GroupQueryAttention",
+        class => class,
+    };
+    if let Some((_, make)) = classes().find(|(known, _)| *known == class) {
         return make(config);
     }
     let known: Vec<&str> = classes().map(|(class, _)| class).collect();
@@ -189,13 +216,12 @@ pub(crate) fn any_from_config(config: &Config) -> Result<AnyLayer> {
 /// # Errors
 /// [`Error::Data`] if the class is unknown or takes several inputs, or an option is unknown, missing or wrong.
 pub fn layer_from_config(config: &Config) -> Result<Box<dyn Layer>> {
-    match any_from_config(config)? {
-        AnyLayer::One(layer) => Ok(layer),
-        AnyLayer::Many(_) => Err(Error::Data(message!(
+    any_from_config(config)?.into_one().ok_or_else(|| {
+        Error::Data(message!(
             "from_config: a layer {} takes several inputs, so it cannot stand for a layer of one.",
             config.class()
-        ))),
-    }
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -242,6 +268,13 @@ mod tests {
             "Dot" => json!({"axes": [1, 2]}),
             "LSTM" | "GRU" | "SimpleRNN" => json!({"units": 3}),
             "Bidirectional" => json!({"layer": {"class_name": "LSTM", "config": {"units": 3}}}),
+            "RNN" => json!({"cell": {"class_name": "StackedRNNCells", "config": {"cells": [
+                {"class_name": "LSTMCell", "config": {"units": 3}},
+                {"class_name": "GRUCell", "config": {"units": 2}},
+            ]}}}),
+            "SpectralNormalization" => {
+                json!({"layer": {"class_name": "Dense", "config": {"units": 3}}})
+            }
             "TimeDistributed" => json!({"layer": {"class_name": "Dense", "config": {"units": 3}}}),
             "MultiHeadAttention" => json!({"num_heads": 2, "key_dim": 4}),
             "GroupQueryAttention" => {
@@ -278,13 +311,15 @@ mod tests {
             let config = |layer: AnyLayer| match layer {
                 AnyLayer::One(layer) => layer.get_config().unwrap(),
                 AnyLayer::Many(layer) => layer.get_config().unwrap(),
+                AnyLayer::Attention(layer) => layer.get_config().unwrap(),
+                AnyLayer::Recurrent(layer) => layer.get_config().unwrap(),
             };
             let first = config(make(&Config::of(class, given.clone())).unwrap());
             assert_eq!(first.class(), class);
             for (key, value) in &given {
                 // Keras writes pairs where one number says all, and all options of a layer inside.
                 let longer = first.options()[key].is_array() && !value.is_array();
-                let pairs = matches!(key.as_str(), "padding" | "cropping" | "layer");
+                let pairs = matches!(key.as_str(), "padding" | "cropping" | "layer" | "cell");
                 assert!(longer || pairs || first.options()[key] == *value, "{class}: {key}");
             }
             assert_eq!(config(make(&first).unwrap()), first, "{class}");
@@ -310,12 +345,13 @@ mod tests {
         let channels = r#"{"filters": 1, "kernel_size": 3, "data_format": "channels_first"}"#;
         assert_eq!(
             told("Conv2D", channels),
-            "from_config: 'data_format' of Conv2D is \"channels_first\"; here it can only be \"channels_last\"."
+            "from_config: 'data_format' of Conv2D is \"channels_first\"; here it can only be \"channels_last\". Make the layer so in \
+             Keras, and save the model again."
         );
         assert!(told("Dens", "{}").starts_with("from_config: there is no layer 'Dens'. The known"));
         assert!(
             told("Dropout", r#"{"rate": 0.5, "rat": 1}"#)
-                .contains("has no option 'rat'; it has rate")
+                .contains("'rat' of Dropout is 1, and Dropout has no option 'rat'; it has rate")
         );
     }
 }

@@ -7,6 +7,10 @@ use crate::dtype::DType;
 use crate::keras::Config;
 use crate::trackable::Trackable;
 
+/// Layers whose constructors do not take `trainable` in Keras.
+const NEVER_TRAINABLE: [&str; 4] =
+    ["Discretization", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"];
+
 /// A layer, or a model, as Keras describes it. A layer in a model has a name and may be frozen.
 pub(crate) fn written(
     config: &Config,
@@ -26,7 +30,9 @@ pub(crate) fn written(
         let trainable =
             variables.is_empty() || variables.iter().any(|variable| variable.trainable());
         options.insert("name".to_string(), json!(name));
-        options.insert("trainable".to_string(), json!(trainable));
+        if !NEVER_TRAINABLE.contains(&class) {
+            options.insert("trainable".to_string(), json!(trainable));
+        }
     }
     for (key, value) in config.options() {
         if !options.contains_key(key) {

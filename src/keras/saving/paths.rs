@@ -21,8 +21,46 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_string() } else { format!("{path}/{name}") }
 }
 
-/// The places of all variables of a model.
-pub(super) fn places(layers: &Layers) -> Vec<Place> {
+/// What a file holds beside the variables.
+pub(super) struct Extra {
+    pub(super) path: String,
+    pub(super) what: ExtraValue,
+}
+
+pub(super) enum ExtraValue {
+    /// The number of batches that older versions of Keras counted.
+    Count,
+    /// The variable of this name once more.
+    Copy(String),
+}
+
+/// What Keras's files hold beside the variables of a layer of this kind, whose own variables are at `base`.
+fn extra(layers: &Layers, layer: &Layer, base: &str) -> Option<Extra> {
+    match layer.kind {
+        "Normalization" if layer.weights.len() == 2 => {
+            Some(Extra { path: join(base, "2"), what: ExtraValue::Count })
+        }
+        // It holds the kernel of its layer as an attribute of its own.
+        "SpectralNormalization" => {
+            let inside = layers.list.iter().filter(|inner| split(&inner.path).0 == layer.path);
+            let name = inside.flat_map(|inner| {
+                let name = |(name, _): &(String, _)| join(&inner.path, name);
+                inner
+                    .weights
+                    .iter()
+                    .filter(|(name, _)| name == "kernel" || name == "embeddings")
+                    .map(name)
+            });
+            let what = ExtraValue::Copy(name.min()?);
+            Some(Extra { path: join(base, "0"), what })
+        }
+        _ => None,
+    }
+}
+
+/// The places of all variables of a model, and what its file holds beside them.
+pub(super) fn places(layers: &Layers) -> (Vec<Place>, Vec<Extra>) {
+    let mut extras = Vec::new();
     // The path of each part in the file, by its path here.
     let mut paths: BTreeMap<&str, String> = BTreeMap::new();
     // How often a name was given in a container.
@@ -51,12 +89,15 @@ pub(super) fn places(layers: &Layers) -> Vec<Place> {
             paths.insert("", String::new());
         }
         let base = join(&paths[&*layer.path], "vars");
-        for (at, (name, shape)) in layer.weights.iter().enumerate() {
+        let extra = extra(layers, layer, &base);
+        let first = usize::from(matches!(&extra, Some(Extra { what: ExtraValue::Copy(_), .. })));
+        extras.extend(extra);
+        for (at, (name, shape)) in (first..).zip(layer.weights.iter()) {
             let (name, path) = (join(&layer.path, name), join(&base, &at.to_string()));
             all.push(Place { name, path, shape: shape.clone() });
         }
     }
-    all
+    (all, extras)
 }
 
 /// The name of the next object of a class in a container.
@@ -84,7 +125,7 @@ fn attribute<'a>(layers: &Layers, owner: &str, layer: &'a Layer, name: &'a str) 
         "StackedRNNCells" => Attribute::In("cells"),
         "Bidirectional" if name.starts_with("backward") => Attribute::Called("backward_layer"),
         "Bidirectional" => Attribute::Called("forward_layer"),
-        "TimeDistributed" => Attribute::Called("layer"),
+        "TimeDistributed" | "SpectralNormalization" => Attribute::Called("layer"),
         "LSTM" | "GRU" | "SimpleRNN" | "RNN" | "ConvLSTM1D" | "ConvLSTM2D" | "ConvLSTM3D" => {
             Attribute::Called("cell")
         }
@@ -96,7 +137,7 @@ fn attribute<'a>(layers: &Layers, owner: &str, layer: &'a Layer, name: &'a str) 
             "gate" => "_gate_dense",
             other => other,
         }),
-        "GroupQueryAttention" => Attribute::Called(match name {
+        "GroupedQueryAttention" => Attribute::Called(match name {
             "query" => "_query_dense",
             "key" => "_key_dense",
             "value" => "_value_dense",

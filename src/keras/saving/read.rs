@@ -7,10 +7,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::custom::CustomObjects;
-use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::keras::functional::{Operation, connect_shared, operation_of, operator};
-use crate::keras::layers::{AnyLayer, any_from_config, in_layer, with_others};
+use crate::keras::functional::{
+    Argument, AttentionCall, Constant, MASKS, Operation, QUERIES, connect_shared, dtype_named,
+    keras_op, operation_of,
+};
+use crate::keras::layers::{AnyLayer, Attends, any_from_config, in_layer, with_others};
 use crate::keras::{Config, Functional, Input, PartialShape, Sequential, SymbolicTensor};
 use crate::trackable::Trackable;
 
@@ -134,15 +136,7 @@ fn input_of(value: &Value, name: Option<&str>) -> Result<Input> {
         wrong(format!("'batch_shape' is {}; it must be a list of sizes and null.", shown(shape)))
     })?;
     let dtype = told("dtype").and_then(Value::as_str).unwrap_or("float32");
-    let dtype = match dtype {
-        // Keras counts in 64 bits where the device has 32.
-        "int64" => DType::I32,
-        "uint64" => DType::U32,
-        "float64" => DType::F32,
-        name => DType::ALL.into_iter().find(|dtype| dtype.tensorflow_name() == name).ok_or_else(
-            || wrong(format!("an InputLayer has the dtype '{name}', which the device has not.")),
-        )?,
-    };
+    let dtype = dtype_named(dtype).map_err(|what| wrong(format!("an InputLayer has {what}.")))?;
     let input = Input::batch_shape(shape).dtype(dtype);
     Ok(match name {
         Some(name) => input.name(name),
@@ -165,15 +159,13 @@ fn sequential_of(config: &Value) -> Result<Sequential> {
             continue;
         }
         let name = name_of(value);
-        let layer = match in_layer(name.unwrap_or(options.class()), any_from_config(&options))? {
-            AnyLayer::One(layer) => layer,
-            AnyLayer::Many(_) => {
-                return Err(wrong(format!(
-                    "a {} takes several inputs, so it cannot stand in a Sequential.",
-                    options.class()
-                )));
-            }
-        };
+        let layer = in_layer(name.unwrap_or(options.class()), any_from_config(&options))?;
+        let layer = layer.into_one().ok_or_else(|| {
+            wrong(format!(
+                "a {} takes several inputs, so it cannot stand in a Sequential.",
+                options.class()
+            ))
+        })?;
         frozen.push(is_frozen(value));
         model = match name {
             Some(name) => model.add_named(name, layer),
@@ -205,8 +197,20 @@ struct Made<'a> {
 enum What {
     Input(Input),
     Layer(Arc<Operation>),
-    /// An operator of this class.
-    Operator(String),
+    /// Each call has masks of its own.
+    Attention(Arc<dyn Attends>),
+    /// A call of an op: its module and its config.
+    Operator(String, Config),
+}
+
+impl What {
+    fn part(&self) -> Option<&dyn Trackable> {
+        match self {
+            What::Layer(operation) => Some(operation.callable.part()),
+            What::Attention(layer) => Some(layer),
+            What::Input(_) | What::Operator(..) => None,
+        }
+    }
 }
 
 /// A result of a layer that a call takes.
@@ -222,8 +226,13 @@ struct Taken {
 struct Wanted {
     inputs: Vec<Taken>,
     mask: Option<Taken>,
-    /// A number among the arguments, and whether it comes first.
-    number: Option<(f32, bool)>,
+    /// What an op is called on: tensors, numbers, lists of both.
+    args: Vec<Argument>,
+    kwargs: Vec<(String, Argument)>,
+    /// What each input of attention is.
+    names: Vec<&'static str>,
+    causal: bool,
+    scores: bool,
 }
 
 fn functional_of(config: &Value, custom: &CustomObjects) -> Result<Functional> {
@@ -247,15 +256,15 @@ fn functional_of(config: &Value, custom: &CustomObjects) -> Result<Functional> {
             let nodes = list(value, "inbound_nodes", &format!("the layer '{name}'"))?;
             made.calls = nodes
                 .iter()
-                .map(|node| in_layer(name, wanted(node, &places)))
+                .map(|node| in_layer(name, wanted(node, &places, &made.what)))
                 .collect::<Result<_>>()?;
         }
         layers.push(made);
     }
     call_all(&mut layers)?;
     for layer in layers.iter().filter(|layer| layer.frozen) {
-        if let What::Layer(operation) = &layer.what {
-            operation.callable.part().set_trainable(false);
+        if let Some(part) = layer.what.part() {
+            part.set_trainable(false);
         }
     }
     let ends = |key: &str| -> Result<Vec<SymbolicTensor>> {
@@ -298,16 +307,17 @@ fn what_of(value: &Value, name: &str, custom: &CustomObjects) -> Result<What> {
     }
     let module = value.get("module").and_then(Value::as_str).unwrap_or_default();
     if module.starts_with("keras.src.ops") || module.starts_with("keras.ops") {
-        return Ok(What::Operator(config.class().to_string()));
+        return Ok(What::Operator(module.to_string(), config));
     }
     let made = match special(&config, custom) {
         Some(made) => made?,
         None => Special::Layer(any_from_config(&config)?),
     };
-    Ok(What::Layer(match made {
-        Special::Layer(layer) => operation_of(name, layer),
-        Special::Functional(model) => model.into_operation(name),
-    }))
+    Ok(match made {
+        Special::Layer(AnyLayer::Attention(layer)) => What::Attention(Arc::from(layer)),
+        Special::Layer(layer) => What::Layer(operation_of(name, layer)),
+        Special::Functional(model) => What::Layer(model.into_operation(name)),
+    })
 }
 
 /// `["dense", 0, 0]`.
@@ -341,27 +351,53 @@ fn end_list(value: &Value, places: &HashMap<&str, usize>, found: &mut Vec<Taken>
     }
 }
 
-/// The tensors and numbers among the arguments of a call.
-fn arguments(value: &Value, places: &HashMap<&str, usize>, wanted: &mut Wanted) -> Result<()> {
+/// The tensors among the arguments of a layer's call.
+fn tensors(value: &Value, places: &HashMap<&str, usize>, found: &mut Vec<Taken>) -> Result<()> {
     match value {
         Value::Null => Ok(()),
-        Value::Array(list) => list.iter().try_for_each(|value| arguments(value, places, wanted)),
-        Value::Number(number) => {
-            let number = number.as_f64().unwrap_or(f64::NAN) as f32;
-            match wanted.number.replace((number, wanted.inputs.is_empty())) {
-                None => Ok(()),
-                Some(_) => Err(wrong("a call has two numbers among its arguments.".to_string())),
-            }
-        }
-        Value::Object(_)
-            if value.get("class_name").and_then(Value::as_str) == Some("__keras_tensor__") =>
-        {
-            wanted.inputs.push(tensor(value, places)?);
+        Value::Array(list) => list.iter().try_for_each(|value| tensors(value, places, found)),
+        _ if is_tensor(value) => {
+            found.push(tensor(value, places)?);
             Ok(())
         }
         other => {
             Err(wrong(format!("an argument of a call is {}, which cannot be read.", shown(other))))
         }
+    }
+}
+
+fn is_tensor(value: &Value) -> bool {
+    value.get("class_name").and_then(Value::as_str) == Some("__keras_tensor__")
+}
+
+/// An argument of an op's call.
+fn argument(
+    value: &Value,
+    places: &HashMap<&str, usize>,
+    inputs: &mut Vec<Taken>,
+) -> Result<Argument> {
+    match (value, value.get("class_name").and_then(Value::as_str)) {
+        (Value::Array(list), _) => {
+            let before = inputs.len();
+            let list: Vec<Argument> =
+                list.iter().map(|value| argument(value, places, inputs)).collect::<Result<_>>()?;
+            let plain = list.iter().all(|item| matches!(item, Argument::Value(_)));
+            Ok(match plain && inputs.len() == before {
+                true => Argument::Value(value.clone()),
+                false => Argument::List(list),
+            })
+        }
+        (_, Some("__keras_tensor__")) => {
+            inputs.push(tensor(value, places)?);
+            Ok(Argument::Tensor(inputs.len() - 1))
+        }
+        (_, Some("__tensor__" | "__numpy__")) => {
+            let constant = Constant::read(value.get("config").unwrap_or(&Value::Null));
+            let constant =
+                constant.map_err(|what| wrong(format!("an argument of a call is {what}.")))?;
+            Ok(Argument::Constant(constant, value.clone()))
+        }
+        _ => Ok(Argument::Value(value.clone())),
     }
 }
 
@@ -374,23 +410,43 @@ fn tensor(value: &Value, places: &HashMap<&str, usize>) -> Result<Taken> {
     })
 }
 
-fn wanted(node: &Value, places: &HashMap<&str, usize>) -> Result<Wanted> {
+fn wanted(node: &Value, places: &HashMap<&str, usize>, what: &What) -> Result<Wanted> {
     let mut wanted = Wanted::default();
-    arguments(node.get("args").unwrap_or(&Value::Null), places, &mut wanted)?;
+    let args = node.get("args").unwrap_or(&Value::Null);
     let kwargs = node.get("kwargs").and_then(Value::as_object);
-    for (key, value) in kwargs.into_iter().flatten() {
-        match (key.as_str(), value) {
-            // Each call here says whether it trains.
-            ("training", _) | (_, Value::Null) => {}
-            ("mask", value) if value.get("class_name").is_some() => {
-                wanted.mask = Some(tensor(value, places)?)
+    match what {
+        What::Operator(..) => {
+            let Wanted { inputs, .. } = &mut wanted;
+            let each = args.as_array().into_iter().flatten();
+            wanted.args =
+                each.map(|value| argument(value, places, inputs)).collect::<Result<_>>()?;
+            for (key, value) in kwargs.into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+                let value = argument(value, places, &mut wanted.inputs)?;
+                wanted.kwargs.push((key.clone(), value));
             }
-            ("inputs" | "x" | "x1" | "x2", value) => arguments(value, places, &mut wanted)?,
-            (key, value) => {
-                return Err(wrong(format!(
-                    "a call has the argument '{key}': {}, which is not known.",
-                    shown(value)
-                )));
+        }
+        What::Attention(_) => attended(args, kwargs, places, &mut wanted)?,
+        _ => {
+            tensors(args, places, &mut wanted.inputs)?;
+            // The inputs come before the states.
+            const INPUTS: [&str; 5] = ["inputs", "sequences", "sequence", "x", "data"];
+            const STATES: [&str; 2] = ["initial_state", "initial_states"];
+            let named = |names: &[&str]| -> Vec<&Value> {
+                names.iter().filter_map(|name| kwargs?.get(*name)).collect()
+            };
+            for value in [named(&INPUTS), named(&STATES)].concat() {
+                tensors(value, places, &mut wanted.inputs)?;
+            }
+            for (key, value) in kwargs.into_iter().flatten() {
+                match (key.as_str(), value) {
+                    // Each call here says whether it trains.
+                    ("training", _) | (_, Value::Null) => {}
+                    ("mask", value) if is_tensor(value) => {
+                        wanted.mask = Some(tensor(value, places)?)
+                    }
+                    (key, _) if INPUTS.contains(&key) || STATES.contains(&key) => {}
+                    (key, value) => return Err(unknown(key, value)),
+                }
             }
         }
     }
@@ -398,6 +454,79 @@ fn wanted(node: &Value, places: &HashMap<&str, usize>) -> Result<Wanted> {
         return Err(wrong("a call takes no result of another layer.".to_string()));
     }
     Ok(wanted)
+}
+
+fn unknown(key: &str, value: &Value) -> Error {
+    wrong(format!(
+        "a call has the argument '{key}': {}, which is not known. Leave it out in Keras, and save the model again.",
+        shown(value)
+    ))
+}
+
+/// A call of attention: query, value and key by their places or names, and masks.
+fn attended(
+    args: &Value,
+    kwargs: Option<&serde_json::Map<String, Value>>,
+    places: &HashMap<&str, usize>,
+    wanted: &mut Wanted,
+) -> Result<()> {
+    let mut of: HashMap<&'static str, Taken> = HashMap::new();
+    let mut put = |name: &'static str, value: &Value| -> Result<()> {
+        match value {
+            Value::Null => Ok(()),
+            value if is_tensor(value) => {
+                of.insert(name, tensor(value, places)?);
+                Ok(())
+            }
+            value => Err(wrong(format!(
+                "an argument of a call is {}, which cannot be read: '{name}' must be the result of a layer.",
+                shown(value)
+            ))),
+        }
+    };
+    let places_of: Vec<&str> = QUERIES.into_iter().chain(MASKS.into_iter().take(1)).collect();
+    let by_place = |value: &Value, put: &mut dyn FnMut(&'static str, &Value) -> Result<()>| {
+        // One list for all, or an argument for each.
+        let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        let list = match list {
+            [Value::Array(inner)] => inner,
+            list => list,
+        };
+        if list.len() > places_of.len() {
+            return Err(wrong(format!("attention is called with {} arguments.", list.len())));
+        }
+        let names = QUERIES.into_iter().chain(MASKS.into_iter().take(1));
+        names.zip(list).try_for_each(|(name, value)| put(name, value))
+    };
+    by_place(args, &mut put)?;
+    for (key, value) in kwargs.into_iter().flatten() {
+        let named = QUERIES.into_iter().chain(MASKS).find(|name| name == key);
+        match (key.as_str(), value) {
+            ("training", _) | (_, Value::Null) => {}
+            ("inputs", value) => by_place(value, &mut put)?,
+            // Those of the query and of the value.
+            ("mask", Value::Array(list)) => {
+                let names = MASKS.into_iter().skip(1);
+                names.zip(list).try_for_each(|(name, value)| put(name, value))?;
+            }
+            ("use_causal_mask", Value::Bool(causal)) => wanted.causal = *causal,
+            ("return_attention_scores", Value::Bool(scores)) => wanted.scores = *scores,
+            (key, value) => match named {
+                Some(name) => put(name, value)?,
+                None => return Err(unknown(key, value)),
+            },
+        }
+    }
+    if !of.contains_key("query") || !of.contains_key("value") {
+        return Err(wrong("attention is called without a query or without a value.".to_string()));
+    }
+    for name in QUERIES.into_iter().chain(MASKS) {
+        if let Some(taken) = of.get(name) {
+            wanted.names.push(name);
+            wanted.inputs.push(*taken);
+        }
+    }
+    Ok(())
 }
 
 fn result<'m>(layers: &'m [Made<'_>], taken: Taken) -> Option<&'m SymbolicTensor> {
@@ -436,10 +565,22 @@ fn call_all(layers: &mut [Made<'_>]) -> Result<()> {
         let results = match &layers[at].what {
             What::Input(_) => continue,
             What::Layer(operation) => connect_shared(operation.clone(), inputs, mask)?,
-            What::Operator(class) => {
-                let operation =
-                    in_layer(layers[at].name, operator(layers[at].name, class, wanted.number))?;
+            What::Attention(layer) => {
+                let call = AttentionCall {
+                    layer: layer.clone(),
+                    names: wanted.names.clone(),
+                    causal: wanted.causal,
+                    scores: wanted.scores,
+                };
+                let operation = Arc::new(Operation::named(layers[at].name, call));
                 connect_shared(operation, inputs, mask)?
+            }
+            What::Operator(module, config) => {
+                let (args, kwargs) = (wanted.args.clone(), wanted.kwargs.clone());
+                let name = layers[at].name;
+                let (class, config) = (config.class(), config.options());
+                let operation = keras_op(name, module, class, config, args, kwargs);
+                connect_shared(in_layer(name, operation)?, inputs, mask)?
             }
         };
         layers[at].results.push(results);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::paths::{Place, places};
+use super::paths::{Extra, ExtraValue, Place, places};
 use crate::error::{Error, Result, message};
 use crate::hdf5::{self, File, Group};
 use crate::trackable::weights::layers::Layers;
@@ -69,10 +69,20 @@ pub fn load_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()
 }
 
 pub(super) fn to_h5(layers: &Layers, arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
-    let places = places(layers);
+    let (places, extras) = places(layers);
     let of_name: BTreeMap<&str, &Place> =
         places.iter().map(|place| (&*place.name, place)).collect();
     let mut root = Group::default();
+    for extra in &extras {
+        match &extra.what {
+            ExtraValue::Count => root.add(&extra.path, "I64", &[], &[0; 8]),
+            ExtraValue::Copy(name) => {
+                if let Some(array) = arrays.iter().find(|array| *array.name == **name) {
+                    root.add(&extra.path, &array.dtype, &array.shape, &array.bytes);
+                }
+            }
+        }
+    }
     for array in arrays {
         let place = of_name.get(&*array.name).ok_or_else(|| {
             Error::Checkpoint(message!(
@@ -87,12 +97,12 @@ pub(super) fn to_h5(layers: &Layers, arrays: &[NamedArray<'_>]) -> Result<Vec<u8
 
 pub(super) fn from_h5(model: &dyn Trackable, bytes: &[u8], name: &Path) -> Result<()> {
     let file = File::parse(bytes, name)?;
-    let places = places(&Layers::of(model));
+    let (places, extras) = places(&Layers::of(model));
     let found = match file.get("model_weights").or_else(|| file.get("")) {
         Some(node) if file.texts(node, "layer_names")?.is_some() => {
             super::legacy::arrays(&file, node, &places, name)?
         }
-        _ => arrays(&file, &places, model.kind(), name)?,
+        _ => arrays(&file, &places, &extras, model.kind(), name)?,
     };
     load(model, &Arrays::of(found), &LoadOptions::new())
 }
@@ -101,6 +111,7 @@ pub(super) fn from_h5(model: &dyn Trackable, bytes: &[u8], name: &Path) -> Resul
 fn arrays<'a>(
     file: &File<'a>,
     places: &[Place],
+    extras: &[Extra],
     kind: &str,
     name: &Path,
 ) -> Result<Vec<NamedArray<'a>>> {
@@ -118,7 +129,8 @@ fn arrays<'a>(
                 && places
                     .iter()
                     .any(|place| place.path.split('/').next() == path.split('/').next());
-            if (own || attribute) && !generator {
+            let extra = extras.iter().any(|extra| extra.path == path);
+            if (own || attribute) && !generator && !extra {
                 let (shape, dtype, _) = file.values(node)?;
                 return Err(Error::Checkpoint(message!(
                     "{name}: load: the file holds '{path}' {shape:?} of {dtype}, and the {kind} has no such variable; it has \

@@ -9,6 +9,7 @@ import pathlib
 import keras
 import numpy as np
 from keras import layers as L
+from keras import ops
 
 HERE = pathlib.Path(__file__).parent
 
@@ -16,9 +17,13 @@ HERE = pathlib.Path(__file__).parent
 def shaken(model, generator):
     """Weights that are no zeros and ones; moving variances stay positive."""
     for variable in model.variables:
-        if "seed" not in variable.path:
+        if "float" in str(variable.dtype):
             value = generator.normal(size=variable.shape).astype("float32") * 0.5
             variable.assign(np.abs(value) + 0.5 if "variance" in variable.path else value)
+    for layer in model.layers:
+        if isinstance(layer, L.Normalization) and layer.input_mean is None:
+            # It computes with copies of its weights.
+            layer.finalize_state()
     return model
 
 
@@ -40,6 +45,37 @@ def names():
     data = (HERE / path).read_bytes()
     (HERE / f"{path}.gz").write_bytes(gzip.compress(data, 9))
     (HERE / path).unlink()
+
+
+def calls():
+    """Calls with keywords, states and causal masks, ops between layers, and layers whose files hold more than weights."""
+    a, b = keras.Input((5, 4), name="a"), keras.Input((5, 4), name="b")
+    attend = L.MultiHeadAttention(2, 3)
+    x = attend(a, b, use_causal_mask=True) + attend(query=b, key=a, value=ops.add(a, 1.0))
+    x = L.GroupQueryAttention(4, 2, 1)(x, b, use_causal_mask=True) * np.arange(4, dtype="float32")
+    x = L.Attention()([x, b], use_causal_mask=True)
+    _, *states = L.LSTM(4, return_state=True)(L.Masking()(ops.where(b[:, :, :1] > 0, b, 0.0)))
+    y = L.LSTM(4, return_sequences=True)(x, initial_state=states)
+    y = L.SpectralNormalization(L.Dense(4), power_iterations=2)(L.Normalization(axis=-1)(y))
+    y = L.RNN([L.LSTMCell(3), L.GRUCell(4)], return_sequences=True)(y)
+    first, rest = ops.split(ops.concatenate([y, x], axis=-1), [3], axis=2)
+    z = ops.concatenate([first[:, 0], first[:, ::-2, 1], ops.mean(ops.softmax(rest), axis=1)], axis=-1)
+    z = ops.relu(2 - ops.reshape(ops.stack([z, -z], axis=1), (-1, 22)) / 4)
+    return keras.Model([a, b], L.Normalization(mean=0.5, variance=4.0)(z))
+
+
+def plain():
+    """A model without weights."""
+    x = keras.Input((8, 8, 3))
+    return keras.Model(x, L.GlobalAveragePooling2D()(L.MaxPooling2D()(L.Rescaling(1 / 255)(L.CenterCrop(6, 4)(x)))))
+
+
+def write(name, model, generator):
+    shaken(model, generator)
+    inputs = [numbers(generator, tensor, 20) for tensor in model.inputs]
+    outputs = model(inputs if len(inputs) > 1 else inputs[0])
+    model.save(HERE / f"{name}.keras")
+    np.savez(HERE / f"{name}.npz", **{f"x{at}": x for at, x in enumerate(inputs)}, y=np.asarray(outputs))
 
 
 def main():
@@ -86,11 +122,7 @@ def main():
         [keras.Input((4,)), L.Dense(4), keras.Sequential([L.Dense(3, activation="tanh"), L.Dense(3)]), L.Dense(2)]
     )
     for name, model in models.items():
-        shaken(model, generator)
-        inputs = [numbers(generator, tensor, 20) for tensor in model.inputs]
-        outputs = model(inputs if len(inputs) > 1 else inputs[0])
-        model.save(HERE / f"{name}.keras")
-        np.savez(HERE / f"{name}.npz", **{f"x{at}": x for at, x in enumerate(inputs)}, y=np.asarray(outputs))
+        write(name, model, generator)
     models["nested"].save_weights(HERE / "nested.weights.h5")
     models["nested"].save(HERE / "nested_legacy.h5")
 
@@ -102,6 +134,9 @@ def main():
     trained.save(HERE / "trained.keras")
     losses = [trained.fit(x, y, batch_size=8, epochs=1, shuffle=False, verbose=0).history["loss"][0] for _ in range(4)]
     np.savez(HERE / "trained.npz", x0=x, y=y, losses=np.array(losses, "float32"))
+    write("calls", calls(), generator)
+    write("plain", plain(), generator)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,9 @@
 //! [`AdditiveAttention`].
 
-use super::scores::{Scored, of_query, three_of};
+use super::scores::{AttendCall, Attends, Scored, mask_of_query, of_query, score_layer, three_of};
 use crate::error::Result;
 use crate::keras::layers::Layer;
-use crate::keras::layers::macros::{configured, layer};
+use crate::keras::layers::macros::layer;
 use crate::keras::{Context, Weight};
 use crate::tensor::Tensor;
 
@@ -20,13 +20,16 @@ layer! {
             use_scale: bool = true,
             /// Sets the probability with which training drops a weight of a key; 0.
             dropout: f32 = 0.0,
-            /// Sets whether query `t` sees the keys 0 to `t` alone; `false`.
-            use_causal_mask: bool = false,
         }
         weights {
             scale if use_scale = Weight::new(),
         }
         random(seed_generator);
+        arguments {
+            /// Sets whether query `t` sees the keys 0 to `t` alone, in all calls; `false`. In Keras it is an argument of the call, and
+            /// a model's file has it there.
+            use_causal_mask: bool = false,
+        }
     }
 }
 
@@ -42,6 +45,16 @@ impl AdditiveAttention {
         masks: [Option<&Tensor>; 2],
         cx: Context<'_>,
     ) -> Result<(Tensor, Tensor)> {
+        self.scored(inputs, masks, self.use_causal_mask, cx)
+    }
+
+    fn scored(
+        &self,
+        inputs: &[Tensor],
+        masks: [Option<&Tensor>; 2],
+        causal: bool,
+        cx: Context<'_>,
+    ) -> Result<(Tensor, Tensor)> {
         let of = Scored::new("AdditiveAttention", inputs, &self.policy)?;
         let features = of.query.shape()[2];
         let sums = of.query.expand_dims(2)?.add(of.key.expand_dims(1)?)?.tanh()?;
@@ -50,19 +63,8 @@ impl AdditiveAttention {
             false => sums.reduce_sum(-1)?,
         };
         let rate = if cx.training() { self.dropout } else { 0.0 };
-        of.result(&scores, masks, self.use_causal_mask, rate, &self.seed_generator)
+        of.result(&scores, masks, causal, rate, &self.seed_generator)
     }
 }
 
-impl Layer<[Tensor]> for AdditiveAttention {
-    configured!();
-
-    fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<Tensor> {
-        self.call_with_scores(inputs, [None, cx.mask()], cx).map(|(y, _)| y)
-    }
-
-    fn compute_mask(&self, inputs: &[Tensor], mask: Option<&Tensor>) -> Result<Option<Tensor>> {
-        let [query, ..] = three_of("AdditiveAttention", inputs)?;
-        Ok(of_query(query, mask))
-    }
-}
+score_layer!(AdditiveAttention);

@@ -1,11 +1,11 @@
 //! [`Attention`].
 
-use super::scores::{Scored, of_query, three_of};
+use super::scores::{AttendCall, Attends, Scored, mask_of_query, of_query, score_layer, three_of};
 use crate::error::Result;
 #[cfg(feature = "json")]
 use crate::keras::ConfigValue;
 use crate::keras::layers::Layer;
-use crate::keras::layers::macros::{configured, layer};
+use crate::keras::layers::macros::layer;
 use crate::keras::{Context, Weight};
 use crate::tensor::Tensor;
 
@@ -69,14 +69,17 @@ layer! {
             score_mode: ScoreMode = ScoreMode::Dot,
             /// Sets the probability with which training drops a weight of a key; 0.
             dropout: f32 = 0.0,
-            /// Sets whether query `t` sees the keys 0 to `t` alone; `false`.
-            use_causal_mask: bool = false,
         }
         weights {
             scale if use_scale = Weight::ones(),
             concat_score_weight if score_mode.is_concat() = Weight::ones(),
         }
         random(seed_generator);
+        arguments {
+            /// Sets whether query `t` sees the keys 0 to `t` alone, in all calls; `false`. In Keras it is an argument of the call, and
+            /// a model's file has it there.
+            use_causal_mask: bool = false,
+        }
     }
 }
 
@@ -90,6 +93,16 @@ impl Attention {
         &self,
         inputs: &[Tensor],
         masks: [Option<&Tensor>; 2],
+        cx: Context<'_>,
+    ) -> Result<(Tensor, Tensor)> {
+        self.scored(inputs, masks, self.use_causal_mask, cx)
+    }
+
+    fn scored(
+        &self,
+        inputs: &[Tensor],
+        masks: [Option<&Tensor>; 2],
+        causal: bool,
         cx: Context<'_>,
     ) -> Result<(Tensor, Tensor)> {
         let of = Scored::new("Attention", inputs, &self.policy)?;
@@ -106,19 +119,8 @@ impl Attention {
             }
         };
         let rate = if cx.training() { self.dropout } else { 0.0 };
-        of.result(&scores, masks, self.use_causal_mask, rate, &self.seed_generator)
+        of.result(&scores, masks, causal, rate, &self.seed_generator)
     }
 }
 
-impl Layer<[Tensor]> for Attention {
-    configured!();
-
-    fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<Tensor> {
-        self.call_with_scores(inputs, [None, cx.mask()], cx).map(|(y, _)| y)
-    }
-
-    fn compute_mask(&self, inputs: &[Tensor], mask: Option<&Tensor>) -> Result<Option<Tensor>> {
-        let [query, ..] = three_of("Attention", inputs)?;
-        Ok(of_query(query, mask))
-    }
-}
+score_layer!(Attention);

@@ -1,8 +1,8 @@
 //! [`GroupQueryAttention`].
 
-use super::heads::{AttendOptions, Heads, Masks, Sizes};
+use super::heads::{AttendOptions, Heads, Masks, Sizes, wide};
 use super::macros::{head_layer, head_setters};
-use super::scores::{of_query, three_of};
+use super::scores::{AttendCall, Attends, all_of, mask_of_query, of_query, three_of};
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
@@ -90,7 +90,7 @@ impl GroupQueryAttention {
     }
 }
 
-head_layer!(GroupQueryAttention);
+head_layer!(GroupQueryAttention, "GroupedQueryAttention");
 
 #[cfg(feature = "json")]
 impl Configured for GroupQueryAttention {

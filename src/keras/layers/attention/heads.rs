@@ -167,7 +167,10 @@ impl Heads {
         config.set("use_bias", &self.query.use_bias)?;
         config.set("use_gate", &self.use_gate)?;
         config.set("sliding_window", &self.sliding_window)?;
-        config.set("use_causal_mask", &self.use_causal_mask)?;
+        // An argument of the call in Keras: only what a file of Keras cannot hold says it here.
+        if self.use_causal_mask {
+            config.set("use_causal_mask", &true)?;
+        }
         config.set("activity_regularizer", &self.activity_regularizer)?;
         let Projection { kernel, bias, .. } = &self.query;
         config.set("kernel_initializer", &kernel.initializer)?;
@@ -188,7 +191,7 @@ impl Heads {
         let known: Vec<&str> =
             known.options().keys().map(String::as_str).chain(own.iter().copied()).collect();
         // Keras's choice of an implementation changes no number.
-        let known = [&known[..], &["flash_attention"]].concat();
+        let known = [&known[..], &["flash_attention", "use_causal_mask"]].concat();
         config.only(&known, &[])?;
         let mut heads = Heads::new();
         let flag = |key: &str, default| config.get::<bool>(key).map(|flag| flag.unwrap_or(default));
@@ -295,6 +298,14 @@ impl Masks {
             (Some(a), Some(b)) => a.logical_and(b).map(Some),
             (a, b) => Ok(a.or(b)),
         }
+    }
+}
+
+/// An attention mask `[T,S]` with the batch's axis, so that a mask of the queries joins it.
+pub(super) fn wide(mask: Option<Tensor>) -> Result<Option<Tensor>> {
+    match mask {
+        Some(mask) if mask.rank() == 2 => mask.expand_dims(0).map(Some),
+        mask => Ok(mask),
     }
 }
 

@@ -126,7 +126,7 @@ pub(super) use head_setters;
 
 /// The layers of heads as layers: of one tensor, self-attention; of a list, query, value and key.
 macro_rules! head_layer {
-    ($layer:ident) => {
+    ($layer:ident, $kind:literal) => {
         impl $layer {
             /// As a call on a list, with masks and keys of its own.
             ///
@@ -181,6 +181,11 @@ macro_rules! head_layer {
             fn track(&self, parts: &mut Parts<'_>) {
                 self.heads.track(parts);
             }
+
+            fn kind(&self) -> &'static str {
+                // Keras's class, after which its files name the weights.
+                $kind
+            }
         }
 
         /// Self-attention: query, value and key are one tensor, and its mask says which queries and keys count.
@@ -198,13 +203,16 @@ macro_rules! head_layer {
             $crate::keras::layers::macros::configured!();
 
             fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<Tensor> {
-                let [query, value, key] = three_of(stringify!($layer), inputs)?;
-                // Of inputs with more axes the mask says which keys count, and no more.
-                let itself = query.id() == value.id() && query.rank() == 3;
-                let of_query = cx.mask().filter(|_| itself);
-                let of_query = of_query.map(|mask| mask.expand_dims(-1)).transpose()?;
-                let options = AttendOptions::new().key(key.clone()).key_mask(cx.mask().cloned());
-                self.call_with(query, value, options.attention_mask(of_query), cx)
+                self.attend(inputs, AttendCall::default(), cx).map(|(y, _)| y)
+            }
+
+            fn call_with_mask(
+                &self,
+                inputs: &[Tensor],
+                cx: Context<'_>,
+            ) -> Result<(Tensor, Option<Tensor>)> {
+                let y = Layer::<[Tensor]>::call(self, inputs, cx)?;
+                Ok((y, mask_of_query(stringify!($layer), inputs, cx)?))
             }
 
             /// The mask, if it is one of the query.
@@ -215,6 +223,38 @@ macro_rules! head_layer {
             ) -> Result<Option<Tensor>> {
                 let [query, ..] = three_of(stringify!($layer), inputs)?;
                 Ok(of_query(query, mask))
+            }
+        }
+
+        impl Attends for $layer {
+            fn attend(
+                &self,
+                inputs: &[Tensor],
+                call: AttendCall,
+                cx: Context<'_>,
+            ) -> Result<(Tensor, Option<Tensor>)> {
+                let [query, value, key] = three_of(stringify!($layer), inputs)?;
+                let masks = [0, 1, 2].map(|at| cx.masks().get(at).and_then(Option::as_ref));
+                // Where there is one mask alone, it is that of the value, and of the query if both are one tensor.
+                let itself = query.id() == value.id();
+                let [of_query, of_value, of_key] = match cx.masks().is_empty() {
+                    true => [cx.mask().filter(|_| itself), cx.mask(), None],
+                    false => masks,
+                };
+                // Of inputs with more axes the mask says which keys count, and no more.
+                let of_query = of_query.filter(|_| query.rank() == 3);
+                let of_query = of_query.map(|mask| mask.expand_dims(-1)).transpose()?;
+                let options = AttendOptions::new()
+                    .key(key.clone())
+                    .key_mask(all_of(of_value.cloned(), of_key.cloned())?)
+                    .attention_mask(all_of(wide(call.attention_mask)?, of_query)?)
+                    .use_causal_mask(call.causal);
+                self.run(query, value, options, call.scores, cx)
+            }
+
+            #[cfg(feature = "json")]
+            fn into_layer(self: Box<Self>) -> Option<Box<dyn Layer>> {
+                Some(self)
             }
         }
     };

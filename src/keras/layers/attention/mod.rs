@@ -17,3 +17,5 @@ pub use dot::{Attention, ScoreMode};
 pub use grouped::GroupQueryAttention;
 pub use heads::AttendOptions;
 pub use multi_head::MultiHeadAttention;
+#[cfg(feature = "json")]
+pub(crate) use scores::{AttendCall, Attends};

@@ -1,8 +1,8 @@
 //! [`MultiHeadAttention`].
 
-use super::heads::{AttendOptions, Heads, Masks, Sizes};
+use super::heads::{AttendOptions, Heads, Masks, Sizes, wide};
 use super::macros::{head_layer, head_setters};
-use super::scores::{of_query, three_of};
+use super::scores::{AttendCall, Attends, all_of, mask_of_query, of_query, three_of};
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
@@ -241,7 +241,7 @@ impl Order {
     }
 }
 
-head_layer!(MultiHeadAttention);
+head_layer!(MultiHeadAttention, "MultiHeadAttention");
 
 #[cfg(feature = "json")]
 impl Configured for MultiHeadAttention {

@@ -2,8 +2,8 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::keras::DTypePolicy;
-use crate::keras::layers::SeedGenerator;
+use crate::keras::layers::{Layer, SeedGenerator};
+use crate::keras::{Context, DTypePolicy};
 use crate::ops::where_;
 use crate::tensor::{Tensor, range};
 
@@ -66,6 +66,103 @@ pub(super) fn of_query(query: &Tensor, mask: Option<&Tensor>) -> Option<Tensor> 
     let rank = query.rank();
     mask.filter(|mask| rank > 1 && mask.shape() == &query.shape()[..rank - 1]).cloned()
 }
+
+/// The mask that comes with the query.
+pub(super) fn mask_of_query(
+    layer: &str,
+    inputs: &[Tensor],
+    cx: Context<'_>,
+) -> Result<Option<Tensor>> {
+    let [query, ..] = three_of(layer, inputs)?;
+    match cx.masks() {
+        [] => Ok(of_query(query, cx.mask())),
+        [mask, ..] => Ok(mask.clone()),
+    }
+}
+
+/// Where both masks are true.
+pub(super) fn all_of(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
+    match (a, b) {
+        (Some(a), Some(b)) => a.logical_and(b).map(Some),
+        (a, b) => Ok(a.or(b)),
+    }
+}
+
+/// A call of attention beside its query, value and key.
+#[derive(Default)]
+pub(crate) struct AttendCall {
+    /// Which keys each query sees.
+    pub(crate) attention_mask: Option<Tensor>,
+    pub(crate) causal: bool,
+    /// Whether the weights of the keys are wanted.
+    pub(crate) scores: bool,
+}
+
+/// A layer of query, value and key. The context's masks are those of its inputs.
+pub(crate) trait Attends: Layer<[Tensor]> {
+    /// The result, and the weights of the keys if the call wants them.
+    fn attend(
+        &self,
+        inputs: &[Tensor],
+        call: AttendCall,
+        cx: Context<'_>,
+    ) -> Result<(Tensor, Option<Tensor>)>;
+
+    /// The layer as one of a tensor, if it can be called on one.
+    #[cfg(feature = "json")]
+    fn into_layer(self: Box<Self>) -> Option<Box<dyn Layer>> {
+        None
+    }
+}
+
+/// The layers without heads as layers of a list, by their `call_with_scores`.
+macro_rules! score_layer {
+    ($layer:ident) => {
+        impl Layer<[Tensor]> for $layer {
+            $crate::keras::layers::macros::configured!();
+
+            fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<Tensor> {
+                self.attend(inputs, AttendCall::default(), cx).map(|(y, _)| y)
+            }
+
+            fn call_with_mask(
+                &self,
+                inputs: &[Tensor],
+                cx: Context<'_>,
+            ) -> Result<(Tensor, Option<Tensor>)> {
+                let y = Layer::<[Tensor]>::call(self, inputs, cx)?;
+                Ok((y, mask_of_query(stringify!($layer), inputs, cx)?))
+            }
+
+            fn compute_mask(
+                &self,
+                inputs: &[Tensor],
+                mask: Option<&Tensor>,
+            ) -> Result<Option<Tensor>> {
+                let [query, ..] = three_of(stringify!($layer), inputs)?;
+                Ok(of_query(query, mask))
+            }
+        }
+
+        impl Attends for $layer {
+            fn attend(
+                &self,
+                inputs: &[Tensor],
+                call: AttendCall,
+                cx: Context<'_>,
+            ) -> Result<(Tensor, Option<Tensor>)> {
+                let masks = match cx.masks() {
+                    [] => [None, cx.mask()],
+                    masks => [0, 1].map(|at| masks.get(at).and_then(Option::as_ref)),
+                };
+                let causal = call.causal || self.use_causal_mask;
+                let (y, scores) = self.scored(inputs, masks, causal, cx)?;
+                Ok((y, call.scores.then_some(scores)))
+            }
+        }
+    };
+}
+pub(super) use score_layer;
 
 /// The inputs of attention without heads.
 pub(super) struct Scored {

@@ -44,6 +44,10 @@ layer! {
             center: bool = true,
             /// Sets whether the layer has a gamma.
             scale: bool = true,
+            /// Notes for the config that several devices are to share the batch's statistics; there is one here.
+            synchronized: bool = false,
+            /// Notes for the config how much of the statistics of `renorm` is to stay, which is not here.
+            renorm_momentum: f32 = 0.99,
         }
         weights {
             gamma if scale = Weight::ones() => [gamma_initializer, gamma_regularizer, gamma_constraint],
@@ -52,9 +56,7 @@ layer! {
             moving_variance = Weight::ones().trainable(false) => [moving_variance_initializer],
         }
         fixed {
-            synchronized: false,
             renorm: false,
-            renorm_momentum: 0.99,
         }
     }
 }

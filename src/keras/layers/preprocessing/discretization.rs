@@ -28,6 +28,10 @@ layer! {
         options {
             /// Sets how the ranges are given; as whole numbers.
             output_mode: OutputMode = OutputMode::Int,
+            /// Notes for the config how many ranges Keras was to find when it computed the boundaries from data.
+            num_bins: Option<usize> as impl Into<Option<usize>> = None,
+            /// Notes for the config how exact they were to be; 0.01.
+            epsilon: f32 = 0.01,
         }
     }
 }

@@ -247,9 +247,17 @@ impl crate::keras::layers::Configured for Normalization {
 
     fn config(&self) -> Result<crate::keras::Config> {
         let mut config = crate::keras::Config::new("Normalization");
-        config.set("axis", &self.axis)?;
-        config.set("mean", &self.input_mean)?;
-        config.set("variance", &self.input_variance)?;
+        // Keras writes a list, an empty one for no axis.
+        let axes: Vec<i64> = self.axis.list.as_deref().map_or(Vec::new(), <[i64]>::to_vec);
+        config.set("axis", &axes)?;
+        // One number for all has no list in Keras.
+        let list = |values: &Option<Vec<f32>>| match values.as_deref() {
+            None => serde_json::Value::Null,
+            Some([one]) => serde_json::json!(one),
+            Some(list) => serde_json::json!(list),
+        };
+        config.set_json("mean", list(&self.input_mean));
+        config.set_json("variance", list(&self.input_variance));
         config.set("invert", &self.invert)?;
         config.set("dtype", &self.policy)?;
         Ok(config)
@@ -259,13 +267,25 @@ impl crate::keras::layers::Configured for Normalization {
         config.only(&["axis", "mean", "variance", "invert"], &[])?;
         let mut layer = Normalization::new();
         let axis = config.options().get("axis");
-        if axis.is_some_and(serde_json::Value::is_null) {
+        if axis.is_some_and(|axis| axis.is_null() || axis.as_array().is_some_and(Vec::is_empty)) {
             layer.axis = Axes::ALL;
         } else if let Some(axis) = config.get::<Axes>("axis")? {
             layer.axis = axis;
         }
-        layer.input_mean = config.get::<Option<Vec<f32>>>("mean")?.flatten();
-        layer.input_variance = config.get::<Option<Vec<f32>>>("variance")?.flatten();
+        let list = |key: &str| match config.get_json(key) {
+            Some(value) if value.is_number() => {
+                config.get::<f32>(key).map(|one| one.map(|one| vec![one]))
+            }
+            // Keras nests the rows of several axes.
+            Some(serde_json::Value::Array(rows))
+                if rows.iter().any(serde_json::Value::is_array) =>
+            {
+                config.get::<Vec<Vec<f32>>>(key).map(|rows| rows.map(|rows| rows.concat()))
+            }
+            _ => config.get::<Option<Vec<f32>>>(key).map(Option::flatten),
+        };
+        layer.input_mean = list("mean")?;
+        layer.input_variance = list("variance")?;
         layer.invert = config.get::<Option<bool>>("invert")?.flatten().unwrap_or(false);
         if let Some(policy) = config.get("dtype")? {
             layer.policy = policy;

@@ -2,7 +2,7 @@
 
 use super::over_cells::{Mirror, RecurrentLayer, parts_of, zeroed};
 #[cfg(feature = "json")]
-use super::{GRU, LSTM, SimpleRNN};
+use super::{AnyRNN, ConvLSTM1D, ConvLSTM2D, ConvLSTM3D, GRU, LSTM, RunsSequences, SimpleRNN};
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
@@ -241,21 +241,19 @@ impl Configured for Bidirectional {
             }
         };
         let inner = config.inner("layer")?;
-        let made = match config.get_json("backward_layer") {
-            None => match inner.class() {
-                "LSTM" => Bidirectional::new(LSTM::from_config(&inner)?),
-                "GRU" => Bidirectional::new(GRU::from_config(&inner)?),
-                "SimpleRNN" => Bidirectional::new(SimpleRNN::from_config(&inner)?),
-                _ => return Err(unknown(&inner)),
-            },
-            Some(_) => Bidirectional {
-                forward: recurrent(&inner)?,
-                backward: recurrent(&config.inner("backward_layer")?)?,
-                given: true,
-                merge_mode,
-            },
+        let given = config.get_json("backward_layer").is_some();
+        let backward = match given {
+            true => config.inner("backward_layer")?,
+            false => {
+                // The same layer, which goes the other way.
+                let mut back = inner.clone();
+                let backwards = inner.get::<bool>("go_backwards")?.unwrap_or(false);
+                back.set("go_backwards", &!backwards)?;
+                back
+            }
         };
-        Ok(made.merge_mode(merge_mode))
+        let (forward, backward) = (recurrent(&inner)?, recurrent(&backward)?);
+        Ok(Bidirectional { forward, backward, given, merge_mode })
     }
 }
 
@@ -265,14 +263,35 @@ fn recurrent(config: &Config) -> Result<Box<dyn RecurrentLayer>> {
         "LSTM" => Box::new(LSTM::from_config(config)?),
         "GRU" => Box::new(GRU::from_config(config)?),
         "SimpleRNN" => Box::new(SimpleRNN::from_config(config)?),
-        _ => return Err(unknown(config)),
+        "RNN" => Box::new(AnyRNN::from_config(config)?),
+        "ConvLSTM1D" => Box::new(ConvLSTM1D::from_config(config)?),
+        "ConvLSTM2D" => Box::new(ConvLSTM2D::from_config(config)?),
+        "ConvLSTM3D" => Box::new(ConvLSTM3D::from_config(config)?),
+        class => {
+            return Err(Error::Data(message!(
+                "from_config: the layer in Bidirectional is a {class}; it must be LSTM, GRU, SimpleRNN, RNN or a ConvLSTM."
+            )));
+        }
     })
 }
 
 #[cfg(feature = "json")]
-fn unknown(config: &Config) -> Error {
-    Error::Data(message!(
-        "from_config: the layer in Bidirectional is a {}; it must be LSTM, GRU or SimpleRNN.",
-        config.class()
-    ))
+impl RunsSequences for Bidirectional {
+    fn run_all(
+        &self,
+        x: &Tensor,
+        initial: Option<&[Tensor]>,
+        cx: Context<'_>,
+    ) -> Result<Vec<Tensor>> {
+        let [a, b] = self.call_both(x, initial, cx)?;
+        let mut results = match self.merge_mode {
+            MergeMode::None => vec![a.output, b.output],
+            _ => vec![self.merged(a.output, b.output)?],
+        };
+        if self.forward.returns_state() {
+            results.extend(a.state);
+            results.extend(b.state);
+        }
+        Ok(results)
+    }
 }

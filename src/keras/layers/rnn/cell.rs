@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::walk::Sequence;
 use crate::error::{Error, Result, message};
+#[cfg(feature = "json")]
+use crate::keras::Config;
 use crate::keras::Context;
 use crate::ops::Recurrence;
 use crate::tensor::Tensor;
@@ -51,6 +53,19 @@ pub trait RnnCell: Trackable {
     /// [`Error::Shape`](crate::Error::Shape) if input or states do not fit the cell.
     fn step(&self, x: &Tensor, states: &[Tensor], cx: Context<'_>)
     -> Result<(Tensor, Vec<Tensor>)>;
+
+    /// The cell's class and options, as [`Layer::get_config`](crate::keras::Layer::get_config).
+    ///
+    /// # Errors
+    /// [`Error::Data`](crate::Error::Data) if an option is a function of the program, or if the cell is a program's own and does
+    /// not say what its options are.
+    #[cfg(feature = "json")]
+    fn get_config(&self) -> Result<Config> {
+        Err(Error::Data(message!(
+            "get_config: {} does not say what its options are. Give its `impl RnnCell` a get_config.",
+            self.kind()
+        )))
+    }
 
     /// The states before the first step of the sequences `x` `[B,T,..]`: zeros.
     ///
@@ -103,6 +118,11 @@ macro_rules! pointers {
                 cx: Context<'_>,
             ) -> Result<(Tensor, Vec<Tensor>)> {
                 (**self).step(x, states, cx)
+            }
+
+            #[cfg(feature = "json")]
+            fn get_config(&self) -> Result<Config> {
+                (**self).get_config()
             }
 
             fn initial_state(&self, x: &Tensor) -> Result<Vec<Tensor>> {

@@ -5,6 +5,7 @@ use super::gates::{Drops, Kernels, expect_units, plus, product};
 use super::macros::recurrent;
 use super::walk::Sequence;
 use crate::error::Result;
+use crate::keras::layers::macros::configured;
 use crate::keras::{Activation, Context, Initializer, Weight};
 use crate::ops::{GruOptions, Recurrence, gru};
 use crate::tensor::Tensor;
@@ -126,6 +127,8 @@ impl GRUCell {
 }
 
 impl RnnCell for GRUCell {
+    configured!();
+
     fn state_sizes(&self) -> Vec<usize> {
         vec![self.units]
     }

@@ -5,6 +5,7 @@ use super::gates::{Drops, Kernels, expect_units, plus, product, started};
 use super::macros::recurrent;
 use super::walk::Sequence;
 use crate::error::Result;
+use crate::keras::layers::macros::configured;
 use crate::keras::{Activation, Context, Initializer, Weight};
 use crate::ops::{LstmOptions, Recurrence, lstm};
 use crate::tensor::Tensor;
@@ -109,6 +110,8 @@ impl LSTMCell {
 }
 
 impl RnnCell for LSTMCell {
+    configured!();
+
     fn state_sizes(&self) -> Vec<usize> {
         vec![self.units; 2]
     }

@@ -218,6 +218,10 @@ macro_rules! recurrent {
             fn goes_backwards(&self) -> bool {
                 self.rnn.walk.go_backwards
             }
+
+            fn returns_state(&self) -> bool {
+                self.rnn.walk.return_state
+            }
         }
 
         impl $crate::keras::layers::Mirror for $layer {

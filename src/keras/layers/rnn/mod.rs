@@ -22,6 +22,8 @@ pub use cell::RnnCell;
 pub use conv_lstm::{ConvLSTM1D, ConvLSTM2D, ConvLSTM3D};
 pub use gru::{GRU, GRUCell};
 pub use lstm::{LSTM, LSTMCell};
+#[cfg(feature = "json")]
+pub(crate) use over_cells::{AnyRNN, RunsSequences};
 pub use over_cells::{Mirror, RNN, RecurrentLayer};
 pub use simple_rnn::{SimpleRNN, SimpleRNNCell};
 pub use stacked::StackedRNNCells;

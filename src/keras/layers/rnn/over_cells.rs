@@ -3,8 +3,14 @@
 use super::cell::RnnCell;
 use super::states::States;
 use super::walk::{Sequence, Walk, walk_setters};
+#[cfg(feature = "json")]
+use super::{GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
+#[cfg(feature = "json")]
+use crate::keras::Config;
+#[cfg(feature = "json")]
+use crate::keras::layers::Configured;
 use crate::keras::{Context, DTypePolicy, Layer};
 use crate::ops::{Recurrence, where_};
 use crate::tensor::Tensor;
@@ -223,6 +229,11 @@ pub trait RecurrentLayer: Layer {
 
     /// Whether the walk begins at the last step.
     fn goes_backwards(&self) -> bool;
+
+    /// Whether a model's file says that the states after the last step are results, too.
+    fn returns_state(&self) -> bool {
+        false
+    }
 }
 
 /// A recurrent layer that can be made again: [`Bidirectional::new`](super::Bidirectional::new) needs one.
@@ -248,6 +259,103 @@ impl<C: RnnCell> RecurrentLayer for RNN<C> {
     fn goes_backwards(&self) -> bool {
         self.walk.go_backwards
     }
+
+    fn returns_state(&self) -> bool {
+        self.walk.return_state
+    }
+}
+
+/// A layer of sequences whose file says what it returns.
+#[cfg(feature = "json")]
+pub(crate) trait RunsSequences: Layer {
+    /// The output, and what else the layer was made to return.
+    fn run_all(
+        &self,
+        x: &Tensor,
+        initial: Option<&[Tensor]>,
+        cx: Context<'_>,
+    ) -> Result<Vec<Tensor>>;
+}
+
+#[cfg(feature = "json")]
+impl<L: RecurrentLayer> RunsSequences for L {
+    fn run_all(
+        &self,
+        x: &Tensor,
+        initial: Option<&[Tensor]>,
+        cx: Context<'_>,
+    ) -> Result<Vec<Tensor>> {
+        let result = self.run(x, initial, cx)?;
+        let states = result.state.into_iter().filter(|_| self.returns_state());
+        Ok(std::iter::once(result.output).chain(states).collect())
+    }
+}
+
+/// What a file calls `RNN`, over a cell that it names.
+#[cfg(feature = "json")]
+pub(crate) type AnyRNN = RNN<Box<dyn RnnCell>>;
+
+/// The cell that `config` describes.
+#[cfg(feature = "json")]
+pub(super) fn any_cell(config: &Config) -> Result<Box<dyn RnnCell>> {
+    Ok(match config.class() {
+        "LSTMCell" => Box::new(LSTMCell::from_config(config)?),
+        "GRUCell" => Box::new(GRUCell::from_config(config)?),
+        "SimpleRNNCell" => Box::new(SimpleRNNCell::from_config(config)?),
+        "StackedRNNCells" => Box::new(StackedRNNCells::from_config(config)?),
+        class => {
+            return Err(Error::Data(message!(
+                "from_config: a cell is a {class}; it must be an LSTMCell, GRUCell, SimpleRNNCell or StackedRNNCells. Make a layer \
+                 of your own with the cell, and name it in CustomObjects."
+            )));
+        }
+    })
+}
+
+#[cfg(feature = "json")]
+impl<C: RnnCell> RNN<C> {
+    /// The layer's class and options.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the cell does not say what its options are.
+    pub fn get_config(&self) -> Result<Config> {
+        let mut config = Config::new("RNN");
+        self.walk.write(&mut config)?;
+        config.set("dtype", &self.policy)?;
+        config.set_json("cell", self.cell.get_config()?.nested());
+        Ok(config)
+    }
+}
+
+#[cfg(feature = "json")]
+impl Configured for AnyRNN {
+    fn class() -> &'static str {
+        "RNN"
+    }
+
+    fn config(&self) -> Result<Config> {
+        self.get_config()
+    }
+
+    fn from_config(config: &Config) -> Result<Self> {
+        let (walk, rest) = Walk::read(config)?;
+        rest.only(&["cell"], &[])?;
+        let cell = match rest.get_json("cell") {
+            // Keras makes one cell of a list.
+            Some(serde_json::Value::Array(_)) => {
+                let mut stack = Config::new("StackedRNNCells");
+                stack.set_json("cells", rest.options()["cell"].clone());
+                any_cell(&stack)?
+            }
+            _ => any_cell(&rest.inner("cell")?)?,
+        };
+        let mut rnn = RNN::new(cell);
+        rnn.walk = walk;
+        if let Some(policy) = config.get("dtype")? {
+            rnn = rnn.dtype(policy);
+        }
+        Ok(rnn)
+    }
 }
 
 impl<C: RnnCell> Trackable for RNN<C> {
@@ -260,6 +368,11 @@ impl<C: RnnCell> Trackable for RNN<C> {
 }
 
 impl<C: RnnCell> Layer for RNN<C> {
+    #[cfg(feature = "json")]
+    fn get_config(&self) -> Result<Config> {
+        RNN::get_config(self)
+    }
+
     fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
         self.call_with_state(x, None, cx).map(|result| result.output)
     }
@@ -271,6 +384,11 @@ impl<C: RnnCell> Layer for RNN<C> {
 
 /// From the sequences and the states before the first step to the output and the states after the last one.
 impl<C: RnnCell> Layer<[Tensor], (Tensor, Vec<Tensor>)> for RNN<C> {
+    #[cfg(feature = "json")]
+    fn get_config(&self) -> Result<Config> {
+        RNN::get_config(self)
+    }
+
     fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<(Tensor, Vec<Tensor>)> {
         let (x, initial) = parts_of("RNN", inputs)?;
         let result = self.call_with_state(x, initial, cx)?;

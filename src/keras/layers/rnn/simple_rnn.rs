@@ -5,6 +5,7 @@ use super::gates::{Drops, Kernels, expect_units, plus, product};
 use super::macros::recurrent;
 use super::walk::Sequence;
 use crate::error::Result;
+use crate::keras::layers::macros::configured;
 use crate::keras::{Activation, Context, Initializer, Weight};
 use crate::ops::{Recurrence, SimpleRnnOptions, simple_rnn};
 use crate::tensor::Tensor;
@@ -76,6 +77,8 @@ impl SimpleRNNCell {
 }
 
 impl RnnCell for SimpleRNNCell {
+    configured!();
+
     fn state_sizes(&self) -> Vec<usize> {
         vec![self.units]
     }

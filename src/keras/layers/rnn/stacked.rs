@@ -1,8 +1,12 @@
 //! [`StackedRNNCells`]: several cells as one.
 
 use super::cell::RnnCell;
+#[cfg(feature = "json")]
+use super::over_cells::any_cell;
 use super::walk::Sequence;
 use crate::error::{Error, Result, message};
+#[cfg(feature = "json")]
+use crate::keras::Config;
 use crate::keras::Context;
 use crate::ops::Recurrence;
 use crate::tensor::Tensor;
@@ -86,6 +90,15 @@ impl StackedRNNCells {
 }
 
 impl RnnCell for StackedRNNCells {
+    #[cfg(feature = "json")]
+    fn get_config(&self) -> Result<Config> {
+        let cells: Result<Vec<_>> =
+            self.cells.iter().map(|(_, cell)| Ok(cell.get_config()?.nested())).collect();
+        let mut config = Config::new("StackedRNNCells");
+        config.set_json("cells", cells?.into());
+        Ok(config)
+    }
+
     fn state_sizes(&self) -> Vec<usize> {
         self.cells.iter().flat_map(|(_, cell)| cell.state_sizes()).collect()
     }
@@ -123,6 +136,15 @@ impl RnnCell for StackedRNNCells {
             Ok((result.output, result.state))
         })?;
         Ok(Recurrence { output, state })
+    }
+}
+
+#[cfg(feature = "json")]
+impl StackedRNNCells {
+    pub(super) fn from_config(config: &Config) -> Result<Self> {
+        config.only(&["cells"], &[])?;
+        let cells = config.inner_list("cells")?;
+        cells.iter().try_fold(StackedRNNCells::new(), |stack, cell| Ok(stack.add(any_cell(cell)?)))
     }
 }
 

@@ -1,0 +1,858 @@
+//! The calls of `keras.ops` that a model's JSON names: each is a layer without weights.
+//!
+//! Keras writes what an op was constructed with as its config (`axis`), and what it was called on as the arguments of a node:
+//! tensors, numbers, lists of both, slices. [`KerasOp`] keeps both as they were read, so that they are written again as they
+//! were.
+
+use std::sync::Arc;
+
+use ndarray::SliceInfoElem;
+use serde_json::{Map, Value, json};
+
+use super::operation::{Callable, Called, Masked, Operation};
+use crate::dtype::DType;
+use crate::error::{Error, Result, message};
+use crate::keras::{ConfigValue, Context};
+use crate::ops::{EluOptions, GeluOptions, concat, einsum, one_hot, stack, where_};
+use crate::shape::Axes;
+use crate::tensor::{Operand, Tensor};
+use crate::trackable::{Parts, Trackable};
+
+/// A call of an op of Keras's.
+pub(crate) struct KerasOp {
+    row: &'static Row,
+    module: String,
+    config: Map<String, Value>,
+    args: Vec<Argument>,
+    kwargs: Vec<(String, Argument)>,
+}
+
+/// An argument of a call: what stands for a tensor, or contains some, is told from what JSON holds.
+#[derive(Debug, Clone)]
+pub(crate) enum Argument {
+    /// Which of the call's inputs it is.
+    Tensor(usize),
+    /// A constant of the model: its elements, and the JSON that it was.
+    Constant(Constant, Value),
+    List(Vec<Argument>),
+    Value(Value),
+}
+
+/// An array in a model's JSON.
+#[derive(Debug, Clone)]
+pub(crate) struct Constant {
+    shape: Vec<usize>,
+    numbers: Vec<f64>,
+    dtype: DType,
+}
+
+impl Constant {
+    /// The array of `{"value": [[1.0, 2.0]], "dtype": "float32"}`.
+    pub(crate) fn read(config: &Value) -> std::result::Result<Self, String> {
+        let dtype = config.get("dtype").and_then(Value::as_str).unwrap_or("float32");
+        let dtype = dtype_named(dtype)?;
+        let (mut shape, mut numbers) = (Vec::new(), Vec::new());
+        let mut at = config.get("value").ok_or("an array without 'value'")?;
+        while let Some(list) = at.as_array() {
+            shape.push(list.len());
+            let Some(first) = list.first() else { break };
+            at = first;
+        }
+        elements(config.get("value").unwrap_or(&Value::Null), &shape, &mut numbers)?;
+        Ok(Constant { shape, numbers, dtype })
+    }
+
+    fn tensor(&self, beside: &Tensor) -> Result<Tensor> {
+        beside.device().scope(|| match self.dtype {
+            DType::F32 | DType::F16 => {
+                let numbers: Vec<f32> = self.numbers.iter().map(|&x| x as f32).collect();
+                Tensor::from_slice(&numbers, &self.shape)?.cast(self.dtype)
+            }
+            DType::Bool => {
+                let numbers: Vec<bool> = self.numbers.iter().map(|&x| x != 0.0).collect();
+                Tensor::from_slice(&numbers, &self.shape)
+            }
+            DType::U32 => {
+                let numbers: Vec<u32> = self.numbers.iter().map(|&x| x as u32).collect();
+                Tensor::from_slice(&numbers, &self.shape)
+            }
+            dtype => {
+                let numbers: Vec<i32> = self.numbers.iter().map(|&x| x as i32).collect();
+                Tensor::from_slice(&numbers, &self.shape)?.cast(dtype)
+            }
+        })
+    }
+}
+
+fn elements(
+    value: &Value,
+    shape: &[usize],
+    numbers: &mut Vec<f64>,
+) -> std::result::Result<(), String> {
+    match (value, shape) {
+        (Value::Array(list), [size, rest @ ..]) if list.len() == *size => {
+            list.iter().try_for_each(|value| elements(value, rest, numbers))
+        }
+        (Value::Bool(truth), []) => {
+            numbers.push(f64::from(u8::from(*truth)));
+            Ok(())
+        }
+        (Value::Number(number), []) => {
+            numbers.push(number.as_f64().unwrap_or(f64::NAN));
+            Ok(())
+        }
+        _ => Err("an array whose rows have different lengths, or that holds no numbers".into()),
+    }
+}
+
+/// Keras's names of dtypes. It counts in 64 bits where the device has 32.
+pub(crate) fn dtype_named(name: &str) -> std::result::Result<DType, String> {
+    Ok(match name {
+        "int64" | "int16" | "int8" | "int" => DType::I32,
+        "uint64" | "uint16" => DType::U32,
+        "float64" | "float" | "bfloat16" => DType::F32,
+        name => DType::ALL
+            .into_iter()
+            .find(|dtype| dtype.tensorflow_name() == name)
+            .ok_or_else(|| format!("the dtype '{name}', which the device has not"))?,
+    })
+}
+
+/// An op of Keras's, and what it computes.
+struct Row {
+    class: &'static str,
+    /// Its results, in order.
+    call: fn(&Call<'_>) -> Result<Vec<Tensor>>,
+}
+
+/// A call as it runs.
+struct Call<'a> {
+    op: &'a KerasOp,
+    inputs: &'a [Tensor],
+}
+
+impl Call<'_> {
+    fn wrong(&self, what: &str) -> Error {
+        Error::Data(message!("from_json: the op '{}' {what}.", self.op.row.class))
+    }
+
+    /// An argument by its place or by its name.
+    fn argument(&self, place: usize, name: &str) -> Option<&Argument> {
+        let named = || self.op.kwargs.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+        self.op.args.get(place).or_else(named)
+    }
+
+    fn of(&self, argument: &Argument) -> Result<Tensor> {
+        match argument {
+            Argument::Tensor(at) => {
+                self.inputs.get(*at).cloned().ok_or_else(|| {
+                    self.wrong("was called on fewer tensors than its arguments name")
+                })
+            }
+            Argument::Constant(constant, _) => constant.tensor(&self.inputs[0]),
+            Argument::Value(value)
+                if value.is_number() || value.is_boolean() || value.is_array() =>
+            {
+                let dtype = match value.is_f64() {
+                    true => "float32",
+                    false if value.is_boolean() => "bool",
+                    false => "int32",
+                };
+                let constant = Constant::read(&json!({"value": value, "dtype": dtype}));
+                constant.map_err(|what| self.wrong(&format!("has {what}")))?.tensor(&self.inputs[0])
+            }
+            Argument::List(list) => {
+                let list =
+                    list.iter().map(|argument| self.of(argument)).collect::<Result<Vec<_>>>()?;
+                stack(&list, 0)
+            }
+            Argument::Value(value) => {
+                Err(self.wrong(&format!("has the argument {value} where a tensor must be")))
+            }
+        }
+    }
+
+    /// The tensor at this place among the arguments.
+    fn tensor(&self, place: usize, name: &str) -> Result<Tensor> {
+        match self.argument(place, name) {
+            Some(argument) => self.of(argument),
+            None => Err(self.wrong(&format!("lacks its argument '{name}'"))),
+        }
+    }
+
+    fn x(&self) -> Result<Tensor> {
+        self.tensor(0, "x")
+    }
+
+    /// The tensors of a list, or those of all arguments.
+    fn tensors(&self, name: &str) -> Result<Vec<Tensor>> {
+        match self.argument(0, name) {
+            Some(Argument::List(list)) => list.iter().map(|argument| self.of(argument)).collect(),
+            Some(one) => Ok(vec![self.of(one)?]),
+            None => Err(self.wrong(&format!("lacks its argument '{name}'"))),
+        }
+    }
+
+    /// The two sides of an operator: a number takes the dtype of the tensor beside it.
+    fn sides(&self) -> Result<(Tensor, Operand)> {
+        let sides = [self.argument(0, "x1"), self.argument(1, "x2")];
+        let [Some(a), Some(b)] = sides else { return Err(self.wrong("takes two arguments")) };
+        let number = |argument: &Argument| match argument {
+            Argument::Value(value) => value.as_f64(),
+            _ => None,
+        };
+        match (number(a), number(b)) {
+            (_, Some(number)) => {
+                let a = self.of(a)?;
+                // A whole number stays one beside integers; a fraction makes floats of them.
+                if a.dtype().is_float() || number.fract() == 0.0 {
+                    let beside = beside(&a, number);
+                    return Ok((a, beside));
+                }
+                Ok((a.cast(DType::F32)?, (number as f32).into()))
+            }
+            (Some(number), None) => {
+                let b = self.of(b)?;
+                let b = match b.dtype().is_float() || number.fract() == 0.0 {
+                    true => b,
+                    false => b.cast(DType::F32)?,
+                };
+                let number = b.zeros_like()?.add(beside(&b, number))?;
+                Ok((number, b.into()))
+            }
+            (None, None) => {
+                let (a, b) = (self.of(a)?, self.of(b)?);
+                // Keras brings both to one dtype.
+                let (a, b) = match (a.dtype().is_float(), b.dtype().is_float()) {
+                    (true, false) => (a.clone(), b.cast(a.dtype())?),
+                    (false, true) => (a.cast(b.dtype())?, b),
+                    _ if a.dtype() == DType::Bool && b.dtype().is_int() => (a.cast(b.dtype())?, b),
+                    _ if b.dtype() == DType::Bool && a.dtype().is_int() => {
+                        (a.clone(), b.cast(a.dtype())?)
+                    }
+                    _ => (a, b),
+                };
+                Ok((a, b.into()))
+            }
+        }
+    }
+
+    /// An option of the op's constructor; null counts as not there.
+    fn option<T: ConfigValue>(&self, key: &str) -> Result<Option<T>> {
+        let value = self.op.config.get(key).filter(|value| !value.is_null());
+        let read = |value: &Value| {
+            T::from_json(value).map_err(|wanted| {
+                self.wrong(&format!("has {value} as '{key}'; it must be {wanted}"))
+            })
+        };
+        value.map(read).transpose()
+    }
+
+    fn need<T: ConfigValue>(&self, key: &str) -> Result<T> {
+        self.option(key)?.ok_or_else(|| self.wrong(&format!("lacks its option '{key}'")))
+    }
+
+    fn axis(&self) -> Result<i64> {
+        Ok(self.option::<i64>("axis")?.unwrap_or(-1))
+    }
+
+    /// The axes along which a reduction goes: all, if none are named.
+    fn axes(&self) -> Result<Axes> {
+        let axes = self.option::<Axes>("axis")?.unwrap_or(Axes::ALL);
+        Ok(axes.keepdims(self.option::<bool>("keepdims")?.unwrap_or(false)))
+    }
+
+    /// Refuses a value of an option that is not served.
+    fn only(&self, key: &str, wanted: &[Value]) -> Result<()> {
+        match self.op.config.get(key) {
+            Some(value) if !value.is_null() && !wanted.contains(value) => {
+                Err(self.wrong(&format!(
+                    "has {value} as '{key}'; here it can only be {}",
+                    wanted.iter().map(Value::to_string).collect::<Vec<_>>().join(" or ")
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A shape in which `null` is the batch's size and -1 what is left.
+    fn shape(&self, key: &str, x: &Tensor) -> Result<Vec<i64>> {
+        let given = match self.op.config.get(key) {
+            Some(Value::Array(list)) => list.clone(),
+            Some(one) => vec![one.clone()],
+            None => return Err(self.wrong(&format!("lacks its option '{key}'"))),
+        };
+        let size = |(at, size): (usize, &Value)| match (size, at) {
+            (Value::Null, 0) if x.rank() > 0 => Ok(x.shape()[0] as i64),
+            (Value::Null, _) => Ok(-1),
+            (size, _) => size
+                .as_i64()
+                .ok_or_else(|| self.wrong(&format!("has {size} among the sizes of '{key}'"))),
+        };
+        given.iter().enumerate().map(size).collect()
+    }
+}
+
+/// `number` as it joins `x`: a whole one joins integers.
+fn beside(x: &Tensor, number: f64) -> Operand {
+    match x.dtype().is_int() && number.fract() == 0.0 && number.abs() < 2e9 {
+        true => (number as i32).into(),
+        false => (number as f32).into(),
+    }
+}
+
+/// What a mean or a root is taken of: integers become floats, as in Keras.
+fn floats(x: &Tensor) -> Result<Tensor> {
+    if x.dtype().is_float() { Ok(x.clone()) } else { x.cast(DType::F32) }
+}
+
+fn axis_of(axis: i64, rank: usize) -> Option<usize> {
+    let axis = if axis < 0 { axis.checked_add(rank as i64)? } else { axis };
+    usize::try_from(axis).ok().filter(|axis| *axis < rank)
+}
+
+/// `x[:, 0, 1:3, ..., None]`.
+fn item(call: &Call<'_>) -> Result<Vec<Tensor>> {
+    let x = call.x()?;
+    let keys: Vec<&Value> = match call.argument(1, "key") {
+        Some(Argument::Value(Value::Array(list))) => list.iter().collect(),
+        Some(Argument::Value(one)) => vec![one],
+        Some(_) => {
+            return Err(call.wrong(
+                "takes elements by a tensor; only numbers and slices are served. Use ops.take",
+            ));
+        }
+        None => return Err(call.wrong("lacks its argument 'key'")),
+    };
+    let class = |value: &Value, name: &str| {
+        value.get("class_name").and_then(Value::as_str).is_some_and(|class| class == name)
+    };
+    let dots = |value: &Value| class(value, "__ellipsis__");
+    let named = keys.iter().filter(|key| !key.is_null() && !dots(key)).count();
+    let left = x.rank().checked_sub(named);
+    let left = left.ok_or_else(|| call.wrong(&format!("names {named} axes of {:?}", x.shape())))?;
+    let whole = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
+    let (mut parts, mut axis) = (Vec::new(), 0);
+    for key in keys {
+        if key.is_null() {
+            parts.push(SliceInfoElem::NewAxis);
+            continue;
+        }
+        if dots(key) {
+            parts.extend(vec![whole; left]);
+            axis += left;
+            continue;
+        }
+        let size = x.shape()[axis] as i64;
+        axis += 1;
+        if let Some(at) = key.as_i64() {
+            parts.push(SliceInfoElem::Index(at as isize));
+            continue;
+        }
+        if !class(key, "__slice__") {
+            return Err(call.wrong(&format!("has the index {key}; it must be a number or a slice")));
+        }
+        let end = |name: &str| -> Result<Option<i64>> {
+            match key.pointer(&format!("/config/{name}")) {
+                None | Some(Value::Null) => Ok(None),
+                Some(number) => number.as_i64().map(Some).ok_or_else(|| {
+                    call.wrong(&format!(
+                        "has a slice whose {name} is {number}; it must be a number"
+                    ))
+                }),
+            }
+        };
+        let step = end("step")?.unwrap_or(1);
+        if step == 0 {
+            return Err(call.wrong("has a slice whose step is 0"));
+        }
+        // As `slice.indices` of Python.
+        let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
+        let place = |given: Option<i64>, default: i64| match given {
+            None => default,
+            Some(at) => (if at < 0 { at.saturating_add(size) } else { at }).clamp(low, high),
+        };
+        let (start, stop) = match step > 0 {
+            true => (place(end("start")?, low), place(end("stop")?, high)),
+            false => (place(end("start")?, high), place(end("stop")?, low)),
+        };
+        // A walk back begins at the end of its range.
+        let (start, stop) = if step > 0 { (start, stop) } else { (stop + 1, start + 1) };
+        parts.push(SliceInfoElem::Slice {
+            start: start as isize,
+            end: Some(stop.max(start) as isize),
+            step: step as isize,
+        });
+    }
+    Ok(vec![x.strided_slice(&parts)?])
+}
+
+fn split(call: &Call<'_>) -> Result<Vec<Tensor>> {
+    let x = call.x()?;
+    let axis = call.option::<i64>("axis")?.unwrap_or(0);
+    let at = axis_of(axis, x.rank())
+        .ok_or_else(|| call.wrong(&format!("splits axis {axis} of {:?}", x.shape())))?;
+    if let Some(Value::Number(_)) = call.op.config.get("indices_or_sections") {
+        return x.split(call.need("indices_or_sections")?, axis);
+    }
+    let size = x.shape()[at];
+    let ends: Vec<usize> = call.need("indices_or_sections")?;
+    let (mut sizes, mut before) = (Vec::new(), 0);
+    for end in ends.into_iter().chain([size]) {
+        let end = end.min(size);
+        sizes.push(
+            end.checked_sub(before)
+                .ok_or_else(|| call.wrong("has 'indices_or_sections' that do not grow"))?,
+        );
+        before = end;
+    }
+    x.split_sizes(&sizes, axis)
+}
+
+fn permuted(call: &Call<'_>, from: &str, to: &str, swap: bool) -> Result<Vec<Tensor>> {
+    let x = call.x()?;
+    let places = |key: &str| -> Result<Vec<usize>> {
+        let list = match call.op.config.get(key) {
+            Some(Value::Array(_)) => call.need::<Vec<i64>>(key)?,
+            _ => vec![call.need::<i64>(key)?],
+        };
+        let place = |axis: i64| {
+            axis_of(axis, x.rank())
+                .ok_or_else(|| call.wrong(&format!("names axis {axis} of {:?}", x.shape())))
+        };
+        list.into_iter().map(place).collect()
+    };
+    let (from, to) = (places(from)?, places(to)?);
+    let mut order: Vec<usize> = (0..x.rank()).collect();
+    if swap {
+        order.swap(from[0], to[0]);
+    } else {
+        let mut moved: Vec<(usize, usize)> = to.into_iter().zip(from.iter().copied()).collect();
+        moved.sort_unstable();
+        order.retain(|axis| !from.contains(axis));
+        for (to, from) in moved {
+            order.insert(to.min(order.len()), from);
+        }
+    }
+    Ok(vec![x.transpose(&order[..])?])
+}
+
+fn one(y: Result<Tensor>) -> Result<Vec<Tensor>> {
+    y.map(|y| vec![y])
+}
+
+/// Rows by kinds: of one tensor, of one tensor as floats, of two, reductions of a tensor, and functions of the call.
+macro_rules! rows {
+    (
+        one { $($one:literal $one_call:expr,)* }
+        two { $($two:literal $two_call:expr,)* }
+        reduce { $($reduce:literal $reduce_call:expr,)* }
+        call { $($call:literal $call_call:expr,)* }
+    ) => {
+        static ROWS: &[Row] = &[
+            $(Row { class: $one, call: |call| {
+                let f: fn(&Tensor) -> Result<Tensor> = $one_call;
+                one(f(&call.x()?))
+            } },)*
+            $(Row { class: $two, call: |call| {
+                let f: fn(&Tensor, Operand) -> Result<Tensor> = $two_call;
+                let (a, b) = call.sides()?;
+                one(f(&a, b))
+            } },)*
+            $(Row { class: $reduce, call: |call| {
+                let f: fn(&Tensor, Axes) -> Result<Tensor> = $reduce_call;
+                one(f(&call.x()?, call.axes()?))
+            } },)*
+            $(Row { class: $call, call: $call_call },)*
+        ];
+    };
+}
+
+rows! {
+    one {
+        "Absolute" |x| x.abs(),
+        "Abs" |x| x.abs(),
+        "Arccos" |x| x.acos(),
+        "Arccosh" |x| x.acosh(),
+        "Arcsin" |x| x.asin(),
+        "Arcsinh" |x| x.asinh(),
+        "Arctan" |x| x.atan(),
+        "Arctanh" |x| x.atanh(),
+        "Ceil" |x| x.ceil(),
+        "Copy" |x| Ok(x.clone()),
+        "Cos" |x| x.cos(),
+        "Cosh" |x| x.cosh(),
+        "Erf" |x| x.erf(),
+        "Erfc" |x| x.erfc(),
+        "Erfinv" |x| x.erfinv(),
+        "Exp" |x| floats(x)?.exp(),
+        "Expm1" |x| floats(x)?.expm1(),
+        "Floor" |x| x.floor(),
+        "HardSigmoid" |x| x.hard_sigmoid(),
+        "HardSilu" |x| x.hard_silu(),
+        "HardTanh" |x| x.hard_tanh(),
+        "Isfinite" |x| x.is_finite(),
+        "Isinf" |x| x.is_inf(),
+        "Isnan" |x| x.is_nan(),
+        "Log" |x| floats(x)?.log(),
+        "Log1p" |x| floats(x)?.log1p(),
+        "LogSigmoid" |x| x.log_sigmoid(),
+        "LogicalNot" |x| x.cast(DType::Bool)?.logical_not(),
+        "Negative" |x| x.negative(),
+        "Ravel" |x| x.reshape([-1]),
+        "Reciprocal" |x| x.reciprocal(),
+        "Relu" |x| x.relu(),
+        "Relu6" |x| x.relu6(),
+        "Rsqrt" |x| floats(x)?.rsqrt(),
+        "Selu" |x| x.selu(),
+        "Sigmoid" |x| x.sigmoid(),
+        "Sign" |x| x.sign(),
+        "Silu" |x| x.silu(),
+        "Sin" |x| x.sin(),
+        "Sinh" |x| x.sinh(),
+        "Softplus" |x| x.softplus(),
+        "Softsign" |x| x.softsign(),
+        "SparsePlus" |x| x.sparse_plus(),
+        "SparseSigmoid" |x| x.sparse_sigmoid(),
+        "Sqrt" |x| floats(x)?.sqrt(),
+        "Square" |x| x.square(),
+        "Tan" |x| x.tan(),
+        "Tanh" |x| x.tanh(),
+        "TanhShrink" |x| x.tanh_shrink(),
+    }
+    two {
+        "Add" |a, b| a.add(b),
+        "Arctan2" |a, b| a.atan2(b),
+        "Divide" |a, b| floats(a)?.divide(floated(b)?),
+        "DivideNoNan" |a, b| a.divide_no_nan(b),
+        "Equal" |a, b| a.equal(b),
+        "FloorDivide" |a, b| a.floordiv(b),
+        "Greater" |a, b| a.greater(b),
+        "GreaterEqual" |a, b| a.greater_equal(b),
+        "Less" |a, b| a.less(b),
+        "LessEqual" |a, b| a.less_equal(b),
+        "Logaddexp" |a, b| a.logaddexp(b),
+        "LogicalAnd" |a, b| a.logical_and(b),
+        "LogicalOr" |a, b| a.logical_or(b),
+        "LogicalXor" |a, b| a.logical_xor(b),
+        "Matmul" |a, b| a.matmul(b),
+        "Maximum" |a, b| a.maximum(b),
+        "Minimum" |a, b| a.minimum(b),
+        "Mod" |a, b| a.floormod(b),
+        "Multiply" |a, b| a.multiply(b),
+        "NotEqual" |a, b| a.not_equal(b),
+        "Power" |a, b| a.pow(b),
+        "Subtract" |a, b| a.subtract(b),
+        "TrueDivide" |a, b| floats(a)?.divide(floated(b)?),
+    }
+    reduce {
+        "All" |x, axes| x.cast(DType::Bool)?.reduce_all(axes),
+        "Amax" |x, axes| x.reduce_max(axes),
+        "Amin" |x, axes| x.reduce_min(axes),
+        "Any" |x, axes| x.cast(DType::Bool)?.reduce_any(axes),
+        "Logsumexp" |x, axes| x.reduce_logsumexp(axes),
+        "Max" |x, axes| x.reduce_max(axes),
+        "Mean" |x, axes| floats(x)?.reduce_mean(axes),
+        "Min" |x, axes| x.reduce_min(axes),
+        "Prod" |x, axes| x.reduce_prod(axes),
+        "Std" |x, axes| floats(x)?.reduce_std(axes),
+        "Sum" |x, axes| x.reduce_sum(axes),
+        "Var" |x, axes| floats(x)?.reduce_variance(axes),
+    }
+    call {
+        "Argmax" |call| extreme(call, |x, axis| x.argmax(axis)),
+        "Argmin" |call| extreme(call, |x, axis| x.argmin(axis)),
+        "Argsort" |call| one(call.x()?.argsort(call.axis()?)),
+        "BroadcastTo" |call| {
+            let x = call.x()?;
+            let shape = call.shape("shape", &x)?;
+            let size = |size: i64| {
+                usize::try_from(size).map_err(|_| call.wrong("has an unknown size among 'shape'"))
+            };
+            one(x.broadcast_to(shape.into_iter().map(size).collect::<Result<Vec<_>>>()?))
+        },
+        "Cast" |call| {
+            let name: String = call.need("dtype")?;
+            let dtype = dtype_named(&name).map_err(|what| call.wrong(&format!("wants {what}")))?;
+            one(call.x()?.cast(dtype))
+        },
+        "Celu" |call| one(call.x()?.celu(call.option("alpha")?.unwrap_or(1.0))),
+        "Clip" |call| {
+            let bound = |place: usize, key: &str| -> Result<f32> {
+                match call.argument(place, key) {
+                    Some(Argument::Value(value)) => value
+                        .as_f64()
+                        .map(|number| number as f32)
+                        .ok_or_else(|| call.wrong(&format!("has no number as '{key}'"))),
+                    _ => call.need(key),
+                }
+            };
+            one(call.x()?.clip_by_value(bound(1, "x_min")?, bound(2, "x_max")?))
+        },
+        "Concatenate" |call| one(concat(call.tensors("xs")?, call.axis()?)),
+        "Cumprod" |call| one(call.x()?.cumprod(call.need::<i64>("axis")?)),
+        "Cumsum" |call| one(call.x()?.cumsum(call.need::<i64>("axis")?)),
+        "Dot" |call| {
+            let (a, b) = (call.tensor(0, "x1")?, call.tensor(1, "x2")?);
+            match (a.rank(), b.rank()) {
+                (0, _) | (_, 0) => one(a.multiply(&b)),
+                (_, 1) => one(a.matmul(&b.expand_dims(-1)?)?.squeeze(-1)),
+                (1, 2) => one(a.expand_dims(0)?.matmul(&b)?.squeeze(0)),
+                (_, 2) => one(a.matmul(&b)),
+                _ => Err(call.wrong("multiplies by a tensor of more than two axes; use ops.matmul")),
+            }
+        },
+        "Einsum" |call| {
+            let equation: String = call.need("subscripts")?;
+            let operands = call.op.args.iter().map(|argument| call.of(argument));
+            one(einsum(&equation, operands.collect::<Result<Vec<_>>>()?))
+        },
+        "Elu" |call| {
+            let alpha = call.option("alpha")?.unwrap_or(1.0);
+            one(call.x()?.elu_with(EluOptions::new().alpha(alpha)))
+        },
+        "ExpandDims" |call| {
+            let list = match call.op.config.get("axis") {
+                Some(Value::Array(_)) => call.need::<Vec<i64>>("axis")?,
+                _ => vec![call.need::<i64>("axis")?],
+            };
+            one(list.into_iter().try_fold(call.x()?, |x, axis| x.expand_dims(axis)))
+        },
+        "Flip" |call| one(call.x()?.reverse(call.option::<Axes>("axis")?.unwrap_or(Axes::ALL))),
+        "Gelu" |call| {
+            let approximate = call.option("approximate")?.unwrap_or(true);
+            one(call.x()?.gelu_with(GeluOptions::new().approximate(approximate)))
+        },
+        "GetItem" item,
+        "Glu" |call| one(call.x()?.glu(call.axis()?)),
+        "HardShrink" |call| one(call.x()?.hard_shrink(call.option("threshold")?.unwrap_or(0.5))),
+        "Hstack" |call| {
+            let xs = call.tensors("xs")?;
+            let axis = i64::from(xs.first().is_some_and(|x| x.rank() > 1));
+            one(concat(xs, axis))
+        },
+        "LeakyRelu" |call| one(call.x()?.leaky_relu(call.option("negative_slope")?.unwrap_or(0.2))),
+        "LogSoftmax" |call| one(call.x()?.log_softmax(call.axis()?)),
+        "Moveaxis" |call| permuted(call, "source", "destination", false),
+        "Normalize" |call| {
+            call.only("order", &[json!(2), json!(2.0)])?;
+            call.only("epsilon", &[json!(1e-12), json!(1e-7)])?;
+            let x = call.x()?;
+            // Keras divides by no less than its epsilon of 1e-7.
+            let axes = call.option::<Axes>("axis")?.unwrap_or(Axes::from(-1)).keepdims(true);
+            let norm = x.square()?.reduce_sum(axes)?.sqrt()?.maximum(1e-7)?;
+            one(x.divide(norm))
+        },
+        "OneHot" |call| {
+            call.only("sparse", &[json!(false)])?;
+            let x = call.x()?;
+            let axis = call.axis()?;
+            if axis != -1 && axis != x.rank() as i64 {
+                return Err(call.wrong("puts its new axis elsewhere than last"));
+            }
+            let name: String = call.option("dtype")?.unwrap_or("float32".to_string());
+            let dtype = dtype_named(&name).map_err(|what| call.wrong(&format!("wants {what}")))?;
+            one(one_hot(&x.cast(DType::I32)?, call.need("num_classes")?)?.cast(dtype))
+        },
+        "OnesLike" |call| one(call.x()?.ones_like()),
+        "Pad" |call| {
+            call.only("mode", &[json!("constant")])?;
+            let value = match call.argument(1, "constant_values") {
+                None => None,
+                Some(Argument::Value(value)) => value.as_f64(),
+                Some(_) => return Err(call.wrong("fills with a tensor; give it a number")),
+            };
+            if value.is_some_and(|value| value != 0.0) {
+                return Err(call.wrong("fills with another number than 0"));
+            }
+            let x = call.x()?;
+            let pairs: Vec<(usize, usize)> = match call.op.config.get("pad_width") {
+                Some(Value::Number(_)) => vec![(call.need("pad_width")?, call.need("pad_width")?)],
+                Some(Value::Array(list)) if list.first().is_some_and(Value::is_number) => {
+                    vec![call.need("pad_width")?]
+                }
+                _ => call.need("pad_width")?,
+            };
+            let pairs = if pairs.len() == 1 { vec![pairs[0]; x.rank()] } else { pairs };
+            one(x.pad(&pairs))
+        },
+        "Repeat" |call| {
+            let x = call.x()?;
+            let repeats: Vec<usize> = match call.op.config.get("repeats") {
+                Some(Value::Array(_)) => call.need("repeats")?,
+                _ => vec![call.need("repeats")?],
+            };
+            match call.option::<i64>("axis")? {
+                Some(axis) => one(x.repeat(&repeats, axis)),
+                None => one(x.reshape([-1])?.repeat(&repeats, 0)),
+            }
+        },
+        "Reshape" |call| {
+            let x = call.x()?;
+            one(x.reshape(call.shape("newshape", &x)?))
+        },
+        "Roll" |call| {
+            let x = call.x()?;
+            let shift: Vec<i64> = match call.op.config.get("shift") {
+                Some(Value::Array(_)) => call.need("shift")?,
+                _ => vec![call.need("shift")?],
+            };
+            match call.option::<Axes>("axis")? {
+                Some(axes) => one(x.roll(&shift, axes)),
+                None => one(x.reshape([-1])?.roll(&shift, 0)?.reshape_to(x.shape().into())),
+            }
+        },
+        "Round" |call| {
+            call.only("decimals", &[json!(0)])?;
+            one(call.x()?.round())
+        },
+        "SoftShrink" |call| one(call.x()?.soft_shrink(call.option("threshold")?.unwrap_or(0.5))),
+        "Softmax" |call| one(call.x()?.softmax(call.axis()?)),
+        "Sort" |call| one(call.x()?.sort(call.axis()?)),
+        "Split" split,
+        "Squareplus" |call| one(call.x()?.squareplus(call.option("b")?.unwrap_or(4.0))),
+        "Squeeze" |call| one(call.x()?.squeeze(call.option::<Axes>("axis")?.unwrap_or(Axes::ALL))),
+        "Stack" |call| one(stack(call.tensors("x")?, call.option::<i64>("axis")?.unwrap_or(0))),
+        "StopGradient" |call| Ok(vec![call.tensor(0, "variable")?.stop_gradient()]),
+        "Swapaxes" |call| permuted(call, "axis1", "axis2", true),
+        "Take" |call| {
+            let x = call.x()?;
+            let indices = call.tensor(1, "indices")?.cast(DType::I32)?;
+            let (x, axis) = match call.option::<i64>("axis")? {
+                Some(axis) => (x, axis),
+                None => (x.reshape([-1])?, 0),
+            };
+            // Keras counts those below 0 from the end.
+            let size = axis_of(axis, x.rank()).map_or(0, |axis| x.shape()[axis]) as i32;
+            let from_end = indices.add(size)?;
+            one(x.gather(&where_(&indices.less(0)?, &from_end, &indices)?, axis))
+        },
+        "Tile" |call| {
+            let x = call.x()?;
+            let mut repeats: Vec<usize> = match call.op.config.get("repeats") {
+                Some(Value::Array(_)) => call.need("repeats")?,
+                _ => vec![call.need("repeats")?],
+            };
+            while repeats.len() < x.rank() {
+                repeats.insert(0, 1);
+            }
+            one(x.tile(&repeats))
+        },
+        "TopK" |call| {
+            let (values, places) = call.x()?.top_k(call.need("k")?)?;
+            Ok(vec![values, places])
+        },
+        "Transpose" |call| {
+            let x = call.x()?;
+            match call.option::<Vec<i64>>("axes")? {
+                Some(axes) => one(x.transpose(&axes[..])),
+                None => one(x.transpose((0..x.rank()).rev().collect::<Vec<usize>>())),
+            }
+        },
+        "Unstack" |call| call.x()?.unstack(call.option::<i64>("axis")?.unwrap_or(0)),
+        "Vstack" |call| {
+            let row = |x: Tensor| if x.rank() < 2 { x.reshape([1, -1]) } else { Ok(x) };
+            one(concat(call.tensors("xs")?.into_iter().map(row).collect::<Result<Vec<_>>>()?, 0))
+        },
+        "Where" |call| {
+            let condition = call.tensor(0, "condition")?.cast(DType::Bool)?;
+            let (a, b) = (call.tensor(1, "x1")?, call.tensor(2, "x2")?);
+            let (a, b) = match (a.dtype().is_float(), b.dtype().is_float()) {
+                (true, false) => (a.clone(), b.cast(a.dtype())?),
+                (false, true) => (a.cast(b.dtype())?, b),
+                _ => (a, b),
+            };
+            one(where_(&condition, &a, &b))
+        },
+        "ZerosLike" |call| one(call.x()?.zeros_like()),
+    }
+}
+
+fn floated(b: Operand) -> Result<Operand> {
+    match b {
+        Operand::Tensor(b) => floats(&b).map(Operand::from),
+        number => Ok(number),
+    }
+}
+
+fn extreme(call: &Call<'_>, find: fn(&Tensor, i64) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+    let x = call.x()?;
+    let keeps = call.option::<bool>("keepdims")?.unwrap_or(false);
+    match call.option::<i64>("axis")? {
+        Some(axis) if keeps => one(find(&x, axis)?.expand_dims(axis)),
+        Some(axis) => one(find(&x, axis)),
+        None => one(find(&x.reshape([-1])?, 0)),
+    }
+}
+
+/// The op of Keras's class `class`, called `name`.
+///
+/// # Errors
+/// [`Error::Data`] if it is not served.
+pub(crate) fn keras_op(
+    name: &str,
+    module: &str,
+    class: &str,
+    config: &Map<String, Value>,
+    args: Vec<Argument>,
+    kwargs: Vec<(String, Argument)>,
+) -> Result<Arc<Operation>> {
+    let Some(row) = ROWS.iter().find(|row| row.class == class) else {
+        let known: Vec<&str> = ROWS.iter().map(|row| row.class).collect();
+        return Err(Error::Data(message!(
+            "from_json: '{name}' calls the op '{class}' of {module}, which is not served. Those that are: {}. Build the model in \
+             Keras with these, or put the op into a layer of your own that CustomObjects makes.",
+            known.join(", ")
+        )));
+    };
+    let config = config.iter().filter(|(key, _)| *key != "name");
+    let config = config.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let op = KerasOp { row, module: module.to_string(), config, args, kwargs };
+    Ok(Arc::new(Operation::new(Some(name), op)))
+}
+
+impl Trackable for KerasOp {
+    fn track(&self, _parts: &mut Parts<'_>) {}
+
+    fn kind(&self) -> &'static str {
+        self.row.class
+    }
+}
+
+impl Callable for KerasOp {
+    fn call(
+        &self,
+        inputs: &[Tensor],
+        _masks: &[Option<Tensor>],
+        _cx: Context<'_>,
+    ) -> Result<Vec<Masked>> {
+        let results = (self.row.call)(&Call { op: self, inputs })?;
+        Ok(results.into_iter().map(|y| (y, None)).collect())
+    }
+
+    fn part(&self) -> &dyn Trackable {
+        self
+    }
+
+    fn called(&self) -> Result<Called> {
+        let (module, class) = (self.module.clone(), self.row.class);
+        Ok(Called::Operator { module, class, config: self.config.clone() })
+    }
+
+    fn arguments(&self, tensors: Vec<Value>) -> Result<(Value, Map<String, Value>)> {
+        let args = self.args.iter().map(|argument| written(argument, &tensors));
+        let kwargs = self.kwargs.iter();
+        Ok((
+            Value::Array(args.collect()),
+            kwargs.map(|(key, argument)| (key.clone(), written(argument, &tensors))).collect(),
+        ))
+    }
+}
+
+fn written(argument: &Argument, tensors: &[Value]) -> Value {
+    match argument {
+        Argument::Tensor(at) => tensors.get(*at).cloned().unwrap_or(Value::Null),
+        Argument::Constant(_, value) | Argument::Value(value) => value.clone(),
+        Argument::List(list) => list.iter().map(|argument| written(argument, tensors)).collect(),
+    }
+}
