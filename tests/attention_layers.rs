@@ -343,9 +343,11 @@ fn configs_come_back() {
         .unwrap();
     assert_eq!(config.get::<usize>("value_dim").unwrap(), Some(4));
     assert_eq!(config.options()["dropout"], 0.25);
-    // It takes several inputs, so it is none of one.
-    let error = layer_from_config(&config).err().unwrap().to_string();
-    assert!(error.contains("a layer MultiHeadAttention takes several inputs"), "{error}");
+    // On one tensor it is self-attention.
+    assert_eq!(layer_from_config(&config).unwrap().get_config().unwrap(), config);
     let config = Attention::new().score_mode(ScoreMode::Concat).get_config().unwrap();
     assert_eq!(config.options()["score_mode"], "concat");
+    // Without heads it takes several inputs.
+    let error = layer_from_config(&config).err().unwrap().to_string();
+    assert!(error.contains("a layer Attention takes several inputs"), "{error}");
 }
