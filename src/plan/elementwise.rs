@@ -3,7 +3,7 @@
 use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
 use super::kernel_ir::{KernelIr, Operand, Roll};
 use super::wgsl_module::Section;
-use super::wgsl_writer::{Bound, Common, DEEP, Defined, Writer, indented, operand_name, vector};
+use super::wgsl_writer::{Bound, Common, Defined, Writer, indented, operand_name, vector};
 use crate::graph::Graph;
 
 pub(super) const WORKGROUP: usize = 64;
@@ -62,9 +62,6 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, prefix: &str, common: &mut 
     Section::new(writer, graph, &stores, text, loops, WORKGROUP)
 }
 
-/// How many turns one round of the loop computes.
-const MOST_AT_ONCE: usize = 8;
-
 /// Writes the loop through the turns of `roll`. Returns the names of the values to store after it.
 fn rolled(
     writer: &mut Writer,
@@ -108,8 +105,7 @@ fn rolled(
     let turns = writer.params.add(format_args!("turns"), roll.turns as u32);
     let inside = indented(&inside, 4);
     text.push_str("var turn = 0u;\n");
-    // A short turn costs less than a round of the loop itself, so a round computes several.
-    let at_once = (DEEP / writer.depth().max(1)).min(MOST_AT_ONCE);
+    let at_once = writer.hidden.turns_at_once();
     if at_once > 1 {
         let copies = indented(&format!("{{\n{inside}}}\n").repeat(at_once), 4);
         text.push_str(&format!(

@@ -22,6 +22,7 @@ mod order;
 mod planner;
 mod reduction_emission;
 mod reduction_schedule;
+mod regrouping;
 mod repetition;
 mod report;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::fmt::{Arguments, Write};
 use super::iteration_space::LoadSource;
 use super::iteration_space::{Fields, Kind, Position, Varying, stored};
 use super::kernel_ir::{Code, Instance, KernelIr, Operand};
+use super::regrouping::Hidden;
 use crate::device::ShaderSource;
 use crate::dtype::{DType, Register};
 use crate::graph::Input;
@@ -121,9 +122,6 @@ struct Function {
     text: String,
 }
 
-/// An expression builds on at most so many ops: all of Adam's formula is shallower.
-pub(super) const DEEP: usize = 16;
-
 /// Writes the code of one kernel IR.
 pub(super) struct Writer<'c, 'b, 'a> {
     pub(super) ir: &'b KernelIr<'a>,
@@ -134,8 +132,8 @@ pub(super) struct Writer<'c, 'b, 'a> {
     /// How many runtime scalars the calls have taken.
     scalars: usize,
     kinds: Vec<Kind>,
-    /// How many ops build on each other up to each instance.
-    depths: Vec<usize>,
+    /// What the driver must not see through.
+    pub(super) hidden: Hidden,
     /// The buffers of loads, and whether this writer declares them.
     buffers: Vec<(String, bool)>,
 }
@@ -171,7 +169,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
             common,
             scalars: 0,
             kinds: vec![Kind::Scalar; ir.loads.len()],
-            depths: vec![0; ir.instances.len()],
+            hidden: Hidden::of(ir),
             buffers,
         }
     }
@@ -217,9 +215,11 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
                     self.define(operand, position, defined, text);
                 }
                 if let Code::Elementwise(elementwise) = instance.code {
-                    let call = self.call(instance, elementwise);
-                    let value = rounded(instance.dtype, format_args!("{call}"));
-                    let value = self.bounded(i, value);
+                    let call = self.call(i, instance, elementwise);
+                    let mut value = rounded(instance.dtype, format_args!("{call}"));
+                    if self.hidden.result(i) {
+                        value = self.hidden(&value);
+                    }
                     let _ = writeln!(text, "let t{i} = {value};");
                 }
             }
@@ -227,32 +227,14 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
         }
     }
 
-    /// The value of instance `i`; at the end of a long expression of floats it is hidden from the driver's algebra.
-    ///
-    /// WGSL lets a driver reassociate and distribute. Through hundreds of ops lavapipe gathers factors until they
-    /// overflow, so that a sum of small numbers becomes infinite. No compiler sees through bits that are combined with
-    /// a number which only the host knows to be 0.
-    fn bounded(&mut self, i: usize, value: String) -> String {
-        let instance = &self.ir.instances[i];
-        let operands = instance.operands.iter().map(|operand| match *operand {
-            Operand::Instance(j) => self.depths[j],
-            _ => 0,
-        });
-        let depth = operands.max().unwrap_or(0) + 1;
-        if depth < DEEP || instance.dtype.register() != Register::F32 {
-            self.depths[i] = depth;
-            return value;
-        }
+    /// The float `value`, hidden from the driver's algebra: no compiler sees through bits that are combined with a
+    /// number which only the host knows to be 0.
+    fn hidden(&mut self, value: &str) -> String {
         let zero = self.params.add(format_args!("zero"), 0);
         format!("bitcast<vec4<f32>>(bitcast<vec4<u32>>({value}) ^ vec4<u32>({zero}))")
     }
 
-    /// How many ops build on each other in the code so far.
-    pub(super) fn depth(&self) -> usize {
-        self.depths.iter().copied().max().unwrap_or(0)
-    }
-
-    fn call(&mut self, instance: &Instance, elementwise: &Elementwise) -> String {
+    fn call(&mut self, i: usize, instance: &Instance, elementwise: &Elementwise) -> String {
         let text = self.function_text(instance, elementwise);
         let name = self.common.function_of_op(elementwise.name, text);
         let mut list = String::new();
@@ -266,6 +248,8 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
                 let mut scalar = Place::default();
                 scalar.add_term(Term { node: instance.node, ..Term::own(word, 1, 0) });
                 list.push_str(&self.params.place(format_args!("w{at}"), &scalar));
+            } else if self.hidden.operand(i, k) {
+                list.push_str(&self.hidden(&operand_name(*operand)));
             } else {
                 list.push_str(&operand_name(*operand));
             }

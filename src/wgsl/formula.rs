@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::expression::{Arithmetic, evaluate};
 use super::prelude::function;
 use super::reader::{Read, read};
 
@@ -58,6 +59,11 @@ impl Formula {
     /// True if the formula is an argument and nothing else.
     pub(crate) fn is_argument(&self) -> bool {
         self.kind == Kind::Argument
+    }
+
+    /// The formula's value to somebody who reads arithmetic; `None` if it is anything else.
+    pub(crate) fn evaluate<A: Arithmetic>(&self, to: &mut A) -> Option<A::Value> {
+        if self.kind == Kind::Statements { None } else { evaluate(&self.text, to) }
     }
 
     /// The lines of a function that computes the formula, with `vector` as the type `V`.

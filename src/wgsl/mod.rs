@@ -5,9 +5,11 @@
 //! - `declarations.rs`: the declarations of a module, each name once;
 //! - `template.rs`: shaders with lines that the host repeats or leaves out;
 //! - `file.rs`: shader files as a program holds them;
+//! - `expression.rs`: formulas as arithmetic;
 //! - `reader.rs`: the reader of formulas and functions, which only this room uses.
 
 mod declarations;
+mod expression;
 mod file;
 mod formula;
 mod prelude;
@@ -15,6 +17,7 @@ mod reader;
 mod template;
 
 pub(crate) use declarations::Declarations;
+pub(crate) use expression::Arithmetic;
 pub(crate) use file::{code, shader};
 pub(crate) use formula::Formula;
 pub(crate) use prelude::link;

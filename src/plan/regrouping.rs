@@ -1,0 +1,318 @@
+//! Finds the values of a kernel that are hidden from the driver's algebra.
+//!
+//! WGSL lets a driver compute with floats as if nothing were rounded: `(x + 1e8) - 1e8` becomes `x`, and what a program
+//! adds up to correct a rounding (the error of a sum, the correction in Kahan's, `log(u) / (u - 1)` with `u = 1 + x`)
+//! becomes 0. It may also take `x - x` for 0 and `x / x` for 1 where `x` is infinite. One op alone has nothing to
+//! regroup, so a kernel must not differ: where a sum, a difference, a quotient or a comparison meets what its operand
+//! was made of, the kernel hides the operand. Almost no kernel of a model has such a place.
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::{SmallVec, smallvec};
+
+use super::kernel_ir::{Code, KernelIr, Operand};
+use crate::dtype::{DType, Register};
+use crate::graph::Mixer;
+use crate::wgsl::Arithmetic;
+
+/// An expression builds on at most so many ops: all of Adam's formula is shallower. Through hundreds of ops lavapipe
+/// gathers factors until they overflow, so that a sum of small numbers becomes infinite.
+const DEEP: usize = 16;
+/// A value of more terms or factors is hidden, so that finding takes little time.
+const MANY: usize = 48;
+/// How many turns of a loop one round computes at most.
+const MOST_AT_ONCE: usize = 8;
+
+/// What of a kernel is hidden.
+#[derive(Default)]
+pub(super) struct Hidden {
+    /// For each instance, whether all see only its value.
+    results: Vec<bool>,
+    /// Operands that one instance alone sees so: instance and place.
+    operands: Vec<(usize, usize)>,
+    /// How many ops build on each other.
+    depth: usize,
+}
+
+impl Hidden {
+    pub(super) fn of(ir: &KernelIr) -> Self {
+        let loads = (0..ir.loads.len()).map(|i| Known::atom(id("load", [i as u64])));
+        let mut finder = Finder {
+            ir,
+            loads: loads.collect(),
+            known: Vec::with_capacity(ir.instances.len()),
+            depths: Vec::with_capacity(ir.instances.len()),
+            hidden: Hidden { results: vec![false; ir.instances.len()], ..Hidden::default() },
+        };
+        finder.walk();
+        if let Some(roll) = &ir.roll {
+            // The turns that stand side by side in the text see through each other.
+            for _ in 1..finder.hidden.turns_at_once() {
+                let next = roll.next.iter().zip(&finder.loads).map(|(next, load)| match next {
+                    Some(operand) => finder.operand(*operand, 0),
+                    None => load.clone(),
+                });
+                finder.loads = next.collect();
+                finder.walk();
+            }
+        }
+        finder.hidden
+    }
+
+    /// True if all that read instance `i` see its value alone.
+    pub(super) fn result(&self, i: usize) -> bool {
+        self.results[i]
+    }
+
+    /// True if instance `i` sees the value of its operand `k` alone.
+    pub(super) fn operand(&self, i: usize, k: usize) -> bool {
+        self.operands.contains(&(i, k))
+    }
+
+    /// How many turns of a loop one round computes. A short turn costs less than a round of the loop itself.
+    pub(super) fn turns_at_once(&self) -> usize {
+        (DEEP / self.depth.max(1)).clamp(1, MOST_AT_ONCE)
+    }
+}
+
+/// Ids in order. The lowest bit says that a term is taken away, or that the value is divided by a factor.
+type Ids = SmallVec<[u64; 4]>;
+
+/// What a driver sees of a value.
+#[derive(Clone)]
+struct Known {
+    /// Equal for equal expressions.
+    id: u64,
+    /// What was added and taken away to make it, and each sum on the way.
+    terms: Ids,
+    /// What was multiplied and divided, and each product on the way.
+    factors: Ids,
+    /// Which operand it is of the instance that is read, if it is one.
+    operand: Option<usize>,
+    number: bool,
+}
+
+impl Known {
+    fn atom(id: u64) -> Self {
+        Known { id, terms: smallvec![id], factors: smallvec![id], operand: None, number: false }
+    }
+}
+
+fn id(what: &str, of: impl IntoIterator<Item = u64>) -> u64 {
+    let mut hash = Mixer::default();
+    what.hash(&mut hash);
+    of.into_iter().for_each(|part| part.hash(&mut hash));
+    hash.finish() & !1
+}
+
+fn joined(a: &[u64], b: impl IntoIterator<Item = u64>) -> Ids {
+    let mut all: Ids = a.iter().copied().chain(b).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn opposite(ids: &[u64]) -> Ids {
+    let mut all: Ids = ids.iter().map(|id| id ^ 1).collect();
+    all.sort_unstable();
+    all
+}
+
+/// True if one takes away what the other adds.
+fn cancel(a: &[u64], b: &[u64]) -> bool {
+    a.iter().any(|id| b.binary_search(&(id ^ 1)).is_ok())
+}
+
+struct Finder<'b, 'a> {
+    ir: &'b KernelIr<'a>,
+    loads: Vec<Known>,
+    known: Vec<Known>,
+    depths: Vec<usize>,
+    hidden: Hidden,
+}
+
+impl Finder<'_, '_> {
+    /// Reads all instances once, in order.
+    fn walk(&mut self) {
+        self.known.clear();
+        self.depths.clear();
+        for (i, instance) in self.ir.instances.iter().enumerate() {
+            let operands = instance.operands.iter();
+            let own: Vec<Known> =
+                operands.clone().map(|operand| self.operand(*operand, instance.node)).collect();
+            let mut depth = 1 + operands.map(|operand| self.depth_of(*operand)).max().unwrap_or(0);
+            let ids = own.iter().map(|known| known.id);
+            let mut known = match instance.code {
+                Code::Elementwise(elementwise) => {
+                    let name = id(elementwise.name, [instance.dtype as u64]);
+                    let floats =
+                        instance.operands.iter().any(|o| self.ir.register(*o) == Register::F32);
+                    let otherwise = Known::atom(id("", std::iter::once(name).chain(ids)));
+                    let mut reading = Reading { finder: self, instance: i, own: &own };
+                    let read = floats.then(|| elementwise.formula.evaluate(&mut reading));
+                    read.flatten().unwrap_or(otherwise)
+                }
+                Code::Reduce(_) | Code::Anchor => Known::atom(id("own", [i as u64])),
+            };
+            let float = instance.dtype == DType::F32;
+            let many = known.terms.len().max(known.factors.len()) > MANY;
+            let deep = instance.dtype.register() == Register::F32 && depth >= DEEP;
+            self.hidden.results[i] |= (float && many) || deep;
+            // What is rounded to fewer bits hides itself.
+            if self.hidden.results[i] || !float {
+                known = Known::atom(known.id);
+            }
+            if deep {
+                depth = 0;
+            }
+            self.hidden.depth = self.hidden.depth.max(depth);
+            self.known.push(known);
+            self.depths.push(depth);
+        }
+    }
+
+    fn operand(&self, operand: Operand, node: u32) -> Known {
+        match operand {
+            Operand::Load(i) => self.loads[i].clone(),
+            Operand::Inside(i) => Known::atom(id("inside", [i as u64])),
+            Operand::Instance(i) => self.known[i].clone(),
+            Operand::RuntimeScalar(word) => {
+                Known::atom(id("scalar", [u64::from(node), word as u64]))
+            }
+        }
+    }
+
+    fn depth_of(&self, operand: Operand) -> usize {
+        match operand {
+            Operand::Instance(i) => self.depths[i],
+            _ => 0,
+        }
+    }
+
+    /// Hides operand `k` of instance `i`: for all where a result has a place in the text, else for this one.
+    fn hide(&mut self, i: usize, k: usize) {
+        match self.ir.instances[i].operands[k] {
+            Operand::Instance(made)
+                if matches!(self.ir.instances[made].code, Code::Elementwise(_)) =>
+            {
+                self.hidden.results[made] = true;
+                self.known[made] = Known::atom(self.known[made].id);
+            }
+            _ => self.hide_here(i, k),
+        }
+    }
+
+    fn hide_here(&mut self, i: usize, k: usize) {
+        if !self.hidden.operand(i, k) {
+            self.hidden.operands.push((i, k));
+        }
+    }
+}
+
+/// Reads the formula of one instance.
+struct Reading<'f, 'b, 'a> {
+    finder: &'f mut Finder<'b, 'a>,
+    instance: usize,
+    own: &'f [Known],
+}
+
+impl Reading<'_, '_, '_> {
+    /// Hides one of two values that take back what made the other; `of` gives what they were made of.
+    fn part(&mut self, a: &Known, b: &Known, of: fn(&Known) -> &Ids) {
+        let has = |whole: &Known, part: &Known| {
+            let ids = of(whole);
+            ids.binary_search(&part.id).is_ok() || ids.binary_search(&(part.id | 1)).is_ok()
+        };
+        match (a.operand, b.operand) {
+            (_, Some(k)) if a.id == b.id => self.finder.hide_here(self.instance, k),
+            (_, Some(k)) if has(b, a) => self.finder.hide(self.instance, k),
+            (Some(k), _) | (None, Some(k)) => self.finder.hide(self.instance, k),
+            (None, None) => {
+                let floats = self.own.iter().enumerate().filter(|(_, own)| !own.number);
+                for k in floats.map(|(k, _)| k) {
+                    self.finder.hide_here(self.instance, k);
+                }
+            }
+        }
+    }
+}
+
+impl Arithmetic for Reading<'_, '_, '_> {
+    type Value = Known;
+
+    fn name(&mut self, name: &str) -> Option<Known> {
+        let Code::Elementwise(elementwise) = self.finder.ir.instances[self.instance].code else {
+            return None;
+        };
+        let k = elementwise.args.iter().position(|(known, _)| known == name)?;
+        Some(Known { operand: Some(k), ..self.own[k].clone() })
+    }
+
+    fn number(&mut self, number: f64) -> Known {
+        Known { number: true, ..Known::atom(id("number", [number.to_bits()])) }
+    }
+
+    fn negative(&mut self, a: Known) -> Known {
+        let id = id("-", [a.id]);
+        Known {
+            id,
+            terms: joined(&opposite(&a.terms), [id]),
+            factors: joined(&a.factors, [id]),
+            operand: None,
+            number: a.number,
+        }
+    }
+
+    fn sum(&mut self, a: Known, b: Known, less: bool) -> Known {
+        let others = if less { opposite(&b.terms) } else { b.terms.clone() };
+        if cancel(&a.terms, &others) {
+            self.part(&a, &b, |known| &known.terms);
+        }
+        let id = match less {
+            true => id("a - b", [a.id, b.id]),
+            false => id("a + b", [a.id.min(b.id), a.id.max(b.id)]),
+        };
+        let terms = joined(&a.terms, others.into_iter().chain([id]));
+        Known { terms, ..Known::atom(id) }
+    }
+
+    fn product(&mut self, a: Known, b: Known, over: bool) -> Known {
+        let others = if over { opposite(&b.factors) } else { b.factors.clone() };
+        let twice = over && a.number && b.factors.iter().any(|id| id & 1 == 1);
+        if twice || cancel(&a.factors, &others) {
+            self.part(&a, &b, |known| &known.factors);
+        }
+        let of = |a: u64, b: u64| match over {
+            true => id("a / b", [a, b]),
+            false => id("a * b", [a.min(b), a.max(b)]),
+        };
+        let id = of(a.id, b.id);
+        // A product of sums is a sum of products.
+        let mut terms: Ids = a.terms.iter().map(|term| of(term & !1, b.id) | (term & 1)).collect();
+        if !over {
+            terms.extend(b.terms.iter().map(|term| of(a.id, term & !1) | (term & 1)));
+        }
+        let factors = joined(&a.factors, others.into_iter().chain([id]));
+        Known { id, terms: joined(&terms, [id]), factors, operand: None, number: false }
+    }
+
+    fn comparison(&mut self, a: Known, b: Known) -> Known {
+        if cancel(&a.terms, &opposite(&b.terms)) {
+            self.part(&a, &b, |known| &known.terms);
+        }
+        Known::atom(id("?", [a.id, b.id]))
+    }
+
+    fn call(&mut self, function: &str, mut arguments: Vec<Known>) -> Known {
+        match (function, arguments.len()) {
+            ("divide_4" | "floormod_4", 2) => {
+                let (Some(b), Some(a)) = (arguments.pop(), arguments.pop()) else {
+                    return Known::atom(id(function, []));
+                };
+                self.product(a, b, true)
+            }
+            ("V", 1) => arguments.remove(0),
+            _ => Known::atom(id(function, arguments.iter().map(|known| known.id))),
+        }
+    }
+}
