@@ -10,6 +10,7 @@ mod flush;
 #[cfg(test)]
 mod flush_tests;
 mod inspect;
+mod kept;
 #[cfg(not(target_family = "wasm"))]
 mod numerics;
 mod period;
@@ -38,6 +39,7 @@ use crate::plan::{Identity, PlanCache, Tuner};
 use cut::Cutter;
 use flush::{never_ran, ready};
 pub use inspect::Profiler;
+use kept::Kept;
 use reports::Reporter;
 pub(crate) use turns::Mark;
 
@@ -81,6 +83,8 @@ struct DeviceState {
     /// An error that no caller has seen yet: a flush that nobody asked for failed, or a call took a value that had
     /// failed.
     failure: Option<Error>,
+    /// Small results that somebody may keep, and those that have been kept for long.
+    kept: Kept,
     /// Bytes uploaded since the last flush; waiting ops hold them on the device.
     uploaded: u64,
     /// Once somebody has asked for a report.
@@ -121,6 +125,7 @@ impl Device {
             caps: gpu.caps.clone(),
             fusion,
             failure: None,
+            kept: Kept::default(),
             uploaded: 0,
             reports: None,
             #[cfg(not(target_family = "wasm"))]
@@ -276,6 +281,7 @@ impl Device {
         let mut state = self.state();
         self.flush_locked(&mut state, None, &[])?;
         state.plans.clear();
+        self.count_plans(&state);
         self.0.gpu.trim_transfers();
         Ok(self.0.gpu.pool.trim())
     }
@@ -386,7 +392,9 @@ impl Device {
             }
         };
         gpu.upload(&buffer, bytes)?;
-        Ok(Value::new("Const", spec, ValueState::Ready(buffer)))
+        let value = Value::new("Const", spec, ValueState::Ready(buffer.clone()));
+        state.kept.note(&value, &buffer);
+        Ok(value)
     }
 
     /// The stored bytes of `value`.

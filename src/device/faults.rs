@@ -52,6 +52,10 @@ impl Faults {
         self.told.shared.store(true, Ordering::Relaxed);
     }
 
+    pub(super) fn is_shared(&self) -> bool {
+        self.told.shared.load(Ordering::Relaxed)
+    }
+
     /// Waits until the device is gone, and returns why.
     pub(super) async fn loss(&self) -> String {
         let receiver = {

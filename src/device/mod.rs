@@ -3,6 +3,7 @@
 //! This room knows bytes and kernels, but no op, no tensor and no layer: those are above it.
 
 pub(crate) mod adapter;
+mod board;
 mod cooperative;
 mod faults;
 mod foreign;
@@ -15,6 +16,7 @@ pub(crate) mod platform;
 mod pool;
 mod profile;
 mod shader_source;
+mod shelf;
 mod stats;
 mod submit;
 mod transfer;
@@ -32,6 +34,7 @@ pub(crate) use pipeline::{Pipeline, Pipelines};
 pub(crate) use pool::{Buffer, Pool};
 pub use profile::{Profile, ProfiledKernel};
 pub(crate) use shader_source::{Access, ShaderSource};
+pub(crate) use shelf::Shelf;
 pub use stats::DeviceStats;
 pub(crate) use stats::{Counter, Counters};
 pub(crate) use transfer::{Arriving, Staging};
@@ -140,6 +143,11 @@ impl Gpu {
     /// Notes that the driver may refuse commands of an application, too, from now on.
     pub(crate) fn share(&self) {
         self.faults.share();
+    }
+
+    /// Whether an application may use the device and its buffers.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.faults.is_shared()
     }
 
     /// Waits until the device is gone, and returns why.

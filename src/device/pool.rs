@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::board::{Board, PLACE};
 use super::faults::{Faults, out_of_memory};
 use super::stats::DeviceStats;
 use crate::error::Result;
@@ -15,18 +16,51 @@ pub(crate) struct Buffer {
     id: u64,
     /// The bytes that the pool counts for it; for an application's own buffer, its size.
     bytes: u64,
-    pool: Option<Arc<Pool>>,
+    home: Home,
+}
+
+/// Whose a buffer is.
+enum Home {
+    Pool(Arc<Pool>),
+    /// A place on a board of the shelf.
+    Board(Arc<Board>, u32),
+    Application,
 }
 
 impl Buffer {
     /// Wraps an application's buffer, which no pool may reuse.
     pub(crate) fn foreign(raw: wgpu::Buffer) -> Self {
-        Buffer { bytes: raw.size(), raw, id: super::fresh_id(), pool: None }
+        Buffer { bytes: raw.size(), raw, id: super::fresh_id(), home: Home::Application }
     }
 
-    /// False for an application's buffer, which only the application writes.
+    /// A place on a board.
+    pub(super) fn placed(board: Arc<Board>, place: u32) -> Self {
+        let raw = board.raw.clone();
+        Buffer { raw, id: super::fresh_id(), bytes: PLACE, home: Home::Board(board, place) }
+    }
+
+    /// True if plans may write into it: neither into an application's buffer, which only the application writes, nor into
+    /// a place on a board, as other places may be read at the same time.
     pub(crate) fn is_pooled(&self) -> bool {
-        self.pool.is_some()
+        matches!(self.home, Home::Pool(_))
+    }
+
+    /// True for a place on a board.
+    pub(crate) fn is_placed(&self) -> bool {
+        matches!(self.home, Home::Board(..))
+    }
+
+    /// True for a buffer of the pool that a place could hold.
+    pub(crate) fn fits_a_place(&self) -> bool {
+        self.is_pooled() && self.bytes == PLACE
+    }
+
+    /// Where its bytes begin in [`Buffer::raw`].
+    pub(crate) fn offset(&self) -> u64 {
+        match self.home {
+            Home::Board(_, place) => Board::offset(place),
+            _ => 0,
+        }
     }
 
     pub(crate) fn raw(&self) -> &wgpu::Buffer {
@@ -41,8 +75,12 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let Some(pool) = &self.pool {
-            pool.release(Idle { raw: self.raw.clone(), id: self.id }, self.bytes);
+        match &self.home {
+            Home::Pool(pool) => {
+                pool.release(Idle { raw: self.raw.clone(), id: self.id }, self.bytes);
+            }
+            Home::Board(board, place) => board.give_back(*place),
+            Home::Application => {}
         }
     }
 }
@@ -122,8 +160,8 @@ impl Pool {
         };
         state.live += class;
         state.peak = state.peak.max(state.live + state.pooled);
-        let pool = Some(self.clone());
-        Ok(Arc::new(Buffer { raw: idle.raw, id: idle.id, bytes: class, pool }))
+        let home = Home::Pool(self.clone());
+        Ok(Arc::new(Buffer { raw: idle.raw, id: idle.id, bytes: class, home }))
     }
 
     /// Gives freed buffers back to the driver. Returns how many bytes it has freed.

@@ -32,6 +32,10 @@ pub struct DeviceStats {
     pub plan_hits: u64,
     /// Flushes that had to be planned.
     pub plan_misses: u64,
+    /// Plans that the device keeps. When they hold too many bytes, the least useful ones go.
+    pub plans: u64,
+    /// About how many bytes of host memory these plans hold, at most 256 MiB.
+    pub plan_bytes: u64,
     /// Time spent making plans, without compiling their kernels.
     pub planning: Duration,
     /// Pipelines compiled.
@@ -59,7 +63,7 @@ pub struct DeviceStats {
 
 /// The counters; those of memory are the pool's.
 #[derive(Default)]
-pub(crate) struct Counters([AtomicU64; 12]);
+pub(crate) struct Counters([AtomicU64; 14]);
 
 #[derive(Clone, Copy)]
 pub(crate) enum Counter {
@@ -76,6 +80,8 @@ pub(crate) enum Counter {
     Reads,
     UploadedBytes,
     ArenaBytes,
+    Plans,
+    PlanBytes,
 }
 
 impl Counters {
@@ -97,6 +103,8 @@ impl Counters {
             submits: get(Counter::Submits),
             plan_hits: get(Counter::PlanHits),
             plan_misses: get(Counter::PlanMisses),
+            plans: get(Counter::Plans),
+            plan_bytes: get(Counter::PlanBytes),
             planning: Duration::from_nanos(get(Counter::Planning)),
             pipelines: get(Counter::Pipelines),
             bind_groups: get(Counter::BindGroups),

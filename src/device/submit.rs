@@ -72,7 +72,8 @@ impl Gpu {
             }
         }
         if let Some((buffer, staging)) = read {
-            encoder.copy_buffer_to_buffer(buffer.raw(), 0, staging.raw(), 0, staging.copy_bytes());
+            let (from, to, bytes) = (buffer.raw(), staging.raw(), staging.copy_bytes());
+            encoder.copy_buffer_to_buffer(from, buffer.offset(), to, 0, bytes);
         }
         self.finish(encoder)
     }
@@ -94,13 +95,31 @@ impl Gpu {
         let mut encoder = self.device.create_command_encoder(&Default::default());
         let mut at = 0;
         for (buffer, bytes) in buffers {
-            encoder.copy_buffer_to_buffer(buffer.raw(), 0, staging.raw(), at, *bytes);
+            let (from, to) = (buffer.raw(), staging.raw());
+            encoder.copy_buffer_to_buffer(from, buffer.offset(), to, at, *bytes);
             at += bytes;
         }
         let index = self.finish(encoder);
         self.check()?;
         self.hold_back(index.clone())?;
         Ok(index)
+    }
+
+    /// Copies so many bytes of each first buffer to the second.
+    pub(super) fn copy<'a>(
+        &self,
+        buffers: impl Iterator<Item = (&'a Buffer, &'a Buffer)>,
+        bytes: u64,
+    ) -> Result<()> {
+        self.ask()?;
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        for (from, to) in buffers {
+            let (own, offset) = (to.raw(), to.offset());
+            encoder.copy_buffer_to_buffer(from.raw(), from.offset(), own, offset, bytes);
+        }
+        let index = self.finish(encoder);
+        self.check()?;
+        self.hold_back(index)
     }
 
     /// Runs `launches` with a timestamp before and after each.

@@ -18,6 +18,11 @@ impl Key {
     pub(crate) fn hash(&self) -> u64 {
         self.hash
     }
+
+    /// Its bytes, so many for each node.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 impl Graph {

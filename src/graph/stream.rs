@@ -193,10 +193,10 @@ impl Taken {
         };
         let lent = lent.get(&address(value)).map_or(0, |count| *count as usize);
         // A reshape shares the buffer of what it was made from: the holders of the buffer are this function, the value,
-        // and whoever else. Plans do not write an application's buffer.
+        // and whoever else. Plans do not write an application's buffer; what has a place on a board leaves it first.
         let donated = Arc::strong_count(value) == 1 + lent
             && Arc::strong_count(&buffer) == 2
-            && buffer.is_pooled();
+            && (buffer.is_pooled() || buffer.is_placed());
         if donated && lent > 0 {
             self.lent.push(value.clone());
         }

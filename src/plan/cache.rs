@@ -1,31 +1,39 @@
-//! Plans by structure. When there are too many, the one that was unused for longest goes first.
+//! Plans by structure, up to a bound of bytes. When there are too many, the least useful ones go first: those whose
+//! planning costs little for the bytes that they hold, and that have run seldom or long ago.
 
 use std::sync::OnceLock;
 
 use super::{Plan, PlanReport};
 use crate::device::is_set;
-use crate::graph::Key;
+use crate::graph::{HashIndex, Key};
 
 #[derive(Default)]
 pub(crate) struct PlanCache {
-    /// The keys' hashes, in the order of the plans: searching so few beats any map.
-    hashes: Vec<u64>,
+    /// Where each plan is, by its key's hash.
+    index: HashIndex,
     plans: Vec<Entry>,
-    clock: u64,
+    /// Bytes of all plans.
+    bytes: u64,
+    /// What the plan was worth that went last: plans that came since then count as much more.
+    floor: f64,
     last: Option<PlanReport>,
 }
 
 struct Entry {
     key: Key,
-    /// When somebody asked for it last.
-    used: u64,
     plan: Plan,
+    bytes: u64,
+    uses: u32,
+    worth: f64,
 }
 
 /// A program counts as trying one thing after another once so many structures came only once.
 const TRIES: usize = 8;
-/// How many plans are kept; a program that loops needs a handful.
-const LIMIT: usize = 256;
+/// The bytes of host memory that plans may hold. A training step has a hundredth of it; 60 graphs of 4,096 ops, each with
+/// a kernel of its own, have all of it.
+const LIMIT: u64 = 256 << 20;
+/// A plan that has run so often stays while the whole cache is filled again so many times, and no longer.
+const MOST_USES: u32 = 32;
 
 impl PlanCache {
     /// The plan for `key`, and whether it was known. Calls `make` if there is none, and again if the known plan was for
@@ -36,22 +44,23 @@ impl PlanCache {
         key: Key,
         make: impl FnOnce(bool, bool) -> Plan,
     ) -> (&mut Plan, bool) {
-        self.clock += 1;
         let found = self.find(&key);
         let known = found.is_some_and(|at| !self.plans[at].plan.once);
-        if !known {
-            let plan = make(found.is_none(), self.seldom_again());
-            if prints() {
-                log::info!("{}", plan.report);
+        let at = match found {
+            Some(at) if known => at,
+            _ => {
+                let plan = make(found.is_none(), self.seldom_again());
+                if prints() {
+                    log::info!("{}", plan.report);
+                }
+                let uses = found.and_then(|at| self.remove(at)).map_or(0, |entry| entry.uses);
+                self.add(key, plan, uses)
             }
-            match found {
-                Some(at) => self.plans[at].plan = plan,
-                None => self.add(key, plan),
-            }
-        }
-        let at = found.unwrap_or(self.plans.len() - 1);
+        };
+        let floor = self.floor;
         let entry = &mut self.plans[at];
-        entry.used = self.clock;
+        entry.uses = (entry.uses + 1).min(MOST_USES);
+        entry.worth = floor + f64::from(entry.uses) * entry.key.len() as f64 / entry.bytes as f64;
         self.last = Some(entry.plan.report.clone());
         (&mut entry.plan, known)
     }
@@ -62,17 +71,41 @@ impl PlanCache {
         once >= TRIES && 4 * once >= 3 * self.plans.len()
     }
 
-    fn add(&mut self, key: Key, plan: Plan) {
-        if self.plans.len() >= LIMIT {
+    fn add(&mut self, key: Key, plan: Plan, uses: u32) -> usize {
+        let bytes = plan.host_bytes() + key.len() as u64;
+        // The newest plan stays, however large it is.
+        while self.bytes + bytes > LIMIT && !self.plans.is_empty() {
             self.evict();
         }
-        self.hashes.push(key.hash());
-        self.plans.push(Entry { key, used: 0, plan });
+        let at = self.plans.len();
+        self.index.insert(key.hash(), at as u32);
+        self.bytes += bytes;
+        self.plans.push(Entry { key, plan, bytes, uses, worth: 0.0 });
+        at
     }
 
+    /// Where the plan for `key` is. Of two keys with one hash the index knows the later.
     fn find(&self, key: &Key) -> Option<usize> {
-        let same = |at: &usize| self.hashes[*at] == key.hash() && self.plans[*at].key == *key;
-        (0..self.hashes.len()).find(same)
+        let at = *self.index.get(&key.hash())? as usize;
+        (self.plans[at].key == *key).then_some(at)
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Entry> {
+        if at >= self.plans.len() {
+            return None;
+        }
+        let last = self.plans.len() - 1;
+        let entry = self.plans.swap_remove(at);
+        self.bytes -= entry.bytes;
+        if self.index.get(&entry.key.hash()) == Some(&(at as u32)) {
+            self.index.remove(&entry.key.hash());
+        }
+        if let Some(moved) = self.plans.get(at) {
+            if self.index.get(&moved.key.hash()) == Some(&(last as u32)) {
+                self.index.insert(moved.key.hash(), at as u32);
+            }
+        }
+        Some(entry)
     }
 
     /// The plan that somebody asked for last.
@@ -80,16 +113,26 @@ impl PlanCache {
         self.last.clone()
     }
 
-    /// Drops every plan, and with the plans the bind groups that name buffers.
-    pub(crate) fn clear(&mut self) {
-        self.hashes.clear();
-        self.plans.clear();
+    /// How many plans there are, and the bytes of host memory that they hold.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        (self.plans.len() as u64, self.bytes)
     }
 
+    /// Drops every plan, and with the plans the bind groups that name buffers.
+    pub(crate) fn clear(&mut self) {
+        self.index.clear();
+        self.plans.clear();
+        self.bytes = 0;
+    }
+
+    /// Drops the plan that is worth least: what it costs to plan again, which goes with the length of its key, for each
+    /// byte that it holds, as often as it has run. What went before raises the worth of all that comes after, so that a
+    /// plan nobody asks for any more goes at last.
     fn evict(&mut self) {
-        if let Some(oldest) = (0..self.plans.len()).min_by_key(|&at| self.plans[at].used) {
-            self.hashes.swap_remove(oldest);
-            self.plans.swap_remove(oldest);
+        let worth = |at: &usize| self.plans[*at].worth;
+        let least = (0..self.plans.len()).min_by(|a, b| worth(a).total_cmp(&worth(b)));
+        if let Some(entry) = least.and_then(|at| self.remove(at)) {
+            self.floor = self.floor.max(entry.worth);
         }
     }
 }

@@ -119,6 +119,12 @@ struct Params {
 
 /// How many bind groups a step keeps. Loops settle into few combinations of buffers.
 const BIND_GROUPS: usize = 4;
+/// How many of them a step has as a rule.
+const BOUND_AT_ONCE: usize = 2;
+/// Bytes of host memory that wgpu takes for a bind group, and for each binding in it.
+const BIND_GROUP: usize = 1200;
+const BINDING: usize = 200;
+const POINTER: usize = size_of::<usize>();
 /// How many buffers a slot remembers.
 const RECENT: usize = 3;
 
@@ -212,6 +218,16 @@ impl Plan {
         self.runs
     }
 
+    /// About how many bytes of host memory the plan holds once it has run: itself, its report, and its bind groups.
+    /// Kernels' texts belong to the pipelines, which plans share.
+    fn host_bytes(&self) -> u64 {
+        let steps = self.steps.iter().map(Step::host_bytes).sum::<usize>();
+        let slots =
+            self.slots.len() * (size_of::<Slot>() + RECENT * size_of::<u64>() + 2 * POINTER);
+        let params = self.params.words.len() * 4 + size_of_val(&self.params.varying[..]);
+        (size_of::<Plan>() + steps + slots + params + size_of_val(&self.outputs[..])) as u64
+    }
+
     /// Why the plan cannot run, if it cannot.
     #[cfg(test)]
     pub(crate) fn refused(&self) -> Option<&Error> {
@@ -290,6 +306,17 @@ impl Step {
         }
     }
 
+    /// See [`Plan::host_bytes`].
+    fn host_bytes(&self) -> usize {
+        let note = &self.note;
+        // The step's own note, and the report's copy.
+        let said =
+            2 * (self.label().len() + size_of_val(&note.ops[..]) + size_of_val(&note.outputs[..]));
+        let bound = size_of_val(&self.binds[..]) + size_of_val(&self.params[..]);
+        let groups = BOUND_AT_ONCE * (BIND_GROUP + self.binds.len() * BINDING);
+        size_of::<Step>() + size_of::<PlannedKernel>() + said + bound + groups
+    }
+
     fn label(&self) -> &str {
         if self.note.label.is_empty() { &self.source.label } else { &self.note.label }
     }
@@ -351,8 +378,10 @@ impl Step {
             let size = std::num::NonZeroU64::new(bytes);
             wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
         };
-        let mut storage =
-            self.binds.iter().map(|(reference, bytes)| range(buffer(*reference).raw(), 0, *bytes));
+        let mut storage = self.binds.iter().map(|(reference, bytes)| {
+            let buffer = buffer(*reference);
+            range(buffer.raw(), buffer.offset(), *bytes)
+        });
         let mut uniforms = self.params.iter().map(|(at, bytes)| range(params.raw(), *at, *bytes));
         let accesses = self.source.accesses.iter().enumerate();
         let entries: Vec<wgpu::BindGroupEntry> = accesses

@@ -66,10 +66,19 @@ impl Device {
     ) -> Result<Option<wgpu::SubmissionIndex>> {
         self.0.gpu.check_thread()?;
         let ran = self.run_waiting(state, read, lent);
+        self.count_plans(state);
+        self.put_away(state);
         if state.reports.is_some() {
             self.send_reports(state);
         }
         ran
+    }
+
+    /// Shows in the counters what plans hold.
+    pub(super) fn count_plans(&self, state: &DeviceState) {
+        let (plans, bytes) = state.plans.size();
+        self.0.gpu.counters.set(Counter::Plans, plans);
+        self.0.gpu.counters.set(Counter::PlanBytes, bytes);
     }
 
     fn run_waiting(
@@ -89,6 +98,7 @@ impl Device {
             Err(error) => drop(state.failure.get_or_insert(error)),
         }
         let mut taken = state.stream.take(lent);
+        self.take_off(state, &mut taken);
         if taken.graph.nodes.is_empty() {
             return self.0.gpu.ask().map(|()| None);
         }
@@ -130,6 +140,7 @@ impl Device {
                 state.tuner.ran(plan.tasks(), runs);
                 debug_assert!(plan.outputs().eq(taken.outputs.iter().map(|(node, _)| *node)));
                 for ((_, value), buffer) in taken.outputs.iter().zip(buffers) {
+                    state.kept.note(value, &buffer);
                     value.set(ValueState::Ready(buffer));
                 }
                 Ok(Some(index))

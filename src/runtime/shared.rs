@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::flush::ready;
 use super::{Device, Value};
 use crate::device::{Buffer, Gpu};
 use crate::error::{DeviceFault, Error, Result, message};
@@ -57,7 +56,7 @@ impl Device {
             ValueState::Failed(_) => Ok(()),
             _ => self.flush_locked(&mut state, None, &[]).map(drop),
         };
-        flushed.and_then(|()| ready(value)).map_err(|error| self.tell(&mut state, error))
+        flushed.and_then(|()| self.own_buffer(value)).map_err(|error| self.tell(&mut state, error))
     }
 
     /// Takes the application's buffer back from `value`, which nobody else may hold.

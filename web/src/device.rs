@@ -145,6 +145,8 @@ impl Device {
             ("submits", number(stats.submits)),
             ("planHits", number(stats.plan_hits)),
             ("planMisses", number(stats.plan_misses)),
+            ("plans", number(stats.plans)),
+            ("planBytes", number(stats.plan_bytes)),
             ("pipelines", number(stats.pipelines)),
             ("bindGroups", number(stats.bind_groups)),
             ("reads", number(stats.reads)),

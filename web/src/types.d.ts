@@ -103,7 +103,7 @@ export interface AdapterInfo { name: string; kind: string; backend: string; driv
 /** What a device has done since it was opened, and the memory it holds. */
 export interface DeviceStats {
   nodes: number; flushes: number; kernels: number; submits: number; planHits: number; planMisses: number;
-  pipelines: number; bindGroups: number; reads: number; uploadedBytes: number; buffers: number;
+  plans: number; planBytes: number; pipelines: number; bindGroups: number; reads: number; uploadedBytes: number; buffers: number;
   liveBytes: number; pooledBytes: number; peakBytes: number;
 }
 

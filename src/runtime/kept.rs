@@ -1,0 +1,122 @@
+//! Small values that a program keeps, as the losses of its steps: they move from buffers of their own to the shelf.
+
+use std::sync::{Arc, Weak};
+
+use super::flush::ready;
+use super::{Device, DeviceState};
+use crate::device::{Buffer, Shelf};
+use crate::error::Result;
+use crate::graph::{Taken, Value, ValueState};
+
+pub(super) struct Kept {
+    shelf: Shelf,
+    /// Values of one place at most, each with the number of walks that it has outlived.
+    small: Vec<(Weak<Value>, u8)>,
+    /// The next walk comes when there are so many.
+    enough: usize,
+}
+
+/// So many values make a walk, and half as many a copy.
+const MANY: usize = 256;
+/// What has outlived so many walks is kept. A step that replaces its variables' values replaces them before.
+const OLD: u8 = 2;
+
+impl Default for Kept {
+    fn default() -> Self {
+        Kept { shelf: Shelf::default(), small: Vec::new(), enough: MANY }
+    }
+}
+
+impl Kept {
+    /// Notes a value that a run has made.
+    pub(super) fn note(&mut self, value: &Arc<Value>, buffer: &Buffer) {
+        if buffer.fits_a_place() {
+            self.small.push((Arc::downgrade(value), 0));
+        }
+    }
+
+    /// Takes the values that have been kept for long, with their buffers, out of the list; none if they are few.
+    fn old(&mut self) -> Vec<(Arc<Value>, Arc<Buffer>)> {
+        let own = |value: &Weak<Value>| {
+            let value = value.upgrade()?;
+            match value.state() {
+                ValueState::Ready(buffer) if buffer.is_pooled() => Some((value, buffer)),
+                _ => None,
+            }
+        };
+        let mut old = Vec::new();
+        self.small.retain_mut(|(value, walks)| {
+            *walks += 1;
+            match own(value) {
+                Some((value, buffer)) if *walks > OLD => {
+                    // A buffer that others hold, too, stays what it is.
+                    if Arc::strong_count(&buffer) == 2 {
+                        old.push((value, buffer));
+                    }
+                    false
+                }
+                other => other.is_some(),
+            }
+        });
+        if old.len() < MANY / 2 {
+            self.small.extend(old.drain(..).map(|(value, _)| (Arc::downgrade(&value), OLD)));
+        }
+        self.enough = MANY + self.small.len() + self.small.len() / 4;
+        self.small.shrink_to(self.enough);
+        old
+    }
+}
+
+impl Device {
+    /// Puts small values that have been kept for long on the shelf. An application that shares the device may know their
+    /// buffers.
+    pub(super) fn put_away(&self, state: &mut DeviceState) {
+        let (gpu, kept) = (&self.0.gpu, &mut state.kept);
+        if gpu.is_shared() {
+            kept.small = Vec::new();
+        }
+        if kept.small.len() < kept.enough {
+            return;
+        }
+        let old = kept.old();
+        if old.is_empty() {
+            return;
+        }
+        let buffers: Vec<Arc<Buffer>> = old.iter().map(|(_, buffer)| buffer.clone()).collect();
+        match kept.shelf.put(gpu, &buffers) {
+            Ok(places) => {
+                for ((value, _), place) in old.iter().zip(places) {
+                    value.set(ValueState::Ready(place));
+                }
+            }
+            Err(error) => drop(state.failure.get_or_insert(error)),
+        }
+    }
+
+    /// Gives leaves that the plan may write into buffers of their own.
+    pub(super) fn take_off(&self, state: &mut DeviceState, taken: &mut Taken) {
+        let donated = &mut taken.graph.donated;
+        for (leaf, donated) in taken.leaves.iter_mut().zip(donated) {
+            if !*donated || !leaf.is_placed() {
+                continue;
+            }
+            match self.0.gpu.take_off(leaf) {
+                Ok(own) => *leaf = own,
+                Err(error) => {
+                    *donated = false;
+                    state.failure.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    /// The buffer of `value` alone.
+    pub(super) fn own_buffer(&self, value: &Arc<Value>) -> Result<Arc<Buffer>> {
+        let mut buffer = ready(value)?;
+        if buffer.is_placed() {
+            buffer = self.0.gpu.take_off(&buffer)?;
+            value.set(ValueState::Ready(buffer.clone()));
+        }
+        Ok(buffer)
+    }
+}

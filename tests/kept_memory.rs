@@ -1,0 +1,192 @@
+//! Host memory of what a program keeps: small tensors, and the plans of structures that come once. Counted are all bytes
+//! that the process has allocated.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/counting.rs"]
+mod counting;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use counting::Counting;
+use wgrad::interop::{DeviceExt, TensorExt, wgpu};
+use wgrad::{Device, Result, Tensor, Variable};
+
+static BYTES: AtomicI64 = AtomicI64::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting(count);
+
+fn count(bytes: i64) {
+    BYTES.fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// One test at a time, as all share the count.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn bytes() -> i64 {
+    BYTES.load(Ordering::Relaxed)
+}
+
+/// The loss of a step: computed, and of a few numbers.
+fn loss(x: &Tensor, step: usize) -> Result<Tensor> {
+    let loss = x.multiply(step as f32)?.reduce_sum(())?;
+    x.device().flush()?;
+    Ok(loss)
+}
+
+#[test]
+fn a_kept_scalar_takes_less_than_500_bytes() -> Result<()> {
+    let _alone = ALONE.lock();
+    let device = Device::new()?;
+    device.scope(|| {
+        let x = Tensor::from_slice(&[0.25f32; 4], [4])?;
+        let mut kept = Vec::with_capacity(10_000);
+        let mut until = |steps: usize| -> Result<i64> {
+            while kept.len() < steps {
+                kept.push(loss(&x, kept.len())?);
+            }
+            device.synchronize()?;
+            Ok(bytes())
+        };
+        // Some wait until there are many.
+        let before = until(3_000)?;
+        let each = (until(8_000)? - before) / 5_000;
+        println!("{each} bytes each");
+        assert!(each < 500, "a kept scalar takes {each} bytes");
+        for (step, loss) in kept.iter().enumerate() {
+            assert_eq!(loss.item::<f32>()?, step as f32);
+        }
+        // Ops read them together with new ones.
+        let sum = kept.iter().step_by(100).try_fold(loss(&x, 1)?, |sum, loss| sum.add(loss))?;
+        assert_eq!(sum.item::<f32>()?, 1.0 + (0..8_000).step_by(100).sum::<usize>() as f32);
+        drop((kept, sum));
+        drop(x);
+        device.trim()?;
+        assert!(device.stats().live_bytes <= 3 << 16, "{:?}", device.stats());
+        Ok(())
+    })
+}
+
+#[test]
+fn a_scalar_that_was_kept_can_be_replaced_and_shared() -> Result<()> {
+    let _alone = ALONE.lock();
+    let device = Device::new()?;
+    device.scope(|| {
+        let x = Tensor::from_slice(&[0.25f32; 4], [4])?;
+        let counters: Vec<Variable> =
+            (0..200).map(|i| Variable::new(&loss(&x, i).unwrap())).collect();
+        let step = || -> Result<()> {
+            for counter in &counters {
+                counter.assign_add(1.0)?;
+            }
+            device.flush()
+        };
+        step()?;
+        step()?;
+        let kept = (0..3_000).map(|i| loss(&x, i)).collect::<Result<Vec<_>>>()?;
+        // The plan of the step is the one that it was.
+        let misses = device.stats().plan_misses;
+        step()?;
+        step()?;
+        assert_eq!(device.stats().plan_misses, misses);
+        for (i, counter) in counters.iter().enumerate() {
+            assert_eq!(counter.read().item::<f32>()?, i as f32 + 4.0);
+        }
+        for step in [0usize, 17, 1_000, 2_999] {
+            let buffer = kept[step].buffer()?;
+            assert!(buffer.size() >= 4);
+            let (raw, queue) = device.wgpu();
+            let read = raw.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size: 4,
+                usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
+                mapped_at_creation: false,
+            });
+            let mut encoder = raw.create_command_encoder(&Default::default());
+            encoder.copy_buffer_to_buffer(&buffer, 0, &read, 0, 4);
+            queue.submit([encoder.finish()]);
+            read.slice(..).map_async(wgpu::MapMode::Read, |_| {});
+            raw.poll(wgpu::PollType::wait_indefinitely()).unwrap();
+            let bytes: [u8; 4] = read.slice(..).get_mapped_range().unwrap()[..].try_into().unwrap();
+            assert_eq!(f32::from_le_bytes(bytes), step as f32);
+        }
+        Ok(())
+    })
+}
+
+/// A device that takes every call and computes nothing.
+fn idle_device() -> Device {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends: wgpu::Backends::NOOP,
+        backend_options: wgpu::BackendOptions {
+            noop: wgpu::NoopBackendOptions { enable: true, ..Default::default() },
+            ..Default::default()
+        },
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    });
+    let adapter = pollster::block_on(instance.request_adapter(&Default::default())).unwrap();
+    let (raw, queue) = pollster::block_on(adapter.request_device(&Default::default())).unwrap();
+    let device = Device::from_wgpu(&adapter, raw, queue).unwrap();
+    device.set_fusion(false);
+    device.set_stream_limit(Some(1 << 20));
+    device
+}
+
+/// A structure of its own for each `n`, of about so many kernels.
+fn run(device: &Device, x: &Tensor, n: usize) -> Result<()> {
+    let y = (0..n).try_fold(x.clone(), |y, _| y.multiply(x))?;
+    device.flush()?;
+    drop(y);
+    Ok(())
+}
+
+#[test]
+fn plans_count_the_bytes_that_they_hold() -> Result<()> {
+    let _alone = ALONE.lock();
+    let device = idle_device();
+    let x = device.scope(|| Tensor::ones([16]))?;
+    run(&device, &x, 10)?;
+    let before = (bytes(), device.stats());
+    for n in 3_000..3_004 {
+        run(&device, &x, n)?;
+        run(&device, &x, n)?;
+    }
+    let (held, counted) = (bytes() - before.0, device.stats().plan_bytes - before.1.plan_bytes);
+    assert_eq!(device.stats().plans, before.1.plans + 4);
+    println!("{held} bytes held, {counted} counted");
+    assert!(
+        held as u64 <= 2 * counted && counted <= 2 * held as u64,
+        "{held} held, {counted} counted"
+    );
+    device.trim()?;
+    assert_eq!((device.stats().plans, device.stats().plan_bytes), (0, 0));
+    Ok(())
+}
+
+#[test]
+fn structures_that_come_once_do_not_fill_the_memory() -> Result<()> {
+    let _alone = ALONE.lock();
+    let device = idle_device();
+    let x = device.scope(|| Tensor::ones([16]))?;
+    let before = bytes();
+    for _ in 0..20 {
+        run(&device, &x, 50)?;
+    }
+    for n in 2_000..2_100 {
+        run(&device, &x, n)?;
+        let stats = device.stats();
+        assert!(stats.plan_bytes <= 256 << 20, "{stats:?}");
+        assert!(bytes() - before <= 600 << 20, "{} bytes, {stats:?}", bytes() - before);
+    }
+    let stats = device.stats();
+    assert!((20..100).contains(&stats.plans), "{stats:?}");
+    // What ran often is still there, and so is what came last.
+    run(&device, &x, 50)?;
+    run(&device, &x, 2_099)?;
+    assert_eq!(device.stats().plan_misses, stats.plan_misses);
+    run(&device, &x, 2_000)?;
+    assert_eq!(device.stats().plan_misses, stats.plan_misses + 1);
+    Ok(())
+}
