@@ -15,9 +15,7 @@ use wgrad::keras::layers::{
 use wgrad::keras::{Context, INFERENCE, Layer, TRAINING};
 use wgrad::linalg::{QrOptions, SvdOptions, qr_with, svd_with};
 use wgrad::random::Generator;
-use wgrad::{
-    Error, GradientTape, LstmOptions, Padding, Result, Tensor, Variable, constant, lstm,
-};
+use wgrad::{Error, GradientTape, LstmOptions, Padding, Result, Tensor, Variable, constant, lstm};
 
 /// Numbers from -0.5 to 0.5, which NumPy makes alike.
 fn numbers(shape: &[usize], step: usize) -> Tensor {
