@@ -224,8 +224,8 @@ fn whole_vectors_are_read_as_such() -> tf::Result<()> {
     assert!(takes_apart(&|| odd.add(&row))?);
     // Also from the middle of rows, if it begins at a multiple of four.
     let wide = ramp(&device, [rows, 24]);
-    assert!(!takes_apart(&|| x.add(wide.slice(&[0, 4], &[rows, 16])?))?);
-    assert!(takes_apart(&|| x.add(wide.slice(&[0, 3], &[rows, 16])?))?);
+    assert!(!takes_apart(&|| x.add(wide.slice(&[0, 4], &[rows as i64, 16])?))?);
+    assert!(takes_apart(&|| x.add(wide.slice(&[0, 3], &[rows as i64, 16])?))?);
     Ok(())
 }
 

@@ -85,9 +85,6 @@ const TAKE: [&str; 18] = [
     "Model",
 ];
 
-/// What takes a mask for each of its arguments.
-const HEADS: [&str; 3] = ["MultiHeadAttention", "GroupQueryAttention", "GroupedQueryAttention"];
-
 /// What hands the mask of its first input on.
 const PASS: [&str; 26] = [
     "Dense",
@@ -134,18 +131,11 @@ impl Graph {
         masks: &HashMap<Output, Mask>,
     ) -> usize {
         let class = call.class.unwrap_or_default();
-        let mut inputs = call.inputs.clone();
-        if HEADS.contains(&class) && inputs.len() == 1 {
-            // It attends to itself: query and value are one.
-            inputs.push(inputs[0]);
-        }
+        let inputs = call.inputs.clone();
         let mut parents: Vec<usize> = inputs.iter().map(|(call, _)| node_of[*call]).collect();
+        // A call on several arguments, as that of multi-head attention, takes masks too, but Keras does not note it in its graph.
         let taken: Vec<Output> = if call.mask.is_some() {
             Vec::new()
-        } else if HEADS.contains(&class) {
-            // By the names of the arguments: `key_mask`, `query_mask`, `value_mask`.
-            let [key, query, value] = [2, 0, 1].map(|at| inputs.get(at).copied());
-            key.into_iter().chain(query).chain(value).collect()
         } else if TAKE.contains(&class) && !(SEQUENCES.contains(&class) && inputs.len() > 1) {
             // With states for the first step, Keras looks for a mask of another name.
             inputs

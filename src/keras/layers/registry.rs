@@ -282,7 +282,7 @@ mod tests {
             }
             "CategoryEncoding" => json!({"num_tokens": 4, "output_mode": "count"}),
             "Discretization" => json!({"bin_boundaries": [0.0, 1.0]}),
-            "Normalization" => json!({"axis": null, "mean": [1.0], "variance": [4.0]}),
+            "Normalization" => json!({"axis": null, "mean": 1.0, "variance": 4.0}),
             "Resizing" | "CenterCrop" | "RandomCrop" => json!({"height": 4, "width": 5}),
             "RandomFlip" => json!({"mode": "vertical", "seed": 3}),
             "RandomZoom" => json!({"height_factor": 0.5, "width_factor": [-0.25, 0.5]}),
