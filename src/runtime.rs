@@ -282,6 +282,7 @@ impl Device {
         self.flush_locked(&mut state, None, &[])?;
         state.plans.clear();
         self.count_plans(&state);
+        state.kept.trim();
         self.0.gpu.trim_transfers();
         Ok(self.0.gpu.pool.trim())
     }

@@ -126,7 +126,7 @@ fn sums_that_correct_themselves() {
         }
         Ok(vec![sum, lost])
     });
-    same("Neumaier's sum", 2, &inputs, |v| {
+    same("Neumaier's sum", 3, &inputs, |v| {
         let (mut sum, mut lost) = (v[0].clone(), v[0].zeros_like()?);
         for x in &v[1..6] {
             let t = &sum + x;
@@ -364,13 +364,10 @@ fn kernels_of_models_stay_as_they_are() -> Result<()> {
         let plan = device.last_plan().unwrap();
         assert!(plan.kernels().len() > 10, "{plan}");
         for kernel in plan.kernels() {
-            let hidden = kernel.wgsl.matches("zero)").count();
-            println!("{hidden} hidden of {} ops: {:?}", kernel.ops.len(), kernel.ops);
-            assert!(
-                hidden <= kernel.ops.len() / 16,
-                "{hidden} values are hidden:\n{}",
-                kernel.wgsl
-            );
+            // Only what ends a chain of 16 ops is hidden, as it was before; two chains may lie side by side.
+            let (hidden, ops) = (kernel.wgsl.matches("zero)").count(), kernel.ops.len());
+            let deep = if ops < 16 { 0 } else { 2 };
+            assert!(hidden <= deep, "{hidden} values of {ops} are hidden:\n{}", kernel.wgsl);
         }
         Ok(())
     })

@@ -17,9 +17,14 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
+    /// Gives back the boards that hold nothing.
+    pub(crate) fn trim(&mut self) {
+        self.boards.retain(|board| !board.is_empty());
+    }
+
     /// Copies `buffers`, each of one place at most, and returns the copies.
     pub(crate) fn put(&mut self, gpu: &Gpu, buffers: &[Arc<Buffer>]) -> Result<Vec<Arc<Buffer>>> {
-        self.boards.retain(|board| !board.is_empty());
+        self.trim();
         let mut copies = Vec::with_capacity(buffers.len());
         let mut at = 0;
         while copies.len() < buffers.len() {

@@ -28,6 +28,10 @@ impl Default for Kept {
 }
 
 impl Kept {
+    pub(super) fn trim(&mut self) {
+        self.shelf.trim();
+    }
+
     /// Notes a value that a run has made.
     pub(super) fn note(&mut self, value: &Arc<Value>, buffer: &Buffer) {
         if buffer.fits_a_place() {
