@@ -792,7 +792,7 @@ fn short_epochs_do_not_wait_for_the_device() {
             (history, model.get_weights().unwrap(), device.stats().reads - before)
         };
         let (ahead, weights, reads) = trained(None);
-        assert!(reads <= 12, "{reads} reads");
+        assert!(reads <= 20, "{reads} reads");
         assert_eq!(ahead.epochs(), (0..60).collect::<Vec<_>>());
         // Who needs an epoch's numbers at once gets them, and the same ones.
         let mut seen = Vec::new();
@@ -937,14 +937,15 @@ fn a_label_out_of_range_is_an_error_wherever_it_comes_from() {
         let validated = options_of_batches().validation_data((&x, &y)).validation_batch_size(8);
         let error = compiled().fit((&good_x, &good_y), validated).unwrap_err();
         refused(error, "fit: validation data: ");
-        // The scalars of a single batch are the program's to read.
+        // The scalars of a single batch are the program's to read, unless the device has reported before.
         for trains in [true, false] {
             let model = compiled();
             let (logs, call) = match trains {
                 true => (model.train_on_batch(tensors[4].clone()), "train_on_batch: "),
                 false => (model.test_on_batch(tensors[4].clone()), "test_on_batch: "),
             };
-            refused(logs.unwrap().get("loss").unwrap().item::<f32>().unwrap_err(), call);
+            let read = logs.and_then(|logs| logs.get("loss").unwrap().item::<f32>());
+            refused(read.unwrap_err(), call);
         }
         // A program's own step that uses the losses of `compile` hears of it, too.
         let model = OwnStep { dense: Dense::new(3), trainer: Trainer::new() };

@@ -67,7 +67,7 @@ fn recurrent_layers_say_what_does_not_fit() {
     assert_eq!(
         text(stateful.call(&zeros([3, 5, 3]), INFERENCE)),
         "LSTM: the layer is stateful, and its states are [[2, 4], [2, 4]]; for the input [3, 5, 3] they would be [[3, 4], [3, \
-         4]]. Give it batches of one size, or call reset_state between."
+         4]]. Give it batches of one size, or call reset_state of the layer, or reset_states of the model, between."
     );
     assert_eq!(
         text(LSTMCell::new(4).step(&x, &[], INFERENCE)),
