@@ -161,6 +161,7 @@ mod tests {
     use crate::data::collection::{CIFAR10, FASHION_MNIST, MNIST};
     use std::io::{BufRead, BufReader};
     use std::net::{TcpListener, TcpStream};
+    use std::path::PathBuf;
 
     const HELLO: Wanted<'static> =
         ("hello.gz", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");

@@ -254,9 +254,7 @@ impl<'a> Feed<'a> {
                 let places: Vec<usize> = (range.start..end).collect();
                 arrays.batch(&places).map(Some)
             }
-            Data::Batches { source, .. } => {
-                source.spec.as_ref().map_or(Ok(None), |spec| batch_of(spec))
-            }
+            Data::Batches { source, .. } => source.spec.as_ref().map_or(Ok(None), batch_of),
         }
     }
 

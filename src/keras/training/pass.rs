@@ -53,8 +53,8 @@ impl Company<'_, '_> {
 
     /// Whether somebody needs the numbers of an epoch before the next begins.
     pub(super) fn waits(&self) -> bool {
-        let now = |callback: &Box<dyn Callback + '_>| callback.epoch_logs() == EpochLogs::Now;
-        self.progress.shows() || self.callbacks.iter().any(now)
+        let mut wanted = self.callbacks.iter().map(|callback| callback.epoch_logs());
+        self.progress.shows() || wanted.any(|logs| logs == EpochLogs::Now)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::graph::{Graph, NumberedLayer};
-use super::saved::{Content, Saved};
+use super::saved::{Content, Form, Saved};
 use crate::error::{Error, Result, message};
 
 /// A layer, and the object of the file that it was saved from.
@@ -65,7 +65,7 @@ impl<'a> Layers<'a, '_> {
             theirs.into_iter().filter(|(_, found)| !taken.contains(found)).collect();
         let forms: Vec<Content<'_>> =
             free.iter().map(|(_, found)| self.saved.content(*found)).collect();
-        let mut alike: HashMap<&[(String, Option<Vec<usize>>)], usize> = HashMap::new();
+        let mut alike: HashMap<&[Form], usize> = HashMap::new();
         forms.iter().for_each(|content| *alike.entry(&content.form).or_default() += 1);
         for layer in left {
             let Some(number) = layer.with_weights else { continue };
@@ -90,17 +90,17 @@ impl<'a> Layers<'a, '_> {
     /// Of a file of Keras's, or of wgrad's where all layers have got other names since.
     fn by_numbers(&self, part: usize, object: usize, ours: &[&NumberedLayer]) -> Result<Vec<Pair>> {
         let with_weights = self.saved.numbered(object, "layer_with_weights-");
-        let (theirs, mut ours): (Vec<(usize, usize)>, Vec<(usize, &NumberedLayer)>) =
-            if with_weights.is_empty() {
-                let below = self.saved.child(object, "_functional").unwrap_or(object);
-                let list = self.saved.child(below, "_operations");
-                let all = list.map_or_else(Vec::new, |list| self.saved.numbered(list, ""));
-                (all, ours.iter().map(|layer| (layer.number, *layer)).collect())
-            } else {
-                let number = |layer: &&&NumberedLayer| layer.with_weights;
-                let ours = ours.iter().filter_map(|layer| Some((number(&layer)?, *layer)));
-                (with_weights, ours.collect())
-            };
+        let (theirs, mut ours): (Vec<_>, Vec<(usize, &NumberedLayer)>) = if with_weights.is_empty()
+        {
+            let below = self.saved.child(object, "_functional").unwrap_or(object);
+            let list = self.saved.child(below, "_operations");
+            let all = list.map_or_else(Vec::new, |list| self.saved.numbered(list, ""));
+            (all, ours.iter().map(|layer| (layer.number, *layer)).collect())
+        } else {
+            let number = |layer: &&&NumberedLayer| layer.with_weights;
+            let ours = ours.iter().filter_map(|layer| Some((number(&layer)?, *layer)));
+            (with_weights, ours.collect())
+        };
         let theirs: Vec<(usize, usize)> =
             theirs.into_iter().filter(|(_, found)| self.saved.is_valued(*found)).collect();
         ours.sort_by_key(|(number, _)| *number);
@@ -147,7 +147,7 @@ impl<'a> Layers<'a, '_> {
         let contents: Vec<Content<'a>> =
             pairs.iter().map(|(_, found)| self.saved.content(*found)).collect();
         let names = names_of(&contents);
-        let mut groups: HashMap<&[(String, Option<Vec<usize>>)], Vec<usize>> = HashMap::new();
+        let mut groups: HashMap<&[Form], Vec<usize>> = HashMap::new();
         for (at, content) in contents.iter().enumerate() {
             groups.entry(&content.form).or_default().push(at);
         }

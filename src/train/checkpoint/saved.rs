@@ -17,10 +17,12 @@ pub(super) struct Saved<'a> {
     steps: Cell<usize>,
 }
 
+/// The names from a layer to a value, and the value's shape.
+pub(super) type Form = (String, Option<Vec<usize>>);
+
 /// What a layer of a file consists of.
 pub(super) struct Content<'a> {
-    /// The names from the layer to each value, and its shape.
-    pub(super) form: Vec<(String, Option<Vec<usize>>)>,
+    pub(super) form: Vec<Form>,
     /// What the program that wrote the file called each value.
     pub(super) full_names: Vec<&'a str>,
 }
