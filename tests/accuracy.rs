@@ -61,7 +61,7 @@ fn floats(low: f32, high: f32, count: usize, around: i64) -> Vec<f32> {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^= z >> 31;
-        first + (u128::from(z) * (last - first + 1) as u128 >> 64) as i64
+        first + ((u128::from(z) * (last - first + 1) as u128) >> 64) as i64
     });
     let mut places: Vec<i64> = drawn.chain([first, last]).collect();
     let quarters = (1..=82).map(|k| (f64::from(k) * std::f64::consts::FRAC_PI_2) as f32);
@@ -83,7 +83,7 @@ const SPECIAL: [f32; 34] = [
     0.5,
     std::f32::consts::FRAC_1_SQRT_2,
     std::f32::consts::FRAC_PI_4,
-    0.836_660_03,
+    0.836_66,
     1.0,
     std::f32::consts::SQRT_2,
     // Where digamma is 0 and lgamma least.

@@ -43,7 +43,7 @@ const DIFFERENT: &[(&str, fn(&[f64]) -> bool, &str)] = &[
     ("celu", |x| x[0] == 0.0, "TensorFlow counts 0 on both sides, which makes 2"),
     ("hard_silu", |x| x[0].is_infinite(), "not 0 times infinity"),
     ("sparse_plus", |x| x[0].is_infinite(), "not 0 times infinity"),
-    ("gelu_tanh", |x| x[0].is_infinite(), "not 0 times infinity"),
+    ("gelu_tanh", |x| x[0].abs() > 1e12, "0 times an infinite cube: NaN, as TensorFlow's in f32"),
     ("squareplus", |x| x[0].is_infinite(), "not 0 times infinity"),
     ("complex_abs", |x| x.iter().any(|x| x.is_infinite()), "not infinity divided by infinity"),
     ("logaddexp", |x| x[0] == x[1], "equals share the gradient"),

@@ -425,9 +425,7 @@ impl Tensor {
     /// As [`Tensor::gelu`].
     pub fn gelu_with(&self, options: GeluOptions) -> Result<Tensor> {
         let cdf = if options.approximate {
-            // Beyond, tanh is 1, and the cube and its gradient may be infinite.
-            let x = &self.clip_by_value(-32.0, 32.0)?;
-            let cubic = x.square()?.multiply(x)?.multiply(0.044_715)?.add(x)?;
+            let cubic = self.square()?.multiply(self)?.multiply(0.044_715)?.add(self)?;
             cubic.multiply(0.797_884_560_802_865_4)?.tanh()?.add(1.0)?
         } else {
             self.multiply(-std::f64::consts::FRAC_1_SQRT_2)?.erfc()?
