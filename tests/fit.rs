@@ -923,15 +923,15 @@ fn a_label_out_of_range_is_an_error_wherever_it_comes_from() {
             .map(|batch| batch.unwrap())
             .map(|(x, y)| (Tensor::from_array(&x).unwrap(), Tensor::from_array(&y).unwrap()))
             .collect();
-        refused(compiled().fit(&batches(), options_of_batches()).unwrap_err(), "fit: batch 4: ");
+        refused(compiled().fit(batches(), options_of_batches()).unwrap_err(), "fit: batch 4: ");
         refused(compiled().fit(&tensors, options_of_batches()).unwrap_err(), "fit: batch 4: ");
         let weighted = options_of_batches().class_weight([(1, 2.0)]);
-        refused(compiled().fit(&batches(), weighted).unwrap_err(), "fit: batch 4: ");
+        refused(compiled().fit(batches(), weighted).unwrap_err(), "fit: batch 4: ");
         let options = || EvaluateOptions::new();
-        refused(compiled().evaluate(&batches(), options()).unwrap_err(), "evaluate: batch 4: ");
+        refused(compiled().evaluate(batches(), options()).unwrap_err(), "evaluate: batch 4: ");
         refused(compiled().evaluate((&x, &y), options().batch_size(8)).unwrap_err(), "evaluate: ");
         let (good_x, good_y) = data(40);
-        let validated = options_of_batches().validation_data(&batches()).epochs(2);
+        let validated = options_of_batches().validation_data(batches()).epochs(2);
         let error = compiled().fit((&good_x, &good_y), validated).unwrap_err();
         refused(error, "fit: validation data: batch 4: ");
         let validated = options_of_batches().validation_data((&x, &y)).validation_batch_size(8);
@@ -999,7 +999,7 @@ fn validation_data_are_looked_at_before_the_training() {
     let refused = |options: FitOptions<'_>, on_batches: bool| {
         let model = compiled();
         let fitted = match on_batches {
-            true => model.fit(&dataset(&x), options.epochs(3).verbose(0)),
+            true => model.fit(dataset(&x), options.epochs(3).verbose(0)),
             false => model.fit((&x, &y), options.epochs(3).verbose(0)),
         };
         let error = fitted.unwrap_err().to_string();
@@ -1011,7 +1011,7 @@ fn validation_data_are_looked_at_before_the_training() {
     for on_batches in [false, true] {
         let error = refused(FitOptions::new().validation_data((&narrow, &y)), on_batches);
         assert!(error.contains("[20, 5]") && error.contains("layer 'dense'"), "{error}");
-        refused(FitOptions::new().validation_data(&dataset(&narrow)), on_batches);
+        refused(FitOptions::new().validation_data(dataset(&narrow)), on_batches);
         // Labels of another shape, and none at all.
         refused(FitOptions::new().validation_data((&x, &narrow)), on_batches);
         refused(FitOptions::new().validation_data((&x,)), on_batches);
@@ -1067,7 +1067,7 @@ fn several_inputs_and_outputs_are_predicted() {
     let left = tf::keras::Input::new([6]);
     let right = tf::keras::Input::new([2]);
     use tf::keras::LayerExt;
-    let sum = Dense::new(3).on(&left).unwrap().add(&Dense::new(3).on(&right).unwrap()).unwrap();
+    let sum = Dense::new(3).on(&left).unwrap().add(Dense::new(3).on(&right).unwrap()).unwrap();
     let two = tf::keras::Functional::new([&left, &right], [&sum, &left]).unwrap();
     let want = two.call(&[a.clone(), b.clone()], INFERENCE).unwrap();
     let all = two.predict_all((&a, &b), PredictOptions::new().batch_size(4)).unwrap();

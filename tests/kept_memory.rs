@@ -76,7 +76,7 @@ fn a_scalar_that_was_kept_can_be_replaced_and_shared() -> Result<()> {
     device.scope(|| {
         let x = Tensor::from_slice(&[0.25f32; 4], [4])?;
         let counters: Vec<Variable> =
-            (0..200).map(|i| Variable::new(&loss(&x, i).unwrap())).collect();
+            (0..200).map(|i| Variable::new(loss(&x, i).unwrap())).collect();
         let step = || -> Result<()> {
             for counter in &counters {
                 counter.assign_add(1.0)?;
