@@ -35,8 +35,11 @@ const OPS: &[(&str, Function)] = ops! {
     "complex_abs" => |x| signal::abs(&signal::complex(&x[0], &x[1])?),
 };
 
+/// An op, where its gradient is another, and why.
+type Different = (&'static str, fn(&[f64]) -> bool, &'static str);
+
 /// What counts as another gradient than the one in `f64`: the op, where, and why.
-const DIFFERENT: &[(&str, fn(&[f64]) -> bool, &str)] = &[
+const DIFFERENT: &[Different] = &[
     ("elu", |x| x[0] == -50.0, "TensorFlow's y + 1 is 0 even in f64"),
     ("selu", |x| x[0] == -50.0, "the same"),
     ("selu", |x| x[0] < 0.0 && x[0] > -1e-19, "TensorFlow's y is 0, which it counts as above 0"),

@@ -607,7 +607,7 @@ fn spectral_normalization_is_keras() {
     );
     near(&named[2].1.read(), &[-0.359_218_5, -0.804_915_67, 0.472_305_86]);
     // The gradient is that of the normalized kernel, as in Keras.
-    let [gradient] = tape.gradient(&y.reduce_sum(()).unwrap(), [&named[0].1]).unwrap();
+    let [gradient] = tape.gradient(y.reduce_sum(()).unwrap(), [&named[0].1]).unwrap();
     near(gradient.as_ref().unwrap(), &[0.4, 0.4, 0.4, 0.6, 0.6, 0.6, 0.8, 0.8, 0.8, 1.0, 1.0, 1.0]);
     // A kernel of zeros stays.
     named[0].1.assign(Tensor::zeros([4, 3]).unwrap()).unwrap();
