@@ -86,7 +86,7 @@ fn training_on_slices_takes_one_plan() -> tf::Result<()> {
     let step = |i: usize| {
         let tape = GradientTape::new();
         let rows = x.slice(&[i * batch, 0], &[batch as i64, -1])?;
-        let loss = rows.matmul(&w.read())?.square()?.reduce_sum(())?;
+        let loss = rows.matmul(w.read())?.square()?.reduce_sum(())?;
         optimizer.minimize(&loss, tape, &w)?;
         // The same on the host.
         let rows = &host[i * batch * inputs..][..batch * inputs];

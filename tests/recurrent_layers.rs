@@ -244,14 +244,14 @@ fn stateful_layers_keep_their_states_in_models() {
         assert_ne!(first, second, "{kind} keeps no state");
         // As a sequence that goes on: eight examples are two batches of four.
         model.reset_states();
-        let pair = wgrad::concat(&[&data(4), &data(4)], 0).unwrap();
+        let pair = wgrad::concat([&data(4), &data(4)], 0).unwrap();
         assert_eq!(predict(&pair), [first.clone(), second.clone()].concat(), "{kind}");
         // Batches of another size need other states.
         let options = || PredictOptions::new().batch_size(3).verbose(0);
-        let error = model.predict(&data(3), options()).unwrap_err().to_string();
+        let error = model.predict(data(3), options()).unwrap_err().to_string();
         assert!(error.contains("stateful") && error.contains("reset_states"), "{kind}: {error}");
         model.reset_states();
-        assert!(model.predict(&data(3), options()).is_ok(), "{kind}");
+        assert!(model.predict(data(3), options()).is_ok(), "{kind}");
         // A training, whose validation has batches of the same size.
         model.reset_states();
         model.compile("sgd", "mse", CompileOptions::new()).unwrap();
@@ -295,7 +295,7 @@ fn a_prediction_of_a_stateful_layer_is_one_long_sequence() {
     fill(&model);
     model.reset_states();
     let options = || PredictOptions::new().batch_size(1).verbose(0);
-    let both = wgrad::concat(&[&parts[0], &parts[1]], 0).unwrap();
+    let both = wgrad::concat([&parts[0], &parts[1]], 0).unwrap();
     let got = model.predict(&both, options()).unwrap().to_vec::<f32>().unwrap();
     let whole = Sequential::new().add(SimpleRNN::new(4));
     whole.call(&x, INFERENCE).unwrap();

@@ -271,7 +271,9 @@ def options_of(layer):
     named = {p.name: p.default for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD}
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         named.setdefault("trainable", True)
-        named.setdefault("activity_regularizer", None)
+        # This layer makes one of its own options.
+        if layer is not keras.layers.ActivityRegularization:
+            named.setdefault("activity_regularizer", None)
     return {name: default for name, default in named.items() if name not in NO_OPTIONS}
 
 

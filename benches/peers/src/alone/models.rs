@@ -71,7 +71,7 @@ pub fn mlp(seed: u64) -> tf::Result<Vec<f32>> {
     let activation = draw.activation();
     for _ in 0..draw.below(5) {
         let width = draw.of(&[2, 3, 4, 5, 8, 10, 12, 16, 20, 24, 25, 32, 50, 64, 100, 128]);
-        let own = if same { activation.clone() } else { draw.activation() };
+        let own = if same { activation } else { draw.activation() };
         model = model.add(Dense::new(width).activation(own));
         model = match draw.below(20) {
             0 => model.add(Dropout::new(0.2)),
@@ -94,7 +94,7 @@ pub fn conv_net(seed: u64) -> tf::Result<Vec<f32>> {
     let activation = draw.activation();
     for _ in 0..1 + draw.below(2) {
         let (filters, size) = (draw.of(&[4, 6, 8, 16]), draw.of(&[3, 3, 5]));
-        let mut layer = Conv2D::new(filters, [size, size]).activation(activation.clone());
+        let mut layer = Conv2D::new(filters, [size, size]).activation(activation);
         if draw.below(2) == 0 {
             layer = layer.padding(tf::Padding::Same);
         }
