@@ -64,7 +64,7 @@ struct Graph {
 }
 
 /// What takes the mask of its first argument: `call` has an argument `mask`.
-const TAKE: [&str; 18] = [
+const TAKE: [&str; 16] = [
     "LSTM",
     "GRU",
     "SimpleRNN",
@@ -77,8 +77,6 @@ const TAKE: [&str; 18] = [
     "Softmax",
     "GlobalAveragePooling1D",
     "BatchNormalization",
-    "Attention",
-    "AdditiveAttention",
     "Functional",
     "Sequential",
     "Lambda",
@@ -131,18 +129,13 @@ impl Graph {
         masks: &HashMap<Output, Mask>,
     ) -> usize {
         let class = call.class.unwrap_or_default();
-        let inputs = call.inputs.clone();
-        let mut parents: Vec<usize> = inputs.iter().map(|(call, _)| node_of[*call]).collect();
-        // A call on several arguments, as that of multi-head attention, takes masks too, but Keras does not note it in its graph.
-        let taken: Vec<Output> = if call.mask.is_some() {
-            Vec::new()
-        } else if TAKE.contains(&class) && !(SEQUENCES.contains(&class) && inputs.len() > 1) {
-            // With states for the first step, Keras looks for a mask of another name.
-            inputs
-        } else {
-            Vec::new()
-        };
-        parents.extend(taken.iter().filter_map(|input| masks.get(input)).map(|mask| mask.node));
+        let mut parents: Vec<usize> = call.inputs.iter().map(|(call, _)| node_of[*call]).collect();
+        // A call on several tensors takes masks, too, but Keras notes them in its graph only where there is one.
+        let taken = call
+            .inputs
+            .first()
+            .filter(|_| call.mask.is_none() && call.inputs.len() == 1 && TAKE.contains(&class));
+        parents.extend(taken.and_then(|input| masks.get(input)).map(|mask| mask.node));
         parents.extend(call.mask.map(|(call, _)| node_of[call]));
         self.node(call.layer, parents)
     }

@@ -11,6 +11,9 @@ use crate::trackable::Trackable;
 const NEVER_TRAINABLE: [&str; 4] =
     ["Discretization", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"];
 
+/// Keras's cells, which stand inside of layers alone.
+const CELLS: [&str; 4] = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"];
+
 /// A layer, or a model, as Keras describes it. A layer in a model has a name and may be frozen.
 pub(crate) fn written(
     config: &Config,
@@ -21,7 +24,7 @@ pub(crate) fn written(
     let (module, registered) = match class {
         "Sequential" => (json!("keras"), Value::Null),
         "Functional" => (json!("keras.src.models.functional"), json!("Functional")),
-        class if is_known(class) => (json!("keras.layers"), Value::Null),
+        class if is_known(class) || CELLS.contains(&class) => (json!("keras.layers"), Value::Null),
         class => (Value::Null, json!(class)),
     };
     let mut options = Map::new();
