@@ -111,6 +111,7 @@ impl Memory {
     }
 
     /// The variables in order, also those that have no slots.
+    #[cfg(feature = "checkpoint")]
     pub(super) fn listed(&self) -> Vec<u64> {
         self.kept.iter().map(|(of, _)| *of).collect()
     }
