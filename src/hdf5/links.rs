@@ -118,7 +118,7 @@ impl<'a> Heap<'a> {
         from.expect(b"FRHP\0")?;
         let (_, filters, _) = (from.number(2)?, from.number(2)?, from.number(1)?);
         if filters != 0 {
-            return Err(Broken("a heap of links is packed, which is not read".into()));
+            return Err(Broken("a heap of links is compressed, which wgrad does not read".into()));
         }
         let longest = from.number(4)?;
         from.take(12 * 8)?;

@@ -27,7 +27,7 @@ pub(crate) struct KerasOp {
     kwargs: Vec<(String, Argument)>,
 }
 
-/// An argument of a call: what stands for a tensor, or contains some, is told from what JSON holds.
+/// An argument of a call: a tensor, a constant, a list of arguments, or a plain JSON value.
 #[derive(Debug, Clone)]
 pub(crate) enum Argument {
     /// Which of the call's inputs it is.
