@@ -345,7 +345,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     /// use wgrad::{Tensor, keras::{CompileOptions, Model, Sequential, layers::Dense}};
     /// let model = Sequential::new().add(Dense::new(1));
     /// model.compile("sgd", "mse", CompileOptions::new().metrics(["mae"]))?;
-    /// let logs = model.train_on_batch((Tensor::zeros([8, 3])?, Tensor::fill([8, 1], 2.0)?))?;
+    /// let logs = model.train_on_batch((Tensor::zeros([8, 3])?, Tensor::full([8, 1], 2.0)?))?;
     /// let names: Vec<&str> = logs.iter().map(|(name, _)| name).collect();
     /// assert_eq!(names, ["loss", "mae"]);
     /// assert_eq!(logs.get("mae").expect("a metric").item::<f32>()?, 2.0);
