@@ -18,6 +18,8 @@ export function readSafetensors(bytes) {
 const unary = (name) => (x) => x[name]();
 const binary = (name) => (x, attrs, y) => x[name](y);
 const reduce = (name) => (x, { axis, keepdims }) => x[name](axis ?? undefined, keepdims);
+// TensorFlow's mean of whole numbers is whole; ours is TensorFlow.js's, a float32.
+const mean = (x, attrs) => (x.dtype === 'int32' ? reduce('mean')(x, attrs).toInt() : reduce('mean')(x, attrs));
 const pool = (name) => (x, { ksize, strides, padding }) => (
   x[name]({ poolSize: pair(ksize), strides: pair(strides), padding: padding.toLowerCase() }));
 const pair = (size) => (Array.isArray(size) && size.length === 4 ? size.slice(1, 3) : size);
@@ -38,7 +40,7 @@ export const CALLS = {
   'tf.math.greater_equal': binary('greaterEqual'), 'tf.math.less': binary('less'), 'tf.math.less_equal': binary('lessEqual'),
   'tf.math.logical_and': binary('and'), 'tf.math.logical_or': binary('or'),
   'tf.where': (cond, attrs, x, y) => cond.select(x, y),
-  'tf.math.reduce_sum': reduce('sum'), 'tf.math.reduce_mean': reduce('mean'), 'tf.math.reduce_max': reduce('max'),
+  'tf.math.reduce_sum': reduce('sum'), 'tf.math.reduce_mean': mean, 'tf.math.reduce_max': reduce('max'),
   'tf.math.reduce_min': reduce('min'), 'tf.math.reduce_prod': reduce('prod'), 'tf.math.reduce_std': reduce('std'),
   'tf.math.reduce_any': reduce('any'), 'tf.math.reduce_all': reduce('all'),
   'tf.math.argmax': (x, { axis }) => x.argmax(axis ?? 0), 'tf.math.argmin': (x, { axis }) => x.argmin(axis ?? 0),
