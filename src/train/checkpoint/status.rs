@@ -1,7 +1,6 @@
 //! [`RestoreStatus`]: what a restored checkpoint and a program had in common.
 
 use std::collections::HashSet;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use super::proto::VALUE;
 use super::source::Source;
 use super::{Part, Root, SAVE_COUNTER};
 use crate::error::{Error, Result, message};
+use crate::warnings::warn_user;
 
 /// What became of a restored checkpoint: what of it was taken, and what the program has for which it holds nothing.
 ///
@@ -176,12 +176,8 @@ impl Drop for RestoreStatus<'_> {
             list(&self.missing),
             list(&self.unused)
         );
-        if log::max_level() == log::LevelFilter::Off && !cfg!(target_family = "wasm") {
-            // Wrong numbers without a word are worse than a line that nobody asked for.
-            let _ = writeln!(std::io::stderr(), "warning: {text}");
-        } else {
-            log::warn!("{text}");
-        }
+        // Wrong numbers without a word are worse than a line that nobody asked for.
+        warn_user!("{text}");
     }
 }
 
