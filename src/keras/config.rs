@@ -191,6 +191,8 @@ fn changes_nothing(class: &str, key: &str, value: &Value) -> bool {
         "sparse" | "ragged" | "time_major" | "renorm" => *value == Value::Bool(false),
         // Without `renorm` nobody reads them.
         "renorm_clipping" | "renorm_momentum" => class == "BatchNormalization",
+        // Without `lora_rank`, which is refused, nobody reads it.
+        "lora_alpha" => true,
         // One sequence's length, which Keras 2 noted.
         "input_length" => class == "Embedding",
         _ => false,

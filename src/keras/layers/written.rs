@@ -11,6 +11,9 @@ use crate::trackable::Trackable;
 const NEVER_TRAINABLE: [&str; 4] =
     ["Discretization", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"];
 
+/// Layers of which Keras never trains a weight, though `trainable` is true.
+const NOTHING_TO_TRAIN: [&str; 1] = ["Normalization"];
+
 /// Keras's cells, which stand inside of layers alone.
 const CELLS: [&str; 4] = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"];
 
@@ -30,8 +33,9 @@ pub(crate) fn written(
     let mut options = Map::new();
     if let Some((name, part)) = named {
         let variables = part.variables();
-        let trainable =
-            variables.is_empty() || variables.iter().any(|variable| variable.trainable());
+        let trainable = variables.is_empty()
+            || NOTHING_TO_TRAIN.contains(&class)
+            || variables.iter().any(|variable| variable.trainable());
         options.insert("name".to_string(), json!(name));
         if !NEVER_TRAINABLE.contains(&class) {
             options.insert("trainable".to_string(), json!(trainable));

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, message};
 use crate::keras::layers::Layer;
-use crate::keras::layers::macros::{configured, layer};
+use crate::keras::layers::macros::layer;
 use crate::keras::{Context, Weight};
 use crate::tensor::Tensor;
 
@@ -35,7 +35,15 @@ layer! {
 }
 
 impl Layer for PReLU {
-    configured!();
+    #[cfg(feature = "json")]
+    fn get_config(&self) -> Result<crate::keras::Config> {
+        let mut config = crate::keras::layers::Configured::config(self)?;
+        if self.shared_axes.is_empty() {
+            // As Keras writes it.
+            config.set_json("shared_axes", serde_json::Value::Null);
+        }
+        Ok(config)
+    }
 
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         let x = &self.policy.autocast(x)?;
