@@ -321,6 +321,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "variable",
             "random",
             "trackable",
+            "warnings",
         ],
     ),
     (
