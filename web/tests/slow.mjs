@@ -19,6 +19,12 @@ export async function slow(url, { bitsPerSecond, latency }) {
     client.on('close', () => server.destroy());
     client.pipe(server);
     let last = 0;
+    // Timers of nearly the same time may fire in another order than they were set in.
+    const waiting = [];
+    const later = (act, ms) => {
+      waiting.push(act);
+      setTimeout(() => waiting.shift()(), ms);
+    };
     server.on('data', (data) => {
       for (let from = 0; from < data.length; from += PIECE) {
         const piece = data.subarray(from, from + PIECE);
@@ -26,13 +32,13 @@ export async function slow(url, { bitsPerSecond, latency }) {
         // All connections share the line.
         free = Math.max(now, free) + piece.length * msPerByte;
         last = free + latency;
-        setTimeout(() => client.write(piece), last - now);
+        later(() => client.write(piece), last - now);
       }
       // What a visitor who leaves has not got yet is not sent.
       server.pause();
       setTimeout(() => server.resume(), last - latency - performance.now());
     });
-    server.on('close', () => setTimeout(() => client.end(), Math.max(0, last - performance.now()) + 1));
+    server.on('close', () => later(() => client.end(), Math.max(0, last - performance.now())));
   });
   await new Promise((done) => proxy.listen(0, 'localhost', done));
   const slowed = new URL(url);
