@@ -259,7 +259,7 @@ fn sweep(draw: &[String]) -> (usize, Vec<String>, BTreeSet<String>) {
 #[test]
 #[ignore = "takes a Python with TensorFlow, in WGRAD_JUDGE_PYTHON: `cargo xtask judge`"]
 fn layers_and_options_go_to_wgrad_and_back() {
-    // All of them take a quarter of an hour: WGRAD_SWEEP=all. Else 60 are drawn, by a number or by the day.
+    // All of them (WGRAD_SWEEP=all) take a quarter of an hour. Else 60 are drawn; the seed is WGRAD_SWEEP, or the day.
     let day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / 86_400;
     let seed = std::env::var("WGRAD_SWEEP").unwrap_or_else(|_| day.to_string());
     let whole = seed == "all";

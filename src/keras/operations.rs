@@ -130,7 +130,7 @@ impl Graph {
     ) -> usize {
         let class = call.class.unwrap_or_default();
         let mut parents: Vec<usize> = call.inputs.iter().map(|(call, _)| node_of[*call]).collect();
-        // A call on several tensors takes masks, too, but Keras notes them in its graph only where there is one.
+        // Calls on several tensors take masks, too, but Keras's graph has none of them.
         let taken = call
             .inputs
             .first()

@@ -444,7 +444,7 @@ def result(model, inputs):
     reset = [layer for layer in model.layers if getattr(layer, "stateful", False)]
     for layer in reset:
         layer.reset_state()
-    # Layers that draw would do so by default.
+    # Random layers compute as in training unless they are told otherwise.
     ys = model(inputs if len(inputs) > 1 else inputs[0], training=False)
     return [np.asarray(y) for y in (ys if isinstance(ys, (list, tuple)) else [ys])]
 
