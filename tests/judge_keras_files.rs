@@ -124,13 +124,22 @@ fn keras_loads_what_is_written() {
         &[normal(&[2, 4]), normal(&[2, 3])],
     );
 
+    let c = Input::new([2]).name("c");
+    functional(
+        &folder,
+        "unused_inputs",
+        &[(*c).clone(), (*a).clone(), (*b).clone()],
+        Dense::new(2).on(&a).unwrap(),
+        &[normal(&[2, 2]), normal(&[2, 4]), normal(&[2, 3])],
+    );
+
     let python = std::env::var("WGRAD_JUDGE_PYTHON").expect("WGRAD_JUDGE_PYTHON names a Python");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/keras_files/judge.py");
     let output = Command::new(python).arg(script).arg(folder.path("")).output().unwrap();
     let (said, told) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}{told}");
-    assert!(said.contains("6 models agree"), "{said}");
+    assert!(said.contains("7 models agree"), "{said}");
 }
 
 /// What `docs/weights.md` lists between `<!-- sweep: NAME -->` and the next `<!-- end -->`.

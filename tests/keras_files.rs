@@ -54,8 +54,8 @@ fn close(got: &Tensor, want: &Tensor, name: &str) {
     }
 }
 
-const MODELS: [&str; 7] =
-    ["cnn", "sequence", "attention", "two_inputs", "nested", "calls", "plain"];
+const MODELS: [&str; 8] =
+    ["cnn", "sequence", "attention", "two_inputs", "nested", "calls", "plain", "unused_inputs"];
 
 #[test]
 fn models_of_keras_compute_what_they_did() {

@@ -10,6 +10,7 @@ use wgrad::keras::{
     Activation, CompileOptions, Context, FitOptions, Functional, INFERENCE, Initializer, Input,
     Layer, LayerExt, Model, PredictOptions, Sequential, SymbolicTensor, TRAINING, Weight,
 };
+use wgrad::random::Generator;
 use wgrad::{DType, Device, GradientTape, Result, SummaryOptions, Tensor, Trackable, constant};
 
 fn values(x: &Tensor) -> Vec<f32> {
@@ -376,6 +377,91 @@ fn fit_takes_several_inputs_and_outputs() {
     let history = model.fit((&x[0], &targets[0]), options()).unwrap();
     assert!(history.get("mae").is_some());
     assert_eq!(model.predict(&x[0], PredictOptions::new()).unwrap().shape(), [16, 1]);
+}
+
+/// As in Keras, which also prints the table.
+#[test]
+fn inputs_that_no_output_depends_on_are_given_and_ignored() {
+    let (a, b, c) =
+        (Input::new([4]).name("a"), Input::new([3]).name("b"), Input::new([2]).name("c"));
+    let hidden = Dense::new(5).on_named("hidden", &a).unwrap();
+    let y = Dense::new(2).on_named("out", &hidden).unwrap();
+    let model = Functional::new([&c, &a, &b], &y).unwrap().name("unused");
+    assert_eq!(
+        model.summary_with(SummaryOptions::new().line_length(76)),
+        "\
+Model: \"unused\"
+┏━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━┓
+┃ Layer (type)        ┃ Output Shape      ┃    Param # ┃ Connected to      ┃
+┡━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━┩
+│ a (InputLayer)      │ (None, 4)         │          0 │ -                 │
+├─────────────────────┼───────────────────┼────────────┼───────────────────┤
+│ hidden (Dense)      │ (None, 5)         │         25 │ a[0][0]           │
+├─────────────────────┼───────────────────┼────────────┼───────────────────┤
+│ c (InputLayer)      │ (None, 2)         │          0 │ -                 │
+├─────────────────────┼───────────────────┼────────────┼───────────────────┤
+│ b (InputLayer)      │ (None, 3)         │          0 │ -                 │
+├─────────────────────┼───────────────────┼────────────┼───────────────────┤
+│ out (Dense)         │ (None, 2)         │         12 │ hidden[0][0]      │
+└─────────────────────┴───────────────────┴────────────┴───────────────────┘
+ Total params: 37 (148.00 B)
+ Trainable params: 37 (148.00 B)
+ Non-trainable params: 0 (0.00 B)
+"
+    );
+    assert_eq!(model.input_names(), ["c", "a", "b"]);
+    let alone = Functional::new(&a, &y).unwrap();
+    let random = |seed, width| Generator::from_seed(seed).normal([6, width]).unwrap();
+    let xs = [random(1, 2), random(2, 4), random(3, 3)];
+    let want = values(&alone.call(&xs[1], INFERENCE).unwrap());
+    assert_eq!(values(&model.call(&xs, INFERENCE).unwrap()[0]), want);
+    let predicted = model.predict((&xs[0], &xs[1], &xs[2]), PredictOptions::new()).unwrap();
+    assert_eq!(values(&predicted), want);
+    // They are among what a call takes, and must fit.
+    let error = model.call(&[xs[1].clone()], INFERENCE).map(drop).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "Functional: the model has 3 inputs and was called with 1 tensor. Its inputs are c, a, b."
+    );
+    let wrong = [xs[1].clone(), xs[1].clone(), xs[2].clone()];
+    let error = model.call(&wrong, INFERENCE).map(drop).unwrap_err().to_string();
+    assert!(error.starts_with("Functional: the input 'c' is [6, 4]; it must be "), "{error}");
+
+    let target = Tensor::zeros([6, 2]).unwrap();
+    let start = model.get_weights().unwrap();
+    let options = || FitOptions::new().epochs(3).verbose(0).shuffle(false);
+    let mut trained = Vec::new();
+    for on_all in [true, false] {
+        model.set_weights(&start).unwrap();
+        let history = match on_all {
+            true => {
+                model.compile("sgd", "mse", CompileOptions::new()).unwrap();
+                model.fit(((&xs[0], &xs[1], &xs[2]), &target), options())
+            }
+            false => {
+                alone.compile("sgd", "mse", CompileOptions::new()).unwrap();
+                alone.fit((&xs[1], &target), options())
+            }
+        };
+        let losses = history.unwrap().get("loss").unwrap().to_vec();
+        assert!(losses[2] < losses[0], "{losses:?}");
+        trained.push((losses, model.get_weights().unwrap()));
+    }
+    assert_eq!(trained[0], trained[1]);
+
+    // A model in another one: what leads to its unused input has no gradient, and stays as it is.
+    let lost = Dense::new(2).on_named("lost", &b).unwrap();
+    let y = model.clone().on_all([&lost, &*a, &*b]).unwrap();
+    let outer = Functional::new([&a, &b], y).unwrap();
+    let unchanged = || -> Vec<Vec<f32>> {
+        let variables = outer.get_layer("lost").unwrap().variables();
+        variables.iter().map(|variable| values(&variable.read())).collect()
+    };
+    let before = unchanged();
+    outer.compile("adam", "mse", CompileOptions::new()).unwrap();
+    let history = outer.fit(((&xs[1], &xs[2]), &target), options()).unwrap();
+    assert!(history.get("loss").unwrap()[2] < history.get("loss").unwrap()[0]);
+    assert_eq!(unchanged(), before);
 }
 
 // ---- tables ------------------------------------------------------------------------------------------------

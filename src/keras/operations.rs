@@ -220,7 +220,7 @@ impl Graph {
     /// The places of the operations that lead to `outputs`, as Keras's `map_graph` orders them: the farther from the outputs, the
     /// earlier, and else as a walk back from the outputs meets them.
     fn places(&self, outputs: &[usize]) -> HashMap<usize, usize> {
-        let mut met: HashMap<usize, usize> = HashMap::new();
+        let mut met: HashMap<usize, Option<usize>> = HashMap::new();
         let (mut known, mut order) = (vec![false; self.nodes.len()], Vec::new());
         for output in outputs {
             // Each node with the number of its parents that the walk has seen.
@@ -231,12 +231,19 @@ impl Graph {
                         continue;
                     }
                     let next = met.len();
-                    met.entry(self.nodes[node].operation).or_insert(next);
+                    met.entry(self.nodes[node].operation).or_insert(Some(next));
                 }
                 match self.nodes[node].parents.get(seen) {
                     Some(parent) => open.extend([(node, seen + 1), (*parent, 0)]),
                     None => order.push(node),
                 }
+            }
+        }
+        // Inputs that no output depends on: Keras adds them with depth 0, before what the walk has met there.
+        for (node, _) in known.iter().enumerate().filter(|(_, known)| !**known) {
+            if self.nodes[node].parents.is_empty() {
+                met.insert(self.nodes[node].operation, None);
+                order.push(node);
             }
         }
         let (mut nodes, mut depths) = (vec![0; self.nodes.len()], HashMap::new());
@@ -247,8 +254,10 @@ impl Graph {
                 nodes[*parent] = nodes[*parent].max(*depth + 1);
             }
         }
-        let mut all: Vec<(usize, usize)> = met.into_iter().collect();
-        all.sort_unstable_by_key(|(operation, met)| (Reverse(depths.get(operation)), *met));
+        let mut all: Vec<(usize, Option<usize>)> = met.into_iter().collect();
+        all.sort_unstable_by_key(|(operation, met)| {
+            (Reverse(depths.get(operation)), *met, *operation)
+        });
         all.into_iter().enumerate().map(|(place, (operation, _))| (operation, place)).collect()
     }
 }
@@ -377,6 +386,11 @@ mod tests {
         let inner = Sequential::new().add(words()).add(LSTM::new(3).return_sequences(true));
         let y = Dense::new(2).on(&GRU::new(2).on(&inner.on(&a)?)?)?;
         check(&Functional::new(&a, y)?, &[("sequential", 1), ("gru", 2), ("dense", 3)]);
+
+        // Inputs that no output depends on stand before the layers that end the model.
+        let (unused, other) = (Input::new([4]), Input::new([3]));
+        let y = LSTM::new(2).on(&words().on(&a)?)?;
+        check(&Functional::new([&unused, &a, &other], y)?, &[("embedding", 1), ("lstm", 5)]);
 
         let x = Input::new([5, 3]);
         let (y, z) = (Dense::new(3).on(&x)?, Dense::new(3).on(&x)?);

@@ -79,11 +79,11 @@ pub struct Functional {
 
 impl Functional {
     /// The model of what leads from `inputs` to `outputs`: an [`Input`], a symbol in the middle of another model, or
-    /// several of them, as in `Functional::new([&a, &b], &y)`.
+    /// several of them, as in `Functional::new([&a, &b], &y)`. An input that no output depends on is allowed, as in Keras: calls
+    /// have to give it, and it is ignored.
     ///
     /// # Errors
-    /// [`Error::Shape`] if an output depends on another input, or none depends on an input; [`Error::Data`] if two layers
-    /// have the same name.
+    /// [`Error::Shape`] if an output depends on another input; [`Error::Data`] if two layers have the same name.
     pub fn new(inputs: impl Symbols, outputs: impl Symbols) -> Result<Self> {
         let network = Network::new(inputs.symbols(), outputs.symbols())?;
         let (network, trainer) = (Arc::new(network), Arc::default());

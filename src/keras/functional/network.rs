@@ -89,8 +89,8 @@ struct Walk<'a> {
     nodes: HashMap<u64, &'a Arc<Node>>,
     /// Each item behind those that it needs.
     order: Vec<Item>,
-    /// Layers in the order in which the walk met them.
-    met: HashMap<LayerKey, usize>,
+    /// Layers in the order in which the walk met them; no number for an input that it did not meet.
+    met: HashMap<LayerKey, Option<usize>>,
 }
 
 impl<'a> Walk<'a> {
@@ -121,6 +121,7 @@ impl<'a> Walk<'a> {
     }
 
     fn back_from(inputs: &[SymbolicTensor], outputs: &'a [SymbolicTensor]) -> Result<Self> {
+        let count = inputs.len();
         let inputs: HashMap<_, _> = inputs.iter().enumerate().map(|(i, x)| (x.key(), i)).collect();
         let mut walk =
             Walk { inputs, nodes: HashMap::new(), order: Vec::new(), met: HashMap::new() };
@@ -144,10 +145,15 @@ impl<'a> Walk<'a> {
                     walk.nodes.insert(id, &symbol.0.node);
                 }
                 let (key, count) = (walk.layer(item), walk.met.len());
-                walk.met.entry(key).or_insert(count);
+                walk.met.entry(key).or_insert(Some(count));
                 open.push((symbol, true));
                 open.extend(walk.needs(item).into_iter().rev().map(|input| (input, false)));
             }
+        }
+        // As in Keras, a model may have inputs that no output depends on. They stand before the layers that end the model.
+        for input in (0..count).map(Item::Input).filter(|input| !done.contains(input)) {
+            walk.met.insert(walk.layer(input), None);
+            walk.order.push(input);
         }
         Ok(walk)
     }
@@ -182,21 +188,13 @@ impl Network {
     pub(super) fn new(inputs: Vec<SymbolicTensor>, outputs: Vec<SymbolicTensor>) -> Result<Self> {
         check_ends(&inputs, &outputs)?;
         let walk = Walk::back_from(&inputs, &outputs)?;
-        if let Some(unused) =
-            (0..inputs.len()).find(|&i| !walk.met.contains_key(&LayerKey::Input(i)))
-        {
-            let what = match &inputs[unused].0.node.origin {
-                Origin::Input { name: Some(name), .. } => format!("'{name}'"),
-                _ => inputs[unused].to_string(),
-            };
-            return Err(Error::Shape(message!(
-                "Functional: no output depends on input {unused} ({what}). Leave it out, or use it."
-            )));
-        }
         let depths = walk.depths();
-        let mut keys: Vec<(LayerKey, usize)> =
+        let mut keys: Vec<(LayerKey, Option<usize>)> =
             walk.met.iter().map(|(key, met)| (*key, *met)).collect();
-        keys.sort_by_key(|(key, met)| (std::cmp::Reverse(depths.get(key).copied()), *met));
+        keys.sort_by_key(|(key, met)| {
+            let input = if let LayerKey::Input(at) = key { Some(*at) } else { None };
+            (std::cmp::Reverse(depths.get(key).copied()), *met, input)
+        });
         let places: HashMap<LayerKey, usize> =
             keys.iter().enumerate().map(|(place, (key, _))| (*key, place)).collect();
 

@@ -444,6 +444,8 @@ fn wanted(node: &Value, places: &HashMap<&str, usize>, what: &What) -> Result<Wa
                     ("mask", value) if is_tensor(value) => {
                         wanted.mask = Some(tensor(value, places)?)
                     }
+                    // As Keras writes the call of a model on several inputs that have no masks.
+                    ("mask", Value::Array(masks)) if masks.iter().all(Value::is_null) => {}
                     (key, _) if INPUTS.contains(&key) || STATES.contains(&key) => {}
                     (key, value) => return Err(unknown(key, value)),
                 }

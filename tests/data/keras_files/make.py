@@ -70,6 +70,14 @@ def plain():
     return keras.Model(x, L.GlobalAveragePooling2D()(L.MaxPooling2D()(L.Rescaling(1 / 255)(L.CenterCrop(6, 4)(x)))))
 
 
+def unused_inputs():
+    """Inputs that no output depends on, of the model and of a model in it: what leads to the latter has no gradient."""
+    a, b, c = keras.Input((4,), name="a"), keras.Input((3,), name="b"), keras.Input((2,), name="c")
+    inner_a, inner_b = keras.Input((4,)), keras.Input((5,))
+    inner = keras.Model([inner_b, inner_a], L.Dense(3, activation="tanh")(inner_a), name="inner")
+    return keras.Model([c, a, b], L.Dense(2, name="out")(inner([L.Dense(5, name="lost")(b), a])))
+
+
 def write(name, model, generator):
     shaken(model, generator)
     inputs = [numbers(generator, tensor, 20) for tensor in model.inputs]
@@ -136,6 +144,7 @@ def main():
     np.savez(HERE / "trained.npz", x0=x, y=y, losses=np.array(losses, "float32"))
     write("calls", calls(), generator)
     write("plain", plain(), generator)
+    write("unused_inputs", unused_inputs(), generator)
 
 
 if __name__ == "__main__":
