@@ -954,6 +954,70 @@ fn a_label_out_of_range_is_an_error_wherever_it_comes_from() {
     }
 }
 
+/// The error comes up to 128 steps late, and the steps until then are those of weights that the batch has not changed.
+#[test]
+fn a_batch_with_a_wrong_label_changes_no_weight() {
+    let _alone = alone();
+    let (x, y) = data(24);
+    let batch = |at: usize, wrong: Option<i32>| {
+        let rows = ndarray::s![8 * at..8 * at + 8, ..];
+        let mut y = y.slice(ndarray::s![8 * at..8 * at + 8]).to_owned();
+        if let Some(wrong) = wrong {
+            y[5] = wrong;
+        }
+        (Tensor::from_array(&x.slice(rows).to_owned()).unwrap(), Tensor::from_array(&y).unwrap())
+    };
+    let compiled = |optimizer: &str| {
+        let model = network();
+        model.call(&batch(0, None).0, INFERENCE).unwrap();
+        model.compile(optimizer, loss(), CompileOptions::new().metrics(["accuracy"])).unwrap();
+        model
+    };
+    let good = compiled("sgd");
+    let start = good.get_weights().unwrap();
+    good.fit(&[batch(0, None), batch(2, None)][..], options_of_batches()).unwrap();
+    let good = good.get_weights().unwrap();
+    assert_ne!(good, start);
+    for wrong in [3, -1, i32::MAX, i32::MIN] {
+        let begin = |batch| format!("fit: batch {batch}: a label is ");
+        // Twice three steps: all of them have been called when the first numbers are there.
+        let model = compiled("sgd");
+        let batches = [batch(0, None), batch(1, Some(wrong)), batch(2, None)];
+        let error = model.fit(&batches[..], options_of_batches()).unwrap_err().to_string();
+        assert!(error.starts_with(&begin(1)), "{error}");
+        assert_eq!(model.get_weights().unwrap(), good, "a label {wrong}");
+        assert!(model.trainer().history().unwrap().epochs().is_empty());
+        // Many epochs: the history has none, and no weight is NaN, also with slots.
+        let model = compiled("adam");
+        let error = model.fit(&batches[..], options_of_batches().epochs(300)).unwrap_err();
+        assert!(error.to_string().starts_with(&begin(1)), "{error}");
+        let finite = |list: Vec<ndarray::ArrayD<f32>>| {
+            assert!(list.iter().flatten().all(|value| value.is_finite()), "{list:?}");
+        };
+        finite(model.get_weights().unwrap());
+        assert!(model.trainer().history().unwrap().epochs().is_empty());
+        let steps = model.trainer().optimizer().unwrap().iterations();
+        assert!((3..=2 + 128 + 1).contains(&steps), "{steps}");
+        // The model trains on.
+        let history = model.fit(&[batch(0, None)][..], options_of_batches()).unwrap();
+        assert!(series(&history, "loss")[0].is_finite());
+        finite(model.get_weights().unwrap());
+    }
+    // A step by itself, and a program's own with the losses of `compile`.
+    let model = compiled("sgd");
+    let logs = model.train_on_batch(batch(1, Some(3)));
+    let read = logs.and_then(|logs| logs.get("loss").unwrap().item::<f32>());
+    let error = read.unwrap_err().to_string();
+    assert!(error.starts_with("train_on_batch: a label is 3"), "{error}");
+    assert_eq!(model.get_weights().unwrap(), start);
+    let model = OwnStep { dense: Dense::new(3), trainer: Trainer::new() };
+    model.compile(Sgd::new(0.1), loss(), CompileOptions::new()).unwrap();
+    model.call(&batch(0, None).0, INFERENCE).unwrap();
+    let start = model.get_weights().unwrap();
+    model.fit(&[batch(1, Some(3))][..], options_of_batches()).unwrap_err();
+    assert_eq!(model.get_weights().unwrap(), start);
+}
+
 /// A step of its own with the losses of `compile`.
 #[derive(Trackable)]
 struct OwnStep {

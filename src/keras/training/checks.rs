@@ -67,7 +67,13 @@ fn takes(model: &dyn AnyModel, compiled: &Compiled, sample: &Batch) -> Result<()
     trial(|| {
         let (y_pred, mask) = model.call_all(&sample.x, INFERENCE)?;
         let outlets = compiled.outlets(|| model.output_names(), sample, &y_pred)?;
-        compiled.loss(outlets, sample, &y_pred, mask.as_ref().filter(|_| y_pred.len() == 1))?;
+        compiled.loss(
+            outlets,
+            sample,
+            &[],
+            &y_pred,
+            mask.as_ref().filter(|_| y_pred.len() == 1),
+        )?;
         Ok(())
     })
 }

@@ -1,4 +1,8 @@
 //! [`Check`]: labels of a batch, which the device looks at along with the step.
+//!
+//! The host hears of a wrong label steps later, so that the device need not wait for it. A loss of that label is NaN, and one step
+//! down its gradient would make every weight NaN. So the loss gets 0 in place of each wrong label, and a batch that has one gets
+//! the gradient 0.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -27,18 +31,32 @@ pub(super) struct Check {
     y_pred: Vec<usize>,
 }
 
+/// The labels of an output that the device looks at.
+pub(super) struct CheckedLabels {
+    /// The place of the output.
+    pub(super) output: usize,
+    pub(super) check: Check,
+    /// With 0 in place of those that are wrong.
+    pub(super) labels: Tensor,
+}
+
 /// No label is wrong.
 const NONE: f32 = f32::MIN;
 
 impl Check {
-    /// Looks at the labels of an output, if its loss has some.
-    pub(super) fn of(loss: &dyn Loss, y_true: &Tensor, y_pred: &Tensor) -> Result<Option<Self>> {
+    /// Looks at the labels of an output, if its loss has some. Returns them with 0 in place of those that are wrong, too.
+    pub(super) fn of(
+        loss: &dyn Loss,
+        y_true: &Tensor,
+        y_pred: &Tensor,
+    ) -> Result<Option<(Self, Tensor)>> {
         let Some(rule) = loss.class_labels(y_pred) else { return Ok(None) };
         if y_true.is_empty() || y_true.dtype() == DType::Bool {
             return Ok(None);
         }
         // No tape follows what is no part of the program.
-        let labels = y_true.detached().cast(DType::F32)?;
+        let y_true = y_true.detached();
+        let labels = y_true.cast(DType::F32)?;
         let mut right =
             labels.greater_equal(0.0)?.logical_and(labels.less(rule.classes as f32)?)?;
         if let Some(ignored) = rule.ignored {
@@ -46,7 +64,13 @@ impl Check {
         }
         let none = labels.device().scope(|| Tensor::full([], NONE))?;
         let found = where_(&right, &none, &labels)?.reduce_max(())?;
-        Ok(Some(Check { found, rule, y_pred: y_pred.shape().to_vec() }))
+        let known = where_(&right, &y_true, &y_true.zeros_like()?)?;
+        Ok(Some((Check { found, rule, y_pred: y_pred.shape().to_vec() }, known)))
+    }
+
+    /// `loss` if no label is wrong; else 0, whose gradient is 0.
+    pub(super) fn hold(&self, loss: &Tensor) -> Result<Tensor> {
+        loss.multiply(self.found.equal(NONE)?.cast(loss.dtype())?)
     }
 
     /// What the number says.

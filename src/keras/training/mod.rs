@@ -208,7 +208,9 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     ///
     /// # Errors
     /// [`Error::Data`] before `compile`, without data, if options make no sense; [`Error::Shape`] if arrays differ in their
-    /// lengths or do not fit the model or the loss; [`Error::Index`] if a label is none of the model's classes;
+    /// lengths or do not fit the model or the loss; [`Error::Index`] if a label is none of the model's classes: one among arrays
+    /// before the first step, one of a dataset or a batch with the batch's number, up to 128 steps later, and before its epoch
+    /// ends for callbacks and the history. A batch with such a label has the gradient 0, so it makes no weight NaN;
     /// [`Error::Gradient`] if no variable is trainable; the errors of callbacks, and of batches that could not be made, with their
     /// number; [`Error::Device`]. After an error the model
     /// has the weights of the last step that was made.

@@ -153,7 +153,11 @@ impl Ahead {
         };
         let last = told.iter().rposition(is_step);
         for (at, told) in told.into_iter().enumerate() {
-            let told = told?;
+            let told = told.inspect_err(|_| {
+                // What was called behind that step counts for nothing: no epoch ends with it.
+                self.calling.clear();
+                self.reading = None;
+            })?;
             match told.event {
                 Event::Step { phase, batch, .. } => {
                     self.step(phase, batch, &told, Some(at) == last, company, run)?;

@@ -63,7 +63,11 @@ pub(super) fn measure(
     let outlets = compiled.outlets(|| model.output_names(), batch, y_pred)?;
     // A mask belongs to a single output.
     let mask = mask.filter(|_| y_pred.len() == 1);
-    let (total, parts) = compiled.loss(outlets, batch, y_pred, mask)?;
+    let checked = match compiled.has_checked_labels() {
+        true => Vec::new(),
+        false => compiled.checks(outlets, batch, y_pred)?,
+    };
+    let (total, parts) = compiled.loss(outlets, batch, &checked, y_pred, mask)?;
     let mut added = Vec::new();
     if !losses.to_vec().is_empty() {
         added.push(losses.sum()?);
@@ -76,21 +80,22 @@ pub(super) fn measure(
             None => loss,
         });
     }
-    let Some(total) = total else {
+    let Some(mut total) = total else {
         return Err(Error::Data(
             "compile: no output has a loss, and no layer adds one; there is nothing to make small."
                 .into(),
         ));
     };
+    for labels in &checked {
+        total = labels.check.hold(&total)?;
+    }
     compiled.update_metrics(outlets, batch, y_pred, mask)?;
     let mut logs = StepLogs::new().add("loss", &total);
     for (name, value) in parts.iter() {
         logs = logs.add(name, value);
     }
-    if !compiled.has_checked_labels() {
-        for check in compiled.checks(outlets, batch, y_pred)? {
-            logs = logs.check(check);
-        }
+    for labels in checked {
+        logs = logs.check(labels.check);
     }
     Ok((total, logs))
 }

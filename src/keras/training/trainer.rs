@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::choices::{IntoOptimizer, OutputLosses};
 use super::compile::CompileOptions;
-use super::label_check::Check;
+use super::label_check::{Check, CheckedLabels};
 use super::logs::{History, StepLogs};
 use super::outputs::{Outlet, Recipe, outlets};
 use crate::data::Batch;
@@ -172,11 +172,12 @@ impl Compiled {
         }
     }
 
-    /// The loss, and those of the outputs if there are several.
+    /// The loss, and those of the outputs if there are several. Labels that are `checked` stand in for the batch's.
     pub(super) fn loss(
         &self,
         outlets: &[Outlet],
         batch: &Batch,
+        checked: &[CheckedLabels],
         y_pred: &[Tensor],
         mask: Option<&Tensor>,
     ) -> Result<(Option<Tensor>, StepLogs)> {
@@ -184,7 +185,10 @@ impl Compiled {
         let (mut total, mut logs) = (None::<Tensor>, StepLogs::new());
         for (at, outlet) in outlets.iter().enumerate() {
             let Some(loss) = &outlet.loss else { continue };
-            let y_true = outlet.target(&batch.y)?;
+            let y_true = match checked.iter().find(|checked| checked.output == at) {
+                Some(checked) => &checked.labels,
+                None => outlet.target(&batch.y)?,
+            };
             let weight = sample_weight(batch, at);
             let value = loss.call_masked(y_true, &y_pred[at], weight, mask)?;
             if value.rank() != 0 {
@@ -225,14 +229,14 @@ impl Compiled {
         outlets: &[Outlet],
         batch: &Batch,
         y_pred: &[Tensor],
-    ) -> Result<Vec<Check>> {
-        let mut checks = Vec::new();
-        for (outlet, y_pred) in outlets.iter().zip(y_pred) {
-            if let Some(loss) = &outlet.loss {
-                checks.extend(Check::of(loss, outlet.target(&batch.y)?, y_pred)?);
-            }
+    ) -> Result<Vec<CheckedLabels>> {
+        let mut all = Vec::new();
+        for (output, (outlet, y_pred)) in outlets.iter().zip(y_pred).enumerate() {
+            let Some(loss) = &outlet.loss else { continue };
+            let checked = Check::of(loss, outlet.target(&batch.y)?, y_pred)?;
+            all.extend(checked.map(|(check, labels)| CheckedLabels { output, check, labels }));
         }
-        Ok(checks)
+        Ok(all)
     }
 
     /// Adds a batch to the metrics.
