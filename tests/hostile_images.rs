@@ -77,6 +77,146 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut fastrand::Rng) {
     }
 }
 
+/// A part of a WebP, with the byte that makes it even.
+fn part(name: &[u8; 4], contents: &[u8]) -> Vec<u8> {
+    let mut part = [&name[..], &(contents.len() as u32).to_le_bytes(), contents].concat();
+    part.resize(part.len().next_multiple_of(2), 0);
+    part
+}
+
+/// A number of three bytes.
+fn three(number: u32) -> [u8; 3] {
+    [number as u8, (number >> 8) as u8, (number >> 16) as u8]
+}
+
+/// The header of an animation on a canvas, and these frames.
+fn animation(width: u32, height: u32, frames: &[u8]) -> Vec<u8> {
+    let canvas = [&[2, 0, 0, 0][..], &three(width - 1), &three(height - 1)].concat();
+    let parts = [&part(b"VP8X", &canvas)[..], &part(b"ANIM", &[0; 6]), frames].concat();
+    let size = (parts.len() as u32 + 4).to_le_bytes();
+    [&b"RIFF"[..], &size, b"WEBP", &parts].concat()
+}
+
+/// What a part for a frame has: its place 0, its size, no time, that it is put in place of what is there, and parts.
+fn frame(width: u32, height: u32, parts: &[u8]) -> Vec<u8> {
+    [&[0; 6][..], &three(width - 1), &three(height - 1), &[0, 0, 0, 2], parts].concat()
+}
+
+/// The image of a lossless WebP of 1 x 1: the file's part, which is all of it.
+fn one_pixel() -> Vec<u8> {
+    // The signature, sizes and version; no transform, no cache; five codes of one symbol each.
+    let mut bits = Bits(vec![0x2f], 0);
+    for (value, count) in [(0, 14), (0, 14), (0, 1), (0, 3), (0, 1), (0, 1), (0, 1)] {
+        bits.push(value, count);
+    }
+    for symbol in [7u32, 8, 9, 255, 0] {
+        // Simple, one symbol, of eight bits.
+        for (value, count) in [(1, 1), (0, 1), (1, 1), (symbol, 8)] {
+            bits.push(value, count);
+        }
+    }
+    part(b"VP8L", &bits.0)
+}
+
+/// Bytes that are filled from their lowest bits on.
+struct Bits(Vec<u8>, usize);
+
+impl Bits {
+    fn push(&mut self, value: u32, count: usize) {
+        for bit in 0..count {
+            if self.1.is_multiple_of(8) {
+                self.0.push(0);
+            }
+            *self.0.last_mut().unwrap() |= ((value >> bit & 1) as u8) << (self.1 % 8);
+            self.1 += 1;
+        }
+    }
+}
+
+/// The header of a lossy image that would have 2^28 pixels, and no more of it.
+fn great_image(width: u16, height: u16) -> Vec<u8> {
+    let sizes = [width.to_le_bytes(), height.to_le_bytes()].concat();
+    // A key frame that is shown, with a first partition of 8 bytes.
+    let tag = three(8 << 5 | 1 << 4);
+    part(b"VP8 ", &[&tag[..], &[0x9d, 0x01, 0x2a], &sizes, &[0; 64]].concat())
+}
+
+/// The text that refuses a file, which takes no more memory than `bound`.
+#[track_caller]
+fn refused(file: &[u8], bound: i64) -> String {
+    let (result, most) = peak(|| image::decode_frames(file, 4));
+    let error = result.unwrap_err();
+    assert!(matches!(error, Error::Data(_)), "{error:?}");
+    assert!(most <= bound, "{most} bytes, which end in: {error}");
+    error.to_string()
+}
+
+#[test]
+fn an_animated_webp_takes_no_more_than_its_frames() {
+    const SMALL: i64 = 1 << 20;
+    // What is right is decoded, however many frames there are.
+    let good = part(b"ANMF", &frame(1, 1, &one_pixel()));
+    let frames = image::decode_frames(&animation(1, 1, &good.repeat(1000)), 4).unwrap();
+    assert_eq!(frames.shape(), [1000, 1, 1, 4]);
+    assert!(frames.rows().into_iter().all(|pixel| pixel.to_vec() == [8, 7, 9, 255]), "{frames:?}");
+
+    // Many frames of a pixel on a great canvas: each would be all of the canvas.
+    let file = animation(4000, 4000, &good.repeat(100));
+    let want = "decode_frames: the header says 100 frames of 4000 x 4000 pixels, and at most 67108864 are decoded. If the file is \
+                right, raise DecodeOptions::max_animation_pixels.";
+    assert_eq!(refused(&file, SMALL), want);
+    // A canvas beyond what any image may have, and frames and images that are.
+    let file = animation(1 << 24, 1 << 24, &good);
+    assert!(refused(&file, SMALL).contains("16777216 x 16777216 pixels, and at most 268435456"));
+    let file = animation(1, 1, &part(b"ANMF", &frame(1 << 24, 1 << 24, &one_pixel())));
+    assert!(refused(&file, SMALL).contains("16777216 x 16777216 pixels, and at most 268435456"));
+    let file = animation(1, 1, &part(b"ANMF", &frame(16383, 16383, &great_image(16383, 16383))));
+    assert_eq!(
+        refused(&file, SMALL),
+        "decode_frames: the image is broken: a frame has 16383 x 16383 pixels, and the canvas 1 x 1. Replace the file, or \
+         leave it out."
+    );
+
+    // An image that is greater than its frame: the decoder would decode all of it, and compare sizes then.
+    let great = great_image(16383, 16383);
+    let want = "decode_frames: the image is broken: an image of 16383 x 16383 pixels is to fill its frame of 1 x 1. Replace the \
+                file, or leave it out.";
+    assert_eq!(refused(&animation(1, 1, &part(b"ANMF", &frame(1, 1, &great))), SMALL), want);
+    let behind_alpha = [&part(b"ALPH", &[0; 2])[..], &great].concat();
+    assert_eq!(refused(&animation(1, 1, &part(b"ANMF", &frame(1, 1, &behind_alpha))), SMALL), want);
+    let second = [&good[..], &part(b"ANMF", &frame(1, 1, &great))].concat();
+    assert_eq!(refused(&animation(1, 1, &second), SMALL), want);
+    // The frame ends in the image's header, and in its first bytes.
+    for cut in [9, 15] {
+        let mut short = part(b"ANMF", &frame(1, 1, &great));
+        short[4..8].copy_from_slice(&(16 + cut as u32).to_le_bytes());
+        let error = refused(&animation(1, 1, &short), SMALL);
+        assert!(error.contains("the image is broken"), "{error}");
+    }
+    // No animation, but a canvas of another size than its image.
+    let mut still = animation(1, 1, &great);
+    still[20] = 0;
+    let error = refused(&still, SMALL);
+    assert!(error.contains("16383 x 16383 pixels is to fill the canvas of 1 x 1"), "{error}");
+
+    // A frame of odd length without the byte behind it: the decoder finds the next frame, and who skips the byte does not.
+    let mut hidden = part(b"ANMF", &frame(1, 1, &[&one_pixel()[..], &[0]].concat()));
+    hidden.pop();
+    hidden.extend(part(b"ANMF", &frame(1, 1, &great)));
+    let error = refused(&animation(1, 1, &hidden), SMALL);
+    assert!(error.contains("has no byte behind it, which makes it even"), "{error}");
+
+    // Frames in frames, a hundred thousand deep.
+    let mut nested = Vec::new();
+    for depth in 0..100_000u32 {
+        nested.extend(b"ANMF");
+        nested.extend((24 * (100_000 - depth) - 8).to_le_bytes());
+        nested.extend(frame(1, 1, &[]));
+    }
+    let error = refused(&animation(1, 1, &nested), SMALL);
+    assert!(error.contains("the image is broken"), "{error}");
+}
+
 #[test]
 fn broken_files_end_in_pixels_or_in_words() {
     const CASES: usize = 300_000;

@@ -14,7 +14,7 @@ pub(super) fn decode(
     all_frames: bool,
     options: &DecodeOptions,
 ) -> Result<Pixels> {
-    check_parts(op, bytes.get(12..).unwrap_or_default(), options)?;
+    check_parts(op, bytes, options)?;
     let refuse = |error| refused(op, bytes, error);
     let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(refuse)?;
     let (width, height) = decoder.dimensions();
@@ -45,30 +45,102 @@ pub(super) fn decode(
     Ok(Pixels { frames, height, width, channels: 4, data })
 }
 
-/// Looks at the sizes that each part claims: the decoder allocates by some of them before it compares them with others.
-fn check_parts(op: &str, mut bytes: &[u8], options: &DecodeOptions) -> Result<()> {
-    while let Some((header, rest)) = bytes.split_at_checked(8) {
-        let size = number(header, 4, 4);
-        let part = &rest[..size.min(rest.len())];
-        let size_of = |height: usize, width: usize| check_size(op, [1, height, width, 4], options);
-        match &header[..4] {
-            b"VP8 " if part.len() >= 10 => {
-                size_of(number(part, 8, 2) & 0x3fff, number(part, 6, 2) & 0x3fff)?;
-            }
-            b"VP8L" if part.len() >= 5 => {
-                let sizes = number(part, 1, 4);
-                size_of(((sizes >> 14) & 0x3fff) + 1, (sizes & 0x3fff) + 1)?;
-            }
-            b"ANMF" if part.len() >= 16 => {
-                size_of(number(part, 9, 3) + 1, number(part, 6, 3) + 1)?;
-                check_parts(op, &part[16..], options)?;
-            }
-            _ => {}
-        }
+/// A part of the file: its name, where its contents begin, and how long they claim to be.
+struct Part<'a> {
+    name: &'a [u8],
+    begin: usize,
+    size: usize,
+}
+
+/// The parts between these bytes. What the last one claims may lie behind the end.
+fn parts(bytes: &[u8], begin: usize, end: usize) -> impl Iterator<Item = Part<'_>> {
+    let (mut at, end) = (begin, end.min(bytes.len()));
+    std::iter::from_fn(move || {
+        let header = bytes.get(at..at.saturating_add(8)).filter(|_| at.saturating_add(8) <= end)?;
+        let part = Part { name: &header[..4], begin: at + 8, size: number(header, 4, 4) };
         // A part of odd length has a byte behind it.
-        bytes = rest.get(size.saturating_add(size % 2)..).unwrap_or_default();
+        at = part.begin.saturating_add(part.size).saturating_add(part.size % 2);
+        Some(part)
+    })
+}
+
+impl Part<'_> {
+    /// Its first bytes, as far as there are some: the decoder reads them before it looks at where a part ends.
+    fn contents<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        bytes.get(self.begin..).unwrap_or_default()
+    }
+
+    /// The height and width of an image, by its own header.
+    fn image_size(&self, bytes: &[u8]) -> Option<[usize; 2]> {
+        let contents = self.contents(bytes);
+        match self.name {
+            b"VP8 " if contents.len() >= 10 => {
+                Some([number(contents, 8, 2) & 0x3fff, number(contents, 6, 2) & 0x3fff])
+            }
+            b"VP8L" if contents.len() >= 5 => {
+                let sizes = number(contents, 1, 4);
+                Some([((sizes >> 14) & 0x3fff) + 1, (sizes & 0x3fff) + 1])
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Looks at the sizes that each part claims: the decoder makes room for an image, and decodes all of it, before it compares
+/// its size with that of the frame and of the canvas.
+fn check_parts(op: &str, bytes: &[u8], options: &DecodeOptions) -> Result<()> {
+    let size_of = |[height, width]: [usize; 2]| check_size(op, [1, height, width, 4], options);
+    let mut canvas = None;
+    for (at, part) in parts(bytes, 12, bytes.len()).enumerate() {
+        let contents = part.contents(bytes);
+        if let Some(size) = part.image_size(bytes) {
+            size_of(size)?;
+            fits(op, size, canvas, "the canvas")?;
+        } else if part.name == b"VP8X" && at == 0 && contents.len() >= 10 {
+            let size = [number(contents, 7, 3) + 1, number(contents, 4, 3) + 1];
+            size_of(size)?;
+            canvas = Some(size);
+        } else if part.name == b"ANMF" && contents.len() >= 16 {
+            let frame = [number(contents, 9, 3) + 1, number(contents, 6, 3) + 1];
+            size_of(frame)?;
+            let [height, width] = canvas.unwrap_or(frame);
+            if frame[0] > height || frame[1] > width {
+                let [own_height, own_width] = frame;
+                let what = format!(
+                    "a frame has {own_height} x {own_width} pixels, and the canvas {height} x {width}"
+                );
+                return Err(broken(op, &what));
+            }
+            let end = part.begin.saturating_add(part.size);
+            for image in parts(bytes, part.begin + 16, end) {
+                if let Some(size) = image.image_size(bytes) {
+                    fits(op, size, Some(frame), "its frame")?;
+                }
+            }
+            // The decoder looks for the next frame without the byte behind this one.
+            if part.size % 2 == 1 && bytes.get(end..).is_some_and(|rest| rest.starts_with(b"ANMF"))
+            {
+                let what = format!(
+                    "a frame of {} bytes has no byte behind it, which makes it even",
+                    part.size
+                );
+                return Err(broken(op, &what));
+            }
+        }
     }
     Ok(())
+}
+
+/// Refuses an image of another size than what it fills.
+fn fits(op: &str, size: [usize; 2], room: Option<[usize; 2]>, of: &str) -> Result<()> {
+    let ([height, width], Some(room)) = (size, room.filter(|room| *room != size)) else {
+        return Ok(());
+    };
+    let what = format!(
+        "an image of {height} x {width} pixels is to fill {of} of {} x {}",
+        room[0], room[1]
+    );
+    Err(broken(op, &what))
 }
 
 /// The number of `count` bytes from `at` on, which are there, lowest first.
