@@ -8,6 +8,7 @@ mod counting;
 use std::cell::Cell;
 
 use counting::Counting;
+use wgrad::data::csv::{CsvOptions, CsvReader, by_name, required};
 use wgrad::data::tfrecord::TfRecordWriter;
 use wgrad::image;
 use wgrad::keras::layers::Dense;
@@ -149,7 +150,47 @@ fn tables_of_links_that_overlap_are_refused() {
     assert!(most < 100 * file.len() as i64, "{most} bytes for a file of {}", file.len());
 }
 
-/// A GIF and a WebP whose frames are a few bytes each, and all the canvas when they are shown.
+/// A header that promises more columns than any record has: each record takes time and room by its own fields.
+#[test]
+fn a_header_of_many_columns_costs_once() {
+    #[derive(serde::Deserialize, Debug)]
+    struct Row {
+        #[allow(dead_code)]
+        wanted: f32,
+    }
+    const COLUMNS: usize = 200_000;
+    let header = format!("{}{}", "n".repeat(100_000), ",n".repeat(COLUMNS - 1));
+    let text = format!("{header}\n{}{}\n", "1\n".repeat(COLUMNS), ",".repeat(COLUMNS - 1));
+    let options = CsvOptions::new().header(true);
+    let mut rows = CsvReader::new(text.as_bytes(), "x.csv", by_name::<Row>(), options).unwrap();
+    rows.next().unwrap().unwrap_err();
+    let mut last = String::new();
+    let ((), most) = peak(|| {
+        for error in rows.by_ref().take(COLUMNS - 1) {
+            last = error.unwrap_err().to_string();
+        }
+    });
+    assert_eq!(
+        last,
+        "x.csv, line 200001: the record has 1 fields, and 200000 are wanted. Mend it, or choose columns by select_cols."
+    );
+    assert!(most < 10_000, "{most} bytes");
+    // A message names as much of the header as a reader takes in.
+    let error = rows.next().unwrap().unwrap_err().to_string();
+    assert!(
+        error.len() < 1000 && error.contains(" and 199980 more: missing field `wanted`"),
+        "{error}"
+    );
+    assert!(rows.next().is_none());
+    let options = CsvOptions::new().header(true).select_cols(vec![0]);
+    let mut rows =
+        CsvReader::new(text.as_bytes(), "x.csv", (required::<bool>(),), options).unwrap();
+    assert!(rows.next().unwrap().unwrap().0);
+    let error = rows.by_ref().nth(COLUMNS - 1).unwrap().unwrap_err().to_string();
+    assert!(error.len() < 400 && error.contains(&"n".repeat(80)), "{error}");
+}
+
+/// A GIF whose frames are a few bytes each, and all the canvas when they are shown. `hostile_images` has such WebPs.
 #[test]
 fn an_animation_of_tiny_frames_on_a_great_canvas_is_refused() {
     // 4000 x 4000, no palette for all; frames of one pixel with a palette of two colours.

@@ -75,6 +75,48 @@ fn a_line_of_modules_is_read_by_its_numbers() {
     there_and_back("mlp", &mlp(), patterns, &x, &y);
 }
 
+/// The contents of a safetensors file of tensors without elements.
+fn empty_tensors(names: impl Iterator<Item = String>) -> Vec<u8> {
+    let tensor = |name: String| {
+        format!("{name:?}:{{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}")
+    };
+    let header = format!("{{{}}}", names.map(tensor).collect::<Vec<_>>().join(","));
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat()
+}
+
+/// Of numbers and names side by side nothing says the order: no layer is found, and nothing panics.
+#[test]
+fn modules_of_numbers_and_names_are_no_line() {
+    for seed in 0..20 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let names: std::collections::BTreeSet<String> = (0..200)
+            .map(|_| match random.u8(0..5) {
+                0 => format!("n{}.weight", random.u32(0..1000)),
+                1 => format!("{}.n{}.weight", random.u32(0..10), random.u32(0..1000)),
+                _ => format!("{}.weight", random.u32(0..1000)),
+            })
+            .collect();
+        let bytes = empty_tensors(names.into_iter());
+        let error = mlp().load_safetensors_with(&bytes, LoadOptions::new().from_pytorch());
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error
+                .starts_with("load: the layer 'dense' (Dense: kernel, bias) takes its kernel from"),
+            "{error}"
+        );
+    }
+    // A hundred thousand modules, and three layers.
+    let names = (0..100_000).map(|number| format!("{number}.weight"));
+    let error =
+        mlp().load_safetensors_with(&empty_tensors(names), LoadOptions::new().from_pytorch());
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "load: the weights hold 100000 modules in a line ('0', '1', '2', '3', '4', '5' and 99994 more), and the model has 3 \
+         layers with weights ('dense', 'dense_1', 'dense_2'). Load the weights of a model with the same layers, or give the \
+         modules the layers' names by LoadOptions::rename."
+    );
+}
+
 #[test]
 fn bfloat16_is_read_exactly() {
     let (x, y) = io("bfloat16");

@@ -76,8 +76,9 @@ impl<T: DeserializeOwned + 'static> CsvColumns for ByName<T> {
                 None => {
                     let (name, line) = (fields.name.display(), fields.line);
                     Error::Data(message!(
-                        "{name}, line {line}: {} cannot be made of the columns {header:?}: {why}.",
-                        std::any::type_name::<T>()
+                        "{name}, line {line}: {} cannot be made of the columns {}: {why}.",
+                        std::any::type_name::<T>(),
+                        fields.names()
                     ))
                 }
             }

@@ -2,6 +2,12 @@
 
 use std::path::Path;
 
+/// As much of a text as a message needs: what a file has may be as long as a record.
+fn shortened(text: &str) -> &str {
+    const LETTERS: usize = 80;
+    text.char_indices().nth(LETTERS).map_or(text, |(end, _)| &text[..end])
+}
+
 /// The fields of one record that a program asked for.
 #[derive(Debug)]
 pub struct Fields<'a> {
@@ -28,16 +34,28 @@ impl<'a> Fields<'a> {
         let (name, line) = (self.name.display(), self.line);
         let column = self.columns.get(i).copied().unwrap_or(i);
         match self.header.and_then(|header| header.get(column)) {
-            Some(called) => format!("{name}, line {line}: column {column} (\"{called}\")"),
+            Some(called) => {
+                let called = shortened(called);
+                format!("{name}, line {line}: column {column} (\"{called}\")")
+            }
             None => format!("{name}, line {line}: column {column}"),
         }
     }
 
     /// The `i`-th field's text, as much of it as a message needs.
     pub(super) fn quoted(&self, i: usize) -> String {
-        const QUOTED: usize = 80;
-        let text: String = String::from_utf8_lossy(self.get(i)).chars().take(QUOTED).collect();
-        format!("{text:?}")
+        format!("{:?}", shortened(&String::from_utf8_lossy(self.get(i))))
+    }
+
+    /// The names of the columns, as many of them as a message needs.
+    pub(super) fn names(&self) -> String {
+        const NAMES: usize = 20;
+        let header = self.header.unwrap_or_default();
+        let names: Vec<&str> = header.iter().take(NAMES).map(|name| shortened(name)).collect();
+        match header.len().saturating_sub(NAMES) {
+            0 => format!("{names:?}"),
+            more => format!("{names:?} and {more} more"),
+        }
     }
 
     /// True if a field with this text counts as empty.

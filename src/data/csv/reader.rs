@@ -116,7 +116,6 @@ impl<R: BufRead, C: CsvColumns> CsvReader<R, C> {
         self.failed = read.is_err();
         let Some(found) = read? else { return Ok(None) };
         let wanted = self.columns.count().or(self.header.as_ref().map(Vec::len)).unwrap_or(found);
-        let columns = self.options.select_cols.clone().unwrap_or_else(|| (0..wanted).collect());
         let fits = match &self.options.select_cols {
             Some(columns) => columns.last().is_none_or(|last| *last < found),
             None => found == wanted,
@@ -134,6 +133,8 @@ impl<R: BufRead, C: CsvColumns> CsvReader<R, C> {
                 ),
             }));
         }
+        // Only now: a header may promise more columns than its records have fields.
+        let columns = self.options.select_cols.clone().unwrap_or_else(|| (0..wanted).collect());
         let fields: Vec<&[u8]> = columns.iter().map(|i| self.records.field(*i)).collect();
         let fields = Fields {
             name: self.records.name(),

@@ -1,5 +1,7 @@
 //! [`Pattern`]: a name with places, such as `layers.{i}.weight`.
 
+use std::ops::Range;
+
 /// A place `{i}` stands for a part of a name without `.` and `/`, `{rest..}` for any text.
 #[derive(Debug)]
 pub(super) struct Pattern<'a> {
@@ -50,41 +52,23 @@ impl<'a> Pattern<'a> {
         Ok(Pattern { pieces })
     }
 
-    /// What the places stand for if the whole of `name` fits; a place that comes twice stands for the same.
+    /// What the places stand for if the whole of `name` fits; a place that comes twice stands for the same. A name, which comes
+    /// from a file, takes time by its length alone, unless a place comes twice.
     pub(super) fn find<'n>(&self, name: &'n str) -> Option<Vec<(&'a str, &'n str)>> {
-        fn fit<'a, 'n>(
-            pieces: &[Piece<'a>],
-            name: &'n str,
-            found: &mut Vec<(&'a str, &'n str)>,
-        ) -> bool {
-            let Some((first, rest)) = pieces.split_first() else { return name.is_empty() };
-            match *first {
-                Piece::Text(text) => {
-                    name.strip_prefix(text).is_some_and(|name| fit(rest, name, found))
-                }
-                Piece::Place { name: place, any } => {
-                    let known = found.iter().find(|(name, _)| *name == place).map(|(_, is)| *is);
-                    // The shortest first, as the text behind decides where it ends.
-                    for end in name.char_indices().map(|(at, c)| at + c.len_utf8()) {
-                        let taken = &name[..end];
-                        if !any && taken.ends_with(['.', '/']) {
-                            return false;
-                        }
-                        if known.is_some_and(|known| known != taken) {
-                            continue;
-                        }
-                        found.push((place, taken));
-                        if fit(rest, &name[end..], found) {
-                            return true;
-                        }
-                        found.pop();
-                    }
-                    false
-                }
-            }
-        }
-        let mut found = Vec::new();
-        fit(&self.pieces, name, &mut found).then_some(found)
+        let twice = |at: usize| {
+            let Piece::Place { name, .. } = self.pieces[at] else { return false };
+            let is =
+                |piece: &Piece<'_>| matches!(piece, Piece::Place { name: n, .. } if *n == name);
+            self.pieces[..at].iter().any(is)
+        };
+        let mut search = Search {
+            pieces: &self.pieces,
+            name,
+            found: Vec::new(),
+            failed: vec![0..0; self.pieces.len()],
+            remembers: !(0..self.pieces.len()).any(twice),
+        };
+        search.fits(0, 0).then_some(search.found)
     }
 
     pub(super) fn fits(&self, name: &str) -> bool {
@@ -116,6 +100,52 @@ impl<'a> Pattern<'a> {
     }
 }
 
+/// The search for what the places of a pattern stand for.
+struct Search<'s, 'a, 'n> {
+    pieces: &'s [Piece<'a>],
+    name: &'n str,
+    found: Vec<(&'a str, &'n str)>,
+    /// For each place: where in the name it began when no end in this range let the rest fit.
+    failed: Vec<Range<usize>>,
+    /// Whether what fits behind a place depends on nothing but where it ends.
+    remembers: bool,
+}
+
+impl Search<'_, '_, '_> {
+    /// Whether the pieces from `piece` on fit the name from `begin` on.
+    fn fits(&mut self, piece: usize, begin: usize) -> bool {
+        let rest = &self.name[begin..];
+        let (place, any) = match self.pieces.get(piece) {
+            None => return rest.is_empty(),
+            Some(Piece::Text(text)) => {
+                return rest.starts_with(text) && self.fits(piece + 1, begin + text.len());
+            }
+            Some(Piece::Place { name, any }) => (*name, *any),
+        };
+        if let Some((_, known)) = self.found.iter().find(|(name, _)| *name == place).copied() {
+            let may_be = any || !known.contains(['.', '/']);
+            return may_be && rest.starts_with(known) && self.fits(piece + 1, begin + known.len());
+        }
+        if self.failed[piece].contains(&begin) {
+            return false;
+        }
+        // The shortest first, as the text behind decides where it ends.
+        let length = if any { rest.len() } else { rest.find(['.', '/']).unwrap_or(rest.len()) };
+        for (at, letter) in rest[..length].char_indices() {
+            let end = at + letter.len_utf8();
+            self.found.push((place, &rest[..end]));
+            if self.fits(piece + 1, begin + end) {
+                return true;
+            }
+            self.found.pop();
+        }
+        if self.remembers {
+            self.failed[piece] = begin..begin + length;
+        }
+        false
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -134,6 +164,24 @@ mod tests {
         assert!(twice.fits("xy-xy") && !twice.fits("x-y"));
         assert!(Pattern::parse("größe.{i}").unwrap().fits("größe.ß"));
         assert_eq!(to.place_beyond(&Pattern::parse("{i}").unwrap()), Some("p"));
+    }
+
+    #[test]
+    fn a_long_name_takes_time_by_its_length() {
+        let long = "a.".repeat(200_000);
+        for text in ["{a..}.{b..}.{c..}.x", "{a..}a{b..}a{c..}x", "{a..}.{i}.{b..}.{j}.x"] {
+            assert!(!Pattern::parse(text).unwrap().fits(&long), "{text}");
+        }
+        let one_part = "a".repeat(400_000);
+        assert!(!Pattern::parse("{i}a{j}a{k}x").unwrap().fits(&one_part));
+        let name = format!("{long}x");
+        let found = Pattern::parse("{a..}.{b..}.x").unwrap().find(&name).unwrap();
+        assert_eq!((found[0], found[1].1.len()), (("a", "a"), 400_000 - 3));
+        // What a failed place has ruled out at one part of a name, it has not at another.
+        let found = Pattern::parse("{a..}.{i}x").unwrap().find("p.q.rx").unwrap();
+        assert_eq!(found, [("a", "p.q"), ("i", "r")]);
+        assert!(Pattern::parse("{a..}/{b}/{a}").unwrap().fits("x/y/x"));
+        assert!(!Pattern::parse("{a..}/{b}/{a}").unwrap().fits("x.z/y/x.z"));
     }
 
     #[test]

@@ -211,25 +211,23 @@ pub(super) fn arrays<'a>(
 
 /// Lets modules that have numbers alone for names, as those of `nn.Sequential`, be the layers with weights in order.
 fn by_order(wanted: &mut [Wanted<'_>], names: &[String]) -> Result<()> {
-    let mut modules: Vec<Vec<&str>> = Vec::new();
-    for name in names {
-        let path: Vec<&str> = split(name).0.split('/').filter(|part| !part.is_empty()).collect();
-        if !modules.contains(&path) {
-            modules.push(path);
-        }
-    }
-    let number = |part: &&str| part.parse::<u64>().ok();
-    // The first part in which two modules differ must be a number in both.
-    let mut in_order = true;
+    let number = |part: &str| part.parse::<u64>().ok();
+    // Numbers in their order, and before names.
+    let compare = |a: &str, b: &str| match (number(a), number(b)) {
+        (Some(x), Some(y)) => x.cmp(&y).then_with(|| a.cmp(b)),
+        (x, y) => y.is_some().cmp(&x.is_some()).then_with(|| a.cmp(b)),
+    };
+    let path = |name| split(name).0.split('/').filter(|part| !part.is_empty()).collect();
+    let mut modules: Vec<Vec<&str>> = names.iter().map(|name| path(name)).collect();
     modules.sort_by(|a, b| {
-        let differ = a.iter().zip(b).find(|(a, b)| a != b);
-        match differ.map(|(a, b)| (number(a), number(b))) {
-            Some((Some(a), Some(b))) => a.cmp(&b),
-            _ => {
-                in_order = false;
-                Ordering::Equal
-            }
-        }
+        let parts = a.iter().zip(b).map(|(a, b)| compare(a, b));
+        parts.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
+    });
+    modules.dedup();
+    // The first part in which two modules differ must be a number in both. Those that differ in a part stand side by side.
+    let mut in_order = modules.windows(2).all(|pair| {
+        let differ = pair[0].iter().zip(&pair[1]).find(|(a, b)| a != b);
+        differ.is_some_and(|(a, b)| number(a).is_some() && number(b).is_some())
     });
     // A single one has no number if it is the whole.
     if let [only] = &modules[..] {
