@@ -3,7 +3,7 @@
 //! One rule holds for all that wgrad writes: a new file is written beside the old one, under a name that contains the process, and
 //! synced; one rename makes it valid; the folder is synced; then the old ones go. Several files that belong together get new names
 //! first, and the rename of the one that names them makes all of them valid. If the process is killed before, the next process that
-//! replaces the file removes the rest. Event files alone grow: each record in them is whole or the last.
+//! replaces the file removes the rest. Event files grow: each record in them is whole or the last. So does the file of a `CSVLogger`.
 
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -83,7 +83,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 
 /// Makes a folder, and those that it lies in, so that they outlive a power cut.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
+    // The folder of a name alone is where the process is.
+    if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }
     let parent = folder_of(path);
@@ -301,4 +302,4 @@ fn remove_leftovers(path: &Path) {
 
 #[cfg(test)]
 #[path = "files_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -167,3 +167,82 @@ fn what_is_no_file_is_neither_read_nor_replaced() {
     }
     assert_eq!(folder.names(), ["folder", "pipe"]);
 }
+
+// ---- processes that are killed ------------------------------------------------------------------------------------
+//
+// `tests/kills.rs` does so with what a program can call. The process is this test program again, of which it runs one test: that
+// calls `write_for_ever`.
+
+/// Writes greater and greater values into the folder of the test that will kill this process.
+#[cfg(target_os = "linux")]
+pub(crate) fn write_for_ever(mut write: impl FnMut(&Path, u64)) {
+    let variable = |name: &str| std::env::var(name).unwrap();
+    let folder = PathBuf::from(variable("WGRAD_KILLS_FOLDER"));
+    let [begin, rounds] =
+        ["WGRAD_KILLS_BEGIN", "WGRAD_KILLS_ROUNDS"].map(|name| variable(name).parse().unwrap());
+    for value in begin..u64::saturating_add(begin, rounds) {
+        write(&folder, value);
+        io::stdout().write_all(format!("\ndone {value}\n").as_bytes()).unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn start(part: &str, folder: &Path, begin: u64, rounds: u64) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args([part, "--exact", "--ignored", "--nocapture"])
+        .env("WGRAD_KILLS_FOLDER", folder)
+        .env("WGRAD_KILLS_BEGIN", begin.to_string())
+        .env("WGRAD_KILLS_ROUNDS", rounds.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Kills the test `part` so often, which writes the file `name` of its folder. `read` says what value the whole file has, and
+/// none if there is no file; it fails if the file is none that was written whole.
+#[cfg(target_os = "linux")]
+pub(crate) fn kill(part: &str, name: &str, kills: usize, read: impl Fn(&Path) -> Option<u64>) {
+    let folder = format!("wgrad-kills-{name}-{}-{}", std::process::id(), fresh_id());
+    let folder = std::env::temp_dir().join(folder);
+    fs::create_dir_all(&folder).unwrap();
+    let files = || -> Vec<String> {
+        let entries = fs::read_dir(&folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    let mut random = fastrand::Rng::new();
+    println!("the moments are drawn from the seed {}", random.get_seed());
+    let (mut known, mut unfinished) = (0, 0);
+    for _ in 0..kills {
+        let mut child = start(part, &folder, known + 1, u64::MAX);
+        let out = io::BufReader::new(child.stdout.take().unwrap());
+        let (give, lines) = std::sync::mpsc::channel();
+        let reading = std::thread::spawn(move || {
+            io::BufRead::lines(out).map_while(Result::ok).try_for_each(|line| give.send(line))
+        });
+        let mut done = known;
+        // What the kill has cut off of a line is a smaller number.
+        let mut hear = |line: String| {
+            let value = line.strip_prefix("done ").and_then(|value| value.parse().ok());
+            done = done.max(value.unwrap_or(0));
+        };
+        for _ in 0..random.usize(1..40) {
+            hear(lines.recv_timeout(Duration::from_secs(120)).expect("it writes"));
+        }
+        std::thread::sleep(Duration::from_micros(random.u64(0..4_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let _ = reading.join().unwrap();
+        lines.iter().for_each(&mut hear);
+        let found = read(&folder.join(name)).unwrap_or(0);
+        assert!(found >= done, "value {done} was written, and {found} is there");
+        assert!(found <= done + 1, "{found} is there, and no more than {done} was written");
+        unfinished += usize::from(files().iter().any(|file| file.ends_with(".tmp")));
+        known = found;
+    }
+    // What the killed ones have left goes with the next.
+    assert!(start(part, &folder, known + 1, 2).wait_with_output().unwrap().status.success());
+    assert_eq!(read(&folder.join(name)), Some(known + 2));
+    assert_eq!(files(), [name]);
+    println!("{kills} kills, {unfinished} of them within a file, {known} values written");
+    fs::remove_dir_all(&folder).unwrap();
+}

@@ -41,7 +41,7 @@ mod native {
         let path = filename.as_ref();
         let write = || {
             if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                std::fs::create_dir_all(folder)?;
+                files::make_folder(folder)?;
             }
             files::replace(path, |file| file.write_all(contents.as_ref()))
         };

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ndarray::{Array1, Array2};
@@ -88,10 +90,26 @@ impl Callback for Cut<'_> {
     }
 
     fn on_train_batch_end(&mut self, batch: usize, logs: &Logs, _: &mut Run<'_>) -> Result<()> {
-        let bits = logs.iter().map(|(_, value)| value.to_bits()).collect();
+        let bits: Vec<u64> = logs.iter().map(|(_, value)| value.to_bits()).collect();
+        if will_be_killed().is_some() {
+            say(&batch_line(self.epoch, batch, &bits));
+        }
         self.notes.borrow_mut().push((self.epoch, batch, bits));
         Ok(())
     }
+}
+
+/// The folder of the backups, in a process that another one kills.
+fn will_be_killed() -> Option<PathBuf> {
+    std::env::var_os("BACKUP_FOLDER").map(PathBuf::from)
+}
+
+fn say(line: &str) {
+    std::io::stdout().write_all(format!("\n{line}\n").as_bytes()).unwrap();
+}
+
+fn batch_line(epoch: usize, batch: usize, bits: &[u64]) -> String {
+    format!("batch {epoch} {batch} {bits:?}")
 }
 
 type Notes = Vec<(usize, usize, Vec<u64>)>;
@@ -255,4 +273,84 @@ fn backups_stay_where_they_are_wanted() {
     assert!(history.unwrap().epochs().is_empty() && notes.is_empty());
     assert!(bits == fit(Kind::Arrays, None, None).2);
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Trains to the end, from the last backup on, and says each batch.
+#[test]
+#[ignore = "other tests run it in a process of its own"]
+fn fits() {
+    let options = BackupOptions::new().save_freq(SaveFreq::Batches(1));
+    let (ended, _, bits) = fit(Kind::Dataset, backup(&will_be_killed().unwrap(), options), None);
+    ended.unwrap();
+    say(&format!("ended {bits:?}"));
+}
+
+/// Kills trainings at any moment, so many in all, and lets each go on in a new process until it has ended.
+fn kill(kills: usize) {
+    let _alone = alone();
+    let (whole, all, weights) = fit(Kind::Dataset, None, None);
+    whole.unwrap();
+    let all: Vec<String> =
+        all.iter().map(|(epoch, batch, bits)| batch_line(*epoch, *batch, bits)).collect();
+    let weights = format!("ended {weights:?}");
+    let folder = folder("kills");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut rng = fastrand::Rng::new();
+    println!("the moments are drawn from the seed {}", rng.get_seed());
+    let (mut killed, mut ended) = (0, 0);
+    // How many batches were told of in the training that runs.
+    let mut told = 0;
+    while killed < kills || ended == 0 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["fits", "--exact", "--ignored", "--nocapture"])
+            .env("BACKUP_FOLDER", folder.join("backups"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines =
+            BufReader::new(child.stdout.take().unwrap()).lines().map_while(|line| line.ok());
+        let mut lines =
+            lines.filter(|line| line.starts_with("batch ") || line.starts_with("ended "));
+        let is_killed = killed < kills;
+        let wanted = if is_killed { rng.usize(0..all.len()) } else { usize::MAX };
+        let mut heard: Vec<String> = lines.by_ref().take(wanted).collect();
+        if is_killed {
+            std::thread::sleep(std::time::Duration::from_micros(rng.u64(0..20_000)));
+            child.kill().unwrap();
+            killed += 1;
+        }
+        heard.extend(lines);
+        let status = child.wait().unwrap();
+        assert!(is_killed || status.success(), "{status}, behind {heard:?}");
+        let has_ended = heard.last().is_some_and(|line| line.starts_with("ended "));
+        if has_ended {
+            assert!(heard.pop().unwrap() == weights, "the weights of the training that ended");
+        }
+        if let Some(first) = heard.first() {
+            let begun = all.iter().position(|line| line == first);
+            let begun = begun.unwrap_or_else(|| panic!("no training had {first}"));
+            // The last batch may be done again; a training may have ended without a word.
+            let again = told.max(1) - 1..=told;
+            assert!(again.contains(&begun) || (told == all.len() && begun == 0), "{begun}, {told}");
+            assert!(all[begun..].starts_with(&heard), "from batch {begun} on: {heard:?}");
+            told = begun + heard.len();
+        }
+        if has_ended {
+            (told, ended) = (0, ended + 1);
+            assert!(!folder.join("backups").exists() || is_killed);
+        }
+    }
+    println!("{killed} kills, {ended} trainings came to their end");
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[test]
+fn a_training_that_is_killed_goes_on_bit_for_bit() {
+    kill(5);
+}
+
+#[test]
+#[ignore = "takes a while: continuous integration runs it by itself"]
+fn a_training_is_killed_fifty_times() {
+    kill(50);
 }

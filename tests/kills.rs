@@ -18,12 +18,12 @@ use wgrad::data::tfrecord::{TfRecordReader, TfRecordWriter};
 use wgrad::data::{self, Dataset};
 use wgrad::keras::layers::Dense;
 use wgrad::keras::{Sequential, saving};
-use wgrad::train::Checkpoint;
+use wgrad::train::{self, Best, Checkpoint, CheckpointManager};
 use wgrad::weights::{self, LoadOptions, SaveOptions};
 use wgrad::{Trackable, Variable};
 
 /// What writes, by the name of its folder.
-const WRITERS: [&str; 11] = [
+const WRITERS: [&str; 12] = [
     "safetensors",
     "shards",
     "forms",
@@ -35,6 +35,7 @@ const WRITERS: [&str; 11] = [
     "dataset",
     "file",
     "savez",
+    "manager",
 ];
 
 fn model() -> Sequential {
@@ -83,6 +84,15 @@ fn write(writer: &str, folder: &Path, model: &Sequential, value: u64) -> tf::Res
         }
         "dataset" => data::range(0..500).map(move |_| value as i64).save(path("set")),
         "file" => tf::io::write_file(path("w.json"), value.to_string().repeat(2000)),
+        // A checkpoint, the state that names it, and the numbers by which the best one stays.
+        "manager" => {
+            let checkpoint = Checkpoint::new().with("model", model);
+            let manager = CheckpointManager::new(&checkpoint, folder)?.max_to_keep(1);
+            let manager = manager.best(Best::Max);
+            manager.restore_or_initialize()?;
+            fill(model, value as f32);
+            manager.save_with(train::SaveOptions::new().metric(value as f64)).map(drop)
+        }
         _ => {
             let array = ndarray::Array1::from_elem(2000, value as i64);
             tf::data::npy::savez(path("w.npz"), [("a", NpyArray::from(array.into_dyn()))])
@@ -119,6 +129,14 @@ fn read(writer: &str, folder: &Path) -> Option<u64> {
             there("ckpt.index").then_some(())?;
             let checkpoint = Checkpoint::new().with("model", &fresh);
             checkpoint.read(path("ckpt")).unwrap().assert_consumed().unwrap();
+        }
+        "manager" => {
+            let checkpoint = Checkpoint::new().with("model", &fresh);
+            let manager = CheckpointManager::new(&checkpoint, folder).unwrap().max_to_keep(2);
+            let manager = manager.best(Best::Max);
+            let newest = manager.restore_or_initialize().unwrap()?;
+            // Each save is better than the one before, by the numbers that lie beside the state.
+            assert_eq!(manager.best_checkpoint(), Some(newest));
         }
         "tfrecord" => {
             there("w.tfrecord").then_some(())?;
@@ -253,7 +271,9 @@ fn kill(kills: usize) {
         assert!(!names.iter().any(|name| name.ends_with(".tmp")), "{writer}: {names:?}");
         let shards = names.iter().filter(|name| name.contains("-of-0")).count();
         assert!(shards <= 4, "{writer}: {names:?}");
-        assert!(names.len() <= shards + 2, "{writer}: {names:?}");
+        // The manager's are a checkpoint of two files, the state and the numbers.
+        let most = if writer == "manager" { 4 } else { shards + 2 };
+        assert!(names.len() <= most, "{writer}: {names:?}");
     }
     println!("{kills} kills of {} writers, {greatest} saves at most", WRITERS.len());
     std::fs::remove_dir_all(&folder).unwrap();

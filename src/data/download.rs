@@ -14,7 +14,7 @@ use ureq::Agent;
 
 use super::collection::Collection;
 use crate::error::{Error, Result, message};
-use crate::files::Replacement;
+use crate::files::{self, Replacement};
 
 /// A file and the SHA-256 of its contents in lower-case hexadecimal digits.
 type Wanted<'a> = (&'a str, &'a str);
@@ -35,7 +35,7 @@ pub(crate) fn fetch(collection: &Collection, dir: &Path) -> Result<()> {
 }
 
 fn fetch_all(agent: &Agent, collection: &Collection, dir: &Path) -> Result<()> {
-    fs::create_dir_all(dir).map_err(|error| Error::io(dir, error))?;
+    files::make_folder(dir).map_err(|error| Error::io(dir, error))?;
     for &(name, sha256) in collection.files {
         if !is_right(&dir.join(name), sha256) {
             fetch_from_any(agent, collection, (name, sha256), dir)?;
@@ -304,6 +304,72 @@ mod tests {
         fs::write(folder.0.join("file"), "").unwrap();
         let error = fetch_hello(&[], &folder.0.join("file")).unwrap_err();
         assert!(matches!(&error, Error::Io(io) if io.path.ends_with("file")), "{error}");
+    }
+
+    #[cfg(target_os = "linux")]
+    mod kills {
+        use super::*;
+        use crate::files::tests as killed;
+
+        /// What the mirror gives for a value: more than a part that is read at once.
+        fn contents(value: u64) -> Vec<u8> {
+            value.to_le_bytes().repeat(40_000)
+        }
+
+        #[test]
+        #[ignore = "other tests run it in a process of its own"]
+        fn fetches_for_ever() {
+            // One file with another sum each time, as if the list had changed.
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = format!("http://{}/", listener.local_addr().unwrap());
+            let (give, take) = std::sync::mpsc::channel::<Vec<u8>>();
+            let serve = move |mut stream: TcpStream| {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+                let body = take.recv().unwrap();
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+                    body.len()
+                );
+                stream.write_all(head.as_bytes()).unwrap();
+                stream.write_all(&body).unwrap();
+            };
+            std::thread::spawn(move || listener.incoming().flatten().for_each(serve));
+            let mirrors: &'static [&'static str] = vec![&*String::leak(address)].leak();
+            let agent: Agent = Agent::config_builder().proxy(None).build().into();
+            killed::write_for_ever(|folder, value| {
+                let body = contents(value);
+                let sum: &'static str = String::leak(hexadecimal(&Sha256::digest(&body)));
+                give.send(body).unwrap();
+                let files: &'static [Wanted<'static>] = vec![("set.gz", sum)].leak();
+                fetch_all(&agent, &Collection { mirrors, files, ..MNIST }, folder).unwrap();
+            });
+        }
+
+        fn kill(kills: usize) {
+            let part = "data::download::tests::kills::fetches_for_ever";
+            killed::kill(part, "set.gz", kills, |path| {
+                let bytes = path.exists().then(|| fs::read(path).unwrap())?;
+                let value = u64::from_le_bytes(*bytes.first_chunk().unwrap());
+                assert!(
+                    bytes == contents(value),
+                    "{} bytes, which begin with {value}",
+                    bytes.len()
+                );
+                Some(value)
+            });
+        }
+
+        #[test]
+        fn a_download_that_is_killed_leaves_the_old_file_or_the_new_one() {
+            kill(4);
+        }
+
+        #[test]
+        #[ignore = "takes a while: continuous integration runs it by itself"]
+        fn a_download_is_killed_fifty_times() {
+            kill(50);
+        }
     }
 
     #[test]

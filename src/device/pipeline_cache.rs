@@ -97,7 +97,7 @@ fn load(path: &Path, key: &str) -> io::Result<Option<Vec<u8>>> {
 /// Replaces the file in one step, so that another process never reads half of it.
 fn store(path: &Path, key: &str, data: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        files::make_folder(folder)?;
     }
     files::replace(path, |file| file.write_all(&pack(key, data)))
 }

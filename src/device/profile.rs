@@ -1,10 +1,12 @@
 //! What a profile shows: every kernel that ran and its time, as a table and as a trace.
 
 use std::fmt;
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::files;
 use crate::text_table::{self, Column};
 
 /// What [`Device::profile`](crate::Device::profile) has recorded: every kernel that ran, and how long it took.
@@ -66,7 +68,9 @@ impl Profile {
     /// [`Error::Io`] if the file cannot be written.
     pub fn write_chrome_trace(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        std::fs::write(path, self.chrome_trace()).map_err(|error| Error::io(path, error))
+        let trace = self.chrome_trace();
+        files::replace(path, |file| file.write_all(trace.as_bytes()))
+            .map_err(|error| Error::io(path, error))
     }
 
     /// The trace that [`Profile::write_chrome_trace`] writes, as text.

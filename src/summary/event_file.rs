@@ -92,7 +92,7 @@ impl EventFile {
 /// Makes the file with the next free name.
 fn begin(folder: &Path, suffix: &str) -> Result<(PathBuf, File)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
+    crate::files::make_folder(folder).map_err(|error| Error::io(folder, error))?;
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let (time, process) = (wall_time() as u64, std::process::id());

@@ -1,6 +1,5 @@
 //! `cache_file` and `snapshot`: elements that are made once and kept in a file.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::cache::warn_of_error;
@@ -11,6 +10,7 @@ use crate::data::element_file::{ElementReader, ElementWriter};
 use crate::data::item::{Item, ItemSpec};
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::error::{Error, Result, message};
+use crate::files;
 
 impl<T: Item> Dataset<T> {
     /// Writes the elements of the first complete pass into the file `filename`, and reads them from there in all later passes, also of later
@@ -116,7 +116,7 @@ impl<T: Item> Node<T> for FileCache<T> {
 impl<T: Item> FileCacheStream<T> {
     fn write(&self) -> Result<State<T>> {
         if let Some(folder) = self.file.parent().filter(|_| self.folder) {
-            fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
+            files::make_folder(folder).map_err(|error| Error::io(folder, error))?;
         }
         ElementWriter::begin(self.name, &self.file, self.packed)
             .map(|w| State::Writing(Box::new(w)))

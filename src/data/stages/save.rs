@@ -1,6 +1,5 @@
 //! `save` and `load`: a dataset as a folder.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::data::cardinality::Cardinality;
@@ -11,6 +10,7 @@ use crate::data::files::CompressionType;
 use crate::data::item::Item;
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::error::{Error, Result, message};
+use crate::files;
 use crate::options::options;
 
 options! {
@@ -65,7 +65,7 @@ impl<T: Item> Dataset<T> {
                 )));
             }
         };
-        fs::create_dir_all(path).map_err(|error| Error::io(path, error))?;
+        files::make_folder(path).map_err(|error| Error::io(path, error))?;
         let mut writer = ElementWriter::begin("save", &file_in(path), packed)?;
         for item in self {
             writer.write(&item?)?;

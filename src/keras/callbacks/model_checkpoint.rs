@@ -168,7 +168,7 @@ impl ModelCheckpoint {
             return Ok(());
         }
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
+            crate::files::make_folder(folder).map_err(|error| Error::io(folder, error))?;
         }
         let model = run.model();
         let safetensors = path.extension().is_some_and(|ending| ending == "safetensors");

@@ -155,7 +155,7 @@ impl Findings {
         let mut all = Findings::read(path, identity);
         all.take_over(self.clone());
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
+            files::make_folder(folder)?;
         }
         files::replace(path, |file| io::Write::write_all(file, all.text(identity).as_bytes()))
     }
@@ -256,5 +256,47 @@ mod tests {
         // A folder that cannot be made is an error, not a panic.
         assert!(findings(&[]).write(&path.join("below a file"), &one).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    mod kills {
+        use super::*;
+        use crate::files::tests as killed;
+
+        const KEYS: usize = 300;
+
+        #[test]
+        #[ignore = "other tests run it in a process of its own"]
+        fn finds_for_ever() {
+            killed::write_for_ever(|folder, value| {
+                let mut findings = Findings::default();
+                (0..KEYS).for_each(|key| findings.set(&key.to_string(), &value.to_string()));
+                findings.write(&folder.join("adapter.txt"), &identity("one")).unwrap();
+            });
+        }
+
+        /// All findings of a save are there, and of no other.
+        fn kill(kills: usize) {
+            let part = "plan::tuner::findings::tests::kills::finds_for_ever";
+            killed::kill(part, "adapter.txt", kills, |path| {
+                let text = path.exists().then(|| files::read(path).unwrap())?;
+                let findings = Findings::parse(&text, &identity("one")).unwrap();
+                assert_eq!(findings.len(), KEYS);
+                let value = findings.get("0").unwrap();
+                assert!((0..KEYS).all(|key| findings.get(&key.to_string()) == Some(value)));
+                Some(value.parse().unwrap())
+            });
+        }
+
+        #[test]
+        fn a_tuner_that_is_killed_leaves_the_old_findings_or_the_new_ones() {
+            kill(4);
+        }
+
+        #[test]
+        #[ignore = "takes a while: continuous integration runs it by itself"]
+        fn a_tuner_is_killed_fifty_times() {
+            kill(50);
+        }
     }
 }

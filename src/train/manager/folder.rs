@@ -93,6 +93,11 @@ impl Folder {
             }
         }
         self.latest = None;
+        if self.directory.is_dir() {
+            // Whatever the disk does first: a state names nothing that is gone.
+            files::sync_folder(&self.directory)
+                .map_err(|error| Error::io(&self.directory, error))?;
+        }
         for kept in std::mem::take(&mut self.active.kept) {
             bundle::remove(&kept.path)?;
         }

@@ -236,7 +236,7 @@ impl TensorBoard {
             summary::trace_export(&format!("batch_{last}"), last)?
         };
         let folder = self.log_dir.join("train/plugins/profile").join(format!("batch_{last}"));
-        std::fs::create_dir_all(&folder).map_err(|error| Error::io(&folder, error))?;
+        crate::files::make_folder(&folder).map_err(|error| Error::io(&folder, error))?;
         profile.write_chrome_trace(folder.join("wgrad.trace.json"))
     }
 }

@@ -32,7 +32,7 @@ impl Projector {
                 "TensorBoard: embeddings_metadata names the layer \"{unknown}\", and the model's Embedding layers are: {known}."
             )));
         }
-        std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
+        crate::files::make_folder(folder).map_err(|error| Error::io(folder, error))?;
         let variables = model.named_variables();
         let mut config = String::new();
         for layer in layers {
