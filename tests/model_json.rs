@@ -10,7 +10,7 @@ use wgrad::keras::{
     Activation, Config, Context, CustomObjects, Functional, INFERENCE, Input, Layer, LayerExt,
     Sequential,
 };
-use wgrad::{Result, Tensor, Trackable};
+use wgrad::{DType, Result, Tensor, Trackable};
 
 fn values(x: &Tensor) -> Vec<f32> {
     x.to_vec().unwrap()
@@ -256,6 +256,179 @@ fn hostile_texts_are_told() {
             format!(r#"{{"class_name": "Sequential", "config": {{"layers": [{inner}]}}}}"#)
         });
     Sequential::from_json(&nested).unwrap();
+}
+
+/// The result of a call of `keras.ops` on `x`, as a model of it computes it: `config` and `more` arguments as JSON.
+fn of_op(class: &str, config: &str, more: &str, x: &Tensor) -> Result<Tensor> {
+    let sizes = |shape: &[usize]| shape.iter().map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let dtype = if x.dtype() == DType::F32 { "float32" } else { "int32" };
+    let input = format!(
+        r#"{{"class_name": "InputLayer", "config": {{"batch_shape": [null, {}], "dtype": "{dtype}", "name": "x"}}, "name": "x",
+        "inbound_nodes": []}}"#,
+        sizes(&x.shape()[1..])
+    );
+    let tensor = r#"{"class_name": "__keras_tensor__", "config": {"keras_history": ["x", 0, 0]}}"#;
+    let more = if more.is_empty() { String::new() } else { format!(", {more}") };
+    let args = match more.strip_prefix(", before ") {
+        Some(number) => format!("{number}, {tensor}"),
+        None => format!("{tensor}{more}"),
+    };
+    let op = format!(
+        r#"{{"module": "keras.src.ops.numpy", "class_name": "{class}", "config": {config}, "name": "a",
+        "inbound_nodes": [{{"args": [{args}], "kwargs": {{}}}}]}}"#
+    );
+    let ends = r#""input_layers": [["x", 0, 0]], "output_layers": [["a", 0, 0]]"#;
+    let model = Functional::from_json(&graph(&[input, op].join(","), ends))?;
+    // What is written is read again as the same.
+    let again = Functional::from_json(&model.to_json()?)?;
+    let (y, same) = (model.call(x, INFERENCE)?, again.call(x, INFERENCE)?);
+    assert_eq!((y.shape(), y.dtype()), (same.shape(), same.dtype()), "{class}");
+    Ok(y)
+}
+
+#[test]
+fn options_of_ops_are_those_of_keras() -> Result<()> {
+    let x = Tensor::from_slice(&[-3.0f32, -1.0, -2.0, 1.0, 2.0, 0.5], [2, 3])?;
+    let shape = |axis: &str| -> Result<Vec<usize>> {
+        Ok(of_op("ExpandDims", &format!(r#"{{"axis": {axis}}}"#), "", &x)?.shape().to_vec())
+    };
+    assert_eq!(shape("1")?, [2, 1, 3]);
+    assert_eq!(shape("[-2, -1]")?, [2, 3, 1, 1]);
+    assert_eq!(shape("[1, -1]")?, [2, 1, 3, 1]);
+    let values = |class: &str, config: &str| -> Result<Vec<f32>> {
+        Ok(values(&of_op(class, config, "", &x)?))
+    };
+    assert_eq!(values("Max", r#"{"axis": -1, "initial": 0.0}"#)?, [0.0, 2.0]);
+    assert_eq!(values("Max", r#"{"axis": -1}"#)?, [-1.0, 2.0]);
+    assert_eq!(values("Min", r#"{"axis": -1, "initial": 0}"#)?, [-3.0, 0.0]);
+    assert_eq!(values("Sort", r#"{"axis": null}"#)?, [-3.0, -2.0, -1.0, 0.5, 1.0, 2.0]);
+    assert_eq!(values("Cumsum", r#"{"axis": null}"#)?, [-3.0, -4.0, -6.0, -5.0, -3.0, -2.5]);
+    let all = of_op("Softmax", r#"{"axis": null}"#, "", &x)?;
+    assert_eq!(all.shape(), [2, 3]);
+    assert!((all.reduce_sum(())?.item::<f32>()? - 1.0).abs() < 1e-6);
+    let length = of_op("Normalize", r#"{"axis": null, "epsilon": 1e-12}"#, "", &x)?;
+    assert!((length.square()?.reduce_sum(())?.item::<f32>()? - 1.0).abs() < 1e-6);
+    let tiny = (&x * 1e-10).clone();
+    let length = of_op("Normalize", r#"{"axis": -1, "epsilon": 1e-12}"#, "", &tiny)?;
+    assert!((length.square()?.reduce_sum(())?.item::<f32>()? - 2.0).abs() < 1e-5);
+    let ones = of_op("OnesLike", r#"{"dtype": "int32"}"#, "", &x)?;
+    assert_eq!(ones.to_vec::<i32>()?, [1; 6]);
+    let place = of_op("Argmax", r#"{"axis": null, "keepdims": true}"#, "", &x)?;
+    assert_eq!((place.shape(), place.to_vec::<i32>()?), (&[1, 1][..], vec![4]));
+    Ok(())
+}
+
+#[test]
+fn numbers_beside_tensors_have_the_dtypes_of_keras() -> Result<()> {
+    let n = Tensor::from_slice(&[2, 40, -1], [1, 3])?;
+    let floats =
+        |class: &str, more: &str| -> Result<Vec<f32>> { of_op(class, "{}", more, &n)?.to_vec() };
+    assert_eq!(floats("Power", "-1.0")?, [0.5, 0.025, -1.0]);
+    assert_eq!(floats("Power", "before 2.0")?, [4.0, 1_099_511_627_776.0, 0.5]);
+    assert_eq!(floats("Multiply", "1.0")?, [2.0, 40.0, -1.0]);
+    assert_eq!(of_op("Multiply", "{}", "3", &n)?.to_vec::<i32>()?, [6, 120, -3]);
+    assert_eq!(of_op("Clip", r#"{"x_min": 0, "x_max": 9}"#, "", &n)?.to_vec::<i32>()?, [2, 9, 0]);
+    let x = Tensor::from_slice(&[0.6f32, 0.6], [1, 2])?;
+    assert_eq!(of_op("Greater", "{}", "[0.5, 0.7]", &x)?.to_vec::<bool>()?, [true, false]);
+    // A number that Rust adds to integers stays one, also in a file.
+    let ids = Input::new([3]).dtype(DType::I32);
+    let model = Functional::new(&ids, &*ids + 1.0)?;
+    let again = Functional::from_json(&model.to_json()?)?;
+    for model in [&model, &again] {
+        assert_eq!(model.call(&n, INFERENCE)?.to_vec::<i32>()?, [3, 41, 0]);
+    }
+    Ok(())
+}
+
+#[test]
+fn hostile_calls_of_ops_are_errors() -> Result<()> {
+    let x = counted(&[2, 3]);
+    let wrong = |class: &str, config: &str, more: &str, what: &str| {
+        let error = of_op(class, config, more, &x).unwrap_err().to_string();
+        assert!(error.contains(what), "{class}: {error}");
+    };
+    let dots = r#"{"class_name": "__ellipsis__", "config": {}}"#;
+    wrong("GetItem", "{}", &format!("[{dots}, {dots}, 0]"), "several ellipses");
+    wrong("Swapaxes", r#"{"axis1": [], "axis2": 0}"#, "", "moves axes [] to [0]");
+    wrong("Moveaxis", r#"{"source": [0, 1], "destination": 0}"#, "", "moves axes [0, 1] to [0]");
+    wrong("ExpandDims", r#"{"axis": [1, 1]}"#, "", "adds axis 1 to [2, 3]");
+    wrong("Split", r#"{"indices_or_sections": [2, 1], "axis": 1}"#, "", "has 1 behind 2");
+    wrong("Sort", r#"{"axis": -1, "descending": true}"#, "", "has true as 'descending'");
+    wrong("Greater", "{}", "[1099511627776, 0, 1]", "1099511627776");
+    wrong("Clip", r#"{"x_min": "a", "x_max": 1}"#, "", r#"has "a" as 'x_min'"#);
+    // A thousand operands are multiplied one after the other.
+    let letters = format!("ab{}->ab", ",".repeat(1000));
+    let ones = vec!["1.0"; 1000].join(",");
+    let y = of_op("Einsum", &format!(r#"{{"subscripts": "{letters}"}}"#), &ones, &x)?;
+    near(&y, &values(&x));
+    Ok(())
+}
+
+/// Keras fills in the masks that a call leaves out.
+#[test]
+fn a_mask_that_a_call_names_leaves_the_others_on() -> Result<()> {
+    let input = |name: &str, dtype: &str| {
+        format!(
+            r#"{{"class_name": "InputLayer", "config": {{"batch_shape": [null, 3], "dtype": "{dtype}", "name": "{name}"}},
+            "name": "{name}", "inbound_nodes": []}}"#
+        )
+    };
+    let from = |name: &str| {
+        format!(
+            r#"{{"class_name": "__keras_tensor__", "config": {{"keras_history": ["{name}", 0, 0]}}}}"#
+        )
+    };
+    let embedding = format!(
+        r#"{{"module": "keras.layers", "class_name": "Embedding", "config": {{"input_dim": 5, "output_dim": 4,
+        "mask_zero": true}}, "name": "e", "inbound_nodes": [{{"args": [{}], "kwargs": {{}}}}]}}"#,
+        from("ids")
+    );
+    let attention = format!(
+        r#"{{"module": "keras.layers", "class_name": "MultiHeadAttention", "config": {{"num_heads": 2, "key_dim": 4}},
+        "name": "a", "inbound_nodes": [{{"args": [{0}, {0}], "kwargs": {{"query_mask": {1}}}}}]}}"#,
+        from("e"),
+        from("mask")
+    );
+    let layers = [input("ids", "int32"), input("mask", "bool"), embedding, attention];
+    let ends = r#""input_layers": [["ids", 0, 0], ["mask", 0, 0]], "output_layers": [["a", 0, 0]]"#;
+    let model = Functional::from_json(&graph(&layers.join(","), ends))?;
+    let ids = Tensor::from_slice(&[1, 2, 0], [1, 3])?;
+    let mask = Tensor::from_slice(&[true, true, true], [1, 3])?;
+    let heard = || -> Result<Vec<f32>> {
+        let y = model.call(&[ids.clone(), mask.clone()][..], INFERENCE)?.remove(0);
+        y.slice(&[0, 0, 0], &[1, 2, 4])?.to_vec()
+    };
+    let before = heard()?;
+    let table = model.variables().into_iter().find(|v| v.shape() == [5, 4]).unwrap();
+    // What stands for no word is heard by nobody.
+    let other = Tensor::from_slice(&[100.0f32; 4], [1, 4])?;
+    let rest = table.read().slice(&[1, 0], &[4, 4])?;
+    table.assign(wgrad::concat(&[&other, &rest], 0)?)?;
+    assert_eq!(heard()?, before);
+    Ok(())
+}
+
+/// TensorFlow's checkpoints know layers by numbers, and operators count among them.
+#[cfg(feature = "checkpoint")]
+#[test]
+fn operators_of_a_file_are_numbered_as_those_of_a_program() -> Result<()> {
+    use wgrad::keras::layers::{Embedding, LSTM};
+    let (a, b) = (Input::new([5]).dtype(DType::I32), Input::new([5]).dtype(DType::I32));
+    let words = || Embedding::new(9, 4).mask_zero(true);
+    let sum = words().on(&a)? + words().on(&b)?;
+    let y = Dense::new(2).on(&LSTM::new(3).on(&sum)?)?;
+    let model = Functional::new([&a, &b], y)?;
+    let read = Functional::from_json(&model.to_json()?)?;
+    let folder = std::env::temp_dir().join(format!("wgrad-model-json-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let names = |model: &Functional, name: &str| -> Result<Vec<String>> {
+        let path = wgrad::train::Checkpoint::new().with("model", model).write(folder.join(name))?;
+        let list = wgrad::train::list_variables(path)?;
+        Ok(list.into_iter().map(|(name, _)| name).collect())
+    };
+    assert_eq!(names(&model, "a")?, names(&read, "b")?);
+    std::fs::remove_dir_all(folder).unwrap();
+    Ok(())
 }
 
 #[test]

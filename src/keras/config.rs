@@ -169,17 +169,23 @@ impl Config {
 
     fn read<T: ConfigValue>(&self, key: &str, value: &Value) -> Result<T> {
         T::from_json(value).map_err(|wanted| {
-            let mut shown = value.to_string();
-            if let Some((end, _)) = shown.char_indices().nth(80) {
-                shown.truncate(end);
-                shown.push_str("...");
-            }
             Error::Data(message!(
-                "from_config: '{key}' of {} is {shown}; it must be {wanted}.",
-                self.class
+                "from_config: '{key}' of {} is {}; it must be {wanted}.",
+                self.class,
+                shown(value)
             ))
         })
     }
+}
+
+/// What a value is, short enough for a message.
+pub(crate) fn shown(value: &Value) -> String {
+    let mut text = value.to_string();
+    if let Some((end, _)) = text.char_indices().nth(80) {
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
 }
 
 /// Whether an option of Keras's that a layer does not have here is at a value that changes no number: its default, or any value

@@ -147,7 +147,14 @@ impl Callable for Arithmetic {
     ) -> Result<(serde_json::Value, serde_json::Map<String, serde_json::Value>)> {
         if let Some((number, first)) = self.number {
             let place = if first { 0 } else { tensors.len() };
-            tensors.insert(place, f64::from(number).into());
+            // 1.0 would make floats of integers.
+            let dtype =
+                tensors.first().and_then(|tensor| tensor.pointer("/config/dtype")?.as_str());
+            let int =
+                dtype.is_some_and(|dtype| dtype.starts_with("int") || dtype.starts_with("uint"));
+            let whole = int && number.fract() == 0.0 && number.abs() < 1e9;
+            let number = if whole { (number as i64).into() } else { f64::from(number).into() };
+            tensors.insert(place, number);
         }
         Ok((tensors.into(), Default::default()))
     }

@@ -134,11 +134,15 @@ impl Callable for AttentionCall {
             QUERIES.iter().filter_map(|name| self.by_name(inputs, name)).collect();
         let given = ["query_mask", "value_mask", "key_mask"];
         let given = given.map(|name| self.by_name(inputs, name));
-        // The masks that the call names, or those that come with its inputs.
-        let own: Vec<Option<Tensor>> = match given.iter().any(Option::is_some) {
-            true => given.to_vec(),
-            false => QUERIES.iter().map(|name| self.by_name(masks, name).flatten()).collect(),
-        };
+        // The masks that the call names, and else those that come with its inputs. Where Keras has one argument for all
+        // masks, naming one leaves the others out.
+        let heads = HEADS.contains(&self.layer.kind());
+        let only_given = !heads && given.iter().any(Option::is_some);
+        let own = given.into_iter().zip(QUERIES).map(|(mask, of)| match only_given {
+            true => mask,
+            false => mask.or_else(|| self.by_name(masks, of).flatten()),
+        });
+        let own: Vec<Option<Tensor>> = own.collect();
         let call = AttendCall {
             attention_mask: self.by_name(inputs, "attention_mask"),
             causal: self.causal,

@@ -4,6 +4,7 @@
 //! tensors, numbers, lists of both, slices. [`KerasOp`] keeps both as they were read, so that they are written again as they
 //! were.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use ndarray::SliceInfoElem;
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::operation::{Callable, Called, Masked, Operation};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
+use crate::keras::config::shown;
 use crate::keras::{ConfigValue, Context};
 use crate::ops::{EluOptions, GeluOptions, concat, einsum, one_hot, stack, where_};
 use crate::shape::Axes;
@@ -62,7 +64,21 @@ impl Constant {
         Ok(Constant { shape, numbers, dtype })
     }
 
+    /// As a tensor on the device of `beside`; what is wrong with it, otherwise.
     fn tensor(&self, beside: &Tensor) -> Result<Tensor> {
+        let range = match self.dtype {
+            DType::I32 => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
+            DType::U32 => Some((0.0, f64::from(u32::MAX))),
+            _ => None,
+        };
+        let outside =
+            |(low, high)| self.numbers.iter().find(|number| !(low..=high).contains(*number));
+        if let Some(number) = range.and_then(outside) {
+            return Err(Error::Data(message!(
+                "from_json: an array has the number {number}, which is no {:?}: integers have 32 bits here.",
+                self.dtype
+            )));
+        }
         beside.device().scope(|| match self.dtype {
             DType::F32 | DType::F16 => {
                 let numbers: Vec<f32> = self.numbers.iter().map(|&x| x as f32).collect();
@@ -129,6 +145,8 @@ struct Row {
 struct Call<'a> {
     op: &'a KerasOp,
     inputs: &'a [Tensor],
+    /// The options that it has asked for.
+    asked: RefCell<Vec<&'static str>>,
 }
 
 impl Call<'_> {
@@ -153,11 +171,7 @@ impl Call<'_> {
             Argument::Value(value)
                 if value.is_number() || value.is_boolean() || value.is_array() =>
             {
-                let dtype = match value.is_f64() {
-                    true => "float32",
-                    false if value.is_boolean() => "bool",
-                    false => "int32",
-                };
+                let dtype = ["bool", "int32", "float32"][rank_of_numbers(value)];
                 let constant = Constant::read(&json!({"value": value, "dtype": dtype}));
                 constant.map_err(|what| self.wrong(&format!("has {what}")))?.tensor(&self.inputs[0])
             }
@@ -167,6 +181,7 @@ impl Call<'_> {
                 stack(&list, 0)
             }
             Argument::Value(value) => {
+                let value = shown(value);
                 Err(self.wrong(&format!("has the argument {value} where a tensor must be")))
             }
         }
@@ -184,76 +199,129 @@ impl Call<'_> {
         self.tensor(0, "x")
     }
 
-    /// The tensors of a list, or those of all arguments.
+    /// The tensors of a list, in one dtype.
     fn tensors(&self, name: &str) -> Result<Vec<Tensor>> {
         match self.argument(0, name) {
-            Some(Argument::List(list)) => list.iter().map(|argument| self.of(argument)).collect(),
+            Some(Argument::List(list)) => {
+                joint_list(list.iter().map(|argument| self.of(argument)).collect::<Result<_>>()?)
+            }
             Some(one) => Ok(vec![self.of(one)?]),
             None => Err(self.wrong(&format!("lacks its argument '{name}'"))),
         }
     }
 
-    /// The two sides of an operator: a number takes the dtype of the tensor beside it.
+    /// The two sides of an operator: a number takes the dtype of the tensor on the other side, but 1.0 makes a float of an
+    /// integer.
     fn sides(&self) -> Result<(Tensor, Operand)> {
         let sides = [self.argument(0, "x1"), self.argument(1, "x2")];
-        let [Some(a), Some(b)] = sides else { return Err(self.wrong("takes two arguments")) };
+        let [Some(a), Some(b)] = sides else {
+            let given = self.op.args.len() + self.op.kwargs.len();
+            return Err(self.wrong(&format!("takes two arguments, and has {given}")));
+        };
         let number = |argument: &Argument| match argument {
-            Argument::Value(value) => value.as_f64(),
+            Argument::Value(value) => Some((value.as_f64()?, value.is_f64())),
             _ => None,
         };
+        let as_beside = |x: Tensor, float: bool| match x.dtype() {
+            dtype if float && !dtype.is_float() => x.cast(DType::F32),
+            DType::Bool => x.cast(DType::I32),
+            _ => Ok(x),
+        };
         match (number(a), number(b)) {
-            (_, Some(number)) => {
-                let a = self.of(a)?;
-                // A whole number stays one beside integers; a fraction makes floats of them.
-                if a.dtype().is_float() || number.fract() == 0.0 {
-                    let beside = beside(&a, number);
-                    return Ok((a, beside));
-                }
-                Ok((a.cast(DType::F32)?, (number as f32).into()))
+            (_, Some((number, float))) => {
+                let a = as_beside(self.of(a)?, float)?;
+                let number = beside(&a, number);
+                Ok((a, number))
             }
-            (Some(number), None) => {
-                let b = self.of(b)?;
-                let b = match b.dtype().is_float() || number.fract() == 0.0 {
-                    true => b,
-                    false => b.cast(DType::F32)?,
-                };
+            (Some((number, float)), None) => {
+                let b = as_beside(self.of(b)?, float)?;
                 let number = b.zeros_like()?.add(beside(&b, number))?;
                 Ok((number, b.into()))
             }
             (None, None) => {
-                let (a, b) = (self.of(a)?, self.of(b)?);
-                // Keras brings both to one dtype.
-                let (a, b) = match (a.dtype().is_float(), b.dtype().is_float()) {
-                    (true, false) => (a.clone(), b.cast(a.dtype())?),
-                    (false, true) => (a.cast(b.dtype())?, b),
-                    _ if a.dtype() == DType::Bool && b.dtype().is_int() => (a.cast(b.dtype())?, b),
-                    _ if b.dtype() == DType::Bool && a.dtype().is_int() => {
-                        (a.clone(), b.cast(a.dtype())?)
-                    }
-                    _ => (a, b),
-                };
+                let [a, b] = joint([self.of(a)?, self.of(b)?])?;
                 Ok((a, b.into()))
             }
         }
     }
 
+    /// What the op's constructor got as `key`.
+    fn given(&self, key: &'static str) -> Option<&Value> {
+        self.asked.borrow_mut().push(key);
+        self.op.config.get(key)
+    }
+
     /// An option of the op's constructor; null counts as not there.
-    fn option<T: ConfigValue>(&self, key: &str) -> Result<Option<T>> {
-        let value = self.op.config.get(key).filter(|value| !value.is_null());
+    fn option<T: ConfigValue>(&self, key: &'static str) -> Result<Option<T>> {
+        let value = self.given(key).filter(|value| !value.is_null());
         let read = |value: &Value| {
             T::from_json(value).map_err(|wanted| {
-                self.wrong(&format!("has {value} as '{key}'; it must be {wanted}"))
+                self.wrong(&format!("has {} as '{key}'; it must be {wanted}", shown(value)))
             })
         };
         value.map(read).transpose()
     }
 
-    fn need<T: ConfigValue>(&self, key: &str) -> Result<T> {
+    /// An option that is a list or one item of it.
+    fn list<T: ConfigValue>(&self, key: &'static str) -> Result<Vec<T>>
+    where
+        Vec<T>: ConfigValue,
+    {
+        match self.given(key) {
+            Some(Value::Array(_)) => self.need(key),
+            _ => Ok(vec![self.need(key)?]),
+        }
+    }
+
+    /// Refuses options that nothing has asked for, as what they ask for would be missing.
+    fn all_asked(&self) -> Result<()> {
+        let asked = self.asked.borrow();
+        let rest = |(key, value): &(&String, &Value)| {
+            !matches!(value, Value::Null | Value::Bool(false)) && !asked.contains(&key.as_str())
+        };
+        match self.op.config.iter().find(rest) {
+            Some((key, value)) => {
+                Err(self.wrong(&format!("has {} as '{key}', which is not served", shown(value))))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn need<T: ConfigValue>(&self, key: &'static str) -> Result<T> {
         self.option(key)?.ok_or_else(|| self.wrong(&format!("lacks its option '{key}'")))
     }
 
-    fn axis(&self) -> Result<i64> {
-        Ok(self.option::<i64>("axis")?.unwrap_or(-1))
+    /// The axis, `default` if none is named; `None` if it is null, which stands for all elements in a row.
+    fn axis_or(&self, default: i64) -> Result<Option<i64>> {
+        match self.given("axis") {
+            Some(Value::Null) => Ok(None),
+            _ => Ok(Some(self.option("axis")?.unwrap_or(default))),
+        }
+    }
+
+    /// `f` along the axis that is named, the last by default, or along all elements in a row.
+    fn along(&self, f: fn(&Tensor, i64) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+        let x = self.x()?;
+        one(match self.axis_or(-1)? {
+            Some(axis) => f(&x, axis),
+            None => f(&x.reshape([-1])?, 0),
+        })
+    }
+
+    /// As [`Call::along`], where the result has the shape of `x`.
+    fn along_in_shape(&self, f: fn(&Tensor, i64) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+        let shape = self.x()?.shape().to_vec();
+        self.along(f)?.into_iter().map(|y| y.reshape_to(shape.as_slice().into())).collect()
+    }
+
+    /// `x` in the dtype that the option `dtype` names, if it names one.
+    fn in_dtype(&self, x: Tensor) -> Result<Tensor> {
+        match self.option::<String>("dtype")? {
+            Some(name) => {
+                x.cast(dtype_named(&name).map_err(|what| self.wrong(&format!("wants {what}")))?)
+            }
+            None => Ok(x),
+        }
     }
 
     /// The axes along which a reduction goes: all, if none are named.
@@ -263,11 +331,12 @@ impl Call<'_> {
     }
 
     /// Refuses a value of an option that is not served.
-    fn only(&self, key: &str, wanted: &[Value]) -> Result<()> {
-        match self.op.config.get(key) {
+    fn only(&self, key: &'static str, wanted: &[Value]) -> Result<()> {
+        match self.given(key) {
             Some(value) if !value.is_null() && !wanted.contains(value) => {
                 Err(self.wrong(&format!(
-                    "has {value} as '{key}'; here it can only be {}",
+                    "has {} as '{key}'; here it can only be {}",
+                    shown(value),
                     wanted.iter().map(Value::to_string).collect::<Vec<_>>().join(" or ")
                 )))
             }
@@ -276,8 +345,8 @@ impl Call<'_> {
     }
 
     /// A shape in which `null` is the batch's size and -1 what is left.
-    fn shape(&self, key: &str, x: &Tensor) -> Result<Vec<i64>> {
-        let given = match self.op.config.get(key) {
+    fn shape(&self, key: &'static str, x: &Tensor) -> Result<Vec<i64>> {
+        let given = match self.given(key) {
             Some(Value::Array(list)) => list.clone(),
             Some(one) => vec![one.clone()],
             None => return Err(self.wrong(&format!("lacks its option '{key}'"))),
@@ -285,9 +354,9 @@ impl Call<'_> {
         let size = |(at, size): (usize, &Value)| match (size, at) {
             (Value::Null, 0) if x.rank() > 0 => Ok(x.shape()[0] as i64),
             (Value::Null, _) => Ok(-1),
-            (size, _) => size
-                .as_i64()
-                .ok_or_else(|| self.wrong(&format!("has {size} among the sizes of '{key}'"))),
+            (size, _) => size.as_i64().ok_or_else(|| {
+                self.wrong(&format!("has {} among the sizes of '{key}'", shown(size)))
+            }),
         };
         given.iter().enumerate().map(size).collect()
     }
@@ -299,6 +368,44 @@ fn beside(x: &Tensor, number: f64) -> Operand {
         true => (number as i32).into(),
         false => (number as f32).into(),
     }
+}
+
+/// What numbers a JSON value holds: 0 bools, 1 integers, 2 floats.
+fn rank_of_numbers(value: &Value) -> usize {
+    match value {
+        Value::Array(list) => list.iter().map(rank_of_numbers).max().unwrap_or(2),
+        value if value.is_f64() => 2,
+        value => usize::from(!value.is_boolean()),
+    }
+}
+
+/// The dtype in which Keras computes with both.
+fn joint_dtype(a: DType, b: DType) -> DType {
+    match (a, b) {
+        (a, b) if a == b => a,
+        (DType::Bool, other) | (other, DType::Bool) => other,
+        (DType::F16, DType::F32) | (DType::F32, DType::F16) => DType::F32,
+        (a, b) if a.is_float() || b.is_float() => {
+            if a.is_float() {
+                a
+            } else {
+                b
+            }
+        }
+        (DType::U8, other) | (other, DType::U8) => other,
+        _ => DType::I32,
+    }
+}
+
+fn joint_list(list: Vec<Tensor>) -> Result<Vec<Tensor>> {
+    let Some(dtype) = list.iter().map(Tensor::dtype).reduce(joint_dtype) else { return Ok(list) };
+    list.into_iter().map(|x| if x.dtype() == dtype { Ok(x) } else { x.cast(dtype) }).collect()
+}
+
+fn joint([a, b]: [Tensor; 2]) -> Result<[Tensor; 2]> {
+    let dtype = joint_dtype(a.dtype(), b.dtype());
+    let cast = |x: Tensor| if x.dtype() == dtype { Ok(x) } else { x.cast(dtype) };
+    Ok([cast(a)?, cast(b)?])
 }
 
 /// What a mean or a root is taken of: integers become floats, as in Keras.
@@ -328,6 +435,9 @@ fn item(call: &Call<'_>) -> Result<Vec<Tensor>> {
         value.get("class_name").and_then(Value::as_str).is_some_and(|class| class == name)
     };
     let dots = |value: &Value| class(value, "__ellipsis__");
+    if keys.iter().filter(|key| dots(key)).count() > 1 {
+        return Err(call.wrong("has several ellipses in its key; one is possible"));
+    }
     let named = keys.iter().filter(|key| !key.is_null() && !dots(key)).count();
     let left = x.rank().checked_sub(named);
     let left = left.ok_or_else(|| call.wrong(&format!("names {named} axes of {:?}", x.shape())))?;
@@ -350,6 +460,7 @@ fn item(call: &Call<'_>) -> Result<Vec<Tensor>> {
             continue;
         }
         if !class(key, "__slice__") {
+            let key = shown(key);
             return Err(call.wrong(&format!("has the index {key}; it must be a number or a slice")));
         }
         let end = |name: &str| -> Result<Option<i64>> {
@@ -357,7 +468,8 @@ fn item(call: &Call<'_>) -> Result<Vec<Tensor>> {
                 None | Some(Value::Null) => Ok(None),
                 Some(number) => number.as_i64().map(Some).ok_or_else(|| {
                     call.wrong(&format!(
-                        "has a slice whose {name} is {number}; it must be a number"
+                        "has a slice whose {name} is {}; it must be a number",
+                        shown(number)
                     ))
                 }),
             }
@@ -392,7 +504,7 @@ fn split(call: &Call<'_>) -> Result<Vec<Tensor>> {
     let axis = call.option::<i64>("axis")?.unwrap_or(0);
     let at = axis_of(axis, x.rank())
         .ok_or_else(|| call.wrong(&format!("splits axis {axis} of {:?}", x.shape())))?;
-    if let Some(Value::Number(_)) = call.op.config.get("indices_or_sections") {
+    if let Some(Value::Number(_)) = call.given("indices_or_sections") {
         return x.split(call.need("indices_or_sections")?, axis);
     }
     let size = x.shape()[at];
@@ -400,29 +512,34 @@ fn split(call: &Call<'_>) -> Result<Vec<Tensor>> {
     let (mut sizes, mut before) = (Vec::new(), 0);
     for end in ends.into_iter().chain([size]) {
         let end = end.min(size);
-        sizes.push(
-            end.checked_sub(before)
-                .ok_or_else(|| call.wrong("has 'indices_or_sections' that do not grow"))?,
-        );
+        sizes.push(end.checked_sub(before).ok_or_else(|| {
+            let what =
+                format!("has {end} behind {before} in 'indices_or_sections'; they must grow");
+            call.wrong(&what)
+        })?);
         before = end;
     }
     x.split_sizes(&sizes, axis)
 }
 
-fn permuted(call: &Call<'_>, from: &str, to: &str, swap: bool) -> Result<Vec<Tensor>> {
+fn permuted(
+    call: &Call<'_>,
+    from: &'static str,
+    to: &'static str,
+    swap: bool,
+) -> Result<Vec<Tensor>> {
     let x = call.x()?;
-    let places = |key: &str| -> Result<Vec<usize>> {
-        let list = match call.op.config.get(key) {
-            Some(Value::Array(_)) => call.need::<Vec<i64>>(key)?,
-            _ => vec![call.need::<i64>(key)?],
-        };
+    let places = |key: &'static str| -> Result<Vec<usize>> {
         let place = |axis: i64| {
             axis_of(axis, x.rank())
                 .ok_or_else(|| call.wrong(&format!("names axis {axis} of {:?}", x.shape())))
         };
-        list.into_iter().map(place).collect()
+        call.list::<i64>(key)?.into_iter().map(place).collect()
     };
     let (from, to) = (places(from)?, places(to)?);
+    if from.len() != to.len() || (swap && from.len() != 1) {
+        return Err(call.wrong(&format!("moves axes {from:?} to {to:?}")));
+    }
     let mut order: Vec<usize> = (0..x.rank()).collect();
     if swap {
         order.swap(from[0], to[0]);
@@ -551,10 +668,7 @@ rows! {
         "Amin" |x, axes| x.reduce_min(axes),
         "Any" |x, axes| x.cast(DType::Bool)?.reduce_any(axes),
         "Logsumexp" |x, axes| x.reduce_logsumexp(axes),
-        "Max" |x, axes| x.reduce_max(axes),
         "Mean" |x, axes| floats(x)?.reduce_mean(axes),
-        "Min" |x, axes| x.reduce_min(axes),
-        "Prod" |x, axes| x.reduce_prod(axes),
         "Std" |x, axes| floats(x)?.reduce_std(axes),
         "Sum" |x, axes| x.reduce_sum(axes),
         "Var" |x, axes| floats(x)?.reduce_variance(axes),
@@ -562,7 +676,7 @@ rows! {
     call {
         "Argmax" |call| extreme(call, |x, axis| x.argmax(axis)),
         "Argmin" |call| extreme(call, |x, axis| x.argmin(axis)),
-        "Argsort" |call| one(call.x()?.argsort(call.axis()?)),
+        "Argsort" |call| call.along(|x, axis| x.argsort(axis)),
         "BroadcastTo" |call| {
             let x = call.x()?;
             let shape = call.shape("shape", &x)?;
@@ -578,22 +692,27 @@ rows! {
         },
         "Celu" |call| one(call.x()?.celu(call.option("alpha")?.unwrap_or(1.0))),
         "Clip" |call| {
-            let bound = |place: usize, key: &str| -> Result<f32> {
-                match call.argument(place, key) {
-                    Some(Argument::Value(value)) => value
-                        .as_f64()
-                        .map(|number| number as f32)
-                        .ok_or_else(|| call.wrong(&format!("has no number as '{key}'"))),
-                    _ => call.need(key),
-                }
+            let bound = |place: usize, key: &'static str| -> Result<(f64, bool)> {
+                let value = match call.argument(place, key) {
+                    Some(Argument::Value(value)) => Some(value),
+                    _ => call.given(key),
+                };
+                let number = value.and_then(|value| Some((value.as_f64()?, value.is_f64())));
+                number.ok_or_else(|| {
+                    let value = value.map_or("nothing".to_string(), shown);
+                    call.wrong(&format!("has {value} as '{key}'; it must be a number"))
+                })
             };
-            one(call.x()?.clip_by_value(bound(1, "x_min")?, bound(2, "x_max")?))
+            let (low, high) = (bound(1, "x_min")?, bound(2, "x_max")?);
+            let x = call.x()?;
+            let x = if low.1 || high.1 { floats(&x)? } else { x };
+            one(x.clip_by_value(beside(&x, low.0), beside(&x, high.0)))
         },
-        "Concatenate" |call| one(concat(call.tensors("xs")?, call.axis()?)),
-        "Cumprod" |call| one(call.x()?.cumprod(call.need::<i64>("axis")?)),
-        "Cumsum" |call| one(call.x()?.cumsum(call.need::<i64>("axis")?)),
+        "Concatenate" |call| one(concat(call.tensors("xs")?, call.option::<i64>("axis")?.unwrap_or(0))),
+        "Cumprod" |call| one(call.in_dtype(call.along(|x, axis| x.cumprod(axis))?.remove(0))),
+        "Cumsum" |call| one(call.in_dtype(call.along(|x, axis| x.cumsum(axis))?.remove(0))),
         "Dot" |call| {
-            let (a, b) = (call.tensor(0, "x1")?, call.tensor(1, "x2")?);
+            let [a, b] = joint([call.tensor(0, "x1")?, call.tensor(1, "x2")?])?;
             match (a.rank(), b.rank()) {
                 (0, _) | (_, 0) => one(a.multiply(&b)),
                 (_, 1) => one(a.matmul(&b.expand_dims(-1)?)?.squeeze(-1)),
@@ -605,18 +724,28 @@ rows! {
         "Einsum" |call| {
             let equation: String = call.need("subscripts")?;
             let operands = call.op.args.iter().map(|argument| call.of(argument));
-            one(einsum(&equation, operands.collect::<Result<Vec<_>>>()?))
+            one(einsum(&equation, joint_list(operands.collect::<Result<_>>()?)?))
         },
         "Elu" |call| {
             let alpha = call.option("alpha")?.unwrap_or(1.0);
             one(call.x()?.elu_with(EluOptions::new().alpha(alpha)))
         },
         "ExpandDims" |call| {
-            let list = match call.op.config.get("axis") {
-                Some(Value::Array(_)) => call.need::<Vec<i64>>("axis")?,
-                _ => vec![call.need::<i64>("axis")?],
-            };
-            one(list.into_iter().try_fold(call.x()?, |x, axis| x.expand_dims(axis)))
+            let x = call.x()?;
+            let list = call.list::<i64>("axis")?;
+            // They count among the axes of the result.
+            let mut new = vec![false; x.rank().saturating_add(list.len())];
+            for axis in list {
+                let at = axis_of(axis, new.len()).filter(|at| !new[*at]);
+                let at = at.ok_or_else(|| {
+                    call.wrong(&format!("adds axis {axis} to {:?} twice, or far behind it", x.shape()))
+                })?;
+                new[at] = true;
+            }
+            let mut own = x.shape().iter().copied();
+            let size = |new: bool| if new { 1 } else { own.next().unwrap_or(1) };
+            let sizes: Vec<usize> = new.into_iter().map(size).collect();
+            one(x.reshape_to(sizes.as_slice().into()))
         },
         "Flip" |call| one(call.x()?.reverse(call.option::<Axes>("axis")?.unwrap_or(Axes::ALL))),
         "Gelu" |call| {
@@ -624,7 +753,7 @@ rows! {
             one(call.x()?.gelu_with(GeluOptions::new().approximate(approximate)))
         },
         "GetItem" item,
-        "Glu" |call| one(call.x()?.glu(call.axis()?)),
+        "Glu" |call| one(call.x()?.glu(call.option::<i64>("axis")?.unwrap_or(-1))),
         "HardShrink" |call| one(call.x()?.hard_shrink(call.option("threshold")?.unwrap_or(0.5))),
         "Hstack" |call| {
             let xs = call.tensors("xs")?;
@@ -632,29 +761,33 @@ rows! {
             one(concat(xs, axis))
         },
         "LeakyRelu" |call| one(call.x()?.leaky_relu(call.option("negative_slope")?.unwrap_or(0.2))),
-        "LogSoftmax" |call| one(call.x()?.log_softmax(call.axis()?)),
+        "LogSoftmax" |call| call.along_in_shape(|x, axis| x.log_softmax(axis)),
+        "Max" |call| bounded(call, Tensor::reduce_max, |y, initial| y.maximum(initial)),
+        "Min" |call| bounded(call, Tensor::reduce_min, |y, initial| y.minimum(initial)),
         "Moveaxis" |call| permuted(call, "source", "destination", false),
         "Normalize" |call| {
             call.only("order", &[json!(2), json!(2.0)])?;
-            call.only("epsilon", &[json!(1e-12), json!(1e-7)])?;
-            let x = call.x()?;
-            // Keras divides by no less than its epsilon of 1e-7.
-            let axes = call.option::<Axes>("axis")?.unwrap_or(Axes::from(-1)).keepdims(true);
-            let norm = x.square()?.reduce_sum(axes)?.sqrt()?.maximum(1e-7)?;
+            let epsilon = call.option::<f32>("epsilon")?.unwrap_or(1e-7);
+            let x = floats(&call.x()?)?;
+            let axes = match call.given("axis") {
+                Some(Value::Null) => Axes::ALL,
+                _ => call.option::<Axes>("axis")?.unwrap_or(Axes::from(-1)),
+            };
+            let norm = x.square()?.reduce_sum(axes.keepdims(true))?.sqrt()?.maximum(epsilon)?;
             one(x.divide(norm))
         },
         "OneHot" |call| {
             call.only("sparse", &[json!(false)])?;
             let x = call.x()?;
-            let axis = call.axis()?;
+            let axis = call.option::<i64>("axis")?.unwrap_or(-1);
             if axis != -1 && axis != x.rank() as i64 {
-                return Err(call.wrong("puts its new axis elsewhere than last"));
+                return Err(call.wrong(&format!("puts its new axis at {axis}; it can only be last")));
             }
             let name: String = call.option("dtype")?.unwrap_or("float32".to_string());
             let dtype = dtype_named(&name).map_err(|what| call.wrong(&format!("wants {what}")))?;
             one(one_hot(&x.cast(DType::I32)?, call.need("num_classes")?)?.cast(dtype))
         },
-        "OnesLike" |call| one(call.x()?.ones_like()),
+        "OnesLike" |call| one(call.in_dtype(call.x()?.ones_like()?)),
         "Pad" |call| {
             call.only("mode", &[json!("constant")])?;
             let value = match call.argument(1, "constant_values") {
@@ -662,11 +795,11 @@ rows! {
                 Some(Argument::Value(value)) => value.as_f64(),
                 Some(_) => return Err(call.wrong("fills with a tensor; give it a number")),
             };
-            if value.is_some_and(|value| value != 0.0) {
-                return Err(call.wrong("fills with another number than 0"));
+            if let Some(value) = value.filter(|value| *value != 0.0) {
+                return Err(call.wrong(&format!("fills with {value}; it can only be 0")));
             }
             let x = call.x()?;
-            let pairs: Vec<(usize, usize)> = match call.op.config.get("pad_width") {
+            let pairs: Vec<(usize, usize)> = match call.given("pad_width") {
                 Some(Value::Number(_)) => vec![(call.need("pad_width")?, call.need("pad_width")?)],
                 Some(Value::Array(list)) if list.first().is_some_and(Value::is_number) => {
                     vec![call.need("pad_width")?]
@@ -676,12 +809,10 @@ rows! {
             let pairs = if pairs.len() == 1 { vec![pairs[0]; x.rank()] } else { pairs };
             one(x.pad(&pairs))
         },
+        "Prod" |call| one(call.in_dtype(call.x()?)?.reduce_prod(call.axes()?)),
         "Repeat" |call| {
             let x = call.x()?;
-            let repeats: Vec<usize> = match call.op.config.get("repeats") {
-                Some(Value::Array(_)) => call.need("repeats")?,
-                _ => vec![call.need("repeats")?],
-            };
+            let repeats: Vec<usize> = call.list("repeats")?;
             match call.option::<i64>("axis")? {
                 Some(axis) => one(x.repeat(&repeats, axis)),
                 None => one(x.reshape([-1])?.repeat(&repeats, 0)),
@@ -693,10 +824,7 @@ rows! {
         },
         "Roll" |call| {
             let x = call.x()?;
-            let shift: Vec<i64> = match call.op.config.get("shift") {
-                Some(Value::Array(_)) => call.need("shift")?,
-                _ => vec![call.need("shift")?],
-            };
+            let shift: Vec<i64> = call.list("shift")?;
             match call.option::<Axes>("axis")? {
                 Some(axes) => one(x.roll(&shift, axes)),
                 None => one(x.reshape([-1])?.roll(&shift, 0)?.reshape_to(x.shape().into())),
@@ -707,8 +835,8 @@ rows! {
             one(call.x()?.round())
         },
         "SoftShrink" |call| one(call.x()?.soft_shrink(call.option("threshold")?.unwrap_or(0.5))),
-        "Softmax" |call| one(call.x()?.softmax(call.axis()?)),
-        "Sort" |call| one(call.x()?.sort(call.axis()?)),
+        "Softmax" |call| call.along_in_shape(|x, axis| x.softmax(axis)),
+        "Sort" |call| call.along(|x, axis| x.sort(axis)),
         "Split" split,
         "Squareplus" |call| one(call.x()?.squareplus(call.option("b")?.unwrap_or(4.0))),
         "Squeeze" |call| one(call.x()?.squeeze(call.option::<Axes>("axis")?.unwrap_or(Axes::ALL))),
@@ -729,16 +857,14 @@ rows! {
         },
         "Tile" |call| {
             let x = call.x()?;
-            let mut repeats: Vec<usize> = match call.op.config.get("repeats") {
-                Some(Value::Array(_)) => call.need("repeats")?,
-                _ => vec![call.need("repeats")?],
-            };
+            let mut repeats: Vec<usize> = call.list("repeats")?;
             while repeats.len() < x.rank() {
                 repeats.insert(0, 1);
             }
             one(x.tile(&repeats))
         },
         "TopK" |call| {
+            call.only("sorted", &[json!(true)])?;
             let (values, places) = call.x()?.top_k(call.need("k")?)?;
             Ok(vec![values, places])
         },
@@ -749,22 +875,25 @@ rows! {
                 None => one(x.transpose((0..x.rank()).rev().collect::<Vec<usize>>())),
             }
         },
-        "Unstack" |call| call.x()?.unstack(call.option::<i64>("axis")?.unwrap_or(0)),
+        "Unstack" |call| {
+            let list = call.x()?.unstack(call.option::<i64>("axis")?.unwrap_or(0))?;
+            match call.option::<usize>("num")? {
+                Some(num) if num != list.len() => {
+                    Err(call.wrong(&format!("cuts {} pieces, where 'num' is {num}", list.len())))
+                }
+                _ => Ok(list),
+            }
+        },
         "Vstack" |call| {
             let row = |x: Tensor| if x.rank() < 2 { x.reshape([1, -1]) } else { Ok(x) };
             one(concat(call.tensors("xs")?.into_iter().map(row).collect::<Result<Vec<_>>>()?, 0))
         },
         "Where" |call| {
             let condition = call.tensor(0, "condition")?.cast(DType::Bool)?;
-            let (a, b) = (call.tensor(1, "x1")?, call.tensor(2, "x2")?);
-            let (a, b) = match (a.dtype().is_float(), b.dtype().is_float()) {
-                (true, false) => (a.clone(), b.cast(a.dtype())?),
-                (false, true) => (a.cast(b.dtype())?, b),
-                _ => (a, b),
-            };
+            let [a, b] = joint([call.tensor(1, "x1")?, call.tensor(2, "x2")?])?;
             one(where_(&condition, &a, &b))
         },
-        "ZerosLike" |call| one(call.x()?.zeros_like()),
+        "ZerosLike" |call| one(call.in_dtype(call.x()?.zeros_like()?)),
     }
 }
 
@@ -781,8 +910,28 @@ fn extreme(call: &Call<'_>, find: fn(&Tensor, i64) -> Result<Tensor>) -> Result<
     match call.option::<i64>("axis")? {
         Some(axis) if keeps => one(find(&x, axis)?.expand_dims(axis)),
         Some(axis) => one(find(&x, axis)),
-        None => one(find(&x.reshape([-1])?, 0)),
+        None => {
+            let place = find(&x.reshape([-1])?, 0)?;
+            one(if keeps {
+                place.reshape_to(vec![1; x.rank()].as_slice().into())
+            } else {
+                Ok(place)
+            })
+        }
     }
+}
+
+/// The largest or smallest element, or `initial` if that goes further.
+fn bounded(
+    call: &Call<'_>,
+    find: fn(&Tensor, Axes) -> Result<Tensor>,
+    further: fn(&Tensor, Operand) -> Result<Tensor>,
+) -> Result<Vec<Tensor>> {
+    let y = find(&call.x()?, call.axes()?)?;
+    one(match call.option::<f64>("initial")? {
+        Some(initial) => further(&y, beside(&y, initial)),
+        None => Ok(y),
+    })
 }
 
 /// The op of Keras's class `class`, called `name`.
@@ -826,12 +975,19 @@ impl Callable for KerasOp {
         _masks: &[Option<Tensor>],
         _cx: Context<'_>,
     ) -> Result<Vec<Masked>> {
-        let results = (self.row.call)(&Call { op: self, inputs })?;
+        let call = Call { op: self, inputs, asked: RefCell::default() };
+        let results = (self.row.call)(&call)?;
+        call.all_asked()?;
         Ok(results.into_iter().map(|y| (y, None)).collect())
     }
 
     fn part(&self) -> &dyn Trackable {
         self
+    }
+
+    #[cfg(feature = "checkpoint")]
+    fn is_operator(&self) -> bool {
+        true
     }
 
     fn called(&self) -> Result<Called> {

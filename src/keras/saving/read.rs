@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::custom::CustomObjects;
 use crate::error::{Error, Result, message};
+use crate::keras::config::shown;
 use crate::keras::functional::{
     Argument, AttentionCall, Constant, MASKS, Operation, QUERIES, connect_shared, dtype_named,
     keras_op, operation_of,
@@ -18,16 +19,6 @@ use crate::trackable::Trackable;
 
 fn wrong(text: String) -> Error {
     Error::Data(message!("from_json: {text}"))
-}
-
-/// What a value is, short enough for a message.
-fn shown(value: &Value) -> String {
-    let mut text = value.to_string();
-    if let Some((end, _)) = text.char_indices().nth(60) {
-        text.truncate(end);
-        text.push_str("...");
-    }
-    text
 }
 
 fn text<'a>(value: &'a Value, key: &str, what: &str) -> Result<&'a str> {

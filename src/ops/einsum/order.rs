@@ -5,10 +5,16 @@ use super::equation::Set;
 /// Up to so many operands all orders are tried: 180 of them.
 const ALL_ORDERS: usize = 5;
 
+/// Of more operands the first two are multiplied next, as looking at all pairs would take longer than that saves.
+const MANY: usize = 64;
+
 /// The pair of operands to multiply next. `terms` are the labels of each, `output` those of the result.
 pub(super) fn next_pair(terms: &[Set], output: Set, sizes: &[usize]) -> (usize, usize) {
     if terms.len() <= ALL_ORDERS {
         return cheapest(terms, output, sizes, f64::INFINITY).map_or((0, 1), |(_, pair)| pair);
+    }
+    if terms.len() > MANY {
+        return (0, 1);
     }
     // The product that shrinks most, or grows least; the cheapest of those that are equal.
     let shrink = |&(i, j): &(usize, usize)| {
