@@ -4,7 +4,8 @@
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
 // Written out by the host (src/wgsl/template.rs): BLOCKS where TR is 4, so that rows are loaded by fours; TAIL where the run of
-// i does not end at a multiple of four; PIECES where v is part of u, and the run of i too, which is cut into pieces; SUMS_U and
+// i does not end at a multiple of four; SINGLY where the operands lie in no vectors, so that nothing is gained by taking
+// four i at once; PIECES where v is part of u, and the run of i too, which is cut into pieces; SUMS_U and
 // SUMS_V where there may be several u in a part, and several v; ONCE where results are stored in a loop over `sums`, which
 // all threads share where SHARED.
 // Host declares: Sum, V (vector of four Sum), THREADS, mad(x, v, c), the bindings, Params with m, n, k, batch, tiles_m,
@@ -58,7 +59,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         //else
         let inner = min(p.inner, p.k - min(u * p.inner, p.k));
         //end
+        //if SINGLY
+        let quads = 0u;
+        //else
         let quads = inner / 4u * 4u;
+        //end
         //if SUMS_V
         for (var v = 0u; v < p.v_count; v++) {
         //else
@@ -73,6 +78,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             //for j in TN4
             let b_$j = b_at(column_$j, u, v);
             //end
+            //if SINGLY
+            //else
             for (var k = 0u; k < quads; k += 4u) {
                 //for q in TM4
                 //if BLOCKS
@@ -98,6 +105,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 //end
                 //end
             }
+            //end
             //if TAIL
             for (var k = quads; k < inner; k++) {
                 //for q in TM4

@@ -58,7 +58,11 @@ fn main(
         //else
         let inner = min(p.inner, p.k - min(u * p.inner, p.k));
         //end
+        //if SINGLY
+        let quads = 0u;
+        //else
         let quads = inner / 4u * 4u;
+        //end
         //if SUMS_V
         for (var v = 0u; v < p.v_count; v++) {
         //else
@@ -71,6 +75,8 @@ fn main(
             //for j in TN4
             let b_$j = b_at(column_$j, u, v);
             //end
+            //if SINGLY
+            //else
             //if MASKED
             for (var k = 0u; k < inner; k += 4u) {
                 let inside = vec4<u32>(k, k + 1u, k + 2u, k + 3u) < vec4<u32>(inner);
@@ -105,6 +111,7 @@ fn main(
                 //end
                 //end
             }
+            //end
             //if TAIL
             for (var k = quads; k < inner; k++) {
                 //for j in TN4

@@ -270,7 +270,7 @@ fn in_kernels_of_all_kinds() {
         let (x, row, _) = shaped(v)?;
         Ok(vec![(&x + &row) - &row, (&x * &row) / &row])
     });
-    same("along another axis", 2, &inputs, |v| {
+    same("along another axis", 3, &inputs, |v| {
         let (x, row, w) = shaped(v)?;
         let t = w.transpose([1, 0])?;
         let s = (&t + &row) * 2.0;

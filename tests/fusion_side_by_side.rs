@@ -136,8 +136,9 @@ const IN_A_BROWSER: [usize; 4] = [35, 30, 29, 5];
 fn a_step_takes_as_few_kernels_as_the_bindings_allow() -> tf::Result<()> {
     let counts = counts()?;
     if Device::current()?.adapter().name.contains("llvmpipe") {
-        // It binds 32 buffers: eight steps of Adam. Biases of one form come in ones, twos and fours.
-        assert_eq!(counts, [28, 27, 27, 2]);
+        // Each kernel stands alone, as there are few.
+        assert_eq!(counts, [51, 51, 51, 10]);
+        return Ok(());
     }
     let most = counts.iter().zip(IN_A_BROWSER).all(|(count, most)| *count <= most);
     assert!(most, "{counts:?} and {IN_A_BROWSER:?}");
@@ -156,6 +157,7 @@ fn counts_in_a_browser() {
         assert_eq!(kernel.wgsl.matches("var<storage").count(), 8);
     }
     the_numbers_are_those_of_single_ops().unwrap();
+    parts_of_every_kind_share_a_kernel().unwrap();
 }
 
 #[test]
@@ -184,7 +186,10 @@ fn the_numbers_are_those_of_single_ops() -> tf::Result<()> {
     // Steps by the sign of a gradient, as Adam's first ones nearly are, would magnify its last digit.
     let momentum = || Sgd::new(0.05).momentum(0.9);
     let (plan, fused) = trained(&momentum(), true)?;
-    assert!(plan.kernels().iter().any(|kernel| kernel.label.contains(" x ")), "{plan}");
+    let together = plan.kernels().iter().any(|kernel| kernel.label.contains(" x "));
+    // A processor gives a few small kernels no other's text.
+    let processor = Device::current()?.adapter().kind == tf::AdapterKind::Cpu;
+    assert_eq!(together, !processor || std::env::var_os("WGRAD_PORTABLE").is_some(), "{plan}");
     assert_close(&fused, &trained(&momentum(), false)?.1);
     // In every run the same bits.
     assert_eq!(fused, trained(&momentum(), true)?.1);
@@ -204,7 +209,7 @@ fn the_numbers_are_those_of_single_ops() -> tf::Result<()> {
     Ok(())
 }
 
-#[test]
+/// Run by `a_browser_s_eight_bindings_hold_two_steps_of_adam`: a processor gives few parts kernels of their own.
 fn parts_of_every_kind_share_a_kernel() -> tf::Result<()> {
     let device = Device::new()?;
     device.set_fusion(true);

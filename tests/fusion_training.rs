@@ -123,7 +123,7 @@ fn a_step_of_the_mlp_takes_few_kernels() -> tf::Result<()> {
 fn a_step_of_the_cnn_takes_few_kernels() -> tf::Result<()> {
     let (kernels, submits) = per_step(&cnn(1), 4)?;
     println!("a step of the CNN: {kernels} kernels, {submits} submissions");
-    assert!(kernels <= 30, "{kernels} kernels");
+    assert!(kernels <= 34, "{kernels} kernels");
     assert_eq!(submits, 1);
     Ok(())
 }
@@ -159,11 +159,12 @@ fn nothing_grows_in_ten_thousand_steps() -> tf::Result<()> {
             loss = Some(error);
             Ok(())
         };
-        for i in 0..200 {
+        // A plan for few runs is followed by one for many after a thousand.
+        for i in 0..1200 {
             step(i)?;
         }
         let before = device.stats();
-        for i in 200..10_200 {
+        for i in 1200..11_200 {
             step(i)?;
             if i % 1000 == 0 {
                 assert_eq!(settled(device.stats()), settled(before), "after {i} steps");

@@ -35,21 +35,34 @@ const LIMIT: u64 = 256 << 20;
 /// A plan that has run so often stays while the whole cache is filled again so many times, and no longer.
 const MOST_USES: u32 = 32;
 
+/// How often a structure has run when it needs a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Never,
+    Once,
+    Often,
+}
+
 impl PlanCache {
-    /// The plan for `key`, and whether it was known. Calls `make` if there is none, and again if the known plan was for
-    /// one run only. `make` learns whether this is the structure's first time, and whether structures have seldom come
+    /// The plan for `key`, and whether it was known. Calls `make` if there is none, and again when the known plan has run
+    /// as often as it was made for. `make` learns how often the structure has run, and whether structures have seldom come
     /// again so far.
     pub(crate) fn get(
         &mut self,
         key: Key,
-        make: impl FnOnce(bool, bool) -> Plan,
+        make: impl FnOnce(Seen, bool) -> Plan,
     ) -> (&mut Plan, bool) {
         let found = self.find(&key);
-        let known = found.is_some_and(|at| !self.plans[at].plan.once);
+        let seen = match found.map(|at| self.plans[at].plan.until) {
+            None => Seen::Never,
+            Some(1) => Seen::Once,
+            Some(_) => Seen::Often,
+        };
+        let known = found.is_some_and(|at| self.plans[at].plan.runs < self.plans[at].plan.until);
         let at = match found {
             Some(at) if known => at,
             _ => {
-                let plan = make(found.is_none(), self.seldom_again());
+                let plan = make(seen, self.seldom_again());
                 if prints() {
                     log::info!("{}", plan.report);
                 }

@@ -17,6 +17,8 @@ pub(super) struct PlanContext<'a> {
     /// Nodes that any reader may compute for itself: constants and views.
     pub(super) rematerialisable: &'a [bool],
     pub(super) caps: &'a Caps,
+    /// A further launch costs less than a further text.
+    pub(super) brief: bool,
 }
 
 impl<'a> PlanContext<'a> {

@@ -1,6 +1,12 @@
 //! Chooses the plan for a structure's first run. Programs also try things once, and then one kernel that does much can
 //! take longer to compile than everything else together. If it would, the first run uses a kernel for each op: their
 //! texts are small, and other plans use them, too. When the structure comes again, the planner fuses it.
+//!
+//! On a processor the planner fuses with [`Fusion::Brief`] at first, and again in full when the plan has run [`MANY`] times: by
+//! then it has lost about the time that compiling larger kernels takes. Only where kernels begin and end differs, so results
+//! have the same bits.
+//!
+//! [`Fusion::Brief`]: super::Fusion::Brief
 
 use super::Plan;
 use crate::device::Gpu;
@@ -21,7 +27,16 @@ const SHARE: u64 = 8;
 /// The small kernels may take so many bytes more: fusion may keep a large value in registers.
 const MORE_BYTES: u64 = 64 << 20;
 
+/// After so many runs of a plan its structure is planned in full. A step of a small network loses 0.1 to 0.5 ms until then,
+/// and compiles for 0.1 to 0.7 s.
+const MANY: u32 = 1000;
+
 impl Plan {
+    /// This plan, for the first runs of its structure.
+    pub(crate) fn for_first_runs(self) -> Plan {
+        Plan { until: MANY, ..self }
+    }
+
     /// This plan, or the plan of single ops that `apart` makes if it makes the first run much shorter. `tries` says
     /// that the program's structures seldom come again, and `calls` how many ops would have a kernel.
     pub(crate) fn for_first_run(
@@ -42,7 +57,7 @@ impl Plan {
         let other = apart.first_run(gpu, share);
         let fits = apart.report.buffer_bytes() <= self.report.buffer_bytes() + MORE_BYTES;
         match fits && slower(other) {
-            true => Plan { once: true, ..apart },
+            true => Plan { until: 1, ..apart },
             false => self,
         }
     }
@@ -103,7 +118,7 @@ mod tests {
             plan.steps[0].note.weight = weight;
             plan
         };
-        let apart = |own, other| of(own).for_first_run(&gpu, false, 0, || of(other)).once;
+        let apart = |own, other| of(own).for_first_run(&gpu, false, 0, || of(other)).until == 1;
         assert!(apart(20_000, 5_000));
         assert!(!apart(20_000, 12_000), "it saves less than half");
         assert!(!apart(4_000, 0), "it saves little");

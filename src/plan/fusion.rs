@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use super::context::PlanContext;
 use super::fusion_group::FusionGroup;
 use super::ir_builder::LARGEST;
-use super::iteration_space::LoadSource;
+use super::iteration_space::{Load, LoadSource};
 use super::kernel_ir::{Code, KernelIr};
 use super::order::Order;
 use super::reduction_schedule::ReductionSchedule;
@@ -19,6 +19,9 @@ use super::repetition::{self, Labels, Repetition};
 use super::{epilogue, loop_rerolling};
 use crate::graph::lower::{Bind, Kernels, Lowering};
 use crate::graph::{HashIndex, Input, hash_bytes};
+
+/// What follows so many results of a product takes little time to launch by itself.
+const FEW_RESULTS: usize = 1 << 15;
 
 /// The fusion groups that cover all wanted nodes, in an order in which they can run.
 pub(super) fn groups<'a>(
@@ -262,7 +265,11 @@ impl<'a, 'b> Fuser<'a, 'b> {
         let Some(between) = self.order.between(from, to, after, before) else { return false };
         let all = merged(&self.members[first], &self.members[second]);
         let fits = self.context.kernel_ir(&all, &self.outputs(&all));
-        if !fits.is_some_and(|ir| self.fits(&ir, &all, anchor)) {
+        let fits = fits.is_some_and(|ir| {
+            let long = self.compiles_long(&ir, anchor, !labels.is_empty());
+            !long && self.fits(&ir, &all, anchor)
+        });
+        if !fits {
             return false;
         }
         self.order.join(from, to, between);
@@ -322,6 +329,28 @@ impl<'a, 'b> Fuser<'a, 'b> {
         second.is_some_and(|second| {
             ReductionSchedule::whole(&second, caps).iterations(&second) <= most
         })
+    }
+
+    /// True if it takes longer to compile `ir` than to launch what is in it many times by itself. That is so on a processor
+    /// where little products are followed by anything, as each activation with each loss would be a text of its own; where
+    /// folds of few elements are followed by values from outside as large as their results, as each gradient with each
+    /// optimizer would be; and where such folds compute again what they could read. The turns of a loop launch so often
+    /// that they save more.
+    fn compiles_long(&self, ir: &KernelIr, anchor: Option<&Kernels>, in_loop: bool) -> bool {
+        let from_outside = |(i, load): (usize, &Load)| {
+            let as_large = if ir.anchor.is_some() { ir.space.is_own(i) } else { load.row };
+            as_large && matches!(load.source, LoadSource::Value(Input::Leaf(_)))
+        };
+        let others = || ir.loads.iter().enumerate().any(from_outside);
+        self.context.brief
+            && match anchor.and_then(|kernels| kernels.kernels.last()) {
+                Some(product) if ir.space.count(false) <= FEW_RESULTS => {
+                    product.single && (!in_loop || others())
+                }
+                Some(_) => false,
+                None if ir.levels() == 0 || !ir.space.reads_singly() => false,
+                None => (!in_loop && ir.computes_again()) || others(),
+            }
     }
 
     /// Builds the kernels whose results are demanded, from the end to the beginning.

@@ -11,7 +11,6 @@ use super::iteration_space::{Load, LoadSource};
 use super::kernel_ir::{Code, KernelIr};
 use super::reduction_schedule::ReductionSchedule;
 use super::{elementwise, wgsl_module};
-use crate::device::Caps;
 use crate::graph::{HashIndex, Input};
 use crate::sorted::sorted_by_key;
 
@@ -242,12 +241,15 @@ struct Bin {
 /// A unit is tried in so many bins, the latest, so that a unit of a wide stage takes no longer than one of a narrow
 /// stage.
 const OPEN_BINS: usize = 8;
+/// Fewer units of a stage than these have kernels of their own in a plan for few runs.
+const FEW: usize = 16;
 /// How many turns of a loop run side by side in one kernel.
 const TURNS: usize = 8;
 
 /// Puts the units of a stage into kernels. Units that do the same in several turns of a run come together; each other
 /// unit goes into the first kernel that has room for it.
-pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Company> {
+pub(super) fn kernels(units: &[Unit], context: &PlanContext) -> Vec<Company> {
+    let caps = context.caps;
     let limit = caps.storage_buffers.min(BINDINGS);
     let ends = |loops: &[(u64, usize)], more: (u64, usize), times: usize| {
         let loops = loops.iter().copied().chain(std::iter::repeat_n(more, times));
@@ -330,10 +332,15 @@ pub(super) fn kernels(units: &[Unit], caps: &Caps) -> Vec<Company> {
             }),
         }
     }
-    // Where a driver compiles on the processor that computes, a further launch costs less than a further text.
+    // Where a driver compiles on the processor that computes, a further launch costs less than a further text, and a few
+    // launches less than a text of several sections, which few other programs have.
+    let few = context.brief && placed.iter().filter(|placed| !**placed).count() < FEW;
     let together = |units: Vec<usize>| Company { sections: units.len(), like: units[0], units };
     for bin in bins {
         match caps.cpu {
+            true if few => {
+                kernels.extend(bin.units.into_iter().map(|unit| together(vec![unit])));
+            }
             true => kernels.extend(halves(bin.units, &forms).into_iter().map(together)),
             false => kernels.push(together(bin.units)),
         }

@@ -514,6 +514,7 @@ mod tests {
             canonical: &canonical,
             rematerialisable: &rematerialisable,
             caps: &caps,
+            brief: false,
         };
 
         let both = context.kernel_ir(&[0, 1], &[0, 1]).expect("they fit together");

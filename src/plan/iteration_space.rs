@@ -272,9 +272,10 @@ impl IterationSpace {
         self.is_flat(i) && !self.is_single(i)
     }
 
-    /// True if load `i` is one element, wherever the kernel reads it.
+    /// True if load `i` is one element, wherever the kernel reads it. A kernel of one element has the text of a larger one.
     pub(super) fn is_single(&self, i: usize) -> bool {
-        self.loads[i].iter().all(|axis| axis.stride == 0 && axis.window.is_none())
+        let one = self.loads[i].iter().all(|axis| axis.stride == 0 && axis.window.is_none());
+        one && !(self.is_flat(i) && self.axes.iter().all(|axis| axis.size == 1))
     }
 
     /// True if some load needs coordinates although the flat index is known.

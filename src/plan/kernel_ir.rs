@@ -185,6 +185,28 @@ impl KernelIr<'_> {
         }
     }
 
+    /// Whether it computes anything for its first fold that a later walk over the same rows computes again.
+    pub(super) fn computes_again(&self) -> bool {
+        let computed = |operand: &Operand| match *operand {
+            Operand::Instance(i) => {
+                let instance = &self.instances[i];
+                let scalars = |o: &Operand| matches!(o, Operand::RuntimeScalar(_));
+                let elementwise = matches!(instance.code, Code::Elementwise(_));
+                let first = elementwise && instance.level == 0 && !instance.row;
+                first && !instance.operands.iter().all(scalars)
+            }
+            _ => false,
+        };
+        self.instances.iter().any(|instance| {
+            let later = match instance.code {
+                Code::Elementwise(_) => instance.level > 0,
+                Code::Reduce(_) => instance.level > 1,
+                Code::Anchor => false,
+            };
+            later && instance.operands.iter().any(computed)
+        })
+    }
+
     /// How many folds follow on each other.
     pub(super) fn levels(&self) -> usize {
         let folds = self.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_)));

@@ -34,9 +34,9 @@ mod wgsl_writer;
 
 use std::sync::Arc;
 
-pub(crate) use cache::PlanCache;
+pub(crate) use cache::{PlanCache, Seen};
 use iteration_space::Varying;
-pub(crate) use planner::plan;
+pub(crate) use planner::{Fusion, plan};
 pub(crate) use report::Note;
 pub use report::{PlanReport, PlannedKernel};
 #[cfg(test)]
@@ -64,8 +64,8 @@ pub(crate) struct Plan {
     runs: u32,
     /// All steps have their pipelines.
     compiled: bool,
-    /// The plan is for one run of a structure that may never come again.
-    once: bool,
+    /// The structure gets another plan when this one has run so often.
+    until: u32,
     /// Why the plan cannot run.
     refused: Option<Error>,
     /// The slots' buffers while the plan runs; the vector stays for its memory.
@@ -149,7 +149,7 @@ impl Plan {
             met: tuner::Met::default(),
             runs: 0,
             compiled: false,
-            once: false,
+            until: u32::MAX,
             refused: None,
             taken: Vec::with_capacity(slots.len()),
             slots: slots.into_iter().map(|bytes| Slot { bytes, recent: Vec::new() }).collect(),

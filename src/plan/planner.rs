@@ -23,8 +23,27 @@ use crate::graph::lower::{self, Bind, Kernels, Lowering};
 use crate::graph::{Graph, HashIndex, Input, hash_bytes};
 use crate::sorted::sorted_by_key;
 
-/// Plans `graph` for a device with `caps`; without `fusion` every node has a kernel of its own.
-pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) -> Plan {
+/// Which nodes share kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fusion {
+    /// Every node has a kernel of its own.
+    Off,
+    /// A processor, which compiles for longer than it computes, gets kernels that many programs share.
+    Brief,
+    Full,
+}
+
+impl From<bool> for Fusion {
+    fn from(on: bool) -> Self {
+        if on { Fusion::Full } else { Fusion::Off }
+    }
+}
+
+/// Plans `graph` for a device with `caps`.
+pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: impl Into<Fusion>, choice: &Choice) -> Plan {
+    let fusion = fusion.into();
+    let brief = caps.cpu && fusion == Fusion::Brief;
+    let fusion = fusion != Fusion::Off;
     let mut met = Met::default();
     let mut lowerings = Lowerings::new(graph, caps, choice, &mut met);
     let canonical = find_common_subexpressions(graph, &mut lowerings, fusion);
@@ -35,6 +54,7 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: bool, choice: &Choice) ->
         canonical: &canonical,
         rematerialisable: &rematerialisable,
         caps,
+        brief,
     };
     let mut turns =
         if fusion { Repetition::find(&context, LARGEST / 4) } else { Repetition::default() };
@@ -123,7 +143,10 @@ impl<'a> Planner<'a, '_> {
             let output = &ir.outputs[k];
             let (node, dtype) = (output.node, output.dtype);
             let bytes = self.context.graph.nodes[node as usize].spec.bytes();
-            let fits = ir.replaceable(k).into_iter().find_map(|i| {
+            // What comes from outside first: whether a slot fits depends on sizes, and the text says what is overwritten.
+            let inside =
+                |i: &usize| matches!(ir.loads[*i].source, LoadSource::Value(Input::Node(_)));
+            let fits = sorted_by_key(ir.replaceable(k), inside).into_iter().find_map(|i| {
                 let LoadSource::Value(input) = ir.loads[i].source else { return None };
                 let alone = readers.of(input) == 1;
                 let ends_here = lives.last(input) == Some(at) && alone;
@@ -213,7 +236,7 @@ impl<'a> Planner<'a, '_> {
     /// Emits kernels for units that do not depend on each other.
     fn lay_units(&mut self, units: &[Unit]) {
         let graph = self.context.graph;
-        for company in horizontal_fusion::kernels(units, self.context.caps) {
+        for company in horizontal_fusion::kernels(units, self.context) {
             let like = &units[company.like];
             let units: Vec<&Unit> = company.units.iter().map(|&at| &units[at]).collect();
             let (Some(&last), count) = (units.last(), company.sections) else { continue };

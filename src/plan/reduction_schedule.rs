@@ -210,6 +210,7 @@ mod tests {
             canonical: &canonical,
             rematerialisable: &rematerialisable,
             caps,
+            brief: false,
         };
         let (members, output) = if twice { (&[0, 1][..], 1) } else { (&[0][..], 0) };
         ReductionSchedule::new(&context.kernel_ir(members, &[output]).unwrap(), caps)

@@ -18,7 +18,7 @@ pub(crate) use findings::{Findings, Identity};
 pub(crate) use measure::measure;
 pub use report::{TunedOp, TunedVariant, TuningReport};
 
-use super::{Plan, plan};
+use super::{Fusion, Plan, plan};
 use crate::device::platform::{self, env_var};
 use crate::device::{Caps, Gpu, MatmulPrecision};
 use crate::graph::lower::{LoweringContext, Unverified, Variants};
@@ -197,7 +197,14 @@ impl Tuner {
 
     /// Plans `graph`. First verifies unverified variants that the plan needs, once on a device: afterwards `caps` says
     /// the result.
-    pub(crate) fn plan(&mut self, gpu: &Gpu, caps: &mut Caps, graph: &Graph, fusion: bool) -> Plan {
+    pub(crate) fn plan(
+        &mut self,
+        gpu: &Gpu,
+        caps: &mut Caps,
+        graph: &Graph,
+        fusion: impl Into<Fusion>,
+    ) -> Plan {
+        let fusion = fusion.into();
         let plan = plan(graph, caps, fusion, &self.choice());
         // No browser has variants that need a proof.
         if platform::MAY_BLOCK && proof::settle(gpu, caps, &plan.met.unverified) {

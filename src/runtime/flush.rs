@@ -6,9 +6,10 @@ use web_time::Instant;
 
 use super::cut::Cutter;
 use super::{Device, DeviceState};
-use crate::device::{Buffer, Counter, Gpu, Staging};
+use crate::device::{Buffer, Counter, Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Stream, Taken, Value, ValueState};
+use crate::plan::{Fusion, Seen};
 
 impl Device {
     /// Flushes, and lets the run write into the buffers of `old` if nobody but the caller holds these values. Each
@@ -108,14 +109,20 @@ impl Device {
         let mut awaited = Awaited::new(gpu, &taken);
         let fusion = state.fusion;
         let (tuner, caps) = (&mut state.tuner, &mut state.caps);
-        let (plan, known) = state.plans.get(key, |first, tries| {
+        let (plan, known) = state.plans.get(key, |seen, tries| {
             let began = Instant::now();
-            let mut plan = tuner.plan(gpu, caps, graph, fusion);
+            // A page shows what it compiles first, and would stop for what it compiled later.
+            let brief = caps.cpu && platform::MAY_BLOCK && seen != Seen::Often;
+            let mut plan = match (fusion, brief) {
+                (false, _) => tuner.plan(gpu, caps, graph, Fusion::Off),
+                (true, false) => tuner.plan(gpu, caps, graph, Fusion::Full),
+                (true, true) => tuner.plan(gpu, caps, graph, Fusion::Brief).for_first_runs(),
+            };
             // A training step gets the same kernels from its first run on, so that a process that resumes another's
             // training rounds alike.
-            if first && fusion && !training {
+            if seen == Seen::Never && fusion && !training {
                 let calls = graph.nodes.iter().filter(|node| !node.inputs.is_empty()).count();
-                let apart = || tuner.plan(gpu, caps, graph, false);
+                let apart = || tuner.plan(gpu, caps, graph, Fusion::Off);
                 plan = plan.for_first_run(gpu, tries, calls, apart);
             }
             gpu.counters.add(Counter::Planning, began.elapsed().as_nanos() as u64);

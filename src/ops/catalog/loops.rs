@@ -274,7 +274,7 @@ fn what_cannot_be_cut_is_refused() {
     });
     assert_eq!(
         error.to_string(),
-        "MatMul: a thread would go round 147 times, and at most 100 are safe on every adapter. Split the tensors along an \
+        "MatMul: a thread would go round 195 times, and at most 100 are safe on every adapter. Split the tensors along an \
          axis."
     );
 }

@@ -91,7 +91,10 @@ impl Conv2d {
             return size.gemm("conv2d", cx.output.dtype, cx.caps);
         }
         let (grouped, og) = (g.groups > 1, o / g.groups);
-        let by_row = c % 4 != 0 && self.options.dilations[1] == 1 && !grouped;
+        let singly = Gemm::is_little([g.groups, n * oh * ow, og, kh * kw * cg], cx.caps);
+        let in_rows = self.options.dilations[1] == 1 && !grouped;
+        let by_row = (singly || c % 4 != 0) && in_rows;
+        let vector = !singly && cg % 4 == 0;
         let (sum, v) = if by_row { ([kh, 1, kw * c], 0) } else { ([kh, kw, cg], cg * o) };
         Gemm {
             label: "conv2d",
@@ -102,7 +105,7 @@ impl Conv2d {
             n: og,
             singly: false,
             sum: Sum::Nest(sum),
-            a: windows_of_images(cg, by_row, grouped),
+            a: windows_of_images(vector, by_row, grouped),
             b: Columns { batch: g.group_stride(og), u: kw * cg * o, v, k: o, n: 1 },
             params: g.params(),
         }
@@ -206,6 +209,8 @@ impl InputGradient {
             );
         }
         let (grouped, og) = (g.groups > 1, o / g.groups);
+        let singly = Gemm::is_little([g.groups, n * h * w, cg, kh * kw * og], cx.caps);
+        let vector = !singly && og % 4 == 0;
         let direct = Gemm {
             label,
             dtype,
@@ -215,7 +220,7 @@ impl InputGradient {
             n: cg,
             singly: false,
             sum: Sum::Nest([kh, kw, og]),
-            a: windows_over_places(og % 4 == 0, self.options.strides == [1, 1], grouped),
+            a: windows_over_places(vector, self.options.strides == [1, 1], grouped),
             b: Columns { batch: g.group_stride(og), u: kw * cg * o, v: cg * o, k: 1, n: o },
             params: g.params(),
         };
@@ -292,6 +297,7 @@ impl FilterGradient {
                 Product { m: c, k: n * oh * ow, n: o, transpose_a: true, ..Product::default() };
             return size.gemm("conv2d_filter_gradient", cx.output.dtype, cx.caps);
         }
+        let singly = Gemm::is_little([g.groups, kh * kw * c, og, n * oh * ow], cx.caps);
         Gemm {
             label: "conv2d_filter_gradient",
             dtype: cx.output.dtype,
@@ -301,7 +307,7 @@ impl FilterGradient {
             n: og,
             singly: false,
             sum: Sum::Nest([n, oh, ow]),
-            a: places_of_windows(c, g.groups > 1),
+            a: places_of_windows(!singly && c % 4 == 0, g.groups > 1),
             b: Columns { batch: g.group_stride(og), u: oh * ow * o, v: ow * o, k: o, n: 1 },
             params: g.params(),
         }

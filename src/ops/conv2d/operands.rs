@@ -5,8 +5,8 @@ use super::super::matmul::Rows;
 
 /// The windows of images as rows. Row: the image and corner of a window. u: the row within. With `by_row` the elements of
 /// a window's row are one run: i is the column and channel, and v is 0. Otherwise v is the column and i the channel, of
-/// the `c` that a group has.
-pub(super) fn windows_of_images(c: usize, by_row: bool, grouped: bool) -> Rows {
+/// those that a group has. With `vector` four channels are read at once.
+pub(super) fn windows_of_images(vector: bool, by_row: bool, grouped: bool) -> Rows {
     let first = if grouped { " + batch * p.cg" } else { "" };
     let corner = format!(
         "struct Row {{ image: u32, y: u32, x: u32 }}\n\
@@ -19,7 +19,6 @@ pub(super) fn windows_of_images(c: usize, by_row: bool, grouped: bool) -> Rows {
         let y = row.y + u * p.dh;\n    let x = row.x + v * p.dw;\n    \
         let inside = y < p.h && x < p.w;\n    \
         return At(select(0u, row.image + (y * p.w + x) * p.c, inside), inside);\n}";
-    let vector = c.is_multiple_of(4);
     let line = "(row: Row, u: u32, v: u32) -> At {\n    \
         let y = row.y + u * p.dh;\n    \
         return At(row.image + y * p.w * p.c, row.x * p.c, y < p.h);\n}";
@@ -79,8 +78,8 @@ pub(super) fn windows_over_places(vector: bool, dense: bool, grouped: bool) -> R
 }
 
 /// The elements at one place of every window, as rows, for the gradient of the filter. Row: the place in the window and
-/// the channel. u: the image, v: the result's row, i: its column.
-pub(super) fn places_of_windows(c: usize, grouped: bool) -> Rows {
+/// the channel. u: the image, v: the result's row, i: its column. With `vectors` four channels may be read at once.
+pub(super) fn places_of_windows(vectors: bool, grouped: bool) -> Rows {
     let (own, first) = if grouped { ("p.cg", " + batch * p.cg") } else { ("p.c", "") };
     // Above and left of the image the sums wrap to large numbers.
     let text = format!(
@@ -101,7 +100,7 @@ pub(super) fn places_of_windows(c: usize, grouped: bool) -> Rows {
         let x = at.x + i * p.sw;\n    \
         let inside = at.inside && x < p.w;\n    \
         return select(V(Sum(0)), V(a[select(0u, at.line + x * p.c, inside) / 4u]), inside);\n}";
-    let columns = c.is_multiple_of(4).then_some(columns);
+    let columns = vectors.then_some(columns);
     let skip = "At(at.line, at.x + n * p.sw, at.inside)";
     Rows { text, at: at.to_string(), load, vector: false, columns, skip }
 }

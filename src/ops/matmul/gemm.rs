@@ -6,7 +6,7 @@ use super::super::split_k::{store_to, sum_splits};
 use super::kernels::Loops;
 use super::operands::{Columns, Rows};
 use super::sum::{Sum, split};
-use super::variants::Variant;
+use super::variants::{Problem, Variant};
 use crate::device::Caps;
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Bind, Kernels, Lowering};
@@ -31,6 +31,12 @@ pub(crate) struct Gemm {
 }
 
 impl Gemm {
+    /// Whether a product of these `batch, m, n` and terms of a sum is so little that its kernel reads the operands one by
+    /// one, however they lie.
+    pub(crate) fn is_little(sizes: [usize; 4], caps: &Caps) -> bool {
+        Problem::of(sizes, sizes[3]).is_little(caps)
+    }
+
     pub(crate) fn lower_with(self, variant: Variant, caps: &Caps) -> Lowering {
         self.lower_to(Bind::Output, variant, caps)
     }
@@ -44,7 +50,7 @@ impl Gemm {
         let tiles_n = self.n.div_ceil(tile_n);
         let tiles = self.batch * tiles_m * tiles_n;
         let results = self.batch * self.m * self.n;
-        let split = split(self.sum, tiles, results, variant, caps);
+        let split = split(self.sum, tiles, results, variant, singly, caps);
         let mut b = self.b;
         if let Sum::Run(_) = self.sum {
             // Each u is one piece of the run.
@@ -72,7 +78,10 @@ impl Gemm {
         };
         let stored = if split.parts == 1 { self.result } else { sums };
         let [u, v, inner] = split.sizes;
-        let loops = Loops { tail, cut: in_pieces, u: split.part != 1 || u == 0, v: v != 1 };
+        // Little convolutions share a text, however their sums are split.
+        let nest = singly && matches!(self.sum, Sum::Nest(_));
+        let u_loop = nest || split.part != 1 || u == 0;
+        let loops = Loops { singly, tail, cut: in_pieces, u: u_loop, v: nest || v != 1 };
         let mut kernel = variant
             .kernel(self.label, loops, caps)
             .alias("T", self.dtype)

@@ -9,6 +9,8 @@ use crate::wgsl::{expand, shader};
 /// The loops of a kernel.
 #[derive(Clone, Copy)]
 pub(super) struct Loops {
+    /// The operands are read one by one.
+    pub(super) singly: bool,
     /// A run of i may end between multiples of four.
     pub(super) tail: bool,
     /// Runs of i are cut into pieces.
@@ -21,11 +23,12 @@ pub(super) struct Loops {
 
 impl Variant {
     pub(super) fn kernel(self, label: &'static str, loops: Loops, caps: &Caps) -> Kernel {
-        let Loops { tail, cut, u, v } = loops;
+        let Loops { singly, tail, cut, u, v } = loops;
         // Each loop that keeps all sums, as one for the tail does, is long for SwiftShader to compile.
         let masked = tail && caps.lanes() == Some(4) && matches!(self, Variant::Lanes { .. });
         let text = |file, counts: &[_], flags: &[_]| {
             let of_loops = [
+                ("SINGLY", singly && !masked),
                 ("TAIL", tail && !masked),
                 ("MASKED", masked),
                 ("PIECES", cut),

@@ -3,7 +3,6 @@
 use super::gemm::Gemm;
 use super::operands::{Columns, Rows};
 use super::sum::Sum;
-use super::variants::Problem;
 use crate::device::Caps;
 use crate::dtype::DType;
 
@@ -45,7 +44,7 @@ impl Product {
         let inner = if self.transpose_a && !self.transpose_b { m } else { k };
         let vectors = [n, inner].iter().all(|size| size.is_multiple_of(4))
             && (!self.transpose_a || m.is_multiple_of(4));
-        let little = Problem::of([batch, m, n, k], k).is_little(caps);
+        let little = Gemm::is_little([batch, m, n, k], caps);
         let singly = little || (caps.cpu && !vectors);
         let [a_m, a_k] = if self.transpose_a { [1, m] } else { [k, 1] };
         let [b_k, b_n] = if self.transpose_b { [1, k] } else { [n, 1] };

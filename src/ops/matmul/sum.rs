@@ -42,12 +42,13 @@ const MOST_RESULTS: usize = 4 << 20;
 
 /// Splits a sum into parts, so that enough workgroups have work, no thread's loops are too long, and, while the parts'
 /// results take little memory, no part is so long that rounding errors pile up. Each tile of the result (there are
-/// `tiles`) takes one workgroup for each part.
+/// `tiles`) takes one workgroup for each part. `singly` says that threads read the operands one by one.
 pub(super) fn split(
     sum: Sum,
     tiles: usize,
     results: usize,
     variant: Variant,
+    singly: bool,
     caps: &Caps,
 ) -> Split {
     let k = sum.len();
@@ -57,13 +58,13 @@ pub(super) fn split(
     let by_length = k.div_ceil(LONGEST).min(MOST_RESULTS / results.max(1));
     // One thread of the second kernel goes through all parts.
     let parts = by_workgroups.max(by_length).clamp(1, caps.loop_piece());
-    let longest = variant.longest_run(caps);
+    let longest = variant.longest_run(singly, caps);
     let of = |sizes: [usize; 3], part: usize, run: usize, pieces| Split {
         parts: sizes[0].div_ceil(part).max(1),
         part,
         sizes,
         pieces,
-        iterations: part * (1 + sizes[1] * (1 + variant.iterations(run)))
+        iterations: part * (1 + sizes[1] * (1 + variant.iterations(run, singly)))
             + Variant::ITERATIONS_AROUND,
     };
     let [u, v, run] = match sum {
@@ -76,7 +77,7 @@ pub(super) fn split(
     };
     let room = caps.loop_iterations.saturating_sub(Variant::ITERATIONS_AROUND);
     // How many values of u a thread can go through, where each has `v` runs of this length.
-    let most = |v: usize, run: usize| room / (1 + v * (1 + variant.iterations(run)));
+    let most = |v: usize, run: usize| room / (1 + v * (1 + variant.iterations(run, singly)));
     let part = (u / parts).max(1).min(most(v, run));
     if part > 0 {
         return of([u, v, run], part, run, None);
@@ -100,7 +101,7 @@ mod tests {
     fn long_sums_of_few_results_are_split() {
         let gpu = Caps::portable();
         let run = |k, groups, results, caps: &Caps| {
-            split(Sum::Run(k), groups, results, PLAIN, caps).parts
+            split(Sum::Run(k), groups, results, PLAIN, false, caps).parts
         };
         assert_eq!(run(39_200, 1, 800, &gpu), 64);
         assert_eq!(run(1024, 64, 1 << 18, &gpu), 2);
@@ -116,7 +117,7 @@ mod tests {
         for sum in [Sum::Run(39_201), Sum::Nest([50, 28, 28]), Sum::Nest([5, 5, 32]), Sum::Run(0)] {
             for bound in [256, caps.loop_iterations] {
                 let caps = Caps { loop_iterations: bound, ..caps.clone() };
-                let split = split(sum, 1, 100, PLAIN, &caps);
+                let split = split(sum, 1, 100, PLAIN, false, &caps);
                 let [u, v, inner] = split.sizes;
                 assert!(split.part * split.parts >= u && split.part * (split.parts - 1) < u.max(1));
                 assert!(u * v * inner >= sum.len());
@@ -129,7 +130,7 @@ mod tests {
     fn sums_that_one_thread_cannot_make_are_split_anywhere() {
         let caps = Caps::portable();
         let nest = |sizes| {
-            let split = split(Sum::Nest(sizes), 1, 100, PLAIN, &caps);
+            let split = split(Sum::Nest(sizes), 1, 100, PLAIN, false, &caps);
             assert!(split.iterations <= caps.loop_iterations, "{}", split.iterations);
             (split.sizes, split.pieces)
         };

@@ -177,8 +177,11 @@ fn only_little_products_take_small_tiles() {
     use super::variants::{Problem, candidates};
     use crate::device::Caps;
     let caps = Caps { cpu: true, subgroups: Some([8, 8]), ..Caps::portable() };
-    let first = |products| candidates(Problem { m: 25, n: 32, inner: 28, products }, &caps)[0];
-    assert!(matches!(first(25 * 32 * 28), Variant::Registers { tm: 2, .. }));
+    let first = |n, runs: usize| {
+        candidates(Problem { m: 25, n, inner: 28, products: runs * 25 * n * 28 }, &caps)[0]
+    };
+    assert!(matches!(first(32, 1), Variant::Lanes { tm: 2, tn4: 1, .. }));
+    assert!(matches!(first(4, 1), Variant::Registers { tm: 4, tn4: 1, .. }));
     // The gradient of a convolution's filters has many short runs.
-    assert!(matches!(first(64 * 28 * 25 * 32 * 28), Variant::Lanes { .. }));
+    assert!(matches!(first(32, 64 * 28), Variant::Lanes { tm: 4, .. }));
 }

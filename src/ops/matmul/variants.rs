@@ -37,15 +37,17 @@ pub(crate) struct Problem {
 /// So many multiplications make a large tile worth its compilation.
 const MUCH_WORK: usize = 1 << 24;
 
-/// A processor finishes fewer multiplications than these before it has compiled a tile.
+/// A processor finishes fewer multiplications than these before it has compiled a tile for how the operands lie. With
+/// lanes to share loads it takes no longer over them either.
 const LITTLE_WORK: usize = 1 << 15;
-/// The threads of a workgroup that computes one.
-const LITTLE_THREADS: usize = 16;
+const LITTLE_WORK_OF_LANES: usize = 1 << 19;
+/// The threads of a workgroup without lanes that computes a little product.
+const LITTLE_THREADS: usize = 8;
 
 /// The variants that can compute `problem`, the one that the table prefers first.
 pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     if problem.is_little(caps) {
-        return vec![little(problem)];
+        return vec![little(problem, caps)];
     }
     let special = [dots(problem, caps), lanes(problem, caps), tiled(problem, caps)];
     let mut list: Vec<Variant> = special.into_iter().flatten().collect();
@@ -65,14 +67,18 @@ impl Problem {
     /// Whether compiling takes longer than the product is worth: such products share one kernel, whatever their sizes
     /// are and however their operands lie.
     pub(crate) fn is_little(self, caps: &Caps) -> bool {
-        caps.cpu && self.products < LITTLE_WORK
+        let most = if caps.eight_lanes() { LITTLE_WORK_OF_LANES } else { LITTLE_WORK };
+        caps.cpu && self.products < most
     }
 }
 
-/// The kernel of all little products: only how its threads stand depends on their sizes.
-fn little(Problem { n, .. }: Problem) -> Variant {
+/// The two kernels of all little products. In the one for few columns, how threads stand is a parameter.
+fn little(Problem { n, .. }: Problem, caps: &Caps) -> Variant {
+    if caps.eight_lanes() && n > 4 {
+        return Variant::Lanes { lanes: 8, tm: 2, tn4: 1, wx: 8 };
+    }
     let wx = n.div_ceil(4).next_power_of_two().min(LITTLE_THREADS);
-    Variant::Registers { tm: 2, tn4: 1, wx, wy: LITTLE_THREADS / wx }
+    Variant::Registers { tm: 4, tn4: 1, wx, wy: LITTLE_THREADS / wx }
 }
 
 /// Few columns give few threads work, unless threads share the sum.
@@ -269,10 +275,11 @@ impl Variant {
         [2, 1].into_iter().filter_map(make)
     }
 
-    /// How many iterations a thread's loops make along a run of i of this length.
-    pub(crate) fn iterations(self, run: usize) -> usize {
+    /// How many iterations a thread's loops make along a run of i of this length, if it reads the operands `singly`.
+    pub(crate) fn iterations(self, run: usize, singly: bool) -> usize {
         let quads = run / 4;
         1 + match self {
+            Variant::Registers { .. } | Variant::Lanes { .. } if singly => run,
             Variant::Registers { .. } | Variant::Lanes { .. } => quads + run % 4,
             Variant::Tiled => run.div_ceil(16) * (1 + 16),
             Variant::Cooperative { size, .. } => {
@@ -287,9 +294,9 @@ impl Variant {
     pub(crate) const ITERATIONS_AROUND: usize = 128;
 
     /// The longest run that a thread's loops may go along, in whole tiles.
-    pub(crate) fn longest_run(self, caps: &Caps) -> usize {
+    pub(crate) fn longest_run(self, singly: bool, caps: &Caps) -> usize {
         let room = caps.loop_iterations.saturating_sub(Self::ITERATIONS_AROUND + 8);
-        (room * 4096 / self.iterations(4096) / 64 * 64).max(64)
+        (room * 4096 / self.iterations(4096, singly) / 64 * 64).max(64)
     }
 }
 

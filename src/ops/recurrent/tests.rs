@@ -178,7 +178,7 @@ fn a_step_is_one_kernel_and_two_with_gradients() {
             let (few, many) = (kernels(cell, 10, gradients), kernels(cell, 20, gradients));
             println!("{cell:?}, 10 and 20 steps, gradients {gradients}: {few} and {many} kernels");
             assert!((10..=10 * each).contains(&(many - few)), "{cell:?}");
-            assert!(few <= 10 * each + 24, "{few} kernels beside the steps'");
+            assert!(few <= 10 * each + 32, "{few} kernels beside the steps'");
         }
     }
 }
