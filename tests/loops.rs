@@ -35,6 +35,14 @@ fn nothing_new((before, after): &(DeviceStats, DeviceStats)) {
     assert_eq!(after.buffers, before.buffers);
 }
 
+/// As [`nothing_new`], but that a structure may be planned in full after a thousand runs.
+#[track_caller]
+fn one_plan_more((before, after): &(DeviceStats, DeviceStats)) {
+    assert!(after.plan_misses <= before.plan_misses + 1, "{before:?}\n{after:?}");
+    assert!(after.pipelines <= before.pipelines + 4, "{before:?}\n{after:?}");
+    assert!(after.buffers <= before.buffers + 4, "{before:?}\n{after:?}");
+}
+
 #[track_caller]
 fn close(a: &[f32], b: &[f32]) {
     assert_eq!(a.len(), b.len());
@@ -78,7 +86,7 @@ fn a_line_fitted_by_hand_settles() -> Result<()> {
     device.scope(|| {
         let line = Line::new()?;
         let stats = run(&device, 3000, |_| line.turn())?;
-        nothing_new(&stats);
+        one_plan_more(&stats);
         assert!(stats.1.plan_misses <= 3 && stats.1.pipelines <= 12, "{:?}", stats.1);
         assert_eq!(stats.1.flushes - stats.0.flushes, 2995, "one flush a turn");
         let values = line.values()?;
@@ -95,7 +103,7 @@ fn ten_thousand_turns_take_no_more_memory() -> Result<()> {
     let device = Device::new()?;
     device.scope(|| {
         let line = Line::new()?;
-        run(&device, 100, |_| line.turn())?;
+        run(&device, 1200, |_| line.turn())?;
         let before = device.stats();
         run(&device, 9900, |_| line.turn())?;
         let after = device.stats();
@@ -128,7 +136,7 @@ fn image(turns: usize, flush: bool) -> Result<((DeviceStats, DeviceStats), Vec<f
 #[test]
 fn an_image_optimized_by_hand_settles() -> Result<()> {
     let (stats, values) = image(3000, false)?;
-    nothing_new(&stats);
+    one_plan_more(&stats);
     assert!(stats.1.plan_misses <= 3 && stats.1.pipelines <= 12, "{:?}", stats.1);
     close(&values, &image(3000, true)?.1);
     Ok(())
