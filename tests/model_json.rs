@@ -403,7 +403,7 @@ fn a_mask_that_a_call_names_leaves_the_others_on() -> Result<()> {
     // What stands for no word is heard by nobody.
     let other = Tensor::from_slice(&[100.0f32; 4], [1, 4])?;
     let rest = table.read().slice(&[1, 0], &[4, 4])?;
-    table.assign(wgrad::concat(&[&other, &rest], 0)?)?;
+    table.assign(wgrad::concat([&other, &rest], 0)?)?;
     assert_eq!(heard()?, before);
     Ok(())
 }
