@@ -202,19 +202,25 @@ fn a_training_step_is_fused_from_the_first_on() -> tf::Result<()> {
     Ok(())
 }
 
+/// A classifier, its loss, and a batch.
+fn small_network() -> tf::Result<(Sequential, SparseCategoricalCrossentropy, Tensor, Tensor)> {
+    tf::random::set_seed(1);
+    let model = Sequential::new()
+        .add(Dense::new(12).activation(Activation::Relu))
+        .add(Dense::new(7).activation(Activation::Tanh))
+        .add(Dense::new(3));
+    let loss = SparseCategoricalCrossentropy::new().from_logits(true);
+    let x = tf::linspace(-1.0, 1.0, 40)?.reshape([8, 5])?;
+    let y = tf::constant([0, 1, 2, 0, 1, 2, 0, 1])?;
+    Ok((model, loss, x, y))
+}
+
 /// On a processor a plan for a thousand runs is followed by one with fewer kernels, which computes the same bits.
 #[test]
 fn what_has_run_a_thousand_times_is_planned_in_full() -> tf::Result<()> {
     let device = device();
     device.scope(|| {
-        tf::random::set_seed(1);
-        let model = Sequential::new()
-            .add(Dense::new(12).activation(Activation::Relu))
-            .add(Dense::new(7).activation(Activation::Tanh))
-            .add(Dense::new(3));
-        let loss = SparseCategoricalCrossentropy::new().from_logits(true);
-        let x = tf::linspace(-1.0, 1.0, 40)?.reshape([8, 5])?;
-        let y = tf::constant([0, 1, 2, 0, 1, 2, 0, 1])?;
+        let (model, loss, x, y) = small_network()?;
         model.call(&x, TRAINING)?;
         let optimizer = Sgd::new(0.01);
         let step = || -> tf::Result<(Tensor, usize)> {
@@ -263,14 +269,7 @@ fn a_cold_training_step_compiles_once() -> tf::Result<()> {
     for optimizer in optimizers {
         let device = device();
         device.scope(|| {
-            tf::random::set_seed(1);
-            let model = Sequential::new()
-                .add(Dense::new(12).activation(Activation::Relu))
-                .add(Dense::new(7).activation(Activation::Tanh))
-                .add(Dense::new(3));
-            let loss = SparseCategoricalCrossentropy::new().from_logits(true);
-            let x = tf::linspace(-1.0, 1.0, 40)?.reshape([8, 5])?;
-            let y = tf::constant([0, 1, 2, 0, 1, 2, 0, 1])?;
+            let (model, loss, x, y) = small_network()?;
             let mut seen = Vec::new();
             let mut losses = Vec::new();
             for _ in 0..4 {

@@ -366,7 +366,7 @@ mod tests {
         }
 
         #[test]
-        #[ignore = "takes a while: continuous integration runs it by itself"]
+        #[ignore = "takes a while: CONTRIBUTING.md has the command"]
         fn a_download_is_killed_fifty_times() {
             kill(50);
         }

@@ -3,8 +3,8 @@
 //! texts are small, and other plans use them, too. When the structure comes again, the planner fuses it.
 //!
 //! On a processor the planner fuses with [`Fusion::Brief`] at first, and again in full when the plan has run [`MANY`] times: by
-//! then it has lost about the time that compiling larger kernels takes. Only where kernels begin and end differs, so results
-//! have the same bits.
+//! then it has lost about the time that compiling larger kernels takes. Only where kernels begin and end differs;
+//! `tests/first_runs.rs` compares the bits of a training.
 //!
 //! [`Fusion::Brief`]: super::Fusion::Brief
 

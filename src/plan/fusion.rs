@@ -20,7 +20,7 @@ use super::{epilogue, loop_rerolling};
 use crate::graph::lower::{Bind, Kernels, Lowering};
 use crate::graph::{HashIndex, Input, hash_bytes};
 
-/// What follows so many results of a product takes little time to launch by itself.
+/// A kernel of its own for what follows a product costs little more than its launch up to so many results.
 const FEW_RESULTS: usize = 1 << 15;
 
 /// The fusion groups that cover all wanted nodes, in an order in which they can run.

@@ -64,7 +64,10 @@ impl Constant {
         Ok(Constant { shape, numbers, dtype })
     }
 
-    /// As a tensor on the device of `beside`; what is wrong with it, otherwise.
+    /// As a tensor on the device of `beside`.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if it has a number that the device's integers cannot hold.
     fn tensor(&self, beside: &Tensor) -> Result<Tensor> {
         let range = match self.dtype {
             DType::I32 => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
@@ -75,7 +78,7 @@ impl Constant {
             |(low, high)| self.numbers.iter().find(|number| !(low..=high).contains(*number));
         if let Some(number) = range.and_then(outside) {
             return Err(Error::Data(message!(
-                "from_json: an array has the number {number}, which is no {:?}: integers have 32 bits here.",
+                "from_json: an array has the number {number}, which {:?} cannot hold: integers have 32 bits here. Make it smaller in Keras, or a float.",
                 self.dtype
             )));
         }
@@ -738,7 +741,10 @@ rows! {
             for axis in list {
                 let at = axis_of(axis, new.len()).filter(|at| !new[*at]);
                 let at = at.ok_or_else(|| {
-                    call.wrong(&format!("adds axis {axis} to {:?} twice, or far behind it", x.shape()))
+                    call.wrong(&format!(
+                        "adds axis {axis} to {:?}, which is out of range or named twice",
+                        x.shape()
+                    ))
                 })?;
                 new[at] = true;
             }
