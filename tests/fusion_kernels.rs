@@ -224,7 +224,7 @@ fn whole_vectors_are_read_as_such() -> tf::Result<()> {
         Ok(wgsl.lines().any(|line| line.starts_with("fn ") && line.contains("get")))
     };
     // A kernel with little to do reads all alike on a processor.
-    let rows = 1000;
+    let rows = 3000;
     let (x, row) = (ramp(&device, [rows, 16]), ramp(&device, [16]));
     assert!(!takes_apart(&|| x.add(&row))?);
     let (odd, row) = (ramp(&device, [rows, 15]), ramp(&device, [15]));

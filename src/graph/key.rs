@@ -30,6 +30,7 @@ impl Graph {
     /// many variants of this structure.
     pub(crate) fn key(&mut self, coincidences: &mut Coincidences) -> Key {
         let mut key = KeyWriter(Vec::with_capacity(48 * self.nodes.len() + 64));
+        key.write_u32(self.gradients);
         for (leaf, donated) in self.leaves.iter().zip(&self.donated) {
             leaf.hash(&mut key);
             key.write_u8(u8::from(*donated));

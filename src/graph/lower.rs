@@ -194,11 +194,11 @@ pub(crate) struct Window {
 }
 
 impl Strided {
-    /// The same view with a stride of 0 along axes of size 1.
-    pub(crate) fn normalized(&self, sizes: &[usize]) -> Self {
+    /// The same view with a stride of 0 along the axes that `still` names, which have no coordinate but 0.
+    pub(crate) fn normalized(&self, still: impl Fn(usize) -> bool) -> Self {
         let mut view = self.clone();
-        for (axis, &size) in view.axes.iter_mut().zip(sizes) {
-            if size == 1 && axis.window.is_none() {
+        for (at, axis) in view.axes.iter_mut().enumerate() {
+            if axis.window.is_none() && still(at) {
                 axis.stride = 0;
             }
         }

@@ -110,6 +110,8 @@ pub(crate) struct Graph {
     pub(crate) leaves: Vec<Spec>,
     /// Leaves that nobody will look at after the run: a plan may write into their buffers once it has read them.
     pub(crate) donated: Vec<bool>,
+    /// The nodes below this one came before a tape had computed its gradients, the others after; 0 if no tape did.
+    pub(crate) gradients: u32,
     /// For each node with runtime scalars, the first earlier node of the same op with equal ones, if there is one. Two
     /// nodes with the same first node (a first node being its own) carry equal scalars in every graph of this key, so a
     /// plan may compute them once if attributes and inputs agree, too. [`Graph::key`] fills this in.

@@ -18,6 +18,8 @@ pub(crate) struct Stream {
     leaves: Vec<Arc<Value>>,
     /// The index of each leaf, by its address.
     leaf_of: HashIndex,
+    /// How many nodes waited when a tape had last computed gradients.
+    gradients: usize,
 }
 
 struct Waiting {
@@ -73,6 +75,11 @@ impl Stream {
         let value = Value::new(op.name(), spec, ValueState::Waiting(self.nodes.len() as u32));
         self.nodes.push(Waiting { op, inputs: refs, value: value.clone() });
         (value, None)
+    }
+
+    /// Notes that a tape has computed gradients: what comes next uses them.
+    pub(crate) fn gradients_end(&mut self) {
+        self.gradients = self.nodes.len();
     }
 
     /// Takes the nodes from `from` on into a stream of their own; `None` if one of them reads what waits before them.
@@ -146,12 +153,16 @@ impl Stream {
         }
         let mut taken = Taken::default();
         taken.graph.nodes.reserve_exact(count);
+        let gradients = std::mem::take(&mut self.gradients);
         for (i, mut node) in self.nodes.drain(..).enumerate() {
             if node_at[i] == NOT {
                 continue;
             }
             let wanted = node_at[i] == WANTED;
             let at = taken.graph.nodes.len() as u32;
+            if i < gradients {
+                taken.graph.gradients = at + 1;
+            }
             node_at[i] = at;
             for input in &mut node.inputs {
                 match input {

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use super::{Plan, PlanReport};
+use super::{Plan, PlanReport, Stage};
 use crate::device::is_set;
 use crate::graph::{HashIndex, Key};
 
@@ -28,41 +28,29 @@ struct Entry {
 }
 
 /// A program counts as trying one thing after another once so many structures came only once.
-const TRIES: usize = 8;
+const TRIES: usize = 4;
 /// The bytes of host memory that plans may hold. A training step has a hundredth of it; 60 graphs of 4,096 ops, each with
 /// a kernel of its own, have all of it.
 const LIMIT: u64 = 256 << 20;
 /// A plan that has run so often stays while the whole cache is filled again so many times, and no longer.
 const MOST_USES: u32 = 32;
 
-/// How often a structure has run when it needs a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
-    Never,
-    Once,
-    Often,
-}
-
 impl PlanCache {
     /// The plan for `key`, and whether it was known. Calls `make` if there is none, and again when the known plan has run
-    /// as often as it was made for. `make` learns how often the structure has run, and whether structures have seldom come
-    /// again so far.
+    /// as often as it was made for. `make` gets the stage of that plan, and whether structures have seldom come again so
+    /// far.
     pub(crate) fn get(
         &mut self,
         key: Key,
-        make: impl FnOnce(Seen, bool) -> Plan,
+        make: impl FnOnce(Option<Stage>, bool) -> Plan,
     ) -> (&mut Plan, bool) {
         let found = self.find(&key);
-        let seen = match found.map(|at| self.plans[at].plan.until) {
-            None => Seen::Never,
-            Some(1) => Seen::Once,
-            Some(_) => Seen::Often,
-        };
+        let stage = found.map(|at| self.plans[at].plan.stage);
         let known = found.is_some_and(|at| self.plans[at].plan.runs < self.plans[at].plan.until);
         let at = match found {
             Some(at) if known => at,
             _ => {
-                let plan = make(seen, self.seldom_again());
+                let plan = make(stage, self.seldom_again());
                 if prints() {
                     log::info!("{}", plan.report);
                 }

@@ -17,7 +17,7 @@ pub(super) struct PlanContext<'a> {
     /// Nodes that any reader may compute for itself: constants and views.
     pub(super) rematerialisable: &'a [bool],
     pub(super) caps: &'a Caps,
-    /// A further launch costs less than a further text.
+    /// A further launch costs less than a further text: the plan is for few runs on a processor.
     pub(super) brief: bool,
 }
 

@@ -1,19 +1,20 @@
 //! Chooses the plan for a structure's first run. Programs also try things once, and then one kernel that does much can
 //! take longer to compile than everything else together. If it would, the first run uses a kernel for each op: their
-//! texts are small, and other plans use them, too. When the structure comes again, the planner fuses it.
+//! texts are small, and other plans use them, too. When the structure comes again, the planner fuses it; on a processor, when
+//! launching single ops has taken as much longer as compiling fused kernels would.
 //!
-//! On a processor the planner fuses with [`Fusion::Brief`] at first, and again in full when the plan has run [`MANY`] times: by
+//! There the planner fuses with [`Fusion::Brief`] at first, and again in full when that plan has run [`MANY`] times: by
 //! then it has lost about the time that compiling larger kernels takes. Only where kernels begin and end differs;
 //! `tests/first_runs.rs` compares the bits of a training.
 //!
 //! [`Fusion::Brief`]: super::Fusion::Brief
 
-use super::Plan;
+use super::{Plan, Stage};
 use crate::device::Gpu;
 use crate::graph::HashIndex;
 
 /// What any kernel costs to compile, in units of ten microseconds; its weight comes on top.
-const KERNEL: u64 = 1700;
+const KERNEL: u64 = 2500;
 /// What a launch costs, in the same units.
 const LAUNCH: u64 = 6;
 /// How many bytes a kernel reads and writes in one of these units.
@@ -31,10 +32,16 @@ const MORE_BYTES: u64 = 64 << 20;
 /// and compiles for 0.1 to 0.7 s.
 const MANY: u32 = 1000;
 
+/// What a plan takes to compile, and to run once.
+struct Cost {
+    compile: u64,
+    run: u64,
+}
+
 impl Plan {
     /// This plan, for the first runs of its structure.
     pub(crate) fn for_first_runs(self) -> Plan {
-        Plan { until: MANY, ..self }
+        Plan { stage: Stage::Brief, until: MANY, ..self }
     }
 
     /// This plan, or the plan of single ops that `apart` makes if it makes the first run much shorter. `tries` says
@@ -46,31 +53,35 @@ impl Plan {
         calls: usize,
         apart: impl FnOnce() -> Plan,
     ) -> Plan {
-        let own = self.first_run(gpu, 1);
+        let own = self.cost(gpu);
         let ((more, thirds), share) = if tries { (SLOWER_AGAIN, SHARE) } else { (SLOWER, 1) };
-        let slower = |other: u64| own >= other + more && 3 * own >= thirds * other;
+        let first = own.compile + own.run;
+        let slower = |other: u64| first >= other + more && 3 * first >= thirds * other;
         // If their launches alone take too long, `apart` need not make a plan.
         if !slower(LAUNCH * calls as u64) {
             return self;
         }
         let apart = apart();
-        let other = apart.first_run(gpu, share);
+        let other = apart.cost(gpu);
         let fits = apart.report.buffer_bytes() <= self.report.buffer_bytes() + MORE_BYTES;
-        match fits && slower(other) {
-            true => Plan { until: 1, ..apart },
-            false => self,
+        if !fits || !slower(other.compile / share + other.run) {
+            return self;
         }
+        // On a processor it stays until it has lost the time that compiling this plan takes: then at most twice as much is
+        // lost as by the better of the two.
+        let loses = other.run.saturating_sub(own.run).max(1);
+        let until = if gpu.caps.cpu { (own.compile / loses).clamp(1, MANY.into()) } else { 1 };
+        Plan { stage: Stage::SingleOps, until: until as u32, ..apart }
     }
 
-    /// About how long the first run takes, if one `share` of the compilation counts.
-    fn first_run(&self, gpu: &Gpu, share: u64) -> u64 {
+    fn cost(&self, gpu: &Gpu) -> Cost {
         let mut seen = HashIndex::default();
-        let mut cost = 0;
+        let mut cost = Cost { compile: 0, run: 0 };
         for step in &self.steps {
-            cost += LAUNCH + step.bytes / BYTES;
+            cost.run += LAUNCH + step.bytes / BYTES;
             let text = step.source.wgsl.as_ptr() as usize as u64;
             if seen.insert(text, 0).is_none() && !gpu.has_pipeline(&step.source) {
-                cost += (KERNEL + step.note.weight as u64) / share;
+                cost.compile += KERNEL + step.note.weight as u64;
             }
         }
         cost
@@ -118,7 +129,9 @@ mod tests {
             plan.steps[0].note.weight = weight;
             plan
         };
-        let apart = |own, other| of(own).for_first_run(&gpu, false, 0, || of(other)).until == 1;
+        let apart = |own, other| {
+            of(own).for_first_run(&gpu, false, 0, || of(other)).stage == Stage::SingleOps
+        };
         assert!(apart(20_000, 5_000));
         assert!(!apart(20_000, 12_000), "it saves less than half");
         assert!(!apart(4_000, 0), "it saves little");

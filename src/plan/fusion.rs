@@ -266,7 +266,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         let all = merged(&self.members[first], &self.members[second]);
         let fits = self.context.kernel_ir(&all, &self.outputs(&all));
         let fits = fits.is_some_and(|ir| {
-            let long = self.compiles_long(&ir, anchor, !labels.is_empty());
+            let long = self.compiles_long(&ir, &all, anchor, !labels.is_empty());
             !long && self.fits(&ir, &all, anchor)
         });
         if !fits {
@@ -332,24 +332,33 @@ impl<'a, 'b> Fuser<'a, 'b> {
     }
 
     /// True if it takes longer to compile `ir` than to launch what is in it many times by itself. That is so on a processor
-    /// where little products are followed by anything, as each activation with each loss would be a text of its own; where
-    /// folds of few elements are followed by values from outside as large as their results, as each gradient with each
-    /// optimizer would be; and where such folds compute again what they could read. The turns of a loop launch so often
-    /// that they save more.
-    fn compiles_long(&self, ir: &KernelIr, anchor: Option<&Kernels>, in_loop: bool) -> bool {
+    /// where what does little computes gradients and uses them, too, as each activation with each optimizer would be a text
+    /// of its own; where little products are followed by anything; where folds of few elements are followed by values from
+    /// outside as large as their results, as each activation with each normalization would be; and where such folds compute
+    /// again what they could read. The iterations of a loop launch so often that they save more.
+    fn compiles_long(
+        &self,
+        ir: &KernelIr,
+        members: &[u32],
+        anchor: Option<&Kernels>,
+        in_loop: bool,
+    ) -> bool {
         let from_outside = |(i, load): (usize, &Load)| {
             let as_large = if ir.anchor.is_some() { ir.space.is_own(i) } else { load.row };
             as_large && matches!(load.source, LoadSource::Value(Input::Leaf(_)))
         };
         let others = || ir.loads.iter().enumerate().any(from_outside);
+        let uses_gradients = |node: &u32| *node >= self.context.graph.gradients;
+        let updates = || members.iter().any(uses_gradients) && !members.iter().all(uses_gradients);
         self.context.brief
             && match anchor.and_then(|kernels| kernels.kernels.last()) {
                 Some(product) if ir.space.count(false) <= FEW_RESULTS => {
-                    product.single && (!in_loop || others())
+                    product.single && (!in_loop || updates() || others())
                 }
                 Some(_) => false,
-                None if ir.levels() == 0 || !ir.space.reads_singly() => false,
-                None => (!in_loop && ir.computes_again()) || others(),
+                None if !ir.space.reads_singly() => false,
+                None if ir.levels() == 0 => updates(),
+                None => (!in_loop && ir.computes_again()) || updates() || others(),
             }
     }
 

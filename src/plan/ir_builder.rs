@@ -1,9 +1,9 @@
 //! Builds the IR of a kernel from its outputs back to its loads, each node at the places at which it is needed.
 
 use super::context::PlanContext;
-use super::iteration_space::{Axis, IterationSpace, Load, LoadSource};
+use super::iteration_space::{Axis, IterationSpace, Load, LoadSource, Reads};
 use super::kernel_ir::{Code, Instance, KernelIr, Operand, Output};
-use super::view::{compose, natural, natural_over, refine};
+use super::view::{compose, natural_over, natural_with_ones, refine};
 use crate::dtype::DType;
 use crate::graph::lower::{Arg, Elementwise, Lowering, Reduction, Strided, View};
 use crate::graph::{HashIndex, Input};
@@ -17,6 +17,8 @@ const MANY: usize = 1 << 20;
 /// A kernel on a processor that walks no more elements reads strided values one by one, however they lie: compiling a
 /// text for each way would take longer than reading does.
 const FEW: usize = 1 << 13;
+/// The same in a plan for few runs.
+const FEW_IN_BRIEF: usize = 1 << 15;
 /// What an instance or a load weighs beside what it computes.
 pub(super) const CALL: usize = 16;
 /// What a load weighs that a thread reads at another place than its own: an index, and four reads.
@@ -77,13 +79,17 @@ impl<'a> PlanContext<'a> {
             return None;
         }
         let views: Vec<&Strided> = builder.loads.iter().map(|load| &load.view).collect();
-        let mut space = IterationSpace::new(axes, &views);
         // One thread must write all bytes of a word, and some kernels compute four neighbours at once.
         let bytes = stored.iter().any(|output| output.dtype == DType::U8);
         let vectors = bytes || builder.quads;
-        if self.caps.cpu && elements <= FEW && builder.anchor.is_none() && !vectors {
-            space.read_singly();
-        }
+        let few = if self.brief { FEW_IN_BRIEF } else { FEW };
+        let little = self.caps.cpu && elements <= few && builder.anchor.is_none();
+        let reads = match little && !(folds && vectors) {
+            false => Reads::Vectors,
+            true if self.brief => Reads::SinglyWithOnes,
+            true => Reads::Singly,
+        };
+        let space = IterationSpace::new(axes, &views, reads);
         let quads = builder.anchor.is_some_and(|anchor| self.hands_on_quads(anchor));
         let split = match builder.anchor {
             Some(_) => !quads,
@@ -173,6 +179,12 @@ impl<'a> PlanContext<'a> {
     }
 }
 
+/// Whether views keep their strides along an axis of size 1. In a plan for few runs they do, so that a batch of one is
+/// computed by the text of a larger one.
+fn keeps_ones(context: &PlanContext, axis: Axis) -> bool {
+    context.brief && !axis.reduced
+}
+
 /// Which of the finer `sizes` belong to the reduced `axes` of `shape`.
 fn refined_flags(shape: &[usize], axes: &[usize], sizes: &[usize]) -> Vec<bool> {
     if shape == sizes {
@@ -221,12 +233,16 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
         partials: &'b [u32],
     ) -> Self {
         let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
+        let has_stride = |axis: usize, reduced: bool| {
+            let own = axes[axis];
+            (reduced || !own.reduced) && (own.size != 1 || keeps_ones(context, own))
+        };
         IrBuilder {
             context,
             members,
             partials,
-            full: natural(&sizes),
-            kept: natural_over(&sizes, |axis| !axes[axis].reduced),
+            full: natural_with_ones(&sizes, |axis| has_stride(axis, true)),
+            kept: natural_with_ones(&sizes, |axis| has_stride(axis, false)),
             sizes,
             axes,
             instances: Vec::new(),
@@ -245,7 +261,9 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
 
     /// The instance of `node` at the places that `view` takes of it.
     pub(super) fn instance(&mut self, node: u32, view: Strided) -> Option<usize> {
-        let mut known = self.latest.get(&u64::from(node)).copied();
+        // Each reader of a constant has one of its own, so that no text depends on which numbers are equal.
+        let constant = self.context.is_constant(node as usize);
+        let mut known = self.latest.get(&u64::from(node)).copied().filter(|_| !constant);
         while let Some(at) = known {
             if self.instances[at as usize].view == view {
                 return Some(at as usize);
@@ -364,7 +382,12 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
                     // The node's own axes are the kernel's.
                     match inner {
                         View::Same => self.full.clone(),
-                        View::Strided(own) => own.normalized(&self.sizes),
+                        View::Strided(own) => {
+                            let own_axis = |axis| self.axes[axis];
+                            own.normalized(|axis| {
+                                self.sizes[axis] == 1 && !keeps_ones(self.context, own_axis(axis))
+                            })
+                        }
                     }
                 } else {
                     compose(&self.sizes, view, shape, inner)?

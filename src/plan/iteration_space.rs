@@ -180,15 +180,25 @@ pub(super) struct IterationSpace {
     /// For each load the stride and window along each axis.
     loads: Vec<Vec<ViewAxis>>,
     offsets: Vec<Place>,
-    /// What is not read at the kernel's own index is read one by one, also where four elements lie together.
-    singly: bool,
+    reads: Reads,
+}
+
+/// How a kernel reads what does not lie at its own index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// In vectors, where four elements lie together.
+    Vectors,
+    /// One by one: it has so little to do that no text depends on how elements lie.
+    Singly,
+    /// As `Singly`, and an axis of size 1 is walked as a longer one would be.
+    SinglyWithOnes,
 }
 
 impl IterationSpace {
-    pub(super) fn new(axes: &[Axis], views: &[&Strided]) -> Self {
+    pub(super) fn new(axes: &[Axis], views: &[&Strided], reads: Reads) -> Self {
         let loads = views.iter().map(|view| view.axes.clone()).collect();
         let offsets = views.iter().map(|view| view.offset.clone()).collect();
-        let mut space = IterationSpace { axes: axes.to_vec(), loads, offsets, singly: false };
+        let mut space = IterationSpace { axes: axes.to_vec(), loads, offsets, reads };
         space.merge();
         space
     }
@@ -196,7 +206,11 @@ impl IterationSpace {
     fn merge(&mut self) {
         // An axis of size 1 has no coordinate to walk, unless a window leaves even that one out.
         for axis in (0..self.axes.len()).rev() {
-            if self.axes[axis].size == 1 && self.loads.iter().all(|a| a[axis].window.is_none()) {
+            let stays = |a: &Vec<ViewAxis>| {
+                a[axis].window.is_some()
+                    || (self.reads == Reads::SinglyWithOnes && a[axis].stride != 0)
+            };
+            if self.axes[axis].size == 1 && !self.loads.iter().any(stays) {
                 self.axes.remove(axis);
                 for a in &mut self.loads {
                     a.remove(axis);
@@ -224,14 +238,9 @@ impl IterationSpace {
         }
     }
 
-    /// Lets no text depend on whether four elements lie together.
-    pub(super) fn read_singly(&mut self) {
-        self.singly = true;
-    }
-
     /// Whether the kernel has so little to do that no text depends on how much it is.
     pub(super) fn reads_singly(&self) -> bool {
-        self.singly
+        self.reads != Reads::Vectors
     }
 
     pub(super) fn rank(&self) -> usize {
@@ -251,7 +260,7 @@ impl IterationSpace {
     /// True if any four elements that begin at a multiple of four lie in one row of the innermost axis, and the kernel
     /// may count on it.
     pub(super) fn aligned(&self) -> bool {
-        !self.singly && self.axes.last().is_some_and(|axis| axis.size % 4 == 0)
+        !self.reads_singly() && self.axes.last().is_some_and(|axis| axis.size % 4 == 0)
     }
 
     /// How many elements a step along `axis` passes.
@@ -261,8 +270,10 @@ impl IterationSpace {
 
     /// True if the kernel reads load `i` at its own index.
     pub(super) fn is_flat(&self, i: usize) -> bool {
+        let ones = self.reads == Reads::SinglyWithOnes;
         let own = |(axis, step): (usize, &ViewAxis)| {
-            step.window.is_none() && (step.stride == self.stride(axis) || self.axes[axis].size == 1)
+            let one = self.axes[axis].size == 1 && !ones;
+            step.window.is_none() && (step.stride == self.stride(axis) || one)
         };
         self.offsets[i].is_zero() && self.loads[i].iter().enumerate().all(own)
     }
@@ -475,7 +486,7 @@ impl IterationSpace {
     /// True if the four elements of a quad lie together in the buffer of load `i`, at a multiple of four.
     fn reads_vectors(&self, i: usize) -> bool {
         let Some((inner, outer)) = self.loads[i].split_last() else { return false };
-        !self.singly
+        !self.reads_singly()
             && inner.stride == 1
             && inner.window.is_none()
             && self.offsets[i].in_fours()

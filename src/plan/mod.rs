@@ -34,7 +34,7 @@ mod wgsl_writer;
 
 use std::sync::Arc;
 
-pub(crate) use cache::{PlanCache, Seen};
+pub(crate) use cache::PlanCache;
 use iteration_space::Varying;
 pub(crate) use planner::{Fusion, plan};
 pub(crate) use report::Note;
@@ -64,12 +64,24 @@ pub(crate) struct Plan {
     runs: u32,
     /// All steps have their pipelines.
     compiled: bool,
-    /// The structure gets another plan when this one has run so often.
+    stage: Stage,
+    /// The structure gets a plan of the next stage when this one has run so often.
     until: u32,
     /// Why the plan cannot run.
     refused: Option<Error>,
     /// The slots' buffers while the plan runs; the vector stays for its memory.
     taken: Vec<Arc<Buffer>>,
+}
+
+/// What a structure's plan is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// A first run, with a kernel for each op.
+    SingleOps,
+    /// Some runs, with kernels that many programs share.
+    Brief,
+    /// Any number of runs.
+    Final,
 }
 
 /// One dispatch.
@@ -149,6 +161,7 @@ impl Plan {
             met: tuner::Met::default(),
             runs: 0,
             compiled: false,
+            stage: Stage::Final,
             until: u32::MAX,
             refused: None,
             taken: Vec::with_capacity(slots.len()),

@@ -42,7 +42,7 @@ impl From<bool> for Fusion {
 /// Plans `graph` for a device with `caps`.
 pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: impl Into<Fusion>, choice: &Choice) -> Plan {
     let fusion = fusion.into();
-    let brief = caps.cpu && fusion == Fusion::Brief;
+    let brief = caps.cpu && fusion != Fusion::Full;
     let fusion = fusion != Fusion::Off;
     let mut met = Met::default();
     let mut lowerings = Lowerings::new(graph, caps, choice, &mut met);

@@ -41,10 +41,12 @@ impl ReductionSchedule {
         let steps = steps(ir);
         // The lanes of a vector read faster side by side than each in a row of its own.
         let lanes = caps.subgroup().filter(|_| caps.cpu).map_or(1, |size| size as usize);
+        // Sharing a row of what does little saves less time than a further text costs.
+        let least = if ir.space.reads_singly() { 64 } else { 2 };
         let threads = match (inner, caps.cpu) {
             (true, false) if steps >= 64 => 64,
             (true, false) if steps >= 16 => 16,
-            (true, true) if steps >= 2 * lanes => lanes,
+            (true, true) if steps >= least * lanes => lanes,
             _ => 1,
         };
         let join = match (threads, caps.cpu) {
@@ -231,12 +233,15 @@ mod tests {
         // Columns are folded by the lanes of a vector.
         assert_eq!(schedule([60, 256], 0, false, &gpu), one);
 
-        assert_eq!(schedule([50, 60], 1, false, &processor()), one);
+        assert_eq!(schedule([500, 60], 1, false, &processor()), one);
         let lanes = ReductionSchedule { threads: 8, join: Join::Shuffle, ..one };
-        assert_eq!(schedule([50, 64], 1, false, &processor()), lanes);
+        assert_eq!(schedule([500, 64], 1, false, &processor()), lanes);
         assert_eq!(lanes.workgroup(), 8);
         let unknown = Caps { subgroups: None, ..processor() };
-        assert_eq!(schedule([50, 64], 1, false, &unknown), one);
+        assert_eq!(schedule([500, 64], 1, false, &unknown), one);
+        // Where there is little to do, threads share the longest rows alone.
+        assert_eq!(schedule([50, 64], 1, false, &processor()), one);
+        assert_eq!(schedule([3, 2048], 1, false, &processor()), lanes);
         assert_eq!(one.workgroup(), 64);
     }
 

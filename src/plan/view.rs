@@ -9,13 +9,16 @@ pub(super) fn natural(sizes: &[usize]) -> Strided {
 
 /// As [`natural`], over the axes that `counts` names; along the others the element stays the same.
 pub(super) fn natural_over(sizes: &[usize], counts: impl Fn(usize) -> bool) -> Strided {
+    natural_with_ones(sizes, |axis| counts(axis) && sizes[axis] != 1)
+}
+
+/// As [`natural_over`], with strides along axes of size 1 as if they were longer.
+pub(super) fn natural_with_ones(sizes: &[usize], counts: impl Fn(usize) -> bool) -> Strided {
     let mut axes = vec![ViewAxis { stride: 0, window: None }; sizes.len()];
     let mut stride = 1;
-    for axis in (0..sizes.len()).rev() {
-        if counts(axis) && sizes[axis] != 1 {
-            axes[axis].stride = stride;
-            stride *= sizes[axis] as i64;
-        }
+    for axis in (0..sizes.len()).rev().filter(|&axis| counts(axis)) {
+        axes[axis].stride = stride;
+        stride *= sizes[axis] as i64;
     }
     Strided { offset: 0.into(), axes }
 }

@@ -50,6 +50,11 @@ impl Device {
         // This comes last, as it describes the ops that follow.
         state.cutter.training |= mark == Mark::Turn;
     }
+
+    /// Notes that a tape has computed gradients with the ops until now.
+    pub(crate) fn gradients_end(&self) {
+        self.state().stream.gradients_end();
+    }
 }
 
 impl DeviceState {

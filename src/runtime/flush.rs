@@ -9,7 +9,7 @@ use super::{Device, DeviceState};
 use crate::device::{Buffer, Counter, Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Stream, Taken, Value, ValueState};
-use crate::plan::{Fusion, Seen};
+use crate::plan::{Fusion, Stage};
 
 impl Device {
     /// Flushes, and lets the run write into the buffers of `old` if nobody but the caller holds these values. Each
@@ -109,10 +109,10 @@ impl Device {
         let mut awaited = Awaited::new(gpu, &taken);
         let fusion = state.fusion;
         let (tuner, caps) = (&mut state.tuner, &mut state.caps);
-        let (plan, known) = state.plans.get(key, |seen, tries| {
+        let (plan, known) = state.plans.get(key, |before, tries| {
             let began = Instant::now();
             // A page shows what it compiles first, and would stop for what it compiled later.
-            let brief = caps.cpu && platform::MAY_BLOCK && seen != Seen::Often;
+            let brief = caps.cpu && platform::MAY_BLOCK && before != Some(Stage::Brief);
             let mut plan = match (fusion, brief) {
                 (false, _) => tuner.plan(gpu, caps, graph, Fusion::Off),
                 (true, false) => tuner.plan(gpu, caps, graph, Fusion::Full),
@@ -120,7 +120,7 @@ impl Device {
             };
             // A training step gets the same kernels from its first run on, so that a process that resumes another's
             // training rounds alike.
-            if seen == Seen::Never && fusion && !training {
+            if before.is_none() && fusion && !training {
                 let calls = graph.nodes.iter().filter(|node| !node.inputs.is_empty()).count();
                 let apart = || tuner.plan(gpu, caps, graph, Fusion::Off);
                 plan = plan.for_first_run(gpu, tries, calls, apart);

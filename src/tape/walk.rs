@@ -41,13 +41,16 @@ pub(super) fn backward(
             step_back(&entry, &dy, &reached, &mut grads)?;
         }
     }
-    ids.iter()
-        .map(|ids| {
-            let mut parts = ids.iter().filter_map(|id| grads.get(id));
-            let Some(first) = parts.next() else { return Ok(None) };
-            parts.try_fold(first.clone(), |sum, part| sum.add(part)).map(Some)
-        })
-        .collect()
+    let grads = ids.iter().map(|ids| {
+        let mut parts = ids.iter().filter_map(|id| grads.get(id));
+        let Some(first) = parts.next() else { return Ok(None) };
+        parts.try_fold(first.clone(), |sum, part| sum.add(part)).map(Some)
+    });
+    let grads = grads.collect::<Result<Vec<Option<Tensor>>>>()?;
+    if let Some(target) = targets.first() {
+        target.device().gradients_end();
+    }
+    Ok(grads)
 }
 
 /// Turns a missing gradient into an error that says why it is missing.
