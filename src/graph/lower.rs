@@ -480,9 +480,8 @@ impl Kernel {
     pub(crate) fn source_with(&self, more: &str, f16: bool, accesses: Vec<Access>) -> ShaderSource {
         let f16 = if self.f16 || f16 { "enable f16;\n" } else { "" };
         let cooperative = if self.cooperative { "enable wgpu_cooperative_matrix;\n" } else { "" };
-        let mut module = format!("{f16}{cooperative}{}\n{more}{}", self.declarations, self.file);
-        wgsl::link(&mut module);
-        ShaderSource { label: self.label.to_string(), wgsl: Arc::from(module), accesses }
+        let module = format!("{f16}{cooperative}{}\n{more}{}", self.declarations, self.file);
+        ShaderSource { label: self.label.to_string(), wgsl: wgsl::link(module), accesses }
     }
 }
 

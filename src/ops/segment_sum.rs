@@ -269,7 +269,7 @@ impl SegmentSum {
         let (ranges, total) = (batch * count, cx.output.elements());
         let lanes = if inner.is_multiple_of(4) { 4 } else { 1 };
         let flags = [("LONG", true), ("PROD", self.product)];
-        let sum = |label, text: &str| {
+        let sum = |label, text: &'static str| {
             let scalar = cx.output.dtype.register().scalar();
             let x = if lanes == 4 { "V" } else { scalar };
             self.sums(label, "", loader(inner, false), cx)

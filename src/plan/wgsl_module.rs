@@ -119,7 +119,6 @@ pub(super) fn module(mut sections: Vec<Section>, common: &Common, cpu: bool) -> 
     wgsl.push_str(&common.functions());
     sections.iter().for_each(|section| wgsl.push_str(section.helpers.text()));
     wgsl.push_str(&main);
-    wgsl::link(&mut wgsl);
 
     let label = label(&sections);
     let (mut params, mut varying) = (Vec::new(), Vec::new());
@@ -129,7 +128,7 @@ pub(super) fn module(mut sections: Vec<Section>, common: &Common, cpu: bool) -> 
         params.extend(section.params.values);
     }
     EmittedKernel {
-        source: ShaderSource { label, wgsl: wgsl.into(), accesses },
+        source: ShaderSource { label, wgsl: wgsl::link(wgsl), accesses },
         grid,
         binds,
         params: vec![params],

@@ -4,6 +4,7 @@
 //! - `prelude.rs`: the functions that kernels share, and the linker that adds those that a module calls;
 //! - `declarations.rs`: the declarations of a module, each name once;
 //! - `template.rs`: shaders with lines that the host repeats or leaves out;
+//! - `known_texts.rs`: texts that were made before;
 //! - `file.rs`: shader files as a program holds them;
 //! - `expression.rs`: formulas as arithmetic;
 //! - `reader.rs`: the reader of formulas and functions, which only this room uses.
@@ -12,6 +13,7 @@ mod declarations;
 mod expression;
 mod file;
 mod formula;
+mod known_texts;
 mod prelude;
 mod reader;
 mod template;

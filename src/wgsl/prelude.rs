@@ -1,7 +1,8 @@
 //! The functions of `shaders/prelude.wgsl`: what each costs and calls, and the linker.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use super::known_texts::KnownTexts;
 use super::reader::read;
 use super::shader;
 use crate::sorted::sorted_by_key;
@@ -105,8 +106,18 @@ pub(super) fn function(name: &str) -> Option<&'static Function> {
     find(name).map(|at| &functions()[at])
 }
 
+/// The module with the functions that it calls, and those that they call.
+pub(crate) fn link(module: String) -> Arc<str> {
+    static LINKED: KnownTexts = KnownTexts::new();
+    LINKED.get(&module, || {
+        let mut linked = module.clone();
+        append_called(&mut linked);
+        linked
+    })
+}
+
 /// Appends the functions that a module calls, and those that they call.
-pub(crate) fn link(module: &mut String) {
+fn append_called(module: &mut String) {
     let mut linked: Vec<usize> = Vec::new();
     let add = |at, linked: &mut Vec<usize>| {
         if !linked.contains(&at) {
@@ -141,14 +152,14 @@ mod tests {
     #[test]
     fn functions_are_linked_by_need() {
         let mut wgsl = String::from("fn f(x: vec4<f32>) -> vec4<f32> { return erf_4(x); }");
-        link(&mut wgsl);
+        append_called(&mut wgsl);
         // erf_4 calls erfc_4, which calls is_nan_4.
         for name in ["erf_4", "erfc_4", "is_nan_4"] {
             assert_eq!(wgsl.matches(&format!("fn {name}(")).count(), 1, "{name}");
         }
         assert!(!wgsl.contains("fn philox"));
         let mut none = String::from("fn my_erf_4() {}");
-        link(&mut none);
+        append_called(&mut none);
         assert_eq!(none, "fn my_erf_4() {}");
     }
 

@@ -17,6 +17,11 @@
 //!
 //! A loop's name is one lower-case letter; counts and flags are in capitals.
 
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::known_texts::KnownTexts;
+
 /// Consecutive lines.
 enum Part<'a> {
     Line(&'a str),
@@ -25,7 +30,24 @@ enum Part<'a> {
 }
 
 /// Expands `template` for these counts and flags; it may use no others.
-pub(crate) fn expand(template: &str, counts: &[(&str, usize)], flags: &[(&str, bool)]) -> String {
+pub(crate) fn expand(
+    template: &'static str,
+    counts: &[(&str, usize)],
+    flags: &[(&str, bool)],
+) -> Arc<str> {
+    static EXPANDED: KnownTexts = KnownTexts::new();
+    // A shader lives as long as the program, so its address stands for it.
+    let mut of = format!("{:p} {}", template.as_ptr(), template.len());
+    for (name, count) in counts {
+        _ = write!(of, " {name} {count}");
+    }
+    for (name, on) in flags {
+        _ = write!(of, " {name} {on}");
+    }
+    EXPANDED.get(&of, || expanded(template, counts, flags))
+}
+
+fn expanded(template: &str, counts: &[(&str, usize)], flags: &[(&str, bool)]) -> String {
     let mut lines = template.lines();
     let (parts, end) = parse(&mut lines);
     assert!(end.is_none(), "the shader has more of {end:?} than loops and conditions");

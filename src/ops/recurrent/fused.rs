@@ -4,6 +4,8 @@
 //! The op takes the products of all steps' inputs, which are one product, and packs all states and gates: the gradient
 //! needs them. The gradient is an op, too; `second_order.rs` has its gradient.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::layout::{Cell, Walk};
@@ -57,7 +59,7 @@ impl Tile {
         self.ti * self.tr
     }
 
-    fn expand(&self, text: &str, walk: &Walk, whole: bool) -> String {
+    fn expand(&self, text: &'static str, walk: &Walk, whole: bool) -> Arc<str> {
         let counts =
             [("TI", self.ti), ("TR", self.tr), ("TM", self.rows()), ("G", walk.cell.gates())];
         let own =
