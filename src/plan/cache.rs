@@ -32,6 +32,8 @@ const TRIES: usize = 4;
 /// The bytes of host memory that plans may hold. A training step has a hundredth of it; 60 graphs of 4,096 ops, each with
 /// a kernel of its own, have all of it.
 const LIMIT: u64 = 256 << 20;
+/// A plan that has run so often has its bind groups.
+const SETTLED: u32 = 4;
 /// A plan that has run so often stays while the whole cache is filled again so many times, and no longer.
 const MOST_USES: u32 = 32;
 
@@ -61,6 +63,12 @@ impl PlanCache {
         let floor = self.floor;
         let entry = &mut self.plans[at];
         entry.uses = (entry.uses + 1).min(MOST_USES);
+        // A loop has met the combinations of buffers that it alternates between.
+        if entry.uses == SETTLED {
+            self.bytes -= entry.bytes;
+            entry.bytes = entry.plan.host_bytes() + entry.key.len() as u64;
+            self.bytes += entry.bytes;
+        }
         entry.worth = floor + f64::from(entry.uses) * entry.key.len() as f64 / entry.bytes as f64;
         self.last = Some(entry.plan.report.clone());
         (&mut entry.plan, known)

@@ -131,11 +131,11 @@ struct Params {
 
 /// How many bind groups a step keeps. Loops settle into few combinations of buffers.
 const BIND_GROUPS: usize = 4;
-/// How many of them a step has as a rule.
-const BOUND_AT_ONCE: usize = 2;
-/// Bytes of host memory that wgpu takes for a bind group, and for each binding in it.
-const BIND_GROUP: usize = 1200;
-const BINDING: usize = 200;
+/// Bytes of host memory that wgpu and the driver take for a bind group, for each binding in it, and for a buffer. Measured by
+/// what the allocator hands out, on Mesa's lavapipe.
+const BIND_GROUP: usize = 1500;
+const BINDING: usize = 280;
+const BUFFER: usize = 2500;
 const POINTER: usize = size_of::<usize>();
 /// How many buffers a slot remembers.
 const RECENT: usize = 3;
@@ -231,13 +231,13 @@ impl Plan {
         self.runs
     }
 
-    /// About how many bytes of host memory the plan holds once it has run: itself, its report, and its bind groups.
-    /// Kernels' texts belong to the pipelines, which plans share.
+    /// About how many bytes of host memory the plan holds, or will hold once it has run: itself, its report, its parameters and
+    /// its bind groups. Kernels' texts belong to the pipelines, which plans share.
     fn host_bytes(&self) -> u64 {
         let steps = self.steps.iter().map(Step::host_bytes).sum::<usize>();
         let slots =
             self.slots.len() * (size_of::<Slot>() + RECENT * size_of::<u64>() + 2 * POINTER);
-        let params = self.params.words.len() * 4 + size_of_val(&self.params.varying[..]);
+        let params = BUFFER + self.params.words.len() * 8 + size_of_val(&self.params.varying[..]);
         (size_of::<Plan>() + steps + slots + params + size_of_val(&self.outputs[..])) as u64
     }
 
@@ -326,7 +326,7 @@ impl Step {
         let said =
             2 * (self.label().len() + size_of_val(&note.ops[..]) + size_of_val(&note.outputs[..]));
         let bound = size_of_val(&self.binds[..]) + size_of_val(&self.params[..]);
-        let groups = BOUND_AT_ONCE * (BIND_GROUP + self.binds.len() * BINDING);
+        let groups = self.bind_groups.len().max(1) * (BIND_GROUP + self.binds.len() * BINDING);
         size_of::<Step>() + size_of::<PlannedKernel>() + said + bound + groups
     }
 
