@@ -56,9 +56,9 @@ impl Graph {
 
             let op: &dyn Any = &*node.op;
             let words = node.op.runtime_scalars();
-            let same = if words.is_empty() {
-                None
-            } else {
+            let (mut same, mut in_fours) = (None, 0);
+            if !words.is_empty() {
+                in_fours = node.op.in_fours();
                 let mut hash = Mixer::default();
                 op.type_id().hash(&mut hash);
                 words.hash(&mut hash);
@@ -66,11 +66,11 @@ impl Graph {
                 let other = &self.nodes[first as usize].op;
                 let other_type = (&**other as &dyn Any).type_id();
                 // Nodes whose hashes collide count as different.
-                let same = first != i as u32 && other_type == op.type_id();
-                (same && other.runtime_scalars() == words).then_some(first)
-            };
+                let equal = first != i as u32 && other_type == op.type_id();
+                same = (equal && other.runtime_scalars() == words).then_some(first);
+            }
             self.equal_scalars.push(same);
-            self.in_fours.push(node.op.in_fours());
+            self.in_fours.push(in_fours);
         }
         let structure = hash_bytes(&key.0);
         if !coincidences.heeds(structure, &self.equal_scalars, &self.in_fours) {
