@@ -135,7 +135,7 @@ mod tests {
     fn lines_are_repeated_with_their_numbers() {
         let template = "a\n//for i in N\nx$i = $Nu;\n//for j in 2\ny_$i_$j;\n//end\n//end\n//for t in M0\nz\n//end\nb";
         let text = expand(template, &[("N", 2), ("M0", 0)], &[]);
-        assert_eq!(text, "a\nx0 = 2u;\ny_0_0;\ny_0_1;\nx1 = 2u;\ny_1_0;\ny_1_1;\nb\n");
+        assert_eq!(&*text, "a\nx0 = 2u;\ny_0_0;\ny_0_1;\nx1 = 2u;\ny_1_0;\ny_1_1;\nb\n");
     }
 
     #[test]
@@ -143,9 +143,9 @@ mod tests {
         let template =
             "//if A\na\n//if B\nb\n//end\n//else\nnot a\n//if B\nb alone\n//end\n//end\nall";
         let of = |a, b| expand(template, &[], &[("A", a), ("B", b)]);
-        assert_eq!(of(true, true), "a\nb\nall\n");
-        assert_eq!(of(true, false), "a\nall\n");
-        assert_eq!(of(false, true), "not a\nb alone\nall\n");
+        assert_eq!(&*of(true, true), "a\nb\nall\n");
+        assert_eq!(&*of(true, false), "a\nall\n");
+        assert_eq!(&*of(false, true), "not a\nb alone\nall\n");
     }
 
     #[test]
