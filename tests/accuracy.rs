@@ -4,16 +4,21 @@
 //! that stand here.
 #![allow(clippy::unwrap_used)]
 
-use std::fs;
-use std::sync::Mutex;
-
 #[path = "../src/ops/reference.rs"]
 mod reference;
+#[path = "support/root.rs"]
+mod root;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
 
 use wgrad as tf;
 use wgrad::{Device, Tensor};
 
-const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/accuracy.md");
+fn docs() -> PathBuf {
+    root::root().join("docs/accuracy.md")
+}
 
 /// The distance between f32's around `x`; below 2^-126, where drivers know no numbers, that of 2^-126.
 fn ulp(x: f64) -> f64 {
@@ -536,7 +541,7 @@ fn settle(table: &str, lines: &[Line]) {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 
     let _held = FILE.lock().unwrap();
-    let file = fs::read_to_string(DOCS).unwrap();
+    let file = fs::read_to_string(docs()).unwrap();
     let (begin, end) = (format!("<!-- {table}: begin -->\n"), format!("<!-- {table}: end -->"));
     let (before, rest) = file.split_once(&begin).expect("the file has the table");
     let (old, after) = rest.split_once(&end).expect("the table ends");
@@ -559,7 +564,7 @@ fn settle(table: &str, lines: &[Line]) {
         text += &format!("{head} {} | {} |\n", cells[0], cells[1]);
     }
     if std::env::var("WGRAD_ACCURACY").is_ok() {
-        fs::write(DOCS, format!("{before}{begin}\n{text}\n{end}{after}")).unwrap();
+        fs::write(docs(), format!("{before}{begin}\n{text}\n{end}{after}")).unwrap();
         return;
     }
     assert_eq!(

@@ -1,6 +1,9 @@
 //! Callbacks: when they are called, what they do to a training, and Keras's rules.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/child.rs"]
+mod child;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -573,10 +576,11 @@ fn ctrl_c_ends_the_training_and_then_the_process() {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
     // Whoever started the tests in the background may have had Ctrl-C ignored, which processes inherit.
+    let program = child::command(module_path!(), "trains_until_ctrl_c");
     let mut child = Command::new("env")
         .arg("--default-signal=INT")
-        .arg(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture", "trains_until_ctrl_c"])
+        .arg(program.get_program())
+        .args(program.get_args())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -626,10 +630,8 @@ fn watches_a_number_that_is_not_there() {
 
 #[test]
 fn warnings_reach_a_user_without_a_logger() {
-    let out = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture", "watches_a_number_that_is_not_there"])
-        .output()
-        .unwrap();
+    let out =
+        child::command(module_path!(), "watches_a_number_that_is_not_there").output().unwrap();
     assert!(out.status.success());
     let text = String::from_utf8(out.stderr).unwrap();
     let warning =

@@ -4,6 +4,8 @@
 
 #[path = "support/folder.rs"]
 mod folder;
+#[path = "support/root.rs"]
+mod root;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +21,7 @@ use wgrad::train::{
 };
 
 fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/checkpoint").join(name)
+    root::root().join("tests/data/checkpoint").join(name)
 }
 
 /// Compares a checkpoint with what TensorFlow's own functions said of it.

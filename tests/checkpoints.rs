@@ -4,6 +4,8 @@
 
 #[path = "support/folder.rs"]
 mod folder;
+#[path = "support/root.rs"]
+mod root;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +17,9 @@ use wgrad::train::Checkpoint;
 use wgrad::{Error, GradientTape, Tensor, Trackable, Variable};
 
 /// TensorFlow's own checkpoint of a Keras model and its Adam after three steps.
-const KERAS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/checkpoint/keras/ckpt-1");
+fn keras() -> std::path::PathBuf {
+    root::root().join("tests/data/checkpoint/keras/ckpt-1")
+}
 
 fn program() -> (Sequential, Adam, AtomicU64) {
     let relu = Activation::Relu;
@@ -59,12 +63,12 @@ fn a_run_goes_on_from_its_files() {
 #[test]
 fn a_checkpoint_of_keras_is_restored_before_the_first_call() {
     let run = program();
-    let status = checkpoint(&run).restore(KERAS).unwrap();
+    let status = checkpoint(&run).restore(keras()).unwrap();
     assert_eq!((status.unused(), status.missing()), (&[][..], &[][..]));
     status.assert_consumed().unwrap();
     run.0.build([1, 6]).unwrap();
     run.1.build(&run.0).unwrap();
-    let arrays = std::fs::read(format!("{KERAS}.safetensors")).unwrap();
+    let arrays = std::fs::read(keras().with_extension("safetensors")).unwrap();
     let arrays = safetensors::SafeTensors::deserialize(&arrays).unwrap();
     let array = |name: &str| {
         let name = format!("{name}/.ATTRIBUTES/VARIABLE_VALUE");
@@ -91,7 +95,7 @@ fn a_checkpoint_of_modules_is_restored_by_names() {
     struct Net {
         layers: Vec<Linear>,
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/checkpoint/module/ckpt-2");
+    let path = root::root().join("tests/data/checkpoint/module/ckpt-2");
     let zeros = |shape: &[usize]| Variable::new(Tensor::zeros(shape).unwrap());
     let linear = |from, to| Linear { w: zeros(&[from, to]), b: zeros(&[to]) };
     let net = Net { layers: vec![linear(7, 5), linear(5, 3)] };

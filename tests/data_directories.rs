@@ -1,6 +1,9 @@
 //! `image_dataset_from_directory` and `text_dataset_from_directory`.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/root.rs"]
+mod root;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -160,9 +163,9 @@ fn pictures_of_all_kinds_become_what_is_asked_for() {
         Array3::from_shape_fn((10, 20, 3), |(_, column, _)| if column < 5 { 250u8 } else { 30 });
     folder.write("a/1.JPG", &encode_jpeg(&drawn).unwrap());
     folder.write("a/2.png", &encode_png(drawn.slice(s![.., .., ..1])).unwrap());
-    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/images");
+    let data = root::root().join("tests/data/images");
     for name in ["moving.gif", "rgba.png", "rgb.bmp", "lossy.webp"] {
-        folder.write(&format!("a/b/c/{name}"), &fs::read(format!("{data}/{name}")).unwrap());
+        folder.write(&format!("a/b/c/{name}"), &fs::read(data.join(name)).unwrap());
     }
     for (mode, channels) in [(ColorMode::Grayscale, 1), (ColorMode::Rgb, 3), (ColorMode::Rgba, 4)] {
         let pictures = folder.images(options().color_mode(mode).shuffle(false));

@@ -1,6 +1,9 @@
 //! `wgrad::image`'s decoders and encoders beside TensorFlow's, which `tests/data/images/make.py` asked.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/root.rs"]
+mod root;
+
 use std::path::PathBuf;
 
 use ndarray::{Array3, ArrayD, Axis, IxDyn, s};
@@ -13,7 +16,7 @@ use wgrad::image::{
 use wgrad::{Error, Tensor};
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/images")
+    root::root().join("tests/data/images")
 }
 
 fn file(name: &str) -> Vec<u8> {

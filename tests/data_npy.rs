@@ -4,6 +4,8 @@
 
 #[path = "support/folder.rs"]
 mod folder;
+#[path = "support/root.rs"]
+mod root;
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +17,7 @@ use wgrad::data::npy::{self, NpyArray};
 use wgrad::{Error, f16};
 
 fn oracle(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/npy").join(name)
+    root::root().join("tests/data/npy").join(name)
 }
 
 fn expected() -> serde_json::Map<String, Value> {

@@ -4,6 +4,8 @@
 
 #[path = "support/folder.rs"]
 mod folder;
+#[path = "support/root.rs"]
+mod root;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +22,7 @@ use wgrad::data::{AUTOTUNE, CompressionType, Dataset, IteratorState, TfRecordDat
 use wgrad::{Error, Result};
 
 fn oracle(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/tfrecord").join(name)
+    root::root().join("tests/data/tfrecord").join(name)
 }
 
 fn expected() -> Value {

@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::process::Command;
+#[path = "support/child.rs"]
+mod child;
 
 use wgrad as tf;
 use wgrad::debugging::{self, AssertNearOptions, PrintOptions};
@@ -304,9 +305,8 @@ fn a_tensor_says_what_made_it() {
 
 /// What the test of this name prints to standard error, in a process of its own.
 fn stderr(test: &str, variables: &[(&str, &str)]) -> String {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
-    let output = command.envs(variables.iter().copied()).output().unwrap();
+    let mut command = child::command(module_path!(), test);
+    let output = command.arg("--test-threads=1").envs(variables.iter().copied()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
 }

@@ -1,7 +1,8 @@
 //! What a program sees of the device: counters in a loop, memory, faults, adapters, shared devices, threads.
 #![allow(clippy::unwrap_used)]
 
-use std::process::Command;
+#[path = "support/child.rs"]
+mod child;
 
 use wgrad as tf;
 use wgrad::interop::{DeviceExt, TensorExt};
@@ -229,14 +230,17 @@ fn an_unknown_adapter_is_named_with_those_there_are() {
 
 /// Runs this test program again for `name` alone, in another environment.
 fn in_environment(name: &str, variables: &[(&str, &str)]) {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([name, "--exact", "--ignored", "--nocapture"])
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
+    let output =
+        child::command(module_path!(), name).envs(variables.iter().copied()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{name}: {text}{errors}");
+}
+
+#[test]
+fn a_child_finds_its_test_in_a_program_of_all_tests() {
+    assert_eq!(child::full_name("device", "prints"), "prints");
+    assert_eq!(child::full_name("suite::tests::device", "prints"), "tests::device::prints");
 }
 
 #[test]

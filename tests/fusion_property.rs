@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/child.rs"]
+mod child;
 #[path = "support/programs/mod.rs"]
 mod programs;
 
@@ -94,9 +96,7 @@ fn portable_kernels() {
 /// A software driver gets kernels of its own; these are the ones that GPUs and browsers get.
 #[test]
 fn as_on_any_gpu() {
-    let program = std::env::current_exe().unwrap();
-    let output = std::process::Command::new(program)
-        .args(["portable_kernels", "--exact", "--ignored", "--nocapture"])
+    let output = child::command(module_path!(), "portable_kernels")
         .env("WGRAD_PORTABLE", "1")
         .output()
         .unwrap();

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/child.rs"]
+mod child;
+
 use wgrad as tf;
 use wgrad::interop::DeviceExt;
 use wgrad::{DType, Device, Tensor};
@@ -97,9 +100,7 @@ fn long_memory() -> tf::Result<Vec<Tensor>> {
 #[test]
 fn a_loop_hands_on_no_more_than_can_be_bound() {
     agrees(long_memory);
-    let program = std::env::current_exe().unwrap();
-    let output = std::process::Command::new(program)
-        .args(["long_memory_with_eight_bindings", "--exact", "--ignored"])
+    let output = child::command(module_path!(), "long_memory_with_eight_bindings")
         .env("WGRAD_PORTABLE", "1")
         .output()
         .unwrap();

@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::process::Command;
+#[path = "support/child.rs"]
+mod child;
 
 use ndarray::{ArrayD, IxDyn};
 use wgrad as tf;
@@ -228,8 +229,7 @@ fn two_runs_give_the_same_bits() -> tf::Result<()> {
 
 #[test]
 fn single_ops_give_the_same_losses() -> tf::Result<()> {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "losses_of_single_ops", "--ignored", "--nocapture"])
+    let output = child::command(module_path!(), "losses_of_single_ops")
         .env("WGRAD_EAGER_SYNC", "1")
         .env("WGRAD_FUSION", "0")
         .output()

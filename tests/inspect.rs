@@ -1,8 +1,10 @@
 //! What a program may look at: plans, their shaders, the time of each kernel, submissions, kept pipelines.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/child.rs"]
+mod child;
+
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use wgrad as tf;
@@ -230,11 +232,8 @@ fn a_profile_says_by_which_clock_it_was_taken() -> tf::Result<()> {
 
 /// Runs this test program again for `name` alone, in another environment, and returns what it printed.
 fn in_environment(name: &str, variables: &[(&str, &str)]) -> String {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([name, "--exact", "--ignored", "--nocapture"])
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
+    let output =
+        child::command(module_path!(), name).envs(variables.iter().copied()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && text.contains("1 passed"), "{name}: {text}{errors}");

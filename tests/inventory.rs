@@ -6,17 +6,16 @@
 
 #[path = "support/oracle.rs"]
 mod oracle;
+#[path = "support/root.rs"]
+mod root;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use root::root;
 use wgrad::inventory::{self, Args, Entry, Gradient, Kind, Stop, Value};
 use wgrad::{DType, Error, Tensor};
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -5,6 +5,8 @@
 
 #[path = "support/folder.rs"]
 mod folder;
+#[path = "support/root.rs"]
+mod root;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,7 +24,7 @@ use wgrad::keras::{
 use wgrad::{Error, Tensor, Trackable};
 
 fn data(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/keras_files").join(name)
+    root::root().join("tests/data/keras_files").join(name)
 }
 
 fn io(name: &str) -> (Vec<Tensor>, Tensor) {

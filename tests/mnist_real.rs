@@ -3,6 +3,8 @@
 
 #[path = "support/oracle.rs"]
 mod oracle;
+#[path = "support/root.rs"]
+mod root;
 
 use std::collections::HashMap;
 

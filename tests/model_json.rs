@@ -3,6 +3,9 @@
 #![cfg(feature = "json")]
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/root.rs"]
+mod root;
+
 use std::sync::Arc;
 
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten};
@@ -18,8 +21,8 @@ fn values(x: &Tensor) -> Vec<f32> {
 
 /// A file that Keras 3.15 wrote.
 fn keras(name: &str) -> String {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/keras/");
-    std::fs::read_to_string(format!("{folder}{name}.json")).unwrap()
+    let folder = root::root().join("tests/data/keras");
+    std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap()
 }
 
 /// The numbers -0.5, -0.49, ... as the weights, in their order, and 0, 0.01, ... as the inputs: Keras's results for them

@@ -14,6 +14,8 @@ mod formula;
 mod golden;
 #[path = "support/oracle.rs"]
 mod oracle;
+#[path = "support/root.rs"]
+mod root;
 #[path = "support/trajectory.rs"]
 mod trajectory;
 

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/child.rs"]
+mod child;
+
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use wgrad as tf;
 use wgrad::Trackable;
@@ -159,8 +161,7 @@ fn file(name: &str) -> PathBuf {
 
 /// Runs this test program again, for `part` alone.
 fn in_a_process(part: &str, program: &str, path: &Path, steps: [u64; 2]) -> Vec<u32> {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([part, "--exact", "--ignored", "--nocapture"])
+    let output = child::command(module_path!(), part)
         .env("RESUME_PROGRAM", program)
         .env("RESUME_FILE", path)
         .env("RESUME_STEPS", format!("{} {}", steps[0], steps[1]))

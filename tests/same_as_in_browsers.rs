@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::PathBuf;
+#[path = "support/root.rs"]
+mod root;
+
 use std::sync::Mutex;
 
 use wgrad::Trackable;
@@ -81,7 +83,7 @@ fn a_file_that_a_browser_wrote_is_read() {
         model
     };
     let (seeded, loaded) = (make(), make());
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/browser.safetensors");
+    let path = root::root().join("tests/data/browser.safetensors");
     assert_ne!(seeded.get_weights().unwrap(), loaded.get_weights().unwrap());
     loaded.load_weights(path).unwrap();
     let pairs = seeded.get_weights().unwrap().into_iter().zip(loaded.get_weights().unwrap());

@@ -4,8 +4,9 @@
 
 #[path = "support/folder.rs"]
 mod folder;
+#[path = "support/root.rs"]
+mod root;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,7 +38,7 @@ fn scalars(events: &[Event]) -> Vec<(&str, i64, f64)> {
 }
 
 fn data(name: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/summary").join(name)
+    root::root().join("tests/data/summary").join(name)
 }
 
 const TENSORFLOWS: &str = "events.out.tfevents.1700000000.host.1.0.v2";

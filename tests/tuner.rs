@@ -3,8 +3,10 @@
 //! Findings are kept in a folder that the environment names, so most parts run in a process of their own.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/child.rs"]
+mod child;
+
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,8 +15,7 @@ use wgrad::{Conv2dOptions, Device, DeviceOptions, Padding, Tensor, Tuning};
 
 /// Runs this test program again for `name` alone, in another environment, and returns what it printed.
 fn in_environment(name: &str, variables: &[(&str, &str)]) -> String {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([name, "--exact", "--ignored", "--nocapture"])
+    let output = child::command(module_path!(), name)
         .env_remove("WGRAD_TUNE")
         .env("RUST_LOG", "wgrad=warn")
         .envs(variables.iter().copied())

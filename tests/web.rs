@@ -4,7 +4,10 @@
 //! browsers through the folder that `WGRAD_WEB_EXCHANGE` names.
 #![allow(clippy::unwrap_used)]
 
-use std::path::{Path, PathBuf};
+#[path = "support/root.rs"]
+mod root;
+
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use wgrad as tf;
@@ -73,7 +76,7 @@ fn train(run: &Value) -> Vec<f64> {
 }
 
 fn losses_file() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/web/losses.json");
+    let path = root::root().join("tests/data/web/losses.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

@@ -3,6 +3,9 @@
 #![cfg(feature = "safetensors")]
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/root.rs"]
+mod root;
+
 use wgrad::keras::layers::{
     BatchNormalization, Bidirectional, Conv1D, Conv1DTranspose, Conv2D, Dense, DepthwiseConv2D,
     Dropout, Embedding, Flatten, GRU, LSTM, LayerNormalization, MaxPooling2D, MultiHeadAttention,
@@ -12,8 +15,8 @@ use wgrad::keras::{Activation, INFERENCE, Layer, Sequential};
 use wgrad::weights::{LoadOptions, SafetensorsFile, SaveOptions};
 use wgrad::{DType, Padding, Tensor, Trackable};
 
-fn path(name: &str) -> String {
-    format!("{}/tests/data/pytorch/{name}.safetensors", env!("CARGO_MANIFEST_DIR"))
+fn path(name: &str) -> std::path::PathBuf {
+    root::root().join(format!("tests/data/pytorch/{name}.safetensors"))
 }
 
 /// The input and the output of a model.

@@ -6,7 +6,7 @@ use wgrad::Error;
 use wgrad::image::{self, DecodeOptions, EncodeJpegOptions, EncodePngOptions};
 
 fn file(name: &str) -> Vec<u8> {
-    std::fs::read(format!("{}/tests/data/images/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    std::fs::read(super::root::root().join("tests/data/images").join(name)).unwrap()
 }
 
 /// What `decode_image` says behind its name.
@@ -235,8 +235,8 @@ fn a_files_name_is_in_the_error() {
     let error = wgrad::io::read_file("no/such/cat.jpg").unwrap_err();
     assert!(matches!(&error, Error::Io(io) if io.path.ends_with("cat.jpg")), "{error:?}");
     assert!(error.to_string().starts_with("no/such/cat.jpg: "), "{error}");
-    let folder = env!("CARGO_MANIFEST_DIR");
-    let text = text(wgrad::io::read_file(folder));
+    let folder = super::root::root().display().to_string();
+    let text = text(wgrad::io::read_file(&folder));
     assert_eq!(text, format!("{folder}: it is a folder and not a file"));
     let error = wgrad::io::write_file(format!("{folder}/Cargo.toml/cat.jpg"), b"").unwrap_err();
     assert!(matches!(&error, Error::Io(io) if io.path.ends_with("cat.jpg")), "{error:?}");

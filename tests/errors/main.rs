@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../support/root.rs"]
+mod root;
+
 mod axes;
 #[cfg(feature = "checkpoint")]
 mod checkpoints;

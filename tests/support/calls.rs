@@ -13,8 +13,8 @@ use wgrad::{
     where_,
 };
 
-use crate::golden::call::{Answer, Call, Stop, one};
-use crate::golden::derivatives::{derived, is_derived};
+use super::golden::call::{Answer, Call, Stop, one};
+use super::golden::derivatives::{derived, is_derived};
 
 pub type UnaryOp = fn(&Tensor) -> Result<Tensor>;
 

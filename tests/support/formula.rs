@@ -4,9 +4,9 @@ use ndarray::IxDyn;
 use serde_json::Value;
 use wgrad::{Conv2dOptions, Device, GradientTape, Padding, Result, Tensor};
 
-use crate::golden::run::Way;
-use crate::golden::{Tally, print};
-use crate::oracle;
+use super::golden::run::Way;
+use super::golden::{Tally, print};
+use super::oracle;
 
 /// What a case computes, and what is wrong with it.
 type Compute = fn(&Input, &Value) -> Result<Vec<Tensor>>;

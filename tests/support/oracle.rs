@@ -15,6 +15,8 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::{Map, Value};
 
+use super::root::root;
+
 /// A stored tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Array {
@@ -415,5 +417,5 @@ pub fn beside(name: &str) -> PathBuf {
 
 /// `tests/data`.
 pub fn data_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("data")
+    root().join("tests/data")
 }

@@ -10,8 +10,8 @@ use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Layer, Sequential, TRAINING};
 use wgrad::{Device, GradientTape, Padding, Tensor};
 
-use crate::golden::{Tally, print};
-use crate::oracle::{self, Array, Tolerance};
+use super::golden::{Tally, print};
+use super::oracle::{self, Array, Tolerance};
 
 /// A batch has 50 images.
 const BATCH: u64 = 50;

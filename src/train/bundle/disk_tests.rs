@@ -94,7 +94,7 @@ fn data_without_their_index_are_not_read_and_are_removed() {
     assert_eq!(version(&prefix), 2);
     assert_eq!(folder.names(), ["ckpt.data-00000-of-00001", "ckpt.index"]);
     // A checkpoint of TensorFlow's with several shards is written over.
-    let sharded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/checkpoint/sharded");
+    let sharded = super::super::root::root().join("tests/data/checkpoint/sharded");
     let other = folder.0.join("ckpt-1");
     for i in 0..3 {
         fs::copy(data_path(&sharded.join("ckpt-1"), i, 3), data_path(&other, i, 3)).unwrap();

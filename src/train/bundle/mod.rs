@@ -12,6 +12,9 @@ mod dtype;
 mod judge_tests;
 mod proto;
 mod reader;
+#[cfg(test)]
+#[path = "../../../tests/support/root.rs"]
+mod root;
 mod slices;
 mod strings;
 mod table;

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::*;
 use crate::error::Error;
 
 fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/checkpoint").join(name)
+    root::root().join("tests/data/checkpoint").join(name)
 }
 
 /// Writes again what a bundle holds, in the order of its data.

@@ -7,7 +7,7 @@ pub use wgrad::inventory::{Answer, Stop, one};
 use wgrad::inventory::{Args, Value};
 use wgrad::{Result, Tensor};
 
-use crate::oracle::{Array, Case, Oracle};
+use super::oracle::{Array, Case, Oracle};
 
 pub struct Call<'a> {
     pub golden: &'a Oracle,

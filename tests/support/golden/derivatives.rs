@@ -4,9 +4,9 @@ use serde_json::Value;
 use wgrad::{GradientOptions, GradientTape, Result, Tensor, UnconnectedGradients, Variable};
 
 use super::call::{Answer, Call, Stop};
+use super::calls::UnaryOp;
+use super::oracle::Case;
 use super::sheet::Sheet;
-use crate::calls::UnaryOp;
-use crate::oracle::Case;
 
 /// Whether the case's outputs are derivatives themselves.
 pub fn is_derived(case: &Case) -> bool {
@@ -181,7 +181,7 @@ pub fn tape_behaviour(c: &Call, sheet: &mut Sheet) -> Answer<()> {
             }
             _ => return Err(Stop::Lacks(key.clone())),
         };
-        let wanted = crate::oracle::one_or_many(want);
+        let wanted = super::oracle::one_or_many(want);
         if wanted.len() != got.len() {
             sheet.miss(key, format!("{} numbers, wanted {}", got.len(), wanted.len()));
         }

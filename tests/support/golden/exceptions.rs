@@ -5,7 +5,7 @@
 
 use ndarray::{Dimension, IxDyn};
 
-use crate::oracle::{Case, Oracle};
+use super::oracle::{Case, Oracle};
 
 /// An element that differs by more than the case's tolerance.
 pub struct Element<'a> {

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::root::root;
+
 /// A reason, and the ops it is true of: `op`, or `op/what` for one of its attributes or arguments.
 type Reason = (&'static str, &'static [&'static str]);
 
@@ -99,12 +101,12 @@ fn sources() -> Vec<File> {
             if path.is_dir() { walk(&path, found) } else { found.push(path) }
         }
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = root();
     let mut paths = Vec::new();
     walk(&root.join("src"), &mut paths);
     let read = |path: PathBuf| File {
         names: public_names(&fs::read_to_string(&path).unwrap()),
-        path: path.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/"),
+        path: path.strip_prefix(&root).unwrap().to_string_lossy().replace('\\', "/"),
     };
     paths.into_iter().map(read).collect()
 }

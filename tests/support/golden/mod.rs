@@ -18,7 +18,8 @@ use run::{Fate, Way};
 use sheet::Excused;
 use wgrad::Device;
 
-use crate::oracle::{Case, Oracle};
+use super::oracle::{Case, Oracle};
+use super::{calls, oracle, root};
 
 /// What came of a family's cases.
 #[derive(Clone, Debug, Default)]

@@ -7,10 +7,10 @@ use wgrad::Trackable;
 use wgrad::{Device, GradientTape, Tensor, TensorOrVariable};
 
 use super::call::{Answer, Call, Stop, to_tensor};
+use super::calls;
+use super::oracle::{Case, Oracle};
 use super::sheet::{Excused, Sheet};
 use super::{derivatives, keras, sequence_layers};
-use crate::calls;
-use crate::oracle::{Case, Oracle};
 
 /// How the case's ops come together in plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

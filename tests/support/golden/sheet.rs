@@ -6,7 +6,7 @@ use ndarray::{ArrayD, IxDyn};
 use wgrad::{DType, Result, Tensor};
 
 use super::exceptions::{self, Element};
-use crate::oracle::{Array, Case, Oracle};
+use super::oracle::{Array, Case, Oracle};
 
 enum Got {
     /// Not read yet: nothing of the case has run, as far as the caller can tell.

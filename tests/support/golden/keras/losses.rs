@@ -8,7 +8,7 @@ use wgrad::keras::losses::{
     Tversky,
 };
 
-use crate::golden::call::{Answer, Call, Stop, one};
+use super::super::call::{Answer, Call, Stop, one};
 
 /// The loss of a case, with its weights.
 pub fn call(c: &Call) -> Answer {

@@ -14,8 +14,8 @@ use wgrad::keras::metrics::{
     Thresholds, TopKCategoricalAccuracy, TrueNegatives, TruePositives,
 };
 
-use crate::golden::call::{Answer, Call, Stop};
-use crate::golden::sheet::Sheet;
+use super::super::call::{Answer, Call, Stop};
+use super::super::sheet::Sheet;
 
 /// Updates the case's metric and enters its result after each.
 pub fn measure(c: &Call, sheet: &mut Sheet) -> Answer<()> {

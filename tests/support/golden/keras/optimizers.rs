@@ -15,9 +15,9 @@ use wgrad::keras::optimizers::{
 };
 use wgrad::{Trackable, Variable};
 
-use crate::golden::call::{Answer, Call, Stop};
-use crate::golden::sheet::Sheet;
-use crate::oracle::Array;
+use super::super::call::{Answer, Call, Stop};
+use super::super::oracle::Array;
+use super::super::sheet::Sheet;
 
 /// Takes the case's steps. The numbers of a step are entered after it, before the next.
 pub fn optimize(c: &Call, sheet: &mut Sheet) -> Answer<()> {

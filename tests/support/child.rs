@@ -1,0 +1,21 @@
+//! A test that needs a process of its own: this program again, which runs one of its ignored tests.
+
+use std::process::Command;
+
+/// The command that runs the test `name` of a file of tests; `module` is that file's `module_path!()`. The file is a crate
+/// of its own, or a module of all tests together (`cargo xtask report --pack`).
+#[allow(dead_code)] // Not every test file uses all of it.
+pub fn command(module: &str, name: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([full_name(module, name).as_str(), "--exact", "--ignored", "--nocapture"]);
+    command
+}
+
+/// The name that the program knows the test by.
+#[allow(dead_code)] // Not every test file uses all of it.
+pub fn full_name(module: &str, name: &str) -> String {
+    match module.split_once("::") {
+        Some((_, inside)) => format!("{inside}::{name}"),
+        None => name.to_owned(),
+    }
+}
