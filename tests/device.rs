@@ -69,18 +69,24 @@ fn for_two_thousand_steps() -> tf::Result<()> {
             step(&device, &w, &b, &xs, t)?;
         }
         let before = device.stats();
-        let host = resident_bytes();
-        for t in 1100..3100 {
+        // A leak grows in every 2,000 steps. A driver may take memory for itself once, in the first of them.
+        let mut held = vec![resident_bytes()];
+        for t in 1100..9100 {
             step(&device, &w, &b, &xs, t)?;
+            if t % 2000 == 1099 {
+                let before = *held.last().unwrap();
+                held.push(resident_bytes());
+                if *held.last().unwrap() <= before.map(|bytes| bytes + (4 << 20)) {
+                    break;
+                }
+                assert!(t < 9099, "bytes that the process holds, every 2,000 steps: {held:?}");
+            }
         }
         let after = device.stats();
         assert!(w.read().reduce_sum(())?.item::<f32>()?.is_finite());
         assert_eq!(after.live_bytes, before.live_bytes);
         assert_eq!(after.peak_bytes, before.peak_bytes);
         assert_eq!(after.buffers, before.buffers);
-        if let (Some(host), Some(now)) = (host, resident_bytes()) {
-            assert!(now < host + (4 << 20), "the host grew from {host} to {now} bytes");
-        }
         Ok(())
     })
 }

@@ -11,7 +11,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use counting::Counting;
 use wgrad::interop::{DeviceExt, TensorExt, wgpu};
-use wgrad::{Device, Result, Tensor, Variable};
+use wgrad::keras::layers::{Conv2D, Dense, Flatten, Layer};
+use wgrad::keras::optimizers::{Adam, Optimizer};
+use wgrad::keras::{Activation, Sequential, TRAINING};
+use wgrad::{Device, GradientTape, Result, Tensor, Trackable, Variable};
 
 static BYTES: AtomicI64 = AtomicI64::new(0);
 
@@ -114,6 +117,75 @@ fn a_scalar_that_was_kept_can_be_replaced_and_shared() -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// A training step whose loss is read.
+fn train(model: &Sequential, adam: &Adam, step: usize) -> Result<()> {
+    let x = Tensor::from_slice(&[step as f32 % 7.0; 4 * 64], [4, 8, 8, 1])?;
+    let tape = GradientTape::new();
+    let y = model.call(&x, TRAINING)?;
+    let loss = y.multiply(&y)?.reduce_mean(())?;
+    let weights = model.trainable_variables();
+    let gradients = tape.gradient(&loss, &weights)?;
+    adam.apply_gradients(&gradients, &weights)?;
+    assert!(loss.item::<f32>()?.is_finite());
+    Ok(())
+}
+
+/// Bytes that the program has allocated, and those that the system counts for all of the process, after every `each` of
+/// `steps` steps.
+fn curve(warm_up: usize, steps: usize, each: usize) -> Result<Vec<(i64, Option<i64>)>> {
+    let model = Sequential::new()
+        .add(Conv2D::new(4, [3, 3]).activation(Activation::Relu))
+        .add(Flatten::new())
+        .add(Dense::new(16).activation(Activation::Relu))
+        .add(Dense::new(3));
+    let adam = Adam::new(1e-3);
+    let mut curve = Vec::with_capacity(steps / each + 1);
+    for step in 0..=warm_up + steps {
+        if step >= warm_up && (step - warm_up).is_multiple_of(each) {
+            Device::current()?.synchronize()?;
+            curve.push((bytes(), resident_bytes()));
+        }
+        train(&model, &adam, step)?;
+    }
+    Ok(curve)
+}
+
+/// Whatever the driver takes for itself.
+#[test]
+fn steps_that_repeat_keep_no_bytes() -> Result<()> {
+    let _alone = ALONE.lock();
+    // The plan for many runs comes after a thousand.
+    let curve = Device::new()?.scope(|| curve(1_100, 600, 300))?;
+    let [(first, _), .., (last, _)] = curve[..] else { unreachable!() };
+    println!("{curve:?}");
+    assert!(last - first < 20_000, "{} bytes in 600 steps: {curve:?}", last - first);
+    Ok(())
+}
+
+#[test]
+#[ignore = "long: 20,000 steps, for a driver whose memory grows"]
+fn twenty_thousand_steps_keep_no_bytes() -> Result<()> {
+    let _alone = ALONE.lock();
+    let curve = Device::new()?.scope(|| curve(1_100, 20_000, 1_000))?;
+    for (thousands, (own, all)) in curve.iter().enumerate() {
+        println!("{thousands:2} thousand steps: {own} bytes of its own, {all:?} in all");
+    }
+    let [(first, _), .., (last, held)] = curve[..] else { unreachable!() };
+    assert!(last - first < 20_000, "{} bytes: {curve:?}", last - first);
+    // A driver may take memory once; a leak of 400 bytes a step would show here.
+    if let (Some(half), Some(held)) = (curve[10].1, held) {
+        assert!(held - half < 4 << 20, "{} bytes in the second half: {curve:?}", held - half);
+    }
+    Ok(())
+}
+
+/// What this process holds in memory, where the system says so.
+fn resident_bytes() -> Option<i64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<i64>().ok()? * 1024)
 }
 
 /// A device that takes every call and computes nothing.
