@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(crate) use probe::Probe;
@@ -114,7 +115,17 @@ pub(crate) fn map_on_threads<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R 
 pub(crate) struct Poller {
     /// Waits until the device has done all that was submitted.
     wait: Arc<dyn Fn() + Send + Sync>,
-    thread: Mutex<Option<Sender<()>>>,
+    thread: Mutex<Option<Polling>>,
+}
+
+struct Polling {
+    wake: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+thread_local! {
+    /// Whether this thread is a poller's.
+    static POLLS: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Poller {
@@ -126,17 +137,30 @@ impl Poller {
     /// ends when the poller is dropped.
     pub(crate) fn wake(&self) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let sender = thread.get_or_insert_with(|| {
-            let (sender, receiver) = channel();
+        let polling = thread.get_or_insert_with(|| {
+            let (wake, receiver) = channel();
             let wait = self.wait.clone();
-            std::thread::spawn(move || {
+            let thread = std::thread::spawn(move || {
+                POLLS.set(true);
                 while receiver.recv().is_ok() {
                     wait();
                 }
             });
-            sender
+            Polling { wake, thread }
         });
-        let _ = sender.send(());
+        let _ = polling.wake.send(());
+    }
+}
+
+impl Drop for Poller {
+    /// Waits for the thread, which may be the last to hold the device: if it destroyed the device on its own, the program
+    /// could end meanwhile, and NVIDIA's driver then crashes or hangs (wgpu's issue 8365).
+    fn drop(&mut self) {
+        let polling = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // What the thread itself drops, in a callback, cannot wait for it.
+        let Some(Polling { wake, thread }) = polling.filter(|_| !POLLS.get()) else { return };
+        drop(wake);
+        let _ = thread.join();
     }
 }
 
@@ -168,4 +192,35 @@ pub(crate) fn wait_at_thread_end(idle: fn()) {
     exit_sync::wait_at_thread_end(idle);
     #[cfg(not(unix))]
     let _ = idle;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pollers_thread_holds_nothing_any_more_when_the_poller_is_gone() {
+        let device = Arc::new(());
+        let held = device.clone();
+        let poller = Poller::new(move || {
+            let _ = &held;
+            std::thread::sleep(Duration::from_millis(20));
+        });
+        poller.wake();
+        drop(poller);
+        assert_eq!(Arc::strong_count(&device), 1);
+    }
+
+    #[test]
+    fn a_poller_may_be_dropped_by_its_own_thread() {
+        let place = Arc::new(Mutex::new(None::<Poller>));
+        let (sender, dropped) = channel();
+        let own = place.clone();
+        let poller = Poller::new(move || {
+            drop(own.lock().unwrap().take());
+            let _ = sender.send(());
+        });
+        place.lock().unwrap().insert(poller).wake();
+        dropped.recv_timeout(Duration::from_secs(60)).unwrap();
+    }
 }
