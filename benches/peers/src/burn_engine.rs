@@ -22,7 +22,7 @@ use burn::tensor::{DType, Device, DeviceKind, Int, Tensor, TensorData};
 use wgrad::interop::wgpu;
 
 use crate::Result;
-use crate::cases::{Model, Work};
+use crate::cases::{Convolution, Model, Work};
 use crate::child::{Job, Prepared, timed};
 use crate::inputs::{self, BATCH, Batches, PIXELS, Weight};
 
@@ -119,17 +119,20 @@ fn computation(work: Work, device: &Device) -> Result<Results> {
             let (x, y) = (uniform([b, m, k], 1, device), uniform([b, k, n], 2, device));
             Box::new(move || vec![held(x.clone().matmul(y.clone()))])
         }
-        Work::Conv2d { side, channels, filters, gradients } => {
+        Work::Conv2d { convolution, gradients } => {
+            let Convolution { images: count, side, channels, kernel: size, filters, stride } =
+                convolution;
             let device = if gradients { device.clone().autodiff() } else { device.clone() };
-            let images = inputs::uniform(64 * side * side * channels, 1);
-            let images = inputs::transposed(&images, &[64, side, side, channels], &[0, 3, 1, 2]);
-            let kernel = inputs::uniform(25 * channels * filters, 2);
-            let kernel = inputs::transposed(&kernel, &[5, 5, channels, filters], &[3, 2, 0, 1]);
-            let images = TensorData::new(images, [64, channels, side, side]);
-            let kernel = TensorData::new(kernel, [filters, channels, 5, 5]);
+            let images = inputs::uniform(count * side * side * channels, 1);
+            let images = inputs::transposed(&images, &[count, side, side, channels], &[0, 3, 1, 2]);
+            let kernel = inputs::uniform(size * size * channels * filters, 2);
+            let kernel =
+                inputs::transposed(&kernel, &[size, size, channels, filters], &[3, 2, 0, 1]);
+            let images = TensorData::new(images, [count, channels, side, side]);
+            let kernel = TensorData::new(kernel, [filters, channels, size, size]);
             let x = Tensor::<4>::from_data(images, &device);
             let w = Tensor::<4>::from_data(kernel, &device);
-            let options = ConvOptions::new([1, 1], [2, 2], [1, 1], 1);
+            let options = ConvOptions::new([stride; 2], [size / 2; 2], [1, 1], 1);
             if !gradients {
                 return Ok(Box::new(move || {
                     vec![held(conv2d(x.clone(), w.clone(), None, options.clone()))]

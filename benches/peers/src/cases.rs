@@ -7,8 +7,8 @@ pub enum Work {
     Matmul { n: usize, half: bool },
     /// `[B,M,K] x [B,K,N]`.
     BatchedMatmul { b: usize, m: usize, k: usize, n: usize },
-    /// Images `[64,S,S,C]`, filters `[5,5,C,O]`, SAME. With gradients: of `sum(y^2)` to images and filters.
-    Conv2d { side: usize, channels: usize, filters: usize, gradients: bool },
+    /// With gradients: of `sum(y^2)` to images and filters.
+    Conv2d { convolution: Convolution, gradients: bool },
     /// `tanh(a*b+c) * sigmoid(a)` on vectors.
     Pointwise { len: usize },
     /// The sum of all of `[R,C]`.
@@ -31,6 +31,30 @@ pub enum Work {
     Calls { count: usize },
     /// The host's time for an addition on 16 floats from the call to its submission, each a kernel of its own.
     Submissions { count: usize },
+}
+
+/// Images `[N,S,S,C]`, filters `[K,K,C,O]` with odd `K`, and `K / 2` zeros around the images.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Convolution {
+    pub images: usize,
+    pub side: usize,
+    pub channels: usize,
+    pub kernel: usize,
+    pub filters: usize,
+    pub stride: usize,
+}
+
+impl Convolution {
+    fn title(self) -> String {
+        let Self { images, side, channels, kernel, filters, stride } = self;
+        let padding = match (stride, kernel / 2) {
+            (1, _) => "SAME".to_owned(),
+            (_, zeros) => format!("padding {zeros}, stride {stride}"),
+        };
+        format!(
+            "conv2d [{images},{side},{side},{channels}] -> {filters}, {kernel}x{kernel} {padding}"
+        )
+    }
 }
 
 /// What is shuffled and batched. Pair `i` is `(i, i % 10)`.
@@ -184,6 +208,7 @@ pub fn all(gpu: bool) -> Vec<Case> {
     }
     if gpu {
         cases.extend([matmul(2048, true), matmul(4096, false), matmul(4096, true)]);
+        cases.extend([matmul(8192, false), matmul(8192, true)]);
     }
     let (b, m, k, n) = (32, 128, 64, 128);
     cases.push(case(
@@ -194,22 +219,17 @@ pub fn all(gpu: bool) -> Vec<Case> {
         Peers::Burn,
     ));
     for (side, channels, filters) in [(28, 1, 32), (14, 32, 64)] {
-        for gradients in [false, true] {
-            let what = if gradients { "forward, both gradients" } else { "forward" };
-            cases.push(case(
-                &format!("conv2d_{side}{}", if gradients { "_gradients" } else { "" }),
-                format!("conv2d [64,{side},{side},{channels}] -> {filters}, 5x5 SAME, {what}"),
-                Work::Conv2d { side, channels, filters, gradients },
-                Unit::Milliseconds,
-                Peers::Burn,
-            ));
-        }
+        let convolution = Convolution { images: 64, side, channels, kernel: 5, filters, stride: 1 };
+        cases.extend(conv2d(&format!("conv2d_{side}"), convolution));
+    }
+    if gpu {
+        cases.extend(resnet());
     }
     cases.extend(memory_bound("", 4 << 20, 4096));
     if gpu {
         cases.extend(memory_bound("_large", 64 << 20, 65_536));
     }
-    cases.extend(ops());
+    cases.extend(ops(gpu));
     for (name, title, model) in [
         ("mlp", "MNIST MLP 784-100-10, batch 50", Model::Mlp),
         ("cnn", "MNIST CNN, batch 50", Model::Cnn),
@@ -220,14 +240,18 @@ pub fn all(gpu: bool) -> Vec<Case> {
     let lstm = LayerStep::Lstm { batch: 64, steps: 28, features: 28, units: 128 };
     let block =
         LayerStep::Transformer { batch: 16, length: 128, width: 256, heads: 8, hidden: 1024 };
-    for (name, title, step) in [
+    let mut steps = vec![
         ("train_lstm", "training step of an LSTM, 28 steps, 128 units, batch 64", lstm),
         (
             "train_transformer",
             "training step of a transformer block, length 128, width 256, 8 heads, batch 16",
             block,
         ),
-    ] {
+    ];
+    if gpu {
+        steps.extend(large_steps());
+    }
+    for (name, title, step) in steps {
         let work = Work::Layer(step);
         cases.push(case(name, title.into(), work, Unit::StepsPerSecond, Peers::Burn));
     }
@@ -272,7 +296,55 @@ pub fn all(gpu: bool) -> Vec<Case> {
     cases
 }
 
-fn ops() -> Vec<Case> {
+/// A convolution alone, and with both gradients.
+fn conv2d(name: &str, convolution: Convolution) -> [Case; 2] {
+    [(false, "", "forward"), (true, "_gradients", "forward, both gradients")].map(
+        |(gradients, suffix, what)| {
+            case(
+                &format!("{name}{suffix}"),
+                format!("{}, {what}", convolution.title()),
+                Work::Conv2d { convolution, gradients },
+                Unit::Milliseconds,
+                Peers::Burn,
+            )
+        },
+    )
+}
+
+/// The convolutions that ResNet-50 is made of: its first, those of 3x3 at each of four sizes, and one of 1x1.
+fn resnet() -> Vec<Case> {
+    let shapes = [
+        (224, 3, 7, 64, 2),
+        (56, 64, 3, 64, 1),
+        (56, 64, 1, 256, 1),
+        (28, 128, 3, 128, 1),
+        (14, 256, 3, 256, 1),
+        (7, 512, 3, 512, 1),
+    ];
+    let cases = shapes.into_iter().flat_map(|(side, channels, kernel, filters, stride)| {
+        let convolution = Convolution { images: 32, side, channels, kernel, filters, stride };
+        conv2d(&format!("resnet_{side}_{kernel}x{kernel}"), convolution)
+    });
+    cases.collect()
+}
+
+/// Trainings of layers that fill a graphics card.
+fn large_steps() -> [(&'static str, &'static str, LayerStep); 2] {
+    [
+        (
+            "train_lstm_large",
+            "training step of an LSTM, 64 steps, 512 units, batch 256",
+            LayerStep::Lstm { batch: 256, steps: 64, features: 128, units: 512 },
+        ),
+        (
+            "train_transformer_large",
+            "training step of a transformer block, length 512, width 1024, 16 heads, batch 16",
+            LayerStep::Transformer { batch: 16, length: 512, width: 1024, heads: 16, hidden: 4096 },
+        ),
+    ]
+}
+
+fn ops(gpu: bool) -> Vec<Case> {
     let mega = 1 << 20;
     let op = |name: &str, title: String, op, peers| {
         case(name, title, Work::Op(op), Unit::Milliseconds, peers)
@@ -283,7 +355,8 @@ fn ops() -> Vec<Case> {
         Op::Einsum { length: 128 },
         Peers::Burn,
     )];
-    for length in [128, 1024] {
+    for length in if gpu { &[128, 1024, 4096][..] } else { &[128, 1024] } {
+        let length = *length;
         cases.push(op(
             &format!("attention_{length}"),
             format!("attention [1,8,{length},64], with gradients"),

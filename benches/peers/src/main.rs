@@ -2,7 +2,7 @@
 //!
 //! Started plainly (by `cargo xtask bench`), this program is the harness: it starts itself as one child process
 //! for each library and case, lets the children repeat the case alternately, and prints ratios. Started as
-//! `wgrad-peers engine NAME --case CASE`, it is such a child. `facts` and `variants` answer `cargo xtask report`.
+//! `wgrad-peers engine NAME --case CASE`, it is such a child. `facts`, `variants` and `cases` answer `cargo xtask report`.
 
 mod adapter;
 mod alone;
@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Some("alone") => alone::child(&arguments[1..]),
         Some("facts") => adapter::facts(),
         Some("variants") => adapter::variants(&arguments[1..]),
+        Some("cases") => cases(),
         _ => match options::Options::parse(&arguments) {
             Ok(options::Parsed::Help) => {
                 print!("{}", options::help());
@@ -50,4 +51,10 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The names of all cases, with those for graphics cards, as a line of JSON.
+fn cases() -> Result<()> {
+    let names: Vec<String> = cases::all(true).into_iter().map(|case| case.name).collect();
+    child::answer(serde_json::json!({ "names": names }))
 }

@@ -56,18 +56,23 @@ fn computation(work: Work) -> Result<Results> {
             let (x, y) = (uniform(&[b, m, k], 1)?, uniform(&[b, k, n], 2)?);
             Box::new(move || Ok(vec![x.matmul(&y)?]))
         }
-        Work::Conv2d { side, channels, filters, gradients } => {
-            let x = uniform(&[64, side, side, channels], 1)?;
-            let w = uniform(&[5, 5, channels, filters], 2)?;
-            let same = Conv2dOptions::new().padding(Padding::Same);
+        Work::Conv2d { convolution: c, gradients } => {
+            let x = uniform(&[c.images, c.side, c.side, c.channels], 1)?;
+            let w = uniform(&[c.kernel, c.kernel, c.channels, c.filters], 2)?;
+            // Where strides are larger than 1, TensorFlow's SAME adds more zeros behind than in front.
+            let padding = match (c.stride, c.kernel / 2) {
+                (1, _) => Padding::Same,
+                (_, zeros) => [(zeros, zeros); 2].into(),
+            };
+            let options = Conv2dOptions::new().padding(padding).strides([c.stride; 2]);
             if !gradients {
-                return Ok(Box::new(move || Ok(vec![x.conv2d(&w, same)?])));
+                return Ok(Box::new(move || Ok(vec![x.conv2d(&w, options)?])));
             }
             Box::new(move || {
                 let tape = tf::GradientTape::new();
                 tape.watch(&x)?;
                 tape.watch(&w)?;
-                let loss = x.conv2d(&w, same)?.square()?.reduce_sum(())?;
+                let loss = x.conv2d(&w, options)?.square()?.reduce_sum(())?;
                 let [dx, dw] = tape.required_gradient(&loss, [&x, &w])?;
                 Ok(vec![loss, dx, dw])
             })
