@@ -38,6 +38,11 @@ pub(crate) struct Caps {
 /// loop ends, so this is half of it.
 const LOOP_ITERATIONS: usize = 1 << 15;
 
+/// A binding covers at most so many bytes, whatever the adapter allows (Metal allows more than 2^32). Kernels count elements
+/// in 32 bits, and the last row of a folded grid counts on behind the last element: up to 65,534 workgroups of at most 4096
+/// elements each, which must not come to 2^32 and start at the first element again.
+const MOST_BINDING_BYTES: u64 = (1 << 32) - (1 << 28);
+
 /// A kernel binds at most so many uniform buffers: its own parameters, and those of its epilogue.
 const UNIFORMS: u32 = 2;
 
@@ -64,7 +69,7 @@ impl Caps {
             loop_iterations: LOOP_ITERATIONS,
             #[cfg(test)]
             strict: false,
-            binding_bytes: limits.max_storage_buffer_binding_size,
+            binding_bytes: limits.max_storage_buffer_binding_size.min(MOST_BINDING_BYTES),
             buffer_bytes: limits.max_buffer_size,
             groups: limits.max_compute_workgroups_per_dimension,
             uniform_alignment: u64::from(limits.min_uniform_buffer_offset_alignment),
@@ -165,6 +170,24 @@ mod tests {
     fn what_every_adapter_has_is_enough() {
         check(&wgpu::Limits::default(), "").unwrap();
         check(&wgpu::Limits::downlevel_defaults(), "").unwrap();
+    }
+
+    #[test]
+    fn no_index_of_a_kernel_comes_to_2_to_the_32() {
+        let all = wgpu::Limits {
+            max_storage_buffer_binding_size: 1 << 40,
+            max_buffer_size: 1 << 40,
+            ..wgpu::Limits::default()
+        };
+        let most = Caps::with_limits(&all).binding_bytes;
+        // Elements are bytes at the least, and a workgroup has up to 256 threads of up to 16 elements.
+        for each in [1, 64, 256, 1024, 4096] {
+            let [x, y, z] = crate::graph::lower::fold(most.div_ceil(each)).map(u64::from);
+            assert!(
+                x * y * z * each >= most && x * y * z * each < 1 << 32,
+                "{each}: {x}, {y}, {z}"
+            );
+        }
     }
 
     #[test]

@@ -488,7 +488,7 @@ impl Kernel {
 /// A grid of at least `workgroups` workgroups that keeps every adapter's limit along each axis.
 pub(crate) fn fold(workgroups: u64) -> [u32; 3] {
     let x = workgroups.clamp(1, ROW);
-    // The largest binding has fewer than 2^32 bytes, so two axes are enough.
+    // The largest binding has fewer than 2^32 bytes (`Caps`), so two axes are enough.
     let y = workgroups.div_ceil(x).clamp(1, ROW);
     [x as u32, y as u32, 1]
 }
