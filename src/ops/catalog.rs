@@ -9,6 +9,7 @@
 mod calls;
 mod checks;
 mod loops;
+mod traps;
 
 use std::any::Any;
 use std::collections::BTreeMap;

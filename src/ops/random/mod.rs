@@ -64,7 +64,9 @@ impl Distribution {
              let u = unit_floats(philox(advance(start, n), vec2<u32>(k0, k1)));\n        \
              let z = box_muller_4(u);\n        \
              for (var k = 0u; k < 4u; k++) {\n            \
-             if (found < 4u && abs(z[k]) < 2.0) {\n                y[found] = z[k];\n                found += 1u;\n            }\n        \
+             if (found < 4u && abs(z[k]) < 2.0) {\n                \
+             y = select(y, vec4<f32>(z[k]), vec4<u32>(0u, 1u, 2u, 3u) == vec4<u32>(found));\n                \
+             found += 1u;\n            }\n        \
              }\n    }\n    return y;"
                 .to_string()
         },
