@@ -95,7 +95,7 @@ fn a_checkpoint_of_modules_is_restored_by_names() {
     struct Net {
         layers: Vec<Linear>,
     }
-    let path = root::root().join("tests/data/checkpoint/module/ckpt-2");
+    let path = &root::root().join("tests/data/checkpoint/module/ckpt-2");
     let zeros = |shape: &[usize]| Variable::new(Tensor::zeros(shape).unwrap());
     let linear = |from, to| Linear { w: zeros(&[from, to]), b: zeros(&[to]) };
     let net = Net { layers: vec![linear(7, 5), linear(5, 3)] };
