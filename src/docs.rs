@@ -65,6 +65,9 @@ pub mod benchmarks {}
 #[doc = include_str!("../docs/accuracy.md")]
 pub mod accuracy {}
 
+#[doc = include_str!("../docs/portability.md")]
+pub mod portability {}
+
 #[doc = include_str!("../docs/ops.md")]
 pub mod ops {}
 

@@ -8,6 +8,7 @@
 //! [guide]: docs::guide
 //! [how-it-runs]: docs::how_it_runs
 //! [keras]: docs::keras_for_wgrad
+//! [portability]: docs::portability
 //! [tensorboard]: docs::tensorboard
 //! [tuning]: docs::tuning
 //! [web]: docs::web

@@ -643,6 +643,35 @@ fn public_items_are_read_whole() {
     }
 }
 
+/// The page says of each fault of others what covers it here.
+#[test]
+fn what_covers_a_trap_is_there() {
+    let page = fs::read_to_string("docs/portability.md").unwrap();
+    let section = page.split("\n## ").find(|section| section.starts_with("Known traps")).unwrap();
+    let rows = section.lines().filter(|line| line.starts_with('|'));
+    let quoted = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let files: Vec<File> =
+        [sources(), shaders(), files("tests", "rs")].into_iter().flatten().collect();
+    let commands = fs::read_to_string("xtask/src/main.rs").unwrap();
+    let is_there = |name: &str| match name {
+        command if command.starts_with("cargo xtask ") => {
+            let command = command.split(' ').nth(2).unwrap();
+            commands.contains(&format!("name: \"{command}\""))
+        }
+        path if path.contains('/') => Path::new(path).exists(),
+        name if name.contains('_')
+            && !name.contains(|c: char| c.is_ascii_uppercase() || c == ' ') =>
+        {
+            files.iter().any(|file| file.text.contains(&format!("fn {name}(")))
+        }
+        _ => true,
+    };
+    none(
+        quoted.filter(|name| !is_there(name)).map(str::to_owned),
+        "these cover a trap and are gone",
+    );
+}
+
 #[test]
 fn every_shader_is_used() {
     let sources = sources();
