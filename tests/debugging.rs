@@ -352,7 +352,8 @@ fn many_prints() {
                 Ok(loss)
             })
             .unwrap();
-            if step == 100 {
+            // A processor plans anew after a thousand steps.
+            if step == 1100 {
                 settled = Some(device.stats());
             }
         }

@@ -39,16 +39,23 @@ const MOST_USES: u32 = 32;
 
 impl PlanCache {
     /// The plan for `key`, and whether it was known. Calls `make` if there is none, and again when the known plan has run
-    /// as often as it was made for. `make` gets the stage of that plan, and whether structures have seldom come again so
-    /// far.
+    /// as often as it was made for; where `settled` says whether the first runs are over, that counts for these. `make` gets
+    /// the stage of the known plan, and whether structures have seldom come again so far.
     pub(crate) fn get(
         &mut self,
         key: Key,
+        settled: Option<bool>,
         make: impl FnOnce(Option<Stage>, bool) -> Plan,
     ) -> (&mut Plan, bool) {
         let found = self.find(&key);
         let stage = found.map(|at| self.plans[at].plan.stage);
-        let known = found.is_some_and(|at| self.plans[at].plan.runs < self.plans[at].plan.until);
+        let known = found.is_some_and(|at| {
+            let plan = &self.plans[at].plan;
+            match settled {
+                Some(settled) if plan.stage == Stage::Brief => !settled,
+                _ => plan.runs < plan.until,
+            }
+        });
         let at = match found {
             Some(at) if known => at,
             _ => {

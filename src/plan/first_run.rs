@@ -4,8 +4,9 @@
 //! launching single ops has taken as much longer as compiling fused kernels would.
 //!
 //! There the planner fuses with [`Fusion::Brief`] at first, and again in full when that plan has run [`MANY`] times: by
-//! then it has lost about the time that compiling larger kernels takes. Only where kernels begin and end differs;
-//! `tests/first_runs.rs` compares the bits of a training.
+//! then it has lost about the time that compiling larger kernels takes. A driver may round what stands in one kernel otherwise
+//! than what stands in two, so for an optimizer's step its number counts, not the runs in this process: a training that is
+//! resumed gets the kernels that it would have had.
 //!
 //! [`Fusion::Brief`]: super::Fusion::Brief
 
@@ -30,7 +31,7 @@ const MORE_BYTES: u64 = 64 << 20;
 
 /// After so many runs of a plan its structure is planned in full. A step of a small network loses 0.1 to 0.5 ms until then,
 /// and compiles for 0.1 to 0.7 s.
-const MANY: u32 = 1000;
+pub(crate) const MANY: u32 = 1000;
 
 /// What a plan takes to compile, and to run once.
 struct Cost {

@@ -3,6 +3,7 @@
 use super::context::PlanContext;
 use super::iteration_space::{Axis, IterationSpace, Load, LoadSource, Reads};
 use super::kernel_ir::{Code, Instance, KernelIr, Operand, Output};
+use super::reduction_schedule::SHARED;
 use super::view::{compose, natural_over, natural_with_ones, refine};
 use crate::dtype::DType;
 use crate::graph::lower::{Arg, Elementwise, Lowering, Reduction, Strided, View};
@@ -82,11 +83,13 @@ impl<'a> PlanContext<'a> {
         // One thread must write all bytes of a word, and some kernels compute four neighbours at once.
         let bytes = stored.iter().any(|output| output.dtype == DType::U8);
         let vectors = bytes || builder.quads;
-        let few = if self.brief { FEW_IN_BRIEF } else { FEW };
+        // A fold sums in the same order in every plan, so a plan for few runs rounds as the one that follows it.
+        let few = if self.brief && !folds { FEW_IN_BRIEF } else { FEW };
         let little = self.caps.cpu && elements <= few && builder.anchor.is_none();
+        let len: usize = axes.iter().filter(|a| a.reduced).map(|a| a.size).product();
         let reads = match little && !(folds && vectors) {
             false => Reads::Vectors,
-            true if self.brief => Reads::SinglyWithOnes,
+            true if folds && len < SHARED || !folds && self.brief => Reads::SinglyWithOnes,
             true => Reads::Singly,
         };
         let space = IterationSpace::new(axes, &views, reads);

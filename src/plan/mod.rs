@@ -35,6 +35,7 @@ mod wgsl_writer;
 use std::sync::Arc;
 
 pub(crate) use cache::PlanCache;
+pub(crate) use first_run::MANY;
 use iteration_space::Varying;
 pub(crate) use planner::{Fusion, plan};
 pub(crate) use report::Note;

@@ -10,6 +10,10 @@ use super::kernel_ir::{Code, KernelIr};
 use crate::device::Caps;
 use crate::dtype::DType;
 
+/// Rows as long as this are shared by threads in a kernel of a processor that does little: sharing a shorter one saves less
+/// time than a further text costs.
+pub(super) const SHARED: usize = 2048;
+
 /// How a kernel with folds spreads its work over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReductionSchedule {
@@ -41,12 +45,11 @@ impl ReductionSchedule {
         let steps = steps(ir);
         // The lanes of a vector read faster side by side than each in a row of its own.
         let lanes = caps.subgroup().filter(|_| caps.cpu).map_or(1, |size| size as usize);
-        // Sharing a row of what does little saves less time than a further text costs.
-        let least = if ir.space.reads_singly() { 64 } else { 2 };
+        let least = if ir.space.reads_singly() { SHARED / 4 } else { 2 * lanes };
         let threads = match (inner, caps.cpu) {
             (true, false) if steps >= 64 => 64,
             (true, false) if steps >= 16 => 16,
-            (true, true) if steps >= least * lanes => lanes,
+            (true, true) if steps >= least => lanes,
             _ => 1,
         };
         let join = match (threads, caps.cpu) {

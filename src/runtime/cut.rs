@@ -81,8 +81,18 @@ pub(super) struct Cutter {
     /// This stream is a training step, which will come again: it began with a tape, or a variable holds one of its
     /// values.
     training: bool,
+    /// The steps of the optimizer that came before the one in this stream.
+    made: Option<u64>,
     turns: Turns,
     periods: Periods,
+}
+
+/// What a flush sends.
+pub(super) struct Sent {
+    /// It is a training step.
+    pub(super) training: bool,
+    /// It makes a step of an optimizer, which had made so many before.
+    pub(super) made: Option<u64>,
 }
 
 impl Cutter {
@@ -95,6 +105,7 @@ impl Cutter {
             cutting: false,
             step: false,
             training: false,
+            made: None,
             turns: Turns::default(),
             periods: Periods::default(),
         }
@@ -147,13 +158,14 @@ impl Cutter {
         self.step = true;
     }
 
-    /// Variables hold values that wait.
-    pub(super) fn replaces(&mut self) {
+    /// Variables hold values that wait; those of an optimizer's step, before which there were `made`.
+    pub(super) fn replaces(&mut self, made: Option<u64>) {
         self.training = true;
+        self.made = made;
     }
 
-    /// A flush of `nodes` begins. Returns whether it is a training step.
-    pub(super) fn flushed(&mut self, nodes: usize) -> bool {
+    /// A flush of `nodes` begins.
+    pub(super) fn flushed(&mut self, nodes: usize) -> Sent {
         self.passed += nodes as u64;
         self.marked = false;
         let step = std::mem::take(&mut self.step);
@@ -162,7 +174,7 @@ impl Cutter {
             self.periods.forget();
             self.set_limit();
         }
-        std::mem::take(&mut self.training)
+        Sent { training: std::mem::take(&mut self.training), made: self.made.take() }
     }
 
     fn set_limit(&mut self) {

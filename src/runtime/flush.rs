@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use web_time::Instant;
 
-use super::cut::Cutter;
+use super::cut::{Cutter, Sent};
 use super::{Device, DeviceState};
 use crate::device::{Buffer, Counter, Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Stream, Taken, Value, ValueState};
-use crate::plan::{Fusion, Stage};
+use crate::plan::{Fusion, MANY, Stage};
 
 impl Device {
     /// Flushes, and lets the run write into the buffers of `old` if nobody but the caller holds these values. Each
@@ -19,12 +19,15 @@ impl Device {
     /// work: then they have failed, as have the results. After `Ok` the caller drops its handles; whoever still reads a
     /// value that it gave up gets an error that says so.
     ///
+    /// `made` steps came before, if this flush makes a step of an optimizer. They and not the runs in this process say which
+    /// kernels a step gets, so that a process that resumes another's training rounds alike.
+    ///
     /// # Errors
     /// As [`Device::flush`].
-    pub(crate) fn flush_replacing(&self, old: &[&Arc<Value>]) -> Result<()> {
+    pub(crate) fn flush_replacing(&self, old: &[&Arc<Value>], made: Option<u64>) -> Result<()> {
         let mut state = self.state();
         state.cutter.step_ends();
-        state.cutter.replaces();
+        state.cutter.replaces(made);
         // The caller gets this error and keeps what it has, so it has nothing to lend.
         if let Some(error) = state.failure.take() {
             let _ = self.flush_locked(&mut state, None, &[]);
@@ -89,7 +92,7 @@ impl Device {
         lent: &[&Arc<Value>],
     ) -> Result<Option<wgpu::SubmissionIndex>> {
         state.uploaded = 0;
-        let training = state.cutter.flushed(state.stream.len());
+        let Sent { training, made } = state.cutter.flushed(state.stream.len());
         if state.stream.len() == 0 {
             return self.0.gpu.ask().map(|()| None);
         }
@@ -109,17 +112,18 @@ impl Device {
         let mut awaited = Awaited::new(gpu, &taken);
         let fusion = state.fusion;
         let (tuner, caps) = (&mut state.tuner, &mut state.caps);
-        let (plan, known) = state.plans.get(key, |before, tries| {
+        let settled = made.map(|made| made >= MANY.into());
+        let (plan, known) = state.plans.get(key, settled, |before, tries| {
             let began = Instant::now();
             // A page shows what it compiles first, and would stop for what it compiled later.
-            let brief = caps.cpu && platform::MAY_BLOCK && before != Some(Stage::Brief);
+            let few = before != Some(Stage::Brief) && settled != Some(true);
+            let brief = caps.cpu && platform::MAY_BLOCK && few;
             let mut plan = match (fusion, brief) {
                 (false, _) => tuner.plan(gpu, caps, graph, Fusion::Off),
                 (true, false) => tuner.plan(gpu, caps, graph, Fusion::Full),
                 (true, true) => tuner.plan(gpu, caps, graph, Fusion::Brief).for_first_runs(),
             };
-            // A training step gets the same kernels from its first run on, so that a process that resumes another's
-            // training rounds alike.
+            // A training step is fused from its first run on, as in a process that goes on with the training.
             if before.is_none() && fusion && !training {
                 let calls = graph.nodes.iter().filter(|node| !node.inputs.is_empty()).count();
                 let apart = || tuner.plan(gpu, caps, graph, Fusion::Off);

@@ -131,7 +131,7 @@ fn what_is_replaced_is_given_up_only_if_the_run_is_made() {
         let (x, kept) = (leaf(1.0), leaf(5.0));
         let y = x.add(&kept)?;
         let also_kept = kept.clone();
-        device.flush_replacing(&[x.value(), kept.value()])?;
+        device.flush_replacing(&[x.value(), kept.value()], None)?;
         assert_eq!(y.to_vec::<f32>()?, [6.0, 4.0, 6.0, 8.0]);
         // `x` was the caller's alone and is gone; the other one has another holder.
         let error = x.to_vec::<f32>().unwrap_err().to_string();
@@ -144,7 +144,7 @@ fn what_is_replaced_is_given_up_only_if_the_run_is_made() {
         let z = big.reduce_sum(Axes::ALL.keepdims(true))?.add(&x)?;
         device.set_memory_limit(Some(1 << 20));
         let held = (z, big);
-        let error = device.flush_replacing(&[x.value()]).unwrap_err();
+        let error = device.flush_replacing(&[x.value()], None).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
         device.set_memory_limit(None);
@@ -164,11 +164,11 @@ fn an_earlier_failure_is_told_and_nothing_given_up() {
         // A call on what has failed: the next flush tells of it.
         let failed = big.square()?;
         let y = x.square()?;
-        let error = device.flush_replacing(&[x.value()]).unwrap_err();
+        let error = device.flush_replacing(&[x.value()], None).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(y.to_vec::<f32>()?, [1.0, 4.0, 9.0, 16.0]);
-        assert!(device.flush_replacing(&[x.value()]).is_ok());
+        assert!(device.flush_replacing(&[x.value()], None).is_ok());
         assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0], "no node read it");
         drop(failed);
         Ok(())

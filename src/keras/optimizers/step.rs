@@ -49,7 +49,8 @@ fn make(
     options.check()?;
     let pairs = pairs(state, grads, variables)?;
     state.memory().keep();
-    let done = new_values(state, &options, formula, pairs, variables).and_then(commit);
+    let done = new_values(state, &options, formula, pairs, variables)
+        .and_then(|changes| commit(changes, state.made()));
     match done {
         Ok(()) => state.set_made(state.made().saturating_add(1)),
         Err(_) => state.memory().forget(),
@@ -72,7 +73,7 @@ pub(super) fn build<O: Optimizer + ?Sized>(optimizer: &O, variables: &[Variable]
         let start = |name: &str, of: &Variable| optimizer.slot_start(name, of);
         memory.slots(&names, variable, &start).map(drop)
     });
-    let made = made.and_then(|()| flush(variables));
+    let made = made.and_then(|()| flush(variables, None));
     if made.is_err() {
         memory.forget();
     }
@@ -216,12 +217,12 @@ fn new_values(
     Ok(round.changes)
 }
 
-/// Assigns the new values and flushes; after an error everything is as it was.
-fn commit(changes: Vec<Change>) -> Result<()> {
+/// Assigns the new values and flushes; after an error everything is as it was. `made` steps came before.
+fn commit(changes: Vec<Change>, made: u64) -> Result<()> {
     let old: Vec<Tensor> = changes.iter().map(|(variable, _)| variable.peek()).collect();
     let assigned = changes.iter().try_for_each(|(variable, value)| variable.replace(value));
     let cells: Vec<Variable> = changes.into_iter().map(|(variable, _)| variable).collect();
-    let sent = assigned.and_then(|()| send(&cells, &old));
+    let sent = assigned.and_then(|()| send(&cells, &old, made));
     if sent.is_err() {
         for (variable, value) in cells.iter().zip(&old) {
             // The shape and dtype are the variable's own, so this cannot fail.
@@ -232,19 +233,19 @@ fn commit(changes: Vec<Change>) -> Result<()> {
 }
 
 /// Flushes. Only the way back needs the old values, so the step may overwrite their buffers.
-fn send(cells: &[Variable], old: &[Tensor]) -> Result<()> {
+fn send(cells: &[Variable], old: &[Tensor], made: u64) -> Result<()> {
     let Some(first) = cells.first().map(Variable::peek) else { return Ok(()) };
     // One device may fail after another has done its part; the way back then needs the old values.
     let one = cells.iter().all(|cell| cell.peek().device() == first.device());
     if !one {
-        return flush(cells);
+        return flush(cells, Some(made));
     }
     let lent: Vec<_> = old.iter().map(Tensor::value).collect();
-    first.device().flush_replacing(&lent)
+    first.device().flush_replacing(&lent, Some(made))
 }
 
 /// Flushes each device of `variables` once; usually there is one.
-fn flush(variables: &[Variable]) -> Result<()> {
+fn flush(variables: &[Variable], made: Option<u64>) -> Result<()> {
     let mut devices = Vec::new();
     for variable in variables {
         let tensor = variable.peek();
@@ -252,5 +253,5 @@ fn flush(variables: &[Variable]) -> Result<()> {
             devices.push(tensor.device().clone());
         }
     }
-    devices.iter().try_for_each(|device| device.flush_replacing(&[]))
+    devices.iter().try_for_each(|device| device.flush_replacing(&[], made))
 }
