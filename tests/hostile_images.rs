@@ -2,39 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "support/counting.rs"]
-mod counting;
+#[path = "support/peak.rs"]
+mod peak;
 
-use std::cell::Cell;
 use std::fs;
 
-use counting::Counting;
+use peak::peak;
 use wgrad::Error;
 use wgrad::image::{self, DecodeOptions};
-
-thread_local! {
-    /// Bytes that this thread holds, and the most that it has held.
-    static HELD: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
-}
-
-fn count(bytes: i64) {
-    // Threads that end are past counting.
-    let _ = HELD.try_with(|held| {
-        let (now, peak) = held.get();
-        held.set((now + bytes, peak.max(now + bytes)));
-    });
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting(count);
-
-/// The most bytes held while `run` ran, beyond those held before.
-fn peak<T>(run: impl FnOnce() -> T) -> (T, i64) {
-    let before = HELD.get().0;
-    HELD.set((before, before));
-    let result = run();
-    (result, HELD.get().1 - before)
-}
 
 fn files() -> Vec<(String, Vec<u8>)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/images");

@@ -3,15 +3,14 @@
 
 #![allow(dead_code)] // Not every test file uses all of it.
 
-#[path = "counting.rs"]
-mod counting;
+#[path = "peak.rs"]
+mod peak;
 
-use std::cell::Cell;
 use std::fs;
 use std::path::PathBuf;
 
-use counting::Counting;
 use fastrand::Rng;
+use peak::peak;
 use wgrad::{Error, Result};
 
 pub const CASES: usize = 100_000;
@@ -21,22 +20,6 @@ const BESIDE: i64 = 200 << 10;
 pub const FOR_EACH: i64 = 100;
 /// Deflate packs at most 1,032 bytes into one; the unpacked ones lie in a list that grows.
 pub const FOR_EACH_PACKED: i64 = 3 * 1032;
-
-thread_local! {
-    /// What this thread has allocated now, and the most since it was reset.
-    static HELD: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
-}
-
-fn count(bytes: i64) {
-    // Threads that end are past counting.
-    let _ = HELD.try_with(|held| {
-        let now = held.get().0 + bytes;
-        held.set((now, held.get().1.max(now)));
-    });
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting(count);
 
 /// Changes a file in one to four ways.
 fn change(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut Rng) {
@@ -124,10 +107,7 @@ pub fn fuzz(
         change(&mut bytes, good, &mut random);
         mend(&mut bytes, &mut random);
         let bound = BESIDE + each * bytes.len() as i64;
-        let before = HELD.get().0;
-        HELD.set((before, before));
-        read(&bytes, &mut seen);
-        let held = HELD.get().1 - before;
+        let ((), held) = peak(|| read(&bytes, &mut seen));
         assert!(held <= bound, "case {case}: {held} bytes for a file of {}", bytes.len());
     }
     assert!(seen.good > CASES / 100 && seen.bad > CASES / 100, "{seen:?}");
