@@ -6,16 +6,19 @@ use std::collections::HashSet;
 #[derive(Debug)]
 pub(super) struct Broken(pub(super) String);
 
-/// The places that a walk has entered, and how many bytes of lists it may still read.
+/// The places that a walk has entered, and how many bytes of lists and of names it may still read.
 pub(super) struct Seen {
     places: HashSet<u64>,
     left: u64,
+    names: u64,
 }
 
 impl Seen {
     /// Of a file of so many bytes.
     pub(super) fn of(length: usize) -> Self {
-        Seen { places: HashSet::new(), left: length as u64 }
+        let length = length as u64;
+        // Of a file of few links each may have the longest name.
+        Seen { places: HashSet::new(), left: length, names: length.saturating_mul(16) + (1 << 16) }
     }
 
     pub(super) fn note(&mut self, at: u64) -> Result<(), Broken> {
@@ -31,6 +34,15 @@ impl Seen {
         let left = count.checked_mul(size).and_then(|bytes| self.left.checked_sub(bytes));
         self.left = left.ok_or_else(|| {
             Broken("its lists of objects overlap, or have more entries than it has bytes".into())
+        })?;
+        Ok(())
+    }
+
+    /// Notes a name of so many bytes: thousands of links may have one that is stored once.
+    pub(super) fn name(&mut self, bytes: usize) -> Result<(), Broken> {
+        let left = self.names.checked_sub(bytes as u64);
+        self.names = left.ok_or_else(|| {
+            Broken("its links share names, which are too long to be read so often".into())
         })?;
         Ok(())
     }

@@ -78,9 +78,11 @@ pub(super) fn walk<'a>(
             seen.note(root)?;
             let mut from = Cursor::new(node, "a node of names");
             from.expect(b"BTIN\0\x05")?;
+            seen.spend(count, record)?;
             for _ in 0..count {
-                links.push(heap.link(from.take(record as usize)?)?);
+                links.push(heap.link(from.take(record as usize)?, seen)?);
             }
+            seen.spend(count, 8)?;
             for _ in 0..=count {
                 leaves.push((from.number(8)?, from.number(width)?));
             }
@@ -90,8 +92,9 @@ pub(super) fn walk<'a>(
         seen.note(leaf)?;
         let mut from = Cursor::new(part(file, leaf, size, "a node of names")?, "a node of names");
         from.expect(b"BTLF\0\x05")?;
+        seen.spend(count, record)?;
         for _ in 0..count {
-            links.push(heap.link(from.take(record as usize)?)?);
+            links.push(heap.link(from.take(record as usize)?, seen)?);
         }
     }
     Ok(())
@@ -146,6 +149,7 @@ impl<'a> Heap<'a> {
                             .into(),
                     ));
                 }
+                seen.spend(across, 8)?;
                 for _ in 0..across {
                     let mut from = Cursor::new(part(file, place, 8, "a heap's table")?, "a heap");
                     let address = from.number(8)?;
@@ -161,7 +165,7 @@ impl<'a> Heap<'a> {
     }
 
     /// The link to which a record refers.
-    fn link(&self, record: &'a [u8]) -> Result<Link<'a>, Broken> {
+    fn link(&self, record: &'a [u8], seen: &mut Seen) -> Result<Link<'a>, Broken> {
         let mut from = Cursor::new(record, "a record of names");
         // The name's hash.
         from.take(4)?;
@@ -178,6 +182,8 @@ impl<'a> Heap<'a> {
             return Err(Broken("a link is at no place of its heap".into()));
         };
         let address = address.checked_add(at - begin).unwrap_or(UNDEFINED);
-        link(part(self.file, address, length, "a link")?)
+        let found = link(part(self.file, address, length, "a link")?)?;
+        seen.name(found.0.len())?;
+        Ok(found)
     }
 }

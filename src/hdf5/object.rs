@@ -1,10 +1,10 @@
 //! Object headers: the messages that say what an object is.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use super::bytes::{Broken, Cursor, Seen, UNDEFINED, part};
 use super::links::{self, Link};
+use super::texts::Heaps;
 use super::types::Type;
 
 /// What a header says.
@@ -110,14 +110,18 @@ impl<'a> Object<'a> {
     }
 
     /// A dataset's shape, safetensors' name of its dtype, and its elements, the lowest byte first.
-    pub(super) fn values(&self, file: &'a [u8]) -> Result<Values<'a>, Broken> {
+    pub(super) fn values(
+        &self,
+        file: &'a [u8],
+        heaps: &mut Heaps<'a>,
+    ) -> Result<Values<'a>, Broken> {
         let (Some(shape), Some(elements), Some(layout)) =
             (&self.space, self.elements, &self.layout)
         else {
             return Err(Broken("it lacks a shape, a type or a place".into()));
         };
-        let as_bfloat = || {
-            let told = self.attribute("dtype").and_then(|attribute| attribute.texts(file).ok());
+        let mut as_bfloat = || {
+            let told = self.attribute("dtype").and_then(|attribute| attribute.texts(heaps).ok());
             told.is_some_and(|texts| texts == ["bfloat16"])
         };
         let (name, big_endian, size) = match elements {
@@ -215,7 +219,7 @@ impl<'a> Attribute<'a> {
     }
 
     /// The texts that the attribute holds.
-    pub(super) fn texts(&self, file: &'a [u8]) -> Result<Vec<Cow<'a, str>>, Broken> {
+    pub(super) fn texts(&self, heaps: &mut Heaps<'a>) -> Result<Vec<Cow<'a, str>>, Broken> {
         let size = match self.elements {
             Type::Text { size } => size,
             Type::TextElsewhere => 16,
@@ -229,70 +233,18 @@ impl<'a> Attribute<'a> {
         let Some(needed) = needed else {
             return Err(Broken(format!("the attribute '{}' ends too early", self.name)));
         };
-        let mut heaps = Heaps { file, known: HashMap::new(), left: file.len() };
-        let text = |element: &'a [u8]| -> Result<Cow<'a, str>, Broken> {
+        // Thousands of elements may refer to one text.
+        let mut left = heaps.file_size();
+        let mut text = |element: &'a [u8]| -> Result<Cow<'a, str>, Broken> {
             let bytes = match self.elements {
                 Type::TextElsewhere => heaps.text(element)?,
                 _ => element.split(|byte| *byte == 0).next().unwrap_or_default(),
             };
+            left = left.checked_sub(bytes.len()).ok_or_else(|| {
+                Broken(format!("the attribute '{}' holds more text than the file", self.name))
+            })?;
             Ok(String::from_utf8_lossy(bytes))
         };
-        self.data[..needed].chunks_exact(size).map(text).collect()
-    }
-}
-
-/// The texts of the global heaps to which elements refer.
-struct Heaps<'a> {
-    file: &'a [u8],
-    /// By heap and index.
-    known: HashMap<u64, HashMap<u64, &'a [u8]>>,
-    /// So many texts may still be noted: heaps that lie in each other have no more than the file has bytes.
-    left: usize,
-}
-
-impl<'a> Heaps<'a> {
-    fn text(&mut self, element: &[u8]) -> Result<&'a [u8], Broken> {
-        let mut from = Cursor::new(element, "a reference to a text");
-        let (length, heap, index) = (from.number(4)?, from.number(8)?, from.number(4)?);
-        if length == 0 {
-            return Ok(&[]);
-        }
-        if !self.known.contains_key(&heap) {
-            let texts = self.read(heap)?;
-            self.known.insert(heap, texts);
-        }
-        let Some(text) = self.known.get(&heap).and_then(|texts| texts.get(&index)) else {
-            return Err(Broken(format!("a heap of texts has no text {index}")));
-        };
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
-        text.get(..length).ok_or_else(|| Broken("a text is longer than its place".into()))
-    }
-
-    fn read(&mut self, heap: u64) -> Result<HashMap<u64, &'a [u8]>, Broken> {
-        let mut from =
-            Cursor::new(part(self.file, heap, 16, "a heap of texts")?, "a heap of texts");
-        from.expect(b"GCOL")?;
-        from.take(4)?;
-        let size = from.number(8)?;
-        let whole = part(self.file, heap, size.max(16), "a heap of texts")?;
-        let mut from = Cursor::new(&whole[16..], "a heap of texts");
-        let mut texts = HashMap::new();
-        while from.rest.len() >= 16 {
-            let (found, _, size) = (from.number(2)?, from.number(6)?, from.number(8)?);
-            if found == 0 {
-                break;
-            }
-            let size = usize::try_from(size).unwrap_or(usize::MAX);
-            if size > from.rest.len() {
-                return Err(Broken("a heap of texts ends too early".into()));
-            }
-            self.left = self
-                .left
-                .checked_sub(16)
-                .ok_or_else(|| Broken("its heaps of texts overlap".into()))?;
-            let text = from.padded(size)?;
-            texts.entry(found).or_insert(text);
-        }
-        Ok(texts)
+        self.data[..needed].chunks_exact(size).map(&mut text).collect()
     }
 }

@@ -4,6 +4,7 @@
 //! file has bytes.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -11,6 +12,7 @@ use super::MAGIC;
 use super::bytes::{Broken, Cursor, Seen, part};
 use super::links::{self, Link};
 use super::object::{Object, Values};
+use super::texts::Heaps;
 use crate::error::{Error, Result, message};
 
 /// An HDF5 file.
@@ -19,6 +21,8 @@ pub(crate) struct File<'a> {
     /// For messages.
     name: String,
     nodes: BTreeMap<String, Node<'a>>,
+    /// The texts of attributes, once they were asked for.
+    heaps: RefCell<Heaps<'a>>,
 }
 
 /// A group or a dataset.
@@ -33,7 +37,8 @@ const DEEPEST: usize = 64;
 impl<'a> File<'a> {
     pub(crate) fn parse(bytes: &'a [u8], name: &Path) -> Result<Self> {
         let name = name.display().to_string();
-        let mut file = File { bytes, name, nodes: BTreeMap::new() };
+        let heaps = RefCell::new(Heaps::of(bytes));
+        let mut file = File { bytes, name, nodes: BTreeMap::new(), heaps };
         let root = superblock(bytes).map_err(|broken| file.wrong(&broken.0))?;
         let mut seen = Seen::of(bytes.len());
         // The paths take no more room than a few times the file.
@@ -87,7 +92,7 @@ impl<'a> File<'a> {
 
     /// A dataset's shape, safetensors' name of its dtype, and its elements.
     pub(crate) fn values(&self, node: &Node<'a>) -> Result<Values<'a>> {
-        let values = node.object.values(self.bytes);
+        let values = node.object.values(self.bytes, &mut self.heaps.borrow_mut());
         values.map_err(|broken| self.wrong(&format!("in '{}': {}", node.path, broken.0)))
     }
 
@@ -98,7 +103,7 @@ impl<'a> File<'a> {
         attribute: &str,
     ) -> Result<Option<Vec<Cow<'a, str>>>> {
         let Some(found) = node.object.attribute(attribute) else { return Ok(None) };
-        let texts = found.texts(self.bytes).map(Some);
+        let texts = found.texts(&mut self.heaps.borrow_mut()).map(Some);
         texts.map_err(|broken| self.wrong(&format!("in '{}': {}", node.path, broken.0)))
     }
 }
@@ -171,6 +176,7 @@ fn walk<'a>(
                 );
                 let name = part(names, name, (names.len() as u64).saturating_sub(name), "a name")?;
                 let name = links::name(name.split(|byte| *byte == 0).next().unwrap_or_default())?;
+                seen.name(name.len())?;
                 if kind == 2 {
                     return Err(Broken(format!("'{name}' is a link by name, which is not read")));
                 }
