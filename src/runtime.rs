@@ -31,7 +31,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::platform::{self, env_var};
 use crate::device::{
-    AdapterInfo, Caps, Counter, DeviceOptions, DeviceStats, Gpu, Staging, check_thread, is_set,
+    AdapterInfo, Caps, Counter, DeviceOptions, DeviceStats, Gpu, SafelyDropped, Staging,
+    check_thread, is_set,
 };
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Coincidences, Op, Spec, Stream, Value, ValueState};
@@ -58,7 +59,7 @@ pub(crate) use turns::Mark;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Device(Arc<Shared>);
+pub struct Device(Arc<SafelyDropped<Shared>>);
 
 struct Shared {
     gpu: Gpu,
@@ -133,7 +134,7 @@ impl Device {
         });
         static OPENED: AtomicUsize = AtomicUsize::new(0);
         let number = OPENED.fetch_add(1, Ordering::Relaxed) + 1;
-        Device(Arc::new(Shared { gpu, state, sync, number }))
+        Device(Arc::new(SafelyDropped::new(Shared { gpu, state, sync, number })))
     }
 
     /// The device that new tensors are made on: that of the innermost [`Device::scope`] on this thread, else the

@@ -1,6 +1,9 @@
 //! What a program sees of the device: counters in a loop, memory, faults, adapters, shared devices, threads.
 #![allow(clippy::unwrap_used)]
 
+use std::any::Any;
+use std::cell::RefCell;
+
 #[path = "support/child.rs"]
 mod child;
 
@@ -279,6 +282,79 @@ fn leaving_work_behind() {
     let y = x.matmul(&x).unwrap().tanh().unwrap().softmax(-1).unwrap();
     Device::current().unwrap().flush().unwrap();
     drop(y);
+}
+
+thread_local! {
+    /// What a thread drops last, as it touches it first.
+    static HELD: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A panic in the `Drop` of a thread-local value ends the process, so each of these has one of its own.
+#[test]
+fn the_last_handles_may_go_with_a_thread_that_ends() {
+    for what in ["device", "waiting", "tensors", "limit", "variable", "application"] {
+        in_environment("holding_to_the_end", &[("WGRAD_TEST_HELD", what)]);
+    }
+}
+
+/// Some last handles to a device, which has work to do.
+fn last_handles(what: &str) -> tf::Result<Vec<Box<dyn Any>>> {
+    let device = match what {
+        "application" => applications_device()?,
+        _ => Device::new()?,
+    };
+    device.scope(|| {
+        let small = tf::constant([1.0, 2.0])?.add(1.0)?;
+        let large = Tensor::zeros([1 << 17])?.add(small.reduce_sum(())?)?;
+        assert_eq!(large.to_vec::<f32>()?[7], 5.0);
+        let waiting = large.multiply(2.0)?;
+        let held: Vec<Box<dyn Any>> = match what {
+            "device" => vec![Box::new(device.clone())],
+            "waiting" => vec![Box::new(waiting)],
+            "variable" => {
+                let variable = Variable::new(&small);
+                variable.assign_add(&waiting.reduce_sum(())?)?;
+                vec![Box::new(variable)]
+            }
+            _ => {
+                device.flush()?;
+                if what == "limit" {
+                    // What is given back is over the limit.
+                    device.set_memory_limit(Some(1 << 18));
+                }
+                vec![Box::new(small), Box::new(waiting), Box::new(large)]
+            }
+        };
+        Ok(held)
+    })
+}
+
+#[test]
+#[ignore = "run by the_last_handles_may_go_with_a_thread_that_ends"]
+fn holding_to_the_end() {
+    let what = std::env::var("WGRAD_TEST_HELD").unwrap();
+    for _ in 0..3 {
+        let what = what.clone();
+        let thread = std::thread::spawn(move || {
+            HELD.with_borrow(|_| ());
+            HELD.set(last_handles(&what).unwrap());
+        });
+        thread.join().unwrap();
+    }
+    let device = Device::new().unwrap();
+    let y = device.scope(|| tf::constant([1.0]).unwrap().add(1.0).unwrap().to_vec::<f32>());
+    assert_eq!(y.unwrap(), [2.0]);
+}
+
+fn applications_device() -> tf::Result<Device> {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends: wgpu::Backends::PRIMARY,
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    });
+    let options = wgpu::RequestAdapterOptions::default();
+    let adapter = pollster::block_on(instance.request_adapter(&options)).unwrap();
+    let (raw, queue) = pollster::block_on(adapter.request_device(&Default::default())).unwrap();
+    Device::from_wgpu(&adapter, raw, queue)
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::board::{Board, PLACE};
 use super::faults::{Faults, out_of_memory};
+use super::platform::keeps_what_wgpu_needs;
+use super::safely_dropped::SafelyDropped;
 use super::stats::DeviceStats;
 use crate::error::Result;
 
@@ -91,10 +93,16 @@ struct Idle {
 }
 
 pub(crate) struct Pool {
-    device: wgpu::Device,
-    faults: Arc<Faults>,
+    /// Buffers may outlive the other handles to their device.
+    owned: SafelyDropped<Owned>,
     /// The largest buffer of the adapter, in whole vectors.
     largest: u64,
+}
+
+/// What the last handle gives back.
+struct Owned {
+    device: wgpu::Device,
+    faults: Arc<Faults>,
     state: Mutex<State>,
 }
 
@@ -116,7 +124,7 @@ impl Pool {
     pub(super) fn new(device: wgpu::Device, faults: Arc<Faults>, limit: Option<u64>) -> Self {
         let largest = device.limits().max_buffer_size & !15;
         let state = Mutex::new(State { limit, ..State::default() });
-        Pool { device, faults, largest, state }
+        Pool { owned: SafelyDropped::new(Owned { device, faults, state }), largest }
     }
 
     /// A buffer of at least `bytes`, preferably one with an id of `prefer`.
@@ -211,7 +219,7 @@ impl Pool {
             Ok(raw) => raw,
             Err(error) if error.is_out_of_memory() && state.trim_to(0) > 0 => {
                 // The driver gets the memory back when the work that uses it is done.
-                let _ = self.faults.poll(wgpu::PollType::wait_indefinitely());
+                let _ = self.owned.faults.poll(wgpu::PollType::wait_indefinitely());
                 self.try_create(class)?
             }
             Err(error) => return Err(error),
@@ -224,14 +232,14 @@ impl Pool {
         let usage = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;
-        let raw = self.device.create_buffer(&wgpu::BufferDescriptor {
+        let raw = self.owned.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("wgrad tensor"),
             size: bytes,
             usage,
             mapped_at_creation: false,
         });
         // Natively the driver has answered by now; a browser answers at a later call.
-        self.faults.check()?;
+        self.owned.faults.check()?;
         Ok(raw)
     }
 
@@ -243,11 +251,14 @@ impl Pool {
             Ok(at) => state.idle[at].1.push(idle),
             Err(at) => state.idle.insert(at, (class, vec![idle])),
         }
-        state.heed_limit();
+        // What is over the limit goes with the next buffer if this thread has lost what wgpu needs.
+        if keeps_what_wgpu_needs() {
+            state.heed_limit();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.owned.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -169,21 +169,51 @@ impl Drop for Poller {
 /// A thread drops first what it made last: `touch` calls wgpu for the first time, so that its values are older than ours,
 /// and are there as long as ours is.
 pub(crate) fn keeps_thread_locals(touch: impl FnOnce()) -> bool {
-    struct Whole;
-    impl Drop for Whole {
-        // What has a drop is known to be dropped.
-        fn drop(&mut self) {}
-    }
-    thread_local! {
-        static TOUCHED: Cell<bool> = const { Cell::new(false) };
-        static WHOLE: Whole = const { Whole };
-    }
     if !TOUCHED.get() {
         TOUCHED.set(true);
         pollster::block_on(std::future::ready(()));
         touch();
     }
     WHOLE.try_with(|_| ()).is_ok()
+}
+
+struct Whole;
+
+impl Drop for Whole {
+    // What has a drop is known to be dropped.
+    fn drop(&mut self) {}
+}
+
+thread_local! {
+    static TOUCHED: Cell<bool> = const { Cell::new(false) };
+    static WHOLE: Whole = const { Whole };
+}
+
+/// Whether this thread may drop what is wgpu's: it has not lost what wgpu needs for that, or has never called wgpu.
+pub(crate) fn keeps_what_wgpu_needs() -> bool {
+    !TOUCHED.get() || WHOLE.try_with(|_| ()).is_ok()
+}
+
+/// What another thread may drop.
+pub(crate) trait MayChangeThread: Send + 'static {}
+
+impl<T: Send + 'static> MayChangeThread for T {}
+
+/// Drops `value`, in which things of wgpu's are, in another thread if this one is ending and has lost what wgpu needs.
+pub(crate) fn drop_where_whole<T: MayChangeThread>(value: T) {
+    if keeps_what_wgpu_needs() {
+        return;
+    }
+    let value = Arc::new(Mutex::new(Some(value)));
+    let there = value.clone();
+    let run = move || drop(there.lock().unwrap_or_else(PoisonError::into_inner).take());
+    // On Windows an ending thread holds a lock that a new one waits for.
+    let thread = if cfg!(unix) { std::thread::Builder::new().spawn(run).ok() } else { None };
+    match thread {
+        Some(thread) => drop(thread.join()),
+        // It stays with the driver until the program ends.
+        None => std::mem::forget(value),
+    }
 }
 
 /// Calls `idle`, which blocks until the default device is idle, when this thread ends.

@@ -194,5 +194,19 @@ pub(crate) fn keeps_thread_locals(_: impl FnOnce()) -> bool {
     true
 }
 
+/// The page's one thread does not end.
+pub(crate) fn keeps_what_wgpu_needs() -> bool {
+    true
+}
+
+/// There is one thread, which drops all.
+pub(crate) trait MayChangeThread {}
+
+impl<T> MayChangeThread for T {}
+
+pub(crate) fn drop_where_whole<T: MayChangeThread>(value: T) {
+    drop(value);
+}
+
 /// The page ends without waiting for the device.
 pub(crate) fn wait_at_thread_end(_: fn()) {}
