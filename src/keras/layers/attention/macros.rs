@@ -197,34 +197,7 @@ macro_rules! head_layer {
             }
         }
 
-        /// From query and value, or query, value and key. The context's mask is that of the value, and of the query if both
-        /// are one tensor.
-        impl Layer<[Tensor]> for $layer {
-            $crate::keras::layers::macros::configured!();
-
-            fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<Tensor> {
-                self.attend(inputs, AttendCall::default(), cx).map(|(y, _)| y)
-            }
-
-            fn call_with_mask(
-                &self,
-                inputs: &[Tensor],
-                cx: Context<'_>,
-            ) -> Result<(Tensor, Option<Tensor>)> {
-                let y = Layer::<[Tensor]>::call(self, inputs, cx)?;
-                Ok((y, mask_of_query(stringify!($layer), inputs, cx)?))
-            }
-
-            /// The mask, if it is one of the query.
-            fn compute_mask(
-                &self,
-                inputs: &[Tensor],
-                mask: Option<&Tensor>,
-            ) -> Result<Option<Tensor>> {
-                let [query, ..] = three_of(stringify!($layer), inputs)?;
-                Ok(of_query(query, mask))
-            }
-        }
+        $crate::keras::layers::attention::scores::list_layer!($layer);
 
         impl Attends for $layer {
             fn attend(

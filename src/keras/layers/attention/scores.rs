@@ -115,8 +115,9 @@ pub(crate) trait Attends: Layer<[Tensor]> {
     }
 }
 
-/// The layers without heads as layers of a list, by their `call_with_scores`.
-macro_rules! score_layer {
+/// What attends as a layer of query and value, or of query, value and key. The context's mask is that of the value, and of the query
+/// if both are one tensor.
+macro_rules! list_layer {
     ($layer:ident) => {
         impl Layer<[Tensor]> for $layer {
             $crate::keras::layers::macros::configured!();
@@ -134,6 +135,7 @@ macro_rules! score_layer {
                 Ok((y, mask_of_query(stringify!($layer), inputs, cx)?))
             }
 
+            /// The mask, if it is one of the query.
             fn compute_mask(
                 &self,
                 inputs: &[Tensor],
@@ -143,6 +145,14 @@ macro_rules! score_layer {
                 Ok(of_query(query, mask))
             }
         }
+    };
+}
+pub(super) use list_layer;
+
+/// The layers without heads as layers of a list, by their `scored`.
+macro_rules! score_layer {
+    ($layer:ident) => {
+        $crate::keras::layers::attention::scores::list_layer!($layer);
 
         impl Attends for $layer {
             fn attend(
