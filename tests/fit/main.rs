@@ -1,0 +1,73 @@
+//! `compile`, `fit`, `evaluate` and `predict`: numbers against a loop by hand and against Keras, what data may be, what a
+//! step costs.
+#![allow(clippy::unwrap_used)]
+
+mod by_hand;
+mod cost;
+mod ends;
+mod epochs;
+mod inputs;
+mod keras;
+mod labels;
+mod losses;
+mod outputs;
+mod steps;
+
+use ndarray::{Array1, Array2};
+use wgrad as tf;
+use wgrad::keras::layers::Dense;
+use wgrad::keras::losses::SparseCategoricalCrossentropy;
+use wgrad::keras::metrics::SparseCategoricalAccuracy;
+use wgrad::keras::{Activation, History, Sequential};
+
+fn near(got: f64, want: f64, what: &str) {
+    assert!((got - want).abs() <= 1e-5 * want.abs().max(1e-3), "{what}: {got} is not {want}");
+}
+
+fn all_near(got: &[f64], want: &[f64], what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}: {got:?} and {want:?}");
+    got.iter().zip(want).for_each(|(got, want)| near(*got, *want, what));
+}
+
+/// Tests draw from the one global generator, so only one runs at a time.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Numbers without pattern between -1 and 1.
+fn noise(count: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn data(rows: usize) -> (Array2<f32>, Array1<i32>) {
+    let x = Array2::from_shape_vec((rows, 6), noise(rows * 6, 1)).unwrap();
+    let y =
+        x.rows().into_iter().map(|row| i32::from(row[0] + row[1] > 0.0) + i32::from(row[2] > 0.5));
+    let y = y.collect();
+    (x, y)
+}
+
+/// A network whose weights are the same each time.
+fn network() -> Sequential {
+    tf::random::set_seed(3);
+    Sequential::new().add(Dense::new(8).activation(Activation::Tanh)).add(Dense::new(3))
+}
+
+fn loss() -> SparseCategoricalCrossentropy {
+    SparseCategoricalCrossentropy::new().from_logits(true)
+}
+
+fn accuracy() -> SparseCategoricalAccuracy {
+    SparseCategoricalAccuracy::new("accuracy")
+}
+
+fn series(history: &History, name: &str) -> Vec<f64> {
+    history.get(name).unwrap_or_else(|| panic!("no {name} in {history:?}")).to_vec()
+}
