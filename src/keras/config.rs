@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::constraints::Constraint;
 use super::function::{Argument, Function, OWN};
 use super::initializers::{Distribution, FanMode};
-use super::{Activation, DTypePolicy, Initializer, Regularizer};
+use super::{Activation, DTypePolicy, Initializer, Regularizer, python_json};
 use crate::error::{Error, Result, message};
 use crate::ops::Padding;
 use crate::shape::Axes;
@@ -46,7 +46,7 @@ impl Config {
         &self.class
     }
 
-    /// All options.
+    /// All options. A number that is infinite or NaN is a text among them; [`Config::get`] reads it.
     pub fn options(&self) -> &Map<String, Value> {
         &self.options
     }
@@ -147,9 +147,10 @@ impl Config {
             if let Some((_, only)) = fixed.iter().find(|(name, _)| *name == key) {
                 if value != only {
                     return Err(Error::Data(message!(
-                        "from_config: '{key}' of {} is {value}; here it can only be {only}. Make the layer so in Keras, and save \
-                         the model again.",
-                        self.class
+                        "from_config: '{key}' of {} is {}; here it can only be {only}. Make the layer so in Keras, and save the \
+                         model again.",
+                        self.class,
+                        shown(value)
                     )));
                 }
             } else if !known.contains(&key)
@@ -157,9 +158,10 @@ impl Config {
                 && !changes_nothing(&self.class, key, value)
             {
                 return Err(Error::Data(message!(
-                    "from_config: '{key}' of {} is {value}, and {0} has no option '{key}'; it has {}. Leave it at its default in \
-                     Keras, and save the model again.",
+                    "from_config: '{key}' of {} is {}, and {0} has no option '{key}'; it has {}. Leave it at its default in Keras, \
+                     and save the model again.",
                     self.class,
+                    shown(value),
                     known.join(", ")
                 )));
             }
@@ -180,7 +182,7 @@ impl Config {
 
 /// What a value is, short enough for a message.
 pub(crate) fn shown(value: &Value) -> String {
-    let mut text = value.to_string();
+    let mut text = python_json::text(value);
     if let Some((end, _)) = text.char_indices().nth(80) {
         text.truncate(end);
         text.push_str("...");
@@ -269,20 +271,17 @@ impl ConfigValue for f32 {
     }
 
     fn from_json(value: &Value) -> std::result::Result<Self, String> {
-        value.as_f64().map(|x| x as f32).ok_or_else(|| "a number".into())
+        python_json::float(value).map(|x| x as f32).ok_or_else(|| "a number".into())
     }
 }
 
 impl ConfigValue for f64 {
     fn to_json(&self) -> std::result::Result<Value, String> {
-        match self.is_finite() {
-            true => Ok(json!(self)),
-            false => Err(format!("is {self}, which JSON cannot hold")),
-        }
+        Ok(python_json::number(*self))
     }
 
     fn from_json(value: &Value) -> std::result::Result<Self, String> {
-        value.as_f64().ok_or_else(|| "a number".into())
+        python_json::float(value).ok_or_else(|| "a number".into())
     }
 }
 
@@ -419,7 +418,7 @@ impl ConfigValue for DTypePolicy {
 
 fn number(argument: Argument) -> Value {
     match argument {
-        Argument::Float(value) => json!(value),
+        Argument::Float(value) => python_json::number(value),
         Argument::Int(value) => json!(value),
         Argument::Text(value) => json!(value),
     }

@@ -49,6 +49,8 @@ pub mod metrics;
 mod operations;
 pub mod optimizers;
 mod pad_sequences;
+#[cfg(feature = "json")]
+mod python_json;
 pub mod regularizers;
 #[cfg(feature = "json")]
 pub mod saving;

@@ -153,7 +153,10 @@ impl Callable for Arithmetic {
             let int =
                 dtype.is_some_and(|dtype| dtype.starts_with("int") || dtype.starts_with("uint"));
             let whole = int && number.fract() == 0.0 && number.abs() < 1e9;
-            let number = if whole { (number as i64).into() } else { f64::from(number).into() };
+            let number = match whole {
+                true => (number as i64).into(),
+                false => crate::keras::python_json::number(f64::from(number)),
+            };
             tensors.insert(place, number);
         }
         Ok((tensors.into(), Default::default()))

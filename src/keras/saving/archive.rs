@@ -12,7 +12,7 @@ use super::loaded_model::LoadedModel;
 use super::weights::{from_h5, to_h5};
 use super::{CustomObjects, compiled, read};
 use crate::error::{Error, Result, message};
-use crate::keras::{Functional, Sequential};
+use crate::keras::{Functional, Sequential, python_json};
 use crate::options::options;
 use crate::trackable::Trackable;
 use crate::trackable::arrays::{Everything, Scope};
@@ -103,7 +103,7 @@ fn loaded(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<Loade
         read.and_then(|_| contents.check()).map_err(|error| wrong(format!("'{name}': {error}")))?;
         Ok(bytes)
     };
-    let config: Value = serde_json::from_slice(&file(CONFIG)?)
+    let config: Value = python_json::parse(&file(CONFIG)?)
         .map_err(|error| wrong(format!("'{CONFIG}' is no JSON that can be read: {error}")))?;
     let model = made(&config, &options.custom_objects)?;
     let weights = file(WEIGHTS)?;
@@ -146,7 +146,7 @@ fn old(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedMo
             path.display()
         )));
     };
-    let config: Value = serde_json::from_str(text).map_err(|error| {
+    let config: Value = python_json::parse(text.as_bytes()).map_err(|error| {
         Error::Data(message!(
             "{}: load_model: 'model_config' is no JSON that can be read: {error}. Take another copy.",
             path.display()
@@ -172,7 +172,7 @@ async fn written(model: &dyn Trackable, mut config: Value) -> Result<Vec<u8>> {
         })
     };
     add(METADATA, metadata.to_string().as_bytes())?;
-    add(CONFIG, config.to_string().as_bytes())?;
+    add(CONFIG, python_json::text(&config).as_bytes())?;
     add(WEIGHTS, &weights)?;
     archive.finish().map_err(|error| {
         Error::Checkpoint(message!("save: the archive cannot be written: {error}."))

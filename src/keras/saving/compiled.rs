@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 use super::loaded_model::LoadedModel;
 use crate::error::{Error, Result, message};
 use crate::hdf5::File;
+use crate::keras::config::shown;
 use crate::keras::losses::{self, Loss};
 use crate::keras::metrics::{self, Metric};
 use crate::keras::optimizers::{Adam, AdamW, Optimizer, RmsProp, Sgd};
-use crate::keras::{CompileOptions, Model};
+use crate::keras::{CompileOptions, Model, python_json};
 use crate::tensor::Tensor;
 use crate::trackable::arrays::{Scope, set_with};
 use crate::trackable::{NamedArray, Parts, Trackable, named_trainable};
@@ -40,7 +41,8 @@ impl Options {
     fn number(&mut self, key: &str) -> Result<Option<f64>> {
         match self.options.remove(key) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => value.as_f64().map(Some).ok_or_else(|| {
+            Some(value) => python_json::float(&value).map(Some).ok_or_else(|| {
+                let value = shown(&value);
                 unknown(format!("'{key}' of the {} is {value}, and a number is read", self.what))
             }),
         }
@@ -51,8 +53,9 @@ impl Options {
             None | Some(Value::Null) => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
             Some(value) => Err(unknown(format!(
-                "'{key}' of the {} is {value}, and true or false is read",
-                self.what
+                "'{key}' of the {} is {}, and true or false is read",
+                self.what,
+                shown(&value)
             ))),
         }
     }
@@ -69,6 +72,7 @@ impl Options {
         }
         match self.options.iter().find(|(_, value)| !value.is_null()) {
             Some((key, value)) => {
+                let value = shown(value);
                 Err(unknown(format!("'{key}' of the {} is {value}, which is not read", self.what)))
             }
             None => Ok(()),
@@ -125,6 +129,7 @@ pub(super) fn compile(
 
 fn made_loss(value: &Value) -> Result<Box<dyn Loss>> {
     if !value.is_object() {
+        let value = shown(value);
         return Err(unknown(format!("the loss of the file is {value}, and one loss is read")));
     }
     let (class, mut options) = Options::of(value, "loss")?;

@@ -34,12 +34,12 @@ pub use weights::{weights_from_h5, weights_to_h5_async};
 use serde_json::Value;
 
 use super::layers::{Layer, written};
-use super::{Functional, Sequential};
+use super::{Functional, Sequential, python_json};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
 fn parse(text: &str) -> Result<Value> {
-    serde_json::from_str(text).map_err(|error| {
+    python_json::parse(text.as_bytes()).map_err(|error| {
         Error::Data(message!("from_json: the text is no JSON that can be read: {error}."))
     })
 }
@@ -62,7 +62,7 @@ impl Sequential {
     /// # Errors
     /// [`Error::Data`] if a layer is a function of the program, or a program's own that has no `get_config`.
     pub fn to_json(&self) -> Result<String> {
-        Ok(written(&self.get_config()?, None, None).to_string())
+        Ok(python_json::text(&written(&self.get_config()?, None, None)))
     }
 
     /// The model that the JSON of Keras or of [`Sequential::to_json`] describes. If it says what the input is, the model
@@ -89,7 +89,7 @@ impl Functional {
     /// # Errors
     /// [`Error::Data`] if a layer is a function of the program, or a program's own that has no `get_config`.
     pub fn to_json(&self) -> Result<String> {
-        Ok(written(&Layer::<Tensor>::get_config(self)?, None, None).to_string())
+        Ok(python_json::text(&written(&Layer::<Tensor>::get_config(self)?, None, None)))
     }
 
     /// The model that the JSON of Keras or of [`Functional::to_json`] describes. The weights start anew.

@@ -251,13 +251,12 @@ impl crate::keras::layers::Configured for Normalization {
         let axes: Vec<i64> = self.axis.list.as_deref().map_or(Vec::new(), <[i64]>::to_vec);
         config.set("axis", &axes)?;
         // One number for all has no list in Keras.
-        let list = |values: &Option<Vec<f32>>| match values.as_deref() {
-            None => serde_json::Value::Null,
-            Some([one]) => serde_json::json!(one),
-            Some(list) => serde_json::json!(list),
-        };
-        config.set_json("mean", list(&self.input_mean));
-        config.set_json("variance", list(&self.input_variance));
+        for (key, values) in [("mean", &self.input_mean), ("variance", &self.input_variance)] {
+            match values.as_deref() {
+                Some([one]) => config.set(key, one)?,
+                _ => config.set(key, values)?,
+            }
+        }
         config.set("invert", &self.invert)?;
         config.set("dtype", &self.policy)?;
         Ok(config)
@@ -273,7 +272,7 @@ impl crate::keras::layers::Configured for Normalization {
             layer.axis = axis;
         }
         let list = |key: &str| match config.get_json(key) {
-            Some(value) if value.is_number() => {
+            Some(value) if crate::keras::python_json::float(value).is_some() => {
                 config.get::<f32>(key).map(|one| one.map(|one| vec![one]))
             }
             // Keras nests the rows of several axes.
