@@ -12,10 +12,11 @@ use serde_json::{Map, Value, json};
 
 use super::operation::{Callable, Called, Masked, Operation};
 use crate::dtype::DType;
+use crate::dtype::Scalar;
 use crate::error::{Error, Result, message};
 use crate::keras::config::shown;
-use crate::keras::{ConfigValue, Context};
-use crate::ops::{EluOptions, GeluOptions, concat, einsum, one_hot, stack, where_};
+use crate::keras::{ConfigValue, Context, python_json};
+use crate::ops::{EluOptions, GeluOptions, PadMode, concat, einsum, one_hot, stack, where_};
 use crate::shape::Axes;
 use crate::tensor::{Operand, Tensor};
 use crate::trackable::{Parts, Trackable};
@@ -116,8 +117,8 @@ fn elements(
             numbers.push(f64::from(u8::from(*truth)));
             Ok(())
         }
-        (Value::Number(number), []) => {
-            numbers.push(number.as_f64().unwrap_or(f64::NAN));
+        (value, []) if python_json::float(value).is_some() => {
+            numbers.extend(python_json::float(value));
             Ok(())
         }
         _ => Err("an array whose rows have different lengths, or that holds no numbers".into()),
@@ -172,17 +173,16 @@ impl Call<'_> {
             }
             Argument::Constant(constant, _) => constant.tensor(&self.inputs[0]),
             Argument::Value(value)
-                if value.is_number() || value.is_boolean() || value.is_array() =>
+                if Number::of(value).is_some() || value.is_boolean() || value.is_array() =>
             {
                 let dtype = ["bool", "int32", "float32"][rank_of_numbers(value)];
                 let constant = Constant::read(&json!({"value": value, "dtype": dtype}));
                 constant.map_err(|what| self.wrong(&format!("has {what}")))?.tensor(&self.inputs[0])
             }
-            Argument::List(list) => {
-                let list =
-                    list.iter().map(|argument| self.of(argument)).collect::<Result<Vec<_>>>()?;
-                stack(&list, 0)
-            }
+            Argument::List(list) => stack(
+                &joint_list(list.iter().map(|item| self.of(item)).collect::<Result<_>>()?)?,
+                0,
+            ),
             Argument::Value(value) => {
                 let value = shown(value);
                 Err(self.wrong(&format!("has the argument {value} where a tensor must be")))
@@ -213,38 +213,56 @@ impl Call<'_> {
         }
     }
 
-    /// The two sides of an operator: a number takes the dtype of the tensor on the other side, but 1.0 makes a float of an
-    /// integer.
-    fn sides(&self) -> Result<(Tensor, Operand)> {
-        let sides = [self.argument(0, "x1"), self.argument(1, "x2")];
+    /// The two sides of an operator.
+    fn sides(&self) -> Result<Sides> {
+        self.both([(0, "x1"), (1, "x2")])
+    }
+
+    /// Two arguments in the dtype in which Keras computes with both. A number takes that of the tensor on the other side, but 1.0
+    /// makes a float of an integer, and 1 an integer of a truth value.
+    fn both(&self, [a, b]: [(usize, &str); 2]) -> Result<Sides> {
+        let sides = [self.argument(a.0, a.1), self.argument(b.0, b.1)];
         let [Some(a), Some(b)] = sides else {
             let given = self.op.args.len() + self.op.kwargs.len();
-            return Err(self.wrong(&format!("takes two arguments, and has {given}")));
+            return Err(self.wrong(&format!("lacks an argument: it has {given}")));
         };
         let number = |argument: &Argument| match argument {
-            Argument::Value(value) => Some((value.as_f64()?, value.is_f64())),
+            Argument::Value(value) => Number::of(value),
             _ => None,
         };
-        let as_beside = |x: Tensor, float: bool| match x.dtype() {
-            dtype if float && !dtype.is_float() => x.cast(DType::F32),
-            DType::Bool => x.cast(DType::I32),
-            _ => Ok(x),
-        };
         match (number(a), number(b)) {
-            (_, Some((number, float))) => {
-                let a = as_beside(self.of(a)?, float)?;
-                let number = beside(&a, number);
-                Ok((a, number))
+            (_, Some(number)) => {
+                let (a, dtype) = number.joining(self.of(a)?)?;
+                let b = self.beside(&a, number)?;
+                Ok(Sides { a, b, dtype })
             }
-            (Some((number, float)), None) => {
-                let b = as_beside(self.of(b)?, float)?;
-                let number = b.zeros_like()?.add(beside(&b, number))?;
-                Ok((number, b.into()))
+            (Some(number), None) => {
+                let (b, dtype) = number.joining(self.of(b)?)?;
+                let a = b.zeros_like()?.add(self.beside(&b, number)?)?;
+                Ok(Sides { a, b: b.into(), dtype })
             }
             (None, None) => {
-                let [a, b] = joint([self.of(a)?, self.of(b)?])?;
-                Ok((a, b.into()))
+                let (a, b) = (self.of(a)?, self.of(b)?);
+                let dtype = joint_dtype(a.dtype(), b.dtype());
+                Ok(Sides { a: wide(&a.cast(dtype)?)?, b: wide(&b.cast(dtype)?)?.into(), dtype })
             }
+        }
+    }
+
+    /// `number` as it joins `x`.
+    fn beside(&self, x: &Tensor, number: Number) -> Result<Operand> {
+        let dtype = x.dtype();
+        let fits = |number: i64| match dtype {
+            DType::I32 => i32::try_from(number).is_ok(),
+            DType::U32 => u32::try_from(number).is_ok(),
+            _ => true,
+        };
+        match number {
+            Number::Int(number) if !fits(number) => Err(self.wrong(&format!(
+                "has the number {number}, which {dtype:?} cannot hold: integers have 32 bits here"
+            ))),
+            Number::Int(number) => Ok(number.into()),
+            Number::Float(number) => Ok(number.into()),
         }
     }
 
@@ -302,19 +320,18 @@ impl Call<'_> {
         }
     }
 
-    /// `f` along the axis that is named, the last by default, or along all elements in a row.
-    fn along(&self, f: fn(&Tensor, i64) -> Result<Tensor>) -> Result<Vec<Tensor>> {
-        let x = self.x()?;
-        one(match self.axis_or(-1)? {
-            Some(axis) => f(&x, axis),
+    /// `f` of `x` along the axis that is named, the last by default, or along all elements in a row.
+    fn along(&self, x: &Tensor, f: fn(&Tensor, i64) -> Result<Tensor>) -> Result<Tensor> {
+        match self.axis_or(-1)? {
+            Some(axis) => f(x, axis),
             None => f(&x.reshape([-1])?, 0),
-        })
+        }
     }
 
     /// As [`Call::along`], where the result has the shape of `x`.
-    fn along_in_shape(&self, f: fn(&Tensor, i64) -> Result<Tensor>) -> Result<Vec<Tensor>> {
-        let shape = self.x()?.shape().to_vec();
-        self.along(f)?.into_iter().map(|y| y.reshape_to(shape.as_slice().into())).collect()
+    fn along_in_shape(&self, f: fn(&Tensor, i64) -> Result<Tensor>) -> Result<Tensor> {
+        let x = self.x()?;
+        self.along(&x, f)?.reshape_to(x.shape().into())
     }
 
     /// `x` in the dtype that the option `dtype` names, if it names one.
@@ -365,11 +382,54 @@ impl Call<'_> {
     }
 }
 
-/// `number` as it joins `x`: a whole one joins integers.
-fn beside(x: &Tensor, number: f64) -> Operand {
-    match x.dtype().is_int() && number.fract() == 0.0 && number.abs() < 2e9 {
-        true => (number as i32).into(),
-        false => (number as f32).into(),
+/// A number in a file.
+#[derive(Debug, Clone, Copy)]
+enum Number {
+    Int(i64),
+    Float(f64),
+}
+
+impl Number {
+    fn of(value: &Value) -> Option<Self> {
+        let float = || python_json::float(value).map(Number::Float);
+        value.as_i64().map(Number::Int).or_else(float)
+    }
+
+    /// `x` as the number joins it, and the dtype of a result.
+    fn joining(self, x: Tensor) -> Result<(Tensor, DType)> {
+        let dtype = match (self, x.dtype()) {
+            (Number::Float(_), dtype) if !dtype.is_float() => DType::F32,
+            (Number::Int(_), DType::Bool) => DType::I32,
+            (_, dtype) => dtype,
+        };
+        Ok((wide(&x.cast(dtype)?)?, dtype))
+    }
+}
+
+/// The two sides of an operator, in the dtype in which the device computes.
+struct Sides {
+    a: Tensor,
+    b: Operand,
+    /// Keras's dtype of both: the device computes with bytes and truth values as integers.
+    dtype: DType,
+}
+
+/// `x` in a dtype that the device computes in.
+fn wide(x: &Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::U8 | DType::Bool => x.cast(DType::I32),
+        _ => Ok(x.clone()),
+    }
+}
+
+/// The result of a computation in [`wide`] numbers in Keras's dtype: bytes are cut off, as of every integer too large.
+fn narrow(y: Tensor, dtype: DType) -> Result<Tensor> {
+    match (y.dtype(), dtype) {
+        (DType::Bool, _) => Ok(y),
+        (computed, dtype) if computed.is_float() && dtype == DType::U8 => {
+            y.cast(DType::I32)?.cast(dtype)
+        }
+        _ => y.cast(dtype),
     }
 }
 
@@ -377,7 +437,7 @@ fn beside(x: &Tensor, number: f64) -> Operand {
 fn rank_of_numbers(value: &Value) -> usize {
     match value {
         Value::Array(list) => list.iter().map(rank_of_numbers).max().unwrap_or(2),
-        value if value.is_f64() => 2,
+        value if python_json::is_float(value) => 2,
         value => usize::from(!value.is_boolean()),
     }
 }
@@ -403,12 +463,6 @@ fn joint_dtype(a: DType, b: DType) -> DType {
 fn joint_list(list: Vec<Tensor>) -> Result<Vec<Tensor>> {
     let Some(dtype) = list.iter().map(Tensor::dtype).reduce(joint_dtype) else { return Ok(list) };
     list.into_iter().map(|x| if x.dtype() == dtype { Ok(x) } else { x.cast(dtype) }).collect()
-}
-
-fn joint([a, b]: [Tensor; 2]) -> Result<[Tensor; 2]> {
-    let dtype = joint_dtype(a.dtype(), b.dtype());
-    let cast = |x: Tensor| if x.dtype() == dtype { Ok(x) } else { x.cast(dtype) };
-    Ok([cast(a)?, cast(b)?])
 }
 
 /// What a mean or a root is taken of: integers become floats, as in Keras.
@@ -561,11 +615,17 @@ fn one(y: Result<Tensor>) -> Result<Vec<Tensor>> {
     y.map(|y| vec![y])
 }
 
-/// Rows by kinds: of one tensor, of one tensor as floats, of two, reductions of a tensor, and functions of the call.
+/// Rows by kinds: of one tensor of any numbers, of one tensor as floats, of two, of two as floats, comparisons, truth values,
+/// reductions of a tensor, and functions of the call.
 macro_rules! rows {
     (
         one { $($one:literal $one_call:expr,)* }
+        numbers { $($numbers:literal $numbers_call:expr,)* }
+        floats { $($floats:literal $floats_call:expr,)* }
         two { $($two:literal $two_call:expr,)* }
+        two_floats { $($two_floats:literal $two_floats_call:expr,)* }
+        compare { $($compare:literal $compare_call:expr,)* }
+        truths { $($truths:literal $truths_call:expr,)* }
         reduce { $($reduce:literal $reduce_call:expr,)* }
         call { $($call:literal $call_call:expr,)* }
     ) => {
@@ -574,10 +634,33 @@ macro_rules! rows {
                 let f: fn(&Tensor) -> Result<Tensor> = $one_call;
                 one(f(&call.x()?))
             } },)*
+            $(Row { class: $numbers, call: |call| {
+                let f: fn(&Tensor) -> Result<Tensor> = $numbers_call;
+                one(of_bytes(&call.x()?, f))
+            } },)*
+            $(Row { class: $floats, call: |call| {
+                let f: fn(&Tensor) -> Result<Tensor> = $floats_call;
+                one(f(&floats(&call.x()?)?))
+            } },)*
             $(Row { class: $two, call: |call| {
                 let f: fn(&Tensor, Operand) -> Result<Tensor> = $two_call;
-                let (a, b) = call.sides()?;
+                let Sides { a, b, dtype } = call.sides()?;
+                one(narrow(f(&a, b)?, dtype))
+            } },)*
+            $(Row { class: $two_floats, call: |call| {
+                let f: fn(&Tensor, Operand) -> Result<Tensor> = $two_floats_call;
+                let Sides { a, b, .. } = call.sides()?;
+                one(f(&floats(&a)?, floated(b)?))
+            } },)*
+            $(Row { class: $compare, call: |call| {
+                let f: fn(&Tensor, Operand) -> Result<Tensor> = $compare_call;
+                let Sides { a, b, .. } = call.sides()?;
                 one(f(&a, b))
+            } },)*
+            $(Row { class: $truths, call: |call| {
+                let f: fn(&Tensor, &Tensor) -> Result<Tensor> = $truths_call;
+                let truths = |place, name| call.tensor(place, name)?.cast(DType::Bool);
+                one(f(&truths(0, "x1")?, &truths(1, "x2")?))
             } },)*
             $(Row { class: $reduce, call: |call| {
                 let f: fn(&Tensor, Axes) -> Result<Tensor> = $reduce_call;
@@ -588,10 +671,71 @@ macro_rules! rows {
     };
 }
 
+/// `f`, of bytes as of numbers.
+fn of_bytes(x: &Tensor, f: fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    match x.dtype() {
+        DType::U8 => narrow(f(&wide(x)?)?, DType::U8),
+        _ => f(x),
+    }
+}
+
+fn absolute(x: &Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::Bool | DType::U8 | DType::U32 => Ok(x.clone()),
+        _ => x.abs(),
+    }
+}
+
+fn largest(x: &Tensor, axes: Axes) -> Result<Tensor> {
+    narrow(wide(x)?.reduce_max(axes)?, x.dtype())
+}
+
+fn smallest(x: &Tensor, axes: Axes) -> Result<Tensor> {
+    narrow(wide(x)?.reduce_min(axes)?, x.dtype())
+}
+
+/// What a sum or a product is taken of: truth values and bytes become integers, as in Keras.
+fn counting(x: &Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::Bool => x.cast(DType::I32),
+        DType::U8 => x.cast(DType::U32),
+        _ => Ok(x.clone()),
+    }
+}
+
 rows! {
     one {
-        "Absolute" |x| x.abs(),
-        "Abs" |x| x.abs(),
+        "Copy" |x| Ok(x.clone()),
+        "Erf" |x| x.erf(),
+        "Erfc" |x| x.erfc(),
+        "Erfinv" |x| x.erfinv(),
+        "HardSigmoid" |x| x.hard_sigmoid(),
+        "HardSilu" |x| x.hard_silu(),
+        "HardTanh" |x| x.hard_tanh(),
+        "LogSigmoid" |x| x.log_sigmoid(),
+        "LogicalNot" |x| x.cast(DType::Bool)?.logical_not(),
+        "Ravel" |x| x.reshape([-1]),
+        "Reciprocal" |x| x.reciprocal(),
+        "Rsqrt" |x| x.rsqrt(),
+        "Selu" |x| x.selu(),
+        "Sigmoid" |x| x.sigmoid(),
+        "Silu" |x| x.silu(),
+        "Softplus" |x| x.softplus(),
+        "Softsign" |x| x.softsign(),
+        "SparsePlus" |x| x.sparse_plus(),
+        "SparseSigmoid" |x| x.sparse_sigmoid(),
+        "TanhShrink" |x| x.tanh_shrink(),
+    }
+    numbers {
+        "Absolute" absolute,
+        "Abs" absolute,
+        "Negative" |x| x.negative(),
+        "Relu" |x| x.relu(),
+        "Relu6" |x| if x.dtype().is_int() { x.clip_by_value(0, 6) } else { x.relu6() },
+        "Sign" |x| x.sign(),
+        "Square" |x| if x.dtype() == DType::Bool { x.cast(DType::I32) } else { x.square() },
+    }
+    floats {
         "Arccos" |x| x.acos(),
         "Arccosh" |x| x.acosh(),
         "Arcsin" |x| x.asin(),
@@ -599,87 +743,63 @@ rows! {
         "Arctan" |x| x.atan(),
         "Arctanh" |x| x.atanh(),
         "Ceil" |x| x.ceil(),
-        "Copy" |x| Ok(x.clone()),
         "Cos" |x| x.cos(),
         "Cosh" |x| x.cosh(),
-        "Erf" |x| x.erf(),
-        "Erfc" |x| x.erfc(),
-        "Erfinv" |x| x.erfinv(),
-        "Exp" |x| floats(x)?.exp(),
-        "Expm1" |x| floats(x)?.expm1(),
+        "Exp" |x| x.exp(),
+        "Expm1" |x| x.expm1(),
         "Floor" |x| x.floor(),
-        "HardSigmoid" |x| x.hard_sigmoid(),
-        "HardSilu" |x| x.hard_silu(),
-        "HardTanh" |x| x.hard_tanh(),
         "Isfinite" |x| x.is_finite(),
         "Isinf" |x| x.is_inf(),
         "Isnan" |x| x.is_nan(),
-        "Log" |x| floats(x)?.log(),
-        "Log1p" |x| floats(x)?.log1p(),
-        "LogSigmoid" |x| x.log_sigmoid(),
-        "LogicalNot" |x| x.cast(DType::Bool)?.logical_not(),
-        "Negative" |x| x.negative(),
-        "Ravel" |x| x.reshape([-1]),
-        "Reciprocal" |x| x.reciprocal(),
-        "Relu" |x| x.relu(),
-        "Relu6" |x| x.relu6(),
-        "Rsqrt" |x| floats(x)?.rsqrt(),
-        "Selu" |x| x.selu(),
-        "Sigmoid" |x| x.sigmoid(),
-        "Sign" |x| x.sign(),
-        "Silu" |x| x.silu(),
+        "Log" |x| x.log(),
+        "Log1p" |x| x.log1p(),
         "Sin" |x| x.sin(),
         "Sinh" |x| x.sinh(),
-        "Softplus" |x| x.softplus(),
-        "Softsign" |x| x.softsign(),
-        "SparsePlus" |x| x.sparse_plus(),
-        "SparseSigmoid" |x| x.sparse_sigmoid(),
-        "Sqrt" |x| floats(x)?.sqrt(),
-        "Square" |x| x.square(),
+        "Sqrt" |x| x.sqrt(),
         "Tan" |x| x.tan(),
         "Tanh" |x| x.tanh(),
-        "TanhShrink" |x| x.tanh_shrink(),
     }
     two {
         "Add" |a, b| a.add(b),
+        "Maximum" |a, b| a.maximum(b),
+        "Minimum" |a, b| a.minimum(b),
+        "Multiply" |a, b| a.multiply(b),
+    }
+    two_floats {
         "Arctan2" |a, b| a.atan2(b),
-        "Divide" |a, b| floats(a)?.divide(floated(b)?),
+        "Divide" |a, b| a.divide(b),
         "DivideNoNan" |a, b| a.divide_no_nan(b),
+        "Logaddexp" |a, b| a.logaddexp(b),
+        "TrueDivide" |a, b| a.divide(b),
+    }
+    compare {
         "Equal" |a, b| a.equal(b),
-        "FloorDivide" |a, b| a.floordiv(b),
         "Greater" |a, b| a.greater(b),
         "GreaterEqual" |a, b| a.greater_equal(b),
         "Less" |a, b| a.less(b),
         "LessEqual" |a, b| a.less_equal(b),
-        "Logaddexp" |a, b| a.logaddexp(b),
+        "NotEqual" |a, b| a.not_equal(b),
+    }
+    truths {
         "LogicalAnd" |a, b| a.logical_and(b),
         "LogicalOr" |a, b| a.logical_or(b),
         "LogicalXor" |a, b| a.logical_xor(b),
-        "Matmul" |a, b| a.matmul(b),
-        "Maximum" |a, b| a.maximum(b),
-        "Minimum" |a, b| a.minimum(b),
-        "Mod" |a, b| a.floormod(b),
-        "Multiply" |a, b| a.multiply(b),
-        "NotEqual" |a, b| a.not_equal(b),
-        "Power" |a, b| a.pow(b),
-        "Subtract" |a, b| a.subtract(b),
-        "TrueDivide" |a, b| floats(a)?.divide(floated(b)?),
     }
     reduce {
         "All" |x, axes| x.cast(DType::Bool)?.reduce_all(axes),
-        "Amax" |x, axes| x.reduce_max(axes),
-        "Amin" |x, axes| x.reduce_min(axes),
+        "Amax" largest,
+        "Amin" smallest,
         "Any" |x, axes| x.cast(DType::Bool)?.reduce_any(axes),
-        "Logsumexp" |x, axes| x.reduce_logsumexp(axes),
+        "Logsumexp" |x, axes| floats(x)?.reduce_logsumexp(axes),
         "Mean" |x, axes| floats(x)?.reduce_mean(axes),
         "Std" |x, axes| floats(x)?.reduce_std(axes),
-        "Sum" |x, axes| x.reduce_sum(axes),
+        "Sum" |x, axes| counting(x)?.reduce_sum(axes),
         "Var" |x, axes| floats(x)?.reduce_variance(axes),
     }
     call {
         "Argmax" |call| extreme(call, |x, axis| x.argmax(axis)),
         "Argmin" |call| extreme(call, |x, axis| x.argmin(axis)),
-        "Argsort" |call| call.along(|x, axis| x.argsort(axis)),
+        "Argsort" |call| one(call.along(&wide(&call.x()?)?, |x, axis| x.argsort(axis))),
         "BroadcastTo" |call| {
             let x = call.x()?;
             let shape = call.shape("shape", &x)?;
@@ -694,40 +814,25 @@ rows! {
             one(call.x()?.cast(dtype))
         },
         "Celu" |call| one(call.x()?.celu(call.option("alpha")?.unwrap_or(1.0))),
-        "Clip" |call| {
-            let bound = |place: usize, key: &'static str| -> Result<(f64, bool)> {
-                let value = match call.argument(place, key) {
-                    Some(Argument::Value(value)) => Some(value),
-                    _ => call.given(key),
-                };
-                let number = value.and_then(|value| Some((value.as_f64()?, value.is_f64())));
-                number.ok_or_else(|| {
-                    let value = value.map_or("nothing".to_string(), shown);
-                    call.wrong(&format!("has {value} as '{key}'; it must be a number"))
-                })
-            };
-            let (low, high) = (bound(1, "x_min")?, bound(2, "x_max")?);
-            let x = call.x()?;
-            let x = if low.1 || high.1 { floats(&x)? } else { x };
-            one(x.clip_by_value(beside(&x, low.0), beside(&x, high.0)))
-        },
+        "Clip" clip,
         "Concatenate" |call| one(concat(call.tensors("xs")?, call.option::<i64>("axis")?.unwrap_or(0))),
-        "Cumprod" |call| one(call.in_dtype(call.along(|x, axis| x.cumprod(axis))?.remove(0))),
-        "Cumsum" |call| one(call.in_dtype(call.along(|x, axis| x.cumsum(axis))?.remove(0))),
+        "Cumprod" |call| running(call, |x, axis| x.cumprod(axis)),
+        "Cumsum" |call| running(call, |x, axis| x.cumsum(axis)),
         "Dot" |call| {
-            let [a, b] = joint([call.tensor(0, "x1")?, call.tensor(1, "x2")?])?;
-            match (a.rank(), b.rank()) {
-                (0, _) | (_, 0) => one(a.multiply(&b)),
-                (_, 1) => one(a.matmul(&b.expand_dims(-1)?)?.squeeze(-1)),
-                (1, 2) => one(a.expand_dims(0)?.matmul(&b)?.squeeze(0)),
-                (_, 2) => one(a.matmul(&b)),
-                _ => Err(call.wrong("multiplies by a tensor of more than two axes; use ops.matmul")),
-            }
+            let [a, b] = [call.tensor(0, "x1")?, call.tensor(1, "x2")?];
+            one(product(vec![a, b], |list| {
+                let (a, b) = (&list[0], &list[1]);
+                match (a.rank(), b.rank()) {
+                    (0, _) | (_, 0) => a.multiply(b),
+                    (_, 1) => a.tensordot(b, [[-1], [-1]]),
+                    _ => a.tensordot(b, [[-1], [-2]]),
+                }
+            }))
         },
         "Einsum" |call| {
             let equation: String = call.need("subscripts")?;
             let operands = call.op.args.iter().map(|argument| call.of(argument));
-            one(einsum(&equation, joint_list(operands.collect::<Result<_>>()?)?))
+            one(product(operands.collect::<Result<_>>()?, |list| einsum(&equation, list)))
         },
         "Elu" |call| {
             let alpha = call.option("alpha")?.unwrap_or(1.0);
@@ -753,6 +858,7 @@ rows! {
             let sizes: Vec<usize> = new.into_iter().map(size).collect();
             one(x.reshape_to(sizes.as_slice().into()))
         },
+        "FloorDivide" |call| whole(call, |a, b| a.floordiv(b)),
         "Flip" |call| one(call.x()?.reverse(call.option::<Axes>("axis")?.unwrap_or(Axes::ALL))),
         "Gelu" |call| {
             let approximate = call.option("approximate")?.unwrap_or(true);
@@ -766,56 +872,47 @@ rows! {
             let axis = i64::from(xs.first().is_some_and(|x| x.rank() > 1));
             one(concat(xs, axis))
         },
-        "LeakyRelu" |call| one(call.x()?.leaky_relu(call.option("negative_slope")?.unwrap_or(0.2))),
-        "LogSoftmax" |call| call.along_in_shape(|x, axis| x.log_softmax(axis)),
+        "LeakyRelu" |call| {
+            let slope = call.option("negative_slope")?.unwrap_or(0.2);
+            one(floats(&call.x()?)?.leaky_relu(slope))
+        },
+        "LogSoftmax" |call| one(call.along_in_shape(|x, axis| x.log_softmax(axis))),
+        "Matmul" |call| {
+            let [a, b] = [call.tensor(0, "x1")?, call.tensor(1, "x2")?];
+            if a.rank() == 0 || b.rank() == 0 {
+                return Err(call.wrong("multiplies by a single number; use ops.multiply"));
+            }
+            one(product(vec![a, b], |list| matmul(&list[0], &list[1])))
+        },
         "Max" |call| bounded(call, Tensor::reduce_max, |y, initial| y.maximum(initial)),
         "Min" |call| bounded(call, Tensor::reduce_min, |y, initial| y.minimum(initial)),
+        "Mod" modulo,
         "Moveaxis" |call| permuted(call, "source", "destination", false),
-        "Normalize" |call| {
-            call.only("order", &[json!(2), json!(2.0)])?;
-            let epsilon = call.option::<f32>("epsilon")?.unwrap_or(1e-7);
-            let x = floats(&call.x()?)?;
-            let axes = match call.given("axis") {
-                Some(Value::Null) => Axes::ALL,
-                _ => call.option::<Axes>("axis")?.unwrap_or(Axes::from(-1)),
-            };
-            let norm = x.square()?.reduce_sum(axes.keepdims(true))?.sqrt()?.maximum(epsilon)?;
-            one(x.divide(norm))
-        },
+        "Normalize" normalize,
         "OneHot" |call| {
             call.only("sparse", &[json!(false)])?;
             let x = call.x()?;
-            let axis = call.option::<i64>("axis")?.unwrap_or(-1);
-            if axis != -1 && axis != x.rank() as i64 {
-                return Err(call.wrong(&format!("puts its new axis at {axis}; it can only be last")));
-            }
             let name: String = call.option("dtype")?.unwrap_or("float32".to_string());
             let dtype = dtype_named(&name).map_err(|what| call.wrong(&format!("wants {what}")))?;
-            one(one_hot(&x.cast(DType::I32)?, call.need("num_classes")?)?.cast(dtype))
+            let y = one_hot(&x.cast(DType::I32)?, call.need("num_classes")?)?.cast(dtype)?;
+            let axis = call.option::<i64>("axis")?.unwrap_or(-1);
+            let at = axis_of(axis, y.rank()).ok_or_else(|| {
+                call.wrong(&format!("puts its new axis at {axis} of {} axes", y.rank()))
+            })?;
+            let mut order: Vec<usize> = (0..x.rank()).collect();
+            order.insert(at, x.rank());
+            one(y.transpose(&order[..]))
         },
-        "OnesLike" |call| one(call.in_dtype(call.x()?.ones_like()?)),
-        "Pad" |call| {
-            call.only("mode", &[json!("constant")])?;
-            let value = match call.argument(1, "constant_values") {
-                None => None,
-                Some(Argument::Value(value)) => value.as_f64(),
-                Some(_) => return Err(call.wrong("fills with a tensor; give it a number")),
+        "OnesLike" |call| like(call, |x| x.ones_like()),
+        "Pad" pad,
+        "Power" |call| whole(call, |a, b| a.pow(b)),
+        "Prod" |call| {
+            let x = match call.given("dtype").is_some_and(|dtype| !dtype.is_null()) {
+                true => call.in_dtype(call.x()?)?,
+                false => counting(&call.x()?)?,
             };
-            if let Some(value) = value.filter(|value| *value != 0.0) {
-                return Err(call.wrong(&format!("fills with {value}; it can only be 0")));
-            }
-            let x = call.x()?;
-            let pairs: Vec<(usize, usize)> = match call.given("pad_width") {
-                Some(Value::Number(_)) => vec![(call.need("pad_width")?, call.need("pad_width")?)],
-                Some(Value::Array(list)) if list.first().is_some_and(Value::is_number) => {
-                    vec![call.need("pad_width")?]
-                }
-                _ => call.need("pad_width")?,
-            };
-            let pairs = if pairs.len() == 1 { vec![pairs[0]; x.rank()] } else { pairs };
-            one(x.pad(&pairs))
+            one(narrow(wide(&x)?.reduce_prod(call.axes()?)?, x.dtype()))
         },
-        "Prod" |call| one(call.in_dtype(call.x()?)?.reduce_prod(call.axes()?)),
         "Repeat" |call| {
             let x = call.x()?;
             let repeats: Vec<usize> = call.list("repeats")?;
@@ -830,28 +927,46 @@ rows! {
         },
         "Roll" |call| {
             let x = call.x()?;
-            let shift: Vec<i64> = call.list("shift")?;
+            let mut shift: Vec<i64> = call.list("shift")?;
             match call.option::<Axes>("axis")? {
-                Some(axes) => one(x.roll(&shift, axes)),
+                Some(axes) => {
+                    if let ([one], Some(list)) = (&shift[..], axes.list.as_deref()) {
+                        shift = vec![*one; list.len()];
+                    }
+                    one(x.roll(&shift, axes))
+                }
                 None => one(x.reshape([-1])?.roll(&shift, 0)?.reshape_to(x.shape().into())),
             }
         },
-        "Round" |call| {
-            call.only("decimals", &[json!(0)])?;
-            one(call.x()?.round())
-        },
+        "Round" round,
         "SoftShrink" |call| one(call.x()?.soft_shrink(call.option("threshold")?.unwrap_or(0.5))),
-        "Softmax" |call| call.along_in_shape(|x, axis| x.softmax(axis)),
-        "Sort" |call| call.along(|x, axis| x.sort(axis)),
+        "Softmax" |call| one(call.along_in_shape(|x, axis| x.softmax(axis))),
+        "Sort" |call| {
+            let x = call.x()?;
+            one(narrow(call.along(&wide(&x)?, |x, axis| x.sort(axis))?, x.dtype()))
+        },
         "Split" split,
         "Squareplus" |call| one(call.x()?.squareplus(call.option("b")?.unwrap_or(4.0))),
         "Squeeze" |call| one(call.x()?.squeeze(call.option::<Axes>("axis")?.unwrap_or(Axes::ALL))),
         "Stack" |call| one(stack(call.tensors("x")?, call.option::<i64>("axis")?.unwrap_or(0))),
         "StopGradient" |call| Ok(vec![call.tensor(0, "variable")?.stop_gradient()]),
+        "Subtract" |call| {
+            let Sides { a, b, dtype } = call.sides()?;
+            if dtype == DType::Bool {
+                return Err(call.wrong("subtracts truth values; use ops.logical_xor, or ops.cast them first"));
+            }
+            one(narrow(a.subtract(b)?, dtype))
+        },
         "Swapaxes" |call| permuted(call, "axis1", "axis2", true),
         "Take" |call| {
             let x = call.x()?;
-            let indices = call.tensor(1, "indices")?.cast(DType::I32)?;
+            let indices = call.tensor(1, "indices")?;
+            if indices.dtype().is_float() {
+                return Err(call.wrong("has floats as 'indices'; ops.cast them to int32"));
+            }
+            let indices = indices.cast(DType::I32)?;
+            let dtype = x.dtype();
+            let x = if dtype == DType::U8 { wide(&x)? } else { x };
             let (x, axis) = match call.option::<i64>("axis")? {
                 Some(axis) => (x, axis),
                 None => (x.reshape([-1])?, 0),
@@ -859,20 +974,26 @@ rows! {
             // Keras counts those below 0 from the end.
             let size = axis_of(axis, x.rank()).map_or(0, |axis| x.shape()[axis]) as i32;
             let from_end = indices.add(size)?;
-            one(x.gather(&where_(&indices.less(0)?, &from_end, &indices)?, axis))
+            let indices = where_(&indices.less(0)?, &from_end, &indices)?;
+            one(narrow(x.gather(&indices, axis)?, dtype))
         },
         "Tile" |call| {
             let x = call.x()?;
             let mut repeats: Vec<usize> = call.list("repeats")?;
-            while repeats.len() < x.rank() {
-                repeats.insert(0, 1);
+            let mut sizes = x.shape().to_vec();
+            // Both get as many axes as the other has.
+            for list in [&mut repeats, &mut sizes] {
+                list.splice(0..0, vec![1; x.rank().saturating_sub(list.len())]);
             }
-            one(x.tile(&repeats))
+            sizes.splice(0..0, vec![1; repeats.len() - sizes.len()]);
+            one(x.reshape_to(sizes.as_slice().into())?.tile(&repeats))
         },
         "TopK" |call| {
-            call.only("sorted", &[json!(true)])?;
-            let (values, places) = call.x()?.top_k(call.need("k")?)?;
-            Ok(vec![values, places])
+            // What need not be sorted may be.
+            call.only("sorted", &[json!(true), json!(false)])?;
+            let x = call.x()?;
+            let (values, places) = wide(&x)?.top_k(call.need("k")?)?;
+            Ok(vec![narrow(values, x.dtype())?, places])
         },
         "Transpose" |call| {
             let x = call.x()?;
@@ -890,16 +1011,14 @@ rows! {
                 _ => Ok(list),
             }
         },
-        "Vstack" |call| {
-            let row = |x: Tensor| if x.rank() < 2 { x.reshape([1, -1]) } else { Ok(x) };
-            one(concat(call.tensors("xs")?.into_iter().map(row).collect::<Result<Vec<_>>>()?, 0))
-        },
+        // Keras makes no rows of vectors here, as NumPy does.
+        "Vstack" |call| one(concat(call.tensors("xs")?, 0)),
         "Where" |call| {
             let condition = call.tensor(0, "condition")?.cast(DType::Bool)?;
-            let [a, b] = joint([call.tensor(1, "x1")?, call.tensor(2, "x2")?])?;
-            one(where_(&condition, &a, &b))
+            let Sides { a, b, dtype } = call.both([(1, "x1"), (2, "x2")])?;
+            one(narrow(where_(&condition, &a, &b.beside("SelectV2", &a)?)?, dtype))
         },
-        "ZerosLike" |call| one(call.in_dtype(call.x()?.zeros_like()?)),
+        "ZerosLike" |call| like(call, |x| x.zeros_like()),
     }
 }
 
@@ -911,7 +1030,7 @@ fn floated(b: Operand) -> Result<Operand> {
 }
 
 fn extreme(call: &Call<'_>, find: fn(&Tensor, i64) -> Result<Tensor>) -> Result<Vec<Tensor>> {
-    let x = call.x()?;
+    let x = wide(&call.x()?)?;
     let keeps = call.option::<bool>("keepdims")?.unwrap_or(false);
     match call.option::<i64>("axis")? {
         Some(axis) if keeps => one(find(&x, axis)?.expand_dims(axis)),
@@ -933,11 +1052,238 @@ fn bounded(
     find: fn(&Tensor, Axes) -> Result<Tensor>,
     further: fn(&Tensor, Operand) -> Result<Tensor>,
 ) -> Result<Vec<Tensor>> {
-    let y = find(&call.x()?, call.axes()?)?;
-    one(match call.option::<f64>("initial")? {
-        Some(initial) => further(&y, beside(&y, initial)),
-        None => Ok(y),
-    })
+    let x = call.x()?;
+    let y = find(&wide(&x)?, call.axes()?)?;
+    let y = match call.given("initial").filter(|value| !value.is_null()) {
+        Some(value) => {
+            let number = Number::of(value).ok_or_else(|| {
+                call.wrong(&format!("has {} as 'initial'; it must be a number", shown(value)))
+            })?;
+            further(&y, call.beside(&y, number)?)?
+        }
+        None => y,
+    };
+    one(narrow(y, x.dtype()))
+}
+
+/// A function of two of which truth values are integers.
+fn whole(call: &Call<'_>, f: fn(&Tensor, Operand) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+    let Sides { a, b, dtype } = call.sides()?;
+    one(narrow(f(&a, b)?, if dtype == DType::Bool { DType::I32 } else { dtype }))
+}
+
+/// What a division leaves. Beside a whole number Keras computes with bytes as integers.
+fn modulo(call: &Call<'_>) -> Result<Vec<Tensor>> {
+    let number =
+        |place, name| matches!(call.argument(place, name), Some(Argument::Value(Value::Number(_))));
+    let Sides { a, b, dtype } = call.sides()?;
+    let dtype = match dtype {
+        DType::Bool => DType::I32,
+        DType::U8 if number(0, "x1") || number(1, "x2") => DType::I32,
+        dtype => dtype,
+    };
+    one(narrow(a.floormod(b)?, dtype))
+}
+
+/// A product of `list`: Keras multiplies integers as floats.
+fn product(list: Vec<Tensor>, f: impl FnOnce(&[Tensor]) -> Result<Tensor>) -> Result<Tensor> {
+    let dtype = list.iter().map(Tensor::dtype).reduce(joint_dtype).unwrap_or(DType::F32);
+    let computed = if dtype.is_float() { dtype } else { DType::F32 };
+    let list: Vec<Tensor> = list.iter().map(|x| x.cast(computed)).collect::<Result<_>>()?;
+    narrow(f(&list)?, dtype)
+}
+
+/// A product of matrices; a vector is a row on the left, a column on the right.
+fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (row, column) = (a.rank() == 1, b.rank() == 1);
+    let left = if row { a.expand_dims(0)? } else { a.clone() };
+    let right = if column { b.expand_dims(-1)? } else { b.clone() };
+    let y = left.matmul(&right)?;
+    let y = if column { y.squeeze(-1)? } else { y };
+    if row { y.squeeze(if column { -1 } else { -2 }) } else { Ok(y) }
+}
+
+/// A running sum or product.
+fn running(call: &Call<'_>, f: fn(&Tensor, i64) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+    let x = call.in_dtype(call.x()?)?;
+    let dtype = if x.dtype() == DType::Bool { DType::I32 } else { x.dtype() };
+    let x = wide(&x)?;
+    let y = match call.axis_or(-1)? {
+        Some(axis) => f(&x, axis),
+        None => f(&x.reshape([-1])?, 0),
+    };
+    one(narrow(y?, dtype))
+}
+
+/// Ones or zeros in the shape of `x`.
+fn like(call: &Call<'_>, f: fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+    let x = call.in_dtype(call.x()?)?;
+    one(narrow(f(&wide(&x)?)?, x.dtype()))
+}
+
+fn clip(call: &Call<'_>) -> Result<Vec<Tensor>> {
+    let x = call.x()?;
+    let dtype = if x.dtype() == DType::Bool { DType::I32 } else { x.dtype() };
+    // Integers stay integers, and have none between a bound with a fraction and that without it.
+    let whole = match dtype {
+        DType::I32 => Some((i64::from(i32::MIN), i64::from(i32::MAX))),
+        DType::U32 => Some((0, i64::from(u32::MAX))),
+        DType::U8 => Some((0, i64::from(u8::MAX))),
+        _ => None,
+    };
+    let bound = |place: usize, key: &'static str| -> Result<Operand> {
+        let value = match call.argument(place, key) {
+            Some(Argument::Value(value)) => Some(value),
+            _ => call.given(key),
+        };
+        match (value.and_then(Number::of), whole) {
+            (Some(Number::Int(bound)), None) => Ok(bound.into()),
+            (Some(Number::Float(bound)), None) => Ok(bound.into()),
+            (Some(Number::Int(bound)), Some((low, high))) => Ok(bound.clamp(low, high).into()),
+            (Some(Number::Float(bound)), Some((low, high))) if !bound.is_nan() => {
+                Ok((bound as i64).clamp(low, high).into())
+            }
+            _ => {
+                let value = value.map_or("nothing".to_string(), shown);
+                Err(call.wrong(&format!("has {value} as '{key}'; it must be a number")))
+            }
+        }
+    };
+    let (low, high) = (bound(1, "x_min")?, bound(2, "x_max")?);
+    one(narrow(wide(&x)?.clip_by_value(low, high)?, dtype))
+}
+
+fn normalize(call: &Call<'_>) -> Result<Vec<Tensor>> {
+    let order = match call.given("order") {
+        None => 2,
+        Some(order) => order.as_u64().filter(|order| *order > 0).ok_or_else(|| {
+            call.wrong(&format!("has {} as 'order'; it must be a whole number", shown(order)))
+        })?,
+    };
+    let epsilon = call.option::<f32>("epsilon")?.unwrap_or(1e-7);
+    let x = floats(&call.x()?)?;
+    let axes = match call.given("axis") {
+        Some(Value::Null) => Axes::ALL,
+        _ => call.option::<Axes>("axis")?.unwrap_or(Axes::from(-1)),
+    };
+    let several = axes.list.as_deref().map_or(x.rank(), <[i64]>::len) > 1;
+    if order != 2 && several {
+        return Err(call.wrong(&format!(
+            "has the order {order} and several axes, where Keras takes a norm of matrices; it can only be 2"
+        )));
+    }
+    let axes = axes.keepdims(true);
+    let norm = match order {
+        1 => x.abs()?.reduce_sum(axes)?,
+        2 => x.square()?.reduce_sum(axes)?.sqrt()?,
+        order => x.abs()?.pow(order as f32)?.reduce_sum(axes)?.pow(1.0 / order as f32)?,
+    };
+    one(x.divide(norm.maximum(epsilon)?))
+}
+
+/// Rounds to decimals: those of integers stand before the point.
+fn round(call: &Call<'_>) -> Result<Vec<Tensor>> {
+    let x = call.x()?;
+    let decimals = call.option::<i64>("decimals")?.unwrap_or(0);
+    if decimals == 0 || (x.dtype().is_int() && decimals > 0) {
+        return one(of_bytes(&x, |x| x.round()));
+    }
+    let factor = 10f64.powi(decimals.clamp(-400, 400) as i32) as f32;
+    one(narrow(floats(&x)?.multiply(factor)?.round()?.divide(factor)?, x.dtype()))
+}
+
+fn pad(call: &Call<'_>) -> Result<Vec<Tensor>> {
+    let x = call.x()?;
+    let mut pairs: Vec<(usize, usize)> = match call.given("pad_width") {
+        Some(Value::Number(_)) => vec![(call.need("pad_width")?, call.need("pad_width")?)],
+        Some(Value::Array(list)) if list.first().is_some_and(Value::is_number) => {
+            vec![call.need("pad_width")?]
+        }
+        _ => call.need("pad_width")?,
+    };
+    if pairs.len() == 1 {
+        pairs = vec![pairs[0]; x.rank()];
+    }
+    let fill = match call.argument(1, "constant_values") {
+        None | Some(Argument::Value(Value::Null)) => None,
+        Some(Argument::Value(value)) if Number::of(value).is_some() || value.is_boolean() => {
+            Some(value)
+        }
+        Some(_) => return Err(call.wrong("fills with what is no number; give it one")),
+    };
+    let mode: String = call.option("mode")?.unwrap_or("constant".to_string());
+    if let (Some(value), true) = (fill, mode != "constant") {
+        return Err(call.wrong(&format!(
+            "fills with {} and has the mode '{mode}'; 'constant' alone fills with a number",
+            shown(value)
+        )));
+    }
+    let wide_x = wide(&x)?;
+    let y = match &*mode {
+        "constant" => wide_x.pad_with(&pairs, PadMode::Constant(filling(call, fill, x.dtype())?)),
+        "reflect" | "symmetric" | "edge" | "wrap" => continued(call, &wide_x, &pairs, &mode),
+        mode => Err(call.wrong(&format!(
+            "has the mode '{mode}'; it can be constant, reflect, symmetric, edge or wrap"
+        ))),
+    };
+    one(narrow(y?, x.dtype()))
+}
+
+/// The number that a padding of this dtype is filled with: a fraction is cut off for integers.
+fn filling(call: &Call<'_>, value: Option<&Value>, dtype: DType) -> Result<Scalar> {
+    let number = match value {
+        None => Number::Int(0),
+        Some(Value::Bool(truth)) => Number::Int(i64::from(*truth)),
+        Some(value) => Number::of(value).unwrap_or(Number::Int(0)),
+    };
+    match number {
+        Number::Int(number) if dtype == DType::Bool => Ok(Scalar::Int(i64::from(number != 0))),
+        Number::Float(number) if dtype == DType::Bool => Ok(Scalar::Int(i64::from(number != 0.0))),
+        Number::Float(number) if !dtype.is_float() && number.is_finite() => {
+            Ok(Scalar::Int(number as i64))
+        }
+        Number::Float(number) if !dtype.is_float() => {
+            Err(call.wrong(&format!("fills integers with {number}; give it a whole number")))
+        }
+        Number::Int(number) => Ok(Scalar::Int(number)),
+        Number::Float(number) => Ok(Scalar::Float(number)),
+    }
+}
+
+/// A padding that goes on with the tensor's own elements, as NumPy does for paddings of any length.
+fn continued(call: &Call<'_>, x: &Tensor, pairs: &[(usize, usize)], mode: &str) -> Result<Tensor> {
+    // Refuses what does not fit, before the places are written down.
+    x.pad(pairs)?;
+    let mut y = x.clone();
+    for (axis, &(low, high)) in pairs.iter().enumerate().filter(|(_, pair)| **pair != (0, 0)) {
+        let size = x.shape()[axis];
+        let whole =
+            (low.checked_add(high)).and_then(|more| i32::try_from(more.checked_add(size)?).ok());
+        if size == 0 || whole.is_none() {
+            return Err(call.wrong(&format!(
+                "pads axis {axis} of {:?} by {:?}",
+                x.shape(),
+                (low, high)
+            )));
+        }
+        let (low, high, size) = (low as i64, high as i64, size as i64);
+        let place = |at: i64| match mode {
+            "edge" => at.clamp(0, size - 1),
+            "wrap" => at.rem_euclid(size),
+            "symmetric" => {
+                let at = at.rem_euclid(2 * size);
+                at.min(2 * size - 1 - at)
+            }
+            _ => {
+                let at = at.rem_euclid((2 * size - 2).max(1));
+                at.min(2 * size - 2 - at)
+            }
+        };
+        let places: Vec<i32> = (-low..size + high).map(|at| place(at) as i32).collect();
+        let places = x.device().scope(|| Tensor::from_slice(&places, [places.len()]))?;
+        y = y.gather(&places, axis as i64)?;
+    }
+    Ok(y)
 }
 
 /// The op of Keras's class `class`, called `name`.
