@@ -3,15 +3,18 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten};
+use wgrad::keras::layers::{Conv1D, Conv2D, Dense, Dropout, Flatten};
 use wgrad::keras::optimizers::{Optimizer, Sgd};
 use wgrad::keras::{
     Activation, CompileOptions, Context, FitOptions, Functional, INFERENCE, Initializer, Input,
     Layer, LayerExt, Model, PredictOptions, Sequential, SymbolicTensor, TRAINING, Weight,
 };
 use wgrad::random::Generator;
-use wgrad::{DType, Device, GradientTape, Result, SummaryOptions, Tensor, Trackable, constant};
+use wgrad::{
+    DType, Device, Error, GradientTape, Result, SummaryOptions, Tensor, Trackable, constant,
+};
 
 fn values(x: &Tensor) -> Vec<f32> {
     x.to_vec().unwrap()
@@ -327,6 +330,46 @@ fn long_chains_take_linear_time_and_no_deep_stack() {
     drop((x, y));
     assert_eq!(model.layers().count(), 20_000);
     drop(model);
+}
+
+/// What must be tried on other sizes than before is tried once, for all that is computed from it.
+#[test]
+fn layers_before_symbols_of_other_sizes_are_tried_once() -> Result<()> {
+    const COUNT: usize = 10_000;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let x = Input::new([None, Some(1)]);
+    // A window for which the first sizes, 64 and 192, have no room.
+    let mut long = Conv1D::new(1, 200).on(&x)?;
+    let mut short = (*x).clone();
+    for _ in 0..COUNT {
+        let calls = calls.clone();
+        short = short.map("short", move |x| {
+            // Twice when it is made, and twice again with longer sizes.
+            match calls.fetch_add(1, Ordering::Relaxed) < 4 * COUNT {
+                true => Ok(x.clone()),
+                false => Err(Error::Data("a layer was tried too often".into())),
+            }
+        })?;
+        long = SymbolicTensor::map_all("long", [&long, &short], |x| Ok(x[0].clone()))?;
+    }
+    assert_eq!(long.to_string(), "(None, None, 1) f32");
+    assert_eq!(calls.load(Ordering::Relaxed), 4 * COUNT);
+    Ok(())
+}
+
+#[test]
+fn ten_thousand_inputs_and_outputs_have_their_names() -> Result<()> {
+    const COUNT: usize = 10_000;
+    let inputs: Vec<Input> = (0..COUNT).map(|at| Input::new([1]).name(&format!("x{at}"))).collect();
+    let outputs = inputs.iter().map(|x| x.add(1.0)).collect::<Result<Vec<_>>>()?;
+    let model = Functional::new(&inputs, &outputs)?;
+    let (inputs, outputs) = (model.input_names(), model.output_names());
+    assert_eq!((inputs.len(), outputs.len()), (COUNT, COUNT));
+    for at in [0, 1, 2, COUNT - 1] {
+        let number = if at == 0 { String::new() } else { format!("_{at}") };
+        assert_eq!((inputs[at], outputs[at]), (&*format!("x{at}"), &*format!("add{number}")));
+    }
+    Ok(())
 }
 
 #[test]

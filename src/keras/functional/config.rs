@@ -51,21 +51,19 @@ pub(super) fn config(model: &Functional) -> Result<Config> {
         value["inbound_nodes"] = Value::Array(nodes?);
         layers.push(value);
     }
-    let ends = |links: Vec<Link>| -> Value {
+    let ends = |links: &[Link]| -> Value {
         let ends: Vec<Value> = links.iter().map(|link| end(network, link)).collect();
         match &ends[..] {
             [one] => one.clone(),
             _ => Value::Array(ends),
         }
     };
-    let inputs = (0..model.inputs().len()).filter_map(|at| network.input_link(at)).collect();
-    let outputs = (0..model.outputs().len()).filter_map(|at| network.output_link(at)).collect();
     let mut config = Config::new("Functional");
     config.set_json("name", json!(model.title()));
     config.set_json("trainable", json!(true));
     config.set_json("layers", Value::Array(layers));
-    config.set_json("input_layers", ends(inputs));
-    config.set_json("output_layers", ends(outputs));
+    config.set_json("input_layers", ends(&network.input_links));
+    config.set_json("output_layers", ends(&network.output_links));
     Ok(config)
 }
 

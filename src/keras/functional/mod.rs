@@ -108,15 +108,16 @@ impl Functional {
 
     /// The names of the layers that give the outputs.
     pub fn output_names(&self) -> Vec<&str> {
-        let link = |at| self.network.output_link(at);
-        let layers = (0..self.outputs().len()).filter_map(link);
-        layers.map(|link| &*self.network.layers[link.layer].name).collect()
+        self.named(&self.network.output_links)
     }
 
     /// The names of the inputs.
     pub fn input_names(&self) -> Vec<&str> {
-        let named = |at| self.network.layers.iter().find(|layer| layer.input == Some(at));
-        (0..self.inputs().len()).filter_map(named).map(|layer| &*layer.name).collect()
+        self.named(&self.network.input_links)
+    }
+
+    fn named(&self, links: &[Link]) -> Vec<&str> {
+        links.iter().map(|link| &*self.network.layers[link.layer].name).collect()
     }
 
     /// The layers with their names, in Keras's order: the farther from the outputs, the earlier. Inputs are not among

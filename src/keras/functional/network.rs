@@ -17,6 +17,9 @@ pub(crate) struct Network {
     steps: Vec<Step>,
     pub(crate) inputs: Vec<SymbolicTensor>,
     pub(crate) outputs: Vec<SymbolicTensor>,
+    /// Where the inputs stand among the layers, and where the outputs come from.
+    pub(crate) input_links: Vec<Link>,
+    pub(crate) output_links: Vec<Link>,
     /// The places of the outputs' values.
     results: Vec<usize>,
     /// How many values a run makes.
@@ -289,8 +292,11 @@ impl Network {
         }
         let results: Vec<usize> = outputs.iter().map(|y| value(&value_of, y)).collect();
         note_last_uses(&mut steps, &results, values);
+        let input_links = inputs.iter().map(link).collect();
+        let output_links = outputs.iter().map(link).collect();
         drop(walk);
-        let mut network = Network { layers, steps, inputs, outputs, results, values };
+        let mut network =
+            Network { layers, steps, inputs, outputs, input_links, output_links, results, values };
         network.name_layers()?;
         Ok(network)
     }
@@ -416,7 +422,7 @@ impl Network {
             place.insert((step.layer, step.call), calls.len());
             calls.push(call);
         }
-        let outputs = (0..self.outputs.len()).filter_map(|at| self.output_link(at));
+        let outputs = self.output_links.iter();
         let outputs: Vec<_> =
             outputs.map(|link| (place[&(link.layer, link.call)], link.output)).collect();
         keras_numbers(&calls, &outputs)
@@ -426,24 +432,6 @@ impl Network {
     #[cfg(feature = "json")]
     pub(super) fn symbol(&self, link: &Link) -> &SymbolicTensor {
         &self.layers[link.layer].calls[link.call].outputs[link.output]
-    }
-
-    /// Where an input stands among the layers.
-    #[cfg(feature = "json")]
-    pub(super) fn input_link(&self, at: usize) -> Option<Link> {
-        let layer = self.layers.iter().position(|layer| layer.input == Some(at))?;
-        Some(Link { layer, call: 0, output: 0 })
-    }
-
-    /// Where an output comes from.
-    pub(crate) fn output_link(&self, at: usize) -> Option<Link> {
-        let wanted = self.outputs.get(at)?;
-        self.layers.iter().enumerate().find_map(|(layer, known)| {
-            known.calls.iter().enumerate().find_map(|(call, known)| {
-                let output = known.outputs.iter().position(|y| y.same(wanted))?;
-                Some(Link { layer, call, output })
-            })
-        })
     }
 }
 

@@ -3,10 +3,8 @@
 //! Where sizes are unknown, it is called twice, on two sizes; what differs in the results is unknown, too. The zeros keep
 //! their sizes from layer to layer, so that what is halved here and doubled there fits again.
 
-use std::collections::HashMap;
-
 use super::operation::Callable;
-use super::symbol::{Node, Origin, Probe, SymbolSpec, SymbolicTensor};
+use super::symbol::{LEVELS, Node, Origin, Probe, SymbolSpec, SymbolicTensor};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::keras::INFERENCE;
@@ -20,7 +18,7 @@ const BATCH: [usize; 2] = [2, 3];
 
 /// Those for other unknown sizes. If a layer refuses the first (its window is larger, or it takes other multiples, or the
 /// tensors become too large), the next ones are tried.
-const LENGTHS: [[usize; 2]; 5] = [[64, 192], [240, 720], [1024, 3072], [16, 48], [4, 12]];
+const LENGTHS: [[usize; 2]; LEVELS] = [[64, 192], [240, 720], [1024, 3072], [16, 48], [4, 12]];
 
 pub(super) fn of_input(shape: &[Option<usize>], level: usize) -> Probe {
     let lengths = LENGTHS[level.min(LENGTHS.len() - 1)];
@@ -67,30 +65,45 @@ pub(super) fn results(
 
 /// The probes of `symbols` with the sizes of `level`. Those of another level are found from their inputs on.
 fn at_level(symbols: &[&SymbolicTensor], level: usize) -> Result<Vec<Probe>> {
-    let fits = |x: &SymbolicTensor| !x.has_lengths() || x.spec().probe.level == level;
-    let mut known = Known::new();
-    if !symbols.iter().all(|x| fits(x)) {
-        for node in SymbolicTensor::nodes_before(symbols.iter().copied()) {
-            for (output, probe) in node_probes(node, &known, level)?.into_iter().enumerate() {
-                known.insert((node.id, output), probe);
-            }
+    let fits = |x: &&SymbolicTensor| !x.has_lengths() || x.spec().probe.level == level;
+    if symbols.iter().all(fits) {
+        return Ok(symbols.iter().map(|x| x.spec().probe.clone()).collect());
+    }
+    // A node comes twice: the second time its inputs are known. It is tried once for all that is ever computed from it.
+    let mut open: Vec<(&Node, bool)> = symbols.iter().map(|x| (&*x.0.node, false)).collect();
+    while let Some((node, ready)) = open.pop() {
+        let known = &node.tried[level];
+        if known.get().is_some() {
+            continue;
+        }
+        if ready {
+            known.get_or_init(|| node_probes(node, level));
+        } else {
+            open.push((node, true));
+            open.extend(node.inputs().map(|input| (&*input.0.node, false)));
         }
     }
-    let of = |x: &&SymbolicTensor| known.get(&x.key()).unwrap_or(&x.spec().probe).clone();
-    Ok(symbols.iter().map(of).collect())
+    symbols.iter().map(|x| tried(x, level)).collect()
 }
 
-/// The probes of symbols, by their keys.
-type Known = HashMap<(u64, usize), Probe>;
+/// The probe of a symbol whose node was tried with the sizes of `level`.
+fn tried(symbol: &SymbolicTensor, level: usize) -> Result<Probe> {
+    let probe = match symbol.0.node.tried[level].get() {
+        Some(Ok(probes)) => probes.get(symbol.0.output),
+        Some(Err(error)) => return Err(error.clone()),
+        None => None,
+    };
+    Ok(probe.unwrap_or(&symbol.spec().probe).clone())
+}
 
-fn node_probes(node: &Node, known: &Known, level: usize) -> Result<Vec<Probe>> {
-    let of = |x: &SymbolicTensor| known.get(&x.key()).unwrap_or(&x.spec().probe).clone();
+fn node_probes(node: &Node, level: usize) -> Result<Vec<Probe>> {
     match &node.origin {
         Origin::Input { shape, .. } => Ok(vec![of_input(shape, level)]),
         Origin::Call { operation, inputs, mask, .. } => {
-            let probes: Vec<Probe> = inputs.iter().map(of).collect();
+            let of = |x: &SymbolicTensor| tried(x, level);
+            let probes: Vec<Probe> = inputs.iter().map(of).collect::<Result<_>>()?;
             let dtypes: Vec<DType> = inputs.iter().map(SymbolicTensor::dtype).collect();
-            let mask = mask.as_ref().map(of);
+            let mask = mask.as_ref().map(of).transpose()?;
             let pairs = call(&operation.callable, &probes, &dtypes, mask.as_ref())?;
             Ok(join_all(pairs, level)?.into_iter().map(|spec| spec.probe).collect())
         }

@@ -1,11 +1,11 @@
 //! [`SymbolicTensor`]: a result of which only shape and dtype are known.
 
-use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::operation::{Operation, fresh_number};
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::shape::Shape;
 use crate::trackable::shape_text;
 
@@ -92,18 +92,23 @@ pub(super) struct SymbolSpec {
 /// The shapes that a result has if unknown sizes are one thing, and if they are another.
 #[derive(Clone, PartialEq)]
 pub(super) struct Probe {
-    /// Which sizes were taken for unknown ones: a place in `probe::LENGTHS`.
+    /// Which sizes were taken for unknown ones, below [`LEVELS`].
     pub(super) level: usize,
     pub(super) shapes: [Shape; 2],
     /// The same of the result's mask, if it has one.
     pub(super) mask: Option<[Shape; 2]>,
 }
 
+/// How many sizes are tried for unknown ones.
+pub(super) const LEVELS: usize = 5;
+
 /// Where symbols come from.
 pub(super) struct Node {
     /// Nodes count up in the order in which they are made.
     pub(super) id: u64,
     pub(super) origin: Origin,
+    /// For each level that was tried later, what the results are with its sizes, or why there are none.
+    pub(super) tried: [OnceLock<Result<Vec<Probe>>>; LEVELS],
 }
 
 pub(super) enum Origin {
@@ -121,7 +126,7 @@ pub(super) enum Origin {
 
 impl Node {
     pub(super) fn new(origin: Origin) -> Arc<Self> {
-        Arc::new(Node { id: fresh_number(), origin })
+        Arc::new(Node { id: fresh_number(), origin, tried: Default::default() })
     }
 
     /// The symbols that the node is computed from.
@@ -174,11 +179,6 @@ impl SymbolicTensor {
         self.shape().len()
     }
 
-    /// True if both are one symbol.
-    pub(super) fn same(&self, other: &SymbolicTensor) -> bool {
-        self.key() == other.key()
-    }
-
     /// The node and which of its results this is.
     pub(super) fn key(&self) -> (u64, usize) {
         (self.0.node.id, self.0.output)
@@ -191,25 +191,6 @@ impl SymbolicTensor {
     /// Whether sizes beside the batch's are unknown.
     pub(super) fn has_lengths(&self) -> bool {
         self.shape().iter().skip(1).any(Option::is_none)
-    }
-
-    /// The nodes that lead to `ends`, each behind those that it is computed from.
-    pub(super) fn nodes_before<'a>(
-        ends: impl IntoIterator<Item = &'a SymbolicTensor>,
-    ) -> Vec<&'a Arc<Node>> {
-        let (mut order, mut done) = (Vec::new(), HashSet::new());
-        // A node comes twice: the second time its inputs are in order.
-        let mut open: Vec<(&Arc<Node>, bool)> =
-            ends.into_iter().map(|symbol| (&symbol.0.node, false)).collect();
-        while let Some((node, ready)) = open.pop() {
-            if ready {
-                order.push(node);
-            } else if done.insert(node.id) {
-                open.push((node, true));
-                open.extend(node.inputs().map(|input| (&input.0.node, false)));
-            }
-        }
-        order
     }
 }
 

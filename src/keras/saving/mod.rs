@@ -13,6 +13,7 @@ mod custom;
 mod legacy;
 #[cfg(feature = "keras-files")]
 mod loaded_model;
+mod order;
 #[cfg(feature = "keras-files")]
 mod paths;
 mod read;

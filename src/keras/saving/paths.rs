@@ -42,7 +42,7 @@ fn extra(layers: &Layers, layer: &Layer, base: &str) -> Option<Extra> {
         }
         // It holds the kernel of its layer as an attribute of its own.
         "SpectralNormalization" => {
-            let inside = layers.list.iter().filter(|inner| split(&inner.path).0 == layer.path);
+            let inside = layers.inside(&layer.path);
             let name = inside.flat_map(|inner| {
                 let name = |(name, _): &(String, _)| join(&inner.path, name);
                 inner

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::custom::CustomObjects;
+use super::order::in_order;
 use crate::error::{Error, Result, message};
 use crate::keras::config::shown;
 use crate::keras::functional::{
@@ -528,57 +529,14 @@ fn result<'m>(layers: &'m [Made<'_>], taken: Taken) -> Option<&'m SymbolicTensor
 
 /// Makes all calls, each after those that it takes results of.
 fn call_all(layers: &mut [Made<'_>]) -> Result<()> {
-    // For each call that is not made, as (layer, call), those that wait for it; for each layer, its next call.
-    let mut waiting: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
-    let mut ready: Vec<usize> = (0..layers.len()).rev().collect();
-    while let Some(at) = ready.pop() {
-        let call = layers[at].results.len();
-        if matches!(layers[at].what, What::Input(_)) || call >= layers[at].calls.len() {
-            continue;
-        }
-        let wanted = &layers[at].calls[call];
-        let taken: Vec<Taken> = wanted.inputs.iter().chain(&wanted.mask).copied().collect();
-        if let Some(missing) =
-            taken.iter().find(|taken| layers[taken.layer].results.len() <= taken.call)
-        {
-            waiting.entry((missing.layer, missing.call)).or_default().push(at);
-            continue;
-        }
-        let symbol = |taken: &Taken| {
-            result(layers, *taken).cloned().ok_or_else(|| {
-                wrong(format!(
-                    "'{}' takes result {} of '{}', which has none.",
-                    layers[at].name, taken.output, layers[taken.layer].name
-                ))
-            })
-        };
-        let inputs: Vec<SymbolicTensor> =
-            wanted.inputs.iter().map(symbol).collect::<Result<_>>()?;
-        let mask = wanted.mask.as_ref().map(symbol).transpose()?;
-        let results = match &layers[at].what {
-            What::Input(_) => continue,
-            What::Layer(operation) => connect_shared(operation.clone(), inputs, mask)?,
-            What::Attention(layer) => {
-                let call = AttentionCall {
-                    layer: layer.clone(),
-                    names: wanted.names.clone(),
-                    causal: wanted.causal,
-                    scores: wanted.scores,
-                };
-                let operation = Arc::new(Operation::named(layers[at].name, call));
-                connect_shared(operation, inputs, mask)?
-            }
-            What::Operator(module, config) => {
-                let (args, kwargs) = (wanted.args.clone(), wanted.kwargs.clone());
-                let name = layers[at].name;
-                let (class, config) = (config.class(), config.options());
-                let operation = keras_op(name, module, class, config, args, kwargs);
-                connect_shared(in_layer(name, operation)?, inputs, mask)?
-            }
-        };
+    let made = layers.iter().map(|layer| layer.results.len()).collect();
+    let order = in_order(made, |at, call| {
+        let wanted = layers[at].calls.get(call)?;
+        Some(wanted.inputs.iter().chain(&wanted.mask).map(|taken| (taken.layer, taken.call)))
+    });
+    for (at, call) in order {
+        let results = called(layers, at, call)?;
         layers[at].results.push(results);
-        ready.extend(waiting.remove(&(at, call)).into_iter().flatten());
-        ready.push(at);
     }
     let stuck = layers.iter().find(|layer| {
         !matches!(layer.what, What::Input(_)) && layer.results.len() < layer.calls.len()
@@ -591,5 +549,41 @@ fn call_all(layers: &mut [Made<'_>]) -> Result<()> {
             layer.results.len(),
             layer.name
         ))),
+    }
+}
+
+/// The results of a call of the layer `at`.
+fn called(layers: &[Made<'_>], at: usize, call: usize) -> Result<Vec<SymbolicTensor>> {
+    let wanted = &layers[at].calls[call];
+    let symbol = |taken: &Taken| {
+        result(layers, *taken).cloned().ok_or_else(|| {
+            wrong(format!(
+                "'{}' takes result {} of '{}', which has none.",
+                layers[at].name, taken.output, layers[taken.layer].name
+            ))
+        })
+    };
+    let inputs: Vec<SymbolicTensor> = wanted.inputs.iter().map(symbol).collect::<Result<_>>()?;
+    let mask = wanted.mask.as_ref().map(symbol).transpose()?;
+    let name = layers[at].name;
+    match &layers[at].what {
+        // It is there from the beginning.
+        What::Input(_) => Ok(Vec::new()),
+        What::Layer(operation) => connect_shared(operation.clone(), inputs, mask),
+        What::Attention(layer) => {
+            let call = AttentionCall {
+                layer: layer.clone(),
+                names: wanted.names.clone(),
+                causal: wanted.causal,
+                scores: wanted.scores,
+            };
+            connect_shared(Arc::new(Operation::named(name, call)), inputs, mask)
+        }
+        What::Operator(module, config) => {
+            let (args, kwargs) = (wanted.args.clone(), wanted.kwargs.clone());
+            let (class, config) = (config.class(), config.options());
+            let operation = keras_op(name, module, class, config, args, kwargs);
+            connect_shared(in_layer(name, operation)?, inputs, mask)
+        }
     }
 }

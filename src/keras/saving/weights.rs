@@ -1,6 +1,6 @@
 //! A model's weights in HDF5, as Keras keeps them: `save_weights("x.weights.h5")` and `load_weights`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use super::paths::{Extra, ExtraValue, Place, places};
@@ -72,12 +72,14 @@ pub(super) fn to_h5(layers: &Layers, arrays: &[NamedArray<'_>]) -> Result<Vec<u8
     let (places, extras) = places(layers);
     let of_name: BTreeMap<&str, &Place> =
         places.iter().map(|place| (&*place.name, place)).collect();
+    let array_of: BTreeMap<&str, &NamedArray<'_>> =
+        arrays.iter().map(|array| (&*array.name, array)).collect();
     let mut root = Group::default();
     for extra in &extras {
         match &extra.what {
             ExtraValue::Count => root.add(&extra.path, "I64", &[], &[0; 8]),
             ExtraValue::Copy(name) => {
-                if let Some(array) = arrays.iter().find(|array| *array.name == **name) {
+                if let Some(array) = array_of.get(&**name) {
                     root.add(&extra.path, &array.dtype, &array.shape, &array.bytes);
                 }
             }
@@ -118,6 +120,9 @@ fn arrays<'a>(
     let name = name.display();
     let mut of_path: BTreeMap<&str, &Place> =
         places.iter().map(|place| (&*place.path, place)).collect();
+    let attributes: HashSet<&str> =
+        places.iter().filter_map(|place| place.path.split('/').next()).collect();
+    let extras: HashSet<&str> = extras.iter().map(|extra| &*extra.path).collect();
     let mut found = Vec::new();
     for node in file.datasets() {
         let path = node.path();
@@ -125,11 +130,9 @@ fn arrays<'a>(
         let own = path.starts_with("vars/") || path.starts_with("layers/");
         let generator = path.split('/').any(|part| part == "seed_generator");
         let Some(place) = of_path.remove(path) else {
-            let attribute = !own
-                && places
-                    .iter()
-                    .any(|place| place.path.split('/').next() == path.split('/').next());
-            let extra = extras.iter().any(|extra| extra.path == path);
+            let attribute =
+                !own && path.split('/').next().is_some_and(|first| attributes.contains(first));
+            let extra = extras.contains(path);
             if (own || attribute) && !generator && !extra {
                 let (shape, dtype, _) = file.values(node)?;
                 return Err(Error::Checkpoint(message!(

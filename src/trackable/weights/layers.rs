@@ -1,5 +1,6 @@
 //! [`Layers`]: the layers of a model by their paths, with what other libraries' names and layouts depend on.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::trackable::parts::{Described, Leaf, Parts};
@@ -10,7 +11,14 @@ pub(crate) struct Layers {
     /// In the order of the walk.
     pub(crate) list: Vec<Layer>,
     places: BTreeMap<String, usize>,
+    /// The last layer in each.
+    last: BTreeMap<String, usize>,
+    /// What [`Layers::flattened`] has found.
+    flattened: RefCell<BTreeMap<String, Flattened>>,
 }
+
+/// The sizes of which a `Flatten` made one, if there is one, or the path of one that has seen no input.
+type Flattened = Result<Option<Vec<usize>>, String>;
 
 /// A part of a model that is no variable.
 pub(crate) struct Layer {
@@ -68,7 +76,9 @@ impl Layers {
             }
             list[places[owner]].weights.push((name.to_string(), shape));
         }
-        Layers { list, places }
+        let last = list.iter().enumerate();
+        let last = last.map(|(at, layer)| (split(&layer.path).0.to_string(), at)).collect();
+        Layers { list, places, last, flattened: RefCell::default() }
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<&Layer> {
@@ -77,6 +87,15 @@ impl Layers {
 
     pub(crate) fn kind(&self, path: &str) -> &'static str {
         self.get(path).map_or("", |layer| layer.kind)
+    }
+
+    /// The layers that lie directly in the one at `path`.
+    #[cfg(feature = "keras-files")]
+    pub(crate) fn inside<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Layer> {
+        let begin = join(path, "");
+        let below = self.places.range(begin.clone()..);
+        let below = below.take_while(move |(inner, _)| inner.starts_with(&begin));
+        below.map(|(_, at)| &self.list[*at]).filter(move |inner| split(&inner.path).0 == path)
     }
 
     /// The layer whose result the one at `path` takes, if it is a single one.
@@ -89,8 +108,7 @@ impl Layers {
             [origin] => {
                 let mut path = join(parent, &origin.name);
                 while is_stack(self.kind(&path)) {
-                    let inside = |layer: &&Layer| split(&layer.path).0 == path;
-                    path = self.list.iter().rfind(inside)?.path.clone();
+                    path = self.list[*self.last.get(&path)?].path.clone();
                 }
                 Some(path)
             }
@@ -100,15 +118,23 @@ impl Layers {
 
     /// If what the layer at `path` takes has gone through a `Flatten`: the sizes that this made one of, without the batch.
     /// `Err` with the path of the `Flatten` if it has seen no input.
-    pub(crate) fn flattened(&self, path: &str) -> Result<Option<Vec<usize>>, String> {
+    pub(crate) fn flattened(&self, path: &str) -> Flattened {
         let mut path = path.to_string();
-        while let Some(before) = self.before(&path) {
-            let Some(layer) = self.get(&before) else { break };
+        let mut on_the_way = Vec::new();
+        let found = loop {
+            if let Some(known) = self.flattened.borrow().get(&path) {
+                break known.clone();
+            }
+            let before = self.before(&path);
+            on_the_way.push(path);
+            let Some(layer) = before.as_ref().and_then(|before| self.get(before)) else {
+                break Ok(None);
+            };
             match layer.kind {
                 "Flatten" => {
                     let shape = layer.described.as_ref().and_then(|known| known.inputs.first());
                     let sizes = shape.and_then(|shape| shape.get(1..)?.iter().copied().collect());
-                    return sizes.map(Some).ok_or(before);
+                    break sizes.map(Some).ok_or(layer.path.clone());
                 }
                 // The place of each element stays.
                 "Dropout"
@@ -128,11 +154,14 @@ impl Layers {
                 | "RMSNormalization"
                 | "Rescaling"
                 | "UnitNormalization"
-                | "ActivityRegularization" => path = before,
-                _ => break,
+                | "ActivityRegularization" => path = layer.path.clone(),
+                _ => break Ok(None),
             }
-        }
-        Ok(None)
+        };
+        // Who comes later along the same way does not walk it again.
+        let mut known = self.flattened.borrow_mut();
+        known.extend(on_the_way.into_iter().map(|path| (path, found.clone())));
+        found
     }
 }
 

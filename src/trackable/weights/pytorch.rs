@@ -249,9 +249,15 @@ fn by_order(wanted: &mut [Wanted<'_>], names: &[String]) -> Result<()> {
             crate::trackable::arrays::list(layers.iter().map(|name| &**name))
         )));
     }
+    let mut of_layer: BTreeMap<String, &Vec<&str>> = BTreeMap::new();
+    for (layer, module) in layers.into_iter().zip(&modules) {
+        // The first, if others stand between those of one module.
+        of_layer.entry(layer).or_insert(module);
+    }
     for wanted in wanted {
-        let at = layers.iter().position(|layer| *layer == wanted.module).unwrap_or(0);
-        wanted.module = modules[at].join("/");
+        if let Some(module) = of_layer.get(&wanted.module) {
+            wanted.module = module.join("/");
+        }
     }
     Ok(())
 }
