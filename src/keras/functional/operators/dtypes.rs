@@ -1,0 +1,120 @@
+//! In which dtypes Keras computes, and what the device computes in for them.
+
+use serde_json::Value;
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::keras::python_json;
+use crate::tensor::{Operand, Tensor};
+
+/// A number in a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Number {
+    Int(i64),
+    Float(f64),
+}
+
+impl Number {
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        let float = || python_json::float(value).map(Number::Float);
+        value.as_i64().map(Number::Int).or_else(float)
+    }
+
+    /// `x` as the number joins it, and the dtype of a result.
+    pub(super) fn joining(self, x: Tensor) -> Result<(Tensor, DType)> {
+        let dtype = match (self, x.dtype()) {
+            (Number::Float(_), dtype) if !dtype.is_float() => DType::F32,
+            (Number::Int(_), DType::Bool) => DType::I32,
+            (_, dtype) => dtype,
+        };
+        Ok((wide(&x.cast(dtype)?)?, dtype))
+    }
+}
+
+/// The two sides of an operator, in the dtype in which the device computes.
+pub(super) struct Sides {
+    pub(super) a: Tensor,
+    pub(super) b: Operand,
+    /// Keras's dtype of both: the device computes with bytes and truth values as integers.
+    pub(super) dtype: DType,
+}
+
+/// `x` in a dtype that the device computes in.
+pub(super) fn wide(x: &Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::U8 | DType::Bool => x.cast(DType::I32),
+        _ => Ok(x.clone()),
+    }
+}
+
+/// The result of a computation in [`wide`] numbers in Keras's dtype: bytes are cut off, as of every integer too large.
+pub(super) fn narrow(y: Tensor, dtype: DType) -> Result<Tensor> {
+    match (y.dtype(), dtype) {
+        (DType::Bool, _) => Ok(y),
+        (computed, dtype) if computed.is_float() && dtype == DType::U8 => {
+            y.cast(DType::I32)?.cast(dtype)
+        }
+        _ => y.cast(dtype),
+    }
+}
+
+/// What numbers a JSON value holds: 0 bools, 1 integers, 2 floats.
+pub(super) fn rank_of_numbers(value: &Value) -> usize {
+    match value {
+        Value::Array(list) => list.iter().map(rank_of_numbers).max().unwrap_or(2),
+        value if python_json::is_float(value) => 2,
+        value => usize::from(!value.is_boolean()),
+    }
+}
+
+/// The dtype in which Keras computes with both.
+pub(super) fn joint_dtype(a: DType, b: DType) -> DType {
+    match (a, b) {
+        (a, b) if a == b => a,
+        (DType::Bool, other) | (other, DType::Bool) => other,
+        (DType::F16, DType::F32) | (DType::F32, DType::F16) => DType::F32,
+        (a, b) if a.is_float() || b.is_float() => {
+            if a.is_float() {
+                a
+            } else {
+                b
+            }
+        }
+        (DType::U8, other) | (other, DType::U8) => other,
+        _ => DType::I32,
+    }
+}
+
+pub(super) fn joint_list(list: Vec<Tensor>) -> Result<Vec<Tensor>> {
+    let Some(dtype) = list.iter().map(Tensor::dtype).reduce(joint_dtype) else { return Ok(list) };
+    list.into_iter().map(|x| if x.dtype() == dtype { Ok(x) } else { x.cast(dtype) }).collect()
+}
+
+/// What a mean or a root is taken of: integers become floats, as in Keras.
+pub(super) fn floats(x: &Tensor) -> Result<Tensor> {
+    if x.dtype().is_float() { Ok(x.clone()) } else { x.cast(DType::F32) }
+}
+
+pub(super) fn floated(b: Operand) -> Result<Operand> {
+    match b {
+        Operand::Tensor(b) => floats(&b).map(Operand::from),
+        number => Ok(number),
+    }
+}
+
+/// `f`, of bytes as of numbers.
+pub(super) fn of_bytes(x: &Tensor, f: fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    match x.dtype() {
+        DType::U8 => narrow(f(&wide(x)?)?, DType::U8),
+        _ => f(x),
+    }
+}
+
+/// What a sum or a product is taken of: truth values and bytes become integers, as in Keras.
+pub(super) fn counting(x: &Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::Bool => x.cast(DType::I32),
+        DType::U8 => x.cast(DType::U32),
+        _ => Ok(x.clone()),
+    }
+}
