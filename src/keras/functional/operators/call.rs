@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use serde_json::{Value, json};
 
 use super::constant::{Constant, dtype_named};
-use super::dtypes::{Number, Sides, joint_dtype, joint_list, rank_of_numbers, wide};
+use super::dtypes::{Number, Sides, cast, joint_dtype, joint_list, rank_of_numbers, wide};
 use super::{Argument, KerasOp};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -212,7 +212,8 @@ impl Call<'_> {
     pub(super) fn in_dtype(&self, x: Tensor) -> Result<Tensor> {
         match self.option::<String>("dtype")? {
             Some(name) => {
-                x.cast(dtype_named(&name).map_err(|what| self.wrong(&format!("wants {what}")))?)
+                let dtype = dtype_named(&name);
+                cast(&x, dtype.map_err(|what| self.wrong(&format!("wants {what}")))?)
             }
             None => Ok(x),
         }

@@ -49,12 +49,14 @@ pub(super) fn wide(x: &Tensor) -> Result<Tensor> {
 
 /// The result of a computation in [`wide`] numbers in Keras's dtype: bytes are cut off, as of every integer too large.
 pub(super) fn narrow(y: Tensor, dtype: DType) -> Result<Tensor> {
-    match (y.dtype(), dtype) {
-        (DType::Bool, _) => Ok(y),
-        (computed, dtype) if computed.is_float() && dtype == DType::U8 => {
-            y.cast(DType::I32)?.cast(dtype)
-        }
-        _ => y.cast(dtype),
+    if y.dtype() == DType::Bool { Ok(y) } else { cast(&y, dtype) }
+}
+
+/// `x` in the dtype that a file names: -1.0 is the byte 255, as on TensorFlow.
+pub(super) fn cast(x: &Tensor, dtype: DType) -> Result<Tensor> {
+    match dtype {
+        DType::U8 if x.dtype().is_float() => x.cast(DType::I32)?.cast(dtype),
+        _ => x.cast(dtype),
     }
 }
 

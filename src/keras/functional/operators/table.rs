@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::call::{Call, one};
 use super::constant::dtype_named;
-use super::dtypes::{Sides, counting, floated, floats, narrow, of_bytes, wide};
+use super::dtypes::{Sides, cast, counting, floated, floats, narrow, of_bytes, wide};
 use super::math::{
     absolute, bounded, clip, dot, extreme, largest, like, matmul, modulo, normalize, product,
     round, running, smallest, whole,
@@ -188,7 +188,7 @@ rows! {
         "Cast" |call| {
             let name: String = call.need("dtype")?;
             let dtype = dtype_named(&name).map_err(|what| call.wrong(&format!("wants {what}")))?;
-            one(call.x()?.cast(dtype))
+            one(cast(&call.x()?, dtype))
         },
         "Celu" |call| one(call.x()?.celu(call.option("alpha")?.unwrap_or(1.0))),
         "Clip" clip,
