@@ -9,6 +9,8 @@
 mod calls;
 mod checks;
 mod loops;
+mod races;
+mod runs;
 mod traps;
 
 use std::any::Any;
@@ -25,6 +27,8 @@ use crate::plan::{Choice, plan};
 use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use races::Races;
+use runs::Runner;
 
 /// A kernel's text, the call that asked for it, and what the host knows of its parameters.
 struct Text {
@@ -43,6 +47,10 @@ struct Catalog {
     texts: BTreeMap<Arc<str>, Text>,
     /// The ops that the calls made, by their identities.
     ops: BTreeMap<Vec<u8>, Arc<dyn Op>>,
+    /// Calls run on a real device, and nothing is gathered.
+    runner: Option<Runner>,
+    /// Kernels run in the interpreter, and nothing is gathered.
+    races: Option<Races>,
 }
 
 /// All that the calls made: the texts of kernels, and the ops with their keys.
@@ -110,10 +118,20 @@ impl Catalog {
             caps: vec![gpu, few, cpu, lanes, four, warps],
             texts: BTreeMap::new(),
             ops: BTreeMap::new(),
+            runner: None,
+            races: None,
         }
     }
 
+    /// A catalog whose calls run on `device`.
+    fn running(device: Device, runner: Runner) -> Self {
+        Catalog { device, runner: Some(runner), ..Catalog::new() }
+    }
+
     fn tensor(&self, shape: impl Into<Shape>, dtype: DType) -> Tensor {
+        if let Some(runner) = &self.runner {
+            return runner.tensor(&self.device, shape.into(), dtype);
+        }
         let value = self.device.adopt(Spec::new(shape, dtype), self.buffer.clone());
         Tensor::new(self.device.clone(), value)
     }
@@ -122,6 +140,9 @@ impl Catalog {
     fn add<T>(&mut self, call: impl Into<String>, f: impl FnOnce(&Self) -> Result<T>) {
         let call = call.into();
         let device = self.device.clone();
+        if let Some(runner) = &self.runner {
+            return runner.run(&device, &call, || f(self));
+        }
         // The results live until the nodes are taken: the planner skips results that nobody holds.
         let results = device.scope(|| f(self)).unwrap_or_else(|e| panic!("{call}: {e}"));
         let graph = device.take_waiting();
@@ -139,6 +160,10 @@ impl Catalog {
                 let name = node.op.name();
                 let others = ["ConcatV2", "ScaledDotProductAttention", "Recurrent"];
                 assert!(others.iter().any(|other| name.starts_with(other)), "{name}");
+                continue;
+            }
+            if let Some(races) = &mut self.races {
+                races.look(&call, &graph, &caps);
                 continue;
             }
             let fits = |source: &ShaderSource| {

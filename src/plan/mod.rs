@@ -5,6 +5,8 @@
 //! the plan has kept, and an encode. The planner asks an op to lower itself and knows none by name.
 
 mod cache;
+#[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
+mod capture;
 mod context;
 mod elementwise;
 mod epilogue;
@@ -12,6 +14,8 @@ mod first_run;
 mod fusion;
 mod fusion_group;
 mod horizontal_fusion;
+#[cfg(test)]
+mod interpret;
 mod ir_builder;
 mod iteration_space;
 mod kernel_ir;
@@ -35,7 +39,11 @@ mod wgsl_writer;
 use std::sync::Arc;
 
 pub(crate) use cache::PlanCache;
+#[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
+pub(crate) use capture::Recording;
 pub(crate) use first_run::MANY;
+#[cfg(test)]
+pub(crate) use interpret::faults;
 use iteration_space::Varying;
 pub(crate) use planner::{Fusion, plan};
 pub(crate) use report::Note;
@@ -417,8 +425,8 @@ impl Step {
 }
 
 impl Params {
-    /// Writes this run's runtime scalars into the buffer; a run with the same scalars as the last uploads nothing.
-    fn refresh(&mut self, gpu: &Gpu, nodes: &[Node]) -> Result<()> {
+    /// Writes this run's runtime scalars into the words. Returns the range that has changed.
+    fn update(&mut self, nodes: &[Node]) -> std::ops::Range<usize> {
         let mut changed = self.words.len()..0;
         let mut of_node = (u32::MAX, crate::graph::RuntimeScalars::new());
         for &Varying { at, constant, ref terms } in &self.varying {
@@ -434,6 +442,12 @@ impl Params {
                 changed = changed.start.min(at)..changed.end.max(at + 1);
             }
         }
+        changed
+    }
+
+    /// Writes this run's runtime scalars into the buffer; a run with the same scalars as the last uploads nothing.
+    fn refresh(&mut self, gpu: &Gpu, nodes: &[Node]) -> Result<()> {
+        let mut changed = self.update(nodes);
         if self.words.is_empty() {
             return Ok(());
         }

@@ -9,6 +9,8 @@ use super::{Device, DeviceState};
 use crate::device::{Buffer, Counter, Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Stream, Taken, Value, ValueState};
+#[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
+use crate::plan::Recording;
 use crate::plan::{Fusion, MANY, Stage};
 
 impl Device {
@@ -144,8 +146,20 @@ impl Device {
             let output = taken.outputs.iter().find(|(_, v)| Arc::ptr_eq(v, value))?;
             Some((output.0, staging))
         });
+        #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
+        let recording = {
+            let recording = Recording::begin(gpu, plan, caps, graph, &taken.leaves)?;
+            // Reading submits, too.
+            awaited.count_submits();
+            recording
+        };
         match plan.run(gpu, &graph.nodes, &taken.leaves, read) {
             Ok((buffers, index)) => {
+                #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
+                if let Some(recording) = recording {
+                    let written = recording.end(gpu, plan, graph, &buffers);
+                    written.inspect_err(|error| awaited.ran = Some(Err(error.clone())))?;
+                }
                 awaited.ran = Some(Ok(()));
                 let runs = plan.ran();
                 state.tuner.ran(plan.tasks(), runs);
