@@ -28,8 +28,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         for (var c = 0u; c < p.n; c++) { y[to + r * width + c] = x[base + r * p.n + c]; }
         y[to + r * width + p.n] = f32(r);
     }
-    storageBarrier();
     for (var k = 0u; k < p.n; k++) {
+        // A thread searches the rows that it has written itself.
         var most = -1.0;
         var at = k;
         for (var r = k + local; r < p.m; r += WG) {
@@ -41,6 +41,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
         largest[local] = most;
         place[local] = at;
+        // Everybody has searched before two rows change places.
+        storageBarrier();
         workgroupBarrier();
         for (var half = WG / 2u; half > 0u; half /= 2u) {
             if (local < half) {
@@ -70,6 +72,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 y[to + r * width + c] -= f * y[to + k * width + c];
             }
         }
-        storageBarrier();
     }
 }

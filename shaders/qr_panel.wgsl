@@ -88,6 +88,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
         if (local == k) { y[t + k * p.n + k] = tau; }
         storageBarrier();
-        workgroupBarrier();
     }
 }
