@@ -6,6 +6,7 @@
 
 mod bench;
 mod judge;
+mod races;
 mod report;
 mod run;
 mod setup;
@@ -58,6 +59,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[ARGS...]",
         summary: "let TensorFlow, from PyPI, read what wgrad writes (ARGS go to the tests)",
         run: judge::run,
+    },
+    Command {
+        name: "races",
+        arguments: "[ARGS...]",
+        summary: "interpret all kernels, and find races and diverging barriers (--help lists ARGS)",
+        run: races::run,
     },
     Command {
         name: "bench",
