@@ -26,17 +26,24 @@ fn min_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return select(min(a, b), vec4<f32>(nan()), is_nan_4(a) | is_nan_4(b));
 }
 
-// a / b. A driver may multiply by the reciprocal, which is 0 for b beyond 2^126 (NVIDIA), so both are made smaller then.
+// a / b. A driver may multiply by the reciprocal, which is 0 for b beyond 2^126 (NVIDIA), so both are made smaller then; apart,
+// as it could cancel the scale.
 fn divide_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     let scale = select(vec4<f32>(1.0), vec4<f32>(2.3283064e-10), abs(b) > vec4<f32>(8.507059e37));
-    return (a * scale) / (b * scale);
+    return (a * scale) / apart_4(b * scale);
 }
 
-// x rounded as f16 stores it. Not by a conversion there and back, which NVIDIA's compiler leaves out. Below 2^-14, where
-// quantizeToF16 may give 0, f16 has multiples of 2^-24.
+// x rounded as f16 stores it: to the nearest one, of two the even one, by bits. Conversions may round toward zero, and
+// NVIDIA's compiler leaves out one there and back; quantizeToF16 may give anything for what f16 does not hold. Below 2^-14
+// f16 has multiples of 2^-24.
 fn narrow_4(x: vec4<f32>) -> vec4<f32> {
+    let bits = bitcast<vec4<u32>>(x);
+    let size = bits & vec4<u32>(0x7fffffffu);
+    let even = (size + ((size >> vec4<u32>(13u)) & vec4<u32>(1u)) + vec4<u32>(0xfffu)) & vec4<u32>(0xffffe000u);
+    let large = select(even, max(size, vec4<u32>(0x7f800000u)), even > vec4<u32>(0x477fe000u));
     let small = round(x * 16777216.0) * 5.9604645e-8;
-    return select(quantizeToF16(x), small, abs(x) < vec4<f32>(6.1035156e-5));
+    let y = bitcast<vec4<f32>>(large | (bits & vec4<u32>(0x80000000u)));
+    return select(y, small, size < vec4<u32>(0x38800000u));
 }
 
 // Bytes of a word, the lowest first.
@@ -61,8 +68,8 @@ fn upper_4(x: vec4<f32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4<u32>(0xfffff000u));
 }
 
-// x: a difference that no driver regroups with what it is added to, as WGSL would let it. The bound changes no number,
-// only one of the NaNs, which a driver does not know.
+// x: a sum that no driver regroups with what it is added to, as WGSL would let it. The bound changes no number, only one of
+// the NaNs, which a driver does not know.
 fn apart_4(x: vec4<f32>) -> vec4<f32> {
     return bitcast<vec4<f32>>(min(bitcast<vec4<u32>>(x), vec4<u32>(0xfffffffeu)));
 }
@@ -84,8 +91,8 @@ fn unless_tiny_4(y: vec4<f32>, x: vec4<f32>) -> vec4<f32> {
 // near 1.
 fn log_4(x: vec4<f32>) -> vec4<f32> {
     let bits = spread_4(x) - vec4<u32>(0x3f3504f3u);
-    let e = vec4<f32>(bits >> vec4<u32>(23u)) - 149.0;
-    let m = bitcast<vec4<f32>>((bits & vec4<u32>(0x7fffffu)) + vec4<u32>(0x3f3504f3u)) - 1.0;
+    let e = vec4<f32>(vec4<i32>(bits >> vec4<u32>(23u)) - vec4<i32>(149));
+    let m = apart_4(bitcast<vec4<f32>>((bits & vec4<u32>(0x7fffffu)) + vec4<u32>(0x3f3504f3u)) - 1.0);
     let m2 = m * m;
     let p = 0.3333333 + m * (-0.24999994 + m * (0.200007148 + m * (-0.16668058 + m * (0.14249323
         + m * (-0.12420141 + m * (0.116769987 + m * (-0.1151461 + m * 0.070376836)))))));
@@ -105,7 +112,7 @@ fn doublings_4(x: vec4<f32>) -> vec4<f32> {
 }
 
 fn remainder_4(x: vec4<f32>, n: vec4<f32>) -> vec4<f32> {
-    return (x - n * 0.6933594) + n * 2.12194440e-4;
+    return apart_4(x - n * 0.6933594) + n * 2.12194440e-4;
 }
 
 // e^r - 1 - r for |r| up to log(2) / 2, as in Cephes' expf (Moshier 1992).
@@ -152,10 +159,10 @@ fn expm1_4(x: vec4<f32>) -> vec4<f32> {
 }
 
 // tanh x = (e^2x - 1) / (e^2x + 1). Computed for |x|, so that it is odd to the last digit. From 10 on it is 1; larger
-// divisors than 2^126 give 0 on NVIDIA's GPUs.
+// divisors than 2^126 give 0 on NVIDIA's GPUs, and a quotient that is a little too large is no tanh.
 fn tanh_4(x: vec4<f32>) -> vec4<f32> {
     let q = quarter_expm1_4(2.0 * min(abs(x), vec4<f32>(10.0)));
-    return unless_tiny_4(signed_4(q / (q + 0.5), x), x);
+    return unless_tiny_4(signed_4(min(q / (q + 0.5), vec4<f32>(1.0)), x), x);
 }
 
 fn sinh_4(x: vec4<f32>) -> vec4<f32> {
@@ -173,7 +180,8 @@ fn sigmoid_4(x: vec4<f32>) -> vec4<f32> {
     let a = clamp(-x, vec4<f32>(-80.0), vec4<f32>(89.0));
     let n = doublings_4(a);
     let half = power_of_two_4(n - 1.0);
-    return select(1.0 / (1.0 + 2.0 * (half + half * near_expm1_4(remainder_4(a, n)))), x, is_nan_4(x));
+    let y = 1.0 / (1.0 + 2.0 * (half + half * near_expm1_4(remainder_4(a, n))));
+    return select(min(y, vec4<f32>(1.0)), x, is_nan_4(x));
 }
 
 // Drivers may be off by 2^-11.
@@ -213,7 +221,7 @@ fn turns_4(x: vec4<f32>) -> array<vec4<f32>, 2> {
 // x without k quarter turns, which are taken off in three parts (Cody and Waite 1980). The first two have 17 digits, so
 // that their products with k up to 127 are exact: near a zero of the sine nothing else is left.
 fn quarter_rest_4(x: vec4<f32>, k: vec4<f32>) -> vec4<f32> {
-    return ((x - k * 1.5707855) - k * 0.000010804273) - k * 6.0771006e-11;
+    return apart_4(apart_4(x - k * 1.5707855) - k * 0.000010804273) - k * 6.0771006e-11;
 }
 
 // The sine of r plus k quarter turns, by the Taylor series.
@@ -262,7 +270,9 @@ fn log1p_4(x: vec4<f32>) -> vec4<f32> {
     let q = (x - apart_4(u - 1.0)) / u;
     // At infinities and NaN, and up to -1, q is no number.
     let plain = !(x > vec4<f32>(-1.0)) | (x > vec4<f32>(1e9)) | is_nan_4(x);
-    return log_4(select(u, 1.0 + x, plain)) + select(q - q * q * (0.5 - q * 0.33333333), vec4<f32>(0.0), plain);
+    // 1 + x may be infinite if x is the largest number.
+    let whole = select(1.0 + x, x, x > vec4<f32>(1e9));
+    return log_4(select(u, whole, plain)) + select(q - q * q * (0.5 - q * 0.33333333), vec4<f32>(0.0), plain);
 }
 
 // By the sign bit, so that -0 counts.
@@ -279,7 +289,7 @@ fn asinh_4(x: vec4<f32>) -> vec4<f32> {
 }
 
 fn acosh_4(x: vec4<f32>) -> vec4<f32> {
-    let t = x - 1.0;
+    let t = apart_4(x - 1.0);
     let far = x > vec4<f32>(1e9);
     let y = log1p_4(select(t + sqrt(2.0 * t + t * t), x, far)) + select(vec4<f32>(0.0), vec4<f32>(0.6931472), far);
     return select(y, vec4<f32>(nan()), (x < vec4<f32>(1.0)) | is_nan_4(x));
@@ -334,7 +344,8 @@ fn acos_4(x: vec4<f32>) -> vec4<f32> {
 fn atan2_4(y: vec4<f32>, x: vec4<f32>) -> vec4<f32> {
     // Two infinities make an angle of 45 degrees.
     let ratio = select(divide_4(abs(y), abs(x)), vec4<f32>(1.0), is_inf_4(y) & is_inf_4(x));
-    let flat = select(atan_4(ratio), vec4<f32>(0.0), y == vec4<f32>(0.0));
+    // A driver that takes small numbers for 0 may divide 0 by 0.
+    let flat = select(atan_4(ratio), vec4<f32>(0.0), abs(y) < vec4<f32>(1.1754944e-38));
     let angle = select(flat, 3.1415927 - flat, is_negative_4(x));
     return select(signed_4(angle, y), vec4<f32>(nan()), is_nan_4(x) | is_nan_4(y));
 }
@@ -407,29 +418,30 @@ fn floormod_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
 // would grow with b. What must be exact is cut off by bits.
 fn pow_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     let bits = spread_4(a) - vec4<u32>(0x3f3504f3u);
-    let e = vec4<f32>(bits >> vec4<u32>(23u)) - 149.0;
+    let e = vec4<f32>(vec4<i32>(bits >> vec4<u32>(23u)) - vec4<i32>(149));
     let m = bitcast<vec4<f32>>((bits & vec4<u32>(0x7fffffu)) + vec4<u32>(0x3f3504f3u));
     // log m = 2 atanh(s), s = (m - 1) / (m + 1) = upper + lower
     let d = upper_4(m + 1.0);
     let inverse = 1.0 / (m + 1.0);
     let s = (m - 1.0) * inverse;
     let upper = upper_4(s);
-    let lower = inverse * (((m - 1.0) - upper * d) - upper * (m - (d - 1.0)));
+    let left_of_m = apart_4(apart_4(m - 1.0) - upper * d);
+    let lower = inverse * (left_of_m - upper * (m - apart_4(d - 1.0)));
     // 3 / 2 log m / s = 3 + s^2 + 3 / 5 s^4 + ... = sum + sum_more
     let s2 = s * s;
     let square = upper * upper;
     let series = s2 * s2 * (0.6 + s2 * (0.42857143 + s2 * (0.33333333 + s2 * (0.27272727 + s2 * 0.23338464))))
         + lower * (upper + s);
     let sum = upper_4(3.0 + square + series);
-    let sum_more = series - ((sum - 3.0) - square);
+    let sum_more = series - apart_4(apart_4(sum - 3.0) - square);
     let low = lower * sum + sum_more * s;
     let log_m = upper_4(upper * sum + low);
-    let log_more = low - (log_m - upper * sum);
+    let log_more = low - apart_4(log_m - upper * sum);
     // Times 2 / (3 log 2), and e added.
     let high = 0.9616699 * log_m;
     let more = 0.00012677205 * log_m + log_more * 0.9617967;
     let log2_a = upper_4(high + more + e);
-    let log2_more = more - ((log2_a - e) - high);
+    let log2_more = more - apart_4(apart_4(log2_a - e) - high);
     // Times b = n + f + more: n whole, f exact.
     let bounded = clamp(b, vec4<f32>(-1e30), vec4<f32>(1e30));
     let b_upper = upper_4(bounded);
@@ -437,14 +449,14 @@ fn pow_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     let product_more = (bounded - b_upper) * log2_a + bounded * log2_more;
     let all = product + product_more;
     let n = round(clamp(all, vec4<f32>(-200.0), vec4<f32>(200.0)));
-    let f = product - n;
+    let f = apart_4(product - n);
     let t = bitcast<vec4<f32>>(bitcast<vec4<u32>>(f + product_more) & vec4<u32>(0xffff8000u));
     let z = t * 0.69314575;
-    let z_more = (product_more - (t - f)) * 0.6931472 + t * 1.4286065e-6;
+    let z_more = (product_more - apart_4(t - f)) * 0.6931472 + t * 1.4286065e-6;
     // e^z = 1 + z + ..., of which 1 and 12 digits of z are added without an error.
     let first = round((z + z_more) * 4096.0) / 4096.0;
-    let left = (z - first) + z_more;
-    let y = (1.0 + first) + (left + exp_more_4(first + left));
+    let left = apart_4(z - first) + z_more;
+    let y = apart_4(1.0 + first) + (left + exp_more_4(first + left));
     let exponent = bitcast<vec4<u32>>(y) + exponent_4(n);
     let known = select(bitcast<vec4<f32>>(exponent), vec4<f32>(0.0), all < vec4<f32>(-126.0));
     var size = select(known, vec4<f32>(inf()), (all > vec4<f32>(0.0)) & (exponent >= vec4<u32>(0x7f800000u)));

@@ -109,6 +109,15 @@ fn large_divisors_are_no_infinities() -> tf::Result<()> {
 }
 
 #[test]
+fn means_of_nothing_are_nan() -> tf::Result<()> {
+    // A driver may take 0 / 0 for 0.
+    let x = Tensor::zeros([2, 0])?;
+    let means = [x.reduce_mean(1)?.to_vec::<f32>()?, vec![x.reduce_mean(())?.item()?]].concat();
+    assert!(means.len() == 3 && means.iter().all(|mean| mean.is_nan()), "{means:?}");
+    Ok(())
+}
+
+#[test]
 fn a_narrow_dtype_between_two_ops_narrows() -> tf::Result<()> {
     // What is never stored by itself is still rounded or wrapped as if it were.
     let x = tf::constant([300, -1])?.cast(tf::DType::U8)?.cast(tf::DType::I32)?;

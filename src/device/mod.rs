@@ -15,6 +15,8 @@ mod pipeline_cache;
 pub(crate) mod platform;
 mod pool;
 mod profile;
+#[cfg(feature = "kernel-hooks")]
+mod rewriter;
 mod safely_dropped;
 mod shader_source;
 mod shelf;
@@ -68,6 +70,8 @@ impl Gpu {
             limits::check(&device.limits(), platform::TRY_ANOTHER_ADAPTER)?;
         }
         let mut gpu = Gpu::new(&adapter, device, queue, options);
+        #[cfg(feature = "kernel-hooks")]
+        rewriter::override_caps(&mut gpu.caps)?;
         if gpu.info.name.is_empty() {
             gpu.info.name = platform::adapter_name();
         }
@@ -227,6 +231,15 @@ const MOST: u64 = usize::MAX as u64 / 4;
 /// Whether an environment variable is set and neither empty nor 0.
 pub(crate) fn is_set(name: &str) -> bool {
     platform::env_var(name).is_some_and(|value| value != "0" && !value.is_empty())
+}
+
+/// Whether kernels are rewritten before they are compiled, so that what is kept of other runs does not belong to them, nor
+/// what is found out now to other runs.
+pub(crate) fn kernels_are_rewritten() -> bool {
+    #[cfg(feature = "kernel-hooks")]
+    return rewriter::is_active();
+    #[cfg(not(feature = "kernel-hooks"))]
+    false
 }
 
 /// A number that no other buffer, tensor or variable of this process has had.

@@ -129,6 +129,8 @@ impl Gpu {
     }
 
     fn compile(&self, source: &ShaderSource) -> Result<Pipeline> {
+        #[cfg(feature = "kernel-hooks")]
+        let source = &super::rewriter::rewritten(source)?;
         let module = trusted::create_shader_module(&self.device, &source.label, &source.wgsl);
         let layout = self.pipelines.layout(&self.device, &source.accesses);
         let raw = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {

@@ -37,7 +37,7 @@ impl PipelineCache {
             return None;
         }
         let env = |name: &str| std::env::var_os(name);
-        if cache_folder::is_off(&env) {
+        if cache_folder::is_off(&env) || super::kernels_are_rewritten() {
             return None;
         }
         let key = wgpu::util::pipeline_cache_key(adapter)?;

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cache_folder;
-use crate::device::{AdapterInfo, Caps, platform};
+use crate::device::{AdapterInfo, Caps, kernels_are_rewritten, platform};
 use crate::files;
 
 /// What findings hold for: an adapter with its driver, which of its features are used, and the crate's version.
@@ -51,7 +51,8 @@ impl Identity {
     /// The file in the cache folder, if there should be one.
     fn path(&self) -> Option<PathBuf> {
         let env = |name: &str| std::env::var_os(name);
-        if !platform::HAS_FILES || self.adapter.is_empty() || cache_folder::is_off(&env) {
+        let kept = platform::HAS_FILES && !kernels_are_rewritten() && !cache_folder::is_off(&env);
+        if !kept || self.adapter.is_empty() {
             return None;
         }
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
