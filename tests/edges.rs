@@ -1,6 +1,9 @@
 //! Edges of ops and of the runtime: numbers, sizes and orders of calls at which something could go wrong unseen.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/child.rs"]
+mod child;
+
 use ndarray::s;
 use wgrad as tf;
 use wgrad::interop::DeviceExt;
@@ -146,6 +149,42 @@ fn argmax_passes_over_nan() -> tf::Result<()> {
     let mut values = vec![0f32; 8192];
     (values[4096], values[5000]) = (nan, 100.0);
     assert_eq!(Tensor::from_slice(&values, [8192])?.argmax(0)?.item::<i32>()?, 5000);
+    Ok(())
+}
+
+/// One thread or many look through rows and columns, whole or in chunks: against a search here.
+#[test]
+fn the_largest_of_rows_and_columns_are_found() -> tf::Result<()> {
+    let mut rng = fastrand::Rng::with_seed(7);
+    for (rows, columns) in [(1, 1), (3, 63), (5, 64), (9, 200), (2, 257), (70, 1024), (1, 50_257)] {
+        // Few values, so that many are equal, and some that are no numbers.
+        let few = (rows * columns / 3).clamp(2, 5000) as u32;
+        let mut x: Vec<f32> = (0..rows * columns).map(|_| rng.u32(0..few) as f32).collect();
+        x.iter_mut().filter(|_| rng.u32(0..50) == 0).for_each(|x| *x = f32::NAN);
+        x[..columns.min(60)].fill(f32::NAN);
+        let wanted = |of: &dyn Fn(usize) -> f32, len: usize, smallest: bool| {
+            let mut best = 0;
+            for i in 1..len {
+                let (a, b) = (of(i), of(best));
+                let beats = if smallest { a < b } else { a > b };
+                best = if beats || (b.is_nan() && !a.is_nan()) { i } else { best };
+            }
+            best as i32
+        };
+        let tensor = Tensor::from_slice(&x, [rows, columns])?;
+        for smallest in [false, true] {
+            let of = |axis| if smallest { tensor.argmin(axis) } else { tensor.argmax(axis) };
+            let of_rows: Vec<i32> =
+                (0..rows).map(|r| wanted(&|c| x[r * columns + c], columns, smallest)).collect();
+            assert_eq!(of(1)?.to_vec::<i32>()?, of_rows, "rows of [{rows}, {columns}]");
+            let of_columns: Vec<i32> =
+                (0..columns).map(|c| wanted(&|r| x[r * columns + c], rows, smallest)).collect();
+            assert_eq!(of(0)?.to_vec::<i32>()?, of_columns, "columns of [{rows}, {columns}]");
+        }
+        let turned = tensor.transpose(())? + 0.0;
+        assert_eq!(turned.argmax(0)?.to_vec::<i32>()?, tensor.argmax(1)?.to_vec::<i32>()?);
+    }
+    child::also_portable(module_path!(), "the_largest_of_rows_and_columns_are_found");
     Ok(())
 }
 

@@ -7,24 +7,10 @@
 #[path = "support/child.rs"]
 mod child;
 
-use std::process::Command;
-
 use wgrad as tf;
 use wgrad::{
     Conv2dOptions, DType, Device, GradientTape, MatmulOptions, Padding, Tensor, Variable, f16,
 };
-
-/// Runs a test again, in a process whose kernels are those of any GPU.
-fn also_portable(name: &str) {
-    if std::env::var_os("WGRAD_PORTABLE").is_none() {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.arg(child::full_name(module_path!(), name)).args(["--exact", "--nocapture"]);
-        let output = command.env("WGRAD_PORTABLE", "1").output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned()
-            + &String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && text.contains("1 passed"), "{text}");
-    }
-}
 
 /// Numbers between -1 and 1, other ones for each seed.
 fn numbers(count: usize, seed: u64) -> Vec<f32> {
@@ -88,7 +74,7 @@ fn products_of_odd_sizes() -> tf::Result<()> {
     ] {
         product(m, k, n)?;
     }
-    also_portable("products_of_odd_sizes");
+    child::also_portable(module_path!(), "products_of_odd_sizes");
     Ok(())
 }
 
@@ -136,7 +122,7 @@ fn products_of_parts_and_batches() -> tf::Result<()> {
         let want = x[2 * at] * x[2 * at] + x[2 * at + 1] * x[2 * at + 1];
         assert!((y[at] - want).abs() <= 2e-7, "{at}: {} for {want}", y[at]);
     }
-    also_portable("products_of_parts_and_batches");
+    child::also_portable(module_path!(), "products_of_parts_and_batches");
     Ok(())
 }
 
@@ -167,7 +153,7 @@ fn convolutions_of_one_by_one() -> tf::Result<()> {
             assert!((got - want).abs() < 1e-4, "channel {c} of {channels}: {got} for {want}");
         }
     }
-    also_portable("convolutions_of_one_by_one");
+    child::also_portable(module_path!(), "convolutions_of_one_by_one");
     Ok(())
 }
 
@@ -207,7 +193,7 @@ fn grids_of_more_than_one_row() -> tf::Result<()> {
         assert_eq!(summed[3 * r], 3.0 * r as f32);
         assert_eq!(moved[3 * r], 3 * (ROWS - 1 - r) as i32);
     }
-    also_portable("grids_of_more_than_one_row");
+    child::also_portable(module_path!(), "grids_of_more_than_one_row");
     Ok(())
 }
 
@@ -273,7 +259,7 @@ fn integers_keep_their_bits() -> tf::Result<()> {
         let (sorted, order) = (flat.sort(0)?, flat.argsort(0)?);
         assert!(sorted.equal(flat.gather(&order, 0)?)?.reduce_all(())?.item::<bool>()?);
     }
-    also_portable("integers_keep_their_bits");
+    child::also_portable(module_path!(), "integers_keep_their_bits");
     Ok(())
 }
 
@@ -329,7 +315,7 @@ fn one_tensor_is_every_input() -> tf::Result<()> {
         Device::current()?.flush()?;
     }
     assert_eq!(variable.read().to_vec::<f32>()?, once);
-    also_portable("one_tensor_is_every_input");
+    child::also_portable(module_path!(), "one_tensor_is_every_input");
     Ok(())
 }
 
@@ -363,7 +349,7 @@ fn functions_at_their_ends() -> tf::Result<()> {
     let angle = tf::constant([-5.669_010_3e35])?.atan2(&tf::constant([2.869_936_4e38])?)?;
     let (got, want) = (angle.item::<f32>()?, -0.001_975_306_5f32);
     assert!((got - want).abs() < 1e-8, "{got} for {want}");
-    also_portable("functions_at_their_ends");
+    child::also_portable(module_path!(), "functions_at_their_ends");
     Ok(())
 }
 
@@ -388,7 +374,7 @@ fn outliers_in_half_precision() -> tf::Result<()> {
     assert_eq!(ones.reduce_mean(())?.item::<f16>()?, f16::ONE);
     let shares = ones.softmax(0)?.to_vec::<f16>()?;
     assert!(shares.iter().all(|share| (share.to_f64() - 1.0 / 60_000.0).abs() < 1e-6));
-    also_portable("outliers_in_half_precision");
+    child::also_portable(module_path!(), "outliers_in_half_precision");
     Ok(())
 }
 
@@ -414,6 +400,6 @@ fn matrices_of_one_element() -> tf::Result<()> {
         let (q, r) = tf::linalg::qr(&x)?;
         near("q r", &q.matmul(&r)?, |x| x);
     }
-    also_portable("matrices_of_one_element");
+    child::also_portable(module_path!(), "matrices_of_one_element");
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::inventory::{Entry, Gradient, KernelCall, Kind, one};
 use super::reduce::{Walk, reduced_shape, walk_functions};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads};
+use crate::device::Caps;
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -10,7 +11,7 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
-use crate::wgsl::shader;
+use crate::wgsl::{expand, shader};
 
 impl Tensor {
     /// The index of the largest element along `axis`, as `i32`: the first of equal ones. NaN is never the largest.
@@ -38,8 +39,16 @@ struct ArgMax {
     smallest: bool,
 }
 
-/// One thread looks through so many elements, or through more where a second thread could not look through all chunks.
+/// Threads of a workgroup.
+const WG: usize = 64;
+
+/// On a processor one thread looks through so many elements, or through more where a second thread could not look through
+/// all chunks.
 const CHUNK: usize = 4096;
+
+/// So many threads keep a GPU busy; each of them looks through `LEAST` elements at least, so that a second kernel pays.
+const BUSY: usize = 1 << 14;
+const LEAST: usize = 32;
 
 impl Op for ArgMax {
     fn name(&self) -> &'static str {
@@ -62,18 +71,46 @@ impl Op for ArgMax {
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let walk = Walk::new(&cx.inputs[0].shape, &[self.axis]);
-        let most = cx.caps.loop_piece();
-        let chunks = walk.len.div_ceil(CHUNK.min(most).max(walk.len.div_ceil(most)));
+        let Schedule { threads, chunks } = Schedule::new(&walk, cx.caps);
         let dtype = cx.inputs[0].dtype;
         if chunks == 1 {
-            return self.kernel(&walk, dtype, 1, None, Bind::Output).into();
+            return self.kernel(&walk, dtype, [threads, 1], None, Bind::Output).into();
         }
         let kernels = vec![
-            self.kernel(&walk, dtype, chunks, None, Bind::Temp(0)),
-            self.kernel(&walk, dtype, 1, Some((Bind::Temp(0), chunks)), Bind::Output),
+            self.kernel(&walk, dtype, [threads, chunks], None, Bind::Temp(0)),
+            self.kernel(&walk, dtype, [1, 1], Some((Bind::Temp(0), chunks)), Bind::Output),
         ];
         let temps = vec![DType::I32.bytes(walk.outputs * chunks)];
         Lowering::Kernels(Kernels { temps, kernels })
+    }
+}
+
+/// How the elements of each result are shared.
+#[derive(Debug, PartialEq)]
+struct Schedule {
+    /// So many threads look through a chunk together.
+    threads: usize,
+    /// So many chunks have their own best element first.
+    chunks: usize,
+}
+
+impl Schedule {
+    fn new(walk: &Walk, caps: &Caps) -> Self {
+        let most = caps.loop_piece();
+        if caps.cpu {
+            let chunk = CHUNK.min(most).max(walk.len.div_ceil(most));
+            return Schedule { threads: 1, chunks: walk.len.div_ceil(chunk) };
+        }
+        // Threads next to each other read what lies side by side: of a row, or of several columns.
+        let threads = match walk.len {
+            256.. if walk.in_rows() => WG,
+            64.. if walk.in_rows() => 16,
+            _ => 1,
+        };
+        let turns = walk.len.div_ceil(threads);
+        let wanted = BUSY / (walk.outputs.max(1) * threads).min(BUSY);
+        let chunks = wanted.min(turns / LEAST).min(most).max(turns.div_ceil(most)).max(1);
+        Schedule { threads, chunks }
     }
 }
 
@@ -83,14 +120,17 @@ impl ArgMax {
         &self,
         walk: &Walk,
         dtype: DType,
-        chunks: usize,
+        [threads, chunks]: [usize; 2],
         places: Option<(Bind, usize)>,
         to: Bind,
     ) -> Kernel {
         let len = places.map_or(walk.len, |(_, found)| found);
-        let mut kernel = Kernel::new("argmax", shader!(include_str!("../../shaders/argmax.wgsl")))
+        let file = shader!(include_str!("../../shaders/argmax.wgsl"));
+        let mut kernel = Kernel::new("argmax", "")
+            .declare(expand(file, &[], &[("SHARED", threads > 1)]))
             .alias("T", dtype)
-            .constant("WG", 64)
+            .constant("WG", WG as u32)
+            .constant("THREADS", threads as u32)
             .declare(format!(
                 "fn better(a: T, b: T) -> bool {{ return a {} b{}; }}",
                 if self.smallest { '<' } else { '>' },
@@ -110,7 +150,7 @@ impl ArgMax {
                     "@group(0) @binding(1) var<storage, read> places: array<i32>;\n\
                      @group(0) @binding(2) var<storage, read_write> y: array<i32>;\n\
                      @group(0) @binding(3) var<uniform> p: Params;\n\
-                     fn place(o: u32, c: u32) -> u32 { return u32(places[o * p.len + c]); }",
+                     fn place(o: u32, c: u32) -> u32 { return u32(places[c * p.outputs + o]); }",
                 )
                 .read(bind),
         };
@@ -120,8 +160,9 @@ impl ArgMax {
             .param("len", len)
             .param("chunks", chunks)
             .param("chunk", len.div_ceil(chunks));
-        walk_functions(kernel, walk)
-            .workgroups((walk.outputs * chunks).div_ceil(64), len.div_ceil(chunks))
+        let groups = (walk.outputs * chunks).div_ceil(WG / threads);
+        // A thread looks through its part of a chunk, and joins it with those of the others.
+        walk_functions(kernel, walk).workgroups(groups, len.div_ceil(chunks * threads) + WG)
     }
 }
 
@@ -137,13 +178,16 @@ impl Operation for ArgMax {
 
 /// Both ops, along axes with neighbours inside and outside, whole and in chunks.
 const KERNELS: &[KernelCall] = &[|make, dtype| {
-    let cases: [(&[usize], i64); 9] = [
+    let cases: [(&[usize], i64); 12] = [
         (&[7], 0),
         (&[1], 0),
         (&[3, 8], 0),
         (&[3, 8], 1),
         (&[2, 3, 4, 5], 2),
+        (&[5, 70], 1),
+        (&[2, 300], 1),
         (&[10_000], 0),
+        (&[70_000], 0),
         (&[3, 9_000], 1),
         (&[9_000, 3], 0),
         (&[2, 9_000, 2], 1),
@@ -166,3 +210,33 @@ pub(super) const ENTRIES: &[Entry] = &[
         .takes(NUMERIC)
         .gradient(Gradient::None("ArgMin: an index")),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Shape;
+
+    #[test]
+    fn a_gpu_shares_long_rows_and_few_columns() {
+        let gpu = Caps::portable();
+        let schedule = |shape: [usize; 2], axis, caps: &Caps| {
+            let Schedule { threads, chunks } =
+                Schedule::new(&Walk::new(&Shape::from(shape), &[axis]), caps);
+            (threads, chunks)
+        };
+        assert_eq!(schedule([1024, 10], 1, &gpu), (1, 1));
+        assert_eq!(schedule([1024, 64], 1, &gpu), (16, 1));
+        assert_eq!(schedule([1024, 1024], 1, &gpu), (64, 1));
+        // 786 turns of 64 threads, 32 of them in each chunk at least.
+        assert_eq!(schedule([1, 50_257], 1, &gpu), (64, 24));
+        assert_eq!(schedule([64, 50_257], 1, &gpu), (64, 4));
+        assert_eq!(schedule([1024, 1024], 0, &gpu), (1, 16));
+        // The loops of one thread end before any driver ends them.
+        let (threads, chunks) = schedule([1 << 22, 20_000], 0, &gpu);
+        assert!(threads == 1 && (1 << 22) / chunks <= gpu.loop_piece(), "{chunks}");
+
+        let processor = Caps { cpu: true, ..Caps::portable() };
+        assert_eq!(schedule([1024, 1024], 1, &processor), (1, 1));
+        assert_eq!(schedule([1, 50_257], 1, &processor), (1, 13));
+    }
+}

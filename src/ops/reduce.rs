@@ -318,6 +318,11 @@ impl Walk {
         };
         Walk { outputs: product(&kept), len: product(&reduced), kept, reduced }
     }
+
+    /// Whether the elements of a result lie side by side.
+    pub(super) fn in_rows(&self) -> bool {
+        self.reduced.last().is_none_or(|(_, stride)| *stride == 1)
+    }
 }
 
 #[cfg(test)]

@@ -148,6 +148,8 @@ impl Op for TopK {
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let x = cx.inputs[0];
         let (rows, k, caps) = (x.shape[0], self.k, cx.caps);
+        // On a processor as many threads as its vectors have lanes; on a GPU whole subgroups.
+        let wg = if caps.cpu { 8 } else { 64 };
         // An element that comes among the largest moves up to k others.
         let most = (caps.loop_iterations.saturating_sub(k) / (k + 1)).max(1);
         let mut work = Kernels::default();
@@ -165,7 +167,7 @@ impl Op for TopK {
                     Bind::Temp(work.temps.len() - 1)
                 }
             };
-            let sizes = [rows, len, chunk, chunks];
+            let sizes = [wg, rows, len, chunk, chunks];
             work.kernels.push(self.round(x.dtype, sizes, (round == 0, from), (last, to)));
             if last {
                 break;
@@ -181,13 +183,13 @@ impl TopK {
     fn round(
         &self,
         dtype: DType,
-        [rows, len, chunk, chunks]: [usize; 4],
+        [wg, rows, len, chunk, chunks]: [usize; 5],
         (first, from): (bool, Bind),
         (last, to): (bool, Bind),
     ) -> Kernel {
         let keys = Keys::Of { dtype, descending: false };
         let kernel = Kernel::new("top_k", shader!(include_str!("../../shaders/top_k.wgsl")))
-            .constant("WG", 8)
+            .constant("WG", wg as u32)
             .constant("MOST", MOST as u32);
         let kernel = keys.place(keys.source(kernel, first, false), first);
         kernel
@@ -203,7 +205,7 @@ impl TopK {
             .param("step", if first { 1 } else { 2 })
             .param("last", usize::from(last))
             .param("flip", keys.flip())
-            .workgroups((rows * chunks).div_ceil(8), chunk * (self.k + 1) + self.k)
+            .workgroups((rows * chunks).div_ceil(wg), chunk * (self.k + 1) + self.k)
     }
 }
 

@@ -47,6 +47,8 @@ impl ReductionSchedule {
         let lanes = caps.subgroup().filter(|_| caps.cpu).map_or(1, |size| size as usize);
         let least = if ir.space.reads_singly() { SHARED / 4 } else { 2 * lanes };
         let threads = match (inner, caps.cpu) {
+            // A quarter of the threads would keep too little of a long row in flight, and nothing of it in registers.
+            (true, false) if steps >= 1024 && caps.workgroup[0] >= 256 => 256,
             (true, false) if steps >= 64 => 64,
             (true, false) if steps >= 16 => 16,
             (true, true) if steps >= least => lanes,
@@ -63,7 +65,7 @@ impl ReductionSchedule {
             if caps.cpu { (1 << 16, 512, 1 << 14) } else { (1 << 12, 1 << 14, 1 << 12) };
         let turns = steps / threads;
         // No thread may make more iterations, in all its walks together, than every driver allows.
-        let spare = JOINS * folds(ir).len() + ir.iterations();
+        let spare = threads.ilog2() as usize * folds(ir).len() + ir.iterations();
         let each = passes(ir) * (1 + ir.iterations());
         let most_turns = (caps.loop_iterations.saturating_sub(spare) / each).max(2) - 1;
         let chunks = if turns <= 64 || (rows * len <= small && turns <= longest) {
@@ -98,7 +100,8 @@ impl ReductionSchedule {
     /// How many iterations the loops of one thread make.
     pub(super) fn iterations(self, ir: &KernelIr) -> usize {
         let turns = steps(ir).div_ceil(self.chunks).div_ceil(self.threads);
-        let joins = if self.join == Join::Memory { JOINS * folds(ir).len() } else { 0 };
+        let each = if self.join == Join::Memory { self.threads.ilog2() as usize } else { 0 };
+        let joins = each * folds(ir).len();
         passes(ir) * turns * (1 + ir.iterations()) + ir.iterations() + joins
     }
 
@@ -108,12 +111,9 @@ impl ReductionSchedule {
     }
 
     pub(super) fn workgroup(self) -> usize {
-        if self.join == Join::Shuffle { self.threads } else { 64 }
+        if self.join == Join::Shuffle { self.threads } else { self.threads.max(64) }
     }
 }
-
-/// How many iterations 64 threads take to join their results.
-const JOINS: usize = 6;
 
 /// How many steps a thread takes: quads of a row, or whole elements of four neighbouring rows.
 pub(super) fn steps(ir: &KernelIr) -> usize {
@@ -233,6 +233,8 @@ mod tests {
         let several = |threads| ReductionSchedule { threads, join: Join::Memory, ..one };
         assert_eq!(schedule([50, 64], 1, false, &gpu), several(16));
         assert_eq!(schedule([50, 256], 1, false, &gpu), several(64));
+        assert_eq!(schedule([50, 4096], 1, false, &gpu), several(256));
+        assert_eq!([several(16), several(64), several(256)].map(|s| s.workgroup()), [64, 64, 256]);
         // Columns are folded by the lanes of a vector.
         assert_eq!(schedule([60, 256], 0, false, &gpu), one);
 
@@ -252,10 +254,10 @@ mod tests {
     fn long_rows_are_cut_where_there_are_few() {
         let gpu = Caps::portable();
         let cut = |shape, axis, caps: &Caps| schedule(shape, axis, false, caps).chunks;
-        // 64 threads make 64 turns, which is not long; or twice as many in a row that is small altogether.
-        assert_eq!(cut([1, 4 * 64 * 64], 1, &gpu), 1);
-        // 4096 turns of 64 threads: each chunk has 32 at least.
-        assert_eq!(cut([1, 1 << 20], 1, &gpu), 4096 / 32);
+        // 256 threads make 64 turns, which is not long.
+        assert_eq!(cut([1, 4 * 256 * 64], 1, &gpu), 1);
+        // 1024 turns of 256 threads: each chunk has 32 at least.
+        assert_eq!(cut([1, 1 << 20], 1, &gpu), 1024 / 32);
         // Many rows keep the device busy as they are.
         assert_eq!(cut([256, 1 << 16], 1, &gpu), 1);
         // Two lines of four columns, 100 000 turns: as many chunks as there can be.
@@ -264,7 +266,7 @@ mod tests {
         assert_eq!(cut([1, 1 << 16], 1, &processor()), 1);
         assert_eq!(cut([1, 1 << 20], 1, &processor()), 512 / 8);
         let long = schedule([1, 1 << 20], 1, false, &gpu);
-        assert_eq!(long.threads, 64);
+        assert_eq!(long.threads, 256);
     }
 
     #[test]
@@ -275,6 +277,8 @@ mod tests {
         // Five turns are written as eight, the last of them empty.
         assert_eq!(schedule([50, 1280], 1, true, &gpu).turns, Some(8));
         assert_eq!(schedule([50, 2304], 1, true, &gpu).turns, None);
+        assert_eq!(schedule([50, 8192], 1, true, &gpu).turns, Some(8));
+        assert_eq!(schedule([50, 9216], 1, true, &gpu).turns, None);
         assert_eq!(schedule([50, 60], 1, true, &gpu).turns, None);
         assert_eq!(schedule([50, 1024], 1, true, &processor()).turns, Some(32));
     }

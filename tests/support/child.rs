@@ -19,3 +19,16 @@ pub fn full_name(module: &str, name: &str) -> String {
         None => name.to_owned(),
     }
 }
+
+/// Runs the test `name` of the file of tests `module` again, in a process whose kernels are those of any GPU.
+#[allow(dead_code)] // Not every test file uses all of it.
+pub fn also_portable(module: &str, name: &str) {
+    if std::env::var_os("WGRAD_PORTABLE").is_none() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.arg(full_name(module, name)).args(["--exact", "--nocapture"]);
+        let output = command.env("WGRAD_PORTABLE", "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
+}

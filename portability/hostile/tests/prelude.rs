@@ -91,7 +91,8 @@ fn numbers([low, high]: [f64; 2], seed: u32) -> Vec<f32> {
         state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
         i64::from(state)
     };
-    let drawn = (2..CALLS).map(|_| first + next() * (last - first) / (1 << 32));
+    let drawn =
+        (2..CALLS).map(|_| first + ((i128::from(next()) * i128::from(last - first)) >> 32) as i64);
     drawn
         .chain([first, last])
         .map(|place| f32::from_bits(place.unsigned_abs() as u32).copysign(place as f32))
