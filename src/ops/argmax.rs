@@ -99,7 +99,7 @@ impl Schedule {
         let most = caps.loop_piece();
         if caps.cpu {
             let chunk = CHUNK.min(most).max(walk.len.div_ceil(most));
-            return Schedule { threads: 1, chunks: walk.len.div_ceil(chunk) };
+            return Schedule::of(1, walk.len, walk.len.div_ceil(chunk));
         }
         // Threads next to each other read what lies side by side: of a row, or of several columns.
         let threads = match walk.len {
@@ -110,7 +110,12 @@ impl Schedule {
         let turns = walk.len.div_ceil(threads);
         let wanted = BUSY / (walk.outputs.max(1) * threads).min(BUSY);
         let chunks = wanted.min(turns / LEAST).min(most).max(turns.div_ceil(most)).max(1);
-        Schedule { threads, chunks }
+        Schedule::of(threads, walk.len, chunks)
+    }
+
+    /// At most so many chunks, none of which is empty: an empty one would have no best element.
+    fn of(threads: usize, len: usize, chunks: usize) -> Self {
+        Schedule { threads, chunks: len.div_ceil(len.div_ceil(chunks)) }
     }
 }
 
@@ -231,6 +236,8 @@ mod tests {
         assert_eq!(schedule([1, 50_257], 1, &gpu), (64, 24));
         assert_eq!(schedule([64, 50_257], 1, &gpu), (64, 4));
         assert_eq!(schedule([1024, 1024], 0, &gpu), (1, 16));
+        // 281 chunks would have 33 elements each, and the last eight of them none.
+        assert_eq!(schedule([9000, 3], 0, &gpu), (1, 273));
         // The loops of one thread end before any driver ends them.
         let (threads, chunks) = schedule([1 << 22, 20_000], 0, &gpu);
         assert!(threads == 1 && (1 << 22) / chunks <= gpu.loop_piece(), "{chunks}");
