@@ -1,4 +1,4 @@
-//! The adapters for which a graph is planned beside the one at hand: what each changes of its capabilities.
+//! The adapters for which a graph is planned in addition to the present one: what each changes of its capabilities.
 
 use super::super::tuner::Choice;
 use super::super::{Plan, plan};
@@ -14,7 +14,7 @@ pub(super) struct Adapter {
     change: fn(&mut Caps),
 }
 
-/// All of them. `variants` stands for the adapter at hand and a GPU, with each variant of each op.
+/// All of them. `variants` stands for the present adapter and a GPU, with each variant of each op.
 const ADAPTERS: &[Adapter] = &[
     Adapter { name: "gpu", change: gpu },
     Adapter { name: "few-buffers", change: few_buffers },
@@ -138,10 +138,11 @@ impl Adapter {
     }
 }
 
-/// The variants that ops of the graph have beside those that they choose.
+/// The variants that ops of the graph have in addition to those that they choose.
 fn variants(graph: &Graph, caps: &Caps) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for node in &graph.nodes {
+    // The planner asks no op that computes nothing.
+    for node in graph.nodes.iter().filter(|node| node.spec.elements() > 0) {
         let inputs: Vec<_> = node.inputs.iter().map(|input| graph.spec(*input)).collect();
         let cx = LoweringContext { inputs: &inputs, output: &node.spec, caps, variant: None };
         for name in node.op.variants(&cx).names.into_iter().skip(1) {
