@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use super::first_run::MANY;
 use super::{Plan, PlanReport, Stage};
 use crate::device::is_set;
 use crate::graph::{HashIndex, Key};
@@ -14,6 +15,8 @@ pub(crate) struct PlanCache {
     plans: Vec<Entry>,
     /// Bytes of all plans.
     bytes: u64,
+    /// How many structures of optimizers' steps have come.
+    steps: u32,
     /// What the plan was worth that went last: plans that came since then count as much more.
     floor: f64,
     last: Option<PlanReport>,
@@ -29,6 +32,9 @@ struct Entry {
 
 /// A program counts as trying one thing after another once so many structures came only once.
 const TRIES: usize = 4;
+/// So many structures of optimizers' steps are planned by the step's number: those of first steps, of full batches and of the last
+/// ones. Where more come, as lengths vary, compiling them all in full would take longer than they lose, so their runs count.
+const STEPS: u32 = 8;
 /// The bytes of host memory that plans may hold. A training step has a hundredth of it; 60 graphs of 4,096 ops, each with
 /// a kernel of its own, have all of it.
 const LIMIT: u64 = 256 << 20;
@@ -39,15 +45,17 @@ const MOST_USES: u32 = 32;
 
 impl PlanCache {
     /// The plan for `key`, and whether it was known. Calls `make` if there is none, and again when the known plan has run
-    /// as often as it was made for; where `settled` says whether the first runs are over, that counts for these. `make` gets
-    /// the stage of the known plan, and whether structures have seldom come again so far.
+    /// as often as it was made for; of an optimizer's step the steps that were `made` before it count. `make` gets the stage of
+    /// the known plan, whether the plan is for few runs, and whether structures have seldom come again so far.
     pub(crate) fn get(
         &mut self,
         key: Key,
-        settled: Option<bool>,
-        make: impl FnOnce(Option<Stage>, bool) -> Plan,
+        made: Option<u64>,
+        make: impl FnOnce(Option<Stage>, bool, bool) -> Plan,
     ) -> (&mut Plan, bool) {
         let found = self.find(&key);
+        self.steps += u32::from(made.is_some() && found.is_none() && self.steps <= STEPS);
+        let settled = made.filter(|_| self.steps <= STEPS).map(|made| made >= MANY.into());
         let stage = found.map(|at| self.plans[at].plan.stage);
         let known = found.is_some_and(|at| {
             let plan = &self.plans[at].plan;
@@ -59,7 +67,8 @@ impl PlanCache {
         let at = match found {
             Some(at) if known => at,
             _ => {
-                let plan = make(stage, self.seldom_again());
+                let few = stage != Some(Stage::Brief) && settled != Some(true);
+                let plan = make(stage, few, self.seldom_again());
                 if prints() {
                     log::info!("{}", plan.report);
                 }
@@ -138,6 +147,7 @@ impl PlanCache {
     pub(crate) fn clear(&mut self) {
         self.index.clear();
         self.plans.clear();
+        self.steps = 0;
         self.bytes = 0;
     }
 

@@ -31,7 +31,7 @@ const MORE_BYTES: u64 = 64 << 20;
 
 /// After so many runs of a plan its structure is planned in full. A step of a small network loses 0.1 to 0.5 ms until then,
 /// and compiles for 0.1 to 0.7 s.
-pub(crate) const MANY: u32 = 1000;
+pub(super) const MANY: u32 = 1000;
 
 /// What a plan takes to compile, and to run once.
 struct Cost {

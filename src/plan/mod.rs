@@ -41,7 +41,6 @@ use std::sync::Arc;
 pub(crate) use cache::PlanCache;
 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
 pub(crate) use capture::Recording;
-pub(crate) use first_run::MANY;
 #[cfg(test)]
 pub(crate) use interpret::faults;
 use iteration_space::Varying;

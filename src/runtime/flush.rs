@@ -9,9 +9,9 @@ use super::{Device, DeviceState};
 use crate::device::{Buffer, Counter, Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Stream, Taken, Value, ValueState};
+use crate::plan::Fusion;
 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
 use crate::plan::Recording;
-use crate::plan::{Fusion, MANY, Stage};
 
 impl Device {
     /// Flushes, and lets the run write into the buffers of `old` if nobody but the caller holds these values. Each
@@ -114,12 +114,10 @@ impl Device {
         let mut awaited = Awaited::new(gpu, &taken);
         let fusion = state.fusion;
         let (tuner, caps) = (&mut state.tuner, &mut state.caps);
-        let settled = made.map(|made| made >= MANY.into());
-        let (plan, known) = state.plans.get(key, settled, |before, tries| {
+        let (plan, known) = state.plans.get(key, made, |before, few, tries| {
             let began = Instant::now();
             // A page shows what it compiles first, and would stop for what it compiled later.
-            let few = before != Some(Stage::Brief) && settled != Some(true);
-            let brief = caps.cpu && platform::MAY_BLOCK && few;
+            let brief = few && caps.cpu && platform::MAY_BLOCK;
             let mut plan = match (fusion, brief) {
                 (false, _) => tuner.plan(gpu, caps, graph, Fusion::Off),
                 (true, false) => tuner.plan(gpu, caps, graph, Fusion::Full),
