@@ -352,7 +352,7 @@ fn many_prints() {
                 Ok(loss)
             })
             .unwrap();
-            // A processor plans anew after a thousand steps.
+            // A processor plans again after a thousand steps.
             if step == 1100 {
                 settled = Some(device.stats());
             }

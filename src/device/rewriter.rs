@@ -151,8 +151,8 @@ mod tests {
         assert_eq!(subgroups("8,32").unwrap(), Some([8, 32]));
         assert_eq!(subgroups("off").unwrap(), None);
         for wrong in ["8", "32,8", "6,8", "8,256", "a,b", "0,8"] {
-            let told = subgroups(wrong).unwrap_err().to_string();
-            assert!(told.contains("two powers of two up to 128"), "{told}");
+            let refused = subgroups(wrong).unwrap_err().to_string();
+            assert!(refused.contains("two powers of two up to 128"), "{refused}");
         }
     }
 }

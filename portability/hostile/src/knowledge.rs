@@ -140,7 +140,7 @@ impl Knowledge {
         ids.into_iter().fold(named(what), mixed)
     }
 
-    /// Takes out what is there with either sign, and tells whether there was any.
+    /// Takes out what is there with either sign, and returns whether there was any.
     pub(crate) fn cancel(&self, parts: &mut Parts) -> bool {
         let before = parts.len();
         let mut left: Parts = Vec::with_capacity(before);

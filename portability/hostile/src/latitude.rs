@@ -344,18 +344,18 @@ mod tests {
 
     #[test]
     fn what_is_no_driver_is_refused() {
-        let told = |text: &str| text.parse::<Driver>().unwrap_err().to_string();
+        let refused = |text: &str| text.parse::<Driver>().unwrap_err().to_string();
         assert!(
-            told("round-sideways")
+            refused("round-sideways")
                 .contains("no latitude is called \"round-sideways\". There are: flush-operands, ")
         );
         assert_eq!(
-            told("round-up+round-down"),
+            refused("round-up+round-down"),
             "round-up and round-down exclude each other; name one of them"
         );
-        assert!(told("subgroups-6").contains("a power of two up to 128"));
-        assert!(told("draw:x").contains("draw:17"));
-        assert!(told("").contains("no latitude is called \"\""));
+        assert!(refused("subgroups-6").contains("a power of two up to 128"));
+        assert!(refused("draw:x").contains("draw:17"));
+        assert!(refused("").contains("no latitude is called \"\""));
     }
 
     #[test]

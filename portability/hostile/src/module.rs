@@ -1,4 +1,4 @@
-//! A whole module: parsed, copied function by function beside the library, and written.
+//! A whole module: parsed, copied function by function next to the library, and written.
 
 use naga::compact::{KeepUnused, compact};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
@@ -74,10 +74,10 @@ impl Rewriter {
         for entry in &module.entry_points {
             let source = Source { module, maps: &maps, exchange };
             let function = &entry.function;
-            let told = |argument: &FunctionArgument| {
+            let given = |argument: &FunctionArgument| {
                 exchange.is_none() || !subgroups::is_built_in(argument.binding.as_ref())
             };
-            let mut build = Builder::new(&mut new, outline(function, &maps, told));
+            let mut build = Builder::new(&mut new, outline(function, &maps, given));
             set_zero(&mut build)?;
             let arguments = exchange
                 .map(|exchange| join_subgroup(&mut build, &exchange, function))
@@ -91,7 +91,7 @@ impl Rewriter {
     }
 }
 
-/// A function without its text, and with those arguments that are told from outside.
+/// A function without its text, and with those arguments that come from outside.
 fn outline(
     function: &Function,
     maps: &Maps,
@@ -122,7 +122,7 @@ fn built_in(build: &mut Builder, wanted: BuiltIn, inner: TypeInner) -> Result<On
     }
 }
 
-/// Tells the library which invocation this is, and returns the values of all of the entry point's arguments.
+/// Informs the library which invocation this is, and returns the values of all of the entry point's arguments.
 fn join_subgroup(
     build: &mut Builder,
     exchange: &Exchange,
@@ -130,7 +130,7 @@ fn join_subgroup(
 ) -> Result<Vec<One>> {
     let index = built_in(build, BuiltIn::LocalInvocationIndex, TypeInner::Scalar(Scalar::U32))?;
     exchange.begin(build, index)?;
-    let mut told = 0;
+    let mut given = 0;
     let mut values = Vec::new();
     for argument in &function.arguments {
         values.push(match argument.binding {
@@ -143,8 +143,8 @@ fn join_subgroup(
                 build.literal(Literal::U32(exchange.count()))?
             }
             _ => {
-                told += 1;
-                build.add(Expression::FunctionArgument(told - 1))?
+                given += 1;
+                build.add(Expression::FunctionArgument(given - 1))?
             }
         });
     }

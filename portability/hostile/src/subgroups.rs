@@ -303,7 +303,7 @@ pub(crate) fn are_used(module: &Module) -> bool {
     })
 }
 
-/// Whether an argument tells of subgroups.
+/// Whether an argument is about subgroups.
 pub(crate) fn is_built_in(binding: Option<&naga::Binding>) -> bool {
     use naga::BuiltIn::{NumSubgroups, SubgroupId, SubgroupInvocationId, SubgroupSize};
     matches!(

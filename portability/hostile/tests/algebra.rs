@@ -258,7 +258,7 @@ fn what_is_beyond_an_array_is_another_element_of_it() {
 
 #[test]
 fn what_the_rewriter_does_not_know_is_an_error() {
-    let told = |text: &str| {
+    let refused = |text: &str| {
         wgrad_hostile::rewrite(text, &"round-far".parse().unwrap()).unwrap_err().to_string()
     };
     let kernel = |body: &str| {
@@ -268,18 +268,18 @@ fn what_the_rewriter_does_not_know_is_an_error() {
         )
     };
     assert!(
-        told(&kernel("x[0] = refract(vec2<f32>(x[1]), vec2<f32>(x[2]), 1.0).x;"))
+        refused(&kernel("x[0] = refract(vec2<f32>(x[1]), vec2<f32>(x[2]), 1.0).x;"))
             .contains("Refract")
     );
     assert!(
-        told(&kernel("let m = mat2x2<f32>(x[0], x[1], x[2], x[3]); x[0] = (m * m)[0].x;"))
+        refused(&kernel("let m = mat2x2<f32>(x[0], x[1], x[2], x[3]); x[0] = (m * m)[0].x;"))
             .contains("matrices")
     );
     assert!(
-        told("override a: f32; @compute @workgroup_size(1) fn main() {}")
+        refused("override a: f32; @compute @workgroup_size(1) fn main() {}")
             .contains("pipeline overrides")
     );
-    assert!(told("fn f( {").contains("expected"));
+    assert!(refused("fn f( {").contains("expected"));
 }
 
 #[test]

@@ -160,7 +160,6 @@ fn functions_keep_their_digits_on_drivers_with_several_latitudes() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
 fn functions_keep_their_digits_on_every_driver() {
     let none_does = [Latitude::NansLost, Latitude::InfinitiesLost];
     let drivers = Latitude::all().filter(|latitude| !none_does.contains(latitude));
@@ -168,8 +167,8 @@ fn functions_keep_their_digits_on_every_driver() {
     all_are_right_on(&drivers);
 }
 
-/// Mends that are taken out: what the function was, the driver that needs the mend, and the call that shows it.
-const MENDS: &[(&str, &str, &str)] = &[
+/// Fixes that are taken out: what the function was, the driver that needs the fix, and the call that shows it.
+const FIXES: &[(&str, &str, &str)] = &[
     // An H100 gave 0 for quotients by more than 2^126.
     (
         "fn divide_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> { return a / b; }",
@@ -188,14 +187,14 @@ const MENDS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_is_mended_shows_where_the_mend_is_taken_out() {
+fn a_fix_that_is_taken_out_is_missed() {
     let prelude = prelude();
-    for (without, driver, call) in MENDS {
+    for (without, driver, call) in FIXES {
         assert_eq!(faults(&prelude, driver, call), [""; 0]);
         let broken = Replacement::of(without).unwrap().apply(&prelude);
         assert!(
             !faults(&broken, driver, call).is_empty(),
-            "nobody misses the mend of {call} on {driver}"
+            "nothing notices that the fix is missing of {call} on {driver}"
         );
     }
 }
@@ -235,7 +234,10 @@ fn halves_are_the_nearest_on_every_driver() {
         Replacement::of("fn narrow_4(x: vec4<f32>) -> vec4<f32> { return quantizeToF16(x); }")
             .unwrap();
     let got = results(&broken.apply(&prelude()), "narrow_4(a)", "quantize-wild", &pairs);
-    assert!(got.iter().zip(&numbers).any(|(got, x)| *got != nearest(*x)), "nobody misses the mend");
+    assert!(
+        got.iter().zip(&numbers).any(|(got, x)| *got != nearest(*x)),
+        "nothing notices that the fix is missing"
+    );
 }
 
 #[test]

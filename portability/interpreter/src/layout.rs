@@ -55,7 +55,7 @@ pub(crate) enum Layout {
 pub(crate) struct Part {
     /// Units (bytes or words) from one part to the next; for a member of a struct, where it begins.
     pub(crate) stride: u32,
-    /// How many there are; `None` for an array whose size the buffer tells.
+    /// How many there are; `None` for an array that is as long as its buffer.
     pub(crate) count: Option<u32>,
 }
 

@@ -36,7 +36,7 @@ impl Buffer {
     }
 }
 
-/// All buffers, and the clock by which accesses are told apart.
+/// All buffers, and the clock by which accesses are distinguished.
 #[derive(Debug, Default)]
 pub struct Memory {
     /// The buffers; bindings name them by their numbers.

@@ -150,7 +150,7 @@ pub(crate) enum Op {
         d: Reg,
         a: Reg,
     },
-    /// A copy for the invocations at hand alone, as `d` is a variable.
+    /// A copy for the active invocations alone, as `d` is a variable.
     Set {
         d: Reg,
         a: Reg,
@@ -258,7 +258,7 @@ pub(crate) enum Op {
     EndCall {
         exit: Pc,
     },
-    /// The invocations at hand leave for the frame that lies `depth` frames below the top.
+    /// The active invocations leave for the frame that lies `depth` frames below the top.
     Break {
         depth: u32,
         exit: Pc,
@@ -483,7 +483,7 @@ pub struct Program {
     pub loops: Vec<u32>,
     /// Invocations of a subgroup work together.
     pub uses_subgroups: bool,
-    /// Accesses have to be told apart by halves of words.
+    /// Accesses have to be distinguished by halves of words.
     pub(crate) halves: bool,
     pub(crate) lines: Vec<String>,
 }

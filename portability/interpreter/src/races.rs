@@ -7,7 +7,7 @@
 
 use crate::finding::Kind;
 
-/// Phases are numbers of one clock, so that a phase tells its workgroup and its dispatch, too.
+/// Phases are numbers of one clock, so that a phase implies its workgroup and its dispatch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
     /// The phase of the access.
@@ -76,15 +76,15 @@ impl Mark {
         self.forget(now);
         let Access { who, write, atomic } = access;
         let clash = |other: Who| other.is_other(who) && !(atomic && other.is_atomic());
-        let beside = |plain: u8, atomically: u8| {
+        let accessed = |plain: u8, atomically: u8| {
             self.others & plain != 0 || (self.others & atomically != 0 && !atomic)
         };
         let found = if self.write == now.phase && clash(self.writer) {
             Some(if write { Kind::WriteAfterWrite } else { Kind::ReadAfterWrite })
         } else if write && self.read == now.phase && clash(self.reader) {
             Some(Kind::WriteAfterRead)
-        } else if beside(OTHER_WRITE, OTHER_WRITE_ATOMIC)
-            || (write && beside(OTHER_READ, OTHER_READ_ATOMIC))
+        } else if accessed(OTHER_WRITE, OTHER_WRITE_ATOMIC)
+            || (write && accessed(OTHER_READ, OTHER_READ_ATOMIC))
         {
             Some(Kind::BetweenWorkgroups)
         } else {

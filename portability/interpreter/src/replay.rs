@@ -48,7 +48,7 @@ impl Programs {
 /// The memory of a plan, as a run goes through it.
 pub struct Run<'a> {
     plan: &'a Plan,
-    /// The plan's buffers, and behind them one for the parameters of the launch at hand.
+    /// The plan's buffers, and behind them one for the parameters of the current launch.
     pub memory: Memory,
 }
 
@@ -129,7 +129,7 @@ pub struct Played {
 pub struct Options {
     /// Decides orders, noise, and what memory holds that nobody has written.
     pub seed: u64,
-    /// Runs in random order, beside the one in order.
+    /// Runs in random order, in addition to the one in order.
     pub random_runs: usize,
 }
 

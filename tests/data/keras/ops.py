@@ -1,6 +1,6 @@
 """Calls of `keras.ops` as Keras writes them into a model's JSON, with what Keras computes for them.
 
-`python ops.py` writes `ops.json.gz` beside it, one line a case: a title, the model's JSON, its inputs and outputs. Some that Keras
+`python ops.py` writes `ops.json.gz` next to it, one line a case: a title, the model's JSON, its inputs and outputs. Some that Keras
 refuses on TensorFlow it computes on NumPy (which takes JAX and SciPy); the others are left out, and printed.
 """
 
@@ -56,7 +56,7 @@ ones_like zeros_like flip transpose squeeze stop_gradient""".split():
         else:
             add(name, [ARRAYS[letter]], getattr(ops, name))
 
-# Of two, of each pair of dtypes, and beside numbers.
+# Of two, of each pair of dtypes, and with numbers.
 NUMBERS = {"2": 2, "2.5": 2.5, "True": True}
 for name in """add arctan2 divide divide_no_nan equal floor_divide greater greater_equal less less_equal logaddexp logical_and
 logical_or logical_xor maximum minimum mod multiply not_equal power subtract true_divide""".split():
@@ -316,7 +316,7 @@ def main():
             left.append(place)
         else:
             refused.append((place, why))
-    told = subprocess.run(
+    answer = subprocess.run(
         [sys.executable, __file__, "left"],
         input=json.dumps(left),
         env={**os.environ, "KERAS_BACKEND": "numpy"},
@@ -324,7 +324,7 @@ def main():
         text=True,
         check=True,
     )
-    for place, (line, why) in zip(left, map(json.loads, told.stdout.splitlines())):
+    for place, (line, why) in zip(left, map(json.loads, answer.stdout.splitlines())):
         lines.append(line) if line else refused.append((place, why))
     for place, why in refused:
         op, arrays, *_ = CASES[place]

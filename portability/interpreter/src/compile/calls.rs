@@ -31,7 +31,7 @@ impl<'a> Compiler<'a> {
             None => 0,
         };
         let result = self.fresh(count);
-        // What the function uses beside its result is free again behind it.
+        // What the function uses apart from its result is free again behind it.
         let mark = self.top;
         let mut frame = Frame {
             function,

@@ -326,7 +326,7 @@ impl<'a> Compiler<'a> {
             BinaryOperator::ShiftLeft => Binary::ShiftLeft,
             BinaryOperator::ShiftRight => Binary::ShiftRight,
         };
-        // A scalar beside a vector.
+        // A scalar next to a vector.
         let at = |x: &[Reg], i: usize| x[if x.len() == 1 { 0 } else { i }];
         let count = a.len().max(b.len());
         Ok((0..count).map(|i| self.binary_op(op, kind, at(&a, i), at(&b, i))).collect())

@@ -28,7 +28,7 @@ impl<'a> Compiler<'a> {
         if !numbers::knows(fun, 1 + others.len(), kind) {
             bail!("the function {fun:?} of {kind:?} is not supported");
         }
-        // Some functions take a scalar beside a vector.
+        // Some functions take a scalar and a vector.
         let at = |x: &[Reg], i: usize| x[if x.len() == 1 { 0 } else { i }];
         let mut all = Vec::with_capacity(a.len());
         for (i, &a) in a.iter().enumerate() {

@@ -92,7 +92,7 @@ struct Compiler<'a> {
     top: Reg,
     /// For each open block, the instructions that go to its end.
     exits: Vec<Vec<usize>>,
-    /// What encloses the statement at hand.
+    /// What encloses the current statement.
     frames: Vec<Enclosing>,
     /// How many functions are being written out.
     calls: usize,

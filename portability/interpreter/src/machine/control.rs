@@ -71,7 +71,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The invocations at hand for which a register is true.
+    /// The active invocations for which a register is true.
     fn chosen(&self, register: u32, wanted: impl Fn(u32) -> bool) -> Mask {
         let lanes = self.active.iter().filter(|&&lane| wanted(self.get(register, lane)));
         lanes.map(|&lane| lane as usize).collect()
@@ -130,7 +130,7 @@ impl Machine<'_> {
             Op::Case { selector, first, count, otherwise } => {
                 let values = &self.program.cases[first as usize..(first + count) as usize];
                 if let Some(Frame::Switch { rest, .. }) = crew.frames.last_mut() {
-                    // Between cases nobody is at hand.
+                    // Between cases nobody is active.
                     let lanes = rest.iter();
                     let own = |lane: &usize| values.contains(&self.get(selector, *lane as u16));
                     crew.mask = lanes.filter(own).collect();

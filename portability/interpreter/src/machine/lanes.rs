@@ -1,4 +1,4 @@
-//! Computes, for all invocations at hand.
+//! Computes, for all active invocations.
 
 use std::cell::Cell;
 

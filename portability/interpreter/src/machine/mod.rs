@@ -1,4 +1,4 @@
-//! Runs a kernel: all invocations of a workgroup side by side, those at hand named by a mask.
+//! Runs a kernel: all invocations of a workgroup side by side, the active ones named by a mask.
 //!
 //! A workgroup is split into *crews*, whose invocations run in lockstep: one crew of all, or several that go on in any order
 //! until they meet at a barrier. `control` moves masks, `lanes` computes, `access` reads and writes memory, `subgroups` and
@@ -68,7 +68,7 @@ pub struct Dispatch<'a> {
     pub bounds: &'a [Bound],
 }
 
-/// What came of a dispatch, beside what it wrote.
+/// What came of a dispatch, apart from what it wrote.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// What is wrong, by kind and place.
@@ -141,9 +141,9 @@ struct Machine<'a> {
     noise: Option<Noise>,
     /// Whose turn comes first.
     order: Vec<u16>,
-    /// The invocations at hand, in that order.
+    /// The active invocations, in that order.
     active: Vec<u16>,
-    /// So many of the workgroup are at hand, and nobody else runs, that computing for all is fastest.
+    /// So many of the workgroup are active, and nobody else runs, that computing for all is fastest.
     dense: bool,
     group: u32,
     group_phase: u32,
@@ -358,7 +358,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Makes these the invocations at hand.
+    /// Makes these the active invocations.
     fn take_up(&mut self, mask: &Mask, alone: bool) {
         self.active.clear();
         self.active.extend(self.order.iter().filter(|&&lane| mask.contains(lane as usize)));

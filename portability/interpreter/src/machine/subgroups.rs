@@ -44,7 +44,7 @@ impl Subgroups {
 }
 
 impl Machine<'_> {
-    /// The subgroups of the invocations at hand, each with those that take part. One in which only some do is reported.
+    /// The subgroups of the active invocations, each with those that take part. One in which only some do is reported.
     fn parties(&mut self, line: u32) -> Vec<(u32, Vec<u16>)> {
         let here: Mask = self.active.iter().map(|&lane| lane as usize).collect();
         let mut parties = Vec::new();

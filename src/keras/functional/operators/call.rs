@@ -103,12 +103,12 @@ impl Call<'_> {
         match (number(a), number(b)) {
             (_, Some(number)) => {
                 let (a, dtype) = number.joining(self.of(a)?)?;
-                let b = self.beside(&a, number)?;
+                let b = self.number_with(&a, number)?;
                 Ok(Sides { a, b, dtype })
             }
             (Some(number), None) => {
                 let (b, dtype) = number.joining(self.of(b)?)?;
-                let a = b.zeros_like()?.add(self.beside(&b, number)?)?;
+                let a = b.zeros_like()?.add(self.number_with(&b, number)?)?;
                 Ok(Sides { a, b: b.into(), dtype })
             }
             (None, None) => {
@@ -120,7 +120,7 @@ impl Call<'_> {
     }
 
     /// `number` as it joins `x`.
-    pub(super) fn beside(&self, x: &Tensor, number: Number) -> Result<Operand> {
+    pub(super) fn number_with(&self, x: &Tensor, number: Number) -> Result<Operand> {
         let dtype = x.dtype();
         let fits = |number: i64| match dtype {
             DType::I32 => i32::try_from(number).is_ok(),

@@ -31,11 +31,11 @@ impl Constant {
         Ok(Constant { shape, numbers, dtype })
     }
 
-    /// As a tensor on the device of `beside`.
+    /// As a tensor on the device of `other`.
     ///
     /// # Errors
     /// [`Error::Data`] if it has a number that the device's integers cannot hold.
-    pub(super) fn tensor(&self, beside: &Tensor) -> Result<Tensor> {
+    pub(super) fn tensor(&self, other: &Tensor) -> Result<Tensor> {
         let range = match self.dtype {
             DType::I32 => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
             DType::U32 => Some((0.0, f64::from(u32::MAX))),
@@ -49,7 +49,7 @@ impl Constant {
                 self.dtype
             )));
         }
-        beside.device().scope(|| match self.dtype {
+        other.device().scope(|| match self.dtype {
             DType::F32 | DType::F16 => {
                 let numbers: Vec<f32> = self.numbers.iter().map(|&x| x as f32).collect();
                 Tensor::from_slice(&numbers, &self.shape)?.cast(self.dtype)

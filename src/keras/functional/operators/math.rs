@@ -59,7 +59,7 @@ pub(super) fn bounded(
             let number = Number::of(value).ok_or_else(|| {
                 call.wrong(&format!("has {} as 'initial'; it must be a number", shown(value)))
             })?;
-            further(&y, call.beside(&y, number)?)?
+            further(&y, call.number_with(&y, number)?)?
         }
         None => y,
     };
