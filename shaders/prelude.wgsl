@@ -454,7 +454,7 @@ fn pow_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     let z = t * 0.69314575;
     let z_more = (product_more - apart_4(t - f)) * 0.6931472 + t * 1.4286065e-6;
     // e^z = 1 + z + ..., of which 1 and 12 digits of z are added without an error.
-    let first = round((z + z_more) * 4096.0) / 4096.0;
+    let first = round((z + z_more) * 4096.0) * 0.00024414062;
     let left = apart_4(z - first) + z_more;
     let y = apart_4(1.0 + first) + (left + exp_more_4(first + left));
     let exponent = bitcast<vec4<u32>>(y) + exponent_4(n);

@@ -167,6 +167,21 @@ fn functions_keep_their_digits_on_every_driver() {
     all_are_right_on(&drivers);
 }
 
+/// Squares and cubes of whole numbers have no error, whatever error the driver's quotients have.
+#[test]
+fn whole_powers_are_exact_where_quotients_are_not() {
+    let prelude = prelude();
+    for driver in ["quotient-up", "quotient-down", "quotient-by-hash"] {
+        for (power, last) in [(2, 4096), (3, 256)] {
+            let pairs: Vec<[f32; 2]> = (0..=last).map(|x| [x as f32, power as f32]).collect();
+            let got = results(&prelude, "pow_4(a, b)", driver, &pairs);
+            for ([x, _], got) in pairs.iter().zip(got) {
+                assert_eq!(got, x.powi(power), "{x} to the power of {power} on {driver}");
+            }
+        }
+    }
+}
+
 /// Fixes that are taken out: what the function was, the driver that needs the fix, and the call that shows it.
 const FIXES: &[(&str, &str, &str)] = &[
     // An H100 gave 0 for quotients by more than 2^126.
