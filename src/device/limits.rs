@@ -69,7 +69,10 @@ impl Caps {
             loop_iterations: LOOP_ITERATIONS,
             #[cfg(test)]
             strict: false,
-            binding_bytes: limits.max_storage_buffer_binding_size.min(MOST_BINDING_BYTES),
+            binding_bytes: limits
+                .max_storage_buffer_binding_size
+                .min(limits.max_buffer_size)
+                .min(MOST_BINDING_BYTES),
             buffer_bytes: limits.max_buffer_size,
             groups: limits.max_compute_workgroups_per_dimension,
             uniform_alignment: u64::from(limits.min_uniform_buffer_offset_alignment),
