@@ -8,6 +8,8 @@ mod cooperative;
 mod faults;
 mod foreign;
 mod kernel_timer;
+#[cfg(any(test, all(feature = "kernel-hooks", not(target_family = "wasm"))))]
+mod known_adapters;
 mod launch;
 mod limits;
 mod pipeline;
@@ -31,6 +33,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use adapter::{AdapterInfo, AdapterKind, Backend, DeviceOptions};
 pub(crate) use cooperative::Cooperative;
 pub use cooperative::MatmulPrecision;
+#[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
+pub(crate) use known_adapters::Core;
+#[cfg(any(test, all(feature = "kernel-hooks", not(target_family = "wasm"))))]
+pub(crate) use known_adapters::KNOWN_ADAPTERS;
 pub(crate) use launch::Launch;
 pub(crate) use limits::Caps;
 pub(crate) use pipeline::{Pipeline, Pipelines};

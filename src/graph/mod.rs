@@ -127,4 +127,10 @@ impl Graph {
             Input::Leaf(i) => &self.leaves[i as usize],
         }
     }
+
+    /// Of all that comes in and of all results.
+    #[cfg(any(test, all(feature = "kernel-hooks", not(target_family = "wasm"))))]
+    pub(crate) fn specs(&self) -> impl Iterator<Item = &Spec> + '_ {
+        self.leaves.iter().chain(self.nodes.iter().map(|node| &node.spec))
+    }
 }

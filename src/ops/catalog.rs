@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod adapters;
 mod calls;
 mod checks;
 mod loops;
@@ -36,6 +37,8 @@ struct Text {
     call: String,
     /// The names of the parameters; unknown for generated kernels.
     params: Option<Vec<String>>,
+    /// The smallest workgroup, as threads and bytes that they share, that an adapter has which would compile it.
+    workgroup: [u32; 2],
 }
 
 /// Gathers texts.
@@ -166,6 +169,9 @@ impl Catalog {
                 races.look(&call, &graph, &caps);
                 continue;
             }
+            if !caps.f16 && graph.specs().any(|spec| spec.dtype == DType::F16) {
+                continue;
+            }
             let fits = |source: &ShaderSource| {
                 let storage = source.accesses.iter().filter(|access| **access != Access::Uniform);
                 let (count, most) = (storage.count(), caps.storage_buffers);
@@ -192,23 +198,32 @@ impl Catalog {
                         let params = kernel.params.iter().map(|(name, _)| name.to_string());
                         let source = kernel.source_alone();
                         fits(&source);
-                        self.insert(source, &call, Some(params.collect()));
+                        self.insert(source, &call, Some(params.collect()), &caps);
                     }
                 }
             }
             for fusion in [true, false] {
                 let plan = plan(&graph, &caps, fusion, &Choice::Unasked);
-                assert!(plan.refused().is_none(), "{call}: {:?}", plan.refused());
+                assert_eq!(plan.misfits(&caps), Vec::<String>::new(), "{call} on {caps:?}");
                 for source in plan.sources() {
-                    fits(source);
-                    self.insert(source.clone(), &call, None);
+                    self.insert(source.clone(), &call, None, &caps);
                 }
             }
         }
     }
 
-    fn insert(&mut self, source: ShaderSource, call: &str, params: Option<Vec<String>>) {
-        let key = source.wgsl.clone();
-        self.texts.entry(key).or_insert_with(|| Text { source, call: call.to_string(), params });
+    fn insert(
+        &mut self,
+        source: ShaderSource,
+        call: &str,
+        params: Option<Vec<String>>,
+        caps: &Caps,
+    ) {
+        let (key, workgroup) = (source.wgsl.clone(), caps.workgroup);
+        let new = || Text { source, call: call.to_string(), params, workgroup };
+        let text = self.texts.entry(key).or_insert_with(new);
+        for (least, own) in text.workgroup.iter_mut().zip(workgroup) {
+            *least = (*least).min(own);
+        }
     }
 }

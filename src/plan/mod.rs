@@ -22,8 +22,11 @@ mod kernel_ir;
 mod loop_rerolling;
 mod lowerings;
 mod memory;
+#[cfg(any(test, all(feature = "kernel-hooks", not(target_family = "wasm"))))]
+mod misfits;
 mod order;
 mod planner;
+mod pressure;
 mod reduction_emission;
 mod reduction_schedule;
 mod regrouping;
@@ -40,7 +43,7 @@ use std::sync::Arc;
 
 pub(crate) use cache::PlanCache;
 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
-pub(crate) use capture::Recording;
+pub(crate) use capture::{Recording, plan_for_known_adapters};
 #[cfg(test)]
 pub(crate) use interpret::faults;
 use iteration_space::Varying;
@@ -247,12 +250,6 @@ impl Plan {
             self.slots.len() * (size_of::<Slot>() + RECENT * size_of::<u64>() + 2 * POINTER);
         let params = BUFFER + self.params.words.len() * 8 + size_of_val(&self.params.varying[..]);
         (size_of::<Plan>() + steps + slots + params + size_of_val(&self.outputs[..])) as u64
-    }
-
-    /// Why the plan cannot run, if it cannot.
-    #[cfg(test)]
-    pub(crate) fn refused(&self) -> Option<&Error> {
-        self.refused.as_ref()
     }
 
     /// The kernels' texts, for tests that validate them.

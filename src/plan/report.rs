@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Step;
+use super::{Step, pressure};
 use crate::shape::Shape;
 use crate::text_table::{self, Column};
 
@@ -40,7 +40,7 @@ impl Note {
 
 /// The plan of a flush: which kernels run in which order, and what each of them computes.
 ///
-/// Prints as a table. [`Device::last_plan`](crate::Device::last_plan) returns one, and with the environment
+/// Prints as a table; how many registers a thread needs is an estimate ([`PlannedKernel::registers`]). [`Device::last_plan`](crate::Device::last_plan) returns one, and with the environment
 /// variable `WGRAD_PRINT_PLANS=1` every new plan is logged at the level `info`.
 ///
 /// ```
@@ -89,6 +89,19 @@ pub struct PlannedKernel {
     pub workgroups: [u32; 3],
     /// The complete shader.
     pub wgsl: Arc<str>,
+}
+
+impl PlannedKernel {
+    /// About how many registers of 32 bits a thread needs, estimated from the text; what a driver's compiler takes is mostly
+    /// between half and twice as many. A GPU runs fewer threads at once if each needs many.
+    pub fn registers(&self) -> u32 {
+        pressure::registers(&self.wgsl)
+    }
+
+    /// Bytes that the threads of a workgroup share. A GPU's core has a fixed number for all workgroups that run there at once.
+    pub fn shared_bytes(&self) -> u64 {
+        pressure::shared_bytes(&self.wgsl)
+    }
 }
 
 impl PlanReport {
@@ -185,6 +198,8 @@ impl fmt::Display for PlanReport {
             Column::left("result"),
             Column::right("bytes"),
             Column::right("flops"),
+            Column::right("registers"),
+            Column::right("shared"),
         ];
         let rows = kernels.iter().enumerate().map(|(i, kernel)| {
             vec![
@@ -194,6 +209,8 @@ impl fmt::Display for PlanReport {
                 shapes(&kernel.outputs),
                 text_table::bytes(kernel.bytes),
                 kernel.flops.map_or("-".to_string(), |flops| flops.to_string()),
+                kernel.registers().to_string(),
+                text_table::bytes(kernel.shared_bytes()),
             ]
         });
         text_table::write(f, &columns, rows.collect())

@@ -11,7 +11,7 @@ use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Stream, Taken, Value, ValueState};
 use crate::plan::Fusion;
 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
-use crate::plan::Recording;
+use crate::plan::{Recording, plan_for_known_adapters};
 
 impl Device {
     /// Flushes, and lets the run write into the buffers of `old` if nobody but the caller holds these values. Each
@@ -146,6 +146,9 @@ impl Device {
         });
         #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
         let recording = {
+            if !known {
+                plan_for_known_adapters(plan, graph)?;
+            }
             let recording = Recording::begin(gpu, plan, caps, graph, &taken.leaves)?;
             // Reading submits, too.
             awaited.count_submits();

@@ -1,11 +1,11 @@
 //! `cargo xtask races`: captures what kernels do on this adapter, and lets the interpreter in `portability/interpreter` look for
 //! races, barriers that some do not reach, indices out of bounds and values that differ from the device's.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::run::{CommandLine, Status, workspace_root};
+use crate::run::{CommandLine, Status, today, workspace_root};
 use crate::setup;
 
 /// What is asked for.
@@ -73,12 +73,6 @@ fn interpreted(arguments: &Arguments, folder: &str) -> String {
         words.push_str("\n--seconds\n60");
     }
     words
-}
-
-/// The days since 1970.
-fn today() -> Result<u64> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
-    Ok(now.as_secs() / 86_400)
 }
 
 fn parse(arguments: &[String], today: u64) -> Result<Arguments> {

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
 
@@ -76,6 +77,11 @@ impl CommandLine {
     /// Like `run`, and returns all that the child wrote.
     fn read_all(&self) -> Result<(Status, Vec<u8>)> {
         eprintln!("$ {self}");
+        self.read_quietly()
+    }
+
+    /// Runs without echo or input, and returns all that the child wrote.
+    pub fn read_quietly(&self) -> Result<(Status, Vec<u8>)> {
         let (mut reader, writer) = std::io::pipe().context("cannot make a pipe")?;
         let mut command = self.command();
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
@@ -173,6 +179,9 @@ impl Status {
     /// The status of a process that did what it was asked.
     pub const SUCCESS: Self = Self(0);
 
+    /// The status of a process that could not.
+    pub const FAILURE: Self = Self(1);
+
     /// Whether the process did what it was asked.
     pub fn is_success(self) -> bool {
         self == Self::SUCCESS
@@ -225,6 +234,12 @@ fn runtime_folder(given: Option<OsString>, root: &Path) -> Option<PathBuf> {
 #[cfg(not(target_os = "linux"))]
 fn runtime_folder(_given: Option<OsString>, _root: &Path) -> Option<PathBuf> {
     None
+}
+
+/// The days since 1970, by which samples are drawn.
+pub fn today() -> Result<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
+    Ok(now.as_secs() / 86_400)
 }
 
 /// The folder of the workspace's `Cargo.toml`.

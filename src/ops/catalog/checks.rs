@@ -1,32 +1,9 @@
 //! The checks of each text in the catalog.
 
+use wgrad_compilers::{Needs, translate};
+
 use super::{Text, catalog};
 use crate::device::{Access, ShaderSource};
-use crate::error::Result;
-
-/// Parses, validates and translates a text; returns the module or the first complaint.
-fn check(source: &ShaderSource) -> Result<naga::Module, String> {
-    use naga::valid::{Capabilities, ValidationFlags, Validator};
-    let module = naga::front::wgsl::parse_str(&source.wgsl)
-        .map_err(|e| format!("WGSL: {}", e.emit_to_string(&source.wgsl)))?;
-    // wgpu lets every adapter of WebGPU's round to f16.
-    let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
-    capabilities.set(Capabilities::SHADER_FLOAT16, source.wgsl.starts_with("enable f16;"));
-    capabilities.set(Capabilities::SUBGROUP, uses_subgroups(source));
-    capabilities.set(Capabilities::COOPERATIVE_MATRIX, uses_small_matrices(source));
-    let info = Validator::new(ValidationFlags::all(), capabilities)
-        .subgroup_stages(naga::valid::ShaderStages::COMPUTE)
-        .subgroup_operations(naga::valid::SubgroupOperationSet::all())
-        .validate(&module)
-        .map_err(|e| format!("validation: {}", e.emit_to_string(&source.wgsl)))?;
-    spirv(&module, &info).map_err(|e| format!("SPIR-V: {e}"))?;
-    msl(&module, &info).map_err(|e| format!("MSL: {e}"))?;
-    // wgpu's DX12 back end declares no small matrices, and naga does not write them.
-    if !uses_small_matrices(source) {
-        hlsl(&module, &info).map_err(|e| format!("HLSL: {e}"))?;
-    }
-    Ok(module)
-}
 
 fn uses_small_matrices(source: &ShaderSource) -> bool {
     source.wgsl.contains("enable wgpu_cooperative_matrix;")
@@ -36,87 +13,19 @@ fn uses_subgroups(source: &ShaderSource) -> bool {
     source.wgsl.contains("subgroup")
 }
 
-type Info = naga::valid::ModuleInfo;
-
-fn bindings(module: &naga::Module) -> impl Iterator<Item = naga::ResourceBinding> + '_ {
-    module.global_variables.iter().filter_map(|(_, global)| global.binding)
-}
-
-fn spirv(module: &naga::Module, info: &Info) -> Result<(), String> {
-    use naga::back::spv;
-    let words = spv::write_vec(module, info, &spv::Options::default(), None);
-    words.map(drop).map_err(|e| e.to_string())
-}
-
-fn msl(module: &naga::Module, info: &Info) -> Result<(), String> {
-    use naga::back::msl;
-    let mut resources = msl::EntryPointResources { sizes_buffer: Some(30), ..Default::default() };
-    for binding in bindings(module) {
-        let target = msl::BindTarget {
-            buffer: Some(binding.binding as u8),
-            mutable: true,
-            ..Default::default()
-        };
-        resources.resources.insert(binding, target);
-    }
-    let options = msl::Options {
-        lang_version: (2, 4),
-        per_entry_point_map: [("main".to_string(), resources)].into(),
-        fake_missing_bindings: false,
-        ..Default::default()
-    };
-    let written = msl::write_string(module, info, &options, &Default::default());
-    let (_, translation) = written.map_err(|e| e.to_string())?;
-    translation.entry_point_names.into_iter().try_for_each(|name| match name {
-        Ok(_) => Ok(()),
-        Err(e) => Err(e.to_string()),
-    })
-}
-
-fn hlsl(module: &naga::Module, info: &Info) -> Result<(), String> {
-    use naga::back::hlsl;
-    let target = |binding: naga::ResourceBinding| hlsl::BindTarget {
-        register: binding.binding,
-        restrict_indexing: true,
-        ..Default::default()
-    };
-    let options = hlsl::Options {
-        shader_model: hlsl::ShaderModel::V6_2,
-        binding_map: bindings(module).map(|binding| (binding, target(binding))).collect(),
-        fake_missing_bindings: false,
-        ..Default::default()
-    };
-    let pipeline = hlsl::PipelineOptions::default();
-    let mut text = String::new();
-    let mut writer = hlsl::Writer::new(&mut text, &options, &pipeline);
-    let written = writer.write(module, info, None).map_err(|e| e.to_string())?;
-    written.entry_point_names.into_iter().try_for_each(|name| match name {
-        Ok(_) => Ok(()),
-        Err(e) => Err(e.to_string()),
-    })
-}
-
 /// The points in which the text disagrees with what the host declares of it.
 fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
     let mut wrong = Vec::new();
     let accesses = &text.source.accesses;
     match &module.entry_points[..] {
-        [entry] if entry.name == "main" && entry.stage == naga::ShaderStage::Compute => {
-            if entry.workgroup_size.iter().product::<u32>() > 256 {
-                wrong.push(format!("the workgroup is {:?}", entry.workgroup_size));
-            }
-        }
+        [entry] if entry.name == "main" && entry.stage == naga::ShaderStage::Compute => {}
         _ => wrong.push("there must be one entry point, a compute shader called main".into()),
     }
     let buffers = accesses.iter().filter(|access| **access != Access::Uniform).count();
     if buffers > 8 {
         wrong.push(format!("{buffers} storage buffers; WebGPU guarantees 8"));
     }
-    // Kernels with small matrices ask the adapter how much workgroup memory it has.
-    let shared = if uses_small_matrices(&text.source) { 0 } else { workgroup_bytes(module) };
-    if shared > 16 << 10 {
-        wrong.push(format!("{shared} bytes of workgroup memory; WebGPU guarantees 16 KiB"));
-    }
+    wrong.extend(too_much(text, module));
     let mut storage = vec![None; accesses.len()];
     let mut uniform = None;
     for (_, global) in module.global_variables.iter() {
@@ -162,13 +71,12 @@ fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
     wrong
 }
 
-/// The bytes that the threads of a workgroup share, counted as wgpu counts them.
-fn workgroup_bytes(module: &naga::Module) -> u32 {
-    let mut layouter = naga::proc::Layouter::default();
-    layouter.update(module.to_ctx()).unwrap();
-    let globals = module.global_variables.iter();
-    let shared = globals.filter(|(_, global)| global.space == naga::AddressSpace::WorkGroup);
-    shared.map(|(_, global)| layouter[global.ty].size.next_multiple_of(16)).sum()
+/// What the text needs of a workgroup beyond what each adapter has that would compile it.
+pub(super) fn too_much(text: &Text, module: &naga::Module) -> Option<String> {
+    let Ok(needs) = Needs::of(module) else { return None };
+    let [threads, shared] = text.workgroup;
+    (needs.threads > threads || needs.shared > shared)
+        .then(|| format!("the workgroup has {needs:?}, and an adapter only {threads} and {shared}"))
 }
 
 /// Fails with all complaints, each with its call and its text.
@@ -182,7 +90,8 @@ fn report(complaints: Vec<(&Text, String)>, what: &str) {
 
 #[test]
 fn every_kernel_is_valid_on_every_backend() {
-    let wrong = catalog().iter().filter_map(|text| Some((text, check(&text.source).err()?)));
+    let wrong =
+        catalog().iter().filter_map(|text| Some((text, translate(&text.source.wgsl).err()?)));
     report(wrong.collect(), "are refused by naga");
     // A broken walk through the ops would leave nothing to check.
     for mat in ["coop_mat16x16<f16, A>", "coop_mat8x8<f32, A>"] {
@@ -261,8 +170,9 @@ fn the_checks_notice_mistakes() {
         assert_ne!(*wgsl, *gather.source.wgsl, "{from} is not in the text");
         ShaderSource { wgsl: wgsl.into(), ..gather.source.clone() }
     };
-    assert!(check(&altered("fn main(", "// Here it begins.\nfn main(")).is_ok());
-    assert!(check(&altered("return;", "return 1;")).is_err());
+    let check = |source: ShaderSource| translate(&source.wgsl);
+    assert!(check(altered("fn main(", "// Here it begins.\nfn main(")).is_ok());
+    assert!(check(altered("return;", "return 1;")).is_err());
     for (from, to, complaint) in [
         ("count: u32,", "counted: u32, count: u32,", "Params has"),
         ("outer: u32,", "pair: vec2<u32>, outer: u32,", "no 4-byte scalar"),
@@ -272,7 +182,8 @@ fn the_checks_notice_mistakes() {
     ] {
         let source = altered(from, to);
         let module = naga::front::wgsl::parse_str(&source.wgsl).unwrap();
-        let text = Text { source, call: String::new(), params: gather.params.clone() };
+        let params = gather.params.clone();
+        let text = Text { source, call: String::new(), params, workgroup: gather.workgroup };
         let found = disagreements(&text, &module);
         assert!(found.iter().any(|text| text.contains(complaint)), "{from} -> {to}: {found:?}");
     }

@@ -1,7 +1,7 @@
 //! The adapters for which a graph is planned in addition to the present one: what each changes of its capabilities.
 
 use super::super::tuner::Choice;
-use super::super::{Plan, plan};
+use super::super::{Fusion, Plan, plan};
 use crate::device::{Caps, Cooperative, MatmulPrecision};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -118,15 +118,7 @@ impl Adapter {
         if graph.nodes.iter().any(|node| node.inputs.len() >= caps.storage_buffers) {
             return Ok(Vec::new());
         }
-        let unasked = |fusion: bool| plan(graph, &caps, fusion, &Choice::Unasked);
-        let mut plans = vec![
-            (self.name.to_string(), unasked(true)),
-            (format!("{}, one by one", self.name), unasked(false)),
-        ];
-        for variant in variants(graph, &caps) {
-            let name = format!("{}, {variant}", self.name);
-            plans.push((name, plan(graph, &caps, true, &Choice::Forced(&variant))));
-        }
+        let mut plans = plans(self.name, graph, &caps);
         // Not every op can cut its loops so short.
         if caps.loop_iterations < own.loop_iterations {
             plans.retain(|(_, plan)| plan.refused.is_none());
@@ -136,6 +128,23 @@ impl Adapter {
             None => Ok(plans),
         }
     }
+}
+
+/// The plans of a graph with fusion, without, and with each variant that an op has in addition to its own choice.
+pub(super) fn plans(name: &str, graph: &Graph, caps: &Caps) -> Vec<(String, Plan)> {
+    let unasked = |fusion: Fusion| plan(graph, caps, fusion, &Choice::Unasked);
+    let mut plans = vec![
+        (name.to_string(), unasked(Fusion::Full)),
+        (format!("{name}, one by one"), unasked(Fusion::Off)),
+    ];
+    if caps.cpu {
+        plans.push((format!("{name}, at first"), unasked(Fusion::Brief)));
+    }
+    for variant in variants(graph, caps) {
+        let of = plan(graph, caps, Fusion::Full, &Choice::Forced(&variant));
+        plans.push((format!("{name}, {variant}"), of));
+    }
+    plans
 }
 
 /// The variants that ops of the graph have in addition to those that they choose.

@@ -110,14 +110,14 @@ fn launch(step: &Step, words: &[u32], number: impl Fn(BufferRef) -> usize) -> Va
 }
 
 /// A text's file, without its ending.
-fn text_name(step: &Step) -> String {
+pub(super) fn text_name(step: &Step) -> String {
     let mut hasher = DefaultHasher::new();
     step.source.wgsl.hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
 /// Writes a file in one step, so that no reader finds a part of it, and several processes may write the same.
-fn replace(path: &Path, parts: &[&[u8]]) -> Result<()> {
+pub(super) fn replace(path: &Path, parts: &[&[u8]]) -> Result<()> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let own = format!("{}-{}.part", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let part = path.with_extension(own);

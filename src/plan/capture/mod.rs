@@ -7,9 +7,12 @@
 //! - `WGRAD_KERNEL_CAPTURE_BYTES` leaves out plans whose buffers take more than that; 64 MiB unless it is set.
 //! - `WGRAD_KERNEL_CAPTURE_ADAPTERS` names other adapters (see `adapters.rs`), for which the same graphs are planned and
 //!   written, too. Their kernels do not run here, but have the same results.
+//!
+//! `WGRAD_KERNEL_TEXTS` asks for less: see `known.rs`.
 
 mod adapters;
 mod file;
+mod known;
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,6 +25,7 @@ use crate::device::{Buffer, Caps, Gpu};
 use crate::error::{Error, Result, message};
 use crate::graph::Graph;
 use adapters::Adapter;
+pub(crate) use known::plan_for_known_adapters;
 
 /// What the environment asks for.
 struct Settings {

@@ -1,0 +1,35 @@
+//! The calls planned for every known adapter: none refuses what it should run, or launches what it cannot.
+
+use super::{Catalog, checks};
+use crate::device::{Caps, KNOWN_ADAPTERS};
+
+#[test]
+fn every_call_fits_every_known_adapter() {
+    let mut catalog = Catalog::new();
+    let mut known: Vec<Caps> = Vec::new();
+    for caps in KNOWN_ADAPTERS.iter().map(|adapter| adapter.caps()) {
+        if !known.contains(&caps) {
+            known.push(caps);
+        }
+    }
+    catalog.caps = known;
+    // Plans are checked as they are made.
+    catalog.gather();
+    let mut wrong = Vec::new();
+    for text in catalog.texts.values() {
+        let module = naga::front::wgsl::parse_str(&text.source.wgsl).unwrap();
+        let complaint = checks::too_much(text, &module);
+        wrong
+            .extend(complaint.map(|what| format!("{} ({}): {what}", text.source.label, text.call)));
+    }
+    // `cargo xtask adapters` hands them to other compilers.
+    if let Some(folder) = std::env::var_os("WGRAD_KERNEL_TEXTS") {
+        let folder = std::path::PathBuf::from(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        for (i, wgsl) in catalog.texts.keys().enumerate() {
+            std::fs::write(folder.join(format!("catalog-{i:05}.wgsl")), wgsl.as_bytes()).unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(catalog.texts.len() > 1000, "{} texts", catalog.texts.len());
+}
