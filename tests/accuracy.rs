@@ -202,13 +202,7 @@ fn unary() -> Vec<Unary> {
             [ALL, (-20.0, 0.0), NEAR],
         ),
         ("selu", 3.0, Tensor::selu, selu, [ALL, (-20.0, 0.0), NEAR]),
-        (
-            "softsign",
-            3.0,
-            Tensor::softsign,
-            |x| x / (1.0 + x.abs()),
-            [(-1e37, 1e37), NEAR, (1.0, 10.0)],
-        ),
+        ("softsign", 3.0, Tensor::softsign, |x| x / (1.0 + x.abs()), [ALL, NEAR, (1.0, 10.0)]),
         ("erf", 3.0, Tensor::erf, erf, [ALL, (-4.0, 4.0), NEAR]),
         ("lgamma", 6.0, Tensor::lgamma, reference::lgamma, [POSITIVE, (0.1, 4.0), (3.0, 100.0)]),
         ("digamma", 6.0, Tensor::digamma, reference::digamma, [POSITIVE, (0.1, 4.0), (3.0, 100.0)]),
@@ -526,19 +520,32 @@ fn reductions_are_within_their_bounds() {
 /// Held while the file is read and written.
 static FILE: Mutex<()> = Mutex::new(());
 
+/// Bounds are so many times as wide on a driver that computes as badly as WGSL lets it: its sums and products are off by
+/// one unit where others are off by half of one, its quotients by 2.5, and its roots by more.
+const WORST: f64 = 4.0;
+
 /// Fails if a bound is broken, or if the table in the file is not of these lines; rewrites it on request.
 fn settle(table: &str, lines: &[Line]) {
+    let hostile = std::env::var_os("WGRAD_KERNEL_REWRITER").is_some();
+    let wider = if hostile { WORST } else { 1.0 };
     let broken: Vec<String> = lines
         .iter()
-        .filter(|line| line.worst.is_nan() || line.worst > line.bound)
+        .filter(|line| line.worst.is_nan() || line.worst > line.bound * wider)
         .map(|l| {
             format!(
                 "{} over {}: {:.2} ULP, beyond {}, at {}",
-                l.name, l.over, l.worst, l.bound, l.at
+                l.name,
+                l.over,
+                l.worst,
+                l.bound * wider,
+                l.at
             )
         })
         .collect();
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+    if hostile {
+        return;
+    }
 
     let _held = FILE.lock().unwrap();
     let file = fs::read_to_string(docs()).unwrap();

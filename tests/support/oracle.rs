@@ -125,6 +125,13 @@ fn parse_json(path: &Path, text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{} is not JSON: {e}", path.display()))
 }
 
+/// How much farther results may be from TensorFlow's on a driver that computes as badly as WGSL lets it: its sums and products
+/// are off by one unit of the last digit where others are off by half of one, quotients by 2.5.
+fn worse() -> f64 {
+    let hostile = std::env::var_os("WGRAD_KERNEL_REWRITER").is_some();
+    if hostile { 5.0 } else { 1.0 }
+}
+
 /// `|got - want| <= atol + rtol * |want|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
@@ -135,7 +142,7 @@ pub struct Tolerance {
 impl Tolerance {
     /// How far a number may be from `want`.
     pub fn allowed(&self, want: f64) -> f64 {
-        if want.is_finite() { self.atol + self.rtol * want.abs() } else { 0.0 }
+        if want.is_finite() { worse() * (self.atol + self.rtol * want.abs()) } else { 0.0 }
     }
 
     /// How much farther `got` is; `None` where it is near enough. NaN matches NaN and an infinity the same infinity.

@@ -4,7 +4,9 @@
 //! A command is one row of [`COMMANDS`]: its name, its line in the help and its function. The
 //! exit status of the child process that ended a command is the exit status of `cargo xtask`.
 
+mod adapters;
 mod bench;
+mod hostile;
 mod judge;
 mod races;
 mod report;
@@ -61,10 +63,22 @@ const COMMANDS: &[Command] = &[
         run: judge::run,
     },
     Command {
+        name: "hostile",
+        arguments: "[ARGS...]",
+        summary: "run tests on drivers that compute as badly as WGSL permits (--help lists ARGS)",
+        run: hostile::run,
+    },
+    Command {
         name: "races",
         arguments: "[ARGS...]",
         summary: "interpret all kernels, and find races and diverging barriers (--help lists ARGS)",
         run: races::run,
+    },
+    Command {
+        name: "adapters",
+        arguments: "[ARGS...]",
+        summary: "plan for every known adapter, and let other compilers read the kernels (--help lists ARGS)",
+        run: adapters::run,
     },
     Command {
         name: "bench",
