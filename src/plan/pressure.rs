@@ -10,7 +10,8 @@ use std::collections::HashMap;
 /// point, scaled to what AMD's compiler makes of them.
 pub(crate) fn registers(wgsl: &str) -> u32 {
     let text = Text::read(wgsl);
-    let alive = text.functions.get("main").map_or(0, |main| text.busiest(main, &mut 0));
+    let alive =
+        text.functions.get("main").map_or(0, |main| text.busiest(main, &mut HashMap::new()));
     (alive.saturating_mul(9) / 10).saturating_sub(7).max(FEWEST)
 }
 
@@ -21,9 +22,6 @@ pub(crate) fn shared_bytes(wgsl: &str) -> u64 {
 
 /// Indices and addresses take so many.
 const FEWEST: u32 = 8;
-
-/// Functions call each other at most so deep; WGSL has no recursion, and who reads a text need not rely on that.
-const DEEPEST: usize = 32;
 
 /// A type's size in words, the size of its elements, and how many bytes it takes in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +87,7 @@ impl<'a> Text<'a> {
                 "const" => text.constant(at),
                 "alias" => {
                     let size = text.type_at(at + 3);
-                    text.aliases.insert(text.tokens[at + 1], size);
+                    text.aliases.insert(text.token(at + 1), size);
                 }
                 _ => {}
             }
@@ -147,7 +145,9 @@ impl<'a> Text<'a> {
             let (size, name) = (self.type_at(colon + 1), self.token(colon - 1));
             self.globals.insert(name, size);
             if (at..colon).any(|place| self.token(place) == "workgroup") {
-                self.shared = self.shared.saturating_add(size.bytes.next_multiple_of(16));
+                // As wgpu counts them.
+                let whole = size.bytes.saturating_add(15) / 16 * 16;
+                self.shared = self.shared.saturating_add(whole);
             }
         }
         end
@@ -259,13 +259,15 @@ impl<'a> Text<'a> {
         most
     }
 
-    /// The most words that are alive at once in a function and those that it calls.
-    fn busiest(&self, function: &Function, depth: &mut usize) -> u32 {
-        if *depth == DEEPEST {
-            return 0;
-        }
-        *depth += 1;
+    /// The most words that are alive at once in a function and those that it calls. `known` has those of functions by where
+    /// they begin, so that each is read once.
+    fn busiest(&self, function: &Function, known: &mut HashMap<usize, u32>) -> u32 {
         let (from, to) = (function.from, function.to);
+        if let Some(words) = known.get(&from) {
+            return *words;
+        }
+        // WGSL has no recursion; a text that has it ends all the same.
+        known.insert(from, 0);
         let mut sizes: HashMap<&str, Size> = HashMap::new();
         // Where each name is declared, how large it is, and where it is mentioned last.
         let mut lives: Vec<(usize, usize, u32)> = Vec::new();
@@ -273,7 +275,6 @@ impl<'a> Text<'a> {
         // The loops around a place, outermost first.
         let mut loops: Vec<(usize, usize)> = Vec::new();
         let mut calls: Vec<(usize, u32)> = Vec::new();
-        let mut known: HashMap<&str, u32> = HashMap::new();
         for place in from..to {
             loops.retain(|(_, end)| place < *end);
             let token = self.token(place);
@@ -305,15 +306,10 @@ impl<'a> Text<'a> {
                         life.1 = life.1.max(around.map_or(place, |(_, end)| *end));
                     }
                     let called = self.functions.get(token).filter(|_| self.token(place + 1) == "(");
-                    if let Some(called) = called.filter(|called| called.from != from) {
-                        let words =
-                            *known.entry(token).or_insert_with(|| self.busiest(called, depth));
-                        calls.push((place, words));
-                    }
+                    calls.extend(called.map(|called| (place, self.busiest(called, known))));
                 }
             }
         }
-        *depth -= 1;
         let mut changes: Vec<(usize, i64)> = Vec::new();
         for (from, to, words) in lives {
             changes.extend([(from, i64::from(words)), (to + 1, -i64::from(words))]);
@@ -327,6 +323,7 @@ impl<'a> Text<'a> {
             alive += change;
             most = most.max(alive);
         }
+        known.insert(from, most as u32);
         most as u32
     }
 }
@@ -337,7 +334,7 @@ mod tests {
 
     fn alive(wgsl: &str) -> u32 {
         let text = Text::read(wgsl);
-        text.busiest(&text.functions["main"], &mut 0)
+        text.busiest(&text.functions["main"], &mut HashMap::new())
     }
 
     #[test]
@@ -367,6 +364,16 @@ mod tests {
             "fn twice(x: f32) -> vec2<f32> { let y: vec4<f32> = v; let z = y.x; return y.xy; }";
         assert_eq!(alive(&format!("{called} fn main() {{ let a = twice(b); out[0] = a.x; }}")), 7);
         // WGSL has no recursion, and such a text ends all the same.
+        // Each function is read once, however many ways lead to it.
+        let ladder: String = (0..60)
+            .map(|i| {
+                format!("fn f{i}() {{ f{}(); g{i}(); }} fn g{i}() {{ f{}(); }} ", i + 1, i + 1)
+            })
+            .collect();
+        assert_eq!(
+            alive(&format!("{ladder} fn f60() {{ let a: vec4f = b; }} fn main() {{ f0(); }}")),
+            4
+        );
         assert!(alive("fn f() { f(); g(); } fn g() { f(); } fn main() { let a = 1; f(); }") >= 1);
     }
 
@@ -390,6 +397,8 @@ mod tests {
             "fn main( { for (",
             "let var",
             "alias = ;",
+            "alias",
+            "var<workgroup> a: array<vec4<f32>, 18446744073709551615>;",
         ] {
             assert!(registers(text) >= FEWEST, "{text}");
         }

@@ -40,8 +40,9 @@ impl Note {
 
 /// The plan of a flush: which kernels run in which order, and what each of them computes.
 ///
-/// Prints as a table; how many registers a thread needs is an estimate ([`PlannedKernel::registers`]). [`Device::last_plan`](crate::Device::last_plan) returns one, and with the environment
-/// variable `WGRAD_PRINT_PLANS=1` every new plan is logged at the level `info`.
+/// Prints as a table; how many registers a thread needs is an estimate ([`PlannedKernel::registers`]).
+/// [`Device::last_plan`](crate::Device::last_plan) returns one, and with the environment variable `WGRAD_PRINT_PLANS=1`
+/// every new plan is logged at the level `info`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
