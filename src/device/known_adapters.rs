@@ -98,7 +98,7 @@ const BROWSER: KnownAdapter = KnownAdapter {
 };
 
 /// All of them.
-pub(crate) const KNOWN_ADAPTERS: &[KnownAdapter] = &[
+const KNOWN_ADAPTERS: &[KnownAdapter] = &[
     KnownAdapter {
         name: "NVIDIA GeForce RTX 4070",
         source: "NVIDIA's Vulkan driver; wgpu does not cap its buffers",
@@ -345,6 +345,18 @@ pub(crate) const KNOWN_ADAPTERS: &[KnownAdapter] = &[
     },
 ];
 
+/// The adapters that differ for the planner, each with what kernels are chosen by there; of those that are the same, the first.
+pub(crate) fn distinct_adapters() -> Vec<(&'static KnownAdapter, Caps)> {
+    let mut found: Vec<(&KnownAdapter, Caps)> = Vec::new();
+    for adapter in KNOWN_ADAPTERS {
+        let caps = adapter.caps();
+        if found.iter().all(|(_, known)| *known != caps) {
+            found.push((adapter, caps));
+        }
+    }
+    found
+}
+
 impl KnownAdapter {
     /// The limits with which wgrad opens it: all that it has.
     pub(crate) fn limits(&self) -> wgpu::Limits {
@@ -398,6 +410,17 @@ mod tests {
             assert!(!adapter.source.is_empty(), "{}", adapter.name);
         }
         assert!(KNOWN_ADAPTERS.len() >= 12);
+    }
+
+    #[test]
+    fn adapters_that_are_the_same_to_the_planner_come_once() {
+        let names: Vec<&str> =
+            distinct_adapters().into_iter().map(|(adapter, _)| adapter.name).collect();
+        assert!(
+            names.contains(&"AMD Radeon RX 7900 XTX") && names.contains(&"Chrome"),
+            "{names:?}"
+        );
+        assert!(!names.contains(&"AMD Radeon 780M"), "{names:?}");
     }
 
     /// Direct3D's feature level 11_0 lets a shader have 8 views that it may write, of which wgpu keeps 2 for buffers.

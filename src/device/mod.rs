@@ -34,9 +34,9 @@ pub use adapter::{AdapterInfo, AdapterKind, Backend, DeviceOptions};
 pub(crate) use cooperative::Cooperative;
 pub use cooperative::MatmulPrecision;
 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
-pub(crate) use known_adapters::Core;
+pub(crate) use known_adapters::KnownAdapter;
 #[cfg(any(test, all(feature = "kernel-hooks", not(target_family = "wasm"))))]
-pub(crate) use known_adapters::KNOWN_ADAPTERS;
+pub(crate) use known_adapters::distinct_adapters;
 pub(crate) use launch::Launch;
 pub(crate) use limits::Caps;
 pub(crate) use pipeline::{Pipeline, Pipelines};

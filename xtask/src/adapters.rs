@@ -22,7 +22,7 @@ struct Arguments {
 const HELP: &str = "\
 Usage: cargo xtask adapters [--sample] [--seed N] [--kept]
 
-  --sample   a part, drawn by the day: in about two minutes on two cores
+  --sample   a part, drawn by the day: in about a minute on two cores, once tests are compiled
   --seed N   decides what is drawn
   --kept     look at the kernels that the run before has written (target/adapters)
 

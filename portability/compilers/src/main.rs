@@ -1,5 +1,5 @@
-//! `wgrad-compilers FOLDER [--seconds N] [--seed N]`: translates each kernel in a folder for every back end, compares its workgroup with
-//! what adapters have, and hands it to the compilers that are installed.
+//! `wgrad-compilers FOLDER [--seconds N] [--seed N]`: translates each kernel in a folder for every back end, compares its
+//! workgroup with what adapters have, and hands it to the compilers that are installed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -139,7 +139,7 @@ fn print_idle(all: Vec<Idle>) {
 /// So many complaints are printed.
 const MOST: usize = 100;
 
-/// Divides no number of texts.
+/// A prime beyond any number of texts, so that each has its turn.
 const PRIME: usize = 1_000_003;
 
 /// What is wrong with a kernel, and the adapters that it leaves idle.

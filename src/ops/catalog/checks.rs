@@ -1,17 +1,9 @@
 //! The checks of each text in the catalog.
 
-use wgrad_compilers::{Needs, translate};
+use wgrad_compilers::{Needs, Programs, translate};
 
 use super::{Text, catalog};
 use crate::device::{Access, ShaderSource};
-
-fn uses_small_matrices(source: &ShaderSource) -> bool {
-    source.wgsl.contains("enable wgpu_cooperative_matrix;")
-}
-
-fn uses_subgroups(source: &ShaderSource) -> bool {
-    source.wgsl.contains("subgroup")
-}
 
 /// The points in which the text disagrees with what the host declares of it.
 fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
@@ -128,24 +120,15 @@ fn loops_count_to_an_end() {
 /// accept the texts too.
 #[test]
 fn tint_agrees_where_it_is_installed() {
-    use std::process::Command;
-    if Command::new("tint").arg("--help").output().is_err() {
+    let folder = std::env::temp_dir().join(format!("wgrad-catalog-{}", std::process::id()));
+    let programs = Programs::find(&folder).unwrap();
+    if !programs.names()[0].contains(&"tint") {
         println!("tint is not installed: {} texts were checked by naga only", catalog().len());
         return;
     }
-    let folder = std::env::temp_dir().join(format!("wgrad-catalog-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
     let run = |(i, text): (usize, &'static Text)| {
-        if uses_small_matrices(&text.source) {
-            return None;
-        }
-        let path = folder.join(format!("{i}.wgsl"));
-        // naga accepts subgroups without the `enable` line that the standard demands, and does not know that line.
-        let enable = if uses_subgroups(&text.source) { "enable subgroups;\n" } else { "" };
-        std::fs::write(&path, format!("{enable}{}", text.source.wgsl)).unwrap();
-        let output = Command::new("tint").args(["--format", "wgsl"]).arg(&path).output().unwrap();
-        let refused = !output.status.success();
-        refused.then(|| (text, String::from_utf8_lossy(&output.stderr).into_owned()))
+        let complaint = programs.tint(&i.to_string(), &text.source.wgsl).unwrap();
+        complaint.map(|complaint| (text, complaint))
     };
     let numbered: Vec<(usize, &Text)> = catalog().iter().enumerate().collect();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());

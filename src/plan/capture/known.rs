@@ -3,7 +3,8 @@
 //!
 //! `WGRAD_KERNEL_TEXTS` names the folder. Each text is a file there, named by its hash; each adapter has a folder with an
 //! empty file for each text that it would compile, and a file `limits.json`. What an adapter would not run is a line in
-//! `misfits.txt`; each text's name, the registers that it needs, and its kernel's name are one in `registers.txt`. Several processes may write to the folder.
+//! `misfits.txt`; each text's name, the registers that it needs, and its kernel's name are one in `registers.txt`. Several
+//! processes may write to the folder.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -16,19 +17,10 @@ use serde_json::json;
 use super::super::{Plan, pressure};
 use super::{adapters, file};
 use crate::device::platform::env_var;
-use crate::device::{Caps, Core, KNOWN_ADAPTERS};
+use crate::device::{Caps, KnownAdapter, distinct_adapters};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-
-/// Known adapters that are the same to the planner, by the name of the first.
-struct Kind {
-    name: &'static str,
-    /// Where its limits come from.
-    source: &'static str,
-    core: Option<Core>,
-    caps: Caps,
-}
 
 /// Plans the graph for each known adapter, if the environment asks for it and no graph before had the same `plan`.
 pub(crate) fn plan_for_known_adapters(plan: &Plan, graph: &Graph) -> Result<()> {
@@ -48,15 +40,15 @@ pub(crate) fn plan_for_known_adapters(plan: &Plan, graph: &Graph) -> Result<()> 
 }
 
 fn write(folder: &Path, graph: &Graph) -> std::io::Result<()> {
-    for kind in kinds() {
-        if !would_be_called(graph, &kind.caps) {
+    for (adapter, caps) in adapters_to_plan_for() {
+        if !would_be_called(graph, caps) {
             continue;
         }
-        let own = folder.join(kind.name);
+        let own = folder.join(adapter.name);
         if !own.exists() {
             std::fs::create_dir_all(&own)?;
-            let [threads, shared] = kind.caps.workgroup;
-            let core = kind.core.map(|core| {
+            let [threads, shared] = caps.workgroup;
+            let core = adapter.core.map(|core| {
                 json!({
                     "threads": core.threads,
                     "registers": core.registers,
@@ -64,12 +56,12 @@ fn write(folder: &Path, graph: &Graph) -> std::io::Result<()> {
                     "groups": core.groups,
                 })
             });
-            let (source, core) = (kind.source, json!(core));
+            let (source, core) = (adapter.source, json!(core));
             let limits =
                 json!({ "threads": threads, "shared": shared, "source": source, "core": core });
             file::replace(&own.join("limits.json"), &[limits.to_string().as_bytes()])?;
         }
-        for (name, plan) in adapters::plans(kind.name, graph, &kind.caps) {
+        for (name, plan) in adapters::plans(adapter.name, graph, caps) {
             for step in &plan.steps {
                 let hash = file::text_name(step);
                 let text = folder.join(format!("{hash}.wgsl"));
@@ -87,7 +79,7 @@ fn write(folder: &Path, graph: &Graph) -> std::io::Result<()> {
                     std::fs::File::create(mark)?;
                 }
             }
-            let misfits = plan.misfits(&kind.caps);
+            let misfits = plan.misfits(caps);
             if !misfits.is_empty() {
                 append(folder, "misfits.txt", &format!("{name}: {}\n", misfits.join("; ")))?;
             }
@@ -102,23 +94,9 @@ fn append(folder: &Path, file: &str, line: &str) -> std::io::Result<()> {
     lines.write_all(line.as_bytes())
 }
 
-fn kinds() -> &'static [Kind] {
-    static KINDS: OnceLock<Vec<Kind>> = OnceLock::new();
-    KINDS.get_or_init(|| {
-        let mut kinds: Vec<Kind> = Vec::new();
-        for adapter in KNOWN_ADAPTERS {
-            let caps = adapter.caps();
-            if kinds.iter().all(|kind| kind.caps != caps) {
-                kinds.push(Kind {
-                    name: adapter.name,
-                    source: adapter.source,
-                    core: adapter.core,
-                    caps,
-                });
-            }
-        }
-        kinds
-    })
+fn adapters_to_plan_for() -> &'static [(&'static KnownAdapter, Caps)] {
+    static ADAPTERS: OnceLock<Vec<(&KnownAdapter, Caps)>> = OnceLock::new();
+    ADAPTERS.get_or_init(distinct_adapters)
 }
 
 /// Whether a program that runs on the adapter could have made this graph: the ops' calls refuse what it cannot hold, and make
@@ -127,16 +105,4 @@ fn would_be_called(graph: &Graph, caps: &Caps) -> bool {
     let most = caps.binding_bytes.min(caps.buffer_bytes);
     graph.specs().all(|spec| spec.bytes() <= most && (spec.dtype != DType::F16 || caps.f16))
         && graph.nodes.iter().all(|node| node.inputs.len() < caps.storage_buffers)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn adapters_that_are_the_same_to_the_planner_are_planned_once() {
-        let names: Vec<&str> = kinds().iter().map(|kind| kind.name).collect();
-        assert!(names.contains(&"Apple M2") && names.contains(&"Chrome"), "{names:?}");
-        assert!(names.len() < KNOWN_ADAPTERS.len(), "{names:?}");
-    }
 }
