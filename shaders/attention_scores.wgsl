@@ -1,9 +1,32 @@
 // What attention's kernels share: which keys a query sees, the mask, the weights, dropout.
 // x[n,t,s] = the score, mask added; LOW where the query does not see the key, or the mask is far below every number
 // 0 and so on: mask and words, read, and p: uniform, are the kernel's own
-// Host declares: LOW, FLOOR, Params with rows, keys, heads, mask_batch, mask_head, mask_row, mask_key, rate, kept.
+// Host declares: LOW, FLOOR, WG, Params with rows, keys, heads, mask_batch, mask_head, mask_row, mask_key, rate, kept.
 // Grid: the kernel's own.
+//if SHARED
+var<workgroup> of_threads: array<vec4<f32>, 2 * WG>;
+var<private> half: u32 = 0u;
+
+//end
 fn across(x: vec4<f32>) -> f32 { return (x.x + x.y) + (x.z + x.w); }
+
+// Four sums over the elements of a row, of which each thread brings its share.
+fn over_parts(own: vec4<f32>, local: u32) -> vec4<f32> {
+    //if SHARED
+    // By turns in two halves, so that nobody overwrites what others still read.
+    half = WG - half;
+    of_threads[half + local] = own;
+    workgroupBarrier();
+    let first = half + local / $PARTSu * $PARTSu;
+    var sum = vec4<f32>(0.0);
+    //for i in PARTS
+    sum += of_threads[first + $iu];
+    //end
+    return sum;
+    //else
+    return own;
+    //end
+}
 
 // The scores of four pairs of a query t and a key s of head n, as the softmax sees them.
 fn seen(x: vec4<f32>, n: u32, t: vec4<u32>, s: vec4<u32>) -> vec4<f32> {

@@ -14,8 +14,15 @@ use crate::ops::{Backward, Grads, Keep, Operation};
 use crate::tensor::Tensor;
 use crate::wgsl::{expand, shader};
 
-/// The widest head: a thread holds two to four of its rows in registers.
+/// The widest head that a thread holds: two to four rows in registers.
 const WIDEST: usize = 128;
+/// The widest that several threads share.
+const WIDEST_SHARED: usize = 256;
+/// On a GPU threads share rows until each has so many elements of one: of two rows, and of the three that the gradients of queries
+/// and keys hold. What AMD's compiler makes of more spills registers, or waits for each load; fewer are not worth the exchange.
+const SHARE: usize = 32;
+const SHARE_OF_THREE: usize = 16;
+const MOST_SHARES: usize = 16;
 /// Threads of a workgroup. A processor has no use for more than run side by side.
 const THREADS: usize = 64;
 const THREADS_CPU: usize = 8;
@@ -38,7 +45,9 @@ struct Flash {
 /// Whether the kernels can compute attention of these sizes on this adapter.
 pub(super) fn fits(of: &Layout, depth: usize, width: usize, caps: &Caps) -> bool {
     let walks = [Pass::Forward, Pass::Keys].map(|pass| Flash { pass, of: *of }.iterations());
-    depth.max(width) <= WIDEST
+    let forward = Flash { pass: Pass::Forward, of: *of };
+    let shared = forward.parts(depth, width, caps) * SHARE;
+    depth.max(width) <= shared.clamp(WIDEST, WIDEST_SHARED)
         && depth.min(width) > 0
         && caps.storage_buffers >= 8
         && walks.into_iter().all(|walk| walk <= caps.loop_iterations)
@@ -113,11 +122,35 @@ impl Op for Flash {
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let [depth, width] = self.widths(cx.inputs);
+        self.lower_with(self.parts(depth, width, cx.caps), cx)
+    }
+}
+
+impl Flash {
+    /// How many threads share a row of `depth` and one of `width` elements.
+    fn parts(&self, depth: usize, width: usize, caps: &Caps) -> usize {
+        let share = match self.pass {
+            Pass::Forward | Pass::Values => SHARE,
+            Pass::Queries | Pass::Keys => SHARE_OF_THREE,
+        };
+        // A processor computes eight rows at once, and gains nothing.
+        let most = if caps.cpu { 1 } else { MOST_SHARES };
+        let divides = |parts: usize| [depth, width].iter().all(|n| n.is_multiple_of(4 * parts));
+        let mut parts = 1;
+        while parts < most && depth.max(width) > parts * share && divides(2 * parts) {
+            parts *= 2;
+        }
+        parts
+    }
+
+    /// The kernel in which so many threads share a row.
+    fn lower_with(&self, parts: usize, cx: &LoweringContext) -> Lowering {
+        let [depth, width] = self.widths(cx.inputs);
         let (of, count) = (self.of, self.of.count());
         let threads = if cx.caps.cpu { THREADS_CPU } else { THREADS };
         let by_key = matches!(self.pass, Pass::Keys | Pass::Values);
         let (lines, along) = if by_key { (count / of.group, of.keys) } else { (count, of.rows) };
-        let tiles = along.div_ceil(threads);
+        let tiles = along.div_ceil(threads / parts);
         let (label, file) = match by_key {
             false => (
                 "attention_queries",
@@ -133,8 +166,16 @@ impl Op for Flash {
             ("MASKED", of.masked),
             ("CAUSAL", of.causal),
             ("DROPS", of.rate.is_some()),
+            ("SHARED", parts > 1),
         ];
-        let counts = [("D4", depth / 4), ("E4", width / 4)];
+        let counts = [
+            ("D4", depth / 4),
+            ("E4", width / 4),
+            ("DP", depth / 4 / parts),
+            ("EP", width / 4 / parts),
+            ("PARTS", parts),
+            ("ROWS", threads / parts),
+        ];
         let mut kernel = Kernel::new(label, "")
             .alias("T", cx.inputs[0].dtype)
             .alias("O", cx.output.dtype)
@@ -210,7 +251,7 @@ impl Op for Flash {
             .declare(put)
             .declare(format!("struct Params {{\n{fields}    row: u32,\n}}"))
             .declare(format!("@group(0) @binding({}) var<uniform> p: Params;", at + 1))
-            .declare(expand(scores, &[], &flags))
+            .declare(expand(scores, &counts, &flags))
             .declare(expand(file, &counts, &flags))
             .flops(2 * count * of.rows * of.keys * products)
             .workgroups(lines * tiles, self.iterations())
@@ -268,5 +309,127 @@ impl Operation for Flash {
             by_input.push(at.filter(|_| back.needs(i)).map(|at| grads.swap_remove(at).1));
         }
         Ok(by_input)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::ops::no_grads;
+    use crate::runtime::Device;
+
+    /// A pass in which so many threads share a row.
+    #[derive(Debug, Hash, PartialEq, Eq)]
+    struct Fixed {
+        flash: Flash,
+        parts: usize,
+    }
+
+    impl Op for Fixed {
+        fn name(&self) -> &'static str {
+            "Fixed"
+        }
+
+        fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
+            self.flash.infer(inputs)
+        }
+
+        fn lower(&self, cx: &LoweringContext) -> Lowering {
+            self.flash.lower_with(self.parts, cx)
+        }
+    }
+
+    impl Operation for Fixed {
+        fn keep(&self) -> Keep {
+            Keep::NoGradient("Fixed: a test")
+        }
+
+        fn grad(&self, back: &Backward) -> Result<Grads> {
+            no_grads(back)
+        }
+    }
+
+    #[test]
+    fn rows_are_shared_until_registers_suffice() {
+        let gpu = Caps::portable();
+        let of = |pass, depth, width| Flash { pass, of: layout() }.parts(depth, width, &gpu);
+        let forward = |depth, width| of(Pass::Forward, depth, width);
+        let widths = [(16, 32), (64, 64), (128, 128), (256, 256)];
+        assert_eq!(widths.map(|(d, e)| forward(d, e)), [1, 2, 4, 8]);
+        assert_eq!(widths.map(|(d, e)| of(Pass::Keys, d, e)), [2, 4, 8, 16]);
+        // 20 vectors divide by four, 10 by two, and 17 by nothing.
+        assert_eq!([forward(80, 80), forward(96, 40), forward(68, 68)], [4, 2, 1]);
+        let processor = Caps { cpu: true, ..gpu.clone() };
+        assert_eq!(Flash { pass: Pass::Keys, of: layout() }.parts(128, 128, &processor), 1);
+        let fits = |width, caps: &Caps| super::fits(&layout(), width, width, caps);
+        let widths = [128, 132, 160, 248, 256, 512, 528];
+        assert_eq!(widths.map(|n| fits(n, &gpu)), [true, false, true, false, true, false, false]);
+        assert_eq!([128, 160].map(|n| fits(n, &processor)), [true, false]);
+    }
+
+    fn layout() -> Layout {
+        Layout {
+            batch: 1,
+            heads: 4,
+            group: 2,
+            rows: 37,
+            keys: 70,
+            scale: 0.4f32.to_bits(),
+            causal: false,
+            masked: false,
+            rate: None,
+            seed: crate::graph::Runtime([3, 4]),
+        }
+    }
+
+    /// All passes, with rows that two and four threads share, against those of one thread a row.
+    #[test]
+    fn threads_that_share_rows_compute_the_same() {
+        let numbers = |shape: &[usize], step: usize| {
+            let values = (0..shape.iter().product()).map(|i| ((i * step) % 29) as f32 / 14.0 - 1.0);
+            Tensor::from_slice(&values.collect::<Vec<f32>>(), shape).unwrap()
+        };
+        let (depth, width) = (16, 32);
+        let q = numbers(&[4, 37, depth], 7);
+        let (k, v) = (numbers(&[2, 70, depth], 11), numbers(&[2, 70, width], 3));
+        let (dy, mask) = (numbers(&[4, 37, width], 5), numbers(&[1, 4, 1, 70], 13));
+        let words = Tensor::from_slice(&[3u32, 4, 0, 0], [4]).unwrap();
+        for (causal, masked, rate) in [(false, false, None), (true, true, Some(0.3f32.to_bits()))] {
+            let of = Layout { causal, masked, rate, ..layout() };
+            let mut more = Vec::new();
+            more.extend(masked.then_some(&mask));
+            more.extend(rate.map(|_| &words));
+            let mut stats = None;
+            for pass in [Pass::Forward, Pass::Queries, Pass::Keys, Pass::Values] {
+                let flash = Flash { pass, of };
+                let mut inputs = vec![&q, &k];
+                inputs.extend((pass != Pass::Values).then_some(&v));
+                inputs.extend((pass != Pass::Forward).then_some(&dy));
+                inputs.extend(&stats);
+                inputs.extend(&more);
+                let by = |parts| dispatch(Fixed { flash, parts }, &inputs).unwrap();
+                let alone = by(1);
+                let want = alone.to_vec::<f32>().unwrap();
+                for parts in [2, 4] {
+                    let got = by(parts).to_vec::<f32>().unwrap();
+                    assert_eq!(got.len(), want.len());
+                    for (i, (got, want)) in got.iter().zip(&want).enumerate() {
+                        let off = (got - want).abs();
+                        assert!(
+                            off <= 1e-5 * (1.0 + want.abs()),
+                            "{flash:?} by {parts} [{i}]: {got}, not {want}"
+                        );
+                    }
+                }
+                if pass == Pass::Forward {
+                    let [y, l] = of.unpack(&alone, width).unwrap();
+                    let d = dy.multiply(&y).unwrap().reduce_sum(-1).unwrap();
+                    stats = Some(crate::ops::stack([&l, &d], -1).unwrap());
+                }
+            }
+        }
+        Device::current().unwrap().synchronize().unwrap();
     }
 }

@@ -63,8 +63,8 @@ fn too_large(bytes: u64, caps: &Caps) -> bool {
 /// weights are `f32` for `f16` too.
 ///
 /// Where the scores would take more than 64 MiB (128 MiB where a processor runs the kernels), they are never stored: kernels
-/// walk along the keys, and the gradients compute the weights again. This needs heads of up to 128 elements and eight storage
-/// buffers; else, and for gradients of a mask and of a gradient, there is a matrix of scores.
+/// walk along the keys, and the gradients compute the weights again. This needs heads of up to 128 elements (on a GPU up to 256,
+/// in multiples of 32) and eight storage buffers; else, and for gradients of a mask and of a gradient, there is a matrix of scores.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -321,6 +321,9 @@ fn flash_calls(make: Make, dtype: DType) -> Result<Vec<Tensor>> {
     ] {
         results.push(attend([&q, &k, &v], &options, Some(true))?);
     }
+    // Several threads share a row.
+    let (q, k) = (make(&[1, 2, 5, 80], dtype), make(&[1, 2, 7, 80], dtype));
+    results.push(attend([&q, &k, &k], &AttentionOptions::new(), Some(true))?);
     Ok(results)
 }
 
