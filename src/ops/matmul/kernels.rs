@@ -67,6 +67,11 @@ impl Variant {
                 &[],
                 &[],
             )),
+            Variant::Sliced => kernel.declare(text(
+                shader!(include_str!("../../../shaders/gemm_sliced.wgsl")),
+                &[],
+                &[],
+            )),
             Variant::Cooperative { size, half, side, wx } => {
                 let [depth, line] = self.staged();
                 let (element, dtype) = if half { ("f16", DType::F16) } else { ("f32", DType::F32) };

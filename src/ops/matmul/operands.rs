@@ -40,7 +40,10 @@ impl Rows {
         // The other kernels read single rows.
         let blocks = matches!(
             variant,
-            Variant::Tiled | Variant::Cooperative { .. } | Variant::Registers { tm: 4.., .. }
+            Variant::Tiled
+                | Variant::Sliced
+                | Variant::Cooperative { .. }
+                | Variant::Registers { tm: 4.., .. }
         );
         let columns = self.columns.filter(|_| blocks);
         let Rows { text, at, skip, .. } = self;

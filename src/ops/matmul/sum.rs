@@ -52,10 +52,11 @@ pub(super) fn split(
     caps: &Caps,
 ) -> Split {
     let k = sum.len();
-    // A second kernel costs a processor as much as a thousand or so steps of the sum.
-    let (workgroups, shortest) = if caps.cpu { (4, 1024) } else { (128, 128) };
-    let by_workgroups = (workgroups / tiles.max(1)).min(k / shortest).min(64);
-    let by_length = k.div_ceil(LONGEST).min(MOST_RESULTS / results.max(1));
+    // A second kernel costs a processor as much as a thousand or so steps of the sum; a GPU has room for many threads.
+    let (workgroups, shortest) = if caps.cpu { (4, 1024) } else { (variant.fill(), 128) };
+    let room = MOST_RESULTS / results.max(1);
+    let by_workgroups = (workgroups / tiles.max(1)).min(k / shortest).min(64).min(room);
+    let by_length = k.div_ceil(LONGEST).min(room);
     // One thread of the second kernel goes through all parts.
     let parts = by_workgroups.max(by_length).clamp(1, caps.loop_piece());
     let longest = variant.longest_run(singly, caps);
@@ -79,10 +80,12 @@ pub(super) fn split(
     // How many values of u a thread can go through, where each has `v` runs of this length.
     let most = |v: usize, run: usize| room / (1 + v * (1 + variant.iterations(run, singly)));
     let part = (u / parts).max(1).min(most(v, run));
-    if part > 0 {
+    // A GPU has threads for parts of one u.
+    let few = !caps.cpu && v > 1 && parts >= 2 * u.max(1);
+    if part > 0 && !few {
         return of([u, v, run], part, run, None);
     }
-    // One u is too long: this cuts its runs as well, and each piece becomes a u.
+    // Or one u is too long: this cuts its runs as well, and each piece becomes a u.
     let pieces = run.div_ceil(longest);
     let piece = run.div_ceil(pieces).next_multiple_of(64);
     let pieces = run.div_ceil(piece);
@@ -104,11 +107,22 @@ mod tests {
             split(Sum::Run(k), groups, results, PLAIN, false, caps).parts
         };
         assert_eq!(run(39_200, 1, 800, &gpu), 64);
-        assert_eq!(run(1024, 64, 1 << 18, &gpu), 2);
+        assert_eq!(run(1024, 64, 1 << 18, &gpu), 8);
         assert_eq!(run(4096, 1000, 1 << 24, &gpu), 1, "too many results to keep twice");
         let cpu = Caps { cpu: true, ..gpu };
         assert_eq!(run(784, 1, 5000, &cpu), 1);
         assert_eq!(run(39_200, 1, 800, &cpu), 20);
+    }
+
+    #[test]
+    fn a_gpu_splits_few_images_by_their_rows() {
+        let gpu = Caps::portable();
+        let parts =
+            |sizes, caps: &Caps| split(Sum::Nest(sizes), 9, 36_864, PLAIN, false, caps).parts;
+        assert_eq!(parts([2, 56, 56], &gpu), 56);
+        assert_eq!(parts([64, 56, 56], &gpu), 64);
+        assert_eq!(parts([2, 1, 12_544], &gpu), 2);
+        assert_eq!(parts([2, 56, 56], &Caps { cpu: true, ..gpu.clone() }), 2);
     }
 
     #[test]

@@ -58,6 +58,7 @@ fn variants_agree_with_the_plain_sum() {
         Variant::Registers { tm: 4, tn4: 2, wx: 16, wy: 16 },
         Variant::Registers { tm: 2, tn4: 1, wx: 64, wy: 1 },
         Variant::Tiled,
+        Variant::Sliced,
         Variant::Dots { tm4: 1, tn: 4, wx: 64 },
         Variant::Dots { tm4: 2, tn: 4, wx: 8 },
     ];
@@ -152,7 +153,8 @@ fn rounding_is_what_a_variant_says() {
     let want: Vec<f64> = (0..m * n).map(|e| (0..k).map(|l| at(e, l)).sum()).collect();
     let scale = (want.iter().map(|x| x * x).sum::<f64>() / want.len() as f64).sqrt();
     let caps = Device::current().unwrap().caps().clone();
-    let mut variants = vec![Variant::Registers { tm: 4, tn4: 1, wx: 8, wy: 8 }, Variant::Tiled];
+    let mut variants =
+        vec![Variant::Registers { tm: 4, tn4: 1, wx: 8, wy: 8 }, Variant::Tiled, Variant::Sliced];
     for kind in &caps.cooperative {
         variants.extend(Variant::of_kind(kind, &caps));
     }
@@ -178,7 +180,8 @@ fn only_little_products_take_small_tiles() {
     use crate::device::Caps;
     let caps = Caps { cpu: true, subgroups: Some([8, 8]), ..Caps::portable() };
     let first = |n, runs: usize| {
-        candidates(Problem { m: 25, n, inner: 28, products: runs * 25 * n * 28 }, &caps)[0]
+        candidates(Problem { batch: 1, m: 25, n, inner: 28, products: runs * 25 * n * 28 }, &caps)
+            [0]
     };
     assert!(matches!(first(32, 1), Variant::Lanes { tm: 2, tn4: 1, .. }));
     assert!(matches!(first(4, 1), Variant::Registers { tm: 4, tn4: 1, .. }));

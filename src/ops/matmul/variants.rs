@@ -16,6 +16,8 @@ pub(crate) enum Variant {
     Lanes { lanes: usize, tm: usize, tn4: usize, wx: usize },
     /// `shaders/gemm_tiled.wgsl`: tiles of 64 by 64 in workgroup memory.
     Tiled,
+    /// `shaders/gemm_sliced.wgsl`: tiles of 32 by 32 in workgroup memory, four groups of threads sharing the sum.
+    Sliced,
     /// `shaders/gemm_cooperative.wgsl`: tiles of `32 * side` rows and columns by `wx` threads, in matrices of `size`.
     Cooperative { size: usize, half: bool, side: usize, wx: usize },
     /// `shaders/gemm_dots.wgsl`: `wx` threads share the sum of `4 * tm4` rows by `tn` columns, all that the product
@@ -26,6 +28,7 @@ pub(crate) enum Variant {
 /// The sizes that decide the choice of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Problem {
+    pub(crate) batch: usize,
     pub(crate) m: usize,
     pub(crate) n: usize,
     /// The length of a run of the sum.
@@ -41,6 +44,8 @@ const MUCH_WORK: usize = 1 << 24;
 /// lanes to share loads it takes no longer over them either.
 const LITTLE_WORK: usize = 1 << 15;
 const LITTLE_WORK_OF_LANES: usize = 1 << 19;
+/// So many large tiles are enough for a GPU: each is a wave or two, and a large card has 160 places for each of four waves.
+const FEW_TILES: usize = 640;
 /// The threads of a workgroup without lanes that computes a little product.
 const LITTLE_THREADS: usize = 8;
 
@@ -49,7 +54,8 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     if problem.is_little(caps) {
         return vec![little(problem, caps)];
     }
-    let special = [dots(problem, caps), lanes(problem, caps), tiled(problem, caps)];
+    let special =
+        [dots(problem, caps), lanes(problem, caps), sliced(problem, caps), tiled(problem, caps)];
     let mut list: Vec<Variant> = special.into_iter().flatten().collect();
     // Without lanes to share loads, a processor's driver takes long to compile large tiles.
     let slow_to_compile = caps.cpu && list.is_empty() && !caps.eight_lanes();
@@ -61,7 +67,7 @@ impl Problem {
     /// A product of these `batch, m, n` and terms of a sum, in runs of `inner`.
     pub(crate) fn of([batch, m, n, terms]: [usize; 4], inner: usize) -> Self {
         let products = [batch, m, n, terms].into_iter().fold(1, usize::saturating_mul);
-        Problem { m, n, inner, products }
+        Problem { batch, m, n, inner, products }
     }
 
     /// Whether compiling takes longer than the product is worth: such products share one kernel, whatever their sizes
@@ -116,6 +122,15 @@ fn tiled(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
     (!caps.cpu && m > 32 && n > 32 && inner >= 16).then_some(Variant::Tiled)
 }
 
+/// Large tiles are few where the result is small: tiles a quarter as large, of which four times as many threads share each, keep
+/// sixteen times as much of a GPU busy. They read twice as much for each multiplication.
+fn sliced(Problem { batch, m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
+    let tiles = batch.saturating_mul(m.div_ceil(64)).saturating_mul(n.div_ceil(64));
+    let [threads, bytes] = caps.workgroup;
+    let fits = !caps.cpu && threads >= 256 && bytes >= 16 << 10;
+    (fits && tiles < FEW_TILES && m > 16 && n > 16 && inner >= 64).then_some(Variant::Sliced)
+}
+
 /// Threads share nothing: this works on any adapter and for any problem.
 fn registers(problem: Problem, slow_to_compile: bool, caps: &Caps) -> Variant {
     let Problem { m, n, inner, .. } = problem;
@@ -146,8 +161,17 @@ impl Variant {
             Variant::Registers { tm, tn4, wx, wy } => [tm * wy, 4 * tn4 * wx],
             Variant::Lanes { lanes, tm, tn4, wx } => [lanes * tm, 4 * tn4 * wx],
             Variant::Tiled => [64, 64],
+            Variant::Sliced => [32, 32],
             Variant::Cooperative { side, .. } => [32 * side, 32 * side],
             Variant::Dots { tm4, tn, .. } => [4 * tm4, tn],
+        }
+    }
+
+    /// How many workgroups fill a GPU.
+    pub(crate) fn fill(self) -> usize {
+        match self {
+            Variant::Sliced => FEW_TILES / 4,
+            _ => FEW_TILES,
         }
     }
 
@@ -166,7 +190,10 @@ impl Variant {
         match self {
             Variant::Registers { tm, tn4, .. } => tm.div_ceil(4) * tm.min(4) * tn4,
             Variant::Lanes { lanes, tm, tn4, .. } => lanes * tm * tn4,
-            Variant::Tiled | Variant::Cooperative { .. } | Variant::Dots { .. } => 0,
+            Variant::Tiled
+            | Variant::Sliced
+            | Variant::Cooperative { .. }
+            | Variant::Dots { .. } => 0,
         }
     }
 
@@ -215,7 +242,7 @@ pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
             add(Variant::Dots { tm4, tn: n, wx });
         }
     }
-    tiled(problem, caps).into_iter().for_each(&mut add);
+    [sliced(problem, caps), tiled(problem, caps)].into_iter().flatten().for_each(&mut add);
     // Other processors' drivers take long to compile large tiles.
     let small = caps.cpu && !caps.eight_lanes();
     for (tm, tn4) in [(8, 2), (8, 1), (4, 2), (4, 1)] {
@@ -242,6 +269,7 @@ impl Variant {
             Variant::Lanes { lanes: 8, tm, tn4, wx: 8 } => format!("lanes {tm}x{tn4}"),
             Variant::Lanes { lanes, tm, tn4, wx } => format!("lanes {lanes}*{tm}x{tn4} {wx}"),
             Variant::Tiled => "tiled".to_string(),
+            Variant::Sliced => "sliced".to_string(),
             Variant::Cooperative { size, half, side, wx } => {
                 let inputs = if half { "f16" } else { "f32" };
                 format!("cooperative {inputs} {size} {side}x{side} {wx}")
@@ -282,6 +310,7 @@ impl Variant {
             Variant::Registers { .. } | Variant::Lanes { .. } if singly => run,
             Variant::Registers { .. } | Variant::Lanes { .. } => quads + run % 4,
             Variant::Tiled => run.div_ceil(16) * (1 + 16),
+            Variant::Sliced => run.div_ceil(64) * (1 + 16),
             Variant::Cooperative { size, .. } => {
                 let [depth, _] = self.staged();
                 run.div_ceil(depth) * (1 + depth / size)
@@ -322,7 +351,7 @@ mod tests {
             for (m, n) in sizes.iter().flat_map(|m| sizes.map(|n| (*m, n))) {
                 for inner in [1, 10, 64, 512, 1000] {
                     for variant in
-                        candidates(Problem { m, n, inner, products: m * n * inner }, caps)
+                        candidates(Problem { batch: 1, m, n, inner, products: m * n * inner }, caps)
                     {
                         let fits = match variant {
                             Variant::Registers { tm, tn4, wx, wy } => {
@@ -335,7 +364,7 @@ mod tests {
                             Variant::Lanes { lanes, wx, .. } => {
                                 caps.lanes() == Some(lanes) && wx == lanes
                             }
-                            Variant::Tiled => !caps.cpu,
+                            Variant::Tiled | Variant::Sliced => !caps.cpu,
                             Variant::Cooperative { .. } => false,
                         };
                         assert!(fits, "{m}x{inner}x{n}: {variant:?}");
@@ -350,7 +379,7 @@ mod tests {
         for caps in all_caps() {
             for (m, n) in [(1, 1), (1, 1000), (3, 10), (50, 10), (64, 64), (1000, 1000), (1000, 1)]
             {
-                let problem = Problem { m, n, inner: 100, products: 100 * m * n };
+                let problem = Problem { batch: 1, m, n, inner: 100, products: 100 * m * n };
                 let list = alternatives(problem, &caps);
                 assert_eq!(list[0], candidates(problem, &caps)[0]);
                 assert!(list.contains(&PLAIN));
@@ -365,12 +394,12 @@ mod tests {
 
     #[test]
     fn names_are_stable() {
-        let large = Problem { m: 1000, n: 1000, inner: 1000, products: 1_000_000_000 };
+        let large = Problem { batch: 1, m: 1000, n: 1000, inner: 1000, products: 1_000_000_000 };
         let names = |caps: &Caps| -> Vec<String> {
             alternatives(large, caps).into_iter().map(Variant::name).collect()
         };
         let [gpu, _, lanes, four, warps] = all_caps();
-        assert_eq!(names(&gpu)[..2], ["tiled", "registers 8x2 8x8"]);
+        assert_eq!(names(&gpu)[..3], ["sliced", "tiled", "registers 8x2 8x8"]);
         assert!(names(&lanes).contains(&"lanes 2x2".to_string()));
         assert_eq!(names(&four)[0], "lanes 4*4x1 4");
         assert!(names(&warps).contains(&"lanes 8*2x2 64".to_string()));
