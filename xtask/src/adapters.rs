@@ -3,21 +3,12 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::run::{CommandLine, Status, today, workspace_root};
+use crate::draw::Draw;
+use crate::run::{CommandLine, Status, workspace_root};
 use crate::setup;
 use crate::system::Packages;
-
-/// What is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Arguments {
-    /// A part that is drawn by the seed.
-    sample: bool,
-    seed: u64,
-    /// Look at the kernels of an earlier run.
-    kept: bool,
-}
 
 const HELP: &str = "\
 Usage: cargo xtask adapters [--sample] [--seed N] [--kept]
@@ -44,21 +35,20 @@ const SPIRV_TOOLS: Packages = Packages {
 
 /// Runs the command.
 pub fn run(arguments: &[String]) -> Result<Status> {
-    if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
+    let Some(draw) = Draw::of("adapters", arguments, &["--kept"])? else {
         print!("{HELP}");
         return Ok(Status::SUCCESS);
-    }
-    let arguments = parse(arguments, today()?)?;
+    };
     let folder = workspace_root().join("target/adapters");
     let name = folder.to_string_lossy().into_owned();
     let began = Instant::now();
-    eprintln!("adapters: seed {}; `--seed {}` repeats this run", arguments.seed, arguments.seed);
-    if !arguments.kept {
+    eprintln!("adapters: seed {}; `--seed {}` repeats this run", draw.seed, draw.seed);
+    if !draw.has("--kept") {
         setup::run()?;
         if folder.exists() {
             std::fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {name}"))?;
         }
-        for line in planned(&arguments) {
+        for line in planned(&draw) {
             let line = line.env("WGRAD_KERNEL_TEXTS", &name).env("WGRAD_TUNE", "off");
             let status = line.run()?;
             if !status.is_success() {
@@ -77,33 +67,16 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     }
     let line = CommandLine::cargo_test()
         .args(["--test", "texts", "--", "--ignored", "--nocapture"])
-        .env("WGRAD_COMPILERS", &looked_at(&arguments, &name));
+        .env("WGRAD_COMPILERS", &looked_at(&draw, &name));
     let status = line.run()?;
     eprintln!("adapters: {} s in all", began.elapsed().as_secs());
     Ok(status)
 }
 
 /// What the last step is asked for, an argument a line.
-fn looked_at(arguments: &Arguments, folder: &str) -> String {
-    let seconds = if arguments.sample { 45 } else { 1800 };
-    format!("{folder}\n--seed\n{}\n--seconds\n{seconds}", arguments.seed)
-}
-
-fn parse(arguments: &[String], today: u64) -> Result<Arguments> {
-    let mut found = Arguments { sample: false, seed: today, kept: false };
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
-        match argument.as_str() {
-            "--sample" => found.sample = true,
-            "--kept" => found.kept = true,
-            "--seed" => {
-                let number = rest.next().and_then(|value| value.parse().ok());
-                found.seed = number.context("--seed takes a number")?;
-            }
-            other => bail!("`cargo xtask adapters` has no {other}; --help lists its arguments"),
-        }
-    }
-    Ok(found)
+fn looked_at(draw: &Draw, folder: &str) -> String {
+    let seconds = if draw.sample { 45 } else { 1800 };
+    format!("{folder}\n--seed\n{}\n--seconds\n{seconds}", draw.seed)
 }
 
 /// Every call of the catalog, for every known adapter.
@@ -113,19 +86,19 @@ const CATALOG: &str = "ops::catalog::adapters::every_call_fits_every_known_adapt
 const TRAININGS: [&str; 5] = ["MLP", "CNN", "LSTM", "GRU", "transformer"];
 
 /// The tests whose graphs are planned.
-fn planned(arguments: &Arguments) -> Vec<CommandLine> {
+fn planned(draw: &Draw) -> Vec<CommandLine> {
     let exact = |target: &[&str], name: &str| {
         let line = CommandLine::cargo_test().args(target);
         line.args(["--", "--exact", "--test-threads=1", "--include-ignored", name])
     };
     let trainings: &[&str] = &["--test", "kernel_capture"];
     let programs = exact(trainings, "random_programs");
-    if arguments.sample {
-        let training = TRAININGS[(arguments.seed % TRAININGS.len() as u64) as usize];
+    if draw.sample {
+        let training = TRAININGS[draw.pick(TRAININGS.len())];
         return vec![
             programs
                 .env("WGRAD_PROPERTY_CASES", "0.05")
-                .env("WGRAD_CAPTURE_SEED", &(1000 * arguments.seed).to_string()),
+                .env("WGRAD_CAPTURE_SEED", &(1000 * draw.seed).to_string()),
             exact(trainings, "trainings_in_f32").env("WGRAD_CAPTURE_TRAINING", training),
         ];
     }
@@ -144,25 +117,10 @@ fn planned(arguments: &Arguments) -> Vec<CommandLine> {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Vec<String> {
-        text.split_whitespace().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn the_day_is_the_seed_unless_one_is_given() {
-        let none = Arguments { sample: false, seed: 9, kept: false };
-        assert_eq!(parse(&[], 9).unwrap(), none);
-        let some = Arguments { sample: true, seed: 77, kept: true };
-        assert_eq!(parse(&words("--sample --seed 77 --kept"), 9).unwrap(), some);
-        for wrong in ["--seed", "--seed x", "--all", "sample"] {
-            assert!(parse(&words(wrong), 9).is_err(), "{wrong}");
-        }
-    }
-
     #[test]
     fn a_sample_is_a_part_of_the_whole() {
-        let all = Arguments { sample: false, seed: 62, kept: false };
-        let sample = Arguments { sample: true, ..all.clone() };
+        let of = |arguments| Draw::for_tests(arguments, &[]).unwrap();
+        let (all, sample) = (of("--seed 62"), of("--sample --seed 62"));
         assert_eq!((planned(&all).len(), planned(&sample).len()), (5, 2));
         let line = planned(&sample)[1].to_string();
         assert!(line.contains("WGRAD_CAPTURE_TRAINING=LSTM"), "{line}");

@@ -6,6 +6,7 @@
 
 mod adapters;
 mod bench;
+mod draw;
 mod hostile;
 mod judge;
 mod races;
@@ -81,6 +82,12 @@ const COMMANDS: &[Command] = &[
         run: adapters::run,
     },
     Command {
+        name: "kernels",
+        arguments: "[ARGS...]",
+        summary: "what AMD's compiler makes of kernels for a GPU, without one (--help lists ARGS)",
+        run: kernels,
+    },
+    Command {
         name: "bench",
         arguments: "[ARGS...]",
         summary: "measure wgrad beside Burn, or with --web others in Chromium (--help lists ARGS)",
@@ -106,9 +113,9 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "targets",
-        arguments: "",
-        summary: "whether the library compiles for Windows, macOS and Android, and with the oldest Rust",
-        run: |_| targets::run(),
+        arguments: "[ARGS...]",
+        summary: "whether the library compiles for Windows, macOS and Android, and with the oldest Rust (--sample: two of them)",
+        run: targets::run,
     },
 ];
 
@@ -186,6 +193,17 @@ fn mnist(arguments: &[String]) -> Result<Status> {
     .args(["--bin", "mnist", "--"])
     .args(arguments)
     .run()
+}
+
+fn kernels(arguments: &[String]) -> Result<Status> {
+    const FAMILY: &str = "RADV_FORCE_FAMILY";
+    setup::run()?;
+    let family = std::env::var(FAMILY).unwrap_or_else(|_| "navi21".to_owned());
+    CommandLine::cargo(["run", "--quiet", "--package", "wgrad-kernels", "--"])
+        .args(arguments)
+        .env(FAMILY, &family)
+        .env("WGRAD_PORTABLE", "1")
+        .run()
 }
 
 fn test(arguments: &[String]) -> Result<Status> {

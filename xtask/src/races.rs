@@ -3,22 +3,11 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::run::{CommandLine, Status, today, workspace_root};
+use crate::draw::Draw;
+use crate::run::{CommandLine, Status, workspace_root};
 use crate::setup;
-
-/// What is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Arguments {
-    /// A part that is drawn by the seed, for a few minutes.
-    sample: bool,
-    /// Leave out barriers, and see whether that is noticed.
-    mutate: bool,
-    seed: u64,
-    /// Interpret what an earlier run has captured.
-    kept: bool,
-}
 
 const HELP: &str = "\
 Usage: cargo xtask races [--sample] [--mutate] [--seed N] [--kept]
@@ -31,21 +20,20 @@ Usage: cargo xtask races [--sample] [--mutate] [--seed N] [--kept]
 
 /// Runs the command.
 pub fn run(arguments: &[String]) -> Result<Status> {
-    if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
+    let Some(draw) = Draw::of("races", arguments, &["--mutate", "--kept"])? else {
         print!("{HELP}");
         return Ok(Status::SUCCESS);
-    }
-    let arguments = parse(arguments, today()?)?;
+    };
     let folder = workspace_root().join("target/races");
     let name = folder.to_string_lossy().into_owned();
     let began = Instant::now();
-    eprintln!("races: seed {}; `--seed {}` repeats this run", arguments.seed, arguments.seed);
-    if !arguments.kept {
+    eprintln!("races: seed {}; `--seed {}` repeats this run", draw.seed, draw.seed);
+    if !draw.has("--kept") {
         setup::run()?;
         if folder.exists() {
             std::fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {name}"))?;
         }
-        let captures = captures(&arguments).into_iter();
+        let captures = captures(&draw).into_iter();
         let captures = captures.map(|line| line.env("WGRAD_KERNEL_CAPTURE", &name));
         for line in std::iter::once(ignored(&["--lib"], CATALOG)).chain(captures) {
             let status = line.run()?;
@@ -57,40 +45,22 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     }
     let line =
         CommandLine::cargo_test().args(["--test", "captured", "--", "--ignored", "--nocapture"]);
-    let line = line.env("WGRAD_INTERPRETER", &interpreted(&arguments, &name));
+    let line = line.env("WGRAD_INTERPRETER", &interpreted(&draw, &name));
     let status = line.run()?;
     eprintln!("races: {} s in all", began.elapsed().as_secs());
     Ok(status)
 }
 
 /// What the interpreter is asked for, an argument a line.
-fn interpreted(arguments: &Arguments, folder: &str) -> String {
-    let mut words = format!("{folder}\n--seed\n{}", arguments.seed);
-    if arguments.mutate {
+fn interpreted(draw: &Draw, folder: &str) -> String {
+    let mut words = format!("{folder}\n--seed\n{}", draw.seed);
+    if draw.has("--mutate") {
         words.push_str("\n--mutate");
     }
-    if arguments.sample {
+    if draw.sample {
         words.push_str("\n--seconds\n60");
     }
     words
-}
-
-fn parse(arguments: &[String], today: u64) -> Result<Arguments> {
-    let mut found = Arguments { sample: false, mutate: false, seed: today, kept: false };
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
-        match argument.as_str() {
-            "--sample" => found.sample = true,
-            "--mutate" => found.mutate = true,
-            "--kept" => found.kept = true,
-            "--seed" => {
-                let number = rest.next().and_then(|value| value.parse().ok());
-                found.seed = number.context("--seed takes a number")?;
-            }
-            other => bail!("`cargo xtask races` has no {other}; --help lists its arguments"),
-        }
-    }
-    Ok(found)
 }
 
 /// Interprets every kernel whose threads work together, on small inputs.
@@ -109,8 +79,8 @@ fn ignored(target: &[&str], name: &str) -> CommandLine {
 }
 
 /// The tests that are captured.
-fn captures(arguments: &Arguments) -> Vec<CommandLine> {
-    let seed = arguments.seed;
+fn captures(draw: &Draw) -> Vec<CommandLine> {
+    let seed = draw.seed;
     let test = |target: &[&str], name: &str| {
         let line = ignored(target, name);
         line.env("WGRAD_KERNEL_CAPTURE_ADAPTERS", "all").env("WGRAD_TUNE", "off")
@@ -124,8 +94,8 @@ fn captures(arguments: &Arguments) -> Vec<CommandLine> {
         // What a program calls may depend on the adapter, too.
         test(capture, "trainings_in_f32").env("WGRAD_PORTABLE", "1"),
     ];
-    if arguments.sample {
-        let training = TRAININGS[(seed % TRAININGS.len() as u64) as usize];
+    if draw.sample {
+        let training = TRAININGS[draw.pick(TRAININGS.len())];
         lines.truncate(3);
         lines = lines
             .into_iter()
@@ -145,32 +115,16 @@ fn captures(arguments: &Arguments) -> Vec<CommandLine> {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Vec<String> {
-        text.split_whitespace().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn the_day_is_the_seed_unless_one_is_given() {
-        let none = Arguments { sample: false, mutate: false, seed: 9, kept: false };
-        assert_eq!(parse(&[], 9).unwrap(), none);
-        let some = Arguments { sample: true, seed: 77, ..none };
-        assert_eq!(parse(&words("--sample --seed 77"), 9).unwrap(), some);
-        for wrong in ["--seed", "--seed x", "--all", "sample"] {
-            assert!(parse(&words(wrong), 9).is_err(), "{wrong}");
-        }
-    }
-
     #[test]
     fn a_sample_is_a_part_of_the_whole() {
-        let all = Arguments { sample: false, mutate: false, seed: 61, kept: false };
-        let sample = Arguments { sample: true, ..all.clone() };
+        let of = |arguments| Draw::for_tests(arguments, &["--mutate"]).unwrap();
+        let (all, sample) = (of("--seed 61"), of("--sample --seed 61"));
         assert_eq!((captures(&all).len(), captures(&sample).len()), (5, 3));
         let line = captures(&sample)[0].to_string();
         assert!(line.contains("WGRAD_CATALOG_SHARE=1/60"), "{line}");
         assert!(line.contains("WGRAD_CAPTURE_TRAINING=CNN"), "{line}");
         assert!(!captures(&all)[0].to_string().contains("WGRAD_CATALOG_SHARE"));
         assert_eq!(interpreted(&sample, "plans"), "plans\n--seed\n61\n--seconds\n60");
-        let mutate = Arguments { mutate: true, ..all };
-        assert_eq!(interpreted(&mutate, "plans"), "plans\n--seed\n61\n--mutate");
+        assert_eq!(interpreted(&of("--mutate --seed 61"), "plans"), "plans\n--seed\n61\n--mutate");
     }
 }

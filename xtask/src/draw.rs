@@ -1,0 +1,79 @@
+//! The arguments of commands that take long: `--sample` has them do a part, which a seed draws, and flags of their own.
+
+use anyhow::{Context, Result, bail};
+
+use crate::run::today;
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draw {
+    /// A part, for some minutes.
+    pub sample: bool,
+    /// Decides what is drawn, and all that is random.
+    pub seed: u64,
+    flags: Vec<String>,
+}
+
+impl Draw {
+    /// Reads the arguments of `cargo xtask` `command`, which knows these flags besides `--sample` and `--seed N`. Without
+    /// a seed the day is one. `None` asks for help.
+    pub fn of(command: &str, arguments: &[String], flags: &[&str]) -> Result<Option<Self>> {
+        if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
+            return Ok(None);
+        }
+        parsed(command, arguments, flags, today()?).map(Some)
+    }
+
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|known| known == flag)
+    }
+
+    /// One of so many, by the seed.
+    pub fn pick(&self, count: usize) -> usize {
+        (self.seed % count.max(1) as u64) as usize
+    }
+}
+
+fn parsed(command: &str, arguments: &[String], flags: &[&str], today: u64) -> Result<Draw> {
+    let mut draw = Draw { sample: false, seed: today, flags: Vec::new() };
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--sample" => draw.sample = true,
+            "--seed" => {
+                let number = rest.next().and_then(|value| value.parse().ok());
+                draw.seed = number.context("--seed takes a number")?;
+            }
+            flag if flags.contains(&flag) => draw.flags.push(flag.to_owned()),
+            other => bail!("`cargo xtask {command}` has no {other}; --help lists its arguments"),
+        }
+    }
+    Ok(draw)
+}
+
+#[cfg(test)]
+impl Draw {
+    /// As the arguments of a command that knows these flags.
+    pub fn for_tests(arguments: &str, flags: &[&str]) -> Result<Self> {
+        let words: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
+        parsed("test", &words, flags, 9)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_day_is_the_seed_unless_one_is_given() {
+        let of = |arguments| Draw::for_tests(arguments, &["--kept"]);
+        let none = of("").unwrap();
+        assert!(!none.sample && none.seed == 9 && !none.has("--kept"));
+        let some = of("--sample --seed 77 --kept").unwrap();
+        assert!(some.sample && some.seed == 77 && some.has("--kept") && some.pick(10) == 7);
+        for wrong in ["--seed", "--seed x", "--all", "sample"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+}
