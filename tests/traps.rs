@@ -157,6 +157,42 @@ fn convolutions_of_one_by_one() -> tf::Result<()> {
     Ok(())
 }
 
+/// Filters' gradients of one or two images, whose sums a GPU splits at the rows of the images, too.
+#[test]
+fn filters_gradients_of_few_images() -> tf::Result<()> {
+    for (images, size, channels, filters, side, stride) in
+        [(1, 56, 16, 32, 3, 1), (2, 31, 64, 33, 3, 2), (1, 9, 256, 64, 5, 1), (1, 120, 3, 5, 7, 3)]
+    {
+        let out = (size - side) / stride + 1;
+        let x = numbers(images * size * size * channels, 1);
+        let g = numbers(images * out * out * filters, 2);
+        let image = Tensor::from_slice(&x, [images, size, size, channels])?;
+        let dy = Tensor::from_slice(&g, [images, out, out, filters])?;
+        let kernel = Tensor::zeros([side, side, channels, filters])?;
+        let tape = GradientTape::new();
+        tape.watch(&kernel)?;
+        let options = Conv2dOptions::new().strides([stride, stride]);
+        let y = image.conv2d(&kernel, options)?;
+        let dw = tape.gradient_from(&y, Some(&[&dy]), &kernel)?.unwrap().to_vec::<f32>()?;
+        for at in (0..dw.len()).step_by(dw.len() / 50).chain([dw.len() - 1]) {
+            let (f, c) = (at % filters, at / filters % channels);
+            let (v, u) = (at / filters / channels % side, at / filters / channels / side);
+            let (mut want, mut weight) = (0.0, 0.0);
+            for place in 0..images * out * out {
+                let (n, i, j) = (place / out / out, place / out % out, place % out);
+                let pixel = (n * size + i * stride + u) * size + j * stride + v;
+                let term = f64::from(x[pixel * channels + c]) * f64::from(g[place * filters + f]);
+                (want, weight) = (want + term, weight + term.abs());
+            }
+            let got = f64::from(dw[at]);
+            let bound = 1e-6 * weight;
+            assert!((got - want).abs() <= bound, "{size}, {side}, at {at}: {got} for {want}");
+        }
+    }
+    child::also_portable(module_path!(), "filters_gradients_of_few_images");
+    Ok(())
+}
+
 /// More elements, rows and segments than a grid has workgroups along one axis.
 #[test]
 fn grids_of_more_than_one_row() -> tf::Result<()> {
