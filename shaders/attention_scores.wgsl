@@ -5,7 +5,7 @@
 // Grid: the kernel's own.
 //if SHARED
 var<workgroup> of_threads: array<vec4<f32>, 2 * WG>;
-var<private> half: u32 = 0u;
+var<private> turn: u32 = 0u;
 
 //end
 fn across(x: vec4<f32>) -> f32 { return (x.x + x.y) + (x.z + x.w); }
@@ -13,11 +13,11 @@ fn across(x: vec4<f32>) -> f32 { return (x.x + x.y) + (x.z + x.w); }
 // Four sums over the elements of a row, of which each thread brings its share.
 fn over_parts(own: vec4<f32>, local: u32) -> vec4<f32> {
     //if SHARED
-    // By turns in two halves, so that nobody overwrites what others still read.
-    half = WG - half;
-    of_threads[half + local] = own;
+    // The halves of the array take turns, so that no thread overwrites what others still read.
+    turn = WG - turn;
+    of_threads[turn + local] = own;
     workgroupBarrier();
-    let first = half + local / $PARTSu * $PARTSu;
+    let first = turn + local / $PARTSu * $PARTSu;
     var sum = vec4<f32>(0.0);
     //for i in PARTS
     sum += of_threads[first + $iu];

@@ -7,8 +7,6 @@ use std::collections::HashMap;
 pub struct Mix {
     /// All instructions, without waits and hints.
     pub instructions: u32,
-    /// Those that compute in vectors.
-    pub vector: u32,
     /// Multiplications with a sum.
     pub fmas: u32,
     /// Bytes that each thread reads from buffers.
@@ -25,7 +23,6 @@ impl Mix {
             return;
         }
         self.instructions += 1;
-        self.vector += u32::from(name.starts_with("v_"));
         self.fmas +=
             u32::from(name.starts_with("v_") && (name.contains("fma") || name.contains("mac_")));
         let load =
@@ -96,15 +93,9 @@ BB3:
 BB4:
 \ts_endpgm                                                    ; bf810000
 ";
-        assert_eq!(
-            hottest(code),
-            Mix { instructions: 5, vector: 2, fmas: 2, loaded: 20, loads: 2 }
-        );
+        assert_eq!(hottest(code), Mix { instructions: 5, fmas: 2, loaded: 20, loads: 2 });
         let straight = "BB0:\n\tv_pk_fma_f16 v0, v1, v2, v3 ; c\n\ts_endpgm ; bf81\n";
-        assert_eq!(
-            hottest(straight),
-            Mix { instructions: 1, vector: 1, fmas: 1, ..Mix::default() }
-        );
+        assert_eq!(hottest(straight), Mix { instructions: 1, fmas: 1, ..Mix::default() });
         assert_eq!(hottest(""), Mix::default());
     }
 }

@@ -6,8 +6,6 @@ use anyhow::{Context, Result, anyhow, bail};
 use ash::vk;
 use wgrad::PlannedKernel;
 
-/// Environment variable by which RADV is told for which GPU to compile.
-pub const FAMILY: &str = "RADV_FORCE_FAMILY";
 const NEEDED: &str = "this takes Mesa's Vulkan driver for AMD (Debian: mesa-vulkan-drivers), and RADV_FORCE_FAMILY to name a GPU, \
 as in navi21";
 
@@ -20,8 +18,6 @@ pub struct Compiled {
     pub spilled: u32,
     /// Bytes of memory that a wave works in for want of registers.
     pub scratch: u32,
-    /// Bytes of workgroup memory.
-    pub shared: u32,
     /// Waves that a core can hold at once.
     pub waves: u32,
     /// Threads of a workgroup.
@@ -32,7 +28,7 @@ pub struct Compiled {
 
 /// A driver for a GPU that is not there.
 pub struct Compiler {
-    // Dropped in this order: the device before its library.
+    // `Drop` destroys the device and the instance; the library goes last.
     query: ash::khr::pipeline_executable_properties::Device,
     device: ash::Device,
     instance: ash::Instance,
@@ -151,7 +147,6 @@ impl Compiler {
             registers: value("VGPRs")?,
             spilled: value("Spilled VGPRs")? + value("Spilled SGPRs")?,
             scratch: value("Scratch size")?,
-            shared: value("LDS size")?,
             waves: value("Subgroups per SIMD")?,
             threads: 0,
             code,

@@ -15,7 +15,7 @@ pub struct Gpu {
     pub flops: f64,
     /// Bytes of memory in a second.
     pub bandwidth: f64,
-    /// Bytes that have to be under way to use it: what it moves within a microsecond, about the latency under load by half.
+    /// Bytes that loads have to wait for at once to use all of it: what it moves in the half microsecond that a load takes.
     pub in_flight: f64,
     /// Seconds from one launch to the next that has to wait for it.
     pub launch: f64,
@@ -49,7 +49,7 @@ impl Gpu {
         let waves = groups * u64::from(compiled.threads.div_ceil(WAVE));
         let rounds = (waves as f64 / self.simds).max(1.0 / self.simds);
         let resident = rounds.min(f64::from(compiled.waves));
-        // The last round of waves leaves cores idle; half of it, where many waves share a core.
+        // The last waves leave cores idle. Waves begin as others end, so that half of what they leave counts.
         let tail = rounds / (rounds.ceil() / 2.0 + rounds / 2.0).max(1.0);
         let share = f64::from(mix.fmas) / f64::from(mix.instructions.max(1));
         let rate = self.flops * share.max(0.05) * (resident / BUSY).min(1.0) * tail.min(1.0);

@@ -18,8 +18,9 @@ use crate::wgsl::{expand, shader};
 const WIDEST: usize = 128;
 /// The widest that several threads share.
 const WIDEST_SHARED: usize = 256;
-/// On a GPU threads share rows until each has so many elements of one: of two rows, and of the three that the gradients of queries
-/// and keys hold. What AMD's compiler makes of more spills registers, or waits for each load; fewer are not worth the exchange.
+/// On a GPU threads share rows until each holds so many elements of a row, or so many where a thread holds three rows, as in the
+/// gradients of queries and keys. With more, AMD's compiler spills registers or waits for each load; with fewer, the exchange costs
+/// more than it saves.
 const SHARE: usize = 32;
 const SHARE_OF_THREE: usize = 16;
 const MOST_SHARES: usize = 16;

@@ -80,7 +80,7 @@ pub(super) fn split(
     // How many values of u a thread can go through, where each has `v` runs of this length.
     let most = |v: usize, run: usize| room / (1 + v * (1 + variant.iterations(run, singly)));
     let part = (u / parts).max(1).min(most(v, run));
-    // A GPU has threads for parts of one u.
+    // A GPU has more threads than there are u.
     let few = !caps.cpu && v > 1 && parts >= 2 * u.max(1);
     if part > 0 && !few {
         return of([u, v, run], part, run, None);

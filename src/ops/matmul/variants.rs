@@ -44,7 +44,7 @@ const MUCH_WORK: usize = 1 << 24;
 /// lanes to share loads it takes no longer over them either.
 const LITTLE_WORK: usize = 1 << 15;
 const LITTLE_WORK_OF_LANES: usize = 1 << 19;
-/// So many large tiles are enough for a GPU: each is a wave or two, and a large card has 160 places for each of four waves.
+/// So many workgroups fill a GPU: a large card has 160 cores, each of which wants four waves of 64 threads.
 const FEW_TILES: usize = 640;
 /// The threads of a workgroup without lanes that computes a little product.
 const LITTLE_THREADS: usize = 8;
@@ -122,8 +122,8 @@ fn tiled(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
     (!caps.cpu && m > 32 && n > 32 && inner >= 16).then_some(Variant::Tiled)
 }
 
-/// Large tiles are few where the result is small: tiles a quarter as large, of which four times as many threads share each, keep
-/// sixteen times as much of a GPU busy. They read twice as much for each multiplication.
+/// A small result has few large tiles. Tiles a quarter as large are four times as many, and four times as many threads share each.
+/// They read twice as much for each multiplication.
 fn sliced(Problem { batch, m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
     let tiles = batch.saturating_mul(m.div_ceil(64)).saturating_mul(n.div_ceil(64));
     let [threads, bytes] = caps.workgroup;
