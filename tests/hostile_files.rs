@@ -64,6 +64,17 @@ fn a_record_of_many_tensors_is_bounded_by_each() {
     assert!(most < 100 * file.len() as i64, "{most} bytes for a file of {}", file.len());
 }
 
+/// Two bytes of a file are an empty value, which nobody is shown; whoever reads takes no hundreds of bytes for each.
+#[test]
+fn a_record_of_empty_values_is_skipped() {
+    let number = [&field(1, b"t")[..], &[0x15], &2.5f32.to_le_bytes()].concat();
+    let file = events(std::iter::repeat_n(Vec::new(), 500_000).chain([number]));
+    let (read, most) =
+        peak(|| EventReader::new(&file[..], "events").collect::<Result<Vec<_>, _>>().unwrap());
+    assert_eq!(read.iter().map(|event| event.scalar()).collect::<Vec<_>>(), [Some(2.5)]);
+    assert!(most < 40 * file.len() as i64, "{most} bytes for a file of {}", file.len());
+}
+
 /// A header that promises more columns than any record has: each record takes time and room by its own fields.
 #[test]
 fn a_header_of_many_columns_costs_once() {

@@ -63,7 +63,7 @@ impl Entry {
                 metadata.description = self.description;
                 let content = Some(super::proto::Content::Tensor(tensor));
                 let value = SummaryValue { tag: self.tag, metadata: Some(metadata), content };
-                What::Summary(Summary { value: vec![value] })
+                What::Summary(Summary { value: vec![value.encode_to_vec()] })
             }
         };
         let wall_time = self.wall_time;

@@ -47,8 +47,9 @@ pub(super) struct TaggedRunMetadata {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Summary {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) value: Vec<SummaryValue>,
+    /// Each is a [`SummaryValue`], decoded when a reader wants it.
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub(super) value: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

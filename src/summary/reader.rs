@@ -1,14 +1,15 @@
 //! [`EventReader`]: the values of one event file.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::vec::IntoIter;
 
 use prost::Message;
 
 use super::event::{Event, Value};
-use super::proto::{EventProto, SummaryMetadata, What};
+use super::proto::{EventProto, SummaryMetadata, SummaryValue, What};
 use crate::data::tfrecord::TfRecordReader;
 use crate::error::{Error, Result, message};
 
@@ -35,13 +36,23 @@ pub struct EventReader<R> {
     records: TfRecordReader<R>,
     name: PathBuf,
     run: String,
-    /// Values of the record that was read last.
-    waiting: VecDeque<Event>,
+    /// What is left of the record that was read last.
+    waiting: Waiting,
     /// What each tag said of itself; some writers say it once.
     known: HashMap<String, Said>,
-    record: u64,
+    /// How many records were read.
+    records_read: u64,
     failed: bool,
     truncated: bool,
+}
+
+/// The values of a record that nobody has asked for yet. Each is decoded when it is asked for: two bytes of a file may be a value,
+/// and a decoded one takes hundreds.
+#[derive(Default)]
+struct Waiting {
+    wall_time: f64,
+    step: i64,
+    values: IntoIter<Vec<u8>>,
 }
 
 /// What a tag says of itself, shared by its events: a file may say it once and have it a million times.
@@ -77,9 +88,9 @@ impl<R: Read> EventReader<R> {
             records: TfRecordReader::new(from, name),
             name: name.to_path_buf(),
             run: run.to_string(),
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             known: HashMap::new(),
-            record: 0,
+            records_read: 0,
             failed: false,
             truncated: false,
         }
@@ -90,86 +101,95 @@ impl<R: Read> EventReader<R> {
         self.truncated
     }
 
-    /// Reads a record; false at the end.
-    fn fill(&mut self) -> Result<bool> {
-        let record = match self.records.next() {
-            None => return Ok(false),
-            Some(Ok(record)) => record,
-            Some(Err(_)) if self.records.truncated() => {
-                self.truncated = true;
-                return Ok(false);
-            }
-            Some(Err(error)) => return Err(error),
-        };
-        let event = EventProto::decode(&record[..]).map_err(|error| {
-            self.broken(&format!("is no event ({error}). The file is of another kind"))
-        })?;
-        let made = |tag: String, value: Value| Event {
-            run: self.run.clone(),
-            wall_time: event.wall_time,
-            step: event.step,
-            tag,
-            plugin: String::new(),
-            plugin_content: Arc::default(),
-            description: Arc::default(),
-            value,
-        };
-        match event.what {
-            Some(What::GraphDef(graph)) => {
-                let event = made(String::new(), Value::Graph(graph));
-                self.waiting.push_back(Event { plugin: "graphs".to_string(), ..event });
-            }
-            Some(What::RunMetadata(data)) => {
-                let event = made(data.tag, Value::RunMetadata(data.run_metadata));
-                self.waiting.push_back(event);
-            }
-            Some(What::Summary(summary)) => {
-                for value in summary.value {
-                    let own = value.metadata.as_ref().filter(|own| own.plugin_data.is_some());
-                    let own = own.map(Said::of);
-                    if let Some(own) = &own {
-                        if !self.known.contains_key(&value.tag) {
-                            self.known.insert(value.tag.clone(), own.clone());
-                        }
-                    }
-                    let said = own.as_ref().or_else(|| self.known.get(&value.tag)).cloned();
-                    let said = said.unwrap_or_else(|| Said::of(&SummaryMetadata::default()));
-                    if said.plugin.len() > LONGEST_PLUGIN {
-                        return Err(self.broken(&format!(
-                            "holds \"{}\", whose plugin's name has {} bytes. The file is broken",
-                            value.tag,
-                            said.plugin.len()
-                        )));
-                    }
-                    // One value may stand for many, as its own bytes allow: a record may hold thousands of such.
-                    let shown = Value::of(&value, &said.plugin, value.encoded_len());
-                    let shown = shown.map_err(|what| {
-                        self.broken(&format!(
-                            "holds \"{}\", whose tensor {what}. The file is broken",
-                            value.tag
-                        ))
-                    })?;
-                    self.waiting.push_back(Event {
-                        run: self.run.clone(),
-                        wall_time: event.wall_time,
-                        step: event.step,
-                        tag: value.tag,
-                        plugin: said.plugin,
-                        plugin_content: said.content,
-                        description: said.description,
-                        value: shown,
-                    });
+    /// The next event, or none at the end.
+    fn read(&mut self) -> Result<Option<Event>> {
+        loop {
+            while let Some(bytes) = self.waiting.values.next() {
+                if let Some(event) = self.shown(&bytes)? {
+                    return Ok(Some(event));
                 }
             }
-            // The version, messages and sessions of TensorFlow 1.
-            _ => {}
+            let record = match self.records.next() {
+                None => return Ok(None),
+                Some(Ok(record)) => record,
+                Some(Err(_)) if self.records.truncated() => {
+                    self.truncated = true;
+                    return Ok(None);
+                }
+                Some(Err(error)) => return Err(error),
+            };
+            self.records_read += 1;
+            let event = EventProto::decode(&record[..]).map_err(|error| {
+                self.broken(&format!("is no event ({error}). The file is of another kind"))
+            })?;
+            self.waiting =
+                Waiting { wall_time: event.wall_time, step: event.step, ..Waiting::default() };
+            let nobody = || Said::of(&SummaryMetadata::default());
+            match event.what {
+                Some(What::GraphDef(graph)) => {
+                    let said = Said { plugin: "graphs".to_string(), ..nobody() };
+                    return Ok(Some(self.event(String::new(), said, Value::Graph(graph))));
+                }
+                Some(What::RunMetadata(data)) => {
+                    let value = Value::RunMetadata(data.run_metadata);
+                    return Ok(Some(self.event(data.tag, nobody(), value)));
+                }
+                Some(What::Summary(summary)) => self.waiting.values = summary.value.into_iter(),
+                // The version, messages and sessions of TensorFlow 1.
+                _ => {}
+            }
         }
-        self.record += 1;
-        Ok(true)
+    }
+
+    /// What a value shows; none if it has neither a value nor metadata.
+    fn shown(&mut self, bytes: &[u8]) -> Result<Option<Event>> {
+        let value = SummaryValue::decode(bytes).map_err(|error| {
+            self.broken(&format!("holds what is no value ({error}). The file is broken"))
+        })?;
+        let own = value.metadata.as_ref().filter(|own| own.plugin_data.is_some());
+        let own = own.map(Said::of);
+        if own.is_none() && value.content.is_none() {
+            return Ok(None);
+        }
+        if let Some(own) = &own {
+            if !self.known.contains_key(&value.tag) {
+                self.known.insert(value.tag.clone(), own.clone());
+            }
+        }
+        let said = own.as_ref().or_else(|| self.known.get(&value.tag)).cloned();
+        let said = said.unwrap_or_else(|| Said::of(&SummaryMetadata::default()));
+        if said.plugin.len() > LONGEST_PLUGIN {
+            return Err(self.broken(&format!(
+                "holds \"{}\", whose plugin's name has {} bytes. The file is broken",
+                value.tag,
+                said.plugin.len()
+            )));
+        }
+        // One value may stand for many, as its own bytes allow: a record may hold thousands of such.
+        let shown = Value::of(&value, &said.plugin, bytes.len()).map_err(|what| {
+            self.broken(&format!(
+                "holds \"{}\", whose tensor {what}. The file is broken",
+                value.tag
+            ))
+        })?;
+        Ok(Some(self.event(value.tag, said, shown)))
+    }
+
+    fn event(&self, tag: String, said: Said, value: Value) -> Event {
+        Event {
+            run: self.run.clone(),
+            wall_time: self.waiting.wall_time,
+            step: self.waiting.step,
+            tag,
+            plugin: said.plugin,
+            plugin_content: said.content,
+            description: said.description,
+            value,
+        }
     }
 
     fn broken(&self, what: &str) -> Error {
-        let (name, record) = (self.name.display(), self.record);
+        let (name, record) = (self.name.display(), self.records_read.saturating_sub(1));
         Error::Data(message!("{name}: record {record} {what}; write it anew, or read another."))
     }
 }
@@ -178,24 +198,11 @@ impl<R: Read> Iterator for EventReader<R> {
     type Item = Result<Event>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(event) = self.waiting.pop_front() {
-                return Some(Ok(event));
-            }
-            if self.failed {
-                return None;
-            }
-            match self.fill() {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.failed = true;
-                    return None;
-                }
-                Err(error) => {
-                    self.failed = true;
-                    return Some(Err(error));
-                }
-            }
+        if self.failed {
+            return None;
         }
+        let event = self.read().transpose();
+        self.failed = !matches!(event, Some(Ok(_)));
+        event
     }
 }
