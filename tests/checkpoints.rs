@@ -346,6 +346,44 @@ fn an_optimizers_lists_have_variables_without_gradients() {
     );
 }
 
+/// Lists that hold only the variables which had gradients, as wgrad wrote them before 2026-11-20: shorter than the model's.
+#[test]
+fn an_optimizers_shorter_list_is_not_taken_for_the_whole() {
+    let x = Tensor::ones([2, 3]).unwrap();
+    let program = || {
+        let parts = (Dense::new(3), Dense::new(3), Dense::new(3));
+        for part in [&parts.0, &parts.1, &parts.2] {
+            part.build_for(&x);
+        }
+        (parts, Adam::new(0.1))
+    };
+    let step = |adam: &Adam, variables: &[Variable]| {
+        let grads = variables.iter().enumerate().map(|(at, variable)| {
+            let ones = Tensor::ones(variable.read().shape()).unwrap();
+            Some(ones.multiply(at as f32 + 1.0).unwrap())
+        });
+        adam.apply_gradients(&grads.collect::<Vec<_>>(), &variables).unwrap();
+    };
+    let at = |tensor: &Tensor| tensor.to_vec::<f32>().unwrap()[0];
+    let (model, adam) = program();
+    let last = model.2.trainable_variables();
+    step(&adam, &last);
+    let bytes = Checkpoint::new().with("model", &model).with("optimizer", &adam);
+    let bytes = pollster::block_on(bytes.to_bytes_async()).unwrap();
+    let (other, whole) = program();
+    step(&whole, &other.trainable_variables());
+    let checkpoint = Checkpoint::new().with("model", &other).with("optimizer", &whole);
+    let status = checkpoint.restore_bytes(bytes).unwrap();
+    let error = status.assert_consumed().unwrap_err().to_string();
+    assert!(error.contains("'optimizer/velocity/model/1/kernel'"), "{error}");
+    // The last layer's slots are those that were saved; the others' are as they were.
+    let momentum: Vec<f32> =
+        whole.variables().iter().step_by(2).map(|slot| at(&slot.read())).collect();
+    for (got, want) in momentum.iter().zip([0.1, 0.2, 0.3, 0.4, 0.1, 0.2]) {
+        assert!((got - want).abs() < 1e-6, "{momentum:?}");
+    }
+}
+
 trait BuildFor {
     fn build_for(&self, x: &Tensor);
 }

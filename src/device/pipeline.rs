@@ -1,6 +1,7 @@
 //! Compute pipelines, compiled once for each WGSL text.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::pipeline_cache::PipelineCache;
@@ -8,6 +9,7 @@ use super::shader_source::{Access, ShaderSource};
 use super::stats::Counter;
 use super::{Gpu, platform, trusted};
 use crate::error::Result;
+use crate::graph::Mixer;
 
 pub(crate) struct Pipeline {
     pub(super) raw: wgpu::ComputePipeline,
@@ -15,13 +17,15 @@ pub(crate) struct Pipeline {
 }
 
 pub(crate) struct Pipelines {
-    by_text: Mutex<HashMap<Arc<str>, Arc<Pipeline>>>,
+    by_text: Mutex<ByText>,
     /// Layouts, by how a kernel uses each binding. Pipelines share them, as a change of layout is an eighth of wgpu's
     /// work for a dispatch.
     layouts: Mutex<Vec<(Vec<Access>, Layout)>>,
     /// What the driver made of the kernels, kept for the next process.
     kept: Option<PipelineCache>,
 }
+
+type ByText = HashMap<Arc<str>, Arc<Pipeline>, BuildHasherDefault<Mixer>>;
 
 #[derive(Clone)]
 struct Layout {
@@ -86,7 +90,7 @@ impl Pipelines {
         self.kept.as_ref().filter(|_| platform::HAS_FILES)
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pipeline>>> {
+    fn known(&self) -> MutexGuard<'_, ByText> {
         self.by_text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -212,14 +212,28 @@ impl Mixer {
 
 impl Hasher for Mixer {
     fn write(&mut self, bytes: &[u8]) {
+        let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+        let in_lines = if bytes.len() < 128 { 0 } else { bytes.len() - bytes.len() % 64 };
+        let (lines, bytes) = bytes.split_at(in_lines);
+        if !lines.is_empty() {
+            // A processor multiplies for eight mixers at once; one alone waits for each product.
+            let mut mixers: [Mixer; 8] =
+                std::array::from_fn(|i| Mixer(self.0.wrapping_add(i as u64)));
+            for line in lines.chunks_exact(64) {
+                for (mixer, bytes) in mixers.iter_mut().zip(line.chunks_exact(8)) {
+                    mixer.mix(word(bytes));
+                }
+            }
+            mixers.iter().for_each(|mixer| self.mix(mixer.0));
+        }
         let mut words = bytes.chunks_exact(8);
-        for word in &mut words {
-            self.mix(u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+        for bytes in &mut words {
+            self.mix(word(bytes));
         }
         let rest = words.remainder();
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
-        self.mix(u64::from_ne_bytes(last) ^ (bytes.len() as u64).rotate_right(8));
+        self.mix(u64::from_ne_bytes(last) ^ ((lines.len() + bytes.len()) as u64).rotate_right(8));
     }
 
     fn write_u32(&mut self, n: u32) {

@@ -20,7 +20,7 @@ use super::{
 use crate::device::{Access, Caps};
 use crate::error::{DeviceFault, Error, message};
 use crate::graph::lower::{self, Bind, Kernels, Lowering};
-use crate::graph::{Graph, HashIndex, Input, hash_bytes};
+use crate::graph::{Graph, Input};
 use crate::sorted::sorted_by_key;
 
 /// Which nodes share kernels.
@@ -66,7 +66,6 @@ pub(crate) fn plan(graph: &Graph, caps: &Caps, fusion: impl Into<Fusion>, choice
         replaced: vec![false; graph.nodes.len()],
         slots: Slots::default(),
         steps: Vec::new(),
-        texts: HashIndex::default(),
         params: Params::default(),
         refused: None,
     };
@@ -84,8 +83,6 @@ struct Planner<'a, 'b> {
     replaced: Vec<bool>,
     slots: Slots,
     steps: Vec<Step>,
-    /// The first step with each text, by the text's hash.
-    texts: HashIndex,
     params: Params,
     /// Why the plan cannot run.
     refused: Option<Error>,
@@ -390,18 +387,11 @@ impl<'a> Planner<'a, '_> {
                 None
             };
         }
+        #[cfg_attr(not(test), allow(unused_mut))]
         let mut source = kernel.source;
         #[cfg(test)]
         if self.context.caps.strict {
             source.wgsl = super::strict::end_loops(&source.wgsl, kernel.iterations).into();
-        }
-        // A long plan has many equal texts; they share one allocation.
-        let next = self.steps.len() as u32;
-        let first = *self.texts.entry(hash_bytes(source.wgsl.as_bytes())).or_insert(next);
-        if let Some(step) = self.steps.get(first as usize) {
-            if step.source.wgsl == source.wgsl {
-                source.wgsl = step.source.wgsl.clone();
-            }
         }
         self.steps.push(Step::new(source, kernel.grid, binds, params, note));
     }

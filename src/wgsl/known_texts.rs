@@ -1,8 +1,9 @@
 //! Texts that were made before. A program whose sizes vary plans the same kernels again and again: their texts are found, not
 //! made, and all plans share them.
 
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::graph::hash_bytes;
 
 /// So many texts are kept; a long training step has a hundred.
 const MOST: usize = 1024;
@@ -23,9 +24,7 @@ impl KnownTexts {
 
     /// What `make` makes of `of`, which is the same at every call.
     pub(super) fn get(&self, of: &str, make: impl FnOnce() -> String) -> Arc<str> {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(of.as_bytes());
-        let hash = hasher.finish();
+        let hash = hash_bytes(of.as_bytes());
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = entries.iter().find(|entry| entry.hash == hash && *entry.of == *of);
         if let Some(known) = known {

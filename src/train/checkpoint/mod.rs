@@ -180,7 +180,7 @@ impl<'a> Checkpoint<'a> {
     /// As for [`Checkpoint::restore`].
     pub fn restore_bytes(&self, bytes: CheckpointBytes) -> Result<RestoreStatus<'a>> {
         let reader = BundleReader::from_bytes(&bytes.index, vec![bytes.data.into()])?;
-        self.take(Some(Source::new("these bytes".into(), reader)?), false)
+        self.take(Some(Source::new("this checkpoint".into(), reader)?), false)
     }
 
     fn take(&self, source: Option<Source>, counts: bool) -> Result<RestoreStatus<'a>> {
