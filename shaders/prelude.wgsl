@@ -158,11 +158,13 @@ fn expm1_4(x: vec4<f32>) -> vec4<f32> {
     return unless_tiny_4(4.0 * quarter_expm1_4(x), x);
 }
 
-// tanh x = (e^2x - 1) / (e^2x + 1). Computed for |x|, so that it is odd to the last digit. From 10 on it is 1; larger
-// divisors than 2^126 give 0 on NVIDIA's GPUs, and a quotient that is a little too large is no tanh.
+// tanh x = (e^2x - 1) / (e^2x + 1). Computed for |x|, so that it is odd to the last digit. From 13 log 2 on it is 1, whatever a
+// driver's quotient is: x (1 - tanh x) would be huge. Larger divisors than 2^126 give 0 on NVIDIA's GPUs, and a quotient that
+// is a little too large is no tanh.
 fn tanh_4(x: vec4<f32>) -> vec4<f32> {
     let q = quarter_expm1_4(2.0 * min(abs(x), vec4<f32>(10.0)));
-    return unless_tiny_4(signed_4(min(q / (q + 0.5), vec4<f32>(1.0)), x), x);
+    let y = select(min(q / (q + 0.5), vec4<f32>(1.0)), vec4<f32>(1.0), abs(x) > vec4<f32>(9.0109135));
+    return unless_tiny_4(signed_4(y, x), x);
 }
 
 fn sinh_4(x: vec4<f32>) -> vec4<f32> {
@@ -175,13 +177,14 @@ fn cosh_4(x: vec4<f32>) -> vec4<f32> {
     return select(2.0 * q + 0.125 / q, x, is_nan_4(x));
 }
 
+// From 25 log 2 on it is 1, as tanh.
 fn sigmoid_4(x: vec4<f32>) -> vec4<f32> {
     // Where e^-x is infinite the result is 0.
     let a = clamp(-x, vec4<f32>(-80.0), vec4<f32>(89.0));
     let n = doublings_4(a);
     let half = power_of_two_4(n - 1.0);
     let y = 1.0 / (1.0 + 2.0 * (half + half * near_expm1_4(remainder_4(a, n))));
-    return select(min(y, vec4<f32>(1.0)), x, is_nan_4(x));
+    return select(select(min(y, vec4<f32>(1.0)), vec4<f32>(1.0), x > vec4<f32>(17.328682)), x, is_nan_4(x));
 }
 
 // Drivers may be off by 2^-11.
@@ -412,6 +415,26 @@ fn floormod_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     let y = select(far, near, digits < vec4<i32>(0));
     let none = is_nan_4(a) | is_inf_4(a) | is_nan_4(b) | ((bitcast<vec4<u32>>(b) << vec4<u32>(1u)) == vec4<u32>(0u));
     return select(y, vec4<f32>(nan()), none);
+}
+
+// floor(a / b) of the quotient rounded to nearest. A driver's quotient is up to 2.5 units of the last digit off, so 49 / 49 may be
+// less than 1. Where it is next to a whole number below 2^19, the exact remainder says on which side the right one lies.
+fn floordiv_4(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+    let quotient = divide_4(a, b);
+    let whole = round(quotient);
+    let size = abs(whole);
+    let near = (abs(quotient - whole) <= size * 4.7683716e-7) & (size >= vec4<f32>(1.0)) & (size < vec4<f32>(524288.0));
+    if (!any(near)) {
+        return floor(quotient);
+    }
+    let left = abs(floormod_4(a, b));
+    // What rounds up to the whole number: half of the gap between it and the number below.
+    let bits = bitcast<vec4<u32>>(whole);
+    let power = (bits & vec4<u32>(0x807fffffu)) == vec4<u32>(0u);
+    let exponent = max((bits >> vec4<u32>(23u)) & vec4<u32>(0xffu), vec4<u32>(26u));
+    let half = bitcast<vec4<f32>>((exponent - select(vec4<u32>(24u), vec4<u32>(25u), power)) << vec4<u32>(23u));
+    let reached = (left < 0.5 * abs(b)) | (abs(b) - left <= half * abs(b));
+    return select(floor(quotient), select(whole - 1.0, whole, reached), near);
 }
 
 // 2^(b log2 a), with log2 a in two parts as in FreeBSD's e_powf.c (Sun Microsystems 1993): an error of its last digit

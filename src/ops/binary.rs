@@ -145,10 +145,11 @@ binary! {
     /// What [`truncatediv`](Tensor::truncatediv) leaves, with the sign of `a`. Modulo 0 gives 0 for integers. Exact.
     truncatemod, "TruncateMod" = "tf.truncatemod", [float "signed_4(floormod_4(signed_4(a, V(1)), signed_4(b, V(1))), a)", int "a % b"],
         |a, b| a % b, keep inputs over (Within(6.0, 6.2), Within(1.6, 1.9)),
-        |a, b, _y, dy| (dy.clone(), -dy * (&a.divide(b)?.abs()?.floor()? * &(a.sign()? * b.sign()?)));
+        |a, b, _y, dy| (dy.clone(), -dy * (&a.abs()?.floordiv(b.abs()?)? * &(a.sign()? * b.sign()?)));
     // Integers: the quotient is one less where the remainder's sign is not the divisor's.
-    /// `floor(a / b)`. Integer division by 0 gives the dividend, as WGSL defines it.
-    floordiv, "FloorDiv" = "tf.math.floordiv", [float "floor(divide_4(a, b))",
+    /// `floor(a / b)`, of floats with a quotient that is rounded to nearest, on any GPU while it is below 2^19 (49 / 49 may be
+    /// less than 1 there). Integer division by 0 gives the dividend, as WGSL defines it.
+    floordiv, "FloorDiv" = "tf.math.floordiv", [float "floordiv_4(a, b)",
             int "a / b - select(V(0), V(1), (a % b != V(0)) & ((a < V(0)) != (b < V(0))))"],
         |a, b| (a / b).floor(), none "FloorDiv: piecewise constant";
     /// `a - floor(a / b) * b`, with the sign of `b`. Modulo 0 gives 0 for integers. Exact but for one rounding.

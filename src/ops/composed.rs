@@ -323,9 +323,10 @@ impl Tensor {
     pub fn reduce_logsumexp(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let axes = axes.into();
         let kept = axes.clone().keepdims(true);
-        // An infinite maximum would make inf - inf; a shift by 0 serves as well.
+        // An infinite maximum would make inf - inf; a shift by the largest number serves as well.
+        let largest = if self.dtype() == DType::F16 { 65504.0 } else { f32::MAX };
         let max = self.stop_gradient().reduce_max(&kept)?;
-        let max = select(&max.is_finite()?, &max, &max.zeros_like()?)?.stop_gradient();
+        let max = max.clip_by_value(-largest, largest)?.stop_gradient();
         let sum = self.subtract(&max)?.exp()?.reduce_sum(&kept)?.log()?.add(&max)?;
         if axes.keepdims {
             return Ok(sum);

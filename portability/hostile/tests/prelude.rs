@@ -182,6 +182,31 @@ fn whole_powers_are_exact_where_quotients_are_not() {
     }
 }
 
+/// Whole quotients are whole, and those next to one are below or above it as the quotient rounded to nearest is.
+#[test]
+fn quotients_are_rounded_down_where_they_are_not_exact() {
+    let prelude = prelude();
+    let mut pairs = Vec::new();
+    for b in (1..60).map(|b| b as f32) {
+        for b in [b, -b, b * 0.1, b * 1e30, b * 1e-30] {
+            for whole in [1.0, 2.0, 3.0, 41.0, 1000.0, 65_537.0, 524_287.0] {
+                let a = whole * b;
+                pairs.extend([a, a.next_up(), a.next_down(), -a].map(|a| [a, b]));
+                pairs.push([a + b * 0.5, b]);
+            }
+        }
+    }
+    pairs.extend([[1.0, 0.1], [0.0, 3.0], [-0.0, 3.0], [0.3, 7.0], [-0.3, 7.0], [8e5, 2.0]]);
+    let drivers = ["none", "quotient-up", "quotient-down", "quotient-by-hash", "round-far"];
+    let several = ["quotient-by-reciprocal+regroup", "quotient-down+round-by-hash+contract"];
+    for driver in drivers.into_iter().chain(several) {
+        let got = results(&prelude, "floordiv_4(a, b)", driver, &pairs);
+        for ([a, b], got) in pairs.iter().zip(got) {
+            assert_eq!(got, (a / b).floor(), "{a:e} by {b:e} on {driver}");
+        }
+    }
+}
+
 /// Fixes that are taken out: what the function was, the driver that needs the fix, and the call that shows it.
 const FIXES: &[(&str, &str, &str)] = &[
     // An H100 gave 0 for quotients by more than 2^126.

@@ -115,7 +115,7 @@ impl<'a> Sheet<'a> {
         let mut worst: Option<(f64, String)> = None;
         for (at, ((index, &w), &g)) in want.indexed_iter().zip(got).enumerate() {
             let Some(excess) = tol.excess(g, w) else { continue };
-            let element = Element { golden, case: self.case, role, index: &index, got: g };
+            let element = Element { golden, case: self.case, role, index: &index, got: g, want: w };
             if let Some(exception) = exceptions::excuse(&element) {
                 excused.insert((exception, role.to_owned(), at), ());
                 continue;
