@@ -68,6 +68,11 @@ impl DType {
         matches!(self, DType::F32 | DType::F16)
     }
 
+    /// The largest number of a float dtype.
+    pub(crate) fn largest(self) -> f32 {
+        if self == DType::F16 { 65504.0 } else { f32::MAX }
+    }
+
     /// True for `i32`, `u32` and `u8`.
     pub fn is_int(self) -> bool {
         matches!(self, DType::I32 | DType::U32 | DType::U8)

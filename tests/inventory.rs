@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/driver.rs"]
+mod driver;
 #[path = "support/oracle.rs"]
 mod oracle;
 #[path = "support/root.rs"]

@@ -1,6 +1,8 @@
 //! Training on the real MNIST, beside TensorFlow's own runs. Needs the files: set `MNIST_DIR`.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/driver.rs"]
+mod driver;
 #[path = "support/oracle.rs"]
 mod oracle;
 #[path = "support/root.rs"]

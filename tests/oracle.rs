@@ -8,6 +8,8 @@
 
 #[path = "support/calls.rs"]
 mod calls;
+#[path = "support/driver.rs"]
+mod driver;
 #[path = "support/formula.rs"]
 mod formula;
 #[path = "support/golden/mod.rs"]

@@ -119,6 +119,18 @@ impl Schedule {
     }
 }
 
+/// Whether an element is better than the best so far. Any number beats NaN, which no comparison meets: a driver may take NaN for
+/// a number.
+fn better(dtype: DType, smallest: bool) -> String {
+    let sign = if smallest { '<' } else { '>' };
+    match dtype.is_float() {
+        true => format!(
+            "fn better(a: T, b: T) -> bool {{ return !is_nan(f32(a)) && (is_nan(f32(b)) || a {sign} b); }}"
+        ),
+        false => format!("fn better(a: T, b: T) -> bool {{ return a {sign} b; }}"),
+    }
+}
+
 impl ArgMax {
     /// The kernel that looks through all elements, or through the indices that an earlier kernel found.
     fn kernel(
@@ -136,12 +148,7 @@ impl ArgMax {
             .alias("T", dtype)
             .constant("WG", WG as u32)
             .constant("THREADS", threads as u32)
-            .declare(format!(
-                "fn better(a: T, b: T) -> bool {{ return a {} b{}; }}",
-                if self.smallest { '<' } else { '>' },
-                // Any number beats NaN.
-                if dtype.is_float() { " || (is_nan(f32(b)) && !is_nan(f32(a)))" } else { "" }
-            ))
+            .declare(better(dtype, self.smallest))
             .declare("@group(0) @binding(0) var<storage, read> x: array<T>;")
             .read(Bind::Input(0));
         kernel = match places {

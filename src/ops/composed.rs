@@ -324,7 +324,7 @@ impl Tensor {
         let axes = axes.into();
         let kept = axes.clone().keepdims(true);
         // An infinite maximum would make inf - inf; a shift by the largest number serves as well.
-        let largest = if self.dtype() == DType::F16 { 65504.0 } else { f32::MAX };
+        let largest = self.dtype().largest();
         let max = self.stop_gradient().reduce_max(&kept)?;
         let max = max.clip_by_value(-largest, largest)?.stop_gradient();
         let sum = self.subtract(&max)?.exp()?.reduce_sum(&kept)?.log()?.add(&max)?;

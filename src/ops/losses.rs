@@ -76,25 +76,33 @@ pub fn softmax_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Re
     }
     // A class without weight adds nothing, even where its log-probability is -inf.
     let log = logits.log_softmax(-1)?;
-    let absent = labels.equal(0.0)?.logical_and(log.is_inf()?)?;
+    let absent = labels.equal(0.0)?.logical_and(log.less(-log.dtype().largest())?)?;
     let log = select(&absent, &log.zeros_like()?, &log)?;
     labels.multiply(&log)?.reduce_sum(-1)?.negative()
 }
 
-/// `max(x, 0) - x z + log(1 + e^-|x|)` for each logit `x` and label `z` in 0 to 1.
+/// `z log(1 + e^-x) + (1 - z) log(1 + e^x)` for each logit `x` and label `z` in 0 to 1.
 ///
 /// # Errors
 /// [`Error::Shape`] if the shapes cannot be broadcast together.
 pub fn sigmoid_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Result<Tensor> {
-    // One condition chooses both |x| and max(x, 0), so the gradient at 0 is sigmoid(0) - z, as it should be.
-    let right = logits.greater_equal(0.0)?;
-    let positive = select(&right, logits, &logits.zeros_like()?)?;
-    let tail = select(&right, &logits.negative()?, logits)?.exp()?.log1p()?;
-    positive.subtract(logits.multiply(labels)?)?.add(tail)
+    let [of_one, of_zero] = log_odds(logits)?;
+    labels.multiply(of_one)?.add(labels.negative()?.add(1.0)?.multiply(of_zero)?)
+}
+
+/// `log(1 + e^-x)` and `log(1 + e^x)`. Nothing is taken from them, so no digits are lost, and none that a driver could lose by
+/// regrouping `max(x, 0) - x z + log(1 + e^-|x|)`, which is TensorFlow's form.
+fn log_odds(x: &Tensor) -> Result<[Tensor; 2]> {
+    // One condition chooses all, so the gradient at 0 is sigmoid(0) - z, as it should be.
+    let right = x.greater_equal(0.0)?;
+    let (zero, negative) = (x.zeros_like()?, x.negative()?);
+    let tail = select(&right, &negative, x)?.exp()?.log1p()?;
+    let above = |chosen: Tensor| chosen.add(&tail);
+    Ok([above(select(&right, &zero, &negative)?)?, above(select(&right, x, &zero)?)?])
 }
 
 /// As [`sigmoid_cross_entropy_with_logits`], positive labels counting `pos_weight` times:
-/// `(1 - z) x + (1 + (pos_weight - 1) z) log(1 + e^-x)`.
+/// `pos_weight z log(1 + e^-x) + (1 - z) log(1 + e^x)`.
 ///
 /// # Errors
 /// [`Error::Shape`] if the shapes of labels and logits differ; [`Error::DType`] if the dtypes differ or are not float.
@@ -112,9 +120,9 @@ pub fn weighted_cross_entropy_with_logits(
         )));
     }
     let pos_weight = pos_weight.into().beside(OP, labels)?;
-    let weight = pos_weight.subtract(1.0)?.multiply(labels)?.add(1.0)?;
-    let right = labels.negative()?.add(1.0)?.multiply(logits)?;
-    right.add(weight.multiply(logits.negative()?.softplus()?)?)
+    let [of_one, of_zero] = log_odds(logits)?;
+    let one = pos_weight.multiply(labels)?.multiply(of_one)?;
+    one.add(labels.negative()?.add(1.0)?.multiply(of_zero)?)
 }
 
 /// Half of the sum of the squares of all elements.

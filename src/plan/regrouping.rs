@@ -4,7 +4,8 @@
 //! adds up to correct a rounding (the error of a sum, the correction in Kahan's, `log(u) / (u - 1)` with `u = 1 + x`)
 //! becomes 0. It may also take `x - x` for 0 and `x / x` for 1 where `x` is infinite. One op alone has nothing to
 //! regroup, so a kernel must not differ: where a sum, a difference, a quotient or a comparison meets what its operand
-//! was made of, the kernel hides the operand. Almost no kernel of a model has such a place.
+//! was made of, the kernel hides the operand; where a fold adds up sums, each of them; and differences to which something is
+//! added. Few kernels of a model have such a place.
 
 use std::hash::{Hash, Hasher};
 
@@ -22,6 +23,9 @@ const DEEP: usize = 16;
 const MANY: usize = 48;
 /// How many turns of a loop one round computes at most.
 const MOST_AT_ONCE: usize = 8;
+
+/// How a fold adds.
+const SUM: &str = "a + b";
 
 /// What of a kernel is hidden.
 #[derive(Default)]
@@ -90,11 +94,19 @@ struct Known {
     /// Which operand it is of the instance that is read, if it is one.
     operand: Option<usize>,
     number: bool,
+    /// It is one value less another.
+    difference: bool,
 }
 
 impl Known {
     fn atom(id: u64) -> Self {
-        Known { id, terms: smallvec![id], factors: smallvec![id], operand: None, number: false }
+        let (terms, factors) = (smallvec![id], smallvec![id]);
+        Known { id, terms, factors, operand: None, number: false, difference: false }
+    }
+
+    /// Whether it was made of two terms or more.
+    fn is_sum(&self) -> bool {
+        self.terms.len() > 2
     }
 }
 
@@ -152,7 +164,16 @@ impl Finder<'_, '_> {
                     let read = floats.then(|| elementwise.formula.evaluate(&mut reading));
                     read.flatten().unwrap_or(otherwise)
                 }
-                Code::Reduce(_) | Code::Anchor => Known::atom(id("own", [i as u64])),
+                Code::Reduce(reduction) => {
+                    // The sum of `x - mean` over many is 0 but for roundings, which correct the mean: no sum of `x` less one
+                    // of means will do.
+                    if reduction.fold == SUM {
+                        let sums = own.iter().enumerate().filter(|(_, own)| own.is_sum());
+                        sums.for_each(|(k, _)| self.hide(i, k));
+                    }
+                    Known::atom(id("own", [i as u64]))
+                }
+                Code::Anchor => Known::atom(id("own", [i as u64])),
             };
             let float = instance.dtype == DType::F32;
             let many = known.terms.len().max(known.factors.len()) > MANY;
@@ -260,6 +281,7 @@ impl Arithmetic for Reading<'_, '_, '_> {
             factors: joined(&a.factors, [id]),
             operand: None,
             number: a.number,
+            difference: a.difference,
         }
     }
 
@@ -268,12 +290,19 @@ impl Arithmetic for Reading<'_, '_, '_> {
         if cancel(&a.terms, &others) {
             self.part(&a, &b, |known| &known.terms);
         }
+        // Who takes one number from another means to add to what is left, and not to the number that is taken.
+        for known in [&a, &b] {
+            if let (true, Some(k)) = (known.difference, known.operand) {
+                self.finder.hide(self.instance, k);
+            }
+        }
+        let difference = less && !a.number && !b.number;
         let id = match less {
             true => id("a - b", [a.id, b.id]),
             false => id("a + b", [a.id.min(b.id), a.id.max(b.id)]),
         };
         let terms = joined(&a.terms, others.into_iter().chain([id]));
-        Known { terms, ..Known::atom(id) }
+        Known { terms, difference, ..Known::atom(id) }
     }
 
     fn product(&mut self, a: Known, b: Known, over: bool) -> Known {
@@ -293,7 +322,7 @@ impl Arithmetic for Reading<'_, '_, '_> {
             terms.extend(b.terms.iter().map(|term| of(a.id, term & !1) | (term & 1)));
         }
         let factors = joined(&a.factors, others.into_iter().chain([id]));
-        Known { id, terms: joined(&terms, [id]), factors, operand: None, number: false }
+        Known { id, terms: joined(&terms, [id]), factors, ..Known::atom(id) }
     }
 
     fn comparison(&mut self, a: Known, b: Known) -> Known {

@@ -128,8 +128,7 @@ fn parse_json(path: &Path, text: &str) -> Value {
 /// How much farther results may be from TensorFlow's on a driver that computes as badly as WGSL lets it: its sums and products
 /// are off by one unit of the last digit where others are off by half of one, quotients by 2.5.
 fn worse() -> f64 {
-    let hostile = std::env::var_os("WGRAD_KERNEL_REWRITER").is_some();
-    if hostile { 5.0 } else { 1.0 }
+    if super::driver::is_hostile() { 5.0 } else { 1.0 }
 }
 
 /// `|got - want| <= atol + rtol * |want|`.

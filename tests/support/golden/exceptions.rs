@@ -5,6 +5,7 @@
 
 use ndarray::{Dimension, IxDyn};
 
+use super::driver;
 use super::oracle::{Case, Oracle};
 
 /// An element that differs by more than the case's tolerance.
@@ -97,7 +98,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         ops: &[],
-        latitudes: &["any"],
+        latitudes: ANY,
         roles: &["out", "grad"],
         reason: "TensorFlow gives NaN for numbers that are none, as 0 times infinity; on a driver whose zero is a tiny number it \
                  is another",
@@ -106,20 +107,22 @@ pub const EXCEPTIONS: &[Exception] = &[
     },
 ];
 
-/// Whether the kernels' driver has one of these latitudes.
-fn has(latitudes: &[&str]) -> bool {
-    let driver = std::env::var("WGRAD_HOSTILE").unwrap_or_default();
-    let hostile = std::env::var_os("WGRAD_KERNEL_REWRITER").is_some() && driver != "none";
-    latitudes.is_empty()
-        || (hostile
-            && (latitudes == ["any"] || driver.split('+').any(|name| latitudes.contains(&name))))
+/// Every hostile driver.
+const ANY: &[&str] = &["any"];
+
+fn fits(latitudes: &[&str]) -> bool {
+    match latitudes {
+        [] => true,
+        ["any"] => driver::is_hostile(),
+        _ => driver::has(latitudes),
+    }
 }
 
 /// The exception that excuses the element.
 pub fn excuse(element: &Element) -> Option<usize> {
     EXCEPTIONS.iter().position(|exception| {
         (exception.ops.is_empty() || exception.ops.contains(&element.case.op.as_str()))
-            && has(exception.latitudes)
+            && fits(exception.latitudes)
             && exception.roles.iter().any(|role| element.role.starts_with(role))
             && (exception.rule)(element)
     })

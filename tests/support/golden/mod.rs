@@ -19,7 +19,7 @@ use sheet::Excused;
 use wgrad::Device;
 
 use super::oracle::{Case, Oracle};
-use super::{calls, oracle, root};
+use super::{calls, driver, oracle, root};
 
 /// What came of a family's cases.
 #[derive(Clone, Debug, Default)]
