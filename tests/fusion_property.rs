@@ -7,6 +7,8 @@
 
 #[path = "support/child.rs"]
 mod child;
+#[path = "support/driver.rs"]
+mod driver;
 #[path = "support/programs/mod.rs"]
 mod programs;
 

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/driver.rs"]
+mod driver;
 #[path = "support/folder.rs"]
 mod folder;
 #[path = "support/programs/mod.rs"]
