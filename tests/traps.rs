@@ -193,6 +193,37 @@ fn filters_gradients_of_few_images() -> tf::Result<()> {
     Ok(())
 }
 
+/// Sums of rows by their numbers, which are sorted: in a workgroup's memory where they fit, at whose ends they are too many.
+#[test]
+fn rows_are_added_by_their_numbers() -> tf::Result<()> {
+    for (count, segments) in
+        [(300, 7), (2048, 2000), (2049, 50_257), (4095, 3), (4096, 100), (4097, 100)]
+    {
+        let which: Vec<i32> = (0..count).map(|i| (i * 7919 % 4999 % segments) as i32).collect();
+        let x = numbers(count * 3, 4);
+        let mut want = vec![0f64; segments * 3];
+        for (i, at) in which.iter().enumerate() {
+            (0..3).for_each(|c| want[*at as usize * 3 + c] += f64::from(x[i * 3 + c]));
+        }
+        let x = Tensor::from_slice(&x, [count, 3])?;
+        let which = Tensor::from_slice(&which, [count])?;
+        let table = Tensor::zeros([segments, 3])?;
+        let tape = GradientTape::new();
+        tape.watch(&table)?;
+        let y = table.gather(&which, 0)?;
+        let of_gather = tape.gradient_from(&y, Some(&[&x]), &table)?.unwrap().to_vec::<f32>()?;
+        let of_segments = x.unsorted_segment_sum(&which, segments)?.to_vec::<f32>()?;
+        for (got, what) in [(of_gather, "gather"), (of_segments, "segments")] {
+            for (at, (got, want)) in got.into_iter().zip(&want).enumerate() {
+                let off = (f64::from(got) - want).abs();
+                assert!(off <= 1e-3, "{count} rows, {what}, {at}: {got} for {want}");
+            }
+        }
+    }
+    child::also_portable(module_path!(), "rows_are_added_by_their_numbers");
+    Ok(())
+}
+
 /// More elements, rows and segments than a grid has workgroups along one axis.
 #[test]
 fn grids_of_more_than_one_row() -> tf::Result<()> {

@@ -1,5 +1,5 @@
-//! The kernels of a stable sort: keys that order as the elements do, a radix sort of long rows and a sort by ranks of
-//! short ones. Ops that sort put them together; there is no op here.
+//! The kernels of a stable sort: keys that order as the elements do, a radix sort of long rows, a sort by ranks of short ones,
+//! and on a GPU one in workgroup memory of rows that fit there. Ops that sort put them together; there is no op here.
 //!
 //! A key is a `u32`. The radix sort goes through the digits of the keys from the lowest: each pass counts the digits of
 //! every chunk, adds the counts up, and puts the keys where they belong. There are no atomics, and equal keys keep their
@@ -133,6 +133,24 @@ impl Keys {
 const SHORT: usize = 128;
 const FEW_COMPARISONS: usize = 1 << 20;
 
+/// The workgroup memory that every adapter has.
+const WORKGROUP_BYTES: usize = 16 << 10;
+
+/// A row in workgroup memory.
+#[derive(Debug, PartialEq)]
+struct Block {
+    /// So many keys are sorted, some of which fill the row up.
+    keys: usize,
+    /// The bits of a place in the row.
+    place: u32,
+    /// Key and place share a word.
+    packed: bool,
+    threads: usize,
+    /// How often all keys are compared.
+    steps: usize,
+    iterations: usize,
+}
+
 /// The fewest elements that a thread of a processor goes through, and those of a thread of a GPU.
 const CHUNK: [usize; 2] = [2048, 64];
 
@@ -149,10 +167,47 @@ impl Sorting {
     ) {
         let few = self.rows.saturating_mul(self.len).saturating_mul(self.len) <= FEW_COMPARISONS;
         let by_rank = (self.len <= SHORT || few) && self.len <= caps.loop_iterations;
-        match by_rank && give != Give::Pairs {
-            true => kernels.push(self.by_rank(give, from, to)),
-            false => self.by_digits(caps, give, from, to, temps, kernels),
+        if by_rank && give != Give::Pairs {
+            kernels.push(self.by_rank(give, from, to));
+        } else if let Some(block) = self.block(caps) {
+            kernels.push(self.by_block(block, give, from, to));
+        } else {
+            self.by_digits(caps, give, from, to, temps, kernels);
         }
+    }
+
+    /// How a workgroup sorts a row in its memory, if the row fits there. On a processor that memory is no nearer.
+    fn block(self, caps: &Caps) -> Option<Block> {
+        let keys = self.len.next_power_of_two().max(2);
+        let place = keys.ilog2();
+        let [_, bits] = self.keys.bits();
+        let packed = matches!(self.keys, Keys::Below(_)) && bits + place <= u32::BITS;
+        let words = if packed { keys } else { 2 * keys };
+        let threads = (keys / 2).min(256);
+        let steps = (place * (place + 1) / 2) as usize;
+        let iterations = 2 * keys / threads + steps * (1 + keys / threads / 2);
+        let fits = 4 * words <= WORKGROUP_BYTES && iterations <= caps.loop_iterations;
+        (!caps.cpu && fits).then_some(Block { keys, place, packed, threads, steps, iterations })
+    }
+
+    fn by_block(self, block: Block, give: Give, from: Bind, to: Bind) -> Kernel {
+        const SORT: &str = shader!(include_str!("../../shaders/sort_block.wgsl"));
+        let kernel = Kernel::new("sort_block", "")
+            .declare(expand(SORT, &[], &[("PACKED", block.packed)]))
+            .constant("WG", block.threads as u32)
+            .constant("N", block.keys as u32)
+            .constant("PLACE", block.place)
+            .constant("STEPS", block.steps as u32);
+        let kernel = self.keys.source(kernel, true, give == Give::Values).read(from).write(to);
+        self.put(kernel, 1, give, true, true)
+            .param("len", self.len)
+            .param("rows", self.rows)
+            .param("first", 1)
+            .param("step", 1)
+            .param("flip", self.keys.flip())
+            .param("most", self.keys.most())
+            .param("last", 1)
+            .workgroups(self.rows, block.iterations)
     }
 
     fn by_rank(self, give: Give, from: Bind, to: Bind) -> Kernel {
@@ -235,7 +290,7 @@ impl Sorting {
             kernels.push(scan(caps, counts, rows * bins, chunks));
             let scatter = shader!(include_str!("../../shaders/radix_scatter.wgsl"));
             kernels.push(
-                self.put(sized("radix_scatter", scatter, Some(to)), give, first, last)
+                self.put(sized("radix_scatter", scatter, Some(to)), 2, give, first, last)
                     .param("last", usize::from(last))
                     .param("sums", rows * bins * chunks)
                     .workgroups(groups, steps),
@@ -244,8 +299,8 @@ impl Sorting {
         }
     }
 
-    /// Declares the binding `y` of radix_scatter.wgsl and `put(at, k, e, i)`.
-    fn put(self, mut kernel: Kernel, give: Give, first: bool, last: bool) -> Kernel {
+    /// Declares `y`, as this binding, and `put(at, k, e, i)`, which writes key `k` of element `e`, the `i`-th of its row.
+    fn put(self, mut kernel: Kernel, binding: u32, give: Give, first: bool, last: bool) -> Kernel {
         let half = self.keys.dtype() == DType::F16;
         let pairs = "y[2u * at] = k;\n    y[2u * at + 1u] = place(e, i);";
         let (stored, body) = match give {
@@ -270,7 +325,7 @@ impl Sorting {
             kernel = kernel.alias("Y", DType::F16);
         }
         kernel.declare(format!(
-            "@group(0) @binding(2) var<storage, read_write> y: array<{stored}>;\n\
+            "@group(0) @binding({binding}) var<storage, read_write> y: array<{stored}>;\n\
              fn put(at: u32, k: u32, e: u32, i: u32) {{\n    {body}\n}}"
         ))
     }

@@ -211,6 +211,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Device;
 
     /// Numbers with ties, zeros of both signs, infinities and NaN.
     fn numbers(n: usize) -> Vec<f32> {
@@ -241,11 +242,31 @@ mod tests {
         places
     }
 
+    /// Devices that choose kernels for a processor, and for a GPU.
+    fn devices() -> [Device; 2] {
+        let gpu = Device::new().unwrap();
+        gpu.change_caps(|caps| caps.cpu = false);
+        [Device::current().unwrap(), gpu]
+    }
+
     #[test]
     fn rows_of_all_lengths_are_sorted_as_std_sorts_them() {
-        for (rows, n) in
-            [(1, 1), (3, 2), (5, 47), (700, 48), (90, 130), (7, 1025), (2, 4999), (1, 100_003)]
-        {
+        devices().iter().for_each(|device| device.scope(rows_of_all_lengths));
+    }
+
+    fn rows_of_all_lengths() {
+        for (rows, n) in [
+            (1, 1),
+            (3, 2),
+            (5, 47),
+            (700, 48),
+            (90, 130),
+            (7, 1025),
+            (3, 2048),
+            (3, 2049),
+            (2, 4999),
+            (1, 100_003),
+        ] {
             let x = numbers(rows * n);
             let tensor = Tensor::from_slice(&x, [rows, n]).unwrap();
             for descending in [false, true] {
@@ -266,17 +287,49 @@ mod tests {
 
     #[test]
     fn integers_of_either_kind_are_sorted() {
-        let x: Vec<u32> = numbers(30_000).iter().map(|x| x.to_bits()).collect();
+        for n in [30_000, 1500] {
+            devices().iter().for_each(|device| device.scope(|| integers(n)));
+        }
+    }
+
+    fn integers(n: usize) {
+        let x: Vec<u32> = numbers(n).iter().map(|x| x.to_bits()).collect();
         let mut want = x.clone();
         want.sort_unstable();
-        let tensor = Tensor::from_slice(&x, [30_000]).unwrap();
+        let tensor = Tensor::from_slice(&x, [n]).unwrap();
         assert_eq!(tensor.sort(0).unwrap().to_vec::<u32>().unwrap(), want);
         let x: Vec<i32> = x.iter().map(|&x| x as i32).collect();
         let mut want = x.clone();
         want.sort_unstable_by(|a, b| b.cmp(a));
-        let tensor = Tensor::from_slice(&x, [30_000]).unwrap();
+        let tensor = Tensor::from_slice(&x, [n]).unwrap();
         let down = SortOptions { descending: true };
         assert_eq!(tensor.sort_with(0, down).unwrap().to_vec::<i32>().unwrap(), want);
+    }
+
+    #[test]
+    fn halves_are_sorted() {
+        for device in devices().iter().filter(|device| device.caps().f16) {
+            let x: Vec<half::f16> = numbers(3000).iter().map(|x| half::f16::from_f32(*x)).collect();
+            let wide: Vec<f32> = x.iter().map(|x| x.to_f32()).collect();
+            let sorted = |descending| {
+                let tensor = Tensor::from_slice(&x, [2, 1500]).unwrap();
+                let options = SortOptions { descending };
+                let values = tensor.sort_with(1, options).unwrap().cast(DType::F32).unwrap();
+                let places = tensor.argsort_with(1, options).unwrap().to_vec::<i32>().unwrap();
+                (values.to_vec::<f32>().unwrap(), places)
+            };
+            for descending in [false, true] {
+                let (values, places) = device.scope(|| sorted(descending));
+                for (row, x) in wide.chunks(1500).enumerate() {
+                    let want = order(x, descending);
+                    assert_eq!(places[row * 1500..][..1500], want);
+                    for (got, &at) in values[row * 1500..][..1500].iter().zip(&want) {
+                        let want = x[at as usize];
+                        assert!(*got == want || got.is_nan() && want.is_nan(), "{got} for {want}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
