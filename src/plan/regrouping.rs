@@ -334,7 +334,7 @@ impl Arithmetic for Reading<'_, '_, '_> {
 
     fn call(&mut self, function: &str, mut arguments: Vec<Known>) -> Known {
         match (function, arguments.len()) {
-            ("divide_4" | "floormod_4", 2) => {
+            ("divide_4" | "floordiv_4" | "floormod_4", 2) => {
                 let (Some(b), Some(a)) = (arguments.pop(), arguments.pop()) else {
                     return Known::atom(id(function, []));
                 };

@@ -21,7 +21,7 @@ pub(super) struct Function {
 
 /// How long llvmpipe (Mesa 22.3.6, LLVM 15) takes to compile a call of these, in units of ten microseconds, from chains
 /// of 1 and of 17 or 48 calls in one kernel. An addition takes 5 units, a whole kernel of one op 1700.
-const COSTS: [(&str, usize); 31] = [
+const COSTS: [(&str, usize); 32] = [
     ("acos_4", 350),
     ("acosh_4", 1900),
     ("asin_4", 300),
@@ -36,6 +36,7 @@ const COSTS: [(&str, usize); 31] = [
     ("erfc_4", 700),
     ("exp_4", 250),
     ("expm1_4", 250),
+    ("floordiv_4", 1500),
     ("floormod_4", 1300),
     ("is_inf_4", 40),
     ("is_nan_4", 40),
