@@ -165,8 +165,8 @@ impl Finder<'_, '_> {
                     read.flatten().unwrap_or(otherwise)
                 }
                 Code::Reduce(reduction) => {
-                    // The sum of `x - mean` over many is 0 but for roundings, which correct the mean: no sum of `x` less one
-                    // of means will do.
+                    // The sum of `x - mean` is 0 but for rounding errors, which correct the mean. A driver that computes
+                    // the sum of `x` less that of the means loses them.
                     if reduction.fold == SUM {
                         let sums = own.iter().enumerate().filter(|(_, own)| own.is_sum());
                         sums.for_each(|(k, _)| self.hide(i, k));
@@ -290,7 +290,7 @@ impl Arithmetic for Reading<'_, '_, '_> {
         if cancel(&a.terms, &others) {
             self.part(&a, &b, |known| &known.terms);
         }
-        // Who takes one number from another means to add to what is left, and not to the number that is taken.
+        // `(x - mean) - rest` keeps the digits of a small difference; `x - (mean + rest)` loses them.
         for known in [&a, &b] {
             if let (true, Some(k)) = (known.difference, known.operand) {
                 self.finder.hide(self.instance, k);
