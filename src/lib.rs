@@ -41,6 +41,7 @@ pub mod image;
 pub mod interop;
 pub mod io;
 pub mod keras;
+mod mixer;
 mod ops;
 mod options;
 mod plan;

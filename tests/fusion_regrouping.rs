@@ -336,7 +336,7 @@ fn random_programs_that_take_back() {
     }
 }
 
-/// Kernels of models take nothing back, so they have nothing to hide.
+/// Kernels of models take nothing back, so they have next to nothing to hide.
 #[test]
 fn kernels_of_models_stay_as_they_are() -> Result<()> {
     let device = Device::new()?;
@@ -366,10 +366,11 @@ fn kernels_of_models_stay_as_they_are() -> Result<()> {
         let plan = device.last_plan().unwrap();
         assert!(plan.kernels().len() > 10, "{plan}");
         for kernel in plan.kernels() {
-            // Only what ends a chain of 16 ops is hidden, as it was before; two chains may lie side by side.
+            // What a fold adds up is hidden if it is a sum, and what ends a chain of 16 ops; two chains may lie side by side.
             let (hidden, ops) = (kernel.wgsl.matches("zero)").count(), kernel.ops.len());
-            let deep = if ops < 16 { 0 } else { 2 };
-            assert!(hidden <= deep, "{hidden} values of {ops} are hidden:\n{}", kernel.wgsl);
+            let folds = kernel.ops.iter().filter(|op| **op == "Sum").count();
+            let most = folds + if ops < 16 { 0 } else { 2 };
+            assert!(hidden <= most, "{hidden} values of {ops} are hidden:\n{}", kernel.wgsl);
         }
         Ok(())
     })

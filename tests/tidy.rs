@@ -219,12 +219,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("cache_folder", &[]),
     ("text_table", &[]),
     ("sorted", &[]),
-    ("wgsl", &["sorted"]),
+    ("mixer", &[]),
+    ("wgsl", &["sorted", "mixer"]),
     ("shape", &["error"]),
     ("dtype", &["error"]),
-    ("device", &["error", "files", "cache_folder", "text_table", "shape", "dtype"]),
+    ("device", &["error", "files", "cache_folder", "text_table", "mixer", "shape", "dtype"]),
     ("warnings", &["device"]),
-    ("graph", &["error", "wgsl", "shape", "dtype", "device"]),
+    ("graph", &["error", "mixer", "wgsl", "shape", "dtype", "device"]),
     (
         "plan",
         &[

@@ -16,9 +16,10 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::Result;
+pub(crate) use crate::mixer::{Mixer, hash_bytes};
 use crate::shape::Shape;
 pub(crate) use identity::{Identity, Runtime};
-pub(crate) use key::{Coincidences, HashIndex, Key, Mixer, hash_bytes};
+pub(crate) use key::{Coincidences, HashIndex, Key};
 use lower::{Lowering, LoweringContext, Variants};
 pub(crate) use stream::{Stream, Taken};
 pub(crate) use value::{Value, ValueState};

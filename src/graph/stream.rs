@@ -6,9 +6,10 @@ use std::sync::atomic::{Ordering, fence};
 
 use smallvec::SmallVec;
 
-use super::{Graph, HashIndex, Input, Mixer, Node, Op, Spec, Value, ValueState};
+use super::{Graph, HashIndex, Input, Node, Op, Spec, Value, ValueState};
 use crate::device::Buffer;
 use crate::error::Error;
+use crate::mixer::Mixer;
 
 #[derive(Default)]
 pub(crate) struct Stream {

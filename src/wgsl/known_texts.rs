@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::graph::hash_bytes;
+use crate::mixer::hash_bytes;
 
 /// So many texts are kept; a long training step has a hundred.
 const MOST: usize = 1024;

@@ -16,6 +16,7 @@ mod setup;
 mod system;
 mod targets;
 mod toolchain;
+mod validation;
 mod web;
 
 use std::io::Write;
@@ -80,6 +81,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[ARGS...]",
         summary: "plan for every known adapter, and let other compilers read the kernels (--help lists ARGS)",
         run: adapters::run,
+    },
+    Command {
+        name: "validation",
+        arguments: "[ARGS...]",
+        summary: "run tests under Vulkan's validation layer (--sample: three files of them)",
+        run: validation::run,
     },
     Command {
         name: "kernels",
