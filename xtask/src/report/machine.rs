@@ -21,8 +21,20 @@ const SWITCHES: [&str; 10] = [
     "WGPU_DEBUG",
 ];
 
+/// What was compiled, and by what.
+pub struct Build {
+    pub version: String,
+    pub compiler: String,
+}
+
+impl Build {
+    pub fn of_this_machine() -> Self {
+        Self { version: version(), compiler: compiler() }
+    }
+}
+
 /// `0.1.0, commit 1234567 with changes`.
-pub fn version() -> String {
+fn version() -> String {
     let metadata = CommandLine::cargo(["metadata", "--format-version", "1", "--no-deps"]).probe();
     let metadata: Value =
         metadata.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
@@ -59,7 +71,7 @@ pub fn system() -> String {
 }
 
 /// The compiler's name and version.
-pub fn compiler() -> String {
+fn compiler() -> String {
     let words = CommandLine::new("rustc").args(["--version"]).probe();
     words.map_or_else(|| "an unknown compiler".to_owned(), |words| words.trim().to_owned())
 }

@@ -6,6 +6,7 @@
 mod checks;
 mod limited;
 mod machine;
+mod pack;
 mod page;
 mod programs;
 
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::run::{CommandLine, Status};
+use crate::run::{CommandLine, Status, workspace_root};
 use crate::setup;
 use checks::{Check, Part, Verdict};
 use programs::Programs;
@@ -31,6 +32,8 @@ WGRAD_ADAPTER chooses among several adapters. Compilation comes first and is not
 Options:
   --quick      1 minute rather than 10
   --out FILE   the file to write (wgrad-report.md)
+  --pack DIR   make a folder that does this, and more, on a machine without Rust, sources or network: copy it there, and start
+               run.sh (Linux, macOS) or run.cmd (Windows) in it
 ";
 
 const FULL: Duration = Duration::from_secs(600);
@@ -84,45 +87,65 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         print!("{HELP}");
         return Ok(Status::SUCCESS);
     }
+    if let Some(folder) = &options.pack {
+        pack::make(folder)?;
+        return Ok(Status::SUCCESS);
+    }
+    if let Some(folder) = &options.packed {
+        return pack::run(folder);
+    }
     writable(&options.out)?;
     setup::run()?;
     // Before anybody goes on writing.
-    let version = machine::version();
+    let build = machine::Build::of_this_machine();
     let programs = Programs::build()?;
+    let command = format!("cargo xtask report{}", if options.quick { " --quick" } else { "" });
+    report(&programs, build, command, options.quick, &options.out)?;
+    Ok(Status::SUCCESS)
+}
+
+/// Runs the checks, and writes the file. Fails if something failed.
+fn report(
+    programs: &Programs,
+    build: machine::Build,
+    command: String,
+    quick: bool,
+    out: &Path,
+) -> Result<()> {
     let scratch = Scratch::new()?;
     let hidden = machine::Secrets::of_this_machine(&scratch.0);
     let (facts, mut warnings) = programs.facts()?;
-    let parts = Parts::run(&programs, &scratch.0, options.quick)?;
+    let parts = Parts::run(programs, &scratch.0, quick)?;
     for warning in parts.checks().flat_map(|check| &check.warnings) {
         if !warnings.contains(warning) {
             warnings.push(warning.clone());
         }
     }
     let report = page::Report {
-        version,
+        version: build.version,
         system: machine::system(),
-        compiler: machine::compiler(),
+        compiler: build.compiler,
         date: machine::today(),
-        command: format!("cargo xtask report{}", if options.quick { " --quick" } else { "" }),
+        command,
         switches: machine::switches(),
         facts,
         warnings,
         parts: &parts,
     };
     let text = hidden.hidden(&report.markdown());
-    std::fs::write(&options.out, text).with_context(|| options.out.display().to_string())?;
+    std::fs::write(out, text).with_context(|| out.display().to_string())?;
     let count = |is: fn(&Verdict) -> bool| parts.checks().filter(|c| is(&c.verdict)).count();
     let all = count(|_| true);
     let failed = count(|verdict| matches!(verdict, Verdict::Failed | Verdict::Crashed(_)));
     let open = count(|verdict| matches!(verdict, Verdict::Late(_) | Verdict::NotReached));
-    let out = options.out.display();
+    let out = out.display();
     eprintln!(
         "report: {all} checks, {failed} failed, {open} without a result in the time; see {out}"
     );
     if failed > 0 {
         bail!("{failed} of {all} checks failed on this adapter; please attach {out} to a report");
     }
-    Ok(Status::SUCCESS)
+    Ok(())
 }
 
 /// What is checked and measured, in this order.
@@ -146,7 +169,10 @@ impl Parts {
         let folder = |name: &str| scratch.join(name).to_string_lossy().into_owned();
         // Neither what this machine has measured before nor what it has compiled takes part.
         let tests = |program: &Path| {
-            CommandLine::new(program.to_string_lossy()).env("WGRAD_CACHE", &folder("cache"))
+            // They look for their data where cargo says that their package is.
+            CommandLine::new(program.to_string_lossy())
+                .env("WGRAD_CACHE", &folder("cache"))
+                .env("CARGO_MANIFEST_DIR", &workspace_root().to_string_lossy())
         };
 
         let names = checks::tests(&programs.oracle, &[])?;
@@ -246,11 +272,20 @@ struct Options {
     help: bool,
     quick: bool,
     out: PathBuf,
+    pack: Option<PathBuf>,
+    /// The pack that runs.
+    packed: Option<PathBuf>,
 }
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Self { help: false, quick: false, out: "wgrad-report.md".into() };
+        let mut options = Self {
+            help: false,
+            quick: false,
+            out: "wgrad-report.md".into(),
+            pack: None,
+            packed: None,
+        };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             match argument.as_str() {
@@ -258,6 +293,15 @@ impl Options {
                 "--quick" => options.quick = true,
                 "--out" => {
                     options.out = rest.next().ok_or_else(|| anyhow!("--out takes a file"))?.into();
+                }
+                "--pack" => {
+                    let folder = rest.next().ok_or_else(|| anyhow!("--pack takes a folder"))?;
+                    options.pack = Some(folder.into());
+                }
+                // For the scripts of a pack.
+                "--packed" => {
+                    let folder = rest.next().ok_or_else(|| anyhow!("--packed takes a folder"))?;
+                    options.packed = Some(folder.into());
                 }
                 other => bail!("`cargo xtask report` has no argument `{other}`.\n\n{HELP}"),
             }
@@ -285,6 +329,8 @@ mod tests {
         let quick = parse("--quick --out a/b.md").unwrap();
         assert!(quick.quick && quick.out.ends_with("a/b.md"));
         assert_eq!(parse("--out").unwrap_err().to_string(), "--out takes a file");
+        assert_eq!(parse("--pack").unwrap_err().to_string(), "--pack takes a folder");
+        assert_eq!(parse("--pack p").unwrap().pack, Some("p".into()));
         let error = parse("--slow").unwrap_err().to_string();
         assert!(
             error.starts_with("`cargo xtask report` has no argument `--slow`.\n\nUsage: "),

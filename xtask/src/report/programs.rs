@@ -1,6 +1,6 @@
 //! The programs that a report runs: compiled, and asked what they know.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -10,6 +10,8 @@ use super::limited::{self, End};
 use crate::bench;
 use crate::run::CommandLine;
 
+pub const MESSAGES: &str = "--message-format=json-render-diagnostics";
+
 /// For the facts about the adapter, without which there is nothing to report.
 const FACTS: Duration = Duration::from_secs(60);
 
@@ -17,12 +19,21 @@ const FACTS: Duration = Duration::from_secs(60);
 pub struct Programs {
     pub oracle: PathBuf,
     pub random: PathBuf,
-    peers: PathBuf,
+    pub peers: PathBuf,
 }
 
 impl Programs {
+    /// Those of a pack, in its folder of programs.
+    pub fn packed(folder: &Path) -> Self {
+        let program = |name: &str| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        Self {
+            oracle: program("oracle"),
+            random: program("fusion_property"),
+            peers: program("wgrad-peers"),
+        }
+    }
+
     pub fn build() -> Result<Self> {
-        const MESSAGES: &str = "--message-format=json-render-diagnostics";
         let tests = ["test", "--no-run", MESSAGES, "--test", "oracle", "--test", "fusion_property"];
         let tests = compiled(&CommandLine::cargo(tests))?;
         let peers = [
@@ -79,7 +90,7 @@ impl Programs {
 }
 
 /// Runs a cargo command, and returns the programs that it has built, by name.
-fn compiled(line: &CommandLine) -> Result<Vec<(String, PathBuf)>> {
+pub fn compiled(line: &CommandLine) -> Result<Vec<(String, PathBuf)>> {
     let (status, text) = line.read()?;
     if !status.is_success() {
         bail!("`{line}` failed; the compiler's words stand above");
@@ -96,7 +107,7 @@ fn executables(messages: &str) -> Vec<(String, PathBuf)> {
     messages.filter_map(program).collect()
 }
 
-fn named(programs: &[(String, PathBuf)], name: &str) -> Result<PathBuf> {
+pub fn named(programs: &[(String, PathBuf)], name: &str) -> Result<PathBuf> {
     let program = programs.iter().find(|(known, _)| known == name);
     program.map(|(_, path)| path.clone()).ok_or_else(|| anyhow!("cargo built no program `{name}`"))
 }
@@ -104,8 +115,6 @@ fn named(programs: &[(String, PathBuf)], name: &str) -> Result<PathBuf> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]
