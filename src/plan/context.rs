@@ -5,9 +5,8 @@ use std::borrow::Cow;
 
 use super::lowerings::Lowerings;
 use crate::device::Caps;
-use crate::graph::hash_bytes;
 use crate::graph::lower::{Lowering, Term, View};
-use crate::graph::{Graph, HashIndex, Input};
+use crate::graph::{Graph, HashIndex, Input, hash_bytes};
 
 /// A graph, and what the planner has found out about its nodes.
 pub(super) struct PlanContext<'a> {

@@ -17,9 +17,8 @@ use super::order::Order;
 use super::reduction_schedule::ReductionSchedule;
 use super::repetition::{self, Labels, Repetition};
 use super::{epilogue, loop_rerolling};
-use crate::graph::hash_bytes;
 use crate::graph::lower::{Bind, Kernels, Lowering};
-use crate::graph::{HashIndex, Input};
+use crate::graph::{HashIndex, Input, hash_bytes};
 
 /// A kernel of its own for what follows a product costs little more than its launch up to so many results.
 const FEW_RESULTS: usize = 1 << 15;

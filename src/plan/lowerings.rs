@@ -7,9 +7,8 @@ use std::ops::Index;
 
 use super::tuner::{Choice, Met};
 use crate::device::Caps;
-use crate::graph::hash_bytes;
 use crate::graph::lower::{Arg, Elementwise, Kernels, Lowering, LoweringContext};
-use crate::graph::{Graph, HashIndex, Spec};
+use crate::graph::{Graph, HashIndex, Spec, hash_bytes};
 
 /// A lowering for each node.
 #[derive(Default)]

@@ -10,9 +10,8 @@ use smallvec::SmallVec;
 
 use super::context::PlanContext;
 use super::ir_builder::{CALL, STRIDED};
-use crate::graph::Mixer;
 use crate::graph::lower::Lowering;
-use crate::graph::{HashIndex, Input};
+use crate::graph::{HashIndex, Input, Mixer};
 use crate::sorted::sorted_by_key;
 
 /// The turns that a node, or all nodes of a group, belong to; at most one of each run.

@@ -8,8 +8,7 @@ use super::parts::{Leaf, Parts, Track};
 use super::{Slot, Trackable, to_tensor_if_exact};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::graph::HashIndex;
-use crate::graph::hash_bytes;
+use crate::graph::{HashIndex, hash_bytes};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 

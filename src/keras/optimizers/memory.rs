@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
 use crate::error::Result;
-use crate::graph::HashIndex;
-use crate::graph::Mixer;
+use crate::graph::{HashIndex, Mixer};
 use crate::sorted::sorted_by_key;
 use crate::tensor::Tensor;
 use crate::trackable::{NamedArray, Slot, to_tensor_if_exact};

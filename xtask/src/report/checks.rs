@@ -106,7 +106,7 @@ impl Check {
     }
 
     /// Of a child that ends with 0 if all is well.
-    fn of(name: &str, limit: Duration, ended: &Ended) -> Self {
+    pub fn of(name: &str, limit: Duration, ended: &Ended) -> Self {
         let verdict = match &ended.end {
             End::Exit(0) => Verdict::Passed,
             End::Exit(_) => Verdict::Failed,
