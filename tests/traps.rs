@@ -224,6 +224,41 @@ fn rows_are_added_by_their_numbers() -> tf::Result<()> {
     Ok(())
 }
 
+/// Transposes whose sides are and are not multiples of a workgroup's tile, with what is computed along with them.
+#[test]
+fn transposes_of_any_sides() -> tf::Result<()> {
+    for shape in [[16, 1, 32], [17, 1, 36], [100, 1, 132], [33, 3, 40], [250, 2, 16], [64, 5, 64]] {
+        let [a, b, c] = shape;
+        let count = a * b * c;
+        let x = tf::range(0, count as i32, 1)?.reshape([c as i64, b as i64, a as i64])?;
+        // Element [i,j,k] of a result, and where it stood.
+        let places =
+            || (0..a).flat_map(|i| (0..b).flat_map(move |j| (0..c).map(move |k| (i, j, k))));
+        let ends = places().map(|(i, j, k)| ((k * b + j) * a + i) as i32);
+        let across = x.transpose([2, 1, 0])?;
+        assert!((&across + 0).to_vec::<i32>()?.into_iter().eq(ends.clone()), "{shape:?}");
+        // Of bytes and halves, from the end, and of a part.
+        let bytes = x.floormod(251)?.cast(DType::U8)?.transpose([2, 1, 0])?.to_vec::<u8>()?;
+        assert!(bytes.into_iter().eq(ends.clone().map(|x| (x % 251) as u8)), "{shape:?}");
+        let halves = x.floormod(2000)?.cast(DType::F16)?.transpose([2, 1, 0])?;
+        let halves = (halves * 2.0).to_vec::<f16>()?;
+        assert!(halves.into_iter().eq(ends.clone().map(|x| f16::from_f32((x % 2000 * 2) as f32))));
+        let back = (x.reverse([2])?.transpose([2, 1, 0])? + 0).to_vec::<i32>()?;
+        let turned = places().map(|(i, j, k)| ((k * b + j) * a + a - 1 - i) as i32);
+        assert!(back.into_iter().eq(turned), "{shape:?}");
+        // With its own transpose, and a batch of both.
+        let own = tf::range(0, count as i32, 1)?.reshape([a as i64, b as i64, c as i64])?;
+        let both = (&own * 3 - &across).to_vec::<i32>()?;
+        let wanted = ends.clone().enumerate().map(|(e, x)| 3 * e as i32 - x);
+        assert!(both.into_iter().eq(wanted), "{shape:?}");
+        let pair = tf::stack(&[&x, &(&x + count as i32)], 0)?.transpose([0, 3, 2, 1])?;
+        let wanted = ends.clone().chain(ends.map(|x| x + count as i32));
+        assert!((pair + 0).to_vec::<i32>()?.into_iter().eq(wanted), "{shape:?}");
+    }
+    child::also_portable(module_path!(), "transposes_of_any_sides");
+    Ok(())
+}
+
 /// More elements, rows and segments than a grid has workgroups along one axis.
 #[test]
 fn grids_of_more_than_one_row() -> tf::Result<()> {

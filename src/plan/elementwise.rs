@@ -1,16 +1,17 @@
 //! Emits kernels of elementwise nodes: each thread computes four consecutive elements of every output.
 
-use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
+use super::iteration_space::{Coordinates, Flat, Kind, Position, Tiles, pack, stored};
 use super::kernel_ir::{KernelIr, Operand, Roll};
 use super::wgsl_module::Section;
 use super::wgsl_writer::{Bound, Common, Defined, Writer, indented, operand_name, vector};
 use crate::graph::Graph;
 
-pub(super) const WORKGROUP: usize = 64;
+pub(super) const WORKGROUP: usize = Tiles::THREADS;
 
 /// How many workgroups the kernel has.
 pub(super) fn workgroups(ir: &KernelIr) -> u64 {
-    ir.space.count(false).div_ceil(4).div_ceil(WORKGROUP) as u64
+    let all = || ir.space.count(false).div_ceil(4).div_ceil(WORKGROUP);
+    ir.tiles.map_or_else(all, Tiles::workgroups) as u64
 }
 
 /// How many iterations the loops of one thread make.
@@ -21,11 +22,14 @@ pub(super) fn iterations(ir: &KernelIr) -> usize {
 /// Writes the kernel of an IR without folds and without an anchor.
 pub(super) fn generate(graph: &Graph, ir: &KernelIr, prefix: &str, common: &mut Common) -> Section {
     let elements = ir.space.count(false);
-    let quads = elements.div_ceil(4);
     let mut writer = Writer::new(ir, "p.", prefix, common);
-    let end = writer.params.add(format_args!("quads"), quads as u32);
-
-    let mut text = format!("let q = thread;\nif (q >= {end}) {{ return; }}\n");
+    let mut text = match ir.tiles {
+        Some(tiles) => tiles.quad(&mut writer.params),
+        None => {
+            let end = writer.params.add(format_args!("quads"), elements.div_ceil(4) as u32);
+            format!("let q = thread;\nif (q >= {end}) {{ return; }}\n")
+        }
+    };
     let mut position = Position { flat: Flat::Quad("q"), coordinates: Coordinates::One };
     if ir.space.walks() {
         ir.space.declare(&mut writer.params, &mut writer.helpers);

@@ -102,8 +102,12 @@ impl<'a> PlanContext<'a> {
         if (split && vectors) || narrow {
             return None;
         }
+        // A processor's caches hold the lines that a transposition reads across.
+        let alone = !self.caps.cpu && !folds && builder.anchor.is_none();
+        let tiles = if alone { space.tiles() } else { None };
         Some(KernelIr {
             space,
+            tiles,
             instances: builder.instances,
             loads: builder.loads,
             outputs: stored,

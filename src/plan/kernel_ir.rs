@@ -6,7 +6,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::iteration_space::{IterationSpace, Load, LoadSource};
+use super::iteration_space::{IterationSpace, Load, LoadSource, Tiles};
 use crate::dtype::{DType, Register};
 use crate::graph::Mixer;
 use crate::graph::lower::{Elementwise, Reduction, Strided};
@@ -22,6 +22,8 @@ pub(super) struct KernelIr<'a> {
     pub(super) quads: bool,
     /// The loop in which the kernel computes the IR several times, if it does.
     pub(super) roll: Option<Roll>,
+    /// How the threads of a workgroup share out a matrix that the kernel transposes.
+    pub(super) tiles: Option<Tiles>,
 }
 
 /// A loop whose turns do the same work, each going on from the turn before.
@@ -145,6 +147,7 @@ impl KernelIr<'_> {
     pub(super) fn form(&self) -> u64 {
         let mut hash = Mixer::default();
         (self.space.axes.len(), self.space.aligned(), self.space.folds_inner()).hash(&mut hash);
+        self.tiles.is_some().hash(&mut hash);
         for instance in &self.instances {
             match instance.code {
                 Code::Elementwise(elementwise) => elementwise.name.hash(&mut hash),
