@@ -46,6 +46,8 @@ const LITTLE_WORK: usize = 1 << 15;
 const LITTLE_WORK_OF_LANES: usize = 1 << 19;
 /// So many workgroups fill a GPU: a large card has 160 cores, each of which wants four waves of 64 threads.
 const FEW_TILES: usize = 640;
+/// Fewer results than these give a GPU too little to do, a thread each.
+const FEW_RESULTS: usize = 1 << 15;
 /// The threads of a workgroup without lanes that computes a little product.
 const LITTLE_THREADS: usize = 8;
 
@@ -128,7 +130,10 @@ fn sliced(Problem { batch, m, n, inner, .. }: Problem, caps: &Caps) -> Option<Va
     let tiles = batch.saturating_mul(m.div_ceil(64)).saturating_mul(n.div_ceil(64));
     let [threads, bytes] = caps.workgroup;
     let fits = !caps.cpu && threads >= 256 && bytes >= 16 << 10;
-    (fits && tiles < FEW_TILES && m > 16 && n > 16 && inner >= 64).then_some(Variant::Sliced)
+    // A tile that is mostly empty pays where even one thread for each result leaves a card idle.
+    let full = m > 16 && n > 16;
+    let few = m > 4 && n > 4 && m.saturating_mul(n) < FEW_RESULTS;
+    (fits && tiles < FEW_TILES && (full || few) && inner >= 32).then_some(Variant::Sliced)
 }
 
 /// Threads share nothing: this works on any adapter and for any problem.
