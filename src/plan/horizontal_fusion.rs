@@ -4,6 +4,8 @@
 //! The planner gathers such groups in stages. Small groups wait for company until somebody needs their results; all
 //! others keep their place, so that large values live no longer than before.
 
+use std::hash::{Hash, Hasher};
+
 use super::context::PlanContext;
 use super::fusion_group::FusionGroup;
 use super::ir_builder::LARGEST;
@@ -11,7 +13,7 @@ use super::iteration_space::{Load, LoadSource};
 use super::kernel_ir::{Code, KernelIr};
 use super::reduction_schedule::ReductionSchedule;
 use super::{elementwise, wgsl_module};
-use crate::graph::{HashIndex, Input};
+use crate::graph::{HashIndex, Input, Mixer};
 use crate::sorted::sorted_by_key;
 
 /// A group in company reads and writes at most so many bytes. A GPU moves them in about the time that it needs to begin
@@ -168,9 +170,11 @@ impl Unit<'_, '_> {
         self.schedule.map_or(elementwise::WORKGROUP, ReductionSchedule::workgroup)
     }
 
-    /// Equal for units that do the same in different turns of a run.
+    /// Equal for units that do the same in different turns of a run, in workgroups of one size.
     fn class(&self) -> Option<u64> {
-        (!self.group.labels.is_empty()).then(|| self.ir.form())
+        let mut hash = Mixer::default();
+        (self.ir.form(), self.workgroup()).hash(&mut hash);
+        (!self.group.labels.is_empty()).then(|| hash.finish())
     }
 
     /// What its text costs to compile, and about how long the text is.

@@ -6,7 +6,7 @@ use super::iteration_space::LoadSource;
 use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
 use super::kernel_ir::{Code, KernelIr, Operand};
 use super::reduction_schedule::{Join, ReductionSchedule, lines, partial, steps};
-use super::wgsl_module::Section;
+use super::wgsl_module::{self, Section};
 use super::wgsl_writer::{
     Bound, Common, Defined, LANES, Writer, indented, operand_name, pack_lane, rounded, temp_of,
     vector,
@@ -52,6 +52,7 @@ pub(super) fn generate(
     let mut pass = ReductionEmitter {
         shape,
         prefix: prefix.to_string(),
+        side: workgroup / schedule.threads,
         turns: schedule.turns,
         kept: Vec::new(),
         shared: Vec::new(),
@@ -95,11 +96,13 @@ struct ReductionEmitter {
     pub(super) shape: Shape,
     /// The names of the module begin with this.
     pub(super) prefix: String,
+    /// How many lines a workgroup walks.
+    pub(super) side: usize,
     pub(super) turns: Option<usize>,
     /// What earlier passes have left in registers, for each turn.
     pub(super) kept: Vec<Operand>,
-    /// The types for which the kernel uses workgroup memory.
-    pub(super) shared: Vec<Register>,
+    /// The types for which the kernel uses workgroup memory, of which each thread has an element.
+    pub(super) shared: Vec<String>,
     pub(super) stores: Vec<(Bound, String, &'static str)>,
     pub(super) text: String,
 }
@@ -107,9 +110,16 @@ struct ReductionEmitter {
 impl ReductionEmitter {
     /// Writes which row the thread walks, and which part of it.
     pub(super) fn begin(&mut self) {
-        let Shape { inner, aligned, chunked, threads, .. } = self.shape;
+        let Shape { inner, aligned, chunked, threads, join, .. } = self.shape;
         let (text, prefix) = (&mut self.text, &self.prefix);
-        if threads > 1 {
+        if join == Join::Columns {
+            let (side, workgroup) = (self.side, self.side * threads);
+            let _ = writeln!(text, "let share = local / {side}u;");
+            let _ =
+                writeln!(text, "let number = thread / {workgroup}u * {side}u + local % {side}u;");
+            let _ = writeln!(text, "let live = number < p.{prefix}total;");
+            let _ = writeln!(text, "let line = min(number, p.{prefix}total - 1u);");
+        } else if threads > 1 {
             let _ = writeln!(text, "let share = local % {threads}u;");
             // All threads stay, as they meet at barriers; those beyond the end store nothing.
             let _ = writeln!(text, "let live = thread / {threads}u < p.{prefix}total;");
@@ -298,24 +308,7 @@ impl ReductionEmitter {
             }
             value = format!("{ty}(j{i})");
         } else if self.shape.threads > 1 {
-            let scalar = register.scalar();
-            if !self.shared.contains(&register) {
-                self.shared.push(register);
-            }
-            let half = self.shape.threads / 2;
-            let _ = write!(
-                self.text,
-                "workgroupBarrier();\n\
-                 shared_{scalar}[local] = {value}.x;\n\
-                 workgroupBarrier();\n\
-                 for (var step = {half}u; step > 0u; step = step >> 1u) {{\n    \
-                 if (share < step) {{\n        \
-                 shared_{scalar}[local] = {name}({ty}(shared_{scalar}[local]), {ty}(shared_{scalar}[local + step])).x;\n    \
-                 }}\n    \
-                 workgroupBarrier();\n\
-                 }}\n"
-            );
-            value = format!("{ty}(shared_{scalar}[local - share])");
+            value = self.join_in_memory(register, &name, &value);
         }
         // A partial result keeps all its digits until the second kernel has folded it.
         let value = match self.shape.chunked {
@@ -324,6 +317,38 @@ impl ReductionEmitter {
         };
         let _ = writeln!(self.text, "let t{i} = {value};");
         defined.instance(i);
+    }
+
+    /// Joins the values of the threads that share a row, or four of them. Returns the expression of the result.
+    fn join_in_memory(&mut self, register: Register, fold: &str, value: &str) -> String {
+        let (ty, columns) = (vector(register), self.shape.join == Join::Columns);
+        // The lanes of a row hold the same already.
+        let (held, of, lane) = match columns {
+            true => (ty.clone(), self.side, ""),
+            false => (register.scalar().to_string(), 1, ".x"),
+        };
+        let memory = wgsl_module::workgroup_memory(&held);
+        if !self.shared.contains(&held) {
+            self.shared.push(held);
+        }
+        let half = self.shape.threads / 2;
+        let step = if of == 1 { "step".to_string() } else { format!("step * {of}u") };
+        let _ = write!(
+            self.text,
+            "workgroupBarrier();\n\
+             {memory}[local] = {value}{lane};\n\
+             workgroupBarrier();\n\
+             for (var step = {half}u; step > 0u; step = step >> 1u) {{\n    \
+             if (share < step) {{\n        \
+             {memory}[local] = {fold}({ty}({memory}[local]), {ty}({memory}[local + {step}])){lane};\n    \
+             }}\n    \
+             workgroupBarrier();\n\
+             }}\n"
+        );
+        match columns {
+            true => format!("{memory}[local % {of}u]"),
+            false => format!("{ty}({memory}[local - share])"),
+        }
     }
 
     /// Stores output `k` for the element or the four elements at hand.
@@ -427,18 +452,19 @@ impl ReductionEmitter {
                     true => format!("chunk * p.{prefix}lines + "),
                     false => String::new(),
                 };
-                let _ = writeln!(
-                    self.text,
-                    "{name}[{row}o] = {};",
-                    pack(dtype, format_args!("{value}"))
-                );
+                let store = format!("{name}[{row}o] = {};", pack(dtype, format_args!("{value}")));
+                match self.shape.threads {
+                    1 => drop(writeln!(self.text, "{store}")),
+                    _ => drop(writeln!(self.text, "if (live && share == 0u) {{ {store} }}")),
+                }
                 Kind::Vector
             } else {
+                let live = if self.shape.threads > 1 { "live && share == 0u && " } else { "" };
                 for (lane, l) in LANES.iter().enumerate() {
                     let value = pack_lane(dtype, format_args!("{value}.{l}"));
                     let _ = writeln!(
                         self.text,
-                        "if (4u * o + {lane}u < p.{prefix}rows) {{ {name}[{row}4u * o + {lane}u] = {value}; }}"
+                        "if ({live}4u * o + {lane}u < p.{prefix}rows) {{ {name}[{row}4u * o + {lane}u] = {value}; }}"
                     );
                 }
                 Kind::Scalar

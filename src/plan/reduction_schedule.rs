@@ -14,6 +14,11 @@ use crate::dtype::DType;
 /// time than a further text costs.
 pub(super) const SHARED: usize = 2048;
 
+/// So many threads of a GPU share four columns, if these have at least as many elements.
+const COLUMN: usize = 16;
+/// So many fours of columns keep a GPU busy without that.
+const MANY_LINES: usize = 4096;
+
 /// How a kernel with folds spreads its work over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReductionSchedule {
@@ -34,6 +39,8 @@ pub(super) enum Join {
     Alone,
     /// The threads join in workgroup memory.
     Memory,
+    /// As `Memory`, each thread with four neighbouring rows: those whose threads stand side by side are read together.
+    Columns,
     /// The threads are one subgroup and one workgroup, and read each other's registers.
     Shuffle,
 }
@@ -46,7 +53,14 @@ impl ReductionSchedule {
         // The lanes of a vector read faster side by side than each in a row of its own.
         let lanes = caps.subgroup().filter(|_| caps.cpu).map_or(1, |size| size as usize);
         let least = if ir.space.reads_singly() { SHARED / 4 } else { 2 * lanes };
+        let whole_lines = rows.div_ceil(4);
         let threads = match (inner, caps.cpu) {
+            // Where there are many columns, a thread each keeps a card busy.
+            (false, false)
+                if steps >= COLUMN && whole_lines <= MANY_LINES && caps.workgroup[0] >= 256 =>
+            {
+                COLUMN
+            }
             // A quarter of the threads would keep too little of a long row in flight, and nothing of it in registers.
             (true, false) if steps >= 1024 && caps.workgroup[0] >= 256 => 256,
             (true, false) if steps >= 64 => 64,
@@ -57,9 +71,10 @@ impl ReductionSchedule {
         let join = match (threads, caps.cpu) {
             (1, _) => Join::Alone,
             (_, true) => Join::Shuffle,
-            (_, false) => Join::Memory,
+            (_, false) if inner => Join::Memory,
+            (_, false) => Join::Columns,
         };
-        let lines = if inner { rows * threads } else { rows.div_ceil(4) };
+        let lines = if inner { rows * threads } else { whole_lines * threads };
         // On a processor a dispatch costs as much as reading some ten thousand elements.
         let (small, wanted, longest) =
             if caps.cpu { (1 << 16, 512, 1 << 14) } else { (1 << 12, 1 << 14, 1 << 12) };
@@ -100,7 +115,8 @@ impl ReductionSchedule {
     /// How many iterations the loops of one thread make.
     pub(super) fn iterations(self, ir: &KernelIr) -> usize {
         let turns = steps(ir).div_ceil(self.chunks).div_ceil(self.threads);
-        let each = if self.join == Join::Memory { self.threads.ilog2() as usize } else { 0 };
+        let joins_in_memory = matches!(self.join, Join::Memory | Join::Columns);
+        let each = if joins_in_memory { self.threads.ilog2() as usize } else { 0 };
         let joins = each * folds(ir).len();
         passes(ir) * turns * (1 + ir.iterations()) + ir.iterations() + joins
     }
@@ -111,7 +127,12 @@ impl ReductionSchedule {
     }
 
     pub(super) fn workgroup(self) -> usize {
-        if self.join == Join::Shuffle { self.threads } else { self.threads.max(64) }
+        match self.join {
+            Join::Shuffle => self.threads,
+            // Sixteen vectors side by side are two lines of memory.
+            Join::Columns => 16 * self.threads,
+            Join::Alone | Join::Memory => self.threads.max(64),
+        }
     }
 }
 
@@ -235,8 +256,15 @@ mod tests {
         assert_eq!(schedule([50, 256], 1, false, &gpu), several(64));
         assert_eq!(schedule([50, 4096], 1, false, &gpu), several(256));
         assert_eq!([several(16), several(64), several(256)].map(|s| s.workgroup()), [64, 64, 256]);
-        // Columns are folded by the lanes of a vector.
-        assert_eq!(schedule([60, 256], 0, false, &gpu), one);
+        // Columns are folded by the lanes of a vector, and by several threads each unless there are many.
+        let sixteen = ReductionSchedule { threads: 16, join: Join::Columns, ..one };
+        assert_eq!(schedule([60, 256], 0, false, &gpu), sixteen);
+        assert_eq!(sixteen.workgroup(), 256);
+        assert_eq!(schedule([15, 256], 0, false, &gpu), one);
+        assert_eq!(schedule([60, 4 * 4097], 0, false, &gpu), one);
+        let narrow = Caps { workgroup: [128, 16 << 10], ..Caps::portable() };
+        assert_eq!(schedule([60, 256], 0, false, &narrow), one);
+        assert_eq!(schedule([60, 256], 0, false, &processor()), one);
 
         assert_eq!(schedule([500, 60], 1, false, &processor()), one);
         let lanes = ReductionSchedule { threads: 8, join: Join::Shuffle, ..one };
@@ -260,8 +288,9 @@ mod tests {
         assert_eq!(cut([1, 1 << 20], 1, &gpu), 1024 / 32);
         // Many rows keep the device busy as they are.
         assert_eq!(cut([256, 1 << 16], 1, &gpu), 1);
-        // Two lines of four columns, 100 000 turns: as many chunks as there can be.
-        assert_eq!(cut([100_000, 8], 0, &gpu), 1024);
+        // Two lines of four columns, 16 threads for each: every thread has 32 turns at least.
+        assert_eq!(cut([100_000, 8], 0, &gpu), 100_000 / 16 / 32);
+        assert_eq!(cut([10_000_000, 8], 0, &gpu), 512);
         // A dispatch costs a processor more than a short row.
         assert_eq!(cut([1, 1 << 16], 1, &processor()), 1);
         assert_eq!(cut([1, 1 << 20], 1, &processor()), 512 / 8);

@@ -6,7 +6,6 @@ use std::fmt::Write;
 use super::iteration_space::{Fields, Varying};
 use super::wgsl_writer::{Bound, Common, EmittedKernel, Writer, declare, indented};
 use crate::device::{Access, ShaderSource};
-use crate::dtype::Register;
 use crate::graph::Graph;
 use crate::graph::lower::fold;
 use crate::wgsl::{self, Declarations};
@@ -20,8 +19,8 @@ pub(super) struct Section {
     /// The bindings that it reads, and those that it writes: what they are, names, types.
     loads: Vec<Binding>,
     stores: Vec<Binding>,
-    /// The types for which it uses workgroup memory.
-    shared: Vec<Register>,
+    /// The types for which it uses workgroup memory, an element for each thread.
+    shared: Vec<String>,
     helpers: Declarations,
     /// The statements of one thread: `thread` is its number in the section, `local` that in its workgroup.
     text: String,
@@ -66,9 +65,14 @@ impl Section {
     }
 
     /// Notes that the threads of a workgroup work together, and for which types they use workgroup memory.
-    pub(super) fn joining(self, shared: Vec<Register>) -> Self {
+    pub(super) fn joining(self, shared: Vec<String>) -> Self {
         Section { joins: true, shared, ..self }
     }
+}
+
+/// The name of the workgroup memory for a type.
+pub(super) fn workgroup_memory(held: &str) -> String {
+    format!("shared_{}", held.replace(['<', '>'], ""))
 }
 
 /// The prefix of the names of a kernel's section `k`.
@@ -107,13 +111,12 @@ pub(super) fn module(mut sections: Vec<Section>, common: &Common, cpu: bool) -> 
     }
     let _ = writeln!(wgsl, "@group(0) @binding({}) var<uniform> p: Params;\n", binds.len());
     accesses.push(Access::Uniform);
-    let mut shared: Vec<Register> = Vec::new();
-    for register in sections.iter().flat_map(|section| &section.shared) {
-        if !shared.contains(register) {
-            let scalar = register.scalar();
-            let array = format!("array<{scalar}, {workgroup}>");
-            let _ = writeln!(wgsl, "var<workgroup> shared_{scalar}: {array};\n");
-            shared.push(*register);
+    let mut shared: Vec<&str> = Vec::new();
+    for held in sections.iter().flat_map(|section| &section.shared) {
+        if !shared.contains(&held.as_str()) {
+            let name = workgroup_memory(held);
+            let _ = writeln!(wgsl, "var<workgroup> {name}: array<{held}, {workgroup}>;\n");
+            shared.push(held);
         }
     }
     wgsl.push_str(&common.functions());
