@@ -265,3 +265,28 @@ fn two_long_walks_follow_each_other_in_a_kernel() -> tf::Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn sums_of_what_reads_one_value_are_one_kernel() -> tf::Result<()> {
+    let device = device();
+    let (x, y) = (ramp(&device, [300, 40]), ramp(&device, [300, 40]));
+    let y = (y + 0.5).tanh()?;
+    device.synchronize()?;
+    let (plain, weighted, squares) =
+        (x.reduce_sum(0)?, x.multiply(&y)?.reduce_sum(0)?, x.square()?.reduce_sum(0)?);
+    device.synchronize()?;
+    assert_eq!(device.last_plan().expect("it has run one").kernels().len(), 1);
+    let (a, b) = (x.to_vec::<f32>()?, y.to_vec::<f32>()?);
+    let column = |c: usize, f: &dyn Fn(usize) -> f32| -> f64 {
+        (0..300).map(|r| f64::from(f(r * 40 + c))).sum()
+    };
+    let results = [plain.to_vec::<f32>()?, weighted.to_vec::<f32>()?, squares.to_vec::<f32>()?];
+    for c in 0..40 {
+        let wanted =
+            [column(c, &|e| a[e]), column(c, &|e| a[e] * b[e]), column(c, &|e| a[e] * a[e])];
+        for (got, want) in results.iter().zip(wanted) {
+            assert!((f64::from(got[c]) - want).abs() < 1e-3, "column {c}: {} for {want}", got[c]);
+        }
+    }
+    Ok(())
+}

@@ -23,6 +23,9 @@ use crate::graph::{HashIndex, Input, hash_bytes};
 /// A kernel of its own for what follows a product costs little more than its launch up to so many results.
 const FEW_RESULTS: usize = 1 << 15;
 
+/// A node is tried with so many that read the same value before it.
+const SIBLINGS: usize = 3;
+
 /// The fusion groups that cover all wanted nodes, in an order in which they can run.
 pub(super) fn groups<'a>(
     context: &PlanContext<'a>,
@@ -207,21 +210,27 @@ impl<'a, 'b> Fuser<'a, 'b> {
             }
         }
         for list in reading {
-            for pair in list.windows(2) {
-                if let (Some(a), Some(b)) = (self.of[pair[0] as usize], self.of[pair[1] as usize]) {
-                    if a != b && self.size(a) == self.size(b) {
-                        self.try_join(a, b);
+            for (at, &later) in list.iter().enumerate() {
+                for &earlier in &list[at.saturating_sub(SIBLINGS)..at] {
+                    if let (Some(a), Some(b)) = (self.of[earlier as usize], self.of[later as usize])
+                    {
+                        if a != b && self.size(a) == self.size(b) {
+                            self.try_join(a, b);
+                        }
                     }
                 }
             }
         }
     }
 
-    /// How many elements a group's largest member has.
+    /// How many elements a group goes through: those of its largest member, or what a member folds.
     fn size(&self, group: u32) -> usize {
-        let nodes = &self.context.graph.nodes;
-        let members = self.members[group as usize].iter();
-        members.map(|&m| nodes[m as usize].spec.elements()).max().unwrap_or(0)
+        let graph = self.context.graph;
+        let size = |&m: &u32| match self.context.lowerings[m as usize] {
+            Lowering::Reduce(_) => graph.spec(graph.nodes[m as usize].inputs[0]).elements(),
+            _ => graph.nodes[m as usize].spec.elements(),
+        };
+        self.members[group as usize].iter().map(size).max().unwrap_or(0)
     }
 
     fn is_constant(&self, node: usize) -> bool {
@@ -310,15 +319,20 @@ impl<'a, 'b> Fuser<'a, 'b> {
         let own = last.map_or(0, |k| k.binds.iter().filter(|(b, _)| *b != Bind::Output).count());
         let folds = ir.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_))).count();
         // The epilogue may loop as well.
-        let most = caps.loop_iterations;
-        if own + ir.bindings() + folds > caps.storage_buffers.max(4)
-            || last.is_some_and(|k| epilogue::iterations(ir, k) > most)
-        {
+        let (most, bindings) = (caps.loop_iterations, caps.storage_buffers.max(4));
+        if last.is_some_and(|k| epilogue::iterations(ir, k) > most) {
             return false;
         }
         let schedule = (folds > 0).then(|| ReductionSchedule::new(ir, caps));
-        let Some(schedule) = schedule.filter(|schedule| schedule.chunks > 1) else { return true };
-        // Where a row is cut into chunks, only the second kernel has the whole fold.
+        let Some(schedule) = schedule.filter(|schedule| schedule.chunks > 1) else {
+            return own + ir.bindings() <= bindings;
+        };
+        // Where a row is cut into chunks, only the second kernel has the whole fold. The first stores what each chunk
+        // comes to in place of the rows' results.
+        let rows_bound = ir.outputs.iter().filter(|output| output.row).count();
+        if ir.bindings() - rows_bound + folds > bindings {
+            return false;
+        }
         let first = |o: &super::kernel_ir::Output| o.row || ir.instances[o.instance].level == 0;
         if ir.levels() > 1 || !ir.outputs.iter().all(first) {
             return false;
@@ -327,7 +341,8 @@ impl<'a, 'b> Fuser<'a, 'b> {
         let partials = super::reduction_schedule::folds(ir);
         let second = self.context.second(members, &rows, &partials, schedule.chunks);
         second.is_some_and(|second| {
-            ReductionSchedule::whole(&second, caps).iterations(&second) <= most
+            let iterations = ReductionSchedule::whole(&second, caps).iterations(&second);
+            iterations <= most && second.bindings() <= bindings
         })
     }
 
