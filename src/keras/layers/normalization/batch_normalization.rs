@@ -62,10 +62,16 @@ layer! {
 }
 
 /// Mean and variance of a batch over `axes`, of the places that count.
+///
+/// For any number c the variance is the mean of (x - c)^2 less (mean - c)^2. Where c is the mean the second is 0, and so is its
+/// gradient; the gradient of that, which a gradient penalty asks for, is not. As c has no gradient, the first takes no sum
+/// over the batch on the way back.
 fn moments(x: &Tensor, mask: Option<&Tensor>, axes: &Axes) -> Result<[Tensor; 2]> {
     let Some(mask) = mask else {
         let mean = x.reduce_mean(axes)?;
-        let variance = x.subtract(&mean)?.square()?.reduce_mean(axes)?;
+        let fixed = mean.stop_gradient();
+        let squares = x.subtract(&fixed)?.square()?.reduce_mean(axes)?;
+        let variance = squares.subtract(mean.subtract(&fixed)?.square()?)?;
         return Ok([mean, variance]);
     };
     if *mask.shape() != x.shape()[..x.rank() - 1] {
