@@ -3,7 +3,8 @@
 // every thread 4 rows by 4 columns.
 // y[s,b,m,n] = sum over u in part s, v, i of A(b,m,u,v,i) * B(b,u,v,i,n)
 // 0 a: read    1 b: read    2 y: [S,B,M,N] read and write    3 p: uniform
-// Host declares: what gemm.wgsl needs but WX and WY.
+// Written out by the host (src/wgsl/template.rs): GATHERED where the run of i is short; 64 numbers of several runs come at once then.
+// Host declares: what gemm.wgsl needs but THREADS, and a_four(at of m to m + 3, i) for the four rows m to m + 3 at i.
 // Grid: S*B*tiles_n*tiles_m workgroups of 256 threads; a tile has 32 rows and 32 columns.
 
 // By i: eight times four rows, and behind those of 64 i eight times four columns. In the end the sums of all threads.
@@ -34,6 +35,41 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var sum_$c = V(Sum(0));
     //end
     let u_end = min((s + 1u) * p.part, p.u_count);
+    //if GATHERED
+    let u_first = s * p.part;
+    //if PIECES
+    let run = p.run;
+    let terms = (u_end - u_first) * run;
+    //else
+    let run = p.inner;
+    let before = u_first * p.v_count * run;
+    let terms = min((u_end - u_first) * p.v_count * run, p.k - min(before, p.k));
+    //end
+    {
+        {
+            for (var k = 0u; k < terms; k += 64u) {
+                //for c in 4
+                let t_$c = min(k + first + $cu, terms - 1u);
+                let i_$c = t_$c % run;
+                let u_$c = u_first + t_$c / run / p.v_count;
+                let v_$c = t_$c / run % p.v_count;
+                let there_$c = k + first + $cu < terms;
+                //end
+                if (thread < 128u) {
+                    //for c in 4
+                    //for i in 4
+                    let a_$c_$i = a_at(row_$i, u_$c, v_$c);
+                    //end
+                    let x_$c = a_four(a_$c_0, a_$c_1, a_$c_2, a_$c_3, i_$c);
+                    shared_by_all[(first + $cu) * 8u + part] = select(V(Sum(0)), x_$c, there_$c);
+                    //end
+                } else {
+                    //for c in 4
+                    let w_$c = b_load(b_at(column, u_$c, v_$c), i_$c);
+                    shared_by_all[512u + (first + $cu) * 8u + part] = select(V(Sum(0)), w_$c, there_$c);
+                    //end
+                }
+    //else
     for (var u = s * p.part; u < u_end; u++) {
         //if PIECES
         let inner = min(p.inner, p.run - u % p.pieces * p.inner);
@@ -59,6 +95,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                     shared_by_all[512u + (first + $cu) * 8u + part] = select(V(Sum(0)), w[$c], i + $cu < inner);
                     //end
                 }
+    //end
                 workgroupBarrier();
                 for (var step = slice * 128u; step < slice * 128u + 128u; step += 32u) {
                     //for i in 4

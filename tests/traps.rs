@@ -157,12 +157,20 @@ fn convolutions_of_one_by_one() -> tf::Result<()> {
     Ok(())
 }
 
-/// Filters' gradients of one or two images, whose sums a GPU splits at the rows of the images, too.
+/// Filters' gradients of one or two images, whose sums a GPU splits at the rows of the images, too, and of images with short
+/// rows, of which it gathers several.
 #[test]
-fn filters_gradients_of_few_images() -> tf::Result<()> {
-    for (images, size, channels, filters, side, stride) in
-        [(1, 56, 16, 32, 3, 1), (2, 31, 64, 33, 3, 2), (1, 9, 256, 64, 5, 1), (1, 120, 3, 5, 7, 3)]
-    {
+fn filters_gradients_of_few_and_of_small_images() -> tf::Result<()> {
+    for (images, size, channels, filters, side, stride) in [
+        (1, 56, 16, 32, 3, 1),
+        (2, 31, 64, 33, 3, 2),
+        (1, 9, 256, 64, 5, 1),
+        (1, 120, 3, 5, 7, 3),
+        (5, 16, 24, 18, 3, 1),
+        (3, 13, 40, 41, 5, 1),
+        (40, 7, 9, 20, 2, 1),
+        (70, 3, 17, 17, 3, 1),
+    ] {
         let out = (size - side) / stride + 1;
         let x = numbers(images * size * size * channels, 1);
         let g = numbers(images * out * out * filters, 2);
@@ -189,7 +197,7 @@ fn filters_gradients_of_few_images() -> tf::Result<()> {
             assert!((got - want).abs() <= bound, "{size}, {side}, at {at}: {got} for {want}");
         }
     }
-    child::also_portable(module_path!(), "filters_gradients_of_few_images");
+    child::also_portable(module_path!(), "filters_gradients_of_few_and_of_small_images");
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel};
-use crate::wgsl::shader;
+use crate::wgsl::{expand, shader};
 
 /// The length of a part, where a walk of `whole` steps for each of `results` elements is too long for one thread.
 pub(super) fn split_length(whole: usize, results: usize, caps: &Caps) -> usize {
@@ -25,19 +25,32 @@ pub(super) fn store_to(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
     .write(out)
 }
 
+/// How many threads of a GPU add up the parts of four results, and how many fours a workgroup then has; a GPU with more fours
+/// than `MANY` is busy without.
+const SHARES: usize = 16;
+const SIDE: usize = 16;
+const MANY: usize = 4096;
+
 /// The kernel that adds up `parts` sums for each of `results` elements.
 pub(super) fn sum_splits(
     [from, out]: [Bind; 2],
     sums: DType,
     result: DType,
-    results: usize,
-    parts: usize,
+    [results, parts]: [usize; 2],
+    caps: &Caps,
 ) -> Kernel {
+    const SUM: &str = shader!(include_str!("../../shaders/sum_parts.wgsl"));
     let quads = results.is_multiple_of(4);
-    let kernel = Kernel::new("sum_parts", shader!(include_str!("../../shaders/sum_parts.wgsl")))
+    let few = results.div_ceil(4) <= MANY && parts >= SHARES / 2;
+    let shared = !caps.cpu && few && caps.workgroup[0] as usize >= SHARES * SIDE;
+    let (threads, side) = if shared { (SHARES * SIDE, SIDE) } else { (64, 64) };
+    let iterations = if shared { parts.div_ceil(SHARES) + 4 } else { parts };
+    let kernel = Kernel::new("sum_parts", "")
+        .declare(expand(SUM, &[], &[("SHARED", shared)]))
         .alias("Sum", sums)
         .alias("Out", result)
-        .constant("WG", 64)
+        .constant("WG", threads as u32)
+        .constant("SIDE", side as u32)
         .declare("alias V = vec4<Sum>;")
         .declare(if quads {
             "@group(0) @binding(0) var<storage, read> x: array<V>;\n\
@@ -50,7 +63,7 @@ pub(super) fn sum_splits(
         .write(out)
         .param("len", results)
         .param("parts", parts)
-        .workgroups(results.div_ceil(4 * 64), parts);
+        .workgroups(results.div_ceil(4 * side), iterations);
     match out {
         Bind::Output => kernel.stores(),
         _ => kernel.declare(store(1, quads)),

@@ -97,14 +97,15 @@ pub(super) const OF_PART: &str = "fn element(of_part: u32) -> X {\n    \
 
 impl Form<'_> {
     /// The kernels that compute the results: one, or one for parts of the sums and one that adds up the parts.
-    pub(super) fn lower(&self, g: &Geometry, dtype: DType) -> Lowering {
+    pub(super) fn lower(&self, g: &Geometry, dtype: DType, caps: &Caps) -> Lowering {
         let (kernel, &Form { four, results, cut: Cut { parts, .. }, .. }) =
             (kernel(self, g, dtype), self);
         if parts == 1 {
             return kernel.stores().write(Bind::Output).into();
         }
         let sums = store_to(Bind::Temp(0), kernel.alias("Out", DType::F32), four);
-        let add = sum_splits([Bind::Temp(0), Bind::Output], DType::F32, dtype, results, parts);
+        let add =
+            sum_splits([Bind::Temp(0), Bind::Output], DType::F32, dtype, [results, parts], caps);
         let temps = vec![DType::F32.bytes(results * parts)];
         Lowering::Kernels(Kernels { temps, kernels: vec![sums, add] })
     }

@@ -128,7 +128,7 @@ impl Op for DepthwiseConv2d {
             cut,
             results,
         };
-        form.lower(&g, cx.output.dtype)
+        form.lower(&g, cx.output.dtype, cx.caps)
     }
 }
 
@@ -228,7 +228,7 @@ impl Op for InputGradient {
             cut,
             results,
         };
-        form.lower(&g, cx.output.dtype)
+        form.lower(&g, cx.output.dtype, cx.caps)
     }
 }
 
@@ -328,7 +328,7 @@ impl Op for FilterGradient {
             cut,
             results,
         };
-        form.lower(&g, cx.output.dtype)
+        form.lower(&g, cx.output.dtype, cx.caps)
     }
 }
 

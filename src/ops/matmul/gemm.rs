@@ -139,7 +139,7 @@ impl Gemm {
         // The caller's temporary buffer comes first, if it has one.
         let sums_at = Bind::Temp(usize::from(out != Bind::Output));
         let kernel = store_to(sums_at, kernel, whole);
-        let add = sum_splits([sums_at, out], sums, self.result, results, split.parts);
+        let add = sum_splits([sums_at, out], sums, self.result, [results, split.parts], caps);
         let temps = vec![sums.bytes(results * split.parts)];
         Lowering::Kernels(Kernels { temps, kernels: vec![kernel, add] })
     }

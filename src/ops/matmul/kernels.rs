@@ -67,10 +67,10 @@ impl Variant {
                 &[],
                 &[],
             )),
-            Variant::Sliced => kernel.declare(text(
+            Variant::Sliced | Variant::Gathered => kernel.declare(text(
                 shader!(include_str!("../../../shaders/gemm_sliced.wgsl")),
                 &[],
-                &[],
+                &[("GATHERED", self == Variant::Gathered)],
             )),
             Variant::Cooperative { size, half, side, wx } => {
                 let [depth, line] = self.staged();

@@ -59,6 +59,7 @@ fn variants_agree_with_the_plain_sum() {
         Variant::Registers { tm: 2, tn4: 1, wx: 64, wy: 1 },
         Variant::Tiled,
         Variant::Sliced,
+        Variant::Gathered,
         Variant::Dots { tm4: 1, tn: 4, wx: 64 },
         Variant::Dots { tm4: 2, tn: 4, wx: 8 },
     ];

@@ -18,6 +18,9 @@ pub(crate) enum Variant {
     Tiled,
     /// `shaders/gemm_sliced.wgsl`: tiles of 32 by 32 in workgroup memory, four groups of threads sharing the sum.
     Sliced,
+    /// As `Sliced`, for sums of runs that are shorter than the part that a workgroup brings into its memory at once: it gathers
+    /// that from several.
+    Gathered,
     /// `shaders/gemm_cooperative.wgsl`: tiles of `32 * side` rows and columns by `wx` threads, in matrices of `size`.
     Cooperative { size: usize, half: bool, side: usize, wx: usize },
     /// `shaders/gemm_dots.wgsl`: `wx` threads share the sum of `4 * tm4` rows by `tn` columns, all that the product
@@ -46,6 +49,8 @@ const LITTLE_WORK: usize = 1 << 15;
 const LITTLE_WORK_OF_LANES: usize = 1 << 19;
 /// So many workgroups fill a GPU: a large card has 160 cores, each of which wants four waves of 64 threads.
 const FEW_TILES: usize = 640;
+/// A shorter run fills less than half of what a workgroup brings into its memory at once.
+const SHORT_RUN: usize = 32;
 /// Fewer results than these give a GPU too little to do, a thread each.
 const FEW_RESULTS: usize = 1 << 15;
 /// The threads of a workgroup without lanes that computes a little product.
@@ -56,8 +61,13 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
     if problem.is_little(caps) {
         return vec![little(problem, caps)];
     }
-    let special =
-        [dots(problem, caps), lanes(problem, caps), sliced(problem, caps), tiled(problem, caps)];
+    let special = [
+        dots(problem, caps),
+        lanes(problem, caps),
+        gathered(problem, caps),
+        sliced(problem, caps),
+        tiled(problem, caps),
+    ];
     let mut list: Vec<Variant> = special.into_iter().flatten().collect();
     // Without lanes to share loads, a processor's driver takes long to compile large tiles.
     let slow_to_compile = caps.cpu && list.is_empty() && !caps.eight_lanes();
@@ -126,14 +136,26 @@ fn tiled(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
 
 /// A small result has few large tiles. Tiles a quarter as large are four times as many, and four times as many threads share each.
 /// They read twice as much for each multiplication.
-fn sliced(Problem { batch, m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
+fn sliced(problem: Problem, caps: &Caps) -> Option<Variant> {
+    (problem.inner >= SHORT_RUN && shares_sums(problem, caps)).then_some(Variant::Sliced)
+}
+
+/// As `sliced`, where the run of a sum is too short for it, and the sum is not.
+fn gathered(problem: Problem, caps: &Caps) -> Option<Variant> {
+    let Problem { batch, m, n, inner, products } = problem;
+    let terms = products / batch.saturating_mul(m).saturating_mul(n).max(1);
+    let short = inner < SHORT_RUN && terms >= 2 * SHORT_RUN;
+    (short && shares_sums(problem, caps)).then_some(Variant::Gathered)
+}
+
+fn shares_sums(Problem { batch, m, n, .. }: Problem, caps: &Caps) -> bool {
     let tiles = batch.saturating_mul(m.div_ceil(64)).saturating_mul(n.div_ceil(64));
     let [threads, bytes] = caps.workgroup;
     let fits = !caps.cpu && threads >= 256 && bytes >= 16 << 10;
     // A tile that is mostly empty pays where even one thread for each result leaves a card idle.
     let full = m > 16 && n > 16;
     let few = m > 4 && n > 4 && m.saturating_mul(n) < FEW_RESULTS;
-    (fits && tiles < FEW_TILES && (full || few) && inner >= 32).then_some(Variant::Sliced)
+    fits && tiles < FEW_TILES && (full || few)
 }
 
 /// Threads share nothing: this works on any adapter and for any problem.
@@ -166,7 +188,7 @@ impl Variant {
             Variant::Registers { tm, tn4, wx, wy } => [tm * wy, 4 * tn4 * wx],
             Variant::Lanes { lanes, tm, tn4, wx } => [lanes * tm, 4 * tn4 * wx],
             Variant::Tiled => [64, 64],
-            Variant::Sliced => [32, 32],
+            Variant::Sliced | Variant::Gathered => [32, 32],
             Variant::Cooperative { side, .. } => [32 * side, 32 * side],
             Variant::Dots { tm4, tn, .. } => [4 * tm4, tn],
         }
@@ -175,7 +197,7 @@ impl Variant {
     /// How many workgroups fill a GPU.
     pub(crate) fn fill(self) -> usize {
         match self {
-            Variant::Sliced => FEW_TILES / 4,
+            Variant::Sliced | Variant::Gathered => FEW_TILES / 4,
             _ => FEW_TILES,
         }
     }
@@ -197,6 +219,7 @@ impl Variant {
             Variant::Lanes { lanes, tm, tn4, .. } => lanes * tm * tn4,
             Variant::Tiled
             | Variant::Sliced
+            | Variant::Gathered
             | Variant::Cooperative { .. }
             | Variant::Dots { .. } => 0,
         }
@@ -247,7 +270,8 @@ pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
             add(Variant::Dots { tm4, tn: n, wx });
         }
     }
-    [sliced(problem, caps), tiled(problem, caps)].into_iter().flatten().for_each(&mut add);
+    let shared = [gathered(problem, caps), sliced(problem, caps), tiled(problem, caps)];
+    shared.into_iter().flatten().for_each(&mut add);
     // Other processors' drivers take long to compile large tiles.
     let small = caps.cpu && !caps.eight_lanes();
     for (tm, tn4) in [(8, 2), (8, 1), (4, 2), (4, 1)] {
@@ -275,6 +299,7 @@ impl Variant {
             Variant::Lanes { lanes, tm, tn4, wx } => format!("lanes {lanes}*{tm}x{tn4} {wx}"),
             Variant::Tiled => "tiled".to_string(),
             Variant::Sliced => "sliced".to_string(),
+            Variant::Gathered => "gathered".to_string(),
             Variant::Cooperative { size, half, side, wx } => {
                 let inputs = if half { "f16" } else { "f32" };
                 format!("cooperative {inputs} {size} {side}x{side} {wx}")
@@ -315,7 +340,7 @@ impl Variant {
             Variant::Registers { .. } | Variant::Lanes { .. } if singly => run,
             Variant::Registers { .. } | Variant::Lanes { .. } => quads + run % 4,
             Variant::Tiled => run.div_ceil(16) * (1 + 16),
-            Variant::Sliced => run.div_ceil(64) * (1 + 16),
+            Variant::Sliced | Variant::Gathered => run.div_ceil(64) * (1 + 16),
             Variant::Cooperative { size, .. } => {
                 let [depth, _] = self.staged();
                 run.div_ceil(depth) * (1 + depth / size)
@@ -369,7 +394,7 @@ mod tests {
                             Variant::Lanes { lanes, wx, .. } => {
                                 caps.lanes() == Some(lanes) && wx == lanes
                             }
-                            Variant::Tiled | Variant::Sliced => !caps.cpu,
+                            Variant::Tiled | Variant::Sliced | Variant::Gathered => !caps.cpu,
                             Variant::Cooperative { .. } => false,
                         };
                         assert!(fits, "{m}x{inner}x{n}: {variant:?}");

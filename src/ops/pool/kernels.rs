@@ -209,6 +209,6 @@ pub(super) fn sum_over_holders(
     let body = form.over(HOLDERS, "var sum = V(0.0);", &visit, "return sum;");
     form.lower(&body, inputs, DType::F32, |form| {
         let (results, dtype) = (cx.output.elements(), cx.output.dtype);
-        sum_splits([Bind::Temp(0), Bind::Output], DType::F32, dtype, results, form.parts)
+        sum_splits([Bind::Temp(0), Bind::Output], DType::F32, dtype, [results, form.parts], cx.caps)
     })
 }

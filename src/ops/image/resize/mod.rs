@@ -296,7 +296,7 @@ impl Op for Resample {
         let sums = if sums == Register::I32 { DType::I32 } else { DType::F32 };
         let kernels = vec![
             self.kernel(cx, [th, tw], 1, Some((part, parts, sums))),
-            sum_splits([Bind::Temp(0), Bind::Output], sums, dtype, results, parts),
+            sum_splits([Bind::Temp(0), Bind::Output], sums, dtype, [results, parts], cx.caps),
         ];
         Lowering::Kernels(Kernels {
             temps: vec![sums.bytes(results.saturating_mul(parts))],
