@@ -11,6 +11,7 @@ mod findings;
 mod measure;
 mod proof;
 mod report;
+mod times;
 
 use std::sync::Arc;
 

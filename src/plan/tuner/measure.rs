@@ -12,13 +12,13 @@ use web_time::{Duration, Instant};
 use super::super::{Plan, plan};
 use super::agree::agree;
 use super::report::{TunedOp, TunedVariant};
+use super::times::Times;
 use super::{Choice, Task};
 use crate::device::{Buffer, Gpu, platform};
 use crate::dtype::DType;
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::lower::Variants;
 use crate::graph::{Graph, Input, Node, Spec};
-use crate::sorted::sorted_by_key;
 
 /// Every variant that is not left behind gets so many turns.
 const ROUNDS: usize = 7;
@@ -56,7 +56,7 @@ struct Entry {
     plan: Plan,
     /// How long its verification took, compiling included.
     tried: Duration,
-    times: Vec<Duration>,
+    times: Times,
     state: State,
 }
 
@@ -83,7 +83,7 @@ impl Measurement {
         let entry = |name: &String| Entry {
             plan: plan(&graph, &task.caps, true, &Choice::Forced(name)),
             tried: Duration::ZERO,
-            times: Vec::new(),
+            times: Times::default(),
             state: State::Untried,
         };
         let entries = task.variants.names.iter().map(entry).collect();
@@ -193,7 +193,7 @@ impl Measurement {
     async fn time(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
         let entry = &mut self.entries[at];
         // The first turn shows how long a run takes.
-        let runs = match median(&entry.times) {
+        let runs = match entry.times.usual() {
             Some(time) => (TURN.as_secs_f64() / time.as_secs_f64()).clamp(1.0, RUNS.into()) as u32,
             None => 1,
         };
@@ -218,15 +218,16 @@ impl Measurement {
         }
     }
 
-    /// Compares the shortest times, as chance only makes times longer.
+    /// Compares the shortest times.
     fn leave_behind(&mut self) {
-        let shortest = |entry: &Entry| entry.times.iter().min().map(Duration::as_secs_f64);
         let right = self.entries.iter().filter(|entry| entry.state == State::Right);
-        let Some(best) = right.filter_map(shortest).min_by(f64::total_cmp) else { return };
-        let most = best * if self.round < 2 { FAR_BEHIND } else { LEFT_BEHIND };
+        let times = right.filter_map(|entry| Some((entry.times.shortest()?, entry.times.doubt())));
+        let Some((best, doubt)) = times.min() else { return };
+        let most = best.mul_f64(if self.round < 2 { FAR_BEHIND } else { LEFT_BEHIND }) + doubt;
         let spared = usize::from(self.round < LEAST);
         for entry in self.entries.iter_mut().skip(spared) {
-            if entry.state == State::Right && shortest(entry).is_some_and(|time| time > most) {
+            let (time, doubt) = (entry.times.shortest(), entry.times.doubt());
+            if entry.state == State::Right && time.is_some_and(|time| time > most + doubt) {
                 entry.state = State::Slow;
             }
         }
@@ -254,22 +255,23 @@ impl Measurement {
 
     /// `None` if not even the plain variant could be timed.
     ///
-    /// Medians decide, also between those that were left behind by their shortest times: a clock that is coarse, or one
-    /// lucky run, must not bring a choice that is slower than the first by the times that the report shows.
+    /// Usual times decide, also between those that were left behind by their shortest times: one lucky run must not bring a
+    /// choice that is slower than the first by the times that the report shows.
     fn finish(self) -> Option<TunedOp> {
         let time = |i: usize| match self.entries[i].state {
-            State::Right | State::Slow => median(&self.entries[i].times),
+            State::Right | State::Slow => self.entries[i].times.usual(),
             State::Untried | State::Wrong => None,
         };
         let best =
             (0..self.entries.len()).filter(|&i| time(i).is_some()).min_by_key(|&i| time(i))?;
+        let doubt = self.entries[0].times.doubt() + self.entries[best].times.doubt();
         let first = time(0)
             .zip(time(best))
-            .is_some_and(|(first, best)| first.as_secs_f64() < WORTH * best.as_secs_f64());
+            .is_some_and(|(first, best)| first < best.mul_f64(WORTH) + doubt);
         let names = &self.task.variants.names;
         let variants = self.entries.iter().zip(names).map(|(entry, name)| TunedVariant {
             name: name.clone(),
-            time: median(&entry.times),
+            time: entry.times.usual(),
             wrong: entry.state == State::Wrong,
         });
         Some(TunedOp {
@@ -404,11 +406,6 @@ impl Entry {
 /// Errors that are not the fault of one variant.
 fn is_grave(error: &Error) -> bool {
     error.is_device_lost() || error.is_out_of_memory()
-}
-
-fn median(times: &[Duration]) -> Option<Duration> {
-    let sorted = sorted_by_key(times, |time| *time);
-    sorted.get(sorted.len() / 2).map(|time| **time)
 }
 
 #[cfg(test)]

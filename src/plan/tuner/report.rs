@@ -32,7 +32,7 @@ pub struct TunedOp {
 pub struct TunedVariant {
     /// Its name, as findings have it.
     pub name: String,
-    /// The median of its times. `None` if it was set aside before it was timed.
+    /// Its usual time: the median, or the mean where the clock's steps are long for it. `None` if it was set aside before it was timed.
     pub time: Option<Duration>,
     /// It gave other results than the plain variant, or the driver refused it.
     pub wrong: bool,

@@ -329,4 +329,30 @@ fn what_is_chosen_is_never_slower_than_the_first_by_the_reported_times() {
     assert_eq!(chosen((State::Right, &[1060, 1050]), (State::Slow, &[700, 680])), 1);
     assert_eq!(chosen((State::Right, &[100, 104]), (State::Right, &[100, 101])), 0);
     assert_eq!(chosen((State::Right, &[200, 210]), (State::Right, &[100, 101])), 1);
+    // By a clock with steps of 100 us nothing says that the second is faster, and then something does.
+    let [usual, little, much] = [
+        [0, 0, 100, 0, 100, 0, 0, 100, 0],
+        [0, 0, 0, 0, 100, 0, 0, 100, 0],
+        [300, 400, 300, 300, 400, 400, 300, 300, 300],
+    ];
+    assert_eq!(chosen((State::Right, &usual), (State::Right, &little)), 0);
+    assert_eq!(chosen((State::Right, &much), (State::Right, &usual)), 1);
+}
+
+#[test]
+fn a_coarse_clock_leaves_nobody_behind_by_chance() {
+    let gpu = gpu();
+    let mut measurement = Measurement::new(task(&gpu));
+    let micros = |times: [u64; 9]| times.map(Duration::from_micros).into_iter().collect();
+    // All alike, but for how many steps of 100 us fell into each run; and one that takes four times as long.
+    let times = [[0, 0, 100, 0, 100, 0, 0, 100, 0], [100, 0, 0, 100, 0, 0, 100, 100, 0]];
+    for (entry, times) in measurement.entries.iter_mut().zip(times) {
+        (entry.state, entry.times) = (State::Right, micros(times));
+    }
+    measurement.round = 3;
+    measurement.leave_behind();
+    assert!(measurement.entries[..2].iter().all(|entry| entry.state == State::Right));
+    measurement.entries[1].times = micros([200, 300, 300, 300, 200, 300, 300, 300, 200]);
+    measurement.leave_behind();
+    assert_eq!(measurement.entries[1].state, State::Slow);
 }
