@@ -36,6 +36,10 @@ pub struct DeviceOptions {
     ///
     /// [`Device::set_matmul_precision`]: crate::Device::set_matmul_precision
     pub matmul_precision: MatmulPrecision,
+    /// How many threads (invocations of a shader) keep the adapter busy: a GPU's kernels share small work out among so many, and
+    /// cut it no finer. `None` goes by the adapter's kind: 8,192 for a GPU within a processor, 40,960 for any other; 0 counts as
+    /// 1. A processor's kernels do not depend on it.
+    pub threads: Option<usize>,
 }
 
 impl DeviceOptions {
@@ -55,6 +59,13 @@ impl DeviceOptions {
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
+        self
+    }
+
+    /// Sets [`DeviceOptions::threads`].
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
         self
     }
 

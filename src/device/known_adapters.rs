@@ -420,7 +420,7 @@ mod tests {
             names.contains(&"AMD Radeon RX 7900 XTX") && names.contains(&"Chrome"),
             "{names:?}"
         );
-        assert!(!names.contains(&"AMD Radeon 780M"), "{names:?}");
+        assert!(names.len() < KNOWN_ADAPTERS.len(), "{names:?}");
     }
 
     /// Direct3D's feature level 11_0 lets a shader have 8 views that it may write, of which wgpu keeps 2 for buffers.

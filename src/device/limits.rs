@@ -17,6 +17,8 @@ pub(crate) struct Caps {
     pub(crate) precision: MatmulPrecision,
     /// Threads of a workgroup, and bytes that they may share.
     pub(crate) workgroup: [u32; 2],
+    /// How many threads keep a GPU busy: kernels share small work out among so many.
+    pub(crate) threads: usize,
     /// Storage buffers one kernel may bind.
     pub(crate) storage_buffers: usize,
     /// How many iterations the loops of one invocation may make in all: one after another, within each other, and in
@@ -32,6 +34,11 @@ pub(crate) struct Caps {
     pub(crate) groups: u32,
     pub(crate) uniform_alignment: u64,
 }
+
+/// A large card has 160 cores, each of which wants four waves of 64 threads; a GPU within a processor has an eighth to a quarter
+/// of them.
+const BUSY: usize = 160 * 4 * 64;
+const BUSY_INTEGRATED: usize = BUSY / 5;
 
 /// So many iterations every adapter makes. Mesa's llvmpipe silently ends the loops of an invocation after 65,535
 /// iterations in all, and a browser does not say which driver it uses. The driver also counts the round in which each
@@ -65,6 +72,10 @@ impl Caps {
                     .min(limits.max_compute_workgroup_size_x),
                 limits.max_compute_workgroup_storage_size,
             ],
+            threads: match info.kind {
+                super::AdapterKind::IntegratedGpu => BUSY_INTEGRATED,
+                _ => BUSY,
+            },
             storage_buffers: storage_buffers as usize,
             loop_iterations: LOOP_ITERATIONS,
             #[cfg(test)]

@@ -115,6 +115,7 @@ impl Gpu {
         if is_set("WGRAD_PORTABLE") {
             caps.forget_the_adapter();
         }
+        caps.threads = options.threads.map_or(caps.threads, |threads| threads.max(1));
         let faults = Faults::watch(&device, &queue);
         Gpu {
             pool: Arc::new(Pool::new(device.clone(), faults.clone(), options.memory_limit)),

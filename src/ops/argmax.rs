@@ -46,8 +46,7 @@ const WG: usize = 64;
 /// all chunks.
 const CHUNK: usize = 4096;
 
-/// So many threads keep a GPU busy; each of them looks through `LEAST` elements at least, so that a second kernel pays.
-const BUSY: usize = 1 << 14;
+/// Each thread of a GPU looks through so many elements at least, so that a second kernel pays.
 const LEAST: usize = 32;
 
 impl Op for ArgMax {
@@ -108,7 +107,7 @@ impl Schedule {
             _ => 1,
         };
         let turns = walk.len.div_ceil(threads);
-        let wanted = BUSY / (walk.outputs.max(1) * threads).min(BUSY);
+        let wanted = caps.threads / (walk.outputs.max(1) * threads).min(caps.threads);
         let chunks = wanted.min(turns / LEAST).min(most).max(turns.div_ceil(most)).max(1);
         Schedule::of(threads, walk.len, chunks)
     }
@@ -241,8 +240,10 @@ mod tests {
         assert_eq!(schedule([1024, 1024], 1, &gpu), (64, 1));
         // 786 turns of 64 threads, 32 of them in each chunk at least.
         assert_eq!(schedule([1, 50_257], 1, &gpu), (64, 24));
-        assert_eq!(schedule([64, 50_257], 1, &gpu), (64, 4));
-        assert_eq!(schedule([1024, 1024], 0, &gpu), (1, 16));
+        let small = Caps { threads: 8192, ..Caps::portable() };
+        assert_eq!(schedule([64, 50_257], 1, &gpu), (64, 10));
+        assert_eq!(schedule([64, 50_257], 1, &small), (64, 2));
+        assert_eq!(schedule([1024, 1024], 0, &gpu), (1, 32));
         // 281 chunks would have 33 elements each, and the last eight of them none.
         assert_eq!(schedule([9000, 3], 0, &gpu), (1, 273));
         // The loops of one thread end before any driver ends them.

@@ -77,7 +77,7 @@ impl ReductionSchedule {
         let lines = if inner { rows * threads } else { whole_lines * threads };
         // On a processor a dispatch costs as much as reading some ten thousand elements.
         let (small, wanted, longest) =
-            if caps.cpu { (1 << 16, 512, 1 << 14) } else { (1 << 12, 1 << 14, 1 << 12) };
+            if caps.cpu { (1 << 16, 512, 1 << 14) } else { (1 << 12, caps.threads, 1 << 12) };
         let turns = steps / threads;
         // No thread may make more iterations, in all its walks together, than every driver allows.
         let spare = threads.ilog2() as usize * folds(ir).len() + ir.iterations();
@@ -290,7 +290,9 @@ mod tests {
         assert_eq!(cut([256, 1 << 16], 1, &gpu), 1);
         // Two lines of four columns, 16 threads for each: every thread has 32 turns at least.
         assert_eq!(cut([100_000, 8], 0, &gpu), 100_000 / 16 / 32);
-        assert_eq!(cut([10_000_000, 8], 0, &gpu), 512);
+        assert_eq!(cut([10_000_000, 8], 0, &gpu), 1024);
+        let small = Caps { threads: 8192, ..Caps::portable() };
+        assert_eq!(cut([10_000_000, 8], 0, &small), 8192 / 16 / 2);
         // A dispatch costs a processor more than a short row.
         assert_eq!(cut([1, 1 << 16], 1, &processor()), 1);
         assert_eq!(cut([1, 1 << 20], 1, &processor()), 512 / 8);

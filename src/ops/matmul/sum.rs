@@ -53,7 +53,7 @@ pub(super) fn split(
 ) -> Split {
     let k = sum.len();
     // A second kernel costs a processor as much as a thousand or so steps of the sum; a GPU has room for many threads.
-    let (workgroups, shortest) = if caps.cpu { (4, 1024) } else { (variant.fill(), 128) };
+    let (workgroups, shortest) = if caps.cpu { (4, 1024) } else { (variant.fill(caps), 128) };
     let room = MOST_RESULTS / results.max(1);
     let by_workgroups = (workgroups / tiles.max(1)).min(k / shortest).min(64).min(room);
     let by_length = k.div_ceil(LONGEST).min(room);

@@ -47,8 +47,6 @@ const MUCH_WORK: usize = 1 << 24;
 /// lanes to share loads it takes no longer over them either.
 const LITTLE_WORK: usize = 1 << 15;
 const LITTLE_WORK_OF_LANES: usize = 1 << 19;
-/// So many workgroups fill a GPU: a large card has 160 cores, each of which wants four waves of 64 threads.
-const FEW_TILES: usize = 640;
 /// A shorter run fills less than half of what a workgroup brings into its memory at once.
 const SHORT_RUN: usize = 32;
 /// Fewer results than these give a GPU too little to do, a thread each.
@@ -155,7 +153,7 @@ fn shares_sums(Problem { batch, m, n, .. }: Problem, caps: &Caps) -> bool {
     // A tile that is mostly empty pays where even one thread for each result leaves a card idle.
     let full = m > 16 && n > 16;
     let few = m > 4 && n > 4 && m.saturating_mul(n) < FEW_RESULTS;
-    fits && tiles < FEW_TILES && (full || few)
+    fits && tiles < caps.threads / 64 && (full || few)
 }
 
 /// Threads share nothing: this works on any adapter and for any problem.
@@ -166,7 +164,7 @@ fn registers(problem: Problem, slow_to_compile: bool, caps: &Caps) -> Variant {
     let mut tm = if m >= 8 { most_rows } else { few_rows };
     let mut tn4 = if n > 4 && most_rows == 8 { 2 } else { 1 };
     // A GPU needs many threads more than it needs large tiles.
-    while !caps.cpu && tm > 1 && m.div_ceil(tm) * n.div_ceil(4 * tn4) < 4096 {
+    while !caps.cpu && tm > 1 && m.div_ceil(tm) * n.div_ceil(4 * tn4) < caps.threads / 10 {
         (tm, tn4) = if tn4 > 1 { (tm, 1) } else { (tm / 2, 1) };
     }
     // Few rows leave threads for more columns.
@@ -195,10 +193,10 @@ impl Variant {
     }
 
     /// How many workgroups fill a GPU.
-    pub(crate) fn fill(self) -> usize {
+    pub(crate) fn fill(self, caps: &Caps) -> usize {
         match self {
-            Variant::Sliced | Variant::Gathered => FEW_TILES / 4,
-            _ => FEW_TILES,
+            Variant::Sliced | Variant::Gathered => caps.threads / 256,
+            _ => caps.threads / 64,
         }
     }
 
