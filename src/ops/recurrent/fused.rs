@@ -1,92 +1,19 @@
-//! A recurrent layer over a whole sequence as one op, of which each time step is one kernel: the product of the state with
-//! the recurrent kernel, and the gates behind it. A step of its gradient is one kernel, too.
+//! A recurrent layer over a whole sequence as one op, and its gradient as another; `kernels.rs` has their kernels.
 //!
 //! The op takes the products of all steps' inputs, which are one product, and packs all states and gates: the gradient
-//! needs them. The gradient is an op, too; `second_order.rs` has its gradient.
-
-use std::sync::Arc;
+//! needs them. `second_order.rs` has the gradient of the gradient.
 
 use smallvec::SmallVec;
 
 use super::layout::{Cell, Walk};
-use super::second_order;
-use crate::device::Caps;
+use super::{kernels, second_order};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
-use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
+use crate::graph::lower::{Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::ops::{Backward, Grads, Keep, MatmulOptions, Operation, concat, fill};
 use crate::tensor::Tensor;
-use crate::wgsl::{expand, shader};
-
-/// The shape of a workgroup's work.
-struct Tile {
-    /// Eight threads have the same rows.
-    lanes: bool,
-    /// The gates' text stands in a loop over rows: a processor's driver takes long to compile it for each.
-    once: bool,
-    /// Rows of a thread are `ti` times `tr`.
-    ti: usize,
-    tr: usize,
-    threads: usize,
-    total: usize,
-    groups: usize,
-}
-
-impl Tile {
-    /// How the threads share a step's product, of which each has `each` vectors a row.
-    fn of(walk: &Walk, each: usize, caps: &Caps) -> Tile {
-        let Walk { batch, units, .. } = *walk;
-        let rows = |most: usize| batch.next_power_of_two().min(most);
-        // A processor has the product's numbers in registers for longer; a GPU wants threads.
-        let (lanes, ti, tr) = match (caps.eight_lanes(), caps.cpu) {
-            (true, _) if each == 1 => (true, rows(16).div_ceil(8), 8),
-            (true, _) => (true, 1, 8),
-            (false, true) => (false, rows(4), 1),
-            (false, false) => (false, rows(2), 1),
-        };
-        let threads = if lanes { 8 } else { WG };
-        let total = batch.div_ceil(ti * tr) * (units / 4);
-        let groups = match lanes {
-            true => batch.div_ceil(ti * tr) * (units / 4).div_ceil(8),
-            false => total.div_ceil(WG),
-        };
-        Tile { lanes, once: caps.cpu, ti, tr, threads, total, groups }
-    }
-
-    fn rows(&self) -> usize {
-        self.ti * self.tr
-    }
-
-    fn expand(&self, text: &'static str, walk: &Walk, whole: bool) -> Arc<str> {
-        let counts =
-            [("TI", self.ti), ("TR", self.tr), ("TM", self.rows()), ("G", walk.cell.gates())];
-        let own =
-            [("LANES", self.lanes), ("ONCE", self.once), ("SHARED", self.lanes), ("GATES", whole)];
-        expand(text, &counts, &[&walk.cell.flags(walk.masked)[..], &own].concat())
-    }
-}
-
-const WG: usize = 64;
-
-/// Whether there are kernels for a layer of these sizes: whole vectors of units, and buffers that hold what all steps store.
-pub(super) fn fits(
-    cell: Cell,
-    [batch, steps, units]: [usize; 3],
-    masked: bool,
-    caps: &Caps,
-) -> bool {
-    let stored = [steps.saturating_add(1), batch, 6, units, 4];
-    let bytes = stored.into_iter().fold(1u64, |all, n| all.saturating_mul(n as u64));
-    units > 0
-        && units.is_multiple_of(4)
-        && batch > 0
-        && steps > 0
-        && bytes <= caps.binding_bytes.min(1 << 31)
-        && caps.storage_buffers >= if masked { 5 } else { 4 }
-        && cell.gates() * units / 4 + 32 <= caps.loop_iterations
-}
 
 /// What a layer gives: `h` `[T,B,U]` in the order of the walk, and the state behind the last step.
 pub(super) struct Run {
@@ -133,66 +60,9 @@ impl Op for Sequence {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        let Walk { cell, steps, batch, units, masked, .. } = self.walk;
-        let tile = Tile::of(&self.walk, cell.gates(), cx.caps);
-        let quads = units / 4;
-        let dtype = cx.inputs[0].dtype;
-        let stored = cell.stored();
-        let first = batch * stored * quads;
-        let mut kernels = vec![
-            Kernel::new(
-                "recurrent_start",
-                shader!(include_str!("../../../shaders/recurrent_start.wgsl")),
-            )
-            .alias("T", cx.inputs[2].dtype)
-            .constant("WG", WG as u32)
-            .constant("P", stored as u32)
-            .constant("S", cell.states() as u32)
-            .read(Bind::Input(2))
-            .write(Bind::Output)
-            .param("quads", quads)
-            .param("total", first)
-            .workgroups(first.div_ceil(WG), 0),
-        ];
-        let text = shader!(include_str!("../../../shaders/recurrent_step.wgsl"));
-        let text = tile.expand(text, &self.walk, false);
-        for step in 0..steps {
-            let kernel = Kernel::new("recurrent_step", "")
-                .alias("T", dtype)
-                .constant("WG", tile.threads as u32)
-                .constant("P", stored as u32)
-                .declare(bindings(2, masked, "y"))
-                .declare(&text)
-                .read(Bind::Input(0))
-                .read(Bind::Input(1));
-            let kernel = if masked { kernel.read(Bind::Input(3)) } else { kernel };
-            kernels.push(
-                kernel
-                    .write(Bind::Output)
-                    .param("batch", batch)
-                    .param("quads", quads)
-                    .param("steps", steps)
-                    .param("step", step)
-                    .param("place", self.walk.place(step))
-                    .param("total", tile.total)
-                    .flops(2 * batch * units * units * cell.gates())
-                    .workgroups(tile.groups, quads + 1 + tile.rows()),
-            );
-        }
+        let kernels = kernels::forward(&self.walk, cx.inputs[0].dtype, cx.caps);
         Lowering::Kernels(Kernels { temps: Vec::new(), kernels })
     }
-}
-
-/// The bindings of the mask, the result and the parameters.
-fn bindings(at: usize, masked: bool, result: &str) -> String {
-    let mask = format!("@group(0) @binding({at}) var<storage, read> mask: array<u32>;\n");
-    let at = at + usize::from(masked);
-    format!(
-        "{}@group(0) @binding({at}) var<storage, read_write> {result}: array<vec4<f32>>;\n\
-         @group(0) @binding({}) var<uniform> p: Params;",
-        if masked { &mask } else { "" },
-        at + 1
-    )
 }
 
 impl Operation for Sequence {
@@ -332,39 +202,7 @@ impl Op for SequenceGrad {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        let Walk { cell, steps, batch, units, masked, .. } = self.walk;
-        let tile = Tile::of(&self.walk, 1, cx.caps);
-        let quads = units / 4;
-        let (passed, carry) = cell.passed();
-        let text = shader!(include_str!("../../../shaders/recurrent_step_grad.wgsl"));
-        let text = tile.expand(text, &self.walk, self.whole);
-        let kernel = |step: usize| {
-            let kernel = Kernel::new("recurrent_step_grad", "")
-                .alias("T", cx.inputs[2].dtype)
-                .constant("WG", tile.threads as u32)
-                .constant("P", cell.stored() as u32)
-                .constant("Q", passed as u32)
-                .constant("CARRY", carry as u32)
-                .declare(bindings(3, masked, "q"))
-                .declare(&text)
-                .read(Bind::Input(0))
-                .read(Bind::Input(1))
-                .read(Bind::Input(2));
-            let kernel = if masked { kernel.read(Bind::Input(3)) } else { kernel };
-            let sums = if step + 1 == steps { 0 } else { cell.gates() * quads };
-            kernel
-                .write(Bind::Output)
-                .param("batch", batch)
-                .param("quads", quads)
-                .param("steps", steps)
-                .param("step", step)
-                .param("place", self.walk.place(step))
-                .param("sums", sums)
-                .param("total", tile.total)
-                .flops(8 * batch * units * sums)
-                .workgroups(tile.groups, sums + 1 + tile.rows())
-        };
-        let kernels = (0..steps).rev().map(kernel).collect();
+        let kernels = kernels::backward(&self.walk, self.whole, cx.inputs[2].dtype, cx.caps);
         Lowering::Kernels(Kernels { temps: Vec::new(), kernels })
     }
 }

@@ -1,13 +1,15 @@
 //! Recurrent layers: LSTM, GRU and the simple one, as functions of a whole sequence and as cells of one step.
 //!
-//! The product of all steps' inputs with the kernel is one, before the walk. `fused.rs` then makes each step one kernel;
-//! where it has none, and on demand, the walk calls the cells of `cells.rs`.
+//! The product of all steps' inputs with the kernel is one, before the walk. `fused.rs` then makes the walk one op with
+//! kernels of its own; where it has none, and on demand, the walk calls the cells of `cells.rs`.
 
 mod cells;
 mod check;
 mod fused;
+mod kernels;
 mod layout;
 mod second_order;
+mod team;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +21,7 @@ use super::{concat, expect_dtype, select, stack};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::options::options;
+use crate::tape::GradientTape;
 use crate::tensor::Tensor;
 
 options! {
@@ -34,7 +37,8 @@ options! {
         go_backwards: bool = false,
         /// Whether the result is that of all steps, `[B,T,U]`, or that of the last one, `[B,U]`; `false`.
         return_sequences: bool = false,
-        /// Whether each step is called as a cell, of ordinary ops, or is one kernel. Both have gradients of every order; `false`.
+        /// Whether each step is called as a cell, of ordinary ops, or the walk has kernels of its own. Both have gradients of every
+        /// order; `false`.
         unroll: bool = false,
     }
 }
@@ -90,8 +94,8 @@ pub struct Recurrence {
 /// Goes through a sequence with an LSTM: `x` `[B,T,F]`, kernel `[F,4*U]`, recurrent kernel `[U,4*U]`, bias `[4*U]`; the
 /// gates in Keras's order i, f, c, o. [`lstm_cell`] has the formula.
 ///
-/// A step is one kernel, and one more with gradients, where U is a multiple of four. The gradient's own gradient is made of
-/// ordinary ops.
+/// Where U is a multiple of four, a step is one kernel, and one more with gradients; on a GPU all steps are one, while the
+/// recurrent kernel has at most 512 KiB. The gradient's own gradient is made of ordinary ops.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -135,7 +139,7 @@ pub fn lstm(
 /// Goes through a sequence with a GRU: `x` `[B,T,F]`, kernel `[F,3*U]`, recurrent kernel `[U,3*U]`; the gates in Keras's
 /// order z, r, h. [`gru_cell`] has the formula and the bias's shape.
 ///
-/// With `reset_after` a step is one kernel, as [`lstm`] says.
+/// With `reset_after` steps are kernels as [`lstm`] says.
 ///
 /// # Errors
 /// As [`lstm`].
@@ -169,7 +173,7 @@ pub fn gru(
 /// Goes through a sequence with a simple recurrent layer: `x` `[B,T,F]`, kernel `[F,U]`, recurrent kernel `[U,U]`, bias
 /// `[U]`. [`simple_rnn_cell`] has the formula.
 ///
-/// With tanh a step is one kernel, as [`lstm`] says.
+/// With tanh steps are kernels as [`lstm`] says.
 ///
 /// # Errors
 /// As [`lstm`].
@@ -277,7 +281,7 @@ impl Walk {
         };
         let masked = self.mask.is_some();
         let caps = products.device().caps();
-        if self.fused && fused::fits(self.cell, [batch, steps, units], masked, caps) {
+        if self.fused && kernels::fits(self.cell, [batch, steps, units], masked, caps) {
             return self.run_fused(&products, &start, recurrent, bias);
         }
         let mut order: Vec<usize> = (0..steps).collect();
@@ -413,11 +417,24 @@ fn all_of(result: Recurrence) -> Result<Tensor> {
 /// Calls that bring every kernel of a layer, and its gradient's, with every dtype.
 fn kernel_calls(cell: Cell, make: Make, dtype: DType) -> Result<Vec<Tensor>> {
     let gates = cell.gates();
-    let (x, u) = (make(&[3, 2, gates * 8], dtype), make(&[9, gates * 8], dtype));
-    let (start, mask) = (make(&[3, cell.states() * 8], dtype), make(&[3, 2], DType::Bool));
-    let plain = fused::run(cell, &x, &u, &start, None, false)?;
-    let masked = fused::run(cell, &x, &u, &start, Some(&mask), true)?;
-    Ok(vec![plain.sequence, masked.sequence])
+    // Several rows for a workgroup, and units of which a GPU's step is a launch, as the recurrent kernel is large.
+    let wide = (team::MOST_BYTES / (gates * dtype.size())).isqrt() / 4 * 4 + 4;
+    let sizes = [[3, 2, 8], [65, 2, 8], [2, 2, 36], [5, 1, wide]];
+    let mut results = Vec::new();
+    for [batch, steps, units] in sizes {
+        let x = make(&[batch, steps, gates * units], dtype);
+        let u = make(&[units + 1, gates * units], dtype);
+        let start = make(&[batch, cell.states() * units], dtype);
+        let mask = make(&[batch, steps], DType::Bool);
+        for mask in [None, Some(&mask)] {
+            let tape = GradientTape::new();
+            [&x, &u, &start].into_iter().try_for_each(|x| tape.watch(x))?;
+            let y = fused::run(cell, &x, &u, &start, mask, mask.is_some())?.sequence;
+            let grads = tape.gradient(&y, [&x, &u, &start])?;
+            results.extend([Some(y)].into_iter().chain(grads).flatten());
+        }
+    }
+    Ok(results)
 }
 
 /// The inventory of this folder.

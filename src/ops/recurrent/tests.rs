@@ -43,78 +43,93 @@ fn run(cell: Cell, x: &[Tensor], mask: Option<&Tensor>, backwards: bool, unroll:
     all_of(result.unwrap()).unwrap()
 }
 
-/// `second` says whether the gradients of the gradients are compared, too.
-fn compare(
+/// A layer, and which of its results are compared.
+#[derive(Clone, Copy)]
+struct Case {
     cell: Cell,
-    [batch, steps, features, units]: [usize; 4],
+    /// Batch, steps, features, units.
+    sizes: [usize; 4],
     dtype: DType,
+    /// Whether the gradients of the gradients are compared, too.
     second: bool,
-    by: f32,
-) {
-    let wide = cell.gates() * units;
-    let bias: &[usize] = if cell == Cell::Gru { &[2, wide] } else { &[wide] };
-    let shapes: [&[usize]; 5] =
-        [&[batch, steps, features], &[batch, units], &[features, wide], &[units, wide], bias];
-    let inputs: Vec<Tensor> = shapes
-        .iter()
-        .enumerate()
-        .map(|(i, shape)| numbers(shape, 7 + 2 * i).cast(dtype).unwrap())
-        .collect();
-    let mask = numbers(&[batch, steps], 13).greater(-0.2).unwrap();
-    for mask in [None, Some(&mask)] {
-        for backwards in [false, true] {
-            // The result, its gradients, and those of the gradients, which are multiplied by other numbers.
-            let all = |unroll| {
-                let outer = GradientTape::new();
-                inputs.iter().for_each(|x| outer.watch(x).unwrap());
-                let tape = GradientTape::new();
-                inputs.iter().for_each(|x| tape.watch(x).unwrap());
-                let y = run(cell, &inputs, mask, backwards, unroll);
-                let dy = numbers(y.shape(), 5).cast(y.dtype()).unwrap();
-                outer.watch(&dy).unwrap();
-                let grads = tape.gradient_from(&y, Some(&[&dy]), &inputs[..]).unwrap();
-                let grads: Vec<Tensor> = grads.into_iter().map(Option::unwrap).collect();
-                let seed = |(i, x): (usize, &Tensor)| {
-                    numbers(x.shape(), 3 + 2 * i).cast(x.dtype()).unwrap()
-                };
-                let seeds: Vec<Tensor> = grads.iter().enumerate().map(seed).collect();
-                let seeds: Vec<&Tensor> = seeds.iter().collect();
-                let mut sources = inputs.clone();
-                sources.push(dy);
-                let mut all = vec![y];
-                if second {
-                    let of = outer.gradient_from(&grads[..], Some(&seeds), &sources[..]).unwrap();
-                    all.extend(of.into_iter().map(Option::unwrap));
-                }
-                all.splice(1..1, grads);
-                all
-            };
-            let names = [
-                "y",
-                "dx",
-                "dh",
-                "dkernel",
-                "drecurrent",
-                "dbias",
-                "ddx",
-                "ddh",
-                "ddkernel",
-                "ddrecurrent",
-                "ddbias",
-                "ddy",
-            ];
-            let (got, want) = (all(false), all(true));
-            let count = if second { names.len() } else { 6 };
+}
+
+const NAMES: [&str; 12] = [
+    "y",
+    "dx",
+    "dh",
+    "dkernel",
+    "drecurrent",
+    "dbias",
+    "ddx",
+    "ddh",
+    "ddkernel",
+    "ddrecurrent",
+    "ddbias",
+    "ddy",
+];
+
+impl Case {
+    /// The result, its gradients, and those of the gradients, which are multiplied by other numbers.
+    fn results(&self, masked: bool, backwards: bool, unroll: bool) -> Vec<Tensor> {
+        let Case { cell, sizes: [batch, steps, features, units], dtype, second } = *self;
+        let wide = cell.gates() * units;
+        let bias: &[usize] = if cell == Cell::Gru { &[2, wide] } else { &[wide] };
+        let shapes: [&[usize]; 5] =
+            [&[batch, steps, features], &[batch, units], &[features, wide], &[units, wide], bias];
+        // Sums of many units would saturate the gates.
+        let scale = |i: usize| if i == 3 { (12.0 / units as f32).min(1.0) } else { 1.0 };
+        let inputs: Vec<Tensor> = shapes
+            .iter()
+            .enumerate()
+            .map(|(i, shape)| numbers(shape, 7 + 2 * i).multiply(scale(i)).unwrap())
+            .map(|x| x.cast(dtype).unwrap())
+            .collect();
+        let mask = masked.then(|| numbers(&[batch, steps], 13).greater(-0.2).unwrap());
+        let outer = GradientTape::new();
+        inputs.iter().for_each(|x| outer.watch(x).unwrap());
+        let tape = GradientTape::new();
+        inputs.iter().for_each(|x| tape.watch(x).unwrap());
+        let y = run(cell, &inputs, mask.as_ref(), backwards, unroll);
+        let dy = numbers(y.shape(), 5).cast(y.dtype()).unwrap();
+        outer.watch(&dy).unwrap();
+        let grads = tape.gradient_from(&y, Some(&[&dy]), &inputs[..]).unwrap();
+        let grads: Vec<Tensor> = grads.into_iter().map(Option::unwrap).collect();
+        let seed =
+            |(i, x): (usize, &Tensor)| numbers(x.shape(), 3 + 2 * i).cast(x.dtype()).unwrap();
+        let seeds: Vec<Tensor> = grads.iter().enumerate().map(seed).collect();
+        let seeds: Vec<&Tensor> = seeds.iter().collect();
+        let mut sources = inputs.clone();
+        sources.push(dy);
+        let mut all = vec![y];
+        if second {
+            let of = outer.gradient_from(&grads[..], Some(&seeds), &sources[..]).unwrap();
+            all.extend(of.into_iter().map(Option::unwrap));
+        }
+        all.splice(1..1, grads);
+        all
+    }
+
+    /// Compares the kernels on the first device with the cells on the second.
+    fn compare(&self, [kernels, cells]: [&Device; 2], by: f32) {
+        for (masked, backwards) in [(false, false), (false, true), (true, false), (true, true)] {
+            let got = kernels.scope(|| self.results(masked, backwards, false));
+            let want = cells.scope(|| self.results(masked, backwards, true));
+            let count = if self.second { NAMES.len() } else { 6 };
             assert_eq!((got.len(), want.len()), (count, count));
-            for (name, (got, want)) in names.iter().zip(got.iter().zip(&want)) {
-                let what = format!(
-                    "{name} of {cell:?} {batch} {steps} {units} {backwards} {}",
-                    mask.is_some()
-                );
+            for (name, (got, want)) in NAMES.iter().zip(got.iter().zip(&want)) {
+                let Case { cell, sizes, dtype, .. } = self;
+                let what = format!("{name} of {cell:?} {sizes:?} {dtype} {backwards} {masked}");
                 near(&what, got, want, by);
             }
         }
     }
+}
+
+/// Compares kernels and cells on the same device.
+fn compare(cell: Cell, sizes: [usize; 4], dtype: DType, second: bool, by: f32) {
+    let device = Device::current().unwrap();
+    Case { cell, sizes, dtype, second }.compare([&device, &device], by);
 }
 
 #[test]
@@ -125,6 +140,78 @@ fn kernels_of_a_step_compute_what_cells_do() {
             compare(cell, sizes, DType::F32, sizes[1] == 1 || sizes[1] == 4, 2e-4);
         }
     }
+}
+
+/// A device with the kernels of a GPU that ends loops where kernels say that they end, and lets workgroups share so many bytes.
+fn gpu(memory: u32, loops: usize) -> Device {
+    let device = Device::new().unwrap();
+    device.set_tuning(crate::plan::Tuning::Off);
+    device.change_caps(|caps| {
+        (caps.cpu, caps.subgroups, caps.strict) = (false, None, true);
+        (caps.workgroup[1], caps.loop_iterations) = (memory, loops);
+    });
+    device
+}
+
+/// A device on which each op is a kernel.
+fn single_ops() -> Device {
+    let device = Device::new().unwrap();
+    device.set_fusion(false);
+    device
+}
+
+/// Compares a GPU's kernels for layers of these sizes with cells, op by op.
+fn compare_on(gpu: &Device, all: &[[usize; 4]], dtype: DType, second: bool, by: f32) {
+    let cells = single_ops();
+    for cell in [Cell::Lstm, Cell::Gru, Cell::Simple] {
+        for &sizes in all {
+            Case { cell, sizes, dtype, second }.compare([gpu, &cells], by);
+        }
+    }
+}
+
+#[test]
+fn workgroups_that_walk_compute_what_cells_do() {
+    // One row and two for a workgroup, rows beyond the last, units that fill no slices.
+    let sizes = [[1, 1, 1, 4], [3, 3, 2, 12], [2, 3, 2, 132], [64, 2, 2, 16], [65, 2, 2, 20]];
+    compare_on(&gpu(16 << 10, 1 << 15), &sizes, DType::F32, false, 2e-4);
+}
+
+#[test]
+fn workgroups_walk_with_four_rows_where_they_share_more_memory() {
+    compare_on(&gpu(32 << 10, 1 << 15), &[[130, 2, 2, 64]], DType::F32, false, 2e-4);
+}
+
+#[test]
+fn walks_of_many_steps_are_several_launches() {
+    let device = gpu(16 << 10, 256);
+    compare_on(&device, &[[3, 70, 1, 8]], DType::F32, false, 2e-4);
+    let count = |steps| device.scope(|| kernels(&device, Cell::Lstm, steps, false));
+    let (few, many) = (count(10), count(150));
+    assert!((1..10).contains(&(many - few)), "{few} and {many} kernels");
+}
+
+#[test]
+fn steps_of_wide_layers_compute_what_cells_do() {
+    let sizes = [[1, 3, 1, 516], [3, 2, 2, 516], [7, 2, 1, 520]];
+    compare_on(&gpu(16 << 10, 1 << 15), &sizes, DType::F32, false, 2e-4);
+    // Less than four rows need.
+    compare_on(&gpu(16_352, 1 << 15), &[[5, 2, 1, 516]], DType::F32, false, 2e-4);
+}
+
+#[test]
+fn a_gpu_s_kernels_have_gradients_of_gradients() {
+    compare_on(&gpu(16 << 10, 1 << 15), &[[3, 4, 2, 8]], DType::F32, true, 2e-4);
+}
+
+#[test]
+fn a_gpu_sums_half_floats_in_f32() {
+    let device = gpu(16 << 10, 1 << 15);
+    if !device.caps().f16 {
+        println!("this adapter has no f16");
+        return;
+    }
+    compare_on(&device, &[[3, 4, 2, 8], [65, 2, 2, 20]], DType::F16, false, 2e-2);
 }
 
 #[test]
@@ -141,14 +228,13 @@ fn half_floats_are_summed_in_f32() {
 #[test]
 fn units_that_fill_no_vectors_have_no_kernels_and_the_same_results() {
     let caps = Device::current().unwrap().caps().clone();
-    assert!(!fused::fits(Cell::Lstm, [2, 3, 6], false, &caps));
-    assert!(fused::fits(Cell::Lstm, [2, 3, 8], true, &caps));
+    assert!(!kernels::fits(Cell::Lstm, [2, 3, 6], false, &caps));
+    assert!(kernels::fits(Cell::Lstm, [2, 3, 8], true, &caps));
     compare(Cell::Gru, [2, 3, 2, 5], DType::F32, false, 1e-6);
 }
 
 /// Kernels of a layer of so many steps in one flush, with or without gradients.
-fn kernels(cell: Cell, steps: usize, gradients: bool) -> u64 {
-    let device = Device::new().unwrap();
+fn kernels(device: &Device, cell: Cell, steps: usize, gradients: bool) -> u64 {
     let wide = cell.gates() * 16;
     let bias: &[usize] = if cell == Cell::Gru { &[2, wide] } else { &[wide] };
     let shapes: [&[usize]; 5] = [&[4, steps, 8], &[4, 16], &[8, wide], &[16, wide], bias];
@@ -171,14 +257,35 @@ fn kernels(cell: Cell, steps: usize, gradients: bool) -> u64 {
     })
 }
 
+/// Kernels of a layer of 10 steps and of 20.
+fn of_few_and_many(device: &Device, cell: Cell, gradients: bool) -> [u64; 2] {
+    let count = [10, 20].map(|steps| kernels(device, cell, steps, gradients));
+    println!("{cell:?}, 10 and 20 steps, gradients {gradients}: {count:?} kernels");
+    count
+}
+
 #[test]
-fn a_step_is_one_kernel_and_two_with_gradients() {
+fn a_step_is_one_kernel_of_a_processor_and_two_with_gradients() {
+    let device = Device::new().unwrap();
+    device.set_tuning(crate::plan::Tuning::Off);
+    device.change_caps(|caps| caps.cpu = true);
     for cell in [Cell::Lstm, Cell::Gru, Cell::Simple] {
         for (gradients, each) in [(false, 1), (true, 2)] {
-            let (few, many) = (kernels(cell, 10, gradients), kernels(cell, 20, gradients));
-            println!("{cell:?}, 10 and 20 steps, gradients {gradients}: {few} and {many} kernels");
+            let [few, many] = of_few_and_many(&device, cell, gradients);
             assert!((10..=10 * each).contains(&(many - few)), "{cell:?}");
             assert!(few <= 10 * each + 32, "{few} kernels beside the steps'");
+        }
+    }
+}
+
+#[test]
+fn all_steps_are_one_kernel_of_a_gpu() {
+    let device = gpu(16 << 10, 1 << 15);
+    for cell in [Cell::Lstm, Cell::Gru, Cell::Simple] {
+        for gradients in [false, true] {
+            let [few, many] = of_few_and_many(&device, cell, gradients);
+            // What is behind the steps may be fused in other ways.
+            assert!(many.abs_diff(few) <= 2 && few <= 32, "{cell:?}: {few} and {many} kernels");
         }
     }
 }
