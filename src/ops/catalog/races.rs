@@ -31,7 +31,9 @@ impl Races {
     pub(super) fn look(&mut self, call: &str, graph: &Graph, caps: &Caps) {
         let elements: usize = graph.nodes.iter().map(|node| node.spec.elements()).sum::<usize>()
             + graph.leaves.iter().map(Spec::elements).sum::<usize>();
-        if elements > MOST_ELEMENTS {
+        // Some kernels of recurrent layers are for large weights only.
+        let wide = graph.nodes.iter().any(|node| node.op.name().starts_with("Recurrent"));
+        if elements > MOST_ELEMENTS && !wide {
             return;
         }
         let variants = graph.nodes.iter().flat_map(|node| {
