@@ -7,7 +7,10 @@ use wgrad::keras::layers::{
 use wgrad::keras::losses::SparseCategoricalCrossentropy;
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Layer, Loss, Sequential, TRAINING};
-use wgrad::{Conv2dOptions, DType, GradientTape, NormalizationOptions, Padding, Result, Tensor};
+use wgrad::{
+    Conv2dOptions, DType, GradientTape, GruOptions, LstmOptions, NormalizationOptions, Padding,
+    Result, Tensor,
+};
 
 /// A program by its name; what it returns is held while its plan is made.
 pub struct Program {
@@ -55,6 +58,7 @@ pub fn all() -> Vec<Program> {
     all.extend(attention());
     all.extend(rows());
     all.extend(movement());
+    all.extend(sequences());
     all.extend(steps());
     all
 }
@@ -226,6 +230,23 @@ fn movement() -> Vec<Program> {
         }),
         program("normal numbers, 4 M", || Ok(vec![tf::random::normal([1 << 22])?])),
     ]
+}
+
+/// Recurrent layers; those of training steps are below.
+fn sequences() -> Vec<Program> {
+    let wide = program("LSTM of 64 x 32 x 128 to 512 units, gradients", || {
+        let inputs = [value(&[64, 32, 128])?, value(&[128, 2048])?, value(&[512, 2048])?];
+        with_gradients(&inputs, |x| {
+            Ok(tf::lstm(&x[0], &x[1], &x[2], None, LstmOptions::new())?.output)
+        })
+    });
+    let gru = program("GRU of 128 x 50 x 64 to 128 units, gradients", || {
+        let inputs = [value(&[128, 50, 64])?, value(&[64, 384])?, value(&[128, 384])?];
+        with_gradients(&inputs, |x| {
+            Ok(tf::gru(&x[0], &x[1], &x[2], None, GruOptions::new())?.output)
+        })
+    });
+    vec![wide, gru]
 }
 
 /// The third step of a model's training.
