@@ -94,8 +94,8 @@ pub struct Recurrence {
 /// Goes through a sequence with an LSTM: `x` `[B,T,F]`, kernel `[F,4*U]`, recurrent kernel `[U,4*U]`, bias `[4*U]`; the
 /// gates in Keras's order i, f, c, o. [`lstm_cell`] has the formula.
 ///
-/// Where U is a multiple of four, a step is one kernel, and one more with gradients; on a GPU all steps are one, while the
-/// recurrent kernel has at most 512 KiB. The gradient's own gradient is made of ordinary ops.
+/// A step is one kernel, and one more with gradients; on a GPU all steps are one, while the recurrent kernel has at most
+/// 512 KiB. The gradient's own gradient is made of ordinary ops.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -281,8 +281,10 @@ impl Walk {
         };
         let masked = self.mask.is_some();
         let caps = products.device().caps();
-        if self.fused && kernels::fits(self.cell, [batch, steps, units], masked, caps) {
-            return self.run_fused(&products, &start, recurrent, bias);
+        // The kernels take four units at once. Up to three more, whose state stays 0, cost less than the steps of cells.
+        let wide = units.next_multiple_of(4);
+        if self.fused && kernels::fits(self.cell, [batch, steps, wide], masked, caps) {
+            return self.run_fused(&products, &start, recurrent, bias, wide);
         }
         let mut order: Vec<usize> = (0..steps).collect();
         if self.backwards {
@@ -316,27 +318,42 @@ impl Walk {
         Ok(Recurrence { output, state })
     }
 
+    /// `wide` is the number of units that the kernels see.
     fn run_fused(
         &self,
         products: &Tensor,
         start: &[Tensor],
         recurrent: &Tensor,
         bias: Option<&Tensor>,
+        wide: usize,
     ) -> Result<Recurrence> {
-        let wide = recurrent.shape()[1];
+        let units = recurrent.shape()[0];
+        let gates = self.cell.gates();
         let bias = match bias {
             Some(bias) => bias.expand_dims(0)?,
             None => super::fill(
                 products.device(),
                 self.op,
-                [1, wide].into(),
+                [1, gates * units].into(),
                 0.into(),
                 products.dtype(),
             )?,
         };
-        let u = concat([recurrent, &bias], 0)?;
-        let first = concat(start, 1)?;
-        let run = fused::run(self.cell, products, &u, &first, self.mask.as_ref(), self.backwards)?;
+        let u = concat(
+            [&widen(recurrent, gates, wide, wide - units)?, &widen(&bias, gates, wide, 0)?],
+            0,
+        )?;
+        let first = widen(&concat(start, 1)?, start.len(), wide, 0)?;
+        let products = widen(products, gates, wide, 0)?;
+        let mask = self.mask.as_ref();
+        let mut run = fused::run(self.cell, &products, &u, &first, mask, self.backwards)?;
+        if wide > units {
+            for x in run.state.iter_mut().chain([&mut run.sequence]) {
+                let mut sizes = vec![-1; x.rank()];
+                sizes[x.rank() - 1] = units as i64;
+                *x = x.slice(&vec![0; x.rank()], &sizes)?;
+            }
+        }
         let narrow = |x: &Tensor| match products.dtype() {
             DType::F32 => Ok(x.clone()),
             dtype => x.cast(dtype),
@@ -346,7 +363,7 @@ impl Walk {
             true => narrow(&run.sequence)?.transpose([1, 0, 2])?,
             false => state[0].clone(),
         };
-        if let (Some(mask), Some(_)) = (&self.mask, &self.start) {
+        if let (Some(mask), Some(_)) = (mask, &self.start) {
             // Where no step has counted yet, the state is the first one, and the result zeros.
             let counts = mask.cast(DType::I32)?;
             let counts = if self.backwards { counts.reverse(1)? } else { counts };
@@ -358,6 +375,21 @@ impl Walk {
         }
         Ok(Recurrence { output, state })
     }
+}
+
+/// `x` `[A,..,G*U]` with zeros behind the U units of each part, so that they are `wide`, and with `rows` more along A.
+fn widen(x: &Tensor, parts: usize, wide: usize, rows: usize) -> Result<Tensor> {
+    let &[ref lead @ .., columns] = x.shape() else { return Ok(x.clone()) };
+    let units = columns / parts;
+    if units == wide {
+        return Ok(x.clone());
+    }
+    let apart = x.reshape_to([lead, &[parts, units]].concat().into())?;
+    let mut edges = vec![(0, 0); apart.rank()];
+    edges[0].1 = rows;
+    edges[lead.len() + 1].1 = wide - units;
+    let padded = apart.pad(&edges)?;
+    padded.reshape_to([&padded.shape()[..lead.len()], &[parts * wide]].concat().into())
 }
 
 /// The steps of `[B,T,..]`, each `[B,..]`.

@@ -14,9 +14,9 @@ recurrent! {
     /// Gated recurrent units (Cho et al. 2014), step by step along `[B,T,F]`: the output of the last step `[B,U]`, or of
     /// all, `[B,T,U]`. [`GRUCell`] has the formula.
     ///
-    /// With Keras's default activations and `reset_after`, without `recurrent_dropout`, and where U is a multiple of four, a
-    /// step is one kernel, and one more with gradients. A call on a list, `[x, h]`, begins at this state, and gives the
-    /// output and the state after the last step; so does `call_with_state`.
+    /// With Keras's default activations and `reset_after`, without `recurrent_dropout`, a step is one kernel, and one more
+    /// with gradients; on a GPU all steps are one, as [`lstm`](crate::lstm) says. A call on a list, `[x, h]`, begins at this
+    /// state, and gives the output and the state after the last step; so does `call_with_state`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

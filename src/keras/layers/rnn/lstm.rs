@@ -14,9 +14,9 @@ recurrent! {
     /// Long short-term memory (Hochreiter and Schmidhuber 1997), step by step along `[B,T,F]`: the output of the last step
     /// `[B,U]`, or of all, `[B,T,U]`. [`LSTMCell`] has the formula.
     ///
-    /// With Keras's default activations, without `recurrent_dropout`, and where U is a multiple of four, a step is one
-    /// kernel, and one more with gradients. A call on a list, `[x, h, c]`, begins at these states, and gives the output
-    /// and the states after the last step; so does `call_with_state`.
+    /// With Keras's default activations, without `recurrent_dropout`, a step is one kernel, and one more with gradients; on
+    /// a GPU all steps are one, as [`lstm`](crate::lstm) says. A call on a list, `[x, h, c]`, begins at these states, and
+    /// gives the output and the states after the last step; so does `call_with_state`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -14,9 +14,9 @@ recurrent! {
     /// A fully connected recurrent layer (Elman 1990), step by step along `[B,T,F]`: the output of the last step `[B,U]`, or
     /// of all, `[B,T,U]`. [`SimpleRNNCell`] has the formula.
     ///
-    /// With tanh, without `recurrent_dropout`, and where U is a multiple of four, a step is one kernel, and one more with
-    /// gradients. A call on a list, `[x, h]`, begins at this state, and gives the output and the state after the last
-    /// step; so does `call_with_state`.
+    /// With tanh, without `recurrent_dropout`, a step is one kernel, and one more with gradients; on a GPU all steps are
+    /// one, as [`lstm`](crate::lstm) says. A call on a list, `[x, h]`, begins at this state, and gives the output and the
+    /// state after the last step; so does `call_with_state`.
     pub struct SimpleRNN;
 
     /// A step of a [`SimpleRNN`]: `h' = activation(x kernel + h recurrent_kernel + bias)`; kernel `[F,U]`, recurrent kernel
