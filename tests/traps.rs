@@ -238,11 +238,11 @@ fn transposes_of_any_sides() -> tf::Result<()> {
     for shape in [[16, 1, 32], [17, 1, 36], [100, 1, 132], [33, 3, 40], [250, 2, 16], [64, 5, 64]] {
         let [a, b, c] = shape;
         let count = a * b * c;
-        let x = tf::range(0, count as i32, 1)?.reshape([c as i64, b as i64, a as i64])?;
+        let x = tf::range(0, count, 1)?.reshape([c as i64, b as i64, a as i64])?;
         // Element [i,j,k] of a result, and where it stood.
         let places =
             || (0..a).flat_map(|i| (0..b).flat_map(move |j| (0..c).map(move |k| (i, j, k))));
-        let ends = places().map(|(i, j, k)| ((k * b + j) * a + i) as i32);
+        let ends = places().map(|(i, j, k)| (k * b + j) * a + i);
         let across = x.transpose([2, 1, 0])?;
         assert!((&across + 0).to_vec::<i32>()?.into_iter().eq(ends.clone()), "{shape:?}");
         // Of bytes and halves, from the end, and of a part.
@@ -252,15 +252,15 @@ fn transposes_of_any_sides() -> tf::Result<()> {
         let halves = (halves * 2.0).to_vec::<f16>()?;
         assert!(halves.into_iter().eq(ends.clone().map(|x| f16::from_f32((x % 2000 * 2) as f32))));
         let back = (x.reverse([2])?.transpose([2, 1, 0])? + 0).to_vec::<i32>()?;
-        let turned = places().map(|(i, j, k)| ((k * b + j) * a + a - 1 - i) as i32);
+        let turned = places().map(|(i, j, k)| (k * b + j) * a + a - 1 - i);
         assert!(back.into_iter().eq(turned), "{shape:?}");
         // With its own transpose, and a batch of both.
-        let own = tf::range(0, count as i32, 1)?.reshape([a as i64, b as i64, c as i64])?;
+        let own = tf::range(0, count, 1)?.reshape([a as i64, b as i64, c as i64])?;
         let both = (&own * 3 - &across).to_vec::<i32>()?;
         let wanted = ends.clone().enumerate().map(|(e, x)| 3 * e as i32 - x);
         assert!(both.into_iter().eq(wanted), "{shape:?}");
-        let pair = tf::stack(&[&x, &(&x + count as i32)], 0)?.transpose([0, 3, 2, 1])?;
-        let wanted = ends.clone().chain(ends.map(|x| x + count as i32));
+        let pair = tf::stack([&x, &(&x + count)], 0)?.transpose([0, 3, 2, 1])?;
+        let wanted = ends.clone().chain(ends.map(|x| x + count));
         assert!((pair + 0).to_vec::<i32>()?.into_iter().eq(wanted), "{shape:?}");
     }
     child::also_portable(module_path!(), "transposes_of_any_sides");
