@@ -186,9 +186,9 @@ fn workgroups_walk_with_four_rows_where_they_share_more_memory() {
 fn walks_of_many_steps_are_several_launches() {
     let device = gpu(16 << 10, 256);
     compare_on(&device, &[[3, 70, 1, 8]], DType::F32, false, 2e-4);
-    let count = |steps| kernels(&device, Cell::Lstm, [steps, 16], false);
+    let count = |steps| kernels(&device, Cell::Lstm, [steps, 16], false)[0];
     let (few, many) = (count(10), count(150));
-    assert!((1..10).contains(&(many - few)), "{few} and {many} kernels");
+    assert!(few == 1 && (2..10).contains(&many), "{few} and {many} kernels");
 }
 
 #[test]
@@ -244,35 +244,39 @@ fn units_that_fill_no_vectors_are_widened() {
     }
 }
 
-/// Kernels of a layer of so many steps and units in one flush, with or without gradients.
-fn kernels(device: &Device, cell: Cell, [steps, units]: [usize; 2], gradients: bool) -> u64 {
+/// Kernels of a layer of so many steps and units in one flush, with or without gradients: the layer's own, and all.
+fn kernels(device: &Device, cell: Cell, [steps, units]: [usize; 2], gradients: bool) -> [usize; 2] {
     let wide = cell.gates() * units;
     let bias: &[usize] = if cell == Cell::Gru { &[2, wide] } else { &[wide] };
     let shapes: [&[usize]; 5] = [&[4, steps, 8], &[4, units], &[8, wide], &[units, wide], bias];
     device.scope(|| {
         let x: Vec<Tensor> = shapes.iter().map(|shape| numbers(shape, 7)).collect();
-        let mut count = 0;
+        let mut count = [0; 2];
         // The first run of a structure may be by single ops.
         for _ in 0..2 {
             device.synchronize().unwrap();
-            let before = device.stats().kernels;
             let tape = GradientTape::new();
             x.iter().for_each(|x| tape.watch(x).unwrap());
             let y = run(cell, &x, None, false, false);
             let grads = if gradients { tape.gradient(&y, &x[..]).unwrap() } else { Vec::new() };
             device.synchronize().unwrap();
             drop((y, grads));
-            count = device.stats().kernels - before;
+            let plan = device.last_plan().unwrap();
+            let own = plan.kernels().iter().filter(|kernel| kernel.label.starts_with("recurrent_"));
+            count = [own.count(), plan.kernels().len()];
         }
         count
     })
 }
 
-/// Kernels of a layer of 10 steps and of 20.
-fn of_few_and_many(device: &Device, cell: Cell, units: usize, gradients: bool) -> [u64; 2] {
-    let count = [10, 20].map(|steps| kernels(device, cell, [steps, units], gradients));
-    println!("{cell:?}, {units} units, 10 and 20 steps, gradients {gradients}: {count:?} kernels");
-    count
+/// A layer's own kernels with 10 steps and with 20.
+fn of_few_and_many(device: &Device, cell: Cell, units: usize, gradients: bool) -> [usize; 2] {
+    [10, 20].map(|steps| {
+        let [own, all] = kernels(device, cell, [steps, units], gradients);
+        println!("{cell:?}, {units} units, {steps} steps, gradients {gradients}: {own} of {all}");
+        assert!(all <= own + 40, "{all} kernels");
+        own
+    })
 }
 
 #[test]
@@ -281,23 +285,21 @@ fn a_step_is_one_kernel_of_a_processor_and_two_with_gradients() {
     device.set_tuning(crate::plan::Tuning::Off);
     device.change_caps(|caps| caps.cpu = true);
     for cell in [Cell::Lstm, Cell::Gru, Cell::Simple] {
-        for (units, gradients) in [(16, false), (16, true), (10, false), (10, true)] {
-            let each = if gradients { 2 } else { 1 };
-            let [few, many] = of_few_and_many(&device, cell, units, gradients);
-            assert!((10..=10 * each).contains(&(many - few)), "{cell:?}");
-            assert!(few <= 10 * each + 40, "{few} kernels beside the steps'");
+        for units in [16, 10] {
+            // One puts the first state in its place.
+            assert_eq!(of_few_and_many(&device, cell, units, false), [11, 21], "{cell:?}");
+            assert_eq!(of_few_and_many(&device, cell, units, true), [21, 41], "{cell:?}");
         }
     }
 }
 
 #[test]
-fn all_steps_are_one_kernel_of_a_gpu() {
+fn all_steps_are_one_kernel_of_a_gpu_and_two_with_gradients() {
     let device = gpu(16 << 10, 1 << 15);
     for cell in [Cell::Lstm, Cell::Gru, Cell::Simple] {
-        for (units, gradients) in [(16, false), (16, true), (10, false), (10, true)] {
-            let [few, many] = of_few_and_many(&device, cell, units, gradients);
-            // What is behind the steps may be fused in other ways.
-            assert!(many.abs_diff(few) <= 2 && few <= 40, "{cell:?}: {few} and {many} kernels");
+        for units in [16, 10] {
+            assert_eq!(of_few_and_many(&device, cell, units, false), [1, 1], "{cell:?}");
+            assert_eq!(of_few_and_many(&device, cell, units, true), [2, 2], "{cell:?}");
         }
     }
 }
