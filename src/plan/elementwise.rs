@@ -1,7 +1,8 @@
 //! Emits kernels of elementwise nodes: each thread computes four consecutive elements of every output.
 
-use super::iteration_space::{Coordinates, Flat, Kind, Position, Tiles, pack, stored};
+use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
 use super::kernel_ir::{KernelIr, Operand, Roll};
+use super::tiles::Tiles;
 use super::wgsl_module::Section;
 use super::wgsl_writer::{Bound, Common, Defined, Writer, indented, operand_name, vector};
 use crate::graph::Graph;

@@ -4,6 +4,7 @@ use super::context::PlanContext;
 use super::iteration_space::{Axis, IterationSpace, Load, LoadSource, Reads};
 use super::kernel_ir::{Code, Instance, KernelIr, Operand, Output};
 use super::reduction_schedule::SHARED;
+use super::tiles::Tiles;
 use super::view::{compose, natural_over, natural_with_ones, refine};
 use crate::dtype::DType;
 use crate::graph::lower::{Arg, Elementwise, Lowering, Reduction, Strided, View};
@@ -104,7 +105,7 @@ impl<'a> PlanContext<'a> {
         }
         // A processor's caches hold the lines that a transposition reads across.
         let alone = !self.caps.cpu && !folds && builder.anchor.is_none();
-        let tiles = if alone { space.tiles() } else { None };
+        let tiles = if alone { Tiles::of(&space) } else { None };
         Some(KernelIr {
             space,
             tiles,

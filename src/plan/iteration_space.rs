@@ -183,58 +183,6 @@ pub(super) struct IterationSpace {
     reads: Reads,
 }
 
-/// How the threads of a workgroup share out a matrix whose elements some load has side by side along another axis than the
-/// last: each workgroup has a square of it, so that it reads and writes runs of memory either way.
-///
-/// The elements are `[.., rows, between, 4 * quads]`, of which a load has the rows side by side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tiles {
-    rows: usize,
-    between: usize,
-    quads: usize,
-    /// How many such matrices there are, apart from those along `between`.
-    outer: usize,
-}
-
-impl Tiles {
-    /// A workgroup's rows, and its quads along each. Eight elements side by side are 32 bytes, the least that memory
-    /// delivers.
-    const SIDE: usize = 8;
-    /// Threads of a workgroup.
-    pub(super) const THREADS: usize = Self::SIDE * Self::SIDE;
-    /// A matrix with fewer rows or quads would leave many threads without work.
-    const LEAST: usize = 2 * Self::SIDE;
-
-    fn along(self) -> [usize; 2] {
-        [self.rows.div_ceil(Self::SIDE), self.quads.div_ceil(Self::SIDE)]
-    }
-
-    pub(super) fn workgroups(self) -> usize {
-        let [rows, quads] = self.along();
-        rows * quads * self.between * self.outer
-    }
-
-    /// Writes the statements that compute `q`, the quad of `thread`, and end a thread that has none. Workgroups that follow
-    /// on each other read on where the last one ended.
-    pub(super) fn quad(self, params: &mut Fields) -> String {
-        let [along_rows, along_quads] = self.along();
-        let mut add = |name: &str, value: usize| params.add(format_args!("{name}"), value as u32);
-        let (tile_rows, tile_quads) =
-            (add("tile_rows", along_rows), add("tile_quads", along_quads));
-        let (rows, between) = (add("rows", self.rows), add("between", self.between));
-        let (row_quads, outer) = (add("row_quads", self.quads), add("outer", self.outer));
-        let (side, threads) = (Self::SIDE, Self::THREADS);
-        format!(
-            "let tile = thread / {threads}u;\n\
-             let rest = tile / {tile_rows} / {tile_quads};\n\
-             let tile_row = tile % {tile_rows} * {side}u + thread % {threads}u / {side}u;\n\
-             let tile_quad = tile / {tile_rows} % {tile_quads} * {side}u + thread % {side}u;\n\
-             if (tile_row >= {rows} || tile_quad >= {row_quads} || rest / {between} >= {outer}) {{ return; }}\n\
-             let q = ((rest / {between} * {rows} + tile_row) * {between} + rest % {between}) * {row_quads} + tile_quad;\n"
-        )
-    }
-}
-
 /// How a kernel reads what does not lie at its own index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
@@ -245,9 +193,6 @@ pub(super) enum Reads {
     /// As `Singly`, and an axis of size 1 is walked as a longer one would be.
     SinglyWithOnes,
 }
-
-/// Steps of so many elements reach another run of 32 bytes each.
-const MEMORY_LINE: i64 = 8;
 
 impl IterationSpace {
     pub(super) fn new(axes: &[Axis], views: &[&Strided], reads: Reads) -> Self {
@@ -318,25 +263,9 @@ impl IterationSpace {
         !self.reads_singly() && self.axes.last().is_some_and(|axis| axis.size % 4 == 0)
     }
 
-    /// How to share out the elements, if a load transposes the last axis with another and both are long.
-    pub(super) fn tiles(&self) -> Option<Tiles> {
-        let (last, outer) = self.axes.split_last()?;
-        let quads = last.size / 4;
-        let side_by_side = |axis: usize| {
-            self.loads.iter().any(|load| {
-                let across = load.last().is_some_and(|step| step.stride.abs() >= MEMORY_LINE);
-                across && load[axis].stride.abs() == 1
-            })
-        };
-        let long = |axis: &usize| outer[*axis].size >= Tiles::LEAST && side_by_side(*axis);
-        let axis = (0..outer.len()).rev().find(long)?;
-        let product = |axes: &[Axis]| axes.iter().map(|axis| axis.size).product();
-        (self.aligned() && quads >= Tiles::SIDE).then(|| Tiles {
-            rows: outer[axis].size,
-            between: product(&outer[axis + 1..]),
-            quads,
-            outer: product(&outer[..axis]),
-        })
+    /// The stride of each load along `axis`.
+    pub(super) fn strides(&self, axis: usize) -> impl Iterator<Item = i64> + '_ {
+        self.loads.iter().map(move |load| load[axis].stride)
     }
 
     /// How many elements a step along `axis` passes.

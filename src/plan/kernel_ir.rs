@@ -6,7 +6,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::iteration_space::{IterationSpace, Load, LoadSource, Tiles};
+use super::iteration_space::{IterationSpace, Load, LoadSource};
+use super::tiles::Tiles;
 use crate::dtype::{DType, Register};
 use crate::graph::Mixer;
 use crate::graph::lower::{Elementwise, Reduction, Strided};
@@ -22,7 +23,7 @@ pub(super) struct KernelIr<'a> {
     pub(super) quads: bool,
     /// The loop in which the kernel computes the IR several times, if it does.
     pub(super) roll: Option<Roll>,
-    /// How the threads of a workgroup share out a matrix that the kernel transposes.
+    /// How workgroups share the elements of a kernel that transposes.
     pub(super) tiles: Option<Tiles>,
 }
 

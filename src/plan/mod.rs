@@ -34,6 +34,7 @@ mod repetition;
 mod report;
 #[cfg(test)]
 mod strict;
+mod tiles;
 mod tuner;
 mod view;
 mod wgsl_module;
