@@ -35,6 +35,13 @@ pub(crate) struct Caps {
     pub(crate) uniform_alignment: u64,
 }
 
+/// So many threads of a GPU share a fold down four columns that are neighbours, and so many fours have a workgroup: sixteen vectors
+/// side by side are two lines of memory.
+pub(crate) const COLUMN_THREADS: usize = 16;
+pub(crate) const COLUMN_FOURS: usize = 16;
+/// So many fours of columns keep a GPU busy with a thread each.
+const MANY_FOURS: usize = 4096;
+
 /// A large card has 160 cores, each of which wants four waves of 64 threads; a GPU within a processor has an eighth to a quarter
 /// of them.
 const BUSY: usize = 160 * 4 * 64;
@@ -88,6 +95,12 @@ impl Caps {
             groups: limits.max_compute_workgroups_per_dimension,
             uniform_alignment: u64::from(limits.min_uniform_buffer_offset_alignment),
         }
+    }
+
+    /// Whether threads share a fold down columns, `fours` times four of them with `len` elements each.
+    pub(crate) fn shares_columns(&self, fours: usize, len: usize) -> bool {
+        let fits = self.workgroup[0] as usize >= COLUMN_THREADS * COLUMN_FOURS;
+        !self.cpu && fits && len >= COLUMN_THREADS / 2 && fours <= MANY_FOURS
     }
 
     /// Threads of a subgroup, where all subgroups have the same size.
@@ -179,6 +192,21 @@ pub(super) fn check(limits: &wgpu::Limits, remedy: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_go_by_the_kind_and_by_the_options() {
+        let of = |kind| {
+            let info = AdapterInfo { kind, ..AdapterInfo::for_tests() };
+            Caps::new(&info, wgpu::Features::empty(), &wgpu::Limits::default()).threads
+        };
+        use crate::device::AdapterKind::{DiscreteGpu, IntegratedGpu, Other};
+        assert_eq!([of(DiscreteGpu), of(Other), of(IntegratedGpu)], [40_960, 40_960, 8192]);
+        for (given, taken) in [(5000, 5000), (0, 1)] {
+            let options = crate::device::DeviceOptions::new().threads(given);
+            let gpu = pollster::block_on(crate::device::Gpu::open(&options)).unwrap();
+            assert_eq!(gpu.caps.threads, taken);
+        }
+    }
 
     #[test]
     fn what_every_adapter_has_is_enough() {

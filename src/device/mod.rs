@@ -38,7 +38,7 @@ pub(crate) use known_adapters::KnownAdapter;
 #[cfg(any(test, all(feature = "kernel-hooks", not(target_family = "wasm"))))]
 pub(crate) use known_adapters::distinct_adapters;
 pub(crate) use launch::Launch;
-pub(crate) use limits::Caps;
+pub(crate) use limits::{COLUMN_FOURS, COLUMN_THREADS, Caps};
 pub(crate) use pipeline::{Pipeline, Pipelines};
 pub(crate) use pool::{Buffer, Pool};
 pub use profile::{Profile, ProfiledKernel};

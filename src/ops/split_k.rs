@@ -1,6 +1,6 @@
 //! Where a kernel writes its sums: to the op's result, or to parts that a second kernel adds up.
 
-use crate::device::Caps;
+use crate::device::{COLUMN_FOURS, COLUMN_THREADS, Caps};
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel};
 use crate::wgsl::{expand, shader};
@@ -25,12 +25,6 @@ pub(super) fn store_to(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
     .write(out)
 }
 
-/// How many threads of a GPU add up the parts of four results, and how many fours a workgroup then has; a GPU with more fours
-/// than `MANY` is busy without.
-const SHARES: usize = 16;
-const SIDE: usize = 16;
-const MANY: usize = 4096;
-
 /// The kernel that adds up `parts` sums for each of `results` elements.
 pub(super) fn sum_splits(
     [from, out]: [Bind; 2],
@@ -41,10 +35,13 @@ pub(super) fn sum_splits(
 ) -> Kernel {
     const SUM: &str = shader!(include_str!("../../shaders/sum_parts.wgsl"));
     let quads = results.is_multiple_of(4);
-    let few = results.div_ceil(4) <= MANY && parts >= SHARES / 2;
-    let shared = !caps.cpu && few && caps.workgroup[0] as usize >= SHARES * SIDE;
-    let (threads, side) = if shared { (SHARES * SIDE, SIDE) } else { (64, 64) };
-    let iterations = if shared { parts.div_ceil(SHARES) + 4 } else { parts };
+    let shared = caps.shares_columns(results.div_ceil(4), parts);
+    let (threads, side) = match shared {
+        true => (COLUMN_THREADS * COLUMN_FOURS, COLUMN_FOURS),
+        false => (64, 64),
+    };
+    let joins = COLUMN_THREADS.ilog2() as usize;
+    let iterations = if shared { parts.div_ceil(COLUMN_THREADS) + joins } else { parts };
     let kernel = Kernel::new("sum_parts", "")
         .declare(expand(SUM, &[], &[("SHARED", shared)]))
         .alias("Sum", sums)

@@ -7,17 +7,12 @@
 //! of the row is short. The order of every fold is fixed.
 
 use super::kernel_ir::{Code, KernelIr};
-use crate::device::Caps;
+use crate::device::{COLUMN_FOURS, COLUMN_THREADS, Caps};
 use crate::dtype::DType;
 
 /// Rows as long as this are shared by threads in a kernel of a processor that does little: sharing a shorter one saves less
 /// time than a further text costs.
 pub(super) const SHARED: usize = 2048;
-
-/// So many threads of a GPU share four columns, if these have at least as many elements.
-const COLUMN: usize = 16;
-/// So many fours of columns keep a GPU busy without that.
-const MANY_LINES: usize = 4096;
 
 /// How a kernel with folds spreads its work over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +50,7 @@ impl ReductionSchedule {
         let least = if ir.space.reads_singly() { SHARED / 4 } else { 2 * lanes };
         let whole_lines = rows.div_ceil(4);
         let threads = match (inner, caps.cpu) {
-            // Where there are many columns, a thread each keeps a card busy.
-            (false, false)
-                if steps >= COLUMN && whole_lines <= MANY_LINES && caps.workgroup[0] >= 256 =>
-            {
-                COLUMN
-            }
+            (false, _) if caps.shares_columns(whole_lines, steps) => COLUMN_THREADS,
             // A quarter of the threads would keep too little of a long row in flight, and nothing of it in registers.
             (true, false) if steps >= 1024 && caps.workgroup[0] >= 256 => 256,
             (true, false) if steps >= 64 => 64,
@@ -129,8 +119,7 @@ impl ReductionSchedule {
     pub(super) fn workgroup(self) -> usize {
         match self.join {
             Join::Shuffle => self.threads,
-            // Sixteen vectors side by side are two lines of memory.
-            Join::Columns => 16 * self.threads,
+            Join::Columns => COLUMN_FOURS * self.threads,
             Join::Alone | Join::Memory => self.threads.max(64),
         }
     }
@@ -260,7 +249,7 @@ mod tests {
         let sixteen = ReductionSchedule { threads: 16, join: Join::Columns, ..one };
         assert_eq!(schedule([60, 256], 0, false, &gpu), sixteen);
         assert_eq!(sixteen.workgroup(), 256);
-        assert_eq!(schedule([15, 256], 0, false, &gpu), one);
+        assert_eq!(schedule([7, 256], 0, false, &gpu), one);
         assert_eq!(schedule([60, 4 * 4097], 0, false, &gpu), one);
         let narrow = Caps { workgroup: [128, 16 << 10], ..Caps::portable() };
         assert_eq!(schedule([60, 256], 0, false, &narrow), one);
