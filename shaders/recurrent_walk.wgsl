@@ -1,57 +1,24 @@
-// Steps of a recurrent layer on a GPU, where the threads of a workgroup share the sums of a step: each multiplies a slice of the
-// state with four columns of the recurrent kernel, and what the slices give is joined in workgroup memory. recurrent_gates.wgsl
-// has the gates behind.
+// Steps of a recurrent layer on a GPU, where the threads of a workgroup share the sums of a step (recurrent_team.wgsl): each
+// multiplies a slice of the state with four columns of the recurrent kernel, and workgroup memory joins the slices. The gates are in
+// recurrent_gates.wgsl.
 // a[b,g,:] = sum over i of y[t,b,0,i] * u[i,g,:] + u[U,g,:]
 // WALKS: a workgroup has all units of its rows, and goes through the steps by itself, for no row needs another's state.
 // It also puts the state before the first step where y has it.
 // 0 x: [B,T,G,U] read    1 u: [U+1,G,U] read    last y: [T+1,B,P,U] read and write, p: uniform
 // if WALKS start: [B,S,U] read; if MASKED mask: [B,T] read
-// Host declares: T, WG, P, S, the bindings from 2 on, recurrent_gates.wgsl, E, X: E of T; G gates; TR rows of a workgroup; K quads at once; if WALKS
-// ROOM, TR*U in E or more.
+// Host declares: T, P, S, the bindings from 2 on, recurrent_gates.wgsl, recurrent_team.wgsl (the rows are U long), X: E of T; G gates.
 // Grid: ceil(B/TR) * ceil(U/4 / tile) workgroups; one if WALKS for each TR rows.
 @group(0) @binding(0) var<storage, read> x: array<X>;
 @group(0) @binding(1) var<storage, read> u: array<vec4<T>>;
 
-struct Params {
-    batch: u32,     // B
-    quads: u32,     // U / 4
-    steps: u32,     // T
-    first: u32,     // the first step
-    count: u32,     // steps
-    backwards: u32, // 1 where the first step is the last in x
-    tile: u32,      // quads of a workgroup
-    slices: u32,    // of the sums
-    part: u32,      // quads of a slice
-    row: u32,       // workgroups along x
-}
-
-// What each thread has added up.
-var<workgroup> sums: array<vec4<f32>, WG * $TRu>;
+fn weight(at: u32) -> vec4<f32> { return vec4<f32>(u[at]); }
 //if WALKS
-// h of the rows.
-var<workgroup> state: array<E, ROOM>;
-//end
-
-//if ONE
-fn wide() -> u32 { return 4u * p.quads; }
-fn own_width() -> u32 { return 4u * p.tile; }
-fn sum_at(at: u32, j: u32) -> E { return sums[at + j / 4u][j % 4u]; }
-fn state_quad(k: u32) -> vec4<f32> {
-    return vec4<f32>(state[4u * k], state[4u * k + 1u], state[4u * k + 2u], state[4u * k + 3u]);
-}
 //else
-fn wide() -> u32 { return p.quads; }
-fn own_width() -> u32 { return p.tile; }
-fn sum_at(at: u32, j: u32) -> E { return sums[at + j]; }
-//if WALKS
-fn state_quad(k: u32) -> vec4<f32> { return state[k]; }
-//else
-fn state_quad(k: u32) -> vec4<f32> { return y[k]; }
-//end
+fn stored_quad(k: u32) -> vec4<f32> { return y[k]; }
 //end
 
 //if WALKS
-// The state before the first step, beside which y has zeros for what only steps have.
+// Puts the state before the first step into y, with zeros for what only steps have, and returns it.
 fn first_state(b: u32, j: u32) -> State {
     let old = b * P * wide() + j;
     y[old] = E(start[b * S * wide() + j]);
@@ -95,7 +62,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     } else if (own) {
         now = first_state(b, j);
     }
-    if (r < $TRu) { state[local] = now.h; }
+    if (r < $TRu) { held[local] = now.h; }
     workgroupBarrier();
     //else
     now = state_at((p.first * p.batch + b) * P * wide() + j);
@@ -104,47 +71,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let place = select(t, p.steps - 1u - t, p.backwards != 0u);
         // They are under way while the sums are added up.
         let given = inputs(b, place, j);
+        let rows = array<u32, $TRu>(
         //for r in TR
-        var sum_$r = bias;
-        //if WALKS
-        let row_$r = $ru * p.quads;
-        //else
-        let row_$r = (t * p.batch + min(b0 + $ru, p.batch - 1u)) * P * p.quads;
+            //if WALKS
+            $ru * p.quads,
+            //else
+            (t * p.batch + min(b0 + $ru, p.batch - 1u)) * P * p.quads,
+            //end
         //end
-        //end
-        var at = 4u * begin * stride + weights;
-        var k = begin;
-        for (; k + $Ku <= end; k += $Ku) {
-            //for d in K
-            //for c in 4
-            let u_$d_$c = vec4<f32>(u[at + (4u * $du + $cu) * stride]);
-            //end
-            //end
-            //for d in K
-            //for r in TR
-            let h_$d_$r = state_quad(row_$r + k + $du);
-            //for c in 4
-            sum_$r = fma(vec4<f32>(h_$d_$r[$c]), u_$d_$c, sum_$r);
-            //end
-            //end
-            //end
-            at += 4u * $Ku * stride;
-        }
-        for (; k < end; k++) {
-            //for c in 4
-            let u_$c = vec4<f32>(u[at + $cu * stride]);
-            //end
-            //for r in TR
-            let h_$r = state_quad(row_$r + k);
-            //for c in 4
-            sum_$r = fma(vec4<f32>(h_$r[$c]), u_$c, sum_$r);
-            //end
-            //end
-            at += 4u * stride;
-        }
-        //for r in TR
-        sums[$ru * WG + local] = sum_$r;
-        //end
+        );
+        add_up(local, bias, rows, begin, end, weights, stride);
         workgroupBarrier();
         if (own) {
             let joined = r * WG;
@@ -164,7 +100,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             );
             now = next_state(((t + 1u) * p.batch + b) * P * wide() + j, counts(b, place), given, all, now);
             //if WALKS
-            state[local] = now.h;
+            held[local] = now.h;
             //end
         }
         workgroupBarrier();

@@ -1,52 +1,19 @@
 // The gradients of steps of a recurrent layer on a GPU (recurrent_walk.wgsl), from the last step to the first. The threads of a
-// workgroup share the sums in the same way; recurrent_slopes.wgsl has the slopes behind.
+// workgroup share the sums in the same way; the slopes are in recurrent_slopes.wgsl.
 // a[b,:] = sum over g, i of q[t+1,b,g,i] * w[g,i,:]
 // WALKS: a workgroup has all units of its rows, and goes through the steps by itself.
 // 0 y: [T+1,B,P,U] read    1 dy: as y, read    2 w: [G,U,U] read    last q: [T,B,Q,U] read and write, p: uniform
 // if MASKED 3 mask: [B,T] read
-// Host declares: T, WG, P, Q, CARRY, the bindings from 3 on, recurrent_slopes.wgsl, E; G gates; TR rows of a workgroup; K quads at once; if WALKS
-// ROOM, TR*G*U in E or more.
+// Host declares: T, P, Q, CARRY, the bindings from 3 on, recurrent_slopes.wgsl, recurrent_team.wgsl (the rows are G*U long); G gates.
 // Grid: ceil(B/TR) * ceil(U/4 / tile) workgroups; one if WALKS for each TR rows.
 @group(0) @binding(0) var<storage, read> y: array<E>;
 @group(0) @binding(1) var<storage, read> dy: array<E>;
 @group(0) @binding(2) var<storage, read> w: array<vec4<T>>;
 
-struct Params {
-    batch: u32,     // B
-    quads: u32,     // U / 4
-    steps: u32,     // T
-    first: u32,     // the first step, which is the last in y
-    count: u32,     // steps
-    backwards: u32, // 1 where the first step of y is the last in x
-    tile: u32,      // quads of a workgroup
-    slices: u32,    // of the sums
-    part: u32,      // quads of a slice
-    row: u32,       // workgroups along x
-}
-
-// What each thread has added up.
-var<workgroup> sums: array<vec4<f32>, WG * $TRu>;
+fn weight(at: u32) -> vec4<f32> { return vec4<f32>(w[at]); }
 //if WALKS
-// The slopes of the rows.
-var<workgroup> slopes: array<E, ROOM>;
-//end
-
-//if ONE
-fn wide() -> u32 { return 4u * p.quads; }
-fn own_width() -> u32 { return 4u * p.tile; }
-fn sum_at(at: u32, j: u32) -> E { return sums[at + j / 4u][j % 4u]; }
-fn slopes_quad(k: u32) -> vec4<f32> {
-    return vec4<f32>(slopes[4u * k], slopes[4u * k + 1u], slopes[4u * k + 2u], slopes[4u * k + 3u]);
-}
 //else
-fn wide() -> u32 { return p.quads; }
-fn own_width() -> u32 { return p.tile; }
-fn sum_at(at: u32, j: u32) -> E { return sums[at + j]; }
-//if WALKS
-fn slopes_quad(k: u32) -> vec4<f32> { return slopes[k]; }
-//else
-fn slopes_quad(k: u32) -> vec4<f32> { return q[k]; }
-//end
+fn stored_quad(k: u32) -> vec4<f32> { return q[k]; }
 //end
 
 @compute @workgroup_size(WG)
@@ -82,7 +49,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         if (p.first + 1u < p.steps && row < p.batch) {
             before = q[(behind + row) * Q * wide() + i % (wide() * $Gu)];
         }
-        slopes[i] = before;
+        held[i] = before;
     }
     workgroupBarrier();
     //end
@@ -93,47 +60,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let stored = stored_at((t * p.batch + b) * P * wide() + j);
         // No step is behind the last.
         let end = select(last, begin, t + 1u == p.steps);
+        let rows = array<u32, $TRu>(
         //for r in TR
-        var sum_$r = vec4<f32>(0.0);
-        //if WALKS
-        let row_$r = $ru * whole;
-        //else
-        let row_$r = (min(t + 1u, p.steps - 1u) * p.batch + min(b0 + $ru, p.batch - 1u)) * Q * p.quads;
+            //if WALKS
+            $ru * whole,
+            //else
+            (min(t + 1u, p.steps - 1u) * p.batch + min(b0 + $ru, p.batch - 1u)) * Q * p.quads,
+            //end
         //end
-        //end
-        var at = 4u * begin * stride + weights;
-        var k = begin;
-        for (; k + $Ku <= end; k += $Ku) {
-            //for d in K
-            //for c in 4
-            let w_$d_$c = vec4<f32>(w[at + (4u * $du + $cu) * stride]);
-            //end
-            //end
-            //for d in K
-            //for r in TR
-            let h_$d_$r = slopes_quad(row_$r + k + $du);
-            //for c in 4
-            sum_$r = fma(vec4<f32>(h_$d_$r[$c]), w_$d_$c, sum_$r);
-            //end
-            //end
-            //end
-            at += 4u * $Ku * stride;
-        }
-        for (; k < end; k++) {
-            //for c in 4
-            let w_$c = vec4<f32>(w[at + $cu * stride]);
-            //end
-            //for r in TR
-            let h_$r = slopes_quad(row_$r + k);
-            //for c in 4
-            sum_$r = fma(vec4<f32>(h_$r[$c]), w_$c, sum_$r);
-            //end
-            //end
-            at += 4u * stride;
-        }
-        //for r in TR
-        sums[$ru * WG + local] = sum_$r;
-        //end
+        );
+        add_up(local, vec4<f32>(0.0), rows, begin, end, weights, stride);
         workgroupBarrier();
         if (own) {
             let unit = local % own_width();
@@ -143,7 +79,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             passed = back.passed;
             //if WALKS
             //for g in G
-            slopes[(r * $Gu + $gu) * wide() + j] = back.slope_$g;
+            held[(r * $Gu + $gu) * wide() + j] = back.slope_$g;
             //end
             //end
         }

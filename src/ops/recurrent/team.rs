@@ -6,7 +6,7 @@ use super::layout::{Cell, Walk};
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::lower::Kernel;
-use crate::wgsl::expand;
+use crate::wgsl::{expand, shader};
 
 /// The most threads of a workgroup.
 const THREADS: usize = 256;
@@ -146,7 +146,11 @@ impl Team {
             true => ("alias E = f32;\nalias X = T;", 4 * self.room),
             false => ("alias E = vec4<f32>;\nalias X = vec4<T>;", self.room),
         };
-        let kernel = kernel.declare(own).constant("WG", self.threads as u32);
+        let shared = shader!(include_str!("../../../shaders/recurrent_team.wgsl"));
+        let kernel = kernel
+            .declare(own)
+            .declare(self.expand(shared, walk))
+            .constant("WG", self.threads as u32);
         let kernel = if self.walks { kernel.constant("ROOM", room as u32) } else { kernel };
         kernel
             .param("first", first)
