@@ -24,7 +24,7 @@ use crate::graph::{HashIndex, Input, hash_bytes};
 const FEW_RESULTS: usize = 1 << 15;
 
 /// A node is tried with so many that read the same value before it.
-const SIBLINGS: usize = 3;
+const SIBLINGS: usize = 2;
 
 /// The fusion groups that cover all wanted nodes, in an order in which they can run.
 pub(super) fn groups<'a>(

@@ -65,17 +65,21 @@ impl Rows {
              return array<V, 4>(V(x.x, y.x, z.x, w.x), V(x.y, y.y, z.y, w.y), V(x.z, y.z, z.z, w.z), \
              V(x.w, y.w, z.w, w.w));"
         };
-        let four = match columns {
-            Some(_) => "return a_column(m0, i);",
-            None => "return V(a_load(m0, i), a_load(m1, i), a_load(m2, i), a_load(m3, i));",
-        };
         let name = if in_pieces { "a_whole" } else { "a_at" };
         let mut all = format!(
             "@group(0) @binding(0) var<storage, read> a: array<{element}>;\n{text}\n\
              fn {name}{at}\n{load}\n{quad}\n\
-             fn a_four(m0: At, m1: At, m2: At, m3: At, i: u32) -> V {{\n    {four}\n}}\n\
              fn a_block(m0: At, m1: At, m2: At, m3: At, i: u32) -> array<V, 4> {{\n    {block}\n}}"
         );
+        if variant == Variant::Gathered {
+            let four = match columns {
+                Some(_) => "a_column(m0, i)",
+                None => "V(a_load(m0, i), a_load(m1, i), a_load(m2, i), a_load(m3, i))",
+            };
+            all.push_str(&format!(
+                "\nfn a_four(m0: At, m1: At, m2: At, m3: At, i: u32) -> V {{ return {four}; }}"
+            ));
+        }
         if in_pieces {
             all.push_str(&format!(
                 "\nfn a_skip(at: At, n: u32) -> At {{ return {skip}; }}\n\
