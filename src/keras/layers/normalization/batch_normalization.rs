@@ -63,9 +63,8 @@ layer! {
 
 /// Mean and variance of a batch over `axes`, of the places that count.
 ///
-/// For any number c the variance is the mean of (x - c)^2 less (mean - c)^2. Where c is the mean the second is 0, and so is its
-/// gradient; the gradient of that, which a gradient penalty asks for, is not. As c has no gradient, the first takes no sum
-/// over the batch on the way back.
+/// `variance = mean((x - c)^2) - (mean(x) - c)^2` for any constant c. Here c is the mean, without a gradient: the second term and
+/// its gradient are 0, but it keeps gradients of gradients right. Without it the gradient would need one more sum over the batch.
 fn moments(x: &Tensor, mask: Option<&Tensor>, axes: &Axes) -> Result<[Tensor; 2]> {
     let Some(mask) = mask else {
         let mean = x.reduce_mean(axes)?;
