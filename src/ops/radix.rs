@@ -1,9 +1,9 @@
 //! The kernels of a stable sort: keys that order as the elements do, a radix sort of long rows, a sort by ranks of short ones,
 //! and on a GPU one in workgroup memory of rows that fit there. Ops that sort put them together; there is no op here.
 //!
-//! A key is a `u32`. The radix sort goes through the digits of the keys from the lowest: each pass counts the digits of
-//! every chunk, adds the counts up, and puts the keys where they belong. There are no atomics, and equal keys keep their
-//! order, so the result is the same every time.
+//! A key is a `u32`. Equal keys keep their order, so the result is the same every time.
+
+mod passes;
 
 use crate::device::Caps;
 use crate::dtype::DType;
@@ -133,15 +133,12 @@ impl Keys {
 const SHORT: usize = 128;
 const FEW_COMPARISONS: usize = 1 << 20;
 
-/// The workgroup memory that every adapter has.
-const WORKGROUP_BYTES: usize = 16 << 10;
-
-/// A row in workgroup memory.
+/// A chunk of a row in workgroup memory.
 #[derive(Debug, PartialEq)]
 struct Block {
-    /// So many keys are sorted, some of which fill the row up.
+    /// So many keys are sorted, some of which fill the chunk up.
     keys: usize,
-    /// The bits of a place in the row.
+    /// The bits of a place in the chunk.
     place: u32,
     /// Key and place share a word.
     packed: bool,
@@ -151,8 +148,43 @@ struct Block {
     iterations: usize,
 }
 
-/// The fewest elements that a thread of a processor goes through, and those of a thread of a GPU.
-const CHUNK: [usize; 2] = [2048, 64];
+impl Block {
+    fn new(len: usize, packed: bool) -> Self {
+        let keys = len.next_power_of_two().max(2);
+        let (place, threads) = (keys.ilog2(), (keys / 2).min(256));
+        let steps = (place * (place + 1) / 2) as usize;
+        let iterations = 2 * keys / threads + steps * (1 + keys / threads / 2);
+        Block { keys, place, packed, threads, steps, iterations }
+    }
+}
+
+/// What a launch sorts: chunks of a row, of which it keeps the first `keep` keys each.
+#[derive(Clone, Copy)]
+struct Chunks {
+    len: usize,
+    chunk: usize,
+    keep: usize,
+    /// Whether it reads the elements themselves, and whether it gives what was asked for.
+    first: bool,
+    last: bool,
+}
+
+impl Chunks {
+    fn count(self) -> usize {
+        self.len.div_ceil(self.chunk)
+    }
+
+    /// The keys that are kept of a row.
+    fn kept(self) -> usize {
+        let before = self.count() - 1;
+        before * self.keep + self.keep.min(self.len - before * self.chunk)
+    }
+}
+
+/// How many words of 32 bits a workgroup keeps in its memory: 16 KiB, or 8 where an adapter has a few bytes less than 16.
+fn workgroup_words(caps: &Caps) -> usize {
+    1 << (caps.workgroup[1] / 4).min(4096).ilog2()
+}
 
 impl Sorting {
     /// The kernels that sort `from` into `to`, behind those of `kernels`, with more temporary buffers in `temps`.
@@ -170,7 +202,9 @@ impl Sorting {
         if by_rank && give != Give::Pairs {
             kernels.push(self.by_rank(give, from, to));
         } else if let Some(block) = self.block(caps) {
-            kernels.push(self.by_block(block, give, from, to));
+            let len = self.len;
+            let whole = Chunks { len, chunk: len, keep: len, first: true, last: true };
+            kernels.push(self.by_block(block, whole, give, from, to));
         } else {
             self.by_digits(caps, give, from, to, temps, kernels);
         }
@@ -178,36 +212,74 @@ impl Sorting {
 
     /// How a workgroup sorts a row in its memory, if the row fits there. On a processor that memory is no nearer.
     fn block(self, caps: &Caps) -> Option<Block> {
-        let keys = self.len.next_power_of_two().max(2);
-        let place = keys.ilog2();
         let [_, bits] = self.keys.bits();
+        let place = self.len.next_power_of_two().max(2).ilog2();
         let packed = matches!(self.keys, Keys::Below(_)) && bits + place <= u32::BITS;
-        let words = if packed { keys } else { 2 * keys };
-        let threads = (keys / 2).min(256);
-        let steps = (place * (place + 1) / 2) as usize;
-        let iterations = 2 * keys / threads + steps * (1 + keys / threads / 2);
-        let fits = 4 * words <= WORKGROUP_BYTES && iterations <= caps.loop_iterations;
-        (!caps.cpu && fits).then_some(Block { keys, place, packed, threads, steps, iterations })
+        let block = Block::new(self.len, packed);
+        let words = if packed { block.keys } else { 2 * block.keys };
+        let fits = words <= workgroup_words(caps) && block.iterations <= caps.loop_iterations;
+        (!caps.cpu && fits).then_some(block)
     }
 
-    fn by_block(self, block: Block, give: Give, from: Bind, to: Bind) -> Kernel {
+    /// The kernels that find the places of the first `keep` of each row, in order, behind those of `kernels`. Each round keeps so
+    /// many of every chunk, which must be less than half of it.
+    pub(super) fn first_places(
+        self,
+        caps: &Caps,
+        keep: usize,
+        [from, to]: [Bind; 2],
+        temps: &mut Vec<u64>,
+        kernels: &mut Vec<Kernel>,
+    ) {
+        let fits = |keys: &usize| Block::new(*keys, false).iterations <= caps.loop_iterations;
+        let halves = std::iter::successors(Some(workgroup_words(caps) / 2), |keys| Some(keys / 2));
+        let most = halves.take_while(|keys| *keys > 2 * keep).find(fits);
+        let most = most.unwrap_or_else(|| panic!("no chunk of which to keep {keep}"));
+        let (mut len, mut from, mut first) = (self.len, from, true);
+        loop {
+            let chunk = len.min(most);
+            let last = chunk == len;
+            let chunks = Chunks { len, chunk, keep, first, last };
+            let kept = chunks.kept();
+            let next = if last {
+                to
+            } else {
+                temps.push(DType::U32.bytes(2 * self.rows * kept));
+                Bind::Temp(temps.len() - 1)
+            };
+            let block = Block::new(chunk, false);
+            kernels.push(self.by_block(block, chunks, Give::Places, from, next));
+            if last {
+                break;
+            }
+            (len, from, first) = (kept, next, false);
+        }
+    }
+
+    fn by_block(self, block: Block, chunks: Chunks, give: Give, from: Bind, to: Bind) -> Kernel {
         const SORT: &str = shader!(include_str!("../../shaders/sort_block.wgsl"));
+        let Chunks { len, chunk, keep, first, last } = chunks;
+        let count = chunks.count();
         let kernel = Kernel::new("sort_block", "")
             .declare(expand(SORT, &[], &[("PACKED", block.packed)]))
             .constant("WG", block.threads as u32)
             .constant("N", block.keys as u32)
             .constant("PLACE", block.place)
             .constant("STEPS", block.steps as u32);
-        let kernel = self.keys.source(kernel, true, give == Give::Values).read(from).write(to);
-        self.put(kernel, 1, give, true, true)
-            .param("len", self.len)
-            .param("rows", self.rows)
-            .param("first", 1)
-            .param("step", 1)
+        let kernel = self.keys.source(kernel, first, give == Give::Values).read(from).write(to);
+        self.put(kernel, 1, give, first, last)
+            .param("len", len)
+            .param("chunk", chunk)
+            .param("chunks", count)
+            .param("total", self.rows * count)
+            .param("keep", keep)
+            .param("kept", chunks.kept())
+            .param("first", usize::from(first))
+            .param("step", if first { 1 } else { 2 })
             .param("flip", self.keys.flip())
             .param("most", self.keys.most())
-            .param("last", 1)
-            .workgroups(self.rows, block.iterations)
+            .param("last", usize::from(last))
+            .workgroups(self.rows * count, block.iterations)
     }
 
     fn by_rank(self, give: Give, from: Bind, to: Bind) -> Kernel {
@@ -234,69 +306,6 @@ impl Sorting {
             .param("step", 1)
             .param("flip", self.keys.flip())
             .workgroups((rows * len).div_ceil(64), len)
-    }
-
-    fn by_digits(
-        self,
-        caps: &Caps,
-        give: Give,
-        from: Bind,
-        to: Bind,
-        temps: &mut Vec<u64>,
-        kernels: &mut Vec<Kernel>,
-    ) {
-        let (rows, len) = (self.rows, self.len);
-        let Passes { digit, passes, chunk, chunks, low } = self.passes(caps);
-        let stride = if give == Give::Values { 1 } else { 2 };
-        let (bins, shorts) = (1 << digit, rows * chunks);
-        // What one pass writes the next one reads; the last writes the result.
-        let mut next = || {
-            temps.push(DType::U32.bytes(stride * rows * len));
-            Bind::Temp(temps.len() - 1)
-        };
-        let between: Vec<Bind> = (1..passes.min(3)).map(|_| next()).collect();
-        temps.push(DType::U32.bytes(rows * bins * (chunks + 1)));
-        let counts = Bind::Temp(temps.len() - 1);
-        let wg = if caps.cpu { 8 } else { 64 };
-        let mut from = from;
-        for pass in 0..passes {
-            let (first, last) = (pass == 0, pass + 1 == passes);
-            let to = if last { to } else { between[pass % 2] };
-            let shift = low as usize + pass * digit;
-            let sized = |label, file, words| {
-                let kernel =
-                    Kernel::new(label, file).constant("WG", wg).constant("BINS", 1 << widest(caps));
-                let kernel = self.keys.source(kernel, first, give == Give::Values);
-                let kernel = kernel.read(from);
-                let kernel: Kernel = match words {
-                    None => kernel.write(counts),
-                    Some(to) => kernel.read(counts).write(to),
-                };
-                kernel
-                    .param("len", len)
-                    .param("chunk", chunk)
-                    .param("chunks", chunks)
-                    .param("total", shorts)
-                    .param("bins", bins)
-                    .param("shift", shift)
-                    .param("first", usize::from(first))
-                    .param("step", if first { 1 } else { stride })
-                    .param("flip", self.keys.flip())
-                    .param("most", self.keys.most())
-            };
-            let (groups, steps) = (shorts.div_ceil(wg as usize), chunk + bins);
-            let count = shader!(include_str!("../../shaders/radix_count.wgsl"));
-            kernels.push(sized("radix_count", count, None).workgroups(groups, steps));
-            kernels.push(scan(caps, counts, rows * bins, chunks));
-            let scatter = shader!(include_str!("../../shaders/radix_scatter.wgsl"));
-            kernels.push(
-                self.put(sized("radix_scatter", scatter, Some(to)), 2, give, first, last)
-                    .param("last", usize::from(last))
-                    .param("sums", rows * bins * chunks)
-                    .workgroups(groups, steps),
-            );
-            from = to;
-        }
     }
 
     /// Declares `y`, as this binding, and `put(at, k, e, i)`, which writes key `k` of element `e`, the `i`-th of its row.
@@ -329,57 +338,4 @@ impl Sorting {
              fn put(at: u32, k: u32, e: u32, i: u32) {{\n    {body}\n}}"
         ))
     }
-
-    /// How many bits a pass looks at, and how many keys a thread goes through.
-    fn passes(self, caps: &Caps) -> Passes {
-        let [low, bits] = self.keys.bits();
-        let most = caps.loop_piece();
-        // A thread also goes through all digits, so short rows have few of them.
-        let room = (most / 2).ilog2().min(self.len.max(16).ilog2());
-        let digit = widest(caps).min(room).max(1);
-        let passes = bits.div_ceil(digit).max(1);
-        let digit = bits.div_ceil(passes).max(1);
-        let bins = 1usize << digit;
-        let least = CHUNK[usize::from(!caps.cpu)];
-        // About 256 threads fill a processor; more of them would only count more digits.
-        let even = if caps.cpu { (self.rows * self.len).div_ceil(256) } else { least };
-        // Another thread goes through all chunks.
-        let chunk =
-            even.max(least).max(self.len.div_ceil(most)).min(most - bins).min(self.len).max(1);
-        let chunks = self.len.div_ceil(chunk);
-        Passes { digit: digit as usize, passes: passes as usize, chunk, chunks, low }
-    }
-}
-
-/// The most bits of a digit. A processor's thread goes through many keys, a GPU's through few and must not have to go
-/// through more digits.
-fn widest(caps: &Caps) -> u32 {
-    if caps.cpu { 8 } else { 4 }
-}
-
-struct Passes {
-    digit: usize,
-    passes: usize,
-    chunk: usize,
-    chunks: usize,
-    low: u32,
-}
-
-/// The kernel that adds up `lines` of counts.
-fn scan(caps: &Caps, counts: Bind, lines: usize, chunks: usize) -> Kernel {
-    const SCAN: &str = shader!(include_str!("../../shaders/radix_scan.wgsl"));
-    // Where there is much to add up, a workgroup shares it.
-    let wide = !caps.cpu && chunks > 64;
-    let wg = if caps.cpu { 8 } else { 64 };
-    let (groups, steps) = match wide {
-        true => (lines, 2 * chunks.div_ceil(wg) + wg),
-        false => (lines.div_ceil(wg), chunks),
-    };
-    Kernel::new("radix_scan", "")
-        .declare(expand(SCAN, &[], &[("WIDE", wide)]))
-        .constant("WG", wg as u32)
-        .write(counts)
-        .param("chunks", chunks)
-        .param("lines", lines)
-        .workgroups(groups, steps)
 }

@@ -209,7 +209,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 ];
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::runtime::Device;
 
@@ -242,11 +242,17 @@ mod tests {
         places
     }
 
-    /// Devices that choose kernels for a processor, and for a GPU.
-    fn devices() -> [Device; 2] {
-        let gpu = Device::new().unwrap();
-        gpu.change_caps(|caps| caps.cpu = false);
-        [Device::current().unwrap(), gpu]
+    /// Devices that choose kernels for a processor, for a GPU, and for one whose workgroups have a little less memory.
+    pub(in crate::ops) fn devices() -> [Device; 3] {
+        let gpu = |bytes| {
+            let gpu = Device::new().unwrap();
+            gpu.change_caps(|caps| {
+                caps.cpu = false;
+                caps.workgroup[1] = bytes;
+            });
+            gpu
+        };
+        [Device::current().unwrap(), gpu(16384), gpu(16352)]
     }
 
     #[test]
@@ -308,11 +314,17 @@ mod tests {
 
     #[test]
     fn halves_are_sorted() {
+        for n in [1500, 5000] {
+            halves(n);
+        }
+    }
+
+    fn halves(n: usize) {
         for device in devices().iter().filter(|device| device.caps().f16) {
-            let x: Vec<half::f16> = numbers(3000).iter().map(|x| half::f16::from_f32(*x)).collect();
+            let x: Vec<half::f16> = numbers(2 * n).iter().map(|x| half::f16::from_f32(*x)).collect();
             let wide: Vec<f32> = x.iter().map(|x| x.to_f32()).collect();
             let sorted = |descending| {
-                let tensor = Tensor::from_slice(&x, [2, 1500]).unwrap();
+                let tensor = Tensor::from_slice(&x, [2, n]).unwrap();
                 let options = SortOptions { descending };
                 let values = tensor.sort_with(1, options).unwrap().cast(DType::F32).unwrap();
                 let places = tensor.argsort_with(1, options).unwrap().to_vec::<i32>().unwrap();
@@ -320,10 +332,10 @@ mod tests {
             };
             for descending in [false, true] {
                 let (values, places) = device.scope(|| sorted(descending));
-                for (row, x) in wide.chunks(1500).enumerate() {
+                for (row, x) in wide.chunks(n).enumerate() {
                     let want = order(x, descending);
-                    assert_eq!(places[row * 1500..][..1500], want);
-                    for (got, &at) in values[row * 1500..][..1500].iter().zip(&want) {
+                    assert_eq!(places[row * n..][..n], want);
+                    for (got, &at) in values[row * n..][..n].iter().zip(&want) {
                         let want = x[at as usize];
                         assert!(*got == want || got.is_nan() && want.is_nan(), "{got} for {want}");
                     }

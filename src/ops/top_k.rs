@@ -1,7 +1,7 @@
 //! The largest elements of each row, and where they are.
 
 use super::inventory::{Entry, Kind, Values};
-use super::radix::Keys;
+use super::radix::{Keys, Sorting};
 use super::{
     Backward, GatherOptions, Grads, Keep, NUMERIC, Operation, PadMode, SortOptions, expect_dtype,
     no_grads,
@@ -87,10 +87,11 @@ impl Tensor {
 /// The places of the `k` largest elements of each row of `[rows, n]`, in order.
 fn places(x: &Tensor, k: usize) -> Result<Tensor> {
     let (rows, n) = (x.shape()[0], x.shape()[1]);
-    if k > SEVERAL && n / k >= 256 {
+    let cpu = x.device().caps().cpu;
+    if cpu && k > SEVERAL && n / k >= 256 {
         return chosen_places(x, k);
     }
-    if k <= MOST {
+    if k <= if cpu { MOST } else { KEPT } {
         return dispatch(TopK { k }, &[x]);
     }
     let down = SortOptions::new().descending(true);
@@ -126,9 +127,15 @@ fn chosen_places(x: &Tensor, k: usize) -> Result<Tensor> {
 /// So many are sought among maxima first where rows are long: on llvmpipe 32 of a million took 34 ms of a processor without.
 const SEVERAL: usize = 16;
 
-/// As many elements a thread keeps in order; more are sorted out by a full sort. Each number that comes among them moves
+/// A workgroup of a processor has as many threads as its vectors have lanes.
+const LANES: usize = 8;
+
+/// As many elements a thread of a processor keeps in order; more are sorted out by a full sort. Each number that comes among them moves
 /// those below it.
 const MOST: usize = 32;
+
+/// So many a workgroup of a GPU keeps of a chunk that it sorts. A sort of the whole row moves less than rounds that keep more.
+const KEPT: usize = 256;
 
 /// The indices of the `k` largest elements of each row of `[rows, n]`.
 #[derive(Debug, Hash, PartialEq, Eq)]
@@ -148,16 +155,20 @@ impl Op for TopK {
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let x = cx.inputs[0];
         let (rows, k, caps) = (x.shape[0], self.k, cx.caps);
-        // On a processor as many threads as its vectors have lanes; on a GPU whole subgroups.
-        let wg = if caps.cpu { 8 } else { 64 };
+        let mut work = Kernels::default();
+        if !caps.cpu || k > MOST {
+            let keys = Keys::Of { dtype: x.dtype, descending: true };
+            let Kernels { temps, kernels } = &mut work;
+            let sorting = Sorting { rows, len: x.shape[1], keys };
+            sorting.first_places(caps, k, [Bind::Input(0), Bind::Output], temps, kernels);
+            return Lowering::Kernels(work);
+        }
         // An element that comes among the largest moves up to k others.
         let most = (caps.loop_iterations.saturating_sub(k) / (k + 1)).max(1);
-        let mut work = Kernels::default();
         let (mut len, mut from) = (x.shape[1], Bind::Input(0));
         // Every round halves what is left, or more.
         for round in 0..64 {
-            let threads = if caps.cpu { 64 } else { 4096 };
-            let chunk = (rows * len).div_ceil(threads).max(64).min(most).max(2 * k).min(len);
+            let chunk = (rows * len).div_ceil(64).max(64).min(most).max(2 * k).min(len);
             let chunks = len.div_ceil(chunk);
             let last = chunks == 1;
             let to = match last {
@@ -167,7 +178,7 @@ impl Op for TopK {
                     Bind::Temp(work.temps.len() - 1)
                 }
             };
-            let sizes = [wg, rows, len, chunk, chunks];
+            let sizes = [rows, len, chunk, chunks];
             work.kernels.push(self.round(x.dtype, sizes, (round == 0, from), (last, to)));
             if last {
                 break;
@@ -183,13 +194,13 @@ impl TopK {
     fn round(
         &self,
         dtype: DType,
-        [wg, rows, len, chunk, chunks]: [usize; 5],
+        [rows, len, chunk, chunks]: [usize; 4],
         (first, from): (bool, Bind),
         (last, to): (bool, Bind),
     ) -> Kernel {
         let keys = Keys::Of { dtype, descending: false };
         let kernel = Kernel::new("top_k", shader!(include_str!("../../shaders/top_k.wgsl")))
-            .constant("WG", wg as u32)
+            .constant("WG", LANES as u32)
             .constant("MOST", MOST as u32);
         let kernel = keys.place(keys.source(kernel, first, false), first);
         kernel
@@ -205,7 +216,7 @@ impl TopK {
             .param("step", if first { 1 } else { 2 })
             .param("last", usize::from(last))
             .param("flip", keys.flip())
-            .workgroups((rows * chunks).div_ceil(wg), chunk * (self.k + 1) + self.k)
+            .workgroups((rows * chunks).div_ceil(LANES), chunk * (self.k + 1) + self.k)
     }
 }
 
@@ -253,16 +264,21 @@ pub(super) const ENTRIES: &[Entry] = &[
 
 #[cfg(test)]
 mod tests {
+    use super::super::sort::tests::devices;
     use super::*;
     use crate::tensor::constant;
 
     #[test]
     fn the_largest_are_found_as_a_sort_finds_them() {
-        for (rows, n) in [(1, 1), (3, 40), (5, 1000), (1, 50_021)] {
+        devices().iter().for_each(|device| device.scope(the_largest));
+    }
+
+    fn the_largest() {
+        for (rows, n) in [(1, 1), (3, 40), (5, 1000), (2, 2049), (1, 50_021)] {
             let x: Vec<f32> = (0..rows * n).map(|i| ((i * 7919 + i / 13) % 1009) as f32).collect();
             let x = Tensor::from_slice(&x, [rows, n]).unwrap();
             let order = x.argsort_with(1, SortOptions::new().descending(true)).unwrap();
-            for k in [0, 1, 5, 32, 33, n].into_iter().filter(|&k| k <= n) {
+            for k in [0, 1, 5, 32, 33, 256, 257, n].into_iter().filter(|&k| k <= n) {
                 let (values, indices) = x.top_k(k).unwrap();
                 let want = order.slice(&[0, 0], &[-1, k as i64]).unwrap();
                 let got = indices.to_vec::<i32>().unwrap();
