@@ -213,8 +213,9 @@ fn note(lines: &[String], steps: &mut Steps) -> Option<u64> {
 }
 
 /// The steps of a training that nobody disturbs.
-fn undisturbed(until: u64) -> Steps {
-    let folder = folder("undisturbed");
+fn undisturbed(until: u64, mode: &str) -> Steps {
+    // Tests run at the same time, and each needs a folder of its own.
+    let folder = folder(&format!("undisturbed-{mode}"));
     let life = Life::begin("unsaved", &folder, until);
     let mut lines = Vec::new();
     loop {
@@ -233,7 +234,7 @@ fn undisturbed(until: u64) -> Steps {
 
 fn assert_same(steps: &Steps, mode: &str) {
     let last = *steps.keys().last().unwrap();
-    let whole = undisturbed(last);
+    let whole = undisturbed(last, mode);
     for (number, bits) in steps {
         assert_eq!(bits, &whole[number], "{mode}: step {number}");
     }
@@ -307,7 +308,7 @@ fn a_training_that_is_killed_two_hundred_times_goes_on_bit_for_bit() {
 
 #[test]
 fn fifty_steps_and_fifty_in_another_process_are_a_hundred() {
-    let whole = undisturbed(100);
+    let whole = undisturbed(100, "halves");
     let folder = folder("halves");
     let mut steps = Steps::new();
     // 51 is saved; the other process goes on from there.
