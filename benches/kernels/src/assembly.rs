@@ -13,6 +13,8 @@ pub struct Mix {
     pub loaded: u32,
     /// How many instructions read them.
     pub loads: u32,
+    /// Bytes that each thread writes to buffers.
+    pub stored: u32,
 }
 
 impl Mix {
@@ -25,19 +27,22 @@ impl Mix {
         self.instructions += 1;
         self.fmas +=
             u32::from(name.starts_with("v_") && (name.contains("fma") || name.contains("mac_")));
-        let load =
-            ["buffer_load_", "global_load_"].iter().find_map(|begin| name.strip_prefix(begin));
-        if let Some(width) = load {
+        let words = |width: &str| {
+            width.rsplit_once("dwordx").map_or(1, |(_, count)| count.parse().unwrap_or(1))
+        };
+        let after = |begins: [&str; 2]| begins.iter().find_map(|begin| name.strip_prefix(begin));
+        if let Some(width) = after(["buffer_load_", "global_load_"]) {
             self.loads += 1;
-            let words = width.rsplit_once("dwordx").map(|(_, count)| count.parse().unwrap_or(1));
-            self.loaded += 4 * words.unwrap_or(1);
+            self.loaded += 4 * words(width);
+        } else if let Some(width) = after(["buffer_store_", "global_store_"]) {
+            self.stored += 4 * words(width);
         }
     }
 }
 
-/// The loop inside of which there is none and that multiplies most, or else has most instructions; all of the code where there
-/// are no loops.
-pub fn hottest(code: &str) -> Mix {
+/// The loop inside of which there is none and that multiplies most, or else has most instructions. `Err` has all of the code where
+/// there are no loops.
+pub fn hottest(code: &str) -> Result<Mix, Mix> {
     let mut labels: HashMap<&str, usize> = HashMap::new();
     let (mut names, mut back) = (Vec::new(), Vec::new());
     for line in code.lines() {
@@ -64,7 +69,7 @@ pub fn hottest(code: &str) -> Mix {
         mix
     };
     let loops = inner.map(|&(from, to)| mix(&names[from..=to]));
-    loops.max_by_key(|mix| (mix.fmas, mix.instructions)).unwrap_or_else(|| mix(&names))
+    loops.max_by_key(|mix| (mix.fmas, mix.instructions)).ok_or_else(|| mix(&names))
 }
 
 #[cfg(test)]
@@ -93,9 +98,15 @@ BB3:
 BB4:
 \ts_endpgm                                                    ; bf810000
 ";
-        assert_eq!(hottest(code), Mix { instructions: 5, fmas: 2, loaded: 20, loads: 2 });
-        let straight = "BB0:\n\tv_pk_fma_f16 v0, v1, v2, v3 ; c\n\ts_endpgm ; bf81\n";
-        assert_eq!(hottest(straight), Mix { instructions: 1, fmas: 1, ..Mix::default() });
-        assert_eq!(hottest(""), Mix::default());
+        assert_eq!(
+            hottest(code),
+            Ok(Mix { instructions: 5, fmas: 2, loaded: 20, loads: 2, stored: 0 })
+        );
+        let straight = "BB0:\n\tv_pk_fma_f16 v0, v1, v2, v3 ; c\n\tbuffer_store_dwordx2 v[0:1] ; c\n\ts_endpgm ; bf81\n";
+        assert_eq!(
+            hottest(straight),
+            Err(Mix { instructions: 2, fmas: 1, stored: 8, ..Mix::default() })
+        );
+        assert_eq!(hottest(""), Err(Mix::default()));
     }
 }

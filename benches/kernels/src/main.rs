@@ -76,7 +76,9 @@ fn main() -> Result<ExitCode> {
         }
         let seconds: f64 =
             rows.iter().map(|(_, _, estimate)| estimate.seconds + NAVI21.launch).sum();
-        let share = 100.0 * NAVI21.least(&kernels) / seconds;
+        let flops = kernels.iter().filter_map(|kernel| kernel.flops).sum();
+        let estimates: Vec<_> = rows.iter().map(|(_, _, estimate)| estimate).collect();
+        let share = 100.0 * NAVI21.least(flops, &estimates) / seconds;
         let slowest = rows.iter().max_by(|a, b| a.2.seconds.total_cmp(&b.2.seconds));
         let Some((_, compiled, estimate)) = slowest else { continue };
         let mut line = format!("| {} | {} | ", program.name, rows.len());

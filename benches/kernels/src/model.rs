@@ -35,8 +35,10 @@ const BUSY: f64 = 4.0;
 pub struct Estimate {
     /// Waves of the launch.
     pub waves: u64,
-    /// The hottest loop.
+    /// The hottest loop, or all of the code where there is none.
     pub mix: Mix,
+    /// Bytes that it moves: all of its buffers, or what its threads have loads and stores for if they do not loop.
+    pub bytes: u64,
     /// Seconds, without the launch.
     pub seconds: f64,
 }
@@ -44,9 +46,15 @@ pub struct Estimate {
 impl Gpu {
     /// How long a kernel takes.
     pub fn estimate(&self, kernel: &PlannedKernel, compiled: &Compiled) -> Estimate {
-        let mix = hottest(&compiled.code);
         let groups: u64 = kernel.workgroups.iter().map(|count| u64::from(*count)).product();
         let waves = groups * u64::from(compiled.threads.div_ceil(WAVE));
+        let (mix, bytes) = match hottest(&compiled.code) {
+            Ok(mix) => (mix, kernel.bytes),
+            Err(mix) => {
+                let accessed = waves * u64::from(WAVE) * u64::from(mix.loaded + mix.stored);
+                (mix, kernel.bytes.min(accessed))
+            }
+        };
         let rounds = (waves as f64 / self.simds).max(1.0 / self.simds);
         let resident = rounds.min(f64::from(compiled.waves));
         // The last waves leave cores idle. Waves begin as others end, so that half of what they leave counts.
@@ -55,13 +63,12 @@ impl Gpu {
         let rate = self.flops * share.max(0.05) * (resident / BUSY).min(1.0) * tail.min(1.0);
         let computing = kernel.flops.unwrap_or(0) as f64 / rate;
         let under_way = resident * self.simds * f64::from(WAVE) * f64::from(mix.loaded.max(4));
-        let moving = kernel.bytes as f64 / (self.bandwidth * (under_way / self.in_flight).min(1.0));
-        Estimate { waves, mix, seconds: computing.max(moving) }
+        let moving = bytes as f64 / (self.bandwidth * (under_way / self.in_flight).min(1.0));
+        Estimate { waves, mix, bytes, seconds: computing.max(moving) }
     }
 
     /// How long a program would take at least: all of its products at the peak, or the bytes of its largest kernel.
-    pub fn least(&self, kernels: &[PlannedKernel]) -> f64 {
-        let flops: u64 = kernels.iter().filter_map(|kernel| kernel.flops).sum();
+    pub fn least(&self, flops: u64, kernels: &[&Estimate]) -> f64 {
         let bytes = kernels.iter().map(|kernel| kernel.bytes).max().unwrap_or(0);
         (flops as f64 / self.flops).max(bytes as f64 / self.bandwidth)
     }
