@@ -32,6 +32,11 @@ pub fn flushes_bitcasts() -> bool {
     has(&["flush-bitcasts"])
 }
 
+/// What depends on NaN may come out as if it were a number.
+pub fn takes_nan_for_numbers() -> bool {
+    has(&["compare-nan", "tests-of-bits"])
+}
+
 pub fn rounds_in_one_direction() -> bool {
     has(&DIRECTED)
 }

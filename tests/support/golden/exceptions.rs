@@ -76,7 +76,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         ops: &[],
-        latitudes: &["zeros-positive", "zeros-negative"],
+        latitudes: &["zeros-positive", "zeros-negative", "flush-to-positive"],
         roles: &["out", "grad"],
         reason: "the sign of a zero is lost, and with it that of the infinity",
         seen_on: &[],

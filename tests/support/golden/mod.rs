@@ -129,7 +129,9 @@ pub fn run_family(golden: &Oracle, family: &str) -> Tally {
         let about = cases
             .iter()
             .any(|case| exception.ops.contains(&case.op.as_str()) && case.special_values);
-        let seen = exception.seen_on.iter().any(|name| adapter.contains(name));
+        // A hostile driver may flush what the adapter beneath it does not.
+        let seen =
+            !driver::is_hostile() && exception.seen_on.iter().any(|name| adapter.contains(name));
         if about && seen && !tally.excused.contains_key(&i) {
             let (ops, reason) = (exception.ops.join(", "), exception.reason);
             tally.failures.push(format!("{ops}: nothing is excused any more because \"{reason}\""));
