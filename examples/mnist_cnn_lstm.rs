@@ -91,7 +91,7 @@ fn run(flags: &Flags) -> Result<()> {
     let manager = manager.max_to_keep(3);
     if let Some(path) = manager.restore_or_initialize()? {
         let (path, step) = (path.display(), optimizer.iterations());
-        say!("goes on   from step {step}, {path}; remove the folder to begin anew");
+        say!("goes on   from step {step}, {path}; remove the folder to begin again");
     }
     let left = flags.steps.saturating_sub(optimizer.iterations() as usize);
     let mut settled = Settled::new(left)?;

@@ -1,5 +1,6 @@
-//! Derivatives beyond [`GradientTape`](crate::GradientTape): of functions, of second order, in forward mode, and checked
-//! by differences. TensorFlow's `tf.autodiff` and the functions of its early eager mode.
+//! Derivatives beyond [`GradientTape`](crate::GradientTape): gradient functions, second-order derivatives, forward-mode
+//! differentiation, and numeric gradient checks. Covers TensorFlow's `tf.autodiff` and the gradient functions of its early
+//! eager mode.
 
 pub use crate::tape::{
     ForwardAccumulator, Tensors, VariableGradients, gradients_function, hessian, hvp,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The result of every fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call or a device failed. The text is for people to read.
+/// Why a call or a device failed. The text is meant for people.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -26,39 +26,39 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Shapes, ranks, axes or sizes do not fit the op.
+    /// Shapes, ranks, axes or sizes that are incompatible with the op or with each other.
     #[error("{0}")]
     Shape(Message),
-    /// An element type does not fit the op, or the adapter lacks it.
+    /// A dtype that the op does not support, or that the adapter lacks.
     #[error("{0}")]
     DType(Message),
-    /// An index or a range lies outside its tensor.
+    /// An index or a range outside its tensor.
     #[error("{0}")]
     Index(Message),
-    /// The adapter, the device or its memory; [`DeviceFault`] says which.
+    /// A problem with the adapter, the device or its memory; [`DeviceFault`] specifies which.
     #[error("{1}")]
     Device(DeviceFault, Message),
-    /// A program asked a tape for something that it did not record.
+    /// A gradient was requested for something that the tape did not record.
     #[error("{0}")]
     Gradient(Message),
-    /// Saved values do not fit the variables that a program restores.
+    /// Saved values do not fit the variables that are being restored.
     #[error("{0}")]
     Checkpoint(Message),
-    /// A data file's contents are broken, or are not what the program asked for.
+    /// The contents of a data file are corrupt, or not what was requested.
     #[error("{0}")]
     Data(Message),
-    /// Values are not what the program says: [`debugging`](crate::debugging).
+    /// An assertion about values failed: see [`debugging`](crate::debugging).
     #[error("{0}")]
     Check(Message),
-    /// The operating system refused a file operation. A browser has no files, so there is no such error.
+    /// The operating system rejected a file operation. Does not occur in a browser, which has no files.
     #[error(transparent)]
     Io(Arc<IoError>),
 }
 
-/// What an [`Error`] says; reads as a `str`.
+/// The text of an [`Error`]; dereferences to `str`.
 ///
-/// It is one pointer wide: every call returns room for an error, most return none, and in a browser's build room is
-/// code.
+/// It is one pointer wide: every call reserves space for an error, most return none, and the space adds to the code size of
+/// browser builds.
 #[derive(Clone, PartialEq, Eq)]
 #[allow(clippy::box_collection)] // A `Box<str>` is two pointers wide.
 pub struct Message(Box<String>);
@@ -123,49 +123,49 @@ macro_rules! message {
 }
 pub(crate) use message;
 
-/// A file operation that the operating system refused.
+/// A file operation that the operating system rejected.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct IoError {
-    /// The file or folder.
+    /// The path of the file or folder.
     pub path: PathBuf,
-    /// The system's error.
+    /// The operating system's error.
     pub source: std::io::Error,
     /// Both as text. Made with the error, so that a page, which has no files, does not load the words for each.
     text: Message,
 }
 
-/// The fault of a device.
+/// The kind of a device error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceFault {
     /// There is no adapter, or none fits the request.
     NoAdapter,
-    /// The device is lost (driver reset, unplugged, destroyed). Make a new one and go on from host values.
+    /// The device is lost (driver reset, unplugged, destroyed). Create a new one and continue from values on the host.
     Lost,
-    /// The memory limit or the adapter's memory is used up.
+    /// The memory limit is reached or the adapter is out of memory.
     OutOfMemory,
-    /// The tensor or kernel is beyond a limit of the adapter.
+    /// The tensor or kernel exceeds a limit of the adapter.
     Limit,
-    /// Tensors of two devices met in one call.
+    /// One call received tensors from two devices.
     Mismatch,
-    /// The calling thread is ending, in the `Drop` of a thread-local value, and can no longer reach the device.
+    /// The calling thread is exiting, in the `Drop` of a thread-local value, and can no longer reach the device.
     Thread,
-    /// An application's buffer cannot be used, or cannot be given back: [`TensorExt::from_buffer`] tells what it must be.
+    /// An application's buffer cannot be used, or cannot be returned: [`TensorExt::from_buffer`] lists the requirements.
     ///
     /// [`TensorExt::from_buffer`]: crate::interop::TensorExt::from_buffer
     Buffer,
-    /// The driver or its validation refused a command: a defect in wgrad or in the driver.
+    /// The driver or its validation rejected a command: a bug in wgrad or in the driver.
     Validation,
 }
 
 impl Error {
-    /// True if the device is lost and the program must make a new one.
+    /// True if the device is lost and the program must create a new one.
     pub fn is_device_lost(&self) -> bool {
         matches!(self, Error::Device(DeviceFault::Lost, _))
     }
 
-    /// True if memory ran out; the device itself goes on working.
+    /// True if the device ran out of memory; the device itself continues to work.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(self, Error::Device(DeviceFault::OutOfMemory, _))
     }

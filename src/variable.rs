@@ -14,9 +14,9 @@ use crate::graph::Spec;
 use crate::runtime::Mark;
 use crate::tensor::{Operand, Tensor};
 
-/// A value that training changes. A clone is another handle to the same cell.
+/// A value that training updates. A clone is another handle to the same variable.
 ///
-/// Every open tape watches the trainable variables that a program reads.
+/// Every open tape watches trainable variables automatically when the program reads them.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -43,7 +43,7 @@ impl Holder for Mutex<Tensor> {
     }
 }
 
-/// Computes from a new value the nearest one that a variable may have.
+/// A constraint: maps a new value to the nearest one that the variable may have.
 pub type Rule = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
 
 pub(crate) type Constraint = Arc<Rule>;
@@ -60,18 +60,19 @@ struct Cell<T: ?Sized = dyn Holder> {
 }
 
 impl Variable {
-    /// Makes a trainable variable that starts at `value`.
+    /// Creates a trainable variable with the initial value `value`.
     pub fn new(value: impl Borrow<Tensor>) -> Self {
         Variable::with(fresh_id(), true, value.borrow())
     }
 
-    /// Makes a variable that a tape watches only on request: a counter, a running mean.
+    /// Creates a variable that a tape watches only on request: for example a counter or a running mean.
     pub fn untrainable(value: impl Borrow<Tensor>) -> Self {
         Variable::with(fresh_id(), false, value.borrow())
     }
 
-    /// Makes a trainable variable that starts at `value`, and for which an optimizer's step calls `constraint` with the
-    /// new value: what that returns becomes the variable's value. `value` itself and what is assigned stay as they are.
+    /// Creates a trainable variable with the initial value `value` and a constraint. After each update an optimizer calls
+    /// `constraint` with the new value, and the variable is set to the result. The constraint is not applied to the initial
+    /// value or to assigned values.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -105,8 +106,8 @@ impl Variable {
         Variable(Arc::new(cell))
     }
 
-    /// The present value. Open tapes note the read. They take each read for a tensor of its own: a value read while no
-    /// tape was open stays a constant.
+    /// The current value. Open tapes record the read, and treat each read as a separate tensor: a value that was read while no
+    /// tape was open is a constant.
     pub fn read(&self) -> Tensor {
         self.told(&self.lock())
     }
@@ -123,11 +124,11 @@ impl Variable {
         tensor
     }
 
-    /// Replaces the value by `value`: a tensor of the variable's shape, or a number if the variable is a scalar. The
-    /// variable moves to `value`'s device; after a device is lost, a program assigns a value on the new one.
+    /// Replaces the value with `value`: a tensor of the variable's shape, or a number if the variable is a scalar. The variable
+    /// moves to `value`'s device; after a device is lost, assign a value on the new device.
     ///
     /// # Errors
-    /// [`Error::Shape`] or [`Error::DType`] if they differ from the variable's.
+    /// [`Error::Shape`] or [`Error::DType`] if shape or dtype differ from the variable's.
     pub fn assign(&self, value: impl Into<Operand>) -> Result<()> {
         let value = match value.into() {
             Operand::Tensor(value) => value,
@@ -154,8 +155,8 @@ impl Variable {
         self.update("AssignSubVariableOp", delta.into(), Tensor::subtract)
     }
 
-    /// True if open tapes watch the variable without being asked: it was made for training and is not frozen
-    /// (see [`Trackable::set_trainable`](crate::Trackable::set_trainable)).
+    /// True if open tapes watch the variable automatically: it was created as trainable and is not frozen (see
+    /// [`Trackable::set_trainable`](crate::Trackable::set_trainable)).
     pub fn trainable(&self) -> bool {
         self.0.trainable && !self.frozen()
     }
@@ -164,7 +165,7 @@ impl Variable {
         self.0.frozen.load(Ordering::Relaxed)
     }
 
-    /// What an optimizer's step calls with the variable's new value, if there is something.
+    /// The function that an optimizer applies to the variable's new value, if there is one.
     pub fn constraint(&self) -> Option<&Rule> {
         self.0.constraint.get().map(|constraint| &**constraint)
     }

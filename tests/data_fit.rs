@@ -146,7 +146,7 @@ fn epochs_of_an_endless_dataset_go_on_where_it_stood() {
     };
     let epochs = trained(endless(), FitOptions::new().epochs(4).steps_per_epoch(3));
     assert_eq!(epochs, trained(endless().take(12), FitOptions::new()));
-    // One that ends is begun anew in the middle of an epoch: 5 batches in epochs of 3.
+    // One that ends is begun again in the middle of an epoch: 5 batches in epochs of 3.
     let finite = examples(40).batch(8).unwrap();
     let epochs = trained(finite.clone(), FitOptions::new().epochs(4).steps_per_epoch(3));
     assert_eq!(epochs, trained(finite.repeat(None).take(12), FitOptions::new()));

@@ -105,7 +105,7 @@ fn what_is_no_array_of_numbers_is_refused() {
     assert_eq!(
         text("truncated.npy"),
         "the header promises [3, 4] elements of '<f4', 48 bytes, and only 43 follow. The file is truncated; write it \
-         anew."
+         again."
     );
     assert!(
         text("bad_magic.npy")

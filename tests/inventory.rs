@@ -1,6 +1,6 @@
 //! The inventory of ops is whole, and what is made from it is true: `docs/ops.md` and the table of JavaScript.
 //!
-//! `WGRAD_DOCS=write cargo test --test inventory` writes the page anew.
+//! `WGRAD_DOCS=write cargo test --test inventory` writes the page again.
 
 #![allow(clippy::unwrap_used)]
 

@@ -256,7 +256,7 @@ fn the_scale_of_the_loss_goes_its_way() -> tf::Result<()> {
         scales.push(optimizer.dynamic_scale()?.item::<f32>()?);
         weights.push(w.read().item::<f32>()?);
     }
-    // Two good steps double it, a bad one halves it and counts anew.
+    // Two good steps double it, a bad one halves it and counts again.
     assert_eq!(scales, [8.0, 16.0, 16.0, 8.0, 8.0, 4.0, 4.0, 8.0]);
     assert_eq!(weights, [-1.0, -2.0, -3.0, -3.0, -4.0, -4.0, -5.0, -6.0]);
     // A slot stays as it was, too.

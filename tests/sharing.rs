@@ -242,7 +242,7 @@ fn what_the_application_breaks_later_is_not_called_wgrads_defect() -> tf::Result
     assert!(
         error.ends_with(
             "The application shares this device: if the command is its own, or it has destroyed or mapped the buffer of \
-             a tensor, that is to be mended there. Else this is a defect in wgrad or in the driver; please report it \
+             a tensor, fix it there. Otherwise this is a bug in wgrad or in the driver; please report it \
              with the text above."
         ),
         "{error}"

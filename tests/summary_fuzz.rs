@@ -21,7 +21,7 @@ fn masked_crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Bytes as the records of a file: cut anywhere, framed anew, so that the checksums fit.
+/// Bytes as the records of a file: cut anywhere, framed again, so that the checksums fit.
 fn framed(bytes: &mut Vec<u8>, random: &mut Rng) {
     let mut file = Vec::with_capacity(bytes.len() + 64);
     let mut rest = &bytes[..];
@@ -57,7 +57,7 @@ fn read(file: &[u8], seen: &mut Seen) {
 
 #[test]
 fn broken_files_are_refused() {
-    // Half of them are framed anew, so that what lies behind the checksums is reached.
+    // Half of them are framed again, so that what lies behind the checksums is reached.
     let mend = |bytes: &mut Vec<u8>, random: &mut Rng| {
         if random.bool() {
             framed(bytes, random);

@@ -1,6 +1,6 @@
 //! What a training loses that is killed, whose disk is full, or whose device goes: nothing but the steps since its last checkpoint.
 //!
-//! Each program runs in a process of its own, this file's test program started anew, and prints a line for each step.
+//! Each program runs in a process of its own, this file's test program started again, and prints a line for each step.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

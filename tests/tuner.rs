@@ -131,7 +131,7 @@ fn part_measures() {
 
         let misses = device.stats().plan_misses;
         let values = product().unwrap();
-        assert!(device.stats().plan_misses > misses, "it is planned anew");
+        assert!(device.stats().plan_misses > misses, "it is planned again");
         assert_right(&values);
         assert_eq!(product().unwrap(), values, "the same bits");
         assert!(device.tune().unwrap().ops().is_empty(), "all is known");

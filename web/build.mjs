@@ -33,7 +33,7 @@ for (const file of [pkg, pagePkg].flatMap((folder) => ['wgrad.js', 'wgrad_bg.was
   }
 }
 
-// Data files are large and stay; all else is made anew.
+// Data files are large and stay; all else is made again.
 await mkdir(dist, { recursive: true });
 for (const name of await readdir(dist)) if (name !== 'data') await rm(join(dist, name), { recursive: true });
 

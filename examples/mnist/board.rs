@@ -82,7 +82,7 @@ fn filters(model: &Sequential) -> tf::Result<()> {
     Ok(())
 }
 
-/// The first digits that were taken for others, each under its label and what it was read as.
+/// The first digits that were taken for others, each under its label and the prediction.
 fn misread(images: &Images, misread: &[(usize, usize)]) -> tf::Result<()> {
     for (at, guess) in misread.iter().take(20) {
         let pixels = images.image(*at);
@@ -93,7 +93,7 @@ fn misread(images: &Images, misread: &[(usize, usize)]) -> tf::Result<()> {
     Ok(())
 }
 
-/// Rows: the digit; columns: what it was read as. The brighter, the more of the row's digits.
+/// Rows: the digit; columns: the prediction. The brighter, the more of the row's digits.
 fn confusion(counts: &[[usize; 10]; 10]) -> tf::Result<()> {
     const CELL: usize = 12;
     let mut shades = vec![0.0f32; (10 * CELL) * (10 * CELL)];

@@ -229,7 +229,7 @@ fn train(
 struct Test {
     images: usize,
     accuracy: f64,
-    /// Rows: the digit; columns: what it was read as.
+    /// Rows: the digit; columns: the prediction.
     confusion: [[usize; 10]; 10],
     /// Index and reading of digits that were misread.
     misread: Vec<(usize, usize)>,
@@ -256,7 +256,7 @@ fn evaluate(model: &Sequential, images: &Images, count: usize) -> Result<Test> {
 }
 
 fn print_confusion(confusion: &[[usize; 10]; 10]) -> Result<()> {
-    say!("confusion (rows: the digit, columns: what it was read as)");
+    say!("confusion matrix (rows: the digit, columns: the prediction)");
     say!("      {}", (0..10).map(|d| format!("{d:5}")).collect::<String>());
     for (digit, row) in confusion.iter().enumerate() {
         say!("  {digit:3} {}", row.iter().map(|n| format!("{n:5}")).collect::<String>());

@@ -45,7 +45,7 @@ pub fn loss_curve(losses: &[f32]) -> String {
     svg + "</svg>\n"
 }
 
-/// The first hundred misread digits, each with what it is and what it was read as.
+/// The first hundred misread digits, each with what it is and the prediction.
 pub fn misread_digits(images: &Images, misread: &[(usize, usize)]) -> String {
     const CELL: usize = 84;
     let mut svg = svg(10 * CELL, 10 * CELL);

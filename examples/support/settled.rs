@@ -1,4 +1,4 @@
-//! What the later steps of a training make anew, which should be nothing.
+//! What the later steps of a training make again, which should be nothing.
 
 use wgrad::{Device, DeviceStats, Result};
 

@@ -11,7 +11,7 @@ use crate::error::Result;
 
 /// Elements that are read, changed, shuffled and batched on the host, as `tf.data.Dataset` describes them.
 ///
-/// A dataset is a description: it holds no element, and making one reads nothing. Each pass begins anew. An element that cannot be made is an
+/// A dataset is a description: it holds no element, and making one reads nothing. Each pass begins again. An element that cannot be made is an
 /// `Err` among the elements. A clone describes the same.
 ///
 /// ```

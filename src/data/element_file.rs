@@ -176,7 +176,7 @@ impl<T: Item> ElementReader<T> {
         let io = |error| Error::io(path, error);
         let size = files::look(path).map_err(io)?.len();
         let mut file = File::open(path).map_err(io)?;
-        let cut = "it is no complete file of elements that wgrad wrote; it was cut off or changed. Delete it, and it is written anew.";
+        let cut = "it is no complete file of elements that wgrad wrote; it was cut off or changed. Delete it, and it is written again.";
         let mut head = [0; 17];
         file.read_exact(&mut head).map_err(|_| broken(cut))?;
         let mut spec_bytes = [0; 8];
@@ -246,7 +246,7 @@ impl<T: Item> ElementReader<T> {
     pub(super) fn pass_over(&mut self, count: u64) -> Result<()> {
         if count > self.count {
             return Err(Error::Data(message!(
-                "resume: the state stands behind {count} elements of {}, which has {}; it was written anew.",
+                "resume: the state stands behind {count} elements of {}, which has {}; it was written again.",
                 self.path.display(),
                 self.count
             )));
@@ -289,7 +289,7 @@ impl<T: Item> ElementReader<T> {
         }
         if crc32fast::hash(&bytes).to_le_bytes() != sum {
             return Err(broken(
-                "its check sum is another; the file was changed. Delete it, and it is written anew.",
+                "its check sum is another; the file was changed. Delete it, and it is written again.",
             ));
         }
         Ok(bytes)

@@ -1,5 +1,5 @@
 //! [`ModelData`]: what a model is trained on: arrays, which can be shuffled and split, a dataset, or an iterator that can
-//! begin anew.
+//! begin again.
 
 use std::rc::Rc;
 
@@ -89,7 +89,7 @@ impl<T: Item + IntoBatch> BatchPass for OfDataset<T> {
     }
 }
 
-/// What begins a pass anew.
+/// What begins a pass again.
 pub(crate) struct BatchSource<'a> {
     pub(crate) begin: Box<dyn FnMut() -> Batches<'a> + 'a>,
     /// How many batches a pass has.
@@ -196,7 +196,7 @@ fn has_scalar(spec: &ItemSpec) -> bool {
 ///   slice, a `Vec`, nested ones, or a tuple of them for several inputs or outputs: `((&images, &ages), &labels)`.
 /// - [`Images`](super::mnist::Images): MNIST and its like, behind a reference.
 /// - A [`Dataset`](super::Dataset) of batches, by value or behind a reference: `x`, `(x, y)` or `(x, y, sample_weight)` of
-///   host arrays, of tensors, or of tuples of them. Each epoch begins a new pass, which shuffles anew. A thread makes the
+///   host arrays, of tensors, or of tuples of them. Each epoch begins a new pass, which shuffles again. A thread makes the
 ///   next batches while the device computes.
 /// - Batches: a closure that gives an iterator of batches for each pass, or a reference to a `Vec` or slice of batches. A
 ///   batch is what a dataset has, or a [`Batch`].

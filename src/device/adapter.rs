@@ -22,23 +22,24 @@ use crate::error::{DeviceFault, Error, Result, message};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct DeviceOptions {
-    /// A part of the adapter's name (in any case) or its index in [`Device::adapters`](crate::Device::adapters); digits
-    /// alone are an index. `None` looks at the environment variable `WGRAD_ADAPTER`, then takes the fastest kind.
+    /// A part of the adapter's name (case-insensitive) or its index in [`Device::adapters`](crate::Device::adapters); a string
+    /// of digits is an index. `None` reads the environment variable `WGRAD_ADAPTER`; if it is not set, the fastest kind of
+    /// adapter is used.
     pub adapter: Option<String>,
-    /// Bytes that tensors may take on the device, those in use and those kept for reuse together; beyond it calls
-    /// return an out-of-memory error. `None` leaves the limit to the driver.
+    /// Maximum number of bytes for tensors on the device, counting both buffers in use and buffers kept for reuse. Calls that
+    /// would exceed it return an out-of-memory error. `None` leaves the limit to the driver.
     ///
-    /// wgrad takes memory as it needs it, as TensorFlow does after `tf.config.experimental.set_memory_growth`, and sets
-    /// nothing aside. The limit does not count what transfers and kernel parameters pass through: a few MB, or twice
-    /// the size of a value that is being read.
+    /// wgrad allocates memory as it needs it, as TensorFlow does after `tf.config.experimental.set_memory_growth`; it reserves
+    /// nothing in advance. The limit does not count the buffers for transfers and kernel parameters: a few MB, or twice the
+    /// size of a value that is being read.
     pub memory_limit: Option<u64>,
     /// How precisely products of `f32` tensors are computed; [`Device::set_matmul_precision`] changes it.
     ///
     /// [`Device::set_matmul_precision`]: crate::Device::set_matmul_precision
     pub matmul_precision: MatmulPrecision,
-    /// How many threads (invocations of a shader) keep the adapter busy: a GPU's kernels share small work out among so many, and
-    /// cut it no finer. `None` goes by the adapter's kind: 8,192 for a GPU within a processor, 40,960 for any other; 0 counts as
-    /// 1. A processor's kernels do not depend on it.
+    /// The number of threads (shader invocations) that keep the adapter busy. GPU kernels split small work among this many
+    /// threads and no further. `None` uses a default for the adapter's kind: 8,192 for an integrated GPU, 40,960 for any other;
+    /// 0 counts as 1. CPU kernels do not depend on it.
     pub threads: Option<usize>,
 }
 
@@ -77,19 +78,19 @@ impl DeviceOptions {
     }
 }
 
-/// What an adapter is made of.
+/// The kind of an adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AdapterKind {
-    /// A GPU with memory of its own.
+    /// A GPU with its own memory.
     DiscreteGpu,
     /// A GPU that shares the processor's memory.
     IntegratedGpu,
-    /// A part of a GPU, as a virtual machine has it.
+    /// A virtualized GPU, as in a virtual machine.
     VirtualGpu,
-    /// The processor, by a software driver.
+    /// The CPU, through a software driver.
     Cpu,
-    /// Something that the driver does not name; browsers tell no kind.
+    /// A kind that the driver does not name; browsers do not report one.
     Other,
 }
 
@@ -105,19 +106,19 @@ impl AdapterKind {
     }
 }
 
-/// The interface below WebGPU.
+/// The graphics API below WebGPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backend {
     /// Vulkan.
     Vulkan,
-    /// Metal, on Apple's systems.
+    /// Metal, on Apple systems.
     Metal,
     /// Direct3D 12, on Windows.
     Dx12,
     /// OpenGL or OpenGL ES.
     Gl,
-    /// A browser's own WebGPU.
+    /// The browser's WebGPU.
     BrowserWebGpu,
     /// None: an adapter for tests, which computes nothing.
     Noop,
@@ -150,15 +151,15 @@ impl fmt::Display for Backend {
     }
 }
 
-/// What an adapter says of itself.
+/// What an adapter reports about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AdapterInfo {
-    /// The adapter's name, as its driver gives it.
+    /// The adapter's name, as its driver reports it.
     pub name: String,
     /// Discrete, integrated, virtual or software (`Cpu`).
     pub kind: AdapterKind,
-    /// The interface below: Vulkan, Metal, DX12 or the browser's WebGPU.
+    /// The graphics API: Vulkan, Metal, DX12 or the browser's WebGPU.
     pub backend: Backend,
     /// The driver and its version.
     pub driver: String,

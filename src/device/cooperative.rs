@@ -3,20 +3,20 @@
 
 use crate::dtype::DType;
 
-/// How precisely products of `f32` tensors are computed: `matmul`, the convolutions and their gradients.
+/// The precision of products of `f32` tensors: `matmul`, the convolutions and their gradients.
 ///
-/// TensorFlow asks the same with `tf.config.experimental.enable_tensor_float_32_execution`, and gives up precision
-/// unless told otherwise; wgrad does not. It makes no difference for products of `f16` tensors: their inputs have that
-/// precision already, and their sums are `f32`.
+/// The equivalent of TensorFlow's `tf.config.experimental.enable_tensor_float_32_execution`. TensorFlow reduces the precision
+/// by default; wgrad does not. The setting does not affect products of `f16` tensors: their inputs already have that precision,
+/// and their sums are `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum MatmulPrecision {
     /// Inputs and sums are `f32`.
     #[default]
     Strict,
-    /// Kernels may round inputs to `f16`; sums are `f32`. Each factor then has a relative error of about `5e-4`, values
-    /// above 65504 become infinite, and values below about `6e-8` become zero. It changes nothing where the adapter has
-    /// no units that multiply so.
+    /// Kernels may round inputs to `f16`; sums are `f32`. Each factor then has a relative error of about `5e-4`, values above
+    /// 65504 become infinite, and values below about `6e-8` become zero. It has no effect if the adapter has no matrix units of
+    /// this kind.
     F16Inputs,
 }
 

@@ -141,7 +141,7 @@ impl Told {
         match self.shared.load(Ordering::Relaxed) {
             true => {
                 "The application shares this device: if the command is its own, or it has destroyed or mapped the buffer \
-                 of a tensor, that is to be mended there. Else this is a defect in wgrad or in the driver; please \
+                 of a tensor, fix it there. Otherwise this is a bug in wgrad or in the driver; please \
                  report it with the text above."
             }
             false => {

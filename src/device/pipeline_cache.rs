@@ -45,7 +45,7 @@ impl PipelineCache {
         let kept = match load(&path, &key) {
             Ok(kept) => kept,
             Err(error) => {
-                log::warn!("{}: {error}; kernels are compiled anew.", path.display());
+                log::warn!("{}: {error}; kernels are compiled again.", path.display());
                 None
             }
         };
@@ -58,7 +58,7 @@ impl PipelineCache {
         &self.raw
     }
 
-    /// Writes the file anew if the driver has more to keep than the file holds.
+    /// Writes the file again if the driver has more to keep than the file holds.
     pub(super) fn save(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.writable {

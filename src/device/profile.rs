@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::text_table::{self, Column};
 
-/// What [`Device::profile`](crate::Device::profile) has recorded: every kernel that ran, and how long it took.
+/// The record of [`Device::profile`](crate::Device::profile): every kernel that ran, and how long it took.
 ///
-/// Prints as a table with a line for each kind of kernel, the costliest first.
+/// Prints as a table with one line for each kind of kernel, most expensive first.
 #[derive(Debug, Clone)]
 pub struct Profile {
     adapter: String,
@@ -36,13 +36,13 @@ pub(super) enum Clock {
 pub struct ProfiledKernel {
     /// The kernel's name.
     pub label: String,
-    /// When it began, counted from the beginning of the first.
+    /// The start time, relative to the start of the first kernel.
     pub start: Duration,
-    /// How long it took.
+    /// The kernel's duration.
     pub duration: Duration,
-    /// Bytes of the tensors that it binds.
+    /// Total bytes of the tensors that the kernel binds.
     pub bytes: u64,
-    /// Additions and multiplications, if they are known.
+    /// The number of additions and multiplications, if known.
     pub flops: Option<u64>,
 }
 
@@ -51,18 +51,18 @@ impl Profile {
         Profile { adapter, clock, kernels }
     }
 
-    /// Every run of a kernel, in the order in which they were submitted.
+    /// Every kernel run, in order of submission.
     pub fn kernels(&self) -> &[ProfiledKernel] {
         &self.kernels
     }
 
-    /// The time of all kernels together, without the pauses between them.
+    /// The total time of all kernels, without the gaps between them.
     pub fn total(&self) -> Duration {
         self.kernels.iter().map(|kernel| kernel.duration).sum()
     }
 
-    /// Writes the kernels as a trace that [Perfetto](https://ui.perfetto.dev) and Chrome's `chrome://tracing`
-    /// open: one bar for each run.
+    /// Writes the kernels as a trace that [Perfetto](https://ui.perfetto.dev) and Chrome's `chrome://tracing` can open: one bar
+    /// for each run.
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be written.

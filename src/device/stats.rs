@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a device has done since it was opened, and the memory it holds now. Sizes are bytes.
+/// Counters of what a device has done since it was opened, and the memory that it holds now. Sizes are in bytes.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -20,44 +20,44 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceStats {
-    /// Ops called.
+    /// The number of ops called.
     pub nodes: u64,
-    /// How often the device has turned the waiting ops into a plan and run it.
+    /// The number of times that the device has planned and run the pending ops.
     pub flushes: u64,
-    /// Kernels launched.
+    /// The number of kernels launched.
     pub kernels: u64,
-    /// Command buffers handed to the queue.
+    /// The number of command buffers submitted to the queue.
     pub submits: u64,
-    /// Flushes whose plan the device knew already.
+    /// The number of flushes whose plan was in the cache.
     pub plan_hits: u64,
-    /// Flushes that had to be planned.
+    /// The number of flushes that had to be planned.
     pub plan_misses: u64,
-    /// Plans that the device keeps. When they hold too many bytes, the least useful ones go.
+    /// The number of cached plans. When they take too many bytes, the least useful ones are evicted.
     pub plans: u64,
-    /// About how many bytes of host memory these plans hold, at most 256 MiB.
+    /// Approximate host memory of the cached plans, at most 256 MiB.
     pub plan_bytes: u64,
-    /// Time spent making plans, without compiling their kernels.
+    /// Time spent planning, without compiling kernels.
     pub planning: Duration,
-    /// Pipelines compiled.
+    /// The number of pipelines compiled.
     pub pipelines: u64,
-    /// Bind groups made.
+    /// The number of bind groups created.
     pub bind_groups: u64,
-    /// Values read back to the host.
+    /// The number of values read back to the host.
     pub reads: u64,
     /// Bytes uploaded.
     pub uploaded_bytes: u64,
-    /// Device buffers created.
+    /// The number of device buffers created.
     pub buffers: u64,
-    /// Bytes in buffers that a tensor or a running plan holds; sizes are rounded up by a quarter at most, so
-    /// that buffers can be reused. What one plan takes while it runs is
-    /// [`PlanReport::buffer_bytes`](crate::PlanReport::buffer_bytes); between runs plans hold nothing.
+    /// Bytes in buffers that a tensor or a running plan holds. Sizes are rounded up by at most a quarter so that buffers can be
+    /// reused. [`PlanReport::buffer_bytes`](crate::PlanReport::buffer_bytes) reports what a single plan uses while it runs;
+    /// between runs, plans hold no buffers.
     pub live_bytes: u64,
-    /// Bytes in freed buffers that wait for reuse. [`Device::trim`](crate::Device::trim) gives them back.
+    /// Bytes in freed buffers that are kept for reuse. [`Device::trim`](crate::Device::trim) releases them.
     pub pooled_bytes: u64,
-    /// Bytes that the last plan needs between its kernels, beside its results: values that never live at the same time
-    /// share memory. The plan takes these bytes only while it runs.
+    /// Bytes that the last plan needs for values between its kernels, in addition to its results. Values that are never live at
+    /// the same time share memory. The plan holds these bytes only while it runs.
     pub arena_bytes: u64,
-    /// The most bytes that were ever held at once, live and pooled together.
+    /// The peak number of bytes held at once, live and pooled together.
     pub peak_bytes: u64,
 }
 

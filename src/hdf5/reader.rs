@@ -74,7 +74,7 @@ impl<'a> File<'a> {
 
     fn wrong(&self, what: &str) -> Error {
         Error::Data(message!(
-            "{}: load: {what}. It is damaged or no HDF5 file that is read here; take another copy, or save it anew with \
+            "{}: load: {what}. It is damaged or no HDF5 file that is read here; take another copy, or save it again with \
              Keras.",
             self.name
         ))

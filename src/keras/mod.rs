@@ -1,8 +1,8 @@
 //! Keras: layers, models, losses, metrics, optimizers, and the training of models.
 //!
-//! They build on tensors, variables and tapes alone: nothing here knows a shader or a buffer, and a program could write
-//! every layer with [`Tensor`](crate::Tensor)'s methods. [`Model`] has `compile` and `fit`; a program may as well write the
-//! loop by hand:
+//! The module builds only on tensors, variables and gradient tapes: it contains no shaders and no buffers, and a
+//! program could write every layer with [`Tensor`](crate::Tensor)'s methods. [`Model`] provides `compile` and `fit`;
+//! you can also write a custom training loop:
 //!
 //! ```
 //! # fn main() -> wgrad::Result<()> {

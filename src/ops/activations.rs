@@ -11,7 +11,7 @@ options! {
     /// The slope of ELU below 0.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct EluOptions {
-        /// What `e^x - 1` is multiplied by; 1.
+        /// The factor of `e^x - 1`; 1 by default.
         alpha: f32 = 1.0,
     }
 }
@@ -23,7 +23,7 @@ fn number(x: &Tensor, op: &str, value: f32) -> Result<Tensor> {
 
 /// Activations. They return [`Error::DType`] for a dtype that is not float.
 impl Tensor {
-    /// As [`Tensor::elu`], with `alpha (e^x - 1)` below 0.
+    /// Like [`Tensor::elu`], with `alpha (e^x - 1)` below 0.
     ///
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
@@ -131,7 +131,7 @@ impl Tensor {
         select(&self.less_equal(-1.0)?, &end(0.0)?, &above)
     }
 
-    /// `relu(x)` and behind it `relu(-x)` along `axis`, which becomes twice as long.
+    /// Concatenates `relu(x)` and `relu(-x)` along `axis`, which becomes twice as long.
     ///
     /// # Errors
     /// [`Error::Index`] if the axis does not exist; [`Error::DType`] if the dtype is not float.

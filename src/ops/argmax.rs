@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 use crate::wgsl::{expand, shader};
 
 impl Tensor {
-    /// The index of the largest element along `axis`, as `i32`: the first of equal ones. NaN is never the largest.
+    /// The index of the largest element along `axis`, as `i32`; the first one in case of ties. NaN is never the largest.
     ///
     /// # Errors
     /// [`Error::Index`] if the axis does not exist; [`Error::Shape`] if it is empty.
@@ -23,7 +23,7 @@ impl Tensor {
         dispatch(ArgMax { axis, smallest: false }, &[self])
     }
 
-    /// The index of the smallest element along `axis`, as `i32`: the first of equal ones. NaN is never the smallest.
+    /// The index of the smallest element along `axis`, as `i32`; the first one in case of ties. NaN is never the smallest.
     ///
     /// # Errors
     /// As [`Tensor::argmax`].

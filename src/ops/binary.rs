@@ -139,26 +139,27 @@ binary! {
         |a, b| if a == 0.0 { 0.0 } else { a / b },
         keep inputs over (Away, Away), |a, b, _y, dy| (
             dy * a.not_equal(0.0)?.cast(a.dtype())?.xdivy(b)?, dy * (-a).xdivy(b)?.xdivy(b)?);
-    /// `a / b` of integers, rounded towards 0. Division by 0 gives the dividend, as WGSL defines it; TensorFlow refuses it.
+    /// `a / b` of integers, rounded towards 0. Division by 0 returns the dividend, as WGSL defines it; TensorFlow raises an
+    /// error.
     truncatediv, "TruncateDiv" = "tf.truncatediv", [int "a / b"], |a, b| if b == 0.0 { a } else { (a / b).trunc() },
         none "TruncateDiv: of integers";
-    /// What [`truncatediv`](Tensor::truncatediv) leaves, with the sign of `a`. Modulo 0 gives 0 for integers. Exact.
+    /// The remainder of [`truncatediv`](Tensor::truncatediv), with the sign of `a`. Modulo 0 is 0 for integers. Exact.
     truncatemod, "TruncateMod" = "tf.truncatemod", [float "signed_4(floormod_4(signed_4(a, V(1)), signed_4(b, V(1))), a)", int "a % b"],
         |a, b| a % b, keep inputs over (Within(6.0, 6.2), Within(1.6, 1.9)),
         |a, b, _y, dy| (dy.clone(), -dy * (&a.abs()?.floordiv(b.abs()?)? * &(a.sign()? * b.sign()?)));
     // Integers: the quotient is one less where the remainder's sign is not the divisor's.
-    /// `floor(a / b)`, of floats with a quotient that is rounded to nearest, on any GPU while it is below 2^19 (49 / 49 may be
-    /// less than 1 there). Integer division by 0 gives the dividend, as WGSL defines it.
+    /// `floor(a / b)`. For floats, the quotient is rounded to nearest, on any GPU while it is below 2^19 (on some GPUs 49 / 49
+    /// may be less than 1). Integer division by 0 returns the dividend, as WGSL defines it.
     floordiv, "FloorDiv" = "tf.math.floordiv", [float "floordiv_4(a, b)",
             int "a / b - select(V(0), V(1), (a % b != V(0)) & ((a < V(0)) != (b < V(0))))"],
         |a, b| (a / b).floor(), none "FloorDiv: piecewise constant";
-    /// `a - floor(a / b) * b`, with the sign of `b`. Modulo 0 gives 0 for integers. Exact but for one rounding.
+    /// `a - floor(a / b) * b`, with the sign of `b`. Modulo 0 is 0 for integers. Exact except for one rounding.
     floormod, "FloorMod" = "tf.math.floormod", [float "floormod_4(a, b)",
             int "a % b + select(V(0), b, (a % b != V(0)) & ((a < V(0)) != (b < V(0))))"],
         |a, b| a - (a / b).floor() * b,
         keep inputs over (Within(6.0, 6.2), Within(1.6, 1.9)), |a, b, _y, dy| (dy.clone(), -dy * a.floordiv(b)?);
     // The gradient for b counts log(a) only where a > 0, as TensorFlow does.
-    /// `a^b`. Integer powers by repeated squaring, 0 for negative exponents. [Within 1 ULP](Tensor#accuracy).
+    /// `a^b`. Integer powers are computed by repeated squaring; negative exponents return 0. [Within 1 ULP](Tensor#accuracy).
     pow, "Pow" = "tf.math.pow", [float "pow_4(a, b)", int "var y = V(1);\n    var base = a;\n    var n = vec4<u32>(b);\n    for (var i = 0; i < 32; i++) {\n        y = select(y, y * base, (n & vec4<u32>(1u)) == vec4<u32>(1u));\n        base = base * base;\n        n = n >> vec4<u32>(1u);\n    }\n    return select(y, V(0), b < V(0));"], |a, b| a.powf(b),
         keep both over (POSITIVE, ANY), |a, b, y, dy| (
             dy * b * a.pow(&(b - 1.0))?,
@@ -178,7 +179,7 @@ binary! {
     squared_difference, "SquaredDifference" = "tf.math.squared_difference", [float "(a - b) * (a - b)", int "(a - b) * (a - b)"],
         |a, b| (a - b) * (a - b),
         keep inputs over (ANY, ANY), |a, b, _y, dy| (dy * 2.0 * (a - b), dy * -2.0 * (a - b));
-    /// The angle in radians of the point with ordinate `a` and abscissa `b`. [Within 4 ULP](Tensor#accuracy).
+    /// The angle in radians of the point with y coordinate `a` and x coordinate `b`. [Within 4 ULP](Tensor#accuracy).
     atan2, "Atan2" = "tf.math.atan2", [float "atan2_4(a, b)"], |a, b| a.atan2(b),
         keep inputs over (Away, Away), |a, b, _y, dy| (dy * over_square_of_size(b, a, b)?, -dy * over_square_of_size(a, a, b)?);
     /// `a log(b)`, and 0 where `a` is 0. [Within 2 ULP](Tensor#accuracy).
@@ -190,20 +191,20 @@ binary! {
         |a, b| if a == 0.0 { 0.0 } else { a * b.ln_1p() },
         keep inputs over (Away, Within(-0.4, 2.0)), |a, b, _y, dy| (
             dy * a.not_equal(0.0)?.cast(a.dtype())?.xlog1py(b)?, dy * quotient_or_zero(a, &(b + 1.0))?);
-    /// The bits that are 1 in both, of integers.
+    /// Bitwise AND of integers.
     bitwise_and, "BitwiseAnd" = "tf.bitwise.bitwise_and", [int "a & b"], |a, b| f64::from(a as i32 & b as i32),
         none "BitwiseAnd: of integers";
-    /// The bits that are 1 in one or both, of integers.
+    /// Bitwise OR of integers.
     bitwise_or, "BitwiseOr" = "tf.bitwise.bitwise_or", [int "a | b"], |a, b| f64::from(a as i32 | b as i32),
         none "BitwiseOr: of integers";
-    /// The bits that differ, of integers.
+    /// Bitwise XOR of integers.
     bitwise_xor, "BitwiseXor" = "tf.bitwise.bitwise_xor", [int "a ^ b"], |a, b| f64::from(a as i32 ^ b as i32),
         none "BitwiseXor: of integers";
     // TensorFlow's kernels take negative numbers of bits for 0, and such beyond the width for 31.
-    /// The bits of `a` moved `b` places up; `b` is clipped to 0 to 31.
+    /// `a` shifted left by `b` bits; `b` is clipped to 0 to 31.
     left_shift, "LeftShift" = "tf.bitwise.left_shift", [int "a << vec4<u32>(clamp(b, V(0), V(31)))"],
         |a, b| f64::from((a as i32) << (b as i32).clamp(0, 31)), none "LeftShift: of integers";
-    /// The bits of `a` moved `b` places down, of `i32` with the sign; `b` is clipped to 0 to 31.
+    /// `a` shifted right by `b` bits, arithmetically for `i32`; `b` is clipped to 0 to 31.
     right_shift, "RightShift" = "tf.bitwise.right_shift", [int "a >> vec4<u32>(clamp(b, V(0), V(31)))"],
         |a, b| f64::from(a as i32 >> (b as i32).clamp(0, 31)), none "RightShift: of integers";
     /// `a < b`.
@@ -256,8 +257,8 @@ pub(super) fn scale_of_squares(size: &Tensor) -> Result<Tensor> {
 }
 
 impl Tensor {
-    /// `a / b`. Integers are cast to `f32` first, as TensorFlow's true division does; see
-    /// [`floordiv`](Tensor::floordiv) for the integer quotient.
+    /// `a / b`. Integers are cast to `f32` first, as in TensorFlow's true division; see [`floordiv`](Tensor::floordiv) for the
+    /// integer quotient.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ.

@@ -8,7 +8,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Puts each block of `block_size x block_size` places of images `[N,H,W,C]` into the channels of one place:
+    /// Moves each block of `block_size x block_size` positions of images `[N,H,W,C]` into the channels of one position:
     /// `[N, H/B, W/B, B*B*C]`.
     ///
     /// ```
@@ -35,11 +35,12 @@ impl Tensor {
         apart.transpose([0, 1, 3, 2, 4, 5])?.reshape_to([n, h / b, w / b, deep].into())
     }
 
-    /// Spreads the channels of each place of images `[N,H,W,B*B*C]` over a block of `block_size x block_size` places:
+    /// Moves the channels of each position of images `[N,H,W,B*B*C]` into a block of `block_size x block_size` positions:
     /// `[N, H*B, W*B, C]`. The inverse of [`space_to_depth`](Tensor::space_to_depth).
     ///
     /// # Errors
-    /// [`Error::Shape`] if the rank is not 4, the block size is less than 2, or its square does not divide the channels.
+    /// [`Error::Shape`] if the rank is not 4, the block size is less than 2, or its square does not divide the number of
+    /// channels.
     pub fn depth_to_space(&self, block_size: usize) -> Result<Tensor> {
         let (op, b) = ("DepthToSpace", block_size);
         let [n, h, w, deep] = images(op, self, b)?;
@@ -55,8 +56,8 @@ impl Tensor {
         apart.transpose([0, 1, 3, 2, 4, 5])?.reshape_to([n, high, wide, c].into())
     }
 
-    /// Pads the axes behind the batch with zeros and moves the places of each block of `block_shape` into the batch:
-    /// the result's batch `(p * B1 + q) * N + n` has the places of image n that lie p and q behind a block's first.
+    /// Pads the axes after the batch with zeros and moves the positions of each block of `block_shape` into the batch: batch
+    /// `(p * B1 + q) * N + n` of the result contains the positions of image n at offset (p, q) within each block.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -69,8 +70,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is not one pair of paddings for each of the block's sizes, there are more of them than
-    /// axes behind the batch, or a block's size is 0 or does not divide its padded axis.
+    /// [`Error::Shape`] if the number of paddings differs from the number of block sizes, there are more of them than axes
+    /// after the batch, or a block size is 0 or does not divide its padded axis.
     pub fn space_to_batch(
         &self,
         block_shape: &[usize],
@@ -105,7 +106,7 @@ impl Tensor {
         padded.reshape_to(apart.into())?.transpose(&order[..])?.reshape_to(out.into())
     }
 
-    /// Spreads the batch over blocks of `block_shape` places and cuts `crops` off the ends: the inverse of
+    /// Rearranges the batch into blocks of `block_shape` positions and crops the ends by `crops`: the inverse of
     /// [`space_to_batch`](Tensor::space_to_batch).
     ///
     /// # Errors

@@ -11,10 +11,10 @@ use crate::shape::{Shape, broadcast};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Repeats the tensor to `shape`.
+    /// Broadcasts the tensor to `shape`.
     ///
     /// # Errors
-    /// [`Error::Shape`] if an axis is neither 1 nor the wanted size.
+    /// [`Error::Shape`] if the size of an axis is neither 1 nor the requested size.
     pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Result<Tensor> {
         let shape = shape.into();
         if shape == self.spec().shape {

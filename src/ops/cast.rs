@@ -11,9 +11,9 @@ use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Converts the numbers to another dtype; a tensor that has it already is returned.
+    /// Converts the elements to another dtype; returns the tensor unchanged if it already has that dtype.
     ///
-    /// Floats are truncated to integers; NaN becomes 0, and a number outside the range becomes its nearest end.
+    /// Floats are truncated to integers; NaN becomes 0, and a number outside the range is clipped to it.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -34,8 +34,8 @@ impl Tensor {
         dispatch(Cast { dtype }, &[self])
     }
 
-    /// As [`Tensor::cast`], but numbers outside the range of `dtype` become its nearest end: integers do not wrap, and what is
-    /// beyond 65504 in `f16` is no infinity. NaN becomes 0 in integers, and truth values stay 0 and 1.
+    /// Like [`Tensor::cast`], but numbers outside the range of `dtype` are clipped to it: integers do not wrap, and values
+    /// beyond 65504 do not become infinite in `f16`. NaN becomes 0 in integers, and booleans become 0 and 1.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -12,10 +12,10 @@ use super::inventory::{ANY, Entry, Gradient, Kind, Values, one};
 use super::iota::iota;
 use super::{FLOATS, NUMERIC, concat, expect_dtype, select};
 
-/// Adds up tensors of one shape.
+/// Adds tensors of the same shape element-wise.
 ///
 /// # Errors
-/// [`Error::Shape`] if there is no tensor or the shapes do not fit together.
+/// [`Error::Shape`] if the list is empty or the shapes are incompatible.
 pub fn add_n<T: Borrow<Tensor>>(values: impl AsRef<[T]>) -> Result<Tensor> {
     let Some((first, rest)) = values.as_ref().split_first() else {
         return Err(Error::Shape("AddN: no tensors were given; it needs at least one.".into()));
@@ -23,10 +23,10 @@ pub fn add_n<T: Borrow<Tensor>>(values: impl AsRef<[T]>) -> Result<Tensor> {
     rest.iter().try_fold(first.borrow().clone(), |sum, x| sum.add(x.borrow()))
 }
 
-/// Stacks tensors of one shape along a new axis.
+/// Stacks tensors of the same shape along a new axis.
 ///
 /// # Errors
-/// [`Error::Shape`] if there is no tensor or the shapes differ.
+/// [`Error::Shape`] if the list is empty or the shapes differ.
 pub fn stack<T: Borrow<Tensor>>(values: impl AsRef<[T]>, axis: impl Into<Axis>) -> Result<Tensor> {
     let values: Vec<&Tensor> = values.as_ref().iter().map(Borrow::borrow).collect();
     if let Some(other) = values.iter().find(|x| x.shape() != values[0].shape()) {
@@ -43,20 +43,20 @@ pub fn stack<T: Borrow<Tensor>>(values: impl AsRef<[T]>, axis: impl Into<Axis>) 
 }
 
 options! {
-    /// The two values in a one-hot tensor.
+    /// The two values in a one-hot tensor, and its axis.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct OneHotOptions {
-        /// The value in the place that an index names; it sets the result's dtype; 1.0.
+        /// The value at each index; it determines the dtype of the result; 1.0 by default.
         on_value: Scalar as impl Into<Scalar> = Scalar::Float(1.0),
-        /// The value in all other places; 0.
+        /// The value at all other positions; 0 by default.
         off_value: Scalar as impl Into<Scalar> = Scalar::Int(0),
-        /// The new axis; the last.
+        /// The position of the new axis; the last by default.
         axis: Axis as impl Into<Axis> = Axis(-1),
     }
 }
 
-/// Puts a 1 in the place that each index names along a new last axis of size `depth`, and 0 elsewhere, as `f32`. An
-/// index outside the axis gives zeros.
+/// Puts a 1 at each index along a new last axis of size `depth`, and 0 elsewhere, as `f32`. An index outside the axis gives
+/// zeros.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -73,10 +73,11 @@ pub fn one_hot(indices: &Tensor, depth: usize) -> Result<Tensor> {
     one_hot_with(indices, depth, OneHotOptions::new())
 }
 
-/// As [`one_hot`], with other values, or along another axis.
+/// Like [`one_hot`], with other values, or along another axis.
 ///
 /// # Errors
-/// As [`one_hot`], and if one value does not fit the other's dtype; [`Error::Index`] if the result has no such axis.
+/// Same as [`one_hot`], and an error if one value does not fit the other's dtype; [`Error::Index`] if the axis does not exist
+/// in the result.
 pub fn one_hot_with(indices: &Tensor, depth: usize, options: OneHotOptions) -> Result<Tensor> {
     let (on, off) = (options.on_value, options.off_value);
     expect_dtype("OneHot (the indices)", indices.spec(), &[DType::I32, DType::U32, DType::U8])?;
@@ -96,7 +97,7 @@ pub fn one_hot_with(indices: &Tensor, depth: usize, options: OneHotOptions) -> R
 /// The `rows x columns` matrix with ones on its diagonal, in `f32`.
 ///
 /// # Errors
-/// [`Error::Device`] if there is no device or no memory.
+/// [`Error::Device`] if there is no device or it is out of memory.
 pub fn eye_of(rows: usize, columns: usize) -> Result<Tensor> {
     eye(rows, columns)
 }
@@ -240,15 +241,15 @@ options! {
     /// Which form of GELU to compute.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct GeluOptions {
-        /// Whether to use the approximation by tanh; `false`.
+        /// Whether to use the tanh approximation; `false` by default.
         approximate: bool = false,
     }
 }
 
 /// Composed ops of one tensor.
 impl Tensor {
-    /// The mean over `axes`; NaN for none. That of integers is an integer, truncated, and 0 for none; their sum may be larger
-    /// than the dtype holds.
+    /// The mean over `axes`; NaN for an empty reduction. The mean of integers is truncated to an integer, and 0 for an empty
+    /// reduction; their sum may exceed the range of the dtype.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -260,8 +261,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the dtype is not numeric; [`Error::Shape`] if it is a
-    /// mean of more than 2^30 integers.
+    /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the dtype is not numeric; [`Error::Shape`] if more than
+    /// 2^30 integers are averaged.
     pub fn reduce_mean(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         mean(self, &axes.into())
     }
@@ -274,7 +275,7 @@ impl Tensor {
         self.reduce_mean(())
     }
 
-    /// The sum over `axes`: short for [`reduce_sum`](Tensor::reduce_sum).
+    /// The sum over `axes`: an alias of [`reduce_sum`](Tensor::reduce_sum).
     ///
     /// # Errors
     /// As [`Tensor::reduce_sum`].
@@ -282,7 +283,8 @@ impl Tensor {
         self.reduce_sum(axes)
     }
 
-    /// The mean squared distance from the mean, over `axes`; right also where the numbers are close together and far from 0.
+    /// The variance over `axes`: the mean squared distance from the mean; accurate even if the numbers are close together and
+    /// far from 0.
     ///
     /// # Errors
     /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the dtype is not float.
@@ -369,7 +371,7 @@ impl Tensor {
         e.divide(e.reduce_sum(axis)?)
     }
 
-    /// `log(softmax(x))` along `axis`, without the loss of digits that taking both would bring.
+    /// `log(softmax(x))` along `axis`, without the loss of precision of computing the two separately.
     ///
     /// # Errors
     /// As [`Tensor::softmax`].
@@ -412,7 +414,7 @@ impl Tensor {
         select(&self.greater(0.0)?, self, &self.multiply(alpha)?)
     }
 
-    /// `x Phi(x)`, `Phi` the normal distribution.
+    /// `x Phi(x)`, where `Phi` is the cumulative distribution function of the standard normal distribution.
     ///
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
@@ -420,7 +422,7 @@ impl Tensor {
         self.gelu_with(GeluOptions::new())
     }
 
-    /// As [`Tensor::gelu`], or its approximation by tanh (Hendrycks and Gimpel 2016).
+    /// Like [`Tensor::gelu`], optionally with the tanh approximation (Hendrycks and Gimpel 2016).
     ///
     /// # Errors
     /// As [`Tensor::gelu`].
@@ -450,7 +452,7 @@ impl Tensor {
         self.add(3.0)?.relu6()?.divide(6.0)
     }
 
-    /// Clips the elements to `low` to `high`.
+    /// Clips the elements to the range `low` to `high`.
     ///
     /// # Errors
     /// [`Error::DType`] if the bounds do not fit the dtype.
@@ -465,7 +467,7 @@ impl Tensor {
     /// Repeats the tensor `multiples[axis]` times along each axis.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is not one number an axis.
+    /// [`Error::Shape`] if there is not one number for each axis.
     pub fn tile(&self, multiples: &[usize]) -> Result<Tensor> {
         if multiples.len() != self.rank() {
             return Err(Error::Shape(message!(

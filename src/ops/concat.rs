@@ -16,7 +16,7 @@ use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
 use crate::wgsl::Formula;
 
-/// Joins the tensors along `axis`; their other axes must agree.
+/// Concatenates the tensors along `axis`; their other axes must match.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -29,8 +29,8 @@ use crate::wgsl::Formula;
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if there is no tensor or the other axes differ; [`Error::DType`] if the dtypes differ;
-/// [`Error::Index`] if the axis does not exist.
+/// [`Error::Shape`] if the list is empty or the other axes differ; [`Error::DType`] if the dtypes differ; [`Error::Index`] if
+/// the axis does not exist.
 pub fn concat<T: Borrow<Tensor>>(values: impl AsRef<[T]>, axis: impl Into<Axis>) -> Result<Tensor> {
     let values: Vec<&Tensor> = values.as_ref().iter().map(Borrow::borrow).collect();
     concat_all(&values, axis.into())

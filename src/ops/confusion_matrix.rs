@@ -8,19 +8,20 @@ use crate::options::options;
 use crate::tensor::Tensor;
 
 options! {
-    /// What [`confusion_matrix_with`] counts.
+    /// Options of [`confusion_matrix_with`].
     #[derive(Debug, Clone)]
     pub struct ConfusionMatrixOptions {
-        /// How much each prediction counts, in the dtype of the result; 1.
+        /// The weight of each prediction, in the dtype of the result; 1 by default.
         weights: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// The dtype of the result; `i32`.
+        /// The dtype of the result; `i32` by default.
         dtype: DType = DType::I32,
     }
 }
 
-/// Counts the predictions: row `i` and column `j` of `[num_classes,num_classes]` say how often the label was `i` and the
-/// prediction `j`. `labels` and `predictions` are `i32` of one shape. A pair with a class outside `0..num_classes` does not
-/// count; TensorFlow refuses it, which would take a reading here.
+/// Counts the predictions: the element in row `i` and column `j` of the result `[num_classes,num_classes]` is the number of
+/// times that the label was `i` and the prediction `j`. `labels` and `predictions` are `i32` and have the same shape. A pair
+/// with a class outside `0..num_classes` is ignored; TensorFlow raises an error, which would require reading values back to the
+/// host.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -41,11 +42,11 @@ pub fn confusion_matrix(
     confusion_matrix_with(labels, predictions, num_classes, ConfusionMatrixOptions::new())
 }
 
-/// As [`confusion_matrix`], with weights, or in another dtype.
+/// Like [`confusion_matrix`], with weights, or in another dtype.
 ///
 /// # Errors
-/// As [`confusion_matrix`], and [`Error::Shape`] if the weights have another shape than the labels, [`Error::DType`] if they
-/// have another dtype than the result.
+/// Same as [`confusion_matrix`], and [`Error::Shape`] if the shape of the weights differs from that of the labels,
+/// [`Error::DType`] if their dtype differs from that of the result.
 pub fn confusion_matrix_with(
     labels: &Tensor,
     predictions: &Tensor,

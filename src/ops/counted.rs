@@ -12,14 +12,15 @@ use crate::shape::{Axis, Shape, axis_index};
 use crate::tensor::Tensor;
 
 options! {
-    /// What [`Tensor::bincount_async`] counts, and up to which number.
+    /// Options of [`Tensor::bincount_async`].
     #[derive(Debug, Clone)]
     pub struct BincountOptions {
-        /// The result has at least so many elements; 0.
+        /// The minimum length of the result; 0 by default.
         minlength: usize = 0,
-        /// The result has at most so many elements, and larger numbers are left out; as many as there are.
+        /// The maximum length of the result; larger numbers are ignored. No maximum by default.
         maxlength: Option<usize> as impl Into<Option<usize>> = None,
-        /// How much each number counts, of the shape of the numbers: the result is their sum, in their dtype; 1.
+        /// The weight of each number, in the shape of the numbers; the result is the sum of the weights, in their dtype. 1 by
+        /// default.
         weights: Option<Tensor> as impl Into<Option<Tensor>> = None,
     }
 }
@@ -63,8 +64,8 @@ fn size(n: i32) -> usize {
 }
 
 impl Tensor {
-    /// The coordinates (`i32`) of the elements that are true, or not 0, in row-major order: `[count, rank]`. TensorFlow's
-    /// `tf.where` with one argument. It waits for the device, since the result's size depends on values.
+    /// The indices (`i32`) of the elements that are true, or not 0, in row-major order: `[count, rank]`. TensorFlow's
+    /// `tf.where` with one argument. It waits for the device, because the size of the result depends on values.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -77,7 +78,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::DType`] if the dtype is neither numeric nor `bool`; else as [`Tensor::to_vec_async`].
+    /// [`Error::DType`] if the dtype is neither numeric nor `bool`; otherwise same as [`Tensor::to_vec_async`].
     pub async fn where_indices_async(&self) -> Result<Tensor> {
         let takes = [NUMERIC, &[DType::Bool]].concat();
         expect_dtype("Where", self.spec(), &takes)?;
@@ -99,8 +100,9 @@ impl Tensor {
         stack(&columns, 1)
     }
 
-    /// The slices along `axis` where `mask` (`bool`) is true, one behind the other. A mask of several axes covers as many axes
-    /// of the tensor, from `axis` on, which become one. It waits for the device, since the result's size depends on values.
+    /// The slices along `axis` where `mask` (`bool`) is true, in order. A mask with several axes covers as many axes of the
+    /// tensor, starting at `axis`; these become one axis. It waits for the device, because the size of the result depends on
+    /// values.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -114,8 +116,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if the mask is a scalar or differs from the axes that it covers; [`Error::DType`] if it is not
-    /// `bool`; [`Error::Index`] if the axis does not exist; else as [`Tensor::to_vec_async`].
+    /// [`Error::Shape`] if the mask is a scalar or its shape differs from the axes that it covers; [`Error::DType`] if it is
+    /// not `bool`; [`Error::Index`] if the axis does not exist; otherwise same as [`Tensor::to_vec_async`].
     pub async fn boolean_mask_async(&self, mask: &Tensor, axis: impl Into<Axis>) -> Result<Tensor> {
         const NAME: &str = "BooleanMask";
         expect_dtype("BooleanMask (the mask)", mask.spec(), &[DType::Bool])?;
@@ -141,10 +143,9 @@ impl Tensor {
         rearrange(&rows, &places, &back)?.reshape_to([lead, &[count], tail].concat().into())
     }
 
-    /// The distinct elements of a row in the order in which they first come, and for each element of the row the index
-    /// (`i32`) of its equal among them: `y[idx[i]] = x[i]`. NaN equals nothing. The gradient is that of the first of equal
-    /// elements. It waits for the device, since the result's
-    /// size depends on values.
+    /// The unique elements of a 1-D tensor in the order of their first occurrence, and for each element its index (`i32`) in
+    /// the unique elements: `y[idx[i]] = x[i]`. NaN is not equal to anything. The gradient flows to the first of equal
+    /// elements. It waits for the device, because the size of the result depends on values.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -158,7 +159,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if the rank is not 1; [`Error::DType`] if the dtype is not numeric; else as
+    /// [`Error::Shape`] if the rank is not 1; [`Error::DType`] if the dtype is not numeric; otherwise same as
     /// [`Tensor::to_vec_async`].
     pub async fn unique_async(&self) -> Result<(Tensor, Tensor)> {
         expect_dtype("Unique", self.spec(), NUMERIC)?;
@@ -193,7 +194,7 @@ impl Tensor {
         Ok((self.gather(&kinds, 0)?, idx))
     }
 
-    /// As [`Tensor::unique_async`], and how often (`i32`) each distinct element comes.
+    /// Like [`Tensor::unique_async`], and also returns the number of occurrences (`i32`) of each unique element.
     ///
     /// # Errors
     /// As [`Tensor::unique_async`].
@@ -203,9 +204,9 @@ impl Tensor {
         Ok((y, idx, counts))
     }
 
-    /// How often each of the numbers 0, 1, 2, .. comes among the elements (`i32`), as `i32`, or the sum of their weights.
-    /// The result has one element more than the largest number, within the bounds of `options`, so it waits for the device;
-    /// where both bounds are equal it does not.
+    /// The number of occurrences (`i32`) of each of the numbers 0, 1, 2, .. among the elements (`i32`), or the sum of their
+    /// weights. The length of the result is the largest number plus 1, within the bounds of `options`, so it waits for the
+    /// device; if both bounds are equal it does not wait.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -218,8 +219,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Index`] if a number is negative (where both bounds are equal it is left out instead); [`Error::DType`] if
-    /// the dtype is not `i32`; [`Error::Shape`] if the weights have another shape; else as [`Tensor::to_vec_async`].
+    /// [`Error::Index`] if a number is negative (if both bounds are equal it is ignored instead); [`Error::DType`] if the dtype
+    /// is not `i32`; [`Error::Shape`] if the shape of the weights differs; otherwise same as [`Tensor::to_vec_async`].
     pub async fn bincount_async(&self, options: BincountOptions) -> Result<Tensor> {
         const NAME: &str = "Bincount";
         expect_dtype(NAME, self.spec(), &[DType::I32])?;
@@ -283,18 +284,17 @@ async fn segments(op: &str, x: &Tensor, ids: &Tensor) -> Result<usize> {
 }
 
 impl Tensor {
-    /// The sums of the rows that belong together: `y[r] = sum of the rows whose number in `ids` is r`. The ids (`i32`, one a
-    /// row) never fall; the last one says how many segments there are, so it waits for the device. A segment without rows
-    /// gives 0.
+    /// The sums of the rows of each segment: `y[r] = sum of the rows whose id in `ids` is r`. The ids (`i32`, one for each row)
+    /// must be sorted; the last one determines the number of segments, so it waits for the device. An empty segment gives 0.
     ///
     /// # Errors
-    /// [`Error::Index`] if the ids fall or are negative; [`Error::Shape`] if there is not one for each row;
-    /// [`Error::DType`] if they are not `i32` or the tensor is not numeric; else as [`Tensor::to_vec_async`].
+    /// [`Error::Index`] if the ids are not sorted or are negative; [`Error::Shape`] if there is not one for each row;
+    /// [`Error::DType`] if they are not `i32` or the tensor is not numeric; otherwise same as [`Tensor::to_vec_async`].
     pub async fn segment_sum_async(&self, ids: &Tensor) -> Result<Tensor> {
         self.unsorted_segment_sum(ids, segments("SegmentSum", self, ids).await?)
     }
 
-    /// The means of the rows that belong together; else as [`Tensor::segment_sum_async`].
+    /// The means of the rows of each segment; otherwise like [`Tensor::segment_sum_async`].
     ///
     /// # Errors
     /// As [`Tensor::segment_sum_async`]; [`Error::DType`] if the dtype is not float.
@@ -302,7 +302,7 @@ impl Tensor {
         self.unsorted_segment_mean(ids, segments("SegmentMean", self, ids).await?)
     }
 
-    /// The products of the rows that belong together, 1 for none; else as [`Tensor::segment_sum_async`].
+    /// The products of the rows of each segment, 1 for an empty segment; otherwise like [`Tensor::segment_sum_async`].
     ///
     /// # Errors
     /// As [`Tensor::segment_sum_async`].
@@ -310,7 +310,7 @@ impl Tensor {
         self.unsorted_segment_prod(ids, segments("SegmentProd", self, ids).await?)
     }
 
-    /// The largest of the rows that belong together, element by element, 0 for none; else as
+    /// The element-wise maximum of the rows of each segment, 0 for an empty segment; otherwise like
     /// [`Tensor::unsorted_segment_max`] and [`Tensor::segment_sum_async`].
     ///
     /// # Errors
@@ -320,7 +320,7 @@ impl Tensor {
         or_zero(self.unsorted_segment_max(ids, rows)?, ids)
     }
 
-    /// The smallest of the rows that belong together, element by element, 0 for none; else as
+    /// The element-wise minimum of the rows of each segment, 0 for an empty segment; otherwise like
     /// [`Tensor::segment_max_async`].
     ///
     /// # Errors

@@ -8,21 +8,21 @@ use crate::shape::Axes;
 use crate::tensor::{Tensor, constant};
 
 options! {
-    /// What becomes of the rows that are looked up.
+    /// Options of the embedding lookup.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct EmbeddingLookupOptions {
-        /// Rows that are longer than this are scaled to it; none are.
+        /// Rows with a larger norm are scaled to this norm; no maximum by default.
         max_norm: Option<f32> as impl Into<Option<f32>> = None,
     }
 }
 
 impl Tensor {
-    /// Looks up the rows of `self` `[V, ..]` that `ids` (`i32`, any shape) name; a row that is not there gives zeros, as
-    /// [`Tensor::gather`] says.
+    /// Looks up the rows of `self` `[V, ..]` at `ids` (`i32`, any shape). An id out of range gives zeros, as in
+    /// [`Tensor::gather`].
     ///
-    /// The gradient is dense: zeros but for these rows. It is added up where it is used, so an optimizer's step that reads
-    /// it is one kernel over the table, and the gradient itself takes no memory. TensorFlow's sparse gradients save this
-    /// kernel for plain SGD alone: moments of Adam or RMSprop change for all rows.
+    /// The gradient is dense: zeros except for these rows. It is fused into the kernels that use it, so an optimizer's step
+    /// that reads it is one kernel over the table, and the gradient itself takes no memory. TensorFlow's sparse gradients would
+    /// avoid this kernel only for plain SGD: the moments of Adam or RMSprop change for all rows.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -40,7 +40,7 @@ impl Tensor {
         self.embedding_lookup_with(ids, EmbeddingLookupOptions::new())
     }
 
-    /// As [`Tensor::embedding_lookup`], with options.
+    /// Like [`Tensor::embedding_lookup`], with options.
     ///
     /// # Errors
     /// As [`Tensor::embedding_lookup`], and [`Error::Index`] if `max_norm` is not above 0.

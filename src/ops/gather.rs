@@ -14,19 +14,19 @@ use crate::tensor::{Tensor, constant};
 use crate::wgsl::shader;
 
 options! {
-    /// How indices and slices belong together.
+    /// Options of [`Tensor::gather_with`].
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct GatherOptions {
-        /// So many leading axes the tensor and the indices share; the op gathers separately for each of their places;
-        /// 0.
+        /// The number of leading batch axes that the tensor and the indices share; the op gathers separately for each of their
+        /// positions; 0 by default.
         batch_dims: usize = 0,
     }
 }
 
 impl Tensor {
-    /// Picks the slices that `indices` (`i32`, any shape) name along `axis`; the result has the shape of `indices` in
-    /// the place of the axis. An index outside the axis gives zeros, as on TensorFlow's GPUs: an error would need the
-    /// values on the host.
+    /// Gathers the slices at `indices` (`i32`, any shape) along `axis`; in the result, the shape of `indices` replaces the
+    /// axis. An index outside the axis gives zeros, as in TensorFlow on GPUs: an error would require reading the values on the
+    /// host.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -43,7 +43,7 @@ impl Tensor {
         self.gather_with(indices, axis, GatherOptions::new())
     }
 
-    /// As [`Tensor::gather`], with options.
+    /// Like [`Tensor::gather`], with options.
     ///
     /// # Errors
     /// As [`Tensor::gather`], and [`Error::Shape`] if the leading axes differ.

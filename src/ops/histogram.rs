@@ -8,8 +8,8 @@ use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// How many values fall into each of `nbins` bins of equal width between the two numbers of `range`, as `i32` `[nbins]`.
-    /// What is below belongs to the first bin, what is above to the last; NaN belongs to none.
+    /// The number of values in each of `nbins` bins of equal width between the two numbers of `range`, as `i32` `[nbins]`.
+    /// Values below the range count in the first bin, values above it in the last; NaN is not counted.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -21,14 +21,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Index`] if there is no bin, or the range is not two finite numbers of which the second is larger;
-    /// [`Error::DType`] if the dtype is not float.
+    /// [`Error::Index`] if `nbins` is 0, or the range is not two finite numbers of which the second is larger; [`Error::DType`]
+    /// if the dtype is not float.
     pub fn histogram_fixed_width(&self, range: [f32; 2], nbins: usize) -> Result<Tensor> {
         let bins = self.histogram_fixed_width_bins(range, nbins)?;
         counts(&bins.reshape_to([self.len()].into())?, nbins)
     }
 
-    /// The bin (`i32`) that each value falls into, as in [`Tensor::histogram_fixed_width`]; -1 for NaN.
+    /// The index (`i32`) of each value's bin, as in [`Tensor::histogram_fixed_width`]; -1 for NaN.
     ///
     /// # Errors
     /// As [`Tensor::histogram_fixed_width`].

@@ -9,8 +9,8 @@ use crate::tensor::{Operand, Tensor};
 use super::inventory::{ANY, Entry, Input, Kind, POSITIVE, Values, one};
 use super::{FLOATS, expect_dtype, select};
 
-/// `-log softmax(logits)[label]` for each row: labels `[..]` (`i32`), logits `[.., C]`, result `[..]`. A label outside
-/// `0..C` gives NaN, as on TensorFlow's GPUs.
+/// `-log softmax(logits)[label]` for each row: labels `[..]` (`i32`), logits `[.., C]`, result `[..]`. A label outside `0..C`
+/// gives NaN, as in TensorFlow on GPUs.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -23,7 +23,7 @@ use super::{FLOATS, expect_dtype, select};
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if labels and logits do not fit together; [`Error::DType`] if labels are not `i32`.
+/// [`Error::Shape`] if the shapes of labels and logits are incompatible; [`Error::DType`] if labels are not `i32`.
 pub fn sparse_softmax_cross_entropy_with_logits(
     labels: &Tensor,
     logits: &Tensor,
@@ -62,7 +62,7 @@ pub fn sparse_softmax_cross_entropy_with_logits(
     )
 }
 
-/// `-sum of labels * log softmax(logits)` along the last axis; labels are distributions of the logits' shape.
+/// `-sum of labels * log softmax(logits)` along the last axis; labels are distributions with the shape of the logits.
 ///
 /// # Errors
 /// [`Error::Shape`] if the shapes differ.
@@ -101,7 +101,7 @@ fn log_odds(x: &Tensor) -> Result<[Tensor; 2]> {
     Ok([above(select(&right, &zero, &negative)?)?, above(select(&right, x, &zero)?)?])
 }
 
-/// As [`sigmoid_cross_entropy_with_logits`], positive labels counting `pos_weight` times:
+/// Like [`sigmoid_cross_entropy_with_logits`], with positive labels weighted by `pos_weight`:
 /// `pos_weight z log(1 + e^-x) + (1 - z) log(1 + e^x)`.
 ///
 /// # Errors
@@ -135,15 +135,15 @@ pub fn l2_loss(t: &Tensor) -> Result<Tensor> {
 }
 
 options! {
-    /// The form of [`log_poisson_loss_with`].
+    /// Options of [`log_poisson_loss_with`].
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct LogPoissonLossOptions {
-        /// Whether to add Stirling's approximation of `log(targets!)` where `targets` is above 1; `false`.
+        /// Whether to add Stirling's approximation of `log(targets!)` where `targets` is above 1; `false` by default.
         compute_full_loss: bool = false,
     }
 }
 
-/// `e^log_input - targets log_input`: the negative log-likelihood of the targets under Poisson's distribution, but for a
+/// `e^log_input - targets log_input`: the negative log-likelihood of the targets under the Poisson distribution, up to a
 /// constant.
 ///
 /// # Errors
@@ -152,7 +152,7 @@ pub fn log_poisson_loss(targets: &Tensor, log_input: &Tensor) -> Result<Tensor> 
     log_poisson_loss_with(targets, log_input, LogPoissonLossOptions::new())
 }
 
-/// As [`log_poisson_loss`], with the constant where `options` say so.
+/// Like [`log_poisson_loss`], optionally with the constant.
 ///
 /// # Errors
 /// As [`log_poisson_loss`].
@@ -182,12 +182,12 @@ pub fn log_poisson_loss_with(
 }
 
 options! {
-    /// What [`compute_average_loss_with`] divides by, and what counts how much.
+    /// Options of [`compute_average_loss_with`].
     #[derive(Debug, Clone)]
     pub struct AverageLossOptions {
-        /// How much each loss counts, broadcast with the losses; all alike.
+        /// The weight of each loss, broadcast against the losses; equal weights by default.
         sample_weight: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// The number of examples; the size of the first axis.
+        /// The number of examples; the size of the first axis by default.
         global_batch_size: Option<usize> as impl Into<Option<usize>> = None,
     }
 }
@@ -200,10 +200,10 @@ pub fn compute_average_loss(per_example_loss: &Tensor) -> Result<Tensor> {
     compute_average_loss_with(per_example_loss, AverageLossOptions::new())
 }
 
-/// As [`compute_average_loss`], with weights, or with a number of examples: those of all devices.
+/// Like [`compute_average_loss`], with weights, or with a number of examples, for example that of all devices.
 ///
 /// # Errors
-/// As [`compute_average_loss`], and [`Error::Shape`] if the weights cannot be broadcast with the losses.
+/// Same as [`compute_average_loss`], and [`Error::Shape`] if the weights cannot be broadcast with the losses.
 pub fn compute_average_loss_with(
     per_example_loss: &Tensor,
     options: AverageLossOptions,

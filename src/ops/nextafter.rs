@@ -11,8 +11,8 @@ use crate::shape::broadcast;
 use crate::tensor::{Operand, Tensor};
 
 impl Tensor {
-    /// The `f32` next to each element on the way to that of `other`; the element where they are equal, NaN where one is. Drivers
-    /// may take the numbers next to 0, which are below 1.2e-38, for 0.
+    /// The next `f32` after each element in the direction of the element of `other`; the element itself if they are equal, NaN
+    /// if one is NaN. Drivers may flush the numbers next to 0, which are below 1.2e-38, to 0.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -10,54 +10,54 @@ use crate::shape::{Axes, Shape, axis_list};
 use crate::tensor::Tensor;
 
 options! {
-    /// What follows a normalization: `y = x^ scale + offset`.
+    /// Scale and offset of a normalization: `y = x^ scale + offset`.
     #[derive(Debug, Clone)]
     pub struct NormalizationOptions {
-        /// The factor, of the shape that the op says; none.
+        /// The scale, with the shape that the op specifies; none by default.
         scale: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// What is added, of the same shape; none.
+        /// The offset, with the same shape; none by default.
         offset: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// The number that keeps the division from blowing up where all elements are equal; 0.001.
+        /// A small number that avoids division by zero if all elements are equal; 0.001 by default.
         epsilon: f32 = 1e-3,
     }
 }
 
 options! {
-    /// How batches are normalized.
+    /// Options of [`Tensor::fused_batch_norm`].
     #[derive(Debug, Clone)]
     pub struct FusedBatchNormOptions {
-        /// The moving averages so far, or, without training, the mean to normalize by, `[C]`; none, where they do not count.
+        /// The previous moving averages, or, if `is_training` is false, the mean to normalize by, `[C]`; not needed by default.
         mean: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// As `mean`, for the variance.
+        /// Like `mean`, for the variance.
         variance: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// The number that keeps the division from blowing up, at least 0.00001001, as in TensorFlow; 0.001.
+        /// A small number that avoids division by zero, at least 0.00001001, as in TensorFlow; 0.001 by default.
         epsilon: f32 = 1e-3,
-        /// Whether to normalize by the batch's own moments; `true`.
+        /// Whether to normalize by the batch's own moments; `true` by default.
         is_training: bool = true,
-        /// The share of the batch's moments in the new averages; 1.
+        /// The weight of the batch's moments in the new averages; 1 by default.
         exponential_avg_factor: f32 = 1.0,
     }
 }
 
 options! {
-    /// How neighbouring channels are normalized.
+    /// How neighboring channels are normalized.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct LocalResponseNormalizationOptions {
-        /// So many channels count on either side; 5.
+        /// The number of neighboring channels to include on either side; 5 by default.
         depth_radius: usize = 5,
-        /// What is added to the sum; 1.
+        /// The bias that is added to the sum; 1 by default.
         bias: f32 = 1.0,
-        /// The factor of the sum; 1.
+        /// The factor of the sum; 1 by default.
         alpha: f32 = 1.0,
-        /// The power; 0.5.
+        /// The exponent; 0.5 by default.
         beta: f32 = 0.5,
     }
 }
 
 /// Normalizations.
 impl Tensor {
-    /// `y = scale (x - mean) / sqrt(variance + variance_epsilon) + offset`; all broadcast against `x`, as `[C]` does against
-    /// `[.., C]`.
+    /// `y = scale (x - mean) / sqrt(variance + variance_epsilon) + offset`; all arguments broadcast against `x`, as `[C]` does
+    /// against `[.., C]`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -87,9 +87,10 @@ impl Tensor {
         affine(y, scale, offset)?.cast_to(self.dtype())
     }
 
-    /// Normalizes each channel of a batch `[N, .., C]`, scale and offset `[C]`, as TensorFlow's `fused_batch_norm` does.
-    /// Gives the result, and the mean and the variance: in training the moving averages, `old (1 - factor) + of the batch
-    /// factor`, where the variance of the batch is the unbiased one; else those that were given. They have no gradient.
+    /// Normalizes each channel of a batch `[N, .., C]` with scale and offset `[C]`, like TensorFlow's `fused_batch_norm`.
+    /// Returns the result, the mean and the variance. In training, mean and variance are the moving averages,
+    /// `old (1 - factor) + of the batch factor`, where the batch variance is unbiased; otherwise they are the given ones. They
+    /// have no gradient.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -105,8 +106,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if the shapes do not fit together, or moments are missing that the call needs; [`Error::DType`] if
-    /// the dtype is not float.
+    /// [`Error::Shape`] if the shapes are incompatible, or required moments are missing; [`Error::DType`] if the dtype is not
+    /// float.
     pub fn fused_batch_norm(
         &self,
         scale: &Tensor,
@@ -172,7 +173,7 @@ impl Tensor {
         ])
     }
 
-    /// `(x - mean) / sqrt(variance + epsilon)`, mean and variance over `axes` of each example (Ba et al. 2016); scale and
+    /// `(x - mean) / sqrt(variance + epsilon)`, with mean and variance over `axes` of each example (Ba et al. 2016); scale and
     /// offset have the sizes of these axes, in their order in `x`.
     ///
     /// ```
@@ -186,8 +187,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Index`] if an axis does not exist; [`Error::Shape`] if scale or offset do not fit; [`Error::DType`] if the
-    /// dtype is not float.
+    /// [`Error::Index`] if an axis does not exist; [`Error::Shape`] if the shape of scale or offset does not fit;
+    /// [`Error::DType`] if the dtype is not float.
     pub fn layer_normalization(
         &self,
         axes: impl Into<Axes>,
@@ -196,7 +197,7 @@ impl Tensor {
         self.normalized("LayerNormalization", &axes.into(), options, true)
     }
 
-    /// `x / sqrt(mean of squares + epsilon)` over `axes` of each example (Zhang and Sennrich 2019); scale and offset as in
+    /// `x / sqrt(mean of squares + epsilon)` over `axes` of each example (Zhang and Sennrich 2019); scale and offset as for
     /// [`Tensor::layer_normalization`].
     ///
     /// # Errors
@@ -209,8 +210,8 @@ impl Tensor {
         self.normalized("RMSNormalization", &axes.into(), options, false)
     }
 
-    /// Normalizes `groups` groups of neighbouring channels of each example `[N, .., C]` (Wu and He 2018), as
-    /// [`Tensor::layer_normalization`] does a whole example; scale and offset `[C]`.
+    /// Normalizes `groups` groups of adjacent channels of each example `[N, .., C]` (Wu and He 2018), as
+    /// [`Tensor::layer_normalization`] normalizes a whole example; scale and offset are `[C]`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -223,8 +224,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are no such groups, or scale or offset do not fit; [`Error::DType`] if the dtype is not
-    /// float.
+    /// [`Error::Shape`] if the channels cannot be divided into these groups, or scale or offset do not fit; [`Error::DType`] if
+    /// the dtype is not float.
     pub fn group_normalization(
         &self,
         groups: usize,
@@ -233,7 +234,7 @@ impl Tensor {
         self.grouped("GroupNormalization", Some(groups), options)
     }
 
-    /// [`Tensor::group_normalization`] with a group for each channel (Ulyanov et al. 2016).
+    /// [`Tensor::group_normalization`] with one group for each channel (Ulyanov et al. 2016).
     ///
     /// # Errors
     /// As [`Tensor::group_normalization`].
@@ -241,11 +242,11 @@ impl Tensor {
         self.grouped("InstanceNormalization", None, options)
     }
 
-    /// `x / (bias + alpha s)^beta`, `s` the sum of squares of the channels at most `depth_radius` away (Krizhevsky et al.
-    /// 2012); channels are the last of four axes.
+    /// `x / (bias + alpha s)^beta`, where `s` is the sum of squares of the channels at most `depth_radius` away (Krizhevsky et
+    /// al. 2012); the channels are the last of four axes.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are not four axes; [`Error::DType`] if the dtype is not float.
+    /// [`Error::Shape`] if the rank is not 4; [`Error::DType`] if the dtype is not float.
     pub fn local_response_normalization(
         &self,
         options: LocalResponseNormalizationOptions,

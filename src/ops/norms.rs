@@ -11,15 +11,15 @@ use crate::options::options;
 use crate::shape::{Axes, Shape, axis_list};
 use crate::tensor::{Operand, Tensor};
 
-/// Which norm [`Tensor::norm`] takes; a number `p` becomes `P(p)`.
+/// The order of [`Tensor::norm`]; a number `p` converts to `P(p)`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub enum NormOrder {
     /// The square root of the sum of squares: TensorFlow's `'euclidean'` and `'fro'`.
     #[default]
     Euclidean,
-    /// Of vectors `(sum of |x|^p)^(1/p)`, for infinity the largest `|x|`; of matrices the largest sum of `|x|` over a column
-    /// (1) or over a row (infinity).
+    /// For vectors `(sum of |x|^p)^(1/p)`, or the largest `|x|` if `p` is infinity; for matrices the largest sum of `|x|` over
+    /// a column (1) or over a row (infinity).
     P(f64),
 }
 
@@ -36,27 +36,27 @@ macro_rules! norm_order_from {
 norm_order_from!(i32, f32, f64);
 
 options! {
-    /// How [`Tensor::l2_normalize_with`] treats short vectors.
+    /// How [`Tensor::l2_normalize_with`] handles vectors with a small norm.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct L2NormalizeOptions {
-        /// The least sum of squares to divide by; 1e-12.
+        /// The minimum sum of squares to divide by; 1e-12 by default.
         epsilon: f32 = 1e-12,
     }
 }
 
 options! {
-    /// What [`clip_by_global_norm_with`] divides by.
+    /// Options of [`clip_by_global_norm_with`].
     #[derive(Debug, Clone)]
     pub struct ClipByGlobalNormOptions {
-        /// A norm to take in place of the tensors' own; none.
+        /// A norm to use instead of the global norm of the tensors; none by default.
         use_norm: Option<Tensor> as impl Into<Option<Tensor>> = None,
     }
 }
 
 /// Norms and moments. `axes` is one axis, several, or `()` for all.
 impl Tensor {
-    /// The norm over `axes`, as `tf.norm`: of the vectors along one axis or of all elements, and over a list of two axes that
-    /// of matrices, unless the order is Euclidean, which is the same for both.
+    /// The norm over `axes`, like `tf.norm`: a vector norm along one axis or over all elements, and for a list of two axes a
+    /// matrix norm. The Euclidean norm is the same for both.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -69,13 +69,13 @@ impl Tensor {
     /// # }
     /// ```
     ///
-    /// At 0 the gradient of a Euclidean norm is NaN, as TensorFlow's is. The spectral norm, of order 2 over two axes, takes
-    /// singular values, which have functions of their own.
+    /// The gradient of a Euclidean norm at 0 is NaN, as in TensorFlow. The spectral norm (order 2 over two axes) needs singular
+    /// values, which have separate functions.
     ///
     /// # Errors
-    /// [`Error::Data`] if the order is not above 0, or of two axes none of Euclidean, 1 and infinity; [`Error::Index`] if an axis
-    /// does not exist or stands twice; [`Error::Shape`] if there are more than two axes; [`Error::DType`] if the dtype is not
-    /// float.
+    /// [`Error::Data`] if the order is not above 0, or, for two axes, not one of Euclidean, 1 and infinity; [`Error::Index`] if
+    /// an axis does not exist or occurs twice; [`Error::Shape`] if there are more than two axes; [`Error::DType`] if the dtype
+    /// is not float.
     pub fn norm(&self, order: impl Into<NormOrder>, axes: impl Into<Axes>) -> Result<Tensor> {
         let (order, axes) = (order.into(), axes.into());
         expect_dtype("Norm", self.spec(), FLOATS)?;
@@ -145,7 +145,7 @@ impl Tensor {
         self.multiply(squares.maximum(options.epsilon)?.rsqrt()?)
     }
 
-    /// How many elements are not 0 (or true), over `axes`; `i32`, where TensorFlow's is `int64`. NaN counts.
+    /// The number of elements that are not 0 (or true), over `axes`; `i32`, where TensorFlow returns `int64`. NaN counts.
     ///
     /// # Errors
     /// [`Error::Index`] if an axis does not exist.
@@ -153,10 +153,10 @@ impl Tensor {
         self.cast(DType::Bool)?.cast(DType::I32)?.reduce_sum(axes)
     }
 
-    /// The part of the elements that are 0, in `f32`; NaN for none.
+    /// The fraction of the elements that are 0, in `f32`; NaN for an empty tensor.
     ///
     /// # Errors
-    /// [`Error::Device`] if there is no memory.
+    /// [`Error::Device`] if the device is out of memory.
     pub fn zero_fraction(&self) -> Result<Tensor> {
         let size = self.len();
         let zeros = self.cast(DType::Bool)?.logical_not()?.cast(DType::F32)?.reduce_sum(())?;
@@ -181,7 +181,7 @@ impl Tensor {
         Ok((mean.reshape_to(variance.spec().shape.clone())?, variance))
     }
 
-    /// As [`Tensor::moments`], each element counted as often as its weight says; the weights broadcast with the tensor.
+    /// Like [`Tensor::moments`], with weighted elements; the weights broadcast with the tensor.
     ///
     /// # Errors
     /// As [`Tensor::moments`], and [`Error::Shape`] if the shapes cannot be broadcast together.
@@ -210,8 +210,8 @@ impl Tensor {
         Ok((mean.reshape_to(shape.clone())?.cast(dtype)?, variance.reshape_to(shape)?.cast(dtype)?))
     }
 
-    /// `x clip_norm / max(|x|, clip_norm)`, `|x|` being the Euclidean norm over `axes`: `x` where the norm is not above
-    /// `clip_norm`, else scaled to it.
+    /// `x clip_norm / max(|x|, clip_norm)`, where `|x|` is the Euclidean norm over `axes`: `x` if the norm is not above
+    /// `clip_norm`, otherwise `x` scaled to that norm.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -240,8 +240,8 @@ impl Tensor {
     }
 }
 
-/// Divides what [`sufficient_statistics`] gathered: the mean and the variance from the number of elements, the sum and
-/// the sum of squares, both of what is beyond `shift`.
+/// Computes the mean and the variance from the results of [`sufficient_statistics`]: the number of elements, the sum and the
+/// sum of squares, the latter two of the elements minus `shift`.
 ///
 /// # Errors
 /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ.
@@ -261,7 +261,7 @@ pub fn normalize_moments(
     Ok((mean, variance))
 }
 
-/// The number of elements over `axes`, their sum and the sum of their squares, all of what is beyond `shift`.
+/// The number of elements over `axes`, their sum and the sum of their squares, after subtracting `shift` from the elements.
 ///
 /// # Errors
 /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if the dtype is not float.
@@ -283,7 +283,7 @@ pub fn sufficient_statistics(
 /// The square root of the sum of the squares of all elements of all tensors.
 ///
 /// # Errors
-/// [`Error::Shape`] if there is no tensor; [`Error::DType`] if the dtypes differ or are not float.
+/// [`Error::Shape`] if the list is empty; [`Error::DType`] if the dtypes differ or are not float.
 pub fn global_norm<T: Borrow<Tensor>>(t_list: impl AsRef<[T]>) -> Result<Tensor> {
     let list = t_list.as_ref();
     if list.is_empty() {
@@ -301,8 +301,8 @@ pub fn global_norm<T: Borrow<Tensor>>(t_list: impl AsRef<[T]>) -> Result<Tensor>
     add_n(&squares?)?.sqrt()
 }
 
-/// Scales all tensors by one number, so that their [`global_norm`] is not above `clip_norm`; also returns the norm before.
-/// A norm that is NaN or infinite makes all elements NaN.
+/// Scales all tensors by one number, so that their [`global_norm`] is not above `clip_norm`; also returns the original norm. A
+/// norm that is NaN or infinite makes all elements NaN.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -324,7 +324,7 @@ pub fn clip_by_global_norm<T: Borrow<Tensor>>(
     clip_by_global_norm_with(t_list, clip_norm, ClipByGlobalNormOptions::new())
 }
 
-/// As [`clip_by_global_norm`], by a norm that is known already.
+/// Like [`clip_by_global_norm`], with a norm that is already known.
 ///
 /// # Errors
 /// As [`global_norm`].

@@ -321,7 +321,8 @@ pub(super) mod tests {
 
     fn halves(n: usize) {
         for device in devices().iter().filter(|device| device.caps().f16) {
-            let x: Vec<half::f16> = numbers(2 * n).iter().map(|x| half::f16::from_f32(*x)).collect();
+            let x: Vec<half::f16> =
+                numbers(2 * n).iter().map(|x| half::f16::from_f32(*x)).collect();
             let wide: Vec<f32> = x.iter().map(|x| x.to_f32()).collect();
             let sorted = |descending| {
                 let tensor = Tensor::from_slice(&x, [2, n]).unwrap();

@@ -10,7 +10,7 @@ use crate::graph::Stream;
 impl Device {
     /// How many ops may wait before the device flushes unasked; `None` restores the default.
     ///
-    /// By default the device flushes where it sees the program's loop begin anew, and else when 4096 ops wait. With a
+    /// By default the device flushes where it sees the program's loop begin again, and else when 4096 ops wait. With a
     /// number of your own it flushes there and nowhere else.
     ///
     /// ```

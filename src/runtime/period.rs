@@ -77,7 +77,7 @@ impl Periods {
         self.period.map(|period| period * (CUT / period).max(1))
     }
 
-    /// The program itself has said where it begins anew, or has looked at a value.
+    /// The program itself has said where it begins again, or has looked at a value.
     pub(super) fn forget(&mut self) {
         self.history.clear();
         self.period = None;

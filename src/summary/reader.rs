@@ -190,7 +190,7 @@ impl<R: Read> EventReader<R> {
 
     fn broken(&self, what: &str) -> Error {
         let (name, record) = (self.name.display(), self.records_read.saturating_sub(1));
-        Error::Data(message!("{name}: record {record} {what}; write it anew, or read another."))
+        Error::Data(message!("{name}: record {record} {what}; write it again, or read another."))
     }
 }
 

@@ -10,23 +10,23 @@ use crate::options::options;
 use crate::tensor::Tensor;
 
 options! {
-    /// How [`gradient_check`] computes differences.
+    /// How [`gradient_check`] computes numeric differences.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct GradientCheckOptions {
-        /// How far the elements of the arguments are moved; 1/128. A power of two loses the fewest bits. Functions with
-        /// an edge near the arguments want less, at the cost of rounding.
+        /// The step by which the elements of the arguments are moved; 1/128. A power of two loses the fewest bits. Functions
+        /// with a kink near the arguments need a smaller step, at the cost of rounding errors.
         delta: f64 = 1.0 / 128.0,
     }
 }
 
-/// The Jacobians of a function for each of its arguments: a row for each element of the result, and a column for each of
-/// the argument.
+/// The Jacobians of a function for each of its arguments: one row for each element of the result, one column for each element
+/// of the argument.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct GradientCheck {
-    /// What the gradient rules give.
+    /// The Jacobians from the gradient rules.
     pub theoretical: Vec<Array2<f64>>,
-    /// What differences give.
+    /// The Jacobians from numeric differences.
     pub numeric: Vec<Array2<f64>>,
 }
 
@@ -41,12 +41,12 @@ impl GradientCheck {
     }
 }
 
-/// Compares the gradients of `f` at `x` with differences: `x` is a tensor, an array, or a vector of tensors, the result
-/// of `f` one tensor. TensorFlow's `tf.test.compute_gradient`. Blocks.
+/// Compares the gradients of `f` at `x` with numeric differences. `x` is a tensor, an array, or a vector of tensors; `f`
+/// returns one tensor. Equivalent to TensorFlow's `tf.test.compute_gradient`. Blocks.
 ///
-/// The differences are of fourth order, `(8 (f(x+d) - f(x-d)) - (f(x+2d) - f(x-2d))) / 12d`, and computed in `f64`
-/// from the results of `f`, whose rounding remains: of about 1e-7 of their size, over `d`. So `max_error` is about
-/// 2e-5 of the size of the results where the rules are right.
+/// The differences are of fourth order, `(8 (f(x+d) - f(x-d)) - (f(x+2d) - f(x-2d))) / 12d`, and are computed in `f64` from the
+/// results of `f`. The rounding errors of these results remain: about 1e-7 relative, divided by `d`. So `max_error` is about
+/// 2e-5 times the magnitude of the results if the gradient rules are right.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -60,7 +60,7 @@ impl GradientCheck {
 /// ```
 ///
 /// # Errors
-/// Those of `f`; [`Error::Gradient`] if an argument or the result is no float.
+/// The errors of `f`; [`Error::Gradient`] if an argument or the result is not float.
 pub fn gradient_check<X: Tensors>(
     f: impl Fn(&X) -> Result<Tensor>,
     x: &X,
@@ -68,11 +68,11 @@ pub fn gradient_check<X: Tensors>(
     gradient_check_with(f, x, GradientCheckOptions::new())
 }
 
-/// As [`gradient_check`], with options.
+/// Like [`gradient_check`], with options.
 ///
 /// # Errors
-/// As [`gradient_check`], and [`Error::Gradient`] if `delta` is no positive number, or is lost when it is added to an
-/// element.
+/// Same as [`gradient_check`], and [`Error::Gradient`] if `delta` is not a positive number, or is lost to rounding when it is
+/// added to an element.
 pub fn gradient_check_with<X: Tensors>(
     f: impl Fn(&X) -> Result<Tensor>,
     x: &X,

@@ -14,10 +14,11 @@ use crate::ops::{Operation, Rule, after, with_gradient};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// Gives a function a gradient of its own, for stability or speed. `f` returns its value and the rule: a function from
-/// the gradient of the value to those of the arguments. Arguments and values are a tensor, an array, or a vector of
-/// tensors; the rule holds what it needs of the way forward. No gradient goes back through what `f` calls to its values. Tapes
-/// record it all the same, and the rule: so for higher derivatives the rule is differentiated, with what it holds.
+/// Gives a function a custom gradient, for stability or speed. `f` returns its value and the gradient function, which maps the
+/// gradient of the value to the gradients of the arguments. Arguments and values are a tensor, an array, or a vector of
+/// tensors; the gradient function captures what it needs from the forward pass. Gradients do not flow through the ops inside
+/// `f`. Tapes still record these ops and the gradient function, so higher-order derivatives differentiate the gradient function
+/// and what it captures.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -38,9 +39,9 @@ use crate::variable::Variable;
 /// ```
 ///
 /// # Errors
-/// The returned function gives those of `f`, and [`Error::Gradient`] if `f` reads a trainable variable: its gradient
-/// would be lost; see [`custom_gradient_with_variables`]. The walk back gives those of the rule, and `Error::Gradient` if a
-/// gradient has not the shape and dtype of its argument.
+/// The returned function returns the errors of `f`, and [`Error::Gradient`] if `f` reads a trainable variable, whose gradient
+/// would be lost; see [`custom_gradient_with_variables`]. The backward pass returns the errors of the gradient function, and
+/// `Error::Gradient` if a gradient does not have the shape and dtype of its argument.
 pub fn custom_gradient<X, Y, B>(f: impl Fn(&X) -> Result<(Y, B)>) -> impl Fn(&X) -> Result<Y>
 where
     X: Tensors,
@@ -61,8 +62,8 @@ where
     }
 }
 
-/// As [`custom_gradient`], for a function that reads trainable variables. The rule gets these in the order of their first
-/// reads, and returns the gradients of the arguments, and of the variables in the same order.
+/// Like [`custom_gradient`], for a function that reads trainable variables. The gradient function receives them in the order in
+/// which they are first read. It returns the gradients of the arguments, and those of the variables in the same order.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -83,7 +84,7 @@ where
 /// ```
 ///
 /// # Errors
-/// As [`custom_gradient`].
+/// Same as [`custom_gradient`].
 pub fn custom_gradient_with_variables<X, Y, B>(
     f: impl Fn(&X) -> Result<(Y, B)>,
 ) -> impl Fn(&X) -> Result<Y>
@@ -102,11 +103,11 @@ where
     }
 }
 
-/// Trades time for memory: nothing that `f` computes is kept for the gradient but its arguments; the walk back computes
-/// `f` again. `f` must give the same result each time, and its variables must not change in between.
+/// Trades time for memory: of the forward pass of `f`, only its arguments are stored; the backward pass computes `f` again. `f`
+/// must return the same result each time, and its variables must not change in between.
 ///
-/// Variables that `f` reads have their gradients. In a chain of such functions the memory is that of the values between
-/// them, and of one function.
+/// Gradients flow to the variables that `f` reads. A chain of such functions needs the memory for the values between them and
+/// for the intermediate values of one function.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -122,7 +123,7 @@ where
 /// ```
 ///
 /// # Errors
-/// The returned function, and the walk back, give those of `f`.
+/// The returned function and the backward pass return the errors of `f`.
 pub fn recompute_grad<X, Y>(
     f: impl Fn(&X) -> Result<Y> + Send + Sync + 'static,
 ) -> impl Fn(&X) -> Result<Y>
@@ -148,12 +149,12 @@ fn again<X: Tensors, Y: Tensors>(
     variables: &[Variable],
 ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
     // The planner would else take the second run for the first, and keep what that computed.
-    let anew = x.iter().map(|x| dys.iter().try_fold(x.clone(), |x, dy| after(&x, dy)));
-    let anew: Vec<Tensor> = anew.collect::<Result<_>>()?;
+    let again = x.iter().map(|x| dys.iter().try_fold(x.clone(), |x, dy| after(&x, dy)));
+    let again: Vec<Tensor> = again.collect::<Result<_>>()?;
     let tape = Rc::new(Recorder::new(false));
-    anew.iter().filter(|x| x.dtype().is_float()).for_each(|x| tape.watch(x.id()));
+    again.iter().filter(|x| x.dtype().is_float()).for_each(|x| tape.watch(x.id()));
     variables.iter().for_each(|v| tape.watch_variable(v.id()));
-    let y = eager::observed_by(tape.clone(), || f(&X::of(anew.clone())))?.list();
+    let y = eager::observed_by(tape.clone(), || f(&X::of(again.clone())))?.list();
     if y.len() != dys.len() || y.iter().zip(dys).any(|(y, dy)| y.spec() != dy.spec()) {
         return Err(Error::Gradient(
             "recompute_grad: the second run gave another number of results, or other shapes, than the first. The \
@@ -163,8 +164,11 @@ fn again<X: Tensors, Y: Tensors>(
     }
     let (y, dys): (Vec<Tensor>, Vec<&Tensor>) =
         y.into_iter().zip(dys).filter(|(y, _)| y.dtype().is_float()).unzip();
-    let sources: Vec<_> =
-        anew.iter().map(OneSource::source).chain(variables.iter().map(OneSource::source)).collect();
+    let sources: Vec<_> = again
+        .iter()
+        .map(OneSource::source)
+        .chain(variables.iter().map(OneSource::source))
+        .collect();
     let grads = walk::backward(&tape, true, &y, Some(&dys), &sources)?;
     let zero = super::UnconnectedGradients::Zero;
     let each = grads

@@ -21,12 +21,13 @@ use crate::ops::{Backward, Keep, KeptInput, Operation, unbroadcast};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// Computes Jacobian-vector products while the program computes: the directional derivatives of whatever depends on the
-/// primals, along their tangents.
+/// Computes Jacobian-vector products in forward mode: the directional derivatives of everything that depends on the primals,
+/// along their tangents.
 ///
-/// Where a tape costs a pass for each result, this costs one for each direction. It records from its creation until
-/// [`stop`](ForwardAccumulator::stop), or until it is dropped. Accumulators nest, and stand inside and outside tapes: a
-/// tape outside one gives the gradients of tangents; one outside a tape gives Hessian-vector products.
+/// A tape needs one pass for each result; this needs one pass for each direction. It records from its creation until
+/// [`stop`](ForwardAccumulator::stop), or until it is dropped. Accumulators can be nested, and can be inside and outside of
+/// tapes: a tape outside an accumulator computes gradients of tangents; an accumulator outside a tape computes Hessian-vector
+/// products.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -65,10 +66,10 @@ struct Tangent {
 const FEW: usize = 256;
 
 impl ForwardAccumulator {
-    /// Begins to compute tangents on this thread: those of `primals` (tensors or variables) are `tangents`.
+    /// Starts to compute tangents on this thread: those of `primals` (tensors or variables) are `tangents`.
     ///
     /// # Errors
-    /// [`Error::Gradient`] if a primal is no float, or the number, shapes or dtypes of the tangents are not those of the
+    /// [`Error::Gradient`] if a primal is not float, or the number, shapes or dtypes of the tangents differ from those of the
     /// primals.
     pub fn new(primals: impl Sources, tangents: impl Targets) -> Result<Self> {
         let (primals, tangents) = (primals.list(), tangents.list());
@@ -96,10 +97,10 @@ impl ForwardAccumulator {
         Ok(ForwardAccumulator { state, observer })
     }
 
-    /// Runs `f` with an accumulator that stops when `f` ends. Returns it and what `f` has returned.
+    /// Runs `f` with an accumulator that stops when `f` ends. Returns the accumulator and the result of `f`.
     ///
     /// # Errors
-    /// As [`ForwardAccumulator::new`], and those of `f`.
+    /// Same as [`ForwardAccumulator::new`], and the errors of `f`.
     pub fn record<R>(
         primals: impl Sources,
         tangents: impl Targets,
@@ -111,19 +112,20 @@ impl ForwardAccumulator {
         Ok((accumulator, result))
     }
 
-    /// The Jacobian of `x` for the primals times their tangents: the derivative of `x` along the tangents. `None` if `x`
-    /// does not depend on a primal. `x` may be a variable among the primals.
+    /// The Jacobian-vector product: the derivative of `x` with respect to the primals, along their tangents. `None` if `x` does
+    /// not depend on a primal. `x` may be a variable among the primals.
     ///
     /// # Errors
-    /// [`Error::Gradient`] if an op that `x` depends on has no tangent here, and any other error in computing that of `x`.
+    /// [`Error::Gradient`] if an op that `x` depends on has no forward-mode rule, and any other error while computing the
+    /// tangent.
     pub fn jvp(&self, x: impl OneSource) -> Result<Option<Tensor>> {
         self.jvp_with(x, UnconnectedGradients::None)
     }
 
-    /// As [`ForwardAccumulator::jvp`], with zeros where there is no tangent if told so.
+    /// Like [`ForwardAccumulator::jvp`], optionally with zeros if there is no tangent.
     ///
     /// # Errors
-    /// As [`ForwardAccumulator::jvp`].
+    /// Same as [`ForwardAccumulator::jvp`].
     pub fn jvp_with(
         &self,
         x: impl OneSource,
@@ -137,7 +139,7 @@ impl ForwardAccumulator {
         unconnected_gradients.instead(known, [&[], &x.spec.shape], &x)
     }
 
-    /// Stops computing tangents; those computed stay.
+    /// Stops computing tangents; those already computed remain available.
     pub fn stop(&self) {
         eager::ignore(&self.observer);
     }

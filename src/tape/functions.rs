@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// Returns the function that gives the gradients of `f` (summed, if its result is no scalar) for its arguments: a
-/// tensor, an array, or a vector of tensors. Applied again, it gives higher derivatives.
+/// Returns a function that computes the gradients of `f` (of its sum, if the result is not a scalar) with respect to its
+/// arguments: a tensor, an array, or a vector of tensors. Apply it repeatedly for higher-order derivatives.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -21,7 +21,7 @@ use crate::variable::Variable;
 /// ```
 ///
 /// # Errors
-/// The returned function gives those of `f`, and [`Error::Gradient`](crate::Error::Gradient) if an argument is no float
+/// The returned function returns the errors of `f`, and [`Error::Gradient`](crate::Error::Gradient) if an argument is not float
 /// or the result does not depend on it.
 pub fn gradients_function<X: Tensors, Y: Tensors>(
     f: impl Fn(&X) -> Result<Y>,
@@ -30,7 +30,7 @@ pub fn gradients_function<X: Tensors, Y: Tensors>(
     move |x: &X| f(x).map(|(_, grads)| grads)
 }
 
-/// As [`gradients_function`]; the function returns the value of `f` too.
+/// Like [`gradients_function`]; the returned function also returns the value of `f`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -43,7 +43,7 @@ pub fn gradients_function<X: Tensors, Y: Tensors>(
 /// ```
 ///
 /// # Errors
-/// As [`gradients_function`].
+/// Same as [`gradients_function`].
 pub fn value_and_gradients_function<X: Tensors, Y: Tensors>(
     f: impl Fn(&X) -> Result<Y>,
 ) -> impl Fn(&X) -> Result<(Y, X)> {
@@ -57,8 +57,8 @@ pub fn value_and_gradients_function<X: Tensors, Y: Tensors>(
     }
 }
 
-/// Returns the function that gives the gradients of `f` for all trainable variables that it reads, with these
-/// variables. The argument of `f` may be anything: a tuple of tensors, say, or `()`.
+/// Returns a function that computes the gradients of `f` with respect to all trainable variables that it reads, and returns
+/// them with these variables. The argument of `f` may have any type: for example a tuple of tensors, or `()`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -73,7 +73,7 @@ pub fn value_and_gradients_function<X: Tensors, Y: Tensors>(
 /// ```
 ///
 /// # Errors
-/// The returned function gives those of `f`, and [`Error::Gradient`](crate::Error::Gradient) if it reads no trainable
+/// The returned function returns the errors of `f`, and [`Error::Gradient`](crate::Error::Gradient) if it reads no trainable
 /// variable.
 pub fn implicit_gradients<X: ?Sized, Y: Tensors>(
     f: impl Fn(&X) -> Result<Y>,
@@ -82,14 +82,14 @@ pub fn implicit_gradients<X: ?Sized, Y: Tensors>(
     move |x: &X| f(x).map(|(_, grads)| grads)
 }
 
-/// The gradients for variables, in order, and the variables: what
-/// [`apply_gradients`](crate::keras::optimizers::Optimizer::apply_gradients) takes.
+/// The gradients for variables, in order, and the variables: the arguments of
+/// [`apply_gradients`](crate::keras::optimizers::Optimizer::apply_gradients).
 pub type VariableGradients = (Vec<Option<Tensor>>, Vec<Variable>);
 
-/// As [`implicit_gradients`]; the function returns the value of `f` too.
+/// Like [`implicit_gradients`]; the returned function also returns the value of `f`.
 ///
 /// # Errors
-/// As [`implicit_gradients`].
+/// Same as [`implicit_gradients`].
 pub fn implicit_value_and_gradients<X: ?Sized, Y: Tensors>(
     f: impl Fn(&X) -> Result<Y>,
 ) -> impl Fn(&X) -> Result<(Y, VariableGradients)> {
@@ -108,8 +108,8 @@ pub fn implicit_value_and_gradients<X: ?Sized, Y: Tensors>(
     }
 }
 
-/// The matrix of second derivatives of `f` at `x`: a tensor of the shape of `x`, twice. It is the Jacobian of the
-/// gradient, all rows of which are computed at once.
+/// The matrix of second derivatives of `f` at `x`: a tensor whose shape is that of `x`, twice. It is the Jacobian of the
+/// gradient; all rows are computed at once.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -122,7 +122,7 @@ pub fn implicit_value_and_gradients<X: ?Sized, Y: Tensors>(
 /// ```
 ///
 /// # Errors
-/// Those of `f`; [`Error::Gradient`](crate::Error::Gradient) if `x` is no float, or `f` does not depend on it.
+/// The errors of `f`; [`Error::Gradient`](crate::Error::Gradient) if `x` is not float, or `f` does not depend on it.
 pub fn hessian(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tensor> {
     let (tape, grad) = PersistentTape::record(|tape| {
         tape.watch(x)?;
@@ -133,8 +133,8 @@ pub fn hessian(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tens
     Ok(tape.jacobian_with(&grad, x, zero)?.expect("zeros at least"))
 }
 
-/// The Hessian of `f` at `x` times `v`, for the cost of about two gradients: the gradient of the gradient, with `v` as
-/// its upstream.
+/// The Hessian of `f` at `x` times `v`, at the cost of about two gradients: the gradient of the gradient, with `v` as its
+/// output gradient.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -147,7 +147,7 @@ pub fn hessian(f: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tens
 /// ```
 ///
 /// # Errors
-/// As [`hessian`], and if the shapes or dtypes of `v` are not those of `x`.
+/// Same as [`hessian`], and an error if the shapes or dtypes of `v` differ from those of `x`.
 pub fn hvp<X: Tensors, Y: Tensors>(f: impl Fn(&X) -> Result<Y>, x: &X, v: &X) -> Result<X> {
     let sources = x.list();
     let (tape, grads) = PersistentTape::record(|tape| {

@@ -37,12 +37,13 @@ use crate::tensor::Tensor;
 use crate::variable::Variable;
 use recorder::Recorder;
 
-/// Records the ops called on this thread, and gives the gradients of one result.
+/// Records the ops called on this thread, and computes the gradients of one result.
 ///
-/// It records until [`gradient`](GradientTape::gradient) or [`stop`](GradientTape::stop), or, made by
-/// [`record`](GradientTape::record), what its function calls. `gradient` takes the tape by value: used twice, it does
-/// not compile. Trainable variables are watched when they are read, tensors through [`watch`](GradientTape::watch).
-/// Tapes nest; a gradient that is computed while an outer tape is open can be differentiated again.
+/// It records until [`gradient`](GradientTape::gradient) or [`stop`](GradientTape::stop) is called; a tape from
+/// [`record`](GradientTape::record) records the calls of its function. `gradient` takes the tape by value, so using it twice
+/// does not compile. Trainable variables are watched automatically when they are read, tensors only after
+/// [`watch`](GradientTape::watch). Tapes can be nested; a gradient that is computed while an outer tape is open can be
+/// differentiated again.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -70,10 +71,10 @@ use recorder::Recorder;
 /// ```
 pub struct GradientTape(Open);
 
-/// A tape that gives gradients again and again; it keeps its record until it is dropped.
+/// A tape that can compute gradients more than once; it keeps its record until it is dropped.
 ///
-/// It records until it is asked the first time or [`stop`](PersistentTape::stop)ped, or, made by
-/// [`record`](PersistentTape::record), what its function calls. What is computed later has no gradient.
+/// It records until the first gradient is computed or [`stop`](PersistentTape::stop) is called; a tape from
+/// [`record`](PersistentTape::record) records the calls of its function. Ops called later have no gradient.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -155,18 +156,18 @@ impl GradientTape {
         GradientTape(Open::new(true))
     }
 
-    /// Opens a tape that watches only what it is told to, not every trainable variable that is read.
+    /// Opens a tape that does not watch trainable variables automatically: it watches only what is passed to `watch`.
     pub fn unwatched() -> Self {
         GradientTape(Open::new(false))
     }
 
-    /// Opens a tape that can be asked more than once.
+    /// Opens a tape that can compute gradients more than once.
     pub fn persistent() -> PersistentTape {
         PersistentTape { open: Open::new(true), keeps_on: false }
     }
 
-    /// Runs `f` with an open tape, which stops recording when `f` ends, as TensorFlow's does with its block. Returns the
-    /// tape and what `f` has returned.
+    /// Runs `f` with an open tape, which stops recording when `f` ends, as TensorFlow's tape does at the end of its `with`
+    /// block. Returns the tape and the result of `f`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -183,7 +184,7 @@ impl GradientTape {
     /// ```
     ///
     /// # Errors
-    /// Those of `f`.
+    /// The errors of `f`.
     pub fn record<R>(f: impl FnOnce(&GradientTape) -> Result<R>) -> Result<(GradientTape, R)> {
         let tape = GradientTape::new();
         let result = f(&tape)?;
@@ -191,12 +192,12 @@ impl GradientTape {
         Ok((tape, result))
     }
 
-    /// Stops recording; what was recorded stays. [`gradient`](GradientTape::gradient) does so by itself.
+    /// Stops recording; what was recorded stays. [`gradient`](GradientTape::gradient) does so automatically.
     pub fn stop(&self) {
         self.0.stop();
     }
 
-    /// Records what is done with `x` (a tensor or a variable) from now on.
+    /// Records operations on `x` (a tensor or a variable) from now on.
     ///
     /// # Errors
     /// [`Error::Gradient`](crate::Error::Gradient) if its dtype is not float, or the tape has stopped recording.
@@ -209,8 +210,8 @@ impl GradientTape {
         self.0.recorder.paused(f)
     }
 
-    /// The gradients of `target` (or of the sum of several) for each source; `None` where it does not depend on a
-    /// source in a differentiable way.
+    /// The gradients of `target` (or of the sum of several targets) with respect to each source; `None` if it does not depend
+    /// on a source in a differentiable way.
     ///
     /// `sources` may be a tensor or variable, an array, a slice or a vector of them; the result has the same form.
     ///
@@ -220,10 +221,10 @@ impl GradientTape {
         self.gradient_from(target, None, sources)
     }
 
-    /// As [`GradientTape::gradient`], the targets' own gradients being `output_gradients` instead of ones.
+    /// Like [`GradientTape::gradient`], with `output_gradients` instead of ones as the gradients of the targets.
     ///
     /// # Errors
-    /// As [`GradientTape::gradient`], and if their number or shapes are not those of the targets.
+    /// Same as [`GradientTape::gradient`], and an error if the number or shapes differ from those of the targets.
     pub fn gradient_from<S: Sources>(
         self,
         target: impl Targets,
@@ -237,7 +238,7 @@ impl GradientTape {
         Ok(S::pack(grads))
     }
 
-    /// As [`GradientTape::gradient`], with options.
+    /// Like [`GradientTape::gradient`], with options.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -255,7 +256,7 @@ impl GradientTape {
     /// ```
     ///
     /// # Errors
-    /// As [`GradientTape::gradient_from`].
+    /// Same as [`GradientTape::gradient_from`].
     pub fn gradient_with<S: Sources>(
         self,
         target: impl Targets,
@@ -266,10 +267,10 @@ impl GradientTape {
         options.gradient(&self.0.recorder, true, &target.list(), &sources.list()).map(S::pack)
     }
 
-    /// The derivatives of every element of `target` for every element of each source: a tensor of the target's shape
-    /// followed by the source's; `None` where the target does not depend on a source.
+    /// The derivatives of every element of `target` with respect to every element of each source: a tensor of the target's
+    /// shape followed by the source's shape; `None` if the target does not depend on a source.
     ///
-    /// All rows are computed at once: each op of the way back runs once, on an axis more.
+    /// All rows are computed at once: each op of the backward pass runs once, with one additional axis.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -291,10 +292,10 @@ impl GradientTape {
         self.jacobian_with(target, sources, JacobianOptions::new())
     }
 
-    /// As [`GradientTape::jacobian`], with options.
+    /// Like [`GradientTape::jacobian`], with options.
     ///
     /// # Errors
-    /// As [`GradientTape::jacobian`].
+    /// Same as [`GradientTape::jacobian`].
     pub fn jacobian_with<S: Sources>(
         self,
         target: &Tensor,
@@ -305,9 +306,9 @@ impl GradientTape {
         jacobian::jacobian(&self.0.recorder, true, target, &sources.list(), &options).map(S::pack)
     }
 
-    /// The Jacobian of each example: for a target `[B, M..]` and a source `[B, N..]` a tensor `[B, M.., N..]`. Element
-    /// `i` of the target must depend on element `i` of the source alone, as in a batch whose examples are computed
-    /// independently; else the results are sums over the batch.
+    /// The Jacobian of each example: for a target `[B, M..]` and a source `[B, N..]`, a tensor `[B, M.., N..]`. Element `i` of
+    /// the target must depend only on element `i` of the source, as in a batch whose examples are computed independently;
+    /// otherwise the results are sums over the batch.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -323,7 +324,7 @@ impl GradientTape {
     /// ```
     ///
     /// # Errors
-    /// As [`GradientTape::jacobian`], and [`Error::Shape`](crate::Error::Shape) if the first axes differ.
+    /// Same as [`GradientTape::jacobian`], and [`Error::Shape`](crate::Error::Shape) if the first axes differ.
     pub fn batch_jacobian<S>(self, target: &Tensor, source: S) -> Result<Option<Tensor>>
     where
         S: Sources<Gradients = Option<Tensor>>,
@@ -331,10 +332,10 @@ impl GradientTape {
         self.batch_jacobian_with(target, source, JacobianOptions::new())
     }
 
-    /// As [`GradientTape::batch_jacobian`], with options.
+    /// Like [`GradientTape::batch_jacobian`], with options.
     ///
     /// # Errors
-    /// As [`GradientTape::batch_jacobian`].
+    /// Same as [`GradientTape::batch_jacobian`].
     pub fn batch_jacobian_with<S>(
         self,
         target: &Tensor,
@@ -349,12 +350,13 @@ impl GradientTape {
         jacobian::batch_jacobian(recorder, true, target, &source.list(), &options).map(S::pack)
     }
 
-    /// The trainable variables that were read, and those that were watched and read, in the order of their first reads.
+    /// The trainable variables that were read, and the explicitly watched variables that were read, in the order of their first
+    /// reads.
     pub fn watched_variables(&self) -> Vec<Variable> {
         self.0.recorder.watched_variables()
     }
 
-    /// Forgets all that was recorded and watched, and records from here on.
+    /// Discards everything recorded and watched so far, and continues recording.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -375,11 +377,11 @@ impl GradientTape {
         self.0.reset()
     }
 
-    /// As [`GradientTape::gradient`], with an error that names the first source without a path to the target, and
-    /// the ops that stopped gradients, in the place of `None`.
+    /// Like [`GradientTape::gradient`], but instead of `None` it returns an error that names the first source without a path to
+    /// the target, and the ops that stopped gradients.
     ///
     /// # Errors
-    /// [`Error::Gradient`](crate::Error::Gradient) if a source has no path.
+    /// [`Error::Gradient`](crate::Error::Gradient) if there is no path from a source to the target.
     pub fn required_gradient<S: Sources>(
         self,
         target: impl Targets,
@@ -394,7 +396,7 @@ impl GradientTape {
 }
 
 impl PersistentTape {
-    /// As [`GradientTape::record`]. In `f` the tape goes on recording when it is asked for gradients, so that these can be
+    /// Like [`GradientTape::record`]. Inside `f` the tape continues to record while it computes gradients, so these can be
     /// differentiated.
     ///
     /// ```
@@ -414,7 +416,7 @@ impl PersistentTape {
     /// ```
     ///
     /// # Errors
-    /// Those of `f`.
+    /// The errors of `f`.
     pub fn record<R>(f: impl FnOnce(&PersistentTape) -> Result<R>) -> Result<(PersistentTape, R)> {
         let tape = GradientTape::persistent().keep_recording();
         let result = f(&tape)?;
@@ -422,7 +424,7 @@ impl PersistentTape {
         Ok((tape, result))
     }
 
-    /// Goes on recording when it is asked for gradients, their computation included, until
+    /// Makes the tape continue to record when gradients are computed, including that computation, until
     /// [`stop`](PersistentTape::stop). Everything that is recorded stays in memory.
     ///
     /// ```
@@ -460,8 +462,8 @@ impl PersistentTape {
         self.open.recorder.paused(f)
     }
 
-    /// As [`GradientTape::gradient`]. The first one stops the recording, unless the tape was told to
-    /// [`keep_recording`](PersistentTape::keep_recording) or is inside [`record`](PersistentTape::record).
+    /// Like [`GradientTape::gradient`]. The first call stops the recording, unless
+    /// [`keep_recording`](PersistentTape::keep_recording) was called or the tape is inside [`record`](PersistentTape::record).
     ///
     /// # Errors
     /// As [`GradientTape::gradient`].

@@ -8,7 +8,7 @@ use super::recorder::Recorder;
 use super::sources::GradientSource;
 use super::walk;
 
-/// What stands for the gradient of a source that the target does not depend on.
+/// The gradient of a source that the target does not depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum UnconnectedGradients {
     /// None.
@@ -22,9 +22,9 @@ options! {
     /// How a tape computes gradients.
     #[derive(Debug, Clone)]
     pub struct GradientOptions {
-        /// The targets' own gradients, one for each; ones if there are none.
+        /// The gradients of the targets, one for each; ones by default (`None`).
         output_gradients: Option<Vec<Tensor>> as impl Into<Option<Vec<Tensor>>> = None,
-        /// What stands for the gradient of a source that the target does not depend on; none.
+        /// The gradient of a source that the target does not depend on; `None` by default.
         unconnected_gradients: UnconnectedGradients = UnconnectedGradients::None,
     }
 }
@@ -33,9 +33,9 @@ options! {
     /// How a tape computes Jacobians.
     #[derive(Debug, Clone)]
     pub struct JacobianOptions {
-        /// So many rows are computed at once, the others after them: this bounds the memory. All at once if it is none.
+        /// The number of rows to compute at once, to bound memory usage; all at once by default (`None`).
         parallel_iterations: Option<usize> as impl Into<Option<usize>> = None,
-        /// What stands for the Jacobian of a source that the target does not depend on; none.
+        /// The Jacobian of a source that the target does not depend on; `None` by default.
         unconnected_gradients: UnconnectedGradients = UnconnectedGradients::None,
     }
 }

@@ -10,7 +10,7 @@ use crate::variable::Variable;
 
 use super::recorder::Recorder;
 
-/// One thing that a gradient is asked for.
+/// One source of a gradient.
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct GradientSource {
@@ -36,7 +36,7 @@ pub(super) enum Kind {
     Variable(u64),
 }
 
-/// What [`GradientTape::watch`](super::GradientTape::watch) takes: `&Tensor` and `&Variable`.
+/// The argument of [`GradientTape::watch`](super::GradientTape::watch): `&Tensor` or `&Variable`.
 pub trait Watchable {
     #[doc(hidden)]
     fn watch(self, recorder: &Recorder) -> Result<()>;
@@ -69,7 +69,7 @@ pub(super) fn check_float(call: &str, what: &str, spec: &Spec) -> Result<()> {
     )))
 }
 
-/// What a gradient is asked of: a tensor or a list of tensors, by value or by reference.
+/// The targets of a gradient: a tensor or a list of tensors, by value or by reference.
 pub trait Targets {
     #[doc(hidden)]
     fn list(&self) -> Vec<Tensor>;
@@ -100,11 +100,11 @@ macro_rules! targets {
 targets!([T: Borrow<Tensor>] &[T], [T: Borrow<Tensor>] Vec<T>, [T: Borrow<Tensor>] &Vec<T>,
          [T: Borrow<Tensor>, const N: usize] [T; N], [T: Borrow<Tensor>, const N: usize] &[T; N]);
 
-/// What gradients are asked for: a tensor, a variable, or arrays, slices and vectors of them, by value or by reference.
+/// The sources of gradients: a tensor, a variable, or arrays, slices and vectors of them, by value or by reference.
 pub trait Sources {
-    /// The gradients, in the form of the sources; `None` where there is no path.
+    /// The gradients, in the form of the sources; `None` if there is no path.
     type Gradients;
-    /// The gradients where all are required.
+    /// The gradients, if all are required.
     type Required;
 
     #[doc(hidden)]
@@ -143,7 +143,7 @@ impl OneSource for Variable {
     }
 }
 
-/// A tensor or a variable, for lists that hold both.
+/// A tensor or a variable, for lists that contain both.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

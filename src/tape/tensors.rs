@@ -7,7 +7,7 @@ pub trait Tensors: Sized {
     #[doc(hidden)]
     fn list(&self) -> Vec<Tensor>;
 
-    /// The same form with other tensors, as many as there were.
+    /// The same container with other tensors, in the same number.
     #[doc(hidden)]
     fn of(list: Vec<Tensor>) -> Self;
 }

@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::from_slice`].
+    /// Same as [`Tensor::from_slice`].
     pub fn from_array<S, D>(array: &ArrayBase<S, D>) -> Result<Self>
     where
         S: Data,
@@ -35,7 +35,7 @@ impl Tensor {
         }
     }
 
-    /// As [`Tensor::from_array`], also of `i64`, `u64` and `f64`: see [`Tensor::from_slice_with`].
+    /// Like [`Tensor::from_array`], but also accepts `i64`, `u64` and `f64`: see [`Tensor::from_slice_with`].
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -47,7 +47,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::from_slice_with`].
+    /// Same as [`Tensor::from_slice_with`].
     pub fn from_array_with<S, D>(array: &ArrayBase<S, D>, options: HostOptions) -> Result<Self>
     where
         S: Data,
@@ -66,7 +66,7 @@ impl Tensor {
     /// Reads the values as an `ndarray` array.
     ///
     /// # Errors
-    /// As [`Tensor::to_vec_async`].
+    /// Same as [`Tensor::to_vec_async`].
     pub async fn to_array_async<T: HostElement>(&self) -> Result<ArrayD<T>> {
         self.shaped(self.to_vec_async().await?)
     }

@@ -6,7 +6,7 @@ use super::{HostElement, Tensor};
 use crate::error::Result;
 
 impl Tensor {
-    /// As [`Tensor::to_vec_async`]; blocks until the value is there.
+    /// Like [`Tensor::to_vec_async`]; blocks until the value is available.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
@@ -15,8 +15,7 @@ impl Tensor {
         Ok(T::load_as(&self.to_bytes()?, self.dtype()))
     }
 
-    /// As [`Tensor::item_async`]; blocks until the value is there. This is how native control flow looks at
-    /// values:
+    /// Like [`Tensor::item_async`]; blocks until the value is available. Use it for native control flow that depends on values:
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

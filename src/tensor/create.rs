@@ -10,7 +10,7 @@ use crate::shape::Shape;
 
 use super::{Element, HostElement, Tensor};
 
-/// Makes a tensor of a number, an array, or nested arrays and vectors, as `tf.constant` does.
+/// Creates a tensor from a number, an array, or nested arrays and vectors, like `tf.constant`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -23,7 +23,7 @@ use super::{Element, HostElement, Tensor};
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if nested vectors differ in length; [`Error::Device`] as [`Device::current`].
+/// [`Error::Shape`] if nested vectors differ in length; [`Error::Device`] as for [`Device::current`].
 pub fn constant<N: Nested>(values: N) -> Result<Tensor> {
     let mut shape = Vec::new();
     values.shape(&mut shape);
@@ -32,9 +32,9 @@ pub fn constant<N: Nested>(values: N) -> Result<Tensor> {
     Tensor::from_slice(&flat, shape)
 }
 
-/// The numbers `start, start + delta, ...` below `limit`, or above it if `delta` is negative; `f32` if an argument is a
-/// float, else `i32`. There are none if `limit` lies on the other side of `start`, as in Rust's ranges; TensorFlow
-/// refuses that.
+/// The numbers `start, start + delta, ...` below `limit`, or above it if `delta` is negative; `f32` if an argument is a float,
+/// else `i32`. The result is empty if `limit` is on the other side of `start`, as for Rust's ranges; TensorFlow raises an error
+/// in this case.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -46,7 +46,7 @@ pub fn constant<N: Nested>(values: N) -> Result<Tensor> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Index`] if `delta` is 0 or not finite; [`Error::DType`] if `i32` does not hold the numbers.
+/// [`Error::Index`] if `delta` is 0 or not finite; [`Error::DType`] if the numbers do not fit in `i32`.
 pub fn range(
     start: impl Into<Scalar>,
     limit: impl Into<Scalar>,
@@ -55,7 +55,7 @@ pub fn range(
     ops::arange(start.into(), limit.into(), delta.into())
 }
 
-/// As [`range`], in `dtype`: `f32`, `f16`, `i32` or `u32`.
+/// Like [`range`], in `dtype`: `f32`, `f16`, `i32` or `u32`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -67,7 +67,7 @@ pub fn range(
 /// ```
 ///
 /// # Errors
-/// As [`range`], and [`Error::DType`] if the dtype is another, or does not hold the numbers.
+/// Same as [`range`], and [`Error::DType`] if `dtype` is not one of these, or the numbers do not fit in it.
 pub fn range_of(
     start: impl Into<Scalar>,
     limit: impl Into<Scalar>,
@@ -77,7 +77,7 @@ pub fn range_of(
     ops::arange_of(start.into(), limit.into(), delta.into(), Some(dtype))
 }
 
-/// Makes a tensor whose elements all are `value`, in the value's own dtype: TensorFlow's name for [`Tensor::full`].
+/// Creates a tensor filled with `value`, in the value's own dtype: TensorFlow's name for [`Tensor::full`].
 ///
 /// # Errors
 /// As [`Tensor::full`].
@@ -85,7 +85,7 @@ pub fn fill(shape: impl Into<Shape>, value: impl Into<Scalar>) -> Result<Tensor>
     Tensor::full(shape, value)
 }
 
-/// What [`constant`] takes: a number, or numbers in nested arrays, slices or vectors.
+/// The argument of [`constant`]: a number, or numbers in nested arrays, slices or vectors.
 pub trait Nested {
     /// The type of the numbers.
     type Item: Element;
@@ -159,11 +159,11 @@ nested_list!([T: Nested] Vec<T>, [T: Nested] &[T], [T: Nested, const N: usize] [
              [T: Nested, const N: usize] &[T; N]);
 
 options! {
-    /// What becomes of host values that a device does not hold.
+    /// How to convert host values that a device cannot hold.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct HostOptions {
-        /// Whether an `f64` becomes the nearest `f32`, beyond all of them infinity; `false`: an error names the first that is no
-        /// `f32`.
+        /// Whether an `f64` is rounded to the nearest `f32`, or to infinity beyond the range of `f32`; by default (`false`) an
+        /// error names the first value that is not exactly an `f32`.
         rounding: bool = false,
     }
 }
@@ -202,7 +202,7 @@ fn check_count(values: usize, shape: &Shape) -> Result<()> {
 }
 
 impl Tensor {
-    /// A tensor of `values` in row-major order on the current device.
+    /// Creates a tensor from `values` in row-major order on the current device.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -214,16 +214,16 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if the shape has another number of elements; [`Error::DType`] if the adapter lacks `f16`;
-    /// [`Error::Device`] if there is no device, no memory, or the tensor is beyond the adapter's limits.
+    /// [`Error::Shape`] if the number of values does not match the shape; [`Error::DType`] if the adapter lacks `f16`;
+    /// [`Error::Device`] if there is no device, it is out of memory, or the tensor exceeds the adapter's limits.
     pub fn from_slice<T: Element>(values: &[T], shape: impl Into<Shape>) -> Result<Self> {
         let shape = shape.into();
         check_count(values.len(), &shape)?;
         Tensor::from_bytes(&T::store(values), &shape, T::DTYPE)
     }
 
-    /// As [`Tensor::from_slice`], also of `i64`, `u64` and `f64`, which become `i32`, `u32` and `f32` if these hold every value
-    /// exactly.
+    /// Like [`Tensor::from_slice`], but also accepts `i64`, `u64` and `f64`, which become `i32`, `u32` and `f32` if these hold
+    /// every value exactly.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -239,7 +239,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::from_slice`], and [`Error::DType`] if a value does not fit: it names the first one.
+    /// Same as [`Tensor::from_slice`], and [`Error::DType`] if a value does not fit: the error names the first one.
     pub fn from_slice_with<T: HostElement>(
         values: &[T],
         shape: impl Into<Shape>,
@@ -261,7 +261,7 @@ impl Tensor {
         Ok(Tensor::new(device, value))
     }
 
-    /// A scalar.
+    /// Creates a scalar.
     ///
     /// # Errors
     /// As [`Tensor::from_slice`].
@@ -269,8 +269,7 @@ impl Tensor {
         Tensor::from_slice(&[value], [])
     }
 
-    /// Makes a tensor whose elements all are `value`: `f32` for a float, `i32` for an integer, `bool` for a truth
-    /// value.
+    /// Creates a tensor filled with `value`: `f32` for a float, `i32` for an integer, `bool` for a boolean.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -287,10 +286,10 @@ impl Tensor {
         Tensor::full_of(shape, value, value.default_dtype())
     }
 
-    /// Makes a tensor whose elements all are `value`, in `dtype`.
+    /// Creates a tensor filled with `value`, in `dtype`.
     ///
     /// # Errors
-    /// As [`Tensor::from_slice`], and [`Error::DType`] if the value does not fit.
+    /// Same as [`Tensor::from_slice`], and [`Error::DType`] if the value does not fit.
     pub fn full_of(
         shape: impl Into<Shape>,
         value: impl Into<Scalar>,
@@ -300,7 +299,7 @@ impl Tensor {
         ops::fill(&device, "Fill", shape.into(), value.into(), dtype)
     }
 
-    /// Makes a tensor of zeros in `f32`. [`Tensor::full_of`] takes other dtypes.
+    /// Creates a tensor of zeros in `f32`. Use [`Tensor::full_of`] for other dtypes.
     ///
     /// # Errors
     /// As [`Tensor::from_slice`].
@@ -308,7 +307,7 @@ impl Tensor {
         Tensor::full(shape, 0.0)
     }
 
-    /// Makes a tensor of ones in `f32`.
+    /// Creates a tensor of ones in `f32`.
     ///
     /// # Errors
     /// As [`Tensor::from_slice`].
@@ -316,10 +315,10 @@ impl Tensor {
         Tensor::full(shape, 1.0)
     }
 
-    /// Makes zeros in this tensor's shape and dtype, on its device.
+    /// Creates a tensor of zeros with this tensor's shape and dtype, on its device.
     ///
     /// # Errors
-    /// [`Error::Device`] as [`Tensor::from_slice`].
+    /// [`Error::Device`] as for [`Tensor::from_slice`].
     pub fn zeros_like(&self) -> Result<Self> {
         self.full_like(if self.dtype() == DType::Bool {
             Scalar::Bool(false)
@@ -328,10 +327,10 @@ impl Tensor {
         })
     }
 
-    /// Makes ones in this tensor's shape and dtype, on its device.
+    /// Creates a tensor of ones with this tensor's shape and dtype, on its device.
     ///
     /// # Errors
-    /// [`Error::Device`] as [`Tensor::from_slice`].
+    /// [`Error::Device`] as for [`Tensor::from_slice`].
     pub fn ones_like(&self) -> Result<Self> {
         self.full_like(if self.dtype() == DType::Bool {
             Scalar::Bool(true)

@@ -11,13 +11,14 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that holds values on the host: the element types of tensors, and `i64`, `u64` and `f64`, which a device holds
-/// as `i32`, `u32` and `f32`.
+/// A Rust type for values on the host: the element types of tensors, and `i64`, `u64` and `f64`, which a device stores as
+/// `i32`, `u32` and `f32`.
 ///
-/// Reading widens without a loss: [`Tensor::to_vec::<f64>`](crate::Tensor::to_vec) of `f32` and `f16`, `i64` of `i32`, `u32` and
-/// `u8`, `u64` of `u32` and `u8`. [`Tensor::from_slice_with`](crate::Tensor::from_slice_with) takes what fits.
+/// Reading can widen losslessly: [`Tensor::to_vec::<f64>`](crate::Tensor::to_vec) reads `f32` and `f16`; `i64` reads `i32`,
+/// `u32` and `u8`; `u64` reads `u32` and `u8`. [`Tensor::from_slice_with`](crate::Tensor::from_slice_with) converts values that
+/// fit.
 pub trait HostElement: Copy + Debug + Send + Sync + 'static + sealed::Sealed {
-    /// The dtype in which a device holds such values.
+    /// The dtype in which a device stores such values.
     const DTYPE: DType;
 
     /// The type's name, for messages.
@@ -28,12 +29,12 @@ pub trait HostElement: Copy + Debug + Send + Sync + 'static + sealed::Sealed {
     #[doc(hidden)]
     fn reads(dtype: DType) -> bool;
 
-    /// The values in a device buffer's bytes of a dtype that can be read.
+    /// Decodes values from a device buffer's bytes, which hold a dtype that can be read.
     #[doc(hidden)]
     fn load_as(bytes: &[u8], dtype: DType) -> Vec<Self>;
 
-    /// The values as bytes in the format of a device buffer; or the place of the first that [`HostElement::DTYPE`] does not
-    /// hold exactly, unless numbers between two others may be rounded.
+    /// The values as bytes in the format of a device buffer; or, unless `rounding` is set, the index of the first value that
+    /// [`HostElement::DTYPE`] does not hold exactly.
     #[doc(hidden)]
     fn store_exactly(values: &[Self], rounding: bool) -> Result<Cow<'_, [u8]>, usize>;
 }
@@ -44,7 +45,7 @@ pub trait Element: HostElement {
     #[doc(hidden)]
     fn store(values: &[Self]) -> Cow<'_, [u8]>;
 
-    /// The values in a device buffer's bytes.
+    /// Decodes the values from a device buffer's bytes.
     #[doc(hidden)]
     fn load(bytes: &[u8]) -> Vec<Self>;
 }

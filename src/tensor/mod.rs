@@ -23,7 +23,7 @@ use crate::dtype::DType;
 use crate::graph::{Spec, Value};
 use crate::runtime::Device;
 
-/// An n-dimensional array on a device. Its value never changes: ops make new tensors.
+/// An n-dimensional array on a device. Its value never changes: ops return new tensors.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -38,9 +38,9 @@ use crate::runtime::Device;
 ///
 /// # Accuracy
 ///
-/// A ULP is one unit of the result's last digit; a correctly rounded result is at most half a ULP off. The functions
-/// compute with additions, multiplications, divisions and square roots alone, so their errors depend little on the
-/// driver; `docs/accuracy.md` lists the measured errors. A device may take numbers below 1.2e-38 (2^-126) for 0.
+/// A ULP (unit in the last place) is one unit of the result's last digit; a correctly rounded result is at most half a ULP off.
+/// The functions use only additions, multiplications, divisions and square roots, so their errors depend little on the driver;
+/// `docs/accuracy.md` lists the measured errors. A device may flush numbers below 1.2e-38 (2^-126) to 0.
 #[derive(Clone)]
 pub struct Tensor {
     /// Tapes know the tensor by this number. Clones share it.
@@ -72,32 +72,32 @@ impl Tensor {
         &self.value.spec
     }
 
-    /// The sizes of the axes, outermost first; empty for a scalar.
+    /// The shape: the sizes of the axes, outermost first; empty for a scalar.
     pub fn shape(&self) -> &[usize] {
         &self.value.spec.shape
     }
 
-    /// The element type.
+    /// The dtype.
     pub fn dtype(&self) -> DType {
         self.value.spec.dtype
     }
 
-    /// How many axes there are.
+    /// The number of axes.
     pub fn rank(&self) -> usize {
         self.shape().len()
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.value.spec.elements()
     }
 
-    /// True if an axis has the size 0.
+    /// True if the tensor has no elements: an axis has size 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The device the tensor is on.
+    /// The device that holds the tensor.
     pub fn device(&self) -> &Device {
         &self.device
     }

@@ -13,20 +13,20 @@ use crate::ops;
 
 use super::Tensor;
 
-/// What binary ops take beside a tensor: a tensor, a variable or a number.
+/// The other operand of a binary op: a tensor, a variable or a number.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Operand {
     /// A tensor, or a variable's value.
     Tensor(Tensor),
-    /// A number, which takes the dtype of the tensor beside it.
+    /// A number, which takes the dtype of the other operand.
     Scalar(Scalar),
-    /// A `Scalar` that its owner computes: [`Step::scalar`](crate::keras::optimizers::Step::scalar).
+    /// A `Scalar` that its owner computes for each run: [`Step::scalar`](crate::keras::optimizers::Step::scalar).
     #[doc(hidden)]
     Varying(Varying),
 }
 
-/// A number that its owner computes anew for each run of a program.
+/// A number that its owner computes again for each run of a program.
 #[derive(Clone)]
 pub struct Varying {
     /// The number in this run.

@@ -9,27 +9,27 @@ use super::{HostElement, Tensor};
 const TOGETHER: usize = 64 << 20;
 
 impl Tensor {
-    /// Reads the elements in row-major order. 64 bits hold what fewer do: `f64` reads `f32` and `f16`, `i64` all integers, `u64`
-    /// those without a sign.
+    /// Reads the elements in row-major order. 64-bit types read the smaller ones: `f64` reads `f32` and `f16`, `i64` reads all
+    /// integers, `u64` reads unsigned integers.
     ///
     /// # Errors
-    /// [`Error::DType`] if `T` does not read the tensor's dtype; [`Error::Device`] if the device is lost or ran out of
-    /// memory while it computed the value.
+    /// [`Error::DType`] if `T` cannot read the tensor's dtype; [`Error::Device`] if the device is lost or ran out of memory
+    /// while it computed the value.
     pub async fn to_vec_async<T: HostElement>(&self) -> Result<Vec<T>> {
         self.check_read::<T>()?;
         Ok(T::load_as(&self.to_bytes_async().await?, self.dtype()))
     }
 
-    /// Reads the element of a tensor that has exactly one.
+    /// Reads the element of a tensor that has exactly one element.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is not exactly one element; else as [`Tensor::to_vec_async`].
+    /// [`Error::Shape`] if there is not exactly one element; otherwise same as [`Tensor::to_vec_async`].
     pub async fn item_async<T: HostElement>(&self) -> Result<T> {
         self.check_item()?;
         Ok(self.to_vec_async::<T>().await?[0])
     }
 
-    /// Reads the elements of several tensors while the host waits once: the losses of many steps, or all weights.
+    /// Reads the elements of several tensors with a single wait: for example the losses of many steps, or all weights.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -75,7 +75,7 @@ impl Tensor {
         Ok(all)
     }
 
-    /// The text that `Display` prints, without blocking and on every target.
+    /// The text that `Display` prints; does not block, and works on every target.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].

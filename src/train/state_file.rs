@@ -30,7 +30,7 @@ const NAME: &str = "checkpoint";
 ///
 /// # Errors
 /// [`Error::Data`] if the file `checkpoint` is damaged, [`Error::Io`] if the system refuses to read it. TensorFlow takes both
-/// for a folder without checkpoints, and a training would begin anew.
+/// for a folder without checkpoints, and a training would begin again.
 pub fn latest_checkpoint(folder: impl AsRef<Path>) -> Result<Option<PathBuf>> {
     let state = get_checkpoint_state(folder)?;
     let newest = state.map(|state| state.model_checkpoint_path);

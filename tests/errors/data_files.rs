@@ -107,12 +107,12 @@ fn records_that_are_broken() {
     assert_eq!(
         text(read(&file[..7])),
         "x: record 0, which begins at byte 0, should begin with 12 bytes of its length, and only 7 are there. The file is \
-         truncated; write it anew."
+         truncated; write it again."
     );
     assert_eq!(
         text(read(&file[..19])),
         "x: record 0, which begins at byte 0, should have 4 bytes and 4 of their checksum, and only 7 are there. The file \
-         is truncated; write it anew."
+         is truncated; write it again."
     );
     assert!(
         changed(0).contains("says that its length is 20, with the checksum 0x"),
@@ -121,7 +121,7 @@ fn records_that_are_broken() {
     );
     assert!(
         changed(9)
-            .contains("The file is corrupt or no TFRecord file, or it is packed; write it anew.")
+            .contains("The file is corrupt or no TFRecord file, or it is packed; write it again.")
     );
     assert!(changed(13).contains("has 4 bytes with the checksum 0x"), "{}", changed(13));
     let level = TfRecordOptions::new().compression_level(10);

@@ -179,7 +179,7 @@ fn files_of_other_formats() {
             b"PK\x03\x04....",
             "a ZIP archive, as NumPy's .npz, Keras's .keras and PyTorch's .pt files are, and no safetensors file. Load .npz with \
              weights::load_npz (feature `npy`), .keras with keras::saving::load_model (feature `keras-files`), and write a .pt file \
-             anew with safetensors.torch.save_file.",
+             again with safetensors.torch.save_file.",
         ),
         (
             b"\x93NUMPY\x01\0",
@@ -215,7 +215,7 @@ fn files_of_keras() {
     assert_eq!(
         text(saving::weights_from_h5(&dense(), b"PK\x03\x04")),
         "the contents: load: it does not begin as an HDF5 file does. It is damaged or no HDF5 file that is read here; take another \
-         copy, or save it anew with Keras."
+         copy, or save it again with Keras."
     );
     let h5 = pollster::block_on(saving::weights_to_h5_async(&dense())).unwrap();
     assert_eq!(

@@ -12,7 +12,7 @@ export interface Asks {
   pause: { in: object; out: void };
   step: { in: object; out: void };
   reset: { in: object; out: void };
-  /** Smaller batch or not: makes the model anew from the last kept weights. */
+  /** Smaller batch or not: makes the model again from the last kept weights. */
   recover: { in: { settings: Settings }; out: void };
   files: { in: { files: { name: string; bytes: Uint8Array }[] }; out: { refused: string[] } };
   forgetFiles: { in: object; out: void };

@@ -112,7 +112,7 @@ export class Run {
     return this.losses.length;
   }
 
-  /** Goes on from weights of an earlier run of the same settings. The optimizer starts anew, and so does the shuffling. */
+  /** Goes on from weights of an earlier run of the same settings. The optimizer starts from scratch, and so does the shuffling. */
   restore(kept: Kept): void {
     this.load(kept.weights);
     this.losses.push(kept.losses);

@@ -12,7 +12,7 @@ export interface Seen {
 
 export interface Kept {
   step: number;
-  /** Safetensors. The optimizer's state is not in it: it starts anew. */
+  /** Safetensors. The optimizer's state is not in it: it starts from scratch. */
   weights: Uint8Array;
   losses: Float32Array;
   accuracies: Float32Array;

@@ -1,5 +1,5 @@
 // A drawn digit as MNIST's digits are: fitted into a box of 20 by 20 pixels with its proportions kept, and laid into 28 by 28 so
-// that its centre of mass is in the middle. The strokes themselves are scaled and drawn anew, which is sharper than shrinking
+// that its centre of mass is in the middle. The strokes themselves are scaled and drawn again, which is sharper than shrinking
 // a picture of them.
 
 export interface Point {

@@ -153,7 +153,7 @@ function draw(): void {
   if (byId<HTMLDetailsElement>('curve-numbers').open) table();
 }
 
-/** Draws the curves anew, soon. */
+/** Draws the curves again, soon. */
 export function drawCurves(): void {
   planned ||= window.setTimeout(() => requestAnimationFrame(draw), Math.max(0, EVERY - (performance.now() - drawn)));
 }

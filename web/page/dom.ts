@@ -24,7 +24,7 @@ export function button(text: string, onClick: () => void, attributes: Record<str
   return element;
 }
 
-/** Sets a text only where it changes, so that nothing is drawn or read out anew. */
+/** Sets a text only where it changes, so that nothing is drawn or read out again. */
 export function say(id: string, text: string): void {
   const element = byId(id);
   if (element.textContent !== text) element.textContent = text;

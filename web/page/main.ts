@@ -209,7 +209,7 @@ function hear(event: Event): void {
     case 'kept':
       root.dataset.kept = event.elsewhere ? 'elsewhere' : String(event.step);
       return say('kept-note', event.elsewhere ? 'Another tab of this page keeps this model’s weights, so this one does not. Close the other, or save them as a file.'
-        : `Kept in this browser at step ${format.count(event.step)}. A reload goes on from there; the optimizer starts anew.`);
+        : `Kept in this browser at step ${format.count(event.step)}. A reload goes on from there; the optimizer starts from scratch.`);
     case 'fault':
       showFault(event.fault);
       // What was asked of a lost device may not have been done.
@@ -302,8 +302,8 @@ function showModel(event: Event & { kind: 'model' }): void {
   if (!event.restored) return;
   root.dataset.restored = String(step);
   wasTraining = state === 'training' || (event.wasTraining && (goesOn || startsItself));
-  notice('info', wasTraining ? `Training goes on from step ${format.count(step)}, which was kept in this browser. The optimizer starts anew.`
-    : `Step ${format.count(step)} of this model was kept in this browser, and is here again. Train on as you like; the optimizer starts anew.`,
+  notice('info', wasTraining ? `Training goes on from step ${format.count(step)}, which was kept in this browser. The optimizer starts from scratch.`
+    : `Step ${format.count(step)} of this model was kept in this browser, and is here again. Train on as you like; the optimizer starts from scratch.`,
     { text: 'Start afresh', run: () => void attempt('reset', {}) });
 }
 

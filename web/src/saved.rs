@@ -33,7 +33,7 @@ export interface Sequential {
     /**
      * Saves the model with its layers, weights, and the optimizer's state, in one file at a place: `indexeddb://digits` or
      * `opfs://digits` in the page's own storage, or `downloads://digits`, which the browser downloads as
-     * `digits.safetensors`. Resolves with the place. `loadModel` makes the model anew from it.
+     * `digits.safetensors`. Resolves with the place. `loadModel` makes the model again from it.
      */
     save(place: string): Promise<string>;
 }
@@ -181,7 +181,7 @@ impl Sequential {
         self.0.config()
     }
 
-    /// The model that `toJSON` has told of, or the text of it. Its weights start anew.
+    /// The model that `toJSON` has told of, or the text of it. Its weights start again.
     #[wasm_bindgen(js_name = fromJSON)]
     pub fn from_json(
         #[wasm_bindgen(unchecked_param_type = "SequentialJSON | string")] json: &JsValue,

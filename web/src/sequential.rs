@@ -43,7 +43,7 @@ pub(crate) struct Training {
     pub(crate) optimizer: Arc<dyn Optimizer>,
     pub(crate) loss: &'static Loss,
     pub(crate) accuracy: bool,
-    /// The optimizer's description, to make it anew.
+    /// The optimizer's description, to make it again.
     pub(crate) config: JsValue,
 }
 
@@ -148,7 +148,7 @@ impl Sequential {
         Ok(model)
     }
 
-    /// Chooses how the model is trained. The optimizer begins anew; the weights stay.
+    /// Chooses how the model is trained. The optimizer begins again; the weights stay.
     pub fn compile(
         &self,
         #[wasm_bindgen(unchecked_param_type = "CompileOptions")] options: &JsValue,

@@ -46,8 +46,8 @@ const SENTENCES: &[(&str, &str)] = &[
     ),
     (
         "Load .npz with weights::load_npz (feature `npy`), .keras with keras::saving::load_model (feature `keras-files`), \
-         and write a .pt file anew with safetensors.torch.save_file",
-        "Write it anew as safetensors, in Python by safetensors.torch.save_file",
+         and write a .pt file again with safetensors.torch.save_file",
+        "Write it again as safetensors, in Python by safetensors.torch.save_file",
     ),
     ("Load it with data::npy::load, feature `npy`", "Convert it to safetensors natively"),
 ];

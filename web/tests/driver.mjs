@@ -100,7 +100,7 @@ async function watch(page, init) {
   return problems;
 }
 
-/** What is said of a question that came while the page was left for another, or for itself anew. */
+/** What is said of a question that came while the page was left for another, or for itself again. */
 const LEFT = /documentElement is null|context was destroyed|Cannot find context|DiscardedBrowsingContext/;
 
 /** A page, with the calls that the tests need of Puppeteer's (`raw`). */

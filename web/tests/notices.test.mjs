@@ -111,7 +111,7 @@ visits('messages', (visitor) => {
     await page.click('.notice[data-kind="lost"] .action');
     await page.state('training');
     const restored = Number((await page.facts()).restored);
-    assert.ok(restored > 0, 'it begins anew');
+    assert.ok(restored > 0, 'it begins again');
     await visitor.reaches(restored + 5);
     assert.doesNotMatch(await visitor.words(), /was lost/);
   });

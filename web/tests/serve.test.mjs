@@ -69,7 +69,7 @@ describe('the server', () => {
     assert.equal((await get('a.js', { 'Accept-Encoding': 'gzip', Range: 'bytes=0-1' })).body.toString(), 'le');
     assert.equal((await get('data/images.gz', { 'Accept-Encoding': 'gzip' })).body.toString(), 'packed');
     assert.equal((await get('absent.js', { 'Accept-Encoding': 'gzip' })).status, 404);
-    // What has changed is packed anew.
+    // What has changed is packed again.
     writeFileSync(path.join(folder, 'dist/b.js'), 'let before;');
     await get('b.js', { 'Accept-Encoding': 'gzip' });
     writeFileSync(path.join(folder, 'dist/b.js'), 'let afterwards;');

@@ -30,7 +30,7 @@ impl CommandLine {
         Self::new("cargo").args(args)
     }
 
-    /// `cargo test`, as all commands here call it: with one set of features, so that none compiles anew what another has
+    /// `cargo test`, as all commands here call it: with one set of features, so that none compiles again what another has
     /// compiled. A program's tests are left out where it does not ask for its feature.
     pub fn cargo_test() -> Self {
         let features = "wgrad/csv,wgrad/image,wgrad/kernel-hooks,wgrad/keras-files,wgrad/npy,wgrad/summary,\

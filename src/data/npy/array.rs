@@ -189,7 +189,7 @@ impl NpyArray {
             0 => Ok(array),
             _ => Err(Error::Data(message!(
                 "{}: the header promises {:?} elements of {}, and more bytes follow. The file is corrupt; \
-                 write it anew.",
+                 write it again.",
                 name.display(),
                 array.shape(),
                 array.dtype()
@@ -231,7 +231,7 @@ fn values<T: Values>(
     if span.is_none_or(|bytes| bytes > isize::MAX as usize) {
         return Err(Error::Data(message!(
             "{name}: the header promises {shape:?} elements of '{descr}', more than any memory holds. The \
-             file is corrupt; write it anew."
+             file is corrupt; write it again."
         )));
     }
     let count: usize = shape.iter().product();
@@ -244,7 +244,7 @@ fn values<T: Values>(
         if (found as u64) < wanted {
             return Err(Error::Data(message!(
                 "{name}: the header promises {shape:?} elements of '{descr}', {} bytes, and only {} follow. \
-                 The file is truncated; write it anew.",
+                 The file is truncated; write it again.",
                 count * T::SIZE,
                 values.len() * T::SIZE + found
             )));

@@ -34,7 +34,7 @@ impl Header {
         let short = |part: &str, found: usize, wanted: usize| {
             Error::Data(message!(
                 "{name}: the {part} should take {wanted} bytes, and only {found} are there. The file is \
-                 truncated; write it anew."
+                 truncated; write it again."
             ))
         };
         let found = take(8, &mut start)?;

@@ -55,7 +55,7 @@ fn arrays(mut from: impl Read + Seek, name: &Path) -> Result<BTreeMap<String, Np
         let called = member.name.strip_suffix(".npy").unwrap_or(&member.name);
         if arrays.insert(called.to_string(), array).is_some() {
             return Err(Error::Data(message!(
-                "{}: the archive has two arrays \"{called}\". Write it anew.",
+                "{}: the archive has two arrays \"{called}\". Write it again.",
                 name.display()
             )));
         }

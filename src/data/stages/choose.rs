@@ -32,7 +32,7 @@ options! {
         seed: Option<u64> as impl Into<Option<u64>> = None,
         /// Whether all ends with the first dataset that ends; if not, it goes on with the others.
         stop_on_empty_dataset: bool = false,
-        /// Whether each pass draws anew; if not, all draw as the first.
+        /// Whether each pass draws again; if not, all draw as the first.
         rerandomize_each_iteration: bool = false,
     }
 }

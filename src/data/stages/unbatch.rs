@@ -1,4 +1,4 @@
-//! `unbatch` and `rebatch`: elements taken apart along their first axis, and put together anew.
+//! `unbatch` and `rebatch`: elements taken apart along their first axis, and put together again.
 
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};

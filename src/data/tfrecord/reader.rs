@@ -118,7 +118,7 @@ impl<R: Read> TfRecordReader<R> {
         let Place { byte, record } = self.place;
         let name = self.name.display();
         Error::Data(message!(
-            "{name}: record {record}, which begins at byte {byte}, {what}; write it anew."
+            "{name}: record {record}, which begins at byte {byte}, {what}; write it again."
         ))
     }
 }

@@ -152,7 +152,7 @@ impl Callback for EarlyStopping {
         if self.monitor.better(value, self.monitor.best)? {
             self.monitor.best = Some(value);
             self.keep(epoch, run);
-            // The wait begins anew only for what beats the baseline, too.
+            // The wait begins again only for what beats the baseline, too.
             if self.monitor.better(value, self.baseline)? {
                 self.wait = 0;
             }

@@ -168,5 +168,5 @@ fn unpack(_: &[u8], name: &str) -> Result<Vec<(String, Vec<u8>)>> {
 }
 
 fn refused(name: &str, what: &str) -> Error {
-    Error::Data(message!("cifar10: {name}: {what}. Fetch it again, or unpack it anew."))
+    Error::Data(message!("cifar10: {name}: {what}. Fetch it again, or unpack it again."))
 }

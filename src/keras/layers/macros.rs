@@ -109,7 +109,7 @@ macro_rules! layer {
             )?)*)?
 
             $(
-                /// Draws from a generator of this seed rather than from one of the global generator.
+                /// Seeds the layer's own random generator, instead of using one derived from the global generator.
                 #[must_use]
                 pub fn seed(mut self, seed: u64) -> Self {
                     self.$generator = $crate::keras::layers::SeedGenerator::new(seed);
@@ -117,7 +117,7 @@ macro_rules! layer {
                 }
             )?
 
-            /// Sets in which dtype the layer computes, and in which it keeps its weights.
+            /// Sets the dtype policy: the dtype the layer computes in, and the dtype of its weights.
             #[must_use]
             pub fn dtype(mut self, policy: $crate::keras::DTypePolicy) -> Self {
                 self.policy = policy;

@@ -1,6 +1,7 @@
-//! [`Layer`] and the layers: functions with weights, which size themselves at their first input.
+//! [`Layer`] and the built-in layers: functions with weights, which are created at the first call, when the input shape
+//! is known.
 //!
-//! A layer owns weights and calls tensor ops; it has no gradient rule and no shader.
+//! A layer owns weights and calls tensor ops; it contains no gradient rules and no shaders.
 
 mod activations;
 mod attention;
@@ -89,9 +90,9 @@ use crate::error::{Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
-/// A function with weights that training changes. It takes a tensor, or an `X`, and returns a tensor, or a `Y`.
+/// A function with trainable weights. It takes a tensor, or an `X`, and returns a tensor, or a `Y`.
 ///
-/// A layer of your own is a struct with `#[derive(Trackable)]` and a `call`:
+/// A custom layer is a struct with `#[derive(Trackable)]` and a `call`:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -118,30 +119,31 @@ use crate::trackable::Trackable;
 /// # }
 /// ```
 ///
-/// Several inputs or outputs are tuples, arrays or structs: `impl Layer<[Tensor; 2]> for Ranker`,
-/// `impl Layer<(Tensor, State), State> for LstmCell`. `docs/layers.md` has a program of each kind.
+/// Use tuples, arrays or structs for several inputs or outputs: `impl Layer<[Tensor; 2]> for Ranker`,
+/// `impl Layer<(Tensor, State), State> for LstmCell`. `docs/layers.md` has an example program for each.
 pub trait Layer<X: ?Sized = Tensor, Y = Tensor>: Trackable {
-    /// The layer's result for `x`. Layers such as [`Dropout`] read `cx`; a layer passes it on to the layers inside.
+    /// Computes the layer's result for `x`. Layers such as [`Dropout`] read `cx`; a layer passes it on to its inner layers.
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if `x` does not fit the layer, [`Error::DType`](crate::Error::DType) if its
-    /// dtype does not.
+    /// [`Error::Shape`](crate::Error::Shape) if the shape of `x` does not fit the layer,
+    /// [`Error::DType`](crate::Error::DType) if its dtype does not.
     fn call(&self, x: &X, cx: Context<'_>) -> Result<Y>;
 
-    /// The mask of the result, made from the input's: the same one, unless the layer moves or removes masked elements.
+    /// Returns the mask of the result, given the mask of the input: the same mask, unless the layer moves or removes
+    /// masked elements.
     ///
     /// # Errors
-    /// As [`Layer::call`].
+    /// Same as [`Layer::call`].
     fn compute_mask(&self, x: &X, mask: Option<&Tensor>) -> Result<Option<Tensor>> {
         let _ = x;
         Ok(mask.cloned())
     }
 
-    /// The layer's class and options, from which another one like it can be made; Keras's `get_config`.
+    /// Returns the layer's class and options, from which an equivalent layer can be created; Keras's `get_config`.
     ///
     /// # Errors
-    /// [`Error::Data`](crate::Error::Data) if an option is a function of the program, or if the layer is a program's own
-    /// and does not say what its options are.
+    /// [`Error::Data`](crate::Error::Data) if an option is a custom function, or if the layer is a custom layer that
+    /// does not describe its options.
     #[cfg(feature = "json")]
     fn get_config(&self) -> Result<Config> {
         Err(crate::error::Error::Data(message!(
@@ -150,10 +152,11 @@ pub trait Layer<X: ?Sized = Tensor, Y = Tensor>: Trackable {
         )))
     }
 
-    /// The result and its mask. A layer of layers, which computes their masks as it calls them, returns the last one's.
+    /// Returns the result and its mask. A layer that contains layers computes their masks as it calls them, and returns
+    /// the last one.
     ///
     /// # Errors
-    /// As [`Layer::call`].
+    /// Same as [`Layer::call`].
     fn call_with_mask(&self, x: &X, cx: Context<'_>) -> Result<(Y, Option<Tensor>)> {
         Ok((self.call(x, cx)?, self.compute_mask(x, cx.mask())?))
     }

@@ -5,8 +5,8 @@ use crate::error::{Error, Result, message};
 use crate::random::DropoutOptions;
 use crate::tensor::Tensor;
 
-/// The shape of the draws of a dropout: where it is 1, elements are dropped together; where it is `None`, it is the input's
-/// own. It is made of arrays and lists of sizes, or of `Option`s of them.
+/// The shape of a dropout mask: along an axis of size 1, elements are dropped together; a size of `None` is the input's
+/// size. Convert it from arrays and lists of sizes, or of `Option`s of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NoiseShape(Option<Vec<Option<usize>>>);
 

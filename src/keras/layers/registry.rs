@@ -202,7 +202,7 @@ pub(crate) fn any_from_config(config: &Config) -> Result<AnyLayer> {
     )))
 }
 
-/// Makes a layer of one input from its config.
+/// Creates a layer with one input from its config.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -214,7 +214,7 @@ pub(crate) fn any_from_config(config: &Config) -> Result<AnyLayer> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`] if the class is unknown or takes several inputs, or an option is unknown, missing or wrong.
+/// [`Error::Data`] if the class is unknown or takes several inputs, or if an option is unknown, missing or invalid.
 pub fn layer_from_config(config: &Config) -> Result<Box<dyn Layer>> {
     any_from_config(config)?.into_one().ok_or_else(|| {
         Error::Data(message!(

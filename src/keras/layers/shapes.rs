@@ -43,8 +43,8 @@ impl<const N: usize> SizeList for [usize; N] {
     }
 }
 
-/// How many places a layer adds or takes before and after each of N axes of space. It is made of one number for all
-/// sides, of one number for each axis, or of a pair (before, after) for each axis.
+/// How many positions a layer adds or removes before and after each of N spatial axes. Convert it from one number for
+/// all sides, one number for each axis, or a pair (before, after) for each axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Borders<const N: usize>(pub(super) [(usize, usize); N]);
 

@@ -56,7 +56,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The number that `f` computes from the step's number (from 1) and the learning rate. Each step computes it anew;
+    /// The number that `f` computes from the step's number (from 1) and the learning rate. Each step computes it again;
     /// other values that `f` holds must not change, and `f` must not use the optimizer.
     ///
     /// The step's number stays at 2^31 - 1 once it gets there.

@@ -91,7 +91,7 @@ fn loaded(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<Loade
     };
     let mut from = Cursor::new(bytes);
     let members = zip::members(&mut from).map_err(|error| wrong(error.to_string()))?;
-    // Keras packs nothing; who packs the archive anew gains little.
+    // Keras packs nothing; who packs the archive again gains little.
     let longest = (bytes.len() as u64).saturating_mul(16).saturating_add(1 << 16);
     let mut file = |name: &str| -> Result<Vec<u8>> {
         let member = members.iter().find(|member| member.name == name);

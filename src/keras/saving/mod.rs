@@ -67,7 +67,7 @@ impl Sequential {
     }
 
     /// The model that the JSON of Keras or of [`Sequential::to_json`] describes. If it says what the input is, the model
-    /// has its weights; they start anew.
+    /// has its weights; they start again.
     ///
     /// # Errors
     /// [`Error::Data`] if the text is no such model, or a layer is unknown; else those of the layers.
@@ -93,7 +93,7 @@ impl Functional {
         Ok(python_json::text(&written(&Layer::<Tensor>::get_config(self)?, None, None)))
     }
 
-    /// The model that the JSON of Keras or of [`Functional::to_json`] describes. The weights start anew.
+    /// The model that the JSON of Keras or of [`Functional::to_json`] describes. The weights start again.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

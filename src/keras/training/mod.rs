@@ -83,7 +83,7 @@ use crate::tensor::Tensor;
 /// ```
 ///
 /// Several inputs or outputs are in the types: `impl Layer<[Tensor; 2]> for Ranker` and `impl Model<[Tensor; 2]> for
-/// Ranker`. [`train_step`](Model::train_step) may be written anew for a training of another kind.
+/// Ranker`. [`train_step`](Model::train_step) may be written again for a training of another kind.
 pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     /// The model's trainer.
     fn trainer(&self) -> &Trainer;
@@ -176,7 +176,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     }
 
     /// Chooses the optimizer, the loss, and the metrics: by value or by Keras's names. The weights stay; the optimizer
-    /// begins anew.
+    /// begins again.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

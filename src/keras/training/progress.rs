@@ -238,7 +238,7 @@ mod tests {
         bar.update(64, &Logs::new());
         let took = bar.seconds_a_step(64);
         assert!(took >= 20e-3 / 63.0, "{took}");
-        // A second epoch begins anew.
+        // A second epoch begins again.
         bar.begin(None, Some(64));
         std::thread::sleep(Duration::from_millis(20));
         bar.update(64, &Logs::new());

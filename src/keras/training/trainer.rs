@@ -165,7 +165,7 @@ impl Compiled {
         match outlets.len() == y_pred.len() {
             true => Ok(outlets),
             false => Err(Error::Shape(crate::error::message!(
-                "the model returned {} outputs, and {} in the batches before. Compile it anew.",
+                "the model returned {} outputs, and {} in the batches before. Compile it again.",
                 y_pred.len(),
                 outlets.len()
             ))),

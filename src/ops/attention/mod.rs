@@ -22,19 +22,19 @@ use crate::tensor::Tensor;
 use super::{Backward, Grads, Keep, Operation, no_grads};
 
 options! {
-    /// How attention weighs the values.
+    /// Options of [`scaled_dot_product_attention`].
     #[derive(Debug, Clone)]
     pub struct AttentionOptions {
-        /// Which keys each query sees: `bool`, true where it does, or floats that are added to the scores; it broadcasts
-        /// to `[.., H, T, S]`; all are seen.
+        /// Which keys each query attends to: `bool`, true for keys that it attends to, or floats that are added to the scores;
+        /// broadcast to `[.., H, T, S]`. By default each query attends to all keys.
         mask: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// Whether query `t` sees the keys 0 to `t` alone; `false`.
+        /// Whether query `t` attends only to the keys 0 to `t`; `false` by default.
         is_causal: bool = false,
-        /// The factor of the scores; `1 / sqrt(D)`.
+        /// The scale of the scores; `1 / sqrt(D)` by default.
         scale: Option<f32> as impl Into<Option<f32>> = None,
-        /// The probability with which a weight becomes 0, the others growing by `1 / (1 - rate)`; 0.
+        /// The dropout probability of an attention weight; the remaining weights are scaled by `1 / (1 - rate)`; 0 by default.
         dropout_rate: f32 = 0.0,
-        /// Which weights dropout takes depends on this alone, so each step needs another; `[0, 0]`.
+        /// The seed alone determines which weights are dropped, so each step needs a different one; `[0, 0]` by default.
         seed: [i32; 2] = [0, 0],
     }
 }
@@ -54,17 +54,18 @@ fn too_large(bytes: u64, caps: &Caps) -> bool {
     bytes > caps.binding_bytes.min(if caps.cpu { LARGE_ON_CPU } else { LARGE })
 }
 
-/// `softmax(scale query key^T + mask) value` along the keys: query `[.., H, T, D]`, key `[.., H, S, D]`, value
-/// `[.., H, S, E]`, result `[.., H, T, E]`. This is PyTorch's order of axes; `keras.ops.dot_product_attention` has `[B, T,
-/// H, D]`, which `transpose([0, 2, 1, 3])` brings here.
+/// Computes `softmax(scale query key^T + mask) value` along the keys: query `[.., H, T, D]`, key `[.., H, S, D]`, value
+/// `[.., H, S, E]`, result `[.., H, T, E]`. This is PyTorch's order of axes; `keras.ops.dot_product_attention` uses
+/// `[B, T, H, D]`, which `transpose([0, 2, 1, 3])` converts to this order.
 ///
-/// Key and value may have fewer heads, of which each then serves as many heads of queries that follow each other (grouped
-/// queries). A query that sees no key gives zeros. A mask's numbers below -5e37 count as negative infinity. Scores and
-/// weights are `f32` for `f16` too.
+/// Key and value may have fewer heads than the query; each of their heads then serves a group of consecutive query heads
+/// (grouped-query attention). A query that attends to no key returns zeros. Mask values below -5e37 count as negative infinity.
+/// Scores and weights are `f32`, even for `f16` inputs.
 ///
-/// Where the scores would take more than 64 MiB (128 MiB where a processor runs the kernels), they are never stored: kernels
-/// walk along the keys, and the gradients compute the weights again. This needs heads of up to 128 elements (on a GPU up to 256,
-/// in multiples of 32) and eight storage buffers; else, and for gradients of a mask and of a gradient, there is a matrix of scores.
+/// If the scores would take more than 64 MiB (128 MiB if kernels run on a CPU), they are never stored: the kernels iterate over
+/// the keys, and the gradients recompute the weights. This needs heads of up to 128 elements (on a GPU up to 256, in multiples
+/// of 32) and eight storage buffers. Otherwise, and for gradients of a mask and second-order gradients, the matrix of scores is
+/// stored.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -80,8 +81,8 @@ fn too_large(bytes: u64, caps: &Caps) -> bool {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if the shapes do not fit together; [`Error::DType`] if the dtypes differ or are not float, or the mask
-/// is neither `bool` nor float; [`Error::Index`] if the rate of dropout is not in 0 to 1 (without 1).
+/// [`Error::Shape`] if the shapes are incompatible; [`Error::DType`] if the dtypes differ or are not float, or the mask is
+/// neither `bool` nor float; [`Error::Index`] if the dropout rate is not in the range [0, 1).
 pub fn scaled_dot_product_attention(
     query: &Tensor,
     key: &Tensor,
@@ -92,8 +93,8 @@ pub fn scaled_dot_product_attention(
 }
 
 impl Tensor {
-    /// [`Tensor::softmax`] along `axis` of the elements where `mask` (`bool`, broadcast) is true; the others are 0, and where
-    /// there is none all are.
+    /// [`Tensor::softmax`] along `axis` over the elements where `mask` (`bool`, broadcast) is true. The other elements are 0;
+    /// if the mask is false everywhere, all are.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -5,19 +5,19 @@ use crate::error::{Error, Result, message};
 use crate::options::options;
 use crate::shape::Shape;
 
-/// How far a window may reach beyond the image.
+/// The padding of a convolution or pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Padding {
-    /// Not at all: `ceil((in - window + 1) / stride)` results along an axis.
+    /// No padding: `ceil((in - window + 1) / stride)` results along an axis.
     #[default]
     Valid,
-    /// So far that there are `ceil(in / stride)` results; the odd place is added at the end.
+    /// Padding for `ceil(in / stride)` results; if it is odd, the additional element is added at the end.
     Same,
-    /// So many places before and after each axis: `[(1, 2), (0, 0)].into()`.
+    /// This much padding before and after each axis: `[(1, 2), (0, 0)].into()`.
     Explicit(Edges),
 }
 
-/// How many places a padding adds (before, after) each axis of space, of which there are one to three.
+/// The size of the padding (before, after) for each spatial axis, of which there are one to three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Edges {
     pairs: [(usize, usize); 3],
@@ -97,11 +97,11 @@ options! {
     /// Strides, padding and dilations of a convolution, each as (rows, columns).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Conv2dOptions {
-        /// Steps between windows; 1.
+        /// The stride of the windows; 1 by default.
         strides: [usize; 2] = [1, 1],
-        /// How far windows may reach beyond the image; not at all.
+        /// The padding of the image; `Valid` by default.
         padding: Padding as impl Into<Padding> = Padding::Valid,
-        /// Distance between the elements that a window takes; 1.
+        /// The distance between the elements within a window; 1 by default.
         dilations: [usize; 2] = [1, 1],
     }
 }

@@ -25,11 +25,11 @@ use crate::tensor::{Operand, Tensor};
 use operands::{places_of_windows, windows_of_images, windows_over_places};
 
 impl Tensor {
-    /// Convolves images `[N,H,W,C]` with `filters` `[KH,KW,C,O]` to `[N,OH,OW,O]`:
+    /// Convolves images `[N,H,W,C]` with `filters` `[KH,KW,C,O]`; the result has the shape `[N,OH,OW,O]`:
     /// `y[n,i,j,o] = sum over u,v,c of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * w[u,v,c,o]`.
     ///
-    /// Filters `[KH,KW,C/G,O]` make G groups: the first `O/G` filters see the first `C/G` channels, and so on. If each channel
-    /// is a group, [`Tensor::depthwise_conv2d`] computes the same faster.
+    /// Filters `[KH,KW,C/G,O]` define G groups: the first `O/G` filters apply to the first `C/G` channels, and so on. If each
+    /// channel is its own group, [`Tensor::depthwise_conv2d`] computes the same faster.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -43,8 +43,9 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if a rank is not 4, the channels do not fit, an explicit padding has not two
-    /// pairs, or a stride or dilation is 0; [`Error::DType`](crate::Error::DType) if the dtypes differ or are not float.
+    /// [`Error::Shape`](crate::Error::Shape) if a rank is not 4, the channels are incompatible, an explicit padding does not
+    /// have two pairs, or a stride or dilation is 0; [`Error::DType`](crate::Error::DType) if the dtypes differ or are not
+    /// float.
     pub fn conv2d(&self, filters: impl Into<Operand>, options: Conv2dOptions) -> Result<Tensor> {
         let filters = filters.into().beside("Conv2D", self)?;
         dispatch(Conv2d { options }, &[self, &filters])

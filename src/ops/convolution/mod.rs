@@ -19,7 +19,7 @@ use crate::error::{Error, Result, message};
 use crate::tensor::{Operand, Tensor};
 
 impl Tensor {
-    /// Convolves signals `[N,W,C]` with `filters` `[K,C,O]` to `[N,OW,O]`:
+    /// Convolves signals `[N,W,C]` with `filters` `[K,C,O]`; the result has the shape `[N,OW,O]`:
     /// `y[n,j,o] = sum over v,c of x[n, j*stride + v*dilation - left, c] * w[v,c,o]`.
     ///
     /// ```
@@ -46,11 +46,11 @@ impl Tensor {
         self.expand_dims(1)?.conv2d(filters.expand_dims(0)?, options)?.squeeze(1)
     }
 
-    /// Convolves along the axes between batch and channels, of which there may be one to three: as [`Tensor::conv1d`],
-    /// [`Tensor::conv2d`] or [`Tensor::conv3d`] by the rank.
+    /// Convolves along the axes between batch and channels, of which there may be one to three: like [`Tensor::conv1d`],
+    /// [`Tensor::conv2d`] or [`Tensor::conv3d`], depending on the rank.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the rank is not 3, 4 or 5, a list has neither one number nor one an axis, and as
+    /// [`Error::Shape`] if the rank is not 3, 4 or 5, or a list has neither one number nor one for each axis; otherwise same as
     /// [`Tensor::conv2d`].
     pub fn convolution(
         &self,
@@ -81,7 +81,7 @@ impl Tensor {
         }
     }
 
-    /// Convolves with `rate - 1` places between the elements that a window takes: [`Tensor::conv2d`] with dilations.
+    /// Convolves with `rate - 1` gaps between the elements of a window: [`Tensor::conv2d`] with dilations.
     ///
     /// # Errors
     /// As [`Tensor::conv2d`].
@@ -94,11 +94,11 @@ impl Tensor {
         self.conv2d(filters, Conv2dOptions::new().padding(padding).dilations([rate; 2]))
     }
 
-    /// Convolves each channel by itself with `depthwise_filter` `[KH,KW,C,M]`, and mixes the C*M results of each place
-    /// with `pointwise_filter` `[1,1,C*M,O]`.
+    /// Convolves each channel separately with `depthwise_filter` `[KH,KW,C,M]`, and mixes the C*M results at each position with
+    /// `pointwise_filter` `[1,1,C*M,O]`.
     ///
     /// # Errors
-    /// As [`Tensor::depthwise_conv2d`] and [`Tensor::conv2d`]; [`Error::Shape`] if the second filter is not of one place.
+    /// Same as [`Tensor::depthwise_conv2d`] and [`Tensor::conv2d`]; [`Error::Shape`] if the second filter is not `1 x 1`.
     pub fn separable_conv2d(
         &self,
         depthwise_filter: impl Into<Operand>,

@@ -7,11 +7,11 @@ options! {
     /// Stride, padding and dilation of a convolution along one axis.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Conv1dOptions {
-        /// Steps between windows; 1.
+        /// The stride of the windows; 1 by default.
         stride: usize = 1,
-        /// How far windows may reach beyond the ends; not at all.
+        /// The padding; `Valid` by default.
         padding: Padding as impl Into<Padding> = Padding::Valid,
-        /// Distance between the elements that a window takes; 1.
+        /// The distance between the elements within a window; 1 by default.
         dilations: usize = 1,
     }
 }
@@ -20,24 +20,24 @@ options! {
     /// Strides, padding and dilations of a convolution of volumes, each as (depth, rows, columns).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Conv3dOptions {
-        /// Steps between windows; 1.
+        /// The stride of the windows; 1 by default.
         strides: [usize; 3] = [1, 1, 1],
-        /// How far windows may reach beyond the volume; not at all.
+        /// The padding of the volume; `Valid` by default.
         padding: Padding as impl Into<Padding> = Padding::Valid,
-        /// Distance between the elements that a window takes; 1.
+        /// The distance between the elements within a window; 1 by default.
         dilations: [usize; 3] = [1, 1, 1],
     }
 }
 
 options! {
-    /// Strides, padding and dilations of a convolution along one to three axes. A list of one number is for all of them.
+    /// Strides, padding and dilations of a convolution along one to three axes. A list of one number applies to all axes.
     #[derive(Debug, Clone, PartialEq, Eq, Hash)]
     pub struct ConvolutionOptions {
-        /// Steps between windows; 1.
+        /// The stride of the windows; 1 by default.
         strides: Vec<usize> as impl Into<Vec<usize>> = vec![1],
-        /// How far windows may reach beyond the ends; not at all.
+        /// The padding; `Valid` by default.
         padding: Padding as impl Into<Padding> = Padding::Valid,
-        /// Distance between the elements that a window takes; 1.
+        /// The distance between the elements within a window; 1 by default.
         dilations: Vec<usize> as impl Into<Vec<usize>> = vec![1],
     }
 }
@@ -50,11 +50,11 @@ options! {
         ///
         /// [`Conv2dTransposeOptions`]: crate::Conv2dTransposeOptions
         output_shape: Option<[usize; 3]> as [usize; 3] = None,
-        /// Steps between windows; 1.
+        /// The stride of the windows; 1 by default.
         strides: usize = 1,
-        /// How far windows reach beyond the result: SAME.
+        /// The padding of the result; `Same` by default.
         padding: Padding as impl Into<Padding> = Padding::Same,
-        /// Distance between the elements that a window takes; 1.
+        /// The distance between the elements within a window; 1 by default.
         dilations: usize = 1,
     }
 }
@@ -63,15 +63,15 @@ options! {
     /// The convolution of images whose gradient is computed, each size as (rows, columns).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Conv2dTransposeOptions {
-        /// The shape of the result, `[N,H,W,C]`; by default (`None`) the one that Keras takes: along each axis
-        /// `in * stride` places for SAME, `in * stride + max(window - stride, 0)` for VALID, and
-        /// `(in - 1) * stride + window` less the padding for an explicit one.
+        /// The shape of the result, `[N,H,W,C]`; by default (`None`) the same as Keras: along each axis the size is
+        /// `in * stride` for SAME, `in * stride + max(window - stride, 0)` for VALID, and `(in - 1) * stride + window` minus
+        /// the padding for explicit padding.
         output_shape: Option<[usize; 4]> as [usize; 4] = None,
-        /// Steps between windows; 1.
+        /// The stride of the windows; 1 by default.
         strides: [usize; 2] = [1, 1],
-        /// How far windows reach beyond the result: SAME.
+        /// The padding of the result; `Same` by default.
         padding: Padding as impl Into<Padding> = Padding::Same,
-        /// Distance between the elements that a window takes; 1.
+        /// The distance between the elements within a window; 1 by default.
         dilations: [usize; 2] = [1, 1],
     }
 }
@@ -84,11 +84,11 @@ options! {
         ///
         /// [`Conv2dTransposeOptions`]: crate::Conv2dTransposeOptions
         output_shape: Option<[usize; 5]> as [usize; 5] = None,
-        /// Steps between windows; 1.
+        /// The stride of the windows; 1 by default.
         strides: [usize; 3] = [1, 1, 1],
-        /// How far windows reach beyond the result: SAME.
+        /// The padding of the result; `Same` by default.
         padding: Padding as impl Into<Padding> = Padding::Same,
-        /// Distance between the elements that a window takes; 1.
+        /// The distance between the elements within a window; 1 by default.
         dilations: [usize; 3] = [1, 1, 1],
     }
 }

@@ -12,9 +12,9 @@ use crate::shape::Shape;
 use crate::tensor::{Operand, Tensor};
 
 impl Tensor {
-    /// Spreads images `[N,IH,IW,C]` by `filters` `[KH,KW,O,C]` over `[N,H,W,O]`: each place adds its filter, times its
-    /// value, to the window that a convolution with these options would take for it. It is the gradient of that
-    /// convolution with respect to its input.
+    /// Transposed convolution of images `[N,IH,IW,C]` with `filters` `[KH,KW,O,C]`; the result has the shape `[N,H,W,O]`. Each
+    /// input element adds the filter, scaled by its value, to the window that a convolution with these options would read for
+    /// it. This is the gradient of that convolution with respect to its input.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -28,8 +28,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if a rank is not 4, the channels differ, a stride or dilation is 0, or the convolution does not
-    /// give the input's shape from `output_shape`; [`Error::DType`] if the dtypes differ or are not float.
+    /// [`Error::Shape`] if a rank is not 4, the channels differ, a stride or dilation is 0, or the convolution does not map
+    /// `output_shape` to the input's shape; [`Error::DType`] if the dtypes differ or are not float.
     pub fn conv2d_transpose(
         &self,
         filters: impl Into<Operand>,
@@ -41,7 +41,7 @@ impl Tensor {
         spread(TWO, self, &filters, shape, forward(&options))
     }
 
-    /// As [`Tensor::conv2d_transpose`] along one axis: signals `[N,IW,C]` and `filters` `[K,O,C]` give `[N,W,O]`.
+    /// Like [`Tensor::conv2d_transpose`], along one axis: signals `[N,IW,C]` and `filters` `[K,O,C]` give `[N,W,O]`.
     ///
     /// # Errors
     /// As [`Tensor::conv2d_transpose`], with ranks of 3.
@@ -62,7 +62,7 @@ impl Tensor {
         spread(ONE, &x, &filters, shape.as_ref().map(|s| &s[..]), plane)?.squeeze(1)
     }
 
-    /// As [`Tensor::conv2d_transpose`] of volumes: `[N,ID,IH,IW,C]` and `filters` `[KD,KH,KW,O,C]` give `[N,D,H,W,O]`.
+    /// Like [`Tensor::conv2d_transpose`], for volumes: `[N,ID,IH,IW,C]` and `filters` `[KD,KH,KW,O,C]` give `[N,D,H,W,O]`.
     ///
     /// # Errors
     /// As [`Tensor::conv2d_transpose`], with ranks of 5.

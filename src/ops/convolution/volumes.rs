@@ -13,7 +13,7 @@ use crate::error::{Error, Result, message};
 use crate::tensor::{Operand, Tensor};
 
 impl Tensor {
-    /// Convolves volumes `[N,D,H,W,C]` with `filters` `[KD,KH,KW,C,O]` to `[N,OD,OH,OW,O]`:
+    /// Convolves volumes `[N,D,H,W,C]` with `filters` `[KD,KH,KW,C,O]`; the result has the shape `[N,OD,OH,OW,O]`:
     /// `y[n,l,i,j,o] = sum over t,u,v,c of x[n, l*sd + t*dd - front, i*sh + u*dh - top, j*sw + v*dw - left, c] *
     /// w[t,u,v,c,o]`.
     ///
@@ -29,7 +29,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::conv2d`], with ranks of 5; there are no groups.
+    /// Same as [`Tensor::conv2d`], with ranks of 5; groups are not supported.
     pub fn conv3d(&self, filters: impl Into<Operand>, options: Conv3dOptions) -> Result<Tensor> {
         const OP: &str = "Conv3D";
         let filters = filters.into().beside(OP, self)?;

@@ -18,8 +18,8 @@ use crate::tensor::{Operand, Tensor};
 use kernels::{Cut, Form, Lanes, OF_PART, divisor};
 
 impl Tensor {
-    /// Convolves each channel of images `[N,H,W,C]` with its own M of the `filters` `[KH,KW,C,M]` to `[N,OH,OW,C*M]`:
-    /// result `c * M + m` is channel c by filter m of that channel.
+    /// Convolves each channel of images `[N,H,W,C]` with its own M `filters` `[KH,KW,C,M]`; the result has the shape
+    /// `[N,OH,OW,C*M]`: output channel `c * M + m` is channel c convolved with its filter m.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -17,16 +17,16 @@ use crate::tensor::{Operand, Tensor};
 use equation::{Equation, LABELS, Label, Set, set};
 use product::{Term, product};
 
-/// Multiplies tensors and sums the products, by an equation that gives each axis a label (a letter): labels that the
-/// result lacks are summed over.
+/// Multiplies tensors and sums the products, as specified by an equation that labels each axis with a letter: labels that are
+/// not in the result are summed over.
 ///
-/// `"ij,jk->ik"` is the matrix product, `"bij,bjk->bik"` that of batches, `"ij->ji"` the transpose, `"ii->i"` the
+/// `"ij,jk->ik"` is the matrix product, `"bij,bjk->bik"` the batched matrix product, `"ij->ji"` the transpose, `"ii->i"` the
 /// diagonal, `"ii->"` the trace, `"i,j->ij"` the outer product. Without `->` the result has the labels that occur once, in
-/// the order of the alphabet, upper case first. `...` stands for all axes without a letter; they align at the last one
-/// and broadcast. Spaces are ignored.
+/// alphabetical order, upper case first. `...` represents all axes without a letter; they are aligned at the last one and
+/// broadcast. Spaces are ignored.
 ///
-/// A product of two operands is one batched matmul, with transposes only where no order of the axes fits it; several
-/// operands are multiplied in a good order (of all orders the cheapest, up to 5 operands).
+/// A product of two operands is one batched matmul, with transposes only if no order of the axes fits it. Several operands are
+/// multiplied in an efficient order (the cheapest of all orders for up to 5 operands).
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -40,7 +40,7 @@ use product::{Term, product};
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if the equation is none, has another number of terms or axes than the operands, or a label has two
+/// [`Error::Shape`] if the equation is invalid, its number of terms or axes differs from the operands, or a label has two
 /// sizes; [`Error::DType`] if dtypes differ or are not numeric.
 pub fn einsum<T: Borrow<Tensor>>(equation: &str, operands: impl AsRef<[T]>) -> Result<Tensor> {
     let operands: Vec<&Tensor> = operands.as_ref().iter().map(Borrow::borrow).collect();
@@ -76,16 +76,16 @@ fn contract(mut terms: Vec<Term>, output: &[Label], sizes: &[usize]) -> Result<T
     Ok(last.reduced(wanted)?.ordered(output)?.x)
 }
 
-/// Over which axes [`Tensor::tensordot`] sums: the last `n` of the first tensor with the first `n` of the second, or pairs
+/// The axes that [`Tensor::tensordot`] sums over: the last `n` of the first tensor with the first `n` of the second, or pairs
 /// of axes.
 ///
-/// A number converts to it; so do two axes `[1, 0]` and two lists of axes, `[[0, 1], [1, 0]]` or `([0, 1], [1, 0])`.
+/// A number converts to it, as do two axes `[1, 0]` and two lists of axes, `[[0, 1], [1, 0]]` or `([0, 1], [1, 0])`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TensordotAxes {
-    /// So many axes.
+    /// This many axes.
     Count(usize),
-    /// The first tensor's axes, and the second's that belong to them.
+    /// The axes of the first tensor, and the corresponding axes of the second.
     Pairs(Axes, Axes),
 }
 
@@ -115,11 +115,11 @@ impl<A: Into<Axes>, B: Into<Axes>> From<(A, B)> for TensordotAxes {
 }
 
 impl Tensor {
-    /// Sums the products of two tensors over pairs of axes; the result has the other axes of the first tensor, and then
+    /// Sums the products of two tensors over pairs of axes; the result has the remaining axes of the first tensor, followed by
     /// those of the second.
     ///
-    /// `axes` is a number `n` (the last `n` axes of the first tensor with the first `n` of the second; 0 for the outer
-    /// product) or lists of axes that belong together.
+    /// `axes` is a number `n` (the last `n` axes of the first tensor with the first `n` of the second; 0 for the outer product)
+    /// or two lists of corresponding axes.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -133,8 +133,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if the lists differ in length, an axis comes twice, or the sizes of a pair differ;
-    /// [`Error::Index`] if an axis does not exist; [`Error::DType`] if dtypes differ or are not numeric.
+    /// [`Error::Shape`] if the lists differ in length, an axis occurs twice, or the sizes of a pair differ; [`Error::Index`] if
+    /// an axis does not exist; [`Error::DType`] if dtypes differ or are not numeric.
     pub fn tensordot(
         &self,
         other: impl Into<Operand>,

@@ -10,10 +10,10 @@ use crate::shape::Axes;
 use crate::tensor::{Operand, Tensor};
 
 options! {
-    /// How integers become narrower integers.
+    /// How integers are converted to narrower integers.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct ConvertImageDtypeOptions {
-        /// Whether a number beyond the range becomes its nearest end, as one from a float always does; `false`.
+        /// Whether to clip numbers outside the range, as conversions from floats always do; `false` by default.
         saturate: bool = false,
     }
 }
@@ -30,7 +30,7 @@ pub(super) fn largest(dtype: DType) -> i64 {
     }
 }
 
-/// Converts images and their range: floats are 0 to 1, integers 0 to their largest number.
+/// Converts images and scales their range: floats are 0 to 1, integers 0 to their maximum.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -99,7 +99,7 @@ fn as_float(op: &str, image: &Tensor, f: impl FnOnce(&Tensor) -> Result<Tensor>)
     convert_image_dtype_with(&changed, image.dtype(), saturate)
 }
 
-/// `x + delta`; integers stand for 0 to 1, and are saturated.
+/// `x + delta`; integers represent the range 0 to 1, and saturate.
 ///
 /// # Errors
 /// [`Error::DType`] if the tensor is `bool`.
@@ -108,7 +108,7 @@ pub fn adjust_brightness(image: &Tensor, delta: impl Into<Operand>) -> Result<Te
     as_float("adjust_brightness", image, |x| x.add(delta))
 }
 
-/// `(x - mean) contrast_factor + mean`, the mean being each channel's over its image.
+/// `(x - mean) contrast_factor + mean`, where the mean is computed for each channel of each image.
 ///
 /// # Errors
 /// [`Error::Shape`] if the tensor has fewer than three axes; [`Error::DType`] if it is `bool`.
@@ -205,7 +205,7 @@ fn mix(op: &str, images: &Tensor, kernel: [[f64; 3]; 3]) -> Result<Tensor> {
 /// `0.2989 R + 0.587 G + 0.114 B`, from `[..,3]` to `[..,1]`.
 ///
 /// # Errors
-/// [`Error::Shape`] if the last axis has not three channels; [`Error::DType`] if the tensor is `bool`.
+/// [`Error::Shape`] if the last axis does not have three channels; [`Error::DType`] if the tensor is `bool`.
 pub fn rgb_to_grayscale(images: &Tensor) -> Result<Tensor> {
     const OP: &str = "rgb_to_grayscale";
     let [r, g, b] = channels(OP, &convert_image_dtype(images, DType::F32)?)?;
@@ -213,10 +213,10 @@ pub fn rgb_to_grayscale(images: &Tensor) -> Result<Tensor> {
     convert_image_dtype(&gray, images.dtype())
 }
 
-/// The same value in three channels, from `[..,1]` to `[..,3]`.
+/// Repeats the value in three channels, from `[..,1]` to `[..,3]`.
 ///
 /// # Errors
-/// [`Error::Shape`] if the last axis has not one channel.
+/// [`Error::Shape`] if the last axis does not have one channel.
 pub fn grayscale_to_rgb(images: &Tensor) -> Result<Tensor> {
     check_channels("grayscale_to_rgb", images, 1)?;
     let mut shape = images.shape().to_vec();
@@ -254,8 +254,8 @@ fn shares(hue: &Tensor) -> Result<Tensor> {
     shares.clip_by_value(0.0, 1.0)
 }
 
-/// Hue, saturation and value, each 0 to 1 for channels of 0 to 1. Where channels are equal, the gradient counts the first
-/// of them as the largest and as the smallest.
+/// Hue, saturation and value, each 0 to 1 for channels of 0 to 1. For ties between channels, the gradient treats the first one
+/// as the largest and as the smallest.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -268,7 +268,7 @@ fn shares(hue: &Tensor) -> Result<Tensor> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if the last axis has not three channels; [`Error::DType`] if the dtype is not float.
+/// [`Error::Shape`] if the last axis does not have three channels; [`Error::DType`] if the dtype is not float.
 pub fn rgb_to_hsv(images: &Tensor) -> Result<Tensor> {
     const OP: &str = "RGBToHSV";
     expect_dtype(OP, images.spec(), super::super::FLOATS)?;
@@ -299,10 +299,11 @@ fn from_hsv(hue: &Tensor, saturation: &Tensor, value: &Tensor) -> Result<Tensor>
     lost.add(1.0)?.multiply(value)
 }
 
-/// Turns the hue by `delta`, a part of a full turn from -1 to 1; the smallest and the largest channel stay.
+/// Rotates the hue by `delta`, a fraction of a full rotation from -1 to 1; the smallest and the largest channel value do not
+/// change.
 ///
 /// # Errors
-/// [`Error::Index`] if `delta` is a number outside -1 to 1; [`Error::Shape`] if the last axis has not three channels;
+/// [`Error::Index`] if `delta` is a number outside -1 to 1; [`Error::Shape`] if the last axis does not have three channels;
 /// [`Error::DType`] if the tensor is `bool`.
 pub fn adjust_hue(image: &Tensor, delta: impl Into<Operand>) -> Result<Tensor> {
     const OP: &str = "AdjustHue";
@@ -319,10 +320,10 @@ pub fn adjust_hue(image: &Tensor, delta: impl Into<Operand>) -> Result<Tensor> {
     })
 }
 
-/// Multiplies the saturation by a factor and clips it to 0 to 1; hue and value stay.
+/// Multiplies the saturation by a factor and clips it to 0 to 1; hue and value do not change.
 ///
 /// # Errors
-/// [`Error::Shape`] if the last axis has not three channels; [`Error::DType`] if the tensor is `bool`.
+/// [`Error::Shape`] if the last axis does not have three channels; [`Error::DType`] if the tensor is `bool`.
 pub fn adjust_saturation(image: &Tensor, saturation_factor: impl Into<Operand>) -> Result<Tensor> {
     const OP: &str = "AdjustSaturation";
     at_least(OP, image, 3)?;
@@ -334,7 +335,7 @@ pub fn adjust_saturation(image: &Tensor, saturation_factor: impl Into<Operand>) 
     })
 }
 
-/// Brightness and two colour differences, as PAL has them.
+/// Converts to YUV: luma and two color differences, as in PAL.
 ///
 /// # Errors
 /// As [`rgb_to_hsv`].
@@ -362,7 +363,7 @@ pub fn yuv_to_rgb(images: &Tensor) -> Result<Tensor> {
     )
 }
 
-/// Brightness and two colour differences, as NTSC has them.
+/// Converts to YIQ: luma and two color differences, as in NTSC.
 ///
 /// # Errors
 /// As [`rgb_to_hsv`].

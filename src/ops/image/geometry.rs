@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
-/// Mirrors images from left to right: `y[i,j] = x[i, W - 1 - j]`.
+/// Flips images from left to right: `y[i,j] = x[i, W - 1 - j]`.
 ///
 /// # Errors
 /// [`Error::Shape`] if the tensor is neither `[H,W,C]` nor `[N,H,W,C]`.
@@ -15,7 +15,7 @@ pub fn flip_left_right(image: &Tensor) -> Result<Tensor> {
     image.reverse(-2)
 }
 
-/// Mirrors images from top to bottom: `y[i,j] = x[H - 1 - i, j]`.
+/// Flips images from top to bottom: `y[i,j] = x[H - 1 - i, j]`.
 ///
 /// # Errors
 /// As [`flip_left_right`].
@@ -24,7 +24,7 @@ pub fn flip_up_down(image: &Tensor) -> Result<Tensor> {
     image.reverse(-3)
 }
 
-/// Exchanges rows and columns: `y[i,j] = x[j,i]`.
+/// Swaps rows and columns: `y[i,j] = x[j,i]`.
 ///
 /// # Errors
 /// As [`flip_left_right`].
@@ -33,7 +33,7 @@ pub fn transpose(image: &Tensor) -> Result<Tensor> {
     image.transpose(if image.rank() == 3 { &[1, 0, 2][..] } else { &[0, 2, 1, 3] })
 }
 
-/// Turns images by `k` quarters of a turn, counter-clockwise.
+/// Rotates images by `k * 90` degrees counter-clockwise.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -56,10 +56,10 @@ pub fn rot90(image: &Tensor, k: i64) -> Result<Tensor> {
     }
 }
 
-/// Cuts out `target_height` rows from `offset_height` on and `target_width` columns from `offset_width` on.
+/// Crops images to `target_height` rows starting at `offset_height` and `target_width` columns starting at `offset_width`.
 ///
 /// # Errors
-/// [`Error::Shape`] if the tensor is no image, the target is empty, or the box leaves the image.
+/// [`Error::Shape`] if the tensor is not an image, the target is empty, or the box extends beyond the image.
 pub fn crop_to_bounding_box(
     image: &Tensor,
     offset_height: usize,
@@ -92,11 +92,11 @@ fn cut(image: &Tensor, offset: [usize; 2], size: [usize; 2]) -> Result<Tensor> {
     image.slice(&begin, &sizes)
 }
 
-/// Puts images into a black one of `target_height` x `target_width`, with `offset_height` rows above and `offset_width`
-/// columns to the left.
+/// Pads images with black to `target_height` x `target_width`, with `offset_height` rows above and `offset_width` columns on
+/// the left.
 ///
 /// # Errors
-/// [`Error::Shape`] if the tensor is no image or does not fit.
+/// [`Error::Shape`] if the tensor is not an image or does not fit.
 pub fn pad_to_bounding_box(
     image: &Tensor,
     offset_height: usize,
@@ -121,10 +121,10 @@ pub fn pad_to_bounding_box(
     image.pad(&paddings)
 }
 
-/// Cuts the same part off all edges, so that `central_fraction` of the height and of the width are left.
+/// Crops the same amount from opposite edges, so that `central_fraction` of the height and of the width remain.
 ///
 /// # Errors
-/// [`Error::Shape`] if the tensor is no image; [`Error::Index`] if the fraction is not above 0 and at most 1.
+/// [`Error::Shape`] if the tensor is not an image; [`Error::Index`] if the fraction is not above 0 and at most 1.
 pub fn central_crop(image: &Tensor, central_fraction: f64) -> Result<Tensor> {
     const OP: &str = "central_crop";
     if !(central_fraction > 0.0 && central_fraction <= 1.0) {
@@ -138,10 +138,10 @@ pub fn central_crop(image: &Tensor, central_fraction: f64) -> Result<Tensor> {
     cut(image, offset, [h - 2 * offset[0], w - 2 * offset[1]])
 }
 
-/// Brings images to a size without scaling: cuts equal parts off the edges, or puts black ones on.
+/// Changes the size of images without scaling: crops or pads opposite edges equally, padding with black.
 ///
 /// # Errors
-/// [`Error::Shape`] if the tensor is no image or the target is empty.
+/// [`Error::Shape`] if the tensor is not an image or the target is empty.
 pub fn resize_with_crop_or_pad(
     image: &Tensor,
     target_height: usize,

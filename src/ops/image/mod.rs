@@ -1,6 +1,6 @@
-//! Functions of images `[H,W,C]` and batches of them `[N,H,W,C]`: TensorFlow's `tf.image`.
+//! Functions for images `[H,W,C]` and batches of images `[N,H,W,C]`: TensorFlow's `tf.image`.
 //!
-//! Rows count from the top and columns from the left. Each function takes both ranks and gives back the rank that it got.
+//! Rows count from the top and columns from the left. Each function accepts both ranks and returns the same rank.
 
 mod color;
 mod geometry;

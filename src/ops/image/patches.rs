@@ -11,20 +11,20 @@ use crate::options::options;
 use crate::tensor::Tensor;
 
 options! {
-    /// Where patches lie, each size as (rows, columns).
+    /// The positions of patches, each as (rows, columns).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct ExtractPatchesOptions {
-        /// Steps between patches; 1.
+        /// The stride between patches; 1 by default.
         strides: [usize; 2] = [1, 1],
-        /// Distance between the places that a patch takes; 1.
+        /// The distance between the elements within a patch; 1 by default.
         rates: [usize; 2] = [1, 1],
-        /// How far patches may reach beyond the image, where they have zeros; not at all.
+        /// The padding of the image, with zeros; `Valid` by default.
         padding: Padding as impl Into<Padding> = Padding::Valid,
     }
 }
 
-/// Cuts patches of `sizes` (rows, columns) out of images `[N,H,W,C]`, and puts the values of each into the channels of one
-/// place, row by row: `[N,OH,OW,KH*KW*C]`.
+/// Extracts patches of `sizes` (rows, columns) from images `[N,H,W,C]`, and flattens each patch row by row into the channels of
+/// one position: `[N,OH,OW,KH*KW*C]`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

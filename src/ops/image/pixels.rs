@@ -13,11 +13,11 @@ use crate::shape::{Shape, broadcast};
 use crate::tensor::Tensor;
 use crate::wgsl::{expand, shader};
 
-/// How a value between pixels is made of them.
+/// How to interpolate a value between pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Interpolation {
-    /// The four pixels around, by their distance.
+    /// The four surrounding pixels, weighted by distance.
     #[default]
     Bilinear,
     /// The nearest pixel.

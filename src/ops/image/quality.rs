@@ -11,24 +11,25 @@ use crate::shape::{Shape, broadcast};
 use crate::tensor::Tensor;
 
 options! {
-    /// The window and the constants of structural similarity.
+    /// The window and the constants of the structural similarity index.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct SsimOptions {
-        /// The height and width of the Gaussian window; 11.
+        /// The height and width of the Gaussian window; 11 by default.
         filter_size: usize = 11,
-        /// The standard deviation of the window; 1.5.
+        /// The standard deviation of the window; 1.5 by default.
         filter_sigma: f64 = 1.5,
-        /// The constant that steadies quotients of means; 0.01.
+        /// The constant that stabilizes quotients of means; 0.01 by default.
         k1: f64 = 0.01,
-        /// The constant that steadies quotients of variances; 0.03.
+        /// The constant that stabilizes quotients of variances; 0.03 by default.
         k2: f64 = 0.03,
-        /// Whether the result has each window's value, `[..,h,w]`, and not each image's mean; `false`. [`ssim_multiscale`]
-        /// has no use for it.
+        /// Whether to return the value of each window, `[..,h,w]`, instead of the mean of each image; `false` by default.
+        /// [`ssim_multiscale`] ignores it.
         return_index_map: bool = false,
     }
 }
 
-/// The sum of the distances of neighbouring pixels, `|x[i+1,j] - x[i,j]| + |x[i,j+1] - x[i,j]|`: one number for each image.
+/// The sum of the absolute differences of neighboring pixels, `|x[i+1,j] - x[i,j]| + |x[i,j+1] - x[i,j]|`: one number for each
+/// image.
 ///
 /// # Errors
 /// [`Error::Shape`] if the tensor is neither `[H,W,C]` nor `[N,H,W,C]`; [`Error::DType`] if it is not numeric.
@@ -53,7 +54,8 @@ fn steps(x: &Tensor, axis: usize, size: usize) -> Result<Tensor> {
     part(1)?.subtract(part(0)?)
 }
 
-/// What each pixel's lower and right neighbour have more than it, `(dy, dx)`; 0 in the last row, and in the last column.
+/// The differences of each pixel to its lower and its right neighbor, `(dy, dx)`; 0 in the last row and in the last column,
+/// respectively.
 ///
 /// # Errors
 /// As [`total_variation`].
@@ -69,10 +71,10 @@ pub fn image_gradients(image: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((along(rank - 3, h)?, along(rank - 2, w)?))
 }
 
-/// Sobel's derivatives down and to the right, of `[..,H,W,C]` as `[..,H,W,C,2]`; the edges are reflected.
+/// Sobel derivatives in the y and x directions, `[..,H,W,C]` to `[..,H,W,C,2]`; the edges are reflected.
 ///
 /// # Errors
-/// [`Error::Shape`] if the tensor is no image or has fewer than two rows or columns; [`Error::DType`] if it is not float.
+/// [`Error::Shape`] if the tensor is not an image or has fewer than two rows or columns; [`Error::DType`] if it is not float.
 pub fn sobel_edges(image: &Tensor) -> Result<Tensor> {
     let [n, h, w, c] = sizes("sobel_edges", image)?;
     let one = [
@@ -115,7 +117,7 @@ fn floats(op: &str, a: &Tensor, b: &Tensor, max_val: f64) -> Result<(Tensor, Ten
 }
 
 /// The peak signal-to-noise ratio in decibels, `20 log10(max_val) - 10 log10(mean((a - b)^2))`: one number for each pair of
-/// images. `max_val` is the distance of the largest from the smallest number that a pixel can have.
+/// images. `max_val` is the difference between the maximum and the minimum value that a pixel can have.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -127,17 +129,17 @@ fn floats(op: &str, a: &Tensor, b: &Tensor, max_val: f64) -> Result<(Tensor, Ten
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if the images do not fit together; [`Error::DType`] if one is `bool`.
+/// [`Error::Shape`] if the shapes of the images are incompatible; [`Error::DType`] if one is `bool`.
 pub fn psnr(a: &Tensor, b: &Tensor, max_val: f64) -> Result<Tensor> {
     let (a, b, max) = floats("PSNR", a, b, max_val)?;
     let error = a.squared_difference(b)?.reduce_mean([-3, -2, -1])?;
     error.log()?.multiply(-10.0 / std::f64::consts::LN_10)?.add(20.0 * max.log10())
 }
 
-/// The structural similarity of images, at most 1 (Wang et al. 2004): one number for each pair of images.
+/// The structural similarity (SSIM) of images, at most 1 (Wang et al. 2004): one number for each pair of images.
 ///
 /// # Errors
-/// [`Error::Shape`] if the images do not fit together or are smaller than the window; [`Error::DType`] if one is `bool`.
+/// [`Error::Shape`] if the shapes of the images are incompatible or smaller than the window; [`Error::DType`] if one is `bool`.
 pub fn ssim(img1: &Tensor, img2: &Tensor, max_val: f64) -> Result<Tensor> {
     ssim_with(img1, img2, max_val, SsimOptions::new())
 }
@@ -214,19 +216,19 @@ fn flat(x: &Tensor) -> Shape {
 /// The weights of the scales, the finest first (Wang et al. 2003).
 const SCALES: [f64; 5] = [0.0448, 0.2856, 0.3001, 0.2363, 0.1333];
 
-/// The structural similarity at five scales, each half as large as the one before (Wang et al. 2003): the product of all
+/// The structural similarity at five scales, each half as large as the previous one (Wang et al. 2003): the product of all
 /// contrasts and the last luminance, each to the power of its scale's weight; one number for each pair of images.
 ///
 /// # Errors
-/// As [`ssim`], at every scale: with the usual window images have at least 176 rows and columns.
+/// Same as [`ssim`], at every scale: with the default window, images need at least 176 rows and columns.
 pub fn ssim_multiscale(img1: &Tensor, img2: &Tensor, max_val: f64) -> Result<Tensor> {
     ssim_multiscale_with(img1, img2, max_val, &SCALES, SsimOptions::new())
 }
 
-/// As [`ssim_multiscale`], with the scales' weights (`power_factors`) and the options of [`ssim_with`].
+/// Like [`ssim_multiscale`], with custom weights of the scales (`power_factors`) and the options of [`ssim_with`].
 ///
 /// # Errors
-/// As [`ssim_multiscale`], and [`Error::Shape`] if there are no weights.
+/// Same as [`ssim_multiscale`], and [`Error::Shape`] if there are no weights.
 pub fn ssim_multiscale_with(
     img1: &Tensor,
     img2: &Tensor,

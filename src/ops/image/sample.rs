@@ -11,43 +11,43 @@ use crate::error::{Error, Result, message};
 use crate::options::options;
 use crate::tensor::Tensor;
 
-/// What lies outside of an image.
+/// How to fill pixels outside an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum FillMode {
-    /// One value.
+    /// A constant value.
     #[default]
     Constant,
-    /// The image mirrored at its edges, the edge pixels repeated: `dcba|abcd|dcba`.
+    /// Reflects the image, repeating the edge pixels: `dcba|abcd|dcba`.
     Reflect,
-    /// The image again: `abcd|abcd|abcd`.
+    /// Repeats the image: `abcd|abcd|abcd`.
     Wrap,
-    /// The edge pixels: `aaaa|abcd|dddd`.
+    /// Repeats the edge pixels: `aaaa|abcd|dddd`.
     Nearest,
 }
 
 options! {
-    /// How crops are read.
+    /// Options of [`crop_and_resize_with`].
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct CropAndResizeOptions {
-        /// How values between pixels are made; bilinear.
+        /// The interpolation between pixels; bilinear by default.
         method: Interpolation = Interpolation::Bilinear,
-        /// What lies outside of the image; 0.
+        /// The value outside the image; 0 by default.
         extrapolation_value: f32 = 0.0,
     }
 }
 
 options! {
-    /// How images are transformed.
+    /// Options of [`affine_transform_with`].
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct AffineTransformOptions {
-        /// How values between pixels are made; bilinear.
+        /// The interpolation between pixels; bilinear by default.
         interpolation: Interpolation = Interpolation::Bilinear,
-        /// What lies outside of the image; one value.
+        /// How to fill pixels outside the image; a constant value by default.
         fill_mode: FillMode = FillMode::Constant,
-        /// That value; 0.
+        /// The constant value; 0 by default.
         fill_value: f32 = 0.0,
-        /// The height and width of the result; the image's.
+        /// The height and width of the result; those of the image by default.
         output_shape: Option<[usize; 2]> as impl Into<Option<[usize; 2]>> = None,
     }
 }
@@ -57,9 +57,10 @@ fn places(like: &Tensor, n: usize) -> Result<Tensor> {
     iota(Some(like.device()), n, 0.into(), 1.into(), DType::F32)
 }
 
-/// Cuts boxes out of images and resizes each to `crop_size`. `boxes` is `[M,4]`: top, left, bottom, right, 0 being the
-/// first and 1 the last row or column; a box may leave its image, and be upside down. `box_indices` `[M]` (`i32`) says
-/// which of the `[N,H,W,C]` images each is in; one that is in none has `extrapolation_value` everywhere. In `f32`.
+/// Crops boxes from images and resizes each to `crop_size`. `boxes` is `[M,4]`: top, left, bottom, right, where 0 is the first
+/// and 1 the last row or column. A box may extend beyond its image, and may be flipped. `box_indices` `[M]` (`i32`) specifies
+/// the image of each box in `[N,H,W,C]`; a box with an invalid index contains `extrapolation_value` everywhere. The result is
+/// `f32`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -73,10 +74,10 @@ fn places(like: &Tensor, n: usize) -> Result<Tensor> {
 /// # }
 /// ```
 ///
-/// Boxes have a gradient, too: that of the interpolation, which is 0 for the nearest pixel.
+/// Boxes have a gradient, too: that of the interpolation, which is 0 for nearest-pixel interpolation.
 ///
 /// # Errors
-/// [`Error::Shape`] if the shapes are not these, there are no pixels, or the crops are empty; [`Error::DType`] if `boxes`
+/// [`Error::Shape`] if the shapes differ from these, there are no pixels, or the crops are empty; [`Error::DType`] if `boxes`
 /// is not `f32` or `box_indices` not `i32`.
 pub fn crop_and_resize(
     image: &Tensor,
@@ -140,9 +141,9 @@ pub fn crop_and_resize_with(
     select(&known.logical_and(own)?.expand_dims(-1)?, &values, &outside)
 }
 
-/// Moves images by projective transforms: the pixel at column x and row y of the result is the image's at
+/// Applies projective transforms to images: the pixel at column x and row y of the result is the image's pixel at
 /// `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`, `k = c0 x + c1 y + 1`. `transform` is `[8]`, or `[N,8]` with one for
-/// each image: `a0, a1, a2, b0, b1, b2, c0, c1`. The dtype stays.
+/// each image: `a0, a1, a2, b0, b1, b2, c0, c1`. The dtype does not change.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -155,8 +156,8 @@ pub fn crop_and_resize_with(
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if the tensor is no image, or the transforms are not `[8]` or `[N,8]`; [`Error::DType`] if the
-/// transforms are not `f32`, or the images `bool`.
+/// [`Error::Shape`] if the tensor is not an image, or the transforms are not `[8]` or `[N,8]`; [`Error::DType`] if the
+/// transforms are not `f32`, or the images are `bool`.
 pub fn affine_transform(images: &Tensor, transform: &Tensor) -> Result<Tensor> {
     affine_transform_with(images, transform, AffineTransformOptions::new())
 }

@@ -10,8 +10,8 @@ use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, RuntimeScalars, Spec};
 use crate::tensor::Tensor;
 
-/// Keeps `num_lower` diagonals below the main one and `num_upper` above it, and sets the rest to 0; a negative number
-/// keeps all on its side. `(-1, 0)` is the lower triangle, `(0, -1)` the upper, `(0, 0)` the diagonal.
+/// Keeps the main diagonal, `num_lower` diagonals below it and `num_upper` above it, and sets the rest to 0; a negative number
+/// keeps the whole side. `(-1, 0)` is the lower triangle, `(0, -1)` the upper, `(0, 0)` the diagonal.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -23,7 +23,7 @@ use crate::tensor::Tensor;
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if the tensor has fewer than two axes; [`Error::Index`] if a number is larger than its side.
+/// [`Error::Shape`] if the tensor has fewer than two axes; [`Error::Index`] if a number is larger than the matrix.
 pub fn band_part(x: &Tensor, num_lower: i64, num_upper: i64) -> Result<Tensor> {
     let sizes = matrix("MatrixBandPart", x)?;
     for (name, side, number, size) in

@@ -15,8 +15,8 @@ use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
 use crate::wgsl::shader;
 
-/// The Cholesky factor of symmetric positive definite matrices: `x = y y^T` with `y` lower triangular. Only the lower
-/// triangle of `x` is read.
+/// The Cholesky factor of symmetric positive definite matrices: `x = y y^T` with `y` lower triangular. Only the lower triangle
+/// of `x` is read.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -27,9 +27,9 @@ use crate::wgsl::shader;
 /// # }
 /// ```
 ///
-/// Nothing is read back, so a matrix that is not positive definite is no error: its factor has NaN from the first
-/// column on that cannot be had. `y y^T` differs from `x` by at most about `N` times 6e-8 of its size, whatever the
-/// condition; a matrix with a condition number above 1e7 may count as not positive definite.
+/// Nothing is read back, so a matrix that is not positive definite is not an error: its factor is NaN from the first column
+/// that cannot be computed. `y y^T` differs from `x` by at most about `N` times 6e-8 of its magnitude, whatever the condition
+/// number; a matrix with a condition number above 1e7 may be treated as not positive definite.
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the matrices are not square; [`Error::DType`](crate::Error::DType) if the

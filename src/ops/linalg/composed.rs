@@ -25,7 +25,7 @@ pub fn trace(x: &Tensor) -> Result<Tensor> {
     diag_part(x)?.reduce_sum(-1)
 }
 
-/// Exchanges the last two axes.
+/// Swaps the last two axes.
 ///
 /// # Errors
 /// [`Error::Shape`] if the tensor has fewer than two axes.
@@ -34,7 +34,7 @@ pub fn matrix_transpose(x: &Tensor) -> Result<Tensor> {
     turned(x)
 }
 
-/// The transposed matrices: there are no complex numbers to conjugate.
+/// The transposed matrices: without complex numbers there is nothing to conjugate.
 ///
 /// # Errors
 /// As [`matrix_transpose`].
@@ -73,7 +73,7 @@ pub fn cross(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     one_way.subtract(moved(a, 2)?.multiply(moved(b, 1)?)?)
 }
 
-/// All products of two elements, `y[i, j] = a[i] b[j]`, of the tensors' elements in order.
+/// The products of all pairs of elements of the flattened tensors, `y[i, j] = a[i] b[j]`.
 ///
 /// # Errors
 /// [`Error::DType`] if the dtypes differ or are not numeric.
@@ -83,7 +83,7 @@ pub fn outer(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     a.reshape_to([rows, 1].into())?.multiply(b.reshape_to([1, columns].into())?)
 }
 
-/// The logarithm of the determinant of symmetric positive definite matrices, by the Cholesky factor; NaN for others.
+/// The logarithm of the determinant of symmetric positive definite matrices, by Cholesky factorization; NaN for other matrices.
 ///
 /// # Errors
 /// [`Error::Shape`] if the matrices are not square; [`Error::DType`] if the dtype is not float.
@@ -92,7 +92,8 @@ pub fn logdet(x: &Tensor) -> Result<Tensor> {
     in_f32(x, |x| diag_part(&cholesky(x)?)?.log()?.reduce_sum(-1)?.multiply(2.0))
 }
 
-/// The matrices to an integer power, by repeated squares; a negative one takes the inverse first, 0 gives unit matrices.
+/// The matrices to an integer power, by repeated squaring; a negative power inverts the matrix first, 0 gives identity
+/// matrices.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -132,8 +133,8 @@ pub fn matrix_power(x: &Tensor, power: i64) -> Result<Tensor> {
 const SQUARINGS: i32 = 10;
 const SERIES: f64 = 3.925_724_783_138_66;
 
-/// The matrix exponential, `I + x + x^2 / 2 + ...`: a quotient of polynomials of degree 7 after halving, and as many
-/// squarings (Higham 2005).
+/// The matrix exponential, `I + x + x^2 / 2 + ...`, by scaling and squaring: repeated halving, a rational approximation of
+/// degree 7, and the same number of squarings (Higham 2005).
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -144,8 +145,8 @@ const SERIES: f64 = 3.925_724_783_138_66;
 /// # }
 /// ```
 ///
-/// Columns whose sizes sum to more than 4,019 give NaN: nothing is read back, so the number of squarings has a bound. The
-/// relative error is about 1e-6 times the column sum.
+/// Matrices with a column sum above 4,019 give NaN: nothing is read back, so the number of squarings is bounded. The relative
+/// error is about 1e-6 times the column sum.
 ///
 /// # Errors
 /// [`Error::Shape`] if the matrices are not square; [`Error::DType`] if the dtype is not float.
@@ -184,19 +185,20 @@ pub fn expm(x: &Tensor) -> Result<Tensor> {
 }
 
 options! {
-    /// How least squares are found.
+    /// How to solve the least squares problem.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct LstsqOptions {
-        /// What to add to the diagonal of the normal equations: large solutions cost so much; 0. It counts only if `fast`.
+        /// The L2 regularization, which is added to the diagonal of the normal equations; 0 by default. Only used if `fast` is
+        /// true.
         l2_regularizer: f64 = 0.0,
-        /// Whether to solve the normal equations by their Cholesky factor; `true`. Else by QR, which a condition number
-        /// above 1,000 needs.
+        /// Whether to solve the normal equations by Cholesky factorization; `true` by default. Otherwise QR is used, which is
+        /// necessary for condition numbers above 1,000.
         fast: bool = true,
     }
 }
 
-/// The least squares solution of `A y = rhs`: for `[.., M, N]` with `M >= N` the `y` with the least `|A y - rhs|`, else the
-/// least `y` of those that solve it.
+/// The least squares solution of `A y = rhs`, `A` with the shape `[.., M, N]`: for `M >= N` the `y` that minimizes
+/// `|A y - rhs|`, otherwise the solution with the smallest norm.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -209,7 +211,8 @@ options! {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if `rhs` has not the rows of the matrix; [`Error::DType`] if the dtypes differ or are not float.
+/// [`Error::Shape`] if `rhs` and the matrix differ in their number of rows; [`Error::DType`] if the dtypes differ or are not
+/// float.
 pub fn lstsq(matrix: &Tensor, rhs: &Tensor) -> Result<Tensor> {
     lstsq_with(matrix, rhs, LstsqOptions::new())
 }
@@ -260,8 +263,8 @@ pub fn matrix_rank(x: &Tensor) -> Result<Tensor> {
     s.greater(cut)?.cast(DType::I32)?.reduce_sum(-1)
 }
 
-/// The Moore-Penrose inverse, `[.., M, N]` to `[.., N, M]`: singular values up to `10 max(M, N)` times 1.2e-7 times the
-/// largest one count as 0.
+/// The Moore-Penrose inverse, `[.., M, N]` to `[.., N, M]`: singular values up to `10 max(M, N)` times 1.2e-7 times the largest
+/// one are treated as 0.
 ///
 /// # Errors
 /// As [`svd`].

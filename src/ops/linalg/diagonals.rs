@@ -15,22 +15,22 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 options! {
-    /// Which diagonal, and the size of the matrix around it.
+    /// The diagonal, and the size of the matrix around it.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct DiagOptions {
-        /// The diagonal: 0 is the main one, positive ones lie above it, negative ones below; 0.
+        /// The diagonal: 0 is the main one, positive ones are above it, negative ones below; 0 by default.
         k: i64 = 0,
-        /// The rows of the matrix that `diag` makes; `None` for as few as hold the diagonal, or for a square matrix if
-        /// `num_cols` is `None`, too.
+        /// The number of rows of the matrix that `diag` returns; with `None` the matrix is as small as the diagonal allows, and
+        /// square if `num_cols` is `None`, too.
         num_rows: Option<usize> as impl Into<Option<usize>> = None,
-        /// The columns of the matrix that `diag` makes, likewise.
+        /// The number of columns of the matrix that `diag` returns, likewise.
         num_cols: Option<usize> as impl Into<Option<usize>> = None,
-        /// The value outside of the diagonal that `diag` makes; 0.
+        /// The value outside the diagonal that `diag` sets; 0 by default.
         padding_value: Scalar as impl Into<Scalar> = Scalar::Int(0),
     }
 }
 
-/// The square matrices with the tensor's last axis on their diagonals, 0 elsewhere: `[.., N]` to `[.., N, N]`.
+/// Square matrices with the tensor's last axis on their diagonals, and 0 elsewhere: `[.., N]` to `[.., N, N]`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -47,7 +47,7 @@ pub fn diag(diagonal: &Tensor) -> Result<Tensor> {
     diag_with(diagonal, DiagOptions::new())
 }
 
-/// As [`diag`], on another diagonal, in a larger matrix, or with another value around it.
+/// Like [`diag`], on another diagonal, in a larger matrix, or with another value outside the diagonal.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -60,7 +60,7 @@ pub fn diag(diagonal: &Tensor) -> Result<Tensor> {
 /// ```
 ///
 /// # Errors
-/// As [`diag`], and if the matrix is too small for the diagonal, or so large that the diagonal is too short.
+/// Same as [`diag`], and an error if the matrix is too small for the diagonal, or so large that the diagonal is too short.
 pub fn diag_with(diagonal: &Tensor, options: DiagOptions) -> Result<Tensor> {
     let Some(&len) = diagonal.shape().last() else {
         return Err(Error::Shape(
@@ -110,17 +110,17 @@ pub fn diag_part(x: &Tensor) -> Result<Tensor> {
     diag_part_with(x, 0)
 }
 
-/// Diagonal `k` of matrices; positive ones lie above the main diagonal.
+/// Diagonal `k` of matrices; positive ones are above the main diagonal.
 ///
 /// # Errors
-/// As [`diag_part`]; [`Error::Index`] if there is no such diagonal.
+/// Same as [`diag_part`]; [`Error::Index`] if the diagonal does not exist.
 pub fn diag_part_with(x: &Tensor, k: i64) -> Result<Tensor> {
     let [rows, columns] = matrix("MatrixDiagPart", x)?;
     checked_len("MatrixDiagPart", x, [rows, columns], k)?;
     dispatch(MatrixDiagPart { k }, &[x])
 }
 
-/// The matrices with other numbers on their main diagonals.
+/// The matrices with their main diagonals replaced.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -132,7 +132,7 @@ pub fn diag_part_with(x: &Tensor, k: i64) -> Result<Tensor> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if the tensor has fewer than two axes, or `diagonal` has not the shape of its diagonals;
+/// [`Error::Shape`] if the tensor has fewer than two axes, or `diagonal` does not have the shape of its diagonals;
 /// [`Error::DType`] if the dtypes differ.
 pub fn set_diag(x: &Tensor, diagonal: &Tensor) -> Result<Tensor> {
     set_diag_with(x, diagonal, 0)
@@ -141,7 +141,7 @@ pub fn set_diag(x: &Tensor, diagonal: &Tensor) -> Result<Tensor> {
 /// As [`set_diag`], on diagonal `k`.
 ///
 /// # Errors
-/// As [`set_diag`]; [`Error::Index`] if there is no such diagonal.
+/// Same as [`set_diag`]; [`Error::Index`] if the diagonal does not exist.
 pub fn set_diag_with(x: &Tensor, diagonal: &Tensor, k: i64) -> Result<Tensor> {
     let sizes = matrix("MatrixSetDiag", x)?;
     let len = checked_len("MatrixSetDiag", x, sizes, k)?;

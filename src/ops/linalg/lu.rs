@@ -16,9 +16,9 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::wgsl::shader;
 
-/// The LU factors of square matrices with row exchanges: `(lu, p)`, where row `i` of `L U` is row `p[i]` of the matrix.
+/// The LU factors of square matrices with row pivoting: `(lu, p)`, where row `i` of `L U` is row `p[i]` of the matrix.
 ///
-/// `lu` holds `U` on and above the diagonal, and `L` below it, whose diagonal is ones; `p` is `i32`, `[.., N]`, and has
+/// `lu` contains `U` on and above the diagonal, and `L` below it, whose diagonal is all ones; `p` is `i32`, `[.., N]`, and has
 /// no gradient.
 ///
 /// ```
@@ -32,7 +32,7 @@ use crate::wgsl::shader;
 /// # }
 /// ```
 ///
-/// A singular matrix is no error: `U` has a zero on its diagonal.
+/// A singular matrix is not an error: `U` has a zero on its diagonal.
 ///
 /// # Errors
 /// [`Error::Shape`] if the matrices are not square; [`Error::DType`] if the dtype is not float.
@@ -44,10 +44,10 @@ pub fn lu(x: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((packed.cast(x.dtype())?, order))
 }
 
-/// Solves `A y = rhs`, where `lower_upper` and `perm` are [`lu`] of `A`.
+/// Solves `A y = rhs`, where `lower_upper` and `perm` are the [`lu`] factors of `A`.
 ///
 /// # Errors
-/// [`Error::Shape`] if the shapes do not fit together; [`Error::DType`] if the dtypes differ or `perm` is not `i32`.
+/// [`Error::Shape`] if the shapes are incompatible; [`Error::DType`] if the dtypes differ or `perm` is not `i32`.
 pub fn lu_solve(lower_upper: &Tensor, perm: &Tensor, rhs: &Tensor) -> Result<Tensor> {
     let n = square("LuSolve", lower_upper)?;
     fits("LuSolve", lower_upper, n, rhs)?;

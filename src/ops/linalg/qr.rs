@@ -21,13 +21,13 @@ options! {
     /// How much of `Q` to compute.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct QrOptions {
-        /// Whether `Q` is square, `[.., M, M]`, and `R` `[.., M, N]`; `false`: `[.., M, P]` and `[.., P, N]`, with `P` the
-        /// smaller one of `M` and `N`.
+        /// Whether `Q` is square: `[.., M, M]`, and `R` `[.., M, N]`. By default (`false`) they are `[.., M, P]` and
+        /// `[.., P, N]`, with `P` the smaller of `M` and `N`.
         full_matrices: bool = false,
     }
 }
 
-/// The factors `(q, r)` of matrices `[.., M, N]`: `x = q r`, the columns of `q` orthonormal, `r` upper triangular.
+/// The factors `(q, r)` of matrices `[.., M, N]`: `x = q r`, with orthonormal columns of `q` and upper triangular `r`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -39,9 +39,9 @@ options! {
 /// # }
 /// ```
 ///
-/// The signs are LAPACK's, and so TensorFlow's and NumPy's: the diagonal of `r` is negative where the reflected element
-/// was positive. `q r` differs from `x`, and `q^T q` from the unit matrix, by about `N` times 6e-8, whatever the
-/// condition.
+/// The signs are the same as in LAPACK, TensorFlow and NumPy: the diagonal of `r` is negative where the reflected element was
+/// positive. `q r` differs from `x`, and `q^T q` from the identity matrix, by about `N` times 6e-8, whatever the condition
+/// number.
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the tensor has fewer than two axes; [`Error::DType`](crate::Error::DType)
@@ -50,8 +50,8 @@ pub fn qr(x: &Tensor) -> Result<(Tensor, Tensor)> {
     qr_with(x, QrOptions::new())
 }
 
-/// As [`qr`], or with a square `q`. If more than one of its columns complete those of [`qr`], they are not unique, and the walk
-/// back through `q` is an error.
+/// Like [`qr`], optionally with a square `q`. If it has more than one column in addition to those of [`qr`], these are not
+/// unique, and the backward pass through `q` returns an error.
 ///
 /// # Errors
 /// As [`qr`].

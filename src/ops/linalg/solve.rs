@@ -15,7 +15,7 @@ options! {
     /// Whether to solve with the transposed matrix.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct SolveOptions {
-        /// Whether to transpose the matrix first; `false`.
+        /// Whether to transpose the matrix first; `false` by default.
         adjoint: bool = false,
     }
 }
@@ -24,12 +24,12 @@ options! {
     /// Whether to invert the transposed matrix.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct InvOptions {
-        /// Whether to transpose the matrix first; `false`.
+        /// Whether to transpose the matrix first; `false` by default.
         adjoint: bool = false,
     }
 }
 
-/// Solves `A y = rhs` for square matrices `[.., N, N]` and right sides `[.., N, K]`; leading axes broadcast.
+/// Solves `A y = rhs` for square matrices `[.., N, N]` and right-hand sides `[.., N, K]`; leading axes broadcast.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -41,17 +41,17 @@ options! {
 /// # }
 /// ```
 ///
-/// A singular matrix is no error, as nothing is read back: it gives infinity or NaN. The relative error is about 6e-8
+/// A singular matrix is not an error, because nothing is read back: it gives infinity or NaN. The relative error is about 6e-8
 /// times the condition number.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) if the matrices are not square or `rhs` has not their rows;
+/// [`Error::Shape`](crate::Error::Shape) if the matrices are not square or `rhs` has a different number of rows;
 /// [`Error::DType`](crate::Error::DType) if the dtypes differ or are not float.
 pub fn solve(matrix: &Tensor, rhs: &Tensor) -> Result<Tensor> {
     solve_with(matrix, rhs, SolveOptions::new())
 }
 
-/// As [`solve`], or with the transposed matrix.
+/// Like [`solve`], optionally with the transposed matrix.
 ///
 /// # Errors
 /// As [`solve`].
@@ -107,7 +107,7 @@ impl Rule for Solve {
 /// # }
 /// ```
 ///
-/// A singular matrix gives infinity or NaN. To solve a system, [`solve`] is faster and more exact.
+/// A singular matrix gives infinity or NaN. To solve a system, [`solve`] is faster and more accurate.
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the matrices are not square; [`Error::DType`](crate::Error::DType) if the
@@ -116,7 +116,7 @@ pub fn inv(x: &Tensor) -> Result<Tensor> {
     inv_with(x, InvOptions::new())
 }
 
-/// As [`inv`], or of the transposed matrices.
+/// Like [`inv`], optionally of the transposed matrices.
 ///
 /// # Errors
 /// As [`inv`].
@@ -162,8 +162,8 @@ impl Rule for Inverse {
 /// # }
 /// ```
 ///
-/// Where the product of the pivots leaves the range of `f32`, use [`slogdet`]. The gradient, as TensorFlow's, takes the
-/// inverse and so is NaN or infinite at a singular matrix.
+/// If the product of the pivots exceeds the range of `f32`, use [`slogdet`]. The gradient uses the inverse, as in TensorFlow,
+/// so it is NaN or infinite at a singular matrix.
 ///
 /// # Errors
 /// As [`inv`].
@@ -195,8 +195,8 @@ fn scaled_inverse(x: &Tensor, factor: &Tensor) -> Result<Grads> {
     of_arguments([Some(inverse.multiply(factor.reshape_to(shape.into())?)?)])
 }
 
-/// The signs of the determinants, and the logarithms of their sizes: `(sign, log_abs_det)`. A singular matrix has the sign
-/// 0 and the logarithm -infinity. The sign has no gradient.
+/// The signs of the determinants, and the logarithms of their absolute values: `(sign, log_abs_det)`. For a singular matrix the
+/// sign is 0 and the logarithm -infinity. The sign has no gradient.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

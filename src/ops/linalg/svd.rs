@@ -21,16 +21,16 @@ use crate::tensor::Tensor;
 use crate::wgsl::shader;
 
 options! {
-    /// How much of the singular vectors to compute.
+    /// Which singular vectors to compute.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct SvdOptions {
-        /// Whether `u` and `v` are square, with vectors for the singular values that are not there; `false`.
+        /// Whether `u` and `v` are square, with additional vectors beyond the number of singular values; `false` by default.
         full_matrices: bool = false,
     }
 }
 
-/// The singular values and vectors `(s, u, v)` of matrices `[.., M, N]`: `x = u diag(s) v^T`, with `s` `[.., P]` in
-/// descending order, `u` `[.., M, P]`, `v` `[.., N, P]`, and `P` the smaller one of `M` and `N`.
+/// The singular values and vectors `(s, u, v)` of matrices `[.., M, N]`: `x = u diag(s) v^T`, with `s` `[.., P]` in descending
+/// order, `u` `[.., M, P]`, `v` `[.., N, P]`, and `P` the smaller of `M` and `N`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -43,9 +43,9 @@ options! {
 /// # }
 /// ```
 ///
-/// The signs of a pair of vectors are arbitrary. The kernel makes a fixed number of rounds, after which the error is
-/// about `P` times 1e-7 of the largest singular value. `P` may be at most 512; the kernel keeps a matrix in one
-/// workgroup, so large ones are slow, and many small ones are fast. The gradient needs singular values that differ.
+/// The signs of a pair of vectors are arbitrary. The kernel performs a fixed number of sweeps, after which the error is about
+/// `P` times 1e-7 of the largest singular value. `P` may be at most 512; the kernel processes each matrix in one workgroup, so
+/// large matrices are slow, and many small ones are fast. The gradient requires distinct singular values.
 ///
 /// # Errors
 /// [`Error::Shape`] if the tensor has fewer than two axes or `P` is above 512; [`Error::DType`] if the dtype is not float.
@@ -53,8 +53,8 @@ pub fn svd(x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     svd_with(x, SvdOptions::new())
 }
 
-/// As [`svd`], or with square `u` and `v`. If more than one column completes those of [`svd`], they are not unique, and the walk
-/// back through the larger of the two is an error.
+/// Like [`svd`], optionally with square `u` and `v`. If one of them has more than one column in addition to those of [`svd`],
+/// these are not unique, and the backward pass through the larger of the two returns an error.
 ///
 /// # Errors
 /// As [`svd`].
@@ -85,7 +85,7 @@ pub fn svd_with(x: &Tensor, options: SvdOptions) -> Result<(Tensor, Tensor, Tens
     Ok((s.cast(dtype)?, own_u.cast(dtype)?, own_v.cast(dtype)?))
 }
 
-/// The singular values alone, in descending order.
+/// Only the singular values, in descending order.
 ///
 /// # Errors
 /// As [`svd`].
@@ -99,8 +99,8 @@ pub fn svdvals(x: &Tensor) -> Result<Tensor> {
     })
 }
 
-/// The eigenvalues and eigenvectors `(e, v)` of symmetric matrices: `x = v diag(e) v^T`, with `e` in ascending order, the
-/// vectors in the columns of `v`. Only the lower triangle is read.
+/// The eigenvalues and eigenvectors `(e, v)` of symmetric matrices: `x = v diag(e) v^T`, with `e` in ascending order and the
+/// eigenvectors in the columns of `v`. Only the lower triangle is read.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -112,8 +112,8 @@ pub fn svdvals(x: &Tensor) -> Result<Tensor> {
 /// # }
 /// ```
 ///
-/// The signs of the vectors are arbitrary. The error is about `N` times 1e-7 of the largest eigenvalue's size; `N` may be at
-/// most 512. The gradient needs eigenvalues that differ; it is that of the lower triangle.
+/// The signs of the vectors are arbitrary. The error is about `N` times 1e-7 of the magnitude of the largest eigenvalue; `N`
+/// may be at most 512. The gradient requires distinct eigenvalues; it is with respect to the lower triangle.
 ///
 /// # Errors
 /// [`Error::Shape`] if the matrices are not square, or larger than 512; [`Error::DType`] if the dtype is not float.
@@ -126,7 +126,7 @@ pub fn eigh(x: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((e.cast(x.dtype())?, block(&both, 1..n + 1, 0..n)?.cast(x.dtype())?))
 }
 
-/// The eigenvalues of symmetric matrices alone, in ascending order.
+/// Only the eigenvalues of symmetric matrices, in ascending order.
 ///
 /// # Errors
 /// As [`eigh`].

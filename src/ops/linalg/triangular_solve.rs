@@ -19,9 +19,9 @@ options! {
     /// Which triangle of the matrix to solve with.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct TriangularSolveOptions {
-        /// Whether it is the lower triangle; `true`. The other triangle is not read.
+        /// Whether to use the lower triangle; `true` by default. The other triangle is not read.
         lower: bool = true,
-        /// Whether to transpose the triangle first; `false`.
+        /// Whether to transpose the triangle first; `false` by default.
         adjoint: bool = false,
     }
 }
@@ -42,13 +42,13 @@ options! {
 /// condition number of the triangle.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) if the matrices are not square or `rhs` has not their rows;
+/// [`Error::Shape`](crate::Error::Shape) if the matrices are not square or `rhs` has a different number of rows;
 /// [`Error::DType`](crate::Error::DType) if the dtypes differ or are not float.
 pub fn triangular_solve(matrix: &Tensor, rhs: &Tensor) -> Result<Tensor> {
     triangular_solve_with(matrix, rhs, TriangularSolveOptions::new())
 }
 
-/// As [`triangular_solve`], with the upper triangle or a transposed one.
+/// Like [`triangular_solve`], with the upper triangle or a transposed one.
 ///
 /// # Errors
 /// As [`triangular_solve`].

@@ -40,15 +40,15 @@ options! {
     /// Which operands of a matrix product to transpose.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct MatmulOptions {
-        /// Whether to exchange the last two axes of the first operand; `false`.
+        /// Whether to transpose the last two axes of the first operand; `false` by default.
         transpose_a: bool = false,
-        /// Whether to exchange the last two axes of the second operand; `false`.
+        /// Whether to transpose the last two axes of the second operand; `false` by default.
         transpose_b: bool = false,
     }
 }
 
 impl Tensor {
-    /// The matrix product over the last two axes, `[.., M, K]` by `[.., K, N]`; the axes before them broadcast.
+    /// The matrix product over the last two axes, `[.., M, K]` by `[.., K, N]`; the leading axes broadcast.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -61,13 +61,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if an operand has fewer than two axes, the inner sizes differ or the leading axes do not
-    /// fit together; [`Error::DType`] if the dtypes differ or are not numeric.
+    /// [`Error::Shape`] if an operand has fewer than two axes, the inner sizes differ or the leading axes are incompatible;
+    /// [`Error::DType`] if the dtypes differ or are not numeric.
     pub fn matmul(&self, other: impl Into<Operand>) -> Result<Tensor> {
         self.matmul_with(other, MatmulOptions::new())
     }
 
-    /// As [`Tensor::matmul`], with options: it may first exchange the last two axes of either operand.
+    /// Like [`Tensor::matmul`], with options: it can first transpose the last two axes of either operand.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -31,7 +31,7 @@ impl Background {
 }
 
 impl Tuner {
-    /// Does a little of the waiting measurements. Returns true when all are done and plans should be made anew.
+    /// Does a little of the waiting measurements. Returns true when all are done and plans should be made again.
     ///
     /// # Errors
     /// Those of the program's own work; errors of the measurement itself only end it.

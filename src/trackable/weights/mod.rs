@@ -183,7 +183,7 @@ fn known_format(start: &[u8], path: &std::path::Path) -> Result<()> {
         [b'P', b'K', 3, 4, ..] => (
             "a ZIP archive, as NumPy's .npz, Keras's .keras and PyTorch's .pt files are",
             "Load .npz with weights::load_npz (feature `npy`), .keras with keras::saving::load_model (feature \
-             `keras-files`), and write a .pt file anew with safetensors.torch.save_file",
+             `keras-files`), and write a .pt file again with safetensors.torch.save_file",
         ),
         [0x93, b'N', b'U', b'M', ..] => {
             ("a NumPy array", "Load it with data::npy::load, feature `npy`")

@@ -180,7 +180,7 @@ impl SafetensorsFile {
                 let Some((_, info)) = part.tensors.remove(&name) else {
                     return Err(Error::Data(message!(
                         "{}: load: the index says that '{name}' is in {}, which has no such tensor. Take another copy of \
-                         the files, or write them anew.",
+                         the files, or write them again.",
                         all.path.display(),
                         part.path.display()
                     )));

@@ -153,7 +153,7 @@ mod tests {
         let list = "  1     0\n 10 1\n 11 10\n 12 11\n 20 1\n nonsense\n 13 10\n";
         assert_eq!(descendants(list, 10), [11, 13, 12]);
         assert!(descendants(list, 20).is_empty() && descendants("", 1).is_empty());
-        // A number that was given anew may close a circle.
+        // A number that was given again may close a circle.
         assert_eq!(descendants("2 1\n1 2\n", 1), [2]);
     }
 

@@ -55,7 +55,7 @@ const WASM_FEATURES: [&str; 6] = [
 
 /// What makes the wasm smallest once it is packed. Inlining functions that have one caller, and keeping what is computed twice in
 /// a local, saves bytes and costs more when packing: in large functions each mention of a local is another one. Rust's stack
-/// begins at address 0, so nothing lies at low addresses. Loops and blocks that are made anew become alike.
+/// begins at address 0, so nothing lies at low addresses. Loops and blocks that are made again become alike.
 const SHRINKING: [&str; 7] = [
     "--flatten",
     "--rereloop",
@@ -126,7 +126,7 @@ fn locked<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
     lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
 }
 
-/// Makes the wasm small, above all when packed: wasm-opt shrinks it, where there is one, and its functions are laid out anew.
+/// Makes the wasm small, above all when packed: wasm-opt shrinks it, where there is one, and its functions are laid out again.
 /// With `short_names` also those of imports and exports become short; `names.json` then tells the old ones.
 pub fn shrink(project: &Project, pkg: &Path, short_names: bool) -> Result<Status> {
     let wasm = pkg.join(format!("{NAME}_bg.wasm"));

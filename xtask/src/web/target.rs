@@ -88,7 +88,7 @@ impl WasmCargo {
                 "cargo",
                 "build",
                 "-Zbuild-std=std,panic_abort",
-                // A page is loaded anew by every visitor.
+                // A page is loaded again by every visitor.
                 "-Zbuild-std-features=optimize_for_size",
             ])
         } else {

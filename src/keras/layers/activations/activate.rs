@@ -7,9 +7,9 @@ use crate::keras::{Activation, Context};
 use crate::tensor::Tensor;
 
 layer! {
-    /// `activation(x)`; Keras calls this layer `Activation`.
+    /// `activation(x)`; the equivalent of Keras's `Activation` layer.
     pub struct Activate["Activation"] {
-        /// A layer that applies `activation`.
+        /// Creates a layer that applies `activation`.
         new(activation: Activation);
     }
 }

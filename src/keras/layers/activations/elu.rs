@@ -8,7 +8,7 @@ use crate::ops::EluOptions;
 use crate::tensor::Tensor;
 
 layer! {
-    /// `x` above 0, `alpha (e^x - 1)` below (Clevert et al. 2016).
+    /// Exponential linear unit: `x` if `x > 0`, else `alpha (e^x - 1)` (Clevert et al. 2016).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -20,10 +20,10 @@ layer! {
     /// # }
     /// ```
     pub struct ELU {
-        /// A layer with an alpha of 1.
+        /// Creates a layer with an alpha of 1.
         new();
         options {
-            /// Sets the factor below 0.
+            /// Sets `alpha`, the factor for negative inputs.
             alpha: f32 = 1.0,
         }
     }

@@ -7,7 +7,7 @@ use crate::keras::layers::macros::{configured, layer};
 use crate::tensor::Tensor;
 
 layer! {
-    /// `x` above 0, `negative_slope x` below (Maas et al. 2013).
+    /// Leaky ReLU: `x` if `x > 0`, else `negative_slope x` (Maas et al. 2013).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -19,10 +19,10 @@ layer! {
     /// # }
     /// ```
     pub struct LeakyReLU {
-        /// A layer with a slope of 0.3.
+        /// Creates a layer with a negative slope of 0.3.
         new();
         options {
-            /// Sets the slope below 0.
+            /// Sets the slope for negative inputs.
             negative_slope: f32 = 0.3,
         }
     }

@@ -1,4 +1,4 @@
-//! Activations as layers of their own.
+//! Activation layers.
 
 mod activate;
 mod elu;

@@ -7,7 +7,8 @@ use crate::keras::{Context, Weight};
 use crate::tensor::Tensor;
 
 layer! {
-    /// `x` above 0, `alpha x` below (He et al. 2015): alpha has the shape of an example, with 1 for each of `shared_axes`.
+    /// Parametric ReLU: `x` if `x > 0`, else `alpha x` (He et al. 2015). Alpha has the shape of one example, with size
+    /// 1 along each of `shared_axes`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -22,10 +23,11 @@ layer! {
     /// # }
     /// ```
     pub struct PReLU {
-        /// A layer with an alpha for each element of an example, which starts at 0.
+        /// Creates a layer with one alpha for each element of an example, initialized to 0.
         new();
         options {
-            /// Sets the axes along which one alpha serves all; none. Axis 0 is that of the batch, which all share.
+            /// Sets the axes along which one alpha is shared. Default: none. Axis 0 is the batch axis, which always
+            /// shares its alphas.
             shared_axes: Vec<usize> as impl Into<Vec<usize>> = Vec::new(),
         }
         weights {

@@ -8,7 +8,7 @@ use crate::ops::where_;
 use crate::tensor::Tensor;
 
 layer! {
-    /// `max_value` from there on, `x` from `threshold` on, and `negative_slope (x - threshold)` below.
+    /// ReLU: `max_value` if `x >= max_value`, `x` if `threshold <= x < max_value`, else `negative_slope (x - threshold)`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -21,14 +21,14 @@ layer! {
     /// # }
     /// ```
     pub struct ReLU {
-        /// A layer that computes `max(x, 0)`.
+        /// Creates a layer that computes `max(x, 0)`.
         new();
         options {
-            /// Sets the ceiling; none.
+            /// Sets the maximum of the result. Default: none.
             max_value: Option<f32> as impl Into<Option<f32>> = None,
-            /// Sets the slope below the threshold.
+            /// Sets the slope for inputs below the threshold.
             negative_slope: f32 = 0.0,
-            /// Sets the value from which on inputs pass.
+            /// Sets the threshold from which inputs pass unchanged.
             threshold: f32 = 0.0,
         }
     }

@@ -10,7 +10,8 @@ use crate::shape::{Axes, axis_list};
 use crate::tensor::Tensor;
 
 layer! {
-    /// `e^x / sum(e^x)` along `axis`. Where the call's mask is false the result is 0, and the others add up to 1.
+    /// `e^x / sum(e^x)` along `axis`. Where the mask passed to the call is false the result is 0, and the remaining
+    /// elements sum to 1.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -24,10 +25,10 @@ layer! {
     /// # }
     /// ```
     pub struct Softmax {
-        /// A layer along the last axis.
+        /// Creates a softmax layer along the last axis.
         new();
         options {
-            /// Sets the axis, or the axes whose elements add up to 1 together.
+            /// Sets the axis, or the axes that are normalized together.
             axis: Axes as impl Into<Axes> = (-1).into(),
         }
     }

@@ -8,17 +8,17 @@ use crate::keras::{Context, Weight};
 use crate::tensor::Tensor;
 
 layer! {
-    /// Attention by sums (Bahdanau et al. 2015): `y = softmax(sum(scale tanh(q + k))) v`; query `[B,T,D]`, value `[B,S,E]`,
-    /// key `[B,S,D]`, result `[B,T,E]`, scale `[D]`.
+    /// Additive attention (Bahdanau et al. 2015): `y = softmax(sum(scale tanh(q + k))) v`; query `[B,T,D]`, value
+    /// `[B,S,E]`, key `[B,S,D]`, result `[B,T,E]`, scale `[D]`.
     ///
-    /// It is called on a list, `[query, value]` or `[query, value, key]`; the context's mask is that of the value.
+    /// Call it on a list, `[query, value]` or `[query, value, key]`. The mask of the context is the value's mask.
     pub struct AdditiveAttention {
-        /// A layer with a scale.
+        /// Creates a layer with a scale.
         new();
         options {
-            /// Sets whether the layer has a scale; `true`.
+            /// Sets whether the layer has a trainable scale. Default: `true`.
             use_scale: bool = true,
-            /// Sets the probability with which training drops a weight of a key; 0.
+            /// Sets the dropout rate of the attention weights. Default: 0.
             dropout: f32 = 0.0,
         }
         weights {
@@ -26,19 +26,19 @@ layer! {
         }
         random(seed_generator);
         arguments {
-            /// Sets whether query `t` sees the keys 0 to `t` alone, in all calls; `false`. In Keras it is an argument of the call, and
-            /// a model's file has it there.
+            /// Sets whether query `t` attends only to the keys 0 to `t`, in all calls. Default: `false`. In Keras this
+            /// is an argument of the call, and saved models store it there.
             use_causal_mask: bool = false,
         }
     }
 }
 
 impl AdditiveAttention {
-    /// The result, and the weights of the keys `[B,T,S]`; `masks` are those of the query, whose other results are 0, and of
-    /// the value.
+    /// Returns the result and the attention weights `[B,T,S]`. `masks` are the mask of the query (masked queries get a
+    /// result of 0) and the mask of the value.
     ///
     /// # Errors
-    /// As [`Layer::call`].
+    /// Same as [`Layer::call`].
     pub fn call_with_scores(
         &self,
         inputs: &[Tensor],

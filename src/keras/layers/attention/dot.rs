@@ -9,13 +9,13 @@ use crate::keras::layers::macros::layer;
 use crate::keras::{Context, Weight};
 use crate::tensor::Tensor;
 
-/// How [`Attention`] compares a query with a key.
+/// How [`Attention`] computes the score of a query and a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ScoreMode {
-    /// By their product, `scale q k^T`.
+    /// Dot product, `scale q k^T`.
     #[default]
     Dot,
-    /// By a sum, `weight sum(tanh(scale (q + k)))`.
+    /// Sum of the concatenation, `weight sum(tanh(scale (q + k)))`.
     Concat,
 }
 
@@ -43,10 +43,10 @@ impl ConfigValue for ScoreMode {
 }
 
 layer! {
-    /// Attention by products (Luong et al. 2015): `y = softmax(q k^T) v`; query `[B,T,D]`, value `[B,S,E]`, key `[B,S,D]`,
-    /// result `[B,T,E]`.
+    /// Dot-product attention (Luong et al. 2015): `y = softmax(q k^T) v`; query `[B,T,D]`, value `[B,S,E]`, key
+    /// `[B,S,D]`, result `[B,T,E]`.
     ///
-    /// It is called on a list, `[query, value]` or `[query, value, key]`; the context's mask is that of the value.
+    /// Call it on a list, `[query, value]` or `[query, value, key]`. The mask of the context is the value's mask.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -60,14 +60,14 @@ layer! {
     /// # }
     /// ```
     pub struct Attention {
-        /// A layer of products, without a scale.
+        /// Creates a dot-product attention layer without a scale.
         new();
         options {
-            /// Sets whether the layer has a scale, a number that training changes; `false`.
+            /// Sets whether the layer has a scale, a trainable scalar. Default: `false`.
             use_scale: bool = false,
-            /// Sets how a query is compared with a key; `ScoreMode::Dot`.
+            /// Sets how the score of a query and a key is computed. Default: `ScoreMode::Dot`.
             score_mode: ScoreMode = ScoreMode::Dot,
-            /// Sets the probability with which training drops a weight of a key; 0.
+            /// Sets the dropout rate of the attention weights. Default: 0.
             dropout: f32 = 0.0,
         }
         weights {
@@ -76,19 +76,19 @@ layer! {
         }
         random(seed_generator);
         arguments {
-            /// Sets whether query `t` sees the keys 0 to `t` alone, in all calls; `false`. In Keras it is an argument of the call, and
-            /// a model's file has it there.
+            /// Sets whether query `t` attends only to the keys 0 to `t`, in all calls. Default: `false`. In Keras this
+            /// is an argument of the call, and saved models store it there.
             use_causal_mask: bool = false,
         }
     }
 }
 
 impl Attention {
-    /// The result, and the weights of the keys `[B,T,S]`; `masks` are those of the query, whose other results are 0, and of
-    /// the value.
+    /// Returns the result and the attention weights `[B,T,S]`. `masks` are the mask of the query (masked queries get a
+    /// result of 0) and the mask of the value.
     ///
     /// # Errors
-    /// As [`Layer::call`].
+    /// Same as [`Layer::call`].
     pub fn call_with_scores(
         &self,
         inputs: &[Tensor],

@@ -12,8 +12,8 @@ use crate::keras::{Context, Layer};
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
-/// Attention in which several heads of queries share a head of keys and values (Ainslie et al. 2023); else as
-/// [`MultiHeadAttention`](super::MultiHeadAttention).
+/// Grouped-query attention: several query heads share one head of keys and values (Ainslie et al. 2023). Otherwise the
+/// same as [`MultiHeadAttention`](super::MultiHeadAttention).
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -33,7 +33,8 @@ pub struct GroupQueryAttention {
 }
 
 impl GroupQueryAttention {
-    /// A layer of `num_query_heads` heads of the size `head_dim`, which share `num_key_value_heads`.
+    /// Creates a layer with `num_query_heads` heads of size `head_dim`, which share `num_key_value_heads` key and value
+    /// heads.
     pub fn new(head_dim: usize, num_query_heads: usize, num_key_value_heads: usize) -> Self {
         GroupQueryAttention { head_dim, num_query_heads, num_key_value_heads, heads: Heads::new() }
     }

@@ -16,16 +16,17 @@ use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
 options! {
-    /// What a call of attention with several heads may be given beside query and value.
+    /// Optional arguments of a call of multi-head attention, in addition to query and value.
     #[derive(Debug, Clone)]
     pub struct AttendOptions {
-        /// The keys, `[B,S,D]`; the values.
+        /// The keys, `[B,S,D]`. Default: the values.
         key: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// Which keys each query sees, `bool`: `[B,T,S]`, `[T,S]`, or `[B,H,T,S]`, or 1 along these axes; all.
+        /// Which keys each query may attend to, `bool`: `[B,T,S]`, `[T,S]` or `[B,H,T,S]`, or size 1 along these axes.
+        /// Default: all.
         attention_mask: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// Which keys count, `[B,S]`, `bool`; all.
+        /// Which keys are valid, `[B,S]`, `bool`. Default: all.
         key_mask: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// Whether query `t` sees the keys 0 to `t` alone; `false`.
+        /// Whether query `t` attends only to the keys 0 to `t`. Default: `false`.
         use_causal_mask: bool = false,
     }
 }

@@ -3,57 +3,58 @@
 /// Setters of all that [`Heads`] has, for a layer with a field `heads`.
 macro_rules! head_setters {
     () => {
-        /// Sets the probability with which training drops a weight of a key; 0.
+        /// Sets the dropout rate of the attention weights. Default: 0.
         #[must_use]
         pub fn dropout(mut self, dropout: f32) -> Self {
             self.heads.dropout = dropout;
             self
         }
 
-        /// Sets whether the projections have biases; `true`.
+        /// Sets whether the projections use biases. Default: `true`.
         #[must_use]
         pub fn use_bias(mut self, use_bias: bool) -> Self {
             self.heads = self.heads.use_bias(use_bias);
             self
         }
 
-        /// Sets whether a gate, a projection of the query and a sigmoid, weighs what attention gives (Qiu et al. 2025);
-        /// `false`.
+        /// Sets whether a gate, a projection of the query followed by a sigmoid, scales the attention output (Qiu et
+        /// al. 2025). Default: `false`.
         #[must_use]
         pub fn use_gate(mut self, use_gate: bool) -> Self {
             self.heads.use_gate = use_gate;
             self
         }
 
-        /// Sets how far from itself a query sees keys: less than so many places; all.
+        /// Sets the window size: a query attends only to keys that are less than this many positions away. Default: all
+        /// keys.
         #[must_use]
         pub fn sliding_window(mut self, sliding_window: impl Into<Option<usize>>) -> Self {
             self.heads.sliding_window = sliding_window.into();
             self
         }
 
-        /// Sets whether query `t` sees the keys 0 to `t` alone, in all calls; `false`.
+        /// Sets whether query `t` attends only to the keys 0 to `t`, in all calls. Default: `false`.
         #[must_use]
         pub fn use_causal_mask(mut self, use_causal_mask: bool) -> Self {
             self.heads.use_causal_mask = use_causal_mask;
             self
         }
 
-        /// Sets the numbers at which the kernels start.
+        /// Sets the initializer of the kernels.
         #[must_use]
         pub fn kernel_initializer(mut self, initializer: $crate::keras::Initializer) -> Self {
             self.heads = self.heads.kernels(|kernel| kernel.initializer(initializer.clone()));
             self
         }
 
-        /// Sets the numbers at which the biases start.
+        /// Sets the initializer of the biases.
         #[must_use]
         pub fn bias_initializer(mut self, initializer: $crate::keras::Initializer) -> Self {
             self.heads = self.heads.biases(|bias| bias.initializer(initializer.clone()));
             self
         }
 
-        /// Sets the penalty on each kernel.
+        /// Sets the regularizer applied to each kernel.
         #[must_use]
         pub fn kernel_regularizer(
             mut self,
@@ -64,7 +65,7 @@ macro_rules! head_setters {
             self
         }
 
-        /// Sets the penalty on each bias.
+        /// Sets the regularizer applied to each bias.
         #[must_use]
         pub fn bias_regularizer(
             mut self,
@@ -75,7 +76,7 @@ macro_rules! head_setters {
             self
         }
 
-        /// Sets the rule to which each step of an optimizer brings each kernel.
+        /// Sets the constraint applied to each kernel after each optimizer step.
         #[must_use]
         pub fn kernel_constraint(
             mut self,
@@ -86,7 +87,7 @@ macro_rules! head_setters {
             self
         }
 
-        /// Sets the rule to which each step of an optimizer brings each bias.
+        /// Sets the constraint applied to each bias after each optimizer step.
         #[must_use]
         pub fn bias_constraint(
             mut self,
@@ -97,7 +98,7 @@ macro_rules! head_setters {
             self
         }
 
-        /// Sets the penalty on the result.
+        /// Sets the regularizer applied to the layer's output.
         #[must_use]
         pub fn activity_regularizer(
             mut self,
@@ -107,14 +108,14 @@ macro_rules! head_setters {
             self
         }
 
-        /// Draws from a generator of this seed rather than from one of the global generator.
+        /// Seeds the layer's own random generator, instead of using one derived from the global generator.
         #[must_use]
         pub fn seed(mut self, seed: u64) -> Self {
             self.heads.generator = $crate::keras::layers::SeedGenerator::new(seed);
             self
         }
 
-        /// Sets in which dtype the layer computes, and in which it keeps its weights.
+        /// Sets the dtype policy: the dtype the layer computes in, and the dtype of its weights.
         #[must_use]
         pub fn dtype(mut self, policy: $crate::keras::DTypePolicy) -> Self {
             self.heads = self.heads.dtype(policy);
@@ -128,12 +129,12 @@ pub(super) use head_setters;
 macro_rules! head_layer {
     ($layer:ident, $kind:literal) => {
         impl $layer {
-            /// As a call on a list, with masks and keys of its own.
+            /// Same as a call on a list, with explicit masks and keys.
             ///
             /// # Errors
-            /// [`Error::Shape`](crate::Error::Shape) if the shapes do not fit together; [`Error::DType`](crate::Error::DType)
-            /// if dtypes differ or are not float, or a mask is not `bool`; [`Error::Index`](crate::Error::Index) if the
-            /// rate of dropout is not in 0 to 1 (without 1).
+            /// [`Error::Shape`](crate::Error::Shape) if the shapes are not compatible;
+            /// [`Error::DType`](crate::Error::DType) if the dtypes differ or are not float, or a mask is not `bool`;
+            /// [`Error::Index`](crate::Error::Index) if the dropout rate is not in `0..1`.
             pub fn call_with(
                 &self,
                 query: &Tensor,
@@ -144,10 +145,10 @@ macro_rules! head_layer {
                 self.run(query, value, options, false, cx).map(|(y, _)| y)
             }
 
-            /// As [`Self::call_with`]; gives also the weights of the keys, `[B,H,T,S]`, before dropout.
+            /// Same as [`Self::call_with`], but also returns the attention weights, `[B,H,T,S]`, before dropout.
             ///
             /// # Errors
-            /// As [`Self::call_with`].
+            /// Same as [`Self::call_with`].
             pub fn call_with_scores(
                 &self,
                 query: &Tensor,
@@ -167,10 +168,10 @@ macro_rules! head_layer {
                 })
             }
 
-            /// The layer's class and options.
+            /// Returns the layer's class and options.
             ///
             /// # Errors
-            /// [`Error::Data`](crate::Error::Data) if an option is a function of the program.
+            /// [`Error::Data`](crate::Error::Data) if an option is a custom function.
             #[cfg(feature = "json")]
             pub fn get_config(&self) -> Result<$crate::keras::Config> {
                 $crate::keras::layers::Configured::config(self)
@@ -188,7 +189,8 @@ macro_rules! head_layer {
             }
         }
 
-        /// Self-attention: query, value and key are one tensor, and its mask says which queries and keys count.
+        /// Self-attention: query, value and key are the same tensor, and its mask specifies which queries and keys are
+        /// valid.
         impl Layer for $layer {
             $crate::keras::layers::macros::configured!();
 

@@ -13,15 +13,15 @@ use crate::shape::{Axes, axis_list};
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
-/// Attention of several heads (Vaswani et al. 2017): `y = softmax(q k^T / sqrt(K)) v`, projected; query `[B,T,D]`, value
-/// `[B,S,E]`, key `[B,S,F]`, result `[B,T,D]`. Each of H heads has projections of its own: kernels `[D,H,K]` of the query,
-/// `[F,H,K]` of the key, `[E,H,V]` of the value, and `[H,V,D]` of the result.
+/// Multi-head attention (Vaswani et al. 2017): `y = softmax(q k^T / sqrt(K)) v`, projected; query `[B,T,D]`, value
+/// `[B,S,E]`, key `[B,S,F]`, result `[B,T,D]`. Each of the H heads has its own projections: kernels `[D,H,K]` for the
+/// query, `[F,H,K]` for the key, `[E,H,V]` for the value, and `[H,V,D]` for the result.
 ///
-/// A call on one tensor is self-attention; on a list, `[query, value]` or `[query, value, key]`. Masks of a call are options of
-/// [`MultiHeadAttention::call_with`], and [`MultiHeadAttention::call_with_scores`] gives the weights, too. A query that sees no
-/// key, as one in the padding, has the mean of all values.
+/// A call on one tensor is self-attention; a call on a list takes `[query, value]` or `[query, value, key]`. Pass masks
+/// as options of [`MultiHeadAttention::call_with`]; [`MultiHeadAttention::call_with_scores`] also returns the attention
+/// weights. A query without any valid key, such as one in the padding, gets the mean of all values.
 ///
-/// Inputs with more axes, `[B,..,D]`, attend over all between the first and the last, or over `attention_axes`.
+/// Inputs with more axes, `[B,..,D]`, attend over all axes between the first and the last, or over `attention_axes`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -46,7 +46,7 @@ pub struct MultiHeadAttention {
 }
 
 impl MultiHeadAttention {
-    /// A layer of `num_heads` heads, whose queries and keys have the size `key_dim`.
+    /// Creates a layer with `num_heads` heads, whose queries and keys have size `key_dim`.
     pub fn new(num_heads: usize, key_dim: usize) -> Self {
         MultiHeadAttention {
             num_heads,
@@ -58,21 +58,21 @@ impl MultiHeadAttention {
         }
     }
 
-    /// Sets the size of a head's values; `key_dim`.
+    /// Sets the size of each head's values. Default: `key_dim`.
     #[must_use]
     pub fn value_dim(mut self, value_dim: impl Into<Option<usize>>) -> Self {
         self.value_dim = value_dim.into();
         self
     }
 
-    /// Sets the last axes of the result; the query's last axis.
+    /// Sets the last axes of the result. Default: the last axis of the query.
     #[must_use]
     pub fn output_shape(mut self, output_shape: impl Into<Option<Vec<usize>>>) -> Self {
         self.output_shape = output_shape.into();
         self
     }
 
-    /// Sets the axes of the inputs along which queries attend to keys; all but the first and the last.
+    /// Sets the axes of the inputs over which attention is applied. Default: all but the first and the last.
     #[must_use]
     pub fn attention_axes(mut self, attention_axes: impl Into<Axes>) -> Self {
         self.attention_axes = Some(attention_axes.into());

@@ -9,12 +9,12 @@ use crate::keras::{Activation, Context, Regularizer, Weight};
 use crate::ops::{Conv1dOptions, Conv2dOptions, Conv3dOptions, Padding, concat};
 use crate::tensor::Tensor;
 
-/// How far the windows of a [`Conv1D`] may reach beyond a signal.
+/// The padding mode of a [`Conv1D`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalPadding {
-    /// As in images.
+    /// The same modes as for images.
     Both(Padding),
-    /// Only before it, and as far as makes each result depend on no later place.
+    /// Pads only at the start, so that each result does not depend on later positions.
     Causal,
 }
 
@@ -54,23 +54,23 @@ macro_rules! convolution {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// A layer of `filters` kernels of this size: stride 1, no padding, no activation, a Glorot uniform kernel, a
-                /// bias of zeros.
+                /// Creates a layer with `filters` kernels of this size: stride 1, no padding, no activation, a Glorot
+                /// uniform kernel initializer, a bias of zeros.
                 new(filters: usize, kernel_size: $size);
                 options {
-                    /// Sets the steps between windows.
+                    /// Sets the strides.
                     strides: $size = $ones,
-                    /// Sets how far windows may reach beyond the input.
+                    /// Sets the padding mode.
                     padding: $padding $(as $given)? = $valid,
-                    /// Sets the distance between the elements that a window takes.
+                    /// Sets the dilation rate.
                     dilation_rate: $size = $ones,
-                    /// Sets how many groups of channels there are; each filter sees the channels of one.
+                    /// Sets the number of groups of input channels; each filter sees the channels of one group.
                     groups: usize = 1,
-                    /// Sets the function applied to the sums.
+                    /// Sets the activation function.
                     activation: Activation = Activation::Linear,
-                    /// Sets whether the layer has a bias.
+                    /// Sets whether the layer uses a bias.
                     use_bias: bool = true,
-                    /// Sets the penalty on the result.
+                    /// Sets the regularizer applied to the layer's output.
                     activity_regularizer: Option<Regularizer> as impl Into<Option<Regularizer>> = None,
                 }
                 weights {

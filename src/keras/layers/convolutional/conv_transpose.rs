@@ -55,23 +55,24 @@ macro_rules! transposed {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// A layer of `filters` kernels of this size: stride 1, no padding, no activation, a Glorot uniform kernel, a
-                /// bias of zeros.
+                /// Creates a layer with `filters` kernels of this size: stride 1, no padding, no activation, a Glorot
+                /// uniform kernel initializer, a bias of zeros.
                 new(filters: usize, kernel_size: $size);
                 options {
-                    /// Sets how far apart the places of the input come to lie.
+                    /// Sets the strides: the distance in the output between adjacent positions of the input.
                     strides: $size = $ones,
-                    /// Sets whether the result is cut to the input's size times the strides ([`Padding::Same`]) or not.
+                    /// Sets the padding mode. With [`Padding::Same`] the output size is the input size times the strides.
                     padding: Padding = Padding::Valid,
-                    /// Sets how many places more the result has at its end, fewer than the strides; as many as fit.
+                    /// Sets the number of extra positions at the end of the output; must be less than the stride.
+                    /// Default: as many as fit.
                     output_padding: Option<$size> as impl Into<Option<$size>> = None,
-                    /// Sets the distance between the places that a kernel reaches.
+                    /// Sets the dilation rate.
                     dilation_rate: $size = $ones,
-                    /// Sets the function applied to the sums.
+                    /// Sets the activation function.
                     activation: Activation = Activation::Linear,
-                    /// Sets whether the layer has a bias.
+                    /// Sets whether the layer uses a bias.
                     use_bias: bool = true,
-                    /// Sets the penalty on the result.
+                    /// Sets the regularizer applied to the layer's output.
                     activity_regularizer: Option<Regularizer> as impl Into<Option<Regularizer>> = None,
                 }
                 weights {
@@ -123,7 +124,8 @@ macro_rules! transposed {
 
 // The first becomes `pub struct Conv1DTranspose` with Keras's options, and a `Layer` that calls `Tensor::conv1d_transpose`.
 transposed! {
-    /// Spreads signals `[N,W,C]` by a kernel `[K,O,C]` over `[N,OW,O]`, as the gradient of [`Conv1D`](super::Conv1D) does.
+    /// Transposed convolution of signals `[N,W,C]` with a kernel `[K,O,C]`, result `[N,OW,O]`; same as the gradient of
+    /// [`Conv1D`](super::Conv1D).
     Conv1DTranspose by usize = 1;
     |x, kernel, layer, shape| {
         let options = Conv1dTransposeOptions::new().strides(layer.strides).padding(layer.padding);
@@ -131,8 +133,8 @@ transposed! {
     }
 }
 transposed! {
-    /// Spreads images `[N,H,W,C]` by a kernel `[KH,KW,O,C]` over `[N,OH,OW,O]`, as the gradient of
-    /// [`Conv2D`](super::Conv2D) does.
+    /// Transposed convolution of images `[N,H,W,C]` with a kernel `[KH,KW,O,C]`, result `[N,OH,OW,O]`; same as the
+    /// gradient of [`Conv2D`](super::Conv2D).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -151,8 +153,8 @@ transposed! {
     }
 }
 transposed! {
-    /// Spreads volumes `[N,D,H,W,C]` by a kernel `[KD,KH,KW,O,C]` over `[N,OD,OH,OW,O]`, as the gradient of
-    /// [`Conv3D`](super::Conv3D) does.
+    /// Transposed convolution of volumes `[N,D,H,W,C]` with a kernel `[KD,KH,KW,O,C]`, result `[N,OD,OH,OW,O]`; same as
+    /// the gradient of [`Conv3D`](super::Conv3D).
     Conv3DTranspose by [usize; 3] = [1, 1, 1];
     |x, kernel, layer, shape| {
         let options = Conv3dTransposeOptions::new().strides(layer.strides).padding(layer.padding);

@@ -38,23 +38,23 @@ macro_rules! depthwise {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// A layer of one kernel of this size for each channel: stride 1, no padding, no activation, a Glorot uniform
-                /// kernel, a bias of zeros.
+                /// Creates a layer with one kernel of this size per channel: stride 1, no padding, no activation, a
+                /// Glorot uniform kernel initializer, a bias of zeros.
                 new(kernel_size: $size);
                 options {
-                    /// Sets the steps between windows.
+                    /// Sets the strides.
                     strides: $size = $ones,
-                    /// Sets how far windows may reach beyond the input.
+                    /// Sets the padding mode.
                     padding: Padding = Padding::Valid,
-                    /// Sets how many kernels each channel has.
+                    /// Sets the number of depthwise kernels per input channel.
                     depth_multiplier: usize = 1,
-                    /// Sets the distance between the elements that a window takes.
+                    /// Sets the dilation rate.
                     dilation_rate: $size = $ones,
-                    /// Sets the function applied to the sums.
+                    /// Sets the activation function.
                     activation: Activation = Activation::Linear,
-                    /// Sets whether the layer has a bias.
+                    /// Sets whether the layer uses a bias.
                     use_bias: bool = true,
-                    /// Sets the penalty on the result.
+                    /// Sets the regularizer applied to the layer's output.
                     activity_regularizer: Option<Regularizer> as impl Into<Option<Regularizer>> = None,
                 }
                 weights {
@@ -96,7 +96,7 @@ macro_rules! depthwise {
 
 // The first becomes `pub struct DepthwiseConv1D` with Keras's options, and a `Layer` that calls `depthwise_conv2d`.
 depthwise! {
-    /// Convolves each channel of signals `[N,W,C]` by kernels `[K,C,M]` of its own: result `[N,OW,C M]`.
+    /// Convolves each channel of signals `[N,W,C]` with its own kernels `[K,C,M]`: result `[N,OW,C M]`.
     DepthwiseConv1D by usize = 1;
     |x, kernel, layer| as_rows(x, &[kernel], |x, kernels| {
         let options = Conv2dOptions::new().strides([1, layer.strides]).padding(layer.padding.under_axis());
@@ -104,7 +104,7 @@ depthwise! {
     })
 }
 depthwise! {
-    /// Convolves each channel of images `[N,H,W,C]` by kernels `[KH,KW,C,M]` of its own: result `[N,OH,OW,C M]`.
+    /// Convolves each channel of images `[N,H,W,C]` with its own kernels `[KH,KW,C,M]`: result `[N,OH,OW,C M]`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

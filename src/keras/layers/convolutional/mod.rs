@@ -1,4 +1,4 @@
-//! Convolutions: the same small kernels everywhere. [`convolution`] has what they share.
+//! Convolution layers. [`convolution`] contains the code they share.
 
 mod conv;
 mod conv_transpose;

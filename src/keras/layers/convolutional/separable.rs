@@ -19,23 +19,23 @@ macro_rules! separable {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// A layer of `filters` mixtures behind kernels of this size: stride 1, no padding, no activation, Glorot uniform
-                /// kernels, a bias of zeros.
+                /// Creates a layer with `filters` pointwise filters after depthwise kernels of this size: stride 1, no
+                /// padding, no activation, Glorot uniform kernel initializers, a bias of zeros.
                 new(filters: usize, kernel_size: $size);
                 options {
-                    /// Sets the steps between windows.
+                    /// Sets the strides.
                     strides: $size = $ones,
-                    /// Sets how far windows may reach beyond the input.
+                    /// Sets the padding mode.
                     padding: Padding = Padding::Valid,
-                    /// Sets the distance between the elements that a window takes.
+                    /// Sets the dilation rate.
                     dilation_rate: $size = $ones,
-                    /// Sets how many kernels each channel has.
+                    /// Sets the number of depthwise kernels per input channel.
                     depth_multiplier: usize = 1,
-                    /// Sets the function applied to the sums.
+                    /// Sets the activation function.
                     activation: Activation = Activation::Linear,
-                    /// Sets whether the layer has a bias.
+                    /// Sets whether the layer uses a bias.
                     use_bias: bool = true,
-                    /// Sets the penalty on the result.
+                    /// Sets the regularizer applied to the layer's output.
                     activity_regularizer: Option<Regularizer> as impl Into<Option<Regularizer>> = None,
                 }
                 weights {
@@ -84,8 +84,8 @@ macro_rules! separable {
 
 // The first becomes `pub struct SeparableConv1D` with Keras's options, and a `Layer` that calls `separable_conv2d`.
 separable! {
-    /// Convolves each channel of signals `[N,W,C]` by kernels `[K,C,M]` of its own, and mixes the channels of each place by
-    /// `[1,C M,O]`: result `[N,OW,O]`.
+    /// Depthwise separable convolution: convolves each channel of signals `[N,W,C]` with its own kernels `[K,C,M]`,
+    /// then mixes the channels of each position with a pointwise kernel `[1,C M,O]`: result `[N,OW,O]`.
     SeparableConv1D by usize = 1;
     |x, depthwise, pointwise, layer| as_rows(x, &[depthwise, pointwise], |x, kernels| {
         let options = Conv2dOptions::new().strides([1, layer.strides]).padding(layer.padding.under_axis());
@@ -93,8 +93,9 @@ separable! {
     })
 }
 separable! {
-    /// Convolves each channel of images `[N,H,W,C]` by kernels `[KH,KW,C,M]` of its own, and mixes the channels of each place
-    /// by `[1,1,C M,O]`: result `[N,OH,OW,O]`.
+    /// Depthwise separable convolution: convolves each channel of images `[N,H,W,C]` with its own kernels
+    /// `[KH,KW,C,M]`, then mixes the channels of each pixel with a pointwise kernel `[1,1,C M,O]`: result
+    /// `[N,OH,OW,O]`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

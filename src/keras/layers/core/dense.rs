@@ -25,14 +25,14 @@ layer! {
     /// # }
     /// ```
     pub struct Dense {
-        /// A layer of `units` outputs: no activation, a Glorot uniform kernel, a bias of zeros.
+        /// Creates a layer with `units` outputs: no activation, a Glorot uniform kernel initializer, a bias of zeros.
         new(units: usize);
         options {
-            /// Sets the function applied to the sums.
+            /// Sets the activation function.
             activation: Activation = Activation::Linear,
-            /// Sets whether the layer has a bias.
+            /// Sets whether the layer uses a bias.
             use_bias: bool = true,
-            /// Sets the penalty on the result.
+            /// Sets the regularizer applied to the layer's output.
             activity_regularizer: Option<Regularizer> as impl Into<Option<Regularizer>> = None,
         }
         weights {

@@ -7,8 +7,8 @@ use crate::keras::{Activation, Context, Regularizer, Weight};
 use crate::ops::einsum;
 use crate::tensor::Tensor;
 
-/// The sizes of a result behind the axis of the batch; `None` where the input says them. It is made of one size, and of
-/// arrays and lists of sizes or of `Option`s of them.
+/// The output shape without the batch axis; a size of `None` is taken from the input. Convert it from one size, or from
+/// arrays and lists of sizes or of `Option`s of sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputShape(pub(in crate::keras) Vec<Option<usize>>);
 
@@ -36,7 +36,7 @@ impl From<Vec<Option<usize>>> for OutputShape {
     }
 }
 
-/// The letters of an equation's result along which there is a bias; `None`: there is none.
+/// The letters of the equation's output that have a bias; `None`: no bias.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BiasAxes(Option<String>);
 
@@ -89,10 +89,10 @@ mod json {
 }
 
 layer! {
-    /// `y = activation(einsum(equation, x, kernel) + bias)`: a dense layer along any axes, for inputs of any rank.
+    /// `y = activation(einsum(equation, x, kernel) + bias)`: a dense layer along arbitrary axes, for inputs of any rank.
     ///
-    /// The equation has the form `ab,bc->ac`, `...ab,bc->...ac` or `ab...,bc->ac...`. The kernel has the sizes of its letters
-    /// in the input and in the result.
+    /// The equation has the form `ab,bc->ac`, `...ab,bc->...ac` or `ab...,bc->ac...`. The sizes of the kernel are those
+    /// of its letters in the input and in the output.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -106,14 +106,15 @@ layer! {
     /// # }
     /// ```
     pub struct EinsumDense {
-        /// A layer of this equation, whose result has this shape behind the batch; without a bias, its kernel Glorot uniform.
+        /// Creates a layer with this equation and this output shape (without the batch axis): no bias, a Glorot uniform
+        /// kernel initializer.
         new(equation: String as impl Into<String>, output_shape: OutputShape as impl Into<OutputShape>);
         options {
-            /// Sets the letters of the result along which there is a bias; none.
+            /// Sets the letters of the output that have a bias. Default: none.
             bias_axes: BiasAxes as impl Into<BiasAxes> = BiasAxes(None),
-            /// Sets the function applied to the sums.
+            /// Sets the activation function.
             activation: Activation = Activation::Linear,
-            /// Sets the penalty on the result.
+            /// Sets the regularizer applied to the layer's output.
             activity_regularizer: Option<Regularizer> as impl Into<Option<Regularizer>> = None,
         }
         weights {

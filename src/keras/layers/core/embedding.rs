@@ -9,12 +9,12 @@ use crate::keras::{Context, Initializer, Weight};
 use crate::tensor::Tensor;
 
 layer! {
-    /// `y[.., d] = embeddings[x[..], d]`: numbers `x` of any shape, a table `[input_dim, output_dim]`, result
+    /// `y[.., d] = embeddings[x[..], d]`: indices `x` of any shape, a table `[input_dim, output_dim]`, result
     /// `[.., output_dim]`.
     ///
-    /// Numbers are `i32`, `u32`, or floats, which are rounded towards 0. One that is not in the table has a row of zeros, as
-    /// on TensorFlow's GPUs, and no gradient. The gradient of the table sums the rows of each number, and makes no table of
-    /// zeros and ones.
+    /// Indices are `i32`, `u32`, or floats, which are rounded towards 0. An index that is not in the table gets a row
+    /// of zeros, as in TensorFlow on GPUs, and no gradient. The gradient of the table sums the rows of each index,
+    /// without building one-hot rows.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -28,11 +28,11 @@ layer! {
     /// # }
     /// ```
     pub struct Embedding {
-        /// A layer for the numbers below `input_dim`, each of which has a row of `output_dim` numbers; they start uniform in
-        /// ±0.05.
+        /// Creates a layer for the indices below `input_dim`, each with a row of `output_dim` numbers, initialized
+        /// uniformly in ±0.05.
         new(input_dim: usize, output_dim: usize);
         options {
-            /// Sets whether the number 0 is no word but fills up a sequence, so that the result has a mask.
+            /// Sets whether index 0 is padding that is masked out, so that the result has a mask.
             mask_zero: bool = false,
         }
         weights {

@@ -7,9 +7,9 @@ use crate::keras::layers::macros::{configured, layer};
 use crate::tensor::Tensor;
 
 layer! {
-    /// `x`.
+    /// Returns `x` unchanged.
     pub struct Identity {
-        /// The layer.
+        /// Creates the layer.
         new();
     }
 }

@@ -8,8 +8,8 @@ use crate::trackable::{Parts, Trackable};
 
 type Function = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
 
-/// `f(x)`, `f` a closure. It owns no weights that a model finds; a layer with weights is a struct of its own
-/// ([`Layer`]). A config cannot hold it.
+/// `f(x)`, where `f` is a closure. A model does not track weights that the closure uses; a layer with weights must be a
+/// custom [`Layer`]. A config cannot store it.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -26,12 +26,12 @@ pub struct Lambda {
 }
 
 impl Lambda {
-    /// A layer that calls `function`.
+    /// Creates a layer that calls `function`.
     pub fn new(function: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static) -> Self {
         Lambda { function: Box::new(function), policy: DTypePolicy::default() }
     }
 
-    /// Sets in which dtype the function gets its input.
+    /// Sets the dtype in which the function receives its input.
     #[must_use]
     pub fn dtype(mut self, policy: DTypePolicy) -> Self {
         self.policy = policy;

@@ -9,8 +9,8 @@ use crate::shape::Axes;
 use crate::tensor::Tensor;
 
 layer! {
-    /// Masks the steps of `[N,T,D]` whose elements all are `mask_value`: they become 0, and in the mask `[N,T]` false, so that
-    /// the layers behind pass over them.
+    /// Masks the time steps of `[N,T,D]` whose elements all equal `mask_value`: they become 0, and false in the mask
+    /// `[N,T]`, so that the following layers skip them.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -24,10 +24,10 @@ layer! {
     /// # }
     /// ```
     pub struct Masking {
-        /// A layer that masks steps of zeros.
+        /// Creates a layer that masks steps of zeros.
         new();
         options {
-            /// Sets the value.
+            /// Sets the value that marks a step as masked.
             mask_value: f32 = 0.0,
         }
     }

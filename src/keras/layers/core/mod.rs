@@ -1,4 +1,4 @@
-//! The layers that most models are made of.
+//! Core layers.
 
 mod dense;
 mod einsum_dense;

@@ -9,9 +9,9 @@ use crate::shape::axis_index;
 use crate::tensor::Tensor;
 
 layer! {
-    /// Puts several tensors side by side along `axis`; their other sizes are the same.
+    /// Concatenates several tensors along `axis`; their other sizes must be equal.
     ///
-    /// A mask passes, unless the tensors are joined along one of its axes: then the result has none.
+    /// Masks are passed on, unless the tensors are joined along one of the mask's axes: then the result has no mask.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -23,7 +23,7 @@ layer! {
     /// # }
     /// ```
     pub struct Concatenate {
-        /// A layer along the last axis.
+        /// Creates a layer that concatenates along the last axis.
         new();
         options {
             /// Sets the axis.

@@ -7,7 +7,7 @@ use crate::keras::layers::macros::{configured, layer};
 use crate::shape::axis_index;
 use crate::tensor::Tensor;
 
-/// The axes of two tensors that a [`Dot`] sums over: one number for both, or a pair.
+/// The axes of two tensors that [`Dot`] sums over: one number for both, or a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DotAxes([i64; 2]);
 
@@ -35,8 +35,8 @@ impl crate::keras::ConfigValue for DotAxes {
 }
 
 layer! {
-    /// For each example the products of two tensors' vectors along `axes`: `[N,A,D]` and `[N,D,B]` with the axes `[2, 1]`
-    /// give `[N,A,B]`, and `[N,D]` and `[N,D]` with the axis 1 give `[N,1]`.
+    /// The dot product of two tensors along `axes`, for each example: `[N,A,D]` and `[N,D,B]` with the axes `[2, 1]`
+    /// give `[N,A,B]`; `[N,D]` and `[N,D]` with the axis 1 give `[N,1]`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -51,10 +51,10 @@ layer! {
     /// # }
     /// ```
     pub struct Dot {
-        /// A layer that sums over these axes, one of each tensor; 0 is that of the batch and none of them.
+        /// Creates a layer that sums over these axes, one of each tensor; axis 0 is the batch axis and not allowed.
         new(axes: DotAxes as impl Into<DotAxes>);
         options {
-            /// Sets whether vectors have the length 1 first, so that products are cosines.
+            /// Sets whether to L2-normalize the vectors first, so that the products are cosine similarities.
             normalize: bool = false,
         }
     }

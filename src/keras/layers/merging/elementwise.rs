@@ -36,7 +36,7 @@ macro_rules! elementwise {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// The layer.
+                /// Creates the layer.
                 new();
             }
         }
@@ -55,7 +55,7 @@ macro_rules! elementwise {
 
 // The first becomes `pub struct Add` and a `Layer<[Tensor]>` that folds its inputs by `Tensor::add`.
 elementwise! {
-    /// The sum of several tensors, which broadcast together.
+    /// The sum of several tensors, with broadcasting.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -69,25 +69,25 @@ elementwise! {
     Add by |a, b| a.add(b)
 }
 elementwise! {
-    /// The first tensor minus the second; there are no others.
+    /// The first tensor minus the second; takes exactly two tensors.
     Subtract by |a, b| a.subtract(b), then |inputs, y| match inputs.len() {
         2 => Ok::<Tensor, Error>(y),
         count => Err(Error::Shape(message!("Subtract: {count} inputs were given; it needs two."))),
     }
 }
 elementwise! {
-    /// The product of several tensors, element by element.
+    /// The element-wise product of several tensors.
     Multiply by |a, b| a.multiply(b)
 }
 elementwise! {
-    /// The mean of several tensors, element by element.
+    /// The element-wise mean of several tensors.
     Average by |a, b| a.add(b), then |inputs, y| y.divide(inputs.len() as f32)
 }
 elementwise! {
-    /// The largest of several tensors' elements at each place.
+    /// The element-wise maximum of several tensors.
     Maximum by |a, b| a.maximum(b)
 }
 elementwise! {
-    /// The smallest of several tensors' elements at each place.
+    /// The element-wise minimum of several tensors.
     Minimum by |a, b| a.minimum(b)
 }

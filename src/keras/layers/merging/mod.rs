@@ -1,4 +1,4 @@
-//! Layers that make one tensor of several.
+//! Layers that merge several tensors into one.
 
 mod concatenate;
 mod dot;

@@ -9,12 +9,12 @@ use crate::shape::{Axes, Shape, axis_index};
 use crate::tensor::Tensor;
 
 layer! {
-    /// `y = gamma (x - mean) / sqrt(variance + epsilon) + beta` for each index of `axis` (Ioffe and Szegedy 2015). In training
-    /// mean and variance are the batch's, and the moving ones go towards them by `1 - momentum`; else they are the moving
-    /// ones. Places that the mask leaves out do not count.
+    /// `y = gamma (x - mean) / sqrt(variance + epsilon) + beta` for each index of `axis` (Ioffe and Szegedy 2015). In
+    /// training, the layer uses the mean and variance of the batch, and updates the moving mean and variance towards
+    /// them by `1 - momentum`; in inference it uses the moving statistics. Masked positions do not count.
     ///
-    /// A frozen layer ([`set_trainable(false)`](crate::Trackable::set_trainable)) computes as in inference, and its moving
-    /// statistics stay. Inputs in `f16` are normalized in `f32`.
+    /// A frozen layer ([`set_trainable(false)`](crate::Trackable::set_trainable)) computes as in inference and does not
+    /// update its moving statistics. `f16` inputs are normalized in `f32`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -31,22 +31,23 @@ layer! {
     /// # }
     /// ```
     pub struct BatchNormalization {
-        /// A layer along the last axis, with a momentum of 0.99 and an epsilon of 0.001.
+        /// Creates a layer along the last axis, with a momentum of 0.99 and an epsilon of 0.001.
         new();
         options {
-            /// Sets the axis whose indices are normalized apart, that of the channels.
+            /// Sets the axis to normalize, typically the channel axis; each index along it has its own statistics.
             axis: i64 = -1,
-            /// Sets how much of the moving statistics stays in a step.
+            /// Sets the momentum of the moving statistics.
             momentum: f32 = 0.99,
-            /// Sets the number that keeps the division from blowing up where all elements are equal.
+            /// Sets the small number added to the variance to avoid division by zero.
             epsilon: f32 = 1e-3,
-            /// Sets whether the layer has a beta.
+            /// Sets whether the layer adds the offset `beta`.
             center: bool = true,
-            /// Sets whether the layer has a gamma.
+            /// Sets whether the layer multiplies by the scale `gamma`.
             scale: bool = true,
-            /// Notes for the config that several devices are to share the batch's statistics; there is one here.
+            /// Stored in the config only: whether to synchronize the batch statistics across devices. wgrad uses one
+            /// device.
             synchronized: bool = false,
-            /// Notes for the config how much of the statistics of `renorm` is to stay, which is not here.
+            /// Stored in the config only: the momentum of `renorm`, which wgrad does not support.
             renorm_momentum: f32 = 0.99,
         }
         weights {

@@ -9,8 +9,8 @@ use crate::shape::axis_index;
 use crate::tensor::Tensor;
 
 layer! {
-    /// `y = gamma (x - mean) / sqrt(variance + epsilon) + beta`, mean and variance over a group of neighbouring channels of an
-    /// example (Wu and He 2018): input `[N, .., C]`, gamma and beta `[C]`.
+    /// `y = gamma (x - mean) / sqrt(variance + epsilon) + beta`, with mean and variance over a group of adjacent
+    /// channels of one example (Wu and He 2018): input `[N, .., C]`, gamma and beta `[C]`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -23,18 +23,18 @@ layer! {
     /// # }
     /// ```
     pub struct GroupNormalization {
-        /// A layer of 32 groups of the last axis, with an epsilon of 0.001.
+        /// Creates a layer with 32 groups along the last axis, with an epsilon of 0.001.
         new();
         options {
-            /// Sets the number of groups, which must divide the channels; -1 is a group for each channel.
+            /// Sets the number of groups, which must divide the number of channels; -1: one group per channel.
             groups: i64 = 32,
-            /// Sets the axis of the channels.
+            /// Sets the channel axis.
             axis: i64 = -1,
-            /// Sets the number that keeps the division from blowing up where all elements are equal.
+            /// Sets the small number added to the variance to avoid division by zero.
             epsilon: f32 = 1e-3,
-            /// Sets whether the layer has a beta.
+            /// Sets whether the layer adds the offset `beta`.
             center: bool = true,
-            /// Sets whether the layer has a gamma.
+            /// Sets whether the layer multiplies by the scale `gamma`.
             scale: bool = true,
         }
         weights {

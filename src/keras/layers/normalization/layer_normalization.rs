@@ -9,8 +9,9 @@ use crate::shape::{Axes, axis_list};
 use crate::tensor::Tensor;
 
 layer! {
-    /// `y = gamma (x - mean) / sqrt(variance + epsilon) + beta`, mean and variance over `axis` of each example (Ba et al.
-    /// 2016): input of any shape, gamma and beta in the shape of its axes `axis`, result in the shape of the input.
+    /// `y = gamma (x - mean) / sqrt(variance + epsilon) + beta`, with mean and variance over `axis` of each example (Ba
+    /// et al. 2016): input of any shape; gamma and beta have the shape of the axes `axis`; the result has the shape of
+    /// the input.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -23,16 +24,16 @@ layer! {
     /// # }
     /// ```
     pub struct LayerNormalization {
-        /// A layer over the last axis, with an epsilon of 0.001, a gamma of ones and a beta of zeros.
+        /// Creates a layer over the last axis, with an epsilon of 0.001, a gamma of ones and a beta of zeros.
         new();
         options {
-            /// Sets the axes to normalize together.
+            /// Sets the axis or axes to normalize over.
             axis: Axes as impl Into<Axes> = (-1).into(),
-            /// Sets the number that keeps the division from blowing up where all elements are equal.
+            /// Sets the small number added to the variance to avoid division by zero.
             epsilon: f32 = 1e-3,
-            /// Sets whether the layer has a beta.
+            /// Sets whether the layer adds the offset `beta`.
             center: bool = true,
-            /// Sets whether the layer has a gamma.
+            /// Sets whether the layer multiplies by the scale `gamma`.
             scale: bool = true,
         }
         weights {

@@ -1,4 +1,4 @@
-//! Layers that bring numbers to a mean and a size.
+//! Normalization layers.
 
 mod batch_normalization;
 mod group_normalization;

@@ -22,12 +22,12 @@ layer! {
     /// # }
     /// ```
     pub struct RMSNormalization {
-        /// A layer over the last axis, with an epsilon of 1e-6 and a scale of ones.
+        /// Creates a layer over the last axis, with an epsilon of 1e-6 and a scale of ones.
         new();
         options {
-            /// Sets the axes to normalize together.
+            /// Sets the axis or axes to normalize over.
             axis: Axes as impl Into<Axes> = (-1).into(),
-            /// Sets the number that keeps the division from blowing up where all elements are 0.
+            /// Sets the small number added to the mean of squares to avoid division by zero.
             epsilon: f32 = 1e-6,
         }
         weights {

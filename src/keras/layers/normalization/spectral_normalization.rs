@@ -11,11 +11,11 @@ use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable, snake_case};
 use crate::variable::Variable;
 
-/// Calls a layer whose kernel has the spectral norm 1 (Miyato et al. 2018): each call in training first divides the kernel by its
-/// largest singular value, which a power iteration estimates from the vector that the last call left. In inference the kernel is
-/// as it is.
+/// Wraps a layer and normalizes its kernel to spectral norm 1 (Miyato et al. 2018): each call in training first divides
+/// the kernel by its largest singular value, which a power iteration estimates, starting from the vector of the
+/// previous call. In inference the kernel is used as it is.
 ///
-/// The layer has a variable `kernel` or `embeddings`, whose last axis is that of the features: a
+/// The layer must have a variable `kernel` or `embeddings` whose last axis is the feature axis: a
 /// [`Dense`](crate::keras::layers::Dense), a convolution, an [`Embedding`](crate::keras::layers::Embedding).
 ///
 /// ```
@@ -38,7 +38,7 @@ pub struct SpectralNormalization {
 }
 
 impl SpectralNormalization {
-    /// This layer with a normalized kernel, of one power iteration a call.
+    /// Wraps this layer, with one power iteration per call.
     pub fn new(layer: impl Layer + 'static) -> Self {
         SpectralNormalization::of(Box::new(layer))
     }
@@ -49,7 +49,7 @@ impl SpectralNormalization {
         SpectralNormalization { layer, power_iterations: 1, vector_u }
     }
 
-    /// Sets the number of power iterations in a call; 1.
+    /// Sets the number of power iterations per call. Default: 1.
     #[must_use]
     pub fn power_iterations(mut self, power_iterations: usize) -> Self {
         self.power_iterations = power_iterations;

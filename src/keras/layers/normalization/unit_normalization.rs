@@ -22,10 +22,10 @@ layer! {
     /// # }
     /// ```
     pub struct UnitNormalization {
-        /// A layer over the last axis.
+        /// Creates a layer over the last axis.
         new();
         options {
-            /// Sets the axes whose elements have the length 1 together.
+            /// Sets the axes to normalize over: the elements along them get an L2 norm of 1.
             axis: Axes as impl Into<Axes> = (-1).into(),
         }
     }

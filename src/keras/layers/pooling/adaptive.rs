@@ -12,7 +12,7 @@ macro_rules! adaptive {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// A layer whose results have this size.
+                /// Creates a layer with this output size.
                 new(output_size: $size);
                 fixed {
                     data_format: "channels_last",
@@ -35,11 +35,11 @@ macro_rules! adaptive {
 
 // The first becomes `pub struct AdaptiveAveragePooling1D` and a `Layer` that calls `Tensor::adaptive_avg_pool1d`.
 adaptive! {
-    /// The means of windows of signals `[N,W,C]`, as long as makes `output_size` of them: result `[N,output_size,C]`.
+    /// Average pooling of signals `[N,W,C]`, with windows chosen to produce the output size: result `[N,output_size,C]`.
     AdaptiveAveragePooling1D calls adaptive_avg_pool1d with 1 by usize as |size| [size]
 }
 adaptive! {
-    /// The means of windows of images `[N,H,W,C]`, as large as makes `output_size` of them.
+    /// Average pooling of images `[N,H,W,C]`, with windows chosen to produce `output_size`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -53,18 +53,18 @@ adaptive! {
     AdaptiveAveragePooling2D calls adaptive_avg_pool2d with 2 by [usize; 2] as |size| size
 }
 adaptive! {
-    /// The means of windows of volumes `[N,D,H,W,C]`, as large as makes `output_size` of them.
+    /// Average pooling of volumes `[N,D,H,W,C]`, with windows chosen to produce `output_size`.
     AdaptiveAveragePooling3D calls adaptive_avg_pool3d with 3 by [usize; 3] as |size| size
 }
 adaptive! {
-    /// The largest elements of windows of signals `[N,W,C]`, as long as makes `output_size` of them.
+    /// Max pooling of signals `[N,W,C]`, with windows chosen to produce the output size: result `[N,output_size,C]`.
     AdaptiveMaxPooling1D calls adaptive_max_pool1d with 1 by usize as |size| [size]
 }
 adaptive! {
-    /// The largest elements of windows of images `[N,H,W,C]`, as large as makes `output_size` of them.
+    /// Max pooling of images `[N,H,W,C]`, with windows chosen to produce `output_size`.
     AdaptiveMaxPooling2D calls adaptive_max_pool2d with 2 by [usize; 2] as |size| size
 }
 adaptive! {
-    /// The largest elements of windows of volumes `[N,D,H,W,C]`, as large as makes `output_size` of them.
+    /// Max pooling of volumes `[N,D,H,W,C]`, with windows chosen to produce `output_size`.
     AdaptiveMaxPooling3D calls adaptive_max_pool3d with 3 by [usize; 3] as |size| size
 }

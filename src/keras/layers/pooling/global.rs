@@ -46,10 +46,10 @@ macro_rules! global {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// The layer.
+                /// Creates the layer.
                 new();
                 options {
-                    /// Sets whether the axes of space stay, with size 1.
+                    /// Sets whether to keep the spatial axes, with size 1.
                     keepdims: bool = false,
                 }
                 fixed {
@@ -73,7 +73,7 @@ macro_rules! global {
 
 // The first becomes `pub struct GlobalAveragePooling1D` with `keepdims` and a `Layer` that averages axis 1.
 global! {
-    /// The mean of all steps of each channel: signals `[N,W,C]`, result `[N,C]`. Steps that the mask leaves out do not count.
+    /// The mean over all time steps, per channel: signals `[N,W,C]`, result `[N,C]`. Masked steps do not count.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -95,22 +95,22 @@ global! {
     }
 }
 global! {
-    /// The mean of all places of each channel: images `[N,H,W,C]`, result `[N,C]`.
+    /// The mean over all positions, per channel: images `[N,H,W,C]`, result `[N,C]`.
     GlobalAveragePooling2D of 2; |x, axes, _cx| x.reduce_mean(axes)
 }
 global! {
-    /// The mean of all places of each channel: volumes `[N,D,H,W,C]`, result `[N,C]`.
+    /// The mean over all positions, per channel: volumes `[N,D,H,W,C]`, result `[N,C]`.
     GlobalAveragePooling3D of 3; |x, axes, _cx| x.reduce_mean(axes)
 }
 global! {
-    /// The largest element of each channel: signals `[N,W,C]`, result `[N,C]`.
+    /// The maximum per channel: signals `[N,W,C]`, result `[N,C]`.
     GlobalMaxPooling1D of 1; |x, axes, _cx| x.reduce_max(axes)
 }
 global! {
-    /// The largest element of each channel: images `[N,H,W,C]`, result `[N,C]`.
+    /// The maximum per channel: images `[N,H,W,C]`, result `[N,C]`.
     GlobalMaxPooling2D of 2; |x, axes, _cx| x.reduce_max(axes)
 }
 global! {
-    /// The largest element of each channel: volumes `[N,D,H,W,C]`, result `[N,C]`.
+    /// The maximum per channel: volumes `[N,D,H,W,C]`, result `[N,C]`.
     GlobalMaxPooling3D of 3; |x, axes, _cx| x.reduce_max(axes)
 }

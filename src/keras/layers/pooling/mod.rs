@@ -1,4 +1,4 @@
-//! Pools: many numbers become one.
+//! Pooling layers.
 
 mod adaptive;
 mod global;

@@ -28,12 +28,12 @@ macro_rules! pooling {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// A layer with windows of `pool_size`, side by side and inside the input.
+                /// Creates a layer with adjacent windows of `pool_size`, without padding.
                 new(pool_size: $size);
                 options {
-                    /// Sets the steps between windows; the size of the windows.
+                    /// Sets the strides. Default: `pool_size`.
                     strides: Option<$size> as impl Into<Option<$size>> = None,
-                    /// Sets how far windows may reach beyond the input.
+                    /// Sets the padding mode.
                     padding: Padding = Padding::Valid,
                 }
                 fixed {
@@ -62,15 +62,15 @@ macro_rules! pooling {
 
 // The first becomes `pub struct MaxPooling1D` with its setters and a `Layer` that calls `Tensor::max_pool1d`.
 pooling! {
-    /// The largest element of each window and channel: signals `[N,W,C]`, result `[N,OW,C]`.
+    /// Max pooling, per window and channel: signals `[N,W,C]`, result `[N,OW,C]`.
     MaxPooling1D calls max_pool1d with Pool1dOptions by usize
 }
 pooling! {
-    /// The mean of the elements of each window and channel that lie in the signal: signals `[N,W,C]`, result `[N,OW,C]`.
+    /// Average pooling, per window and channel, without the padding: signals `[N,W,C]`, result `[N,OW,C]`.
     AveragePooling1D calls avg_pool1d with Pool1dOptions by usize
 }
 pooling! {
-    /// The largest element of each window and channel: images `[N,H,W,C]`, result `[N,OH,OW,C]`. Sizes are (rows, columns).
+    /// Max pooling, per window and channel: images `[N,H,W,C]`, result `[N,OH,OW,C]`. Sizes are (rows, columns).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -84,16 +84,15 @@ pooling! {
     MaxPooling2D calls max_pool2d with Pool2dOptions by [usize; 2]
 }
 pooling! {
-    /// The mean of the elements of each window and channel that lie in the image: images `[N,H,W,C]`, result
-    /// `[N,OH,OW,C]`. Sizes are (rows, columns).
+    /// Average pooling, per window and channel, without the padding: images `[N,H,W,C]`, result `[N,OH,OW,C]`. Sizes
+    /// are (rows, columns).
     AveragePooling2D calls avg_pool2d with Pool2dOptions by [usize; 2]
 }
 pooling! {
-    /// The largest element of each window and channel: volumes `[N,D,H,W,C]`, result `[N,OD,OH,OW,C]`.
+    /// Max pooling, per window and channel: volumes `[N,D,H,W,C]`, result `[N,OD,OH,OW,C]`.
     MaxPooling3D calls max_pool3d with Pool3dOptions by [usize; 3]
 }
 pooling! {
-    /// The mean of the elements of each window and channel that lie in the volume: volumes `[N,D,H,W,C]`, result
-    /// `[N,OD,OH,OW,C]`.
+    /// Average pooling, per window and channel, without the padding: volumes `[N,D,H,W,C]`, result `[N,OD,OH,OW,C]`.
     AveragePooling3D calls avg_pool3d with Pool3dOptions by [usize; 3]
 }

@@ -9,16 +9,16 @@ use crate::keras::layers::shapes::positive;
 use crate::ops::one_hot;
 use crate::tensor::Tensor;
 
-/// How [`CategoryEncoding`] and [`Discretization`](super::Discretization) give classes.
+/// The output format of [`CategoryEncoding`] and [`Discretization`](super::Discretization).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputMode {
-    /// As numbers.
+    /// Integer indices.
     Int,
-    /// A row for each number, 1 at its place.
+    /// One-hot: one row per index, with 1 at that index.
     OneHot,
-    /// A row for each example, 1 at the place of each of its numbers.
+    /// Multi-hot: one row per example, with 1 at each of its indices.
     MultiHot,
-    /// As `MultiHot`, with how often a number occurs.
+    /// Like `MultiHot`, but with the number of occurrences of each index.
     Count,
 }
 
@@ -72,8 +72,8 @@ pub(super) fn encode(
 }
 
 layer! {
-    /// Makes of numbers of classes `[N,K]` rows `[N,num_tokens]` of zeros and ones, by default 1 at the place of each. A
-    /// number that is no class has no place.
+    /// Encodes class indices `[N,K]` as rows `[N,num_tokens]` of zeros and ones, by default multi-hot. Indices outside
+    /// `0..num_tokens` are ignored.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -85,10 +85,10 @@ layer! {
     /// # }
     /// ```
     pub struct CategoryEncoding {
-        /// A layer of so many classes.
+        /// Creates a layer for this number of classes.
         new(num_tokens: usize);
         options {
-            /// Sets how classes are given; [`OutputMode::Int`] changes nothing.
+            /// Sets the output format; with [`OutputMode::Int`] the indices stay as they are.
             output_mode: OutputMode = OutputMode::MultiHot,
         }
     }

@@ -11,8 +11,8 @@ use crate::ops::image::{ResizeOptions, resize_with};
 use crate::tensor::Tensor;
 
 layer! {
-    /// Cuts `height` and `width` out of the middle of images `[N,H,W,C]` or `[H,W,C]`; smaller images are resized, as much of
-    /// their middle as has these proportions.
+    /// Crops the central `height` by `width` region of images `[N,H,W,C]` or `[H,W,C]`. Smaller images are resized,
+    /// after a central crop to this aspect ratio.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -24,7 +24,7 @@ layer! {
     /// # }
     /// ```
     pub struct CenterCrop {
-        /// A layer that gives images of this height and width.
+        /// Creates a layer whose output images have this height and width.
         new(height: usize, width: usize);
         fixed {
             data_format: "channels_last",

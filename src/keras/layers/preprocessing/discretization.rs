@@ -10,7 +10,7 @@ use crate::ops::Side;
 use crate::tensor::Tensor;
 
 layer! {
-    /// The number of boundaries at or below each number: 0 below the first, and as many as there are from the last on.
+    /// Maps each number to its bin: the number of boundaries less than or equal to it.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -23,14 +23,14 @@ layer! {
     /// # }
     /// ```
     pub struct Discretization {
-        /// A layer of these boundaries, in growing order.
+        /// Creates a layer with these bin boundaries, in ascending order.
         new(bin_boundaries: Vec<f32> as impl Into<Vec<f32>>);
         options {
-            /// Sets how the ranges are given; as whole numbers.
+            /// Sets the output format. Default: integers.
             output_mode: OutputMode = OutputMode::Int,
-            /// Notes for the config how many ranges Keras was to find when it computed the boundaries from data.
+            /// Stored in the config only: the number of bins Keras was asked for when it computed the boundaries from data.
             num_bins: Option<usize> as impl Into<Option<usize>> = None,
-            /// Notes for the config how exact they were to be; 0.01.
+            /// Stored in the config only: the precision requested for that computation. Default: 0.01.
             epsilon: f32 = 0.01,
         }
     }

@@ -5,7 +5,7 @@ use crate::keras::DTypePolicy;
 use crate::random::{Generator, UniformOptions};
 use crate::tensor::Tensor;
 
-/// How far a random layer goes: a number `f` stands for the range from `-f` to `f`, an array for (lowest, highest).
+/// The range of a random layer: a number `f` means the range from `-f` to `f`, an array means (lowest, highest).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Factor {
     range: [f32; 2],

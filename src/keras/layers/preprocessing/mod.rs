@@ -1,5 +1,5 @@
-//! Layers that prepare images and numbers for a model. Those that are random act in training alone, and draw for each
-//! example; an image by itself, `[H,W,C]`, is a batch of one.
+//! Layers that preprocess images and numbers. The random ones are active only in training, and draw separately for each
+//! example; a single image, `[H,W,C]`, counts as a batch of one.
 
 mod category_encoding;
 mod center_crop;

@@ -10,8 +10,8 @@ use crate::shape::{Axes, Shape, axis_list};
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
-/// `(x - mean) / sqrt(variance)`, mean and variance of each index of `axis`, which [`adapt`](Normalization::adapt) computes
-/// from data or the program gives.
+/// `(x - mean) / sqrt(variance)`, with a mean and a variance for each index of `axis`, which are either computed from
+/// data by [`adapt`](Normalization::adapt) or set by the program.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -46,7 +46,7 @@ impl Default for Normalization {
 }
 
 impl Normalization {
-    /// A layer along the last axis, whose mean is 0 and whose variance is 1 until it has seen data.
+    /// Creates a layer along the last axis, with mean 0 and variance 1 until it is adapted to data.
     pub fn new() -> Self {
         Normalization {
             axis: (-1).into(),
@@ -59,53 +59,53 @@ impl Normalization {
         }
     }
 
-    /// Sets the axes of which each index has a mean and a variance; `()`: there are one mean and one variance.
+    /// Sets the axes whose indices each have their own mean and variance; `()`: one mean and one variance for everything.
     #[must_use]
     pub fn axis(mut self, axis: impl Into<Axes>) -> Self {
         self.axis = axis.into();
         self
     }
 
-    /// Sets the means, one for each index of the axes or one for all; `variance` must be set too.
+    /// Sets the means, one for each index of the axes or one for all; `variance` must be set as well.
     #[must_use]
     pub fn mean(mut self, mean: impl Into<Vec<f32>>) -> Self {
         self.input_mean = Some(mean.into());
         self
     }
 
-    /// Sets the variances, as many as means.
+    /// Sets the variances; there must be as many as means.
     #[must_use]
     pub fn variance(mut self, variance: impl Into<Vec<f32>>) -> Self {
         self.input_variance = Some(variance.into());
         self
     }
 
-    /// Sets whether the layer goes back from normalized numbers: `x sqrt(variance) + mean`.
+    /// Sets whether to apply the inverse transformation: `x sqrt(variance) + mean`.
     #[must_use]
     pub fn invert(mut self, invert: bool) -> Self {
         self.invert = invert;
         self
     }
 
-    /// Sets in which dtype the layer computes.
+    /// Sets the dtype the layer computes in.
     #[must_use]
     pub fn dtype(mut self, policy: DTypePolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Computes mean and variance of `data`, a batch in the form of the inputs; what was known before is forgotten.
+    /// Computes the mean and variance of `data`, a batch shaped like the inputs; previous statistics are discarded.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the data is empty or does not fit, or the program has set mean and variance.
+    /// [`Error::Shape`] if the data is empty or has the wrong shape, or if the program has set the mean and variance.
     pub fn adapt(&self, data: &Tensor) -> Result<()> {
         self.adapt_batches([data])
     }
 
-    /// As [`Normalization::adapt`], of batches one after the other.
+    /// Same as [`Normalization::adapt`], over several batches.
     ///
     /// # Errors
-    /// As [`Normalization::adapt`].
+    /// Same as [`Normalization::adapt`].
     pub fn adapt_batches<T: Borrow<Tensor>>(
         &self,
         batches: impl IntoIterator<Item = T>,

@@ -9,14 +9,14 @@ use crate::shape::Axes;
 use crate::tensor::Tensor;
 
 layer! {
-    /// In training, moves each channel of each image away from its mean or towards it: `(x - mean) f + mean`, `f` drawn from
-    /// `1 - factor` to `1 + factor` for each image, and cut to `value_range`; in inference `x`.
+    /// In training, adjusts the contrast of each channel of each image: `(x - mean) f + mean`, with `f` drawn from
+    /// `1 - factor` to `1 + factor` for each image, clipped to `value_range`; in inference returns `x`.
     pub struct RandomContrast {
-        /// A layer of this factor: a number from 0 to 1 for below and above 1, as Keras's documentation has it (its code
-        /// only goes above), or both as (below, above).
+        /// Creates a layer with this factor: a number from 0 to 1 for both directions, as in Keras's documentation (its
+        /// code only increases the contrast), or a pair (lower, upper).
         new(factor: Factor as impl Into<Factor>);
         options {
-            /// Sets the range of the images' numbers.
+            /// Sets the range of the pixel values.
             value_range: [f32; 2] = [0.0, 255.0],
         }
         random(generator);
@@ -43,8 +43,8 @@ impl Layer for RandomContrast {
 }
 
 layer! {
-    /// In training, adds a number to each image, drawn from `factor` times the width of `value_range`, and cuts to that range;
-    /// in inference `x`.
+    /// In training, adds a number to each image, drawn from `factor` times the width of `value_range`, and clips to
+    /// that range; in inference returns `x`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -57,10 +57,10 @@ layer! {
     /// # }
     /// ```
     pub struct RandomBrightness {
-        /// A layer of this factor: a number from 0 to 1, or (lowest, highest) from -1 to 1.
+        /// Creates a layer with this factor: a number from 0 to 1, or a pair (lowest, highest) with values from -1 to 1.
         new(factor: Factor as impl Into<Factor>);
         options {
-            /// Sets the range of the images' numbers.
+            /// Sets the range of the pixel values.
             value_range: [f32; 2] = [0.0, 255.0],
         }
         random(generator);

@@ -12,12 +12,13 @@ use crate::ops::image::{AffineTransformOptions, Interpolation, affine_transform_
 use crate::tensor::Tensor;
 
 layer! {
-    /// In training, cuts `height` and `width` out of each image `[H,W,C]` at a random place; in inference, and where images are
-    /// smaller, out of the middle, as [`CenterCrop`](super::CenterCrop).
+    /// In training, crops a `height` by `width` region of each image `[H,W,C]` at a random position. In inference, and
+    /// for smaller images, crops the center, as [`CenterCrop`](super::CenterCrop) does.
     ///
-    /// Each image of a batch has a place of its own; in Keras all have the same. In inference the code of Keras 3 leaves images as
-    /// they are, against its own documentation and `compute_output_shape`: the layers behind would get another size than in
-    /// training, which a `Dense` behind a `Flatten` refuses. Here the result has one size, always.
+    /// Each image of a batch gets its own position; in Keras all images of a batch share one. In inference, the code of
+    /// Keras 3 returns images unchanged, contrary to its documentation and `compute_output_shape`: the following layers
+    /// would receive a different size than in training, which a `Dense` after a `Flatten` rejects. In wgrad the result
+    /// always has the same size.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -29,7 +30,7 @@ layer! {
     /// # }
     /// ```
     pub struct RandomCrop {
-        /// A layer that gives images of this height and width.
+        /// Creates a layer whose output images have this height and width.
         new(height: usize, width: usize);
         random(generator);
         fixed {

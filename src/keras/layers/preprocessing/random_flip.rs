@@ -8,12 +8,12 @@ use crate::keras::layers::macros::{configured, layer};
 use crate::ops::where_;
 use crate::tensor::Tensor;
 
-/// Which way [`RandomFlip`] mirrors.
+/// The direction in which [`RandomFlip`] flips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FlipMode {
-    /// Left and right.
+    /// Left-right.
     Horizontal,
-    /// Top and bottom.
+    /// Top-bottom.
     Vertical,
     /// Both.
     #[default]
@@ -41,7 +41,8 @@ impl crate::keras::ConfigValue for FlipMode {
 }
 
 layer! {
-    /// In training, mirrors each image `[H,W,C]` with probability 1/2, and in both ways with 1/4; in inference `x`.
+    /// In training, flips each image `[H,W,C]` with probability 1/2 per direction, and in both directions with 1/4; in
+    /// inference returns `x`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -55,10 +56,10 @@ layer! {
     /// # }
     /// ```
     pub struct RandomFlip {
-        /// A layer that mirrors both ways.
+        /// Creates a layer that flips in both directions.
         new();
         options {
-            /// Sets which way.
+            /// Sets the direction.
             mode: FlipMode = FlipMode::HorizontalAndVertical,
         }
         random(generator);

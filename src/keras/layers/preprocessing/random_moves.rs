@@ -39,11 +39,11 @@ macro_rules! random_move {
                 new($($new)*);
                 options {
                     $($more)*
-                    /// Sets what lies outside of the image.
+                    /// Sets how positions outside the image are filled.
                     fill_mode: FillMode = FillMode::Reflect,
-                    /// Sets how values between places are made.
+                    /// Sets the interpolation mode.
                     interpolation: Interpolation = Interpolation::Bilinear,
-                    /// Sets the number outside of the image, if `fill_mode` is constant.
+                    /// Sets the value outside the image if `fill_mode` is constant.
                     fill_value: f32 = 0.0,
                 }
                 random(generator);
@@ -78,8 +78,8 @@ fn half(size: usize) -> f32 {
 
 // The first becomes `pub struct RandomRotation` with its factor and Keras's options, and a `Layer` that turns images.
 random_move! {
-    /// In training, turns each image around its middle by an angle that is drawn from `factor` times a full turn, a positive
-    /// one counterclockwise; in inference `x`.
+    /// In training, rotates each image around its center by an angle drawn from `factor` times a full turn,
+    /// counterclockwise if positive; in inference returns `x`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -92,7 +92,8 @@ random_move! {
     /// # }
     /// ```
     RandomRotation
-    /// A layer that turns by up to this part of a full turn either way, or from the first to the second part.
+    /// Creates a layer that rotates by up to this fraction of a full turn in both directions, or by a fraction between
+    /// the two numbers of a pair.
     new(
         factor: Factor as impl Into<Factor>
     )
@@ -109,15 +110,16 @@ random_move! {
     }
 }
 random_move! {
-    /// In training, scales each image around its middle: a factor drawn above 0 shows more than the image, one below 0 a part
-    /// of it; in inference `x`. Without a `width_factor` the proportions stay.
+    /// In training, zooms each image around its center: a factor above 0 zooms out, a factor below 0 zooms in; in
+    /// inference returns `x`. Without a `width_factor` the aspect ratio is preserved.
     RandomZoom
-    /// A layer that scales heights by up to this factor either way, or from the first to the second: from -1 to 1.
+    /// Creates a layer that zooms heights by up to this factor in both directions, or between the numbers of a pair,
+    /// from -1 to 1.
     new(
         height_factor: Factor as impl Into<Factor>
     )
     options {
-        /// Sets the factor of widths; that which is drawn for the height.
+        /// Sets the factor for widths. Default: the factor drawn for the height.
         width_factor: Option<Factor> as impl Into<Option<Factor>> = None,
     }
     |ranges, layer, images| (|| {
@@ -137,7 +139,7 @@ random_move! {
     }
 }
 random_move! {
-    /// In training, moves each image down and to the right by parts of its height and width that are drawn; in inference `x`.
+    /// In training, shifts each image down and right by random fractions of its height and width; in inference returns `x`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -151,7 +153,8 @@ random_move! {
     /// # }
     /// ```
     RandomTranslation
-    /// A layer that moves by up to these parts either way, or from the first to the second of a pair: from -1 to 1.
+    /// Creates a layer that shifts by up to these fractions in both directions, or between the numbers of a pair, from
+    /// -1 to 1.
     new(
         height_factor: Factor as impl Into<Factor>, width_factor: Factor as impl Into<Factor>
     )

@@ -7,7 +7,7 @@ use crate::keras::layers::macros::{configured, layer};
 use crate::tensor::Tensor;
 
 layer! {
-    /// `x scale + offset`, in the layer's dtype also where the input holds whole numbers.
+    /// `x scale + offset`, computed in the layer's dtype even if the input is an integer tensor.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -19,10 +19,10 @@ layer! {
     /// # }
     /// ```
     pub struct Rescaling {
-        /// A layer that multiplies by `scale`.
+        /// Creates a layer that multiplies by `scale`.
         new(scale: f32);
         options {
-            /// Sets what is added afterwards.
+            /// Sets the offset added after scaling.
             offset: f32 = 0.0,
         }
     }

@@ -25,18 +25,19 @@ layer! {
     /// # }
     /// ```
     pub struct Resizing {
-        /// A layer that gives images of this height and width, by bilinear interpolation.
+        /// Creates a layer that resizes images to this height and width, by bilinear interpolation.
         new(height: usize, width: usize);
         options {
-            /// Sets how places are made of those around them.
+            /// Sets the interpolation method.
             interpolation: ResizeMethod = ResizeMethod::Bilinear,
-            /// Sets whether an image of other proportions is cut rather than distorted.
+            /// Sets whether an image with a different aspect ratio is cropped instead of distorted.
             crop_to_aspect_ratio: bool = false,
-            /// Sets whether an image of other proportions gets borders rather than be distorted.
+            /// Sets whether an image with a different aspect ratio is padded instead of distorted.
             pad_to_aspect_ratio: bool = false,
-            /// Sets the number in the borders.
+            /// Sets the value of the padding.
             fill_value: f32 = 0.0,
-            /// Sets whether shrinking averages all places that a place covers.
+            /// Sets whether to use antialiasing when downsampling: an output pixel averages all input pixels that it
+            /// covers.
             antialias: bool = false,
         }
         fixed {

@@ -7,7 +7,7 @@ use crate::keras::{Context, Regularizer};
 use crate::tensor::Tensor;
 
 layer! {
-    /// `x`, which costs `l1 sum(|x|) + l2 sum(x^2)`.
+    /// Returns `x` unchanged and adds the penalty `l1 sum(|x|) + l2 sum(x^2)` to the loss.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -20,12 +20,12 @@ layer! {
     /// # }
     /// ```
     pub struct ActivityRegularization {
-        /// A layer whose penalties are 0 until they are set.
+        /// Creates a layer whose penalties are 0 until they are set.
         new();
         options {
-            /// Sets the factor of the absolute values.
+            /// Sets the L1 factor, applied to the absolute values.
             l1: f32 = 0.0,
-            /// Sets the factor of the squares.
+            /// Sets the L2 factor, applied to the squares.
             l2: f32 = 0.0,
         }
     }

@@ -8,13 +8,13 @@ use crate::keras::layers::noise::{NoiseShape, check_rate};
 use crate::tensor::Tensor;
 
 layer! {
-    /// In training, drops elements with probability `rate` so that mean and variance of inputs of mean 0 and variance 1 stay
-    /// (Klambauer et al. 2017); see [`Tensor::alpha_dropout`]. In inference `x`.
+    /// In training, drops elements with probability `rate` such that inputs with mean 0 and variance 1 keep that mean
+    /// and variance (Klambauer et al. 2017); see [`Tensor::alpha_dropout`]. In inference returns `x`.
     pub struct AlphaDropout {
-        /// A layer that drops elements with probability `rate`, at least 0 and below 1.
+        /// Creates a layer that drops elements with probability `rate`, in `0..1`.
         new(rate: f32);
         options {
-            /// Sets the shape of the draws; the input's.
+            /// Sets the shape of the dropout mask. Default: the input's shape.
             noise_shape: NoiseShape as impl Into<NoiseShape> = NoiseShape::default(),
         }
         random(generator);

@@ -8,7 +8,8 @@ use crate::keras::layers::noise::{NoiseShape, check_rate};
 use crate::tensor::Tensor;
 
 layer! {
-    /// In training, an element `x` becomes 0 with probability `rate` and else `x / (1 - rate)`; in inference it stays `x`.
+    /// In training, an element `x` becomes 0 with probability `rate`, otherwise `x / (1 - rate)`; in inference it stays
+    /// `x`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -22,10 +23,10 @@ layer! {
     /// # }
     /// ```
     pub struct Dropout {
-        /// A layer that drops elements with probability `rate`, at least 0 and below 1.
+        /// Creates a layer that drops elements with probability `rate`, in `0..1`.
         new(rate: f32);
         options {
-            /// Sets the shape of the draws; the input's.
+            /// Sets the shape of the dropout mask. Default: the input's shape.
             noise_shape: NoiseShape as impl Into<NoiseShape> = NoiseShape::default(),
         }
         random(generator);

@@ -15,10 +15,10 @@ fn normal(x: &Tensor, generator: &Generator, mean: f32, stddev: f32) -> Result<T
 }
 
 layer! {
-    /// In training, `x n`, `n` normal of mean 1 and deviation `sqrt(rate / (1 - rate))` (Srivastava et al. 2014); in inference
-    /// `x`.
+    /// In training, multiplies by noise, `x n`, where `n` is normal with mean 1 and standard deviation
+    /// `sqrt(rate / (1 - rate))` (Srivastava et al. 2014); in inference returns `x`.
     pub struct GaussianDropout {
-        /// A layer whose noise varies as dropout of this rate does, at least 0 and below 1.
+        /// Creates a layer whose noise has the same variance as dropout with this rate, in `0..1`.
         new(rate: f32);
         random(generator);
     }
@@ -39,7 +39,7 @@ impl Layer for GaussianDropout {
 }
 
 layer! {
-    /// In training, `x + n`, `n` normal of mean 0 and deviation `stddev`; in inference `x`.
+    /// In training, `x + n`, where `n` is normal with mean 0 and standard deviation `stddev`; in inference returns `x`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -53,7 +53,7 @@ layer! {
     /// # }
     /// ```
     pub struct GaussianNoise {
-        /// A layer whose noise has this deviation, at least 0.
+        /// Creates a layer whose noise has this standard deviation, at least 0.
         new(stddev: f32);
         random(generator);
     }

@@ -1,4 +1,4 @@
-//! Layers that make training harder, so that a model does better afterwards.
+//! Regularization layers.
 
 mod activity_regularization;
 mod alpha_dropout;

@@ -14,7 +14,7 @@ macro_rules! spatial_dropout {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// A layer that drops channels with probability `rate`, at least 0 and below 1.
+                /// Creates a layer that drops channels with probability `rate`, in `0..1`.
                 new(rate: f32);
                 random(generator);
                 fixed {
@@ -45,13 +45,13 @@ macro_rules! spatial_dropout {
 
 // The first becomes `pub struct SpatialDropout1D`, whose draws have the shape `[N,1,C]`.
 spatial_dropout! {
-    /// In training, drops whole channels of signals `[N,W,C]` with probability `rate`, and divides the others by `1 - rate`;
-    /// in inference `x`.
+    /// In training, drops whole channels of signals `[N,W,C]` with probability `rate`, and divides the others by
+    /// `1 - rate`; in inference returns `x`.
     SpatialDropout1D of 1
 }
 spatial_dropout! {
     /// In training, drops whole channels of images `[N,H,W,C]` with probability `rate`, and divides the others by
-    /// `1 - rate`; in inference `x`.
+    /// `1 - rate`; in inference returns `x`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -67,6 +67,6 @@ spatial_dropout! {
 }
 spatial_dropout! {
     /// In training, drops whole channels of volumes `[N,D,H,W,C]` with probability `rate`, and divides the others by
-    /// `1 - rate`; in inference `x`.
+    /// `1 - rate`; in inference returns `x`.
     SpatialDropout3D of 3, data_format: "channels_last"
 }

@@ -32,8 +32,8 @@ macro_rules! cropping {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// A layer that cuts off this many places: one number for all sides, one for each axis, or a pair for each
-                /// axis.
+                /// Creates a layer that crops by this amount: one number for all sides, one for each axis, or a pair
+                /// (start, end) for each axis.
                 new(cropping: Borders<$axes> as impl Into<Borders<$axes>>);
                 fixed {
                     $($fixed: $only,)?
@@ -54,11 +54,11 @@ macro_rules! cropping {
 
 // The first becomes `pub struct Cropping1D` with `new(impl Into<Borders<1>>)` and a `Layer` that cuts axis 1.
 cropping! {
-    /// Cuts places off both ends of signals `[N,W,C]`.
+    /// Crops both ends of signals `[N,W,C]`.
     Cropping1D of 1
 }
 cropping! {
-    /// Cuts borders off images `[N,H,W,C]`.
+    /// Crops the borders of images `[N,H,W,C]`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -72,6 +72,6 @@ cropping! {
     Cropping2D of 2, data_format: "channels_last"
 }
 cropping! {
-    /// Cuts borders off volumes `[N,D,H,W,C]`.
+    /// Crops the borders of volumes `[N,D,H,W,C]`.
     Cropping3D of 3, data_format: "channels_last"
 }

@@ -7,9 +7,9 @@ use crate::keras::layers::macros::{configured, layer, unmasked};
 use crate::tensor::Tensor;
 
 layer! {
-    /// Reshapes the input `[N,..]` to rows `[N,D]`, `D` the product of the other axes, without a copy.
+    /// Reshapes the input `[N,..]` to rows `[N,D]`, where `D` is the product of the other axes, without a copy.
     pub struct Flatten {
-        /// The layer.
+        /// Creates the layer.
         new();
         fixed {
             data_format: "channels_last",

@@ -1,4 +1,4 @@
-//! Layers that move, repeat, add and take away elements, and compute nothing.
+//! Layers that move, repeat, add or remove elements without computing anything.
 
 mod cropping;
 mod flatten;

@@ -7,7 +7,7 @@ use crate::keras::layers::macros::{configured, layer, unmasked};
 use crate::tensor::Tensor;
 
 layer! {
-    /// Puts the axes of each example into the order `dims`, counted from 1, as the axis of the batch is 0 and stays.
+    /// Permutes the axes of each example into the order `dims`, counted from 1; axis 0 is the batch axis and stays.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -19,7 +19,7 @@ layer! {
     /// # }
     /// ```
     pub struct Permute {
-        /// A layer that puts axis `dims[0]` behind the batch, `dims[1]` behind that, and so on.
+        /// Creates a layer that puts axis `dims[0]` after the batch axis, `dims[1]` after that, and so on.
         new(dims: Vec<usize> as impl Into<Vec<usize>>);
     }
 }

@@ -19,7 +19,7 @@ layer! {
     /// # }
     /// ```
     pub struct RepeatVector {
-        /// A layer that repeats `n` times.
+        /// Creates a layer that repeats each row `n` times.
         new(n: usize);
     }
 }

@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 
 layer! {
     /// Reshapes each example: input `[N,..]`, result `[N, target_shape]`, without a copy. One size may be -1: the layer
-    /// computes it.
+    /// infers it.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -21,7 +21,7 @@ layer! {
     /// # }
     /// ```
     pub struct Reshape {
-        /// A layer whose results have this shape behind the axis of the batch.
+        /// Creates a layer with this output shape, without the batch axis.
         new(target_shape: Sizes as impl Into<Sizes>);
     }
 }

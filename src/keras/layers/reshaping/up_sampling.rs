@@ -20,7 +20,7 @@ macro_rules! up_sampling {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// A layer that repeats each place `size` times along each axis.
+                /// Creates a layer that repeats each position `size` times along each axis.
                 new(size: $size);
                 fixed {
                     $($fixed: $only,)?
@@ -41,16 +41,16 @@ macro_rules! up_sampling {
 
 // The first becomes `pub struct UpSampling1D` with `new(usize)` and a `Layer` that repeats along axis 1.
 up_sampling! {
-    /// Repeats each step of signals: input `[N,W,C]`, result `[N, size W, C]`.
+    /// Repeats each time step of signals: input `[N,W,C]`, result `[N, size W, C]`.
     UpSampling1D by usize
 }
 up_sampling! {
-    /// Repeats each place of volumes: input `[N,D,H,W,C]`, its axes of space as often longer as `size` says.
+    /// Repeats each position of volumes: input `[N,D,H,W,C]`, with the spatial axes multiplied by `size`.
     UpSampling3D by [usize; 3], data_format: "channels_last"
 }
 
 layer! {
-    /// Makes images larger: input `[N,H,W,C]`, result `[N, size0 H, size1 W, C]`.
+    /// Upsamples images: input `[N,H,W,C]`, result `[N, size0 H, size1 W, C]`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -66,10 +66,10 @@ layer! {
     /// # }
     /// ```
     pub struct UpSampling2D {
-        /// A layer that repeats each place `size` times, as (rows, columns).
+        /// Creates a layer that repeats each pixel `size` times, as (rows, columns).
         new(size: [usize; 2]);
         options {
-            /// Sets how places are made of those around them; each place is repeated.
+            /// Sets the interpolation method. Default: nearest neighbor.
             interpolation: ResizeMethod = ResizeMethod::NearestNeighbor,
         }
         fixed {

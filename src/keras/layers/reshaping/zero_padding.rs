@@ -12,7 +12,8 @@ macro_rules! zero_padding {
         layer! {
             $(#[$doc])*
             pub struct $layer {
-                /// A layer that adds this many zeros: one number for all sides, one for each axis, or a pair for each axis.
+                /// Creates a layer with this much padding: one number for all sides, one for each axis, or a pair
+                /// (start, end) for each axis.
                 new(padding: Borders<$axes> as impl Into<Borders<$axes>>);
                 fixed {
                     $($fixed: $only,)?
@@ -37,11 +38,11 @@ macro_rules! zero_padding {
 
 // The first becomes `pub struct ZeroPadding1D` with `new(impl Into<Borders<1>>)` and a `Layer` that pads axis 1.
 zero_padding! {
-    /// Puts zeros before and after signals `[N,W,C]`.
+    /// Pads signals `[N,W,C]` with zeros at both ends.
     ZeroPadding1D of 1, data_format: "channels_last"
 }
 zero_padding! {
-    /// Puts zeros around images `[N,H,W,C]`.
+    /// Pads images `[N,H,W,C]` with zeros on all sides.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -56,6 +57,6 @@ zero_padding! {
     ZeroPadding2D of 2, data_format: "channels_last"
 }
 zero_padding! {
-    /// Puts zeros around volumes `[N,D,H,W,C]`.
+    /// Pads volumes `[N,D,H,W,C]` with zeros on all sides.
     ZeroPadding3D of 3, data_format: "channels_last"
 }

@@ -13,10 +13,10 @@ use crate::ops::{Recurrence, concat};
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable, snake_case};
 
-/// How [`Bidirectional`] makes one result of those of both ways.
+/// How [`Bidirectional`] combines the results of both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MergeMode {
-    /// One behind the other: `[..,2*U]`.
+    /// Concatenated: `[..,2*U]`.
     #[default]
     Concat,
     /// Their sum.
@@ -25,7 +25,7 @@ pub enum MergeMode {
     Mul,
     /// Their mean.
     Ave,
-    /// They stay two: only [`Bidirectional::call_both`] gives them.
+    /// Not combined: only [`Bidirectional::call_both`] returns both results.
     None,
 }
 
@@ -39,11 +39,11 @@ const MODES: [(MergeMode, &str); 4] = [
     (MergeMode::Ave, "ave"),
 ];
 
-/// Goes through sequences from both ends, with a layer for each way (Schuster and Paliwal 1997). With
-/// `return_sequences`, the results of both stand at their own step, and are 0 where the mask leaves a step out.
+/// Runs over sequences in both directions, with one layer per direction (Schuster and Paliwal 1997). With
+/// `return_sequences`, the results of both directions are aligned by time step, and are 0 at masked steps.
 ///
-/// A call on a list, the sequences and the states before the first step, the forward layer's first, gives the result and all
-/// last states.
+/// A call on a list, the sequences followed by the initial states (the forward layer's first), returns the result and
+/// all final states.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -65,7 +65,7 @@ pub struct Bidirectional {
 }
 
 impl Bidirectional {
-    /// Both ways by `layer` and another one with the same options.
+    /// Uses `layer` for the forward direction and a copy with the same options for the backward direction.
     pub fn new<L: Mirror + 'static>(layer: L) -> Self {
         let backward = Box::new(layer.mirrored());
         Bidirectional {
@@ -76,7 +76,8 @@ impl Bidirectional {
         }
     }
 
-    /// Each way by a layer of its own: one of them must go backwards, and both must return sequences, or both must not.
+    /// Uses a separate layer for each direction: exactly one of them must go backwards, and both or neither must return
+    /// sequences.
     pub fn with_backward_layer(
         layer: impl RecurrentLayer + 'static,
         backward_layer: impl RecurrentLayer + 'static,
@@ -85,18 +86,18 @@ impl Bidirectional {
         Bidirectional { forward, backward, given: true, merge_mode: MergeMode::Concat }
     }
 
-    /// Sets how the results of both ways become one; `MergeMode::Concat`.
+    /// Sets how the results of both directions are combined. Default: `MergeMode::Concat`.
     #[must_use]
     pub fn merge_mode(mut self, merge_mode: MergeMode) -> Self {
         self.merge_mode = merge_mode;
         self
     }
 
-    /// What the layers of the two ways give, forward first, each result at its own step. `initial` are the states before the
-    /// first step, the forward layer's first.
+    /// Returns the results of both layers, forward first, each aligned by time step. `initial` are the initial states,
+    /// the forward layer's first.
     ///
     /// # Errors
-    /// As [`Layer::call`].
+    /// Same as [`Layer::call`].
     pub fn call_both(
         &self,
         x: &Tensor,
@@ -155,10 +156,10 @@ impl Bidirectional {
         }
     }
 
-    /// The layer's class and options.
+    /// Returns the layer's class and options.
     ///
     /// # Errors
-    /// [`Error::Data`] if a layer's options cannot be told.
+    /// [`Error::Data`] if the options of a layer are not available.
     #[cfg(feature = "json")]
     pub fn get_config(&self) -> Result<Config> {
         self.config()

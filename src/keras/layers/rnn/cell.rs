@@ -11,8 +11,8 @@ use crate::ops::Recurrence;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
-/// A step of a recurrent layer: from an input and the states before it, the output and the states after it.
-/// [`RNN`](super::RNN) goes through a sequence with it.
+/// One time step of a recurrent layer: computes the output and the new states from an input and the previous states.
+/// [`RNN`](super::RNN) runs it over a sequence.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -44,21 +44,22 @@ use crate::trackable::Trackable;
 /// # }
 /// ```
 pub trait RnnCell: Trackable {
-    /// The last axis of each state; all states are `[B, size]` unless [`RnnCell::initial_state`] says otherwise.
+    /// The size of the last axis of each state; all states are `[B, size]` unless [`RnnCell::initial_state`] returns
+    /// other shapes.
     fn state_sizes(&self) -> Vec<usize>;
 
-    /// The output for a step's input `[B,..]`, and the states after it.
+    /// Returns the output for the input `[B,..]` of a time step, and the new states.
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if input or states do not fit the cell.
+    /// [`Error::Shape`](crate::Error::Shape) if the input or the states do not fit the cell.
     fn step(&self, x: &Tensor, states: &[Tensor], cx: Context<'_>)
     -> Result<(Tensor, Vec<Tensor>)>;
 
-    /// The cell's class and options, as [`Layer::get_config`](crate::keras::Layer::get_config).
+    /// Returns the cell's class and options; see [`Layer::get_config`](crate::keras::Layer::get_config).
     ///
     /// # Errors
-    /// [`Error::Data`](crate::Error::Data) if an option is a function of the program, or if the cell is a program's own and does
-    /// not say what its options are.
+    /// [`Error::Data`](crate::Error::Data) if an option is a custom function, or if the cell is a custom cell that does
+    /// not describe its options.
     #[cfg(feature = "json")]
     fn get_config(&self) -> Result<Config> {
         Err(Error::Data(message!(
@@ -67,17 +68,17 @@ pub trait RnnCell: Trackable {
         )))
     }
 
-    /// The states before the first step of the sequences `x` `[B,T,..]`: zeros.
+    /// Returns the initial states for the sequences `x` `[B,T,..]`: zeros.
     ///
     /// # Errors
-    /// [`Error::Device`](crate::Error::Device) if there is no memory.
+    /// [`Error::Device`](crate::Error::Device) if the device is out of memory.
     fn initial_state(&self, x: &Tensor) -> Result<Vec<Tensor>> {
         let zeros =
             |size| x.device().scope(|| Tensor::zeros([x.shape()[0], size])?.cast(x.dtype()));
         self.state_sizes().into_iter().map(zeros).collect()
     }
 
-    /// Goes through a sequence. Cells that know a better way than step by step have their own.
+    /// Runs over a whole sequence. Cells that have a faster way than step by step override this.
     #[doc(hidden)]
     fn sequence(&self, of: Sequence<'_>, cx: Context<'_>) -> Result<Recurrence> {
         let start = of.start_or(|| self.initial_state(of.x))?;

@@ -58,23 +58,24 @@ macro_rules! conv_lstm {
 
             new(filters: usize, kernel_size: [usize; $rank]), $axes axes;
             options {
-                /// Sets the steps between windows of the input; 1.
+                /// Sets the strides of the input convolution. Default: 1.
                 strides: [usize; $rank] = [1; $rank],
-                /// Sets how far windows may reach beyond the input; not at all. Those of the state reach as far as they need.
+                /// Sets the padding mode of the input convolution. Default: no padding. The convolution of the state
+                /// always keeps its size.
                 padding: Padding = Padding::Valid,
-                /// Sets the distance between the elements that a window of the input takes; 1.
+                /// Sets the dilation rate of the input convolution. Default: 1.
                 dilation_rate: [usize; $rank] = [1; $rank],
-                /// Sets the function of the candidate and of the output; tanh.
+                /// Sets the activation function of the candidate and the output. Default: tanh.
                 activation: Activation = Activation::Tanh,
-                /// Sets the function of the gates; sigmoid.
+                /// Sets the activation function of the gates. Default: sigmoid.
                 recurrent_activation: Activation = Activation::Sigmoid,
-                /// Sets whether there is a bias; `true`.
+                /// Sets whether the layer uses a bias. Default: `true`.
                 use_bias: bool = true,
-                /// Sets whether the bias of the gate f starts at 1; `true`.
+                /// Sets whether the bias of the forget gate starts at 1. Default: `true`.
                 unit_forget_bias: bool = true,
-                /// Sets the share of the input that training drops, the same elements at all steps; 0.
+                /// Sets the dropout rate of the input in training; one mask is used for all time steps. Default: 0.
                 dropout: f32 = 0.0,
-                /// Sets the share of the state that training drops, the same elements at all steps; 0.
+                /// Sets the dropout rate of the state in training; one mask is used for all time steps. Default: 0.
                 recurrent_dropout: f32 = 0.0,
             }
             weights {
@@ -223,14 +224,14 @@ macro_rules! conv_lstm {
 
 conv_lstm! {
     ConvLSTM1D, ConvLSTM1DCell, 1, 4,
-    /// An LSTM whose products are convolutions, along `[B,T,W,C]`; else as [`ConvLSTM2D`].
+    /// A convolutional LSTM along `[B,T,W,C]`; otherwise the same as [`ConvLSTM2D`].
 }
 
 conv_lstm! {
     ConvLSTM2D, ConvLSTM2DCell, 2, 5,
-    /// An LSTM whose products are convolutions (Shi et al. 2015), step by step along `[B,T,H,W,C]`: the output of the last step
-    /// `[B,OH,OW,filters]`, or of all, `[B,T,OH,OW,filters]`. The kernel is `[KH,KW,C,4*filters]`, the recurrent kernel
-    /// `[KH,KW,filters,4*filters]`, the bias `[4*filters]`.
+    /// A convolutional LSTM (Shi et al. 2015), step by step along `[B,T,H,W,C]`: returns the output of the last step
+    /// `[B,OH,OW,filters]`, or of all steps, `[B,T,OH,OW,filters]`. The kernel is `[KH,KW,C,4*filters]`, the recurrent
+    /// kernel `[KH,KW,filters,4*filters]`, the bias `[4*filters]`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -246,5 +247,5 @@ conv_lstm! {
 
 conv_lstm! {
     ConvLSTM3D, ConvLSTM3DCell, 3, 6,
-    /// An LSTM whose products are convolutions, along `[B,T,D,H,W,C]`; else as [`ConvLSTM2D`].
+    /// A convolutional LSTM along `[B,T,D,H,W,C]`; otherwise the same as [`ConvLSTM2D`].
 }

@@ -11,12 +11,12 @@ use crate::ops::{GruOptions, Recurrence, gru};
 use crate::tensor::Tensor;
 
 recurrent! {
-    /// Gated recurrent units (Cho et al. 2014), step by step along `[B,T,F]`: the output of the last step `[B,U]`, or of
-    /// all, `[B,T,U]`. [`GRUCell`] has the formula.
+    /// Gated recurrent unit (Cho et al. 2014), step by step along `[B,T,F]`: returns the output of the last step
+    /// `[B,U]`, or of all steps, `[B,T,U]`. See [`GRUCell`] for the formula.
     ///
-    /// With Keras's default activations and `reset_after`, without `recurrent_dropout`, a step is one kernel, and one more
-    /// with gradients; on a GPU all steps are one, as [`lstm`](crate::lstm) says. A call on a list, `[x, h]`, begins at this
-    /// state, and gives the output and the state after the last step; so does `call_with_state`.
+    /// With Keras's default activations and `reset_after`, without `recurrent_dropout`, a step is one kernel, plus one
+    /// more with gradients; on a GPU all steps run as one kernel, as described for [`lstm`](crate::lstm). A call on a
+    /// list, `[x, h]`, starts from this state and returns the output and the final state; so does `call_with_state`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -29,29 +29,30 @@ recurrent! {
     /// ```
     pub struct GRU;
 
-    /// A step of a [`GRU`]: `h' = z h + (1 - z) n`; kernel `[F,3*U]`, recurrent kernel `[U,3*U]`, the gates in the order z, r,
-    /// h.
+    /// One step of a [`GRU`]: `h' = z h + (1 - z) n`; kernel `[F,3*U]`, recurrent kernel `[U,3*U]`, with the gates in
+    /// the order z, r, h.
     ///
-    /// `z, r = recurrent_activation(x kernel + h recurrent_kernel + bias)`. With `reset_after` the candidate is
-    /// `n = activation(x kernel + r (h recurrent_kernel))`, and the bias is `[2,3*U]`: of the input, and of the state.
-    /// Without, it is `n = activation(x kernel + (r h) recurrent_kernel)`, and the bias is `[3*U]`.
+    /// `z, r = recurrent_activation(x kernel + h recurrent_kernel + bias)`. With `reset_after`, the candidate is
+    /// `n = activation(x kernel + r (h recurrent_kernel))`, and the bias is `[2,3*U]`: one for the input and one for
+    /// the state. Without `reset_after`, it is `n = activation(x kernel + (r h) recurrent_kernel)`, and the bias is
+    /// `[3*U]`.
     ///
-    /// A step called by itself draws new masks of dropout; within a call of [`RNN`](super::RNN) they stay.
+    /// A single call draws new dropout masks; within one call of [`RNN`](super::RNN) the masks stay the same.
     pub struct GRUCell;
 
     new(units: usize), 3 axes;
     options {
-        /// Sets the function of the candidate; tanh.
+        /// Sets the activation function of the candidate. Default: tanh.
         activation: Activation = Activation::Tanh,
-        /// Sets the function of the gates; sigmoid.
+        /// Sets the activation function of the gates. Default: sigmoid.
         recurrent_activation: Activation = Activation::Sigmoid,
-        /// Sets whether there is a bias; `true`.
+        /// Sets whether the layer uses a bias. Default: `true`.
         use_bias: bool = true,
-        /// Sets the share of the input that training drops, the same elements at all steps; 0.
+        /// Sets the dropout rate of the input in training; one mask is used for all time steps. Default: 0.
         dropout: f32 = 0.0,
-        /// Sets the share of the state that training drops, the same elements at all steps; 0.
+        /// Sets the dropout rate of the state in training; one mask is used for all time steps. Default: 0.
         recurrent_dropout: f32 = 0.0,
-        /// Sets whether the reset comes behind the product with the recurrent kernel; `true`.
+        /// Sets whether the reset gate is applied after the product with the recurrent kernel. Default: `true`.
         reset_after: bool = true,
     }
     weights {

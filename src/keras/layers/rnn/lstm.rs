@@ -11,12 +11,12 @@ use crate::ops::{LstmOptions, Recurrence, lstm};
 use crate::tensor::Tensor;
 
 recurrent! {
-    /// Long short-term memory (Hochreiter and Schmidhuber 1997), step by step along `[B,T,F]`: the output of the last step
-    /// `[B,U]`, or of all, `[B,T,U]`. [`LSTMCell`] has the formula.
+    /// Long short-term memory (Hochreiter and Schmidhuber 1997), step by step along `[B,T,F]`: returns the output of
+    /// the last step `[B,U]`, or of all steps, `[B,T,U]`. See [`LSTMCell`] for the formula.
     ///
-    /// With Keras's default activations, without `recurrent_dropout`, a step is one kernel, and one more with gradients; on
-    /// a GPU all steps are one, as [`lstm`](crate::lstm) says. A call on a list, `[x, h, c]`, begins at these states, and
-    /// gives the output and the states after the last step; so does `call_with_state`.
+    /// With Keras's default activations, without `recurrent_dropout`, a step is one kernel, plus one more with
+    /// gradients; on a GPU all steps run as one kernel, as described for [`lstm`](crate::lstm). A call on a list,
+    /// `[x, h, c]`, starts from these states and returns the output and the final states; so does `call_with_state`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -37,26 +37,26 @@ recurrent! {
     /// ```
     pub struct LSTM;
 
-    /// A step of an [`LSTM`]: `c' = f c + i g` and `h' = o activation(c')` with `i, f, o = recurrent_activation(z)` and
-    /// `g = activation(z)`, where `z = x kernel + h recurrent_kernel + bias`; kernel `[F,4*U]`, recurrent kernel `[U,4*U]`,
-    /// bias `[4*U]`, the gates in the order i, f, c, o.
+    /// One step of an [`LSTM`]: `c' = f c + i g` and `h' = o activation(c')` with `i, f, o = recurrent_activation(z)`
+    /// and `g = activation(z)`, where `z = x kernel + h recurrent_kernel + bias`; kernel `[F,4*U]`, recurrent kernel
+    /// `[U,4*U]`, bias `[4*U]`, with the gates in the order i, f, c, o.
     ///
-    /// A step called by itself draws new masks of dropout; within a call of [`RNN`](super::RNN) they stay.
+    /// A single call draws new dropout masks; within one call of [`RNN`](super::RNN) the masks stay the same.
     pub struct LSTMCell;
 
     new(units: usize), 3 axes;
     options {
-        /// Sets the function of the candidate and of the output; tanh.
+        /// Sets the activation function of the candidate and the output. Default: tanh.
         activation: Activation = Activation::Tanh,
-        /// Sets the function of the gates; sigmoid.
+        /// Sets the activation function of the gates. Default: sigmoid.
         recurrent_activation: Activation = Activation::Sigmoid,
-        /// Sets whether there is a bias; `true`.
+        /// Sets whether the layer uses a bias. Default: `true`.
         use_bias: bool = true,
-        /// Sets whether the bias of the gate f starts at 1, as Jozefowicz et al. (2015) advise; `true`.
+        /// Sets whether the bias of the forget gate starts at 1, as Jozefowicz et al. (2015) recommend. Default: `true`.
         unit_forget_bias: bool = true,
-        /// Sets the share of the input that training drops, the same elements at all steps; 0.
+        /// Sets the dropout rate of the input in training; one mask is used for all time steps. Default: 0.
         dropout: f32 = 0.0,
-        /// Sets the share of the state that training drops, the same elements at all steps; 0.
+        /// Sets the dropout rate of the state in training; one mask is used for all time steps. Default: 0.
         recurrent_dropout: f32 = 0.0,
     }
     weights {

@@ -22,7 +22,7 @@ macro_rules! recurrent {
         $crate::keras::layers::macros::layer! {
             $(#[$cell_doc])*
             pub struct $cell $([$kind])? {
-                /// A cell with Keras's defaults.
+                /// Creates a cell with Keras's defaults.
                 new($($required: $required_type),*);
                 options { $($(#[$option_doc])* $option: $type $(as $argument)? = $default,)* }
                 weights {
@@ -33,7 +33,7 @@ macro_rules! recurrent {
         }
 
         impl $cell {
-            /// A cell with the same options and weights of its own.
+            /// Returns a cell with the same options and its own weights.
             fn again(&self) -> Self {
                 let mut again = $cell::new($(self.$required),*).dtype(self.policy);
                 $(again.$option = self.$option.clone();)*
@@ -52,7 +52,7 @@ macro_rules! recurrent {
         }
 
         impl $layer {
-            /// A layer that gives the output of the last step, with Keras's defaults.
+            /// Creates a layer that returns the output of the last step, with Keras's defaults.
             pub fn new($($required: $required_type),*) -> Self {
                 $layer { rnn: $crate::keras::layers::RNN::new($cell::new($($required),*)) }
             }
@@ -100,14 +100,14 @@ macro_rules! recurrent {
 
             $crate::keras::layers::rnn::walk::walk_setters!(rnn.walk);
 
-            /// Draws from a generator of this seed rather than from one of the global generator.
+            /// Seeds the layer's own random generator, instead of using one derived from the global generator.
             #[must_use]
             pub fn seed(mut self, seed: u64) -> Self {
                 self.rnn.cell = self.rnn.cell.seed(seed);
                 self
             }
 
-            /// Sets in which dtype the layer computes, and in which it keeps its weights.
+            /// Sets the dtype policy: the dtype the layer computes in, and the dtype of its weights.
             #[must_use]
             pub fn dtype(mut self, policy: $crate::keras::DTypePolicy) -> Self {
                 self.rnn.cell = self.rnn.cell.dtype(policy);
@@ -115,12 +115,12 @@ macro_rules! recurrent {
                 self
             }
 
-            /// The output, and the states after the last step. `initial` are the states before the first one: zeros if
-            /// `None`, or where the last call ended if the layer is stateful.
+            /// Returns the output and the final states. `initial` are the initial states; if `None`, they are zeros, or
+            /// the final states of the previous call if the layer is stateful.
             ///
             /// # Errors
-            /// [`Error::Shape`](crate::Error::Shape) if input, states or mask do not fit the layer;
-            /// [`Error::DType`](crate::Error::DType) if the input is not float or the mask not `bool`.
+            /// [`Error::Shape`](crate::Error::Shape) if the input, the states or the mask do not fit the layer;
+            /// [`Error::DType`](crate::Error::DType) if the input is not float or the mask is not `bool`.
             pub fn call_with_state(
                 &self,
                 x: &$crate::tensor::Tensor,
@@ -131,15 +131,15 @@ macro_rules! recurrent {
                 self.rnn.run_as(stringify!($layer), x, initial, cx)
             }
 
-            /// Lets the next call of a stateful layer begin at the initial states, with batches of any size.
+            /// Resets a stateful layer: the next call starts from the initial states and accepts any batch size.
             pub fn reset_state(&self) {
                 self.rnn.reset_state();
             }
 
-            /// The layer's class and options.
+            /// Returns the layer's class and options.
             ///
             /// # Errors
-            /// [`Error::Data`](crate::Error::Data) if an option is a function of the program.
+            /// [`Error::Data`](crate::Error::Data) if an option is a custom function.
             #[cfg(feature = "json")]
             pub fn get_config(&self) -> $crate::error::Result<$crate::keras::Config> {
                 $crate::keras::layers::Configured::config(self)
@@ -172,7 +172,7 @@ macro_rules! recurrent {
             }
         }
 
-        /// From the sequences and the states before the first step to the output and the states after the last one.
+        /// Maps the sequences and initial states to the output and the final states.
         impl
             $crate::keras::Layer<
                 [$crate::tensor::Tensor],

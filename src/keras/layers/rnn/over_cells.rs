@@ -16,11 +16,11 @@ use crate::ops::{Recurrence, where_};
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable, snake_case};
 
-/// Goes through sequences `[B,T,..]` with a cell: a layer of Keras, [`StackedRNNCells`](super::StackedRNNCells) or your own
-/// ([`RnnCell`] has an example).
+/// Runs a cell over sequences `[B,T,..]`: a Keras cell, [`StackedRNNCells`](super::StackedRNNCells) or a custom cell
+/// (see the example at [`RnnCell`]).
 ///
-/// A call on one tensor gives the output. A call on a list, the sequences and the states before the first step, gives the
-/// output and the states after the last step; so does [`RNN::call_with_state`].
+/// A call on one tensor returns the output. A call on a list, the sequences followed by the initial states, returns the
+/// output and the final states; so does [`RNN::call_with_state`].
 pub struct RNN<C> {
     pub(super) cell: C,
     pub(super) walk: Walk,
@@ -29,7 +29,7 @@ pub struct RNN<C> {
 }
 
 impl<C: RnnCell> RNN<C> {
-    /// A layer that gives the output of the last step.
+    /// Creates a layer that returns the output of the last step.
     pub fn new(cell: C) -> Self {
         RNN {
             cell,
@@ -41,24 +41,24 @@ impl<C: RnnCell> RNN<C> {
 
     walk_setters!(walk);
 
-    /// Sets in which dtype the layer takes its input; the cell has its own.
+    /// Sets the dtype of the layer's input; the cell has its own dtype policy.
     #[must_use]
     pub fn dtype(mut self, policy: DTypePolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// The cell.
+    /// Returns the cell.
     pub fn cell(&self) -> &C {
         &self.cell
     }
 
-    /// The output, and the states after the last step. `initial` are the states before the first one: zeros if `None`, or
-    /// where the last call ended if the layer is stateful.
+    /// Returns the output and the final states. `initial` are the initial states; if `None`, they are zeros, or the
+    /// final states of the previous call if the layer is stateful.
     ///
     /// # Errors
-    /// [`Error::Shape`] if input, states or mask do not fit the cell; [`Error::DType`] if the input is not float or the mask
-    /// not `bool`.
+    /// [`Error::Shape`] if the input, the states or the mask do not fit the cell; [`Error::DType`] if the input is not
+    /// float or the mask is not `bool`.
     pub fn call_with_state(
         &self,
         x: &Tensor,
@@ -68,7 +68,7 @@ impl<C: RnnCell> RNN<C> {
         self.run_as("RNN", x, initial, cx)
     }
 
-    /// Lets the next call of a stateful layer begin at the initial states, with batches of any size.
+    /// Resets a stateful layer: the next call starts from the initial states and accepts any batch size.
     pub fn reset_state(&self) {
         self.states.reset();
     }
@@ -216,33 +216,33 @@ pub(super) fn zeroed(y: &Tensor, mask: &Tensor) -> Result<Tensor> {
     where_(&mask.reshape_to(shape.into())?, y, &y.zeros_like()?)
 }
 
-/// A layer that goes through sequences. [`Bidirectional`](super::Bidirectional) wraps one.
+/// A layer that runs over sequences. [`Bidirectional`](super::Bidirectional) wraps one.
 pub trait RecurrentLayer: Layer {
-    /// The output, and the states after the last step; `initial` are those before the first.
+    /// Returns the output and the final states; `initial` are the initial states.
     ///
     /// # Errors
-    /// As [`RNN::call_with_state`].
+    /// Same as [`RNN::call_with_state`].
     fn run(&self, x: &Tensor, initial: Option<&[Tensor]>, cx: Context<'_>) -> Result<Recurrence>;
 
-    /// Whether the output is that of all steps.
+    /// Whether the output contains all time steps.
     fn returns_sequences(&self) -> bool;
 
-    /// Whether the walk begins at the last step.
+    /// Whether the layer runs backwards, from the last step.
     fn goes_backwards(&self) -> bool;
 
-    /// Whether a model's file says that the states after the last step are results, too.
+    /// Whether the config says that the final states are returned as well.
     fn returns_state(&self) -> bool {
         false
     }
 }
 
-/// A recurrent layer that can be made again: [`Bidirectional::new`](super::Bidirectional::new) needs one.
+/// A recurrent layer that can be duplicated: [`Bidirectional::new`](super::Bidirectional::new) needs one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be made again, so `Bidirectional::new` has no layer for the way back",
     note = "make both layers and call `Bidirectional::with_backward_layer`"
 )]
 pub trait Mirror: RecurrentLayer {
-    /// A layer with the same options and weights of its own, which goes the other way.
+    /// Returns a layer with the same options and its own weights that runs in the opposite direction.
     #[must_use]
     fn mirrored(&self) -> Self;
 }
@@ -314,10 +314,10 @@ pub(super) fn any_cell(config: &Config) -> Result<Box<dyn RnnCell>> {
 
 #[cfg(feature = "json")]
 impl<C: RnnCell> RNN<C> {
-    /// The layer's class and options.
+    /// Returns the layer's class and options.
     ///
     /// # Errors
-    /// [`Error::Data`] if the cell does not say what its options are.
+    /// [`Error::Data`] if the cell does not describe its options.
     pub fn get_config(&self) -> Result<Config> {
         let mut config = Config::new("RNN");
         self.walk.write(&mut config)?;
@@ -382,7 +382,7 @@ impl<C: RnnCell> Layer for RNN<C> {
     }
 }
 
-/// From the sequences and the states before the first step to the output and the states after the last one.
+/// Maps the sequences and initial states to the output and the final states.
 impl<C: RnnCell> Layer<[Tensor], (Tensor, Vec<Tensor>)> for RNN<C> {
     #[cfg(feature = "json")]
     fn get_config(&self) -> Result<Config> {

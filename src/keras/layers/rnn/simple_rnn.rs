@@ -11,29 +11,29 @@ use crate::ops::{Recurrence, SimpleRnnOptions, simple_rnn};
 use crate::tensor::Tensor;
 
 recurrent! {
-    /// A fully connected recurrent layer (Elman 1990), step by step along `[B,T,F]`: the output of the last step `[B,U]`, or
-    /// of all, `[B,T,U]`. [`SimpleRNNCell`] has the formula.
+    /// A fully connected recurrent layer (Elman 1990), step by step along `[B,T,F]`: returns the output of the last
+    /// step `[B,U]`, or of all steps, `[B,T,U]`. See [`SimpleRNNCell`] for the formula.
     ///
-    /// With tanh, without `recurrent_dropout`, a step is one kernel, and one more with gradients; on a GPU all steps are
-    /// one, as [`lstm`](crate::lstm) says. A call on a list, `[x, h]`, begins at this state, and gives the output and the
-    /// state after the last step; so does `call_with_state`.
+    /// With tanh, without `recurrent_dropout`, a step is one kernel, plus one more with gradients; on a GPU all steps
+    /// run as one kernel, as described for [`lstm`](crate::lstm). A call on a list, `[x, h]`, starts from this state
+    /// and returns the output and the final state; so does `call_with_state`.
     pub struct SimpleRNN;
 
-    /// A step of a [`SimpleRNN`]: `h' = activation(x kernel + h recurrent_kernel + bias)`; kernel `[F,U]`, recurrent kernel
-    /// `[U,U]`, bias `[U]`.
+    /// One step of a [`SimpleRNN`]: `h' = activation(x kernel + h recurrent_kernel + bias)`; kernel `[F,U]`, recurrent
+    /// kernel `[U,U]`, bias `[U]`.
     ///
-    /// A step called by itself draws new masks of dropout; within a call of [`RNN`](super::RNN) they stay.
+    /// A single call draws new dropout masks; within one call of [`RNN`](super::RNN) the masks stay the same.
     pub struct SimpleRNNCell;
 
     new(units: usize), 3 axes;
     options {
-        /// Sets the function of the sums; tanh.
+        /// Sets the activation function. Default: tanh.
         activation: Activation = Activation::Tanh,
-        /// Sets whether there is a bias; `true`.
+        /// Sets whether the layer uses a bias. Default: `true`.
         use_bias: bool = true,
-        /// Sets the share of the input that training drops, the same elements at all steps; 0.
+        /// Sets the dropout rate of the input in training; one mask is used for all time steps. Default: 0.
         dropout: f32 = 0.0,
-        /// Sets the share of the state that training drops, the same elements at all steps; 0.
+        /// Sets the dropout rate of the state in training; one mask is used for all time steps. Default: 0.
         recurrent_dropout: f32 = 0.0,
     }
     weights {

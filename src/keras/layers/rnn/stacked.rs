@@ -12,8 +12,8 @@ use crate::ops::Recurrence;
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable, snake_case};
 
-/// Cells on top of each other as one cell: the output of each is the input of the next. The states are those of all, in
-/// order.
+/// Several cells stacked into one cell: the output of each is the input of the next. The states are those of all cells,
+/// in order.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -31,12 +31,12 @@ pub struct StackedRNNCells {
 }
 
 impl StackedRNNCells {
-    /// A stack without cells, which must get one.
+    /// Creates an empty stack; add at least one cell.
     pub fn new() -> Self {
         StackedRNNCells::default()
     }
 
-    /// Puts a cell on top.
+    /// Adds a cell on top.
     #[allow(clippy::should_implement_trait)] // As `Sequential::add`.
     #[must_use]
     pub fn add(mut self, cell: impl RnnCell + 'static) -> Self {
@@ -119,7 +119,7 @@ impl RnnCell for StackedRNNCells {
         Ok(states.collect::<Result<Vec<_>>>()?.concat())
     }
 
-    /// Each cell goes through the whole sequence: what a cell gives at a step depends on nothing above it.
+    /// Runs each cell over the whole sequence: the output of a cell at a step does not depend on the cells above it.
     fn sequence(&self, of: Sequence<'_>, cx: Context<'_>) -> Result<Recurrence> {
         let last = self.cells.len().saturating_sub(1);
         let turned = match of.mask {

@@ -59,7 +59,7 @@ impl States {
         Ok(())
     }
 
-    /// The next call makes the states anew.
+    /// Makes the next call create the states again.
     pub fn reset(&self) {
         *self.kept() = None;
     }

@@ -9,9 +9,9 @@ use crate::keras::{Context, Layer};
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable, snake_case};
 
-/// Calls a layer on every step of `[B,T,..]`, with the same weights: the result is `[B,T,..]` of the layer's results.
+/// Applies a layer to every time step of `[B,T,..]`, with the same weights: the result is `[B,T,..]`.
 ///
-/// The layer sees the steps as one batch `[B*T,..]`, with a mask `[B*T]` if there is one.
+/// The layer receives the steps as one batch `[B*T,..]`, with a mask `[B*T]` if there is one.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -28,7 +28,7 @@ pub struct TimeDistributed {
 }
 
 impl TimeDistributed {
-    /// This layer at every step.
+    /// Wraps this layer.
     pub fn new(layer: impl Layer + 'static) -> Self {
         TimeDistributed { layer: Box::new(layer) }
     }

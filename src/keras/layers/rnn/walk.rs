@@ -23,52 +23,52 @@ pub(super) struct Walk {
 /// The setters of [`Walk`]'s options, for a type that has one at this path.
 macro_rules! walk_setters {
     ($($path:ident).+) => {
-        /// Sets whether the result is that of all steps, `[B,T,U]`, or that of the last one, `[B,U]`; `false`.
+        /// Sets whether to return the outputs of all steps, `[B,T,U]`, or only the last one, `[B,U]`. Default: `false`.
         #[must_use]
         pub fn return_sequences(mut self, return_sequences: bool) -> Self {
             self.$($path).+.return_sequences = return_sequences;
             self
         }
 
-        /// Notes for the config that the model uses the last states, as Keras's option. A call on a list and
-        /// `call_with_state` always give them; a call on one tensor gives the output alone.
+        /// Stored in the config, like Keras's option: whether the model uses the final states. A call on a list and
+        /// `call_with_state` always return them; a call on one tensor returns only the output.
         #[must_use]
         pub fn return_state(mut self, return_state: bool) -> Self {
             self.$($path).+.return_state = return_state;
             self
         }
 
-        /// Sets whether the walk begins at the last step; the results come in its order; `false`.
+        /// Sets whether to process the sequence backwards; the results are in that order. Default: `false`.
         #[must_use]
         pub fn go_backwards(mut self, go_backwards: bool) -> Self {
             self.$($path).+.go_backwards = go_backwards;
             self
         }
 
-        /// Sets whether a call begins at the states where the last one ended, each row of the batch at its own; `false`.
-        /// `reset_state` lets it begin anew.
+        /// Sets whether a call starts from the final states of the previous call, for each row of the batch. Default:
+        /// `false`. Use `reset_state` to start again from the initial states.
         #[must_use]
         pub fn stateful(mut self, stateful: bool) -> Self {
             self.$($path).+.stateful = stateful;
             self
         }
 
-        /// Sets whether each step is made of ordinary ops; else a step may be one kernel. Both have gradients of every order;
-        /// `false`.
+        /// Sets whether each step consists of ordinary ops; otherwise a step may be one kernel. Both have gradients of
+        /// every order. Default: `false`.
         #[must_use]
         pub fn unroll(mut self, unroll: bool) -> Self {
             self.$($path).+.unroll = unroll;
             self
         }
 
-        /// Sets whether the result of a step that the mask leaves out is 0, or that of the step before; `false`.
+        /// Sets whether the result of a masked step is 0, instead of the result of the previous step. Default: `false`.
         #[must_use]
         pub fn zero_output_for_mask(mut self, zero_output_for_mask: bool) -> Self {
             self.$($path).+.zero_output_for_mask = zero_output_for_mask;
             self
         }
 
-        /// Sets the penalty on the result.
+        /// Sets the regularizer applied to the layer's output.
         #[must_use]
         pub fn activity_regularizer(
             mut self,

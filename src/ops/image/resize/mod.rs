@@ -17,26 +17,26 @@ use crate::wgsl::{expand, shader};
 pub(crate) use table::Span;
 use table::{Line, Rule, Shape, taps};
 
-/// How a resized image weighs the places around each of its own.
+/// The interpolation method of a resized image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ResizeMethod {
-    /// The four places around the middle, by their distance.
+    /// The four surrounding pixels, weighted by distance.
     #[default]
     Bilinear,
-    /// The place under the middle; the dtype stays.
+    /// The nearest pixel; the dtype does not change.
     NearestNeighbor,
-    /// Sixteen places by Keys's cubic.
+    /// Sixteen pixels, with Keys's cubic kernel.
     Bicubic,
-    /// The places that are covered, by how much of them is; `antialias` changes nothing.
+    /// The pixels that the output pixel covers, weighted by area; `antialias` has no effect.
     Area,
-    /// Lanczos's kernel with a radius of 3.
+    /// Lanczos kernel with a radius of 3.
     Lanczos3,
-    /// Lanczos's kernel with a radius of 5.
+    /// Lanczos kernel with a radius of 5.
     Lanczos5,
-    /// A Gaussian with a standard deviation of 0.5.
+    /// Gaussian kernel with a standard deviation of 0.5.
     Gaussian,
-    /// Mitchell and Netravali's cubic.
+    /// Mitchell-Netravali cubic kernel.
     MitchellCubic,
 }
 
@@ -44,11 +44,11 @@ options! {
     /// How images are resized.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct ResizeOptions {
-        /// How places are weighed; bilinear.
+        /// The interpolation method; bilinear by default.
         method: ResizeMethod = ResizeMethod::Bilinear,
-        /// Whether the size is the largest that the image's proportions allow within the one asked for; `false`.
+        /// Whether to use the largest size within the requested one that preserves the aspect ratio; `false` by default.
         preserve_aspect_ratio: bool = false,
-        /// Whether shrinking averages all places that a place covers; `false`.
+        /// Whether shrinking averages all pixels that an output pixel covers; `false` by default.
         antialias: bool = false,
     }
 }
@@ -71,7 +71,7 @@ impl ResizeOptions {
     }
 }
 
-/// Resizes images to `size`, height and width, by bilinear interpolation, in `f32`.
+/// Resizes images to `size` (height, width) by bilinear interpolation, in `f32`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -84,13 +84,13 @@ impl ResizeOptions {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if the tensor is neither `[H,W,C]` nor `[N,H,W,C]`, or there is nothing to read or to write;
-/// [`Error::DType`] if it is `bool`.
+/// [`Error::Shape`] if the tensor is neither `[H,W,C]` nor `[N,H,W,C]`, or the input or the output is empty; [`Error::DType`]
+/// if it is `bool`.
 pub fn resize(images: &Tensor, size: [usize; 2]) -> Result<Tensor> {
     resize_with(images, size, ResizeOptions::new())
 }
 
-/// As [`resize`], with options. A pixel is a square, and its middle decides, as in TensorFlow 2 (`half_pixel_centers`).
+/// Like [`resize`], with options. Coordinates refer to pixel centers, as in TensorFlow 2 (`half_pixel_centers`).
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -171,8 +171,8 @@ fn fitted(own: [usize; 2], size: [usize; 2]) -> [usize; 2] {
     own.map(|n| (smaller * n as f32).round_ties_even() as usize)
 }
 
-/// Resizes images as far as the target and their proportions allow, and puts black borders around them. The arguments are
-/// the target's height and width.
+/// Resizes images to the largest size within the target that preserves the aspect ratio, and pads them with black to the
+/// target. The arguments are the target's height and width.
 ///
 /// # Errors
 /// As [`resize`].

@@ -37,7 +37,7 @@ pub fn types(text: &str) -> Result<String> {
     let declared: Vec<&str> = loading.lines().filter(|line| line.starts_with("export ")).collect();
     ensure!(
         declared == LOADED,
-        "wasm-bindgen declares in another way how the wasm is loaded; write init.d.ts anew. Found: {declared:#?}"
+        "wasm-bindgen declares in another way how the wasm is loaded; write init.d.ts again. Found: {declared:#?}"
     );
     let mut clean = String::from(
         // Classes have `[Symbol.dispose]`, whatever libraries the reader's own settings name.
